@@ -1,0 +1,165 @@
+//! What time alone brings, in the order in which it comes.
+//!
+//! Every change has its own instant, so it does not matter in how many steps time passes: advancing to
+//! a moment between and then on is the same as advancing at once.
+
+use crate::bounds;
+use crate::config::Resets;
+use crate::judge::Standing;
+use crate::outcome::{Notice, Reason, Reclaim};
+use crate::plan::LaneKind;
+use crate::state::{Index, State, Timer};
+use crate::tally::{Reset, ResetPhase};
+use crate::ticket::{Phase, Place};
+use crate::time::Instant;
+
+impl State {
+    /// Brings the ledger to `now`.
+    pub(crate) fn advance(&mut self, now: Instant) {
+        while let Some(next) = self.next_change(self.facts.clock) {
+            if next > now {
+                break;
+            }
+            self.facts.clock = next;
+            self.expire_all(next);
+            self.fire(next);
+            self.serve(next);
+        }
+        self.facts.clock = now;
+        self.expire_all(now);
+    }
+
+    /// The next instant after `now` at which time alone changes something.
+    pub(crate) fn next_change(&self, now: Instant) -> Option<Instant> {
+        let timer = self.index.timers.first().map(|(at, _)| *at);
+        let silence = self.index.heard.first().map(|(heard, _)| *heard + bounds::SILENCE);
+        let terminal = self.facts.terminal.and_then(|terminal| terminal.until);
+        let lanes = (0..self.index.lines.len()).filter_map(|lane| self.lane_stirs(lane, now));
+        let always = [timer, silence, self.facts.pause, terminal];
+        always.into_iter().flatten().map(|at| at.max(now)).chain(lanes).min()
+    }
+
+    /// When time alone may give the line of a lane something.
+    fn lane_stirs(&self, lane: usize, now: Instant) -> Option<Instant> {
+        let head = *self.index.lines[lane].first()?;
+        let plan = &self.index.plan.lanes[lane];
+        let before = self.aside_before(lane, Standing::of(head), now);
+        let want = self.need_of_ticket(lane, head).saturating_add(before);
+        let room = self.facts.lanes[lane].next_room(want, now, &plan.spec);
+        if !plan.floored {
+            return room;
+        }
+        // Floors move with the owners' own use and rest; a look at each of those instants will do.
+        let ageing = self.index.floor_owners.iter().filter_map(|owner| {
+            let (_, meter, tally) = self.floor_meter(*owner, lane)?;
+            tally.next_room(0, now, &meter.spec)
+        });
+        let idle = self.index.floor_owners.iter().map(|owner| self.goes_idle(*owner, lane));
+        let bucket = self.bucket_beside_floors(lane, now);
+        room.into_iter().chain(ageing).chain(idle).chain(bucket).filter(|at| *at > now).min()
+    }
+
+    /// A bucket's room grows all the time, so the instant at which it is enough has to be found.
+    fn bucket_beside_floors(&self, lane: usize, now: Instant) -> Option<Instant> {
+        if self.index.plan.lanes[lane].kind != LaneKind::Rate {
+            return None;
+        }
+        let heads = self.index.lines[lane].first().into_iter().copied();
+        let owners = self.index.owner_tickets.iter().map(|(_, place)| *place);
+        let standing = owners.filter(|place| self.index.lines[lane].contains(place));
+        let spec = &self.index.plan.lanes[lane].spec;
+        let instants = heads.chain(standing).filter_map(|place| {
+            let ticket = self.facts.tickets.get(&place)?;
+            let kept = self.kept_for_others(&self.asker_of(place, ticket), lane, now);
+            let want = self.need_of_ticket(lane, place).saturating_add(kept);
+            self.facts.lanes[lane].next_room(want, now, spec)
+        });
+        instants.min()
+    }
+
+    fn expire_all(&mut self, now: Instant) {
+        for (tally, lane) in self.facts.lanes.iter_mut().zip(&self.index.plan.lanes) {
+            tally.expire(now, &lane.spec);
+        }
+        for agent in self.index.metered.iter().map(|agent| usize::from(*agent)) {
+            let rule = self.index.loads[agent].rule.map_or(0, usize::from);
+            let meters = &self.index.plan.agents[rule].meters;
+            for (tally, meter) in self.facts.agents[agent].meters.iter_mut().zip(meters) {
+                tally.expire(now, &meter.spec);
+            }
+        }
+        self.forget_old_ids(now);
+    }
+
+    /// Everything that happens at exactly this instant.
+    fn fire(&mut self, now: Instant) {
+        while let Some((at, timer)) = self.index.timers.first().copied() {
+            if at > now {
+                break;
+            }
+            self.index.timers.pop_first();
+            match timer {
+                Timer::LeaseEnds(key) => self.reclaim(key, Reclaim::Expired, now),
+                Timer::TicketEnds(place) => self.end_ticket(place, Some(Reason::Deadline), now),
+                Timer::TicketStirs(place) => self.stir(place, now),
+                Timer::ProviderResets(lane) => self.provider_resets(usize::from(lane), now),
+            }
+        }
+        while let Some((heard, session)) = self.index.heard.first().copied() {
+            if heard + bounds::SILENCE > now {
+                break;
+            }
+            self.end_session(session, now);
+            self.forget_session(session);
+        }
+        self.end_pause(now);
+        // Room may have come with age alone: all lines are looked at.
+        for lane in 0..self.index.lines.len() {
+            self.mark_dirty(lane);
+        }
+    }
+
+    /// A due ticket that nobody claimed lapses; one that was held back finds its place.
+    fn stir(&mut self, place: Place, now: Instant) {
+        match self.facts.tickets.get(&place).map(|ticket| ticket.phase) {
+            Some(Phase::Due(_)) => self.step_out(place),
+            Some(_) => self.stand(place, now),
+            None => {}
+        }
+    }
+
+    fn end_pause(&mut self, now: Instant) {
+        if self.facts.pause.is_some_and(|until| until <= now) {
+            self.facts.pause = None;
+            self.news.notices.push(Notice::Resumed);
+            self.stand_all(now);
+        }
+        let terminal = self.facts.terminal.and_then(|terminal| terminal.until);
+        if terminal.is_some_and(|until| until <= now) {
+            self.facts.terminal = None;
+            self.news.notices.push(Notice::Resumed);
+        }
+    }
+
+    /// The announced end of the provider's window: calls under way now may count in the next one.
+    fn provider_resets(&mut self, lane: usize, _now: Instant) {
+        let carried = self.charged_in_flight(lane);
+        if let Some(Reset { phase: phase @ ResetPhase::Announced, .. }) =
+            &mut self.facts.lanes[lane].reset
+        {
+            *phase = ResetPhase::Passed { carried };
+        }
+        self.mark_dirty(lane);
+    }
+}
+
+impl Index {
+    /// Remembers to look when the provider's window ends.
+    pub(crate) fn watch_reset(&mut self, lane: usize, reset: &Reset) {
+        let counts = self.plan.lanes[lane].resets == Resets::Provider;
+        if counts && reset.phase == ResetPhase::Announced {
+            let lane = u8::try_from(lane).unwrap_or(u8::MAX);
+            self.timers.insert((reset.at, Timer::ProviderResets(lane)));
+        }
+    }
+}

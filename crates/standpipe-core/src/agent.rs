@@ -1,0 +1,24 @@
+//! Agents: who asks. Their record, and the meters of those with a floor or a cap.
+
+use alloc::vec::Vec;
+
+use crate::name::AgentName;
+use crate::tally::Tally;
+use crate::time::Instant;
+
+/// The number of an agent in a pool's table.
+pub type AgentId = u16;
+
+/// What is known of an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Agent {
+    /// Its name.
+    pub name: AgentName,
+    /// When it last had a ticket, a lease, an admission or a recorded refusal.
+    pub active: Instant,
+    /// When a refusal of it was last recorded.
+    pub refused: Option<Instant>,
+    /// What it uses of limits on which it has a floor or a cap, in the order the configuration
+    /// implies.
+    pub meters: Vec<Tally>,
+}

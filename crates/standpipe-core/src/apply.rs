@@ -1,0 +1,182 @@
+//! Events in, outcomes out. Only branches: what each event means is in the file of its idea.
+
+use alloc::boxed::Box;
+
+use crate::bounds;
+use crate::event::{Action, Event, Key, Recovered, Reserve, ThrottleKind, Throttled};
+use crate::facts::Terminal;
+use crate::lease::Ending;
+use crate::outcome::{Answer, Decision, LeaseAnswer, Notice, Outcome, Reason, Reclaim};
+use crate::session::Session;
+use crate::state::State;
+use crate::time::{Instant, Span};
+use crate::unit::Amounts;
+
+impl State {
+    /// Applies one event at the instant its store stamped it with, and says what came of it.
+    ///
+    /// Total and deterministic: no event panics, and the same events at the same instants give the
+    /// same state and the same outcomes everywhere. An instant before the last one counts as the last.
+    pub fn apply(&mut self, event: &Event, now: Instant) -> Outcome {
+        let now = now.max(self.facts.clock);
+        self.advance(now);
+        let answer = match self.hear(event, now) {
+            Some(unheard) => unheard,
+            None => self.act(event.key, &event.action, now),
+        };
+        self.serve(now);
+        let mut news = core::mem::take(&mut self.news);
+        news.wake.dedup();
+        Outcome { answer, notices: news.notices, wake: news.wake, next: self.next_change(now) }
+    }
+
+    /// What a reserve would be answered at an instant, with no side effect.
+    #[must_use]
+    pub fn peek(&self, reserve: &Reserve, now: Instant) -> Decision {
+        let now = now.max(self.facts.clock);
+        if self.next_change(self.facts.clock).is_some_and(|next| next <= now) {
+            let mut ahead = self.clone();
+            ahead.advance(now);
+            return ahead.decide(reserve, now);
+        }
+        self.decide(reserve, now)
+    }
+
+    /// Whether a session may speak: its number must be greater than its last, and a session begins
+    /// with 1. A recovered event may begin with any, because the store lost what was before.
+    fn hear(&mut self, event: &Event, now: Instant) -> Option<Answer> {
+        let Key { session, number } = event.key;
+        let recovers = matches!(event.action, Action::Recovered(_));
+        match self.facts.sessions.get_mut(&session) {
+            Some(known) if number <= known.last => return Some(Answer::Copy),
+            Some(known) if known.ended => return Some(Answer::SessionEnded),
+            Some(known) => {
+                self.index.heard.remove(&(known.heard, session));
+                (known.last, known.heard) = (number, now);
+            }
+            None if number == 0 => return Some(Answer::Copy),
+            None if number > 1 && !recovers => return Some(Answer::SessionEnded),
+            None => {
+                self.make_room_for_a_session();
+                let new = Session { last: number, heard: now, ended: false };
+                self.facts.sessions.insert(session, new);
+            }
+        }
+        self.index.heard.insert((now, session));
+        None
+    }
+
+    fn act(&mut self, key: Key, action: &Action, now: Instant) -> Answer {
+        match action {
+            Action::Heartbeat { lease: Some(lease), ttl } => self.extend(*lease, *ttl, now),
+            Action::Heartbeat { lease: None, .. } => Answer::Done,
+            Action::SessionEnded { session } => self.session_ended(*session, now),
+            Action::Configure(configure) => self.configure(configure, now),
+            Action::Pause { length } => self.pause(*length, now),
+            Action::Resume => self.resume(now),
+            Action::Forgotten => self.forget(now),
+            about_calls => self.act_on_calls(key, about_calls, now),
+        }
+    }
+
+    fn act_on_calls(&mut self, key: Key, action: &Action, now: Instant) -> Answer {
+        match action {
+            Action::Reserve(reserve) => Answer::Decided(self.reserve(key, reserve, now)),
+            Action::Commit(commit) => self.commit(commit, now),
+            Action::Cancel { lease } => self.cancel(*lease, now),
+            Action::OwnerEnded { lease } => self.owner_ended(*lease, now),
+            Action::Throttled(throttled) => self.throttled(throttled, now),
+            Action::Observed(observed) => self.observed(observed, now),
+            Action::Recovered(recovered) => self.recovered(key, recovered, now),
+            _ => Answer::Done,
+        }
+    }
+
+    fn session_ended(&mut self, session: u64, now: Instant) -> Answer {
+        self.end_session(session, now);
+        if let Some(known) = self.facts.sessions.get_mut(&session) {
+            known.ended = true;
+        }
+        Answer::Done
+    }
+
+    fn owner_ended(&mut self, lease: Key, now: Instant) -> Answer {
+        if !self.facts.leases.contains_key(&lease) {
+            return Answer::Lease(LeaseAnswer::Gone);
+        }
+        self.reclaim(lease, Reclaim::OwnerGone, now);
+        Answer::Lease(LeaseAnswer::Ended)
+    }
+
+    /// Pauses add up to the later end; nothing but [`Action::Resume`] shortens one.
+    fn pause(&mut self, length: Span, now: Instant) -> Answer {
+        let until = now + length.min(bounds::SPAN);
+        if until > now && self.facts.pause.is_none_or(|before| before < until) {
+            self.facts.pause = Some(until);
+            self.news.notices.push(Notice::Paused { until });
+            self.end_tickets(Reason::Pause, now, |ticket| ticket.deadline < until);
+            self.stand_all(now);
+        }
+        Answer::Done
+    }
+
+    fn resume(&mut self, now: Instant) -> Answer {
+        if self.facts.pause.take().is_some() | self.facts.terminal.take().is_some() {
+            self.news.notices.push(Notice::Resumed);
+            self.stand_all(now);
+        }
+        Answer::Done
+    }
+
+    /// A provider's refusal settles the call it names. How long everybody then waits is the
+    /// provider's word where it gave one; a word beyond reason counts as none.
+    fn throttled(&mut self, throttled: &Throttled, now: Instant) -> Answer {
+        let answer = match throttled.lease {
+            Some(lease) => self.end_lease(lease, Ending::Refused, &Amounts::default(), now),
+            None => Answer::Done,
+        };
+        let after = throttled.retry_after.filter(|after| *after <= bounds::PAUSE);
+        match (throttled.kind, after) {
+            (ThrottleKind::Terminal, after) => self.stop(after, now),
+            (_, Some(after)) => {
+                self.pause(after, now);
+            }
+            (_, None) => {}
+        }
+        answer
+    }
+
+    fn stop(&mut self, after: Option<Span>, now: Instant) {
+        let until = after.map(|after| now + after);
+        self.facts.terminal = Some(Terminal { until });
+        self.news.notices.push(Notice::Stopped { until });
+        self.end_tickets(Reason::Terminal, now, |_| true);
+    }
+
+    /// The store lost what it knew: all limits count as full.
+    fn forget(&mut self, now: Instant) -> Answer {
+        let lease_ttl = self.index.plan.lease_ttl;
+        for (tally, lane) in self.facts.lanes.iter_mut().zip(&self.index.plan.lanes) {
+            tally.assume_full(now, lease_ttl, &lane.spec);
+        }
+        self.stand_all(now);
+        Answer::Done
+    }
+
+    fn recovered(&mut self, key: Key, recovered: &Recovered, now: Instant) -> Answer {
+        match recovered {
+            Recovered::Reserve { lease, reserve } => self.reinstate(*lease, key, reserve, now),
+            Recovered::Commit { lease } => {
+                self.end_lease(*lease, Ending::Used, &Amounts::default(), now)
+            }
+            Recovered::Throttled(throttled) => self.throttled(throttled, now),
+        }
+    }
+}
+
+/// For callers who build events by hand.
+impl From<Reserve> for Action {
+    fn from(reserve: Reserve) -> Self {
+        Self::Reserve(Box::new(reserve))
+    }
+}

@@ -1,0 +1,224 @@
+//! What comes of an event: an answer to its sender, and what else everybody should know.
+
+use alloc::vec::Vec;
+
+use crate::config::{InvalidConfig, LimitId};
+use crate::event::Key;
+use crate::name::AgentName;
+use crate::time::{Instant, Span};
+
+/// What came of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "an outcome says whether the call may be made and whom to wake"]
+pub struct Outcome {
+    /// For the sender.
+    pub answer: Answer,
+    /// What happened besides, in order.
+    pub notices: Vec<Notice>,
+    /// Tickets whose waiters should look now: they became due, were refused, or come earlier.
+    pub wake: Vec<Key>,
+    /// When time alone changes something next.
+    pub next: Option<Instant>,
+}
+
+/// For the sender of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// To a reserve.
+    Decided(Decision),
+    /// To a commit, a cancel or a throttle that names a lease, to a heartbeat of a lease.
+    Lease(LeaseAnswer),
+    /// To a configuration.
+    Configured(Configured),
+    /// It is noted.
+    Done,
+    /// The number is not new; the answer is the first one's. What became of a reserve can be asked
+    /// with [`crate::State::find`].
+    Copy,
+    /// The session has ended; its process goes on under a new one.
+    SessionEnded,
+}
+
+/// Whether a call may be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Now.
+    Admit(Grant),
+    /// Not yet; a ticket keeps its place.
+    Wait(Hold),
+    /// No. Nothing was taken and nothing is kept.
+    Refuse(Refusal),
+}
+
+/// A call that may be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// What it holds.
+    pub lease: Key,
+    /// When the lease ends by itself, if nothing is heard.
+    pub expires_at: Instant,
+    /// An earlier call of the same id that has ended since; this one must not be made.
+    pub settled: bool,
+    /// In shadow mode: what would have been said.
+    pub instead_of: Option<Refusal>,
+}
+
+/// A place in the queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// The place's name, to claim it with.
+    pub ticket: Key,
+    /// How many stand in front, and itself.
+    pub position: usize,
+    /// Why.
+    pub refusal: Refusal,
+}
+
+/// Why not now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The first step of the admission rule that said no.
+    pub reason: Reason,
+    /// The limit it is about.
+    pub limit: Option<LimitId>,
+    /// How many units are missing there.
+    pub short_by: u64,
+    /// When it is admitted if nothing else happens; behind other tickets, not before. `None`: never.
+    pub until: Option<Instant>,
+}
+
+/// Why a call is not admitted, in the order in which it is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// The provider said stop for good.
+    Terminal,
+    /// It is above a stated limit.
+    Never,
+    /// Everybody waits.
+    Pause,
+    /// The agent's own cap.
+    Cap,
+    /// Somebody came first.
+    Order,
+    /// A limit has no room.
+    Limit,
+    /// A limit has room, but it is kept for others.
+    Floor,
+    /// Too soon after the last one.
+    Pace,
+    /// The ledger lost its memory and is finding out what is in flight.
+    Learning,
+    /// A bound of the ledger is reached.
+    QueueFull,
+    /// Its time is up.
+    Deadline,
+}
+
+impl Reason {
+    /// The word for it, the same on every face.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Terminal => "terminal",
+            Self::Never => "never",
+            Self::Pause => "pause",
+            Self::Cap => "cap",
+            Self::Order => "order",
+            Self::Limit => "limit",
+            Self::Floor => "floor",
+            Self::Pace => "pace",
+            Self::Learning => "learning",
+            Self::QueueFull => "queue_full",
+            Self::Deadline => "deadline",
+        }
+    }
+}
+
+/// To an event about a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseAnswer {
+    /// It goes on, until then if nothing is heard.
+    Lives(Instant),
+    /// It ended with this.
+    Ended,
+    /// There is no such lease, or no longer; nothing changed.
+    Gone,
+}
+
+/// To a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Configured {
+    /// It is in force.
+    Applied,
+    /// The pool knew it already.
+    Same,
+    /// Another one counts: newer, or from a file, or stricter.
+    Kept,
+    /// It cannot be used.
+    Invalid(InvalidConfig),
+}
+
+/// What happened besides the answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// A lease ended without being settled, and counts at its estimate.
+    Reclaimed {
+        /// Which.
+        lease: Key,
+        /// Whose.
+        agent: AgentName,
+        /// Why.
+        why: Reclaim,
+    },
+    /// A ticket ended without a lease.
+    TicketEnded {
+        /// Which.
+        ticket: Key,
+        /// Whose.
+        agent: AgentName,
+        /// [`Reason::Deadline`], [`Reason::Never`] or [`Reason::Terminal`].
+        why: Reason,
+        /// How long it had waited.
+        waited: Span,
+    },
+    /// A ticket became a lease.
+    Waited {
+        /// Which.
+        ticket: Key,
+        /// Whose.
+        agent: AgentName,
+        /// How long.
+        waited: Span,
+    },
+    /// A session fell silent or died.
+    SessionEnded {
+        /// Which.
+        session: u64,
+    },
+    /// Nobody is admitted before then.
+    Paused {
+        /// The end.
+        until: Instant,
+    },
+    /// The pause is over.
+    Resumed,
+    /// The provider said stop for good; known end or not.
+    Stopped {
+        /// The end.
+        until: Option<Instant>,
+    },
+    /// The provider's window began anew.
+    WindowReset {
+        /// Of which limit.
+        limit: LimitId,
+    },
+}
+
+/// Why a lease ended without being settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reclaim {
+    /// Its time was up.
+    Expired,
+    /// Its session or owner is gone.
+    OwnerGone,
+}

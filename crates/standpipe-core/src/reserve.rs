@@ -1,0 +1,262 @@
+//! A call asks: it repeats an earlier ask, claims a ticket, or is a newcomer; then it is admitted,
+//! queued or refused.
+
+use crate::agent::AgentId;
+use crate::bounds;
+use crate::config::Priority;
+use crate::event::{Key, Reserve};
+use crate::facts::Known;
+use crate::judge::Asker;
+use crate::outcome::{Decision, Grant, Hold, Notice, Reason, Refusal};
+use crate::state::{Found, State};
+use crate::ticket::{Phase, Place, Ticket};
+use crate::time::{Instant, Span};
+
+/// What an ask comes to, before anything is done about it.
+enum Verdict {
+    /// It is answered with an earlier call of the same id.
+    Repeat(Grant),
+    /// It is the claim of the ticket at this place.
+    Claim(Place),
+    /// It may be made; in shadow mode instead of this.
+    Admit(Priority, Option<Refusal>),
+    /// It waits.
+    Queue(Priority, Refusal),
+    /// It does not.
+    Refuse(Refusal),
+}
+
+impl State {
+    /// What a reserve is answered, without doing it. No session stands for any.
+    pub(crate) fn decide(&self, reserve: &Reserve, now: Instant) -> Decision {
+        match self.verdict(None, reserve, now) {
+            Verdict::Repeat(grant) => Decision::Admit(grant),
+            Verdict::Claim(place) => self.look(place, now),
+            Verdict::Admit(_, instead_of) => {
+                let instead_of = instead_of.map(|refusal| self.date(refusal, reserve, now));
+                let expires_at = self.expires(reserve.ttl, now);
+                let lease = Key::default();
+                Decision::Admit(Grant { lease, expires_at, settled: false, instead_of })
+            }
+            Verdict::Queue(tier, refusal) => {
+                let position = self.position(Place::last_of(tier));
+                let refusal = self.date(refusal, reserve, now);
+                Decision::Wait(Hold { ticket: Key::default(), position, refusal })
+            }
+            Verdict::Refuse(refusal) => Decision::Refuse(self.date(refusal, reserve, now)),
+        }
+    }
+
+    fn date(&self, refusal: Refusal, reserve: &Reserve, now: Instant) -> Refusal {
+        let agent = self.index.agent_of.get(&reserve.agent).copied();
+        self.dated(refusal, &self.newcomer(reserve, agent), now)
+    }
+
+    pub(crate) fn reserve(&mut self, key: Key, reserve: &Reserve, now: Instant) -> Decision {
+        if self.find(key) != Found::Neither {
+            // Only a recovered event of another number can have left something of this name.
+            return Decision::Refuse(queue_full());
+        }
+        match self.verdict(Some(key.session), reserve, now) {
+            Verdict::Repeat(grant) => Decision::Admit(grant),
+            Verdict::Claim(place) => self.claim(place, key.session, reserve, now),
+            Verdict::Admit(tier, instead_of) => {
+                let instead_of = instead_of.map(|refusal| self.date(refusal, reserve, now));
+                self.admit(key, key.session, tier, reserve, instead_of, now)
+            }
+            Verdict::Queue(tier, _) => self.queue(key, tier, reserve, now),
+            Verdict::Refuse(refusal) => {
+                let refusal = self.date(refusal, reserve, now);
+                self.record_refusal(&reserve.agent, now);
+                Decision::Refuse(refusal)
+            }
+        }
+    }
+
+    fn verdict(&self, session: Option<u64>, reserve: &Reserve, now: Instant) -> Verdict {
+        let agent = self.index.agent_of.get(&reserve.agent).copied();
+        let by_id = agent.and_then(|agent| self.known(agent, reserve.id.as_ref(), now));
+        let by_ticket = reserve.ticket.map(|first| Known { first, ended: None });
+        for known in by_id.into_iter().chain(by_ticket) {
+            if let Some(grant) = self.repeat(known) {
+                return Verdict::Repeat(grant);
+            }
+            if let Some(place) = self.index.place_of.get(&known.first) {
+                return Verdict::Claim(*place);
+            }
+        }
+        let asker = self.newcomer(reserve, agent);
+        let tier = asker.tier();
+        let full = self.is_full(session);
+        match self.judge(&asker, now) {
+            None if full => Verdict::Refuse(queue_full()),
+            None => Verdict::Admit(tier, None),
+            Some(refusal) if self.is_shadow() && !full => Verdict::Admit(tier, Some(refusal)),
+            Some(refusal) if !self.waits(reserve, &refusal, now) => Verdict::Refuse(refusal),
+            Some(_) if full || self.facts.tickets.len() >= bounds::TICKETS => {
+                Verdict::Refuse(queue_full())
+            }
+            Some(refusal) => Verdict::Queue(tier, refusal),
+        }
+    }
+
+    pub(crate) fn newcomer<'a>(&self, reserve: &'a Reserve, agent: Option<AgentId>) -> Asker<'a> {
+        let rule = match agent {
+            Some(agent) => self.index.loads[usize::from(agent)].rule,
+            None => self.rule_of(&reserve.agent),
+        };
+        let own = rule.map(|rule| self.index.plan.agents[usize::from(rule)].tier);
+        let tier = reserve.priority.or(own).unwrap_or_default();
+        Asker { agent, rule, cost: &reserve.cost, place: Place::last_of(tier) }
+    }
+
+    /// Whether a call that cannot be made now waits. For a limit it does, since units can come back;
+    /// a pause beyond its deadline is told at once.
+    fn waits(&self, reserve: &Reserve, refusal: &Refusal, now: Instant) -> bool {
+        let deadline = now + reserve.patience.min(bounds::SPAN);
+        let final_word = matches!(refusal.reason, Reason::Terminal | Reason::Never);
+        let paused_beyond = self.facts.pause.is_some_and(|until| until > deadline);
+        !final_word && deadline > now && !paused_beyond
+    }
+
+    fn is_shadow(&self) -> bool {
+        !self.index.plan.enforce && !self.index.plan.lanes.is_empty()
+    }
+
+    /// No room for another lease, or for another session that holds something.
+    fn is_full(&self, session: Option<u64>) -> bool {
+        let new = session.is_none_or(|session| !self.index.holdings.contains_key(&session));
+        let sessions_full = self.index.holdings.len() >= bounds::SESSIONS && new;
+        self.facts.leases.len() >= bounds::LEASES || sessions_full
+    }
+
+    /// A place in the queue for a call that cannot be made now.
+    fn queue(&mut self, key: Key, tier: Priority, reserve: &Reserve, now: Instant) -> Decision {
+        let agent = self.agent_for(&reserve.agent, now);
+        self.facts.arrivals = self.facts.arrivals.saturating_add(1);
+        let place = Place { tier, arrival: self.facts.arrivals };
+        let ticket = Ticket {
+            key,
+            session: Some(key.session),
+            agent,
+            cost: reserve.cost.clone(),
+            since: now,
+            deadline: now + reserve.patience.min(bounds::SPAN),
+            phase: Phase::Lapsed,
+            aside: 0,
+            ttl: reserve.ttl,
+            owner: reserve.owner,
+            id: reserve.id.clone(),
+            model: reserve.model.clone(),
+            task: reserve.task.clone(),
+            retry_of: reserve.retry_of,
+        };
+        self.index.add_ticket(place, &ticket);
+        self.facts.tickets.insert(place, ticket);
+        self.know_id(agent, reserve.id.as_ref(), key);
+        self.facts.used = now;
+        self.stand(place, now);
+        self.serve(now);
+        self.answer_ticket(place, now)
+    }
+
+    /// A waiter asks again with its ticket, or somebody with its id.
+    fn claim(&mut self, place: Place, session: u64, reserve: &Reserve, now: Instant) -> Decision {
+        self.take_over(place, session, reserve, now);
+        let phase = self.facts.tickets.get(&place).map(|ticket| ticket.phase);
+        if matches!(phase, Some(Phase::Lapsed | Phase::TooLate | Phase::Held { .. })) {
+            self.stand(place, now);
+            self.serve(now);
+        }
+        self.answer_ticket(place, now)
+    }
+
+    /// The next ask with an id takes the place over, with the patience it brings.
+    fn take_over(&mut self, place: Place, session: u64, reserve: &Reserve, now: Instant) {
+        let Some(ticket) = self.facts.tickets.get(&place) else { return };
+        let anew = reserve.ticket.is_none();
+        if ticket.session == Some(session) && !anew {
+            return;
+        }
+        let mut ticket = ticket.clone();
+        self.index.remove_ticket(place, &ticket);
+        ticket.session = Some(session);
+        if anew {
+            ticket.deadline = ticket.deadline.max(now + reserve.patience.min(bounds::SPAN));
+        }
+        self.index.add_ticket(place, &ticket);
+        self.facts.tickets.insert(place, ticket);
+    }
+
+    /// Due: it becomes a lease. Else: why not, and until when.
+    fn answer_ticket(&mut self, place: Place, now: Instant) -> Decision {
+        let due = |ticket: &Ticket| matches!(ticket.phase, Phase::Due(_));
+        if !self.facts.tickets.get(&place).is_some_and(due) || self.is_out_of_leases() {
+            return self.look(place, now);
+        }
+        self.step_out(place);
+        let Some(ticket) = self.facts.tickets.remove(&place) else {
+            return Decision::Refuse(queue_full());
+        };
+        self.index.remove_ticket(place, &ticket);
+        self.news.wake.retain(|woken| *woken != ticket.key);
+        let agent = self.facts.agents[usize::from(ticket.agent)].name.clone();
+        let waited = now.since(ticket.since);
+        let notice = Notice::Waited { ticket: ticket.key, agent: agent.clone(), waited };
+        self.news.notices.push(notice);
+        let session = ticket.session.unwrap_or(ticket.key.session);
+        let reserve = Reserve {
+            agent,
+            priority: Some(place.tier),
+            cost: ticket.cost,
+            patience: Span::ZERO,
+            ttl: ticket.ttl,
+            owner: ticket.owner,
+            id: ticket.id,
+            model: ticket.model,
+            task: ticket.task,
+            retry_of: ticket.retry_of,
+            ticket: None,
+        };
+        self.admit(ticket.key, session, place.tier, &reserve, None, now)
+    }
+
+    fn is_out_of_leases(&self) -> bool {
+        self.facts.leases.len() >= bounds::LEASES
+    }
+
+    /// How a waiting ticket stands: what its claim would be answered.
+    fn look(&self, place: Place, now: Instant) -> Decision {
+        let Some(ticket) = self.facts.tickets.get(&place) else {
+            return Decision::Refuse(queue_full());
+        };
+        let asker = self.asker_of(place, ticket);
+        let due = matches!(ticket.phase, Phase::Due(_));
+        let refusal = if self.is_out_of_leases() {
+            Some(queue_full())
+        } else if due {
+            None
+        } else {
+            self.judge(&asker, now).map(|refusal| self.dated(refusal, &asker, now))
+        };
+        match refusal {
+            None => {
+                let (lease, expires_at) = (ticket.key, self.expires(ticket.ttl, now));
+                Decision::Admit(Grant { lease, expires_at, settled: false, instead_of: None })
+            }
+            Some(refusal) => {
+                let position = self.position(place);
+                Decision::Wait(Hold { ticket: ticket.key, position, refusal })
+            }
+        }
+    }
+
+    fn expires(&self, ttl: Option<Span>, now: Instant) -> Instant {
+        let alone = now + ttl.unwrap_or(bounds::SILENCE).min(bounds::SPAN);
+        self.index.plan.longest_lease.map_or(alone, |longest| alone.min(now + longest))
+    }
+}
+
+const fn queue_full() -> Refusal {
+    Refusal { reason: Reason::QueueFull, limit: None, short_by: 0, until: None }
+}

@@ -1,0 +1,287 @@
+//! How tickets move: into lines, to the front, to due, and back when somebody stands before them.
+//!
+//! A ticket stands in one line at a time. When room comes to the head of a line its units are set
+//! aside and it moves on to what it still lacks; lacking nothing it is due. What is set aside is
+//! withheld only from those behind.
+//!
+//! Invariant, after [`State::serve`]: on no lane is more set aside than is free (but for one call
+//! that passes alone), and no head of a line could be given what it stands for.
+
+use alloc::vec::Vec;
+
+use crate::bounds;
+use crate::judge::Asker;
+use crate::outcome::{Notice, Reason};
+use crate::state::{State, lanes_of};
+use crate::ticket::{Phase, Place, Ticket};
+use crate::time::{Instant, Span};
+
+impl State {
+    /// Gives what came free to those who stand in line, in order, until nothing moves.
+    pub(crate) fn serve(&mut self, now: Instant) {
+        self.look_at_late_ones(now);
+        while self.index.dirty != 0 {
+            let lane = self.index.dirty.trailing_zeros() as usize;
+            self.index.dirty &= !(1 << lane);
+            self.take_back_excess(lane, now);
+            loop {
+                if let Some(place) = self.first_served(lane, now) {
+                    self.set_aside(place, lane);
+                    self.move_on(place, now);
+                    self.take_back_excess(lane, now);
+                } else if !self.head_is_too_late(lane, now) {
+                    break;
+                }
+            }
+            self.take_back_behind_head(lane, now);
+        }
+        self.wake_those_who_come_earlier();
+    }
+
+    /// Whom a lane can serve now: the head of its line, else an owner whose floor covers its cost.
+    fn first_served(&self, lane: usize, now: Instant) -> Option<Place> {
+        let head = *self.index.lines[lane].first()?;
+        if self.ticket_lack(head, lane, now).is_none() {
+            return Some(head);
+        }
+        if !self.index.plan.lanes[lane].floored {
+            return None;
+        }
+        let standing = |place: &Place| self.index.lines[lane].contains(place);
+        let owners = self.index.owner_tickets.iter().map(|(_, place)| *place).filter(standing);
+        owners.filter(|place| self.ticket_lack(*place, lane, now).is_none()).min()
+    }
+
+    /// Whether the head of a line can no longer be served before its deadline; then it steps out and
+    /// blocks nobody.
+    fn head_is_too_late(&mut self, lane: usize, now: Instant) -> bool {
+        let Some(place) = self.index.lines[lane].first().copied() else { return false };
+        let Some(ticket) = self.facts.tickets.get(&place) else { return false };
+        let instant = self.admitted_at(&self.asker_of(place, ticket), now);
+        if instant.is_some_and(|at| at <= ticket.deadline) {
+            return false;
+        }
+        self.step_out(place);
+        self.set_phase(place, Phase::TooLate);
+        true
+    }
+
+    fn ticket_lack(&self, place: Place, lane: usize, now: Instant) -> Option<crate::judge::Lack> {
+        let ticket = self.facts.tickets.get(&place)?;
+        self.lack(&self.asker_of(place, ticket), lane, now)
+    }
+
+    pub(crate) fn asker_of<'a>(&self, place: Place, ticket: &'a Ticket) -> Asker<'a> {
+        let rule = self.index.loads[usize::from(ticket.agent)].rule;
+        Asker { agent: Some(ticket.agent), rule, cost: &ticket.cost, place }
+    }
+
+    /// A ticket that is nowhere yet, or again, finds its place.
+    pub(crate) fn stand(&mut self, place: Place, now: Instant) {
+        self.step_out(place);
+        let Some(ticket) = self.facts.tickets.get(&place) else { return };
+        let asker = self.asker_of(place, ticket);
+        if let Some(refusal) = self.not_yet(&asker, now) {
+            let until = self.own_reason_ends(&asker, refusal.reason, now);
+            self.set_phase(place, Phase::Held { reason: refusal.reason, until });
+            return;
+        }
+        let in_time = self.admitted_at(&asker, now).is_some_and(|at| at <= ticket.deadline);
+        if in_time {
+            self.move_on(place, now);
+        } else {
+            self.set_phase(place, Phase::TooLate);
+        }
+    }
+
+    /// When the reason of its own that holds a ticket back is over.
+    fn own_reason_ends(&self, asker: &Asker<'_>, reason: Reason, now: Instant) -> Instant {
+        match (reason, self.facts.pause) {
+            (Reason::Pause, Some(until)) => until,
+            _ => self.cap_fits(asker, now).max(now + Span(1)),
+        }
+    }
+
+    /// To the next line, or to due.
+    fn move_on(&mut self, place: Place, now: Instant) {
+        let Some(ticket) = self.facts.tickets.get(&place) else { return };
+        let (key, aside) = (ticket.key, ticket.aside);
+        match self.line_for(&self.asker_of(place, ticket), aside, now) {
+            Some(lane) => {
+                self.set_phase(place, Phase::Line(u8::try_from(lane).unwrap_or(u8::MAX)));
+                self.mark_dirty(lane);
+            }
+            None => {
+                for lane in 0..self.index.plan.lanes.len() {
+                    if aside & (1 << lane) == 0 {
+                        self.set_aside(place, lane);
+                        self.mark_dirty(lane);
+                    }
+                }
+                self.set_phase(place, Phase::Due(now));
+                self.news.wake.push(key);
+            }
+        }
+    }
+
+    fn set_phase(&mut self, place: Place, phase: Phase) {
+        let Some(ticket) = self.facts.tickets.get_mut(&place) else { return };
+        self.index.remove_phase(place, ticket);
+        ticket.phase = phase;
+        self.index.add_phase(place, ticket);
+    }
+
+    fn set_aside(&mut self, place: Place, lane: usize) {
+        let Some(ticket) = self.facts.tickets.get_mut(&place) else { return };
+        let need = self.index.plan.lanes[lane].need(&ticket.cost);
+        if need > 0 && ticket.aside & (1 << lane) == 0 {
+            ticket.aside |= 1 << lane;
+            self.index.asides[lane].by_tier[place.tier as usize] += need;
+            self.index.asides[lane].holders.insert(place);
+        }
+    }
+
+    fn give_up_aside(&mut self, place: Place, lane: usize) {
+        let Some(ticket) = self.facts.tickets.get_mut(&place) else { return };
+        if ticket.aside & (1 << lane) != 0 {
+            ticket.aside &= !(1 << lane);
+            let need = self.index.plan.lanes[lane].need(&ticket.cost);
+            self.index.asides[lane].by_tier[place.tier as usize] -= need;
+            self.index.asides[lane].holders.remove(&place);
+            self.mark_dirty(lane);
+        }
+    }
+
+    /// Out of every line, nothing set aside: it blocks nobody.
+    pub(crate) fn step_out(&mut self, place: Place) {
+        let Some(ticket) = self.facts.tickets.get(&place) else { return };
+        if let Phase::Line(lane) = ticket.phase {
+            self.mark_dirty(usize::from(lane));
+        }
+        let aside = self.facts.tickets[&place].aside;
+        for lane in lanes_of(aside) {
+            self.give_up_aside(place, lane);
+        }
+        self.set_phase(place, Phase::Lapsed);
+    }
+
+    /// Whoever stands before takes what was set aside for those behind: from the last backwards.
+    fn take_back_excess(&mut self, lane: usize, now: Instant) {
+        let spec = &self.index.plan.lanes[lane].spec;
+        let tally = &self.facts.lanes[lane];
+        let free = tally.free_at(now, spec);
+        let alone = tally.is_empty_at(now, spec) || tally.probe_open_at(now, spec);
+        loop {
+            let aside = &self.index.asides[lane];
+            let all: u64 = aside.by_tier.iter().sum();
+            let passes_alone = alone && aside.holders.len() == 1;
+            if all <= free || passes_alone {
+                return;
+            }
+            let Some(last) = self.last_holder(lane, now) else { return };
+            self.take_back(last, lane);
+        }
+    }
+
+    /// While somebody stands in a line, nobody behind has units of it set aside.
+    fn take_back_behind_head(&mut self, lane: usize, now: Instant) {
+        let Some(head) = self.index.lines[lane].first().copied() else { return };
+        let head = self.standing_of_ticket(head, lane, now);
+        while let Some(last) = self.last_holder(lane, now) {
+            if self.standing_of_ticket(last, lane, now) < head {
+                return;
+            }
+            self.take_back(last, lane);
+        }
+    }
+
+    /// A ticket gives up what it had of a lane; was it due, it stands in line again.
+    fn take_back(&mut self, place: Place, lane: usize) {
+        self.give_up_aside(place, lane);
+        if let Some(Phase::Due(_)) = self.facts.tickets.get(&place).map(|ticket| ticket.phase) {
+            self.set_phase(place, Phase::Line(u8::try_from(lane).unwrap_or(u8::MAX)));
+        }
+    }
+
+    /// Who of those with units set aside on a lane stands behind all others there.
+    fn last_holder(&self, lane: usize, now: Instant) -> Option<Place> {
+        let holders = &self.index.asides[lane].holders;
+        if self.index.plan.lanes[lane].floored {
+            let standing = |place: &&Place| self.standing_of_ticket(**place, lane, now);
+            holders.iter().max_by_key(standing).copied()
+        } else {
+            holders.last().copied()
+        }
+    }
+
+    /// Units came back: some of those who had no hope before their deadline may have now.
+    fn look_at_late_ones(&mut self, now: Instant) {
+        if self.index.returned == 0 || self.index.too_late.is_empty() {
+            return;
+        }
+        let mut after = None;
+        for _ in 0..bounds::TOO_LATE_LOOKS {
+            let next = match after {
+                None => self.index.too_late.first().copied(),
+                Some(last) => self.index.too_late.range(next_to(last)..).next().copied(),
+            };
+            let Some(place) = next else { return };
+            self.stand(place, now);
+            after = Some(place);
+        }
+    }
+
+    fn wake_those_who_come_earlier(&mut self) {
+        for lane in lanes_of(core::mem::take(&mut self.index.returned)) {
+            for place in self.index.lines[lane].iter().take(bounds::WAKE_EARLIER) {
+                if let Some(ticket) = self.facts.tickets.get(place) {
+                    self.news.wake.push(ticket.key);
+                }
+            }
+        }
+    }
+
+    /// Everybody finds their place anew, in order: after a pause began or ended, or limits changed.
+    pub(crate) fn stand_all(&mut self, now: Instant) {
+        let places: Vec<Place> = self.facts.tickets.keys().copied().collect();
+        for place in &places {
+            self.step_out(*place);
+        }
+        for place in places {
+            self.stand(place, now);
+        }
+    }
+
+    /// Those who are meant are told at once that it is no use to wait.
+    pub(crate) fn end_tickets(
+        &mut self,
+        why: Reason,
+        now: Instant,
+        meant: impl Fn(&Ticket) -> bool,
+    ) {
+        let tickets = self.facts.tickets.iter().filter(|(_, ticket)| meant(ticket));
+        let places: Vec<Place> = tickets.map(|(place, _)| *place).collect();
+        for place in places {
+            self.news.wake.push(self.facts.tickets[&place].key);
+            self.end_ticket(place, Some(why), now);
+        }
+    }
+
+    /// A ticket is over without a lease.
+    pub(crate) fn end_ticket(&mut self, place: Place, why: Option<Reason>, now: Instant) {
+        self.step_out(place);
+        let Some(ticket) = self.facts.tickets.remove(&place) else { return };
+        self.index.remove_ticket(place, &ticket);
+        self.seen_active(ticket.agent, now);
+        self.id_unused(ticket.agent, ticket.id.as_ref());
+        if let Some(why) = why {
+            let agent = self.facts.agents[usize::from(ticket.agent)].name.clone();
+            let waited = now.since(ticket.since);
+            self.news.notices.push(Notice::TicketEnded { ticket: ticket.key, agent, why, waited });
+        }
+    }
+}
+
+const fn next_to(place: Place) -> Place {
+    Place { tier: place.tier, arrival: place.arrival.saturating_add(1) }
+}

@@ -1,0 +1,164 @@
+//! How leases end, and how they live on. Each ends exactly once.
+
+use crate::agent::AgentId;
+use crate::bounds;
+use crate::event::{Commit, Key};
+use crate::lease::{Ending, Holder, Lease, Target};
+use crate::outcome::{Answer, LeaseAnswer, Notice, Reason, Reclaim};
+use crate::plan::{Lane, Measures, Plan};
+use crate::state::State;
+use crate::tally::{Reset, ResetPhase, Spec, Tally};
+use crate::ticket::{Phase, Place};
+use crate::time::{Instant, Span};
+use crate::unit::{Amounts, Unit};
+
+impl State {
+    pub(crate) fn commit(&mut self, commit: &Commit, now: Instant) -> Answer {
+        if commit.progress && !commit.refused {
+            return self.progress(commit, now);
+        }
+        let ending = if commit.refused { Ending::Refused } else { Ending::Used };
+        self.end_lease(commit.lease, ending, &commit.used, now)
+    }
+
+    /// The call goes on. What it used so far is known now.
+    fn progress(&mut self, commit: &Commit, now: Instant) -> Answer {
+        let Some(mut lease) = self.facts.leases.remove(&commit.lease) else {
+            return Answer::Lease(LeaseAnswer::Gone);
+        };
+        self.index.remove_lease(commit.lease, &lease);
+        for charge in &mut lease.charges {
+            let (tally, spec, unit) = self.target(lease.agent, charge.to);
+            if let Some(total) = unit.and_then(|unit| commit.used.of(unit)) {
+                charge.progress(tally, spec, total, now);
+            }
+        }
+        lease.progressed = now;
+        if let Holder::Ttl { ttl, expires } = &mut lease.holder {
+            *expires = now + *ttl;
+        }
+        self.units_moved(&lease, now);
+        self.index.add_lease(commit.lease, &lease);
+        self.facts.leases.insert(commit.lease, lease);
+        Answer::Lease(LeaseAnswer::Lives(self.lease_ends(commit.lease)))
+    }
+
+    /// The call was never sent, or its caller no longer waits.
+    pub(crate) fn cancel(&mut self, lease: Key, now: Instant) -> Answer {
+        if let Some(place) = self.index.place_of.get(&lease).copied() {
+            self.end_ticket(place, None, now);
+            return Answer::Lease(LeaseAnswer::Ended);
+        }
+        self.end_lease(lease, Ending::Cancelled, &Amounts::default(), now)
+    }
+
+    /// Nobody settled it: it counts at its estimate, stamped now.
+    pub(crate) fn reclaim(&mut self, key: Key, why: Reclaim, now: Instant) {
+        let Some(lease) = self.facts.leases.get(&key) else { return };
+        let agent = self.facts.agents[usize::from(lease.agent)].name.clone();
+        self.news.notices.push(Notice::Reclaimed { lease: key, agent, why });
+        let _ = self.end_lease(key, Ending::Used, &Amounts::default(), now);
+    }
+
+    /// Settles a lease. Doing it twice, late or with a name that is nobody's changes nothing.
+    pub(crate) fn end_lease(
+        &mut self,
+        key: Key,
+        ending: Ending,
+        used: &Amounts,
+        now: Instant,
+    ) -> Answer {
+        let Some(mut lease) = self.facts.leases.remove(&key) else {
+            return Answer::Lease(LeaseAnswer::Gone);
+        };
+        self.index.remove_lease(key, &lease);
+        self.index.loads[usize::from(lease.agent)].leases -= 1;
+        for charge in core::mem::take(&mut lease.charges) {
+            let to = charge.to;
+            let (tally, spec, unit) = self.target(lease.agent, to);
+            let total = unit.and_then(|unit| used.of(unit));
+            charge.end(tally, spec, ending, total, now);
+            probe_is_back(&mut tally.reset, key, ending);
+            if let Target::Lane(lane) = to {
+                self.index.dirty |= 1 << lane;
+                self.index.returned |= 1 << lane;
+            }
+        }
+        self.seen_active(lease.agent, now);
+        self.facts.used = now;
+        self.id_ended(lease.agent, lease.id.as_ref(), now);
+        self.stand_held_by_cap(&lease, now);
+        Answer::Lease(LeaseAnswer::Ended)
+    }
+
+    /// After a progress commit: lanes may have gained room or gone over.
+    fn units_moved(&mut self, lease: &Lease, now: Instant) {
+        for charge in &lease.charges {
+            if let Target::Lane(lane) = charge.to {
+                self.index.dirty |= 1 << lane;
+                self.index.returned |= 1 << lane;
+            }
+        }
+        self.stand_held_by_cap(lease, now);
+    }
+
+    /// Units of a capped agent may have come back: those its cap held back look again.
+    fn stand_held_by_cap(&mut self, lease: &Lease, now: Instant) {
+        self.stand_capped(lease.agent, now, |state, place: Place| {
+            let phase = state.facts.tickets[&place].phase;
+            matches!(phase, Phase::Held { reason: Reason::Cap, .. })
+        });
+    }
+
+    /// The tally a charge was made to, what is known of it, and the unit it counts.
+    fn target(&mut self, agent: AgentId, to: Target) -> (&mut Tally, &Spec, Option<&Unit>) {
+        let plan: &Plan = &self.index.plan;
+        match to {
+            Target::Lane(at) => {
+                let lane: &Lane = &plan.lanes[usize::from(at)];
+                (&mut self.facts.lanes[usize::from(at)], &lane.spec, lane.settles())
+            }
+            Target::Meter(at) => {
+                let agent = usize::from(agent);
+                let rule = self.index.loads[agent].rule.map_or(0, usize::from);
+                let meter = &plan.agents[rule].meters[usize::from(at)];
+                let unit = match &meter.measures {
+                    Measures::Lane(lane) => plan.lanes[usize::from(*lane)].settles(),
+                    Measures::Unit(unit) => Some(unit),
+                };
+                (&mut self.facts.agents[agent].meters[usize::from(at)], &meter.spec, unit)
+            }
+        }
+    }
+
+    /// A lease lives on: by its time to live, or from now on by one of its own.
+    pub(crate) fn extend(&mut self, key: Key, ttl: Option<Span>, now: Instant) -> Answer {
+        let Some(mut lease) = self.facts.leases.remove(&key) else {
+            return Answer::Lease(LeaseAnswer::Gone);
+        };
+        self.index.remove_lease(key, &lease);
+        lease.holder = match (lease.holder, ttl.map(|ttl| ttl.min(bounds::SPAN))) {
+            (_, Some(ttl)) | (Holder::Ttl { ttl, .. }, None) => {
+                Holder::Ttl { ttl, expires: now + ttl }
+            }
+            (Holder::Session(session), None) => Holder::Session(session),
+        };
+        self.index.add_lease(key, &lease);
+        self.facts.leases.insert(key, lease);
+        Answer::Lease(LeaseAnswer::Lives(self.lease_ends(key)))
+    }
+}
+
+/// A probe that was never sent passes its role on; any other end uses it up.
+fn probe_is_back(reset: &mut Option<Reset>, key: Key, ending: Ending) {
+    let Some(Reset { phase, .. }) = reset else { return };
+    match *phase {
+        ResetPhase::Probing { carried, probe } if probe == key => {
+            *phase = match ending {
+                Ending::Cancelled => ResetPhase::Passed { carried },
+                Ending::Used | Ending::Refused => ResetPhase::Spent { carried },
+            };
+        }
+        _ => {}
+    }
+}

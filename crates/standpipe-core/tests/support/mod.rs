@@ -1,0 +1,32 @@
+//! What the tests of the core share: words to write a scene with, and somebody to judge it.
+//!
+//! Nothing here calls into the core beyond its entry points. `book` is the oracle: a slow, obvious
+//! model that follows the events and their answers and says what the ledger must hold.
+
+pub(crate) mod book;
+pub(crate) mod crowd;
+pub(crate) mod law;
+pub(crate) mod mark;
+pub(crate) mod player;
+pub(crate) mod scene;
+pub(crate) mod words;
+pub(crate) mod world;
+
+use proptest::test_runner::{Config, FileFailurePersistence, RngSeed};
+
+/// So many random cases with a fixed seed; twenty times as many with a fresh one when
+/// `STANDPIPE_LONG=1`. What proptest's own variables say counts in either case.
+pub(crate) fn cases(count: u32) -> Config {
+    let said = |name: &str| std::env::var_os(name).is_some();
+    let long = std::env::var_os("STANDPIPE_LONG").is_some_and(|value| value == "1");
+    let regressions = FileFailurePersistence::Direct("tests/proptest-regressions/core.txt");
+    let mut config =
+        Config { failure_persistence: Some(Box::new(regressions)), ..Config::default() };
+    if !said("PROPTEST_CASES") {
+        config.cases = if long { 20 * count } else { count };
+    }
+    if !long && !said("PROPTEST_RNG_SEED") {
+        config.rng_seed = RngSeed::Fixed(0x57A4_D919E);
+    }
+    config
+}

@@ -1,0 +1,285 @@
+//! Random pools and random things that happen on them.
+//!
+//! A step names what it is about by a number that `player` takes modulo what there is then, so that
+//! a scene stays meaningful when steps are left out while a failure is being shrunk.
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use standpipe_core::{
+    AgentRule, Headroom, Key, Limit, PoolConfig, Priority, Rule, Share, Span, Unit, bounds,
+};
+
+use super::words::{
+    HOUR, MINUTE, OUTPUT, REQUESTS, SECOND, TOKENS, at_end, bucket, capped, floored, paced,
+    parallel, pool, ranked, secs, window,
+};
+
+/// A pool and what happens on it.
+#[derive(Clone, Debug)]
+pub(crate) struct Scene {
+    pub(crate) config: PoolConfig,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// What a scene may contain.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sorts {
+    /// Calls that wait. Critical ones never do, so that one of them sees all the room there is.
+    pub(crate) tickets: bool,
+    /// Pauses, and refusals of the provider.
+    pub(crate) pauses: bool,
+    /// Agents with floors and caps.
+    pub(crate) shares: bool,
+}
+
+pub(crate) const NO_TICKETS: Sorts = Sorts { tickets: false, pauses: true, shares: false };
+pub(crate) const WITH_TICKETS: Sorts = Sorts { tickets: true, pauses: true, shares: false };
+pub(crate) const WITH_SHARES: Sorts = Sorts { tickets: true, pauses: true, shares: true };
+
+/// One thing that happens.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    Pass(Jump),
+    Ask { who: usize, figures: [Figure; 3], patience: Span, ttl: Option<Span> },
+    Claim(usize),
+    Commit { lease: usize, figures: [Usage; 3], progress: bool, refused: bool },
+    Cancel(usize),
+    GiveUp(usize),
+    Throttle { lease: Option<usize>, retry_after: Option<Span> },
+    Beat { process: usize, lease: Option<usize>, ttl: Option<Span> },
+    Die(usize),
+    Pause(Span),
+    Resume,
+    Again(usize),
+    Stray(Key),
+}
+
+/// How time passes.
+#[derive(Clone, Debug)]
+pub(crate) enum Jump {
+    For(u64),
+    Periods {
+        limit: usize,
+        thousandths: u64,
+    },
+    /// To, or just before or after, an instant that an answer named.
+    Named {
+        which: usize,
+        offset: i64,
+    },
+    /// The same for an instant at which units stop counting.
+    Edge {
+        which: usize,
+        offset: i64,
+    },
+    /// The same for an instant at which a lease ends by itself.
+    Expiry {
+        which: usize,
+        offset: i64,
+    },
+}
+
+/// What a call asks for of one unit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Figure {
+    None,
+    Of(u64),
+    Effective,
+    Stated,
+    Above,
+}
+
+/// What a call says it used of one unit, against what it asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Usage {
+    Unsaid,
+    Thousandths(u64),
+    More(u64),
+}
+
+/// Who asks: a process, an agent on it, and the agent's tier.
+pub(crate) const CAST: [(&str, &str, Priority); 6] = [
+    ("p1", "first", Priority::Critical),
+    ("p1", "second", Priority::Standard),
+    ("p2", "second", Priority::Standard),
+    ("p2", "third", Priority::Background),
+    ("p3", "fourth", Priority::Standard),
+    ("p3", "first", Priority::Critical),
+];
+
+/// The units of the scenes, in the order of a step's figures.
+pub(crate) const UNITS: [Unit; 3] = [REQUESTS, TOKENS, OUTPUT];
+
+pub(crate) fn scene(sorts: Sorts) -> impl Strategy<Value = Scene> {
+    (config(sorts), vec(step(sorts), 1..60)).prop_map(|(config, steps)| Scene { config, steps })
+}
+
+/// A pool of one to four limits.
+pub(crate) fn config(sorts: Sorts) -> impl Strategy<Value = PoolConfig> {
+    let headroom = prop_oneof![
+        3 => Just(Headroom::Fixed(1_000)),
+        1 => Just(Headroom::Auto),
+        1 => (1_u16..=1_000).prop_map(Headroom::Fixed),
+    ];
+    let slack = prop_oneof![2 => Just(Span::ZERO), 1 => Just(Span::millis(50)), 1 => odd_span()];
+    let longest = prop_oneof![
+        3 => Just(Some(HOUR)),
+        1 => Just(None),
+        1 => (1_u64..=200).prop_map(|n| Some(secs(n))),
+    ];
+    let agents = any::<bool>().prop_map(move |some| agents(sorts.shares && some));
+    (vec(limit(), 1..=4), headroom, slack, longest, agents).prop_map(
+        |(limits, headroom, slack, longest_lease, agents)| {
+            let mut distinct: Vec<Limit> = Vec::new();
+            for limit in limits {
+                if distinct.iter().all(|known| known.id() != limit.id()) {
+                    distinct.push(limit);
+                }
+            }
+            PoolConfig { headroom, slack, longest_lease, agents, ..pool(distinct) }
+        },
+    )
+}
+
+/// The rules for the agents of [`CAST`].
+fn agents(shares: bool) -> Vec<AgentRule> {
+    let mut rules = vec![
+        ranked("first", Priority::Critical),
+        ranked("second", Priority::Standard),
+        ranked("third", Priority::Background),
+    ];
+    if shares {
+        rules[1] = floored("second", 300);
+        rules.push(capped("fourth", 600));
+        let floor: Share = rules[1].floors[0].clone();
+        rules[2].floors.push(floor);
+    }
+    rules
+}
+
+pub(crate) fn limit() -> impl Strategy<Value = Limit> {
+    let amount = 1_u64..=20;
+    let rate = prop_oneof![
+        (unit(), amount.clone(), period()).prop_map(|(unit, n, period)| window(unit, n, period)),
+        (unit(), amount.clone(), period(), amount)
+            .prop_map(|(unit, n, period, burst)| bucket(unit, n, period, burst)),
+    ];
+    let rate = (rate, prop::bool::weighted(0.3))
+        .prop_map(|(limit, end)| if end { at_end(limit) } else { limit });
+    let any = prop_oneof![4 => rate, 1 => (1_u64..=4).prop_map(parallel)];
+    (any, option::weighted(0.2, odd_span()))
+        .prop_map(|(limit, pace)| if let Some(pace) = pace { paced(limit, pace) } else { limit })
+}
+
+pub(crate) fn unit() -> impl Strategy<Value = Unit> {
+    prop_oneof![Just(REQUESTS), Just(TOKENS), Just(OUTPUT)]
+}
+
+fn period() -> impl Strategy<Value = Span> {
+    prop_oneof![
+        3 => Just(SECOND),
+        3 => Just(MINUTE),
+        1 => Just(HOUR),
+        1 => odd_span(),
+        1 => (1_u64..=50).prop_map(Span),
+    ]
+}
+
+fn odd_span() -> impl Strategy<Value = Span> {
+    prop_oneof![(1_u64..=1_000).prop_map(Span), (1_u64..=3_000_000).prop_map(Span)]
+}
+
+pub(crate) fn step(sorts: Sorts) -> BoxedStrategy<Step> {
+    let lease = || 0_usize..16;
+    let mut steps: Vec<(u32, BoxedStrategy<Step>)> = vec![
+        (10, jump().prop_map(Step::Pass).boxed()),
+        (10, ask(sorts.tickets).boxed()),
+        (5, commit().boxed()),
+        (2, lease().prop_map(Step::Cancel).boxed()),
+        (3, beat().boxed()),
+        (1, (0_usize..4).prop_map(Step::Die).boxed()),
+        (2, (0_usize..64).prop_map(Step::Again).boxed()),
+        (1, stray().prop_map(Step::Stray).boxed()),
+    ];
+    if sorts.tickets {
+        steps.push((6, lease().prop_map(Step::Claim).boxed()));
+        steps.push((1, lease().prop_map(Step::GiveUp).boxed()));
+    }
+    if sorts.pauses {
+        let after = option::of((0_u64..90).prop_map(secs));
+        let throttle = (option::of(lease()), after)
+            .prop_map(|(lease, retry_after)| Step::Throttle { lease, retry_after });
+        steps.push((1, throttle.boxed()));
+        steps.push((1, (0_u64..90_000_000).prop_map(|n| Step::Pause(Span(n))).boxed()));
+        steps.push((1, Just(Step::Resume).boxed()));
+    }
+    proptest::strategy::Union::new_weighted(steps).boxed()
+}
+
+fn ask(tickets: bool) -> impl Strategy<Value = Step> {
+    let patience = if tickets {
+        prop_oneof![Just(Span::ZERO), Just(secs(300)), odd_span(), Just(HOUR)].boxed()
+    } else {
+        Just(Span::ZERO).boxed()
+    };
+    let ttl = option::weighted(0.2, prop_oneof![(1_u64..=900).prop_map(secs), odd_span()]);
+    (0..CAST.len(), [figure(), figure(), figure()], patience, ttl)
+        .prop_map(|(who, figures, patience, ttl)| Step::Ask { who, figures, patience, ttl })
+}
+
+pub(crate) fn figure() -> impl Strategy<Value = Figure> {
+    prop_oneof![
+        4 => Just(Figure::None),
+        8 => (0_u64..=6).prop_map(Figure::Of),
+        2 => Just(Figure::Effective),
+        1 => Just(Figure::Stated),
+        1 => Just(Figure::Above),
+    ]
+}
+
+fn commit() -> impl Strategy<Value = Step> {
+    let usage = || {
+        prop_oneof![
+            2 => Just(Usage::Unsaid),
+            4 => (0_u64..=1_000).prop_map(Usage::Thousandths),
+            1 => (1_u64..=30).prop_map(Usage::More),
+        ]
+    };
+    let progress = prop::bool::weighted(0.4);
+    let refused = prop::bool::weighted(0.1);
+    (0_usize..16, [usage(), usage(), usage()], progress, refused).prop_map(
+        |(lease, figures, progress, refused)| Step::Commit { lease, figures, progress, refused },
+    )
+}
+
+fn beat() -> impl Strategy<Value = Step> {
+    let ttl = option::weighted(0.3, (1_u64..=900).prop_map(secs));
+    (0_usize..4, option::weighted(0.4, 0_usize..16), ttl)
+        .prop_map(|(process, lease, ttl)| Step::Beat { process, lease, ttl })
+}
+
+fn stray() -> impl Strategy<Value = Key> {
+    (0_u64..6, 0_u64..9).prop_map(|(session, number)| Key { session, number })
+}
+
+fn jump() -> impl Strategy<Value = Jump> {
+    let offset = || prop_oneof![Just(-1_i64), Just(0), Just(0), Just(1)];
+    let near_silence = bounds::SILENCE.0 - 1_000_000..=bounds::SILENCE.0 + 1_000_000;
+    prop_oneof![
+        2 => Just(Jump::For(0)),
+        3 => (1_u64..=1_000).prop_map(Jump::For),
+        2 => (1_u64..=30_000_000).prop_map(Jump::For),
+        1 => near_silence.prop_map(Jump::For),
+        4 => (0_usize..4, 1_u64..=3_000)
+            .prop_map(|(limit, thousandths)| Jump::Periods { limit, thousandths }),
+        4 => (0_usize..8, offset()).prop_map(|(which, offset)| Jump::Named { which, offset }),
+        4 => (0_usize..16, offset()).prop_map(|(which, offset)| Jump::Edge { which, offset }),
+        2 => (0_usize..8, offset()).prop_map(|(which, offset)| Jump::Expiry { which, offset }),
+    ]
+}
+
+/// Whether a limit is of a kind.
+pub(crate) const fn is_window(limit: &Limit) -> bool {
+    matches!(limit.rule, Rule::Window { .. })
+}

@@ -1,0 +1,368 @@
+//! No event, however odd, panics, overflows or breaks the ledger, and everything is bounded.
+
+#[cfg(test)]
+#[expect(dead_code, reason = "each test binary uses its own part of what they share")]
+mod support;
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+use standpipe_core::{
+    Action, AgentName, AgentRule, Amounts, Answer, Charged, Commit, Configure, Decision, Event,
+    Headroom, Instant, Key, Limit, Observed, Of, Owner, PoolConfig, Portion, Priority, Reading,
+    Reason, Recovered, Reserve, Resets, Rule, Share, Source, Span, State, Text, ThrottleKind,
+    Throttled, Unit, bounds,
+};
+
+use support::cases;
+use support::words::{DAY, REQUESTS, SECOND, agent, parallel, pool, text, window};
+use support::world::{World, why};
+
+proptest! {
+    #![proptest_config(cases(600))]
+
+    #[test]
+    fn total(events in vec((odd_event(), odd_time()), 1..60)) {
+        let mut state = State::new();
+        let mut sent = 0;
+        let mut now = 0_u64;
+        for (event, time) in events {
+            let mut event = event;
+            if event.key.session == LIVELY {
+                sent += 1;
+                event.key.number = sent;
+            }
+            now = time.after(now);
+            let outcome = state.apply(&event, Instant(now));
+            if outcome.answer == Answer::SessionEnded && event.key.session == LIVELY {
+                sent = 0;
+            }
+            if let Err(broken) = state.check() {
+                return Err(TestCaseError::fail(format!("{event:?}: {broken}")));
+            }
+            if let Action::Reserve(reserve) = &event.action {
+                let _ = state.peek(reserve, Instant(now));
+                let _ = state.peek(reserve, Instant::NEVER);
+            }
+            let _ = state.find(event.key);
+            let _ = format!("{state:?}");
+            prop_assert_eq!(&state, &state.clone());
+        }
+    }
+
+    /// The same events give the same state and the same outcomes.
+    #[test]
+    fn the_same_events_give_the_same_state(events in vec((odd_event(), odd_time()), 1..40)) {
+        let (mut one, mut two) = (State::new(), State::new());
+        let mut now = 0_u64;
+        for (event, time) in events {
+            now = time.after(now);
+            let (left, right) = (one.apply(&event, Instant(now)), two.apply(&event, Instant(now)));
+            prop_assert_eq!(left, right);
+            prop_assert_eq!(&one, &two);
+        }
+    }
+}
+
+/// A pool to which a great many events come.
+fn bulk(config: PoolConfig) -> World {
+    let mut world = World::new(config);
+    world.bulk = true;
+    world
+}
+
+#[test]
+fn leases_are_bounded_and_the_bound_is_a_clear_refusal() {
+    let mut world = bulk(pool([parallel(100_000)]));
+    for _ in 0..bounds::LEASES {
+        let _ = world.reserve("p", "a").admitted();
+    }
+    assert_eq!(world.reserve("p", "a").refused().reason, Reason::QueueFull);
+    assert_eq!(world.reserve("p", "a").patience(DAY).refused().reason, Reason::QueueFull);
+    world.check();
+}
+
+#[test]
+fn tickets_are_bounded_and_the_bound_is_a_clear_refusal() {
+    let mut world = bulk(pool([window(REQUESTS, 1, DAY)]));
+    let _ = world.reserve("p", "a").admitted();
+    let first = world.reserve("p", "a").patience(DAY).waits();
+    for _ in 1..bounds::TICKETS {
+        let _ = world.reserve("p", "a").patience(DAY).waits();
+    }
+    assert_eq!(world.reserve("p", "a").patience(DAY).refused().reason, Reason::QueueFull);
+    world.cancel(first.ticket);
+    let _ = world.reserve("p", "a").patience(DAY).waits();
+    world.check();
+}
+
+#[test]
+fn sessions_that_hold_something_are_bounded_and_the_others_are_not() {
+    let mut world = bulk(pool([parallel(100_000)]));
+    for number in 0..3 * bounds::SESSIONS as u64 {
+        let _ = world.heartbeat(&format!("passer-by {number}"));
+    }
+    for number in 0..bounds::SESSIONS as u64 {
+        let _ = world.reserve(&format!("holder {number}"), "a").admitted();
+    }
+    assert_eq!(world.reserve("one more", "a").refused().reason, Reason::QueueFull);
+    world.check();
+}
+
+#[test]
+fn agents_are_bounded_and_further_ones_share_a_record() {
+    let mut world = bulk(pool([window(REQUESTS, 1_000_000, DAY)]));
+    for number in 0..2 * bounds::AGENTS {
+        let lease = world.reserve("p", &format!("agent-{number}")).admitted();
+        world.commit(lease).send();
+    }
+    assert!(format!("{:?}", world.state).len() < 4_000_000, "no record for each");
+    world.check();
+}
+
+#[test]
+fn ids_are_bounded() {
+    let mut world = bulk(pool([window(REQUESTS, 1_000_000, DAY)]));
+    for number in 0..2 * bounds::IDS {
+        let lease = world.reserve("p", "a").id(&format!("call {number}")).admitted();
+        world.commit(lease).send();
+    }
+    assert!(format!("{:?}", world.state).len() < 4_000_000, "not all are remembered");
+    world.check();
+}
+
+#[test]
+fn a_pool_that_was_told_nothing_admits_nothing_and_says_why() {
+    let mut state = State::new();
+    let key = Key { session: 1, number: 1 };
+    let reserve = Reserve { cost: Amounts::default(), ..plain_reserve() };
+    let outcome =
+        state.apply(&Event { key, action: Action::Reserve(Box::new(reserve)) }, Instant(5));
+    let Answer::Decided(decision) = outcome.answer else { panic!("{outcome:?}") };
+    assert!(why(&decision).is_some(), "{decision:?}");
+    assert!(!matches!(decision, Decision::Wait(_)), "{decision:?}");
+}
+
+/// How the stamp of the next event lies to that of the last.
+#[derive(Clone, Copy, Debug)]
+enum OddTime {
+    After(u64),
+    Before(u64),
+    At(u64),
+}
+
+impl OddTime {
+    const fn after(self, now: u64) -> u64 {
+        match self {
+            Self::After(span) => now.saturating_add(span),
+            Self::Before(span) => now.saturating_sub(span),
+            Self::At(instant) => instant,
+        }
+    }
+}
+
+/// The session whose numbers are right.
+const LIVELY: u64 = 7;
+
+fn odd_time() -> impl Strategy<Value = OddTime> {
+    prop_oneof![
+        10 => (0_u64..5_000_000).prop_map(OddTime::After),
+        4 => Just(OddTime::After(0)),
+        2 => (0_u64..500_000_000).prop_map(OddTime::After),
+        2 => (0_u64..5_000_000).prop_map(OddTime::Before),
+        1 => odd_number().prop_map(OddTime::After),
+        1 => odd_number().prop_map(OddTime::At),
+    ]
+}
+
+fn odd_number() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        4 => 0_u64..10,
+        2 => 0_u64..5_000_000,
+        1 => select(vec![u64::MAX, u64::MAX - 1, 1 << 63, bounds::AMOUNT, bounds::AMOUNT + 1]),
+        1 => select(vec![bounds::SPAN.0, bounds::SPAN.0 + 1, bounds::PAUSE.0, bounds::SILENCE.0]),
+    ]
+}
+
+fn odd_span() -> impl Strategy<Value = Span> {
+    odd_number().prop_map(Span)
+}
+
+fn odd_key() -> impl Strategy<Value = Key> {
+    let session = prop_oneof![8 => Just(LIVELY), 2 => 0_u64..4, 1 => Just(u64::MAX)];
+    let number = prop_oneof![8 => 0_u64..40, 1 => Just(u64::MAX)];
+    (session, number).prop_map(|(session, number)| Key { session, number })
+}
+
+fn odd_event() -> impl Strategy<Value = Event> {
+    (odd_key(), odd_action()).prop_map(|(key, action)| Event { key, action })
+}
+
+fn odd_action() -> impl Strategy<Value = Action> {
+    let reserve = || odd_reserve().prop_map(Box::new);
+    let observed = (option::of(odd_key()), vec(odd_reading(), 0..4))
+        .prop_map(|(lease, readings)| Action::Observed(Observed { lease, readings }));
+    let recovered = prop_oneof![
+        (odd_key(), reserve()).prop_map(|(lease, reserve)| Recovered::Reserve { lease, reserve }),
+        odd_key().prop_map(|lease| Recovered::Commit { lease }),
+        odd_throttled().prop_map(Recovered::Throttled),
+    ];
+    prop_oneof![
+        12 => reserve().prop_map(Action::Reserve),
+        6 => odd_commit().prop_map(Action::Commit),
+        3 => odd_key().prop_map(|lease| Action::Cancel { lease }),
+        2 => odd_throttled().prop_map(Action::Throttled),
+        2 => observed,
+        2 => (option::of(odd_key()), option::of(odd_span()))
+            .prop_map(|(lease, ttl)| Action::Heartbeat { lease, ttl }),
+        1 => prop_oneof![Just(LIVELY), 0_u64..4].prop_map(|session| Action::SessionEnded { session }),
+        1 => odd_key().prop_map(|lease| Action::OwnerEnded { lease }),
+        6 => (odd_source(), odd_config()).prop_map(|(source, config)| {
+            Action::Configure(Box::new(Configure { source, config }))
+        }),
+        1 => odd_span().prop_map(|length| Action::Pause { length }),
+        1 => Just(Action::Resume),
+        2 => recovered.prop_map(Action::Recovered),
+        1 => Just(Action::Forgotten),
+    ]
+}
+
+fn odd_reserve() -> impl Strategy<Value = Reserve> {
+    let words = || option::of(select(vec!["a", "b"]).prop_map(text));
+    let owner = option::of(any::<u32>().prop_map(|pid| Owner { pid, started: 9 }));
+    let times = (odd_span(), option::of(odd_span()));
+    let keys = (option::of(odd_key()), option::of(odd_key()));
+    let id: BoxedStrategy<Option<Text>> = words().boxed();
+    (odd_agent(), option::of(odd_tier()), odd_amounts(), times, owner, id, keys).prop_map(
+        |(agent, priority, cost, (patience, ttl), owner, id, (retry_of, ticket))| Reserve {
+            agent,
+            priority,
+            cost,
+            patience,
+            ttl,
+            owner,
+            id,
+            model: None,
+            task: None,
+            retry_of,
+            ticket,
+        },
+    )
+}
+
+fn plain_reserve() -> Reserve {
+    support::player::Player::reserve("a", Amounts::default())
+}
+
+fn odd_agent() -> impl Strategy<Value = AgentName> {
+    select(vec!["a", "b", "c", AgentName::OTHER]).prop_map(agent)
+}
+
+fn odd_tier() -> impl Strategy<Value = Priority> {
+    select(Priority::ALL.to_vec())
+}
+
+fn odd_unit() -> impl Strategy<Value = Unit> {
+    let other = Unit::named("gpu_seconds").expect("a name");
+    select(vec![Unit::Requests, Unit::Tokens, Unit::OutputTokens, other])
+}
+
+fn odd_amount() -> impl Strategy<Value = u64> {
+    prop_oneof![8 => 0_u64..12, 1 => Just(bounds::AMOUNT), 1 => 0..=bounds::AMOUNT]
+}
+
+fn odd_amounts() -> impl Strategy<Value = Amounts> {
+    vec((odd_unit(), odd_amount()), 0..4).prop_map(|mut list| {
+        list.sort();
+        list.dedup_by(|left, right| left.0 == right.0);
+        Amounts::new(list).expect("distinct and within bounds")
+    })
+}
+
+fn odd_commit() -> impl Strategy<Value = Commit> {
+    (odd_key(), odd_amounts(), any::<bool>(), any::<bool>())
+        .prop_map(|(lease, used, progress, refused)| Commit { lease, used, progress, refused })
+}
+
+fn odd_throttled() -> impl Strategy<Value = Throttled> {
+    let kinds = vec![
+        ThrottleKind::Quota,
+        ThrottleKind::Concurrency,
+        ThrottleKind::SlowDown,
+        ThrottleKind::Overload,
+        ThrottleKind::Terminal,
+    ];
+    (option::of(odd_key()), option::of(odd_agent()), select(kinds), option::of(odd_span()))
+        .prop_map(|(lease, agent, kind, retry_after)| Throttled { lease, agent, kind, retry_after })
+}
+
+fn odd_reading() -> impl Strategy<Value = Reading> {
+    let figure = || option::of(prop_oneof![odd_amount(), odd_number()]);
+    (odd_unit(), option::of(odd_span()), figure(), figure(), option::of(odd_span())).prop_map(
+        |(unit, period, limit, remaining, reset_in)| Reading {
+            unit,
+            period,
+            limit,
+            remaining,
+            reset_in,
+        },
+    )
+}
+
+fn odd_source() -> impl Strategy<Value = Source> {
+    prop_oneof![
+        (option::of(0_u64..4), 0_u64..4)
+            .prop_map(|(version, written)| Source::File { version, written }),
+        Just(Source::Code),
+        Just(Source::Change),
+    ]
+}
+
+/// Mostly one that can be used.
+fn odd_config() -> impl Strategy<Value = PoolConfig> {
+    let span = || prop_oneof![6 => (1_u64..5_000_000).prop_map(Span), 1 => odd_span()];
+    let headroom = prop_oneof![
+        Just(Headroom::Auto),
+        (1_u16..=1_000).prop_map(Headroom::Fixed),
+        Just(Headroom::Fixed(1_000)),
+    ];
+    let times = (span(), span(), span(), option::of(span()));
+    let enforce = prop::bool::weighted(0.9);
+    (vec(odd_limit(), 1..4), headroom, times, enforce, vec(odd_rule(), 0..3)).prop_map(
+        |(limits, headroom, (slack, claim, lease_ttl, longest_lease), enforce, agents)| {
+            PoolConfig { limits, headroom, slack, claim, lease_ttl, longest_lease, enforce, agents }
+        },
+    )
+}
+
+fn odd_limit() -> impl Strategy<Value = Limit> {
+    let amount = || prop_oneof![8 => 1_u64..12, 1 => odd_amount(), 1 => odd_number()];
+    let period = || prop_oneof![6 => Just(SECOND), 2 => Just(DAY), 1 => odd_span()];
+    let rule = prop_oneof![
+        (odd_unit(), amount(), period()).prop_map(|(unit, amount, period)| Rule::Window {
+            unit,
+            amount,
+            period
+        }),
+        (odd_unit(), amount(), period(), amount())
+            .prop_map(|(unit, amount, period, burst)| Rule::Bucket { unit, amount, period, burst }),
+        amount().prop_map(|amount| Rule::Parallel { amount }),
+    ];
+    let charged = select(vec![Charged::Start, Charged::End]);
+    let resets = select(vec![Resets::Rolling, Resets::Provider]);
+    (rule, option::weighted(0.2, odd_span()), charged, resets)
+        .prop_map(|(rule, pace, charged, resets)| Limit { rule, pace, charged, resets })
+}
+
+fn odd_rule() -> impl Strategy<Value = AgentRule> {
+    let portion = prop_oneof![
+        (1_u16..=1_000).prop_map(Portion::PerMille),
+        (odd_amount(), odd_span()).prop_map(|(amount, period)| Portion::Rate { amount, period }),
+        odd_amount().prop_map(Portion::Slots),
+    ];
+    let of = prop_oneof![Just(Of::All), odd_unit().prop_map(Of::Unit), Just(Of::Parallel)];
+    let share = (of, portion).prop_map(|(of, portion)| Share { of, portion }).boxed();
+    (odd_agent(), option::of(odd_tier()), vec(share.clone(), 0..2), vec(share, 0..2))
+        .prop_map(|(name, priority, floors, caps)| AgentRule { name, priority, floors, caps })
+}

@@ -1,0 +1,260 @@
+//! Random numbers from a seed, and random events that make sense often enough to be interesting.
+
+use standpipe_core::{
+    Action, AgentName, AgentRule, Amounts, Charged, Commit, Configure, Event, Headroom, Key, Limit,
+    Observed, Of, PoolConfig, Portion, Priority, Reading, Recovered, Reserve, Resets, Rule, Share,
+    Source, Span, Text, ThrottleKind, Throttled, Unit,
+};
+
+/// Random numbers from a seed (`SplitMix64`).
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// The same seed gives the same numbers.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// Any number.
+    pub const fn any(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    /// A number below `bound`, or 0.
+    pub const fn below(&mut self, bound: u64) -> u64 {
+        if bound == 0 { 0 } else { self.any() % bound }
+    }
+
+    /// A place in a list of this length, or 0.
+    pub fn place(&mut self, length: usize) -> usize {
+        usize::try_from(self.below(length as u64)).unwrap_or(0)
+    }
+
+    /// Yes, once in `times` times.
+    pub const fn once_in(&mut self, times: u64) -> bool {
+        self.below(times) == 0
+    }
+
+    /// One of these.
+    pub fn one_of<T: Clone>(&mut self, all: &[T]) -> Option<T> {
+        let at = self.place(all.len());
+        all.get(at).cloned()
+    }
+}
+
+/// Random events of a few sessions.
+#[derive(Clone, Debug)]
+pub struct RandomEvents {
+    random: Random,
+    numbers: [u64; SESSIONS],
+    /// Keys of reserves, the latest last: what commits, claims and cancels are about.
+    keys: Vec<Key>,
+}
+
+const SESSIONS: usize = 6;
+const AGENTS: [&str; 5] = ["blog", "news", "picard", "data", "neelix"];
+
+impl RandomEvents {
+    /// The same seed gives the same events.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self { random: Random::new(seed), numbers: [0; SESSIONS], keys: Vec::new() }
+    }
+
+    /// How much time passes before the next event: often none, mostly little, seldom much.
+    pub const fn pause(&mut self) -> Span {
+        match self.random.below(200) {
+            0 => Span::secs(self.random.below(200)),
+            1..=9 => Span::secs(self.random.below(8)),
+            10..=99 => Span::micros(self.random.below(400_000)),
+            _ => Span::ZERO,
+        }
+    }
+
+    /// The next event.
+    pub fn event(&mut self) -> Event {
+        let at = self.random.place(SESSIONS);
+        self.numbers[at] += 1;
+        let key = Key { session: at as u64 + 1, number: self.numbers[at] };
+        let action = self.action();
+        if let Action::Reserve(_) = action {
+            self.keys.push(key);
+        }
+        Event { key, action }
+    }
+
+    /// The first event of a pool, so that there are limits from the beginning.
+    pub fn first(&mut self) -> Event {
+        self.numbers[0] += 1;
+        let key = Key { session: 1, number: self.numbers[0] };
+        Event { key, action: Action::Configure(Box::new(self.configure())) }
+    }
+
+    fn action(&mut self) -> Action {
+        match self.random.below(100) {
+            0..=44 => Action::Reserve(Box::new(self.reserve())),
+            45..=74 => Action::Commit(self.commit()),
+            75..=81 => Action::Cancel { lease: self.key() },
+            82..=84 => Action::Throttled(self.throttled()),
+            85..=87 => Action::Observed(self.observed()),
+            88..=91 => {
+                let lease = self.random.once_in(2).then(|| self.key());
+                let ttl = self.random.once_in(3).then(|| self.span(60));
+                Action::Heartbeat { lease, ttl }
+            }
+            92 => Action::SessionEnded { session: self.random.below(SESSIONS as u64 + 1) },
+            93 => Action::OwnerEnded { lease: self.key() },
+            94 | 95 => Action::Configure(Box::new(self.configure())),
+            96 => Action::Pause { length: self.span(4) },
+            97 => Action::Resume,
+            98 => Action::Recovered(self.recovered()),
+            _ if self.random.once_in(20) => Action::Forgotten,
+            _ => Action::Heartbeat { lease: None, ttl: None },
+        }
+    }
+
+    fn key(&mut self) -> Key {
+        if self.random.once_in(20) {
+            let (session, number) = (self.random.below(8), self.random.below(50));
+            return Key { session, number };
+        }
+        let latest = self.keys.len().saturating_sub(12);
+        self.random.one_of(&self.keys[latest..]).unwrap_or_default()
+    }
+
+    fn span(&mut self, seconds: u64) -> Span {
+        Span::micros(self.random.below(seconds * 1_000_000))
+    }
+
+    fn agent(&mut self) -> AgentName {
+        named(self.random.one_of(&AGENTS).unwrap_or("blog"))
+    }
+
+    fn amounts(&mut self, most: u64) -> Amounts {
+        let mut figures = Vec::new();
+        for unit in [Unit::Requests, Unit::InputTokens, Unit::OutputTokens] {
+            if self.random.once_in(2) {
+                figures.push((unit, self.random.below(most)));
+            }
+        }
+        Amounts::cost(figures).unwrap_or_default()
+    }
+
+    fn reserve(&mut self) -> Reserve {
+        let mut reserve = Reserve::new(self.agent(), self.amounts(6));
+        let tiers = [Priority::Critical, Priority::Standard, Priority::Background];
+        reserve.priority = if self.random.once_in(3) { self.random.one_of(&tiers) } else { None };
+        reserve.patience = match self.random.below(4) {
+            0 => Span::ZERO,
+            1 => self.span(5),
+            _ => self.span(60),
+        };
+        reserve.ttl = self.random.once_in(5).then(|| self.span(30));
+        let id = format!("job-{}", self.random.below(12));
+        reserve.id = if self.random.once_in(6) { Text::new(&id) } else { None };
+        reserve.ticket = self.random.once_in(3).then(|| self.key());
+        reserve.retry_of = self.random.once_in(30).then(|| self.key());
+        reserve
+    }
+
+    fn commit(&mut self) -> Commit {
+        let (lease, used) = (self.key(), self.amounts(9));
+        let (progress, refused) = (self.random.once_in(5), self.random.once_in(15));
+        Commit { lease, used, progress, refused }
+    }
+
+    fn throttled(&mut self) -> Throttled {
+        let kinds = [ThrottleKind::Quota, ThrottleKind::Overload, ThrottleKind::Concurrency];
+        let terminal = self.random.once_in(12).then_some(ThrottleKind::Terminal);
+        let kind = terminal.or_else(|| self.random.one_of(&kinds)).unwrap_or(kinds[0]);
+        Throttled {
+            lease: self.random.once_in(2).then(|| self.key()),
+            agent: Some(self.agent()),
+            kind,
+            retry_after: Some(self.span(3)),
+        }
+    }
+
+    fn observed(&mut self) -> Observed {
+        let reading = Reading {
+            unit: Unit::Requests,
+            period: None,
+            limit: Some(self.random.below(100)),
+            remaining: Some(self.random.below(10)),
+            reset_in: self.random.once_in(2).then(|| self.span(20)),
+        };
+        Observed { lease: self.random.once_in(2).then(|| self.key()), readings: vec![reading] }
+    }
+
+    fn recovered(&mut self) -> Recovered {
+        match self.random.below(3) {
+            0 => Recovered::Reserve { lease: self.key(), reserve: Box::new(self.reserve()) },
+            1 => Recovered::Commit { lease: self.key() },
+            _ => Recovered::Throttled(self.throttled()),
+        }
+    }
+
+    fn configure(&mut self) -> Configure {
+        let source = match self.random.below(4) {
+            0 => Source::Code,
+            1 => Source::File { version: Some(self.random.below(9)), written: 0 },
+            _ => Source::Change,
+        };
+        let amount = |random: &mut Random, least: u64| least + random.below(8);
+        let mut limits = vec![
+            Limit::new(Rule::Window {
+                unit: Unit::Requests,
+                amount: amount(&mut self.random, 4),
+                period: Span::secs(5),
+            }),
+            Limit::new(Rule::Bucket {
+                unit: Unit::InputTokens,
+                amount: amount(&mut self.random, 3),
+                period: Span::secs(2),
+                burst: amount(&mut self.random, 5),
+            }),
+            Limit::new(Rule::Window {
+                unit: Unit::OutputTokens,
+                amount: amount(&mut self.random, 6),
+                period: Span::secs(9),
+            }),
+            Limit::new(Rule::Parallel { amount: amount(&mut self.random, 2) }),
+        ];
+        limits[2].charged = Charged::End;
+        limits[0].pace = self.random.once_in(3).then_some(Span::millis(300));
+        limits[0].resets = if self.random.once_in(3) { Resets::Provider } else { Resets::Rolling };
+        let mut config = PoolConfig::new(limits);
+        config.headroom =
+            if self.random.once_in(3) { Headroom::Auto } else { Headroom::Fixed(1_000) };
+        config.slack = Span::millis(self.random.below(3) * 50);
+        config.lease_ttl = Span::secs(20);
+        config.enforce = !self.random.once_in(10);
+        config.agents = self.rules();
+        Configure { source, config }
+    }
+
+    fn rules(&mut self) -> Vec<AgentRule> {
+        let quarter = Share { of: Of::All, portion: Portion::PerMille(250) };
+        let few = Portion::Rate { amount: 3, period: Span::secs(4) };
+        let capped = Share { of: Of::Unit(Unit::Requests), portion: few };
+        let mut rules = Vec::new();
+        for (name, floors, caps) in
+            [("picard", vec![quarter], Vec::new()), ("neelix", Vec::new(), vec![capped])]
+        {
+            if !self.random.once_in(4) {
+                rules.push(AgentRule { name: named(name), priority: None, floors, caps });
+            }
+        }
+        rules
+    }
+}
+
+fn named(name: &str) -> AgentName {
+    super::world::sent(AgentName::new(name).ok_or("no name"))
+}

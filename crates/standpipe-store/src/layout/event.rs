@@ -1,0 +1,141 @@
+//! The layout of events and of the values they are made of.
+//!
+//! Tags are written in logs that outlive a process: a new variant takes a new number, an old number
+//! is never used again.
+
+use standpipe_core::{
+    Action, AgentName, AgentRule, Amounts, Charged, Commit, Configure, Event, Headroom, Instant,
+    Key, Limit, Observed, Of, Owner, PoolConfig, Portion, Priority, Reading, Recovered, Reserve,
+    Resets, Rule, Share, Source, Span, Text, ThrottleKind, Throttled, Unit, UnitName, bounds,
+};
+
+use super::Malformed;
+use super::wire::{Reader, Wire, get_str, put_str, wire_enum, wire_newtype, wire_struct};
+
+wire_newtype!(Instant, Span);
+
+wire_struct! {
+    Key { session, number }
+    Event { key, action }
+    Reserve { agent, priority, cost, patience, ttl, owner, id, model, task, retry_of, ticket }
+    Owner { pid, started }
+    Commit { lease, used, progress, refused }
+    Throttled { lease, agent, kind, retry_after }
+    Observed { lease, readings }
+    Reading { unit, period, limit, remaining, reset_in }
+    Configure { source, config }
+    PoolConfig { limits, headroom, slack, claim, lease_ttl, longest_lease, enforce, agents }
+    Limit { rule, pace, charged, resets }
+    AgentRule { name, priority, floors, caps }
+    Share { of, portion }
+}
+
+wire_enum! {
+    Action {
+        0 => Reserve(reserve),
+        1 => Commit(commit),
+        2 => Cancel { lease },
+        3 => Throttled(throttled),
+        4 => Observed(observed),
+        5 => Heartbeat { lease, ttl },
+        6 => SessionEnded { session },
+        7 => OwnerEnded { lease },
+        8 => Configure(configure),
+        9 => Pause { length },
+        10 => Resume,
+        11 => Recovered(recovered),
+        12 => Forgotten,
+    }
+    Recovered {
+        0 => Reserve { lease, reserve },
+        1 => Commit { lease },
+        2 => Throttled(throttled),
+    }
+    ThrottleKind { 0 => Quota, 1 => Concurrency, 2 => SlowDown, 3 => Overload, 4 => Terminal }
+    Source { 0 => File { version, written }, 1 => Code, 2 => Change }
+    Rule {
+        0 => Window { unit, amount, period },
+        1 => Bucket { unit, amount, period, burst },
+        2 => Parallel { amount },
+    }
+    Charged { 0 => Start, 1 => End }
+    Resets { 0 => Rolling, 1 => Provider }
+    Headroom { 0 => Auto, 1 => Fixed(per_mille) }
+    Of { 0 => All, 1 => Unit(unit), 2 => Parallel }
+    Portion { 0 => PerMille(share), 1 => Rate { amount, period }, 2 => Slots(amount) }
+    Priority { 0 => Critical, 1 => Standard, 2 => Background }
+    Unit {
+        0 => Requests,
+        1 => InputTokens,
+        2 => OutputTokens,
+        3 => Tokens,
+        4 => Points,
+        5 => Content,
+        6 => Usd,
+        7 => Other(name),
+    }
+}
+
+impl Wire for AgentName {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_str(self.as_str(), out);
+    }
+
+    fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
+        get_str(input, Self::new)
+    }
+}
+
+impl Wire for Text {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_str(self.as_str(), out);
+    }
+
+    fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
+        get_str(input, Self::new)
+    }
+}
+
+/// A declared unit. One that has the name of a known unit would be a second way to write that one.
+impl Wire for UnitName {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_str(self.as_str(), out);
+    }
+
+    fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let declared = |name: &str| match Unit::named(name) {
+            Some(Unit::Other(name)) => Some(name),
+            _ => None,
+        };
+        get_str(input, declared)
+    }
+}
+
+impl Wire for Amounts {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.iter().len() as u64).put(out);
+        for (unit, amount) in self.iter() {
+            unit.put(out);
+            amount.put(out);
+        }
+    }
+
+    fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let count = input.count()?;
+        if count > bounds::UNITS {
+            return input.wrong("more units than one cost may name");
+        }
+        let mut figures: Vec<(Unit, u64)> = Vec::with_capacity(count);
+        for _ in 0..count {
+            let (unit, amount) = <(Unit, u64)>::get(input)?;
+            if figures.last().is_some_and(|(last, _)| *last >= unit) {
+                return input.wrong("units out of order");
+            }
+            figures.push((unit, amount));
+        }
+        match Self::new(figures) {
+            Ok(amounts) => Ok(amounts),
+            Err(_) => input.wrong("an amount above the bound"),
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The layout of all that a pool's ledger knows.
+//!
+//! Stamps and marks ascend, so they are written as differences: most take one to three bytes.
+
+use standpipe_core::{
+    Agent, Bucket, BucketFacts, Charge, Count, Entry, Facts, Grain, Holder, Instant, Known, Lease,
+    Missing, Phase, Place, Provenance, Reason, Reset, ResetPhase, Session, Tally, Target, Terminal,
+    Ticket, Window,
+};
+
+use super::Malformed;
+use super::wire::{Reader, Wire, wire_enum, wire_struct};
+
+wire_struct! {
+    Facts {
+        clock, config, provenance, used, arrivals, pause, terminal, lanes, agents, sessions, leases,
+        tickets, ids,
+    }
+    Provenance { file, version, written, changes }
+    Terminal { until }
+    Known { first, ended }
+    Agent { name, active, refused, meters }
+    Session { last, heard, ended }
+    Place { tier, arrival }
+    Ticket {
+        key, session, agent, cost, since, deadline, phase, aside, ttl, owner, id, model, task,
+        retry_of,
+    }
+    Lease {
+        holder, agent, tier, cost, started, progressed, charges, owner, id, model, task, retry_of,
+    }
+    Charge { to, when, estimate, charged, mark, known }
+    Tally { count, held, reset, learning }
+    BucketFacts { credit, at, next }
+    Reset { at, phase }
+}
+
+wire_enum! {
+    Phase {
+        0 => Held { reason, until },
+        1 => Line(lane),
+        2 => Due(since),
+        3 => Lapsed,
+        4 => TooLate,
+    }
+    Holder { 0 => Session(session), 1 => Ttl { ttl, expires } }
+    Target { 0 => Lane(lane), 1 => Meter(meter) }
+    Count { 0 => Window(window), 1 => Bucket(bucket), 2 => Slots, 3 => Gate { last } }
+    ResetPhase {
+        0 => Announced,
+        1 => Passed { carried },
+        2 => Probing { carried, probe },
+        3 => Spent { carried },
+    }
+    Grain { 0 => Limit, 1 => Meter }
+    Reason {
+        0 => Terminal,
+        1 => Never,
+        2 => Pause,
+        3 => Cap,
+        4 => Order,
+        5 => Limit,
+        6 => Floor,
+        7 => Pace,
+        8 => Learning,
+        9 => QueueFull,
+        10 => Deadline,
+    }
+}
+
+impl Wire for Window {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.grain().put(out);
+        put_ascending(self.entries().map(|entry| (entry.stamp.0, entry.units)), out);
+    }
+
+    fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let grain = Grain::get(input)?;
+        let entries = get_ascending(input)?.into_iter();
+        let entries = entries.map(|(stamp, units)| Entry { stamp: Instant(stamp), units });
+        match Self::of(grain, entries) {
+            Some(window) => Ok(window),
+            None => input.wrong("no window has these entries"),
+        }
+    }
+}
+
+impl Wire for Bucket {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.facts().put(out);
+        put_ascending(self.charges().map(|charge| (charge.mark, charge.units)), out);
+    }
+
+    fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let facts = BucketFacts::get(input)?;
+        let charges = get_ascending(input)?.into_iter();
+        let charges = charges.map(|(mark, units)| Missing { mark, units });
+        match Self::of(facts, charges) {
+            Some(bucket) => Ok(bucket),
+            None => input.wrong("no bucket has these charges"),
+        }
+    }
+}
+
+/// Pairs whose first figures ascend: each is written as the difference to the one before.
+fn put_ascending(pairs: impl ExactSizeIterator<Item = (u64, u64)>, out: &mut Vec<u8>) {
+    (pairs.len() as u64).put(out);
+    let mut last = 0;
+    for (figure, units) in pairs {
+        figure.saturating_sub(last).put(out);
+        units.put(out);
+        last = figure;
+    }
+}
+
+fn get_ascending(input: &mut Reader<'_>) -> Result<Vec<(u64, u64)>, Malformed> {
+    let count = input.count()?;
+    let mut pairs = Vec::new();
+    let mut last: u64 = 0;
+    for _ in 0..count {
+        let (more, units) = <(u64, u64)>::get(input)?;
+        let Some(figure) = last.checked_add(more) else {
+            return input.wrong("figures beyond 64 bits");
+        };
+        pairs.push((figure, units));
+        last = figure;
+    }
+    Ok(pairs)
+}

@@ -1,0 +1,313 @@
+//! How plain values become bytes: integers, options, lists, and the macros that make a layout of a
+//! struct or an enum by naming its parts.
+//!
+//! Knows nothing of the ledger's types. Every value takes at least one byte, so a list cannot claim
+//! more elements than there are bytes left.
+//!
+//! Invariant: `get` accepts exactly what `put` writes.
+
+use std::collections::BTreeMap;
+
+use super::Malformed;
+
+/// A value with a layout.
+pub(crate) trait Wire: Sized {
+    /// Writes it behind what is there.
+    fn put(&self, out: &mut Vec<u8>);
+
+    /// Reads it from the front of what is left.
+    fn get(input: &mut Reader<'_>) -> Result<Self, Malformed>;
+}
+
+/// What is left to read.
+pub(crate) struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// Nothing may be left.
+    pub(crate) fn finish(&self) -> Result<(), Malformed> {
+        if self.left() == 0 { Ok(()) } else { self.wrong("more bytes than belong there") }
+    }
+
+    pub(crate) const fn left(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
+    pub(crate) fn wrong<T>(&self, what: &'static str) -> Result<T, Malformed> {
+        Err(Malformed { at: self.at, what })
+    }
+
+    pub(crate) fn byte(&mut self) -> Result<u8, Malformed> {
+        let Some(byte) = self.bytes.get(self.at) else {
+            return self.wrong("too few bytes");
+        };
+        self.at += 1;
+        Ok(*byte)
+    }
+
+    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
+        if count > self.left() {
+            return self.wrong("too few bytes");
+        }
+        let taken = &self.bytes[self.at..self.at + count];
+        self.at += count;
+        Ok(taken)
+    }
+
+    /// The number of elements of a list, of which each takes at least one byte.
+    pub(crate) fn count(&mut self) -> Result<usize, Malformed> {
+        let count = usize::try_from(u64::get(self)?).unwrap_or(usize::MAX);
+        if count > self.left() { self.wrong("a list longer than its bytes") } else { Ok(count) }
+    }
+}
+
+impl Wire for u64 {
+    fn put(&self, out: &mut Vec<u8>) {
+        let mut value = *self;
+        while value >= 0x80 {
+            out.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        out.push(value as u8);
+    }
+
+    fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let mut value = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let byte = input.byte()?;
+            let part = u64::from(byte & 0x7f);
+            if shift == 63 && part > 1 {
+                break;
+            }
+            value |= part << shift;
+            if byte & 0x80 == 0 {
+                let padded = byte == 0 && shift > 0;
+                return if padded { input.wrong("an integer with padding") } else { Ok(value) };
+            }
+        }
+        input.wrong("an integer that is too large")
+    }
+}
+
+/// Narrower integers are written as [`u64`] and refused when they do not fit.
+macro_rules! narrow {
+    ($($type:ty),*) => {$(
+        impl Wire for $type {
+            fn put(&self, out: &mut Vec<u8>) {
+                u64::from(*self).put(out);
+            }
+
+            fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
+                match Self::try_from(u64::get(input)?) {
+                    Ok(value) => Ok(value),
+                    Err(_) => input.wrong("an integer that is too large"),
+                }
+            }
+        }
+    )*};
+}
+
+narrow!(u16, u32);
+
+impl Wire for u8 {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.push(*self);
+    }
+
+    fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
+        input.byte()
+    }
+}
+
+impl Wire for u128 {
+    fn put(&self, out: &mut Vec<u8>) {
+        ((*self >> 64) as u64).put(out);
+        (*self as u64).put(out);
+    }
+
+    fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let high = u64::get(input)?;
+        let low = u64::get(input)?;
+        Ok(Self::from(high) << 64 | Self::from(low))
+    }
+}
+
+impl Wire for bool {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.push(u8::from(*self));
+    }
+
+    fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
+        match input.byte()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => input.wrong("neither yes nor no"),
+        }
+    }
+}
+
+impl<T: Wire> Wire for Option<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.is_some().put(out);
+        if let Some(value) = self {
+            value.put(out);
+        }
+    }
+
+    fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
+        if bool::get(input)? { T::get(input).map(Some) } else { Ok(None) }
+    }
+}
+
+impl<T: Wire> Wire for Box<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        (**self).put(out);
+    }
+
+    fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
+        T::get(input).map(Self::new)
+    }
+}
+
+impl<A: Wire, B: Wire> Wire for (A, B) {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.0.put(out);
+        self.1.put(out);
+    }
+
+    fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok((A::get(input)?, B::get(input)?))
+    }
+}
+
+impl<T: Wire> Wire for Vec<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.len() as u64).put(out);
+        for element in self {
+            element.put(out);
+        }
+    }
+
+    fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let count = input.count()?;
+        // Grows as elements are read, so that memory is in proportion to bytes that were there.
+        let mut list = Self::new();
+        for _ in 0..count {
+            list.push(T::get(input)?);
+        }
+        Ok(list)
+    }
+}
+
+impl<K: Wire + Ord, V: Wire> Wire for BTreeMap<K, V> {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.len() as u64).put(out);
+        for (key, value) in self {
+            key.put(out);
+            value.put(out);
+        }
+    }
+
+    fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let count = input.count()?;
+        let mut map = Self::new();
+        for _ in 0..count {
+            let key = K::get(input)?;
+            if map.last_key_value().is_some_and(|(last, _)| *last >= key) {
+                return input.wrong("entries out of order");
+            }
+            map.insert(key, V::get(input)?);
+        }
+        Ok(map)
+    }
+}
+
+/// Text: its length and its bytes.
+pub(crate) fn put_str(text: &str, out: &mut Vec<u8>) {
+    (text.len() as u64).put(out);
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// Text that makes a value of a type which knows what it may be.
+pub(crate) fn get_str<T>(
+    input: &mut Reader<'_>,
+    make: impl FnOnce(&str) -> Option<T>,
+) -> Result<T, Malformed> {
+    let length = input.count()?;
+    let bytes = input.take(length)?;
+    match std::str::from_utf8(bytes).ok().and_then(make) {
+        Some(value) => Ok(value),
+        None => input.wrong("a name that is none"),
+    }
+}
+
+/// The layout of a struct: its fields in the order they are named here, all of them.
+macro_rules! wire_struct {
+    ($($type:ident { $($field:ident),* $(,)? })*) => {$(
+        impl Wire for $type {
+            fn put(&self, out: &mut Vec<u8>) {
+                let Self { $($field),* } = self;
+                $($field.put(out);)*
+            }
+
+            fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
+                Ok(Self { $($field: Wire::get(input)?),* })
+            }
+        }
+    )*};
+}
+
+/// The layout of a struct around one value.
+macro_rules! wire_newtype {
+    ($($type:ident),*) => {$(
+        impl Wire for $type {
+            fn put(&self, out: &mut Vec<u8>) {
+                self.0.put(out);
+            }
+
+            fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
+                Wire::get(input).map(Self)
+            }
+        }
+    )*};
+}
+
+/// The layout of an enum: one byte for the variant, then its parts in the order named here.
+macro_rules! wire_enum {
+    ($($type:ident { $(
+        $tag:literal => $variant:ident
+        $(( $($part:ident),* ))?
+        $({ $($field:ident),* })?
+    ),* $(,)? })*) => {$(
+        impl Wire for $type {
+            fn put(&self, out: &mut Vec<u8>) {
+                match self {$(
+                    Self::$variant $(( $($part),* ))? $({ $($field),* })? => {
+                        out.push($tag);
+                        $($($part.put(out);)*)?
+                        $($($field.put(out);)*)?
+                    }
+                )*}
+            }
+
+            fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
+                match input.byte()? {
+                    $($tag => {
+                        $($(let $part = Wire::get(input)?;)*)?
+                        $($(let $field = Wire::get(input)?;)*)?
+                        Ok(Self::$variant $(( $($part),* ))? $({ $($field),* })?)
+                    })*
+                    _ => input.wrong(concat!("no known ", stringify!($type))),
+                }
+            }
+        }
+    )*};
+}
+
+pub(crate) use {wire_enum, wire_newtype, wire_struct};

@@ -1,0 +1,128 @@
+//! Outcomes as traces write them: what a line can state, and what its digest is made of.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use standpipe_core::{
+    Answer, Configured, Decision, Grant, Hold, Instant, Key, LeaseAnswer, Notice, Outcome, Reclaim,
+    Refusal,
+};
+
+use super::text::{show_instant, show_limit, show_span};
+
+/// What the story calls its sessions, tickets and leases.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Names {
+    pub(super) labels: BTreeMap<Key, String>,
+    pub(super) sessions: BTreeMap<u64, String>,
+}
+
+impl Names {
+    /// An outcome, every part of it.
+    pub(super) fn outcome(&self, outcome: &Outcome) -> Map<String, Value> {
+        let mut shown = self.answer(&outcome.answer);
+        let notices = outcome.notices.iter().map(|notice| self.notice(notice).into());
+        shown.insert("notices".into(), notices.collect::<Vec<Value>>().into());
+        let wake = outcome.wake.iter().map(|ticket| self.key(*ticket).into());
+        shown.insert("wake".into(), wake.collect::<Vec<Value>>().into());
+        shown.insert("next".into(), until(outcome.next));
+        shown
+    }
+
+    pub(super) fn decision(&self, decision: &Decision) -> Map<String, Value> {
+        let (word, shown) = match decision {
+            Decision::Admit(grant) => ("admit", self.grant(grant)),
+            Decision::Wait(hold) => ("wait", self.hold(hold)),
+            Decision::Refuse(refused) => ("refuse", refusal(refused)),
+        };
+        Map::from_iter([(word.to_owned(), shown.into())])
+    }
+
+    fn answer(&self, answer: &Answer) -> Map<String, Value> {
+        let said = match answer {
+            Answer::Decided(decision) => return self.decision(decision),
+            Answer::Lease(LeaseAnswer::Lives(until)) => {
+                format!("lives until {}", show_instant(*until))
+            }
+            Answer::Lease(LeaseAnswer::Ended) => "ended".to_owned(),
+            Answer::Lease(LeaseAnswer::Gone) => "gone".to_owned(),
+            Answer::Configured(Configured::Applied) => "applied".to_owned(),
+            Answer::Configured(Configured::Same) => "same".to_owned(),
+            Answer::Configured(Configured::Kept) => "kept".to_owned(),
+            Answer::Configured(Configured::Invalid(why)) => format!("invalid: {why}"),
+            Answer::Done => "done".to_owned(),
+            Answer::Copy => "copy".to_owned(),
+            Answer::SessionEnded => "session ended".to_owned(),
+        };
+        Map::from_iter([("answer".to_owned(), said.into())])
+    }
+
+    fn grant(&self, grant: &Grant) -> Map<String, Value> {
+        let mut shown = Map::new();
+        shown.insert("lease".into(), self.key(grant.lease).into());
+        shown.insert("expires".into(), until(Some(grant.expires_at)));
+        shown.insert("settled".into(), grant.settled.into());
+        shown.insert("instead_of".into(), grant.instead_of.as_ref().map(refusal).into());
+        shown
+    }
+
+    fn hold(&self, hold: &Hold) -> Map<String, Value> {
+        let mut shown = refusal(&hold.refusal);
+        shown.insert("ticket".into(), self.key(hold.ticket).into());
+        shown.insert("position".into(), hold.position.into());
+        shown
+    }
+
+    fn notice(&self, notice: &Notice) -> String {
+        match notice {
+            Notice::Reclaimed { lease, why: Reclaim::Expired, .. } => {
+                format!("reclaimed {}: expired", self.key(*lease))
+            }
+            Notice::Reclaimed { lease, why: Reclaim::OwnerGone, .. } => {
+                format!("reclaimed {}: owner gone", self.key(*lease))
+            }
+            Notice::TicketEnded { ticket, why, waited, .. } => format!(
+                "ticket {} ended after {}: {}",
+                self.key(*ticket),
+                show_span(*waited),
+                why.word()
+            ),
+            Notice::Waited { ticket, waited, .. } => {
+                format!("{} waited {}", self.key(*ticket), show_span(*waited))
+            }
+            Notice::SessionEnded { session } => format!("session {} ended", self.session(*session)),
+            Notice::Paused { until } => format!("paused until {}", show_instant(*until)),
+            Notice::Resumed => "resumed".to_owned(),
+            Notice::Stopped { until: Some(until) } => {
+                format!("stopped until {}", show_instant(*until))
+            }
+            Notice::Stopped { until: None } => "stopped".to_owned(),
+            Notice::WindowReset { limit } => format!("window reset {}", show_limit(limit)),
+        }
+    }
+
+    fn key(&self, key: Key) -> String {
+        if key == Key::default() {
+            return "none".to_owned();
+        }
+        let label = self.labels.get(&key).cloned();
+        label.unwrap_or_else(|| format!("{}#{}", self.session(key.session), key.number))
+    }
+
+    fn session(&self, session: u64) -> String {
+        self.sessions.get(&session).cloned().unwrap_or_else(|| session.to_string())
+    }
+}
+
+fn refusal(refusal: &Refusal) -> Map<String, Value> {
+    let mut shown = Map::new();
+    shown.insert("reason".into(), refusal.reason.word().into());
+    shown.insert("limit".into(), refusal.limit.as_ref().map(show_limit).into());
+    shown.insert("short_by".into(), json!(refusal.short_by));
+    shown.insert("until".into(), until(refusal.until));
+    shown
+}
+
+fn until(instant: Option<Instant>) -> Value {
+    instant.map_or_else(|| "never".into(), |instant| show_instant(instant).into())
+}

@@ -1,0 +1,192 @@
+//! Planted bugs: wrong expressions that a named test must notice.
+//!
+//! A test that cannot fail proves nothing. Each entry names a right expression of the sources, a
+//! wrong one to put in its place, and the tests that must then fail. How they are built and run is
+//! in `suites/planted.rs`.
+
+/// A bug, and who catches it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Planted {
+    /// What the bug is, in words joined by `-`.
+    pub(crate) name: &'static str,
+    /// The source file, from the project's root: in `crates/standpipe-core/src`, or in the `src` of
+    /// a crate that depends on the core.
+    pub(crate) file: &'static str,
+    /// An expression that occurs exactly once in that file. It must not be in a `const fn`.
+    pub(crate) before: &'static str,
+    /// The wrong expression, of the same type.
+    pub(crate) after: &'static str,
+    /// The tests that must fail, each as `package::target::path`.
+    pub(crate) caught_by: &'static [&'static str],
+}
+
+/// All of them. The position in this table is the number that switches a bug on.
+pub(crate) const TABLE: &[Planted] = &[
+    Planted {
+        name: "off-by-one-in-the-window",
+        file: "crates/standpipe-core/src/window.rs",
+        before: "now < first.stamp + period",
+        after: "now + Span(1) < first.stamp + period",
+        caught_by: &[
+            "standpipe-core::props::window_never_over",
+            "standpipe-store::memory::golden_traces_are_told_the_same",
+        ],
+    },
+    Planted {
+        name: "slice-stamped-with-its-start",
+        file: "crates/standpipe-core/src/window.rs",
+        before: "Instant(now.0.div_ceil(width).saturating_mul(width))",
+        after: "Instant((now.0 / width).saturating_mul(width))",
+        caught_by: &[
+            "standpipe-core::lib::window::tests::many_entries_are_joined_late_but_never_early_and_stay_bounded",
+            "standpipe-store::memory::golden_traces_are_told_the_same",
+        ],
+    },
+    Planted {
+        name: "refund-of-what-has-aged-out",
+        file: "crates/standpipe-core/src/window.rs",
+        before: "self.entries.binary_search_by(|entry| entry.stamp.cmp(&stamp))",
+        after: "self.entries.front().map(|_| 0).ok_or(0_usize)",
+        caught_by: &[
+            "standpipe-core::lib::window::tests::a_refund_finds_its_entry_and_is_nothing_once_that_aged_out",
+            "standpipe-store::memory::golden_traces_are_told_the_same",
+        ],
+    },
+    Planted {
+        name: "refund-twice",
+        file: "crates/standpipe-core/src/lease.rs",
+        before: "tally.refund(now, self.mark, self.charged - total, spec)",
+        after: "tally.refund(now, self.mark, 2 * (self.charged - total), spec)",
+        caught_by: &[
+            "standpipe-core::props::all_or_nothing",
+            "standpipe-store::memory::golden_traces_are_told_the_same",
+        ],
+    },
+    Planted {
+        name: "newcomer-barges",
+        file: "crates/standpipe-core/src/judge.rs",
+        before: "*first < standing.place()",
+        after: "*first > standing.place()",
+        caught_by: &[
+            "standpipe-core::order::order_holds",
+            "standpipe-store::memory::golden_traces_are_told_the_same",
+        ],
+    },
+    Planted {
+        name: "held-ticket-blocks",
+        file: "crates/standpipe-core/src/serve.rs",
+        before: "self.not_yet(&asker, now)",
+        after: "self.not_yet(&asker, now).filter(|_| false)",
+        caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
+    },
+    Planted {
+        name: "large-call-is-starved",
+        file: "crates/standpipe-core/src/serve.rs",
+        before: "*self.index.lines[lane].first()?",
+        after: "*self.index.lines[lane].iter().min_by_key(|place| self.need_of_ticket(lane, **place))?",
+        caught_by: &[
+            "standpipe-core::order::large_call_is_not_starved",
+            "standpipe-store::memory::golden_traces_are_told_the_same",
+        ],
+    },
+    Planted {
+        name: "all-or-nothing-broken",
+        file: "crates/standpipe-core/src/judge.rs",
+        before: "(0..self.index.plan.lanes.len()).filter(lacks)",
+        after: "(0..1).filter(lacks)",
+        caught_by: &[
+            "standpipe-core::props::all_or_nothing",
+            "standpipe-store::memory::golden_traces_are_told_the_same",
+        ],
+    },
+    Planted {
+        name: "lapse-loses-what-was-set-aside",
+        file: "crates/standpipe-core/src/serve.rs",
+        before: "lanes_of(aside)",
+        after: "lanes_of(aside & (aside >> 31))",
+        caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
+    },
+    Planted {
+        name: "set-aside-withheld-from-a-higher-tier",
+        file: "crates/standpipe-core/src/judge.rs",
+        before: "aside.by_tier[..tier].iter().sum()",
+        after: "aside.by_tier.iter().sum()",
+        caught_by: &[
+            "standpipe-core::order::critical_first",
+            "standpipe-store::memory::golden_traces_are_told_the_same",
+        ],
+    },
+    Planted {
+        name: "small-calls-pass-beside-a-floor",
+        file: "crates/standpipe-core/src/serve.rs",
+        before: "instant.is_some_and(|at| at <= ticket.deadline)",
+        after: "(instant.is_some_and(|at| at <= ticket.deadline) && self.ticket_lack(place, lane, now).is_none_or(|lack| lack.reason != Reason::Floor))",
+        caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
+    },
+    Planted {
+        name: "progress-added-not-replaced",
+        file: "crates/standpipe-core/src/settle.rs",
+        before: "charge.progress(tally, spec, total, now)",
+        after: "charge.progress(tally, spec, total + charge.charged, now)",
+        caught_by: &[
+            "standpipe-core::props::progress_totals_replace",
+            "standpipe-store::memory::golden_traces_are_told_the_same",
+        ],
+    },
+    Planted {
+        name: "numbering-ignored",
+        file: "crates/standpipe-core/src/apply.rs",
+        before: "number <= known.last",
+        after: "number == 0",
+        caught_by: &[
+            "standpipe-core::props::copies_change_nothing",
+            "standpipe-store::memory::golden_traces_are_told_the_same",
+        ],
+    },
+    Planted {
+        name: "refill-rounded-in-favour",
+        file: "crates/standpipe-core/src/bucket.rs",
+        before: "over.saturating_sub(self.credit).div_ceil(u128::from(refill.amount.max(1)))",
+        after: "(over.saturating_sub(self.credit) / u128::from(refill.amount.max(1)))",
+        caught_by: &[
+            "standpipe-core::props::until_is_exact",
+            "standpipe-store::memory::golden_traces_are_told_the_same",
+        ],
+    },
+    Planted {
+        name: "pause-shortened-by-a-shorter-one",
+        file: "crates/standpipe-core/src/apply.rs",
+        before: "self.facts.pause.is_none_or(|before| before < until)",
+        after: "self.facts.pause.is_none_or(|before| before != until)",
+        caught_by: &[
+            "standpipe-core::faults::b40_a_pause_ends_and_is_never_shortened",
+            "standpipe-store::memory::golden_traces_are_told_the_same",
+        ],
+    },
+    Planted {
+        name: "dead-session-keeps-its-slots",
+        file: "crates/standpipe-core/src/sessions.rs",
+        before: "holder == Holder::Session(session)",
+        after: "holder == Holder::Session(session + 1)",
+        caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::references;
+
+    #[test]
+    fn every_bug_has_a_name_of_its_own_and_somebody_who_catches_it() {
+        let names: BTreeSet<&str> = TABLE.iter().map(|bug| bug.name).collect();
+        assert_eq!(names.len(), TABLE.len(), "two bugs have the same name");
+        for bug in TABLE {
+            assert!(!bug.caught_by.is_empty(), "nobody catches {}", bug.name);
+            assert!(bug.caught_by.iter().all(|test| references::parts(test).is_some()));
+            assert_ne!(bug.before, bug.after, "{} is no bug", bug.name);
+        }
+    }
+}
