@@ -93,8 +93,8 @@ impl State {
         let (meters, tallies) = (self.meters_of(asker.rule), self.tallies_of(asker.agent));
         let mut at = from;
         for (number, (meter, tally)) in meters.iter().zip(tallies).enumerate() {
-            if meter.capped {
-                let need = meter.need(&self.index.plan.lanes, asker.cost);
+            let need = meter.need(&self.index.plan.lanes, asker.cost);
+            if meter.capped && need > 0 {
                 let holdings = || self.holdings_on_meter(asker.agent, number);
                 at = at.max(tally.fits_from(need, from, &meter.spec, holdings));
             }

@@ -8,8 +8,8 @@ mod support;
 
 use proptest::prelude::*;
 use standpipe_core::{
-    Action, Amounts, Answer, Decision, Event, Found, Instant, LeaseAnswer, Refusal,
-    Reserve, Span, State,
+    Action, Amounts, Answer, Decision, Event, Found, Instant, LeaseAnswer, Limit, Refusal, Reserve,
+    Span, State,
 };
 
 use support::book::{Book, Call, Guarantee};

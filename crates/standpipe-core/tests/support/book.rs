@@ -115,7 +115,8 @@ impl Book {
         };
         if let Some(ignored) = ignored {
             if !ignored.contains(&outcome.answer) {
-                let told = format!("{event:?} should be {:?}, was {:?}", ignored[0], outcome.answer);
+                let told =
+                    format!("{event:?} should be {:?}, was {:?}", ignored[0], outcome.answer);
                 self.complain(Guarantee::Sessions, told);
             }
         } else {

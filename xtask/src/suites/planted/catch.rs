@@ -20,7 +20,8 @@ const BOUND: Duration = Duration::from_secs(120);
 const WORKERS: usize = 2;
 /// Property tests draw the same cases every time, so that catching a bug is not a matter of luck,
 /// and do not look for the smallest example, which nobody reads here.
-const PROPERTIES: [(&str, &str); 4] = [
+const PROPERTIES: [(&str, &str); 5] = [
+    ("RUST_BACKTRACE", "0"),
     ("PROPTEST_CASES", "256"),
     ("PROPTEST_RNG_SEED", "1"),
     ("PROPTEST_MAX_SHRINK_ITERS", "0"),
