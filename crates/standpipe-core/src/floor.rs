@@ -47,7 +47,7 @@ impl State {
         need: u64,
         now: Instant,
     ) -> Standing {
-        let floored = self.index.plan.lanes[lane].floored;
+        let floored = self.index.plan.lanes[lane].floored && asker.passes;
         let unfilled =
             asker.agent.filter(|_| floored).map_or(0, |agent| self.unfilled(agent, lane, now));
         Standing { covered: floored && need <= unfilled, ..Standing::of(asker.place) }

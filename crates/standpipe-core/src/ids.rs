@@ -40,9 +40,13 @@ impl State {
     }
 
     /// The call of an id has ended.
-    pub(crate) fn id_ended(&mut self, agent: AgentId, id: Option<&Text>, now: Instant) {
+    pub(crate) fn id_ended(&mut self, agent: AgentId, id: Option<&Text>, first: Key, now: Instant) {
         let Some(id) = id else { return };
         let Some(known) = self.facts.ids.get_mut(&(agent, id.clone())) else { return };
+        // A recovered call may have come to an id that another one has since.
+        if known.first != first || known.ended.is_some() {
+            return;
+        }
         known.ended = Some(now);
         self.index.ended_ids.insert((now, agent, id.clone()));
         if self.index.ended_ids.len() > bounds::IDS {
@@ -51,10 +55,11 @@ impl State {
     }
 
     /// A ticket ended without a call: the next ask with its id is a new one.
-    pub(crate) fn id_unused(&mut self, agent: AgentId, id: Option<&Text>) {
+    pub(crate) fn id_unused(&mut self, agent: AgentId, id: Option<&Text>, first: Key) {
         let Some(id) = id else { return };
-        if self.facts.ids.remove(&(agent, id.clone())).is_some() {
-            self.index.loads[usize::from(agent)].ids -= 1;
+        let known = self.facts.ids.get(&(agent, id.clone()));
+        if known.is_some_and(|known| known.first == first && known.ended.is_none()) {
+            self.forget_id(agent, id);
         }
     }
 
@@ -67,7 +72,13 @@ impl State {
 
     fn forget_oldest_id(&mut self) {
         if let Some((_, agent, id)) = self.index.ended_ids.pop_first() {
-            self.id_unused(agent, Some(&id));
+            self.forget_id(agent, &id);
+        }
+    }
+
+    fn forget_id(&mut self, agent: AgentId, id: &Text) {
+        if self.facts.ids.remove(&(agent, id.clone())).is_some() {
+            self.index.loads[usize::from(agent)].ids -= 1;
         }
     }
 }

@@ -21,6 +21,9 @@ pub(crate) struct Asker<'a> {
     pub(crate) cost: &'a Amounts,
     /// A newcomer stands behind everybody of its tier.
     pub(crate) place: Place,
+    /// Whether its agent's floor may let it pass: if it can be admitted, or is due. While it stands
+    /// in line it goes by arrival everywhere, or two could wait for each other for ever.
+    pub(crate) passes: bool,
 }
 
 /// Why a lane says no.
@@ -161,7 +164,7 @@ impl State {
         }
         let lack = |reason, short_by| Some(Lack { reason, short_by });
         let standing = self.standing(asker, lane, need, now);
-        if self.is_behind(standing, lane, now) {
+        if self.is_behind(standing, lane) {
             return lack(Reason::Order, 0);
         }
         let tally = &self.facts.lanes[lane];
@@ -210,15 +213,9 @@ impl State {
     }
 
     /// Whether somebody before a standing is in the line of a lane.
-    fn is_behind(&self, standing: Standing, lane: usize, now: Instant) -> bool {
-        let line = &self.index.lines[lane];
-        let Some(first) = line.first() else { return false };
-        if !standing.covered {
-            return *first < standing.place();
-        }
-        let owners = self.index.owner_tickets.iter().filter(|(_, place)| line.contains(place));
-        let covered_before = |place: Place| self.standing_of_ticket(place, lane, now) < standing;
-        first.tier < standing.tier || owners.into_iter().any(|(_, place)| covered_before(*place))
+    fn is_behind(&self, standing: Standing, lane: usize) -> bool {
+        let first = self.index.lines[lane].first();
+        first.is_some_and(|first| Standing::of(*first) < standing)
     }
 
     pub(crate) fn need_of_ticket(&self, lane: usize, place: Place) -> u64 {

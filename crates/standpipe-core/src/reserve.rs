@@ -107,7 +107,8 @@ impl State {
         };
         let own = rule.map(|rule| self.index.plan.agents[usize::from(rule)].tier);
         let tier = reserve.priority.or(own).unwrap_or_default();
-        Asker { agent, rule, cost: &reserve.cost, place: Place::last_of(tier) }
+        let place = Place::last_of(tier);
+        Asker { agent, rule, cost: &reserve.cost, place, passes: true }
     }
 
     /// Whether a call that cannot be made now waits. For a limit it does, since units can come back;

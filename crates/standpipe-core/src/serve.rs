@@ -2,7 +2,8 @@
 //!
 //! A ticket stands in one line at a time. When room comes to the head of a line its units are set
 //! aside and it moves on to what it still lacks; lacking nothing it is due. What is set aside is
-//! withheld only from those behind.
+//! withheld only from those behind. In lines everybody goes by tier and arrival; the owner of a floor
+//! passes only when it can pass everywhere at once.
 //!
 //! Invariant, after [`State::serve`]: on no lane is more set aside than is free (but for one call
 //! that passes alone), and no head of a line could be given what it stands for.
@@ -10,7 +11,7 @@
 use alloc::vec::Vec;
 
 use crate::bounds;
-use crate::judge::Asker;
+use crate::judge::{Asker, Lack, Standing};
 use crate::outcome::{Notice, Reason};
 use crate::state::{State, lanes_of};
 use crate::ticket::{Phase, Place, Ticket};
@@ -20,60 +21,63 @@ impl State {
     /// Gives what came free to those who stand in line, in order, until nothing moves.
     pub(crate) fn serve(&mut self, now: Instant) {
         self.look_at_late_ones(now);
-        while self.index.dirty != 0 {
-            let lane = self.index.dirty.trailing_zeros() as usize;
-            self.index.dirty &= !(1 << lane);
-            self.take_back_excess(lane, now);
-            loop {
-                if let Some(place) = self.first_served(lane, now) {
-                    self.set_aside(place, lane);
-                    self.move_on(place, now);
-                    self.take_back_excess(lane, now);
-                } else if !self.head_is_too_late(lane, now) {
-                    break;
-                }
+        loop {
+            while self.index.dirty != 0 {
+                let lane = self.index.dirty.trailing_zeros() as usize;
+                self.index.dirty &= !(1 << lane);
+                self.serve_lane(lane, now);
             }
-            self.take_back_behind_head(lane, now);
+            let Some(owner) = self.owner_who_passes(now) else { break };
+            self.make_due(owner, now);
         }
         self.wake_those_who_come_earlier();
     }
 
-    /// Whom a lane can serve now: the head of its line, else an owner whose floor covers its cost.
-    fn first_served(&self, lane: usize, now: Instant) -> Option<Place> {
-        let head = *self.index.lines[lane].first()?;
-        if self.ticket_lack(head, lane, now).is_none() {
-            return Some(head);
+    fn serve_lane(&mut self, lane: usize, now: Instant) {
+        self.take_back_excess(lane, now);
+        while let Some(head) = self.index.lines[lane].first().copied() {
+            if self.ticket_lack(head, lane, now).is_none() {
+                self.set_aside(head, lane);
+                self.move_on(head, now);
+                self.take_back_excess(lane, now);
+            } else if self.is_too_late(head, now) {
+                self.step_out(head);
+                self.set_phase(head, Phase::TooLate);
+            } else {
+                self.take_back_behind(head, lane, now);
+                return;
+            }
         }
-        if !self.index.plan.lanes[lane].floored {
-            return None;
-        }
-        let standing = |place: &Place| self.index.lines[lane].contains(place);
-        let owners = self.index.owner_tickets.iter().map(|(_, place)| *place).filter(standing);
-        owners.filter(|place| self.ticket_lack(*place, lane, now).is_none()).min()
     }
 
-    /// Whether the head of a line can no longer be served before its deadline; then it steps out and
-    /// blocks nobody.
-    fn head_is_too_late(&mut self, lane: usize, now: Instant) -> bool {
-        let Some(place) = self.index.lines[lane].first().copied() else { return false };
+    /// Somebody in line whose agent's floor lets it pass, so that it lacks nothing at all.
+    fn owner_who_passes(&self, now: Instant) -> Option<Place> {
+        let places = self.index.owner_tickets.iter().map(|(_, place)| *place);
+        let passes = |place: &Place| {
+            let Some(ticket) = self.facts.tickets.get(place) else { return false };
+            let asker = Asker { passes: true, ..self.asker_of(*place, ticket) };
+            let stands = matches!(ticket.phase, Phase::Line(_));
+            stands && self.line_for(&asker, ticket.aside, now).is_none()
+        };
+        places.filter(passes).min()
+    }
+
+    /// Whether a ticket can no longer be served before its deadline.
+    fn is_too_late(&self, place: Place, now: Instant) -> bool {
         let Some(ticket) = self.facts.tickets.get(&place) else { return false };
         let instant = self.admitted_at(&self.asker_of(place, ticket), now);
-        if instant.is_some_and(|at| at <= ticket.deadline) {
-            return false;
-        }
-        self.step_out(place);
-        self.set_phase(place, Phase::TooLate);
-        true
+        instant.is_none_or(|at| at > ticket.deadline)
     }
 
-    fn ticket_lack(&self, place: Place, lane: usize, now: Instant) -> Option<crate::judge::Lack> {
+    fn ticket_lack(&self, place: Place, lane: usize, now: Instant) -> Option<Lack> {
         let ticket = self.facts.tickets.get(&place)?;
         self.lack(&self.asker_of(place, ticket), lane, now)
     }
 
     pub(crate) fn asker_of<'a>(&self, place: Place, ticket: &'a Ticket) -> Asker<'a> {
         let rule = self.index.loads[usize::from(ticket.agent)].rule;
-        Asker { agent: Some(ticket.agent), rule, cost: &ticket.cost, place }
+        let passes = matches!(ticket.phase, Phase::Due(_));
+        Asker { agent: Some(ticket.agent), rule, cost: &ticket.cost, place, passes }
     }
 
     /// A ticket that is nowhere yet, or again, finds its place.
@@ -86,11 +90,10 @@ impl State {
             self.set_phase(place, Phase::Held { reason: refusal.reason, until });
             return;
         }
-        let in_time = self.admitted_at(&asker, now).is_some_and(|at| at <= ticket.deadline);
-        if in_time {
-            self.move_on(place, now);
-        } else {
+        if self.is_too_late(place, now) {
             self.set_phase(place, Phase::TooLate);
+        } else {
+            self.move_on(place, now);
         }
     }
 
@@ -105,23 +108,27 @@ impl State {
     /// To the next line, or to due.
     fn move_on(&mut self, place: Place, now: Instant) {
         let Some(ticket) = self.facts.tickets.get(&place) else { return };
-        let (key, aside) = (ticket.key, ticket.aside);
-        match self.line_for(&self.asker_of(place, ticket), aside, now) {
+        match self.line_for(&self.asker_of(place, ticket), ticket.aside, now) {
             Some(lane) => {
                 self.set_phase(place, Phase::Line(u8::try_from(lane).unwrap_or(u8::MAX)));
                 self.mark_dirty(lane);
             }
-            None => {
-                for lane in 0..self.index.plan.lanes.len() {
-                    if aside & (1 << lane) == 0 {
-                        self.set_aside(place, lane);
-                        self.mark_dirty(lane);
-                    }
-                }
-                self.set_phase(place, Phase::Due(now));
-                self.news.wake.push(key);
+            None => self.make_due(place, now),
+        }
+    }
+
+    /// It lacks nothing: everything is set aside for it.
+    fn make_due(&mut self, place: Place, now: Instant) {
+        let Some(ticket) = self.facts.tickets.get(&place) else { return };
+        let (key, aside) = (ticket.key, ticket.aside);
+        for lane in 0..self.index.plan.lanes.len() {
+            if aside & (1 << lane) == 0 {
+                self.set_aside(place, lane);
+                self.mark_dirty(lane);
             }
         }
+        self.set_phase(place, Phase::Due(now));
+        self.news.wake.push(key);
     }
 
     fn set_phase(&mut self, place: Place, phase: Phase) {
@@ -184,11 +191,9 @@ impl State {
     }
 
     /// While somebody stands in a line, nobody behind has units of it set aside.
-    fn take_back_behind_head(&mut self, lane: usize, now: Instant) {
-        let Some(head) = self.index.lines[lane].first().copied() else { return };
-        let head = self.standing_of_ticket(head, lane, now);
+    fn take_back_behind(&mut self, head: Place, lane: usize, now: Instant) {
         while let Some(last) = self.last_holder(lane, now) {
-            if self.standing_of_ticket(last, lane, now) < head {
+            if self.standing_of_ticket(last, lane, now) < Standing::of(head) {
                 return;
             }
             self.take_back(last, lane);
@@ -273,7 +278,7 @@ impl State {
         let Some(ticket) = self.facts.tickets.remove(&place) else { return };
         self.index.remove_ticket(place, &ticket);
         self.seen_active(ticket.agent, now);
-        self.id_unused(ticket.agent, ticket.id.as_ref());
+        self.id_unused(ticket.agent, ticket.id.as_ref(), ticket.key);
         if let Some(why) = why {
             let agent = self.facts.agents[usize::from(ticket.agent)].name.clone();
             let waited = now.since(ticket.since);

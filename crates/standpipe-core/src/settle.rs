@@ -86,7 +86,7 @@ impl State {
         }
         self.seen_active(lease.agent, now);
         self.facts.used = now;
-        self.id_ended(lease.agent, lease.id.as_ref(), now);
+        self.id_ended(lease.agent, lease.id.as_ref(), key, now);
         self.stand_held_by_cap(&lease, now);
         Answer::Lease(LeaseAnswer::Ended)
     }

@@ -12,8 +12,8 @@ use support::cases;
 use support::crowd::{Admission, Crowd, Guest, guests};
 use support::player::Player;
 use support::words::{
-    MINUTE, OUTPUT, REQUESTS, SECOND, TOKENS, at_end, bucket, cost, millis, paced, parallel, pool,
-    requests_of, secs, window,
+    DAY, MINUTE, OUTPUT, REQUESTS, SECOND, TOKENS, at_end, bucket, cost, millis, paced, parallel,
+    pool, requests_of, secs, window,
 };
 use support::world::is_admitted;
 
@@ -28,7 +28,7 @@ proptest! {
         pool.play(&crowd, |_| {});
         prop_assert!(pool.complaints.is_empty(), "{:#?}", pool.complaints);
         for tier in Priority::ALL {
-            let waited = |entry: &&Admission| entry.tier == tier && entry.waited;
+            let waited = |entry: &&Admission| entry.tier == tier && entry.waited && entry.prompt;
             let mut admitted: Vec<_> = pool.admitted.iter().filter(waited).collect();
             admitted.sort_by_key(|entry| entry.place);
             let ordered = admitted.is_sorted_by_key(|entry| entry.at);
@@ -72,6 +72,35 @@ proptest! {
         }
     }
 
+    /// The same when those that wait do not even claim: their tickets lapse, end at their deadlines
+    /// and go with their sessions, and none of that lets anybody in before the instant it was told.
+    #[test]
+    fn until_is_a_lower_bound_when_nobody_claims(
+        (config, crowd) in many_limits(),
+        patience in prop::collection::vec(1_u64..=5_000_000, 30),
+        spots in prop::collection::vec(0_u64..1_000, 8),
+    ) {
+        let mut pool = Crowd::new(&config, 1);
+        let impatient = |(at, guest): (usize, Guest)| {
+            let short = at % 3 == 0 && guest.patience > Span::ZERO;
+            let patience = if short { Span(patience[at]) } else { guest.patience };
+            Guest { patience, after: Span(guest.after.0 / 100), ..guest }
+        };
+        let come: Vec<Guest> = crowd.into_iter().enumerate().map(impatient).collect();
+        pool.play_upto(&come);
+        let now = pool.world.now;
+        for waiter in &pool.waiting {
+            let Some(until) = pool.told_now(waiter) else { continue };
+            // Its own ticket ends with its patience and with its session.
+            let known = (waiter.came_at + waiter.guest.patience).min(now + secs(100));
+            let wait = until.min(known).since(now).0.saturating_sub(1);
+            for spot in spots.iter().map(|spot| wait * spot / 1_000).chain([wait]) {
+                let told = pool.world.state.peek(&waiter.claim, now + Span(spot));
+                prop_assert!(!is_admitted(&told), "told {:?}, {} after: {:?}", until, spot, waiter);
+            }
+        }
+    }
+
     /// A critical call is told what there is, whatever is set aside for others.
     #[test]
     fn critical_first((config, crowd) in many_limits(), chance: u64, figures: [u8; 3]) {
@@ -107,13 +136,14 @@ proptest! {
             after: Span(after),
             tier: Priority::Standard,
             cost: requests_of(count),
-            waits,
+            patience: if waits { DAY } else { Span::ZERO },
+            late: Span::ZERO,
             stays: SECOND,
             back: 0,
         };
         let mut crowd: Vec<Guest> =
             small.into_iter().map(|(after, count, waits)| guest(after, count, waits)).collect();
-        crowd[..arrives].iter_mut().for_each(|early| early.waits = false);
+        crowd[..arrives].iter_mut().for_each(|early| early.patience = Span::ZERO);
         crowd.insert(arrives, guest(0, large, true));
         let mut pool = Crowd::new(&config, chance);
         pool.play(&crowd, |_| {});

@@ -16,7 +16,7 @@ use support::book::{Book, Call, Guarantee};
 use support::cases;
 use support::player::Player;
 use support::scene::{
-    CAST, Figure, Scene, Sorts, Step, UNITS, WITH_SHARES, WITH_TICKETS, figure, scene,
+    CAST, Figure, Scene, Sorts, Step, UNITS, WITH_CHANGES, WITH_SHARES, WITH_TICKETS, figure, scene,
 };
 use support::words::{DAY, HOUR, OUTPUT, REQUESTS, agent, at_end, cost, pool, secs, window};
 use support::world::{World, is_admitted, why};
@@ -59,24 +59,41 @@ proptest! {
         })?;
     }
 
+    #[test]
+    fn caps_and_floors_are_kept(scene in scene(WITH_SHARES)) {
+        play(&scene, |player| {
+            prop_assert_eq!(player.complaint(Guarantee::Cap), None);
+            prop_assert_eq!(player.complaint(Guarantee::Floor), None);
+            Ok(())
+        })?;
+    }
+
+    /// While a call with an id is in flight or has ended not long ago, the same id answers with it.
+    #[test]
+    fn an_id_is_one_call(scene in scene(WITH_SHARES)) {
+        play(&scene, |player| {
+            prop_assert_eq!(player.complaint(Guarantee::Ids), None);
+            Ok(())
+        })?;
+    }
+
     /// What a critical caller is told after every event is what the oracle's ledger says, limit by
     /// limit: an admission took from all of them, a refusal from none, and refunds went where they
     /// belong.
     #[test]
     fn all_or_nothing(scene in scene(WITH_TICKETS)) {
-        play(&scene, |player| {
-            let book = present(player);
-            for cost in probes(&book) {
-                let told = player.world.state.peek(&critical(cost.clone()), player.world.now);
-                let (ours, oracle) = (is_admitted(&told), book.admits(&cost));
-                prop_assert_eq!(ours, oracle, "{:?}: {:?} {:?}", cost, told, book.objections(&cost));
-            }
-            Ok(())
-        })?;
+        play(&scene, decisions_are_the_oracles)?;
+    }
+
+    /// The same while limits are raised and lowered: what was used stays, and the next decision
+    /// follows the new limit.
+    #[test]
+    fn changes_take_effect_at_the_next_decision(scene in scene(WITH_CHANGES)) {
+        play(&scene, decisions_are_the_oracles)?;
     }
 
     #[test]
-    fn until_is_the_oracles(scene in scene(WITH_TICKETS)) {
+    fn until_is_the_oracles(scene in scene(WITH_CHANGES)) {
         play(&scene, |player| {
             let book = present(player);
             for cost in probes(&book) {
@@ -100,7 +117,9 @@ proptest! {
             let rule = scene.config.agent(&reserve.agent);
             let owns = rule.is_some_and(|rule| !rule.floors.is_empty());
             let refused = matches!(outcome.answer, Answer::Decided(Decision::Refuse(_)));
-            if refused && !owns && reserve.ticket.is_none() {
+            // An ask with the id of one that waits is its claim.
+            let new = reserve.ticket.is_none() && reserve.id.is_none();
+            if refused && !owns && new {
                 let after = silent(before, &event, player.world.now);
                 prop_assert_eq!(&player.world.state, &after, "{:?}", outcome);
             }
@@ -298,6 +317,17 @@ fn play(
         if player.step(step).is_some() {
             look(&player)?;
         }
+    }
+    Ok(())
+}
+
+/// Whatever a critical caller asks for, it is admitted exactly if the oracle would.
+fn decisions_are_the_oracles(player: &Player) -> Result<(), TestCaseError> {
+    let book = present(player);
+    for cost in probes(&book) {
+        let told = player.world.state.peek(&critical(cost.clone()), player.world.now);
+        let (ours, oracle) = (is_admitted(&told), book.admits(&cost));
+        prop_assert_eq!(ours, oracle, "{:?}: {:?} {:?}", cost, told, book.objections(&cost));
     }
     Ok(())
 }

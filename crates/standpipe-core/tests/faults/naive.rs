@@ -95,8 +95,7 @@ impl Exact {
 
 /// The most that lies within any stretch of a period.
 pub(crate) fn peak(stamps: &[u64], period: u64) -> usize {
-    let within = |from: &u64| {
-        stamps.iter().filter(|stamp| (*from..from + period).contains(*stamp)).count()
-    };
+    let within =
+        |from: &u64| stamps.iter().filter(|stamp| (*from..from + period).contains(*stamp)).count();
     stamps.iter().map(within).max().unwrap_or(0)
 }

@@ -2,14 +2,15 @@
 //!
 //! It reads each event with its stamp and its answer, believes the core only in who was admitted,
 //! and works out by itself what every call counts, which leases have ended and which sessions live.
-//! What does not fit goes to `complaints`. It knows pools whose configuration stays the same and
-//! whose limits are not reset by the provider, and nothing of tickets, floors and caps.
+//! What does not fit goes to `complaints`. It knows pools whose limits stay the same but for their
+//! amounts, and are not reset by the provider; of tickets it knows only what they were asked with.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use standpipe_core::{
-    Action, Amounts, Answer, Charged, Commit, Configured, Decision, Event, Grant, Instant, Key,
-    LeaseAnswer, Limit, Notice, Outcome, PoolConfig, Reserve, Rule, Span, Throttled, Unit, bounds,
+    Action, AgentName, Amounts, Answer, Charged, Commit, Configured, Decision, Event, Grant,
+    Instant, Key, LeaseAnswer, Limit, Notice, Outcome, PoolConfig, Reserve, Rule, Span, Text,
+    Throttled, Unit, bounds,
 };
 
 use super::mark::{Change, Flow, Mark, Tank};
@@ -28,6 +29,8 @@ pub(crate) struct Book {
     pub(crate) tanks: Vec<Tank>,
     pub(crate) complaints: Vec<(Guarantee, String)>,
     sessions: BTreeMap<u64, Session>,
+    /// The first reserve of whoever waits, or has waited: that one counts.
+    asked: BTreeMap<Key, Reserve>,
 }
 
 /// What a complaint is about.
@@ -40,13 +43,21 @@ pub(crate) enum Guarantee {
     Pause,
     Leases,
     Sessions,
+    Ids,
+    Cap,
+    Floor,
 }
 
 /// A call that was admitted.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) lease: Key,
+    /// Whose it is: that of the reserve or the claim it was granted to.
+    pub(crate) session: u64,
+    pub(crate) agent: AgentName,
+    pub(crate) id: Option<Text>,
     pub(crate) cost: Amounts,
+    pub(crate) granted_at: Instant,
     pub(crate) ended: Option<Instant>,
     /// What it counts, one mark per limit.
     pub(crate) marks: Vec<Mark>,
@@ -99,6 +110,7 @@ impl Book {
             tanks: vec![Tank::default(); config.limits.len()],
             complaints: Vec::new(),
             sessions: BTreeMap::new(),
+            asked: BTreeMap::new(),
             config,
         }
     }
@@ -182,7 +194,7 @@ impl Book {
 
     /// When a lease ends by itself if nothing is heard.
     pub(crate) fn ends_at(&self, call: &Call) -> Instant {
-        let alone = match (call.ttl, self.sessions.get(&call.lease.session)) {
+        let alone = match (call.ttl, self.sessions.get(&call.session)) {
             (Some(ttl), _) => call.heard_at + ttl,
             (None, Some(session)) => session.heard_at + bounds::SILENCE,
             (None, None) => self.now,
@@ -196,7 +208,7 @@ impl Book {
         let mut book = self.clone();
         if let Some(call) = book.calls.len().checked_sub(1) {
             for limit in 0..book.config.limits.len() {
-                let change = book.calls[call].marks[limit].undo();
+                let change = book.calls[call].marks[limit].erase();
                 book.change_tank(limit, call, change);
             }
             book.calls.pop();
@@ -234,9 +246,7 @@ impl Book {
     fn act(&mut self, event: &Event, outcome: &Outcome) -> Vec<Key> {
         match (&event.action, &outcome.answer) {
             (Action::Reserve(reserve), Answer::Decided(decision)) => {
-                if let Decision::Admit(grant) = decision {
-                    self.admit(reserve, grant);
-                }
+                self.decided(event.key.session, reserve, decision);
             }
             (Action::Commit(commit), answer) => self.commit(commit, answer),
             (Action::Cancel { lease }, answer) => {
@@ -254,6 +264,9 @@ impl Book {
             }
             (Action::Resume, _) => self.paused_until = self.now,
             (Action::Configure(_), Answer::Configured(Configured::Same)) => {}
+            (Action::Configure(configure), Answer::Configured(Configured::Applied)) => {
+                self.config = configure.config.clone();
+            }
             (action, answer) => panic!("the book does not know {action:?} with {answer:?}"),
         }
         for notice in &outcome.notices {
@@ -264,11 +277,26 @@ impl Book {
         Vec::new()
     }
 
-    fn admit(&mut self, reserve: &Reserve, grant: &Grant) {
-        if grant.settled || self.call(grant.lease).is_some() {
+    fn decided(&mut self, session: u64, reserve: &Reserve, decision: &Decision) {
+        match decision {
+            Decision::Admit(grant) => {
+                let first = self.asked.get(&grant.lease).unwrap_or(reserve).clone();
+                self.admit(session, &first, grant);
+            }
+            Decision::Wait(hold) => {
+                self.asked.entry(hold.ticket).or_insert_with(|| reserve.clone());
+            }
+            Decision::Refuse(_) => {}
+        }
+    }
+
+    fn admit(&mut self, session: u64, reserve: &Reserve, grant: &Grant) {
+        if self.repeats(reserve, grant) {
             return;
         }
-        for (about, what) in self.objections(&reserve.cost) {
+        let mut objections = self.objections(&reserve.cost);
+        objections.extend(self.share_objections(reserve));
+        for (about, what) in objections {
             self.complain(about, format!("{:?} admitted at {:?}: {what}", grant.lease, self.now));
         }
         let number = self.calls.len();
@@ -283,10 +311,14 @@ impl Book {
                 self.granted_at[limit] = Some(self.now);
             }
         }
-        let (lease, cost) = (grant.lease, reserve.cost.clone());
+        let lease = grant.lease;
         let call = Call {
             lease,
-            cost,
+            session,
+            agent: reserve.agent.clone(),
+            id: reserve.id.clone(),
+            cost: reserve.cost.clone(),
+            granted_at: self.now,
             ended: None,
             marks,
             ttl: reserve.ttl,
@@ -299,6 +331,23 @@ impl Book {
             self.complain(Guarantee::Leases, told);
         }
         self.calls.push(call);
+    }
+
+    /// Whether this answers with an earlier call of the same id, which must be so exactly while that
+    /// is in flight or has ended not long ago.
+    fn repeats(&mut self, reserve: &Reserve, grant: &Grant) -> bool {
+        let known = |ended: Instant| self.now < ended + self.config.lease_ttl;
+        let same = |call: &&Call| call.id == reserve.id && call.agent == reserve.agent;
+        let first = self.calls.iter().rev().find(same).filter(|_| reserve.id.is_some());
+        let first = first.filter(|call| call.ended.is_none_or(known));
+        let expected = first.map(|call| (call.lease, call.ended.is_some()));
+        let repeats = grant.settled || self.call(grant.lease).is_some();
+        let told = repeats.then_some((grant.lease, grant.settled));
+        if told != expected {
+            let told = format!("{reserve:?} at {:?}: {grant:?}, not {expected:?}", self.now);
+            self.complain(Guarantee::Ids, told);
+        }
+        repeats
     }
 
     fn commit(&mut self, commit: &Commit, answer: &Answer) {
@@ -353,7 +402,7 @@ impl Book {
 
     fn session_ended(&mut self, session: u64) -> Vec<Key> {
         let now = self.now;
-        let ends = |call: &&Call| call.lease.session == session && call.ttl.is_none();
+        let ends = |call: &&Call| call.session == session && call.ttl.is_none();
         let gone: Vec<Key> = self.living().filter(ends).map(|call| call.lease).collect();
         for lease in &gone {
             self.end(*lease, now, |mark| mark.settle(None, now));

@@ -24,12 +24,21 @@ pub(crate) struct Guest {
     pub(crate) after: Span,
     pub(crate) tier: Priority,
     pub(crate) cost: Amounts,
-    /// Whether it waits.
-    pub(crate) waits: bool,
+    /// How long it waits at most.
+    pub(crate) patience: Span,
+    /// How much later than told it looks; who looks late does not hear when it is woken either.
+    pub(crate) late: Span,
     /// How long its call takes.
     pub(crate) stays: Span,
     /// What it gives back then, in thousandths of what it took.
     pub(crate) back: u64,
+}
+
+impl Guest {
+    /// Whether it claims at the instant it is told, and when it is woken.
+    pub(crate) fn is_prompt(&self) -> bool {
+        self.late == Span::ZERO
+    }
 }
 
 /// A guest that waits.
@@ -40,7 +49,7 @@ pub(crate) struct Waiter {
     pub(crate) place: usize,
     pub(crate) guest: Guest,
     pub(crate) claim: Reserve,
-    /// When it was last told to look.
+    /// When it looks, as it was last told.
     pub(crate) told: Option<Instant>,
     pub(crate) came_at: Instant,
 }
@@ -51,6 +60,7 @@ pub(crate) struct Admission {
     pub(crate) place: usize,
     pub(crate) tier: Priority,
     pub(crate) waited: bool,
+    pub(crate) prompt: bool,
     pub(crate) came_at: Instant,
     pub(crate) at: Instant,
 }
@@ -119,10 +129,11 @@ impl Crowd {
         self.complaints.push(format!("still waiting: {:?}", self.waiting));
     }
 
-    /// Lets all guests come at once, and stops there.
+    /// Lets all guests come, and stops there: nobody has claimed or left.
     pub(crate) fn play_upto(&mut self, guests: &[Guest]) {
         self.beat();
         for guest in guests {
+            self.world.after(guest.after);
             self.come(guest, &mut |_: &mut Self| {});
         }
     }
@@ -133,9 +144,10 @@ impl Crowd {
         self.play(&[], |_| {});
     }
 
-    /// Whoever stands before this place in this tier.
+    /// Whoever stands before this place in this tier and claims promptly.
     pub(crate) fn before(&self, tier: Priority, place: usize) -> impl Iterator<Item = &Waiter> {
-        self.waiting.iter().filter(move |w| (w.guest.tier, w.place) < (tier, place))
+        let stands = move |w: &&Waiter| (w.guest.tier, w.place) < (tier, place);
+        self.waiting.iter().filter(stands).filter(|w| w.guest.is_prompt())
     }
 
     fn next_stop(&self, coming: Option<Instant>) -> Instant {
@@ -174,7 +186,7 @@ impl Crowd {
         self.came += 1;
         let mut reserve = Player::reserve("guest", guest.cost.clone());
         reserve.priority = Some(guest.tier);
-        reserve.patience = if guest.waits { DAY } else { Span::ZERO };
+        reserve.patience = guest.patience;
         let before = self.world.state.clone();
         let outcome = self.send(PROCESSES[place % 3], Action::Reserve(Box::new(reserve.clone())));
         match decision(&outcome) {
@@ -189,7 +201,7 @@ impl Crowd {
                     place,
                     guest: guest.clone(),
                     claim: reserve,
-                    told: hold.refusal.until,
+                    told: hold.refusal.until.map(|until| until + guest.late),
                     came_at: self.world.now,
                 });
             }
@@ -203,7 +215,8 @@ impl Crowd {
         for _ in 0..MOST_LOOKS {
             let now = self.world.now;
             let looks = |w: &Waiter| {
-                self.woken.contains(&w.ticket) || w.told.is_some_and(|told| told <= now)
+                let woken = w.guest.is_prompt() && self.woken.contains(&w.ticket);
+                woken || w.told.is_some_and(|told| told <= now)
             };
             let looking: Vec<_> =
                 self.waiting.iter().filter(|w| looks(w)).map(|w| w.ticket).collect();
@@ -230,11 +243,14 @@ impl Crowd {
                 self.admit(waiter.place, &waiter.guest, grant.lease, waiter.came_at, &before);
             }
             Decision::Wait(hold) if hold.ticket == ticket => {
-                self.waiting[at].told = hold.refusal.until;
+                self.waiting[at].told = hold.refusal.until.map(|told| told + waiter.guest.late);
             }
             other => {
-                self.complaints.push(format!("claim of {waiter:?} answered with {other:?}"));
                 self.waiting.remove(at);
+                // Past its deadline a ticket is unknown, and its claim a new reserve.
+                if self.world.now < waiter.came_at + waiter.guest.patience {
+                    self.complaints.push(format!("claim of {waiter:?} answered with {other:?}"));
+                }
             }
         }
     }
@@ -244,7 +260,8 @@ impl Crowd {
         let tier = guest.tier;
         let waited = came_at < at;
         self.judge_order(place, guest, before);
-        self.admitted.push(Admission { place, tier, waited, came_at, at });
+        let prompt = guest.is_prompt();
+        self.admitted.push(Admission { place, tier, waited, prompt, came_at, at });
         let kept = guest.cost.iter().map(|(unit, n)| (unit.clone(), n - n * guest.back / 1_000));
         let used = Amounts::new(kept).expect("as the cost");
         self.leaving.insert((at + guest.stays, lease), used);
@@ -259,7 +276,14 @@ impl Crowd {
         let first = self.before(guest.tier, place).min_by_key(|w| (w.guest.tier, w.place)).cloned();
         let mut passed = Vec::new();
         for waiter in self.before(guest.tier, place) {
-            let was_due = is_admitted(&before.peek(&waiter.claim, now));
+            let was_told = before.peek(&waiter.claim, now);
+            let named = why(&was_told).and_then(|refusal| refusal.limit.clone());
+            let limits = self.book.config.limits.iter();
+            let named = limits.enumerate().find(|(_, limit)| Some(limit.id()) == named);
+            if let Some((limit, _)) = named.filter(|(at, _)| self.book.need(*at, &guest.cost) > 0) {
+                passed.push(format!("{guest:?} at {now:?} passed {waiter:?} on {limit}"));
+            }
+            let was_due = is_admitted(&was_told);
             let is_due = is_admitted(&self.world.state.peek(&waiter.claim, now));
             if (one || was_due) && !is_due {
                 passed.push(format!("{guest:?} at {now:?} took what {waiter:?} had"));
@@ -280,8 +304,10 @@ impl Crowd {
     /// Whoever could be admitted now has been woken, or was told to look by now.
     pub(crate) fn judge_waking(&mut self) {
         let now = self.world.now;
-        let asleep =
-            |w: &&Waiter| !self.woken.contains(&w.ticket) && w.told.is_none_or(|told| told > now);
+        let asleep = |w: &&Waiter| {
+            let heard = !w.guest.is_prompt() || self.woken.contains(&w.ticket);
+            !heard && w.told.is_none_or(|told| told > now)
+        };
         let due = |w: &&Waiter| is_admitted(&self.world.state.peek(&w.claim, now));
         let missed: Vec<_> = self.waiting.iter().filter(asleep).filter(due).cloned().collect();
         self.complaints.extend(missed.iter().map(|w| format!("at {now:?} not woken: {w:?}")));
@@ -326,12 +352,15 @@ pub(crate) fn guests(
     let after = prop_oneof![Just(0), 0..=within.0 / 4, 0..=within.0];
     let stays = prop_oneof![Just(0), 0..=within.0, 0..=4 * within.0];
     let back = prop_oneof![Just(0_u64), Just(1_000), 0_u64..=1_000];
-    let guest = (after, tier, cost, prop::bool::weighted(0.8), stays, back).prop_map(
-        |(after, tier, figures, waits, stays, back)| Guest {
+    let patience = prop_oneof![1 => Just(Span::ZERO), 4 => Just(DAY)];
+    let late = prop_oneof![5 => Just(0), 1 => 1..=5_000_000_u64];
+    let guest = (after, tier, cost, patience, late, stays, back).prop_map(
+        |(after, tier, figures, patience, late, stays, back)| Guest {
             after: Span(after),
             tier,
             cost: Amounts::cost(figures).expect("each unit once"),
-            waits,
+            patience,
+            late: Span(late),
             stays: Span(stays),
             back,
         },

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use standpipe_core::{Amounts, Instant, Rule, Span};
+use standpipe_core::{AgentName, Amounts, Instant, Priority, Reserve, Rule, Span, bounds};
 
 use super::book::{Book, Guarantee};
-use super::mark::Charge;
+use super::mark::{Charge, Mark};
 
 impl Book {
     /// Whether a call may be made now, as far as limits and the pause are concerned.
@@ -38,6 +38,69 @@ impl Book {
             }
         }
         objections
+    }
+
+    /// Why a call of this agent may not be made now, as far as caps and other agents' floors are
+    /// concerned. Only what is certain from the outside: windows and calls in flight, and floors of
+    /// agents that have a call in flight or had one admitted a moment ago.
+    pub(crate) fn share_objections(&self, reserve: &Reserve) -> Vec<(Guarantee, String)> {
+        let mut objections = Vec::new();
+        let caps = self.config.agent(&reserve.agent).map_or(&[][..], |rule| &rule.caps);
+        for (at, limit) in self.config.limits.iter().enumerate() {
+            let need = self.need(at, &reserve.cost);
+            if need == 0 || matches!(limit.rule, Rule::Bucket { .. }) {
+                continue;
+            }
+            let used = self.used_by(at, &reserve.agent);
+            let cap = caps.iter().filter_map(|cap| cap.of_limit(limit)).min();
+            let cap = cap.map(|cap| cap.max(1));
+            if cap.is_some_and(|cap| used + need > cap) {
+                objections.push((Guarantee::Cap, format!("{used} and {need} of {cap:?}")));
+            }
+            let kept = self.kept_from(at, reserve);
+            if i128::from(need + kept) > self.room(at) && kept > 0 {
+                let what = format!("{need} of {} with {kept} kept", self.room(at));
+                objections.push((Guarantee::Floor, what));
+            }
+        }
+        objections
+    }
+
+    /// What the floors of others keep of a limit from this caller, at least.
+    fn kept_from(&self, limit: usize, reserve: &Reserve) -> u64 {
+        let tier = reserve.priority.unwrap_or_default();
+        if tier == Priority::Critical || self.config.headroom.per_mille() != 1_000 {
+            return 0;
+        }
+        let periods = self.config.limits.iter().filter_map(|limit| limit.id().period());
+        let lately = periods.min().unwrap_or(bounds::IDLE).min(bounds::IDLE);
+        let is_active = |name: &AgentName| {
+            let own = self.calls.iter().filter(|call| call.agent == *name);
+            own.into_iter().any(|c| c.ended.is_none() || self.now < c.granted_at + lately)
+        };
+        let others = self.config.agents.iter().filter(|rule| {
+            let above = rule.priority.unwrap_or_default() <= tier;
+            above && rule.name != reserve.agent && is_active(&rule.name)
+        });
+        let unfilled = others.map(|rule| {
+            let floors = rule.floors.iter();
+            let floor = floors.filter_map(|f| f.of_limit(&self.config.limits[limit])).max();
+            floor.unwrap_or(0).saturating_sub(self.used_by(limit, &rule.name))
+        });
+        unfilled.sum()
+    }
+
+    /// What counts of one agent's calls on a window, or how many it has in flight.
+    fn used_by(&self, limit: usize, agent: &AgentName) -> u64 {
+        let own = self.calls.iter().filter(|call| call.agent == *agent);
+        if matches!(self.config.limits[limit].rule, Rule::Parallel { .. }) {
+            return own.filter(|call| call.ended.is_none()).count() as u64;
+        }
+        let counts = |mark: &Mark| {
+            let young = mark.charges.iter().filter(|c| self.now < c.at + self.length(limit));
+            young.map(|charge| charge.units).sum::<u64>() + mark.held
+        };
+        own.map(|call| counts(&call.marks[limit])).sum()
     }
 
     /// The limits without room for this now.

@@ -76,13 +76,21 @@ impl Mark {
         }
     }
 
-    /// The provider refused the call: what is charged at the end was not used.
+    /// The provider refused the call: what is charged at the end was not used, but for what the
+    /// call has said it did use.
     pub(crate) fn refuse(&mut self) -> Change {
-        if self.charged == Charged::End { self.undo() } else { Change::default() }
+        self.held = 0;
+        Change::default()
     }
 
-    /// The call was never sent.
+    /// The call was never sent; but what it has said it used was.
     pub(crate) fn undo(&mut self) -> Change {
+        self.held = 0;
+        if self.said || self.charged == Charged::End { Change::default() } else { self.erase() }
+    }
+
+    /// As if it had never been.
+    pub(crate) fn erase(&mut self) -> Change {
         let back = self.total();
         self.held = 0;
         self.charges.clear();

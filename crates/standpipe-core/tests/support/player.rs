@@ -2,13 +2,13 @@
 //! and shows each to the oracle.
 
 use standpipe_core::{
-    Action, Amounts, Answer, Commit, Decision, Event, Instant, Key, Outcome, Reserve, Span,
-    ThrottleKind, Throttled,
+    Action, Amounts, Answer, Commit, Configure, Decision, Event, Headroom, Instant, Key, Outcome,
+    Reserve, Rule, Source, Span, ThrottleKind, Throttled,
 };
 
 use super::book::{Book, Guarantee};
 use super::scene::{CAST, Figure, Jump, Scene, Step, UNITS, Usage};
-use super::words::agent;
+use super::words::{agent, text};
 use super::world::{World, why};
 
 /// A scene under way.
@@ -135,13 +135,14 @@ impl Player {
 
     fn action(&self, step: &Step) -> Option<(String, Action)> {
         match step {
-            Step::Ask { who, figures, patience, ttl } => {
+            Step::Ask { who, figures, patience, ttl, id } => {
                 let (session, name, tier) = CAST[who % CAST.len()];
                 let mut reserve = Self::reserve(name, self.cost(figures));
                 reserve.priority = Some(tier);
                 let waits = self.critical_waits || tier > standpipe_core::Priority::Critical;
                 reserve.patience = if waits { *patience } else { Span::ZERO };
                 reserve.ttl = *ttl;
+                reserve.id = id.map(|id| text(&format!("call {id}")));
                 Some((session.to_owned(), Action::Reserve(Box::new(reserve))))
             }
             Step::Claim(which) => {
@@ -155,9 +156,7 @@ impl Player {
             }
             Step::Cancel(which) => {
                 let lease = *pick(&self.leases, *which)?;
-                // A call that has said what it used was sent.
-                let sent = self.book.call(lease).is_some_and(|call| call.has_moved());
-                (!sent).then(|| (self.sender(lease), Action::Cancel { lease }))
+                Some((self.sender(lease), Action::Cancel { lease }))
             }
             Step::GiveUp(which) => {
                 let (ticket, session, _) = pick(&self.tickets, *which)?;
@@ -174,6 +173,7 @@ impl Player {
                 Some(("undertaker".to_owned(), Action::SessionEnded { session }))
             }
             Step::Pause(length) => Some(("operator".into(), Action::Pause { length: *length })),
+            Step::Change(amounts, headroom) => Some(self.change(amounts, *headroom)),
             Step::Resume => Some(("operator".into(), Action::Resume)),
             Step::Stray(key) => {
                 let known = self.leases.contains(key)
@@ -209,16 +209,27 @@ impl Player {
                 Usage::More(more) => list.push((unit.clone(), said.max(estimate) + more)),
             }
         }
-        let refused = refused && !progress && !call.is_some_and(|call| call.has_moved());
+        let refused = refused && !progress;
         let used = Amounts::new(if refused { Vec::new() } else { list });
         Commit { lease, used: used.expect("each unit once and small"), progress, refused }
     }
 
+    /// The same limits with other amounts.
+    fn change(&self, amounts: &[u64; 4], headroom: u16) -> (String, Action) {
+        let mut config = self.book.config.clone();
+        config.headroom = Headroom::Fixed(headroom);
+        for (limit, new) in config.limits.iter_mut().zip(amounts) {
+            match &mut limit.rule {
+                Rule::Window { amount, .. } | Rule::Parallel { amount } => *amount = *new,
+                Rule::Bucket { amount, burst, .. } => (*amount, *burst) = (*new, *new),
+            }
+        }
+        let configure = Configure { source: Source::Change, config };
+        ("operator".to_owned(), Action::Configure(Box::new(configure)))
+    }
+
     fn throttle(&self, which: Option<usize>, after: Option<Span>) -> Option<(String, Action)> {
         let lease = which.and_then(|which| pick(&self.leases, which)).copied();
-        if lease.and_then(|lease| self.book.call(lease)).is_some_and(|call| call.has_moved()) {
-            return None;
-        }
         let sender = lease.map_or("reporter".to_owned(), |lease| self.sender(lease));
         let kind = ThrottleKind::Quota;
         let throttled = Throttled { lease, agent: None, kind, retry_after: after };

@@ -29,28 +29,51 @@ pub(crate) struct Sorts {
     pub(crate) tickets: bool,
     /// Pauses, and refusals of the provider.
     pub(crate) pauses: bool,
-    /// Agents with floors and caps.
+    /// Agents with floors and caps, and calls with ids.
     pub(crate) shares: bool,
+    /// Limits that are raised and lowered on the way.
+    pub(crate) changes: bool,
 }
 
-pub(crate) const NO_TICKETS: Sorts = Sorts { tickets: false, pauses: true, shares: false };
-pub(crate) const WITH_TICKETS: Sorts = Sorts { tickets: true, pauses: true, shares: false };
-pub(crate) const WITH_SHARES: Sorts = Sorts { tickets: true, pauses: true, shares: true };
+pub(crate) const WITH_TICKETS: Sorts =
+    Sorts { tickets: true, pauses: true, shares: false, changes: false };
+pub(crate) const WITH_SHARES: Sorts = Sorts { shares: true, ..WITH_TICKETS };
+pub(crate) const WITH_CHANGES: Sorts = Sorts { changes: true, ..WITH_TICKETS };
 
 /// One thing that happens.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Pass(Jump),
-    Ask { who: usize, figures: [Figure; 3], patience: Span, ttl: Option<Span> },
+    Ask {
+        who: usize,
+        figures: [Figure; 3],
+        patience: Span,
+        ttl: Option<Span>,
+        id: Option<u8>,
+    },
     Claim(usize),
-    Commit { lease: usize, figures: [Usage; 3], progress: bool, refused: bool },
+    Commit {
+        lease: usize,
+        figures: [Usage; 3],
+        progress: bool,
+        refused: bool,
+    },
     Cancel(usize),
     GiveUp(usize),
-    Throttle { lease: Option<usize>, retry_after: Option<Span> },
-    Beat { process: usize, lease: Option<usize>, ttl: Option<Span> },
+    Throttle {
+        lease: Option<usize>,
+        retry_after: Option<Span>,
+    },
+    Beat {
+        process: usize,
+        lease: Option<usize>,
+        ttl: Option<Span>,
+    },
     Die(usize),
     Pause(Span),
     Resume,
+    /// Other amounts for the limits, and another headroom.
+    Change([u64; 4], u16),
     Again(usize),
     Stray(Key),
 }
@@ -194,7 +217,7 @@ pub(crate) fn step(sorts: Sorts) -> BoxedStrategy<Step> {
     let lease = || 0_usize..16;
     let mut steps: Vec<(u32, BoxedStrategy<Step>)> = vec![
         (10, jump().prop_map(Step::Pass).boxed()),
-        (10, ask(sorts.tickets).boxed()),
+        (10, ask(sorts).boxed()),
         (5, commit().boxed()),
         (2, lease().prop_map(Step::Cancel).boxed()),
         (3, beat().boxed()),
@@ -214,18 +237,23 @@ pub(crate) fn step(sorts: Sorts) -> BoxedStrategy<Step> {
         steps.push((1, (0_u64..90_000_000).prop_map(|n| Step::Pause(Span(n))).boxed()));
         steps.push((1, Just(Step::Resume).boxed()));
     }
+    if sorts.changes {
+        let change = ([1_u64..=20, 1..=20, 1..=20, 1..=20], 300_u16..=1_000);
+        steps.push((2, change.prop_map(|(n, headroom)| Step::Change(n, headroom)).boxed()));
+    }
     proptest::strategy::Union::new_weighted(steps).boxed()
 }
 
-fn ask(tickets: bool) -> impl Strategy<Value = Step> {
-    let patience = if tickets {
+fn ask(sorts: Sorts) -> impl Strategy<Value = Step> {
+    let patience = if sorts.tickets {
         prop_oneof![Just(Span::ZERO), Just(secs(300)), odd_span(), Just(HOUR)].boxed()
     } else {
         Just(Span::ZERO).boxed()
     };
     let ttl = option::weighted(0.2, prop_oneof![(1_u64..=900).prop_map(secs), odd_span()]);
-    (0..CAST.len(), [figure(), figure(), figure()], patience, ttl)
-        .prop_map(|(who, figures, patience, ttl)| Step::Ask { who, figures, patience, ttl })
+    let id = option::weighted(0.2, 0_u8..3).prop_map(move |id| id.filter(|_| sorts.shares));
+    (0..CAST.len(), [figure(), figure(), figure()], patience, ttl, id)
+        .prop_map(|(who, figures, patience, ttl, id)| Step::Ask { who, figures, patience, ttl, id })
 }
 
 pub(crate) fn figure() -> impl Strategy<Value = Figure> {
