@@ -38,7 +38,7 @@ pub(crate) const TABLE: &[Planted] = &[
         before: "Instant(now.0.div_ceil(width).saturating_mul(width))",
         after: "Instant((now.0 / width).saturating_mul(width))",
         caught_by: &[
-            "standpipe-core::lib::window::tests::many_entries_are_joined_late_but_never_early_and_stay_bounded",
+            "standpipe-core::faults::over::b10_above_512_entries_it_is_late_by_at_most_a_slice_and_never_early",
             "standpipe-store::memory::golden_traces_are_told_the_same",
         ],
     },
@@ -48,7 +48,7 @@ pub(crate) const TABLE: &[Planted] = &[
         before: "self.entries.binary_search_by(|entry| entry.stamp.cmp(&stamp))",
         after: "self.entries.front().map(|_| 0).ok_or(0_usize)",
         caught_by: &[
-            "standpipe-core::lib::window::tests::a_refund_finds_its_entry_and_is_nothing_once_that_aged_out",
+            "standpipe-core::faults::refund::b18_no_credit_from_a_charge_that_has_aged",
             "standpipe-store::memory::golden_traces_are_told_the_same",
         ],
     },
@@ -65,8 +65,8 @@ pub(crate) const TABLE: &[Planted] = &[
     Planted {
         name: "newcomer-barges",
         file: "crates/standpipe-core/src/judge.rs",
-        before: "*first < standing.place()",
-        after: "*first > standing.place()",
+        before: "Standing::of(*first) < standing",
+        after: "Standing::of(*first) > standing",
         caught_by: &[
             "standpipe-core::order::order_holds",
             "standpipe-store::memory::golden_traces_are_told_the_same",
@@ -82,8 +82,8 @@ pub(crate) const TABLE: &[Planted] = &[
     Planted {
         name: "large-call-is-starved",
         file: "crates/standpipe-core/src/serve.rs",
-        before: "*self.index.lines[lane].first()?",
-        after: "*self.index.lines[lane].iter().min_by_key(|place| self.need_of_ticket(lane, **place))?",
+        before: "self.is_too_late(head, now)",
+        after: "true",
         caught_by: &[
             "standpipe-core::order::large_call_is_not_starved",
             "standpipe-store::memory::golden_traces_are_told_the_same",
@@ -119,8 +119,10 @@ pub(crate) const TABLE: &[Planted] = &[
     Planted {
         name: "small-calls-pass-beside-a-floor",
         file: "crates/standpipe-core/src/serve.rs",
-        before: "instant.is_some_and(|at| at <= ticket.deadline)",
-        after: "(instant.is_some_and(|at| at <= ticket.deadline) && self.ticket_lack(place, lane, now).is_none_or(|lack| lack.reason != Reason::Floor))",
+        before: "instant.is_none_or(|at| at > ticket.deadline)",
+        after: "matches!(ticket.phase, Phase::Line(lane)
+            if self.ticket_lack(place, usize::from(lane), now)
+                .is_some_and(|lack| lack.reason == Reason::Floor))",
         caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
     },
     Planted {
@@ -144,6 +146,16 @@ pub(crate) const TABLE: &[Planted] = &[
         ],
     },
     Planted {
+        name: "due-lower-tier-before-a-higher-one",
+        file: "crates/standpipe-core/src/serve.rs",
+        before: "self.take_back_behind(head, lane, now)",
+        after: "()",
+        caught_by: &[
+            "standpipe-core::order::critical_first",
+            "standpipe-store::memory::golden_traces_are_told_the_same",
+        ],
+    },
+    Planted {
         name: "refill-rounded-in-favour",
         file: "crates/standpipe-core/src/bucket.rs",
         before: "over.saturating_sub(self.credit).div_ceil(u128::from(refill.amount.max(1)))",
@@ -159,7 +171,7 @@ pub(crate) const TABLE: &[Planted] = &[
         before: "self.facts.pause.is_none_or(|before| before < until)",
         after: "self.facts.pause.is_none_or(|before| before != until)",
         caught_by: &[
-            "standpipe-core::faults::b40_a_pause_ends_and_is_never_shortened",
+            "standpipe-core::faults::lost::b40_a_pause_only_grows_and_always_ends",
             "standpipe-store::memory::golden_traces_are_told_the_same",
         ],
     },

@@ -5,9 +5,8 @@
 
 use crate::bounds;
 use crate::config::Resets;
-use crate::judge::Standing;
+use crate::judge::Asker;
 use crate::outcome::{Notice, Reason, Reclaim};
-use crate::plan::LaneKind;
 use crate::state::{Index, State, Timer};
 use crate::tally::{Reset, ResetPhase};
 use crate::ticket::{Phase, Place};
@@ -35,6 +34,7 @@ impl State {
         let silence = self.index.heard.first().map(|(heard, _)| *heard + bounds::SILENCE);
         let terminal = self.facts.terminal.and_then(|terminal| terminal.until);
         let lanes = (0..self.index.lines.len()).filter_map(|lane| self.lane_stirs(lane, now));
+        let lanes = lanes.chain(self.owners_stir(now));
         let always = [timer, silence, self.facts.pause, terminal];
         always.into_iter().flatten().map(|at| at.max(now)).chain(lanes).min()
     }
@@ -42,11 +42,9 @@ impl State {
     /// When time alone may give the line of a lane something.
     fn lane_stirs(&self, lane: usize, now: Instant) -> Option<Instant> {
         let head = *self.index.lines[lane].first()?;
-        let plan = &self.index.plan.lanes[lane];
-        let before = self.aside_before(lane, Standing::of(head), now);
-        let want = self.need_of_ticket(lane, head).saturating_add(before);
-        let room = self.facts.lanes[lane].next_room(want, now, &plan.spec);
-        if !plan.floored {
+        let ticket = self.facts.tickets.get(&head)?;
+        let room = self.room_comes(&self.asker_of(head, ticket), lane, now);
+        if !self.index.plan.lanes[lane].floored {
             return room;
         }
         // Floors move with the owners' own use and rest; a look at each of those instants will do.
@@ -55,26 +53,33 @@ impl State {
             tally.next_room(0, now, &meter.spec)
         });
         let idle = self.index.floor_owners.iter().map(|owner| self.goes_idle(*owner, lane));
-        let bucket = self.bucket_beside_floors(lane, now);
-        room.into_iter().chain(ageing).chain(idle).chain(bucket).filter(|at| *at > now).min()
+        room.into_iter().chain(ageing).chain(idle).filter(|at| *at > now).min()
     }
 
-    /// A bucket's room grows all the time, so the instant at which it is enough has to be found.
-    fn bucket_beside_floors(&self, lane: usize, now: Instant) -> Option<Instant> {
-        if self.index.plan.lanes[lane].kind != LaneKind::Rate {
-            return None;
-        }
-        let heads = self.index.lines[lane].first().into_iter().copied();
-        let owners = self.index.owner_tickets.iter().map(|(_, place)| *place);
-        let standing = owners.filter(|place| self.index.lines[lane].contains(place));
-        let spec = &self.index.plan.lanes[lane].spec;
-        let instants = heads.chain(standing).filter_map(|place| {
-            let ticket = self.facts.tickets.get(&place)?;
-            let kept = self.kept_for_others(&self.asker_of(place, ticket), lane, now);
-            let want = self.need_of_ticket(lane, place).saturating_add(kept);
-            self.facts.lanes[lane].next_room(want, now, spec)
+    /// When time alone may let the owner of a floor pass: it need not stand in the line of what it
+    /// lacks.
+    fn owners_stir(&self, now: Instant) -> Option<Instant> {
+        let places = self.index.owner_tickets.iter().map(|(_, place)| *place);
+        let stirs = places.flat_map(|place| {
+            let ticket = self.facts.tickets.get(&place);
+            let standing = ticket.filter(|ticket| matches!(ticket.phase, Phase::Line(_)));
+            standing.into_iter().flat_map(move |ticket| {
+                let asker = Asker { passes: true, ..self.asker_of(place, ticket) };
+                (0..self.index.plan.lanes.len())
+                    .filter_map(move |lane| self.room_comes(&asker, lane, now))
+            })
         });
-        instants.min()
+        stirs.min()
+    }
+
+    /// When time alone next gives a lane room that may be enough for somebody.
+    fn room_comes(&self, asker: &Asker<'_>, lane: usize, now: Instant) -> Option<Instant> {
+        let plan = &self.index.plan.lanes[lane];
+        let need = plan.need(asker.cost);
+        let before = self.aside_before(lane, self.standing(asker, lane, need, now), now);
+        let kept = self.kept_for_others(asker, lane, now);
+        let want = need.saturating_add(before).saturating_add(kept);
+        self.facts.lanes[lane].next_room(want, now, &plan.spec)
     }
 
     fn expire_all(&mut self, now: Instant) {

@@ -24,6 +24,12 @@ impl State {
             Some(unheard) => unheard,
             None => self.act(event.key, &event.action, now),
         };
+        // What one limit gave or took may decide whether a call in line for another is still in time.
+        for lane in 0..self.index.lines.len() {
+            if !self.index.lines[lane].is_empty() {
+                self.mark_dirty(lane);
+            }
+        }
         self.serve(now);
         let mut news = core::mem::take(&mut self.news);
         news.wake.dedup();

@@ -14,7 +14,7 @@ use crate::plan::{Lane, LaneKind, Measures, Meter, Plan};
 use crate::precedence::Weight;
 use crate::state::{Index, State};
 use crate::tally::{Count, Tally};
-use crate::ticket::Phase;
+use crate::ticket::{Phase, Place};
 use crate::time::Instant;
 
 /// Where a new lane gets its count from.
@@ -52,6 +52,8 @@ impl State {
     fn put_into_force(&mut self, config: PoolConfig, provenance: Provenance, now: Instant) {
         let old = core::mem::take(&mut self.index.plan);
         let new = Plan::of(&config);
+        let waiting = self.facts.tickets.iter().filter(|(_, ticket)| ticket.phase != Phase::Lapsed);
+        let waiting: Vec<Place> = waiting.map(|(place, _)| *place).collect();
         for ticket in self.facts.tickets.values_mut() {
             (ticket.phase, ticket.aside) = (Phase::Lapsed, 0);
         }
@@ -61,9 +63,10 @@ impl State {
         self.carry_charges(&config, &old, &new, &from, now);
         self.facts.config = Some(config);
         self.facts.provenance = provenance;
+        self.facts.used = now;
         self.index = Index::of(&self.facts);
         self.turn_out_impossible(now);
-        self.stand_all(now);
+        self.stand_these(&waiting, now);
     }
 
     fn carry_lanes(&mut self, old: &Plan, new: &Plan, from: &[From], now: Instant) {

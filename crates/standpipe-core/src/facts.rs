@@ -25,7 +25,7 @@ pub struct Facts {
     pub config: Option<PoolConfig>,
     /// Where that came from.
     pub provenance: Provenance,
-    /// When the pool was last used: configuration from code may loosen it only after a silence.
+    /// When the pool was last used or configured: code may loosen it only after a silence.
     pub used: Instant,
     /// How many tickets ever came.
     pub arrivals: u64,

@@ -169,7 +169,8 @@ impl State {
         }
         let tally = &self.facts.lanes[lane];
         let before = self.aside_before(lane, standing, now);
-        if before == 0 && tally.probe_open_at(now, &plan.spec) {
+        let full = need > tally.free_at(now, &plan.spec);
+        if full && before == 0 && tally.probe_open_at(now, &plan.spec) {
             return None;
         }
         let kept = self.kept_for_others(asker, lane, now);

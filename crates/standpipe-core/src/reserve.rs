@@ -164,11 +164,12 @@ impl State {
     /// A waiter asks again with its ticket, or somebody with its id.
     fn claim(&mut self, place: Place, session: u64, reserve: &Reserve, now: Instant) -> Decision {
         self.take_over(place, session, reserve, now);
-        let phase = self.facts.tickets.get(&place).map(|ticket| ticket.phase);
-        if matches!(phase, Some(Phase::Lapsed | Phase::TooLate | Phase::Held { .. })) {
-            self.stand(place, now);
-            self.serve(now);
+        match self.facts.tickets.get(&place).map(|ticket| ticket.phase) {
+            Some(Phase::Due(_)) => {}
+            Some(Phase::Line(_)) => self.move_on(place, now),
+            _ => self.stand(place, now),
         }
+        self.serve(now);
         self.answer_ticket(place, now)
     }
 

@@ -106,7 +106,7 @@ impl State {
     }
 
     /// To the next line, or to due.
-    fn move_on(&mut self, place: Place, now: Instant) {
+    pub(crate) fn move_on(&mut self, place: Place, now: Instant) {
         let Some(ticket) = self.facts.tickets.get(&place) else { return };
         match self.line_for(&self.asker_of(place, ticket), ticket.aside, now) {
             Some(lane) => {
@@ -246,14 +246,20 @@ impl State {
         }
     }
 
-    /// Everybody finds their place anew, in order: after a pause began or ended, or limits changed.
+    /// Everybody finds their place anew, in order: after a pause began or ended. Those who lapsed
+    /// block nobody until they are claimed.
     pub(crate) fn stand_all(&mut self, now: Instant) {
-        let places: Vec<Place> = self.facts.tickets.keys().copied().collect();
-        for place in &places {
+        let waiting = self.facts.tickets.iter().filter(|(_, ticket)| ticket.phase != Phase::Lapsed);
+        let places: Vec<Place> = waiting.map(|(place, _)| *place).collect();
+        self.stand_these(&places, now);
+    }
+
+    pub(crate) fn stand_these(&mut self, places: &[Place], now: Instant) {
+        for place in places {
             self.step_out(*place);
         }
         for place in places {
-            self.stand(place, now);
+            self.stand(*place, now);
         }
     }
 

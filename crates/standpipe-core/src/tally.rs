@@ -133,6 +133,12 @@ impl Tally {
         self.taken_at(now, spec) == 0
     }
 
+    /// When a call of so many units will be let through as a probe, because there is no room then.
+    pub(crate) fn probed_from(&self, need: u64, from: Instant, spec: &Spec) -> Option<Instant> {
+        let opens = self.probe_opens(spec)?.max(from);
+        (need > self.free_at(opens, spec)).then_some(opens)
+    }
+
     fn probe_opens(&self, spec: &Spec) -> Option<Instant> {
         let reset = self.reset.as_ref()?;
         let open = matches!(reset.phase, ResetPhase::Announced | ResetPhase::Passed { .. });

@@ -17,12 +17,22 @@ use crate::time::{Instant, Span};
 impl State {
     /// The first instant at which every limit, cap and pause lets it pass, other tickets aside.
     pub(crate) fn admitted_at(&self, asker: &Asker<'_>, now: Instant) -> Option<Instant> {
+        self.admitted_from(asker, now, |_| 0)
+    }
+
+    /// The same if so many units of each lane stay set aside for others.
+    fn admitted_from(
+        &self,
+        asker: &Asker<'_>,
+        now: Instant,
+        aside: impl Fn(usize) -> u64,
+    ) -> Option<Instant> {
         let mut at = now.max(self.facts.pause.unwrap_or(now));
         // Floors make room come and go, so a lane may have to be asked again; each round is later.
         loop {
             let mut next = self.cap_fits(asker, at);
             for lane in 0..self.index.plan.lanes.len() {
-                next = next.max(self.lane_fits(asker, lane, next));
+                next = next.max(self.lane_fits_beside(asker, lane, aside(lane), next));
             }
             if next == Instant::NEVER {
                 return None;
@@ -38,53 +48,67 @@ impl State {
     /// A refusal with the instant at which it ends, if it ever does.
     ///
     /// Exact where nobody stands in front. Behind others it is a bound: not before its own instant,
-    /// nor before anything stirs in the pool.
+    /// nor before anything stirs that they have.
     pub(crate) fn dated(&self, mut refusal: Refusal, asker: &Asker<'_>, now: Instant) -> Refusal {
-        if matches!(refusal.reason, Reason::Terminal | Reason::Never | Reason::QueueFull) {
-            return refusal;
+        match (refusal.reason, refusal.until) {
+            (Reason::Never | Reason::QueueFull, _) | (Reason::Terminal, None) => return refusal,
+            (Reason::Terminal, Some(end)) => {
+                refusal.until = self.admitted_at(asker, end);
+                return refusal;
+            }
+            _ => {}
         }
         let waits = self.facts.tickets.contains_key(&asker.place);
         refusal.until = self.admitted_at(asker, now).map(|own| {
+            let stirs = self.next_change(now).unwrap_or(Instant::NEVER);
             if refusal.reason == Reason::Order || waits {
-                own.max(self.next_change(now).unwrap_or(own)).max(now + Span(1))
-            } else if own > now {
-                own
-            } else {
-                self.next_stir_for(asker, now)
+                return own.max(stirs.min(LAST)).max(now + Span(1));
             }
+            let beside = self.admitted_from(asker, now, |lane| {
+                let need = self.index.plan.lanes[lane].need(asker.cost);
+                self.aside_before(lane, self.standing(asker, lane, need, now), now)
+            });
+            own.max(beside.unwrap_or(LAST).min(stirs)).max(now + Span(1))
         });
         refusal
     }
 
-    /// For a newcomer who lacks only what is set aside for others: when that, or what is free, changes.
-    fn next_stir_for(&self, asker: &Asker<'_>, now: Instant) -> Instant {
-        let lanes = self.index.plan.lanes.iter().zip(&self.facts.lanes);
-        let rooms = lanes
-            .filter_map(|(lane, tally)| tally.next_room(lane.need(asker.cost), now, &lane.spec));
-        let stirs = rooms.chain(self.next_change(now)).min().unwrap_or(now);
-        stirs.max(now + Span(1))
-    }
-
     /// The first instant from `from` on at which a lane has room for it.
     pub(crate) fn lane_fits(&self, asker: &Asker<'_>, lane: usize, from: Instant) -> Instant {
+        self.lane_fits_beside(asker, lane, 0, from)
+    }
+
+    fn lane_fits_beside(
+        &self,
+        asker: &Asker<'_>,
+        lane: usize,
+        aside: u64,
+        from: Instant,
+    ) -> Instant {
         let plan = &self.index.plan.lanes[lane];
         let need = plan.need(asker.cost);
         if need == 0 {
             return from;
         }
         let tally = &self.facts.lanes[lane];
-        let fits = |need, from| tally.fits_from(need, from, &plan.spec, || self.holdings_on(lane));
+        let fits = |beside: u64, from| {
+            let want = need.saturating_add(beside);
+            if beside > 0 && want > plan.spec.effective {
+                return Instant::NEVER;
+            }
+            tally.fits_from(want, from, &plan.spec, || self.holdings_on(lane))
+        };
         if !self.floors_bind(asker, lane) {
-            return fits(need, from);
+            return fits(aside, from);
         }
+        let probe = tally.probed_from(need, from, &plan.spec).filter(|_| aside == 0);
         let mut at = from;
         loop {
             let (kept, changes) = self.kept_ahead(asker, lane, at);
-            let fits_beside = kept == 0 || need.saturating_add(kept) <= plan.spec.effective;
-            let fit = if fits_beside { fits(need + kept, at) } else { Instant::NEVER };
+            let fit = fits(kept.saturating_add(aside), at);
             match changes {
                 Some(changes) if changes <= fit => at = changes,
-                _ => return fit,
+                _ => return fit.min(probe.unwrap_or(Instant::NEVER)),
             }
         }
     }
@@ -174,3 +198,6 @@ impl State {
         holdings
     }
 }
+
+/// For a bound that must be told although nothing will ever stir.
+const LAST: Instant = Instant(u64::MAX - 1);

@@ -1,7 +1,8 @@
 //! Random crowds against guarantee 7: who comes first is served first, tier by tier, and nobody
 //! waits longer than it has to.
 
-#[cfg(test)]
+#![cfg(test)]
+
 #[expect(dead_code, reason = "each test binary uses its own part of what they share")]
 mod support;
 
@@ -12,8 +13,8 @@ use support::cases;
 use support::crowd::{Admission, Crowd, Guest, guests};
 use support::player::Player;
 use support::words::{
-    DAY, MINUTE, OUTPUT, REQUESTS, SECOND, TOKENS, at_end, bucket, cost, millis, paced, parallel,
-    pool, requests_of, secs, window,
+    DAY, MINUTE, OUTPUT, REQUESTS, SECOND, TOKENS, at_end, bucket, capped, cost, floored, millis,
+    paced, parallel, pool, requests_of, secs, window,
 };
 use support::world::is_admitted;
 
@@ -46,7 +47,7 @@ proptest! {
     }
 
     #[test]
-    fn whoever_is_due_is_woken((config, crowd) in many_limits(), chance: u64) {
+    fn whoever_is_due_is_woken((config, crowd) in many_limits_and_shares(), chance: u64) {
         let mut pool = Crowd::new(&config, chance);
         pool.play(&crowd, Crowd::judge_waking);
         prop_assert!(pool.complaints.is_empty(), "{:#?}", pool.complaints);
@@ -55,7 +56,10 @@ proptest! {
     /// Behind others the named instant is a lower bound: when nothing happens but that those who
     /// wait claim, nobody is admitted before it.
     #[test]
-    fn until_is_a_lower_bound_behind_others((config, crowd) in many_limits(), chance: u64) {
+    fn until_is_a_lower_bound_behind_others(
+        (config, crowd) in many_limits_and_shares(),
+        chance: u64,
+    ) {
         let mut pool = Crowd::new(&config, chance);
         let mut told: Vec<(usize, Instant)> = Vec::new();
         let come: Vec<Guest> =
@@ -76,7 +80,7 @@ proptest! {
     /// and go with their sessions, and none of that lets anybody in before the instant it was told.
     #[test]
     fn until_is_a_lower_bound_when_nobody_claims(
-        (config, crowd) in many_limits(),
+        (config, crowd) in many_limits_and_shares(),
         patience in prop::collection::vec(1_u64..=5_000_000, 30),
         spots in prop::collection::vec(0_u64..1_000, 8),
     ) {
@@ -134,6 +138,7 @@ proptest! {
         let config = PoolConfig { slack: millis(50), ..pool([window(REQUESTS, 100, secs(10))]) };
         let guest = |after: u64, count: u64, waits: bool| Guest {
             after: Span(after),
+            agent: "guest",
             tier: Priority::Standard,
             cost: requests_of(count),
             patience: if waits { DAY } else { Span::ZERO },
@@ -172,6 +177,18 @@ fn one_limit() -> impl Strategy<Value = (PoolConfig, Vec<Guest>)> {
         });
         (Just(config), needing)
     })
+}
+
+/// The same with an agent that has a floor and one that has a cap, or without.
+fn many_limits_and_shares() -> impl Strategy<Value = (PoolConfig, Vec<Guest>)> {
+    (many_limits(), any::<bool>(), 0_u16..=900, 500_u16..=1_000).prop_map(
+        |((mut config, crowd), shares, floor, cap)| {
+            if shares {
+                config.agents = vec![floored("owner", floor.max(1)), capped("modest", cap)];
+            }
+            (config, crowd)
+        },
+    )
 }
 
 /// A pool of two or three limits on different units, and calls that need some of them.

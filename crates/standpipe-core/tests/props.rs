@@ -1,8 +1,10 @@
 //! Random scenes against the oracle: the hard guarantees about limits, instants and leases.
 //!
-//! Each test is one property, its name what holds. Order is in `order.rs`, odd events in `total.rs`.
+//! Each test is one property, its name what holds. Order is in `order.rs`, odd events are in
+//! `total.rs`.
 
-#[cfg(test)]
+#![cfg(test)]
+
 #[expect(dead_code, reason = "each test binary uses its own part of what they share")]
 mod support;
 
@@ -243,7 +245,7 @@ proptest! {
             prop_assert_eq!(player.complaint(Guarantee::Leases), None);
             prop_assert_eq!(player.complaint(Guarantee::Sessions), None);
             for call in &player.book.calls {
-                let found = matches!(player.world.state.find(call.lease), Found::Lease { .. });
+                let found = matches!(player.world.state.find(call.lease), Found::Lease);
                 prop_assert_eq!(found, call.ended.is_none(), "{:?}", call);
             }
             let gone = Answer::Lease(LeaseAnswer::Gone);

@@ -1,6 +1,7 @@
 //! No event, however odd, panics, overflows or breaks the ledger, and everything is bounded.
 
-#[cfg(test)]
+#![cfg(test)]
+
 #[expect(dead_code, reason = "each test binary uses its own part of what they share")]
 mod support;
 
@@ -216,7 +217,8 @@ fn odd_action() -> impl Strategy<Value = Action> {
         2 => observed,
         2 => (option::of(odd_key()), option::of(odd_span()))
             .prop_map(|(lease, ttl)| Action::Heartbeat { lease, ttl }),
-        1 => prop_oneof![Just(LIVELY), 0_u64..4].prop_map(|session| Action::SessionEnded { session }),
+        1 => prop_oneof![Just(LIVELY), 0_u64..4]
+            .prop_map(|session| Action::SessionEnded { session }),
         1 => odd_key().prop_map(|lease| Action::OwnerEnded { lease }),
         6 => (odd_source(), odd_config()).prop_map(|(source, config)| {
             Action::Configure(Box::new(Configure { source, config }))

@@ -111,7 +111,7 @@ macro_rules! behaviours_as_tests {
     };
 }
 
-/// Makes one test of every behaviour of the suite, on a [`Harness`](crate::conformance::Harness).
+/// Makes one test of every behaviour of the suite, on a `Harness`.
 #[macro_export]
 macro_rules! conformance {
     ($harness:expr) => {

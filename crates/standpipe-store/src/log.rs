@@ -102,16 +102,16 @@ pub struct Tail {
 pub struct Snapshot {
     /// Where, and how it hashes.
     pub mark: Mark,
-    /// See [`crate::replica`].
+    /// The semantics, how many entries were skipped, and the state in the byte layout.
     pub bytes: Vec<u8>,
 }
 
-/// What a replica's state hashes to at a position.
+/// What a snapshot hashes to at a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// The position.
     pub at: Position,
-    /// The hash of the state's bytes there.
+    /// The hash of the snapshot's bytes there.
     pub hash: u64,
 }
 

@@ -77,15 +77,20 @@ impl<L: Log> Member<L> {
         if nothing_owed && let Some(outcomes) = self.answer_without_trace(&actions)? {
             return Ok(outcomes);
         }
-        for action in &actions {
-            fits(action)?;
-        }
-        for lease in mem::take(&mut self.abandoned) {
+        let (owed, number) = (self.queue.len(), self.number);
+        for lease in self.abandoned.clone() {
             self.enqueue(Action::Cancel { lease }, false);
         }
         for action in actions {
             self.enqueue(action, true);
         }
+        let largest = self.queue.iter().map(|sent| sent.body.len()).max();
+        if let Some(length) = largest.filter(|length| *length > entry::LARGEST_BODY) {
+            self.queue.truncate(owed);
+            self.number = number;
+            return Err(too_large(length));
+        }
+        self.abandoned.clear();
         self.resend()
     }
 
@@ -355,14 +360,9 @@ pub fn random_session() -> u64 {
     RandomState::new().hash_one((std::process::id(), std::thread::current().id())) >> 8
 }
 
-fn fits(action: &Action) -> Result<(), StoreError> {
-    let event = Event { key: Key { session: u64::MAX, number: u64::MAX }, action: action.clone() };
-    let length = entry::body(&event).len();
-    if length <= entry::LARGEST_BODY {
-        return Ok(());
-    }
+fn too_large(length: usize) -> StoreError {
     let most = entry::LARGEST_BODY;
-    Err(StoreError::unusable(format!("an event of {length} bytes; at most {most} are taken")))
+    StoreError::unusable(format!("an event of {length} bytes; at most {most} are taken"))
 }
 
 /// How often in a row a store may fork or end the session before the caller hears of it.

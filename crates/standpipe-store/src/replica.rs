@@ -116,12 +116,11 @@ impl Replica {
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let state = encode_state(self.state.facts());
-        let mark = Mark { at: self.position, hash: hash(self.skipped, &state) };
         let mut bytes = Vec::with_capacity(state.len() + 16);
         put_number(u64::from(SEMANTICS), &mut bytes);
         put_number(self.skipped, &mut bytes);
         bytes.extend_from_slice(&state);
-        Snapshot { mark, bytes }
+        Snapshot { mark: Mark { at: self.position, hash: hash(0, &bytes) }, bytes }
     }
 
     fn follow<L: Log>(
@@ -177,6 +176,9 @@ impl Replica {
         let broken = |what: &str| {
             StoreError::damaged(format!("the snapshot {what}; the pool has to be set aside"))
         };
+        if hash(0, &snapshot.bytes) != snapshot.mark.hash {
+            return Err(broken("does not hash to what was written down"));
+        }
         let cut = |_| broken("is cut short");
         let (semantics, rest) = take_number(&snapshot.bytes).map_err(cut)?;
         if semantics != u64::from(SEMANTICS) {
@@ -186,9 +188,6 @@ impl Replica {
             )));
         }
         let (skipped, state) = take_number(rest).map_err(cut)?;
-        if hash(skipped, state) != snapshot.mark.hash {
-            return Err(broken("does not hash to what was written down"));
-        }
         let facts = decode_state(state).map_err(|wrong| broken("is malformed").caused_by(wrong))?;
         let state =
             State::from_facts(facts).map_err(|wrong| broken("is no state").caused_by(wrong))?;

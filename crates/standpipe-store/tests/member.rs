@@ -13,7 +13,9 @@ use standpipe_core::{
 };
 use standpipe_store::faulty::{Fault, Faults, Faulty};
 use standpipe_store::trace::Time;
-use standpipe_store::{Log, Member, MemoryLog, Position, Replica, Since, Snapshot, StoreError};
+use standpipe_store::{
+    Log, Member, MemoryLog, Position, Replica, Since, Snapshot, StoreError, hash,
+};
 
 /// A pool with these limits, and its clock, at one second.
 fn pool(limits: Vec<Limit>) -> (MemoryLog, Time) {
@@ -262,6 +264,7 @@ fn a_pool_of_other_semantics_is_told_apart_from_damage() {
     let mut snapshot = busy.replica().snapshot();
     assert_eq!(u32::from(snapshot.bytes[0]), SEMANTICS);
     snapshot.bytes[0] += 1;
+    snapshot.mark.hash = hash(0, &snapshot.bytes);
     log.clone().write_snapshot(&snapshot).unwrap();
     let error = member(&log).submit(vec![heartbeat()]).unwrap_err();
     assert!(error.is_foreign() && !error.is_damaged(), "{error}");

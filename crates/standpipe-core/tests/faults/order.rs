@@ -226,3 +226,45 @@ fn b38_a_floor_owner_passes_while_the_others_stay_in_order() {
     assert_eq!(told.reason, Reason::Order);
     assert_eq!(world.state.find(large.ticket), Found::Ticket);
 }
+
+/// A call larger than what a floor leaves waits for its owner to be idle or served; the owner's own
+/// large call, behind it in line, must not wait for that in turn.
+#[test]
+fn b38_a_floor_and_a_line_do_not_lock_each_other() {
+    let mut config = pool([window(TOKENS, 9, SECOND)]);
+    config.agents = vec![floored("owner", 600)];
+    let mut world = World::new(config);
+    let lease = world.reserve("o", "owner").cost(&[(TOKENS, 1)]).admitted();
+    world.commit(lease).send();
+    let guest = world.reserve("g", "guest").cost(&[(TOKENS, 7)]).patience(DAY).waits();
+    let owner = world.reserve("o", "owner").cost(&[(TOKENS, 9)]).patience(HOUR).waits();
+    let mut admitted = 0;
+    for _ in 0..10 {
+        world.after(SECOND);
+        for ticket in [owner.ticket, guest.ticket] {
+            if world.state.find(ticket) == Found::Ticket {
+                admitted += u32::from(is_admitted(&world.claim(ticket).send()));
+            }
+        }
+    }
+    assert!(admitted > 0, "nothing is used and both wait");
+}
+
+/// Who stands behind the owner of a floor is told an instant that may be too early, never one that
+/// is too late: the owner fills its floor when it is served.
+#[test]
+fn b54_the_instant_behind_a_floor_owner_is_not_too_late() {
+    let mut config = pool([window(TOKENS, 9, secs(3))]);
+    config.agents = vec![floored("owner", 223)];
+    let mut world = World::new(config);
+    let _ = world.reserve("p", "guest").cost(&[(TOKENS, 7)]).admitted();
+    let owner = world.reserve("o", "owner").cost(&[(TOKENS, 3)]).ttl(secs(1));
+    let owner = owner.patience(DAY).waits();
+    let guest = world.reserve("g", "guest").cost(&[(TOKENS, 8)]).patience(DAY).waits();
+    world.at(owner.refusal.until.unwrap());
+    let _ = world.claim(owner.ticket).admitted();
+    // Its lease ends after a second, and after a period without a call it is idle.
+    world.after(secs(4));
+    let _ = world.claim(guest.ticket).admitted();
+    assert!(guest.refusal.until.unwrap() <= world.now, "{guest:?}");
+}

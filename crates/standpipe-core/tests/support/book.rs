@@ -333,8 +333,8 @@ impl Book {
         self.calls.push(call);
     }
 
-    /// Whether this answers with an earlier call of the same id, which must be so exactly while that
-    /// is in flight or has ended not long ago.
+    /// Whether this answers with an earlier call of the same id, which must be so exactly while
+    /// that is in flight or has ended not long ago.
     fn repeats(&mut self, reserve: &Reserve, grant: &Grant) -> bool {
         let known = |ended: Instant| self.now < ended + self.config.lease_ttl;
         let same = |call: &&Call| call.id == reserve.id && call.agent == reserve.agent;
@@ -454,10 +454,10 @@ impl Book {
     fn compare_reclaimed(&mut self, gone: &BTreeSet<Key>, outcome: &Outcome) {
         let mut told = BTreeSet::new();
         for notice in &outcome.notices {
-            if let Notice::Reclaimed { lease, .. } = notice {
-                if !told.insert(*lease) {
-                    self.complain(Guarantee::Leases, format!("{lease:?} reclaimed twice"));
-                }
+            if let Notice::Reclaimed { lease, .. } = notice
+                && !told.insert(*lease)
+            {
+                self.complain(Guarantee::Leases, format!("{lease:?} reclaimed twice"));
             }
         }
         if told != *gone {

@@ -22,6 +22,7 @@ use super::world::{World, is_admitted, why};
 pub(crate) struct Guest {
     /// After the one before it.
     pub(crate) after: Span,
+    pub(crate) agent: &'static str,
     pub(crate) tier: Priority,
     pub(crate) cost: Amounts,
     /// How long it waits at most.
@@ -76,6 +77,7 @@ pub(crate) struct Crowd {
     woken: BTreeSet<Key>,
     next: Option<Instant>,
     beat_at: Instant,
+    nobody_leaves: bool,
     chance: u64,
     came: usize,
 }
@@ -97,6 +99,7 @@ impl Crowd {
             leaving: BTreeMap::new(),
             woken: BTreeSet::new(),
             next: None,
+            nobody_leaves: false,
             chance: chance | 1,
             came: 0,
         }
@@ -141,6 +144,7 @@ impl Crowd {
     /// Nothing else happens: only those that wait claim, and nobody comes or leaves.
     pub(crate) fn play_out(&mut self) {
         self.leaving.clear();
+        self.nobody_leaves = true;
         self.play(&[], |_| {});
     }
 
@@ -184,7 +188,7 @@ impl Crowd {
     fn come(&mut self, guest: &Guest, look: &mut impl FnMut(&mut Self)) {
         let place = self.came;
         self.came += 1;
-        let mut reserve = Player::reserve("guest", guest.cost.clone());
+        let mut reserve = Player::reserve(guest.agent, guest.cost.clone());
         reserve.priority = Some(guest.tier);
         reserve.patience = guest.patience;
         let before = self.world.state.clone();
@@ -259,43 +263,43 @@ impl Crowd {
         let at = self.world.now;
         let tier = guest.tier;
         let waited = came_at < at;
-        self.judge_order(place, guest, before);
+        // With floors there are those who pass, with caps those who are held back.
+        if self.book.config.agents.is_empty() {
+            self.judge_order(place, guest, before);
+        }
         let prompt = guest.is_prompt();
         self.admitted.push(Admission { place, tier, waited, prompt, came_at, at });
         let kept = guest.cost.iter().map(|(unit, n)| (unit.clone(), n - n * guest.back / 1_000));
         let used = Amounts::new(kept).expect("as the cost");
-        self.leaving.insert((at + guest.stays, lease), used);
+        if !self.nobody_leaves {
+            self.leaving.insert((at + guest.stays, lease), used);
+        }
     }
 
     /// Who was admitted took nothing from anybody before it. Where a pool has one limit, everybody
-    /// waits for it: whoever stands before has its units set aside, and still has them. Where it has
-    /// more, that is certain only of the first of all, when there is but one limit it lacks.
+    /// waits for it: whoever stands before has its units set aside, and still has them. Where it
+    /// has more, that is certain only of the first of all, when there is but one limit it lacks.
     fn judge_order(&mut self, place: usize, guest: &Guest, before: &State) {
         let now = self.world.now;
         let one = self.book.config.limits.len() == 1;
-        let first = self.before(guest.tier, place).min_by_key(|w| (w.guest.tier, w.place)).cloned();
+        let first = self.waiting.iter().min_by_key(|w| (w.guest.tier, w.place));
+        let before_it = |w: &&Waiter| (w.guest.tier, w.place) < (guest.tier, place);
+        let first = first.filter(before_it).filter(|w| w.guest.is_prompt()).cloned();
         let mut passed = Vec::new();
         for waiter in self.before(guest.tier, place) {
-            let was_told = before.peek(&waiter.claim, now);
-            let named = why(&was_told).and_then(|refusal| refusal.limit.clone());
-            let limits = self.book.config.limits.iter();
-            let named = limits.enumerate().find(|(_, limit)| Some(limit.id()) == named);
-            if let Some((limit, _)) = named.filter(|(at, _)| self.book.need(*at, &guest.cost) > 0) {
-                passed.push(format!("{guest:?} at {now:?} passed {waiter:?} on {limit}"));
-            }
-            let was_due = is_admitted(&was_told);
+            let was_due = is_admitted(&before.peek(&waiter.claim, now));
             let is_due = is_admitted(&self.world.state.peek(&waiter.claim, now));
             if (one || was_due) && !is_due {
                 passed.push(format!("{guest:?} at {now:?} took what {waiter:?} had"));
             }
         }
         if let Some(first) = first {
-            // The book has the admission in it already; what is lacking without it is lacking still.
+            // The book has the admission in it already; what lacks without it was lacking before.
             let lacking = self.book.without_last().lacking(&first.guest.cost);
-            if let [limit] = lacking[..] {
-                if self.book.need(limit, &guest.cost) > 0 {
-                    passed.push(format!("{guest:?} at {now:?} passed {first:?} on limit {limit}"));
-                }
+            if let [limit] = lacking[..]
+                && self.book.need(limit, &guest.cost) > 0
+            {
+                passed.push(format!("{guest:?} at {now:?} passed {first:?} on limit {limit}"));
             }
         }
         self.complaints.extend(passed);
@@ -354,9 +358,11 @@ pub(crate) fn guests(
     let back = prop_oneof![Just(0_u64), Just(1_000), 0_u64..=1_000];
     let patience = prop_oneof![1 => Just(Span::ZERO), 4 => Just(DAY)];
     let late = prop_oneof![5 => Just(0), 1 => 1..=5_000_000_u64];
-    let guest = (after, tier, cost, patience, late, stays, back).prop_map(
-        |(after, tier, figures, patience, late, stays, back)| Guest {
+    let agent = prop_oneof![3 => Just("guest"), 1 => Just("owner"), 1 => Just("modest")];
+    let guest = (after, agent, tier, cost, patience, late, stays, back).prop_map(
+        |(after, agent, tier, figures, patience, late, stays, back)| Guest {
             after: Span(after),
+            agent,
             tier,
             cost: Amounts::cost(figures).expect("each unit once"),
             patience,

@@ -7,7 +7,7 @@ use super::world::{World, parallel, reserve, sent, state_bytes};
 use crate::entry::{body, body_of};
 use crate::faulty::{Fault, Faults, Faulty};
 use crate::log::{Log, Position, Since};
-use crate::replica::Replica;
+use crate::replica::{Reached, Replica};
 
 /// Entries of other semantics, and ones that make no sense, are skipped by everybody and counted,
 /// by those who read them and by those who begin with a snapshot.
@@ -65,6 +65,18 @@ pub fn damage_on_the_way_is_read_again<H: Harness>(harness: &H) {
         let mut replica = Replica::new();
         sent(replica.catch_up(&mut log, |_, _, _| ()));
         assert_eq!(state_bytes(replica.state()), state_bytes(world.replica().state()));
+    }
+    // The same with a snapshot.
+    let mut busy = world.member();
+    for _ in 0..400 {
+        sent(busy.submit(vec![Action::Heartbeat { lease: None, ttl: None }]));
+    }
+    for bit in 0..200 {
+        let mut log = Faulty::new(world.log(), faults.clone());
+        faults.push(Fault::FlipSnapshotBit(bit));
+        let mut replica = Replica::new();
+        assert_eq!(sent(replica.catch_up(&mut log, |_, _, _| ())), Reached::Jump);
+        assert_eq!(state_bytes(replica.state()), state_bytes(busy.replica().state()));
     }
 }
 

@@ -1,6 +1,6 @@
 //! The one idea: replicas that have read to the same position are equal, byte for byte.
 
-use standpipe_core::{Event, Instant, Outcome, State};
+use standpipe_core::{Answer, Decision, Event, Found, Instant, Outcome, State};
 
 use super::Harness;
 use super::random::{Random, RandomEvents};
@@ -76,6 +76,7 @@ impl<'a, H: Harness> Crowd<'a, H> {
         let now = self.world.time.now();
         for event in batch {
             let outcome = self.bare.apply(event, now);
+            assert!(is_so(&self.bare, &outcome), "seed {}: {event:?}: {outcome:?}", self.seed);
             self.outcomes.push((event.clone(), outcome));
         }
         let (log, replica) = &mut self.readers[writer];
@@ -105,5 +106,16 @@ impl<'a, H: Harness> Crowd<'a, H> {
             assert!(same, "seed {}: states differ after entry {entry}", self.seed);
         }
         assert_eq!(self.bare.check(), Ok(()), "seed {}", self.seed);
+    }
+}
+
+/// An answer says what the state then knows: who is admitted has a lease, who waits a ticket.
+fn is_so(state: &State, outcome: &Outcome) -> bool {
+    match &outcome.answer {
+        Answer::Decided(Decision::Admit(grant)) => {
+            grant.settled || state.find(grant.lease) == Found::Lease
+        }
+        Answer::Decided(Decision::Wait(hold)) => state.find(hold.ticket) == Found::Ticket,
+        _ => true,
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use standpipe_core::{Decision, Event, Instant, Outcome, Reserve, State};
+use standpipe_core::{Answer, Decision, Event, Found, Instant, Outcome, Reserve, State};
 
 use crate::entry;
 use crate::error::StoreError;
@@ -45,7 +45,14 @@ impl Ledger for Bare {
     fn apply(&mut self, event: &Event, now: Instant) -> Result<Outcome, String> {
         let outcome = self.state.apply(event, now);
         self.state.check()?;
-        Ok(outcome)
+        match &outcome.answer {
+            Answer::Decided(Decision::Admit(grant))
+                if !grant.settled && self.state.find(grant.lease) != Found::Lease =>
+            {
+                Err("it says admitted, but there is no lease".to_owned())
+            }
+            _ => Ok(outcome),
+        }
     }
 
     fn peek(&mut self, reserve: &Reserve, now: Instant) -> Result<Decision, String> {
