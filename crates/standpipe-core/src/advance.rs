@@ -73,7 +73,12 @@ impl State {
     }
 
     /// When time alone next gives a lane room that may be enough for somebody.
-    fn room_comes(&self, asker: &Asker<'_>, lane: usize, now: Instant) -> Option<Instant> {
+    pub(crate) fn room_comes(
+        &self,
+        asker: &Asker<'_>,
+        lane: usize,
+        now: Instant,
+    ) -> Option<Instant> {
         let plan = &self.index.plan.lanes[lane];
         let need = plan.need(asker.cost);
         let before = self.aside_before(lane, self.standing(asker, lane, need, now), now);

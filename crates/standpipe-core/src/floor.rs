@@ -28,7 +28,7 @@ impl State {
 
     /// What is set aside for the owner before the asker is withheld already and not kept twice.
     fn kept_for(&self, owner: AgentId, asker: &Asker<'_>, lane: usize, now: Instant) -> u64 {
-        if self.tier_of(owner) > asker.tier() || !self.is_active(owner, lane, now) {
+        if self.tier_of(owner) > asker.tier() || !self.is_active(owner, asker, lane, now) {
             return 0;
         }
         let unfilled = self.unfilled(owner, lane, now);
@@ -80,10 +80,15 @@ impl State {
         numbered.find(|(_, meter, _)| meter.floor > 0 && meter.is_of_lane(lane))
     }
 
-    /// Whether an agent's floor on a lane is its own just now, and not donated.
-    pub(crate) fn is_active(&self, agent: AgentId, lane: usize, now: Instant) -> bool {
-        let load = self.index.loads[usize::from(agent)];
-        load.leases > 0 || load.tickets > 0 || now < self.goes_idle(agent, lane)
+    /// Whether an owner's floor on a lane is its own just now, and not donated to the asker. A ticket
+    /// of the owner's that comes behind the asker is no reason to keep anything from the asker: the
+    /// two might wait for each other.
+    fn is_active(&self, owner: AgentId, asker: &Asker<'_>, lane: usize, now: Instant) -> bool {
+        if self.index.loads[usize::from(owner)].leases > 0 || now < self.goes_idle(owner, lane) {
+            return true;
+        }
+        let from = (owner, Place::first_of(Priority::Critical));
+        self.index.owner_tickets.range(from..(owner, asker.place)).next().is_some()
     }
 
     /// When an agent with nothing under way is idle.

@@ -15,24 +15,15 @@ use crate::tally::Holding;
 use crate::time::{Instant, Span};
 
 impl State {
-    /// The first instant at which every limit, cap and pause lets it pass, other tickets aside.
+    /// The first instant at which every limit, cap and pause lets it pass, as if no other ticket
+    /// were there. Owners of floors with tickets count as served: that may be soon.
     pub(crate) fn admitted_at(&self, asker: &Asker<'_>, now: Instant) -> Option<Instant> {
-        self.admitted_from(asker, now, |_| 0)
-    }
-
-    /// The same if so many units of each lane stay set aside for others.
-    fn admitted_from(
-        &self,
-        asker: &Asker<'_>,
-        now: Instant,
-        aside: impl Fn(usize) -> u64,
-    ) -> Option<Instant> {
         let mut at = now.max(self.facts.pause.unwrap_or(now));
         // Floors make room come and go, so a lane may have to be asked again; each round is later.
         loop {
             let mut next = self.cap_fits(asker, at);
             for lane in 0..self.index.plan.lanes.len() {
-                next = next.max(self.lane_fits_beside(asker, lane, aside(lane), next));
+                next = next.max(self.lane_fits(asker, lane, next));
             }
             if next == Instant::NEVER {
                 return None;
@@ -47,65 +38,53 @@ impl State {
 
     /// A refusal with the instant at which it ends, if it ever does.
     ///
-    /// Exact where nobody stands in front. Behind others it is a bound: not before its own instant,
-    /// nor before anything stirs that they have.
+    /// Exact where nobody waits. Beside others it is a bound: not before its own instant, nor before
+    /// anything stirs that it depends on.
     pub(crate) fn dated(&self, mut refusal: Refusal, asker: &Asker<'_>, now: Instant) -> Refusal {
-        match (refusal.reason, refusal.until) {
-            (Reason::Never | Reason::QueueFull, _) | (Reason::Terminal, None) => return refusal,
-            (Reason::Terminal, Some(end)) => {
-                refusal.until = self.admitted_at(asker, end);
-                return refusal;
-            }
-            _ => {}
-        }
-        let waits = self.facts.tickets.contains_key(&asker.place);
-        refusal.until = self.admitted_at(asker, now).map(|own| {
-            let stirs = self.next_change(now).unwrap_or(Instant::NEVER);
-            if refusal.reason == Reason::Order || waits {
-                return own.max(stirs.min(LAST)).max(now + Span(1));
-            }
-            let beside = self.admitted_from(asker, now, |lane| {
-                let need = self.index.plan.lanes[lane].need(asker.cost);
-                self.aside_before(lane, self.standing(asker, lane, need, now), now)
-            });
-            own.max(beside.unwrap_or(LAST).min(stirs)).max(now + Span(1))
-        });
+        refusal.until = match (refusal.reason, refusal.until) {
+            (Reason::Never | Reason::QueueFull, _) | (Reason::Terminal, None) => None,
+            (Reason::Terminal, Some(end)) => self.admitted_at(asker, end),
+            _ if self.facts.tickets.is_empty() => self.admitted_at(asker, now),
+            _ => self.admitted_at(asker, now).map(|own| own.max(self.next_stir(asker, now))),
+        };
         refusal
+    }
+
+    /// Before this nothing changes by time alone that could let a call pass which cannot now.
+    fn next_stir(&self, asker: &Asker<'_>, now: Instant) -> Instant {
+        let lanes = 0..self.index.plan.lanes.len();
+        let rooms = lanes.clone().filter_map(|lane| self.room_comes(asker, lane, now));
+        let floored = lanes.filter(|lane| self.floors_bind(asker, *lane));
+        let idle = floored.flat_map(|lane| {
+            self.index.floor_owners.iter().map(move |owner| self.goes_idle(*owner, lane))
+        });
+        let all = rooms.chain(idle).chain(self.next_change(now));
+        all.filter(|at| *at > now).min().unwrap_or(now + Span(1))
     }
 
     /// The first instant from `from` on at which a lane has room for it.
     pub(crate) fn lane_fits(&self, asker: &Asker<'_>, lane: usize, from: Instant) -> Instant {
-        self.lane_fits_beside(asker, lane, 0, from)
-    }
-
-    fn lane_fits_beside(
-        &self,
-        asker: &Asker<'_>,
-        lane: usize,
-        aside: u64,
-        from: Instant,
-    ) -> Instant {
         let plan = &self.index.plan.lanes[lane];
         let need = plan.need(asker.cost);
         if need == 0 {
             return from;
         }
         let tally = &self.facts.lanes[lane];
-        let fits = |beside: u64, from| {
-            let want = need.saturating_add(beside);
-            if beside > 0 && want > plan.spec.effective {
+        let fits = |kept: u64, from| {
+            let want = need.saturating_add(kept);
+            if kept > 0 && want > plan.spec.effective {
                 return Instant::NEVER;
             }
             tally.fits_from(want, from, &plan.spec, || self.holdings_on(lane))
         };
         if !self.floors_bind(asker, lane) {
-            return fits(aside, from);
+            return fits(0, from);
         }
-        let probe = tally.probed_from(need, from, &plan.spec).filter(|_| aside == 0);
+        let probe = tally.probed_from(need, from, &plan.spec);
         let mut at = from;
         loop {
             let (kept, changes) = self.kept_ahead(asker, lane, at);
-            let fit = fits(kept.saturating_add(aside), at);
+            let fit = fits(kept, at);
             match changes {
                 Some(changes) if changes <= fit => at = changes,
                 _ => return fit.min(probe.unwrap_or(Instant::NEVER)),
@@ -136,7 +115,8 @@ impl State {
             }
         };
         for owner in self.index.floor_owners.iter().copied() {
-            if Some(owner) == asker.agent || self.tier_of(owner) > asker.tier() {
+            let waits = self.index.loads[usize::from(owner)].tickets > 0;
+            if Some(owner) == asker.agent || self.tier_of(owner) > asker.tier() || waits {
                 continue;
             }
             let Some((number, meter, tally)) = self.floor_meter(owner, lane) else { continue };
@@ -168,10 +148,6 @@ impl State {
             let its = self.facts.leases.iter().filter(|(_, lease)| lease.agent == agent);
             last = its.map(|(key, _)| self.lease_ends(*key)).fold(last, Instant::max);
         }
-        if load.tickets > 0 {
-            let its = self.facts.tickets.values().filter(|ticket| ticket.agent == agent);
-            last = its.map(|ticket| ticket.deadline).fold(last, Instant::max);
-        }
         last + self.index.plan.lanes[lane].idle_after()
     }
 
@@ -198,6 +174,3 @@ impl State {
         holdings
     }
 }
-
-/// For a bound that must be told although nothing will ever stir.
-const LAST: Instant = Instant(u64::MAX - 1);

@@ -3,10 +3,10 @@
 use standpipe_core::{Decision, Found, Key, Priority, Reason, Span};
 
 use super::support::words::{
-    DAY, HOUR, MINUTE, REQUESTS, SECOND, TOKENS, capped, floored, parallel, pool, ranked, secs,
-    window,
+    DAY, HOUR, MINUTE, REQUESTS, SECOND, TOKENS, bucket, capped, floored, millis, parallel, pool,
+    ranked, secs, window,
 };
-use super::support::world::{BEGINNING, World, is_admitted};
+use super::support::world::{BEGINNING, World, is_admitted, why};
 
 /// Fills a pool of requests and lines up so many standard calls; their tickets.
 fn queue(world: &mut World, full: u64, waiting: usize) -> Vec<Key> {
@@ -267,4 +267,45 @@ fn b54_the_instant_behind_a_floor_owner_is_not_too_late() {
     world.after(secs(4));
     let _ = world.claim(guest.ticket).admitted();
     assert!(guest.refusal.until.unwrap() <= world.now, "{guest:?}");
+}
+
+/// A critical call makes the first in line lack another limit for longer, so it stands in that line
+/// from then on; who stood behind it is not told to wait for it.
+#[test]
+fn b54_the_instant_is_not_too_late_when_somebody_changes_lines() {
+    let mut world = World::new(pool([window(REQUESTS, 6, SECOND), bucket(TOKENS, 5, SECOND, 9)]));
+    let _ = world.reserve("p", "a").cost(&[(REQUESTS, 1), (TOKENS, 6)]).admitted();
+    let large = world.reserve("l", "a").cost(&[(REQUESTS, 3), (TOKENS, 4)]);
+    let _ = large.patience(HOUR).waits();
+    let small = world.reserve("s", "a").cost(&[(REQUESTS, 0), (TOKENS, 1)]);
+    let small = small.patience(HOUR).waits();
+    let critical = world.reserve("c", "c").tier(Priority::Critical);
+    let _ = critical.cost(&[(REQUESTS, 3), (TOKENS, 1)]).admitted();
+    let told = why(&world.claim(small.ticket).peek()).map_or(world.now, |no| no.until.unwrap());
+    while !is_admitted(&world.claim(small.ticket).peek()) {
+        world.after(millis(1));
+    }
+    assert!(told <= world.now, "told {told:?}, admitted at {:?}", world.now);
+}
+
+/// The same across tiers: the owner asks below its own tier, behind a call that its floor holds back.
+#[test]
+fn b38_a_floor_and_a_line_do_not_lock_each_other_across_tiers() {
+    let mut config = pool([window(REQUESTS, 6, SECOND)]);
+    config.agents = vec![floored("owner", 500)];
+    let mut world = World::new(config);
+    let _ = world.reserve("o", "owner").requests(2).ttl(millis(1)).admitted();
+    let guest = world.reserve("g", "guest").requests(5).patience(DAY).waits();
+    let owner = world.reserve("o", "owner").tier(Priority::Background).requests(5);
+    let owner = owner.patience(HOUR).waits();
+    let mut admitted = 0;
+    for _ in 0..10 {
+        world.after(SECOND);
+        for ticket in [owner.ticket, guest.ticket] {
+            if world.state.find(ticket) == Found::Ticket {
+                admitted += u32::from(is_admitted(&world.claim(ticket).send()));
+            }
+        }
+    }
+    assert!(admitted > 0, "nothing is used and both wait");
 }

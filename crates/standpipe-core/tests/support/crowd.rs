@@ -249,12 +249,10 @@ impl Crowd {
             Decision::Wait(hold) if hold.ticket == ticket => {
                 self.waiting[at].told = hold.refusal.until.map(|told| told + waiter.guest.late);
             }
+            // Nobody here comes to the end of a day's patience unless it was forgotten or locked out.
             other => {
                 self.waiting.remove(at);
-                // Past its deadline a ticket is unknown, and its claim a new reserve.
-                if self.world.now < waiter.came_at + waiter.guest.patience {
-                    self.complaints.push(format!("claim of {waiter:?} answered with {other:?}"));
-                }
+                self.complaints.push(format!("claim of {waiter:?} answered with {other:?}"));
             }
         }
     }
