@@ -1,7 +1,7 @@
 //! Speed of Standpipe, measured: `cargo xtask bench`.
 //!
-//! Prints tables in Markdown; `bench/RESULTS.md` keeps a run with its machine and versions. Timing lives
-//! here and never in a test.
+//! Prints tables in Markdown; `bench/RESULTS.md` keeps a run with its machine and versions. Timing
+//! lives here and never in a test.
 
 #![expect(
     clippy::print_stdout,

@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-/// The best of a few runs, in nanoseconds per step: the one least disturbed by the machine's other work.
+/// The best of a few runs, in nanoseconds per step: the one least disturbed by the machine's other
+/// work.
 pub(crate) fn nanos_per_step(steps: u64, mut run: impl FnMut(u64)) -> f64 {
     let rounds = (0..5).map(|_| {
         let begun = Instant::now();

@@ -38,7 +38,7 @@ pub(crate) const TABLE: &[Planted] = &[
         before: "Instant(now.0.div_ceil(width).saturating_mul(width))",
         after: "Instant((now.0 / width).saturating_mul(width))",
         caught_by: &[
-            "standpipe-core::faults::over::b10_above_512_entries_it_is_late_by_at_most_a_slice_and_never_early",
+            "standpipe-core::lib::window::tests::joined_entries_are_late_never_early_and_bounded",
             "standpipe-store::memory::golden_traces_are_told_the_same",
         ],
     },

@@ -1,7 +1,7 @@
 //! What time alone brings, in the order in which it comes.
 //!
-//! Every change has its own instant, so it does not matter in how many steps time passes: advancing to
-//! a moment between and then on is the same as advancing at once.
+//! Every change has its own instant, so it does not matter in how many steps time passes: advancing
+//! to a moment between and then on is the same as advancing at once.
 
 use crate::bounds;
 use crate::config::Resets;

@@ -16,7 +16,8 @@ impl State {
     /// Applies one event at the instant its store stamped it with, and says what came of it.
     ///
     /// Total and deterministic: no event panics, and the same events at the same instants give the
-    /// same state and the same outcomes everywhere. An instant before the last one counts as the last.
+    /// same state and the same outcomes everywhere. An instant before the last one counts as the
+    /// last.
     pub fn apply(&mut self, event: &Event, now: Instant) -> Outcome {
         let now = now.max(self.facts.clock);
         self.advance(now);
@@ -24,7 +25,8 @@ impl State {
             Some(unheard) => unheard,
             None => self.act(event.key, &event.action, now),
         };
-        // What one limit gave or took may decide whether a call in line for another is still in time.
+        // What one limit gave or took may decide whether a call in line for another is still in
+        // time.
         for lane in 0..self.index.lines.len() {
             if !self.index.lines[lane].is_empty() {
                 self.mark_dirty(lane);

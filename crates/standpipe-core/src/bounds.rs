@@ -48,8 +48,8 @@ pub const SILENCE: Span = Span::secs(120);
 pub const IDLE: Span = Span::secs(30);
 /// How often a busy floor owner's refusals are recorded.
 pub const REFUSAL_EVERY: Span = Span::secs(10);
-/// Tickets that cannot be served before their deadline are looked at again when units come back, but
-/// only so many, so that a crowd of them does not slow everybody's commit down.
+/// Tickets that cannot be served before their deadline are looked at again when units come back,
+/// but only so many, so that a crowd of them does not slow everybody's commit down.
 pub const TOO_LATE_LOOKS: usize = 8;
 /// How many waiters one outcome wakes because their instant moved forward.
 pub const WAKE_EARLIER: usize = 8;

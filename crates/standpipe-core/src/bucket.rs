@@ -1,11 +1,11 @@
 //! The arithmetic of a bucket that refills continuously, in exact integers.
 //!
 //! It keeps what is missing rather than what is there: a queue of charges, of which the oldest is
-//! refilled first. Nothing is ever rounded, because the refill that does not fill a whole unit yet is
-//! kept multiplied by the period.
+//! refilled first. Nothing is ever rounded, because the refill that does not fill a whole unit yet
+//! is kept multiplied by the period.
 //!
-//! Invariant: marks ascend strictly, `used` is the sum of all charges, and `credit` is less than the
-//! first of them.
+//! Invariant: marks ascend strictly, `used` is the sum of all charges, and `credit` is less than
+//! the first of them.
 
 use alloc::collections::VecDeque;
 

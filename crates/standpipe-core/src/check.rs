@@ -1,7 +1,7 @@
 //! Whether facts can be a ledger's, and whether a ledger is in order.
 //!
-//! The first guards what comes from outside: bytes that decode may still be nonsense. The second is for
-//! tests: it works the index out anew and compares.
+//! The first guards what comes from outside: bytes that decode may still be nonsense. The second is
+//! for tests: it works the index out anew and compares.
 
 use alloc::format;
 use alloc::string::String;

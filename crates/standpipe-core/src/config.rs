@@ -284,8 +284,8 @@ impl LimitId {
 }
 
 impl PoolConfig {
-    /// These limits with the defaults for all else: everything of the stated rate is used, no slack,
-    /// tickets claimed within 2 s, leases of 10 min, none longer than an hour.
+    /// These limits with the defaults for all else: everything of the stated rate is used, no
+    /// slack, tickets claimed within 2 s, leases of 10 min, none longer than an hour.
     #[must_use]
     pub const fn new(limits: Vec<Limit>) -> Self {
         Self {

@@ -1,7 +1,7 @@
 //! Putting a configuration into force: limits change, what was used stays.
 //!
-//! A limit stays the same while unit, kind and period do, and keeps its count. A new window takes over
-//! what an older one of its unit knows; what is in flight counts on every new limit.
+//! A limit stays the same while unit, kind and period do, and keeps its count. A new window takes
+//! over what an older one of its unit knows; what is in flight counts on every new limit.
 
 use alloc::vec::Vec;
 

@@ -1,7 +1,7 @@
 //! Everything that can happen to a pool, as plain values.
 //!
-//! An event can be logged, sent again, replayed, fuzzed and written in a golden trace. Times in it are
-//! lengths, never moments: the store stamps it, and moments are counted from that stamp.
+//! An event can be logged, sent again, replayed, fuzzed and written in a golden trace. Times in it
+//! are lengths, never moments: the store stamps it, and moments are counted from that stamp.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -24,8 +24,8 @@ pub struct Key {
 /// Something that happens to a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Who sent it and which of theirs it is. One whose number is not greater than the session's last
-    /// is a copy and changes nothing.
+    /// Who sent it and which of theirs it is. One whose number is not greater than the session's
+    /// last is a copy and changes nothing.
     pub key: Key,
     /// What happens.
     pub action: Action,

@@ -1,7 +1,7 @@
 //! All that a pool's ledger knows: what a snapshot holds, and nothing that follows from it.
 //!
-//! Two replicas are equal when their facts are. Everything else in [`crate::State`] is an index that is
-//! worked out from here.
+//! Two replicas are equal when their facts are. Everything else in [`crate::State`] is an index
+//! that is worked out from here.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

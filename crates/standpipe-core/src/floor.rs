@@ -1,6 +1,7 @@
 //! Floors and caps: what is kept for an agent, and the most it may use.
 //!
-//! A floor holds against the same and lower tiers while its owner is active; an idle owner donates it.
+//! A floor holds against the same and lower tiers while its owner is active; an idle owner donates
+//! it.
 
 use crate::agent::AgentId;
 use crate::config::{LimitId, Priority};
@@ -80,9 +81,9 @@ impl State {
         numbered.find(|(_, meter, _)| meter.floor > 0 && meter.is_of_lane(lane))
     }
 
-    /// Whether an owner's floor on a lane is its own just now, and not donated to the asker. A ticket
-    /// of the owner's that comes behind the asker is no reason to keep anything from the asker: the
-    /// two might wait for each other.
+    /// Whether an owner's floor on a lane is its own just now, and not donated to the asker. A
+    /// ticket of the owner's that comes behind the asker is no reason to keep anything from the
+    /// asker: the two might wait for each other.
     fn is_active(&self, owner: AgentId, asker: &Asker<'_>, lane: usize, now: Instant) -> bool {
         if self.index.loads[usize::from(owner)].leases > 0 || now < self.goes_idle(owner, lane) {
             return true;

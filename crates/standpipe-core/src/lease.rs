@@ -1,7 +1,8 @@
 //! Leases: what a granted call holds, and how each unit of it is settled.
 //!
 //! A lease is a list of charges, one for every tally it draws on. The functions here move units
-//! between "held", "charged" and "given back" on one tally; which leases end when is decided elsewhere.
+//! between "held", "charged" and "given back" on one tally; which leases end when is decided
+//! elsewhere.
 //!
 //! Invariant: a lease's share of a tally's `held` is what [`Charge::holds`] says, always.
 

@@ -1,4 +1,5 @@
-//! The pure ledger of Standpipe: every decision about a shared quota, as a function of events and time.
+//! The pure ledger of Standpipe: every decision about a shared quota, as a function of events and
+//! time.
 //!
 //! ```
 //! use standpipe_core::{
@@ -32,21 +33,22 @@
 //!
 //! # The contract
 //!
-//! - [`State::apply`] is the only way anything changes. The same events at the same instants give the
-//!   same facts and the same outcomes, on every machine.
+//! - [`State::apply`] is the only way anything changes. The same events at the same instants give
+//!   the same facts and the same outcomes, on every machine.
 //! - It is total: no event, however odd, panics, overflows or grows anything beyond [`bounds`].
 //! - [`State::peek`] answers without changing anything.
 //! - A refusal is a value. There are no errors here, because nothing here can fail.
 //!
 //! # What it does not do
 //!
-//! It has no clock, no randomness, no IO, no threads, no logging and no dependencies. It does not know
-//! stores, files or providers. It does not wait: it says until when.
+//! It has no clock, no randomness, no IO, no threads, no logging and no dependencies. It does not
+//! know stores, files or providers. It does not wait: it says until when.
 //!
 //! # Reading order
 //!
 //! `event` and `outcome` (what goes in and out), `facts` (what is known), `judge` (the admission
-//! rule), `serve` (how tickets move), `advance` (what time brings), `apply` (where it comes together).
+//! rule), `serve` (how tickets move), `advance` (what time brings), `apply` (where it comes
+//! together).
 
 #![no_std]
 

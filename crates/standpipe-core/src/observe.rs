@@ -34,8 +34,8 @@ impl State {
         of_unit && plan.kind == LaneKind::Rate && plan.resets == Resets::Provider
     }
 
-    /// A reset more than half a period after the one we know is that of the next window. Nearer ones
-    /// are the same, measured again; much earlier ones come from answers that arrive late.
+    /// A reset more than half a period after the one we know is that of the next window. Nearer
+    /// ones are the same, measured again; much earlier ones come from answers that arrive late.
     fn reset_announced(&mut self, lane: usize, at: Instant, now: Instant) {
         let half = Span(self.index.plan.lanes[lane].spec.period.0 / 2);
         let known = self.facts.lanes[lane].reset.clone();

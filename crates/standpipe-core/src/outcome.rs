@@ -83,7 +83,8 @@ pub struct Refusal {
     pub limit: Option<LimitId>,
     /// How many units are missing there.
     pub short_by: u64,
-    /// When it is admitted if nothing else happens; behind other tickets, not before. `None`: never.
+    /// When it is admitted if nothing else happens; behind other tickets, not before. `None`:
+    /// never.
     pub until: Option<Instant>,
 }
 

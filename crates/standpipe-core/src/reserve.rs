@@ -111,8 +111,8 @@ impl State {
         Asker { agent, rule, cost: &reserve.cost, place, passes: true }
     }
 
-    /// Whether a call that cannot be made now waits. For a limit it does, since units can come back;
-    /// a pause beyond its deadline is told at once.
+    /// Whether a call that cannot be made now waits. For a limit it does, since units can come
+    /// back; a pause beyond its deadline is told at once.
     fn waits(&self, reserve: &Reserve, refusal: &Refusal, now: Instant) -> bool {
         let deadline = now + reserve.patience.min(bounds::SPAN);
         let final_word = matches!(refusal.reason, Reason::Terminal | Reason::Never);

@@ -2,8 +2,8 @@
 //!
 //! A ticket stands in one line at a time. When room comes to the head of a line its units are set
 //! aside and it moves on to what it still lacks; lacking nothing it is due. What is set aside is
-//! withheld only from those behind. In lines everybody goes by tier and arrival; the owner of a floor
-//! passes only when it can pass everywhere at once.
+//! withheld only from those behind. In lines everybody goes by tier and arrival; the owner of a
+//! floor passes only when it can pass everywhere at once.
 //!
 //! Invariant, after [`State::serve`]: on no lane is more set aside than is free (but for one call
 //! that passes alone), and no head of a line could be given what it stands for.

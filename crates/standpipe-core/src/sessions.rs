@@ -11,8 +11,8 @@ use crate::ticket::Place;
 use crate::time::Instant;
 
 impl State {
-    /// Ends what a session holds: its leases are settled at their estimate, its tickets are gone, but
-    /// for those with an id, which keep their place without blocking anybody.
+    /// Ends what a session holds: its leases are settled at their estimate, its tickets are gone,
+    /// but for those with an id, which keep their place without blocking anybody.
     pub(crate) fn end_session(&mut self, session: u64, now: Instant) {
         if !self.index.holdings.contains_key(&session) {
             return;
@@ -50,8 +50,8 @@ impl State {
         }
     }
 
-    /// Sessions that hold nothing are remembered only to recognise late copies of their events; when
-    /// there are too many, the one not heard of for longest goes.
+    /// Sessions that hold nothing are remembered only to recognise late copies of their events;
+    /// when there are too many, the one not heard of for longest goes.
     pub(crate) fn make_room_for_a_session(&mut self) {
         if self.facts.sessions.len() < bounds::SESSIONS_KEPT {
             return;

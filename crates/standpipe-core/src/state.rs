@@ -2,7 +2,8 @@
 //!
 //! `State` is a value. Nothing in it knows a clock, a thread or a file.
 //!
-//! Invariant: the index is what [`Index::of`] would work out from the facts; [`State::check`] proves it.
+//! Invariant: the index is what [`Index::of`] would work out from the facts; [`State::check`]
+//! proves it.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -141,8 +142,9 @@ impl State {
         self.facts.sessions.get(&session).map(|session| session.last)
     }
 
-    /// When a lease ends if nothing is heard from now on.
-    pub(crate) fn lease_ends(&self, key: Key) -> Instant {
+    /// When a lease ends if nothing is heard from now on; never, if there is no such lease.
+    #[must_use]
+    pub fn lease_ends(&self, key: Key) -> Instant {
         let Some(lease) = self.facts.leases.get(&key) else { return Instant::NEVER };
         let longest = self.index.plan.longest_lease;
         let too_long = longest.map_or(Instant::NEVER, |longest| lease.progressed + longest);

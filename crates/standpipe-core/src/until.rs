@@ -1,8 +1,8 @@
 //! Looking ahead: when will a call be admitted, if nothing happens but time?
 //!
-//! Everything time alone brings is in it: ageing, refill, the end of leases and sessions, donation of
-//! floors, the end of a pause. Alone in the pool the answer is exact; behind other tickets it is a
-//! bound below which nothing can happen.
+//! Everything time alone brings is in it: ageing, refill, the end of leases and sessions, donation
+//! of floors, the end of a pause. Alone in the pool the answer is exact; behind other tickets it is
+//! a bound below which nothing can happen.
 
 use alloc::vec::Vec;
 
@@ -38,8 +38,8 @@ impl State {
 
     /// A refusal with the instant at which it ends, if it ever does.
     ///
-    /// Exact where nobody waits. Beside others it is a bound: not before its own instant, nor before
-    /// anything stirs that it depends on.
+    /// Exact where nobody waits. Beside others it is a bound: not before its own instant, nor
+    /// before anything stirs that it depends on.
     pub(crate) fn dated(&self, mut refusal: Refusal, asker: &Asker<'_>, now: Instant) -> Refusal {
         refusal.until = match (refusal.reason, refusal.until) {
             (Reason::Never | Reason::QueueFull, _) | (Reason::Terminal, None) => None,

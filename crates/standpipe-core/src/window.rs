@@ -4,8 +4,8 @@
 //! period and stamped with the slice's end. So an entry may count longer than it should, by at most
 //! one slice, and never shorter. Knows nothing of limits, leases or who asks.
 //!
-//! Invariant: stamps ascend strictly, `used` is the sum of all entries, and each chunk sum is that of
-//! its entries.
+//! Invariant: stamps ascend strictly, `used` is the sum of all entries, and each chunk sum is that
+//! of its entries.
 
 use alloc::collections::VecDeque;
 
@@ -19,8 +19,8 @@ pub struct Window {
     entries: VecDeque<Entry>,
     used: u64,
     grain: Grain,
-    /// The sums of [`CHUNK`] entries each, so that looking ahead over many entries is quick. Entries
-    /// are counted from the first there ever was; `dropped` says how many are gone.
+    /// The sums of [`CHUNK`] entries each, so that looking ahead over many entries is quick.
+    /// Entries are counted from the first there ever was; `dropped` says how many are gone.
     chunks: VecDeque<u64>,
     dropped: usize,
 }
@@ -208,8 +208,8 @@ impl Window {
             let units = upto(slice) - upto(slice - 1);
             let ages = now + Span(crate::config::part(period.0, slice, slices));
             let stamp = ages - period;
-            // Early on a store's clock, the first slices would lie before its origin: they are joined
-            // there, and come back later than they should.
+            // Early on a store's clock, the first slices would lie before its origin: they are
+            // joined there, and come back later than they should.
             if self.entries.back().is_some_and(|last| last.stamp >= stamp) {
                 self.charge(stamp, units, period);
             } else if units > 0 {
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn many_entries_are_joined_late_but_never_early_and_stay_bounded() {
+    fn joined_entries_are_late_never_early_and_bounded() {
         let mut window = Window::new(Grain::Limit);
         let width = SECOND.0.div_ceil(bounds::WINDOW_SLICES);
         for n in 0..100_000 {

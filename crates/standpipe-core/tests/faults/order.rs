@@ -288,7 +288,8 @@ fn b54_the_instant_is_not_too_late_when_somebody_changes_lines() {
     assert!(told <= world.now, "told {told:?}, admitted at {:?}", world.now);
 }
 
-/// The same across tiers: the owner asks below its own tier, behind a call that its floor holds back.
+/// The same across tiers: the owner asks below its own tier, behind a call that its floor holds
+/// back.
 #[test]
 fn b38_a_floor_and_a_line_do_not_lock_each_other_across_tiers() {
     let mut config = pool([window(REQUESTS, 6, SECOND)]);

@@ -249,7 +249,8 @@ impl Crowd {
             Decision::Wait(hold) if hold.ticket == ticket => {
                 self.waiting[at].told = hold.refusal.until.map(|told| told + waiter.guest.late);
             }
-            // Nobody here comes to the end of a day's patience unless it was forgotten or locked out.
+            // Nobody here comes to the end of a day's patience unless it was forgotten or locked
+            // out.
             other => {
                 self.waiting.remove(at);
                 self.complaints.push(format!("claim of {waiter:?} answered with {other:?}"));

@@ -5,8 +5,8 @@
 //! still knows.
 
 use standpipe_core::{
-    Action, Answer, Commit, Configured, Decision, Event, Facts, Found, Grant, Hold, Holder,
-    Instant, Key, Known, LeaseAnswer, Outcome, Reason, Refusal, Reserve, State, bounds,
+    Action, Answer, Commit, Configured, Decision, Event, Facts, Found, Grant, Hold, Instant, Key,
+    Known, LeaseAnswer, Outcome, Reason, Refusal, Reserve, State,
 };
 
 use crate::replica::Replica;
@@ -15,7 +15,7 @@ use crate::replica::Replica;
 pub(super) fn outcome(replica: &Replica, event: &Event) -> Outcome {
     let (state, now) = (replica.state(), replica.now());
     let ended = |lease: Key| match state.find(lease) {
-        Found::Lease => LeaseAnswer::Lives(lease_ends(state, lease)),
+        Found::Lease => LeaseAnswer::Lives(state.lease_ends(lease)),
         Found::Ticket | Found::Neither => LeaseAnswer::Ended,
     };
     outcome_of(match &event.action {
@@ -81,7 +81,12 @@ fn known_id(facts: &Facts, reserve: &Reserve) -> Option<Known> {
 }
 
 fn grant(state: &State, lease: Key, settled: bool) -> Grant {
-    Grant { lease, expires_at: lease_ends(state, lease), settled, instead_of: None }
+    Grant {
+        lease,
+        expires_at: if settled { state.clock() } else { state.lease_ends(lease) },
+        settled,
+        instead_of: None,
+    }
 }
 
 fn hold(state: &State, ticket: Key, reserve: &Reserve, now: Instant) -> Hold {
@@ -96,20 +101,6 @@ fn hold(state: &State, ticket: Key, reserve: &Reserve, now: Instant) -> Hold {
 /// Whatever said no then says so no longer: to be asked again at once.
 const fn passed(now: Instant) -> Refusal {
     Refusal { reason: Reason::Order, limit: None, short_by: 0, until: Some(now) }
-}
-
-fn lease_ends(state: &State, key: Key) -> Instant {
-    let facts = state.facts();
-    let Some(lease) = facts.leases.get(&key) else { return state.clock() };
-    let longest = facts.config.as_ref().and_then(|config| config.longest_lease);
-    let alone = match lease.holder {
-        Holder::Ttl { expires, .. } => expires,
-        Holder::Session(session) => facts
-            .sessions
-            .get(&session)
-            .map_or(Instant::NEVER, |session| session.heard + bounds::SILENCE),
-    };
-    longest.map_or(alone, |longest| alone.min(lease.progressed + longest))
 }
 
 const fn outcome_of(answer: Answer) -> Outcome {
