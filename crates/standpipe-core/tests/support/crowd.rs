@@ -381,5 +381,5 @@ fn decision(outcome: &Outcome) -> &Decision {
 }
 
 /// More than any crowd here needs when nothing is lost.
-const MOST_STOPS: usize = 5_000;
+const MOST_STOPS: usize = 100_000;
 const MOST_LOOKS: usize = 500;
