@@ -4,10 +4,11 @@ use alloc::vec::Vec;
 
 use crate::agent::AgentId;
 use crate::bounds;
+use crate::call::Call;
 use crate::config::Priority;
 use crate::event::{Key, Reserve};
 use crate::lease::{Charge, Holder, Lease, Target};
-use crate::outcome::{Answer, Decision, Grant, Refusal};
+use crate::outcome::{Answer, Decision, Grant};
 use crate::plan::LaneKind;
 use crate::state::State;
 use crate::tally::{Reset, ResetPhase};
@@ -20,40 +21,23 @@ impl State {
     pub(crate) fn admit(
         &mut self,
         key: Key,
-        session: u64,
+        agent: AgentId,
         tier: Priority,
-        reserve: &Reserve,
-        instead_of: Option<Refusal>,
+        holder: Holder,
+        call: Call,
         now: Instant,
-    ) -> Decision {
-        let agent = self.agent_for(&reserve.agent, now);
-        let holder = match reserve.ttl.map(|ttl| ttl.min(bounds::SPAN)) {
-            Some(ttl) => Holder::Ttl { ttl, expires: now + ttl },
-            None => Holder::Session(session),
-        };
-        let lease = Lease {
-            holder,
-            agent,
-            tier,
-            cost: reserve.cost.clone(),
-            started: now,
-            progressed: now,
-            charges: self.charge_all(key, agent, &reserve.cost, now),
-            owner: reserve.owner,
-            id: reserve.id.clone(),
-            model: reserve.model.clone(),
-            task: reserve.task.clone(),
-            retry_of: reserve.retry_of,
-        };
+    ) -> Grant {
+        let charges = self.charge_all(key, agent, &call.cost, now);
+        self.know_id(agent, call.id.as_ref(), key);
+        let lease = Lease { holder, agent, tier, call, started: now, progressed: now, charges };
         self.index.loads[usize::from(agent)].leases += 1;
         self.index.add_lease(key, &lease);
         self.facts.leases.insert(key, lease);
-        self.know_id(agent, reserve.id.as_ref(), key);
         self.seen_active(agent, now);
         self.facts.used = now;
         self.hold_back_capped(agent, now);
         let expires_at = self.lease_ends(key);
-        Decision::Admit(Grant { lease: key, expires_at, settled: false, instead_of })
+        Grant { lease: key, expires_at, settled: false, instead_of: None }
     }
 
     fn charge_all(
@@ -106,7 +90,10 @@ impl State {
         }
         let agent = self.index.agent_of.get(&reserve.agent).copied();
         let tier = self.newcomer(reserve, agent).tier();
-        Answer::Decided(self.admit(lease, by.session, tier, reserve, None, now))
+        let agent = self.agent_for(&reserve.agent, now);
+        let holder = Holder::of(reserve.ttl, by.session, now);
+        let grant = self.admit(lease, agent, tier, holder, Call::of(reserve), now);
+        Answer::Decided(Decision::Admit(grant))
     }
 
     /// Other tickets of an agent that has just reached its cap are held back by it.

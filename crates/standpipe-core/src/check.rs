@@ -79,7 +79,7 @@ impl State {
         let due = |ticket: &Ticket| matches!(ticket.phase, Phase::Due(_));
         for ticket in self.facts.tickets.values().filter(|ticket| due(ticket)) {
             for (at, lane) in self.index.plan.lanes.iter().enumerate() {
-                if lane.need(&ticket.cost) > 0 && ticket.aside & (1 << at) == 0 {
+                if lane.need(&ticket.call.cost) > 0 && ticket.aside & (1 << at) == 0 {
                     return Err(format!("due without its units: {ticket:?}"));
                 }
             }
@@ -214,7 +214,8 @@ fn tickets(facts: &Facts, plan: &Plan) -> Checked {
         let fresh = keys.insert(ticket.key) && !facts.leases.contains_key(&ticket.key);
         ensure(fresh, "two things of one name")?;
         ensure(ticket.since <= facts.clock, "a ticket of the future")?;
-        let needs = |at: usize| plan.lanes.get(at).is_some_and(|lane| lane.need(&ticket.cost) > 0);
+        let needs =
+            |at: usize| plan.lanes.get(at).is_some_and(|lane| lane.need(&ticket.call.cost) > 0);
         ensure(lanes_of(ticket.aside).all(needs), "units set aside for nothing")?;
         let stands = match ticket.phase {
             Phase::Line(at) => {

@@ -129,7 +129,7 @@ impl State {
                 let to = Target::Meter(u8::try_from(at).unwrap_or(u8::MAX));
                 let known = same_meter(meter, old_meters, from)
                     .and_then(|at| charge_to(&before, meter_target(at)));
-                let need = meter.need(&new.lanes, &lease.cost);
+                let need = meter.need(&new.lanes, &lease.call.cost);
                 match known {
                     Some(charge) => lease.charges.push(Charge { to, ..charge.clone() }),
                     None => lease.charges.push(Charge::take(to, tally, &meter.spec, need, now)),
@@ -160,7 +160,7 @@ fn carry_charge(
     before: &[Charge],
     now: Instant,
 ) -> Option<Charge> {
-    let need = lane.need(&lease.cost);
+    let need = lane.need(&lease.call.cost);
     match from {
         From::Same(old) => {
             charge_to(before, lane_target(old)).map(|charge| Charge { to, ..charge.clone() })

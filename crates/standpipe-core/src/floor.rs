@@ -56,7 +56,7 @@ impl State {
 
     pub(crate) fn standing_of_ticket(&self, place: Place, lane: usize, now: Instant) -> Standing {
         self.facts.tickets.get(&place).map_or(Standing::of(place), |ticket| {
-            let need = self.index.plan.lanes[lane].need(&ticket.cost);
+            let need = self.index.plan.lanes[lane].need(&ticket.call.cost);
             self.standing(&self.asker_of(place, ticket), lane, need, now)
         })
     }

@@ -221,6 +221,6 @@ impl State {
 
     pub(crate) fn need_of_ticket(&self, lane: usize, place: Place) -> u64 {
         let ticket = self.facts.tickets.get(&place);
-        ticket.map_or(0, |ticket| self.index.plan.lanes[lane].need(&ticket.cost))
+        ticket.map_or(0, |ticket| self.index.plan.lanes[lane].need(&ticket.call.cost))
     }
 }

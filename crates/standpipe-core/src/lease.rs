@@ -9,12 +9,11 @@
 use alloc::vec::Vec;
 
 use crate::agent::AgentId;
+use crate::bounds;
+use crate::call::Call;
 use crate::config::{Charged, Priority};
-use crate::event::{Key, Owner};
-use crate::name::Text;
 use crate::tally::{Count, Spec, Tally};
 use crate::time::{Instant, Span};
-use crate::unit::Amounts;
 
 /// What a granted call holds until it is settled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,24 +24,14 @@ pub struct Lease {
     pub agent: AgentId,
     /// Its tier when it was admitted.
     pub tier: Priority,
-    /// What it said it would take.
-    pub cost: Amounts,
+    /// What it said it would take, and what else was said of it.
+    pub call: Call,
     /// When it was admitted.
     pub started: Instant,
     /// The last sign that the call goes on: its start, or a commit of progress.
     pub progressed: Instant,
     /// One for every tally it draws on.
     pub charges: Vec<Charge>,
-    /// See [`crate::Reserve`].
-    pub owner: Option<Owner>,
-    /// See [`crate::Reserve`].
-    pub id: Option<Text>,
-    /// See [`crate::Reserve`].
-    pub model: Option<Text>,
-    /// See [`crate::Reserve`].
-    pub task: Option<Text>,
-    /// See [`crate::Reserve`].
-    pub retry_of: Option<Key>,
 }
 
 /// What ends a lease when nobody settles it.
@@ -94,6 +83,16 @@ pub(crate) enum Ending {
     Refused,
     /// Never sent: everything goes back.
     Cancelled,
+}
+
+impl Holder {
+    /// A time to live of its own, or its session.
+    pub(crate) fn of(ttl: Option<Span>, session: u64, now: Instant) -> Self {
+        match ttl.map(|ttl| ttl.min(bounds::SPAN)) {
+            Some(ttl) => Self::Ttl { ttl, expires: now + ttl },
+            None => Self::Session(session),
+        }
+    }
 }
 
 impl Charge {

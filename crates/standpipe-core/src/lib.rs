@@ -68,6 +68,7 @@ mod tally;
 mod window;
 
 mod agent;
+mod call;
 mod facts;
 mod lease;
 mod session;
@@ -98,6 +99,7 @@ mod check;
 
 pub use crate::agent::{Agent, AgentId};
 pub use crate::bucket::{Bucket, BucketFacts, Missing};
+pub use crate::call::Call;
 pub use crate::check::InvalidFacts;
 pub use crate::config::{
     AgentRule, Charged, Headroom, InvalidConfig, Limit, LimitId, Of, PoolConfig, Portion, Priority,

@@ -3,10 +3,12 @@
 
 use crate::agent::AgentId;
 use crate::bounds;
+use crate::call::Call;
 use crate::config::Priority;
 use crate::event::{Key, Reserve};
 use crate::facts::Known;
 use crate::judge::Asker;
+use crate::lease::Holder;
 use crate::outcome::{Decision, Grant, Hold, Notice, Reason, Refusal};
 use crate::state::{Found, State};
 use crate::ticket::{Phase, Place, Ticket};
@@ -62,7 +64,10 @@ impl State {
             Verdict::Claim(place) => self.claim(place, key.session, reserve, now),
             Verdict::Admit(tier, instead_of) => {
                 let instead_of = instead_of.map(|refusal| self.date(refusal, reserve, now));
-                self.admit(key, key.session, tier, reserve, instead_of, now)
+                let agent = self.agent_for(&reserve.agent, now);
+                let holder = Holder::of(reserve.ttl, key.session, now);
+                let grant = self.admit(key, agent, tier, holder, Call::of(reserve), now);
+                Decision::Admit(Grant { instead_of, ..grant })
             }
             Verdict::Queue(tier, _) => self.queue(key, tier, reserve, now),
             Verdict::Refuse(refusal) => {
@@ -140,17 +145,12 @@ impl State {
             key,
             session: Some(key.session),
             agent,
-            cost: reserve.cost.clone(),
+            call: Call::of(reserve),
             since: now,
             deadline: now + reserve.patience.min(bounds::SPAN),
             phase: Phase::Lapsed,
             aside: 0,
             ttl: reserve.ttl,
-            owner: reserve.owner,
-            id: reserve.id.clone(),
-            model: reserve.model.clone(),
-            task: reserve.task.clone(),
-            retry_of: reserve.retry_of,
         };
         self.index.add_ticket(place, &ticket);
         self.facts.tickets.insert(place, ticket);
@@ -204,23 +204,11 @@ impl State {
         self.news.wake.retain(|woken| *woken != ticket.key);
         let agent = self.facts.agents[usize::from(ticket.agent)].name.clone();
         let waited = now.since(ticket.since);
-        let notice = Notice::Waited { ticket: ticket.key, agent: agent.clone(), waited };
-        self.news.notices.push(notice);
+        self.news.notices.push(Notice::Waited { ticket: ticket.key, agent, waited });
         let session = ticket.session.unwrap_or(ticket.key.session);
-        let reserve = Reserve {
-            agent,
-            priority: Some(place.tier),
-            cost: ticket.cost,
-            patience: Span::ZERO,
-            ttl: ticket.ttl,
-            owner: ticket.owner,
-            id: ticket.id,
-            model: ticket.model,
-            task: ticket.task,
-            retry_of: ticket.retry_of,
-            ticket: None,
-        };
-        self.admit(ticket.key, session, place.tier, &reserve, None, now)
+        let holder = Holder::of(ticket.ttl, session, now);
+        let grant = self.admit(ticket.key, ticket.agent, place.tier, holder, ticket.call, now);
+        Decision::Admit(grant)
     }
 
     fn is_out_of_leases(&self) -> bool {

@@ -77,7 +77,7 @@ impl State {
     pub(crate) fn asker_of<'a>(&self, place: Place, ticket: &'a Ticket) -> Asker<'a> {
         let rule = self.index.loads[usize::from(ticket.agent)].rule;
         let passes = matches!(ticket.phase, Phase::Due(_));
-        Asker { agent: Some(ticket.agent), rule, cost: &ticket.cost, place, passes }
+        Asker { agent: Some(ticket.agent), rule, cost: &ticket.call.cost, place, passes }
     }
 
     /// A ticket that is nowhere yet, or again, finds its place.
@@ -140,7 +140,7 @@ impl State {
 
     fn set_aside(&mut self, place: Place, lane: usize) {
         let Some(ticket) = self.facts.tickets.get_mut(&place) else { return };
-        let need = self.index.plan.lanes[lane].need(&ticket.cost);
+        let need = self.index.plan.lanes[lane].need(&ticket.call.cost);
         if need > 0 && ticket.aside & (1 << lane) == 0 {
             ticket.aside |= 1 << lane;
             self.index.asides[lane].by_tier[place.tier as usize] += need;
@@ -152,7 +152,7 @@ impl State {
         let Some(ticket) = self.facts.tickets.get_mut(&place) else { return };
         if ticket.aside & (1 << lane) != 0 {
             ticket.aside &= !(1 << lane);
-            let need = self.index.plan.lanes[lane].need(&ticket.cost);
+            let need = self.index.plan.lanes[lane].need(&ticket.call.cost);
             self.index.asides[lane].by_tier[place.tier as usize] -= need;
             self.index.asides[lane].holders.remove(&place);
             self.mark_dirty(lane);
@@ -284,7 +284,7 @@ impl State {
         let Some(ticket) = self.facts.tickets.remove(&place) else { return };
         self.index.remove_ticket(place, &ticket);
         self.seen_active(ticket.agent, now);
-        self.id_unused(ticket.agent, ticket.id.as_ref(), ticket.key);
+        self.id_unused(ticket.agent, ticket.call.id.as_ref(), ticket.key);
         if let Some(why) = why {
             let agent = self.facts.agents[usize::from(ticket.agent)].name.clone();
             let waited = now.since(ticket.since);

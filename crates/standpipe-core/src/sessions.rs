@@ -33,7 +33,7 @@ impl State {
 
     fn leave_ticket(&mut self, place: Place, now: Instant) {
         let Some(ticket) = self.facts.tickets.get(&place) else { return };
-        if ticket.id.is_none() {
+        if ticket.call.id.is_none() {
             self.end_ticket(place, None, now);
             return;
         }

@@ -1,7 +1,6 @@
 //! How leases end, and how they live on. Each ends exactly once.
 
 use crate::agent::AgentId;
-use crate::bounds;
 use crate::event::{Commit, Key};
 use crate::lease::{Ending, Holder, Lease, Target};
 use crate::outcome::{Answer, LeaseAnswer, Notice, Reason, Reclaim};
@@ -86,7 +85,7 @@ impl State {
         }
         self.seen_active(lease.agent, now);
         self.facts.used = now;
-        self.id_ended(lease.agent, lease.id.as_ref(), key, now);
+        self.id_ended(lease.agent, lease.call.id.as_ref(), key, now);
         self.stand_held_by_cap(&lease, now);
         Answer::Lease(LeaseAnswer::Ended)
     }
@@ -137,11 +136,9 @@ impl State {
             return Answer::Lease(LeaseAnswer::Gone);
         };
         self.index.remove_lease(key, &lease);
-        lease.holder = match (lease.holder, ttl.map(|ttl| ttl.min(bounds::SPAN))) {
-            (_, Some(ttl)) | (Holder::Ttl { ttl, .. }, None) => {
-                Holder::Ttl { ttl, expires: now + ttl }
-            }
-            (Holder::Session(session), None) => Holder::Session(session),
+        lease.holder = match lease.holder {
+            Holder::Ttl { ttl: own, .. } => Holder::of(Some(ttl.unwrap_or(own)), 0, now),
+            Holder::Session(session) => Holder::of(ttl, session, now),
         };
         self.index.add_lease(key, &lease);
         self.facts.leases.insert(key, lease);

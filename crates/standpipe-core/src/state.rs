@@ -290,7 +290,7 @@ impl Index {
         }
         self.add_phase(place, ticket);
         for lane in lanes_of(ticket.aside) {
-            let need = self.plan.lanes[lane].need(&ticket.cost);
+            let need = self.plan.lanes[lane].need(&ticket.call.cost);
             self.asides[lane].by_tier[place.tier as usize] += need;
             self.asides[lane].holders.insert(place);
         }
@@ -310,7 +310,7 @@ impl Index {
         }
         self.remove_phase(place, ticket);
         for lane in lanes_of(ticket.aside) {
-            let need = self.plan.lanes[lane].need(&ticket.cost);
+            let need = self.plan.lanes[lane].need(&ticket.call.cost);
             self.asides[lane].by_tier[place.tier as usize] -= need;
             self.asides[lane].holders.remove(&place);
         }

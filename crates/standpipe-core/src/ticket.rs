@@ -4,12 +4,11 @@
 //! tickets move is in `serve.rs`; this file only says what one is.
 
 use crate::agent::AgentId;
+use crate::call::Call;
 use crate::config::Priority;
-use crate::event::{Key, Owner};
-use crate::name::Text;
+use crate::event::Key;
 use crate::outcome::Reason;
 use crate::time::{Instant, Span};
-use crate::unit::Amounts;
 
 /// A place in the order of the queue: the tier, then the arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,8 +28,8 @@ pub struct Ticket {
     pub session: Option<u64>,
     /// Whose call it is.
     pub agent: AgentId,
-    /// What it takes.
-    pub cost: Amounts,
+    /// What it takes, and what else was said of it.
+    pub call: Call,
     /// When it came.
     pub since: Instant,
     /// When it ends by itself.
@@ -41,16 +40,6 @@ pub struct Ticket {
     pub aside: u32,
     /// See [`crate::Reserve`].
     pub ttl: Option<Span>,
-    /// See [`crate::Reserve`].
-    pub owner: Option<Owner>,
-    /// See [`crate::Reserve`].
-    pub id: Option<Text>,
-    /// See [`crate::Reserve`].
-    pub model: Option<Text>,
-    /// See [`crate::Reserve`].
-    pub task: Option<Text>,
-    /// See [`crate::Reserve`].
-    pub retry_of: Option<Key>,
 }
 
 /// How a ticket waits.

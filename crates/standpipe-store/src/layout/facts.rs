@@ -3,9 +3,9 @@
 //! Stamps and marks ascend, so they are written as differences: most take one to three bytes.
 
 use standpipe_core::{
-    Agent, Bucket, BucketFacts, Charge, Count, Entry, Facts, Grain, Holder, Instant, Known, Lease,
-    Missing, Phase, Place, Provenance, Reason, Reset, ResetPhase, Session, Tally, Target, Terminal,
-    Ticket, Window,
+    Agent, Bucket, BucketFacts, Call, Charge, Count, Entry, Facts, Grain, Holder, Instant, Known,
+    Lease, Missing, Phase, Place, Provenance, Reason, Reset, ResetPhase, Session, Tally, Target,
+    Terminal, Ticket, Window,
 };
 
 use super::Malformed;
@@ -22,13 +22,9 @@ wire_struct! {
     Agent { name, active, refused, meters }
     Session { last, heard, ended }
     Place { tier, arrival }
-    Ticket {
-        key, session, agent, cost, since, deadline, phase, aside, ttl, owner, id, model, task,
-        retry_of,
-    }
-    Lease {
-        holder, agent, tier, cost, started, progressed, charges, owner, id, model, task, retry_of,
-    }
+    Call { cost, owner, id, model, task, retry_of }
+    Ticket { key, session, agent, call, since, deadline, phase, aside, ttl }
+    Lease { holder, agent, tier, call, started, progressed, charges }
     Charge { to, when, estimate, charged, mark, known }
     Tally { count, held, reset, learning }
     BucketFacts { credit, at, next }
