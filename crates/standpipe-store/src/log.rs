@@ -11,7 +11,8 @@ use crate::error::StoreError;
 use crate::hash::hash;
 
 /// Reads the clock of an engine that takes it from outside: `file`, `memory`, and tests, which own
-/// time.
+/// time. It should begin no earlier than [`standpipe_core::bounds::SPAN`]: what is assumed after a
+/// loss of state is stamped up to one period back, and before the origin there is nothing.
 pub type Clock = std::sync::Arc<dyn Fn() -> Instant + Send + Sync>;
 
 /// A place in a log: after so many entries, whose hashes form this chain.
