@@ -15,14 +15,13 @@ use crate::time::Instant;
 impl State {
     /// Brings the ledger to `now`.
     pub(crate) fn advance(&mut self, now: Instant) {
-        while let Some(next) = self.next_change(self.facts.clock) {
-            if next > now {
-                break;
-            }
-            self.facts.clock = next;
-            self.expire_all(next);
-            self.fire(next);
-            self.serve(next);
+        let mut next = self.next;
+        while let Some(instant) = next.filter(|next| *next <= now) {
+            self.facts.clock = instant;
+            self.expire_all(instant);
+            self.fire(instant);
+            self.serve(instant);
+            next = self.next_change(instant);
         }
         self.facts.clock = now;
         self.expire_all(now);

@@ -35,14 +35,15 @@ impl State {
         self.serve(now);
         let mut news = core::mem::take(&mut self.news);
         news.wake.dedup();
-        Outcome { answer, notices: news.notices, wake: news.wake, next: self.next_change(now) }
+        self.next = self.next_change(now);
+        Outcome { answer, notices: news.notices, wake: news.wake, next: self.next }
     }
 
     /// What a reserve would be answered at an instant, with no side effect.
     #[must_use]
     pub fn peek(&self, reserve: &Reserve, now: Instant) -> Decision {
         let now = now.max(self.facts.clock);
-        if self.next_change(self.facts.clock).is_some_and(|next| next <= now) {
+        if self.next.is_some_and(|next| next <= now) {
             let mut ahead = self.clone();
             ahead.advance(now);
             return ahead.decide(reserve, now);

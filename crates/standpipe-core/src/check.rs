@@ -54,7 +54,9 @@ impl State {
             .enumerate()
             .all(|(at, tally)| tally.held == held_by_leases(&facts, at));
         ensure(held, "what is held is not what leases hold")?;
-        Ok(Self { facts, index, ..Self::default() })
+        let mut state = Self { facts, index, ..Self::default() };
+        state.next = state.next_change(state.facts.clock);
+        Ok(state)
     }
 
     /// Whether everything that should hold, does. For tests.
@@ -65,6 +67,9 @@ impl State {
         let again = Self::from_facts(self.facts.clone()).map_err(|why| format!("{why}"))?;
         if again.index != self.index {
             return Err(format!("the index differs: {:?} not {:?}", self.index, again.index));
+        }
+        if again.next != self.next {
+            return Err(format!("next is {:?}, not {:?}", self.next, again.next));
         }
         let now = self.facts.clock;
         for (at, lane) in self.index.plan.lanes.iter().enumerate() {

@@ -26,6 +26,8 @@ pub struct State {
     pub(crate) facts: Facts,
     pub(crate) index: Index,
     pub(crate) news: News,
+    /// When time alone changes something next, as of the clock: asked by every event.
+    pub(crate) next: Option<Instant>,
 }
 
 /// What became of a reserve.

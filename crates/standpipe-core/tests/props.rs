@@ -15,13 +15,13 @@ use standpipe_core::{
 };
 
 use support::book::{Book, Call, Guarantee};
-use support::cases;
 use support::player::Player;
 use support::scene::{
     CAST, Figure, Scene, Sorts, Step, UNITS, WITH_CHANGES, WITH_SHARES, WITH_TICKETS, figure, scene,
 };
 use support::words::{DAY, HOUR, OUTPUT, REQUESTS, agent, at_end, cost, pool, secs, window};
 use support::world::{World, is_admitted, why};
+use support::{cases, until_is_exact_at};
 
 proptest! {
     #![proptest_config(cases(400))]
@@ -391,31 +391,18 @@ fn silent(mut before: State, event: &Event, now: Instant) -> State {
     before
 }
 
-/// Refused at every instant before the named one, admitted at it.
+/// Refused at every instant before the named one, admitted at it; and if there is none, never.
 fn exact(
     player: &Player,
     reserve: &Reserve,
     refusal: &Refusal,
     spots: &[u64],
 ) -> Result<(), TestCaseError> {
-    let (state, now) = (&player.world.state, player.world.now);
-    let Some(until) = refusal.until else {
+    if refusal.until.is_none() {
         let never = present(player).is_never(&reserve.cost) || is_above_its_cap(player, reserve);
         prop_assert!(never, "{:?} for {:?}", refusal, reserve);
-        return Ok(());
-    };
-    prop_assert!(until > now, "told {:?} at {:?}", until, now);
-    let wait = u128::from(until.since(now).0 - 1);
-    let spots = spots.iter().map(|spot| (wait * u128::from(*spot) / 1_000_000) as u64);
-    for after in spots.chain([0, wait as u64]) {
-        let told = state.peek(reserve, now + Span(after));
-        prop_assert!(!is_admitted(&told), "{:?} was admitted {} after", reserve, after);
-        let again = why(&told).and_then(|refusal| refusal.until);
-        prop_assert_eq!(again, Some(until), "{:?} {} after", told, after);
     }
-    let told = state.peek(reserve, until);
-    prop_assert!(is_admitted(&told), "{:?} at {:?}: {:?}", reserve, until, told);
-    Ok(())
+    until_is_exact_at(&player.world, reserve, refusal, spots)
 }
 
 /// Whether a call is larger than the most its agent may ever use of a limit.

@@ -12,7 +12,11 @@ pub(crate) mod scene;
 pub(crate) mod words;
 pub(crate) mod world;
 
+use proptest::prelude::*;
 use proptest::test_runner::{Config, FileFailurePersistence, RngSeed};
+use standpipe_core::{Refusal, Reserve, Span};
+
+use world::{World, is_admitted, why};
 
 /// So many random cases with a fixed seed; twenty times as many with a fresh one when
 /// `STANDPIPE_LONG=1`. What proptest's own variables say counts in either case.
@@ -29,4 +33,28 @@ pub(crate) fn cases(count: u32) -> Config {
         config.rng_seed = RngSeed::Fixed(0x57A4_D919E);
     }
     config
+}
+
+/// Somebody was refused just now: if nothing else happens it is refused at every instant before the
+/// one it was told, told the same again, and admitted then. `spots` are millionths of the wait.
+pub(crate) fn until_is_exact_at(
+    world: &World,
+    reserve: &Reserve,
+    refusal: &Refusal,
+    spots: &[u64],
+) -> Result<(), TestCaseError> {
+    let (state, now) = (&world.state, world.now);
+    let Some(until) = refusal.until else { return Ok(()) };
+    prop_assert!(until > now, "told {:?} at {:?}", until, now);
+    let wait = u128::from(until.since(now).0 - 1);
+    let spots = spots.iter().map(|spot| (wait * u128::from(*spot) / 1_000_000) as u64);
+    for after in spots.chain([0, wait as u64]) {
+        let told = state.peek(reserve, now + Span(after));
+        prop_assert!(!is_admitted(&told), "{:?} was admitted {} after", reserve, after);
+        let again = why(&told).and_then(|refusal| refusal.until);
+        prop_assert_eq!(again, Some(until), "{:?} {} after", told, after);
+    }
+    let told = state.peek(reserve, until);
+    prop_assert!(is_admitted(&told), "{:?} at {:?}: {:?}", reserve, until, told);
+    Ok(())
 }
