@@ -162,7 +162,7 @@ impl Tally {
     }
 
     /// The first instant from `from` on at which `need` units fit, if only time passes and nobody
-    /// else asks.
+    /// else asks. A probe that may be sent is not in it.
     pub(crate) fn fits_from(
         &self,
         need: u64,
@@ -173,16 +173,11 @@ impl Tally {
         let from = from.max(self.learning.unwrap_or(from));
         // A call above the effective limit is allowed nothing beside it.
         let allowed = spec.effective.saturating_sub(need);
-        let by_count = if self.held <= allowed {
-            // Holdings that end are charged at once, so what is taken does not fall by their
-            // ending.
+        if self.held <= allowed {
+            // Holdings that end are charged at once, so what is taken does not fall by their ending.
             self.charged_falls_to(allowed - self.held, from, spec)
         } else {
             self.fits_as_holdings_end(allowed, from, spec, holdings())
-        };
-        match self.probe_opens(spec) {
-            Some(opens) => by_count.min(opens.max(from)),
-            None => by_count,
         }
     }
 

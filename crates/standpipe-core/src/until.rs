@@ -77,17 +77,17 @@ impl State {
             }
             tally.fits_from(want, from, &plan.spec, || self.holdings_on(lane))
         };
+        let probed = tally.probed_from(need, from, &plan.spec).unwrap_or(Instant::NEVER);
         if !self.floors_bind(asker, lane) {
-            return fits(0, from);
+            return fits(0, from).min(probed);
         }
-        let probe = tally.probed_from(need, from, &plan.spec);
         let mut at = from;
         loop {
             let (kept, changes) = self.kept_ahead(asker, lane, at);
             let fit = fits(kept, at);
             match changes {
                 Some(changes) if changes <= fit => at = changes,
-                _ => return fit.min(probe.unwrap_or(Instant::NEVER)),
+                _ => return fit.min(probed),
             }
         }
     }

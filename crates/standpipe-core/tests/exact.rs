@@ -1,5 +1,5 @@
-//! Guarantee 3 where the oracle does not follow: windows of very many entries, pools that lost their
-//! memory, limits that the provider resets; and the edges of deadlines and ids.
+//! Guarantee 3 where the oracle does not follow: windows of very many entries, pools that lost
+//! their memory, limits that the provider resets; and the edges of deadlines and ids.
 
 #![cfg(test)]
 

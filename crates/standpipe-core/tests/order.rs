@@ -19,7 +19,7 @@ use support::words::{
 use support::world::is_admitted;
 
 proptest! {
-    #![proptest_config(cases(150))]
+    #![proptest_config(cases(300))]
 
     /// One limit, everybody waits for it: whoever is admitted takes nothing that somebody before it
     /// is waiting for, and within a tier nobody is admitted before an earlier one could be.

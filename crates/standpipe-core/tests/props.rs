@@ -24,7 +24,7 @@ use support::world::{World, is_admitted, why};
 use support::{cases, until_is_exact_at};
 
 proptest! {
-    #![proptest_config(cases(400))]
+    #![proptest_config(cases(1_200))]
 
     #[test]
     fn window_never_over(scene in scene(WITH_SHARES)) {

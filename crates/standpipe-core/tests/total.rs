@@ -21,7 +21,7 @@ use support::words::{DAY, REQUESTS, SECOND, agent, parallel, pool, text, window}
 use support::world::{World, why};
 
 proptest! {
-    #![proptest_config(cases(600))]
+    #![proptest_config(cases(1_500))]
 
     #[test]
     fn total(events in vec((odd_event(), odd_time()), 1..60)) {
