@@ -174,7 +174,7 @@ impl Tally {
         // A call above the effective limit is allowed nothing beside it.
         let allowed = spec.effective.saturating_sub(need);
         if self.held <= allowed {
-            // Holdings that end are charged at once, so what is taken does not fall by their ending.
+            // Holdings that end are charged at once: what is taken does not fall by their ending.
             self.charged_falls_to(allowed - self.held, from, spec)
         } else {
             self.fits_as_holdings_end(allowed, from, spec, holdings())
