@@ -14,6 +14,7 @@
 //! - [`replica`]: a state and the position it has read to;
 //! - [`member`]: a living process on a pool: it numbers its events, sends them again after a lost
 //!   answer, and brings back what a store forgot;
+//! - [`store`]: where the logs of all pools are, and who is alive;
 //! - [`memory`]: the simplest engine.
 //!
 //! With the feature `conformance`: the suite that a store proves itself with, faults to put in its
@@ -28,7 +29,9 @@ pub mod layout;
 pub mod log;
 pub mod member;
 pub mod memory;
+pub mod pool;
 pub mod replica;
+pub mod store;
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -41,5 +44,7 @@ pub use self::error::StoreError;
 pub use self::hash::hash;
 pub use self::log::{Clock, Log, Mark, Position, Since, Snapshot, Tail};
 pub use self::member::Member;
-pub use self::memory::MemoryLog;
+pub use self::memory::{MemoryLog, MemoryStore};
+pub use self::pool::{InvalidPoolName, PoolName};
 pub use self::replica::Replica;
+pub use self::store::{Process, Store};

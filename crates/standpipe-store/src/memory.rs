@@ -4,6 +4,8 @@
 //!
 //! Invariant: stamps never go back, and `entries` are those between `base` and `head`.
 
+mod store;
+
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,6 +15,8 @@ use standpipe_core::Instant;
 use crate::entry;
 use crate::error::StoreError;
 use crate::log::{Clock, Log, Position, Since, Snapshot, Tail, snapshot_due};
+
+pub use self::store::MemoryStore;
 
 /// The log of one process.
 #[derive(Clone)]

@@ -8,7 +8,13 @@ use crate::tree::{TextFile, Tree};
 const ALLOWED: &[(&str, &[&str])] = &[
     ("standpipe-core", &[]),
     ("standpipe-store", &["standpipe-core"]),
-    ("standpipe-bench", &["standpipe-core", "standpipe-store"]),
+    ("standpipe-store-file", &["standpipe-core", "standpipe-store"]),
+    ("standpipe", &["standpipe-core", "standpipe-store", "standpipe-store-file"]),
+    ("standpipe-cli", &["standpipe"]),
+    (
+        "standpipe-bench",
+        &["standpipe", "standpipe-core", "standpipe-store", "standpipe-store-file"],
+    ),
     ("standpipe-fuzz", &["standpipe-core", "standpipe-store"]),
     ("xtask", &[]),
 ];

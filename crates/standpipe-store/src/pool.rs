@@ -1,0 +1,106 @@
+//! The name of a pool.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The name of a pool: `provider/model-or-scope`, two to four segments of `[A-Za-z0-9._:@-]`, the
+/// first of at most 64 characters and the others of at most 128.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PoolName(Box<str>);
+
+/// Why a text is not the name of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InvalidPoolName {
+    /// There is only one segment, or none.
+    NoScope,
+    /// More than four segments.
+    TooDeep,
+    /// A segment is empty or too long.
+    Length,
+    /// A character that no name has.
+    Character(char),
+}
+
+impl PoolName {
+    /// The characters.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for PoolName {
+    type Err = InvalidPoolName;
+
+    fn from_str(name: &str) -> Result<Self, InvalidPoolName> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "._:@-/".contains(c);
+        if let Some(odd) = name.chars().find(|c| !plain(*c)) {
+            return Err(InvalidPoolName::Character(odd));
+        }
+        let segments = name.split('/').count();
+        if segments < 2 {
+            return Err(InvalidPoolName::NoScope);
+        }
+        if segments > 4 {
+            return Err(InvalidPoolName::TooDeep);
+        }
+        let longest = |at: usize| if at == 0 { 64 } else { 128 };
+        let fits = |(at, segment): (usize, &str)| (1..=longest(at)).contains(&segment.len());
+        if !name.split('/').enumerate().all(fits) {
+            return Err(InvalidPoolName::Length);
+        }
+        Ok(Self(name.into()))
+    }
+}
+
+impl fmt::Display for PoolName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for PoolName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Display for InvalidPoolName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoScope => {
+                f.write_str("a pool is named `provider/scope`, for example `anthropic/sonnet`")
+            }
+            Self::TooDeep => f.write_str("a pool's name has at most four parts between slashes"),
+            Self::Length => f.write_str(
+                "a part of the name is empty or too long; the first has at most 64 characters, \
+                 the others 128",
+            ),
+            Self::Character(odd) => {
+                write!(f, "{odd:?} is not allowed in a pool's name; use A-Z a-z 0-9 . _ : @ - /")
+            }
+        }
+    }
+}
+
+impl std::error::Error for InvalidPoolName {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_taken_or_refused_with_the_reason() {
+        for good in ["anthropic/sonnet", "a/b/c/d", "my/slots", "x@y:1/z_2.-"] {
+            assert_eq!(good.parse::<PoolName>().map(|name| name.to_string()), Ok(good.to_owned()));
+        }
+        let wrong = |name: &str| name.parse::<PoolName>().unwrap_err();
+        assert_eq!(wrong(""), InvalidPoolName::NoScope);
+        assert_eq!(wrong("sonnet"), InvalidPoolName::NoScope);
+        assert_eq!(wrong("a/b/c/d/e"), InvalidPoolName::TooDeep);
+        assert_eq!(wrong("a//b"), InvalidPoolName::Length);
+        assert_eq!(wrong(&format!("a/{}", "b".repeat(129))), InvalidPoolName::Length);
+        assert_eq!(wrong("a/b\nc"), InvalidPoolName::Character('\n'));
+        assert_eq!(wrong("a/🚰"), InvalidPoolName::Character('🚰'));
+    }
+}
