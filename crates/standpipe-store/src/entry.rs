@@ -23,6 +23,9 @@ use crate::layout::{self, Malformed, put_number, take_number};
 /// The largest body. A store may have to carry several entries in one call of 64 KB.
 pub const LARGEST_BODY: usize = 60_000;
 
+/// What stands between an entry's length and its body, in bytes.
+pub const STAMP_AND_CHECKSUM: usize = 12;
+
 /// An entry of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {

@@ -67,12 +67,15 @@ pub fn decode_state(bytes: &[u8]) -> Result<Facts, Malformed> {
 }
 
 /// Writes a number as the layout does.
-pub(crate) fn put_number(number: u64, out: &mut Vec<u8>) {
+pub fn put_number(number: u64, out: &mut Vec<u8>) {
     number.put(out);
 }
 
 /// Reads a number from the front. Answers it and what follows.
-pub(crate) fn take_number(bytes: &[u8]) -> Result<(u64, &[u8]), Malformed> {
+///
+/// # Errors
+/// When there is none.
+pub fn take_number(bytes: &[u8]) -> Result<(u64, &[u8]), Malformed> {
     let mut input = Reader::new(bytes);
     let number = u64::get(&mut input)?;
     Ok((number, &bytes[bytes.len() - input.left()..]))

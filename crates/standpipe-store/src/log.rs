@@ -62,6 +62,16 @@ pub trait Log {
     /// As [`Log::append`]. The log is as it was before, or has the snapshot.
     fn write_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), StoreError>;
 
+    /// What was read is damaged, and reading again did not help. An engine that finds the same when
+    /// it looks keeps the damaged log aside and begins anew, with limits that count as full; then,
+    /// or when somebody else has done so, it answers `true`.
+    ///
+    /// # Errors
+    /// As [`Log::append`].
+    fn set_aside(&mut self) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
     /// Tells sessions to look. A hint: nothing depends on its arrival.
     fn wake(&self, _sessions: &[u64]) {}
 

@@ -227,7 +227,11 @@ impl<L: Log> Member<L> {
                 sent.outcome = Some(outcome);
             }
         };
-        let reached = self.replica.take(&mut self.log, since, see)?;
+        let reached = match self.replica.take(&mut self.log, since, see) {
+            // What was kept of it elsewhere is recovered.
+            Err(error) if error.is_damaged() && self.log.set_aside()? => Reached::Forked,
+            taken => taken?,
+        };
         wake.sort_unstable();
         wake.dedup();
         wake.retain(|woken| *woken != session);

@@ -172,7 +172,11 @@ impl Replica {
         )))
     }
 
-    fn load(snapshot: &Snapshot) -> Result<Self, StoreError> {
+    /// A replica that begins with a snapshot.
+    ///
+    /// # Errors
+    /// When the snapshot is damaged or of other semantics.
+    pub fn load(snapshot: &Snapshot) -> Result<Self, StoreError> {
         let broken = |what: &str| {
             StoreError::damaged(format!("the snapshot {what}; the pool has to be set aside"))
         };

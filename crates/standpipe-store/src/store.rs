@@ -58,6 +58,11 @@ pub trait Store: fmt::Debug + Send + Sync {
         false
     }
 
+    /// What happened to the store since this was last asked that people should know: sentences.
+    fn news(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// What a person would call the store: a path, an address without secrets.
     fn place(&self) -> String;
 }
@@ -84,6 +89,10 @@ impl Log for Box<dyn Log + Send> {
 
     fn write_snapshot(&mut self, snapshot: &crate::Snapshot) -> Result<(), StoreError> {
         (**self).write_snapshot(snapshot)
+    }
+
+    fn set_aside(&mut self) -> Result<bool, StoreError> {
+        (**self).set_aside()
     }
 
     fn wake(&self, sessions: &[u64]) {

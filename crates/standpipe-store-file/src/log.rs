@@ -1,0 +1,424 @@
+//! The log of one pool on its file: the order of steps.
+//!
+//! To append: take the lock, see that the file is still the one at its path, read the head, stamp,
+//! write the records, write the head, give the lock back. Everything else, above all applying what
+//! others appended, happens outside. To read, no lock is needed: what was overwritten meanwhile does
+//! not have the right checksum and is read again.
+//!
+//! Invariant: bytes of the log between a head's base and end are never written while that head is
+//! the latest.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use standpipe_core::SEMANTICS;
+use standpipe_store::log::snapshot_due;
+use standpipe_store::{Log, PoolName, Position, Since, Snapshot, StoreError, Tail, entry};
+
+use crate::head::{Head, Slot, Spot};
+use crate::lock::{self, Waiting};
+use crate::point;
+use crate::pool_file::{Heads, PoolFile, chain_before, entries, take_record};
+use crate::store::Shared;
+
+/// The log of one pool on its file.
+pub struct FileLog {
+    pub(crate) store: Arc<Shared>,
+    pub(crate) pool: PoolName,
+    pub(crate) path: PathBuf,
+    pub(crate) open: Option<Arc<PoolFile>>,
+    /// A place in the log that this process has been to.
+    known: Option<Spot>,
+    waiting: Waiting,
+    /// What is damaged is set aside; otherwise it is only reported.
+    mends: bool,
+    /// Another file is at the path since the last answer: whoever has a position must begin anew.
+    replaced: bool,
+}
+
+/// What came of looking for a position.
+enum Found {
+    /// It is there.
+    At(Spot),
+    /// What was there is no longer kept.
+    Trimmed,
+    /// The log went another way.
+    Forked,
+}
+
+impl FileLog {
+    pub(crate) fn new(store: Arc<Shared>, pool: PoolName, path: PathBuf, mends: bool) -> Self {
+        Self { store, pool, path, open: None, known: None, waiting: None, mends, replaced: false }
+    }
+
+    /// Does something inside a step: with the lock, on the file that is at the path, whose head is
+    /// whole and of this start of the machine.
+    pub(crate) fn step<T>(
+        &mut self,
+        act: impl FnOnce(&mut Self, &PoolFile, Head) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        for _ in 0..ATTEMPTS {
+            let file = self.opened()?;
+            let mut waiting = self.waiting.take();
+            let taken =
+                lock::take(&file.file, &self.path, &self.pool, &mut waiting, self.store.patience);
+            self.waiting = waiting;
+            let locked = taken?;
+            point::reach("lock taken");
+            if !file.is_at(&self.path) {
+                self.leave();
+                continue;
+            }
+            let Some(head) = self.settled_head(&file)? else {
+                self.leave();
+                continue;
+            };
+            let done = act(self, &file, head);
+            drop(locked);
+            point::reach("lock given back");
+            return done;
+        }
+        Err(StoreError::transient(format!(
+            "the file of `{}` is replaced again and again; see who writes to {}",
+            self.pool,
+            self.path.display()
+        )))
+    }
+
+    /// The file, opened if it is not.
+    pub(crate) fn opened(&mut self) -> Result<Arc<PoolFile>, StoreError> {
+        if let Some(open) = &self.open {
+            return Ok(Arc::clone(open));
+        }
+        let file = Arc::new(self.open_or_make()?);
+        self.known = None;
+        self.open = Some(Arc::clone(&file));
+        Ok(file)
+    }
+
+    /// The file is no longer the pool's.
+    fn leave(&mut self) {
+        (self.open, self.replaced) = (None, true);
+    }
+
+    /// The latest head, inside a step. One that was not as written is replaced by what the other and
+    /// the log say; none means that the file was set aside.
+    fn settled_head(&mut self, file: &PoolFile) -> Result<Option<Head>, StoreError> {
+        let head = match file.heads().map_err(|error| self.cannot("read", error))? {
+            Heads::Whole(head) => head,
+            Heads::One(head) => self.roll_forward(file, head)?,
+            Heads::None => {
+                self.begin_anew(file, "neither of its heads is as it was written")?;
+                return Ok(None);
+            }
+        };
+        if head.semantics != SEMANTICS {
+            return self.of_other_semantics(file, head);
+        }
+        if head.origin.boot_id == self.store.time.boot_id {
+            return Ok(Some(head));
+        }
+        self.carry_over(file, head).map(Some)
+    }
+
+    /// Appends bodies behind all others and writes the head. Inside a step.
+    pub(crate) fn put(
+        &self,
+        file: &PoolFile,
+        head: &Head,
+        bodies: &[Vec<u8>],
+    ) -> Result<(Head, Vec<u8>), StoreError> {
+        let mut next = head.clone();
+        next.stamp = head.stamp.max(self.store.time.now(head.origin));
+        next.wall = self.store.time.wall();
+        let mut records = Vec::with_capacity(bodies.iter().map(|body| body.len() + 24).sum());
+        for body in bodies {
+            next.end.at.chain = self.chain(next.end.at.chain, next.stamp, body);
+            next.end.at.number += 1;
+            entry::put(next.stamp, body, &mut records);
+            records.extend_from_slice(&next.end.at.chain.to_le_bytes());
+        }
+        next.end.bytes += records.len() as u64;
+        self.make_room(&mut next)?;
+        let written = file.write_log(&next, head.end.bytes, &records);
+        written.map_err(|error| self.cannot("write", error))?;
+        point::reach("entry written");
+        self.finish(file, &mut next)?;
+        Ok((next, records))
+    }
+
+    /// Writes a head behind the one it was made from.
+    pub(crate) fn finish(&self, file: &PoolFile, next: &mut Head) -> Result<(), StoreError> {
+        next.sequence += 1;
+        file.write_head(next).map_err(|error| self.cannot("write", error))?;
+        point::reach("head written");
+        Ok(())
+    }
+
+    /// Lets go of what the ring has no room for: everything before the latest snapshot.
+    fn make_room(&self, next: &mut Head) -> Result<(), StoreError> {
+        let fits = |head: &Head| head.end.bytes - head.base.bytes <= head.log_size;
+        if fits(next) {
+            return Ok(());
+        }
+        if let Some(latest) = next.snapshot() {
+            next.base = latest.of;
+        }
+        if fits(next) {
+            return Ok(());
+        }
+        Err(StoreError::transient(format!(
+            "the log of `{}` is full and no snapshot could be written; free disk space, or `standpipe \
+             store reset {}`",
+            self.pool, self.pool
+        )))
+    }
+
+    /// Where a position is in the log.
+    fn find(&self, file: &PoolFile, head: &Head, from: Position) -> Result<Found, StoreError> {
+        if from.number > head.end.at.number {
+            return Ok(Found::Forked);
+        }
+        if from.number < head.base.at.number {
+            return Ok(Found::Trimmed);
+        }
+        let kept = |slot: &&Slot| slot.length > 0 && slot.of.bytes >= head.base.bytes;
+        let snapshots = head.slots.iter().filter(kept).map(|slot| slot.of);
+        let mut nearest = head.base;
+        for spot in snapshots.chain([head.base, head.end]) {
+            if spot.at == from {
+                return Ok(Found::At(spot));
+            }
+            if spot.at.number == from.number {
+                return Ok(Found::Forked);
+            }
+            if spot.at.number < from.number && spot.at.number > nearest.at.number {
+                nearest = spot;
+            }
+        }
+        if let Some(known) = self.known.filter(|known| known.at == from)
+            && (head.base.bytes..head.end.bytes).contains(&known.bytes)
+            && chain_before(file, head, known).map_err(|error| self.cannot("read", error))?
+        {
+            return Ok(Found::At(known));
+        }
+        self.scan(file, head, nearest, from)
+    }
+
+    /// Walks from a known place to a position, checking everything on the way.
+    fn scan(
+        &self,
+        file: &PoolFile,
+        head: &Head,
+        mut spot: Spot,
+        to: Position,
+    ) -> Result<Found, StoreError> {
+        let bytes = file.read_log(head, spot.bytes, head.end.bytes);
+        let bytes = bytes.map_err(|error| self.cannot("read", error))?;
+        let mut rest = bytes.as_slice();
+        while spot.at.number < to.number {
+            let (record, behind) = take_record(rest)?;
+            spot = self.pass(spot, &record)?;
+            rest = behind;
+        }
+        Ok(if spot.at == to { Found::At(spot) } else { Found::Forked })
+    }
+
+    /// The place behind a record, which must say the same.
+    pub(crate) fn pass(
+        &self,
+        spot: Spot,
+        record: &crate::pool_file::Record<'_>,
+    ) -> Result<Spot, entry::Damaged> {
+        let chain = self.chain(spot.at.chain, record.entry.stamp, record.entry.body);
+        if chain != record.chain {
+            return Err(entry::Damaged { what: "the chain behind an entry" });
+        }
+        let at = Position { number: spot.at.number + 1, chain };
+        Ok(Spot { at, bytes: spot.bytes + record.length as u64 })
+    }
+
+    /// What came since a place: everything up to the head, or the snapshot and what came since that.
+    /// `behind` are records just written, which need not be read.
+    fn tail(
+        &mut self,
+        file: &PoolFile,
+        head: &Head,
+        found: &Found,
+        behind: &[u8],
+    ) -> Result<Tail, StoreError> {
+        let latest = head.snapshot();
+        let since_snapshot = head.end.bytes - latest.map_or(0, |slot| slot.of.bytes);
+        let size = latest.map_or(0, |slot| slot.length);
+        let (snapshot, begin) = match (found, latest) {
+            (Found::At(spot), Some(slot))
+                if head.end.bytes - spot.bytes > size.saturating_add(since_snapshot) =>
+            {
+                (Some(slot), slot.of)
+            }
+            (Found::At(spot), _) => (None, *spot),
+            (_, Some(slot)) => (Some(slot), slot.of),
+            (_, None) => (None, head.base),
+        };
+        let cannot = |error| self.cannot("read", error);
+        let snapshot = snapshot.map(|slot| file.snapshot(slot).map_err(cannot)).transpose()?;
+        let until = head.end.bytes.saturating_sub(behind.len() as u64);
+        let mut records = match begin.bytes < until {
+            true => file.read_log(head, begin.bytes, until).map_err(cannot)?,
+            false => Vec::new(),
+        };
+        records.extend_from_slice(behind);
+        self.known = Some(head.end);
+        let now = head.stamp.max(self.store.time.now(head.origin));
+        let long = since_snapshot > head.log_size / 4;
+        Ok(Tail {
+            snapshot,
+            entries: entries(&records),
+            head: head.end.at,
+            now: if behind.is_empty() { now } else { head.stamp },
+            mark: latest.map(Slot::mark),
+            snapshot_due: long || snapshot_due(as_size(since_snapshot), as_size(size)),
+        })
+    }
+
+    /// Puts a snapshot into the place of the older one. Inside a step.
+    pub(crate) fn put_snapshot(
+        &self,
+        file: &PoolFile,
+        head: &Head,
+        of: Spot,
+        snapshot: &Snapshot,
+    ) -> Result<Head, StoreError> {
+        let mut next = head.clone();
+        let into = head.latest.map_or(0, |latest| 1 - latest);
+        let length = snapshot.bytes.len() as u64;
+        if length > next.slots[into].room {
+            // Only texts of the greatest length at all bounds at once come here.
+            let offset = next.file_size();
+            let room = length + length / 2;
+            let made = crate::sys::preallocate(&file.file, offset + room);
+            made.map_err(|error| self.cannot("enlarge", error))?;
+            (next.slots[into].offset, next.slots[into].room) = (offset, room);
+        }
+        let place = next.slots[into].offset;
+        let written = std::os::unix::fs::FileExt::write_all_at(&file.file, &snapshot.bytes, place);
+        written.map_err(|error| self.cannot("write", error))?;
+        point::reach("snapshot written");
+        let slot = Slot { length, hash: snapshot.mark.hash, of, ..next.slots[into] };
+        if let Some(previous) = head.snapshot() {
+            next.base = previous.of;
+        }
+        (next.slots[into], next.latest) = (slot, Some(into));
+        self.finish(file, &mut next)?;
+        point::reach("snapshot named");
+        Ok(next)
+    }
+
+    /// An error of the file system in the middle of a step. It can pass.
+    pub(crate) fn cannot(&self, what: &str, error: io::Error) -> StoreError {
+        let shown = self.path.display();
+        StoreError::transient(format!("cannot {what} {shown}: {error}")).caused_by(error)
+    }
+}
+
+impl Log for FileLog {
+    fn append(&mut self, from: Position, bodies: &[Vec<u8>]) -> Result<Since, StoreError> {
+        let (file, head, found, records) = self.step(|log, file, head| {
+            let found = match std::mem::take(&mut log.replaced) && from != Position::START {
+                true => Found::Forked,
+                false => log.find(file, &head, from)?,
+            };
+            if matches!(found, Found::Forked) || bodies.is_empty() {
+                return Ok((log.open.clone(), head, found, Vec::new()));
+            }
+            let (head, records) = log.put(file, &head, bodies)?;
+            Ok((log.open.clone(), head, found, records))
+        })?;
+        match (file, found) {
+            (_, Found::Forked) => Ok(Since::Forked),
+            (Some(file), found) => Ok(Since::Tail(self.tail(&file, &head, &found, &records)?)),
+            (None, _) => Ok(Since::Forked),
+        }
+    }
+
+    fn read(&mut self, from: Position) -> Result<Since, StoreError> {
+        let file = self.opened()?;
+        if !file.is_at(&self.path) {
+            self.leave();
+        }
+        if self.replaced {
+            return self.append(from, &[]);
+        }
+        let head = match file.heads().map_err(|error| self.cannot("read", error))? {
+            Heads::Whole(head) => head,
+            // Perhaps it is just being written.
+            Heads::One(_) | Heads::None => return self.append(from, &[]),
+        };
+        let same_start = head.origin.boot_id == self.store.time.boot_id;
+        if head.semantics != SEMANTICS || !same_start {
+            return self.append(from, &[]);
+        }
+        match self.find(&file, &head, from) {
+            Ok(Found::Forked) | Err(_) => self.append(from, &[]),
+            Ok(found) => Ok(Since::Tail(self.tail(&file, &head, &found, &[])?)),
+        }
+    }
+
+    fn write_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), StoreError> {
+        self.step(|log, file, head| {
+            let at = snapshot.mark.at;
+            let behind = head.snapshot().is_some_and(|slot| at.number <= slot.of.at.number);
+            if behind {
+                return Ok(());
+            }
+            match log.find(file, &head, at)? {
+                Found::At(spot) => log.put_snapshot(file, &head, spot, snapshot).map(drop),
+                Found::Trimmed | Found::Forked => Ok(()),
+            }
+        })
+    }
+
+    fn wake(&self, sessions: &[u64]) {
+        self.store.sessions.wake(sessions);
+    }
+
+    fn set_aside(&mut self) -> Result<bool, StoreError> {
+        if !self.mends {
+            return Ok(false);
+        }
+        let before = self.open.clone();
+        self.step(|log, file, head| {
+            let replaced = before.is_some_and(|before| !std::ptr::eq(&raw const *before, file));
+            if replaced {
+                return Ok(true);
+            }
+            let Some(what) = log.examine(file, &head)? else { return Ok(false) };
+            log.begin_anew(file, &what)?;
+            log.leave();
+            Ok(true)
+        })
+    }
+}
+
+impl fmt::Debug for FileLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileLog").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+fn as_size(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+/// How often a step begins again because the file was replaced meanwhile.
+const ATTEMPTS: usize = 8;
+
+/// The pool whose file this is, if its label can be read.
+pub(crate) fn name_on(path: &std::path::Path) -> Option<PoolName> {
+    match PoolFile::open(path).ok()?.label().ok()? {
+        crate::head::Label::Pool(name) => name.parse().ok(),
+        _ => None,
+    }
+}
