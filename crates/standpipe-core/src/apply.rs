@@ -9,6 +9,7 @@ use crate::lease::Ending;
 use crate::outcome::{Answer, Decision, LeaseAnswer, Notice, Outcome, Reason, Reclaim};
 use crate::session::Session;
 use crate::state::State;
+use crate::tally::Count;
 use crate::time::{Instant, Span};
 use crate::unit::Amounts;
 
@@ -164,12 +165,28 @@ impl State {
 
     /// The store lost what it knew: all limits count as full.
     fn forget(&mut self, now: Instant) -> Answer {
+        self.facts.forgotten = Some(now);
+        if self.facts.config.is_some() {
+            self.fill_what_was_forgotten(now);
+            self.stand_all(now);
+        }
+        Answer::Done
+    }
+
+    /// Limits that are told after the state was lost count as full too, unless all would have come
+    /// back by now.
+    pub(crate) fn fill_what_was_forgotten(&mut self, now: Instant) {
+        let Some(forgotten) = self.facts.forgotten.take() else { return };
         let lease_ttl = self.index.plan.lease_ttl;
         for (tally, lane) in self.facts.lanes.iter_mut().zip(&self.index.plan.lanes) {
-            tally.assume_full(now, lease_ttl, &lane.spec);
+            let learned = match tally.count {
+                Count::Slots => lease_ttl,
+                _ => lane.spec.period,
+            };
+            if now < forgotten + learned {
+                tally.assume_full(now, lease_ttl, &lane.spec);
+            }
         }
-        self.stand_all(now);
-        Answer::Done
     }
 
     fn recovered(&mut self, key: Key, recovered: &Recovered, now: Instant) -> Answer {

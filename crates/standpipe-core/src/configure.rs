@@ -65,6 +65,7 @@ impl State {
         self.facts.provenance = provenance;
         self.facts.used = now;
         self.index = Index::of(&self.facts);
+        self.fill_what_was_forgotten(now);
         self.turn_out_impossible(now);
         self.stand_these(&waiting, now);
     }

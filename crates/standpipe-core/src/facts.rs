@@ -33,6 +33,9 @@ pub struct Facts {
     pub pause: Option<Instant>,
     /// The provider said stop.
     pub terminal: Option<Terminal>,
+    /// The store lost the pool's state then, and no limits have been told since that could count as
+    /// full.
+    pub forgotten: Option<Instant>,
     /// One per limit in the configuration's order, then one per limit that has a pace.
     pub lanes: Vec<Tally>,
     /// Who was seen; an agent's number is its place here.

@@ -126,4 +126,4 @@ pub use crate::window::{Entry, Grain, Window};
 
 /// Changes whenever the same events would give another outcome or another layout. Binaries of equal
 /// semantics may share a pool.
-pub const SEMANTICS: u32 = 1;
+pub const SEMANTICS: u32 = 2;

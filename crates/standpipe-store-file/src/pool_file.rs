@@ -10,7 +10,7 @@
 //! It knows the layout, not the order of steps: that is in `log.rs`. Reads beyond the end of the file
 //! give zeros, which no checksum accepts, so a file cut short is damage like any other.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
@@ -18,6 +18,7 @@ use std::path::Path;
 use standpipe_store::{Snapshot, entry, layout};
 
 use crate::head::{HEAD_SIZE, HEADS_AT, Head, LABEL_SIZE, LOG_AT, Label, Slot, Spot, decode_label};
+use crate::sys;
 
 /// What the chain behind an entry takes.
 pub(crate) const CHAIN: usize = 8;
@@ -51,7 +52,7 @@ pub(crate) struct Record<'a> {
 
 impl PoolFile {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        Self::of(OpenOptions::new().read(true).write(true).open(path)?)
+        Self::of(sys::open_quietly(path)?)
     }
 
     pub(crate) fn of(file: File) -> io::Result<Self> {
@@ -61,8 +62,7 @@ impl PoolFile {
 
     /// Whether it is still the file at its path.
     pub(crate) fn is_at(&self, path: &Path) -> bool {
-        fs::symlink_metadata(path)
-            .is_ok_and(|meta| (meta.dev(), meta.ino()) == (self.device, self.inode))
+        sys::identity(path).is_ok_and(|identity| identity == (self.device, self.inode))
     }
 
     pub(crate) fn label(&self) -> io::Result<Label> {

@@ -84,6 +84,24 @@ pub(crate) fn preallocate(file: &File, length: u64) -> io::Result<()> {
     file.set_len(length)
 }
 
+/// Opens a file to read and write. Where the system allows it, without noting each read in the
+/// file's times, which would cost as much as the read.
+pub(crate) fn open_quietly(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    #[cfg(target_os = "linux")]
+    match rustix::fs::open(path, flags | OFlags::NOATIME, Mode::empty()) {
+        Err(rustix::io::Errno::PERM) => {}
+        opened => return Ok(File::from(opened?)),
+    }
+    Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
+}
+
+/// What tells the file at a path from every other.
+pub(crate) fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let stat = rustix::fs::lstat(path)?;
+    Ok((stat.st_dev, stat.st_ino))
+}
+
 /// Takes the record lock of a file, which the system drops when this process ends, and which a
 /// child of it does not inherit. Answers whether it could be had.
 pub(crate) fn lock_record(file: &File) -> io::Result<bool> {

@@ -13,8 +13,8 @@ use super::wire::{Reader, Wire, wire_enum, wire_struct};
 
 wire_struct! {
     Facts {
-        clock, config, provenance, used, arrivals, pause, terminal, lanes, agents, sessions, leases,
-        tickets, ids,
+        clock, config, provenance, used, arrivals, pause, terminal, forgotten, lanes, agents,
+        sessions, leases, tickets, ids,
     }
     Provenance { file, version, written, changes }
     Terminal { until }
