@@ -62,3 +62,21 @@ impl FileLog {
         Ok(spots)
     }
 }
+
+impl FileLog {
+    /// Says that the pool was last used by a program of these semantics.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written.
+    pub fn pretend_semantics(&mut self, semantics: u32) -> Result<(), StoreError> {
+        self.step(|log, file, head| {
+            let mut next = Head { semantics, ..head };
+            log.finish(file, &mut next)
+        })
+    }
+}
+
+/// Says in a file's bytes that a program of this format wrote it.
+pub fn pretend_format(bytes: &mut [u8], format: u32) {
+    crate::head::pretend_format(bytes, format);
+}

@@ -143,8 +143,7 @@ impl Head {
         for (word, place) in words.iter().zip(bytes.chunks_exact_mut(8)) {
             place.copy_from_slice(&word.to_le_bytes());
         }
-        let sum = hash(SEED, &bytes[..HEAD_SIZE - 8]);
-        bytes[HEAD_SIZE - 8..].copy_from_slice(&sum.to_le_bytes());
+        seal(&mut bytes);
         bytes
     }
 
@@ -200,9 +199,21 @@ pub(crate) fn encode_label(pool: &PoolName) -> [u8; LABEL_SIZE] {
     bytes[16..20].copy_from_slice(&FORMAT.to_le_bytes());
     bytes[20..22].copy_from_slice(&u16::try_from(name.len()).unwrap_or(0).to_le_bytes());
     bytes[22..22 + name.len()].copy_from_slice(name);
-    let sum = hash(SEED, &bytes[..LABEL_SIZE - 8]);
-    bytes[LABEL_SIZE - 8..].copy_from_slice(&sum.to_le_bytes());
+    seal(&mut bytes);
     bytes
+}
+
+#[cfg(feature = "harm")]
+pub(crate) fn pretend_format(bytes: &mut [u8], format: u32) {
+    bytes[16..20].copy_from_slice(&format.to_le_bytes());
+    seal(&mut bytes[..LABEL_SIZE]);
+}
+
+/// Writes the checksum at the end.
+fn seal(bytes: &mut [u8]) {
+    let content = bytes.len() - 8;
+    let sum = hash(SEED, &bytes[..content]);
+    bytes[content..].copy_from_slice(&sum.to_le_bytes());
 }
 
 pub(crate) fn decode_label(bytes: &[u8]) -> Label {

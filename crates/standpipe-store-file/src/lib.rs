@@ -29,7 +29,7 @@
 
 mod directory;
 #[cfg(feature = "harm")]
-mod harm;
+pub mod harm;
 mod head;
 mod lock;
 mod log;

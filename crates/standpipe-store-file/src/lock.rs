@@ -6,7 +6,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,19 +28,30 @@ enum Held<'a> {
     Other(File),
 }
 
-/// A thread that waits for the lock on behalf of whoever asks next.
-pub(crate) type Waiting = Option<Receiver<io::Result<File>>>;
+/// A thread that waits for the lock on behalf of whoever wants it.
+#[derive(Clone, Default)]
+pub(crate) struct Waiter(Arc<(Mutex<Waiting>, Condvar)>);
+
+#[derive(Default)]
+struct Waiting {
+    /// There is a thread.
+    waits: bool,
+    /// Somebody wants what it waits for.
+    wanted: bool,
+    /// What it got.
+    arrived: Option<io::Result<File>>,
+}
 
 /// Takes the lock, waiting at most so long.
 ///
 /// It is usually free within microseconds, so at first we look again and again, letting others run.
-/// The kernel's own wait cannot be given up, so a long one is left to a thread; if it comes too
-/// late, the thread stays in `waiting` for the next attempt.
+/// The kernel's own wait cannot be given up, so a long one is left to a thread; if the lock comes
+/// when nobody wants it any more, the thread gives it back at once.
 pub(crate) fn take<'a>(
     file: &'a File,
     path: &Path,
     pool: &PoolName,
-    waiting: &mut Waiting,
+    waiter: &Waiter,
     at_most: Duration,
 ) -> Result<Locked<'a>, StoreError> {
     for attempt in 0..LOOKS {
@@ -53,22 +64,51 @@ pub(crate) fn take<'a>(
     }
     let begun = Instant::now();
     loop {
-        let arrives = match waiting.take() {
-            Some(arrives) => arrives,
-            None => wait_elsewhere(path)?,
-        };
-        match arrives.recv_timeout(at_most.saturating_sub(begun.elapsed())) {
-            Ok(Ok(other)) if is_same(&other, file) => {
+        match waiter.wait(path, at_most.saturating_sub(begun.elapsed()))? {
+            Some(Ok(other)) if is_same(&other, file) => {
                 return Ok(Locked { held: Held::Other(other), contended: true });
             }
             // Of a file that was there before this one.
-            Ok(Ok(_)) | Err(RecvTimeoutError::Disconnected) => {}
-            Ok(Err(error)) => return Err(cannot("lock", path, error)),
-            Err(RecvTimeoutError::Timeout) => {
-                *waiting = Some(arrives);
-                return Err(stuck(file, pool));
-            }
+            Some(Ok(_)) => {}
+            Some(Err(error)) => return Err(cannot("lock", path, error)),
+            None => return Err(stuck(file, pool)),
         }
+    }
+}
+
+impl Waiter {
+    /// The lock, if it comes in time.
+    fn wait(&self, path: &Path, at_most: Duration) -> Result<Option<io::Result<File>>, StoreError> {
+        let (waiting, changed) = &*self.0;
+        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.wanted = true;
+        if !waiting.waits {
+            self.start(path)?;
+            waiting.waits = true;
+        }
+        let nothing = |waiting: &mut Waiting| waiting.arrived.is_none();
+        let waited = changed.wait_timeout_while(waiting, at_most, nothing);
+        let (mut waiting, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        waiting.wanted = false;
+        Ok(waiting.arrived.take())
+    }
+
+    fn start(&self, path: &Path) -> Result<(), StoreError> {
+        let (waiter, path) = (self.clone(), path.to_owned());
+        let wait = move || {
+            let opened = OpenOptions::new().read(true).write(true).open(&path);
+            let locked = opened.and_then(|file| file.lock().map(|()| file));
+            let (waiting, changed) = &*waiter.0;
+            let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.waits = false;
+            if waiting.wanted {
+                waiting.arrived = Some(locked);
+                changed.notify_all();
+            }
+        };
+        let spawned = thread::Builder::new().name("standpipe-lock".to_owned()).spawn(wait);
+        let no_thread = |error| StoreError::transient("cannot start a thread").caused_by(error);
+        spawned.map(drop).map_err(no_thread)
     }
 }
 
@@ -84,19 +124,6 @@ impl Drop for Locked<'_> {
             sys::give_way();
         }
     }
-}
-
-fn wait_elsewhere(path: &Path) -> Result<Receiver<io::Result<File>>, StoreError> {
-    let (arrived, arrives) = channel();
-    let path = path.to_owned();
-    let wait = move || {
-        let locked = OpenOptions::new().read(true).write(true).open(&path);
-        // If nobody wants it any more, the file is closed at once, and with it the lock given back.
-        let _ = arrived.send(locked.and_then(|file| file.lock().map(|()| file)));
-    };
-    let spawned = thread::Builder::new().name("standpipe-lock".to_owned()).spawn(wait);
-    let no_thread = |error| StoreError::transient("cannot start a thread").caused_by(error);
-    spawned.map(|_| arrives).map_err(no_thread)
 }
 
 fn is_same(one: &File, other: &File) -> bool {

@@ -18,7 +18,7 @@ use standpipe_store::log::snapshot_due;
 use standpipe_store::{Log, PoolName, Position, Since, Snapshot, StoreError, Tail, entry};
 
 use crate::head::{Head, Slot, Spot};
-use crate::lock::{self, Waiting};
+use crate::lock::{self, Waiter};
 use crate::point;
 use crate::pool_file::{Heads, PoolFile, chain_before, entries, take_record};
 use crate::store::Shared;
@@ -31,7 +31,7 @@ pub struct FileLog {
     pub(crate) open: Option<Arc<PoolFile>>,
     /// A place in the log that this process has been to.
     known: Option<Spot>,
-    waiting: Waiting,
+    waiter: Waiter,
     /// What is damaged is set aside; otherwise it is only reported.
     mends: bool,
     /// Another file is at the path since the last answer: whoever has a position must begin anew.
@@ -50,7 +50,16 @@ enum Found {
 
 impl FileLog {
     pub(crate) fn new(store: Arc<Shared>, pool: PoolName, path: PathBuf, mends: bool) -> Self {
-        Self { store, pool, path, open: None, known: None, waiting: None, mends, replaced: false }
+        Self {
+            store,
+            pool,
+            path,
+            open: None,
+            known: None,
+            waiter: Waiter::default(),
+            mends,
+            replaced: false,
+        }
     }
 
     /// Does something inside a step: with the lock, on the file that is at the path, whose head is
@@ -61,11 +70,8 @@ impl FileLog {
     ) -> Result<T, StoreError> {
         for _ in 0..ATTEMPTS {
             let file = self.opened()?;
-            let mut waiting = self.waiting.take();
-            let taken =
-                lock::take(&file.file, &self.path, &self.pool, &mut waiting, self.store.patience);
-            self.waiting = waiting;
-            let locked = taken?;
+            let patience = self.store.patience;
+            let locked = lock::take(&file.file, &self.path, &self.pool, &self.waiter, patience)?;
             point::reach("lock taken");
             if !file.is_at(&self.path) {
                 self.leave();

@@ -15,7 +15,7 @@ use standpipe_store::{Position, Replica, Since, StoreError, Tail, entry};
 
 use crate::directory::cannot;
 use crate::head::{Head, Label, Slot, encode_label};
-use crate::lock;
+use crate::lock::{self, Waiter};
 use crate::log::FileLog;
 use crate::point;
 use crate::pool_file::{PoolFile, take_record};
@@ -57,7 +57,7 @@ impl FileLog {
     /// The label cannot be read: looked at again under the lock, then set aside.
     fn set_label_aside(&mut self, file: &PoolFile) -> Result<(), StoreError> {
         let patience = self.store.patience;
-        let _locked = lock::take(&file.file, &self.path, &self.pool, &mut None, patience)?;
+        let _locked = lock::take(&file.file, &self.path, &self.pool, &Waiter::default(), patience)?;
         let unreadable = matches!(file.label(), Ok(Label::Unreadable));
         if unreadable && file.is_at(&self.path) {
             self.begin_anew(file, "it does not begin as a pool's file does")?;

@@ -50,6 +50,8 @@ mod armed {
         let Some(armed) = ARMED.get_or_init(read) else { return };
         if armed.label == label && armed.after.fetch_sub(1, Ordering::Relaxed) == 1 {
             let _ = kill_process(getpid(), armed.signal);
+            // Another thread may be the first to hear of it; this one must not go on meanwhile.
+            std::thread::sleep(std::time::Duration::from_millis(100));
         }
     }
 

@@ -1,5 +1,6 @@
 //! The file store proves itself with the suite every store does.
 
+#[expect(dead_code, reason = "each test binary uses its own part of what they share")]
 mod support;
 
 use standpipe_store::Clock;

@@ -1,7 +1,19 @@
-//! What the tests of the file store share.
+//! What the tests of the file store share: a directory, a member, and other processes.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use standpipe_core::{
+    Action, AgentName, Amounts, Answer, Commit, Configure, Decision, Key, Limit, PoolConfig,
+    Reserve, Rule, Source, Span,
+};
+use standpipe_store::layout::encode_state;
+use standpipe_store::{Member, PoolName, Replica, Store};
+use standpipe_store_file::{FileLog, FileStore, Options};
 
 /// A directory of a test's own, removed with it.
 pub(crate) struct Scratch(PathBuf);
@@ -17,10 +29,158 @@ impl Scratch {
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }
+
+    pub(crate) fn store(&self) -> FileStore {
+        FileStore::open(&self.0).unwrap()
+    }
+
+    /// A store that does not wait long for a stuck one.
+    pub(crate) fn hasty_store(&self) -> FileStore {
+        let options = Options { patience: Duration::from_millis(50), ..Options::default() };
+        FileStore::open_with(&self.0, options).unwrap()
+    }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
+}
+
+pub(crate) fn pool() -> PoolName {
+    "test/pool".parse().unwrap()
+}
+
+pub(crate) fn member(store: &FileStore) -> Member<FileLog> {
+    let sessions = store.clone();
+    Member::new(store.pool_log(&pool()), move || sessions.begin_session().unwrap())
+}
+
+pub(crate) fn configure(limits: Vec<Limit>) -> Action {
+    let config = PoolConfig::new(limits);
+    Action::Configure(Box::new(Configure { source: Source::Code, config }))
+}
+
+pub(crate) fn parallel(amount: u64) -> Limit {
+    Limit::new(Rule::Parallel { amount })
+}
+
+pub(crate) fn reserve() -> Reserve {
+    Reserve::new(AgentName::new("test").unwrap(), Amounts::cost([]).unwrap())
+}
+
+pub(crate) fn commit(lease: Key) -> Action {
+    Action::Commit(Commit { lease, used: Amounts::default(), progress: false, refused: false })
+}
+
+/// Asks once, without waiting.
+pub(crate) fn ask(member: &mut Member<FileLog>) -> Decision {
+    let outcomes = member.submit(vec![Action::from(reserve())]).unwrap();
+    match &outcomes[0].answer {
+        Answer::Decided(decision) => decision.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(crate) fn admitted(decision: &Decision) -> Option<Key> {
+    match decision {
+        Decision::Admit(grant) => Some(grant.lease),
+        _ => None,
+    }
+}
+
+/// Asks with patience and claims until admitted; the clock is the machine's.
+pub(crate) fn wait_for(member: &mut Member<FileLog>, store: &FileStore) -> Key {
+    let mut call = Reserve { patience: Span::secs(300), ..reserve() };
+    loop {
+        let outcomes = member.submit(vec![Action::from(call.clone())]).unwrap();
+        match &outcomes[0].answer {
+            Answer::Decided(Decision::Admit(grant)) => return grant.lease,
+            Answer::Decided(Decision::Wait(hold)) => {
+                call.ticket = Some(hold.ticket);
+                let now = member.replica().now();
+                let until = hold.refusal.until.map_or(Span::secs(1), |until| until.since(now));
+                store.wait_for_wake(Duration::from_micros(until.0.clamp(1, 1_000_000)));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Ends the sessions of processes that are gone, as a waiter would.
+pub(crate) fn bury_the_dead(member: &mut Member<FileLog>, store: &FileStore) {
+    member.refresh().unwrap();
+    let sessions: Vec<u64> = member.replica().state().facts().sessions.keys().copied().collect();
+    let gone = sessions.into_iter().filter(|session| store.is_gone(*session));
+    let ended: Vec<Action> = gone.map(|session| Action::SessionEnded { session }).collect();
+    if !ended.is_empty() {
+        member.submit(ended).unwrap();
+    }
+}
+
+/// The state as somebody new reads it.
+pub(crate) fn as_read_anew(store: &FileStore) -> Vec<u8> {
+    let mut replica = Replica::new();
+    replica.catch_up(&mut store.pool_log(&pool()), |_, _, _| ()).unwrap();
+    replica.state().check().unwrap();
+    encode_state(replica.state().facts())
+}
+
+/// This test binary once more, as another process that plays a part.
+pub(crate) struct Worker {
+    pub(crate) child: Child,
+    pub(crate) out: BufReader<ChildStdout>,
+}
+
+impl Worker {
+    /// `part` is the name of a test that does nothing unless it is told to play.
+    pub(crate) fn start(part: &str, home: &Path, variables: &[(&str, &str)]) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", part, "--nocapture", "--test-threads=1"]);
+        command.env(HOME, home).envs(variables.iter().copied());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        Self { child, out }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The next line that says something to us.
+    pub(crate) fn says(&mut self) -> Option<String> {
+        let mut line = String::new();
+        loop {
+            line.clear();
+            if self.out.read_line(&mut line).unwrap() == 0 {
+                return None;
+            }
+            if let Some((_, said)) = line.trim_end().split_once("> ") {
+                return Some(said.to_owned());
+            }
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.pid().try_into().unwrap()).unwrap();
+        let _ = kill_process(pid, signal);
+    }
+
+    /// Kills it, if it is not dead already, and waits until it is.
+    pub(crate) fn kill(mut self) {
+        self.signal(Signal::KILL);
+        self.child.wait().unwrap();
+    }
+}
+
+/// The directory a worker is to use, if this process is one.
+pub(crate) fn told_to_play() -> Option<PathBuf> {
+    std::env::var_os(HOME).map(PathBuf::from)
+}
+
+const HOME: &str = "STANDPIPE_TEST_WORKER";
+
+/// How many times as much is to be done.
+pub(crate) fn more() -> usize {
+    if std::env::var_os("STANDPIPE_LONG").is_some() { 10 } else { 1 }
 }
