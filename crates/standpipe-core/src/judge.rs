@@ -81,11 +81,17 @@ impl State {
 
     /// Steps 1 and 2: the provider said stop for good, or it can never fit.
     pub(crate) fn stopped(&self, asker: &Asker<'_>, now: Instant) -> Option<Refusal> {
-        if let Some(terminal) = self.facts.terminal {
-            let until = terminal.until.map(|until| until.max(now));
-            let reason = Reason::Terminal;
-            return Some(Refusal { reason, limit: None, short_by: 0, until });
-        }
+        self.terminated(now).or_else(|| self.never_fits(asker))
+    }
+
+    /// Step 1: the provider said stop for good.
+    pub(crate) fn terminated(&self, now: Instant) -> Option<Refusal> {
+        let until = self.facts.terminal?.until.map(|until| until.max(now));
+        Some(Refusal { reason: Reason::Terminal, limit: None, short_by: 0, until })
+    }
+
+    /// Step 2: it is above a stated limit, or there is none.
+    pub(crate) fn never_fits(&self, asker: &Asker<'_>) -> Option<Refusal> {
         let never =
             |limit, short_by| Some(Refusal { reason: Reason::Never, limit, short_by, until: None });
         if self.index.plan.lanes.is_empty() {
@@ -108,16 +114,24 @@ impl State {
 
     /// Steps 3 and 4: reasons of its own, which keep its place and block nobody.
     pub(crate) fn not_yet(&self, asker: &Asker<'_>, now: Instant) -> Option<Refusal> {
-        let refusal = |reason, limit, short_by| Refusal { reason, limit, short_by, until: None };
-        if self.facts.pause.is_some_and(|until| now < until) {
-            return Some(refusal(Reason::Pause, None, 0));
-        }
+        self.paused(now).or_else(|| self.capped(asker, now))
+    }
+
+    /// Step 3: everybody waits.
+    pub(crate) fn paused(&self, now: Instant) -> Option<Refusal> {
+        self.facts.pause.filter(|until| now < *until)?;
+        Some(Refusal { reason: Reason::Pause, limit: None, short_by: 0, until: None })
+    }
+
+    /// Step 4: the agent's own cap.
+    pub(crate) fn capped(&self, asker: &Asker<'_>, now: Instant) -> Option<Refusal> {
         let (meters, tallies) = (self.meters_of(asker.rule), self.tallies_of(asker.agent));
         for (meter, tally) in meters.iter().zip(tallies).filter(|(meter, _)| meter.capped) {
             let need = meter.need(&self.index.plan.lanes, asker.cost);
             let left = meter.spec.effective.saturating_sub(tally.taken_at(now, &meter.spec));
             if need > left {
-                return Some(refusal(Reason::Cap, self.limit_of(meter), need - left));
+                let (reason, limit) = (Reason::Cap, self.limit_of(meter));
+                return Some(Refusal { reason, limit, short_by: need - left, until: None });
             }
         }
         None

@@ -96,6 +96,7 @@ mod precedence;
 mod advance;
 mod apply;
 mod check;
+mod view;
 
 pub use crate::agent::{Agent, AgentId};
 pub use crate::bucket::{Bucket, BucketFacts, Missing};
@@ -122,6 +123,7 @@ pub use crate::tally::{Count, Reset, ResetPhase, Tally};
 pub use crate::ticket::{Phase, Place, Ticket};
 pub use crate::time::{Instant, Span};
 pub use crate::unit::{Amounts, InvalidAmounts, Unit};
+pub use crate::view::{Figures, Laid};
 pub use crate::window::{Entry, Grain, Window};
 
 /// Changes whenever the same events would give another outcome or another layout. Binaries of equal

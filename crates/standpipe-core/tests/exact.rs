@@ -10,7 +10,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use standpipe_core::{
-    Action, Answer, Decision, Headroom, Limit, Observed, PoolConfig, Reading, Span, Unit,
+    Action, Answer, Decision, Headroom, Limit, Observed, PoolConfig, Priority, Reading, Span, Unit,
 };
 
 use support::player::{Player, pick};
@@ -122,6 +122,34 @@ fn a_ticket_blocks_up_to_its_deadline() {
         let small = world.reserve("s", "a").cost(&[(TOKENS, 5)]).send();
         assert_eq!(is_admitted(&small), !blocks, "{patience}");
     }
+}
+
+/// The claim of one that stands in line lets nobody behind it in: whoever waits there was told when
+/// the line moves, and that it stays where it is, is part of what it was told.
+#[test]
+fn a_claim_in_line_lets_nobody_pass_before_the_instant_it_was_told() {
+    let limits = [window(REQUESTS, 6, SECOND), bucket(TOKENS, 5, SECOND, 9)];
+    let mut world = World::new(pool(limits));
+    let boss = |world: &mut World, requests, tokens| {
+        let ask = world.reserve("boss", "boss").tier(Priority::Critical);
+        let _ = ask.cost(&[(REQUESTS, requests), (TOKENS, tokens)]).admitted();
+    };
+    boss(&mut world, 0, 6);
+    let large = world.reserve("l", "a").cost(&[(REQUESTS, 2), (TOKENS, 6)]).patience(DAY).waits();
+    assert_eq!(large.refusal.until, Some(BEGINNING + millis(600)));
+    // From now on the large call lacks requests too, and these come later than its tokens.
+    boss(&mut world, 5, 1);
+    let small = world.reserve("s", "a").cost(&[(REQUESTS, 0), (TOKENS, 1)]).patience(DAY).waits();
+    let told = small.refusal.until.expect("an instant");
+    assert_eq!(told, BEGINNING + millis(800));
+    for wait in [0, 600, 799] {
+        world.at(BEGINNING + millis(wait));
+        assert!(!is_admitted(&world.claim(large.ticket).send()));
+        assert!(!is_admitted(&world.claim(small.ticket).send()), "told {told:?}, {wait} ms");
+    }
+    world.at(BEGINNING + SECOND);
+    assert!(is_admitted(&world.claim(large.ticket).send()));
+    assert!(is_admitted(&world.claim(small.ticket).send()));
 }
 
 const UNITS: [Unit; 3] = [REQUESTS, TOKENS, OUTPUT];

@@ -33,6 +33,8 @@ pub struct Member<L> {
     queue: Vec<Sent>,
     /// Leases and tickets of callers that gave up.
     abandoned: Vec<Key>,
+    /// What came of the last events that nobody awaited.
+    unheard: Vec<Outcome>,
     journal: Journal,
 }
 
@@ -57,6 +59,7 @@ impl<L: Log> Member<L> {
             number: 0,
             queue: Vec::new(),
             abandoned: Vec::new(),
+            unheard: Vec::new(),
             journal: Journal::default(),
         }
     }
@@ -101,8 +104,22 @@ impl<L: Log> Member<L> {
     /// As [`Member::submit`].
     pub fn resend(&mut self) -> Result<Vec<Outcome>, StoreError> {
         self.push()?;
-        let sent = mem::take(&mut self.queue).into_iter().filter(|sent| sent.awaited);
-        Ok(sent.filter_map(|sent| sent.outcome).collect())
+        let (awaited, unheard): (Vec<Sent>, _) =
+            mem::take(&mut self.queue).into_iter().partition(|sent| sent.awaited);
+        self.unheard = unheard.into_iter().filter_map(|sent| sent.outcome).collect();
+        Ok(awaited.into_iter().filter_map(|sent| sent.outcome).collect())
+    }
+
+    /// What came of the events that went with the last append although nobody awaits them: their
+    /// notices, and whom in this process they should wake.
+    pub fn take_unheard(&mut self) -> Vec<Outcome> {
+        mem::take(&mut self.unheard)
+    }
+
+    /// Whether there is something to be sent that nobody awaits: it goes with the next append, or
+    /// with a [`Member::submit`] of nothing.
+    pub fn is_owing(&self) -> bool {
+        !self.abandoned.is_empty() || self.queue.iter().any(|sent| !sent.awaited)
     }
 
     /// Nobody waits for the answers any more. Reserves that may have been admitted are cancelled

@@ -1,1 +1,94 @@
-//! The library.
+//! One tap for everything that shares an API quota.
+//!
+//! A quota belongs to an API key, not to a process. Every process, worker and agent that draws on
+//! it asks here *before* it calls, and together they stay under the limit: in order, exactly, and
+//! with nothing lost when one of them is killed.
+//!
+//! ```
+//! use standpipe::config::{Settings, StoreUrl};
+//! use standpipe::{Limit, Request, Rule, Standpipe};
+//!
+//! # fn main() -> Result<(), standpipe::Error> {
+//! // Nothing to start: by default the ledger is a file that all processes of the machine share.
+//! // Here it is kept in memory, so that the example leaves nothing behind.
+//! let tap = Standpipe::builder().settings(Settings::default()).store(StoreUrl::Memory).open()?;
+//! let pool = tap.pool("my/slots")?;
+//! pool.limit(vec![Limit::new(Rule::Parallel { amount: 2 })])?;
+//!
+//! let lease = pool.reserve(Request::by("blog")).blocking()?;
+//! // ... make the call ...
+//! lease.commit([])?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Words
+//!
+//! A [`Pool`] is one shared quota. A [`Request`] says who asks for what. Granted, it is a [`Lease`],
+//! which is settled with what was used ([`Lease::commit`]), given back if the call was never sent
+//! ([`Lease::cancel`]), or settled at its estimate when it is dropped. A call that cannot be made
+//! now waits in order; its place is a ticket.
+//!
+//! # Waiting
+//!
+//! [`Pool::reserve`] answers a [`Reserving`]: `.await` it on any runtime, or call
+//! [`Reserving::blocking`] without one. Dropping it at any moment leaves nothing behind.
+//!
+//! # What is shared
+//!
+//! All handles of one process on one store are one session: one replica per pool, one thread that
+//! wakes and beats, started when it is first needed. After a fork the child's handles begin a
+//! session of their own, and a lease carried over stays the parent's.
+
+mod anchor;
+mod bell;
+mod built_in;
+pub mod config;
+mod desk;
+mod error;
+mod explain;
+mod home;
+pub mod journal;
+mod keeper;
+mod lease;
+mod lease_id;
+mod moment;
+mod notices;
+mod owner;
+mod pool;
+mod refused;
+mod registry;
+mod report;
+mod request;
+mod reserve_all;
+mod reserving;
+mod session;
+mod shared;
+mod status;
+mod tap;
+
+pub use standpipe_core::{
+    AgentName, AgentRule, Amounts, Charged, Configured, Headroom, InvalidAmounts, InvalidConfig,
+    Limit, LimitId, Of, PoolConfig, Portion, Priority, Reading, Reason, Resets, Rule, Share,
+    Source, Span, ThrottleKind, Unit,
+};
+pub use standpipe_store::{InvalidPoolName, MemoryStore, PoolName, Process, Store, StoreError};
+
+pub use self::config::{ConfigError, Settings, StoreUrl};
+pub use self::error::Error;
+pub use self::explain::{Explanation, No, Step, Verdict};
+pub use self::home::state_directory;
+pub use self::journal::Journal;
+pub use self::lease::{Lease, LeaseHandle};
+pub use self::lease_id::{InvalidLeaseId, LeaseId};
+pub use self::moment::{InvalidMoment, Moment};
+pub use self::pool::Pool;
+pub use self::refused::Refused;
+pub use self::report::{Observation, Throttle, throttle_word};
+pub use self::request::{DEFAULT_TIMEOUT, Request};
+pub use self::reserve_all::ReserveAll;
+pub use self::reserving::Reserving;
+pub use self::status::{
+    AgentStatus, LeaseStatus, LimitStatus, Origin, Pause, PoolStatus, Stop, TicketStatus,
+};
+pub use self::tap::{Builder, Standpipe};

@@ -1,0 +1,228 @@
+//! What happens to calls and their pools: `reserve`, `commit`, `cancel`, `heartbeat`, `throttle`,
+//! `observe`, `pause`, `resume`.
+
+use clap::{Args, ValueEnum};
+use standpipe::{AgentName, Limit, PoolName, Span};
+
+use super::parse::{self, Cost};
+
+/// Who goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Priority {
+    #[value(alias = "p0", alias = "P0")]
+    Critical,
+    #[value(alias = "p1", alias = "P1")]
+    Standard,
+    #[value(alias = "p2", alias = "P2")]
+    Background,
+}
+
+const RESERVE: &str = "\
+Examples:
+  # Ask before the call, settle after it
+  lease=$(standpipe reserve anthropic/sonnet --cost input_tokens=1200,output_tokens=800)
+  ./call-the-api
+  standpipe commit \"$lease\" --used input_tokens=1180,output_tokens=412
+
+  # Would it be admitted now? Takes nothing
+  standpipe reserve anthropic/sonnet --cost input_tokens=1200 --dry-run
+";
+
+const RESERVE_AFTER: &str = "\
+The lease lives for --ttl from the moment its id is printed; `heartbeat` extends it. If `reserve` is
+killed before that, nothing remains. With `--owner $$` the lease ends with that process.";
+
+/// Ask for a call, wait until it is admitted, print a lease id
+#[derive(Debug, Args)]
+#[command(help_template = super::PAGE, before_help = RESERVE, after_help = RESERVE_AFTER)]
+pub(crate) struct Reserve {
+    /// The shared quota, named `provider/scope`
+    #[arg(value_parser = parse::pool)]
+    pub(crate) pool: PoolName,
+    /// Who asks [default: $STANDPIPE_AGENT, else the calling program's name]
+    #[arg(long = "as", value_name = "AGENT", value_parser = parse::agent)]
+    pub(crate) agent: Option<AgentName>,
+    /// Who goes first [default: the agent's own, else standard]
+    #[arg(long)]
+    pub(crate) priority: Option<Priority>,
+    /// The kind of task, for the record
+    #[arg(long, value_name = "TASK")]
+    pub(crate) task: Option<String>,
+    /// The model, for the record
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// What the call takes, as `unit=n,…`; one request is implied
+    #[arg(long, value_name = "COST", value_parser = parse::cost)]
+    pub(crate) cost: Vec<Cost>,
+    /// A limit of the pool, if no file gives it any: `parallel=2`, `requests=60/min`
+    #[arg(long, value_name = "UNIT=RATE", value_parser = parse::limit)]
+    pub(crate) limit: Vec<Limit>,
+    /// How long to wait at most; 0 never waits
+    #[arg(long, value_name = "TIME", default_value = "5min", value_parser = parse::length)]
+    pub(crate) timeout: Span,
+    /// How long the lease lives if nothing is heard of it [default: the pool's, 10min]
+    #[arg(long, value_name = "TIME", value_parser = parse::length)]
+    pub(crate) ttl: Option<Span>,
+    /// End the lease when this process ends
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) owner: Option<u32>,
+    /// Makes it repeatable: the same key of the same agent gets the same lease
+    #[arg(long, value_name = "KEY")]
+    pub(crate) id: Option<String>,
+    /// The lease of the call that this one tries again
+    #[arg(long, value_name = "LEASE")]
+    pub(crate) retry_of: Option<String>,
+    /// Only say whether it would be admitted now
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+const COMMIT: &str = "\
+Examples:
+  standpipe commit \"$lease\"                                        # at the estimate
+  standpipe commit \"$lease\" --used input_tokens=1180,output_tokens=412
+  standpipe commit \"$lease\" --used output_tokens=200 --progress     # so far; it goes on
+";
+
+/// Settle a lease with what the call used
+#[derive(Debug, Args)]
+#[command(visible_alias = "release", help_template = super::PAGE, before_help = COMMIT)]
+pub(crate) struct Commit {
+    /// The id that `reserve` printed
+    pub(crate) lease: String,
+    /// Totals of the call so far; what is not named settles at the estimate
+    #[arg(long, value_name = "COST", value_parser = parse::cost)]
+    pub(crate) used: Vec<Cost>,
+    /// The call goes on; the lease too
+    #[arg(long)]
+    pub(crate) progress: bool,
+}
+
+const CANCEL: &str = "\
+Examples:
+  standpipe cancel \"$lease\"
+";
+
+/// The call was never sent: give everything back
+#[derive(Debug, Args)]
+#[command(help_template = super::PAGE, before_help = CANCEL)]
+pub(crate) struct Cancel {
+    /// The id that `reserve` printed
+    pub(crate) lease: String,
+}
+
+const HEARTBEAT: &str = "\
+Examples:
+  standpipe heartbeat \"$lease\"                 # this lease lives on
+  standpipe heartbeat --as blog my/slots       # so do all leases of blog on this pool
+";
+
+/// Keep a lease alive
+#[derive(Debug, Args)]
+#[command(help_template = super::PAGE, before_help = HEARTBEAT)]
+pub(crate) struct Heartbeat {
+    /// The id that `reserve` printed; with --as, a pool
+    #[arg(value_name = "LEASE|POOL")]
+    pub(crate) what: String,
+    /// All leases of this agent
+    #[arg(long = "as", value_name = "AGENT", value_parser = parse::agent)]
+    pub(crate) agent: Option<AgentName>,
+}
+
+/// What a provider's refusal is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    #[default]
+    Quota,
+    Concurrency,
+    SlowDown,
+    Overload,
+    Terminal,
+}
+
+const THROTTLE: &str = "\
+Examples:
+  standpipe throttle anthropic/sonnet --retry-after 30s
+  standpipe throttle github/core --lease \"$lease\" --kind slow_down
+";
+
+/// Report that the provider refused a call (a 429)
+#[derive(Debug, Args)]
+#[command(help_template = super::PAGE, before_help = THROTTLE)]
+pub(crate) struct Throttle {
+    /// The shared quota
+    #[arg(value_parser = parse::pool)]
+    pub(crate) pool: PoolName,
+    /// Whose call it was [default: $STANDPIPE_AGENT, else the calling program's name]
+    #[arg(long = "as", value_name = "AGENT", value_parser = parse::agent)]
+    pub(crate) agent: Option<AgentName>,
+    /// The call's lease; this settles it
+    #[arg(long, value_name = "LEASE")]
+    pub(crate) lease: Option<String>,
+    /// How long the provider says to wait
+    #[arg(long, value_name = "TIME", value_parser = parse::length)]
+    pub(crate) retry_after: Option<Span>,
+    /// What the refusal is about
+    #[arg(long, default_value = "quota")]
+    pub(crate) kind: Kind,
+}
+
+const OBSERVE: &str = "\
+Examples:
+  standpipe observe github/core --header 'x-ratelimit-remaining: 4312'
+  curl -sI https://api.github.com/ | standpipe observe github/core -
+";
+
+const OBSERVE_AFTER: &str = "\
+Read are `x-ratelimit-limit`, `-remaining` and `-reset`, also with a unit between (as in
+`x-ratelimit-remaining-requests` and `x-ratelimit-tokens-remaining`), and `retry-after`.";
+
+/// Record what the provider's headers say
+#[derive(Debug, Args)]
+#[command(help_template = super::PAGE, before_help = OBSERVE, after_help = OBSERVE_AFTER)]
+pub(crate) struct Observe {
+    /// The shared quota
+    #[arg(value_parser = parse::pool)]
+    pub(crate) pool: PoolName,
+    /// A header of the response; may be given several times
+    #[arg(long, value_name = "NAME: VALUE", required_unless_present = "stdin")]
+    pub(crate) header: Vec<String>,
+    /// The lease of the call it answered
+    #[arg(long, value_name = "LEASE")]
+    pub(crate) lease: Option<String>,
+    /// Read headers from standard input
+    #[arg(value_name = "-", value_parser = ["-"])]
+    pub(crate) stdin: Option<String>,
+}
+
+const PAUSE: &str = "\
+Examples:
+  standpipe pause anthropic/sonnet --for 5min
+";
+
+/// Admit nobody for a while
+#[derive(Debug, Args)]
+#[command(help_template = super::PAGE, before_help = PAUSE)]
+pub(crate) struct Pause {
+    /// The shared quota
+    #[arg(value_parser = parse::pool)]
+    pub(crate) pool: PoolName,
+    /// How long
+    #[arg(long = "for", value_name = "TIME", value_parser = parse::length)]
+    pub(crate) length: Span,
+}
+
+const RESUME: &str = "\
+Examples:
+  standpipe resume anthropic/sonnet
+";
+
+/// End a pause, or the provider's word that stopped everything
+#[derive(Debug, Args)]
+#[command(help_template = super::PAGE, before_help = RESUME)]
+pub(crate) struct Resume {
+    /// The shared quota
+    #[arg(value_parser = parse::pool)]
+    pub(crate) pool: PoolName,
+}

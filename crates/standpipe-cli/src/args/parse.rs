@@ -1,0 +1,40 @@
+//! Words of the command line as values. How rates, lengths and amounts are written is the
+//! library's business; here they only meet clap.
+
+use standpipe::config::{TextError, text as written};
+use standpipe::{AgentName, Limit, PoolName, Span, StoreUrl, Unit};
+
+/// `--cost` or `--used`: figures for some units.
+#[derive(Clone, Debug)]
+pub(crate) struct Cost(Vec<(Unit, u64)>);
+
+/// All figures of a flag that may be given several times.
+pub(crate) fn total(given: &[Cost]) -> Vec<(Unit, u64)> {
+    given.iter().flat_map(|cost| cost.0.iter().cloned()).collect()
+}
+
+pub(super) fn cost(text: &str) -> Result<Cost, TextError> {
+    written::costs(text).map(Cost)
+}
+
+pub(super) fn limit(text: &str) -> Result<Limit, TextError> {
+    written::limit(text)
+}
+
+pub(super) fn length(text: &str) -> Result<Span, TextError> {
+    written::duration(text)
+}
+
+pub(super) fn store(text: &str) -> Result<StoreUrl, String> {
+    text.parse().map_err(|error: TextError| error.to_string())
+}
+
+pub(super) fn pool(text: &str) -> Result<PoolName, String> {
+    text.parse().map_err(|error: standpipe::InvalidPoolName| error.to_string())
+}
+
+pub(super) fn agent(text: &str) -> Result<AgentName, String> {
+    AgentName::new(text).ok_or_else(|| {
+        "an agent's name has 1 to 64 of the characters A-Z a-z 0-9 . _ @ -".to_owned()
+    })
+}

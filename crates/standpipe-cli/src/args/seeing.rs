@@ -1,0 +1,72 @@
+//! Seeing what happens: `status`, `explain`, `events`.
+
+use clap::Args;
+use standpipe::{AgentName, PoolName, Span};
+
+use super::calls::Priority;
+use super::parse::{self, Cost};
+
+const STATUS: &str = "\
+Examples:
+  standpipe status
+  standpipe status anthropic/sonnet
+  standpipe status my/slots --check && echo 'a call would be admitted now'
+  standpipe status --json | jq '.pools[].limits'
+";
+
+/// One look: limits, who holds what, who waits for what, why, and until when
+#[derive(Debug, Args)]
+#[command(help_template = super::PAGE, before_help = STATUS)]
+pub(crate) struct Status {
+    /// Only this pool
+    #[arg(value_parser = parse::pool)]
+    pub(crate) pool: Option<PoolName>,
+    /// Exit with 75 if a call of one request would have to wait
+    #[arg(long)]
+    pub(crate) check: bool,
+}
+
+const EXPLAIN: &str = "\
+Examples:
+  standpipe explain anthropic/sonnet --as blog --cost input_tokens=1200
+";
+
+/// Walk through the admission rule for a call, without taking anything
+#[derive(Debug, Args)]
+#[command(help_template = super::PAGE, before_help = EXPLAIN)]
+pub(crate) struct Explain {
+    /// The shared quota
+    #[arg(value_parser = parse::pool)]
+    pub(crate) pool: PoolName,
+    /// Who would ask [default: $STANDPIPE_AGENT, else the calling program's name]
+    #[arg(long = "as", value_name = "AGENT", value_parser = parse::agent)]
+    pub(crate) agent: Option<AgentName>,
+    /// Who goes first [default: the agent's own, else standard]
+    #[arg(long)]
+    pub(crate) priority: Option<Priority>,
+    /// What the call would take, as `unit=n,…`; one request is implied
+    #[arg(long, value_name = "COST", value_parser = parse::cost)]
+    pub(crate) cost: Vec<Cost>,
+}
+
+const EVENTS: &str = "\
+Examples:
+  standpipe events --since 1h
+  standpipe events --follow --kind throttle
+  standpipe events --json | jq 'select(.agent == \"blog\")'
+";
+
+/// What happened: waits, refusals by the provider, pauses, leases taken back
+#[derive(Debug, Args)]
+#[command(help_template = super::PAGE, before_help = EVENTS)]
+pub(crate) struct Events {
+    /// Go on as things happen, until interrupted
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// How far back [default: a day; with --follow: from now]
+    #[arg(long, value_name = "TIME", value_parser = parse::length)]
+    pub(crate) since: Option<Span>,
+    /// Only this kind
+    #[arg(long, value_name = "KIND")]
+    pub(crate) kind: Option<String>,
+}

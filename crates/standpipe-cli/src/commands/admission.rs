@@ -1,0 +1,73 @@
+//! Asking to be admitted, for `hold` and `reserve`: the wait, what is said about it, and its end.
+
+use std::time::Duration;
+
+use standpipe::{Lease, Pool, PoolStatus, Request};
+
+use crate::args::Priority;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::process::signals::Signals;
+use crate::process::wait::{Ended, wait_for};
+use crate::show::length::length;
+use crate::show::status::waits_for;
+
+/// A wait longer than this is worth a word.
+const WORTH_A_WORD: Duration = Duration::from_secs(1);
+
+impl From<Priority> for standpipe::Priority {
+    fn from(priority: Priority) -> Self {
+        match priority {
+            Priority::Critical => Self::Critical,
+            Priority::Standard => Self::Standard,
+            Priority::Background => Self::Background,
+        }
+    }
+}
+
+/// Asks, waits as long as the request has patience, and answers the lease. A signal that means
+/// "end" takes everything back and ends this process as it would have without us.
+pub(super) fn admit(
+    pool: &Pool,
+    request: Request,
+    printer: &Printer,
+    signals: &mut Option<Signals>,
+) -> Result<Lease, Failure> {
+    let notice = || {
+        if printer.somebody_watches() {
+            printer.talk(&waiting(pool));
+        }
+    };
+    let waited = wait_for(pool.reserve(request), signals, WORTH_A_WORD, notice);
+    match waited.map_err(|error| Failure::system("cannot listen for signals", &error))? {
+        Ended::Ready(lease) => Ok(lease?),
+        Ended::Interrupted(signal) => Err(end_by(signal)),
+    }
+}
+
+/// Ends this process by a signal, so that a shell's loop around it ends too. Comes back only if
+/// that does not work, with the code that says the same.
+pub(super) fn end_by(signal: i32) -> Failure {
+    let _never_comes_back = signal_hook::low_level::emulate_default_handler(signal);
+    let code = u8::try_from(128 + signal).unwrap_or(u8::MAX);
+    let mut quiet = Failure::usage("", "").ending_with(Exit::Code(code));
+    quiet.lines.clear();
+    quiet.problem.clear();
+    quiet
+}
+
+/// What we wait for and until when, by our own ticket.
+fn waiting(pool: &Pool) -> String {
+    let name = pool.name();
+    let ours = std::process::id();
+    let ticket = |status: PoolStatus| {
+        let mut tickets = status.tickets.into_iter();
+        let ticket = tickets.find(|ticket| ticket.pid == Some(ours))?;
+        let why = waits_for(&ticket);
+        let patience = length(ticket.deadline_ms);
+        Some(format!("waiting for `{name}`: {why}; gives up in {patience}"))
+    };
+    let known = pool.status().ok().and_then(ticket);
+    known.unwrap_or_else(|| format!("waiting for `{name}`; `standpipe status {name}` says why"))
+}

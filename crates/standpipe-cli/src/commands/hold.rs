@@ -1,0 +1,92 @@
+//! `hold`: a command runs while a lease is held, the shell's semaphore.
+
+use std::ffi::OsStr;
+use std::io;
+use std::time::{Duration, SystemTime};
+
+use standpipe::{Lease, Request};
+
+use super::Ended;
+use super::admission::{admit, end_by};
+use crate::args::{Hold, total};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::process::child::{NOT_FOUND, code_of};
+use crate::process::signals::{Signals, child_has_it_too};
+use crate::process::{find, run};
+use crate::settings::{Settings, duration};
+
+pub(super) fn run(args: Hold, settings: &Settings, printer: &Printer) -> Ended {
+    let command = args.command.first().map(|word| word.as_os_str()).unwrap_or_default();
+    find::check(command, std::env::var_os("PATH").as_deref())
+        .map_err(|error| cannot_run(command, &error))?;
+    let agent = settings.agent(args.agent)?;
+    let tap = settings.open()?;
+    let pool = settings.limited(&tap, &args.pool, &args.limit, printer)?;
+    let mut request = Request::by(agent.as_str()).timeout(duration(args.timeout));
+    for (unit, figure) in total(&args.cost) {
+        request = request.unit(unit.name(), figure);
+    }
+    if let Some(priority) = args.priority {
+        request = request.priority(priority.into());
+    }
+    let mut signals = None;
+    let lease = admit(&pool, request, printer, &mut signals)
+        .map_err(|failure| busy(failure, args.busy_exit))?;
+    let signals = match signals {
+        Some(signals) => signals,
+        None => Signals::listen().map_err(|e| Failure::system("cannot listen for signals", &e))?,
+    };
+    let every = between_signs_of_life(&lease);
+    let ran = run::run(&args.command, &signals, every, || {
+        if let Err(error) = lease.progress([]) {
+            printer.talk(&format!("{error}; the command goes on"));
+        }
+    });
+    match ran {
+        Ok(ended) => {
+            settle(lease, printer);
+            if let Some(signal) = ended.interrupted.filter(|signal| child_has_it_too(*signal)) {
+                return Err(end_by(signal));
+            }
+            Ok(Exit::Code(ended.code))
+        }
+        Err(error) => {
+            // It never ran, so nothing was used.
+            let _reclaimed_anyway = lease.cancel();
+            Err(cannot_run(command, &error))
+        }
+    }
+}
+
+/// The command ran, whatever becomes of its lease: its code counts, and a word is said.
+fn settle(lease: Lease, printer: &Printer) {
+    if let Err(error) = lease.commit([]) {
+        printer.talk(&format!("the command ran, but {error}"));
+    }
+}
+
+/// Often enough that the lease does not end for want of progress.
+fn between_signs_of_life(lease: &Lease) -> Duration {
+    let left = lease.expires_at().duration_since(SystemTime::now()).unwrap_or_default();
+    (left / 4).clamp(Duration::from_secs(1), Duration::from_secs(300))
+}
+
+fn busy(failure: Failure, code: Option<u8>) -> Failure {
+    match code {
+        Some(code) if failure.exit == Exit::NotInTime => failure.ending_with(Exit::Code(code)),
+        _ => failure,
+    }
+}
+
+fn cannot_run(command: &OsStr, error: &io::Error) -> Failure {
+    let name = command.to_string_lossy();
+    let code = code_of(error);
+    let (what, remedy) = if code == NOT_FOUND {
+        (format!("there is no command `{name}`"), "check its name and $PATH; nothing was taken")
+    } else {
+        (format!("`{name}` cannot be executed: {error}"), "chmod +x it; nothing was taken")
+    };
+    Failure::new(Exit::Code(code), "command", &what, remedy)
+}

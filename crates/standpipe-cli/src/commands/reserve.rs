@@ -1,0 +1,133 @@
+//! `reserve`: asks, waits, prints a lease id, and only then lets the lease live by itself.
+//!
+//! Until the id is out the lease belongs to this process: killed before that, it leaves nothing.
+
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Map, Value, json};
+use standpipe::{Lease, Moment, Pool, Request, Span};
+
+use super::Ended;
+use super::admission::admit;
+use super::leases;
+use crate::args::{Reserve, total};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::settings::{Settings, duration};
+use crate::show::problem::refusal;
+
+/// How long a lease lives by itself where the pool does not say.
+const USUAL_TTL: Duration = Duration::from_secs(600);
+
+pub(super) fn run(args: Reserve, settings: &Settings, printer: &Printer) -> Ended {
+    if args.ttl == Some(Span::ZERO) {
+        return Err(Failure::usage(
+            "--ttl 0 is a lease that is over",
+            "give it some time: --ttl 30s",
+        ));
+    }
+    let agent = settings.agent(args.agent.clone())?;
+    let request = request(&args, agent.as_str())?;
+    let tap = settings.open()?;
+    if args.dry_run {
+        return peek(&settings.unchanged(&tap, &args.pool, &args.limit)?, &request, printer);
+    }
+    let pool = settings.limited(&tap, &args.pool, &args.limit, printer)?;
+    let lease = admit(&pool, request, printer, &mut None)?;
+    if lease.is_settled() {
+        return Err(settled(&lease));
+    }
+    let ttl = match args.ttl {
+        Some(ttl) => duration(ttl),
+        None => pool.config()?.map_or(USUAL_TTL, |config| duration(config.lease_ttl)),
+    };
+    let printed = if printer.json {
+        printer.object(object(&lease, ttl))
+    } else {
+        printer.line(&lease.id().to_string())
+    };
+    match printed {
+        Ok(()) => {
+            lease.keep(ttl)?;
+            Ok(Exit::Ok)
+        }
+        Err(error) => {
+            // Nobody knows its name: take it back.
+            let _reclaimed_anyway = lease.cancel();
+            Err(error.into())
+        }
+    }
+}
+
+/// The same id was used before, and its call is over.
+fn settled(lease: &Lease) -> Failure {
+    Failure::new(
+        Exit::NoLease,
+        "settled",
+        "the call of this --id has been made and settled already",
+        "do not make it again; a new call needs a new --id",
+    )
+    .with("lease", json!(lease.id().to_string()))
+    .with("settled", json!(true))
+}
+
+fn request(args: &Reserve, agent: &str) -> Result<Request, Failure> {
+    let mut request = Request::by(agent).timeout(duration(args.timeout));
+    for (unit, figure) in total(&args.cost) {
+        request = request.unit(unit.name(), figure);
+    }
+    if let Some(priority) = args.priority {
+        request = request.priority(priority.into());
+    }
+    if let Some(pid) = args.owner {
+        request = request.owner(pid);
+    }
+    if let Some(id) = &args.id {
+        request = request.id(id.as_str());
+    }
+    if let Some(model) = &args.model {
+        request = request.model(model.as_str());
+    }
+    if let Some(task) = &args.task {
+        request = request.task(task.as_str());
+    }
+    if let Some(lease) = &args.retry_of {
+        request = request.retry_of(leases::id(lease)?);
+    }
+    Ok(request)
+}
+
+fn peek(pool: &Pool, request: &Request, printer: &Printer) -> Ended {
+    match pool.peek(request)?.why() {
+        None => {
+            if printer.json {
+                let mut object = Map::new();
+                object.insert("pool".to_owned(), json!(pool.name().as_str()));
+                object.insert("admitted".to_owned(), json!(true));
+                printer.object(object)?;
+            } else {
+                printer.line("it would be admitted now; nothing was taken")?;
+            }
+            Ok(Exit::Ok)
+        }
+        Some(refused) => Err(refusal(refused)),
+    }
+}
+
+fn object(lease: &Lease, ttl: Duration) -> Map<String, Value> {
+    let cost: Map<String, Value> =
+        lease.cost().iter().map(|(unit, figure)| (unit.name().to_owned(), json!(figure))).collect();
+    let mut object = Map::new();
+    object.insert("lease".to_owned(), json!(lease.id().to_string()));
+    object.insert("pool".to_owned(), json!(lease.pool().as_str()));
+    object.insert("agent".to_owned(), json!(lease.agent()));
+    object.insert("cost".to_owned(), Value::Object(cost));
+    let expires_at = Moment::of(SystemTime::now() + ttl);
+    object.insert("expires_at".to_owned(), json!(expires_at.to_string()));
+    object.insert("ttl_ms".to_owned(), json!(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)));
+    // Kept for later: zones and advice are not given yet.
+    object.insert("zone".to_owned(), Value::Null);
+    object.insert("advice".to_owned(), Value::Null);
+    object
+}

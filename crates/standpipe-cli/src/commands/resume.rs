@@ -1,0 +1,14 @@
+//! `resume`: a pause, or the provider's word that stopped everything, is lifted.
+
+use super::Ended;
+use crate::args::Resume;
+use crate::exit::Exit;
+use crate::printer::Printer;
+use crate::settings::Settings;
+
+pub(super) fn run(args: &Resume, settings: &Settings, printer: &Printer) -> Ended {
+    let tap = settings.open()?;
+    settings.known(&tap, &args.pool)?.resume()?;
+    printer.talk(&format!("`{}` admits calls again", args.pool));
+    Ok(Exit::Ok)
+}

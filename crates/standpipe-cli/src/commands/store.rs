@@ -1,0 +1,123 @@
+//! `store`: operating the ledger.
+
+use std::time::Instant;
+
+use serde_json::{Map, Value, json};
+use standpipe::{PoolName, PoolStatus, StoreUrl};
+
+use super::Ended;
+use crate::args::{Dump, Move, Reset, StoreAct, Upgrade};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::settings::Settings;
+
+pub(super) fn run(act: StoreAct, settings: &Settings, printer: &Printer) -> Ended {
+    match act {
+        StoreAct::Ping => ping(settings, printer),
+        StoreAct::Dump(args) => dump(&args, settings, printer),
+        StoreAct::Reset(args) => reset(&args, settings),
+        StoreAct::Upgrade(args) => upgrade(&args, settings, printer),
+        StoreAct::Move(args) => move_to(&args, settings),
+    }
+}
+
+fn ping(settings: &Settings, printer: &Printer) -> Ended {
+    let began = Instant::now();
+    let tap = settings.open()?;
+    let pools = tap.pools()?;
+    for pool in &pools {
+        tap.pool(pool.as_str())?.status()?;
+    }
+    let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+    let place = tap.store_place();
+    if printer.json {
+        let names: Vec<&str> = pools.iter().map(PoolName::as_str).collect();
+        let mut object = Map::new();
+        object.insert("store".to_owned(), json!(place));
+        object.insert("pools".to_owned(), json!(names));
+        object.insert("took_us".to_owned(), json!(micros));
+        printer.object(object)?;
+    } else {
+        let (count, took) = (pools.len(), micros.div_ceil(1_000));
+        printer.line(&format!("{place} answers: {count} pool(s), all read within {took}ms"))?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn dump(args: &Dump, settings: &Settings, printer: &Printer) -> Ended {
+    let tap = settings.open()?;
+    let pools = settings.pools(&tap, args.pool.as_ref())?;
+    if printer.json {
+        let all: Vec<PoolStatus> =
+            pools.iter().map(|pool| pool.status()).collect::<Result<_, _>>()?;
+        let mut object = Map::new();
+        object.insert("store".to_owned(), json!(tap.store_place()));
+        object.insert("pools".to_owned(), json!(all));
+        printer.object(object)?;
+        return Ok(Exit::Ok);
+    }
+    for pool in &pools {
+        printer.line(&format!("{}: {}", pool.name(), pool.dump()?))?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn upgrade(args: &Upgrade, settings: &Settings, printer: &Printer) -> Ended {
+    let tap = settings.open()?;
+    let pools = settings.pools(&tap, args.pool.as_ref())?;
+    for pool in &pools {
+        // A pool of an older version is brought to this one by opening it.
+        pool.status()?;
+    }
+    if printer.json {
+        let names: Vec<Value> = pools.iter().map(|pool| json!(pool.name().as_str())).collect();
+        let mut object = Map::new();
+        object.insert("pools".to_owned(), json!(names));
+        printer.object(object)?;
+    } else {
+        printer.line(&format!("{} pool(s), all of this version", pools.len()))?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn reset(args: &Reset, settings: &Settings) -> Ended {
+    let tap = settings.open()?;
+    let pool = settings.known(&tap, &args.pool)?;
+    let status = pool.status()?;
+    sure(args.yes, &format!("forgetting `{}`", args.pool), &status)?;
+    Err(not_here(&tap.store_place(), "forgets single pools"))
+}
+
+fn move_to(args: &Move, settings: &Settings) -> Ended {
+    let tap = settings.open()?;
+    for pool in settings.pools(&tap, args.pool.as_ref())? {
+        let status = pool.status()?;
+        sure(args.yes, &format!("moving `{}` to {}", pool.name(), args.to), &status)?;
+        if !status.leases.is_empty() || !status.tickets.is_empty() {
+            return Err(in_use(pool.name(), &args.to));
+        }
+    }
+    Err(not_here(&tap.store_place(), "moves pools"))
+}
+
+/// Nothing is forgotten or moved by a slip of the hand.
+fn sure(yes: bool, what: &str, status: &PoolStatus) -> Result<(), Failure> {
+    if yes {
+        return Ok(());
+    }
+    let (held, waiting) = (status.leases.len(), status.tickets.len());
+    let what = format!("{what} concerns {held} call(s) in flight and {waiting} waiting");
+    Err(Failure::usage(&what, "say --yes if you mean it; nothing was changed"))
+}
+
+fn in_use(pool: &PoolName, to: &StoreUrl) -> Failure {
+    let what = format!("`{pool}` is in use and cannot move to {to}");
+    let remedy = format!("end what `standpipe status {pool}` shows, then try again");
+    Failure::new(Exit::NotInTime, "in_use", &what, &remedy)
+}
+
+fn not_here(place: &str, does: &str) -> Failure {
+    let what = format!("the store at {place} is not one that {does}");
+    Failure::new(Exit::Store, "store", &what, "nothing was changed")
+}

@@ -1,0 +1,51 @@
+//! `throttle`: the provider refused a call.
+
+use standpipe::{Throttle as Report, ThrottleKind};
+
+use super::{Ended, leases};
+use crate::args::{Kind, Throttle};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::settings::{Settings, duration};
+
+impl From<Kind> for ThrottleKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Quota => Self::Quota,
+            Kind::Concurrency => Self::Concurrency,
+            Kind::SlowDown => Self::SlowDown,
+            Kind::Overload => Self::Overload,
+            Kind::Terminal => Self::Terminal,
+        }
+    }
+}
+
+pub(super) fn run(args: Throttle, settings: &Settings, printer: &Printer) -> Ended {
+    let mut report = Report::new(args.kind.into());
+    if let Some(length) = args.retry_after {
+        report = report.retry_after(duration(length));
+    }
+    if let Some(text) = &args.lease {
+        let lease = leases::id(text)?;
+        if lease.pool() != &args.pool {
+            return Err(of_another(lease.pool().as_str(), args.pool.as_str()));
+        }
+        report = report.lease(lease);
+    }
+    report = report.agent(settings.agent(args.agent)?.as_str());
+    let tap = settings.open()?;
+    settings.known(&tap, &args.pool)?.throttle(&report)?;
+    printer.talk(&format!("noted; `standpipe status {}` shows how it stands", args.pool));
+    Ok(Exit::Ok)
+}
+
+/// A lease that is on another pool than the one named beside it.
+pub(super) fn of_another(lease_pool: &str, pool: &str) -> Failure {
+    Failure::new(
+        Exit::NoLease,
+        "no_lease",
+        &format!("there is no such lease on `{pool}`: it is on `{lease_pool}`"),
+        "name the pool the lease was reserved on",
+    )
+}

@@ -1,0 +1,7 @@
+//! Other programs: running one, passing signals on to it, and ending together.
+
+pub(crate) mod child;
+pub(crate) mod find;
+pub(crate) mod run;
+pub(crate) mod signals;
+pub(crate) mod wait;

@@ -1,0 +1,75 @@
+//! Running a program to its end: signals go on to it, and now and then something else is done.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitStatus};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::process::child::{NOT_EXECUTABLE, command_line};
+use crate::process::signals::{Signals, child_has_it_too};
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ran {
+    /// The code a shell would answer.
+    pub(crate) code: u8,
+    /// The signal that ended it, if it came to us too: whoever sent it meant us both.
+    pub(crate) interrupted: Option<i32>,
+}
+
+/// Runs the command with our own input and output, and answers how it ended. `chore` is done every
+/// `every`, while it lives.
+///
+/// It must be called on the main thread: the kernel ties the child's life to the thread that
+/// starts it.
+///
+/// # Errors
+/// When the program could not be started.
+pub(crate) fn run(
+    command: &[OsString],
+    signals: &Signals,
+    every: Duration,
+    mut chore: impl FnMut(),
+) -> std::io::Result<Ran> {
+    let mut came = BTreeSet::new();
+    let mut child = command_line(command).spawn()?;
+    let mut next = Instant::now() + every;
+    loop {
+        for signal in signals.take() {
+            came.insert(signal);
+            pass_on(&child, signal);
+        }
+        if let Some(status) = child.try_wait()? {
+            came.extend(signals.take());
+            let interrupted = status.signal().filter(|signal| came.contains(signal));
+            return Ok(Ran { code: code(status), interrupted });
+        }
+        let left = next.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            next = Instant::now() + every;
+            chore();
+        } else {
+            signals.wait(Some(left));
+        }
+    }
+}
+
+/// The child is ours and not yet waited for, so its number is still its own.
+fn pass_on(child: &Child, signal: i32) {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    if let (Some(pid), Some(named)) = (pid, Signal::from_named_raw(signal))
+        && !child_has_it_too(signal)
+    {
+        // It may have ended meanwhile; then there is nobody to tell.
+        let _gone = kill_process(pid, named);
+    }
+}
+
+/// As shells do: the program's own code, or 128 and the signal that killed it.
+fn code(status: ExitStatus) -> u8 {
+    let number = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    number.and_then(|number| u8::try_from(number).ok()).unwrap_or(NOT_EXECUTABLE)
+}

@@ -1,0 +1,169 @@
+//! Flags and environment, put together: the ledger a command works on, and who asks.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use standpipe::{AgentName, Configured, Error, Limit, Pool, PoolName, Span, Standpipe, StoreUrl};
+
+use crate::args::Globals;
+use crate::caller;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printer::Printer;
+
+/// What the flags that every command takes come to.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    globals: Globals,
+}
+
+impl Settings {
+    pub(crate) const fn new(globals: Globals) -> Self {
+        Self { globals }
+    }
+
+    /// The configuration that counts: `--config`, or where it is looked for.
+    ///
+    /// # Errors
+    /// When there is one and it cannot be used.
+    pub(crate) fn found(&self) -> Result<standpipe::Settings, Failure> {
+        self.found_at(None)
+    }
+
+    /// The same, for a file that is named.
+    ///
+    /// # Errors
+    /// When it cannot be used.
+    pub(crate) fn found_at(&self, file: Option<&Path>) -> Result<standpipe::Settings, Failure> {
+        let file = file.or(self.globals.config.as_deref());
+        Ok(standpipe::Settings::find(file, &|name| std::env::var(name).ok())?)
+    }
+
+    /// Where a person's configuration is written: where it is looked for first.
+    pub(crate) fn usual_file(&self) -> Option<PathBuf> {
+        let path = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+        let directory = || {
+            let config = path("XDG_CONFIG_HOME").filter(|config| config.is_absolute());
+            let config = config.or_else(|| path("HOME").map(|home| home.join(".config")))?;
+            Some(config.join("standpipe").join("standpipe.toml"))
+        };
+        self.globals.config.clone().or_else(|| path("STANDPIPE_CONFIG")).or_else(directory)
+    }
+
+    /// The ledger.
+    ///
+    /// # Errors
+    /// When the configuration cannot be used or the store not be opened.
+    pub(crate) fn open(&self) -> Result<Standpipe, Failure> {
+        let mut builder = Standpipe::builder();
+        if let Some(file) = &self.globals.config {
+            builder = builder.config(file);
+        }
+        if let Some(url) = &self.globals.store {
+            builder = builder.store(url.clone());
+        }
+        Ok(builder.open()?)
+    }
+
+    /// A pool to take from, with the limits of the command line, if any. One that is not there is
+    /// made. When other limits count, that is said.
+    ///
+    /// # Errors
+    /// When the pool is not one of the configuration's, or the limits cannot be used.
+    pub(crate) fn limited(
+        &self,
+        tap: &Standpipe,
+        name: &PoolName,
+        limits: &[Limit],
+        printer: &Printer,
+    ) -> Result<Pool, Failure> {
+        let pool = tap.pool(name.as_str())?;
+        if limits.is_empty() && !tap.pools()?.contains(name) {
+            return Err(Error::NoLimits { pool: name.clone() }.into());
+        }
+        if !limits.is_empty() && pool.limit(limits.to_vec())? == Configured::Kept {
+            printer.talk(&format!(
+                "`{name}` keeps the limits it has: they are stricter than --limit, or from a \
+                 file; `standpipe status {name}` shows them"
+            ));
+        }
+        Ok(pool)
+    }
+
+    /// A pool to look at or to tell something. One that is not there is not made.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub(crate) fn known(&self, tap: &Standpipe, name: &PoolName) -> Result<Pool, Failure> {
+        let known = tap.pools()?;
+        if known.contains(name) {
+            return Ok(tap.pool(name.as_str())?);
+        }
+        let names = known.iter().map(PoolName::as_str);
+        let remedy = match standpipe::config::nearest(name.as_str(), names) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`standpipe status` shows those there are; the first `hold` or `reserve` \
+                     makes one"
+                .to_owned(),
+        };
+        Err(Failure::new(Exit::Config, "no_pool", &format!("there is no pool `{name}`"), &remedy))
+    }
+
+    /// The pools there are, or the one that is wanted.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub(crate) fn pools(
+        &self,
+        tap: &Standpipe,
+        wanted: Option<&PoolName>,
+    ) -> Result<Vec<Pool>, Failure> {
+        if let Some(wanted) = wanted {
+            return Ok(vec![self.known(tap, wanted)?]);
+        }
+        tap.pools()?.iter().map(|name| Ok(tap.pool(name.as_str())?)).collect()
+    }
+
+    /// A pool to try something on without changing it. One that is not there, but is given limits,
+    /// is tried in memory.
+    ///
+    /// # Errors
+    /// When there is none of that name and no limits are given.
+    pub(crate) fn unchanged(
+        &self,
+        tap: &Standpipe,
+        name: &PoolName,
+        limits: &[Limit],
+    ) -> Result<Pool, Failure> {
+        if limits.is_empty() || tap.pools()?.contains(name) {
+            return self.known(tap, name);
+        }
+        let settings = tap.settings().clone();
+        let memory = Standpipe::builder().settings(settings).store(StoreUrl::Memory).open()?;
+        let pool = memory.pool(name.as_str())?;
+        pool.limit(limits.to_vec())?;
+        Ok(pool)
+    }
+
+    /// Who asks.
+    ///
+    /// # Errors
+    /// When the environment names somebody who cannot be.
+    pub(crate) fn agent(&self, said: Option<AgentName>) -> Result<AgentName, Failure> {
+        if let Some(agent) = said {
+            return Ok(agent);
+        }
+        let name = caller::agent();
+        AgentName::new(&name).ok_or_else(|| {
+            Failure::usage(
+                &format!("$STANDPIPE_AGENT is `{name}`, which is no agent's name"),
+                "use 1 to 64 of the characters A-Z a-z 0-9 . _ @ -",
+            )
+        })
+    }
+}
+
+/// A length of the command line as the library takes it.
+pub(crate) const fn duration(span: Span) -> Duration {
+    Duration::from_micros(span.0)
+}

@@ -1,0 +1,11 @@
+//! What people and programs are shown: one file per thing. Nothing here asks or changes anything.
+
+pub(crate) mod amount;
+pub(crate) mod bar;
+pub(crate) mod events;
+pub(crate) mod explain;
+pub(crate) mod length;
+pub(crate) mod problem;
+pub(crate) mod status;
+pub(crate) mod style;
+pub(crate) mod table;

@@ -1,0 +1,88 @@
+//! Amounts as people read them: `1,200`, `48.3k`, `2M`, and dollars for money.
+
+/// An amount of a unit. Money is kept in millionths of a dollar.
+pub(crate) fn amount(unit: &str, figure: u64) -> String {
+    if unit == "usd" { dollars(figure) } else { count(figure) }
+}
+
+/// What a call takes, in words: `1 request, 1,200 input_tokens`.
+pub(crate) fn cost<'a>(figures: impl IntoIterator<Item = (&'a str, u64)>) -> String {
+    let all: Vec<_> = figures.into_iter().filter(|(_, figure)| *figure > 0).collect();
+    if all.is_empty() {
+        return "nothing".to_owned();
+    }
+    let words = all.iter().map(|(unit, figure)| match (*unit, *figure) {
+        ("requests", 1) => "1 request".to_owned(),
+        ("usd", figure) => dollars(figure),
+        (unit, figure) => format!("{} {unit}", count(figure)),
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+fn count(figure: u64) -> String {
+    match figure {
+        0..100_000 => grouped(figure),
+        100_000..10_000_000 => short(figure, 1_000, "k"),
+        10_000_000..10_000_000_000 => short(figure, 1_000_000, "M"),
+        _ => short(figure, 1_000_000_000, "G"),
+    }
+}
+
+/// Down to a tenth; what is left out is dropped.
+fn short(figure: u64, of: u64, letter: &str) -> String {
+    let (whole, tenth) = (figure / of, figure % of / (of / 10));
+    match tenth {
+        0 => format!("{}{letter}", grouped(whole)),
+        _ => format!("{}.{tenth}{letter}", grouped(whole)),
+    }
+}
+
+fn grouped(figure: u64) -> String {
+    let digits = figure.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn dollars(millionths: u64) -> String {
+    let (whole, rest) = (grouped(millionths / 1_000_000), millionths % 1_000_000);
+    if rest.is_multiple_of(10_000) {
+        return format!("${whole}.{:02}", rest / 10_000);
+    }
+    format!("${whole}.{}", format!("{rest:06}").trim_end_matches('0'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_easy_to_read() {
+        let said = [
+            (0, "0"),
+            (1_200, "1,200"),
+            (99_999, "99,999"),
+            (400_000, "400k"),
+            (2_048_999, "2,048.9k"),
+            (20_000_000, "20M"),
+            (u64::MAX, "18,446,744,073.7G"),
+        ];
+        for (figure, text) in said {
+            assert_eq!(amount("tokens", figure), text);
+        }
+        assert_eq!(amount("usd", 1_500_000), "$1.50");
+        assert_eq!(amount("usd", 1_500), "$0.0015");
+    }
+
+    #[test]
+    fn a_cost_is_a_list_of_what_is_in_it() {
+        let figures = [("requests", 1), ("input_tokens", 1_200), ("usd", 20_000), ("points", 0)];
+        assert_eq!(cost(figures), "1 request, 1,200 input_tokens, $0.02");
+        assert_eq!(cost([("requests", 0)]), "nothing");
+    }
+}

@@ -1,0 +1,71 @@
+//! A limit as a bar: what is used, what calls in flight hold, and what is left.
+
+use crate::show::style::{Ink, Style};
+
+/// A bar of so many columns. What is there shows, however little: a used unit never looks like
+/// none, and a full limit is the only one that looks full.
+pub(crate) fn bar(style: Style, columns: usize, used: u64, held: u64, whole: u64) -> String {
+    let (full, half, empty) = if style.unicode { ('█', '▒', '░') } else { ('#', '=', '.') };
+    let taken = part(used.saturating_add(held), whole, columns);
+    let held_columns = match part(held, whole, columns) {
+        n if used > 0 && n == taken => n.saturating_sub(1),
+        n => n.min(taken),
+    };
+    let repeat = |c: char, n: usize| -> String { std::iter::repeat_n(c, n).collect() };
+    let ink = ink(used.saturating_add(held), whole);
+    let solid = style.ink(ink, &repeat(full, taken - held_columns));
+    let held = style.ink(ink, &repeat(half, held_columns));
+    let rest = style.ink(Ink::Dim, &repeat(empty, columns - taken));
+    format!("{solid}{held}{rest}")
+}
+
+/// How a limit stands, as a colour: plenty, under 40 % left, under 15 % left.
+pub(crate) const fn ink(taken: u64, whole: u64) -> Ink {
+    let left = whole.saturating_sub(taken) as u128 * 100;
+    if left < whole as u128 * 15 {
+        Ink::Bad
+    } else if left < whole as u128 * 40 {
+        Ink::Short
+    } else {
+        Ink::Good
+    }
+}
+
+fn part(some: u64, whole: u64, columns: usize) -> usize {
+    if some == 0 {
+        return 0;
+    }
+    if some >= whole {
+        return columns;
+    }
+    let wide = u128::from(some) * columns as u128 / u128::from(whole.max(1));
+    usize::try_from(wide).unwrap_or(columns).clamp(1, columns.saturating_sub(1).max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Style = Style { colour: false, unicode: false, width: 80 };
+
+    #[test]
+    fn a_bar_shows_used_held_and_left() {
+        assert_eq!(bar(PLAIN, 10, 0, 0, 60), "..........");
+        assert_eq!(bar(PLAIN, 10, 30, 12, 60), "#####==...");
+        assert_eq!(bar(PLAIN, 10, 60, 0, 60), "##########");
+        assert_eq!(bar(PLAIN, 10, 90, 0, 60), "##########", "over the limit is full");
+    }
+
+    #[test]
+    fn nothing_that_is_there_is_invisible() {
+        assert_eq!(bar(PLAIN, 10, 1, 0, 1_000_000), "#.........");
+        assert_eq!(bar(PLAIN, 10, 999_999, 0, 1_000_000), "#########.");
+        assert_eq!(bar(PLAIN, 10, 0, 3, 3), "==========");
+        assert_eq!(bar(PLAIN, 10, 1, 1_000, 1_001), "#=========");
+    }
+
+    #[test]
+    fn colours_warn() {
+        assert_eq!((ink(0, 10), ink(7, 10), ink(9, 10)), (Ink::Good, Ink::Short, Ink::Bad));
+    }
+}

@@ -1,0 +1,63 @@
+//! What happened, for people: a line each.
+
+use standpipe::journal::{Event, What};
+
+use crate::show::length::length;
+use crate::show::status::why;
+
+/// `2026-01-31 12:00:00Z  wait  my/slots  blog waited 3.1s: …`
+pub(crate) fn line(event: &Event) -> String {
+    let at = event.at.to_string();
+    let day = at.get(..10).unwrap_or_default();
+    let time = at.get(11..19).unwrap_or_default();
+    let kind = event.what.kind().word();
+    format!("{day} {time}Z  {kind:<12}  {}  {}", event.pool, what(&event.what))
+}
+
+fn what(what: &What) -> String {
+    match what {
+        What::Wait { agent, model, reason, ended, count, waited_ms, longest_ms } => {
+            let who = by(agent, model.as_deref());
+            let why = why(reason, None, 0);
+            let waited = length(*waited_ms);
+            match count {
+                1 => format!("{who} waited {waited} ({why}), then {ended}"),
+                n => {
+                    let longest = length(*longest_ms);
+                    format!(
+                        "{n} calls of {who} waited {waited}, the longest {longest} ({why}), then {ended}"
+                    )
+                }
+            }
+        }
+        What::Shadow { agent, model, reason, limit } => {
+            let who = by(agent, model.as_deref());
+            format!("{who} would have waited: {}", why(reason, limit.as_deref(), 0))
+        }
+        What::Throttle { agent, about, retry_after_ms, .. } => {
+            let who = agent.as_deref().unwrap_or("a call");
+            let after = retry_after_ms.map(|ms| format!(", retry after {}", length(ms)));
+            format!("{who} was refused by the provider: {about}{}", after.unwrap_or_default())
+        }
+        What::Observe { headers, .. } => {
+            let each = headers.iter().map(|(name, value)| format!("{name}: {value}"));
+            each.collect::<Vec<_>>().join(", ")
+        }
+        What::Reclaim { agent, why, .. } => match why.as_str() {
+            "expired" => format!("a lease of {agent} was taken back: its time was up"),
+            _ => format!("a lease of {agent} was taken back: its process is gone"),
+        },
+        What::Pause { for_ms, until } => format!("paused for {}, until {until}", length(*for_ms)),
+        What::Resume => "admits calls again".to_owned(),
+        What::Stop { until: Some(until) } => format!("the provider said stop, until {until}"),
+        What::Stop { until: None } => "the provider said stop".to_owned(),
+        What::SessionEnd { session } => format!("session {session:x} ended"),
+        What::Config { result, source } => format!("a configuration from {source}: {result}"),
+        What::WindowReset { limit } => format!("the provider's window of {limit} began anew"),
+        _ => String::new(),
+    }
+}
+
+fn by(agent: &str, model: Option<&str>) -> String {
+    model.map_or_else(|| agent.to_owned(), |model| format!("{agent} ({model})"))
+}

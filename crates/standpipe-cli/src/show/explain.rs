@@ -1,0 +1,64 @@
+//! The admission rule for one call, step by step, for people.
+
+use standpipe::{Explanation, Refused, Step};
+
+use crate::show::amount::{amount, cost};
+use crate::show::length::length;
+use crate::show::status::why;
+use crate::show::style::{Ink, Style};
+use crate::show::table::table;
+
+pub(crate) fn explanation(style: Style, told: &Explanation) -> String {
+    let takes = cost(told.cost.iter().map(|(unit, figure)| (unit.as_str(), *figure)));
+    let mut lines = vec![
+        format!("{} asks {} for {takes} ({})", told.agent, told.pool, told.priority),
+        String::new(),
+    ];
+    let rows: Vec<_> = told.steps.iter().map(|step| row(style, step)).collect();
+    lines.extend(table(2, style.width, &rows));
+    lines.push(String::new());
+    lines.extend(figures(style, told));
+    lines.push(verdict(style, told));
+    lines.join("\n") + "\n"
+}
+
+fn row(style: Style, step: &Step) -> Vec<String> {
+    let (mark, ink) = if step.says_no() { ("no", Ink::Bad) } else { ("ok", Ink::Good) };
+    let noes = step.noes.iter().map(|no| {
+        let why = why(no.reason, no.limit.as_deref(), no.short_by);
+        no.until_ms.map_or_else(|| why.clone(), |ms| format!("{why}, {} to go", length(ms)))
+    });
+    let noes = noes.collect::<Vec<_>>().join("; ");
+    let said = if step.says_no() { noes } else { style.ink(Ink::Dim, step.question) };
+    vec![format!("{}.", step.number), style.ink(ink, mark), step.name.to_owned(), said]
+}
+
+/// The limits the call goes by: what it takes of what is left.
+fn figures(style: Style, told: &Explanation) -> Vec<String> {
+    let rows = told.limits.iter().map(|limit| {
+        let parallel = limit.kind == "parallel";
+        let takes = told.cost.get(&limit.unit).copied().unwrap_or(u64::from(parallel));
+        vec![
+            limit.limit.clone(),
+            format!("takes {}", amount(&limit.unit, takes)),
+            format!("{} left", amount(&limit.unit, limit.left)),
+            format!("of {}", amount(&limit.unit, limit.effective)),
+        ]
+    });
+    let mut lines = table(2, style.width, &rows.collect::<Vec<_>>());
+    if !lines.is_empty() {
+        lines.push(String::new());
+    }
+    lines
+}
+
+fn verdict(style: Style, told: &Explanation) -> String {
+    let sentence = told.why.as_ref().map(Refused::to_string);
+    match (told.verdict, sentence) {
+        ("admitted", None) => style.ink(Ink::Good, "It would be admitted now."),
+        ("admitted", Some(why)) => format!("Shadow mode: it would be admitted; otherwise {why}."),
+        ("waits", Some(why)) => style.ink(Ink::Short, &format!("It would wait: {why}.")),
+        (_, Some(why)) => style.ink(Ink::Bad, &format!("It would be refused: {why}.")),
+        (word, None) => format!("It would be {word}."),
+    }
+}

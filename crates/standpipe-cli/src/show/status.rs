@@ -1,0 +1,81 @@
+//! How pools stand, for people: a heading, a bar per limit, who holds what, who waits for what.
+
+mod calls;
+mod limits;
+
+use standpipe::PoolStatus;
+
+use crate::show::length::length;
+use crate::show::style::{Ink, Style, columns};
+
+pub(crate) use calls::{waits_for, why};
+
+/// What a person is told who has no pool yet.
+pub(crate) const NO_POOLS: &str = "\
+No pools yet. A pool comes into being when something is held or reserved on it:
+
+  standpipe hold my/slots --limit parallel=2 -- sleep 10
+
+To write limits down once for everybody: standpipe config init
+";
+
+/// All pools, with an empty line between.
+pub(crate) fn pools(style: Style, all: &[PoolStatus]) -> String {
+    let each = all.iter().map(|status| pool(style, status).join("\n") + "\n");
+    each.collect::<Vec<_>>().join("\n")
+}
+
+fn pool(style: Style, status: &PoolStatus) -> Vec<String> {
+    let mut lines = vec![heading(style, status)];
+    lines.extend(state(style, status).into_iter().map(|line| format!("  {line}")));
+    lines.extend(limits::lines(style, &status.limits));
+    lines.extend(calls::holds(style, &status.leases));
+    lines.extend(calls::waits(style, &status.tickets));
+    lines
+}
+
+/// The name at the left, how much goes on at the right.
+fn heading(style: Style, status: &PoolStatus) -> String {
+    let mut about = Vec::new();
+    match (status.leases.len(), status.tickets.len()) {
+        (0, 0) => about.push("idle".to_owned()),
+        (held, 0) => about.push(format!("{held} in flight")),
+        (held, waiting) => {
+            about.extend([format!("{held} in flight"), format!("{waiting} waiting")])
+        }
+    }
+    if !status.enforce {
+        about.push("shadow mode: nobody is held back".to_owned());
+    }
+    let about = about.join(style.dot());
+    let used = columns(&status.pool) + columns(&about);
+    let gap = style.width.min(100).saturating_sub(used).max(2);
+    format!("{}{}{about}", style.ink(Ink::Bold, &status.pool), " ".repeat(gap))
+}
+
+/// What concerns the whole pool.
+fn state(style: Style, status: &PoolStatus) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(stop) = &status.terminal {
+        let end = match (stop.for_ms, stop.until) {
+            (Some(ms), Some(until)) => format!("until {until}, {} to go", length(ms)),
+            _ => "until somebody lifts it".to_owned(),
+        };
+        let resume = format!("standpipe resume {}", status.pool);
+        lines.push(style.ink(Ink::Bad, &format!("the provider said stop, {end}: {resume}")));
+    }
+    if let Some(pause) = &status.pause {
+        let text = format!("paused for {} (until {})", length(pause.for_ms), pause.until);
+        lines.push(style.ink(Ink::Short, &text));
+    }
+    if let Some(learning) = &status.learning {
+        let left = length(learning.for_ms);
+        let text = format!("the ledger lost its memory; it knows all again in {left}");
+        lines.push(style.ink(Ink::Short, &text));
+    }
+    if status.limits.is_empty() {
+        let text = "no limits known yet: give it some in standpipe.toml or with --limit";
+        lines.push(style.ink(Ink::Dim, text));
+    }
+    lines
+}

@@ -1,0 +1,113 @@
+//! The calls of a pool: who holds what since when, and who waits for what, why and until when.
+
+use std::collections::BTreeMap;
+
+use standpipe::{LeaseStatus, TicketStatus};
+
+use crate::show::amount::cost;
+use crate::show::length::length;
+use crate::show::style::{Ink, Style};
+use crate::show::table::table;
+
+/// Longer lists are cut: `--json` has them all.
+const SHOWN: usize = 20;
+
+pub(super) fn holds(style: Style, leases: &[LeaseStatus]) -> Vec<String> {
+    let rows = leases.iter().take(SHOWN).enumerate().map(|(at, lease)| {
+        vec![
+            title(style, at, "holds"),
+            lease.agent.clone(),
+            tier(lease.priority),
+            words(&lease.cost),
+            format!("for {}", length(lease.age_ms)),
+            style.ink(Ink::Dim, &about(style, lease.pid, &lease.model, &lease.task, ends(lease))),
+        ]
+    });
+    cut(style, rows.collect(), leases.len())
+}
+
+pub(super) fn waits(style: Style, tickets: &[TicketStatus]) -> Vec<String> {
+    let rows = tickets.iter().take(SHOWN).enumerate().map(|(at, ticket)| {
+        vec![
+            title(style, at, "waits"),
+            ticket.agent.clone(),
+            tier(ticket.priority),
+            words(&ticket.cost),
+            format!("for {}", length(ticket.waits_ms)),
+            waits_for(ticket),
+            style.ink(Ink::Dim, &about(style, ticket.pid, &ticket.model, &ticket.task, None)),
+        ]
+    });
+    cut(style, rows.collect(), tickets.len())
+}
+
+/// Why a call waits, and until when.
+pub(crate) fn waits_for(ticket: &TicketStatus) -> String {
+    let Some(reason) = ticket.reason else { return "it is its turn".to_owned() };
+    let why = why(reason, ticket.limit.as_deref(), ticket.short_by);
+    let until = match (ticket.until_ms, reason, ticket.limit.as_deref()) {
+        (Some(ms), "order", _) => format!("not before {}", length(ms)),
+        (Some(ms), ..) => format!("in {}", length(ms)),
+        (None, _, Some("parallel")) => "until a call ends".to_owned(),
+        (None, ..) => return why,
+    };
+    format!("{why}, {until}")
+}
+
+/// A reason of the admission rule, in words.
+pub(crate) fn why(reason: &str, limit: Option<&str>, short_by: u64) -> String {
+    let limit = limit.unwrap_or("a limit");
+    match reason {
+        "terminal" => "the provider said stop".to_owned(),
+        "never" => format!("more than {limit} allows at all, by {short_by}"),
+        "pause" => "everybody pauses".to_owned(),
+        "cap" => format!("its own cap on {limit} is reached"),
+        "order" => format!("others come first for {limit}"),
+        "limit" => format!("{limit} has no room, short by {short_by}"),
+        "floor" => format!("what is left of {limit} is kept for others"),
+        "pace" => format!("too soon after the last call ({limit})"),
+        "learning" => "the ledger is finding out what is in flight".to_owned(),
+        "queue_full" => "too many calls wait or are in flight".to_owned(),
+        "deadline" => "its time is up".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+/// The usual tier goes without saying.
+fn tier(priority: &str) -> String {
+    if priority == "standard" { String::new() } else { priority.to_owned() }
+}
+
+fn words(figures: &BTreeMap<String, u64>) -> String {
+    cost(figures.iter().map(|(unit, figure)| (unit.as_str(), *figure)))
+}
+
+/// A lease that nobody's life ends is worth a word about when it ends.
+fn ends(lease: &LeaseStatus) -> Option<String> {
+    let ms = lease.expires_ms.filter(|_| lease.holder == "ttl")?;
+    Some(format!("ends in {}", length(ms)))
+}
+
+fn about(
+    style: Style,
+    pid: Option<u32>,
+    model: &Option<String>,
+    task: &Option<String>,
+    ends: Option<String>,
+) -> String {
+    let pid = pid.map(|pid| format!("pid {pid}"));
+    let words = [pid, model.clone(), task.clone(), ends];
+    words.into_iter().flatten().collect::<Vec<_>>().join(style.dot())
+}
+
+fn title(style: Style, at: usize, title: &str) -> String {
+    if at == 0 { style.ink(Ink::Dim, title) } else { String::new() }
+}
+
+fn cut(style: Style, rows: Vec<Vec<String>>, all: usize) -> Vec<String> {
+    let mut lines = table(2, style.width, &rows);
+    if all > SHOWN {
+        lines.push(format!("         and {} more; --json shows them all", all - SHOWN));
+    }
+    lines
+}

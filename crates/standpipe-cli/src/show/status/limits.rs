@@ -1,0 +1,66 @@
+//! The limits of a pool: a bar each, how much is taken, when it is free again.
+
+use standpipe::LimitStatus;
+
+use crate::show::amount::amount;
+use crate::show::bar::{bar, ink};
+use crate::show::length::{length, period};
+use crate::show::style::{Ink, Style};
+use crate::show::table::table;
+
+pub(super) fn lines(style: Style, limits: &[LimitStatus]) -> Vec<String> {
+    let columns = match style.width {
+        0..60 => 8,
+        60..80 => 12,
+        80..110 => 20,
+        _ => 30,
+    };
+    let rows: Vec<_> = limits.iter().map(|limit| row(style, columns, limit)).collect();
+    table(2, style.width, &rows)
+}
+
+fn row(style: Style, columns: usize, limit: &LimitStatus) -> Vec<String> {
+    let LimitStatus { unit, used, held, effective, .. } = limit;
+    let taken = used.saturating_add(*held);
+    let remarks = remarks(limit).join(style.dot());
+    let left = if limit.left == 0 {
+        style.ink(Ink::Bad, "full")
+    } else {
+        style.ink(ink(taken, *effective), &format!("{} left", amount(unit, limit.left)))
+    };
+    vec![
+        unit.clone(),
+        bar(style, columns, *used, *held, *effective),
+        format!("{} of {}{}", amount(unit, taken), amount(unit, *effective), per(limit)),
+        left,
+        style.ink(Ink::Dim, &remarks),
+    ]
+}
+
+fn per(limit: &LimitStatus) -> String {
+    match (limit.kind, limit.period_ms) {
+        ("bucket", Some(ms)) => {
+            format!(", {}/{}", amount(&limit.unit, limit.amount), period(ms))
+        }
+        (_, Some(ms)) => format!(" per {}", period(ms)),
+        _ => String::new(),
+    }
+}
+
+fn remarks(limit: &LimitStatus) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if limit.kind != "parallel" && limit.held > 0 {
+        remarks.push(format!("{} held", amount(&limit.unit, limit.held)));
+    }
+    if let Some(ms) = limit.full_again_ms.filter(|ms| *ms > 0) {
+        remarks.push(format!("all free in {}", length(ms)));
+    }
+    if let Some(ms) = limit.next_grant_ms.filter(|ms| *ms > 0) {
+        remarks.push(format!("next call in {}", length(ms)));
+    }
+    let stated = limit.burst.unwrap_or(limit.amount);
+    if limit.effective < stated {
+        remarks.push(format!("{} stated", amount(&limit.unit, stated)));
+    }
+    remarks
+}

@@ -1,0 +1,60 @@
+//! Rows in columns that line up, cut to a width.
+
+use crate::show::style::columns;
+
+/// The rows as lines: columns as wide as their widest cell, two blanks between, the last one
+/// ragged. A line that is wider than `width` goes on in the next, under its second column.
+pub(crate) fn table(indent: usize, width: usize, rows: &[Vec<String>]) -> Vec<String> {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widest: Vec<usize> = (0..count)
+        .map(|at| rows.iter().filter_map(|row| row.get(at)).map(|c| columns(c)).max().unwrap_or(0))
+        .collect();
+    rows.iter().flat_map(|row| lines(indent, width, row, &widest)).collect()
+}
+
+fn lines(indent: usize, width: usize, row: &[String], widest: &[usize]) -> Vec<String> {
+    let further = indent + widest.first().copied().unwrap_or(0) + 2;
+    let mut lines = Vec::new();
+    let mut line = " ".repeat(indent);
+    for (at, cell) in row.iter().enumerate() {
+        let wide = widest.get(at).copied().unwrap_or(0);
+        let is_last = row.iter().skip(at + 1).all(String::is_empty);
+        let needed = if is_last { columns(cell) } else { wide };
+        if at > 0 && columns(&line) + needed > width && columns(&line) > further {
+            lines.push(std::mem::replace(&mut line, " ".repeat(further)));
+        }
+        line.push_str(cell);
+        if is_last {
+            break;
+        }
+        line.push_str(&" ".repeat(wide - columns(cell).min(wide) + 2));
+    }
+    lines.push(line);
+    lines.iter().map(|line| line.trim_end().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(of: &[&[&str]]) -> Vec<Vec<String>> {
+        of.iter().map(|row| row.iter().map(|cell| (*cell).to_owned()).collect()).collect()
+    }
+
+    #[test]
+    fn columns_line_up() {
+        let rows = rows(&[&["blog", "1 request", "12s"], &["poller", "nothing", ""]]);
+        assert_eq!(table(2, 80, &rows), ["  blog    1 request  12s", "  poller  nothing"]);
+    }
+
+    #[test]
+    fn a_narrow_line_goes_on_below() {
+        let rows = rows(&[&["blog", "1 request", "for 12s"]]);
+        assert_eq!(table(2, 20, &rows), ["  blog  1 request", "        for 12s"]);
+    }
+
+    #[test]
+    fn no_rows_are_no_lines() {
+        assert!(table(2, 80, &[]).is_empty());
+    }
+}

@@ -1,0 +1,80 @@
+//! A command line that is not one: clap's page of an error as one line, with what to do.
+
+use std::io::Write;
+
+use clap::error::{ContextKind, ErrorKind};
+
+use crate::exit::Exit;
+use crate::failure::one_line;
+
+/// Prints what was asked for (help, version), or what is wrong.
+pub(crate) fn answer(error: &clap::Error) -> Exit {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // Whoever closed the pipe has read enough.
+            let _read = error.print();
+            Exit::Ok
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _read = error.print();
+            Exit::Usage
+        }
+        _ => {
+            let page = error.render().to_string();
+            let _heard =
+                writeln!(std::io::stderr(), "standpipe: {}", line(&page, lacks_dashes(error)));
+            Exit::Usage
+        }
+    }
+}
+
+/// A command given to `hold` without the `--` before it.
+fn lacks_dashes(error: &clap::Error) -> bool {
+    let is_hold =
+        error.get(ContextKind::Usage).is_some_and(|usage| usage.to_string().contains(" hold "));
+    let word = error.get(ContextKind::InvalidArg).map(ToString::to_string).unwrap_or_default();
+    is_hold && error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-')
+}
+
+/// What clap says up to its usage, and where to read more.
+fn line(page: &str, lacks_dashes: bool) -> String {
+    let (said, usage) = page.split_once("Usage:").unwrap_or((page, ""));
+    let said = said.split("\n\n").map(one_line).filter(|part| !part.is_empty());
+    let said: Vec<String> = said
+        .map(|part| part.trim_start_matches("error: ").trim_start_matches("tip: ").to_owned())
+        .filter(|part| !part.starts_with("For more information"))
+        .collect();
+    let words = usage.split_whitespace().take_while(|word| !word.starts_with(['[', '<', '-']));
+    let command = words.collect::<Vec<_>>().join(" ");
+    let command = if command.is_empty() { "standpipe" } else { &command };
+    let dashes = if lacks_dashes { "; put the command after `--`" } else { "" };
+    format!("{}{dashes}; see `{command} --help`", said.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_becomes_a_line() {
+        let page = "error: unexpected argument '--fro' found\n\n  tip: a similar argument exists: \
+                    '--for'\n\nUsage: standpipe pause [OPTIONS] --for <TIME> <POOL>\n\nFor more \
+                    information, try '--help'.\n";
+        assert_eq!(
+            line(page, false),
+            "unexpected argument '--fro' found; a similar argument exists: '--for'; \
+             see `standpipe pause --help`"
+        );
+    }
+
+    #[test]
+    fn what_is_missing_is_on_the_line() {
+        let page = "error: the following required arguments were not provided:\n  <POOL>\n\n\
+                    Usage: standpipe hold <POOL>\n";
+        assert_eq!(
+            line(page, false),
+            "the following required arguments were not provided: <POOL>; \
+             see `standpipe hold --help`"
+        );
+    }
+}

@@ -1,0 +1,209 @@
+//! Leases by hand: reserve, commit, cancel, heartbeat, throttle, observe, pause, resume.
+
+use std::process::Stdio;
+
+use rustix::process::Signal;
+
+use crate::support::{Home, Ran};
+
+const LIMITED: [&str; 4] = ["reserve", "my/api", "--limit", "tokens=1000/h"];
+
+fn reserve(home: &Home, more: &[&str]) -> String {
+    let args = LIMITED.iter().chain(more).copied();
+    home.run(args.chain(["--as", "blog"])).printed().to_owned()
+}
+
+#[test]
+fn a_lease_is_reserved_in_one_process_and_settled_in_another() {
+    let home = Home::new();
+    let lease = reserve(&home, &["--cost", "tokens=500"]);
+    let before = home.status("my/api");
+    assert_eq!(before["leases"][0]["id"], *lease);
+    assert_eq!(before["leases"][0]["agent"], "blog");
+    assert_eq!(before["leases"][0]["holder"], "ttl");
+    assert_eq!(before["limits"][0]["used"], 500);
+
+    assert_eq!(home.run(["commit", &lease, "--used", "tokens=120"]).printed(), "");
+    let after = home.status("my/api");
+    assert_eq!(after["leases"].as_array().unwrap().len(), 0);
+    assert_eq!(after["limits"][0]["used"], 120);
+}
+
+#[test]
+fn settling_twice_is_66_and_changes_nothing() {
+    let home = Home::new();
+    let lease = reserve(&home, &["--cost", "tokens=500"]);
+    home.run(["release", &lease]).printed();
+    for again in ["commit", "release", "cancel", "heartbeat"] {
+        home.run([again, &lease]).failed(66, &["has ended", "nothing changed"]);
+    }
+    assert_eq!(home.status("my/api")["limits"][0]["used"], 500);
+}
+
+#[test]
+fn cancel_gives_everything_back() {
+    let home = Home::new();
+    let lease = reserve(&home, &["--cost", "tokens=500"]);
+    home.run(["cancel", &lease]).printed();
+    assert_eq!(home.status("my/api")["limits"][0]["used"], 0);
+}
+
+#[test]
+fn a_lease_goes_on_after_progress_and_heartbeat() {
+    let home = Home::new();
+    let lease = reserve(&home, &["--cost", "tokens=500"]);
+    home.run(["commit", &lease, "--used", "tokens=10", "--progress"]).printed();
+    home.run(["heartbeat", &lease]).printed();
+    let of_agent = home.run(["heartbeat", "--as", "blog", "my/api", "--json"]);
+    assert_eq!(of_agent.json()["leases"], 1);
+    home.run(["commit", &lease]).printed();
+}
+
+#[test]
+fn a_lease_of_another_pool_or_another_store_is_66() {
+    let home = Home::new();
+    let lease = reserve(&home, &[]);
+    home.run(["reserve", "my/other", "--limit", "tokens=10/h"]).printed();
+    home.run(["throttle", "my/other", "--lease", &lease]).failed(66, &["my/api"]);
+    let elsewhere = Home::new();
+    elsewhere.run(["commit", &lease]).failed(66, &["no such lease", "my/api"]);
+    assert_eq!(home.status("my/api")["leases"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn what_can_never_fit_is_65() {
+    let home = Home::new();
+    let args = LIMITED.iter().chain(&["--cost", "tokens=1001"]).copied();
+    home.run(args).failed(65, &["never fit", "tokens"]);
+}
+
+#[test]
+fn what_is_not_admitted_in_time_is_75_and_leaves_nothing() {
+    let home = Home::new();
+    reserve(&home, &["--cost", "tokens=700"]);
+    let args = LIMITED.iter().chain(&["--cost", "tokens=700", "--timeout", "0"]).copied();
+    home.run(args).failed(75, &["tokens", "ask again in"]);
+    let status = home.status("my/api");
+    assert_eq!(status["limits"][0]["used"], 700);
+    assert_eq!(status["tickets"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn a_dry_run_takes_nothing() {
+    let home = Home::new();
+    let ran = home.run(LIMITED.iter().chain(&["--dry-run"]).copied());
+    assert!(ran.printed().contains("would be admitted"));
+    assert_eq!(home.run(["status", "--json"]).json()["pools"].as_array().unwrap().len(), 0);
+
+    reserve(&home, &["--cost", "tokens=700"]);
+    let ran = home.run(["reserve", "my/api", "--cost", "tokens=700", "--dry-run"]);
+    ran.failed(75, &["tokens"]);
+    assert_eq!(home.status("my/api")["limits"][0]["used"], 700);
+}
+
+#[test]
+fn the_same_id_gets_the_same_lease_and_a_settled_one_is_told() {
+    let home = Home::new();
+    let first = reserve(&home, &["--id", "job-1"]);
+    assert_eq!(reserve(&home, &["--id", "job-1"]), first);
+    home.run(["commit", &first]).printed();
+    let args = LIMITED.iter().chain(&["--id", "job-1", "--as", "blog"]).copied();
+    home.run(args).failed(66, &["already", "--id"]);
+}
+
+/// The lease of an owner that is gone comes back to whoever waits for it.
+#[test]
+fn an_owners_death_ends_its_lease() {
+    let home = Home::new();
+    let mut owner = home.start(["hold", "an/owner", "--limit", "parallel=1", "--", "cat"]);
+    let pid = owner.child.id().to_string();
+    let slot = ["reserve", "my/slots", "--limit", "parallel=1", "--owner", &pid];
+    home.run(slot).printed();
+    home.run(["reserve", "my/slots", "--timeout", "0"]).failed(75, &["parallel"]);
+    owner.signal(Signal::KILL);
+    owner.rest();
+    owner.child.wait().unwrap();
+    home.run(["reserve", "my/slots", "--timeout", "1min"]).printed();
+}
+
+/// Killed between grant and print: the pipe is full, so the id cannot be out yet.
+#[test]
+fn a_reserve_that_is_killed_before_it_prints_leaves_nothing() {
+    let home = Home::new();
+    let (kept, full) = std::io::pipe().unwrap();
+    fill(&full);
+    let mut command = home.command(["reserve", "my/slots", "--limit", "parallel=1"]);
+    let mut child = command.stdout(full).spawn().unwrap();
+    let in_flight = |n: usize| {
+        let ran = home.run(["status", "--json"]);
+        ran.json()["pools"][0]["leases"].as_array().is_some_and(|leases| leases.len() == n)
+    };
+    while !in_flight(1) {
+        assert!(child.try_wait().unwrap().is_none(), "it ended with a full pipe");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    drop(kept);
+    home.run(["hold", "my/slots", "--timeout", "1min", "--", "true"]).printed();
+}
+
+/// Writes until no more goes in.
+fn fill(pipe: &std::io::PipeWriter) {
+    let flags = rustix::fs::fcntl_getfl(pipe).unwrap();
+    rustix::fs::fcntl_setfl(pipe, flags | rustix::fs::OFlags::NONBLOCK).unwrap();
+    for piece in [4_096, 1] {
+        while rustix::io::write(pipe, &vec![b'x'; piece]).is_ok() {}
+    }
+    rustix::fs::fcntl_setfl(pipe, flags).unwrap();
+}
+
+/// Nobody reads the id: it is taken back.
+#[test]
+fn a_reserve_whose_output_is_closed_leaves_nothing() {
+    let home = Home::new();
+    let (closed, out) = std::io::pipe().unwrap();
+    drop(closed);
+    let mut command = home.command(["reserve", "my/slots", "--limit", "parallel=1"]);
+    let ran = Ran::of(&command.stdout(out).stderr(Stdio::piped()).output().unwrap());
+    assert_eq!(ran.code, Some(141), "{ran:?}");
+    assert_eq!(home.status("my/slots")["leases"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn a_pause_holds_everybody_until_it_is_lifted() {
+    let home = Home::new();
+    reserve(&home, &[]);
+    assert!(home.run(["pause", "my/api", "--for", "1h"]).err.contains("1h"));
+    let args = LIMITED.iter().chain(&["--timeout", "0"]).copied();
+    home.run(args.clone()).failed(75, &["pause"]);
+    assert!(home.status("my/api")["pause"]["for_ms"].as_u64().unwrap() > 3_500_000);
+    home.run(["resume", "my/api"]).printed();
+    home.run(args).printed();
+}
+
+#[test]
+fn a_refusal_by_the_provider_is_recorded_and_shown() {
+    let home = Home::new();
+    let lease = reserve(&home, &[]);
+    let report = ["throttle", "my/api", "--lease", &lease, "--retry-after", "30s"];
+    assert_eq!(home.run(report).code, Some(0));
+    let events = home.run(["events", "--kind", "throttle"]);
+    assert!(events.printed().contains("my/api"), "{events:?}");
+    assert!(events.printed().contains("30s"), "{events:?}");
+}
+
+#[test]
+fn headers_are_recorded_from_flags_and_from_input() {
+    let home = Home::new();
+    reserve(&home, &[]);
+    let header = "X-RateLimit-Remaining: 4312";
+    assert_eq!(home.run(["observe", "my/api", "--header", header]).code, Some(0));
+    let mut running = home.start(["observe", "my/api", "-"]);
+    let mut input = running.child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut input, b"HTTP/1.1 200 OK\r\nretry-after: 7\r\n\r\n").unwrap();
+    drop(input);
+    assert_eq!(running.end().code, Some(0));
+    let events = home.run(["events", "--kind", "observe"]);
+    assert!(events.printed().contains("4312"), "{events:?}");
+    assert!(events.printed().contains("retry-after: 7"), "{events:?}");
+}

@@ -1,0 +1,92 @@
+//! `config`, and what a configuration file does to commands.
+
+use crate::support::Home;
+
+#[test]
+fn init_writes_a_file_that_check_likes() {
+    let home = Home::new();
+    let written = home.run(["config", "init"]);
+    let file = written.printed();
+    assert!(file.ends_with("config/standpipe/standpipe.toml"), "{file}");
+    assert!(home.run(["config", "check"]).printed().contains("fine"));
+    home.run(["config", "init"]).failed(78, &["already", "--force"]);
+    home.run(["config", "init", "--force"]).printed();
+    let elsewhere = home.run(["config", "init", "here.toml"]);
+    assert_eq!(elsewhere.printed(), "here.toml");
+    assert!(home.run(["config", "check", "here.toml"]).printed().contains("here.toml: fine"));
+}
+
+#[test]
+fn check_says_everything_that_is_wrong_at_once() {
+    let home = Home::new();
+    home.configure(
+        "stoer = \"file\"\n[pool.\"a/b\"]\nrequests = \"60/m\"\nparalel = 2\ninput_tokens = \"-1/s\"\n",
+    );
+    let ran = home.run(["config", "check"]);
+    assert_eq!(ran.code, Some(78), "{ran:?}");
+    let lines: Vec<&str> = ran.err.lines().collect();
+    assert_eq!(lines.len(), 4, "{ran:?}");
+    for (line, words) in lines.iter().zip([
+        ["toml:1:", "`store`"],
+        ["toml:3:", "min"],
+        ["toml:4:", "`parallel`"],
+        ["toml:5:", "-1"],
+    ]) {
+        for word in words {
+            assert!(line.contains(word), "`{word}` is not in {line}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_no_toml_is_78_with_its_line() {
+    let home = Home::new();
+    home.configure("store = \"file\"\n[pool.\"a/b\"\n");
+    home.run(["hold", "a/b", "--", "true"]).failed(78, &["standpipe.toml:2"]);
+}
+
+#[test]
+fn no_file_is_fine() {
+    let home = Home::new();
+    assert!(home.run(["config", "check"]).printed().contains("none is needed"));
+    home.run(["config", "show"]).printed();
+    home.run(["config", "check", "missing.toml"]).failed(78, &["missing.toml"]);
+}
+
+#[test]
+fn limits_come_from_the_file_and_an_unknown_pool_gets_a_suggestion() {
+    let home = Home::new();
+    home.configure("[pool.\"my/slots\"]\nparallel = 1\n");
+    home.run(["hold", "my/slots", "--", "true"]).printed();
+    assert_eq!(home.status("my/slots")["origin"]["source"], "file");
+    home.run(["hold", "my/slot", "--", "true"]).failed(78, &["my/slot", "my/slots"]);
+    home.run(["status", "my/slot"]).failed(78, &["my/slots"]);
+}
+
+#[test]
+fn pools_of_the_file_show_before_they_are_used() {
+    let home = Home::new();
+    home.configure("[pool.\"my/slots\"]\nparallel = 3\n");
+    let ran = home.run(["status"]);
+    assert!(ran.printed().contains("my/slots"), "{ran:?}");
+    assert!(ran.printed().contains("idle"), "{ran:?}");
+    assert!(ran.printed().contains("0 of 3"), "{ran:?}");
+}
+
+#[test]
+fn show_says_where_values_come_from() {
+    let home = Home::new();
+    home.configure("[pool.\"my/slots\"]\nparallel = 3\n");
+    assert!(home.run(["config", "show"]).printed().contains("parallel = 3"));
+    let origins = home.run(["config", "show", "--origin"]);
+    assert!(origins.printed().contains("standpipe.toml:2"), "{origins:?}");
+    assert!(origins.printed().contains("default"), "{origins:?}");
+    home.run(["config", "show", "--json"]).json();
+}
+
+#[test]
+fn the_schema_is_json_schema() {
+    let ran = Home::new().run(["config", "schema"]);
+    let schema: serde_json::Value = serde_json::from_str(ran.printed()).unwrap();
+    assert!(schema["$schema"].as_str().unwrap().contains("2020-12"));
+}

@@ -1,0 +1,132 @@
+//! `hold`: the shell's semaphore.
+
+use crate::support::Home;
+
+#[test]
+fn the_commands_code_and_output_are_its_own() {
+    let home = Home::new();
+    for code in [0, 1, 2, 75, 255] {
+        let script = format!("echo out; echo err >&2; exit {code}");
+        let ran =
+            home.run(["hold", "my/slots", "--limit", "parallel=1", "--", "sh", "-c", &script]);
+        assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(code), "out\n", "err\n"));
+    }
+}
+
+#[test]
+fn a_command_killed_by_a_signal_is_128_and_its_number() {
+    let home = Home::new();
+    for (signal, code) in [("TERM", 143), ("KILL", 137), ("INT", 130)] {
+        let script = format!("kill -{signal} $$");
+        let ran =
+            home.run(["hold", "my/slots", "--limit", "parallel=1", "--", "sh", "-c", &script]);
+        assert_eq!(ran.code, Some(code), "{ran:?}");
+    }
+}
+
+#[test]
+fn its_input_is_the_commands() {
+    let home = Home::new();
+    let mut running = home.start(["hold", "my/slots", "--limit", "parallel=1", "--", "cat"]);
+    let mut input = running.child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut input, b"through\n").unwrap();
+    assert_eq!(running.line(), "through");
+    drop(input);
+    assert_eq!(running.end().code, Some(0));
+}
+
+#[test]
+fn flags_after_the_dashes_are_the_commands() {
+    let home = Home::new();
+    let ran = home.run(["hold", "my/slots", "--limit", "parallel=1", "--", "echo", "--json", "--"]);
+    assert_eq!(ran.printed(), "--json --");
+}
+
+#[test]
+fn a_second_one_is_told_at_once_when_it_will_not_wait() {
+    let home = Home::new();
+    let holder = home.hold_the_slot();
+    let second = ["hold", "my/slots", "--timeout", "0", "--", "echo", "ran"];
+    home.run(second).failed(75, &["my/slots", "parallel"]);
+    let with_code = ["hold", "my/slots", "--timeout", "0", "--busy-exit", "9", "--", "true"];
+    home.run(with_code).failed(9, &["my/slots"]);
+    assert_eq!(holder.end().code, Some(0));
+    assert_eq!(home.run(second).printed(), "ran");
+}
+
+#[test]
+fn a_second_one_waits_for_the_first() {
+    let home = Home::new();
+    let holder = home.hold_the_slot();
+    let mut waiter = home.start(["hold", "my/slots", "--as", "waiter", "--", "echo", "my turn"]);
+    while home.status("my/slots")["tickets"].as_array().unwrap().is_empty() {
+        assert!(waiter.child.try_wait().unwrap().is_none(), "it did not wait");
+    }
+    let status = home.status("my/slots");
+    assert_eq!(status["tickets"][0]["agent"], "waiter");
+    assert_eq!(status["tickets"][0]["limit"], "parallel");
+    assert_eq!(status["leases"][0]["agent"], "holder");
+    assert_eq!(holder.end().code, Some(0));
+    assert_eq!(waiter.line(), "my turn");
+    assert_eq!(waiter.end().code, Some(0));
+}
+
+#[test]
+fn a_holder_that_is_killed_gives_its_slot_back() {
+    let home = Home::new();
+    let mut holder = home.hold_the_slot();
+    holder.signal(rustix::process::Signal::KILL);
+    holder.child.wait().unwrap();
+    home.run(["hold", "my/slots", "--timeout", "1min", "--", "true"]).printed();
+}
+
+#[test]
+fn the_command_dies_with_a_holder_that_is_killed() {
+    let home = Home::new();
+    let script = "echo held; exec sleep 600";
+    let mut holder =
+        home.start(["hold", "my/slots", "--limit", "parallel=1", "--", "sh", "-c", script]);
+    assert_eq!(holder.line(), "held");
+    holder.signal(rustix::process::Signal::KILL);
+    // The output ends when the last process that has it is gone.
+    assert_eq!(holder.rest(), "");
+    holder.child.wait().unwrap();
+}
+
+#[test]
+fn a_rate_is_kept_by_independent_processes() {
+    let home = Home::new();
+    let hold = ["hold", "my/api", "--limit", "requests=5/d", "--timeout", "0", "--", "true"];
+    // Four fifths of a stated rate are used.
+    let codes: Vec<_> = (0..6).map(|_| home.run(hold).code).collect();
+    assert_eq!(codes, [0, 0, 0, 0, 75, 75].map(Some));
+}
+
+#[test]
+fn what_limits_it_is_kept_when_another_asks_for_more() {
+    let home = Home::new();
+    home.run(["hold", "my/slots", "--limit", "parallel=1", "--", "true"]).printed();
+    let looser = home.run(["hold", "my/slots", "--limit", "parallel=9", "--", "true"]);
+    assert_eq!(looser.code, Some(0));
+    assert!(looser.err.contains("keeps the limits"), "{looser:?}");
+    assert_eq!(home.status("my/slots")["limits"][0]["amount"], 1);
+    let quiet = ["hold", "my/slots", "-q", "--limit", "parallel=9", "--", "true"];
+    assert_eq!(home.run(quiet).err, "");
+}
+
+#[test]
+fn the_agent_is_the_flag_then_the_environment_then_the_caller() {
+    let home = Home::new();
+    let agents = |home: &Home| -> Vec<String> {
+        let status = home.status("my/slots");
+        let agents = status["agents"].as_array().unwrap();
+        agents.iter().map(|agent| agent["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let hold = ["hold", "my/slots", "--limit", "parallel=1", "--", "true"];
+    home.command(hold).env("STANDPIPE_AGENT", "by-environment").status().unwrap();
+    assert_eq!(agents(&home), ["by-environment"]);
+    home.run(["hold", "my/slots", "--as", "by-flag", "--", "true"]).printed();
+    assert!(agents(&home).contains(&"by-flag".to_owned()));
+    home.run(hold).printed();
+    assert_eq!(agents(&home).len(), 3, "and one that is named after this very program");
+}

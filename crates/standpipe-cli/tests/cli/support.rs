@@ -1,0 +1,197 @@
+//! A home for one test, and what comes of running the program in it.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+/// A directory with a state directory and an empty configuration directory, removed at the end.
+pub(crate) struct Home {
+    pub(crate) path: PathBuf,
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+/// A run that goes on, with its output to read and its input to close.
+pub(crate) struct Running {
+    pub(crate) child: Child,
+    out: BufReader<ChildStdout>,
+}
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("standpipe-cli-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(path.join("config")).unwrap();
+        Self { path }
+    }
+
+    /// The program, with nothing of this machine's settings.
+    pub(crate) fn command<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_standpipe"));
+        for variable in ["STANDPIPE_CONFIG", "STANDPIPE_AGENT", "NO_COLOR", "COLUMNS", "LC_ALL"] {
+            command.env_remove(variable);
+        }
+        command
+            .args(args)
+            .env("HOME", &self.path)
+            .env("XDG_CONFIG_HOME", self.path.join("config"))
+            .env("STANDPIPE_HOME", self.path.join("state"))
+            .env("LANG", "C.UTF-8")
+            .current_dir(&self.path)
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn run<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Ran {
+        Ran::of(&self.command(args).output().unwrap())
+    }
+
+    /// Starts it; its input stays open until it is closed.
+    pub(crate) fn start<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Running {
+        let mut command = self.command(args);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        Running { child, out }
+    }
+
+    /// Holds a slot of `my/slots`, of which there is one, until its input is closed.
+    pub(crate) fn hold_the_slot(&self) -> Running {
+        let script = "echo held; read -r line";
+        let limit = "parallel=1";
+        let mut holder = self.start([
+            "hold", "my/slots", "--as", "holder", "--limit", limit, "--", "sh", "-c", script,
+        ]);
+        assert_eq!(holder.line(), "held");
+        holder
+    }
+
+    /// A pool as `status --json` shows it.
+    pub(crate) fn status(&self, pool: &str) -> Value {
+        let ran = self.run(["status", pool, "--json"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        ran.json()["pools"][0].clone()
+    }
+
+    /// Writes the configuration where it is looked for.
+    pub(crate) fn configure(&self, text: &str) -> PathBuf {
+        let directory = self.path.join("config").join("standpipe");
+        std::fs::create_dir_all(&directory).unwrap();
+        let file = directory.join("standpipe.toml");
+        std::fs::write(&file, text).unwrap();
+        file
+    }
+
+    /// Everything under the state directory, with its bytes.
+    pub(crate) fn state(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let mut found = Vec::new();
+        collect(&self.path.join("state"), &mut found);
+        found.sort();
+        found
+    }
+}
+
+fn collect(directory: &Path, found: &mut Vec<(PathBuf, Vec<u8>)>) {
+    let Ok(entries) = std::fs::read_dir(directory) else { return };
+    for entry in entries {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(&path, found);
+        } else {
+            found.push((path.clone(), std::fs::read(&path).unwrap()));
+        }
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        // A test that failed half-way may still have children writing here.
+        let _left = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+impl Ran {
+    pub(crate) fn of(output: &Output) -> Self {
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout.clone()).unwrap(),
+            err: String::from_utf8(output.stderr.clone()).unwrap(),
+        }
+    }
+
+    /// The one object that was printed.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        let value: Value = serde_json::from_str(&self.out).unwrap_or_else(|error| {
+            panic!("{error} in {self:?}");
+        });
+        assert_eq!(value["schema"], 1, "{self:?}");
+        value
+    }
+
+    /// It ended well, and this is what it printed.
+    #[track_caller]
+    pub(crate) fn printed(&self) -> &str {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        self.out.trim_end()
+    }
+
+    /// It ended with this code and one line on stderr that says all of this.
+    #[track_caller]
+    pub(crate) fn failed(&self, code: i32, says: &[&str]) {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        assert_eq!(self.err.lines().count(), 1, "one line: {self:?}");
+        assert!(self.err.starts_with("standpipe: "), "{self:?}");
+        for words in says {
+            assert!(self.err.contains(words), "`{words}` is not said: {self:?}");
+        }
+    }
+}
+
+impl Running {
+    /// The next line of its output.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.out.read_line(&mut line).unwrap();
+        if line.is_empty() {
+            let mut said = String::new();
+            self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+            panic!("it ended without a line: {said}");
+        }
+        line.trim_end().to_owned()
+    }
+
+    /// All that is left of its output, when everyone who could write it is gone.
+    pub(crate) fn rest(&mut self) -> String {
+        let mut rest = String::new();
+        self.out.read_to_string(&mut rest).unwrap();
+        rest
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
+    /// Closes its input and waits for it.
+    pub(crate) fn end(mut self) -> Ran {
+        drop(self.child.stdin.take());
+        let out = self.rest();
+        let mut ran = Ran::of(&self.child.wait_with_output().unwrap());
+        ran.out = out;
+        ran
+    }
+}

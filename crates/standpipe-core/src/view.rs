@@ -1,0 +1,142 @@
+//! How a ledger stands, for people to look at: its figures, and the admission rule laid open.
+//!
+//! Only reads. Nothing here decides anything; it asks the functions that do.
+
+use alloc::borrow::Cow;
+use alloc::vec::Vec;
+
+use crate::config::{Limit, Priority};
+use crate::event::Reserve;
+use crate::judge::Asker;
+use crate::outcome::{Reason, Refusal};
+use crate::plan::LaneKind;
+use crate::state::State;
+use crate::tally::{Count, Tally};
+use crate::time::Instant;
+
+/// How one limit stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Figures {
+    /// The limit, as told.
+    pub limit: Limit,
+    /// What is used of it, after headroom.
+    pub effective: u64,
+    /// What is charged.
+    pub used: u64,
+    /// What calls in flight hold beside that.
+    pub held: u64,
+    /// What is left of `effective`.
+    pub left: u64,
+    /// When nothing of it is charged any more if only time passes; none where nothing is charged,
+    /// and where time alone brings nothing.
+    pub clear_at: Option<Instant>,
+    /// When its pace lets the next grant pass; none if that is now.
+    pub next_grant: Option<Instant>,
+}
+
+/// What the admission rule says to a call, step by step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Laid {
+    /// The tier the call is judged in.
+    pub tier: Priority,
+    /// 1: the provider said stop for good.
+    pub terminal: Option<Refusal>,
+    /// 2: it is above a stated limit.
+    pub never: Option<Refusal>,
+    /// 3: everybody waits.
+    pub pause: Option<Refusal>,
+    /// 4: the agent's own cap.
+    pub cap: Option<Refusal>,
+    /// 5: the limits for which somebody came first.
+    pub order: Vec<Refusal>,
+    /// 6: the limits and gates that have no room for it.
+    pub room: Vec<Refusal>,
+}
+
+impl State {
+    /// The ledger as it is at an instant if nothing happens but time.
+    #[must_use]
+    pub fn at(&self, now: Instant) -> Cow<'_, Self> {
+        if self.next.is_none_or(|next| next > now) {
+            return Cow::Borrowed(self);
+        }
+        let mut ahead = self.clone();
+        ahead.advance(now);
+        ahead.news = crate::state::News::default();
+        ahead.next = ahead.next_change(now);
+        Cow::Owned(ahead)
+    }
+
+    /// How each limit stands at an instant, in the configuration's order.
+    #[must_use]
+    pub fn figures(&self, now: Instant) -> Vec<Figures> {
+        let now = now.max(self.facts.clock);
+        let limits = self.facts.config.iter().flat_map(|config| &config.limits);
+        limits.enumerate().map(|(lane, limit)| self.figures_of(lane, limit, now)).collect()
+    }
+
+    /// The admission rule for a call at an instant. Every step is asked, also behind one that says
+    /// no. What is said of time is when this one alone would say yes.
+    #[must_use]
+    pub fn lay_open(&self, reserve: &Reserve, now: Instant) -> Laid {
+        let now = now.max(self.facts.clock);
+        let agent = self.index.agent_of.get(&reserve.agent).copied();
+        let asker = self.newcomer(reserve, agent);
+        let lacks = self.lacks(&asker, now);
+        let (order, room) = lacks.into_iter().partition(|no| no.reason == Reason::Order);
+        let until = |refusal: Refusal, until: Instant| Refusal {
+            until: Some(until).filter(|until| *until != Instant::NEVER),
+            ..refusal
+        };
+        Laid {
+            tier: asker.tier(),
+            terminal: self.terminated(now),
+            never: self.never_fits(&asker),
+            pause: self.paused(now).map(|no| Refusal { until: self.facts.pause, ..no }),
+            cap: self.capped(&asker, now).map(|no| until(no, self.cap_fits(&asker, now))),
+            order,
+            room,
+        }
+    }
+
+    fn lacks(&self, asker: &Asker<'_>, now: Instant) -> Vec<Refusal> {
+        let lanes = 0..self.index.plan.lanes.len();
+        let lacks = lanes.filter_map(|lane| {
+            let lack = self.lack(asker, lane, now)?;
+            let fits = (lack.reason != Reason::Order).then(|| self.lane_fits(asker, lane, now));
+            Some(Refusal {
+                reason: lack.reason,
+                limit: Some(self.index.plan.lanes[lane].id.clone()),
+                short_by: lack.short_by,
+                until: fits.filter(|until| *until != Instant::NEVER),
+            })
+        });
+        lacks.collect()
+    }
+
+    fn figures_of(&self, lane: usize, limit: &Limit, now: Instant) -> Figures {
+        let (tally, spec) = (&self.facts.lanes[lane], &self.index.plan.lanes[lane].spec);
+        let used = tally.taken_at(now, spec).saturating_sub(tally.held);
+        let clears = matches!(tally.count, Count::Window(_) | Count::Bucket(_)) && used > 0;
+        let alone = Tally { held: 0, ..tally.clone() };
+        let cleared = clears.then(|| alone.fits_from(spec.effective, now, spec, Vec::new));
+        Figures {
+            limit: limit.clone(),
+            effective: spec.effective,
+            used,
+            held: tally.held,
+            left: tally.free_at(now, spec),
+            clear_at: cleared.filter(|at| *at != Instant::NEVER),
+            next_grant: self.gate_opens(limit, now),
+        }
+    }
+
+    fn gate_opens(&self, limit: &Limit, now: Instant) -> Option<Instant> {
+        let id = limit.id();
+        let lanes = self.index.plan.lanes.iter().zip(&self.facts.lanes);
+        let mut gates = lanes.filter(|(lane, _)| lane.kind == LaneKind::Gate && lane.id == id);
+        let (gate, tally) = gates.next()?;
+        let Count::Gate { last: Some(last) } = tally.count else { return None };
+        Some(last + gate.spec.period).filter(|opens| *opens > now)
+    }
+}

@@ -1,0 +1,91 @@
+//! What a waiter sleeps on: rung by whoever sees that it should look.
+//!
+//! A bell that was rung stays rung until its waiter has noticed, so a ring between two looks is
+//! never lost.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::Instant as Local;
+
+/// What a waiter sleeps on.
+#[derive(Debug, Default)]
+pub(crate) struct Bell {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    rung: bool,
+    waker: Option<Waker>,
+}
+
+impl Bell {
+    /// Tells the waiter to look.
+    pub(crate) fn ring(&self) {
+        let mut state = self.lock();
+        state.rung = true;
+        let waker = state.waker.take();
+        drop(state);
+        self.changed.notify_all();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Whether it was rung since it was last asked; if not, the waker will be told.
+    pub(crate) fn was_rung(&self, waker: &Waker) -> bool {
+        let mut state = self.lock();
+        if std::mem::take(&mut state.rung) {
+            return true;
+        }
+        match &mut state.waker {
+            Some(known) => known.clone_from(waker),
+            none => *none = Some(waker.clone()),
+        }
+        false
+    }
+
+    /// Sleeps until it is rung or the moment has come.
+    pub(crate) fn wait_until(&self, at: Local) {
+        let mut state = self.lock();
+        while !state.rung {
+            let now = Local::now();
+            let Some(left) = at.checked_duration_since(now).filter(|left| !left.is_zero()) else {
+                break;
+            };
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.rung = false;
+    }
+
+    /// What the mutex guards is whole after every statement.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    #[test]
+    fn a_ring_before_the_wait_is_not_lost() {
+        let bell = Bell::default();
+        bell.ring();
+        bell.wait_until(Local::now() + Duration::from_secs(3_600));
+        bell.wait_until(Local::now());
+    }
+
+    #[test]
+    fn a_ring_wakes_a_sleeping_thread() {
+        let bell = Arc::new(Bell::default());
+        let rings = Arc::clone(&bell);
+        let other = std::thread::spawn(move || rings.ring());
+        bell.wait_until(Local::now() + Duration::from_secs(3_600));
+        other.join().unwrap();
+    }
+}

@@ -1,0 +1,18 @@
+//! What a pool is told besides its limits when nobody says more: the same as a file's defaults.
+
+use standpipe_core::{Headroom, Limit, PoolConfig, Rule, Span};
+
+/// What widens every period, against jitter on the way to the provider, on one machine.
+const SLACK: Span = Span::millis(50);
+
+/// These limits, and the defaults for all else.
+pub(crate) fn config(limits: Vec<Limit>) -> PoolConfig {
+    let slots_only = limits.iter().all(|limit| matches!(limit.rule, Rule::Parallel { .. }));
+    let mut config = PoolConfig::new(limits);
+    config.headroom = Headroom::Auto;
+    config.slack = SLACK;
+    if slots_only {
+        config.longest_lease = None;
+    }
+    config
+}

@@ -1,0 +1,196 @@
+//! What good files come to.
+
+use super::*;
+use standpipe_core::{Charged, Headroom, Limit, Of, Portion, Priority, Resets, Rule, Span, Unit};
+
+#[test]
+fn every_key_is_read() {
+    let all = settings(FULL);
+    assert_eq!((all.version, all.open_pools, all.written), (Some(3), true, 7));
+    assert_eq!(all.listen, Some("127.0.0.1:9000".parse().unwrap()));
+    let store = all.store.clone().unwrap();
+    let url = "rediss://ops:s3cret@redis.example:6380/2";
+    assert_eq!(store.url, StoreUrl::Redis(url.to_owned()));
+    assert_eq!((store.prefix.as_str(), store.wait_replicas, store.compact), ("team", 1, false));
+    assert_eq!((store.skew, store.slack()), (Span::millis(250), Span::millis(200)));
+    assert_eq!(all.workflows["issue-to-deploy"].agents.len(), 3);
+    assert!(all.workflows["issue-to-deploy"].hold);
+    assert_eq!(all.routes["classify"].len(), 2);
+    let provider = &all.providers["anthropic"];
+    assert_eq!(provider.upstream.as_deref(), Some("https://api.example.com/v1"));
+    assert_eq!(provider.ca.as_deref(), Some(Path::new("/etc/ssl/own.pem")));
+    assert_eq!(all.providers["github"].key_env.as_deref(), Some("GITHUB_TOKEN"));
+    assert_eq!(all.server.token_file.as_deref(), Some(Path::new("/run/standpipe/token")));
+}
+
+#[test]
+fn relative_paths_count_from_the_file() {
+    let all = settings(FULL);
+    let key = all.providers["anthropic"].key_file.as_deref();
+    assert_eq!(key, Some(Path::new("/x/keys/anthropic")));
+    assert_eq!(all.server.socket.as_deref(), Some(Path::new("/x/standpipe.sock")));
+}
+
+#[test]
+fn every_policy_of_a_pool_is_read() {
+    let all = settings(FULL);
+    let pool = &all.pools[&pool_name("anthropic/sonnet")];
+    assert_eq!(pool.provider.as_deref(), Some("anthropic"));
+    assert_eq!((pool.models.len(), pool.account.as_deref()), (1, Some("team")));
+    assert_eq!((pool.headroom, pool.slack), (Headroom::Fixed(800), Some(Span::millis(10))));
+    assert_eq!((pool.enforce, pool.zones, pool.yields), (false, Toggle::On, false));
+    assert_eq!((pool.breaker, pool.cascade, pool.learn, pool.rewrite), (false, false, false, true));
+    let backoff = Backoff {
+        base: Span::secs(60),
+        factor_per_mille: 1_500,
+        cap: Some(Span::secs(300)),
+        jitter: true,
+    };
+    assert_eq!(pool.backoff, backoff);
+    let windows = pool.return_windows;
+    assert_eq!(windows.critical.to, Span::secs(1));
+    assert_eq!(windows.standard, ReturnWindows::default().standard);
+    assert_eq!(windows.background, Stretch { from: Span::secs(2), to: Span::millis(30_500) });
+    assert_eq!((pool.retry_budget, pool.longest_wait), (50, Some(Span::secs(120))));
+    assert_eq!(pool.longest_lease, LongestLease::Unlimited);
+    assert_eq!((pool.lease_ttl, pool.keepalive), (Span::secs(120), Some(Span::secs(5))));
+    assert_eq!(pool.fallback, [pool_name("anthropic/haiku")]);
+    let price: Vec<u64> = pool.price.values().copied().collect();
+    assert_eq!(price, [3_000_000, 15_000_000, 250_000]);
+    assert_eq!(pool.on_store_failure, StoreFailure::Share);
+    let github = &all.pools[&pool_name("github/core")];
+    assert_eq!(github.return_windows.background.to, Span::secs(30));
+}
+
+#[test]
+fn limits_are_kept_in_the_order_of_the_file() {
+    let all = settings(FULL);
+    let limits = &all.pools[&pool_name("github/core")].limits;
+    let window = |unit: Unit, amount, period| Rule::Window { unit, amount, period };
+    let (minute, hour, day) = (Span::secs(60), Span::secs(3_600), Span::secs(86_400));
+    let rules = [
+        window(Unit::Requests, 5_000, hour),
+        window(Unit::Points, 900, minute),
+        window(Unit::Content, 80, minute),
+        window(Unit::Content, 500, hour),
+        window(Unit::Usd, 20_000_000, day),
+        Rule::Parallel { amount: 100 },
+    ];
+    assert_eq!(limits.iter().map(|limit| limit.rule.clone()).collect::<Vec<_>>(), rules);
+    assert_eq!(limits[0].resets, Resets::Provider);
+    assert_eq!(limits[3].pace, Some(Span::secs(1)));
+    let sonnet = &all.pools[&pool_name("anthropic/sonnet")].limits;
+    let charged: Vec<Charged> = sonnet.iter().map(|limit| limit.charged).collect();
+    let (start, end) = (Charged::Start, Charged::End);
+    assert_eq!(charged, [start, start, end, start, end]);
+    let unit = Unit::named("gpu_ms").unwrap();
+    let bucket = Rule::Bucket { unit, amount: 1_000_000, period: hour, burst: 50_000 };
+    assert_eq!(sonnet[4].rule, bucket);
+}
+
+#[test]
+fn a_bucket_is_as_deep_as_its_rate_unless_it_says_otherwise() {
+    let text = "[pool.\"a/b\"]\nrequests = { rate = \"60/min\", kind = \"bucket\" }";
+    let Rule::Bucket { burst, .. } = settings(text).pools[&pool_name("a/b")].limits[0].rule else {
+        panic!("not a bucket");
+    };
+    assert_eq!(burst, 60);
+}
+
+#[test]
+fn the_core_takes_each_pool_with_what_concerns_it() {
+    let all = settings(FULL);
+    let sonnet = all.pool_config(&pool_name("anthropic/sonnet")).unwrap();
+    assert_eq!(sonnet.check(), Ok(()));
+    assert_eq!((sonnet.slack, sonnet.claim), (Span::millis(10), Span::secs(5)));
+    assert_eq!((sonnet.longest_lease, sonnet.enforce), (None, false));
+    let names: Vec<&str> = sonnet.agents.iter().map(|rule| rule.name.as_str()).collect();
+    assert_eq!(names, ["data@ship", "picard"], "nothing is said about ralph");
+    let (data, picard) = (&sonnet.agents[0], &sonnet.agents[1]);
+    assert_eq!(data.floors, [Share { of: Of::All, portion: Portion::PerMille(100) }]);
+    assert_eq!(picard.priority, Some(Priority::Critical));
+    assert_eq!((picard.floors.len(), picard.caps.len()), (1, 2));
+
+    let github = all.pool_config(&pool_name("github/core")).unwrap();
+    assert_eq!(github.check(), Ok(()));
+    assert_eq!((github.slack, github.longest_lease), (Span::millis(200), Some(Span::secs(3_600))));
+    assert_eq!(github.agents[0].floors.len(), 2);
+    assert_eq!(all.pool_config(&pool_name("anthropic/haiku")), None, "its limits are learned");
+    assert_eq!(all.pool_config(&pool_name("no/such")), None);
+}
+
+#[test]
+fn a_share_of_a_unit_the_pool_does_not_limit_does_not_concern_it() {
+    let text = "[pool.\"a/b\"]\nparallel = 2\n[agent.x]\ncap = { tokens = \"5/min\" }";
+    assert_eq!(settings(text).pool_config(&pool_name("a/b")).unwrap().agents, []);
+}
+
+#[test]
+fn the_defaults_of_a_pool() {
+    let all = settings("[pool.\"a/b\"]\nrequests = \"60/min\"\n[pool.\"a/c\"]\nparallel = 2");
+    let rated = all.pool_config(&pool_name("a/b")).unwrap();
+    let rule = Rule::Window { unit: Unit::Requests, amount: 60, period: Span::secs(60) };
+    assert_eq!(
+        rated,
+        PoolConfig {
+            headroom: Headroom::Auto,
+            slack: Span::millis(50),
+            ..PoolConfig::new(vec![Limit::new(rule)])
+        }
+    );
+    let slots = all.pool_config(&pool_name("a/c")).unwrap();
+    assert_eq!(slots.longest_lease, None, "a slot may be held for ever");
+    let settings = PoolSettings::default();
+    assert_eq!(settings.longest_lease(), Some(Span::secs(3_600)), "limits are yet to be learned");
+    assert_eq!((settings.lease_ttl, settings.enforce), (Span::secs(600), true));
+}
+
+#[test]
+fn nothing_is_the_same_as_the_defaults() {
+    for text in ["", "\n\n", "# only a comment", "\u{feff}"] {
+        let nothing = settings(text);
+        assert_eq!((nothing.store.clone(), nothing.pools.len()), (None, 0), "{text:?}");
+    }
+    let source = settings("version = 9").source();
+    assert_eq!(source, Source::File { version: Some(9), written: 7 });
+}
+
+#[test]
+fn crlf_inline_and_dotted_spellings_are_the_same() {
+    let spelled = "[pool.\"a/b\"]\r\nrequests = \"60/min\"\r\nbackoff.base = 5\r\n";
+    let inline = "pool = { \"a/b\" = { requests = \"60/min\", backoff = { base = \"5s\" } } }";
+    assert_eq!(settings(spelled).pools, settings(inline).pools);
+}
+
+#[test]
+fn an_unknown_pool_is_told_only_where_a_file_says_who_is_known() {
+    let text = "[pool.\"anthropic/sonnet\"]\nparallel = 1\n";
+    let error = settings(text).unknown_pool(&pool_name("anthropic/sonet")).unwrap().to_string();
+    assert_eq!(
+        error,
+        "/x/standpipe.toml: there is no pool `anthropic/sonet`; did you mean `anthropic/sonnet`?"
+    );
+    let error = settings(text).unknown_pool(&pool_name("github/core")).unwrap().to_string();
+    assert!(error.ends_with("add [pool.\"github/core\"], or write open_pools = true"), "{error}");
+    assert_eq!(settings(text).unknown_pool(&pool_name("anthropic/sonnet")), None);
+    let open = settings("open_pools = true");
+    assert_eq!(open.unknown_pool(&pool_name("a/b")), None);
+    assert_eq!(Settings::default().unknown_pool(&pool_name("a/b")), None);
+}
+
+#[test]
+fn stores_by_url() {
+    let url = |text: &str| text.parse::<StoreUrl>();
+    assert_eq!(url("file"), Ok(StoreUrl::File(None)));
+    assert_eq!(url("memory"), Ok(StoreUrl::Memory));
+    for text in ["file:/var/lib/pipe", "file:///var/lib/pipe"] {
+        assert_eq!(url(text), Ok(StoreUrl::File(Some(PathBuf::from("/var/lib/pipe")))), "{text}");
+    }
+    for text in ["redis://localhost", "rediss://u:p@h:6379/1", "redis://[::1]:6379"] {
+        assert_eq!(url(text), Ok(StoreUrl::Redis(text.to_owned())), "{text}");
+    }
+    assert_eq!(url("etcd://a:2379"), Ok(StoreUrl::Etcd("etcd://a:2379".to_owned())));
+    let short = settings("store = \"memory\"").store.unwrap();
+    let long = settings("[store]\nurl = \"memory\"").store.unwrap();
+    assert_eq!(short, long);
+}

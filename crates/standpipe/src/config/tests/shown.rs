@@ -1,0 +1,190 @@
+//! What `standpipe config` shows: everything in force, where it comes from, and no secret.
+
+use super::*;
+use serde_json::Value;
+
+fn row<'a>(described: &'a Value, key: &str) -> &'a Value {
+    let rows = described["settings"].as_array().unwrap();
+    rows.iter().find(|row| row["key"] == key).unwrap_or_else(|| panic!("no {key}"))
+}
+
+fn keys(of: &Value) -> Vec<String> {
+    let mut keys: Vec<String> = of.as_object().unwrap().keys().cloned().collect();
+    keys.sort_unstable();
+    keys
+}
+
+fn sorted<'a>(known: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let mut known: Vec<String> = known.into_iter().map(str::to_owned).collect();
+    known.sort_unstable();
+    known
+}
+
+#[test]
+fn the_example_is_good_with_and_without_its_comments() {
+    let example = settings(Settings::example());
+    assert!(example.pool_config(&pool_name("my/slots")).is_some());
+    let wanted = |line: &str| match line.strip_prefix('#') {
+        Some(rest) if !rest.starts_with(' ') => format!("{rest}\n"),
+        _ => format!("{line}\n"),
+    };
+    let all = settings(&Settings::example().lines().map(wanted).collect::<String>());
+    assert_eq!((all.pools.len(), all.agents.len()), (3, 2));
+    assert!(Settings::example().lines().all(|line| line.len() <= 100));
+}
+
+#[test]
+fn each_value_has_its_origin() {
+    let described = settings(FULL).describe();
+    assert_eq!(described["file"], "/x/standpipe.toml");
+    let sonnet = |key: &str| format!("pool.\"anthropic/sonnet\".{key}");
+    for (key, value, origin) in [
+        ("listen".to_owned(), Value::from("127.0.0.1:9000"), "/x/standpipe.toml:2"),
+        ("store.prefix".to_owned(), "team".into(), "/x/standpipe.toml:7"),
+        (sonnet("requests"), "1000/min".into(), "/x/standpipe.toml:17"),
+        (sonnet("headroom"), "80%".into(), "/x/standpipe.toml:21"),
+        (sonnet("return_windows.standard"), serde_json::json!(["500ms", "3500ms"]), "default"),
+        (sonnet("backoff.factor"), "1.5".into(), "/x/standpipe.toml:29"),
+        (sonnet("longest_lease"), "none".into(), "/x/standpipe.toml:33"),
+        ("agent.ralph.priority".to_owned(), "standard".into(), "default"),
+        ("agent.picard.cap.parallel".to_owned(), 3.into(), "/x/standpipe.toml:59"),
+    ] {
+        let row = row(&described, &key);
+        assert_eq!((&row["value"], row["origin"].as_str()), (&value, Some(origin)), "{key}");
+    }
+    // One length stands for all three tiers.
+    let tier = "pool.\"github/core\".return_windows.critical";
+    assert_eq!(row(&described, tier)["origin"], "/x/standpipe.toml:54");
+    let slack = row(&described, "pool.\"github/core\".slack");
+    assert_eq!(
+        (&slack["value"], &slack["origin"]),
+        (&"200ms".into(), &"/x/standpipe.toml:9".into())
+    );
+    let short = settings("store = \"memory\"").describe();
+    assert_eq!(row(&short, "store.url")["origin"], "/x/standpipe.toml:1");
+    let none = Settings::default().describe();
+    assert_eq!(row(&none, "listen")["origin"], "default");
+    assert_eq!(row(&none, "store.url")["value"], "file");
+    assert!(none["file"].is_null());
+}
+
+#[test]
+fn what_is_shown_reads_back_the_same() {
+    for text in [FULL, Settings::example(), ""] {
+        let before = settings(text);
+        let shown = before.to_toml(false);
+        let after = settings(&shown);
+        assert_eq!(after.to_toml(false), shown);
+        for pool in before.pools.keys() {
+            assert_eq!(after.pool_config(pool), before.pool_config(pool), "{pool}");
+            assert_eq!(after.pools[pool].price, before.pools[pool].price);
+            assert_eq!(after.pools[pool].backoff, before.pools[pool].backoff);
+        }
+        assert_eq!(after.routes, before.routes);
+        assert_eq!((after.workflows, after.providers), (before.workflows, before.providers));
+        assert_eq!(after.server, before.server);
+    }
+}
+
+#[test]
+fn what_is_shown_is_a_file_with_origins_as_comments() {
+    let all = settings("[pool.\"a/b\"]\nrequests = { pace = 1, rate = \"60/min\" }");
+    let shown = all.to_toml(true);
+    let start = "listen = \"127.0.0.1:8377\"  # default\n\
+                 open_pools = false         # default\n\
+                 \n[store]\nurl = \"file\"    # default\nslack = \"50ms\"  # default\n\
+                 \n[pool.\"a/b\"]\nrequests = { rate = \"60/min\", pace = \"1s\" }";
+    assert!(shown.starts_with(start), "{shown}");
+    assert!(shown.contains("  # /x/standpipe.toml:2\n"), "{shown}");
+    assert!(!all.to_toml(false).contains('#'));
+}
+
+#[test]
+fn passwords_are_never_shown() {
+    for url in [
+        "redis://:s3cret@h",
+        "redis://s3cret@h",
+        "redis://u:s3cret@h:6379/0",
+        "rediss://u:p@s3cret@h",
+        "redis://u:a/s3cret?x#y@h",
+        "redis://h/0?password=s3cret",
+        "etcd://root:s3cret@a:2379,b:2379",
+    ] {
+        let settings = settings(&format!("store = \"{url}\""));
+        let shown = format!(
+            "{} {:?} {settings:?} {} {}",
+            settings.store.as_ref().unwrap().url,
+            settings.store,
+            settings.describe(),
+            settings.to_toml(true),
+        );
+        assert!(!shown.contains("s3cret"), "{shown}");
+        assert!(shown.contains("***"), "{shown}");
+    }
+    let known = "redis://u:s3cret@h:6379/0".parse::<StoreUrl>().unwrap();
+    assert_eq!(known.to_string(), "redis://u:***@h:6379/0");
+    assert_eq!("redis://h:1/2".parse::<StoreUrl>().unwrap().to_string(), "redis://h:1/2");
+}
+
+#[test]
+fn no_message_repeats_what_may_be_a_secret() {
+    for text in [
+        "store = \"redi://u:s3cret@h\"",
+        "store = \"s3cret@h\"",
+        "store = \"redis://u:s3cret@\"",
+        "store = \"redis://u:s3cret@h\"x",
+        "store = \"redis://u:s3cret@h\nversion = 1",
+        "store = redis://u:s3cret@h",
+        "[store]\nurl = [\"redis://u:s3cret@h\"]",
+        "[provider.x]\nkey_env = \"sk-s3cret\"",
+        "[provider.x]\nkey = \"s3cret\"",
+        "[provider.x]\nupstream = \"https://u:s3cret@h\"",
+        "[provider.x]\nkey_file = \"~/s3cret\"",
+        "[server]\ntoken = \"s3cret\"",
+    ] {
+        let said = problems(text).join("\n");
+        assert!(!said.contains("s3cret"), "{said}");
+    }
+}
+
+#[test]
+fn the_schema_knows_exactly_the_keys_that_are_read() {
+    let schema = Settings::schema();
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    let properties = |of: &Value| keys(&of["properties"]);
+    assert_eq!(properties(&schema), sorted(KEYS));
+    let defs = &schema["$defs"];
+    let pool = text::KNOWN_UNITS.into_iter().chain(pool::KEYS);
+    assert_eq!(properties(&defs["pool"]), sorted(pool));
+    assert_eq!(properties(&defs["agent"]), sorted(agent::KEYS));
+    assert_eq!(properties(&defs["limit"]["anyOf"][1]), sorted(limits::KEYS));
+    assert_eq!(properties(&schema["properties"]["store"]["anyOf"][1]), sorted(store::KEYS));
+    let backoff = &defs["pool"]["properties"]["backoff"];
+    assert_eq!(properties(backoff), sorted(policy::BACKOFF_KEYS));
+    let of = |table: &str| {
+        let patterns = &schema["properties"][table]["patternProperties"];
+        properties(patterns.as_object().unwrap().values().next().unwrap())
+    };
+    assert_eq!(of("workflow"), sorted(workflow::KEYS));
+    assert_eq!(of("provider"), sorted(provider::KEYS));
+    assert_eq!(properties(&schema["properties"]["server"]), sorted(provider::SERVER_KEYS));
+}
+
+#[test]
+fn every_reference_of_the_schema_leads_somewhere() {
+    fn walk(value: &Value, defs: &Value) {
+        match value {
+            Value::Object(map) => {
+                if let Some(to) = map.get("$ref") {
+                    let name = to.as_str().unwrap().strip_prefix("#/$defs/").unwrap();
+                    assert!(defs.get(name).is_some(), "{name}");
+                }
+                map.values().for_each(|value| walk(value, defs));
+            }
+            Value::Array(values) => values.iter().for_each(|value| walk(value, defs)),
+            _ => {}
+        }
+    }
+    let schema = Settings::schema();
+    walk(&schema, &schema["$defs"]);
+}

@@ -1,0 +1,328 @@
+//! The desk of one pool in this process: the one member that speaks to the store, and who waits
+//! here.
+//!
+//! Callers take turns at it. An event whose answer was lost keeps the desk busy until its sender,
+//! or whoever comes next, has sent it again: so no answer is given to the wrong caller, and nobody
+//! loses a place in the queue because of a hiccup of the store.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant as Local;
+
+use standpipe_core::{Action, Answer, Configured, Decision, Found, Key, Outcome};
+use standpipe_store::{Log, Member, PoolName, StoreError};
+
+use crate::bell::Bell;
+use crate::journal::Writer;
+use crate::moment::Now;
+use crate::notices;
+
+/// Who at a desk an answer is for.
+pub(crate) type Caller = u64;
+
+/// The desk of one pool in this process.
+pub(crate) struct Desk {
+    pool: PoolName,
+    /// Leases that live with this process's session.
+    held: AtomicUsize,
+    /// What came of the files that taps of this process told the pool.
+    told: Mutex<BTreeMap<u64, Configured>>,
+    counter: Mutex<Counter>,
+}
+
+/// What callers at a desk take turns at.
+pub(crate) struct Counter {
+    pool: PoolName,
+    journal: Arc<Writer>,
+    pub(crate) member: Member<Box<dyn Log + Send>>,
+    /// By ticket, and then by caller: two may wait with the same id.
+    waiters: BTreeMap<(Key, Caller), Arc<Bell>>,
+    /// Whose answer the store owes.
+    pending: Option<Caller>,
+    /// Answers that came while somebody else was at the desk.
+    answered: BTreeMap<Caller, Vec<Outcome>>,
+    /// Who is told to look when this turn ends.
+    rings: Vec<Arc<Bell>>,
+    /// What is still to be said, when the desk was too busy to say it.
+    later: Vec<Action>,
+    /// When the keeper looks again.
+    pub(crate) look_at: Option<Local>,
+}
+
+/// A caller's turn at a desk. Those it has news for are told when it ends: a waker is somebody
+/// else's code, which must not run while the desk is taken.
+pub(crate) struct Turn<'a> {
+    // Fields are dropped in their order: first the desk is free, then the bells ring.
+    counter: MutexGuard<'a, Counter>,
+    after: Rings,
+}
+
+/// Bells that ring when this is dropped.
+#[derive(Default)]
+struct Rings(Vec<Arc<Bell>>);
+
+impl Deref for Turn<'_> {
+    type Target = Counter;
+
+    fn deref(&self) -> &Counter {
+        &self.counter
+    }
+}
+
+impl DerefMut for Turn<'_> {
+    fn deref_mut(&mut self) -> &mut Counter {
+        &mut self.counter
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.after.0 = std::mem::take(&mut self.counter.rings);
+    }
+}
+
+impl Drop for Rings {
+    fn drop(&mut self) {
+        for bell in &self.0 {
+            bell.ring();
+        }
+    }
+}
+
+impl Desk {
+    pub(crate) fn new(
+        pool: PoolName,
+        member: Member<Box<dyn Log + Send>>,
+        journal: Arc<Writer>,
+    ) -> Self {
+        let counter = Counter {
+            pool: pool.clone(),
+            journal,
+            member,
+            waiters: BTreeMap::new(),
+            pending: None,
+            answered: BTreeMap::new(),
+            rings: Vec::new(),
+            later: Vec::new(),
+            look_at: None,
+        };
+        Self {
+            pool,
+            held: AtomicUsize::new(0),
+            told: Mutex::default(),
+            counter: Mutex::new(counter),
+        }
+    }
+
+    pub(crate) const fn pool(&self) -> &PoolName {
+        &self.pool
+    }
+
+    /// The desk, when it is one's turn. A caller that panicked left it as its last whole step did.
+    pub(crate) fn counter(&self) -> Turn<'_> {
+        let counter = self.counter.lock().unwrap_or_else(PoisonError::into_inner);
+        Turn { counter, after: Rings::default() }
+    }
+
+    /// What came of a tap's file.
+    pub(crate) fn told(&self, tap: u64) -> Option<Configured> {
+        self.lock_told().get(&tap).cloned()
+    }
+
+    pub(crate) fn was_told(&self, tap: u64, configured: Configured) {
+        self.lock_told().insert(tap, configured);
+    }
+
+    /// The pool knows nothing any more: what it was told is told again.
+    pub(crate) fn forget_told(&self) {
+        self.lock_told().clear();
+    }
+
+    pub(crate) fn hold(&self) {
+        self.held.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn let_go(&self) {
+        self.held.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn holds_leases(&self) -> bool {
+        self.held.load(Ordering::Relaxed) > 0
+    }
+
+    fn lock_told(&self) -> MutexGuard<'_, BTreeMap<u64, Configured>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Counter {
+    /// The store's clock and this process's, as the last answer has them.
+    pub(crate) fn now(&self) -> Now {
+        Now::at(self.member.replica().now())
+    }
+
+    /// Sends these and answers what came of them. After a transient error the caller comes again
+    /// with the same, or leaves with [`Counter::give_up`].
+    pub(crate) fn submit(
+        &mut self,
+        caller: Caller,
+        actions: Vec<Action>,
+    ) -> Result<Vec<Outcome>, StoreError> {
+        if let Some(outcomes) = self.answered.remove(&caller) {
+            return Ok(outcomes);
+        }
+        let own = self.pending == Some(caller);
+        if let Some(outcomes) = self.resend()? {
+            if own {
+                return Ok(outcomes.1);
+            }
+            self.answered.insert(outcomes.0, outcomes.1);
+        }
+        let sent = self.member.submit(actions);
+        self.heard(caller, sent)
+    }
+
+    /// Sends this, or keeps it to be sent later. Answers whether it was sent.
+    pub(crate) fn tell(&mut self, action: Action) -> bool {
+        self.later.push(action);
+        self.flush().is_ok()
+    }
+
+    /// Whether there is something to be sent that nobody is about to send.
+    pub(crate) fn is_owing(&self) -> bool {
+        self.pending.is_some() || !self.later.is_empty() || self.member.is_owing()
+    }
+
+    /// Sends what nobody awaits, if there is such.
+    pub(crate) fn flush(&mut self) -> Result<(), StoreError> {
+        if let Some((caller, outcomes)) = self.resend()? {
+            self.answered.insert(caller, outcomes);
+        }
+        if self.later.is_empty() && !self.member.is_owing() {
+            return Ok(());
+        }
+        let sent = self.member.submit(std::mem::take(&mut self.later));
+        let flushed = self.heard(NOBODY, sent).map(drop);
+        self.give_up(NOBODY);
+        flushed
+    }
+
+    /// The caller no longer waits for an answer, but wants this to be said all the same.
+    pub(crate) fn say_later(&mut self, caller: Caller, actions: Vec<Action>) {
+        let sent = self.pending == Some(caller) || self.answered.contains_key(&caller);
+        self.give_up(caller);
+        if !sent {
+            self.later.extend(actions);
+        }
+    }
+
+    /// The caller no longer waits for an answer. What it asked for is given back; everything else
+    /// it said is still sent.
+    pub(crate) fn give_up(&mut self, caller: Caller) {
+        if self.pending == Some(caller) {
+            self.member.give_up();
+            self.pending = None;
+        }
+        for outcome in self.answered.remove(&caller).into_iter().flatten() {
+            match outcome.answer {
+                Answer::Decided(Decision::Admit(grant)) if !grant.settled => {
+                    self.member.abandon(grant.lease);
+                }
+                Answer::Decided(Decision::Wait(hold)) => self.member.abandon(hold.ticket),
+                _ => {}
+            }
+        }
+    }
+
+    /// Somebody waits here for a ticket.
+    pub(crate) fn wait(&mut self, ticket: Key, caller: Caller, bell: &Arc<Bell>) {
+        self.waiters.insert((ticket, caller), Arc::clone(bell));
+    }
+
+    /// Somebody no longer does.
+    pub(crate) fn leave(&mut self, ticket: Key, caller: Caller) {
+        self.waiters.remove(&(ticket, caller));
+    }
+
+    pub(crate) fn has_waiters(&self) -> bool {
+        !self.waiters.is_empty()
+    }
+
+    /// The tickets somebody waits for here.
+    pub(crate) fn tickets(&self) -> impl Iterator<Item = Key> {
+        self.waiters.keys().map(|(ticket, _)| *ticket)
+    }
+
+    /// Tells those who wait for a ticket to look, at the end of this turn.
+    pub(crate) fn ring(&mut self, ticket: Key) {
+        let callers = (ticket, Caller::MIN)..=(ticket, Caller::MAX);
+        self.rings.extend(self.waiters.range(callers).map(|(_, bell)| Arc::clone(bell)));
+    }
+
+    /// Whether a ticket is this process's to cancel: one with an id may have been taken over.
+    pub(crate) fn is_ours(&self, ticket: Key) -> bool {
+        let state = self.member.replica().state();
+        if state.find(ticket) != Found::Ticket {
+            return true;
+        }
+        let mut tickets = state.facts().tickets.values();
+        let found = tickets.find(|known| known.key == ticket);
+        found.is_none_or(|found| found.session.is_none_or(|own| own == self.member.session()))
+    }
+
+    /// Sends again what has no answer yet. Answers whose it was, and what came of it.
+    fn resend(&mut self) -> Result<Option<(Caller, Vec<Outcome>)>, StoreError> {
+        let Some(caller) = self.pending else { return Ok(None) };
+        let sent = self.member.resend();
+        let outcomes = self.heard(caller, sent)?;
+        Ok(Some((caller, outcomes)))
+    }
+
+    /// What an attempt to send came to.
+    fn heard(
+        &mut self,
+        caller: Caller,
+        sent: Result<Vec<Outcome>, StoreError>,
+    ) -> Result<Vec<Outcome>, StoreError> {
+        match &sent {
+            Ok(outcomes) => {
+                self.pending = None;
+                let unheard = self.member.take_unheard();
+                self.spread(unheard.iter().chain(outcomes));
+            }
+            Err(error) if error.is_transient() => self.pending = Some(caller),
+            Err(_) => {
+                self.pending = None;
+                self.member.give_up();
+            }
+        }
+        sent
+    }
+
+    /// Everybody concerned learns what happened.
+    fn spread<'a>(&mut self, outcomes: impl Iterator<Item = &'a Outcome>) {
+        let now = self.now();
+        for outcome in outcomes {
+            for ticket in &outcome.wake {
+                self.ring(*ticket);
+            }
+            for notice in &outcome.notices {
+                if let Some(what) = notices::event(&self.pool, notice, &now) {
+                    self.journal.note(&self.pool, what);
+                }
+            }
+        }
+    }
+}
+
+/// Stands for no caller at all.
+const NOBODY: Caller = 0;
+
+impl fmt::Debug for Desk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Desk").field("pool", &self.pool).finish_non_exhaustive()
+    }
+}

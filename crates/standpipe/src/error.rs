@@ -1,0 +1,104 @@
+//! What can go wrong for a caller. A refusal is among it, because a caller that was refused must
+//! not make its call.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+use standpipe_store::{PoolName, StoreError};
+
+use crate::config::ConfigError;
+use crate::lease_id::LeaseId;
+use crate::refused::Refused;
+
+/// Why something was not done, and what to do about it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The call may not be made: not in time, never, or because the provider said stop.
+    Refused(Box<Refused>),
+    /// The lease has ended: it was settled before, or taken back. Nothing changed.
+    LeaseGone {
+        /// Which one.
+        lease: LeaseId,
+    },
+    /// The pool has no limits, so nothing can be decided.
+    NoLimits {
+        /// Which pool.
+        pool: PoolName,
+    },
+    /// The configuration file cannot be used as it is.
+    Config(ConfigError),
+    /// Something the caller gave cannot be used.
+    Invalid {
+        /// What is wrong.
+        what: String,
+        /// What to do instead.
+        remedy: String,
+    },
+    /// The store could not be reached, or cannot go on.
+    Store(StoreError),
+}
+
+impl Error {
+    /// The refusal, if it is one.
+    #[must_use]
+    pub const fn as_refused(&self) -> Option<&Refused> {
+        match self {
+            Self::Refused(refused) => Some(refused),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn invalid(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::Invalid { what: what.into(), remedy: remedy.into() }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(refused) => refused.fmt(f),
+            Self::LeaseGone { lease } => write!(
+                f,
+                "the lease {lease} on `{}` has ended: it was settled before, or its time was up; \
+                 nothing changed",
+                lease.pool()
+            ),
+            Self::NoLimits { pool } => write!(
+                f,
+                "the pool `{pool}` has no limits; give it some in standpipe.toml, in code, or \
+                 with --limit, for example requests=60/min or parallel=5"
+            ),
+            Self::Config(error) => error.fmt(f),
+            Self::Invalid { what, remedy } => write!(f, "{what}; {remedy}"),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match self {
+            Self::Store(error) => error.source(),
+            _ => None,
+        }
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<ConfigError> for Error {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(error)
+    }
+}
+
+impl From<Refused> for Error {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(Box::new(refused))
+    }
+}

@@ -1,0 +1,47 @@
+//! Where a user's state is kept.
+
+use std::path::PathBuf;
+
+use crate::error::Error;
+
+/// The directory for pools and the journal: `$STANDPIPE_HOME`, else `standpipe/` in the user's
+/// state directory (`$XDG_STATE_HOME`, else `~/.local/state`).
+///
+/// # Errors
+/// When none of these is set.
+pub fn state_directory(env: &dyn Fn(&str) -> Option<String>) -> Result<PathBuf, Error> {
+    let set = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(home) = set("STANDPIPE_HOME") {
+        return Ok(home);
+    }
+    // A relative one is to be ignored, by the specification of these directories.
+    let state = set("XDG_STATE_HOME").filter(|state| state.is_absolute());
+    let state = state.or_else(|| set("HOME").map(|home| home.join(".local/state")));
+    state.map(|state| state.join("standpipe")).ok_or_else(|| {
+        Error::invalid(
+            "there is no place to keep the ledger: neither $STANDPIPE_HOME nor $HOME is set",
+            "set STANDPIPE_HOME to a directory on a local disk",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(vars: &'static [(&'static str, &'static str)]) -> Result<PathBuf, Error> {
+        let find = |name: &str| vars.iter().find(|(known, _)| *known == name);
+        state_directory(&|name| find(name).map(|(_, value)| (*value).to_owned()))
+    }
+
+    #[test]
+    fn it_is_found_in_its_order() {
+        let all = &[("STANDPIPE_HOME", "/a"), ("XDG_STATE_HOME", "/b"), ("HOME", "/c")];
+        assert_eq!(with(all).unwrap(), PathBuf::from("/a"));
+        let users = &[("STANDPIPE_HOME", ""), ("XDG_STATE_HOME", "/b"), ("HOME", "/c")];
+        assert_eq!(with(users).unwrap(), PathBuf::from("/b/standpipe"));
+        let odd = &[("XDG_STATE_HOME", "b"), ("HOME", "/c")];
+        assert_eq!(with(odd).unwrap(), PathBuf::from("/c/.local/state/standpipe"));
+        assert!(with(&[]).unwrap_err().to_string().contains("STANDPIPE_HOME"));
+    }
+}

@@ -1,0 +1,261 @@
+//! What the journal keeps: one event, one line.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::moment::Moment;
+
+/// One line of the journal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// When it was written down.
+    pub at: Moment,
+    /// On which pool.
+    pub pool: String,
+    /// What happened.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum What {
+    /// Calls waited. Those of one agent, model and reason that end at about the same time are one
+    /// line.
+    Wait {
+        /// Whose they were.
+        agent: String,
+        /// What they called.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        model: Option<String>,
+        /// What they first waited for.
+        reason: String,
+        /// `admitted`, `refused` or `cancelled`.
+        ended: String,
+        /// How many.
+        count: u64,
+        /// How long, all together.
+        waited_ms: u64,
+        /// How long the longest waited.
+        longest_ms: u64,
+    },
+    /// In shadow mode a call was admitted that would have been held back.
+    Shadow {
+        /// Whose it was.
+        agent: String,
+        /// What it called.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        model: Option<String>,
+        /// What would have been said.
+        reason: String,
+        /// The limit it is about.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        limit: Option<String>,
+    },
+    /// The provider refused a call.
+    Throttle {
+        /// Whose it was, if that was said.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        agent: Option<String>,
+        /// Its lease.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        lease: Option<String>,
+        /// What it was about: `quota`, `concurrency`, `slow_down`, `overload`, `terminal`.
+        about: String,
+        /// How long the provider said to wait.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        retry_after_ms: Option<u64>,
+    },
+    /// A provider's answer spoke of its limits.
+    Observe {
+        /// The lease of the call it answered.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        lease: Option<String>,
+        /// The headers that speak of limits, as they came.
+        headers: BTreeMap<String, String>,
+    },
+    /// A lease ended without being settled.
+    Reclaim {
+        /// Which.
+        lease: String,
+        /// Whose.
+        agent: String,
+        /// `expired` or `owner_gone`.
+        why: String,
+    },
+    /// Nobody is admitted before then.
+    Pause {
+        /// The end.
+        until: Moment,
+        /// In how long that was.
+        for_ms: u64,
+    },
+    /// The pause is over.
+    Resume,
+    /// The provider said stop for good.
+    Stop {
+        /// The end, if it is known.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        until: Option<Moment>,
+    },
+    /// A process fell silent or died.
+    SessionEnd {
+        /// Which session.
+        session: u64,
+    },
+    /// A process told the pool about itself.
+    Config {
+        /// `applied`, or `kept` when another configuration counts.
+        result: String,
+        /// Where it came from: `file`, `code` or `change`.
+        source: String,
+    },
+    /// The provider's window began anew.
+    WindowReset {
+        /// Of which limit.
+        limit: String,
+    },
+}
+
+/// The kinds of events, to choose by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Kind {
+    /// See [`What::Wait`].
+    Wait,
+    /// See [`What::Shadow`].
+    Shadow,
+    /// See [`What::Throttle`].
+    Throttle,
+    /// See [`What::Observe`].
+    Observe,
+    /// See [`What::Reclaim`].
+    Reclaim,
+    /// See [`What::Pause`].
+    Pause,
+    /// See [`What::Resume`].
+    Resume,
+    /// See [`What::Stop`].
+    Stop,
+    /// See [`What::SessionEnd`].
+    SessionEnd,
+    /// See [`What::Config`].
+    Config,
+    /// See [`What::WindowReset`].
+    WindowReset,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::Wait,
+        Self::Shadow,
+        Self::Throttle,
+        Self::Observe,
+        Self::Reclaim,
+        Self::Pause,
+        Self::Resume,
+        Self::Stop,
+        Self::SessionEnd,
+        Self::Config,
+        Self::WindowReset,
+    ];
+
+    /// The word for it, as in the lines.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Wait => "wait",
+            Self::Shadow => "shadow",
+            Self::Throttle => "throttle",
+            Self::Observe => "observe",
+            Self::Reclaim => "reclaim",
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+            Self::Stop => "stop",
+            Self::SessionEnd => "session_end",
+            Self::Config => "config",
+            Self::WindowReset => "window_reset",
+        }
+    }
+}
+
+impl What {
+    /// Its kind.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Wait { .. } => Kind::Wait,
+            Self::Shadow { .. } => Kind::Shadow,
+            Self::Throttle { .. } => Kind::Throttle,
+            Self::Observe { .. } => Kind::Observe,
+            Self::Reclaim { .. } => Kind::Reclaim,
+            Self::Pause { .. } => Kind::Pause,
+            Self::Resume => Kind::Resume,
+            Self::Stop { .. } => Kind::Stop,
+            Self::SessionEnd { .. } => Kind::SessionEnd,
+            Self::Config { .. } => Kind::Config,
+            Self::WindowReset { .. } => Kind::WindowReset,
+        }
+    }
+}
+
+/// A word that is no kind of event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownKind;
+
+impl fmt::Display for UnknownKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no such kind of event; use one of:")?;
+        for (at, kind) in Kind::ALL.into_iter().enumerate() {
+            write!(f, "{} {}", if at == 0 { "" } else { "," }, kind.word())?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for UnknownKind {}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+impl FromStr for Kind {
+    type Err = UnknownKind;
+
+    fn from_str(word: &str) -> Result<Self, UnknownKind> {
+        Self::ALL.into_iter().find(|kind| kind.word() == word).ok_or(UnknownKind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_read_as_it_was_written_and_says_its_kind() {
+        let reclaim = What::Reclaim {
+            lease: "lease1_x".to_owned(),
+            agent: "blog".to_owned(),
+            why: "expired".to_owned(),
+        };
+        for what in [reclaim, What::Resume, What::Stop { until: None }] {
+            let event = Event { at: Moment { millis: 7 }, pool: "a/b".to_owned(), what };
+            let line = serde_json::to_string(&event).unwrap();
+            let kind = format!("\"kind\":\"{}\"", event.what.kind());
+            assert!(line.contains(&kind), "{line}");
+            assert_eq!(serde_json::from_str::<Event>(&line).unwrap(), event);
+        }
+        for kind in Kind::ALL {
+            assert_eq!(kind.word().parse(), Ok(kind));
+        }
+        assert!("waits".parse::<Kind>().unwrap_err().to_string().contains("wait, shadow"));
+    }
+}

@@ -1,0 +1,173 @@
+//! The journal's files: which there are, how lines are added, and how they go round.
+//!
+//! Every process opens them anew for every batch of lines, so nobody holds on to a file that went
+//! round. Who lets them go round holds a lock; who does not get it leaves that to the other.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use super::{Event, Kind, Place};
+use crate::moment::Moment;
+
+/// How large a file may grow before the next begins.
+const LARGEST: u64 = 4 << 20;
+/// How many earlier files are kept.
+const EARLIER: u32 = 3;
+/// How long a refusal by a provider is kept at least, in milliseconds.
+const KEPT: u64 = 8 * 86_400_000;
+
+const JOURNAL: &str = "journal";
+const THROTTLES: &str = "throttles";
+
+impl Place {
+    /// All files there may be, earlier ones first.
+    pub(super) fn all_files(&self) -> Vec<PathBuf> {
+        let earlier = (1..=EARLIER).rev().map(|age| self.file(JOURNAL, age));
+        let files = earlier.chain([self.file(THROTTLES, 1)]).chain(self.present_files());
+        files.collect()
+    }
+
+    /// The files that are written to.
+    pub(super) fn present_files(&self) -> [PathBuf; 2] {
+        [self.file(JOURNAL, 0), self.file(THROTTLES, 0)]
+    }
+
+    /// The files that went round.
+    pub(super) fn earlier_files(&self) -> Vec<PathBuf> {
+        let present = self.present_files();
+        self.all_files().into_iter().filter(|path| !present.contains(path)).collect()
+    }
+
+    /// Adds these events. `now` is when that is.
+    pub(super) fn add(&self, events: &[Event], now: Moment) -> io::Result<()> {
+        make_directory(&self.directory)?;
+        let (mut throttles, mut others) = (Vec::new(), Vec::new());
+        for event in events {
+            let is_throttle = event.what.kind() == Kind::Throttle;
+            let lines = if is_throttle { &mut throttles } else { &mut others };
+            serde_json::to_writer(&mut *lines, event)?;
+            lines.push(b'\n');
+        }
+        if !others.is_empty() {
+            self.go_round(|place| place.is_large(others.len()), Self::shift_journal)?;
+            append(&self.file(JOURNAL, 0), &others)?;
+        }
+        if !throttles.is_empty() {
+            self.go_round(|place| place.are_old(now), Self::shift_throttles)?;
+            append(&self.file(THROTTLES, 0), &throttles)?;
+        }
+        Ok(())
+    }
+
+    fn file(&self, name: &str, age: u32) -> PathBuf {
+        self.directory.join(match age {
+            0 => format!("{name}.jsonl"),
+            _ => format!("{name}.{age}.jsonl"),
+        })
+    }
+
+    /// Shifts files if it is time, unless another process does so just now.
+    fn go_round(
+        &self,
+        is_time: impl Fn(&Self) -> bool,
+        shift: impl Fn(&Self) -> io::Result<()>,
+    ) -> io::Result<()> {
+        if !is_time(self) {
+            return Ok(());
+        }
+        let lock = open(&self.directory.join("journal.lock"))?;
+        if lock.try_lock().is_ok() && is_time(self) {
+            shift(self)?;
+        }
+        Ok(())
+    }
+
+    fn is_large(&self, more: usize) -> bool {
+        let size = fs::metadata(self.file(JOURNAL, 0)).map_or(0, |file| file.len());
+        size > 0 && size.saturating_add(more as u64) > LARGEST
+    }
+
+    fn shift_journal(&self) -> io::Result<()> {
+        for age in (0..EARLIER).rev() {
+            match fs::rename(self.file(JOURNAL, age), self.file(JOURNAL, age + 1)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The first refusal in the file is old: so all in the file before are older, and may go.
+    fn are_old(&self, now: Moment) -> bool {
+        let Ok(file) = File::open(self.file(THROTTLES, 0)) else { return false };
+        let lines = BufReader::new(file).split(b'\n').map_while(Result::ok);
+        let mut events = lines.filter_map(|line| serde_json::from_slice::<Event>(&line).ok());
+        events.next().is_some_and(|first| first.at.millis.saturating_add(KEPT) < now.millis)
+    }
+
+    fn shift_throttles(&self) -> io::Result<()> {
+        fs::rename(self.file(THROTTLES, 0), self.file(THROTTLES, 1))
+    }
+}
+
+/// One write for all lines, so that those of two processes do not mix. A line that somebody was
+/// killed in is ended first.
+fn append(path: &Path, lines: &[u8]) -> io::Result<()> {
+    let mut file = open(path)?;
+    if file.metadata()?.len() > 0 {
+        let mut last = [b'\n'];
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)?;
+        if last != [b'\n'] {
+            file.write_all(b"\n")?;
+        }
+    }
+    file.write_all(lines)
+}
+
+/// Opens a file to add to. A new one is as open to others as its directory.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true);
+    match options.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => make(path, options),
+        opened => opened,
+    }
+}
+
+#[cfg(unix)]
+fn make(path: &Path, mut options: OpenOptions) -> io::Result<File> {
+    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+    let directory = path.parent().map(fs::metadata).transpose()?;
+    let group = directory.is_some_and(|directory| directory.permissions().mode() & 0o020 != 0);
+    let mode = if group { 0o660 } else { 0o600 };
+    let file = options.create(true).mode(mode).open(path)?;
+    if group {
+        // Whoever lost the race to make it may not change it, and need not.
+        let _ = file.set_permissions(fs::Permissions::from_mode(mode));
+    }
+    Ok(file)
+}
+
+#[cfg(not(unix))]
+fn make(path: &Path, mut options: OpenOptions) -> io::Result<File> {
+    options.create(true).open(path)
+}
+
+#[cfg(unix)]
+fn make_directory(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    if path.is_dir() {
+        return Ok(());
+    }
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+#[cfg(not(unix))]
+fn make_directory(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)
+}
+
+#[cfg(test)]
+mod tests;

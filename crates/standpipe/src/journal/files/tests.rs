@@ -1,0 +1,119 @@
+//! The journal's files in invented time.
+
+use super::*;
+use crate::journal::{Journal, What};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A directory of its own, gone at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Self {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("standpipe-journal-{}-{number}", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+
+    fn place(&self) -> Place {
+        Place::new(self.0.clone())
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+const DAY: u64 = 86_400_000;
+
+fn throttle(day: u64) -> Event {
+    let (agent, lease, retry_after_ms) = (None, None, None);
+    let what = What::Throttle { agent, lease, about: "quota".to_owned(), retry_after_ms };
+    Event { at: Moment { millis: day * DAY }, pool: "a/b".to_owned(), what }
+}
+
+fn long(number: u64) -> Event {
+    let limit = "x".repeat(100_000);
+    let at = Moment { millis: number };
+    Event { at, pool: "a/b".to_owned(), what: What::WindowReset { limit } }
+}
+
+#[test]
+fn refusals_are_kept_for_eight_days_and_not_for_ever() {
+    let scratch = Scratch::new();
+    let place = scratch.place();
+    for day in 100..150 {
+        place.add(&[throttle(day)], Moment { millis: day * DAY }).unwrap();
+        let kept = Journal::new(Some(place.clone())).events(None, None);
+        let days: Vec<u64> = kept.map(|event| event.at.millis / DAY).collect();
+        let all_of_eight_days = (100..=day).filter(|old| old + 8 >= day);
+        for old in all_of_eight_days {
+            assert!(days.contains(&old), "day {old} is gone on day {day}");
+        }
+        assert!(days.len() <= 20, "{} are kept on day {day}", days.len());
+    }
+}
+
+#[test]
+fn other_events_go_round_in_files_of_bounded_size() {
+    let scratch = Scratch::new();
+    let place = scratch.place();
+    for number in 0..400 {
+        place.add(&[long(number)], Moment { millis: number }).unwrap();
+    }
+    let files = place.all_files();
+    let sizes = files.iter().filter_map(|path| fs::metadata(path).ok()).map(|file| file.len());
+    assert!(sizes.clone().all(|size| size <= LARGEST));
+    assert_eq!(sizes.count(), 4);
+    let kept = Journal::new(Some(place)).events(None, None);
+    let numbers: Vec<u64> = kept.map(|event| event.at.millis).collect();
+    assert!(numbers.is_sorted(), "oldest first");
+    assert_eq!(numbers.last(), Some(&399));
+    assert!(numbers.len() > 100, "only {} are kept", numbers.len());
+}
+
+#[test]
+fn a_line_cut_short_spoils_no_other() {
+    let scratch = Scratch::new();
+    let place = scratch.place();
+    place.add(&[throttle(1)], Moment { millis: DAY }).unwrap();
+    let mut file = OpenOptions::new().append(true).open(&place.present_files()[1]).unwrap();
+    file.write_all(b"{\"at\":\"2020-01-0").unwrap();
+    place.add(&[throttle(2)], Moment { millis: 2 * DAY }).unwrap();
+    assert_eq!(Journal::new(Some(place)).events(None, None).count(), 2);
+}
+
+#[test]
+fn only_what_is_wanted_is_read() {
+    let scratch = Scratch::new();
+    let place = scratch.place();
+    place.add(&[throttle(1), long(7), throttle(3)], Moment { millis: 3 * DAY }).unwrap();
+    let journal = Journal::new(Some(place));
+    assert_eq!(journal.events(None, Some(Kind::Throttle)).count(), 2);
+    let since = Moment { millis: 2 * DAY }.system();
+    assert_eq!(journal.events(Some(since), None).count(), 1);
+    assert_eq!(Journal::new(None).events(None, None).count(), 0);
+}
+
+#[test]
+fn who_follows_sees_each_event_once_also_when_files_go_round() {
+    let scratch = Scratch::new();
+    let place = scratch.place();
+    place.add(&[long(0)], Moment { millis: 0 }).unwrap();
+    let journal = Journal::new(Some(place.clone()));
+    let mut all = journal.follow(Some(Moment { millis: 0 }.system()), None);
+    let mut new = journal.follow(None, None);
+    let numbers = |events: Vec<Event>| {
+        events.into_iter().map(|event| event.at.millis).collect::<Vec<u64>>()
+    };
+    assert_eq!(numbers(all.more()), [0]);
+    assert_eq!(numbers(new.more()), [0; 0]);
+    for number in 1..150 {
+        place.add(&[long(number)], Moment { millis: number }).unwrap();
+        assert_eq!(numbers(all.more()), [number]);
+        assert_eq!(numbers(new.more()), [number]);
+    }
+    assert_eq!(numbers(all.more()), [0; 0]);
+}

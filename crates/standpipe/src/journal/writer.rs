@@ -1,0 +1,230 @@
+//! The pen: takes events from those who decide, and writes them on a thread of its own.
+//!
+//! The queue is bounded. What does not fit is dropped and counted, and so is what cannot be
+//! written: a full disk is nobody's reason to make no call. When the process is done, what is left
+//! is written by whoever closes.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use standpipe_store::PoolName;
+
+use super::{Event, Place, What};
+use crate::moment::Moment;
+
+/// How many events wait at most.
+const MOST: usize = 4_096;
+/// How long to wait for more before writing, so that many become one write.
+const GATHER: Duration = Duration::from_millis(50);
+/// How long who closes waits for a write that is under way.
+const CLOSING: Duration = Duration::from_secs(1);
+
+/// Takes events and writes them on a thread of its own.
+#[derive(Debug, Default)]
+pub(crate) struct Writer {
+    desk: Arc<Desk>,
+}
+
+#[derive(Debug, Default)]
+struct Desk {
+    place: OnceLock<Place>,
+    state: Mutex<State>,
+    changed: Condvar,
+    lost: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    queue: VecDeque<Event>,
+    started: bool,
+    closed: bool,
+    writing: bool,
+}
+
+impl Writer {
+    /// From now on there is a place to write to. The first one counts.
+    pub(crate) fn write_to(&self, place: &Place) {
+        let _ = self.desk.place.set(place.clone());
+    }
+
+    /// How many events were dropped, because there were too many or they could not be written.
+    pub(crate) fn lost(&self) -> u64 {
+        self.desk.lost.load(Ordering::Relaxed)
+    }
+
+    /// Writes this down, some time.
+    pub(crate) fn note(&self, pool: &PoolName, what: What) {
+        if self.desk.place.get().is_none() {
+            return;
+        }
+        let event = Event { at: Moment::now(), pool: pool.to_string(), what };
+        let mut state = self.desk.lock();
+        if state.queue.len() >= MOST {
+            drop(state);
+            self.desk.lost.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        state.queue.push_back(event);
+        if !state.started && !state.closed {
+            let desk = Arc::clone(&self.desk);
+            let thread = std::thread::Builder::new().name("standpipe-journal".to_owned());
+            // Without a thread it is written when the process is done.
+            state.started = thread.spawn(move || desk.run()).is_ok();
+        }
+        drop(state);
+        self.desk.changed.notify_all();
+    }
+
+    /// Writes what is left, and no more after that.
+    pub(crate) fn close(&self) {
+        let mut state = self.desk.lock();
+        state.closed = true;
+        self.desk.changed.notify_all();
+        let waits = self.desk.changed.wait_timeout_while(state, CLOSING, |state| state.writing);
+        state = waits.unwrap_or_else(PoisonError::into_inner).0;
+        let events = std::mem::take(&mut state.queue);
+        drop(state);
+        self.desk.write(events);
+    }
+}
+
+impl Desk {
+    fn run(&self) {
+        loop {
+            let state = self.lock();
+            let empty = |state: &mut State| state.queue.is_empty() && !state.closed;
+            let waits = self.changed.wait_while(state, empty);
+            let state = waits.unwrap_or_else(PoisonError::into_inner);
+            let few = |state: &mut State| state.queue.len() < MOST / 2 && !state.closed;
+            let waits = self.changed.wait_timeout_while(state, GATHER, few);
+            let mut state = waits.unwrap_or_else(PoisonError::into_inner).0;
+            if state.closed {
+                return;
+            }
+            state.writing = true;
+            let events = std::mem::take(&mut state.queue);
+            drop(state);
+            self.write(events);
+            self.lock().writing = false;
+            self.changed.notify_all();
+        }
+    }
+
+    fn write(&self, events: VecDeque<Event>) {
+        let Some(place) = self.place.get().filter(|_| !events.is_empty()) else { return };
+        let events = joined(events);
+        if place.add(&events, Moment::now()).is_err() {
+            self.lost.fetch_add(events.len() as u64, Ordering::Relaxed);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Waits that are alike become one line.
+fn joined(events: VecDeque<Event>) -> Vec<Event> {
+    let mut lines: Vec<Event> = Vec::with_capacity(events.len());
+    for event in events {
+        let alike = lines.iter_mut().rev().take(LOOK_BACK).any(|line| join(line, &event));
+        if !alike {
+            lines.push(event);
+        }
+    }
+    lines
+}
+
+/// How far back a like wait is looked for.
+const LOOK_BACK: usize = 32;
+
+fn join(line: &mut Event, event: &Event) -> bool {
+    let same_pool = line.pool == event.pool;
+    match (&mut line.what, &event.what) {
+        (
+            What::Wait { agent, model, reason, ended, count, waited_ms, longest_ms },
+            What::Wait {
+                agent: who,
+                model: which,
+                reason: why,
+                ended: how,
+                count: more,
+                waited_ms: waited,
+                longest_ms: longest,
+            },
+        ) if same_pool && (&*agent, &*model, &*reason, &*ended) == (who, which, why, how) => {
+            *count = count.saturating_add(*more);
+            *waited_ms = waited_ms.saturating_add(*waited);
+            *longest_ms = (*longest_ms).max(*longest);
+            true
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::Journal;
+
+    fn wait(agent: &str, waited_ms: u64) -> What {
+        What::Wait {
+            agent: agent.to_owned(),
+            model: None,
+            reason: "limit".to_owned(),
+            ended: "admitted".to_owned(),
+            count: 1,
+            waited_ms,
+            longest_ms: waited_ms,
+        }
+    }
+
+    fn pool() -> PoolName {
+        "a/b".parse().unwrap()
+    }
+
+    fn directory(name: &str) -> std::path::PathBuf {
+        std::env::temp_dir().join(format!("standpipe-pen-{name}-{}", std::process::id()))
+    }
+
+    #[test]
+    fn what_is_left_is_written_when_it_closes_and_like_waits_are_one_line() {
+        let directory = directory("closes");
+        let writer = Writer::default();
+        writer.note(&pool(), wait("nobody", 1));
+        writer.write_to(&Place::new(directory.clone()));
+        for (agent, waited) in [("blog", 30), ("data", 5), ("blog", 12)] {
+            writer.note(&pool(), wait(agent, waited));
+        }
+        writer.close();
+        let events = Journal::at(&directory).events(None, None);
+        let kept: Vec<What> = events.map(|event| event.what).collect();
+        let count = |agent: &str| {
+            let mut waits = kept.iter().filter_map(|what| match what {
+                What::Wait { agent: who, count, waited_ms, longest_ms, .. } => {
+                    (who == agent).then_some((*count, *waited_ms, *longest_ms))
+                }
+                _ => None,
+            });
+            waits.next()
+        };
+        assert_eq!(count("blog"), Some((2, 42, 30)));
+        assert_eq!(count("data"), Some((1, 5, 5)));
+        assert_eq!((count("nobody"), writer.lost()), (None, 0));
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_written_is_counted_and_nothing_else() {
+        let file = directory("blocked");
+        std::fs::write(&file, b"in the way").unwrap();
+        let writer = Writer::default();
+        writer.write_to(&Place::new(file.join("below")));
+        writer.note(&pool(), wait("blog", 1));
+        writer.close();
+        assert_eq!(writer.lost(), 1);
+        std::fs::remove_file(file).unwrap();
+    }
+}

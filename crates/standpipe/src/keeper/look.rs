@@ -1,0 +1,134 @@
+//! One look of the keeper at one pool.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant as Local};
+
+use standpipe_core::{Action, Facts, Holder, Instant, Key, Phase, Span, State, Ticket};
+use standpipe_store::{Store, StoreError};
+
+use super::BEAT;
+use crate::desk::{Counter, Desk};
+use crate::owner;
+use crate::shared::{LAST_RETRY, Shared};
+
+/// How often to look while somebody here is first in line: whether those who hold what it lacks
+/// live is tested then, too.
+const FIRST: Duration = Duration::from_millis(250);
+/// How often to look while somebody here is among the first few, and behind that.
+const NEAR: Duration = Duration::from_secs(1);
+const FAR: Duration = Duration::from_secs(5);
+
+/// How many are the first few: as many as the ledger wakes when their instant moves.
+const FEW: usize = standpipe_core::bounds::WAKE_EARLIER;
+
+/// Does what is to be done for a pool now, and answers when to come again.
+pub(super) fn attend(shared: &Arc<Shared>, desk: &Desk, woken: bool) -> Option<Local> {
+    let mut counter = desk.counter();
+    let now = Local::now();
+    let mut next = None;
+    if counter.has_waiters() {
+        let due = counter.look_at.is_none_or(|at| at <= now);
+        if woken || due {
+            let again = look(&mut counter, &**shared.store()).unwrap_or(NEAR);
+            counter.look_at = Some(now + again);
+        }
+        next = counter.look_at;
+    } else {
+        counter.look_at = None;
+    }
+    if counter.is_owing() && counter.flush().is_err() {
+        next = earlier(next, now + LAST_RETRY);
+    }
+    if desk.holds_leases() || counter.has_waiters() {
+        next = earlier(next, beat(&mut counter));
+    }
+    next
+}
+
+fn earlier(next: Option<Local>, at: Local) -> Option<Local> {
+    Some(next.map_or(at, |next| next.min(at)))
+}
+
+/// Says that the session lives, if it has been silent for long enough. Answers when the next time
+/// is.
+fn beat(counter: &mut Counter) -> Local {
+    let every = Span::secs(BEAT.as_secs());
+    let due = |counter: &Counter| {
+        let (facts, session) = (counter.member.replica().state().facts(), counter.member.session());
+        facts.sessions.get(&session).map_or(Instant(0), |session| session.heard + every)
+    };
+    if counter.member.refresh().is_err() {
+        return Local::now() + LAST_RETRY;
+    }
+    if due(counter) > counter.now().store {
+        return counter.now().local(due(counter));
+    }
+    match counter.tell(Action::Heartbeat { lease: None, ttl: None }) {
+        true => Local::now() + BEAT,
+        false => Local::now() + LAST_RETRY,
+    }
+}
+
+/// Tells those whose turn has come, whose place is gone, or whose instant may have moved. Answers
+/// how long until the next look.
+fn look(counter: &mut Counter, store: &dyn Store) -> Result<Duration, StoreError> {
+    counter.member.refresh()?;
+    let now = counter.now().store;
+    let state = counter.member.replica().state().at(now).into_owned();
+    let waiting: BTreeSet<Key> = counter.tickets().collect();
+    let mut known = BTreeMap::new();
+    for (before, ticket) in state.facts().tickets.values().enumerate() {
+        if waiting.contains(&ticket.key) {
+            known.insert(ticket.key, (before, ticket.phase));
+        }
+    }
+    for ticket in &waiting {
+        let stays = known.get(ticket).is_some_and(|(before, phase)| {
+            *before >= FEW && !matches!(phase, Phase::Due(_) | Phase::Lapsed)
+        });
+        if !stays {
+            counter.ring(*ticket);
+        }
+    }
+    let heads = heads(state.facts());
+    let first = heads.iter().any(|head| waiting.contains(&head.key));
+    let gone = gone(&state, &heads, first, store);
+    for action in gone {
+        counter.tell(action);
+    }
+    let near = known.values().any(|(before, _)| *before < FEW);
+    Ok(if first { FIRST } else if near { NEAR } else { FAR })
+}
+
+/// The first in each line.
+fn heads(facts: &Facts) -> Vec<&Ticket> {
+    let mut lanes = BTreeSet::new();
+    let mut first = |ticket: &&Ticket| match ticket.phase {
+        Phase::Line(lane) => lanes.insert(lane),
+        _ => false,
+    };
+    facts.tickets.values().filter(|ticket| first(ticket)).collect()
+}
+
+/// What to say of those who stand before everybody here, or hold what they lack, and are dead.
+fn gone(state: &State, heads: &[&Ticket], first: bool, store: &dyn Store) -> Vec<Action> {
+    let mut sessions: BTreeSet<u64> = heads.iter().filter_map(|head| head.session).collect();
+    let mut actions = Vec::new();
+    if first {
+        for (key, lease) in &state.facts().leases {
+            match (lease.holder, lease.call.owner) {
+                (Holder::Session(session), _) => {
+                    sessions.insert(session);
+                }
+                (Holder::Ttl { .. }, Some(owner)) if owner::is_gone(owner) => {
+                    actions.push(Action::OwnerEnded { lease: *key });
+                }
+                (Holder::Ttl { .. }, _) => {}
+            }
+        }
+    }
+    sessions.retain(|session| store.is_gone(*session));
+    actions.extend(sessions.into_iter().map(|session| Action::SessionEnded { session }));
+    actions
+}

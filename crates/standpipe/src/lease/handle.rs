@@ -1,0 +1,111 @@
+//! A lease by its id, for example one that the command line printed earlier.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use standpipe_core::{Action, Commit, LeaseAnswer, Unit};
+
+use super::amounts;
+use crate::desk::Desk;
+use crate::error::Error;
+use crate::lease_id::LeaseId;
+use crate::registry::Guard;
+use crate::report::Throttle;
+
+/// A lease by its id. Dropping it changes nothing.
+pub struct LeaseHandle {
+    guard: Arc<Guard>,
+    desk: Arc<Desk>,
+    id: LeaseId,
+}
+
+impl LeaseHandle {
+    pub(crate) const fn new(guard: Arc<Guard>, desk: Arc<Desk>, id: LeaseId) -> Self {
+        Self { guard, desk, id }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn id(&self) -> &LeaseId {
+        &self.id
+    }
+
+    /// The call is over and used this much. What is not named settles at the estimate.
+    ///
+    /// # Errors
+    /// [`Error::LeaseGone`] when there is no such lease, or no longer; nothing changed then.
+    pub fn commit(&self, used: impl IntoIterator<Item = (Unit, u64)>) -> Result<(), Error> {
+        self.used(used, false)
+    }
+
+    /// The call goes on and has used this much so far.
+    ///
+    /// # Errors
+    /// As [`LeaseHandle::commit`].
+    pub fn progress(&self, used: impl IntoIterator<Item = (Unit, u64)>) -> Result<(), Error> {
+        self.used(used, true)
+    }
+
+    /// The call was never sent: everything goes back.
+    ///
+    /// # Errors
+    /// As [`LeaseHandle::commit`].
+    pub fn cancel(&self) -> Result<(), Error> {
+        self.about(Action::Cancel { lease: self.id.key() }).map(drop)
+    }
+
+    /// The lease lives on: by its own time to live, from now. Answers until when.
+    ///
+    /// # Errors
+    /// As [`LeaseHandle::commit`].
+    pub fn heartbeat(&self) -> Result<SystemTime, Error> {
+        self.beat(None)
+    }
+
+    /// From now on the lease lives so long by itself. Answers until when.
+    ///
+    /// # Errors
+    /// As [`LeaseHandle::commit`].
+    pub fn keep(&self, ttl: Duration) -> Result<SystemTime, Error> {
+        self.beat(Some(ttl))
+    }
+
+    /// The provider refused the call.
+    ///
+    /// # Errors
+    /// As [`LeaseHandle::commit`].
+    pub fn throttled(&self, throttle: Throttle) -> Result<(), Error> {
+        self.guard.shared().throttle(&self.desk, &throttle.lease(self.id.clone()))
+    }
+
+    fn beat(&self, ttl: Option<Duration>) -> Result<SystemTime, Error> {
+        let ttl = ttl.map(|ttl| crate::moment::span(ttl.max(Duration::from_micros(1))));
+        let (answer, now) = self.about(Action::Heartbeat { lease: Some(self.id.key()), ttl })?;
+        match answer {
+            LeaseAnswer::Lives(until) => Ok(now.system(until)),
+            LeaseAnswer::Ended | LeaseAnswer::Gone => {
+                Err(Error::LeaseGone { lease: self.id.clone() })
+            }
+        }
+    }
+
+    fn used(
+        &self,
+        used: impl IntoIterator<Item = (Unit, u64)>,
+        progress: bool,
+    ) -> Result<(), Error> {
+        let (lease, used, refused) = (self.id.key(), amounts(used)?, false);
+        self.about(Action::Commit(Commit { lease, used, progress, refused })).map(drop)
+    }
+
+    fn about(&self, action: Action) -> Result<(LeaseAnswer, crate::moment::Now), Error> {
+        self.guard.shared().about_lease(&self.desk, &self.id, action)
+    }
+}
+
+impl fmt::Debug for LeaseHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LeaseHandle").field("id", &self.id).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,31 @@
+//! What the ledger reports beside its answers, as the journal keeps it.
+
+use standpipe_core::{Notice, Reclaim};
+use standpipe_store::PoolName;
+
+use crate::journal::What;
+use crate::lease_id::LeaseId;
+use crate::moment::Now;
+use crate::refused::limit_text;
+
+/// The journal's line for a notice. Waits are written by those who waited: they know more of it.
+pub(crate) fn event(pool: &PoolName, notice: &Notice, now: &Now) -> Option<What> {
+    Some(match notice {
+        Notice::Reclaimed { lease, agent, why } => What::Reclaim {
+            lease: LeaseId::new(pool.clone(), *lease).to_string(),
+            agent: agent.to_string(),
+            why: match why {
+                Reclaim::Expired => "expired".to_owned(),
+                Reclaim::OwnerGone => "owner_gone".to_owned(),
+            },
+        },
+        Notice::SessionEnded { session } => What::SessionEnd { session: *session },
+        Notice::Paused { until } => {
+            What::Pause { until: now.moment(*until), for_ms: now.millis_until(*until) }
+        }
+        Notice::Resumed => What::Resume,
+        Notice::Stopped { until } => What::Stop { until: until.map(|until| now.moment(until)) },
+        Notice::WindowReset { limit } => What::WindowReset { limit: limit_text(limit) },
+        Notice::TicketEnded { .. } | Notice::Waited { .. } => return None,
+    })
+}

@@ -1,0 +1,89 @@
+//! The process that owns a lease without a session, and whether it still lives.
+//!
+//! A process id alone lies: it is used again, and means another process in another container. So an
+//! owner is its id, when it started, and a mark of the boot and the process namespace it was seen
+//! in. Who sees another mark does not judge.
+
+use std::fs;
+
+use standpipe_core::Owner;
+use standpipe_store::hash;
+
+use crate::error::Error;
+
+/// That process, as it is now.
+pub(crate) fn of(pid: u32) -> Result<Owner, Error> {
+    let unknown = || {
+        Error::invalid(
+            format!("the process {pid} cannot be watched"),
+            "name a living process of this machine as the owner",
+        )
+    };
+    let started = started(pid).ok_or_else(unknown)?;
+    let world = world().ok_or_else(unknown)?;
+    Ok(Owner { pid, started: seal(world, started) })
+}
+
+/// Whether that process is known to be gone.
+pub(crate) fn is_gone(owner: Owner) -> bool {
+    let Some(world) = world() else { return false };
+    if (owner.started >> 32) != u64::from(world) {
+        return false;
+    }
+    started(owner.pid).is_none_or(|started| seal(world, started) != owner.started)
+}
+
+fn seal(world: u32, started: u64) -> u64 {
+    u64::from(world) << 32 | started & u64::from(u32::MAX)
+}
+
+/// What tells this boot and this process namespace from others.
+fn world() -> Option<u32> {
+    let boot = fs::read("/proc/sys/kernel/random/boot_id").ok()?;
+    let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
+    let mark = hash(hash(0, &boot), namespace.as_os_str().as_encoded_bytes());
+    u32::try_from(mark >> 32).ok()
+}
+
+/// When a process started, in ticks since the boot; none if there is no such process, or only what
+/// its parent has not collected yet.
+fn started(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    started_in(&stat)
+}
+
+/// The name of the program is in brackets and may hold anything, brackets too.
+fn started_in(stat: &str) -> Option<u64> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_ascii_whitespace();
+    let dead = matches!(fields.next()?, "Z" | "X" | "x");
+    // The state is field 3, the start field 22.
+    let started = fields.nth(18)?.parse().ok()?;
+    (!dead).then_some(started)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_start_is_found_whatever_the_program_is_called() {
+        let fields = "S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 777 20 21";
+        for name in ["sh", "a b", "x) R 9 9 (y", "(((", ")"] {
+            assert_eq!(started_in(&format!("42 ({name}) {fields}")), Some(777), "{name}");
+        }
+        let zombie = fields.replacen('S', "Z", 1);
+        assert_eq!(started_in(&format!("42 (sh) {zombie}")), None);
+        assert_eq!(started_in("42 (sh"), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_living_process_is_told_from_one_that_has_its_number() {
+        let me = of(std::process::id()).unwrap();
+        assert!(!is_gone(me));
+        assert!(is_gone(Owner { started: me.started ^ 1, ..me }));
+        let elsewhere = me.started ^ (1 << 40);
+        assert!(!is_gone(Owner { started: elsewhere, ..me }), "another container's");
+    }
+}

@@ -1,0 +1,267 @@
+//! One shared quota, as callers use it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use standpipe_core::{
+    Action, AgentName, Configure, Configured, Limit, Observed, PoolConfig, Source,
+};
+use standpipe_store::PoolName;
+
+use crate::built_in;
+use crate::config::StoreUrl;
+use crate::desk::Desk;
+use crate::error::Error;
+use crate::explain::{Explanation, Verdict};
+use crate::moment::span;
+use crate::registry::Guard;
+use crate::report::{Observation, Throttle};
+use crate::request::{Request, key_on};
+use crate::reserving::Reserving;
+use crate::shared::{PATIENCE, Shared};
+use crate::status::PoolStatus;
+use crate::tap::Tap;
+
+/// One shared quota. Clones are the same pool; it may be used from any thread.
+#[derive(Clone)]
+pub struct Pool {
+    tap: Arc<Tap>,
+    name: PoolName,
+}
+
+impl Pool {
+    pub(crate) const fn new(tap: Arc<Tap>, name: PoolName) -> Self {
+        Self { tap, name }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(&self) -> &PoolName {
+        &self.name
+    }
+
+    /// Asks for a call to be admitted. Nothing happens until the answer is awaited, or
+    /// [`Reserving::blocking`] is called.
+    ///
+    /// ```
+    /// # use standpipe::config::{Settings, StoreUrl};
+    /// # use standpipe::{Error, Limit, Request, Rule, Standpipe};
+    /// # fn main() -> Result<(), Error> {
+    /// # let tap = Standpipe::builder().settings(Settings::default()).store(StoreUrl::Memory).open()?;
+    /// use std::time::Duration;
+    ///
+    /// let pool = tap.pool("doc/reserve")?;
+    /// pool.limit(vec![Limit::new(Rule::Parallel { amount: 1 })])?;
+    /// let _first = pool.reserve(Request::by("blog")).blocking()?;
+    ///
+    /// let second = pool.reserve(Request::by("blog").timeout(Duration::ZERO)).blocking();
+    /// assert!(matches!(second, Err(Error::Refused(_))));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reserve(&self, request: Request) -> Reserving {
+        Reserving::new(self.clone(), request)
+    }
+
+    /// What a request would be answered now. Changes nothing.
+    ///
+    /// # Errors
+    /// When the request cannot be understood, the pool has no limits, or the store cannot be read.
+    pub fn peek(&self, request: &Request) -> Result<Verdict, Error> {
+        let (shared, desk) = self.ready()?;
+        let reserve = request.resolve(&self.name, self.tap.agent())?;
+        shared.peek(&desk, &reserve)
+    }
+
+    /// The admission rule step by step for a request. Changes nothing.
+    ///
+    /// # Errors
+    /// As [`Pool::peek`].
+    pub fn explain(&self, request: &Request) -> Result<Explanation, Error> {
+        let (shared, desk) = self.ready()?;
+        let reserve = request.resolve(&self.name, self.tap.agent())?;
+        shared.explain(&desk, &reserve)
+    }
+
+    /// How the pool stands: limits, who holds what, who waits for what and until when.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn status(&self) -> Result<PoolStatus, Error> {
+        let (shared, desk) = self.ready()?;
+        let provider = self.tap.settings().pools.get(&self.name);
+        let provider = provider.and_then(|pool| pool.provider.clone());
+        shared.status(&desk, provider)
+    }
+
+    /// Gives the pool limits from code. They count only for pools that no file configures; between
+    /// processes the stricter wins, limit by limit. The answer says what came of it.
+    ///
+    /// All else is as for a pool in a file: see [`Pool::change`] to say more.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when the limits cannot be used, and when the store cannot be reached.
+    pub fn limit(&self, limits: Vec<Limit>) -> Result<Configured, Error> {
+        self.tell_config(Source::Code, built_in::config(limits))
+    }
+
+    /// Changes the pool at run time. This is newer than whatever is there; what was used stays.
+    ///
+    /// # Errors
+    /// As [`Pool::limit`].
+    pub fn change(&self, config: PoolConfig) -> Result<Configured, Error> {
+        self.tell_config(Source::Change, config)
+    }
+
+    /// What came of the file's configuration for this pool; none if no file configures it.
+    /// [`Configured::Kept`] means that another process has a newer one, which counts.
+    ///
+    /// # Errors
+    /// When the store cannot be reached, or the configuration cannot be used.
+    pub fn configured(&self) -> Result<Option<Configured>, Error> {
+        let guard = self.tap.guard()?;
+        let desk = guard.shared().desk(&self.name)?;
+        self.configure_from_file(PATIENCE, &guard, &desk)
+    }
+
+    /// What the pool is configured with, whoever said it; none while nobody did.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn config(&self) -> Result<Option<PoolConfig>, Error> {
+        let (shared, desk) = self.ready()?;
+        shared.read(&desk, |state, _, _| state.facts().config.clone())
+    }
+
+    /// No call is admitted for so long, by anybody. A running pause is never shortened by this.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub fn pause(&self, length: Duration) -> Result<(), Error> {
+        self.tell(Action::Pause { length: span(length) })
+    }
+
+    /// Lifts a pause, and the provider's word that ended everything.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub fn resume(&self) -> Result<(), Error> {
+        self.tell(Action::Resume)
+    }
+
+    /// The provider refused a call.
+    ///
+    /// # Errors
+    /// [`Error::LeaseGone`] when it names a lease that has ended; the refusal counts all the same.
+    pub fn throttle(&self, throttle: &Throttle) -> Result<(), Error> {
+        let (shared, desk) = self.ready()?;
+        shared.throttle(&desk, throttle)
+    }
+
+    /// The provider said how its limits stand.
+    ///
+    /// # Errors
+    /// When the lease it names is on another pool, or the store cannot be reached.
+    pub fn observe(&self, observation: &Observation) -> Result<(), Error> {
+        let (shared, desk) = self.ready()?;
+        let lease = observation.lease.as_ref();
+        let key = lease.map(|lease| key_on(&self.name, lease)).transpose()?;
+        shared.note_observation(&self.name, observation);
+        if observation.readings.is_empty() {
+            return Ok(());
+        }
+        let readings = observation.readings.clone();
+        let observed = Observed { lease: key, readings };
+        shared.settle(&desk, vec![Action::Observed(observed)]).map(drop)
+    }
+
+    /// Extends every lease of that agent which lives by itself. Answers how many there are.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub fn heartbeat_agent(&self, agent: &AgentName) -> Result<usize, Error> {
+        let (shared, desk) = self.ready()?;
+        shared.beat_for(&desk, agent)
+    }
+
+    /// Everything the ledger knows of the pool, as it is kept, for people to look into.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn dump(&self) -> Result<String, Error> {
+        let guard = self.tap.guard()?;
+        let desk = guard.shared().desk(&self.name)?;
+        guard.shared().read(&desk, |state, _, _| format!("{:#?}", state.facts()))
+    }
+
+    /// Begins the pool anew as if nobody had ever used it. Who uses it now puts back what it holds.
+    /// Answers whether there was such a pool.
+    ///
+    /// # Errors
+    /// When the store is not the file store, or the pool's file cannot be removed.
+    pub fn reset(&self) -> Result<bool, Error> {
+        let guard = self.tap.guard()?;
+        let was_there = guard.shared().file()?.reset(&self.name)?;
+        guard.shared().desk(&self.name)?.forget_told();
+        Ok(was_there)
+    }
+
+    /// Moves the pool, which nobody uses, to another directory.
+    ///
+    /// # Errors
+    /// When either store is not a file store, the pool is not there or in use, or the other store
+    /// has one of that name.
+    pub fn move_to(&self, to: &StoreUrl) -> Result<(), Error> {
+        let guard = self.tap.guard()?;
+        let target = crate::tap::open::target(to)?;
+        Ok(guard.shared().file()?.move_pool(&self.name, &target)?)
+    }
+
+    pub(crate) fn tap(&self) -> &Arc<Tap> {
+        &self.tap
+    }
+
+    /// The pool's desk in this process, after the file had its say.
+    fn ready(&self) -> Result<(Arc<Shared>, Arc<Desk>), Error> {
+        let guard = self.tap.guard()?;
+        let desk = guard.shared().desk(&self.name)?;
+        self.configure_from_file(PATIENCE, &guard, &desk)?;
+        Ok((Arc::clone(guard.shared()), desk))
+    }
+
+    /// Tells the pool what the file says of it, once per process.
+    pub(crate) fn configure_from_file(
+        &self,
+        patience: Duration,
+        guard: &Guard,
+        desk: &Arc<Desk>,
+    ) -> Result<Option<Configured>, Error> {
+        let told = desk.told(self.tap.number());
+        if told.is_some() {
+            return Ok(told);
+        }
+        let settings = self.tap.settings();
+        let Some(config) = settings.pool_config(&self.name) else { return Ok(None) };
+        let source = settings.source();
+        let configured = guard.shared().configure(patience, desk, Configure { source, config })?;
+        desk.was_told(self.tap.number(), configured.clone());
+        Ok(Some(configured))
+    }
+
+    fn tell_config(&self, source: Source, config: PoolConfig) -> Result<Configured, Error> {
+        let (shared, desk) = self.ready()?;
+        shared.configure(PATIENCE, &desk, Configure { source, config })
+    }
+
+    fn tell(&self, action: Action) -> Result<(), Error> {
+        let (shared, desk) = self.ready()?;
+        shared.settle(&desk, vec![action]).map(drop)
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,171 @@
+//! A refusal as callers see it: why, about which limit, and when it is worth asking again.
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use standpipe_core::{LimitId, Reason, Refusal};
+use standpipe_store::PoolName;
+
+use crate::moment::{Moment, Now, spoken};
+
+/// A call that may not be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Refused {
+    /// On which pool.
+    pub pool: PoolName,
+    /// The first step of the admission rule that said no; [`Reason::Deadline`] when the call waited
+    /// and its time was up.
+    pub reason: Reason,
+    /// When its time was up: what it was waiting for at the end.
+    pub waited_for: Option<Reason>,
+    /// The limit it is about, for example `requests per 1min`.
+    pub limit: Option<String>,
+    /// How many units are missing there.
+    pub short_by: u64,
+    /// When the call would be admitted if nothing else happens; behind other tickets, not before.
+    /// None: never, or nobody knows.
+    pub until: Option<SystemTime>,
+    /// The same as a length, from when this was said, rounded up to a whole millisecond.
+    pub retry_after: Option<Duration>,
+    /// How many tickets stood in front, and its own; none if it never waited.
+    pub position: Option<usize>,
+    /// How long the call had waited.
+    pub waited: Duration,
+}
+
+impl Refused {
+    /// No waiting helps: the call is larger than a limit.
+    #[must_use]
+    pub fn is_never(&self) -> bool {
+        self.reason == Reason::Never
+    }
+
+    /// The provider said stop for good.
+    #[must_use]
+    pub fn is_terminal(&self) -> bool {
+        self.reason == Reason::Terminal
+    }
+
+    pub(crate) fn new(pool: &PoolName, refusal: &Refusal, now: &Now) -> Self {
+        Self {
+            pool: pool.clone(),
+            reason: refusal.reason,
+            waited_for: None,
+            limit: refusal.limit.as_ref().map(limit_text),
+            short_by: refusal.short_by,
+            until: refusal.until.map(|until| now.system(until)),
+            retry_after: refusal.until.map(|until| now.until(until)),
+            position: None,
+            waited: Duration::ZERO,
+        }
+    }
+
+    /// Its time was up while it waited for this.
+    pub(crate) fn in_vain(mut self, waited: Duration, position: Option<usize>) -> Self {
+        if self.reason != Reason::Deadline {
+            self.waited_for = Some(self.reason);
+        }
+        self.reason = Reason::Deadline;
+        self.waited = waited;
+        self.position = position;
+        self
+    }
+}
+
+/// What a limit is called in answers: `requests per 1min`, `parallel`.
+pub(crate) fn limit_text(limit: &LimitId) -> String {
+    match limit {
+        LimitId::Window(unit, period) => format!("{unit} per {}", spoken(*period)),
+        LimitId::Bucket(unit, period) => format!("{unit} refilled per {}", spoken(*period)),
+        LimitId::Parallel => "parallel".to_owned(),
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { pool, reason, .. } = self;
+        match reason {
+            Reason::Never => return self.fmt_never(f),
+            Reason::Terminal => write!(f, "the provider said stop on `{pool}`")?,
+            Reason::QueueFull => {
+                return write!(f, "`{pool}` is full: too many calls wait or are in flight already");
+            }
+            Reason::Deadline => {
+                let waited = short(self.waited);
+                write!(f, "not in time on `{pool}`: waited {waited}")?;
+                self.fmt_why(f, self.waited_for)?;
+            }
+            _ => {
+                write!(f, "not now on `{pool}`")?;
+                self.fmt_why(f, Some(*reason))?;
+            }
+        }
+        match (self.retry_after, self.until) {
+            (Some(after), Some(until)) => {
+                write!(f, "; ask again in {} ({})", short(after), Moment::of(until))
+            }
+            _ if *reason == Reason::Terminal => f.write_str("; `resume` lifts it"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Refused {
+    fn fmt_never(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (pool, short_by) = (&self.pool, self.short_by);
+        match &self.limit {
+            Some(limit) => write!(
+                f,
+                "this call can never fit `{pool}`: it takes {short_by} more than the limit of \
+                 {limit} allows at all; make it smaller or raise the limit"
+            ),
+            None => write!(f, "this call can never fit `{pool}`"),
+        }
+    }
+
+    fn fmt_why(&self, f: &mut fmt::Formatter<'_>, why: Option<Reason>) -> fmt::Result {
+        let limit = self.limit.as_deref().unwrap_or("a limit");
+        match why {
+            Some(Reason::Pause) => f.write_str(": everybody pauses"),
+            Some(Reason::Cap) => {
+                write!(f, ": the agent's own cap on {limit} is reached (short by {})", self.short_by)
+            }
+            Some(Reason::Order) => write!(f, ": others came first for {limit}"),
+            Some(Reason::Limit) => {
+                write!(f, ": {limit} has no room (short by {})", self.short_by)
+            }
+            Some(Reason::Floor) => write!(f, ": what is left of {limit} is kept for others"),
+            Some(Reason::Pace) => write!(f, ": too soon after the last call ({limit})"),
+            Some(Reason::Learning) => {
+                f.write_str(": the ledger lost its memory and is finding out what is in flight")
+            }
+            Some(Reason::QueueFull) => f.write_str(": too many calls are in flight already"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Serialize for Refused {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let millis = |length: Duration| u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("pool", self.pool.as_str())?;
+        map.serialize_entry("reason", self.reason.word())?;
+        map.serialize_entry("waited_for", &self.waited_for.map(Reason::word))?;
+        map.serialize_entry("limit", &self.limit)?;
+        map.serialize_entry("short_by", &self.short_by)?;
+        map.serialize_entry("until", &self.until.map(Moment::of))?;
+        map.serialize_entry("retry_after_ms", &self.retry_after.map(millis))?;
+        map.serialize_entry("position", &self.position)?;
+        map.serialize_entry("waited_ms", &millis(self.waited))?;
+        map.serialize_entry("detail", &self.to_string())?;
+        map.end()
+    }
+}
+
+fn short(length: Duration) -> String {
+    spoken(crate::moment::span(length))
+}

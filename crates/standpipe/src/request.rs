@@ -1,0 +1,259 @@
+//! What a caller asks for. Plain values; names and figures are checked when it is reserved, so that
+//! building one cannot fail.
+
+use std::time::Duration;
+
+use standpipe_core::{AgentName, Amounts, Key, Priority, Reserve, Text, Unit};
+use standpipe_store::PoolName;
+
+use crate::error::Error;
+use crate::lease_id::LeaseId;
+use crate::moment::span;
+use crate::owner;
+
+/// What a caller asks for.
+///
+/// ```
+/// use std::time::Duration;
+/// use standpipe::{Priority, Request};
+///
+/// let request = Request::by("blog")
+///     .unit("input_tokens", 1_200)
+///     .unit("output_tokens", 800)
+///     .priority(Priority::Background)
+///     .timeout(Duration::from_secs(30));
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a request does nothing until it is reserved"]
+pub struct Request {
+    agent: Option<String>,
+    figures: Vec<(String, u64)>,
+    priority: Option<Priority>,
+    timeout: Duration,
+    ttl: Option<Duration>,
+    owner: Option<u32>,
+    id: Option<String>,
+    model: Option<String>,
+    task: Option<String>,
+    retry_of: Option<LeaseId>,
+}
+
+/// How long a call waits when nothing is said.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
+
+impl Default for Request {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Request {
+    /// One request by the process's own agent: the one the tap was opened with, `$STANDPIPE_AGENT`,
+    /// or the program's name.
+    pub const fn new() -> Self {
+        Self {
+            agent: None,
+            figures: Vec::new(),
+            priority: None,
+            timeout: DEFAULT_TIMEOUT,
+            ttl: None,
+            owner: None,
+            id: None,
+            model: None,
+            task: None,
+            retry_of: None,
+        }
+    }
+
+    /// One request by this agent.
+    pub fn by(agent: impl Into<String>) -> Self {
+        Self { agent: Some(agent.into()), ..Self::new() }
+    }
+
+    /// The call takes so many of this unit. One of `requests` is implied.
+    pub fn unit(mut self, unit: impl Into<String>, amount: u64) -> Self {
+        self.figures.push((unit.into(), amount));
+        self
+    }
+
+    /// The call takes all of these.
+    pub fn cost(mut self, amounts: &Amounts) -> Self {
+        let figures = amounts.iter().map(|(unit, amount)| (unit.name().to_owned(), amount));
+        self.figures.extend(figures);
+        self
+    }
+
+    /// The tier, when it is not the agent's own.
+    pub const fn priority(mut self, priority: Priority) -> Self {
+        self.priority = Some(priority);
+        self
+    }
+
+    /// How long to wait at most; nothing means never to wait. Five minutes when it is not said.
+    pub const fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// The lease lives so long by itself, and not with this process.
+    pub const fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = Some(ttl);
+        self
+    }
+
+    /// A process of this machine whose death ends a lease that lives by itself.
+    pub const fn owner(mut self, pid: u32) -> Self {
+        self.owner = Some(pid);
+        self
+    }
+
+    /// Makes it repeatable: the same id of the same agent is answered with the first.
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    /// The model that is called, for the record.
+    pub fn model(mut self, model: impl Into<String>) -> Self {
+        self.model = Some(model.into());
+        self
+    }
+
+    /// The kind of task, for the record.
+    pub fn task(mut self, task: impl Into<String>) -> Self {
+        self.task = Some(task.into());
+        self
+    }
+
+    /// The lease of the call that this one tries again.
+    pub fn retry_of(mut self, lease: LeaseId) -> Self {
+        self.retry_of = Some(lease);
+        self
+    }
+
+    pub(crate) const fn patience(&self) -> Duration {
+        self.timeout
+    }
+
+    /// As the ledger takes it, on this pool.
+    pub(crate) fn resolve(&self, pool: &PoolName, default: &str) -> Result<Reserve, Error> {
+        let agent = self.agent.as_deref().unwrap_or(default);
+        let mut reserve = Reserve::new(agent_name(agent)?, self.amounts()?);
+        reserve.priority = self.priority;
+        reserve.patience = span(self.timeout);
+        reserve.ttl = self.ttl.map(span);
+        if self.ttl == Some(Duration::ZERO) {
+            return Err(Error::invalid(
+                "a time to live of nothing",
+                "give the lease at least a moment, or leave the time to live away",
+            ));
+        }
+        reserve.owner = self.owner.map(owner::of).transpose()?;
+        reserve.id = text("id", self.id.as_deref())?;
+        reserve.model = text("model", self.model.as_deref())?;
+        reserve.task = text("task", self.task.as_deref())?;
+        reserve.retry_of = self.retried(pool)?;
+        Ok(reserve)
+    }
+
+    fn amounts(&self) -> Result<Amounts, Error> {
+        let mut figures = Vec::with_capacity(self.figures.len());
+        for (unit, amount) in &self.figures {
+            figures.push((unit_named(unit)?, *amount));
+        }
+        Amounts::cost(figures).map_err(|wrong| {
+            Error::invalid(
+                format!("the cost cannot be taken: {wrong}"),
+                "name each unit once, with a figure a call can have",
+            )
+        })
+    }
+
+    fn retried(&self, pool: &PoolName) -> Result<Option<Key>, Error> {
+        self.retry_of.as_ref().map(|lease| key_on(pool, lease)).transpose()
+    }
+}
+
+/// The ledger's name of a lease, if it is on this pool.
+pub(crate) fn key_on(pool: &PoolName, lease: &LeaseId) -> Result<Key, Error> {
+    if lease.pool() == pool {
+        return Ok(lease.key());
+    }
+    Err(Error::invalid(
+        format!("the lease is on `{}`, not on `{pool}`", lease.pool()),
+        "name the pool the lease is on",
+    ))
+}
+
+pub(crate) fn agent_name(name: &str) -> Result<AgentName, Error> {
+    AgentName::new(name).ok_or_else(|| {
+        Error::invalid(
+            format!("`{}` cannot be the name of an agent", shown(name)),
+            "use 1 to 64 of A-Z a-z 0-9 . _ @ -",
+        )
+    })
+}
+
+pub(crate) fn unit_named(name: &str) -> Result<Unit, Error> {
+    Unit::named(name).ok_or_else(|| {
+        Error::invalid(
+            format!("`{}` cannot be the name of a unit", shown(name)),
+            "use a small letter and then up to 31 of a-z 0-9 _, for example input_tokens",
+        )
+    })
+}
+
+fn text(what: &str, given: Option<&str>) -> Result<Option<Text>, Error> {
+    let Some(given) = given else { return Ok(None) };
+    let text = Text::new(given).ok_or_else(|| {
+        Error::invalid(
+            format!("`{}` cannot be the {what} of a call", shown(given)),
+            "use 1 to 128 bytes without control characters",
+        )
+    })?;
+    Ok(Some(text))
+}
+
+/// A name as it can be shown in a message: printable, and not a screenful.
+pub(crate) fn shown(name: &str) -> String {
+    const LONGEST: usize = 40;
+    let mut shown: String = name.chars().take(LONGEST).flat_map(char::escape_debug).collect();
+    if name.chars().count() > LONGEST {
+        shown.push('…');
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong(request: &Request) -> String {
+        let pool = "a/b".parse().unwrap();
+        request.resolve(&pool, "tests").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_wrong_with_it_is_said_when_it_is_reserved() {
+        assert!(wrong(&Request::by("")).contains("name of an agent"));
+        assert!(wrong(&Request::by("line\nbreak")).contains("line\\nbreak"));
+        assert!(wrong(&Request::by("x".repeat(10_000))).len() < 200);
+        assert!(wrong(&Request::new().unit("🚰", 1)).contains("name of a unit"));
+        assert!(wrong(&Request::new().unit("usd", 1).unit("usd", 2)).contains("named twice"));
+        assert!(wrong(&Request::new().unit("usd", u64::MAX)).contains("above"));
+        assert!(wrong(&Request::new().id("")).contains("id of a call"));
+        assert!(wrong(&Request::new().ttl(Duration::ZERO)).contains("time to live"));
+        let elsewhere = LeaseId::new("c/d".parse().unwrap(), Key { session: 1, number: 1 });
+        assert!(wrong(&Request::new().retry_of(elsewhere)).contains("on `c/d`, not on `a/b`"));
+    }
+
+    #[test]
+    fn what_is_not_said_has_its_default() {
+        let pool = "a/b".parse().unwrap();
+        let reserve = Request::new().resolve(&pool, "tests").unwrap();
+        assert_eq!(reserve.agent.as_str(), "tests");
+        assert_eq!(reserve.cost.of(&Unit::Requests), Some(1));
+        assert_eq!(reserve.patience, span(DEFAULT_TIMEOUT));
+        assert_eq!(reserve.ttl, None);
+    }
+}

@@ -1,0 +1,414 @@
+//! One call on its way to a lease, a step at a time.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant as Local};
+
+use standpipe_core::{
+    Action, Answer, Decision, Grant, Hold, Instant, Key, Outcome, Phase, Reason, Refusal, Reserve,
+    Span,
+};
+use standpipe_store::StoreError;
+
+use super::bell;
+use crate::bell::Bell;
+use crate::desk::{Caller, Counter, Desk};
+use crate::error::Error;
+use crate::journal::What;
+use crate::lease::{Granted, Lease};
+use crate::moment::{Now, span};
+use crate::pool::Pool;
+use crate::refused::{Refused, limit_text};
+use crate::registry::Guard;
+use crate::request::Request;
+use crate::shared::ask::has_no_limits;
+use crate::shared::{FIRST_RETRY, LAST_RETRY};
+
+/// What a step came to.
+pub(super) enum Step {
+    /// It is over; boxed because it is the rarer and the larger.
+    Over(Box<Result<Lease, Error>>),
+    /// Nothing to do before then, unless somebody rings.
+    Sleep(Local),
+}
+
+/// One call on its way to a lease.
+pub(super) struct Waiting {
+    guard: Arc<Guard>,
+    desk: Arc<Desk>,
+    pool: Pool,
+    reserve: Reserve,
+    caller: Caller,
+    bell: Arc<Bell>,
+    began: Local,
+    /// When its time is up, by this process's clock and, once it has asked, by the store's: only
+    /// the store's counts while the machine sleeps.
+    deadline: Local,
+    ends: Option<Instant>,
+    /// It never waits.
+    hasty: bool,
+    ticket: Option<Key>,
+    /// What it was last told, and what it was first told.
+    last: Option<Refused>,
+    first: Option<Reason>,
+    /// It has asked and the store has not answered.
+    unanswered: bool,
+    /// The file's configuration was sent again because the pool had none.
+    reminded: bool,
+    retry: Duration,
+    wakes_at: Option<Local>,
+    timer: Option<Local>,
+    kept: bool,
+    over: bool,
+}
+
+/// Why a step did not come to a decision.
+enum Trouble {
+    Store(StoreError),
+    Other(Error),
+}
+
+impl Waiting {
+    pub(super) fn new(pool: &Pool, request: &Request, began: Local) -> Result<Self, Error> {
+        let reserve = request.resolve(pool.name(), pool.tap().agent())?;
+        let guard = pool.tap().guard()?;
+        let desk = guard.shared().desk(pool.name())?;
+        let caller = guard.shared().caller();
+        // What is longer than any span the ledger knows is no further away than that.
+        let patience = crate::moment::micros(span(request.patience()));
+        Ok(Self {
+            guard,
+            desk,
+            pool: pool.clone(),
+            reserve,
+            caller,
+            bell: bell(),
+            began,
+            deadline: began + patience,
+            ends: None,
+            hasty: patience.is_zero(),
+            ticket: None,
+            last: None,
+            first: None,
+            unanswered: false,
+            reminded: false,
+            retry: FIRST_RETRY,
+            wakes_at: None,
+            timer: None,
+            kept: false,
+            over: false,
+        })
+    }
+
+    pub(super) const fn bell(&self) -> &Arc<Bell> {
+        &self.bell
+    }
+
+    /// Whether a keeper rings when it should look.
+    pub(super) const fn is_kept(&self) -> bool {
+        self.kept
+    }
+
+    /// Whether its next moment lies ahead.
+    pub(super) fn sleeps(&self) -> bool {
+        self.wakes_at.is_some_and(|at| Local::now() < at)
+    }
+
+    /// Asks, or asks again.
+    pub(super) fn step(&mut self) -> Step {
+        if !self.guard.is_ours() {
+            self.over = true;
+            return over(Err(Error::invalid(
+                "this call was asked for by the parent process",
+                "reserve anew after the fork",
+            )));
+        }
+        let decided = self.decide();
+        let step = match decided {
+            Ok(step) => step,
+            Err(Trouble::Store(error)) if error.is_transient() => self.setback(error),
+            Err(Trouble::Store(error)) => over(Err(error.into())),
+            Err(Trouble::Other(error)) => over(Err(error)),
+        };
+        match step {
+            Step::Over(_) => self.finish(),
+            Step::Sleep(until) => self.wakes_at = Some(until),
+        }
+        step
+    }
+
+    /// The keeper rings at that moment.
+    pub(super) fn set_timer(&mut self, at: Local) -> Result<(), Error> {
+        let shared = self.guard.shared();
+        if !shared.keeper().start(shared) {
+            return Err(StoreError::unusable(
+                "no thread can be started to wait with; wait with `blocking`, or raise the limit \
+                 on threads",
+            )
+            .into());
+        }
+        if let Some(before) = self.timer.replace(at) {
+            shared.keeper().clear_timer(before, self.caller);
+        }
+        shared.keeper().set_timer(&**shared.store(), at, self.caller, &self.bell);
+        Ok(())
+    }
+
+    fn decide(&mut self) -> Result<Step, Trouble> {
+        if !self.unanswered && self.ticket.is_none() {
+            self.configure()?;
+        }
+        let desk = Arc::clone(&self.desk);
+        let mut counter = desk.counter();
+        if let Some(ticket) = self.ticket.filter(|_| !self.unanswered)
+            && let Some(step) = self.look(&mut counter, ticket)?
+        {
+            return Ok(step);
+        }
+        self.reserve.ticket = self.ticket;
+        if !self.unanswered {
+            self.reserve.patience = self.left_of_its_time(&counter);
+        }
+        let action = Action::Reserve(Box::new(self.reserve.clone()));
+        self.unanswered = true;
+        let outcomes = counter.submit(self.caller, vec![action]).map_err(Trouble::Store)?;
+        self.unanswered = false;
+        self.retry = FIRST_RETRY;
+        self.hear(&mut counter, outcomes)
+    }
+
+    fn is_late(&self, now: &Now) -> bool {
+        now.local >= self.deadline || self.ends.is_some_and(|ends| now.store >= ends)
+    }
+
+    fn left_of_its_time(&self, counter: &Counter) -> Span {
+        let local = span(self.deadline.saturating_duration_since(Local::now()));
+        match self.ends {
+            Some(ends) => local.min(ends.since(counter.now().store)),
+            None => local,
+        }
+    }
+
+    /// Tells the pool what the file says, before the first ask.
+    fn configure(&self) -> Result<(), Trouble> {
+        match self.pool.configure_from_file(Duration::ZERO, &self.guard, &self.desk) {
+            Ok(_) => Ok(()),
+            Err(Error::Store(error)) => Err(Trouble::Store(error)),
+            Err(error) => Err(Trouble::Other(error)),
+        }
+    }
+
+    /// A look at its ticket. None: it is to be claimed.
+    fn look(&mut self, counter: &mut Counter, ticket: Key) -> Result<Option<Step>, Trouble> {
+        counter.member.refresh().map_err(Trouble::Store)?;
+        let now = counter.now();
+        let state = counter.member.replica().state().at(now.store);
+        let mut tickets = state.facts().tickets.values();
+        let lapsed = tickets.find(|known| known.key == ticket);
+        let lapsed = lapsed.is_none_or(|known| known.phase == Phase::Lapsed);
+        self.reserve.ticket = Some(ticket);
+        let decision = state.peek(&self.reserve, now.store);
+        drop(state);
+        match decision {
+            Decision::Wait(hold) if self.is_late(&now) => {
+                self.last = Some(self.refused(&hold.refusal, &now));
+                Ok(Some(self.in_vain(counter, Some(hold.position))))
+            }
+            Decision::Wait(hold) if !lapsed => Ok(Some(self.wait(counter, &hold, &now))),
+            _ => Ok(None),
+        }
+    }
+
+    fn hear(&mut self, counter: &mut Counter, outcomes: Vec<Outcome>) -> Result<Step, Trouble> {
+        let now = counter.now();
+        match outcomes.into_iter().next().map(|outcome| outcome.answer) {
+            Some(Answer::Decided(Decision::Admit(grant))) => Ok(self.granted(counter, grant, &now)),
+            Some(Answer::Decided(Decision::Wait(hold))) => Ok(self.wait(counter, &hold, &now)),
+            Some(Answer::Decided(Decision::Refuse(refusal))) => {
+                self.refuse(counter, &refusal, &now)
+            }
+            _ => Err(Trouble::Store(StoreError::transient(
+                "the store did not say what came of the call",
+            ))),
+        }
+    }
+
+    fn granted(&mut self, counter: &mut Counter, grant: Grant, now: &Now) -> Step {
+        self.left(counter);
+        let waited = match self.first {
+            Some(_) => now.local.saturating_duration_since(self.began),
+            None => Duration::ZERO,
+        };
+        let instead_of = grant.instead_of.as_ref().map(|refusal| self.refused(refusal, now));
+        let mut reserve = self.reserve.clone();
+        reserve.ticket = None;
+        let granted = Granted {
+            key: grant.lease,
+            reserve,
+            expires_at: now.system(grant.expires_at),
+            waited,
+            settled: grant.settled,
+            instead_of,
+        };
+        self.note_wait("admitted", waited);
+        if let Some(refusal) = &grant.instead_of {
+            self.note_shadow(refusal);
+        }
+        let lease = Lease::new(Arc::clone(&self.guard), Arc::clone(&self.desk), granted);
+        over(Ok(lease))
+    }
+
+    fn wait(&mut self, counter: &mut Counter, hold: &Hold, now: &Now) -> Step {
+        if self.ticket != Some(hold.ticket) {
+            self.left(counter);
+            self.ticket = Some(hold.ticket);
+            counter.wait(hold.ticket, self.caller, &self.bell);
+            // The keeper finds out by itself how often to look.
+            counter.look_at = None;
+        }
+        self.first.get_or_insert(hold.refusal.reason);
+        self.ends.get_or_insert(now.store + self.reserve.patience);
+        self.last = Some(Refused {
+            position: Some(hold.position),
+            ..self.refused(&hold.refusal, now)
+        });
+        let shared = self.guard.shared();
+        self.kept = shared.keeper().start(shared);
+        if counter.look_at.is_none() {
+            shared.keeper().plan(&**shared.store(), now.local);
+        }
+        let until = hold.refusal.until.map(|until| now.local(until));
+        Step::Sleep(until.unwrap_or(self.deadline).min(self.deadline))
+    }
+
+    fn refuse(
+        &mut self,
+        counter: &mut Counter,
+        refusal: &Refusal,
+        now: &Now,
+    ) -> Result<Step, Trouble> {
+        self.left(counter);
+        if has_no_limits(refusal) {
+            let configured = self.desk.told(self.pool.tap().number()).is_some();
+            if configured && !self.reminded {
+                self.reminded = true;
+                self.desk.forget_told();
+                return Ok(Step::Sleep(now.local));
+            }
+            return Ok(over(Err(Error::NoLimits { pool: self.pool.name().clone() })));
+        }
+        let position = self.last.as_ref().and_then(|last| last.position);
+        self.last = Some(self.refused(refusal, now));
+        let late = !self.hasty && self.is_late(now);
+        if late && !matches!(refusal.reason, Reason::Never | Reason::Terminal) {
+            return Ok(self.in_vain(counter, position));
+        }
+        let waited = now.local.saturating_duration_since(self.began);
+        let waited = if self.first.is_some() { waited } else { Duration::ZERO };
+        self.note_wait("refused", waited);
+        Ok(over(Err(Refused { waited, ..self.refused(refusal, now) }.into())))
+    }
+
+    /// Its time is up.
+    fn in_vain(&mut self, counter: &mut Counter, position: Option<usize>) -> Step {
+        self.leave(counter);
+        let waited = self.began.elapsed();
+        self.note_wait("refused", waited);
+        let last = self.last.take();
+        match last {
+            Some(last) => over(Err(last.in_vain(waited, position).into())),
+            None => over(Err(StoreError::transient("the store did not answer in time").into())),
+        }
+    }
+
+    /// The store did not answer. It is asked again until the caller's time is up.
+    fn setback(&mut self, error: StoreError) -> Step {
+        let now = Local::now();
+        if now >= self.deadline {
+            self.leave_all();
+            return over(Err(error.into()));
+        }
+        let at = (now + self.retry).min(self.deadline);
+        self.retry = (self.retry * 2).min(LAST_RETRY);
+        Step::Sleep(at)
+    }
+
+    fn refused(&self, refusal: &Refusal, now: &Now) -> Refused {
+        Refused::new(self.pool.name(), refusal, now)
+    }
+
+    /// Nobody rings for it at the desk any more.
+    fn left(&mut self, counter: &mut Counter) {
+        if let Some(ticket) = self.ticket.take() {
+            counter.leave(ticket, self.caller);
+        }
+    }
+
+    /// Gives up its place, and whatever the store may have given it meanwhile.
+    fn leave(&mut self, counter: &mut Counter) {
+        let ticket = self.ticket;
+        self.left(counter);
+        counter.give_up(self.caller);
+        let cancelled = match ticket.filter(|ticket| counter.is_ours(*ticket)) {
+            Some(ticket) => counter.tell(Action::Cancel { lease: ticket }),
+            None => counter.flush().is_ok(),
+        };
+        if !cancelled {
+            self.guard.shared().owes();
+        }
+    }
+
+    fn leave_all(&mut self) {
+        let desk = Arc::clone(&self.desk);
+        let mut counter = desk.counter();
+        self.leave(&mut counter);
+    }
+
+    fn finish(&mut self) {
+        self.over = true;
+        if let Some(at) = self.timer.take() {
+            self.guard.shared().keeper().clear_timer(at, self.caller);
+        }
+    }
+
+    fn note_wait(&self, ended: &str, waited: Duration) {
+        let Some(reason) = self.first else { return };
+        let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+        let what = What::Wait {
+            agent: self.reserve.agent.to_string(),
+            model: self.reserve.model.as_ref().map(ToString::to_string),
+            reason: reason.word().to_owned(),
+            ended: ended.to_owned(),
+            count: 1,
+            waited_ms,
+            longest_ms: waited_ms,
+        };
+        self.guard.shared().journal().note(self.pool.name(), what);
+    }
+
+    fn note_shadow(&self, refusal: &Refusal) {
+        let what = What::Shadow {
+            agent: self.reserve.agent.to_string(),
+            model: self.reserve.model.as_ref().map(ToString::to_string),
+            reason: refusal.reason.word().to_owned(),
+            limit: refusal.limit.as_ref().map(limit_text),
+        };
+        self.guard.shared().journal().note(self.pool.name(), what);
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if self.over || !self.guard.is_ours() {
+            return;
+        }
+        if self.ticket.is_some() || self.unanswered {
+            self.leave_all();
+            self.note_wait("cancelled", self.began.elapsed());
+        }
+        self.finish();
+    }
+}
+
+fn over(outcome: Result<Lease, Error>) -> Step {
+    Step::Over(Box::new(outcome))
+}

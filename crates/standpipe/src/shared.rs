@@ -1,0 +1,278 @@
+//! What all handles of a process on one store share: the store, the session, a desk per pool, the
+//! keeper and the journal's pen.
+
+pub(crate) mod ask;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant as Local};
+
+use standpipe_core::{
+    Action, Answer, Configure, Configured, LeaseAnswer, Outcome, Source, Throttled,
+};
+use standpipe_store::{Member, PoolName, Store, StoreError};
+use standpipe_store_file::FileStore;
+
+use crate::desk::{Caller, Desk};
+use crate::error::Error;
+use crate::journal::{What, Writer};
+use crate::keeper::Keeper;
+use crate::lease_id::LeaseId;
+use crate::moment::{Now, span};
+use crate::registry::Opened;
+use crate::report::{Observation, Throttle, throttle_word};
+use crate::request::{agent_name, key_on};
+use crate::session::Sessions;
+
+/// What all handles of a process on one store share.
+pub(crate) struct Shared {
+    store: Arc<dyn Store>,
+    file: Option<FileStore>,
+    sessions: Arc<Sessions>,
+    desks: Mutex<BTreeMap<PoolName, Arc<Desk>>>,
+    keeper: Keeper,
+    journal: Arc<Writer>,
+    callers: AtomicU64,
+}
+
+/// How long a word that nobody waits for in the queue is tried to be sent before its sender hears
+/// that the store is away.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long to wait before sending again, at first and at most.
+pub(crate) const FIRST_RETRY: Duration = Duration::from_millis(10);
+pub(crate) const LAST_RETRY: Duration = Duration::from_millis(500);
+
+impl Shared {
+    pub(crate) fn new(Opened { store, file }: Opened) -> Self {
+        Self {
+            sessions: Arc::new(Sessions::new(Arc::clone(&store))),
+            store,
+            file,
+            desks: Mutex::default(),
+            keeper: Keeper::default(),
+            journal: Arc::new(Writer::default()),
+            callers: AtomicU64::new(1),
+        }
+    }
+
+    pub(crate) fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// The store, if it is the file store.
+    pub(crate) fn file(&self) -> Result<&FileStore, Error> {
+        self.file.as_ref().ok_or_else(|| {
+            let what = format!("the store {} cannot do that to single pools", self.store.place());
+            Error::invalid(what, "it is done with the tools of that store")
+        })
+    }
+
+    pub(crate) const fn keeper(&self) -> &Keeper {
+        &self.keeper
+    }
+
+    pub(crate) fn journal(&self) -> &Writer {
+        &self.journal
+    }
+
+    /// A name for somebody who asks.
+    pub(crate) fn caller(&self) -> Caller {
+        self.callers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The desk of a pool. The first to ask for one joins the pool.
+    pub(crate) fn desk(&self, pool: &PoolName) -> Result<Arc<Desk>, StoreError> {
+        let mut desks = self.lock();
+        if let Some(desk) = desks.get(pool) {
+            return Ok(Arc::clone(desk));
+        }
+        let (log, session) = (self.store.log(pool)?, self.sessions.present()?);
+        let (sessions, mut last) = (Arc::clone(&self.sessions), None);
+        let member = Member::new(log, move || {
+            *last.insert(last.map_or(session, |ended| sessions.after(ended)))
+        });
+        let desk = Arc::new(Desk::new(pool.clone(), member, Arc::clone(&self.journal)));
+        desks.insert(pool.clone(), Arc::clone(&desk));
+        Ok(desk)
+    }
+
+    /// All desks.
+    pub(crate) fn desks(&self) -> Vec<Arc<Desk>> {
+        self.lock().values().cloned().collect()
+    }
+
+    /// A lease that lives with this process: somebody has to beat for it.
+    pub(crate) fn holds(self: &Arc<Self>, desk: &Desk) {
+        desk.hold();
+        self.keeper.start(self);
+        self.keeper.plan(&*self.store, Local::now() + crate::keeper::BEAT);
+    }
+
+    /// Sends these and waits a little for a store that does not answer.
+    pub(crate) fn settle(
+        self: &Arc<Self>,
+        desk: &Desk,
+        actions: Vec<Action>,
+    ) -> Result<(Vec<Answer>, Now), Error> {
+        self.settle_within(PATIENCE, desk, actions)
+    }
+
+    fn settle_within(
+        self: &Arc<Self>,
+        patience: Duration,
+        desk: &Desk,
+        actions: Vec<Action>,
+    ) -> Result<(Vec<Answer>, Now), Error> {
+        let caller = self.caller();
+        let (deadline, mut pause) = (Local::now() + patience, FIRST_RETRY);
+        loop {
+            let mut counter = desk.counter();
+            match counter.submit(caller, actions.clone()) {
+                Ok(outcomes) => return Ok((answers(outcomes), counter.now())),
+                Err(error) if error.is_transient() && Local::now() + pause < deadline => {}
+                Err(error) => {
+                    if error.is_transient() {
+                        counter.say_later(caller, actions);
+                        drop(counter);
+                        self.owes();
+                    }
+                    return Err(error.into());
+                }
+            }
+            drop(counter);
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(LAST_RETRY);
+        }
+    }
+
+    /// Sends this; if the store does not answer, the keeper sends it later.
+    pub(crate) fn tell(self: &Arc<Self>, desk: &Desk, action: Action) {
+        if !desk.counter().tell(action) {
+            self.owes();
+        }
+    }
+
+    /// Something about a lease. One that has ended is an error.
+    pub(crate) fn about_lease(
+        self: &Arc<Self>,
+        desk: &Desk,
+        lease: &LeaseId,
+        action: Action,
+    ) -> Result<(LeaseAnswer, Now), Error> {
+        let (answers, now) = self.settle(desk, vec![action])?;
+        match answers.into_iter().next() {
+            Some(Answer::Lease(answer)) if answer != LeaseAnswer::Gone => Ok((answer, now)),
+            _ => Err(Error::LeaseGone { lease: lease.clone() }),
+        }
+    }
+
+    /// The provider refused a call.
+    pub(crate) fn throttle(
+        self: &Arc<Self>,
+        desk: &Desk,
+        throttle: &Throttle,
+    ) -> Result<(), Error> {
+        let lease = throttle.lease.as_ref();
+        let key = lease.map(|lease| key_on(desk.pool(), lease)).transpose()?;
+        let agent = throttle.agent.as_deref().map(agent_name).transpose()?;
+        let millis = |length: Duration| u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
+        self.journal.note(
+            desk.pool(),
+            What::Throttle {
+                agent: throttle.agent.clone(),
+                lease: lease.map(ToString::to_string),
+                about: throttle_word(throttle.kind).to_owned(),
+                retry_after_ms: throttle.retry_after.map(millis),
+            },
+        );
+        let retry_after = throttle.retry_after.map(span);
+        let throttled = Throttled { lease: key, agent, kind: throttle.kind, retry_after };
+        let (answers, _) = self.settle(desk, vec![Action::Throttled(throttled)])?;
+        match (lease, answers.first()) {
+            (Some(lease), Some(Answer::Lease(LeaseAnswer::Gone))) => {
+                Err(Error::LeaseGone { lease: lease.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Tells the pool about itself.
+    pub(crate) fn configure(
+        self: &Arc<Self>,
+        patience: Duration,
+        desk: &Desk,
+        configure: Configure,
+    ) -> Result<Configured, Error> {
+        let source = match configure.source {
+            Source::File { .. } => "file",
+            Source::Code => "code",
+            Source::Change => "change",
+        };
+        let action = Action::Configure(Box::new(configure));
+        let (answers, _) = self.settle_within(patience, desk, vec![action])?;
+        let Some(Answer::Configured(configured)) = answers.into_iter().next() else {
+            return Err(StoreError::transient("the store did not say what came of it").into());
+        };
+        let result = match &configured {
+            Configured::Applied => "applied",
+            Configured::Kept => "kept",
+            Configured::Same => return Ok(configured),
+            Configured::Invalid(wrong) => {
+                let what = format!("`{}` cannot be limited so", desk.pool());
+                return Err(Error::invalid(what, wrong.to_string()));
+            }
+        };
+        let (result, source) = (result.to_owned(), source.to_owned());
+        self.journal.note(desk.pool(), What::Config { result, source });
+        Ok(configured)
+    }
+
+    /// Writes down which headers spoke of limits.
+    pub(crate) fn note_observation(&self, pool: &PoolName, observation: &Observation) {
+        let lease = observation.lease.as_ref().map(ToString::to_string);
+        let headers = observation.headers_of_limits();
+        if !headers.is_empty() {
+            self.journal.note(pool, What::Observe { lease, headers });
+        }
+    }
+
+    /// The keeper sends what is owed, as soon as it can.
+    pub(crate) fn owes(self: &Arc<Self>) {
+        self.keeper.start(self);
+        self.keeper.plan(&*self.store, Local::now() + LAST_RETRY);
+    }
+
+    /// The last handle goes: what is owed is sent, the sessions end, the journal is written.
+    pub(crate) fn shut_down(&self) {
+        self.keeper.stop(&*self.store);
+        for desk in self.desks() {
+            let mut pause = FIRST_RETRY;
+            while desk.counter().flush().is_err_and(|error| error.is_transient()) {
+                if pause >= LAST_RETRY {
+                    break;
+                }
+                std::thread::sleep(pause);
+                pause *= 2;
+            }
+        }
+        self.sessions.end();
+        self.journal.close();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PoolName, Arc<Desk>>> {
+        self.desks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn answers(outcomes: Vec<Outcome>) -> Vec<Answer> {
+    outcomes.into_iter().map(|outcome| outcome.answer).collect()
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("store", &self.store).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,151 @@
+//! Questions that change nothing, and the beats that keep leases alive.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use standpipe_core::{Action, AgentName, Decision, Hold, Holder, Laid, Reason, Refusal, Reserve};
+use standpipe_core::{Amounts, Priority, State};
+
+use super::Shared;
+use crate::desk::{Counter, Desk};
+use crate::error::Error;
+use crate::explain::{Explanation, No, Step, Verdict};
+use crate::moment::Now;
+use crate::refused::{Refused, limit_text};
+use crate::status::PoolStatus;
+
+impl Shared {
+    /// Reads what others did, and answers from the pool as it is now.
+    pub(crate) fn read<T>(
+        &self,
+        desk: &Desk,
+        answer: impl FnOnce(&State, &Now, &Counter) -> T,
+    ) -> Result<T, Error> {
+        let mut counter = desk.counter();
+        counter.member.refresh()?;
+        let (counter, now) = (&*counter, counter.now());
+        let state = counter.member.replica().state().at(now.store);
+        Ok(answer(&state, &now, counter))
+    }
+
+    pub(crate) fn peek(&self, desk: &Desk, reserve: &Reserve) -> Result<Verdict, Error> {
+        self.read(desk, |state, now, _| verdict(desk, state, reserve, now))?
+    }
+
+    pub(crate) fn explain(&self, desk: &Desk, reserve: &Reserve) -> Result<Explanation, Error> {
+        self.read(desk, |state, now, _| {
+            let verdict = verdict(desk, state, reserve, now)?;
+            let laid = state.lay_open(reserve, now.store);
+            Ok(Explanation {
+                pool: desk.pool().to_string(),
+                agent: reserve.agent.to_string(),
+                priority: tier_word(laid.tier),
+                cost: figures(&reserve.cost),
+                verdict: verdict.word(),
+                why: verdict.why().cloned(),
+                steps: steps(laid, now),
+                limits: PoolStatus::limits_of(state, now),
+            })
+        })?
+    }
+
+    pub(crate) fn status(
+        &self,
+        desk: &Desk,
+        provider: Option<String>,
+    ) -> Result<PoolStatus, Error> {
+        self.read(desk, |state, now, counter| {
+            let replica = counter.member.replica();
+            let mut status = PoolStatus::of(desk.pool(), state, now, &**self.store());
+            status.provider = provider;
+            status.position = replica.position().number;
+            status.skipped = replica.skipped();
+            status
+        })
+    }
+
+    /// Extends every lease of an agent that lives by itself.
+    pub(crate) fn beat_for(
+        self: &Arc<Self>,
+        desk: &Desk,
+        agent: &AgentName,
+    ) -> Result<usize, Error> {
+        let beats: Vec<Action> = self.read(desk, |state, _, _| {
+            let facts = state.facts();
+            let leases = facts.leases.iter().filter(|(_, lease)| {
+                let its = facts.agents.get(usize::from(lease.agent));
+                let alone = matches!(lease.holder, Holder::Ttl { .. });
+                alone && its.is_some_and(|known| known.name == *agent)
+            });
+            let beat = |key| Action::Heartbeat { lease: Some(key), ttl: None };
+            leases.map(|(key, _)| beat(*key)).collect()
+        })?;
+        let count = beats.len();
+        if count > 0 {
+            self.settle(desk, beats)?;
+        }
+        Ok(count)
+    }
+}
+
+fn verdict(desk: &Desk, state: &State, reserve: &Reserve, now: &Now) -> Result<Verdict, Error> {
+    let refused = |refusal: &Refusal| Box::new(Refused::new(desk.pool(), refusal, now));
+    Ok(match state.peek(reserve, now.store) {
+        Decision::Admit(grant) => {
+            Verdict::Admitted { instead_of: grant.instead_of.as_ref().map(refused) }
+        }
+        Decision::Wait(Hold { refusal, position, .. }) => {
+            let mut waits = refused(&refusal);
+            waits.position = Some(position);
+            Verdict::Waits(waits)
+        }
+        Decision::Refuse(refusal) if has_no_limits(&refusal) => {
+            return Err(Error::NoLimits { pool: desk.pool().clone() });
+        }
+        Decision::Refuse(refusal) => Verdict::Refused(refused(&refusal)),
+    })
+}
+
+/// A pool that was never told its limits says so with a limit that has no name.
+pub(crate) fn has_no_limits(refusal: &Refusal) -> bool {
+    refusal.reason == Reason::Never && refusal.limit.is_none()
+}
+
+fn steps(laid: Laid, now: &Now) -> Vec<Step> {
+    let noes = |refusals: Vec<Refusal>| refusals.iter().map(|refusal| no(refusal, now)).collect();
+    let one = |refusal: Option<Refusal>| noes(refusal.into_iter().collect());
+    let names = [
+        ("terminal", "did the provider say stop for good?", one(laid.terminal)),
+        ("never", "is the call larger than a limit?", one(laid.never)),
+        ("not yet", "does everybody pause?", one(laid.pause)),
+        ("not these units", "is the agent's own cap reached?", one(laid.cap)),
+        ("not before them", "did somebody come first?", noes(laid.order)),
+        ("not now", "is there room on every limit?", noes(laid.room)),
+    ];
+    let numbered = (1..).zip(names);
+    numbered.map(|(number, (name, question, noes))| Step { number, name, question, noes }).collect()
+}
+
+fn no(refusal: &Refusal, now: &Now) -> No {
+    No {
+        reason: refusal.reason.word(),
+        limit: refusal.limit.as_ref().map(limit_text),
+        short_by: refusal.short_by,
+        until: refusal.until.map(|until| now.moment(until)),
+        until_ms: refusal.until.map(|until| now.millis_until(until)),
+    }
+}
+
+/// Figures by the names of their units.
+pub(crate) fn figures(amounts: &Amounts) -> BTreeMap<String, u64> {
+    amounts.iter().map(|(unit, amount)| (unit.name().to_owned(), amount)).collect()
+}
+
+/// The word for a tier, the same on every face.
+pub(crate) const fn tier_word(tier: Priority) -> &'static str {
+    match tier {
+        Priority::Critical => "critical",
+        Priority::Standard => "standard",
+        Priority::Background => "background",
+    }
+}

@@ -1,0 +1,202 @@
+//! How a pool stands: the one snapshot that every face shows.
+//!
+//! Plain values to print or to serialise. Moments are texts of the calendar, lengths are
+//! milliseconds (`*_ms`). Working them out is in `status/read.rs`.
+
+mod read;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::lease_id::LeaseId;
+use crate::moment::Moment;
+
+/// How a pool stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct PoolStatus {
+    /// Its name.
+    pub pool: String,
+    /// Its provider, when the file names one.
+    pub provider: Option<String>,
+    /// When this was so.
+    pub at: Moment,
+    /// Where in the store's log this was read: how many events the pool has seen.
+    pub position: u64,
+    /// Whether it holds calls back; `false` is shadow mode.
+    pub enforce: bool,
+    /// The share of stated rates that is used, in thousandths.
+    pub headroom_per_mille: u16,
+    /// Whether the headroom finds its own figure.
+    pub headroom_auto: bool,
+    /// Where its configuration came from.
+    pub origin: Origin,
+    /// No call is admitted before then.
+    pub pause: Option<Pause>,
+    /// The provider said stop.
+    pub terminal: Option<Stop>,
+    /// The ledger lost its memory and is finding out what is in flight; it knows again then.
+    pub learning: Option<Pause>,
+    /// What it is limited by.
+    pub limits: Vec<LimitStatus>,
+    /// The calls in flight, oldest first.
+    pub leases: Vec<LeaseStatus>,
+    /// The calls that wait, in order.
+    pub tickets: Vec<TicketStatus>,
+    /// Who was seen on it, the last active first.
+    pub agents: Vec<AgentStatus>,
+    /// Events in its log that this program does not understand.
+    pub skipped: u64,
+}
+
+/// Where a pool's configuration came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Origin {
+    /// `file`, `code`, or `none` while there is none.
+    pub source: &'static str,
+    /// The version the file states.
+    pub version: Option<u64>,
+    /// When the file was written.
+    pub written: Option<Moment>,
+    /// Explicit changes at run time since.
+    pub changes: u64,
+}
+
+/// Something that ends at a known moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Pause {
+    /// When it ends.
+    pub until: Moment,
+    /// In how long.
+    pub for_ms: u64,
+}
+
+/// The provider's word that nothing will be admitted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Stop {
+    /// When that ends, if it is known.
+    pub until: Option<Moment>,
+    /// In how long.
+    pub for_ms: Option<u64>,
+}
+
+/// How one limit stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct LimitStatus {
+    /// Its name in answers, for example `requests per 1min`.
+    pub limit: String,
+    /// What it counts; `parallel` for calls in flight.
+    pub unit: String,
+    /// `window`, `bucket` or `parallel`.
+    pub kind: &'static str,
+    /// As stated.
+    pub amount: u64,
+    /// What a bucket holds at most.
+    pub burst: Option<u64>,
+    /// In how long.
+    pub period_ms: Option<u64>,
+    /// What is used of it, after headroom.
+    pub effective: u64,
+    /// What is charged just now.
+    pub used: u64,
+    /// What calls in flight hold beside that.
+    pub held: u64,
+    /// What is left of [`LimitStatus::effective`].
+    pub left: u64,
+    /// In how long all of it is free if nothing else happens; none where only calls that end bring
+    /// room.
+    pub full_again_ms: Option<u64>,
+    /// The least time between two grants.
+    pub pace_ms: Option<u64>,
+    /// In how long the next grant may follow.
+    pub next_grant_ms: Option<u64>,
+}
+
+/// A call in flight.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct LeaseStatus {
+    /// Its name.
+    pub id: LeaseId,
+    /// Whose it is.
+    pub agent: String,
+    /// Its tier.
+    pub priority: &'static str,
+    /// What it said it would take.
+    pub cost: BTreeMap<String, u64>,
+    /// When it was admitted.
+    pub since: Moment,
+    /// How long that is ago.
+    pub age_ms: u64,
+    /// What ends it when nobody settles it: `session` or `ttl`.
+    pub holder: &'static str,
+    /// The process that holds it, where that can be seen.
+    pub pid: Option<u32>,
+    /// In how long it ends by itself if nothing is heard.
+    pub expires_ms: Option<u64>,
+    /// For the record.
+    pub model: Option<String>,
+    /// For the record.
+    pub task: Option<String>,
+}
+
+/// A call that waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct TicketStatus {
+    /// Whose it is.
+    pub agent: String,
+    /// Its tier.
+    pub priority: &'static str,
+    /// What it wants to take.
+    pub cost: BTreeMap<String, u64>,
+    /// How many stand in front, and itself.
+    pub position: usize,
+    /// Since when it waits.
+    pub since: Moment,
+    /// How long that is.
+    pub waits_ms: u64,
+    /// Why; none when it only has to be claimed.
+    pub reason: Option<&'static str>,
+    /// The limit it is about.
+    pub limit: Option<String>,
+    /// How many units are missing there.
+    pub short_by: u64,
+    /// When it is admitted if nothing else happens; behind others, not before.
+    pub until: Option<Moment>,
+    /// In how long that is.
+    pub until_ms: Option<u64>,
+    /// The process that waits, where that can be seen.
+    pub pid: Option<u32>,
+    /// In how long it gives up.
+    pub deadline_ms: u64,
+    /// For the record.
+    pub model: Option<String>,
+    /// For the record.
+    pub task: Option<String>,
+}
+
+/// Somebody who was seen on a pool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct AgentStatus {
+    /// Its name.
+    pub name: String,
+    /// Its tier.
+    pub priority: &'static str,
+    /// Its calls in flight.
+    pub in_flight: usize,
+    /// Its calls that wait.
+    pub waiting: usize,
+    /// What is kept for it.
+    pub floor: Vec<String>,
+    /// The most it may use.
+    pub cap: Vec<String>,
+    /// How long ago it was last active.
+    pub active_ms: u64,
+}

@@ -1,0 +1,207 @@
+//! The tap: what a process opens once, and everything else hangs on.
+
+mod builder;
+pub(crate) mod open;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant as Local};
+
+use standpipe_store::PoolName;
+
+pub use self::builder::Builder;
+use crate::anchor::Anchor;
+use crate::config::Settings;
+use crate::error::Error;
+use crate::journal::Journal;
+use crate::lease::LeaseHandle;
+use crate::lease_id::LeaseId;
+use crate::pool::Pool;
+use crate::registry::Guard;
+use crate::request::{Request, shown};
+use crate::reserve_all::ReserveAll;
+
+/// The tap that a process draws its calls through. Clones are the same tap; it may be used from any
+/// thread. Opening it is cheap: nothing is read and no thread is started before it is needed.
+#[derive(Clone)]
+pub struct Standpipe {
+    tap: Arc<Tap>,
+}
+
+/// What clones of a tap share.
+pub(crate) struct Tap {
+    anchor: Anchor,
+    settings: Settings,
+    journal: Journal,
+    agent: String,
+    number: u64,
+}
+
+impl Standpipe {
+    /// Opens the tap with the configuration that the command line would find: `$STANDPIPE_CONFIG`,
+    /// the user's configuration directory, `/etc/standpipe/`. With none, everything is at its
+    /// default: the store is a file in the user's state directory.
+    ///
+    /// # Errors
+    /// [`Error::Config`] with everything that is wrong with the file, and [`Error::Store`] when the
+    /// store cannot be used.
+    pub fn open() -> Result<Self, Error> {
+        Self::builder().open()
+    }
+
+    /// Opens the tap otherwise.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// A pool by its name, `provider/scope`. What the file says of it is told to the ledger when it
+    /// is first used.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when that is not a name, [`Error::Config`] when a file names pools and
+    /// not this one.
+    pub fn pool(&self, name: &str) -> Result<Pool, Error> {
+        let parsed: PoolName = name.parse().map_err(|wrong| {
+            Error::invalid(format!("`{}` cannot be the name of a pool", shown(name)), wrong_name(wrong))
+        })?;
+        match self.tap.settings.unknown_pool(&parsed) {
+            Some(unknown) => Err(unknown.into()),
+            None => Ok(Pool::new(Arc::clone(&self.tap), parsed)),
+        }
+    }
+
+    /// The pools there are, in order: those of the configuration and those of the store.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn pools(&self) -> Result<Vec<PoolName>, Error> {
+        let mut pools = self.tap.guard()?.shared().store().pools()?;
+        pools.extend(self.tap.settings.pools.keys().cloned());
+        pools.sort_unstable();
+        pools.dedup();
+        Ok(pools)
+    }
+
+    /// Asks for several calls, all or none. The pools are asked in the order of their names, so
+    /// that two who want the same never wait for each other; when one is refused, what was granted
+    /// before is given back. Leases come in the order of the requests.
+    ///
+    /// ```
+    /// # use standpipe::config::{Settings, StoreUrl};
+    /// # use standpipe::{Error, Limit, Request, Rule, Standpipe};
+    /// # fn main() -> Result<(), Error> {
+    /// # let tap = Standpipe::builder().settings(Settings::default()).store(StoreUrl::Memory).open()?;
+    /// let (model, search) = (tap.pool("doc/model")?, tap.pool("doc/search")?);
+    /// for pool in [&model, &search] {
+    ///     pool.limit(vec![Limit::new(Rule::Parallel { amount: 1 })])?;
+    /// }
+    /// let both = vec![(search, Request::by("blog")), (model, Request::by("blog"))];
+    /// let leases = tap.reserve_all(both).blocking()?;
+    /// assert_eq!(leases[0].pool().as_str(), "doc/search");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reserve_all(&self, requests: Vec<(Pool, Request)>) -> ReserveAll {
+        ReserveAll::new(requests)
+    }
+
+    /// A lease by its id, for example one that the command line printed earlier. That it exists is
+    /// only found out when something is done with it.
+    ///
+    /// # Errors
+    /// When the store cannot be used.
+    pub fn lease(&self, id: &LeaseId) -> Result<LeaseHandle, Error> {
+        let guard = self.tap.guard()?;
+        let desk = guard.shared().desk(id.pool())?;
+        Ok(LeaseHandle::new(guard, desk, id.clone()))
+    }
+
+    /// The configuration it was opened with.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.tap.settings
+    }
+
+    /// What happened on this machine's pools.
+    #[must_use]
+    pub fn journal(&self) -> &Journal {
+        &self.tap.journal
+    }
+
+    /// How many events this process could not write to the journal.
+    ///
+    /// # Errors
+    /// When the store cannot be used.
+    pub fn journal_losses(&self) -> Result<u64, Error> {
+        Ok(self.tap.guard()?.shared().journal().lost())
+    }
+
+    /// What happened to the store itself that people should know, as sentences, since this was
+    /// last asked: a damaged file that was set aside, for example.
+    ///
+    /// # Errors
+    /// When the store cannot be used.
+    pub fn news(&self) -> Result<Vec<String>, Error> {
+        Ok(self.tap.guard()?.shared().store().news())
+    }
+
+    /// Asks the store for a sign of life. Answers how long it took.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub fn ping(&self) -> Result<Duration, Error> {
+        let asked = Local::now();
+        self.tap.guard()?.shared().store().pools()?;
+        Ok(asked.elapsed())
+    }
+
+    /// The agent that requests without one are made by.
+    #[must_use]
+    pub fn agent(&self) -> &str {
+        &self.tap.agent
+    }
+
+    /// What a person would call the store: a path, an address without secrets.
+    #[must_use]
+    pub fn store_place(&self) -> String {
+        self.tap.anchor.place()
+    }
+}
+
+impl Tap {
+    /// This process's part of it.
+    pub(crate) fn guard(&self) -> Result<Arc<Guard>, Error> {
+        self.anchor.guard()
+    }
+
+    pub(crate) const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub(crate) fn agent(&self) -> &str {
+        &self.agent
+    }
+
+    /// Tells taps of one process apart.
+    pub(crate) const fn number(&self) -> u64 {
+        self.number
+    }
+
+    fn new(anchor: Anchor, settings: Settings, journal: Journal, agent: String) -> Self {
+        static OPENED: AtomicU64 = AtomicU64::new(0);
+        let number = OPENED.fetch_add(1, Ordering::Relaxed);
+        Self { anchor, settings, journal, agent, number }
+    }
+}
+
+fn wrong_name(wrong: standpipe_store::InvalidPoolName) -> String {
+    wrong.to_string()
+}
+
+impl fmt::Debug for Standpipe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Standpipe").field("store", &self.store_place()).finish_non_exhaustive()
+    }
+}

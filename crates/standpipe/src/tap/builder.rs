@@ -1,0 +1,155 @@
+//! How a tap is opened when it is not opened as the command line would.
+
+use std::env;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use standpipe_store::Store;
+
+use super::{Standpipe, Tap, open};
+use crate::anchor::Anchor;
+use crate::config::{Settings, StoreUrl};
+use crate::error::Error;
+use crate::journal::{Journal, Place};
+use crate::request::agent_name;
+
+/// How a tap is opened.
+///
+/// ```
+/// use standpipe::config::{Settings, StoreUrl};
+/// use standpipe::Standpipe;
+///
+/// # fn main() -> Result<(), standpipe::Error> {
+/// let file = Some("standpipe.toml".as_ref());
+/// let settings = Settings::parse("[pool.\"my/api\"]\nrequests = \"60/min\"\n", file, 0)?;
+/// let tap = Standpipe::builder().settings(settings).store(StoreUrl::Memory).agent("blog").open()?;
+/// assert_eq!(tap.agent(), "blog");
+/// assert!(tap.pool("my/apy").is_err(), "a file names the pools there are");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Default)]
+#[must_use = "nothing is open until `open` is called"]
+pub struct Builder {
+    config: Option<PathBuf>,
+    settings: Option<Settings>,
+    store: Option<StoreUrl>,
+    on: Option<Arc<dyn Store>>,
+    home: Option<PathBuf>,
+    journal: Option<bool>,
+    agent: Option<String>,
+}
+
+impl Builder {
+    /// Reads this file, and no other.
+    pub fn config(mut self, path: impl Into<PathBuf>) -> Self {
+        self.config = Some(path.into());
+        self
+    }
+
+    /// Reads no file at all.
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = Some(settings);
+        self
+    }
+
+    /// The store, whatever the configuration says.
+    pub fn store(mut self, url: StoreUrl) -> Self {
+        self.store = Some(url);
+        self
+    }
+
+    /// A store that is open already. Taps on the same one share a session.
+    pub fn on(mut self, store: Arc<dyn Store>) -> Self {
+        self.on = Some(store);
+        self
+    }
+
+    /// The directory for pools and the journal, instead of the user's.
+    pub fn home(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.home = Some(directory.into());
+        self
+    }
+
+    /// Whether to keep a journal. It is kept beside the pools of a file store, and for other stores
+    /// where [`Builder::home`] says where.
+    pub const fn journal(mut self, keep: bool) -> Self {
+        self.journal = Some(keep);
+        self
+    }
+
+    /// The agent that requests without one are made by, instead of `$STANDPIPE_AGENT` or the
+    /// program's name.
+    pub fn agent(mut self, name: impl Into<String>) -> Self {
+        self.agent = Some(name.into());
+        self
+    }
+
+    /// Opens it.
+    ///
+    /// # Errors
+    /// As [`Standpipe::open`].
+    pub fn open(self) -> Result<Standpipe, Error> {
+        let env = |name: &str| env::var(name).ok();
+        let settings = match self.settings {
+            Some(settings) => settings,
+            None => Settings::find(self.config.as_deref(), &env)?,
+        };
+        let agent = match self.agent.or_else(|| env("STANDPIPE_AGENT")) {
+            Some(agent) => agent_name(&agent)?.as_str().to_owned(),
+            None => program_agent(),
+        };
+        let url = self.store.or_else(|| settings.store.as_ref().map(|store| store.url.clone()));
+        let found = match self.on {
+            Some(store) => open::on(store),
+            None => open::by_url(url.as_ref(), self.home.as_deref(), &env)?,
+        };
+        let directory = self.home.filter(|_| found.directory.is_none()).or(found.directory);
+        let place = match (directory, self.journal) {
+            (Some(directory), None | Some(true)) => Some(Place::new(directory)),
+            _ => None,
+        };
+        let journal = Journal::new(place.clone());
+        let anchor = Anchor::new(found.key, found.open, place)?;
+        Ok(Standpipe { tap: Arc::new(Tap::new(anchor, settings, journal, agent)) })
+    }
+}
+
+/// The calling program's name, other characters becoming `-`.
+fn program_agent() -> String {
+    let program = env::current_exe().ok();
+    let name = program.as_deref().and_then(|path| path.file_name()).unwrap_or_default();
+    named_after(&name.to_string_lossy())
+}
+
+fn named_after(program: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "._@-".contains(c) { c } else { '-' };
+    let name: String = program.chars().map(plain).take(64).collect();
+    if name.is_empty() { "unnamed".to_owned() } else { name }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("config", &self.config)
+            .field("store", &self.store)
+            .field("home", &self.home)
+            .field("agent", &self.agent)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_program_has_an_agent() {
+        for (program, agent) in [("blog", "blog"), ("my job", "my-job"), ("größe", "gr--e")] {
+            assert_eq!(named_after(program), agent);
+        }
+        assert_eq!(named_after(""), "unnamed");
+        assert!(agent_name(&named_after(&"🚰".repeat(100))).is_ok());
+    }
+}

@@ -1,0 +1,272 @@
+//! A world for tests: pools in memory, time that only moves when told, processes that can die, and
+//! stores that can be away.
+
+#![expect(dead_code, reason = "each test program uses its own part of it")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests assert, too")]
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use standpipe::{
+    Configured, Error, Limit, MemoryStore, Pool, PoolName, Process, Refused, Request, Rule, Settings, Span,
+    Standpipe, Store, StoreError, Unit,
+};
+use standpipe_core::{Instant, bounds};
+use standpipe_store::Log;
+use standpipe_store::faulty::{Faults, Faulty};
+use standpipe_store::trace::Time;
+
+/// How long a test waits for what must come: for ever, but for a test that fails.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+
+/// Pools in memory, in time that only moves when told.
+pub(crate) struct World {
+    pub(crate) time: Time,
+    store: MemoryStore,
+}
+
+/// One process of a world.
+pub(crate) struct Actor {
+    pub(crate) store: Arc<Rig>,
+    pub(crate) tap: Standpipe,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let time = Time::default();
+        time.set(Instant(bounds::SPAN.0));
+        Self { store: MemoryStore::new(time.clock()), time }
+    }
+
+    /// A process without a file.
+    pub(crate) fn process(&self) -> Actor {
+        self.process_with(Settings::default())
+    }
+
+    /// A process with this file.
+    pub(crate) fn process_with(&self, settings: Settings) -> Actor {
+        let store = Arc::new(Rig::new(self.store.another()));
+        let on: Arc<dyn Store> = Arc::clone(&store) as Arc<dyn Store>;
+        let tap = Standpipe::builder().settings(settings).on(on).agent("tests").open().unwrap();
+        Actor { store, tap }
+    }
+
+    /// Time passes, and everybody notices.
+    pub(crate) fn passes(&self, span: Span, processes: &[&Actor]) {
+        self.time.set(self.time.now() + span);
+        for process in processes {
+            process.store.interrupt();
+        }
+    }
+}
+
+impl Actor {
+    pub(crate) fn pool(&self, name: &str) -> Pool {
+        self.tap.pool(name).unwrap()
+    }
+
+    /// A pool with these limits and nothing between them and the caller.
+    pub(crate) fn limited(&self, name: &str, limits: Vec<Limit>) -> Pool {
+        let pool = self.pool(name);
+        let config = standpipe::PoolConfig::new(limits);
+        assert!(matches!(pool.change(config).unwrap(), Configured::Applied | Configured::Same));
+        pool
+    }
+
+    /// The process dies: its sessions are seen to be gone, and nothing of it is said any more.
+    pub(crate) fn dies(&self) {
+        for session in self.store.sessions.lock().unwrap().iter() {
+            self.store.inner.end_session(*session);
+        }
+    }
+}
+
+/// A memory store in which things can go wrong.
+#[derive(Debug)]
+pub(crate) struct Rig {
+    inner: MemoryStore,
+    pub(crate) faults: Faults,
+    pub(crate) sessions: Mutex<Vec<u64>>,
+    /// Calls to its logs are cut off while this is set.
+    pub(crate) away: Arc<AtomicBool>,
+}
+
+impl Rig {
+    fn new(inner: MemoryStore) -> Self {
+        let (faults, sessions, away) = (Faults::default(), Mutex::default(), Arc::default());
+        Self { inner, faults, sessions, away }
+    }
+}
+
+struct Away<L> {
+    log: L,
+    away: Arc<AtomicBool>,
+}
+
+impl<L: Log> Away<L> {
+    fn check(&self) -> Result<(), StoreError> {
+        match self.away.load(Ordering::SeqCst) {
+            true => Err(StoreError::transient("the store is away, on purpose")),
+            false => Ok(()),
+        }
+    }
+}
+
+impl<L: Log> Log for Away<L> {
+    fn append(
+        &mut self,
+        from: standpipe_store::Position,
+        bodies: &[Vec<u8>],
+    ) -> Result<standpipe_store::Since, StoreError> {
+        self.check()?;
+        self.log.append(from, bodies)
+    }
+
+    fn read(
+        &mut self,
+        from: standpipe_store::Position,
+    ) -> Result<standpipe_store::Since, StoreError> {
+        self.check()?;
+        self.log.read(from)
+    }
+
+    fn write_snapshot(&mut self, snapshot: &standpipe_store::Snapshot) -> Result<(), StoreError> {
+        self.log.write_snapshot(snapshot)
+    }
+
+    fn wake(&self, sessions: &[u64]) {
+        self.log.wake(sessions);
+    }
+}
+
+impl Store for Rig {
+    fn log(&self, pool: &PoolName) -> Result<Box<dyn Log + Send>, StoreError> {
+        let log = Faulty::new(self.inner.log(pool)?, self.faults.clone());
+        Ok(Box::new(Away { log, away: Arc::clone(&self.away) }))
+    }
+
+    fn pools(&self) -> Result<Vec<PoolName>, StoreError> {
+        self.inner.pools()
+    }
+
+    fn begin_session(&self) -> Result<u64, StoreError> {
+        let session = self.inner.begin_session()?;
+        self.sessions.lock().unwrap().push(session);
+        Ok(session)
+    }
+
+    fn end_session(&self, session: u64) {
+        self.inner.end_session(session);
+    }
+
+    fn is_gone(&self, session: u64) -> bool {
+        self.inner.is_gone(session)
+    }
+
+    fn process_of(&self, _session: u64) -> Option<Process> {
+        Some(Process { pid: std::process::id() })
+    }
+
+    fn wait_for_wake(&self, at_most: Duration) {
+        self.inner.wait_for_wake(at_most);
+    }
+
+    fn interrupt(&self) {
+        self.inner.interrupt();
+    }
+
+    fn place(&self) -> String {
+        "a rig".to_owned()
+    }
+}
+
+/// A future that is polled by hand.
+pub(crate) struct Hand<F> {
+    future: Pin<Box<F>>,
+    woken: Arc<Woken>,
+}
+
+#[derive(Default)]
+struct Woken {
+    woken: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        *self.woken.lock().unwrap() = true;
+        self.changed.notify_all();
+    }
+}
+
+impl<F: Future> Hand<F> {
+    pub(crate) fn new(future: F) -> Self {
+        Self { future: Box::pin(future), woken: Arc::default() }
+    }
+
+    pub(crate) fn poll(&mut self) -> Poll<F::Output> {
+        let waker = Waker::from(Arc::clone(&self.woken));
+        self.future.as_mut().poll(&mut Context::from_waker(&waker))
+    }
+
+    /// Polls whenever it is woken, until it is over.
+    pub(crate) fn run(mut self) -> F::Output {
+        loop {
+            if let Poll::Ready(output) = self.poll() {
+                return output;
+            }
+            self.wait();
+        }
+    }
+
+    /// Sleeps until it is woken.
+    pub(crate) fn wait(&self) {
+        let woken = self.woken.woken.lock().unwrap();
+        let waits = self.woken.changed.wait_timeout_while(woken, LONG, |woken| !*woken);
+        let (mut woken, waited) = waits.unwrap();
+        assert!(!waited.timed_out(), "nobody wakes it");
+        *woken = false;
+    }
+}
+
+pub(crate) fn parallel(amount: u64) -> Limit {
+    Limit::new(Rule::Parallel { amount })
+}
+
+pub(crate) fn per_minute(unit: Unit, amount: u64) -> Limit {
+    Limit::new(Rule::Window { unit, amount, period: Span::secs(60) })
+}
+
+pub(crate) fn at_once() -> Request {
+    Request::by("hasty").timeout(Duration::ZERO)
+}
+
+pub(crate) fn patient() -> Request {
+    Request::by("patient").timeout(LONG)
+}
+
+/// Nothing is in flight, nobody waits, and everything is free.
+pub(crate) fn assert_whole(pool: &Pool) {
+    let status = pool.status().unwrap();
+    assert_eq!(status.leases, [], "in flight");
+    assert_eq!(status.tickets, [], "waiting");
+    for limit in status.limits {
+        assert_eq!(limit.left, limit.effective, "{}", limit.limit);
+    }
+}
+
+pub(crate) fn refused<T: std::fmt::Debug>(outcome: Result<T, Error>) -> Refused {
+    match outcome {
+        Err(Error::Refused(refused)) => *refused,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+/// A settings file in memory.
+pub(crate) fn file(text: &str, written: u64) -> Settings {
+    Settings::parse(text, Some("standpipe.toml".as_ref()), written).unwrap()
+}
