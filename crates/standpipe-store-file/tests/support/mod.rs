@@ -135,10 +135,20 @@ pub(crate) struct Worker {
 impl Worker {
     /// `part` is the name of a test that does nothing unless it is told to play.
     pub(crate) fn start(part: &str, home: &Path, variables: &[(&str, &str)]) -> Self {
+        Self::start_with(part, home, variables, Stdio::null())
+    }
+
+    pub(crate) fn start_with(
+        part: &str,
+        home: &Path,
+        variables: &[(&str, &str)],
+        stdin: Stdio,
+    ) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", part, "--nocapture", "--test-threads=1"]);
         command.env(HOME, home).envs(variables.iter().copied());
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child =
+            command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         Self { child, out }
     }
@@ -159,6 +169,11 @@ impl Worker {
                 return Some(said.to_owned());
             }
         }
+    }
+
+    /// Whether it has ended. What it said can still be read.
+    pub(crate) fn is_through(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
