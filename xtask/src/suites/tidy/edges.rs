@@ -11,6 +11,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("standpipe-store-file", &["standpipe-core", "standpipe-store"]),
     ("standpipe", &["standpipe-core", "standpipe-store", "standpipe-store-file"]),
     ("standpipe-cli", &["standpipe"]),
+    ("standpipe-forks", &["standpipe"]),
     (
         "standpipe-bench",
         &["standpipe", "standpipe-core", "standpipe-store", "standpipe-store-file"],

@@ -1,0 +1,56 @@
+//! A process that opens the tap, takes a slot of two, and forks, as programs with forking workers do.
+//!
+//! Usage: `forks DIRECTORY`. Parent and child say on standard output what they see, and then each
+//! waits for a line on standard input, or for its end.
+
+use std::io::{BufRead, Write};
+use std::path::Path;
+
+use standpipe::{Error, Limit, Pool, Request, Rule, Settings, Standpipe};
+
+fn main() -> Result<(), Error> {
+    let directory = std::env::args().nth(1).unwrap_or_default();
+    let tap =
+        Standpipe::builder().settings(Settings::default()).home(Path::new(&directory)).open()?;
+    let pool = tap.pool("test/slots")?;
+    pool.limit(vec![Limit::new(Rule::Parallel { amount: 2 })])?;
+    let lease = pool.reserve(Request::by("parent")).blocking()?;
+    // SAFETY: the child goes on as a program that uses only what this library promises to work
+    // after a fork; no other thread of this process holds a lock of ours that the child needs.
+    let forked = unsafe { libc::fork() };
+    if forked == 0 {
+        return child(&pool, lease);
+    }
+    say(&format!("parent {} child {forked}", std::process::id()));
+    wait();
+    lease.commit([])?;
+    say("parent settled");
+    // SAFETY: waits for the child that was just made.
+    unsafe { libc::waitpid(forked, std::ptr::null_mut(), 0) };
+    Ok(())
+}
+
+fn child(pool: &Pool, lease: standpipe::Lease) -> Result<(), Error> {
+    drop(lease);
+    say(&format!("child sees {} in flight", pool.status()?.leases.len()));
+    let own = pool.reserve(Request::by("child")).blocking()?;
+    say(&format!("child holds, {} in flight", pool.status()?.leases.len()));
+    let third = pool.reserve(Request::by("child").timeout(std::time::Duration::ZERO)).blocking();
+    say(if third.is_err() { "child is refused a third" } else { "child got a third" });
+    wait();
+    drop(own);
+    say(&format!("child gave back, {} in flight", pool.status()?.leases.len()));
+    Ok(())
+}
+
+fn say(what: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{what}");
+    let _ = out.flush();
+}
+
+/// Standard input is shared with the other process: only its end tells both.
+fn wait() {
+    let mut rest = String::new();
+    while std::io::stdin().lock().read_line(&mut rest).is_ok_and(|read| read > 0) {}
+}

@@ -1,0 +1,93 @@
+//! Fault B50: a handle used after a fork.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use standpipe::{Pool, Request, Settings, Standpipe};
+
+struct Family {
+    directory: PathBuf,
+    parent: Child,
+    said: BufReader<ChildStdout>,
+}
+
+impl Family {
+    fn start() -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let name = format!(
+            "standpipe-forks-{}-{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
+        let directory = std::env::temp_dir().join(name);
+        let mut parent = Command::new(env!("CARGO_BIN_EXE_forks"))
+            .arg(&directory)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let said = BufReader::new(parent.stdout.take().unwrap());
+        Self { directory, parent, said }
+    }
+
+    /// What they say until all of these were said, in any order.
+    fn says_all(&mut self, expected: &[&str]) {
+        let mut missing: Vec<&str> = expected.to_vec();
+        while !missing.is_empty() {
+            let mut line = String::new();
+            assert!(self.said.read_line(&mut line).unwrap() > 0, "they ended before {missing:?}");
+            missing.retain(|wanted| !line.starts_with(wanted));
+        }
+    }
+
+    fn pool(&self) -> Pool {
+        let tap = Standpipe::builder().settings(Settings::default()).home(&self.directory);
+        tap.open().unwrap().pool("test/slots").unwrap()
+    }
+}
+
+impl Drop for Family {
+    fn drop(&mut self) {
+        drop(self.parent.stdin.take());
+        let _ = self.parent.wait();
+        // The child may still be writing to it for a moment.
+        let mut rest = String::new();
+        let _ = std::io::Read::read_to_string(&mut self.said, &mut rest);
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+const BOTH: [&str; 4] =
+    ["parent ", "child sees 1 in flight", "child holds, 2 in flight", "child is refused a third"];
+
+#[test]
+fn b50_after_a_fork_the_child_is_a_session_of_its_own() {
+    let mut family = Family::start();
+    family.says_all(&BOTH);
+    assert_eq!(family.pool().status().unwrap().leases.len(), 2);
+    drop(family.parent.stdin.take());
+    family.says_all(&["parent settled", "child gave back"]);
+    assert!(family.parent.wait().unwrap().success());
+    assert_eq!(family.pool().status().unwrap().leases.len(), 0);
+}
+
+#[test]
+fn b50_a_child_does_not_keep_its_dead_parents_session_alive() {
+    let mut family = Family::start();
+    family.says_all(&BOTH);
+    // The child lives on, with everything it inherited, as long as its input is open.
+    let input = family.parent.stdin.take();
+    family.parent.kill().unwrap();
+    family.parent.wait().unwrap();
+    let pool = family.pool();
+    let patient = Request::by("stranger").timeout(Duration::from_secs(100));
+    let lease = pool.reserve(patient).blocking().unwrap();
+    let holders: Vec<String> =
+        pool.status().unwrap().leases.iter().map(|lease| lease.agent.clone()).collect();
+    assert_eq!(holders.len(), 2);
+    assert!(!holders.contains(&"parent".to_owned()), "{holders:?}");
+    drop((lease, input));
+}
