@@ -24,10 +24,10 @@
 //!
 //! # Words
 //!
-//! A [`Pool`] is one shared quota. A [`Request`] says who asks for what. Granted, it is a [`Lease`],
-//! which is settled with what was used ([`Lease::commit`]), given back if the call was never sent
-//! ([`Lease::cancel`]), or settled at its estimate when it is dropped. A call that cannot be made
-//! now waits in order; its place is a ticket.
+//! A [`Pool`] is one shared quota. A [`Request`] says who asks for what. Granted, it is a
+//! [`Lease`], which is settled with what was used ([`Lease::commit`]), given back if the call was
+//! never sent ([`Lease::cancel`]), or settled at its estimate when it is dropped. A call that cannot
+//! be made now waits in order; its place is a ticket.
 //!
 //! # Waiting
 //!
@@ -92,3 +92,8 @@ pub use self::status::{
     AgentStatus, LeaseStatus, LimitStatus, Origin, Pause, PoolStatus, Stop, TicketStatus,
 };
 pub use self::tap::{Builder, Standpipe};
+
+/// The Rust in the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -60,6 +60,8 @@ const BAD: &[Bad] = &[
     (&["reserve", "my/slots", "--priority", "urgent"], 2, &["critical", "background"]),
     (&["reserve", "my/slots", "--owner", "0"], 2, &["--owner"]),
     (&["reserve", "my/slots", "--owner", "me"], 2, &["--owner"]),
+    (&["reserve", "my/slots", "--limit", "parallel=1", "--owner", "2147483647"], 2, &["$$"]),
+    (&["reserve", "my/slots", "--cost", "tokens=1", "--cost", "tokens=2"], 2, &["twice"]),
     (&["throttle", "my/slots", "--kind", "angry"], 2, &["quota", "terminal"]),
     (&["observe", "my/slots", "--header", "nonsense"], 2, &["name: value"]),
     (&["events", "--kind", "party"], 2, &["party", "wait"]),

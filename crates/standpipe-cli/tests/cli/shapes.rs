@@ -130,5 +130,31 @@ fn the_store_answers() {
     assert_eq!(home.run(["store", "dump", "--json"]).json()["pools"][0]["pool"], "my/slots");
     assert!(home.run(["store", "upgrade"]).printed().contains("1 pool"));
     home.run(["store", "reset", "my/slots"]).failed(2, &["--yes", "nothing was changed"]);
-    home.run(["store", "move", "--to", "file:elsewhere"]).failed(2, &["--yes"]);
+    home.run(["store", "move", "--to", "file:/nowhere"]).failed(2, &["--yes"]);
+}
+
+#[test]
+fn a_pool_can_be_forgotten() {
+    let home = Home::new();
+    home.run(["hold", "my/api", "--limit", "requests=5/d", "--", "true"]).printed();
+    assert_eq!(home.status("my/api")["limits"][0]["used"], 1);
+    home.run(["store", "reset", "my/api", "--yes"]).printed();
+    home.run(["hold", "my/api", "--limit", "requests=5/d", "--", "true"]).printed();
+    assert_eq!(home.status("my/api")["limits"][0]["used"], 1, "the first no longer counts");
+}
+
+#[test]
+fn a_pool_that_nobody_uses_moves_with_what_it_knows() {
+    let home = Home::new();
+    home.run(["hold", "my/api", "--limit", "requests=5/d", "--", "true"]).printed();
+    let there = home.path.join("there");
+    let to = format!("file:{}", there.display());
+    let holder = home.hold_the_slot();
+    let moved = ["store", "move", "--to", &to, "--yes"];
+    home.run(moved).failed(75, &["my/slots", "in use"]);
+    assert_eq!(holder.end().code, Some(0));
+    home.run(moved).printed();
+    assert_eq!(home.run(["status", "--json"]).json()["pools"].as_array().unwrap().len(), 0);
+    let arrived = home.run(["status", "my/api", "--json", "--store", &to]).json();
+    assert_eq!(arrived["pools"][0]["limits"][0]["used"], 1);
 }

@@ -70,7 +70,7 @@ impl Home {
 
     /// Holds a slot of `my/slots`, of which there is one, until its input is closed.
     pub(crate) fn hold_the_slot(&self) -> Running {
-        let script = "echo held; read -r line";
+        let script = "echo held; read -r line; exit 0";
         let limit = "parallel=1";
         let mut holder = self.start([
             "hold", "my/slots", "--as", "holder", "--limit", limit, "--", "sh", "-c", script,

@@ -1,0 +1,159 @@
+//! What the documents tell people to type works as they say.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+fn document(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
+    std::fs::read_to_string(path).unwrap()
+}
+
+/// The fenced blocks of a language, line by line.
+fn blocks(text: &str, language: &str) -> Vec<Vec<String>> {
+    let mut found: Vec<Vec<String>> = Vec::new();
+    let mut inside = false;
+    for line in text.lines() {
+        match line.strip_prefix("```") {
+            Some(fence) => {
+                inside = fence == language && !inside;
+                if inside {
+                    found.push(Vec::new());
+                }
+            }
+            None if inside => found.last_mut().unwrap().push(line.to_owned()),
+            None => {}
+        }
+    }
+    found
+}
+
+/// What a person types in a block: the lines behind a prompt.
+fn typed(block: &[String]) -> Vec<&str> {
+    block.iter().filter_map(|line| line.strip_prefix("$ ")).collect()
+}
+
+/// A fresh machine for a new user: nothing configured, the program on the path.
+struct Newcomer(PathBuf);
+
+impl Newcomer {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("standpipe-docs-{}-{number}", std::process::id());
+        let home = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&home).unwrap();
+        Self(home)
+    }
+
+    fn shell(&self, line: &str) -> Command {
+        let program = Path::new(env!("CARGO_BIN_EXE_standpipe")).parent().unwrap();
+        let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line]).env_clear().env("PATH", path).env("HOME", &self.0);
+        shell.current_dir(&self.0).stdin(Stdio::null());
+        shell
+    }
+
+    fn types(&self, line: &str) -> Output {
+        self.shell(line).output().unwrap()
+    }
+}
+
+impl Drop for Newcomer {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn the_quick_start_does_what_it_says() {
+    let readme = document("README.md");
+    let blocks = blocks(&readme, "console");
+    let [install, semaphore, rate, status, ..] = blocks.as_slice() else { panic!("{blocks:?}") };
+    assert_eq!(typed(install), ["cargo install --path crates/standpipe-cli"]);
+    let newcomer = Newcomer::new();
+
+    // In two shells: the second waits for the first.
+    let [first, second] = typed(semaphore)[..] else { panic!("{semaphore:?}") };
+    let marked = first.replace("sleep 2", "sh -c 'echo begun; sleep 1; echo ended'");
+    let mut one = newcomer.shell(&marked).stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = std::io::BufReader::new(one.stdout.take().unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut said, &mut line).unwrap();
+    assert_eq!(line, "begun\n");
+    let other = newcomer.types(second);
+    assert_eq!(text(&other.stdout), "my turn\n");
+    std::io::BufRead::read_line(&mut said, &mut line).unwrap();
+    assert_eq!(line, "begun\nended\n", "the first was over when the second ran");
+    assert!(one.wait().unwrap().success() && other.status.success());
+
+    let [rate] = typed(rate)[..] else { panic!("{rate:?}") };
+    let looped = newcomer.types(rate);
+    let calls: Vec<String> = (1..=6).map(|call| format!("call {call}")).collect();
+    assert_eq!(text(&looped.stdout).lines().collect::<Vec<_>>(), calls);
+
+    let [status] = typed(status)[..] else { panic!("{status:?}") };
+    let shown = text(&newcomer.types(status).stdout);
+    for word in ["my/slots", "web/api", "0 of 1", "of 4 per 2s", "idle"] {
+        assert!(shown.contains(word), "{word} in {shown}");
+    }
+}
+
+#[test]
+fn the_script_in_the_readme_settles_what_it_took() {
+    let readme = document("README.md");
+    let script = blocks(&readme, "sh")[0].join("\n");
+    let newcomer = Newcomer::new();
+    let ran = newcomer.types(&script);
+    assert!(ran.status.success(), "{ran:?}");
+    let shown = text(&newcomer.types("standpipe status anthropic/sonnet --json").stdout);
+    assert!(shown.contains("\"leases\":[]"), "{shown}");
+    assert!(newcomer.types("standpipe config init").status.success());
+    assert!(newcomer.types("standpipe config check").status.success());
+}
+
+#[test]
+fn the_script_in_the_command_line_page_works() {
+    let page = document("docs/cli.md");
+    let script = blocks(&page, "sh")[0].join("\n");
+    for (call, used) in [("true", "\"used\":1"), ("false", "\"used\":0")] {
+        let newcomer = Newcomer::new();
+        let ran = newcomer.types(&script.replace("./call-the-api", call));
+        assert!(ran.status.success(), "{ran:?}");
+        let shown = text(&newcomer.types("standpipe status my/api --json").stdout);
+        assert!(shown.contains(used) && shown.contains("\"leases\":[]"), "{shown}");
+    }
+}
+
+#[test]
+fn every_command_is_in_the_command_line_page_and_no_other() {
+    let page = document("docs/cli.md");
+    let help = text(&Newcomer::new().types("standpipe --help").stdout);
+    let (_, commands) = help.split_once("Commands:\n").unwrap();
+    let commands = commands.lines().take_while(|line| !line.is_empty());
+    let mut there: Vec<&str> =
+        commands.filter_map(|line| line.split_ascii_whitespace().next()).collect();
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `standpipe "));
+    let mut named: Vec<&str> = rows.filter_map(|row| row.split([' ', '`']).next()).collect();
+    there.sort_unstable();
+    named.sort_unstable();
+    assert_eq!(there, named);
+}
+
+#[test]
+fn every_example_of_the_configuration_page_is_right() {
+    let page = document("docs/config.md");
+    let examples = blocks(&page, "toml");
+    assert!(examples.len() >= 3);
+    for example in examples {
+        let newcomer = Newcomer::new();
+        std::fs::write(newcomer.0.join("standpipe.toml"), example.join("\n")).unwrap();
+        let checked = newcomer.types("standpipe --config standpipe.toml config check");
+        assert!(checked.status.success(), "{example:#?}: {}", text(&checked.stderr));
+    }
+}
