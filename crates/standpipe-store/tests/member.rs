@@ -270,3 +270,26 @@ fn a_pool_of_other_semantics_is_told_apart_from_damage() {
     assert!(error.is_foreign() && !error.is_damaged(), "{error}");
     assert!(error.to_string().contains("semantics"), "{error}");
 }
+
+#[test]
+fn what_nobody_awaits_is_owed_sent_with_nothing_and_its_outcome_kept() {
+    let (log, _) = pool(vec![parallel(1)]);
+    let faults = Faults::default();
+    let mut hasty = Member::new(Faulty::new(log.clone(), faults.clone()), || 78);
+    let held = admitted(&mut hasty);
+    let ticket = match &hasty.submit(vec![reserve(Span::secs(9))]).unwrap()[0].answer {
+        Answer::Decided(Decision::Wait(hold)) => hold.ticket,
+        other => panic!("does not wait: {other:?}"),
+    };
+    assert!(!hasty.is_owing());
+    faults.push(Fault::Cut);
+    assert!(hasty.submit(vec![commit(held, false)]).unwrap_err().is_transient());
+    hasty.give_up();
+    assert!(hasty.is_owing(), "the commit is still to be sent");
+    assert_eq!(hasty.submit(Vec::new()).unwrap(), []);
+    assert!(!hasty.is_owing());
+    let unheard = hasty.take_unheard();
+    assert_eq!(unheard.len(), 1);
+    assert_eq!(unheard[0].wake, [ticket], "its own waiter is to be told");
+    assert_eq!(hasty.take_unheard(), []);
+}

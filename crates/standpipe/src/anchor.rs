@@ -77,3 +77,97 @@ impl fmt::Debug for Anchor {
         f.debug_struct("Anchor").field("key", &self.key).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::Opened;
+    use standpipe_core::{Action, Instant, bounds};
+    use standpipe_store::{Log, MemoryStore, PoolName, Store};
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    /// A store that can be made to look as it does in a child process.
+    #[derive(Debug)]
+    struct Inherited {
+        inner: MemoryStore,
+        inherited: AtomicBool,
+        touched: AtomicUsize,
+    }
+
+    impl Inherited {
+        fn touch(&self) {
+            self.touched.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    impl Store for Inherited {
+        fn log(&self, pool: &PoolName) -> Result<Box<dyn Log + Send>, StoreError> {
+            self.touch();
+            self.inner.log(pool)
+        }
+
+        fn pools(&self) -> Result<Vec<PoolName>, StoreError> {
+            self.touch();
+            self.inner.pools()
+        }
+
+        fn begin_session(&self) -> Result<u64, StoreError> {
+            self.touch();
+            self.inner.begin_session()
+        }
+
+        fn end_session(&self, session: u64) {
+            self.touch();
+            self.inner.end_session(session);
+        }
+
+        fn wait_for_wake(&self, at_most: Duration) {
+            self.inner.wait_for_wake(at_most);
+        }
+
+        fn interrupt(&self) {
+            self.touch();
+            self.inner.interrupt();
+        }
+
+        fn belongs_to_a_parent(&self) -> bool {
+            self.inherited.load(Ordering::SeqCst)
+        }
+
+        fn place(&self) -> String {
+            "inherited".to_owned()
+        }
+    }
+
+    #[test]
+    fn after_a_fork_handles_begin_anew_and_leave_the_parents_alone() {
+        let all: Arc<Mutex<Vec<Arc<Inherited>>>> = Arc::default();
+        let opened = Arc::clone(&all);
+        let world = MemoryStore::new(Arc::new(|| Instant(bounds::SPAN.0)));
+        let open: Opener = Arc::new(move || {
+            let (inherited, touched) = (AtomicBool::new(false), AtomicUsize::new(0));
+            let store = Arc::new(Inherited { inner: world.another(), inherited, touched });
+            opened.lock().unwrap().push(Arc::clone(&store));
+            Ok(Opened { store, file: None })
+        });
+        let anchor = Anchor::new("after a fork".to_owned(), open, None).unwrap();
+        let parents = anchor.guard().unwrap();
+        let pool: PoolName = "a/b".parse().unwrap();
+        let desk = parents.shared().desk(&pool).unwrap();
+        parents.shared().tell(&desk, Action::Resume);
+        // At the fork another thread of the parent is at the desk, for ever.
+        let _turn = desk.counter();
+        let store = Arc::clone(&all.lock().unwrap()[0]);
+        store.inherited.store(true, Ordering::SeqCst);
+        let before = store.touched.load(Ordering::SeqCst);
+        let childs = anchor.guard().unwrap();
+        let own = childs.shared().desk(&pool).unwrap();
+        childs.shared().tell(&own, Action::Resume);
+        assert!(Arc::ptr_eq(&childs, &anchor.guard().unwrap()), "it begins anew once");
+        assert_eq!(all.lock().unwrap().len(), 2);
+        drop((parents, childs, anchor));
+        assert_eq!(store.touched.load(Ordering::SeqCst), before, "the parent's was left alone");
+    }
+}

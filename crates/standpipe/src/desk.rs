@@ -50,6 +50,8 @@ pub(crate) struct Counter {
     later: Vec<Action>,
     /// When the keeper looks again.
     pub(crate) look_at: Option<Local>,
+    /// When it last tested who lives.
+    pub(crate) tested: Option<Local>,
 }
 
 /// A caller's turn at a desk. Those it has news for are told when it ends: a waker is somebody
@@ -108,6 +110,7 @@ impl Desk {
             rings: Vec::new(),
             later: Vec::new(),
             look_at: None,
+            tested: None,
         };
         Self {
             pool,
@@ -133,7 +136,12 @@ impl Desk {
     }
 
     pub(crate) fn was_told(&self, tap: u64, configured: Configured) {
-        self.lock_told().insert(tap, configured);
+        let mut told = self.lock_told();
+        told.insert(tap, configured);
+        // A tap that is closed does not come back; to tell a pool once more does no harm.
+        while told.len() > TOLD {
+            told.pop_first();
+        }
     }
 
     /// The pool knows nothing any more: what it was told is told again.
@@ -317,6 +325,9 @@ impl Counter {
         }
     }
 }
+
+/// For how many taps it is remembered what came of their files.
+const TOLD: usize = 64;
 
 /// Stands for no caller at all.
 const NOBODY: Caller = 0;

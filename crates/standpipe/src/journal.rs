@@ -27,7 +27,8 @@ use crate::moment::Moment;
 /// use standpipe::journal::Kind;
 ///
 /// # fn main() -> Result<(), standpipe::Error> {
-/// # let tap = Standpipe::builder().settings(Settings::default()).store(StoreUrl::Memory).open()?;
+/// # let tap = Standpipe::builder().settings(Settings::default());
+/// # let tap = tap.store(StoreUrl::Memory).open()?;
 /// let an_hour_ago = SystemTime::now() - Duration::from_secs(3_600);
 /// for event in tap.journal().events(Some(an_hour_ago), Some(Kind::Throttle)) {
 ///     println!("{} {}", event.at, event.pool);

@@ -5,7 +5,7 @@
 //! process holds something, and sends what is owed. It is started when it is first needed. It
 //! decides nothing: what a waiter does when it is told is in `reserving.rs`.
 
-mod look;
+pub(crate) mod look;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

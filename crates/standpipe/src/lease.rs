@@ -124,7 +124,8 @@ impl Lease {
     /// # use standpipe::config::{Settings, StoreUrl};
     /// # use standpipe::{Limit, Request, Rule, Span, Standpipe, Unit};
     /// # fn main() -> Result<(), standpipe::Error> {
-    /// # let tap = Standpipe::builder().settings(Settings::default()).store(StoreUrl::Memory).open()?;
+    /// # let tap = Standpipe::builder().settings(Settings::default());
+    /// # let tap = tap.store(StoreUrl::Memory).open()?;
     /// # let pool = tap.pool("doc/commit")?;
     /// # let rule = Rule::Window { unit: Unit::Tokens, amount: 9_000, period: Span::secs(60) };
     /// # pool.limit(vec![Limit::new(rule)])?;

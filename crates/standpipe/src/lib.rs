@@ -26,8 +26,8 @@
 //!
 //! A [`Pool`] is one shared quota. A [`Request`] says who asks for what. Granted, it is a
 //! [`Lease`], which is settled with what was used ([`Lease::commit`]), given back if the call was
-//! never sent ([`Lease::cancel`]), or settled at its estimate when it is dropped. A call that cannot
-//! be made now waits in order; its place is a ticket.
+//! never sent ([`Lease::cancel`]), or settled at its estimate when it is dropped. A call that
+//! cannot be made now waits in order; its place is a ticket.
 //!
 //! # Waiting
 //!

@@ -59,8 +59,14 @@ impl Now {
         self.store.since(at).0 / 1_000
     }
 
-    pub(crate) fn moment(&self, at: Instant) -> Moment {
+    /// A moment of the store's that has passed.
+    pub(crate) fn past(&self, at: Instant) -> Moment {
         Moment::of(self.system(at))
+    }
+
+    /// A moment of the store's that lies ahead: never said too early.
+    pub(crate) fn ahead(&self, at: Instant) -> Moment {
+        Moment::not_before(self.system(at))
     }
 }
 
@@ -87,6 +93,14 @@ impl Moment {
     pub fn of(time: SystemTime) -> Self {
         let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { millis: u64::try_from(since.as_millis()).unwrap_or(LAST).min(LAST) }
+    }
+
+    /// That moment, rounded up: for what is worth waiting for.
+    #[must_use]
+    pub fn not_before(time: SystemTime) -> Self {
+        let floor = Self::of(time);
+        let early = floor.system() < time && floor.millis < LAST;
+        Self { millis: floor.millis + u64::from(early) }
     }
 
     /// As the system's time.
@@ -197,7 +211,7 @@ impl<'de> Deserialize<'de> for Moment {
     }
 }
 
-/// A length as a person would say it, at most two figures of it: `1min`, `2h 5min`, `350ms`, `1.5s`.
+/// A length as a person would say it, in at most two figures: `1min`, `2h 5min`, `350ms`, `1.5s`.
 pub(crate) fn spoken(span: Span) -> String {
     let millis = span.0.div_ceil(1_000);
     let (seconds, rest) = (millis / 1_000, millis % 1_000);

@@ -21,10 +21,10 @@ pub(crate) fn event(pool: &PoolName, notice: &Notice, now: &Now) -> Option<What>
         },
         Notice::SessionEnded { session } => What::SessionEnd { session: *session },
         Notice::Paused { until } => {
-            What::Pause { until: now.moment(*until), for_ms: now.millis_until(*until) }
+            What::Pause { until: now.ahead(*until), for_ms: now.millis_until(*until) }
         }
         Notice::Resumed => What::Resume,
-        Notice::Stopped { until } => What::Stop { until: until.map(|until| now.moment(until)) },
+        Notice::Stopped { until } => What::Stop { until: until.map(|until| now.ahead(until)) },
         Notice::WindowReset { limit } => What::WindowReset { limit: limit_text(limit) },
         Notice::TicketEnded { .. } | Notice::Waited { .. } => return None,
     })

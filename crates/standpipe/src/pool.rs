@@ -48,7 +48,8 @@ impl Pool {
     /// # use standpipe::config::{Settings, StoreUrl};
     /// # use standpipe::{Error, Limit, Request, Rule, Standpipe};
     /// # fn main() -> Result<(), Error> {
-    /// # let tap = Standpipe::builder().settings(Settings::default()).store(StoreUrl::Memory).open()?;
+    /// # let tap = Standpipe::builder().settings(Settings::default());
+    /// # let tap = tap.store(StoreUrl::Memory).open()?;
     /// use std::time::Duration;
     ///
     /// let pool = tap.pool("doc/reserve")?;

@@ -105,7 +105,7 @@ impl fmt::Display for Refused {
         }
         match (self.retry_after, self.until) {
             (Some(after), Some(until)) => {
-                write!(f, "; ask again in {} ({})", short(after), Moment::of(until))
+                write!(f, "; ask again in {} ({})", short(after), Moment::not_before(until))
             }
             _ if *reason == Reason::Terminal => f.write_str("; `resume` lifts it"),
             _ => Ok(()),
@@ -131,7 +131,11 @@ impl Refused {
         match why {
             Some(Reason::Pause) => f.write_str(": everybody pauses"),
             Some(Reason::Cap) => {
-                write!(f, ": the agent's own cap on {limit} is reached (short by {})", self.short_by)
+                write!(
+                    f,
+                    ": the agent's own cap on {limit} is reached (short by {})",
+                    self.short_by
+                )
             }
             Some(Reason::Order) => write!(f, ": others came first for {limit}"),
             Some(Reason::Limit) => {
@@ -157,7 +161,7 @@ impl Serialize for Refused {
         map.serialize_entry("waited_for", &self.waited_for.map(Reason::word))?;
         map.serialize_entry("limit", &self.limit)?;
         map.serialize_entry("short_by", &self.short_by)?;
-        map.serialize_entry("until", &self.until.map(Moment::of))?;
+        map.serialize_entry("until", &self.until.map(Moment::not_before))?;
         map.serialize_entry("retry_after_ms", &self.retry_after.map(millis))?;
         map.serialize_entry("position", &self.position)?;
         map.serialize_entry("waited_ms", &millis(self.waited))?;

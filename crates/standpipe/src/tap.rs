@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant as Local};
 
-use standpipe_store::PoolName;
+use standpipe_store::{InvalidPoolName, PoolName};
 
 pub use self::builder::Builder;
 use crate::anchor::Anchor;
@@ -51,7 +51,6 @@ impl Standpipe {
     }
 
     /// Opens the tap otherwise.
-    #[must_use]
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -63,8 +62,9 @@ impl Standpipe {
     /// [`Error::Invalid`] when that is not a name, [`Error::Config`] when a file names pools and
     /// not this one.
     pub fn pool(&self, name: &str) -> Result<Pool, Error> {
-        let parsed: PoolName = name.parse().map_err(|wrong| {
-            Error::invalid(format!("`{}` cannot be the name of a pool", shown(name)), wrong_name(wrong))
+        let parsed: PoolName = name.parse().map_err(|wrong: InvalidPoolName| {
+            let what = format!("`{}` cannot be the name of a pool", shown(name));
+            Error::invalid(what, wrong.to_string())
         })?;
         match self.tap.settings.unknown_pool(&parsed) {
             Some(unknown) => Err(unknown.into()),
@@ -92,7 +92,8 @@ impl Standpipe {
     /// # use standpipe::config::{Settings, StoreUrl};
     /// # use standpipe::{Error, Limit, Request, Rule, Standpipe};
     /// # fn main() -> Result<(), Error> {
-    /// # let tap = Standpipe::builder().settings(Settings::default()).store(StoreUrl::Memory).open()?;
+    /// # let tap = Standpipe::builder().settings(Settings::default());
+    /// # let tap = tap.store(StoreUrl::Memory).open()?;
     /// let (model, search) = (tap.pool("doc/model")?, tap.pool("doc/search")?);
     /// for pool in [&model, &search] {
     ///     pool.limit(vec![Limit::new(Rule::Parallel { amount: 1 })])?;
@@ -113,9 +114,8 @@ impl Standpipe {
     /// # Errors
     /// When the store cannot be used.
     pub fn lease(&self, id: &LeaseId) -> Result<LeaseHandle, Error> {
-        let guard = self.tap.guard()?;
-        let desk = guard.shared().desk(id.pool())?;
-        Ok(LeaseHandle::new(guard, desk, id.clone()))
+        self.tap.guard()?.shared().desk(id.pool())?;
+        Ok(LeaseHandle::new(Arc::clone(&self.tap), id.clone()))
     }
 
     /// The configuration it was opened with.
@@ -194,10 +194,6 @@ impl Tap {
         let number = OPENED.fetch_add(1, Ordering::Relaxed);
         Self { anchor, settings, journal, agent, number }
     }
-}
-
-fn wrong_name(wrong: standpipe_store::InvalidPoolName) -> String {
-    wrong.to_string()
 }
 
 impl fmt::Debug for Standpipe {

@@ -1,5 +1,7 @@
 //! Callers that go away: at any poll, with any answer lost, by panic, in storms. Nothing stays.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests assert, too")]
+
 mod support;
 
 use std::task::Poll;

@@ -1,5 +1,7 @@
 //! Leases: settled once, whoever does it, and what becomes of those that nobody settles.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests assert, too")]
+
 mod support;
 
 use std::time::Duration;
@@ -81,7 +83,10 @@ fn a_lease_that_is_kept_outlives_its_process_until_its_time_is_up() {
     drop(one);
     assert_eq!(pool.status().unwrap().leases[0].holder, "ttl");
     world.passes(Span::secs(59), &[&other]);
-    assert_eq!(refused(pool.reserve(at_once()).blocking()).retry_after, Some(Duration::from_secs(1)));
+    assert_eq!(
+        refused(pool.reserve(at_once()).blocking()).retry_after,
+        Some(Duration::from_secs(1))
+    );
     world.passes(Span::secs(1), &[&other]);
     drop(pool.reserve(at_once()).blocking().unwrap());
 }

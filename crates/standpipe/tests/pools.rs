@@ -138,7 +138,10 @@ fn the_status_shows_who_holds_what_and_who_waits_for_what() {
     world.passes(Span::secs(5), &[]);
     let status = pool.status().unwrap();
     let limit = &status.limits[0];
-    assert_eq!((limit.unit.as_str(), limit.kind, limit.period_ms), ("tokens", "window", Some(60_000)));
+    assert_eq!(
+        (limit.unit.as_str(), limit.kind, limit.period_ms),
+        ("tokens", "window", Some(60_000))
+    );
     assert_eq!((limit.used, limit.held, limit.left), (700, 0, 300));
     assert_eq!(limit.full_again_ms, Some(45_000));
     let slots = &status.limits[1];

@@ -14,7 +14,7 @@ use crate::shared::{LAST_RETRY, Shared};
 
 /// How often to look while somebody here is first in line: whether those who hold what it lacks
 /// live is tested then, too.
-const FIRST: Duration = Duration::from_millis(250);
+pub(crate) const FIRST: Duration = Duration::from_millis(250);
 /// How often to look while somebody here is among the first few, and behind that.
 const NEAR: Duration = Duration::from_secs(1);
 const FAR: Duration = Duration::from_secs(5);
@@ -70,35 +70,64 @@ fn beat(counter: &mut Counter) -> Local {
     }
 }
 
-/// Tells those whose turn has come, whose place is gone, or whose instant may have moved. Answers
-/// how long until the next look.
+/// What a look finds.
+struct Seen {
+    /// Whose turn has come, whose place is gone, or whose instant may have moved.
+    ring: Vec<Key>,
+    /// What to say of the dead.
+    gone: Vec<Action>,
+    /// How long until the next look.
+    again: Duration,
+}
+
+/// Looks, and tells everybody concerned. Answers how long until the next look.
 fn look(counter: &mut Counter, store: &dyn Store) -> Result<Duration, StoreError> {
     counter.member.refresh()?;
-    let now = counter.now().store;
-    let state = counter.member.replica().state().at(now).into_owned();
+    let now = counter.now();
     let waiting: BTreeSet<Key> = counter.tickets().collect();
+    // Who is woken often need not ask as often who lives.
+    let tests = counter.tested.is_none_or(|last| now.local.duration_since(last) >= FIRST / 2);
+    let state = counter.member.replica().state().at(now.store);
+    let seen = see(&state, &waiting, store, tests);
+    drop(state);
+    if tests {
+        counter.tested = Some(now.local);
+    }
+    for ticket in seen.ring {
+        counter.ring(ticket);
+    }
+    for action in seen.gone {
+        counter.tell(action);
+    }
+    Ok(seen.again)
+}
+
+fn see(state: &State, waiting: &BTreeSet<Key>, store: &dyn Store, tests: bool) -> Seen {
     let mut known = BTreeMap::new();
     for (before, ticket) in state.facts().tickets.values().enumerate() {
         if waiting.contains(&ticket.key) {
             known.insert(ticket.key, (before, ticket.phase));
         }
     }
-    for ticket in &waiting {
-        let stays = known.get(ticket).is_some_and(|(before, phase)| {
+    let stays = |ticket: &Key| {
+        known.get(ticket).is_some_and(|(before, phase)| {
             *before >= FEW && !matches!(phase, Phase::Due(_) | Phase::Lapsed)
-        });
-        if !stays {
-            counter.ring(*ticket);
-        }
-    }
+        })
+    };
+    let ring = waiting.iter().filter(|ticket| !stays(ticket)).copied().collect();
     let heads = heads(state.facts());
-    let first = heads.iter().any(|head| waiting.contains(&head.key));
-    let gone = gone(&state, &heads, first, store);
-    for action in gone {
-        counter.tell(action);
-    }
+    // One that cannot be in time stands in no line: only somebody's end can help it.
+    let too_late = |(before, phase): &(usize, Phase)| *before < FEW && *phase == Phase::TooLate;
+    let first =
+        heads.iter().any(|head| waiting.contains(&head.key)) || known.values().any(too_late);
+    let gone = if tests { gone(state, &heads, first, store) } else { Vec::new() };
     let near = known.values().any(|(before, _)| *before < FEW);
-    Ok(if first { FIRST } else if near { NEAR } else { FAR })
+    let again = match (first, near) {
+        (true, _) => FIRST,
+        (false, true) => NEAR,
+        (false, false) => FAR,
+    };
+    Seen { ring, gone, again }
 }
 
 /// The first in each line.

@@ -7,22 +7,20 @@ use std::time::{Duration, SystemTime};
 use standpipe_core::{Action, Commit, LeaseAnswer, Unit};
 
 use super::amounts;
-use crate::desk::Desk;
 use crate::error::Error;
 use crate::lease_id::LeaseId;
-use crate::registry::Guard;
 use crate::report::Throttle;
+use crate::tap::Tap;
 
 /// A lease by its id. Dropping it changes nothing.
 pub struct LeaseHandle {
-    guard: Arc<Guard>,
-    desk: Arc<Desk>,
+    tap: Arc<Tap>,
     id: LeaseId,
 }
 
 impl LeaseHandle {
-    pub(crate) const fn new(guard: Arc<Guard>, desk: Arc<Desk>, id: LeaseId) -> Self {
-        Self { guard, desk, id }
+    pub(crate) const fn new(tap: Arc<Tap>, id: LeaseId) -> Self {
+        Self { tap, id }
     }
 
     /// Its name.
@@ -76,7 +74,9 @@ impl LeaseHandle {
     /// # Errors
     /// As [`LeaseHandle::commit`].
     pub fn throttled(&self, throttle: Throttle) -> Result<(), Error> {
-        self.guard.shared().throttle(&self.desk, &throttle.lease(self.id.clone()))
+        let guard = self.tap.guard()?;
+        let desk = guard.shared().desk(self.id.pool())?;
+        guard.shared().throttle(&desk, &throttle.lease(self.id.clone()))
     }
 
     fn beat(&self, ttl: Option<Duration>) -> Result<SystemTime, Error> {
@@ -100,7 +100,9 @@ impl LeaseHandle {
     }
 
     fn about(&self, action: Action) -> Result<(LeaseAnswer, crate::moment::Now), Error> {
-        self.guard.shared().about_lease(&self.desk, &self.id, action)
+        let guard = self.tap.guard()?;
+        let desk = guard.shared().desk(self.id.pool())?;
+        guard.shared().about_lease(&desk, &self.id, action)
     }
 }
 

@@ -14,6 +14,7 @@ use crate::bell::Bell;
 use crate::desk::{Caller, Counter, Desk};
 use crate::error::Error;
 use crate::journal::What;
+use crate::keeper::look;
 use crate::lease::{Granted, Lease};
 use crate::moment::{Now, span};
 use crate::pool::Pool;
@@ -262,19 +263,18 @@ impl Waiting {
             self.left(counter);
             self.ticket = Some(hold.ticket);
             counter.wait(hold.ticket, self.caller, &self.bell);
-            // The keeper finds out by itself how often to look.
-            counter.look_at = None;
+            // The keeper finds out by itself how often to look from then on.
+            let soon = now.local + look::FIRST;
+            counter.look_at = Some(counter.look_at.map_or(soon, |at| at.min(soon)));
         }
         self.first.get_or_insert(hold.refusal.reason);
         self.ends.get_or_insert(now.store + self.reserve.patience);
-        self.last = Some(Refused {
-            position: Some(hold.position),
-            ..self.refused(&hold.refusal, now)
-        });
+        self.last =
+            Some(Refused { position: Some(hold.position), ..self.refused(&hold.refusal, now) });
         let shared = self.guard.shared();
         self.kept = shared.keeper().start(shared);
-        if counter.look_at.is_none() {
-            shared.keeper().plan(&**shared.store(), now.local);
+        if let Some(at) = counter.look_at {
+            shared.keeper().plan(&**shared.store(), at);
         }
         let until = hold.refusal.until.map(|until| now.local(until));
         Step::Sleep(until.unwrap_or(self.deadline).min(self.deadline))

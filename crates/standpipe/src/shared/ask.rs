@@ -131,7 +131,7 @@ fn no(refusal: &Refusal, now: &Now) -> No {
         reason: refusal.reason.word(),
         limit: refusal.limit.as_ref().map(limit_text),
         short_by: refusal.short_by,
-        until: refusal.until.map(|until| now.moment(until)),
+        until: refusal.until.map(|until| now.ahead(until)),
         until_ms: refusal.until.map(|until| now.millis_until(until)),
     }
 }

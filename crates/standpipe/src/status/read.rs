@@ -20,13 +20,13 @@ impl PoolStatus {
         let headroom = config.map_or(Headroom::Auto, |config| config.headroom);
         let learning = facts.lanes.iter().filter_map(|lane| lane.learning).max();
         let stop = facts.terminal.map(|terminal| Stop {
-            until: terminal.until.map(|until| now.moment(until)),
+            until: terminal.until.map(|until| now.ahead(until)),
             for_ms: terminal.until.map(|until| now.millis_until(until)),
         });
         Self {
             pool: pool.to_string(),
             provider: None,
-            at: now.moment(now.store),
+            at: now.past(now.store),
             position: 0,
             enforce: config.is_none_or(|config| config.enforce),
             headroom_per_mille: headroom.per_mille(),
@@ -61,7 +61,7 @@ fn origin(config: Option<&PoolConfig>, provenance: Provenance) -> Origin {
 
 fn pause(until: Instant, now: &Now) -> Option<Pause> {
     let for_ms = now.millis_until(until);
-    (for_ms > 0).then(|| Pause { until: now.moment(until), for_ms })
+    (for_ms > 0).then(|| Pause { until: now.ahead(until), for_ms })
 }
 
 fn limit(figures: &Figures, now: &Now) -> LimitStatus {
@@ -104,7 +104,7 @@ fn leases(pool: &PoolName, state: &State, now: &Now, store: &dyn Store) -> Vec<L
             agent: agent_of(state, lease.agent),
             priority: tier_word(lease.tier),
             cost: figures(&lease.call.cost),
-            since: now.moment(lease.started),
+            since: now.past(lease.started),
             age_ms: now.millis_since(lease.started),
             holder,
             pid,
@@ -126,12 +126,12 @@ fn tickets(state: &State, now: &Now, store: &dyn Store) -> Vec<TicketStatus> {
             priority: tier_word(place.tier),
             cost: figures(&ticket.call.cost),
             position,
-            since: now.moment(ticket.since),
+            since: now.past(ticket.since),
             waits_ms: now.millis_since(ticket.since),
             reason: why.as_ref().map(|refusal| refusal.reason.word()),
             limit: why.as_ref().and_then(|refusal| refusal.limit.as_ref()).map(limit_text),
             short_by: why.as_ref().map_or(0, |refusal| refusal.short_by),
-            until: until.map(|until| now.moment(until)),
+            until: until.map(|until| now.ahead(until)),
             until_ms: until.map(|until| now.millis_until(until)),
             pid: pid_of(ticket.session, ticket.call.owner, store),
             deadline_ms: now.millis_until(ticket.deadline),
@@ -172,9 +172,7 @@ fn agents(state: &State, now: &Now) -> Vec<AgentStatus> {
         }
     };
     let mut agents: Vec<AgentStatus> = facts.agents.iter().enumerate().map(status).collect();
-    agents.sort_by(|one, other| {
-        (one.active_ms, &one.name).cmp(&(other.active_ms, &other.name))
-    });
+    agents.sort_by(|one, other| (one.active_ms, &one.name).cmp(&(other.active_ms, &other.name)));
     agents
 }
 

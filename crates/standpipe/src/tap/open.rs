@@ -24,7 +24,7 @@ pub(super) struct Found {
 
 /// A store that is open already. Each is its own: two may have the same place in words.
 pub(super) fn on(store: Arc<dyn Store>) -> Found {
-    let key = format!("on {:p}", Arc::as_ptr(&store));
+    let key = format!("on {:p}", Arc::as_ptr(&store).cast::<()>());
     let open: Opener = Arc::new(move || Ok(Opened { store: Arc::clone(&store), file: None }));
     Found { key, open, directory: None }
 }

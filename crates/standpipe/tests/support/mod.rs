@@ -12,8 +12,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use standpipe::{
-    Configured, Error, Limit, MemoryStore, Pool, PoolName, Process, Refused, Request, Rule, Settings, Span,
-    Standpipe, Store, StoreError, Unit,
+    Configured, Error, Limit, MemoryStore, Pool, PoolName, Process, Refused, Request, Rule,
+    Settings, Span, Standpipe, Store, StoreError, Unit,
 };
 use standpipe_core::{Instant, bounds};
 use standpipe_store::Log;

@@ -105,9 +105,8 @@ fn who_follows_sees_each_event_once_also_when_files_go_round() {
     let journal = Journal::new(Some(place.clone()));
     let mut all = journal.follow(Some(Moment { millis: 0 }.system()), None);
     let mut new = journal.follow(None, None);
-    let numbers = |events: Vec<Event>| {
-        events.into_iter().map(|event| event.at.millis).collect::<Vec<u64>>()
-    };
+    let numbers =
+        |events: Vec<Event>| events.into_iter().map(|event| event.at.millis).collect::<Vec<u64>>();
     assert_eq!(numbers(all.more()), [0]);
     assert_eq!(numbers(new.more()), [0; 0]);
     for number in 1..150 {
