@@ -1,5 +1,7 @@
 //! What the documents tell people to type works as they say.
 
+#![cfg(test)]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};

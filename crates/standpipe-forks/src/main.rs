@@ -1,4 +1,4 @@
-//! A process that opens the tap, takes a slot of two, and forks, as programs with forking workers do.
+//! A process that opens the tap, takes a slot of two, and forks, as programs with workers do.
 //!
 //! Usage: `forks DIRECTORY`. Parent and child say on standard output what they see, and then each
 //! waits for a line on standard input, or for its end.

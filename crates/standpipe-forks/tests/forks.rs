@@ -1,5 +1,7 @@
 //! Fault B50: a handle used after a fork.
 
+#![cfg(test)]
+
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};

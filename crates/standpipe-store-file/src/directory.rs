@@ -147,7 +147,7 @@ fn refuse_strangers(path: &Path, meta: &fs::Metadata, shared: bool) -> Result<()
     let (shown, mode) = (path.display(), meta.mode() & 0o7777);
     if mode & 0o002 != 0 {
         return Err(StoreError::unusable(format!(
-            "everybody may write to {shown} (mode {mode:o}); chmod it to 700, or to 2770 for a group"
+            "everybody may write to {shown} (mode {mode:o}); chmod it to 700, or 2770 for a group"
         )));
     }
     let me = rustix::process::geteuid().as_raw();

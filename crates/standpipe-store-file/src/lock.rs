@@ -143,6 +143,6 @@ fn stuck(file: &File, pool: &PoolName) -> StoreError {
     })
 }
 
-/// How often the lock is looked at before a thread waits for it: at first at once, then with pauses.
+/// How often the lock is looked at before a thread waits for it: at once at first, then pausing.
 const LOOKS: u32 = 200;
 const PAUSE: Duration = Duration::from_micros(50);

@@ -2,8 +2,8 @@
 //!
 //! To append: take the lock, see that the file is still the one at its path, read the head, stamp,
 //! write the records, write the head, give the lock back. Everything else, above all applying what
-//! others appended, happens outside. To read, no lock is needed: what was overwritten meanwhile does
-//! not have the right checksum and is read again.
+//! others appended, happens outside. To read, no lock is needed: what was overwritten meanwhile
+//! does not have the right checksum and is read again.
 //!
 //! Invariant: bytes of the log between a head's base and end are never written while that head is
 //! the latest.
@@ -109,8 +109,8 @@ impl FileLog {
         (self.open, self.replaced) = (None, true);
     }
 
-    /// The latest head, inside a step. One that was not as written is replaced by what the other and
-    /// the log say; none means that the file was set aside.
+    /// The latest head, inside a step. One that was not as written is replaced by what the other
+    /// and the log say; none means that the file was set aside.
     fn settled_head(&mut self, file: &PoolFile) -> Result<Option<Head>, StoreError> {
         let head = match file.heads().map_err(|error| self.cannot("read", error))? {
             Heads::Whole(head) => head,
@@ -176,8 +176,8 @@ impl FileLog {
             return Ok(());
         }
         Err(StoreError::transient(format!(
-            "the log of `{}` is full and no snapshot could be written; free disk space, or `standpipe \
-             store reset {}`",
+            "the log of `{}` is full and no snapshot could be written; free disk space, or \
+             `standpipe store reset {}`",
             self.pool, self.pool
         )))
     }
@@ -246,7 +246,7 @@ impl FileLog {
         Ok(Spot { at, bytes: spot.bytes + record.length as u64 })
     }
 
-    /// What came since a place: everything up to the head, or the snapshot and what came since that.
+    /// What came since a place: everything up to the head, or the snapshot and what came after it.
     /// `behind` are records just written, which need not be read.
     fn tail(
         &mut self,

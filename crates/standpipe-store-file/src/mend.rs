@@ -65,13 +65,14 @@ impl FileLog {
         Ok(())
     }
 
-    /// Makes the pool's file. One that was there once and is gone was lost: its limits count as full.
+    /// Makes the pool's file. One that was there once and is gone was lost: its limits are full.
     fn make_if_missing(&self) -> Result<(), StoreError> {
         if !self.marker().exists() {
             return self.make(&[]);
         }
         self.store.tell(format!(
-            "the ledger of `{}` was deleted; its limits count as full and come back over one period",
+            "the ledger of `{}` was deleted; its limits count as full and come back over one \
+             period",
             self.pool
         ));
         self.make(&[Action::Forgotten])
@@ -117,8 +118,8 @@ impl FileLog {
         Ok(())
     }
 
-    /// Keeps a damaged file aside and puts a new one in its place. What it says of its configuration
-    /// and can still be read is carried over.
+    /// Keeps a damaged file aside and puts a new one in its place. The configuration is carried
+    /// over if it can still be read.
     pub(crate) fn begin_anew(&self, file: &PoolFile, what: &str) -> Result<(), StoreError> {
         let aside = self.name_aside("damaged");
         let salvaged = self.salvage(file);
@@ -262,8 +263,8 @@ impl FileLog {
         if !living.is_empty() {
             let pids: Vec<String> = living.iter().map(ToString::to_string).collect();
             return Err(StoreError::foreign(format!(
-                "`{pool}` is used by an older Standpipe (semantics {theirs}, this one {SEMANTICS}); \
-                 end these processes or update them first: {}",
+                "`{pool}` is used by an older Standpipe (semantics {theirs}, this one \
+                 {SEMANTICS}); end these processes or update them first: {}",
                 pids.join(", ")
             )));
         }

@@ -7,8 +7,8 @@
 //! two places for snapshots
 //! ```
 //!
-//! It knows the layout, not the order of steps: that is in `log.rs`. Reads beyond the end of the file
-//! give zeros, which no checksum accepts, so a file cut short is damage like any other.
+//! It knows the layout, not the order of steps: that is in `log.rs`. Reads beyond the end of the
+//! file give zeros, which no checksum accepts, so a file cut short is damage like any other.
 
 use std::fs::File;
 use std::io;

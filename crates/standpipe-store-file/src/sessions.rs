@@ -1,8 +1,8 @@
 //! Sessions: who is alive on this machine, and how they are woken.
 //!
 //! Each session holds a record lock on a small file of its own. The kernel drops it at any death,
-//! and a child of the process does not inherit it. Whether a process id, a start time or a host name
-//! looks alive is never asked.
+//! and a child of the process does not inherit it. Whether a process id, a start time or a host
+//! name looks alive is never asked.
 //!
 //! A record lock has a trap: it is dropped when its process closes *any* opening of the file. So
 //! this module never opens the file of a session of its own process, and the ids tell which those
@@ -75,7 +75,7 @@ impl Sessions {
             lock(&self.bells).push(open);
         }
         lock(&self.own).insert(session, Own { _locked: file });
-        if random % SWEEP_EVERY == 0 {
+        if random.is_multiple_of(SWEEP_EVERY) {
             self.sweep();
         }
         Ok(session)

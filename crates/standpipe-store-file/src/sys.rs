@@ -170,7 +170,7 @@ pub(crate) fn network_file_system(directory: &Path) -> io::Result<Option<&'stati
     {
         let kind = rustix::fs::statfs(directory)?.f_type;
         let mounts = || fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        Ok(network_kind(u64::from(kind.unsigned_abs()) & 0xffff_ffff, directory, &mounts))
+        Ok(network_kind(kind.cast_unsigned() & 0xffff_ffff, directory, &mounts))
     }
     #[cfg(not(target_os = "linux"))]
     {

@@ -1,5 +1,7 @@
 //! The file store proves itself with the suite every store does.
 
+#![cfg(test)]
+
 #[expect(dead_code, reason = "each test binary uses its own part of what they share")]
 mod support;
 

@@ -1,6 +1,8 @@
 //! A crowd of real processes, started independently, on one pool: never over in any rolling window,
 //! in order, and nobody gets much less than another.
 
+#![cfg(test)]
+
 #[expect(dead_code, reason = "each test binary uses its own part of what they share")]
 mod support;
 

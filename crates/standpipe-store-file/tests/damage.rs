@@ -1,6 +1,8 @@
 //! Files that are not as they were written: what cannot be read counts as used, the old file is
 //! kept, and nobody is ever allowed everything.
 
+#![cfg(test)]
+
 #[expect(dead_code, reason = "each test binary uses its own part of what they share")]
 mod support;
 

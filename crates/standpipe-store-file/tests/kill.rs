@@ -1,6 +1,9 @@
 //! Real processes killed and stopped at every point: survivors go on, slots come back, no unit is
 //! minted.
 
+#![cfg(test)]
+
+#[expect(dead_code, reason = "each test binary uses its own part of what they share")]
 mod support;
 
 use std::io::Write;

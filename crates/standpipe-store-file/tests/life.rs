@@ -1,6 +1,8 @@
 //! A ledger's life among people: files deleted, moved, restored and unwritable, full disks, other
 //! users, restarts of the machine, several handles in one process.
 
+#![cfg(test)]
+
 #[expect(dead_code, reason = "each test binary uses its own part of what they share")]
 mod support;
 
@@ -378,8 +380,8 @@ fn b49_while_the_machine_runs_its_wall_clock_may_jump_as_it_likes() {
 
 #[test]
 fn b07_a_process_with_an_old_idea_of_now_mints_nothing() {
-    // Stamps are made inside the step, so a delay between reading a clock and taking the lock cannot
-    // be: whoever is late is stamped late. What is left is a clock that goes back.
+    // Stamps are made inside the step, so a delay between reading a clock and taking the lock
+    // cannot be: whoever is late is stamped late. What is left is a clock that goes back.
     let (scratch, machine) = (Scratch::new(), Machine::new());
     let store = machine.store(&scratch, 1);
     let mut member = member(&store);

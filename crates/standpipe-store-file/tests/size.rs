@@ -1,5 +1,7 @@
 //! A ledger at all its bounds at once fits its file, and a file has at most 4 MB.
 
+#![cfg(test)]
+
 #[expect(dead_code, reason = "each test binary uses its own part of what they share")]
 mod support;
 

@@ -1,0 +1,70 @@
+//! The program killed at every point of every step: no slot is left that nobody can name.
+
+#![cfg(test)]
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use standpipe_store_file::point;
+
+struct Home(PathBuf);
+
+impl Home {
+    fn new(number: usize) -> Self {
+        let name = format!("standpipe-killed-{}-{number}", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+
+    fn run(&self, arguments: &[&str], kill_at: Option<&str>) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_standpipe"));
+        command.args(arguments).env("STANDPIPE_HOME", &self.0).env("XDG_CONFIG_HOME", &self.0);
+        if let Some(label) = kill_at {
+            command.env("STANDPIPE_KILL_AT", label);
+        }
+        command.output().unwrap()
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+const SLOT: [&str; 4] = ["my/slots", "--limit", "parallel=1", "--timeout"];
+
+#[test]
+fn b25_reserve_killed_at_any_point_leaves_no_nameless_slot() {
+    let mut kills = 0;
+    for (number, label) in point::ALL.iter().enumerate() {
+        for time in 1..=4 {
+            let home = Home::new(number * 10 + time);
+            let killed = home
+                .run(&[&["reserve"], &SLOT[..], &["0"]].concat(), Some(&format!("{label}:{time}")));
+            if killed.status.signal().is_none() {
+                // It never came there so often.
+                break;
+            }
+            kills += 1;
+            // The lease would live ten minutes if it were nobody's; a waiter finds it within its
+            // patience, because its process is seen to be dead.
+            let hold = [&["hold"], &SLOT[..], &["100s", "--", "true"]].concat();
+            let next = home.run(&hold, None);
+            assert!(next.status.success(), "{label}:{time}: {next:?}");
+        }
+    }
+    assert!(kills > 12, "only {kills} points were reached");
+}
+
+#[test]
+fn b25_hold_killed_at_any_point_gives_its_slot_back() {
+    for label in ["entry written:2", "head written:2", "lock given back:2", "lock given back:3"] {
+        let home = Home::new(1_000 + label.len());
+        let hold = [&["hold"], &SLOT[..], &["100s", "--", "true"]].concat();
+        let killed = home.run(&hold, Some(label));
+        assert_eq!(killed.status.signal(), Some(9), "{label}: {killed:?}");
+        let next = home.run(&hold, None);
+        assert!(next.status.success(), "{label}: {next:?}");
+    }
+}
