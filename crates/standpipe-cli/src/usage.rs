@@ -1,9 +1,12 @@
 //! A command line that is not one: clap's page of an error as one line, with what to do.
 
+use std::ffi::OsString;
 use std::io::Write;
 
+use clap::CommandFactory;
 use clap::error::{ContextKind, ErrorKind};
 
+use crate::args::Cli;
 use crate::exit::Exit;
 use crate::failure::one_line;
 
@@ -21,11 +24,24 @@ pub(crate) fn answer(error: &clap::Error) -> Exit {
         }
         _ => {
             let page = error.render().to_string();
-            let _heard =
-                writeln!(std::io::stderr(), "standpipe: {}", line(&page, lacks_dashes(error)));
+            let command = command(std::env::args_os().skip(1));
+            let line = line(&page, &command, lacks_dashes(error));
+            let _heard = writeln!(std::io::stderr(), "standpipe: {line}");
             Exit::Usage
         }
     }
+}
+
+/// The command that was meant, as far as it can be read.
+fn command(words: impl Iterator<Item = OsString>) -> String {
+    let mut known = Cli::command();
+    let mut name = "standpipe".to_owned();
+    for word in words.take_while(|word| word != "--") {
+        let Some(below) = known.find_subcommand(&word).cloned() else { continue };
+        name = format!("{name} {}", below.get_name());
+        known = below;
+    }
+    name
 }
 
 /// A command given to `hold` without the `--` before it.
@@ -37,16 +53,13 @@ fn lacks_dashes(error: &clap::Error) -> bool {
 }
 
 /// What clap says up to its usage, and where to read more.
-fn line(page: &str, lacks_dashes: bool) -> String {
-    let (said, usage) = page.split_once("Usage:").unwrap_or((page, ""));
+fn line(page: &str, command: &str, lacks_dashes: bool) -> String {
+    let said = page.split_once("Usage:").map_or(page, |(said, _)| said);
     let said = said.split("\n\n").map(one_line).filter(|part| !part.is_empty());
     let said: Vec<String> = said
         .map(|part| part.trim_start_matches("error: ").trim_start_matches("tip: ").to_owned())
         .filter(|part| !part.starts_with("For more information"))
         .collect();
-    let words = usage.split_whitespace().take_while(|word| !word.starts_with(['[', '<', '-']));
-    let command = words.collect::<Vec<_>>().join(" ");
-    let command = if command.is_empty() { "standpipe" } else { &command };
     let dashes = if lacks_dashes { "; put the command after `--`" } else { "" };
     format!("{}{dashes}; see `{command} --help`", said.join("; "))
 }
@@ -61,10 +74,19 @@ mod tests {
                     '--for'\n\nUsage: standpipe pause [OPTIONS] --for <TIME> <POOL>\n\nFor more \
                     information, try '--help'.\n";
         assert_eq!(
-            line(page, false),
+            line(page, "standpipe hold", false),
             "unexpected argument '--fro' found; a similar argument exists: '--for'; \
-             see `standpipe pause --help`"
+             see `standpipe hold --help`"
         );
+    }
+
+    #[test]
+    fn the_command_is_found_among_flags() {
+        let of = |words: &str| command(words.split(' ').map(OsString::from));
+        assert_eq!(of("--json release x"), "standpipe commit");
+        assert_eq!(of("config chek"), "standpipe config");
+        assert_eq!(of("config check -- show"), "standpipe config check");
+        assert_eq!(of("nothing"), "standpipe");
     }
 
     #[test]
@@ -72,7 +94,7 @@ mod tests {
         let page = "error: the following required arguments were not provided:\n  <POOL>\n\n\
                     Usage: standpipe hold <POOL>\n";
         assert_eq!(
-            line(page, false),
+            line(page, "standpipe hold", false),
             "the following required arguments were not provided: <POOL>; \
              see `standpipe hold --help`"
         );

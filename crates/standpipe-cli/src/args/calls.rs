@@ -46,10 +46,10 @@ pub(crate) struct Reserve {
     #[arg(long)]
     pub(crate) priority: Option<Priority>,
     /// The kind of task, for the record
-    #[arg(long, value_name = "TASK")]
+    #[arg(long, value_name = "TASK", value_parser = parse::word)]
     pub(crate) task: Option<String>,
     /// The model, for the record
-    #[arg(long, value_name = "MODEL")]
+    #[arg(long, value_name = "MODEL", value_parser = parse::word)]
     pub(crate) model: Option<String>,
     /// What the call takes, as `unit=n,…`; one request is implied
     #[arg(long, value_name = "COST", value_parser = parse::cost)]
@@ -58,16 +58,22 @@ pub(crate) struct Reserve {
     #[arg(long, value_name = "UNIT=RATE", value_parser = parse::limit)]
     pub(crate) limit: Vec<Limit>,
     /// How long to wait at most; 0 never waits
-    #[arg(long, value_name = "TIME", default_value = "5min", value_parser = parse::length)]
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "5min",
+        allow_hyphen_values = true,
+        value_parser = parse::length
+    )]
     pub(crate) timeout: Span,
     /// How long the lease lives if nothing is heard of it [default: the pool's, 10min]
-    #[arg(long, value_name = "TIME", value_parser = parse::length)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse::length)]
     pub(crate) ttl: Option<Span>,
     /// End the lease when this process ends
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) owner: Option<u32>,
     /// Makes it repeatable: the same key of the same agent gets the same lease
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", value_parser = parse::word)]
     pub(crate) id: Option<String>,
     /// The lease of the call that this one tries again
     #[arg(long, value_name = "LEASE")]
@@ -161,7 +167,7 @@ pub(crate) struct Throttle {
     #[arg(long, value_name = "LEASE")]
     pub(crate) lease: Option<String>,
     /// How long the provider says to wait
-    #[arg(long, value_name = "TIME", value_parser = parse::length)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse::length)]
     pub(crate) retry_after: Option<Span>,
     /// What the refusal is about
     #[arg(long, default_value = "quota")]
@@ -209,7 +215,12 @@ pub(crate) struct Pause {
     #[arg(value_parser = parse::pool)]
     pub(crate) pool: PoolName,
     /// How long
-    #[arg(long = "for", value_name = "TIME", value_parser = parse::length)]
+    #[arg(
+        long = "for",
+        value_name = "TIME",
+        allow_hyphen_values = true,
+        value_parser = parse::length
+    )]
     pub(crate) length: Span,
 }
 

@@ -45,7 +45,13 @@ pub(crate) struct Hold {
     #[arg(long, value_name = "UNIT=RATE", value_parser = parse::limit)]
     pub(crate) limit: Vec<Limit>,
     /// How long to wait at most: `500ms`, `30s`, `5min`; 0 never waits
-    #[arg(long, value_name = "TIME", default_value = "5min", value_parser = parse::length)]
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "5min",
+        allow_hyphen_values = true,
+        value_parser = parse::length
+    )]
     pub(crate) timeout: Span,
     /// Exit with this instead of 75 when it is not admitted in time
     #[arg(long, value_name = "CODE")]

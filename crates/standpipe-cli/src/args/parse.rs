@@ -2,15 +2,24 @@
 //! library's business; here they only meet clap.
 
 use standpipe::config::{TextError, text as written};
-use standpipe::{AgentName, Limit, PoolName, Span, StoreUrl, Unit};
+use standpipe::{AgentName, Amounts, Limit, PoolName, Span, StoreUrl, Unit};
+
+use crate::failure::Failure;
 
 /// `--cost` or `--used`: figures for some units.
 #[derive(Clone, Debug)]
 pub(crate) struct Cost(Vec<(Unit, u64)>);
 
 /// All figures of a flag that may be given several times.
-pub(crate) fn total(given: &[Cost]) -> Vec<(Unit, u64)> {
-    given.iter().flat_map(|cost| cost.0.iter().cloned()).collect()
+///
+/// # Errors
+/// When they cannot be taken together.
+pub(crate) fn total(given: &[Cost]) -> Result<Vec<(Unit, u64)>, Failure> {
+    let all: Vec<_> = given.iter().flat_map(|cost| cost.0.iter().cloned()).collect();
+    match Amounts::cost(all.iter().cloned()) {
+        Ok(_) => Ok(all),
+        Err(wrong) => Err(Failure::usage(&wrong.to_string(), "name each unit once")),
+    }
 }
 
 pub(super) fn cost(text: &str) -> Result<Cost, TextError> {
@@ -37,4 +46,11 @@ pub(super) fn agent(text: &str) -> Result<AgentName, String> {
     AgentName::new(text).ok_or_else(|| {
         "an agent's name has 1 to 64 of the characters A-Z a-z 0-9 . _ @ -".to_owned()
     })
+}
+
+/// A word that the ledger keeps and does not read.
+pub(super) fn word(text: &str) -> Result<String, String> {
+    let fits = (1..=128).contains(&text.len()) && !text.chars().any(char::is_control);
+    let wrong = "use 1 to 128 bytes without line breaks or other control characters";
+    if fits { Ok(text.to_owned()) } else { Err(wrong.to_owned()) }
 }

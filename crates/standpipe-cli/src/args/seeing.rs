@@ -64,7 +64,7 @@ pub(crate) struct Events {
     #[arg(long, short)]
     pub(crate) follow: bool,
     /// How far back [default: a day; with --follow: from now]
-    #[arg(long, value_name = "TIME", value_parser = parse::length)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse::length)]
     pub(crate) since: Option<Span>,
     /// Only this kind
     #[arg(long, value_name = "KIND")]

@@ -32,18 +32,28 @@ pub(super) fn admit(
     pool: &Pool,
     request: Request,
     printer: &Printer,
-    signals: &mut Option<Signals>,
+    signals: &Signals,
 ) -> Result<Lease, Failure> {
     let notice = || {
         if printer.somebody_watches() {
             printer.talk(&waiting(pool));
         }
     };
-    let waited = wait_for(pool.reserve(request), signals, WORTH_A_WORD, notice);
-    match waited.map_err(|error| Failure::system("cannot listen for signals", &error))? {
-        Ended::Ready(lease) => Ok(lease?),
-        Ended::Interrupted(signal) => Err(end_by(signal)),
+    let lease = match wait_for(pool.reserve(request), signals, WORTH_A_WORD, notice) {
+        Ended::Ready(lease) => lease?,
+        Ended::Interrupted(signal) => return Err(end_by(signal)),
+    };
+    if let Some(signal) = signals.take_ending() {
+        // The call is not made after all.
+        let _reclaimed_anyway = lease.cancel();
+        return Err(end_by(signal));
     }
+    Ok(lease)
+}
+
+/// Puts up handlers for signals, before there is anything to take back.
+pub(super) fn listen() -> Result<Signals, Failure> {
+    Signals::listen().map_err(|error| Failure::system("cannot listen for signals", &error))
 }
 
 /// Ends this process by a signal, so that a shell's loop around it ends too. Comes back only if

@@ -9,7 +9,7 @@ use crate::printer::Printer;
 use crate::settings::Settings;
 
 pub(super) fn run(args: &Commit, settings: &Settings, printer: &Printer) -> Ended {
-    let used = total(&args.used);
+    let used = total(&args.used)?;
     let tap = settings.open()?;
     let lease = leases::handle(&tap, &args.lease)?;
     if args.progress {

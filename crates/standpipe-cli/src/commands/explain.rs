@@ -13,7 +13,7 @@ use crate::show::explain::explanation;
 pub(super) fn run(args: Explain, settings: &Settings, printer: &Printer) -> Ended {
     let agent = settings.agent(args.agent)?;
     let mut request = Request::by(agent.as_str());
-    for (unit, figure) in total(&args.cost) {
+    for (unit, figure) in total(&args.cost)? {
         request = request.unit(unit.name(), figure);
     }
     if let Some(priority) = args.priority {

@@ -7,13 +7,13 @@ use std::time::{Duration, SystemTime};
 use standpipe::{Lease, Request};
 
 use super::Ended;
-use super::admission::{admit, end_by};
+use super::admission::{admit, end_by, listen};
 use crate::args::{Hold, total};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::process::child::{NOT_FOUND, code_of};
-use crate::process::signals::{Signals, child_has_it_too};
+use crate::process::signals::child_has_it_too;
 use crate::process::{find, run};
 use crate::settings::{Settings, duration};
 
@@ -25,19 +25,15 @@ pub(super) fn run(args: Hold, settings: &Settings, printer: &Printer) -> Ended {
     let tap = settings.open()?;
     let pool = settings.limited(&tap, &args.pool, &args.limit, printer)?;
     let mut request = Request::by(agent.as_str()).timeout(duration(args.timeout));
-    for (unit, figure) in total(&args.cost) {
+    for (unit, figure) in total(&args.cost)? {
         request = request.unit(unit.name(), figure);
     }
     if let Some(priority) = args.priority {
         request = request.priority(priority.into());
     }
-    let mut signals = None;
-    let lease = admit(&pool, request, printer, &mut signals)
+    let signals = listen()?;
+    let lease = admit(&pool, request, printer, &signals)
         .map_err(|failure| busy(failure, args.busy_exit))?;
-    let signals = match signals {
-        Some(signals) => signals,
-        None => Signals::listen().map_err(|e| Failure::system("cannot listen for signals", &e))?,
-    };
     let every = between_signs_of_life(&lease);
     let ran = run::run(&args.command, &signals, every, || {
         if let Err(error) = lease.progress([]) {
@@ -86,7 +82,10 @@ fn cannot_run(command: &OsStr, error: &io::Error) -> Failure {
     let (what, remedy) = if code == NOT_FOUND {
         (format!("there is no command `{name}`"), "check its name and $PATH; nothing was taken")
     } else {
-        (format!("`{name}` cannot be executed: {error}"), "chmod +x it; nothing was taken")
+        (
+            format!("`{name}` cannot be executed: {error}"),
+            "it must be a file with `chmod +x`; nothing was taken",
+        )
     };
     Failure::new(Exit::Code(code), "command", &what, remedy)
 }

@@ -4,11 +4,12 @@
 
 use std::time::{Duration, SystemTime};
 
+use rustix::process::Pid;
 use serde_json::{Map, Value, json};
 use standpipe::{Lease, Moment, Pool, Request, Span};
 
 use super::Ended;
-use super::admission::admit;
+use super::admission::{admit, listen};
 use super::leases;
 use crate::args::{Reserve, total};
 use crate::exit::Exit;
@@ -34,7 +35,9 @@ pub(super) fn run(args: Reserve, settings: &Settings, printer: &Printer) -> Ende
         return peek(&settings.unchanged(&tap, &args.pool, &args.limit)?, &request, printer);
     }
     let pool = settings.limited(&tap, &args.pool, &args.limit, printer)?;
-    let lease = admit(&pool, request, printer, &mut None)?;
+    let signals = listen()?;
+    let lease = admit(&pool, request, printer, &signals)?;
+    signals.end_us_again();
     if lease.is_settled() {
         return Err(settled(&lease));
     }
@@ -74,13 +77,14 @@ fn settled(lease: &Lease) -> Failure {
 
 fn request(args: &Reserve, agent: &str) -> Result<Request, Failure> {
     let mut request = Request::by(agent).timeout(duration(args.timeout));
-    for (unit, figure) in total(&args.cost) {
+    for (unit, figure) in total(&args.cost)? {
         request = request.unit(unit.name(), figure);
     }
     if let Some(priority) = args.priority {
         request = request.priority(priority.into());
     }
     if let Some(pid) = args.owner {
+        check_owner(pid)?;
         request = request.owner(pid);
     }
     if let Some(id) = &args.id {
@@ -96,6 +100,18 @@ fn request(args: &Reserve, agent: &str) -> Result<Request, Failure> {
         request = request.retry_of(leases::id(lease)?);
     }
     Ok(request)
+}
+
+/// A process that is not there cannot end later.
+fn check_owner(pid: u32) -> Result<(), Failure> {
+    let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    match raw.map(rustix::process::test_kill_process) {
+        Some(Ok(()) | Err(rustix::io::Errno::PERM)) => Ok(()),
+        _ => Err(Failure::usage(
+            &format!("there is no process {pid} to own the lease"),
+            "give --owner a living process, for example $$",
+        )),
+    }
 }
 
 fn peek(pool: &Pool, request: &Request, printer: &Printer) -> Ended {

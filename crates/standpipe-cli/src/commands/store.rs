@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use serde_json::{Map, Value, json};
-use standpipe::{PoolName, PoolStatus, StoreUrl};
+use standpipe::{Pool, PoolName, PoolStatus, StoreUrl};
 
 use super::Ended;
 use crate::args::{Dump, Move, Reset, StoreAct, Upgrade};
@@ -16,9 +16,9 @@ pub(super) fn run(act: StoreAct, settings: &Settings, printer: &Printer) -> Ende
     match act {
         StoreAct::Ping => ping(settings, printer),
         StoreAct::Dump(args) => dump(&args, settings, printer),
-        StoreAct::Reset(args) => reset(&args, settings),
+        StoreAct::Reset(args) => reset(&args, settings, printer),
         StoreAct::Upgrade(args) => upgrade(&args, settings, printer),
-        StoreAct::Move(args) => move_to(&args, settings),
+        StoreAct::Move(args) => move_to(&args, settings, printer),
     }
 }
 
@@ -81,43 +81,53 @@ fn upgrade(args: &Upgrade, settings: &Settings, printer: &Printer) -> Ended {
     Ok(Exit::Ok)
 }
 
-fn reset(args: &Reset, settings: &Settings) -> Ended {
+fn reset(args: &Reset, settings: &Settings, printer: &Printer) -> Ended {
     let tap = settings.open()?;
-    let pool = settings.known(&tap, &args.pool)?;
-    let status = pool.status()?;
-    sure(args.yes, &format!("forgetting `{}`", args.pool), &status)?;
-    Err(not_here(&tap.store_place(), "forgets single pools"))
+    let name = &args.pool;
+    let pool = settings.known(&tap, name)?;
+    if !args.yes {
+        return Err(sure(&format!("forgetting `{name}`"), &pool));
+    }
+    pool.reset()?;
+    printer.talk(&format!("`{name}` is forgotten; who uses it now puts back what it holds"));
+    Ok(Exit::Ok)
 }
 
-fn move_to(args: &Move, settings: &Settings) -> Ended {
+fn move_to(args: &Move, settings: &Settings, printer: &Printer) -> Ended {
     let tap = settings.open()?;
-    for pool in settings.pools(&tap, args.pool.as_ref())? {
+    let pools = settings.pools(&tap, args.pool.as_ref())?;
+    for pool in &pools {
+        let name = pool.name();
+        if !args.yes {
+            return Err(sure(&format!("moving `{name}` to {}", args.to), pool));
+        }
         let status = pool.status()?;
-        sure(args.yes, &format!("moving `{}` to {}", pool.name(), args.to), &status)?;
         if !status.leases.is_empty() || !status.tickets.is_empty() {
-            return Err(in_use(pool.name(), &args.to));
+            return Err(in_use(name, &args.to));
         }
     }
-    Err(not_here(&tap.store_place(), "moves pools"))
+    for pool in &pools {
+        pool.move_to(&args.to)?;
+        printer.talk(&format!("`{}` is at {} now", pool.name(), args.to));
+    }
+    Ok(Exit::Ok)
 }
 
 /// Nothing is forgotten or moved by a slip of the hand.
-fn sure(yes: bool, what: &str, status: &PoolStatus) -> Result<(), Failure> {
-    if yes {
-        return Ok(());
-    }
-    let (held, waiting) = (status.leases.len(), status.tickets.len());
-    let what = format!("{what} concerns {held} call(s) in flight and {waiting} waiting");
-    Err(Failure::usage(&what, "say --yes if you mean it; nothing was changed"))
+fn sure(what: &str, pool: &Pool) -> Failure {
+    let calls = match pool.status() {
+        Ok(status) => {
+            let (held, waiting) = (status.leases.len(), status.tickets.len());
+            format!("{held} call(s) in flight and {waiting} waiting")
+        }
+        Err(_) => "a pool that cannot be read".to_owned(),
+    };
+    let remedy = "say --yes if you mean it; nothing was changed";
+    Failure::usage(&format!("{what} concerns {calls}"), remedy)
 }
 
 fn in_use(pool: &PoolName, to: &StoreUrl) -> Failure {
     let what = format!("`{pool}` is in use and cannot move to {to}");
     let remedy = format!("end what `standpipe status {pool}` shows, then try again");
     Failure::new(Exit::NotInTime, "in_use", &what, &remedy)
-}
-
-fn not_here(place: &str, does: &str) -> Failure {
-    let what = format!("the store at {place} is not one that {does}");
-    Failure::new(Exit::Store, "store", &what, "nothing was changed")
 }

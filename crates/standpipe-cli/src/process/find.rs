@@ -15,12 +15,18 @@ pub(crate) fn check(command: &OsStr, path: Option<&OsStr>) -> Result<(), Error> 
         return check_file(Path::new(command));
     }
     let mut worst = Error::from(ErrorKind::NotFound);
+    if command.is_empty() {
+        return Err(worst);
+    }
     for directory in std::env::split_paths(path.unwrap_or(OsStr::new("/usr/bin:/bin"))) {
         let directory =
             if directory.as_os_str().is_empty() { PathBuf::from(".") } else { directory };
-        match check_file(&directory.join(command)) {
+        let file = directory.join(command);
+        match check_file(&file) {
             Ok(()) => return Ok(()),
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => worst = error,
+            Err(error) if error.kind() == ErrorKind::PermissionDenied && !file.is_dir() => {
+                worst = error;
+            }
             Err(_) => {}
         }
     }
@@ -48,6 +54,7 @@ mod tests {
         assert_eq!(kind("no-such-command-here"), Some(ErrorKind::NotFound));
         assert_eq!(kind("/bin/no-such-command-here"), Some(ErrorKind::NotFound));
         assert_eq!(kind("/etc/passwd"), Some(ErrorKind::PermissionDenied));
+        assert_eq!(kind(""), Some(ErrorKind::NotFound));
         assert_eq!(kind("/etc"), Some(ErrorKind::PermissionDenied));
     }
 }

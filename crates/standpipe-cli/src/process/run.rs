@@ -35,12 +35,19 @@ pub(crate) fn run(
     mut chore: impl FnMut(),
 ) -> std::io::Result<Ran> {
     let mut came = BTreeSet::new();
+    let early = signals.take();
     let mut child = command_line(command).spawn()?;
+    for signal in early {
+        // It came before there was a child that a terminal could have sent it to.
+        pass_on(&child, signal);
+    }
     let mut next = Instant::now() + every;
     loop {
         for signal in signals.take() {
             came.insert(signal);
-            pass_on(&child, signal);
+            if !child_has_it_too(signal) {
+                pass_on(&child, signal);
+            }
         }
         if let Some(status) = child.try_wait()? {
             came.extend(signals.take());
@@ -60,9 +67,7 @@ pub(crate) fn run(
 /// The child is ours and not yet waited for, so its number is still its own.
 fn pass_on(child: &Child, signal: i32) {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    if let (Some(pid), Some(named)) = (pid, Signal::from_named_raw(signal))
-        && !child_has_it_too(signal)
-    {
+    if let (Some(pid), Some(named)) = (pid, Signal::from_named_raw(signal)) {
         // It may have ended meanwhile; then there is nobody to tell.
         let _gone = kill_process(pid, named);
     }

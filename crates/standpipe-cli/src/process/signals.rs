@@ -23,6 +23,7 @@ const ENDING: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 /// The signals that came, and a bell that rings when one does.
 pub(crate) struct Signals {
     raised: Vec<(i32, Arc<AtomicBool>)>,
+    over: Arc<AtomicBool>,
     hears: UnixStream,
     bell: Arc<Bell>,
 }
@@ -42,16 +43,20 @@ impl Signals {
         rings.set_nonblocking(true)?;
         let ignored = ignored();
         let mut raised = Vec::new();
+        let over = Arc::new(AtomicBool::new(false));
         for signal in PASSED_ON.into_iter().chain([SIGCHLD]) {
             if ignored & bit(signal) != 0 && signal != SIGCHLD {
                 continue;
+            }
+            if ENDING.contains(&signal) {
+                signal_hook::flag::register_conditional_default(signal, Arc::clone(&over))?;
             }
             let flag = Arc::new(AtomicBool::new(false));
             signal_hook::flag::register(signal, Arc::clone(&flag))?;
             signal_hook::low_level::pipe::register(signal, rings.try_clone()?)?;
             raised.push((signal, flag));
         }
-        Ok(Self { raised, hears, bell: Arc::new(Bell(rings)) })
+        Ok(Self { raised, over, hears, bell: Arc::new(Bell(rings)) })
     }
 
     /// Waits until a signal comes, the bell is rung, or so long. It may come back early.
@@ -73,6 +78,11 @@ impl Signals {
     /// The first signal that came and means "end".
     pub(crate) fn take_ending(&self) -> Option<i32> {
         self.take().into_iter().find(|signal| ENDING.contains(signal))
+    }
+
+    /// From now on a signal that means "end" ends this process again.
+    pub(crate) fn end_us_again(&self) {
+        self.over.store(true, Ordering::SeqCst);
     }
 
     pub(crate) fn bell(&self) -> Arc<Bell> {

@@ -15,33 +15,22 @@ pub(crate) enum Ended<T> {
 }
 
 /// Waits for the future. After `patience` of waiting `notice` is called, once.
-///
-/// Handlers for signals are put up only when there is something to wait for: until then a signal
-/// ends the process, and the store sees it go. They stay up, and what they heard is kept, for
-/// whoever looks next.
 pub(crate) fn wait_for<T>(
     future: impl Future<Output = T>,
-    listening: &mut Option<Signals>,
+    signals: &Signals,
     patience: Duration,
     mut notice: impl FnMut(),
-) -> std::io::Result<Ended<T>> {
+) -> Ended<T> {
     let mut future = pin!(future);
-    if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        return Ok(Ended::Ready(value));
-    }
-    let signals = match listening {
-        Some(signals) => signals,
-        None => listening.insert(Signals::listen()?),
-    };
     let waker = Waker::from(signals.bell());
     let notice_at = Instant::now() + patience;
     let mut told = false;
     loop {
         if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return Ok(Ended::Ready(value));
+            return Ended::Ready(value);
         }
         if let Some(signal) = signals.take_ending() {
-            return Ok(Ended::Interrupted(signal));
+            return Ended::Interrupted(signal);
         }
         let left = notice_at.saturating_duration_since(Instant::now());
         if !told && left.is_zero() {

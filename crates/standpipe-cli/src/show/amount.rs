@@ -22,18 +22,19 @@ pub(crate) fn cost<'a>(figures: impl IntoIterator<Item = (&'a str, u64)>) -> Str
 fn count(figure: u64) -> String {
     match figure {
         0..100_000 => grouped(figure),
-        100_000..10_000_000 => short(figure, 1_000, "k"),
-        10_000_000..10_000_000_000 => short(figure, 1_000_000, "M"),
+        100_000..1_000_000 => short(figure, 1_000, "k"),
+        1_000_000..1_000_000_000 => short(figure, 1_000_000, "M"),
         _ => short(figure, 1_000_000_000, "G"),
     }
 }
 
-/// Down to a tenth; what is left out is dropped.
+/// Down to a hundredth; what is left out is dropped.
 fn short(figure: u64, of: u64, letter: &str) -> String {
-    let (whole, tenth) = (figure / of, figure % of / (of / 10));
-    match tenth {
-        0 => format!("{}{letter}", grouped(whole)),
-        _ => format!("{}.{tenth}{letter}", grouped(whole)),
+    let (whole, hundredths) = (grouped(figure / of), figure % of / (of / 100));
+    match hundredths {
+        0 => format!("{whole}{letter}"),
+        n if n.is_multiple_of(10) => format!("{whole}.{}{letter}", n / 10),
+        n => format!("{whole}.{n:02}{letter}"),
     }
 }
 
@@ -68,7 +69,7 @@ mod tests {
             (1_200, "1,200"),
             (99_999, "99,999"),
             (400_000, "400k"),
-            (2_048_999, "2,048.9k"),
+            (2_048_999, "2.04M"),
             (20_000_000, "20M"),
             (u64::MAX, "18,446,744,073.7G"),
         ];

@@ -25,7 +25,8 @@ fn what(what: &What) -> String {
                 n => {
                     let longest = length(*longest_ms);
                     format!(
-                        "{n} calls of {who} waited {waited}, the longest {longest} ({why}), then {ended}"
+                        "{n} calls of {who} waited {waited}, the longest {longest} ({why}), \
+                         then {ended}"
                     )
                 }
             }

@@ -1,6 +1,7 @@
 //! Lengths of time as people say them: `850ms`, `4.2s`, `3min 20s`, `2h 5min`, `3d 4h`.
 
-/// A length in milliseconds. What is left out is rounded up, so that "in 3s" is never too early.
+/// A length in milliseconds. Up to an hour what is left out is rounded up, so that "in 3s" is never
+/// too early; beyond that to the nearest.
 pub(crate) fn length(ms: u64) -> String {
     if ms < 1_000 {
         return format!("{ms}ms");
@@ -16,11 +17,11 @@ pub(crate) fn length(ms: u64) -> String {
     if seconds < 3_600 {
         return two(seconds, 60, "min", "s");
     }
-    let minutes = seconds.div_ceil(60);
+    let minutes = seconds.saturating_add(30) / 60;
     if minutes < 1_440 {
         return two(minutes, 60, "h", "min");
     }
-    two(minutes.div_ceil(60), 24, "d", "h")
+    two((minutes + 30) / 60, 24, "d", "h")
 }
 
 fn two(small: u64, per: u64, large_name: &str, small_name: &str) -> String {
@@ -31,12 +32,15 @@ fn two(small: u64, per: u64, large_name: &str, small_name: &str) -> String {
     }
 }
 
-/// A period as a rate names it: `min`, `2s`, `h`.
+/// A period as people name it: `min`, `2s`, `hour`.
 pub(crate) fn period(ms: u64) -> String {
     let text = length(ms);
-    match text.strip_prefix('1').filter(|unit| unit.chars().all(char::is_alphabetic)) {
-        Some(unit) => unit.to_owned(),
-        None => text,
+    match text.as_str() {
+        "1d" => "day".to_owned(),
+        "1h" => "hour".to_owned(),
+        "1min" => "min".to_owned(),
+        "1s" => "s".to_owned(),
+        _ => text,
     }
 }
 
@@ -58,7 +62,8 @@ mod tests {
             (3_599_001, "1h"),
             (7_500_000, "2h 5min"),
             (86_400_000, "1d"),
-            (270_000_001, "3d 4h"),
+            (86_400_050, "1d"),
+            (273_600_000, "3d 4h"),
         ];
         for (ms, text) in said {
             assert_eq!(length(ms), text, "{ms}");
@@ -71,6 +76,6 @@ mod tests {
         assert_eq!(period(60_000), "min");
         assert_eq!(period(2_000), "2s");
         assert_eq!(period(10_000), "10s");
-        assert_eq!(period(86_400_000), "d");
+        assert_eq!(period(86_400_000), "day");
     }
 }

@@ -3,7 +3,8 @@
 use crate::show::style::columns;
 
 /// The rows as lines: columns as wide as their widest cell, two blanks between, the last one
-/// ragged. A line that is wider than `width` goes on in the next, under its second column.
+/// ragged; a column of nothing is left out. A line that is wider than `width` goes on in the next,
+/// under its second column.
 pub(crate) fn table(indent: usize, width: usize, rows: &[Vec<String>]) -> Vec<String> {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widest: Vec<usize> = (0..count)
@@ -18,6 +19,9 @@ fn lines(indent: usize, width: usize, row: &[String], widest: &[usize]) -> Vec<S
     let mut line = " ".repeat(indent);
     for (at, cell) in row.iter().enumerate() {
         let wide = widest.get(at).copied().unwrap_or(0);
+        if wide == 0 {
+            continue;
+        }
         let is_last = row.iter().skip(at + 1).all(String::is_empty);
         let needed = if is_last { columns(cell) } else { wide };
         if at > 0 && columns(&line) + needed > width && columns(&line) > further {
@@ -29,8 +33,23 @@ fn lines(indent: usize, width: usize, row: &[String], widest: &[usize]) -> Vec<S
         }
         line.push_str(&" ".repeat(wide - columns(cell).min(wide) + 2));
     }
-    lines.push(line);
+    lines.extend(wrap(&line, further, width));
     lines.iter().map(|line| line.trim_end().to_owned()).collect()
+}
+
+/// A line whose end is too long even so is broken between words.
+fn wrap(line: &str, further: usize, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in line.split_inclusive(' ') {
+        let last = lines.last().map_or(0, |last| columns(last));
+        if last > further && last + columns(word.trim_end()) > width {
+            lines.push(" ".repeat(further));
+        }
+        if let Some(last) = lines.last_mut() {
+            last.push_str(word);
+        }
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -51,6 +70,12 @@ mod tests {
     fn a_narrow_line_goes_on_below() {
         let rows = rows(&[&["blog", "1 request", "for 12s"]]);
         assert_eq!(table(2, 20, &rows), ["  blog  1 request", "        for 12s"]);
+    }
+
+    #[test]
+    fn a_long_end_is_broken_between_words() {
+        let rows = rows(&[&["blog", "waits for room in a pool"]]);
+        assert_eq!(table(2, 20, &rows), ["  blog  waits for", "        room in a", "        pool"]);
     }
 
     #[test]

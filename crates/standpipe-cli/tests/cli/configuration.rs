@@ -20,7 +20,8 @@ fn init_writes_a_file_that_check_likes() {
 fn check_says_everything_that_is_wrong_at_once() {
     let home = Home::new();
     home.configure(
-        "stoer = \"file\"\n[pool.\"a/b\"]\nrequests = \"60/m\"\nparalel = 2\ninput_tokens = \"-1/s\"\n",
+        "stoer = \"file\"\n[pool.\"a/b\"]\nrequests = \"60/m\"\nparalel = 2\n\
+         input_tokens = \"-1/s\"\n",
     );
     let ran = home.run(["config", "check"]);
     assert_eq!(ran.code, Some(78), "{ran:?}");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use standpipe::{LeaseStatus, TicketStatus};
 
-use crate::show::amount::cost;
+use crate::show::amount::{amount, cost};
 use crate::show::length::length;
 use crate::show::style::{Ink, Style};
 use crate::show::table::table;
@@ -17,10 +17,11 @@ pub(super) fn holds(style: Style, leases: &[LeaseStatus]) -> Vec<String> {
         vec![
             title(style, at, "holds"),
             lease.agent.clone(),
+            pid(style, lease.pid),
             tier(lease.priority),
             words(&lease.cost),
             format!("for {}", length(lease.age_ms)),
-            style.ink(Ink::Dim, &about(style, lease.pid, &lease.model, &lease.task, ends(lease))),
+            about(style, [lease.model.clone(), lease.task.clone(), ends(lease)]),
         ]
     });
     cut(style, rows.collect(), leases.len())
@@ -31,11 +32,12 @@ pub(super) fn waits(style: Style, tickets: &[TicketStatus]) -> Vec<String> {
         vec![
             title(style, at, "waits"),
             ticket.agent.clone(),
+            pid(style, ticket.pid),
             tier(ticket.priority),
             words(&ticket.cost),
             format!("for {}", length(ticket.waits_ms)),
             waits_for(ticket),
-            style.ink(Ink::Dim, &about(style, ticket.pid, &ticket.model, &ticket.task, None)),
+            about(style, [ticket.model.clone(), ticket.task.clone(), None]),
         ]
     });
     cut(style, rows.collect(), tickets.len())
@@ -46,9 +48,10 @@ pub(crate) fn waits_for(ticket: &TicketStatus) -> String {
     let Some(reason) = ticket.reason else { return "it is its turn".to_owned() };
     let why = why(reason, ticket.limit.as_deref(), ticket.short_by);
     let until = match (ticket.until_ms, reason, ticket.limit.as_deref()) {
+        // The ledger only knows when it would stop waiting for a holder that fell silent.
+        (_, "limit" | "order", Some("parallel")) => "until a call ends".to_owned(),
         (Some(ms), "order", _) => format!("not before {}", length(ms)),
         (Some(ms), ..) => format!("in {}", length(ms)),
-        (None, _, Some("parallel")) => "until a call ends".to_owned(),
         (None, ..) => return why,
     };
     format!("{why}, {until}")
@@ -57,12 +60,14 @@ pub(crate) fn waits_for(ticket: &TicketStatus) -> String {
 /// A reason of the admission rule, in words.
 pub(crate) fn why(reason: &str, limit: Option<&str>, short_by: u64) -> String {
     let limit = limit.unwrap_or("a limit");
+    let short_by = amount(limit.split(' ').next().unwrap_or_default(), short_by);
     match reason {
         "terminal" => "the provider said stop".to_owned(),
         "never" => format!("more than {limit} allows at all, by {short_by}"),
         "pause" => "everybody pauses".to_owned(),
         "cap" => format!("its own cap on {limit} is reached"),
         "order" => format!("others come first for {limit}"),
+        "limit" if short_by == "0" => format!("{limit} has no room"),
         "limit" => format!("{limit} has no room, short by {short_by}"),
         "floor" => format!("what is left of {limit} is kept for others"),
         "pace" => format!("too soon after the last call ({limit})"),
@@ -88,16 +93,13 @@ fn ends(lease: &LeaseStatus) -> Option<String> {
     Some(format!("ends in {}", length(ms)))
 }
 
-fn about(
-    style: Style,
-    pid: Option<u32>,
-    model: &Option<String>,
-    task: &Option<String>,
-    ends: Option<String>,
-) -> String {
-    let pid = pid.map(|pid| format!("pid {pid}"));
-    let words = [pid, model.clone(), task.clone(), ends];
-    words.into_iter().flatten().collect::<Vec<_>>().join(style.dot())
+fn pid(style: Style, pid: Option<u32>) -> String {
+    pid.map_or_else(String::new, |pid| style.ink(Ink::Dim, &format!("pid {pid}")))
+}
+
+fn about(style: Style, words: [Option<String>; 3]) -> String {
+    let words: Vec<String> = words.into_iter().flatten().collect();
+    style.ink(Ink::Dim, &words.join(style.dot()))
 }
 
 fn title(style: Style, at: usize, title: &str) -> String {

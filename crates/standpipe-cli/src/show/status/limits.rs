@@ -30,7 +30,11 @@ fn row(style: Style, columns: usize, limit: &LimitStatus) -> Vec<String> {
     };
     vec![
         unit.clone(),
-        bar(style, columns, *used, *held, *effective),
+        // Calls in flight are all there is to `parallel`; beside a rate they only hold.
+        match limit.kind {
+            "parallel" => bar(style, columns, taken, 0, *effective),
+            _ => bar(style, columns, *used, *held, *effective),
+        },
         format!("{} of {}{}", amount(unit, taken), amount(unit, *effective), per(limit)),
         left,
         style.ink(Ink::Dim, &remarks),
@@ -60,7 +64,7 @@ fn remarks(limit: &LimitStatus) -> Vec<String> {
     }
     let stated = limit.burst.unwrap_or(limit.amount);
     if limit.effective < stated {
-        remarks.push(format!("{} stated", amount(&limit.unit, stated)));
+        remarks.push(format!("{} less headroom", amount(&limit.unit, stated)));
     }
     remarks
 }
