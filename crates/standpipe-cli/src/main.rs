@@ -32,7 +32,11 @@ fn main() -> ExitCode {
     };
     let printer = Printer::new(&cli.globals);
     let settings = Settings::new(cli.globals);
-    match commands::run(cli.command, &settings, &printer) {
+    let ended = commands::run(cli.command, &settings, &printer);
+    for news in settings.news() {
+        printer.talk(&news);
+    }
+    match ended {
         Ok(exit) => exit.into(),
         Err(failure) => {
             let exit = failure.exit;

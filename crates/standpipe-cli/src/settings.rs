@@ -1,5 +1,6 @@
 //! Flags and environment, put together: the ledger a command works on, and who asks.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,11 +16,18 @@ use crate::printer::Printer;
 #[derive(Debug)]
 pub(crate) struct Settings {
     globals: Globals,
+    /// The ledger, once it was opened.
+    opened: OnceCell<Standpipe>,
 }
 
 impl Settings {
     pub(crate) const fn new(globals: Globals) -> Self {
-        Self { globals }
+        Self { globals, opened: OnceCell::new() }
+    }
+
+    /// What happened to the store that its user should know: a damaged ledger, a deleted one.
+    pub(crate) fn news(&self) -> Vec<String> {
+        self.opened.get().and_then(|tap| tap.news().ok()).unwrap_or_default()
     }
 
     /// The configuration that counts: `--config`, or where it is looked for.
@@ -62,7 +70,8 @@ impl Settings {
         if let Some(url) = &self.globals.store {
             builder = builder.store(url.clone());
         }
-        Ok(builder.open()?)
+        let tap = builder.open()?;
+        Ok(self.opened.get_or_init(|| tap).clone())
     }
 
     /// A pool to take from, with the limits of the command line, if any. One that is not there is

@@ -73,3 +73,17 @@ fn b25_hold_killed_at_any_point_gives_its_slot_back() {
         assert!(next.status.success(), "{label}: {next:?}");
     }
 }
+
+#[test]
+fn b52_a_damaged_ledger_is_told_and_allows_nothing() {
+    let home = Home::new(2_000);
+    let hold = [&["hold"], &SLOT[..], &["0", "--", "true"]].concat();
+    assert!(home.run(&hold, None).status.success());
+    std::fs::write(home.0.join("pools/my+slots.pool"), b"not a ledger").unwrap();
+    let refused = home.run(&hold, None);
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(75), "{said}");
+    for word in ["my/slots", "damaged", "kept as", "lost its memory"] {
+        assert!(said.contains(word), "{word} in {said}");
+    }
+}

@@ -104,6 +104,8 @@ impl fmt::Display for Refused {
             }
         }
         match (self.retry_after, self.until) {
+            // When the calls in flight end is not known; `until` is only when they must have.
+            _ if self.waits_for_a_slot() => f.write_str("; a call has to end first"),
             (Some(after), Some(until)) => {
                 write!(f, "; ask again in {} ({})", short(after), Moment::not_before(until))
             }
@@ -114,6 +116,12 @@ impl fmt::Display for Refused {
 }
 
 impl Refused {
+    fn waits_for_a_slot(&self) -> bool {
+        let why = self.waited_for.unwrap_or(self.reason);
+        let for_room = matches!(why, Reason::Limit | Reason::Order | Reason::Floor);
+        for_room && self.limit.as_deref() == Some("parallel")
+    }
+
     fn fmt_never(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (pool, short_by) = (&self.pool, self.short_by);
         match &self.limit {

@@ -16,6 +16,8 @@ const LARGEST: u64 = 4 << 20;
 const EARLIER: u32 = 3;
 /// How long a refusal by a provider is kept at least, in milliseconds.
 const KEPT: u64 = 8 * 86_400_000;
+/// How much of them is kept at most: beyond a hundred thousand in eight days more tell nothing new.
+const MOST_THROTTLES: u64 = 16 << 20;
 
 const JOURNAL: &str = "journal";
 const THROTTLES: &str = "throttles";
@@ -55,6 +57,9 @@ impl Place {
         }
         if !throttles.is_empty() {
             self.go_round(|place| place.are_old(now), Self::shift_throttles)?;
+            if size(&self.file(THROTTLES, 0)) > MOST_THROTTLES {
+                return Err(io::Error::other("more refusals than are kept"));
+            }
             append(&self.file(THROTTLES, 0), &throttles)?;
         }
         Ok(())
@@ -84,7 +89,7 @@ impl Place {
     }
 
     fn is_large(&self, more: usize) -> bool {
-        let size = fs::metadata(self.file(JOURNAL, 0)).map_or(0, |file| file.len());
+        let size = size(&self.file(JOURNAL, 0));
         size > 0 && size.saturating_add(more as u64) > LARGEST
     }
 
@@ -109,6 +114,11 @@ impl Place {
     fn shift_throttles(&self) -> io::Result<()> {
         fs::rename(self.file(THROTTLES, 0), self.file(THROTTLES, 1))
     }
+}
+
+/// How large a file is; nothing if it is not there.
+fn size(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |file| file.len())
 }
 
 /// One write for all lines, so that those of two processes do not mix. A line that somebody was
