@@ -61,8 +61,32 @@ fn line(page: &str, command: &str, lacks_dashes: bool) -> String {
         .filter(|part| !part.starts_with("For more information"))
         .collect();
     let dashes = if lacks_dashes { "; put the command after `--`" } else { "" };
-    format!("{}{dashes}; see `{command} --help`", said.join("; "))
+    format!("{}{dashes}; see `{command} --help`", repeatable(&said.join("; ")))
 }
+
+/// The same with words that can be said aloud: none of them longer than a line, and no password of
+/// an address.
+fn repeatable(text: &str) -> String {
+    let words = text.split(' ').map(|word| match word.split_once("://") {
+        Some((scheme, rest)) if rest.contains('@') => {
+            let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+            format!("{}://***@{}", cut(scheme), cut(host))
+        }
+        _ => cut(word),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn cut(word: &str) -> String {
+    if word.chars().count() <= LONGEST_WORD {
+        return word.to_owned();
+    }
+    let begin: String = word.chars().take(LONGEST_WORD / 2).collect();
+    format!("{begin}…")
+}
+
+/// Longer ones say nothing more.
+const LONGEST_WORD: usize = 80;
 
 #[cfg(test)]
 mod tests {
@@ -78,6 +102,14 @@ mod tests {
             "unexpected argument '--fro' found; a similar argument exists: '--for'; \
              see `standpipe hold --help`"
         );
+    }
+
+    #[test]
+    fn long_words_and_passwords_are_not_repeated() {
+        let long = repeatable(&format!("invalid value '{}' for", "a".repeat(10_000)));
+        assert!(long.chars().count() < 100, "{long}");
+        let secret = repeatable("invalid value 'redsi://me:hunter2@host:1' for '--store <URL>'");
+        assert_eq!(secret, "invalid value 'redsi://***@host:1' for '--store <URL>'");
     }
 
     #[test]
