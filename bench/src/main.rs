@@ -1,7 +1,8 @@
-//! Speed of Standpipe, measured: `cargo xtask bench`.
+//! Speed of Standpipe, measured: `cargo xtask bench [core] [file] [wake] [hold]`.
 //!
 //! Prints tables in Markdown; `bench/RESULTS.md` keeps a run with its machine and versions. Timing
-//! lives here and never in a test.
+//! lives here and never in a test. What is compared is measured in the same run, in turns, because
+//! only such ratios mean something on a machine that does other things too.
 
 #![expect(
     clippy::print_stdout,
@@ -10,11 +11,62 @@
 )]
 
 mod core_events;
+mod crowd;
+mod file;
+mod hold;
+mod pairs;
+mod peers;
 mod pool;
+mod scratch;
 mod table;
+mod wake;
+mod worker;
 
-fn main() {
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words[..] {
+        ["worker", kind, place] => work(kind, place),
+        _ => measure(&words),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn work(kind: &str, place: &str) -> Result<(), String> {
+    match kind {
+        "waiter" => wake::wait(place),
+        "bare-waiter" => wake::wait_bare(place),
+        "echo" => wake::echo(),
+        _ => pairs::run(kind, place),
+    }
+}
+
+/// All parts, or those that are named.
+fn measure(wanted: &[&str]) -> Result<(), String> {
+    const PARTS: [&str; 4] = ["core", "file", "wake", "hold"];
+    if let Some(unknown) = wanted.iter().find(|part| !PARTS.contains(part)) {
+        return Err(format!("there is no part `{unknown}`; there are {}", PARTS.join(", ")));
+    }
     println!("# Speed\n");
     println!("{}\n", table::machine());
-    core_events::run();
+    for part in PARTS.iter().filter(|part| wanted.is_empty() || wanted.contains(part)) {
+        match *part {
+            "core" => core_events::run(),
+            "file" => {
+                file::run()?;
+                crowd::run()?;
+            }
+            "wake" => wake::run()?,
+            _ => hold::run()?,
+        }
+    }
+    Ok(())
 }

@@ -25,3 +25,19 @@ pub(crate) fn machine() -> String {
         standpipe_core::SEMANTICS
     )
 }
+
+/// A line of a table of aims.
+pub(crate) fn aim(text: &str, found: Option<String>, met: Option<bool>) {
+    let found = found.unwrap_or_else(|| "not measured".to_owned());
+    let met = match met {
+        Some(true) => "reached",
+        Some(false) => "**missed**",
+        None => "",
+    };
+    println!("| {text} | {found} | {met} |");
+}
+
+/// How many times.
+pub(crate) fn reached(times: f64) -> String {
+    if times < 10.0 { format!("{times:.2} ×") } else { format!("{times:.0} ×") }
+}

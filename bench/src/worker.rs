@@ -1,0 +1,151 @@
+//! Other processes that run pairs: how they are told to, and what they answer.
+//!
+//! A worker says `ready`. For each line with a number of milliseconds it runs pairs for so long and
+//! says `pairs elapsed-ns p50-ns`. It ends when nobody speaks to it any more.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A process that runs pairs when it is told to.
+pub(crate) struct Worker {
+    child: Child,
+    to: Option<ChildStdin>,
+    from: BufReader<ChildStdout>,
+}
+
+/// What came of one round.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Round {
+    pub(crate) pairs: u64,
+    pub(crate) nanos: u64,
+    /// The pair in the middle.
+    pub(crate) p50: f64,
+}
+
+impl Round {
+    pub(crate) fn mean(&self) -> f64 {
+        self.nanos as f64 / self.pairs.max(1) as f64
+    }
+}
+
+impl Worker {
+    pub(crate) fn start(command: &mut Command) -> Result<Self, String> {
+        let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let cannot = |error| format!("cannot start {:?}: {error}", command.get_program());
+        let mut child = spawned.map_err(cannot)?;
+        let (to, from) = (child.stdin.take(), child.stdout.take());
+        let from = BufReader::new(from.ok_or("a worker without an output")?);
+        Ok(Self { child, to, from })
+    }
+
+    /// Waits until it has made itself ready.
+    pub(crate) fn wait_ready(&mut self) -> Result<(), String> {
+        match self.hear()?.as_str() {
+            "ready" => Ok(()),
+            other => Err(format!("a worker said `{other}`")),
+        }
+    }
+
+    pub(crate) fn tell(&mut self, what: impl std::fmt::Display) -> Result<(), String> {
+        let told = self.to.as_mut().map(|to| writeln!(to, "{what}"));
+        told.ok_or("a worker without an input")?.map_err(|error| format!("a worker: {error}"))
+    }
+
+    pub(crate) fn hear(&mut self) -> Result<String, String> {
+        let mut line = String::new();
+        match self.from.read_line(&mut line) {
+            Ok(0) => Err("a worker ended early".to_owned()),
+            Ok(_) => Ok(line.trim_end().to_owned()),
+            Err(error) => Err(format!("a worker: {error}")),
+        }
+    }
+
+    /// Tells it to run; [`Worker::round`] hears what came of it.
+    pub(crate) fn go(&mut self, time: Duration) -> Result<(), String> {
+        self.tell(time.as_millis())
+    }
+
+    pub(crate) fn round(&mut self) -> Result<Round, String> {
+        let line = self.hear()?;
+        let figures: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
+        match figures[..] {
+            [pairs, nanos, p50] => Ok(Round { pairs, nanos, p50: p50 as f64 }),
+            _ => Err(format!("a worker said `{line}`")),
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.to = None;
+        let begun = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) {
+            if begun.elapsed() > Duration::from_secs(5) {
+                let _ = self.child.kill();
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// This program once more, as a worker.
+pub(crate) fn ourselves(kind: &str, place: &str) -> Result<Command, String> {
+    let program = std::env::current_exe().map_err(|error| format!("no program: {error}"))?;
+    let mut command = Command::new(program);
+    command.args(["worker", kind, place]);
+    Ok(command)
+}
+
+/// The same command, kept on the first processor.
+pub(crate) fn pinned(command: &Command) -> Command {
+    let mut pinned = Command::new("taskset");
+    pinned.args(["-c", "0"]).arg(command.get_program()).args(command.get_args());
+    pinned
+}
+
+/// The worker's side. `several` is how many pairs are timed together.
+pub(crate) fn serve(mut pair: impl FnMut(), several: u32) -> Result<(), String> {
+    for _ in 0..3 {
+        pair();
+    }
+    say("ready")?;
+    while let Some(millis) = heard() {
+        let time = Duration::from_millis(millis.parse().unwrap_or(0));
+        let begun = Instant::now();
+        let (mut took, mut last) = (Vec::with_capacity(1 << 16), Duration::ZERO);
+        while last < time {
+            for _ in 0..several {
+                pair();
+            }
+            let now = begun.elapsed();
+            took.push((now - last).as_nanos() / u128::from(several));
+            last = now;
+        }
+        let pairs = took.len() as u64 * u64::from(several);
+        let middle = took.len() / 2;
+        let (_, p50, _) = took.select_nth_unstable(middle);
+        say(&format!("{pairs} {} {p50}", last.as_nanos()))?;
+    }
+    Ok(())
+}
+
+/// The next line that a worker is told.
+pub(crate) fn heard() -> Option<String> {
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line);
+    (read.is_ok_and(|read| read > 0)).then(|| line.trim_end().to_owned())
+}
+
+/// A line of a worker.
+pub(crate) fn say(line: &str) -> Result<(), String> {
+    let mut out = std::io::stdout().lock();
+    let said = writeln!(out, "{line}").and_then(|()| out.flush());
+    said.map_err(|error| format!("nobody listens: {error}"))
+}
+
+/// A path as an argument.
+pub(crate) fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
