@@ -1,6 +1,6 @@
 //! Labelled points of the store's steps, at which a test can have the process killed or stopped.
 //!
-//! Built only with the feature `points`; otherwise [`reach`] is nothing at all. A process started
+//! Built only with the feature `points`; otherwise `reach` is nothing at all. A process started
 //! with `STANDPIPE_KILL_AT=label` or `STANDPIPE_STOP_AT=label` does it to itself on arriving there;
 //! `label:3` means the third time.
 

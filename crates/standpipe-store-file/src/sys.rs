@@ -96,10 +96,30 @@ pub(crate) fn open_quietly(path: &Path) -> io::Result<File> {
     Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }
 
-/// What tells the file at a path from every other.
+/// What tells the file at a path from every other: its device and its number there.
+///
+/// Nothing else is asked for: who asks for a file's times makes the next write to it slower.
+#[cfg(target_os = "linux")]
 pub(crate) fn identity(path: &Path) -> io::Result<(u64, u64)> {
-    let stat = rustix::fs::lstat(path)?;
-    Ok((stat.st_dev, stat.st_ino))
+    use rustix::fs::{AtFlags, StatxFlags};
+    match rustix::fs::statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::INO) {
+        Ok(stat) => {
+            let device = rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor);
+            Ok((device, stat.stx_ino))
+        }
+        Err(rustix::io::Errno::NOSYS) => identity_by_stat(path),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    identity_by_stat(path)
+}
+
+fn identity_by_stat(path: &Path) -> io::Result<(u64, u64)> {
+    let meta = fs::symlink_metadata(path)?;
+    Ok((meta.dev(), meta.ino()))
 }
 
 /// Takes the record lock of a file, which the system drops when this process ends, and which a
