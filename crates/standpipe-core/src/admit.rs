@@ -31,7 +31,7 @@ impl State {
         self.know_id(agent, call.id.as_ref(), key);
         let lease = Lease { holder, agent, tier, call, started: now, progressed: now, charges };
         self.index.loads[usize::from(agent)].leases += 1;
-        self.index.add_lease(key, &lease);
+        self.index.add_lease(key, &lease, &self.facts.sessions);
         self.facts.leases.insert(key, lease);
         self.seen_active(agent, now);
         self.facts.used = now;
@@ -116,9 +116,8 @@ impl State {
         if load.tickets == 0 || !self.meters_of(load.rule).iter().any(|meter| meter.capped) {
             return;
         }
-        let its = self.facts.tickets.iter().filter(|(_, ticket)| ticket.agent == agent);
         let places: Vec<Place> =
-            its.map(|(place, _)| *place).filter(|place| meant(self, *place)).collect();
+            self.tickets_of(agent).filter(|place| meant(self, *place)).collect();
         for place in places {
             self.stand(place, now);
         }

@@ -3,12 +3,15 @@
 //! Every change has its own instant, so it does not matter in how many steps time passes: advancing
 //! to a moment between and then on is the same as advancing at once.
 
+use alloc::vec::Vec;
+
 use crate::bounds;
 use crate::config::Resets;
 use crate::judge::Asker;
+use crate::kept::KeptNow;
 use crate::outcome::{Notice, Reason, Reclaim};
 use crate::state::{Index, State, Timer};
-use crate::tally::{Reset, ResetPhase};
+use crate::tally::{Count, Reset, ResetPhase};
 use crate::ticket::{Phase, Place};
 use crate::time::Instant;
 
@@ -58,17 +61,31 @@ impl State {
     /// When time alone may let the owner of a floor pass: it need not stand in the line of what it
     /// lacks.
     fn owners_stir(&self, now: Instant) -> Option<Instant> {
-        let places = self.index.owner_tickets.iter().map(|(_, place)| *place);
-        let stirs = places.flat_map(|place| {
-            let ticket = self.facts.tickets.get(&place);
-            let standing = ticket.filter(|ticket| matches!(ticket.phase, Phase::Line(_)));
-            standing.into_iter().flat_map(move |ticket| {
-                let asker = Asker { passes: true, ..self.asker_of(place, ticket) };
-                (0..self.index.plan.lanes.len())
-                    .filter_map(move |lane| self.room_comes(&asker, lane, now))
-            })
+        let owners = self.index.floor_owners.iter();
+        let places = owners.flat_map(|owner| self.tickets_of(*owner));
+        let mut standing = places.filter_map(|place| {
+            let ticket = self.facts.tickets.get(&place)?;
+            let stands = matches!(ticket.phase, Phase::Line(_));
+            stands.then(|| Asker { passes: true, ..self.asker_of(place, ticket) })
         });
-        stirs.min()
+        let first = standing.next()?;
+        let lanes = 0..self.index.plan.lanes.len();
+        let rooms = lanes.clone().filter_map(|lane| self.room_comes(&first, lane, now));
+        let rooms = rooms.min();
+        // Only a bucket's room depends on who asks.
+        let bucket = |lane: &usize| matches!(self.facts.lanes[*lane].count, Count::Bucket(_));
+        let buckets = lanes.filter(bucket).map(|lane| (lane, KeptNow::new(self, lane, now)));
+        let buckets: Vec<_> = buckets.collect();
+        if buckets.is_empty() {
+            return rooms;
+        }
+        let of_others = standing.flat_map(|asker| {
+            let rooms = buckets.iter().filter_map(move |(lane, kept)| {
+                self.room_beside(&asker, *lane, kept.from(&asker), now)
+            });
+            rooms.min()
+        });
+        rooms.into_iter().chain(of_others).min()
     }
 
     /// When time alone next gives a lane room that may be enough for somebody.
@@ -78,10 +95,19 @@ impl State {
         lane: usize,
         now: Instant,
     ) -> Option<Instant> {
+        self.room_beside(asker, lane, self.kept_for_others(asker, lane, now), now)
+    }
+
+    fn room_beside(
+        &self,
+        asker: &Asker<'_>,
+        lane: usize,
+        kept: u64,
+        now: Instant,
+    ) -> Option<Instant> {
         let plan = &self.index.plan.lanes[lane];
         let need = plan.need(asker.cost);
         let before = self.aside_before(lane, self.standing(asker, lane, need, now), now);
-        let kept = self.kept_for_others(asker, lane, now);
         let want = need.saturating_add(before).saturating_add(kept);
         self.facts.lanes[lane].next_room(want, now, &plan.spec)
     }

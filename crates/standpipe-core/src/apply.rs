@@ -61,7 +61,7 @@ impl State {
             Some(known) if number <= known.last => return Some(Answer::Copy),
             Some(known) if known.ended => return Some(Answer::SessionEnded),
             Some(known) => {
-                self.index.heard.remove(&(known.heard, session));
+                self.index.hear(session, known.heard, now);
                 (known.last, known.heard) = (number, now);
             }
             None if number == 0 => return Some(Answer::Copy),
@@ -70,9 +70,9 @@ impl State {
                 self.make_room_for_a_session();
                 let new = Session { last: number, heard: now, ended: false };
                 self.facts.sessions.insert(session, new);
+                self.index.heard.insert((now, session));
             }
         }
-        self.index.heard.insert((now, session));
         None
     }
 

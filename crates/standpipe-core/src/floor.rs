@@ -33,10 +33,13 @@ impl State {
             return 0;
         }
         let unfilled = self.unfilled(owner, lane, now);
-        let from = (owner, Place::first_of(Priority::Critical));
-        let tickets = self.index.owner_tickets.range(from..(owner, asker.place));
-        let aside = tickets.filter(|(_, place)| self.index.asides[lane].holders.contains(place));
-        let aside: u64 = aside.map(|(_, place)| self.need_of_ticket(lane, *place)).sum();
+        let holders = &self.index.asides[lane].holders;
+        if unfilled == 0 || holders.is_empty() {
+            return unfilled;
+        }
+        let before = self.tickets_of(owner).take_while(|place| *place < asker.place);
+        let aside = before.filter(|place| holders.contains(place));
+        let aside: u64 = aside.map(|place| self.need_of_ticket(lane, place)).sum();
         unfilled.saturating_sub(aside)
     }
 
@@ -55,6 +58,9 @@ impl State {
     }
 
     pub(crate) fn standing_of_ticket(&self, place: Place, lane: usize, now: Instant) -> Standing {
+        if !self.index.due_owners.contains(&place) {
+            return Standing::of(place);
+        }
         self.facts.tickets.get(&place).map_or(Standing::of(place), |ticket| {
             let need = self.index.plan.lanes[lane].need(&ticket.call.cost);
             self.standing(&self.asker_of(place, ticket), lane, need, now)
@@ -85,11 +91,20 @@ impl State {
     /// ticket of the owner's that comes behind the asker is no reason to keep anything from the
     /// asker: the two might wait for each other.
     fn is_active(&self, owner: AgentId, asker: &Asker<'_>, lane: usize, now: Instant) -> bool {
-        if self.index.loads[usize::from(owner)].leases > 0 || now < self.goes_idle(owner, lane) {
-            return true;
-        }
-        let from = (owner, Place::first_of(Priority::Critical));
-        self.index.owner_tickets.range(from..(owner, asker.place)).next().is_some()
+        self.is_busy(owner, lane, now)
+            || self.tickets_of(owner).next().is_some_and(|first| first < asker.place)
+    }
+
+    /// Whether an owner is active whoever asks.
+    pub(crate) fn is_busy(&self, owner: AgentId, lane: usize, now: Instant) -> bool {
+        self.index.loads[usize::from(owner)].leases > 0 || now < self.goes_idle(owner, lane)
+    }
+
+    /// The tickets of an agent with a floor or a cap, in order.
+    pub(crate) fn tickets_of(&self, agent: AgentId) -> impl Iterator<Item = Place> {
+        let from = (agent, Place::first_of(Priority::Critical));
+        let upto = (agent, Place::last_of(Priority::Background));
+        self.index.metered_tickets.range(from..=upto).map(|(_, place)| *place)
     }
 
     /// When an agent with nothing under way is idle.

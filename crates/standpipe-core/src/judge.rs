@@ -141,7 +141,8 @@ impl State {
     /// it would stand in line for is named; somebody in front is named before a lack.
     fn lacking(&self, asker: &Asker<'_>, now: Instant) -> Option<Refusal> {
         let behind = |lane: &usize| {
-            self.lack(asker, *lane, now).is_some_and(|lack| lack.reason == Reason::Order)
+            let need = self.index.plan.lanes[*lane].need(asker.cost);
+            need > 0 && self.is_behind(self.standing(asker, *lane, need, now), *lane)
         };
         let ordered = (0..self.index.plan.lanes.len()).find(behind);
         let lane = ordered.or_else(|| self.line_for(asker, 0, now))?;
@@ -153,8 +154,7 @@ impl State {
     /// The line a ticket stands in next: of the rates it lacks the one whose room comes last, then
     /// gates, then slots. `None`: it lacks nothing.
     pub(crate) fn line_for(&self, asker: &Asker<'_>, aside: u32, now: Instant) -> Option<usize> {
-        let lacks =
-            |lane: &usize| aside & (1 << lane) == 0 && self.lack(asker, *lane, now).is_some();
+        let lacks = |lane: &usize| aside & (1 << lane) == 0 && self.says_no(asker, *lane, now);
         let mut lacking = (0..self.index.plan.lanes.len()).filter(lacks);
         let first = lacking.next()?;
         let Some(second) = lacking.next() else { return Some(first) };
@@ -167,6 +167,19 @@ impl State {
             (kind, core::cmp::Reverse(room), lane)
         };
         [first, second].into_iter().chain(lacking).min_by_key(|lane| rank(*lane))
+    }
+
+    /// Whether a lane says no to a call.
+    pub(crate) fn says_no(&self, asker: &Asker<'_>, lane: usize, now: Instant) -> bool {
+        let plan = &self.index.plan.lanes[lane];
+        let need = plan.need(asker.cost);
+        let tally = &self.facts.lanes[lane];
+        // What is not there needs no look at who stands where and what is kept for whom.
+        let lacks = need > 0
+            && need <= plan.spec.effective
+            && need > tally.free_at(now, &plan.spec)
+            && !tally.probe_open_at(now, &plan.spec);
+        lacks || self.lack(asker, lane, now).is_some()
     }
 
     /// What a lane says to a call, if it says no.
@@ -208,15 +221,34 @@ impl State {
 
     /// The units set aside on a lane for those before a standing.
     pub(crate) fn aside_before(&self, lane: usize, standing: Standing, now: Instant) -> u64 {
-        let aside = &self.index.asides[lane];
-        if self.index.plan.lanes[lane].floored {
-            let before = aside
-                .holders
-                .iter()
-                .filter(|place| self.standing_of_ticket(**place, lane, now) < standing);
-            return before.map(|place| self.need_of_ticket(lane, *place)).sum();
+        let holders = &self.index.asides[lane].holders;
+        if holders.is_empty() {
+            return 0;
         }
-        let place = standing.place();
+        if !self.index.plan.lanes[lane].floored {
+            return self.aside_before_place(lane, standing.place());
+        }
+        // By place alone, but for those whose floor lets them pass others of their tier.
+        let tier = standing.tier;
+        let mut before = if standing.covered {
+            self.index.asides[lane].by_tier[..tier as usize].iter().sum()
+        } else {
+            self.aside_before_place(lane, standing.place())
+        };
+        let owners = Place::first_of(tier)..=Place::last_of(tier);
+        for owner in self.index.due_owners.range(owners) {
+            let its = self.standing_of_ticket(*owner, lane, now);
+            let counted = !standing.covered && owner.arrival < standing.arrival;
+            if its.covered && its < standing && !counted && holders.contains(owner) {
+                before += self.need_of_ticket(lane, *owner);
+            }
+        }
+        before
+    }
+
+    /// The units set aside on a lane for those before a place.
+    fn aside_before_place(&self, lane: usize, place: Place) -> u64 {
+        let aside = &self.index.asides[lane];
         let tier = place.tier as usize;
         let higher: u64 = aside.by_tier[..tier].iter().sum();
         if aside.by_tier[tier] == 0 {

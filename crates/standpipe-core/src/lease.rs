@@ -95,6 +95,13 @@ impl Holder {
     }
 }
 
+impl Lease {
+    /// The units of a tally's `held` that are this lease's.
+    pub(crate) fn holds(&self, of: Target) -> u64 {
+        self.charges.iter().filter(|charge| charge.to == of).map(Charge::holds).sum()
+    }
+}
+
 impl Charge {
     /// Takes `need` units of a tally.
     pub(crate) fn take(

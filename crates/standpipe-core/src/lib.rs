@@ -77,8 +77,10 @@ mod ticket;
 mod plan;
 mod state;
 
+mod endings;
 mod floor;
 mod judge;
+mod kept;
 mod until;
 
 mod admit;

@@ -162,11 +162,14 @@ impl State {
     }
 
     /// A waiter asks again with its ticket, or somebody with its id.
+    ///
+    /// One that stands in a line stays there until room comes, even if another limit's room now
+    /// comes later: those behind were told when this line moves, and a large call that changed
+    /// lines with every look would never be first to anything.
     fn claim(&mut self, place: Place, session: u64, reserve: &Reserve, now: Instant) -> Decision {
         self.take_over(place, session, reserve, now);
         match self.facts.tickets.get(&place).map(|ticket| ticket.phase) {
-            Some(Phase::Due(_)) => {}
-            Some(Phase::Line(_)) => self.move_on(place, now),
+            Some(Phase::Due(_) | Phase::Line(_)) => {}
             _ => self.stand(place, now),
         }
         self.serve(now);

@@ -52,14 +52,32 @@ impl State {
 
     /// Somebody in line whose agent's floor lets it pass, so that it lacks nothing at all.
     fn owner_who_passes(&self, now: Instant) -> Option<Place> {
-        let places = self.index.owner_tickets.iter().map(|(_, place)| *place);
         let passes = |place: &Place| {
             let Some(ticket) = self.facts.tickets.get(place) else { return false };
             let asker = Asker { passes: true, ..self.asker_of(*place, ticket) };
-            let stands = matches!(ticket.phase, Phase::Line(_));
-            stands && self.line_for(&asker, ticket.aside, now).is_none()
+            let owned = self.index.floor_owners.contains(&ticket.agent);
+            let lacks =
+                |lane: usize| ticket.aside & (1 << lane) == 0 && self.says_no(&asker, lane, now);
+            let lanes = 0..self.index.lines.len();
+            owned && matches!(ticket.phase, Phase::Line(_)) && !lanes.into_iter().any(lacks)
         };
-        places.filter(passes).min()
+        let lanes = 0..self.index.lines.len();
+        let heads = lanes.clone().filter_map(|lane| self.index.lines[lane].first().copied());
+        let others = lanes.flat_map(|lane| self.covered_in_line(lane, now));
+        heads.chain(others).filter(passes).min()
+    }
+
+    /// Those in the line of a lane whom their agent's floor may let pass there. Whoever else is in
+    /// it comes after its head.
+    fn covered_in_line(&self, lane: usize, now: Instant) -> impl Iterator<Item = Place> {
+        let (plan, tally) = (&self.index.plan.lanes[lane], &self.facts.lanes[lane]);
+        let gives = tally.free_at(now, &plan.spec) > 0 || tally.probe_open_at(now, &plan.spec);
+        let line = &self.index.lines[lane];
+        let open = plan.floored && gives && !line.is_empty();
+        let owners = self.index.floor_owners.iter().copied().filter(move |_| open);
+        let unfilled = owners.filter(move |owner| self.unfilled(*owner, lane, now) > 0);
+        let its = unfilled.flat_map(|owner| self.tickets_of(owner));
+        its.filter(|place| line.contains(place))
     }
 
     /// Whether a ticket can no longer be served before its deadline.
@@ -212,8 +230,11 @@ impl State {
     fn last_holder(&self, lane: usize, now: Instant) -> Option<Place> {
         let holders = &self.index.asides[lane].holders;
         if self.index.plan.lanes[lane].floored {
-            let standing = |place: &&Place| self.standing_of_ticket(**place, lane, now);
-            holders.iter().max_by_key(standing).copied()
+            // In the lowest tier, who has a floor to pass with stands before who has not.
+            let last = holders.last()?;
+            let mut tier = holders.range(Place::first_of(last.tier)..).rev();
+            let behind = |place: &&Place| !self.standing_of_ticket(**place, lane, now).covered;
+            tier.find(behind).or(Some(last)).copied()
         } else {
             holders.last().copied()
         }

@@ -25,7 +25,7 @@ impl State {
         let Some(mut lease) = self.facts.leases.remove(&commit.lease) else {
             return Answer::Lease(LeaseAnswer::Gone);
         };
-        self.index.remove_lease(commit.lease, &lease);
+        self.index.remove_lease(commit.lease, &lease, &self.facts.sessions);
         for charge in &mut lease.charges {
             let (tally, spec, unit) = self.target(lease.agent, charge.to);
             if let Some(total) = unit.and_then(|unit| commit.used.of(unit)) {
@@ -37,7 +37,7 @@ impl State {
             *expires = now + *ttl;
         }
         self.units_moved(&lease, now);
-        self.index.add_lease(commit.lease, &lease);
+        self.index.add_lease(commit.lease, &lease, &self.facts.sessions);
         self.facts.leases.insert(commit.lease, lease);
         Answer::Lease(LeaseAnswer::Lives(self.lease_ends(commit.lease)))
     }
@@ -70,7 +70,7 @@ impl State {
         let Some(mut lease) = self.facts.leases.remove(&key) else {
             return Answer::Lease(LeaseAnswer::Gone);
         };
-        self.index.remove_lease(key, &lease);
+        self.index.remove_lease(key, &lease, &self.facts.sessions);
         self.index.loads[usize::from(lease.agent)].leases -= 1;
         for charge in core::mem::take(&mut lease.charges) {
             let to = charge.to;
@@ -135,12 +135,12 @@ impl State {
         let Some(mut lease) = self.facts.leases.remove(&key) else {
             return Answer::Lease(LeaseAnswer::Gone);
         };
-        self.index.remove_lease(key, &lease);
+        self.index.remove_lease(key, &lease, &self.facts.sessions);
         lease.holder = match lease.holder {
             Holder::Ttl { ttl: own, .. } => Holder::of(Some(ttl.unwrap_or(own)), 0, now),
             Holder::Session(session) => Holder::of(ttl, session, now),
         };
-        self.index.add_lease(key, &lease);
+        self.index.add_lease(key, &lease, &self.facts.sessions);
         self.facts.leases.insert(key, lease);
         Answer::Lease(LeaseAnswer::Lives(self.lease_ends(key)))
     }

@@ -13,7 +13,7 @@ use crate::bounds;
 use crate::config::Priority;
 use crate::event::Key;
 use crate::facts::Facts;
-use crate::lease::Holder;
+use crate::lease::{Holder, Lease};
 use crate::name::{AgentName, Text};
 use crate::outcome::Notice;
 use crate::plan::Plan;
@@ -62,11 +62,18 @@ pub(crate) struct Index {
     pub(crate) agent_of: BTreeMap<AgentName, AgentId>,
     /// By agent.
     pub(crate) loads: Vec<Load>,
-    /// The agents with a floor or a cap.
+    /// The agents with a floor or a cap, where their tickets are, and their leases.
     pub(crate) metered: BTreeSet<AgentId>,
-    /// The agents with a floor, and where their tickets are.
+    pub(crate) metered_tickets: BTreeSet<(AgentId, Place)>,
+    pub(crate) metered_leases: BTreeSet<(AgentId, Key)>,
+    /// The agents with a floor, and those of their tickets that are due.
     pub(crate) floor_owners: BTreeSet<AgentId>,
-    pub(crate) owner_tickets: BTreeSet<(AgentId, Place)>,
+    pub(crate) due_owners: BTreeSet<Place>,
+    /// Leases by when they end at the latest, whatever is heard of their session.
+    pub(crate) lease_ends: BTreeSet<(Instant, Key)>,
+    /// The leases of each session, and the sessions that have any by when they were last heard.
+    pub(crate) session_leases: BTreeSet<(u64, Key)>,
+    pub(crate) lease_sessions: BTreeSet<(Instant, u64)>,
     pub(crate) timers: BTreeSet<(Instant, Timer)>,
     /// Sessions by when they were last heard.
     pub(crate) heard: BTreeSet<(Instant, u64)>,
@@ -147,7 +154,10 @@ impl State {
     /// When a lease ends if nothing is heard from now on; never, if there is no such lease.
     #[must_use]
     pub fn lease_ends(&self, key: Key) -> Instant {
-        let Some(lease) = self.facts.leases.get(&key) else { return Instant::NEVER };
+        self.facts.leases.get(&key).map_or(Instant::NEVER, |lease| self.lease_ends_at(lease))
+    }
+
+    pub(crate) fn lease_ends_at(&self, lease: &Lease) -> Instant {
         let longest = self.index.plan.longest_lease;
         let too_long = longest.map_or(Instant::NEVER, |longest| lease.progressed + longest);
         let alone = match lease.holder {
@@ -157,7 +167,7 @@ impl State {
         alone.min(too_long)
     }
 
-    fn session_ends(&self, session: u64) -> Instant {
+    pub(crate) fn session_ends(&self, session: u64) -> Instant {
         let session = self.facts.sessions.get(&session);
         session.map_or(Instant::NEVER, |session| session.heard + bounds::SILENCE)
     }
@@ -200,7 +210,7 @@ impl Index {
         }
         for (key, lease) in &facts.leases {
             index.loads[usize::from(lease.agent)].leases += 1;
-            index.add_lease(*key, lease);
+            index.add_lease(*key, lease, &facts.sessions);
         }
         for (place, ticket) in &facts.tickets {
             index.add_ticket(*place, ticket);
@@ -243,30 +253,6 @@ impl Index {
         }
     }
 
-    pub(crate) fn add_lease(&mut self, key: Key, lease: &crate::lease::Lease) {
-        if let Some(longest) = self.plan.longest_lease {
-            self.timers.insert((lease.progressed + longest, Timer::LeaseEnds(key)));
-        }
-        match lease.holder {
-            Holder::Ttl { expires, .. } => {
-                self.timers.insert((expires, Timer::LeaseEnds(key)));
-            }
-            Holder::Session(session) => *self.holdings.entry(session).or_default() += 1,
-        }
-    }
-
-    pub(crate) fn remove_lease(&mut self, key: Key, lease: &crate::lease::Lease) {
-        if let Some(longest) = self.plan.longest_lease {
-            self.timers.remove(&(lease.progressed + longest, Timer::LeaseEnds(key)));
-        }
-        match lease.holder {
-            Holder::Ttl { expires, .. } => {
-                self.timers.remove(&(expires, Timer::LeaseEnds(key)));
-            }
-            Holder::Session(session) => self.let_go(session),
-        }
-    }
-
     /// A session has one thing less.
     pub(crate) fn let_go(&mut self, session: u64) {
         if let Some(count) = self.holdings.get_mut(&session) {
@@ -284,8 +270,8 @@ impl Index {
         self.place_of.insert(ticket.key, place);
         self.timers.insert((ticket.deadline, Timer::TicketEnds(place)));
         self.loads[usize::from(ticket.agent)].tickets += 1;
-        if self.floor_owners.contains(&ticket.agent) {
-            self.owner_tickets.insert((ticket.agent, place));
+        if self.metered.contains(&ticket.agent) {
+            self.metered_tickets.insert((ticket.agent, place));
         }
         if let Some(session) = ticket.session {
             *self.holdings.entry(session).or_default() += 1;
@@ -306,7 +292,7 @@ impl Index {
         self.place_of.remove(&ticket.key);
         self.timers.remove(&(ticket.deadline, Timer::TicketEnds(place)));
         self.loads[usize::from(ticket.agent)].tickets -= 1;
-        self.owner_tickets.remove(&(ticket.agent, place));
+        self.metered_tickets.remove(&(ticket.agent, place));
         if let Some(session) = ticket.session {
             self.let_go(session);
         }
@@ -331,6 +317,10 @@ impl Index {
                 self.timers.insert((self.stirs(ticket), Timer::TicketStirs(place)));
             }
         }
+        let due = matches!(ticket.phase, Phase::Due(_));
+        if due && self.floor_owners.contains(&ticket.agent) {
+            self.due_owners.insert(place);
+        }
     }
 
     pub(crate) fn remove_phase(&mut self, place: Place, ticket: &Ticket) {
@@ -346,6 +336,7 @@ impl Index {
                 self.timers.remove(&(self.stirs(ticket), Timer::TicketStirs(place)));
             }
         }
+        self.due_owners.remove(&place);
     }
 
     /// When time alone moves a ticket that is held or due.

@@ -3,8 +3,6 @@
 //! A tally knows how much of it is used and held, and when time alone brings room. It does not know
 //! who asks, who waits, or what is kept for whom.
 
-use alloc::vec::Vec;
-
 use crate::bucket::{Bucket, Refill};
 use crate::config::Charged;
 use crate::event::Key;
@@ -163,12 +161,14 @@ impl Tally {
 
     /// The first instant from `from` on at which `need` units fit, if only time passes and nobody
     /// else asks. A probe that may be sent is not in it.
-    pub(crate) fn fits_from(
+    ///
+    /// `holdings` are what leases hold of it, in the order in which they end.
+    pub(crate) fn fits_from<I: IntoIterator<Item = Holding>>(
         &self,
         need: u64,
         from: Instant,
         spec: &Spec,
-        holdings: impl FnOnce() -> Vec<Holding>,
+        holdings: impl FnOnce() -> I,
     ) -> Instant {
         let from = from.max(self.learning.unwrap_or(from));
         // A call above the effective limit is allowed nothing beside it.
@@ -196,9 +196,8 @@ impl Tally {
         allowed: u64,
         mut from: Instant,
         spec: &Spec,
-        mut holdings: Vec<Holding>,
+        holdings: impl IntoIterator<Item = Holding>,
     ) -> Instant {
-        holdings.sort_by_key(|holding| holding.ends);
         let mut ahead = self.clone();
         for Holding { ends, units } in holdings {
             if ahead.held <= allowed {
@@ -207,23 +206,17 @@ impl Tally {
                     return fits;
                 }
             }
-            ahead.expire(ends, spec);
-            ahead.held = ahead.held.saturating_sub(units);
-            ahead.charge(ends, units, spec);
+            ahead.holding_ends(ends, units, spec);
             from = from.max(ends);
         }
         ahead.charged_falls_to(allowed.saturating_sub(ahead.held), from, spec)
     }
 
-    /// As it will be at an instant if only time passes.
-    pub(crate) fn ahead(&self, at: Instant, spec: &Spec, holdings: Vec<Holding>) -> Self {
-        let mut ahead = self.clone();
-        for Holding { ends, units } in ended_by(at, holdings) {
-            ahead.expire(ends, spec);
-            ahead.held = ahead.held.saturating_sub(units);
-            ahead.charge(ends, units, spec);
-        }
-        ahead
+    /// A lease that held so much ends by itself: that is charged then.
+    pub(crate) fn holding_ends(&mut self, ends: Instant, units: u64, spec: &Spec) {
+        self.expire(ends, spec);
+        self.held = self.held.saturating_sub(units);
+        self.charge(ends, units, spec);
     }
 
     /// Charges units now; answers the mark for a later refund.
@@ -267,11 +260,6 @@ impl Tally {
             Count::Gate { last } => *last = Some(now),
         }
     }
-}
-
-fn ended_by(at: Instant, mut holdings: Vec<Holding>) -> impl Iterator<Item = Holding> {
-    holdings.sort_by_key(|holding| holding.ends);
-    holdings.into_iter().take_while(move |holding| holding.ends <= at)
 }
 
 impl Spec {

@@ -4,11 +4,10 @@
 //! of floors, the end of a pause. Alone in the pool the answer is exact; behind other tickets it is
 //! a bound below which nothing can happen.
 
-use alloc::vec::Vec;
-
 use crate::agent::AgentId;
 use crate::judge::Asker;
-use crate::lease::{Charge, Target};
+use crate::kept::KeptAhead;
+use crate::lease::{Lease, Target};
 use crate::outcome::{Reason, Refusal};
 use crate::state::State;
 use crate::tally::Holding;
@@ -81,96 +80,51 @@ impl State {
         if !self.floors_bind(asker, lane) {
             return fits(0, from).min(probed);
         }
-        let mut at = from;
-        loop {
-            let (kept, changes) = self.kept_ahead(asker, lane, at);
+        let mut ahead = KeptAhead::new(self, asker, lane);
+        // What is kept grows as its owners' use ages, and falls only when one of them goes idle: so
+        // nothing fits before it fits beside what is kept now, or before one goes idle.
+        let mut at = fits(0, from);
+        while at != Instant::NEVER {
+            let (kept, idle) = ahead.kept_at(at);
             let fit = fits(kept, at);
-            match changes {
-                Some(changes) if changes <= fit => at = changes,
-                _ => return fit.min(probed),
+            if fit == at {
+                break;
             }
+            at = idle.map_or(fit, |idle| idle.min(fit));
         }
+        at.min(probed)
     }
 
     pub(crate) fn cap_fits(&self, asker: &Asker<'_>, from: Instant) -> Instant {
         let (meters, tallies) = (self.meters_of(asker.rule), self.tallies_of(asker.agent));
         let mut at = from;
+        let Some(agent) = asker.agent else { return at };
         for (number, (meter, tally)) in meters.iter().zip(tallies).enumerate() {
             let need = meter.need(&self.index.plan.lanes, asker.cost);
             if meter.capped && need > 0 {
-                let holdings = || self.holdings_on_meter(asker.agent, number);
+                let holdings = || self.holdings_on_meter(agent, number);
                 at = at.max(tally.fits_from(need, from, &meter.spec, holdings));
             }
         }
         at
     }
 
-    /// What is kept for others at an instant ahead, and the next instant at which that changes.
-    fn kept_ahead(&self, asker: &Asker<'_>, lane: usize, at: Instant) -> (u64, Option<Instant>) {
-        let mut kept: u64 = 0;
-        let mut changes: Option<Instant> = None;
-        let mut note = |when: Instant| {
-            if when > at {
-                changes = Some(changes.map_or(when, |first| first.min(when)));
-            }
-        };
-        for owner in self.index.floor_owners.iter().copied() {
-            let waits = self.index.loads[usize::from(owner)].tickets > 0;
-            if Some(owner) == asker.agent || self.tier_of(owner) > asker.tier() || waits {
-                continue;
-            }
-            let Some((number, meter, tally)) = self.floor_meter(owner, lane) else { continue };
-            let idle = self.goes_idle_ahead(owner, lane);
-            note(idle);
-            if at >= idle {
-                continue;
-            }
-            let holdings = self.holdings_on_meter(Some(owner), number);
-            for holding in &holdings {
-                note(holding.ends);
-            }
-            let mut ahead = tally.ahead(at, &meter.spec, holdings);
-            ahead.expire(at, &meter.spec);
-            if let Some(ages) = ahead.next_room(0, at, &meter.spec) {
-                note(ages);
-            }
-            kept = kept.saturating_add(meter.floor.saturating_sub(ahead.taken_at(at, &meter.spec)));
-        }
-        (kept, changes)
+    fn holdings_on(&self, lane: usize) -> impl Iterator<Item = Holding> {
+        let to = Target::Lane(u8::try_from(lane).unwrap_or(u8::MAX));
+        holdings(self.endings(), to)
     }
 
-    /// When an agent will be idle if nothing is heard of its calls.
-    fn goes_idle_ahead(&self, agent: AgentId, lane: usize) -> Instant {
-        let record = self.facts.agents[usize::from(agent)].active;
-        let load = self.index.loads[usize::from(agent)];
-        let mut last = record;
-        if load.leases > 0 {
-            let its = self.facts.leases.iter().filter(|(_, lease)| lease.agent == agent);
-            last = its.map(|(key, _)| self.lease_ends(*key)).fold(last, Instant::max);
-        }
-        last + self.index.plan.lanes[lane].idle_after()
+    fn holdings_on_meter(&self, agent: AgentId, number: usize) -> impl Iterator<Item = Holding> {
+        let to = Target::Meter(u8::try_from(number).unwrap_or(u8::MAX));
+        holdings(self.endings_of(agent), to)
     }
+}
 
-    fn holdings_on(&self, lane: usize) -> Vec<Holding> {
-        self.holdings(|_, target| matches!(target, Target::Lane(at) if usize::from(at) == lane))
-    }
-
-    fn holdings_on_meter(&self, agent: Option<AgentId>, number: usize) -> Vec<Holding> {
-        self.holdings(|whose, target| {
-            Some(whose) == agent && matches!(target, Target::Meter(at) if usize::from(at) == number)
-        })
-    }
-
-    /// What leases hold of a tally and when they end by themselves.
-    fn holdings(&self, wanted: impl Fn(AgentId, Target) -> bool) -> Vec<Holding> {
-        let mut holdings = Vec::new();
-        for (key, lease) in &self.facts.leases {
-            let charges = lease.charges.iter().filter(|charge| wanted(lease.agent, charge.to));
-            let units: u64 = charges.map(Charge::holds).sum();
-            if units > 0 {
-                holdings.push(Holding { ends: self.lease_ends(*key), units });
-            }
-        }
-        holdings
-    }
+/// What leases hold of a tally and when they end by themselves.
+fn holdings<'a>(
+    endings: impl Iterator<Item = (Instant, &'a Lease)>,
+    of: Target,
+) -> impl Iterator<Item = Holding> {
+    let holdings = endings.map(move |(ends, lease)| Holding { ends, units: lease.holds(of) });
+    holdings.filter(|holding| holding.units > 0)
 }

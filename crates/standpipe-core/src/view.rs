@@ -140,3 +140,70 @@ impl State {
         Some(last + gate.spec.period).filter(|opens| *opens > now)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{PoolConfig, Rule};
+    use crate::event::{Action, Configure, Event, Key, Source};
+    use crate::name::AgentName;
+    use crate::time::Span;
+    use crate::unit::{Amounts, Unit};
+    use alloc::boxed::Box;
+    use alloc::vec;
+
+    fn tokens(amount: u64) -> Reserve {
+        let cost = Amounts::cost([(Unit::Tokens, amount)]).unwrap();
+        Reserve::new(AgentName::new("blog").unwrap(), cost)
+    }
+
+    /// 100 tokens in 10 s with a second between grants, two calls in flight; 40 are taken.
+    fn state() -> State {
+        let period = Span::secs(10);
+        let mut rate = Limit::new(Rule::Window { unit: Unit::Tokens, amount: 100, period });
+        rate.pace = Some(Span::secs(1));
+        let limits = vec![rate, Limit::new(Rule::Parallel { amount: 2 })];
+        let configure = Configure { source: Source::Code, config: PoolConfig::new(limits) };
+        let mut state = State::new();
+        for (number, action) in
+            (1..).zip([Action::Configure(Box::new(configure)), Action::from(tokens(40))])
+        {
+            let _ = state.apply(&Event { key: Key { session: 7, number }, action }, Instant(0));
+        }
+        state
+    }
+
+    #[test]
+    fn figures_are_those_of_the_moment() {
+        let figures = state().figures(Instant(500_000));
+        let rate = &figures[0];
+        assert_eq!((rate.effective, rate.used, rate.held, rate.left), (100, 40, 0, 60));
+        assert_eq!(rate.clear_at, Some(Instant(10_000_000)));
+        assert_eq!(rate.next_grant, Some(Instant(1_000_000)));
+        let slots = &figures[1];
+        assert_eq!((slots.used, slots.held, slots.left, slots.clear_at), (0, 1, 1, None));
+        let later = state().figures(Instant(10_000_000));
+        assert_eq!((later[0].used, later[0].clear_at, later[0].next_grant), (0, None, None));
+    }
+
+    #[test]
+    fn every_step_is_asked_and_dated() {
+        let laid = state().lay_open(&tokens(101), Instant(500_000));
+        assert_eq!(laid.never.map(|no| no.short_by), Some(1));
+        assert_eq!((laid.terminal, laid.pause, laid.cap), (None, None, None));
+        let laid = state().lay_open(&tokens(70), Instant(500_000));
+        assert_eq!(laid.never, None);
+        let room: Vec<_> = laid.room.iter().map(|no| (no.reason, no.until)).collect();
+        let (rate, gate) = (Some(Instant(10_000_000)), Some(Instant(1_000_000)));
+        assert_eq!(room, [(Reason::Limit, rate), (Reason::Pace, gate)]);
+    }
+
+    #[test]
+    fn looking_ahead_changes_nothing() {
+        let state = state();
+        assert!(matches!(state.at(Instant(1)), Cow::Borrowed(_)));
+        let ahead = state.at(Instant(500_000_000));
+        assert!(ahead.facts().leases.is_empty(), "its session has been silent");
+        assert_eq!(state.facts().leases.len(), 1);
+    }
+}

@@ -140,7 +140,11 @@ impl Window {
 
     /// The units that count at an instant.
     pub(crate) fn used_at(&self, now: Instant, period: Span) -> u64 {
-        let aged = self.entries.iter().take_while(|entry| now >= entry.stamp + period);
+        let aged = |entry: &&Entry| now >= entry.stamp + period;
+        if self.entries.back().is_none_or(|last| aged(&last)) {
+            return 0;
+        }
+        let aged = self.entries.iter().take_while(aged);
         self.used - aged.map(|entry| entry.units).sum::<u64>()
     }
 
@@ -167,12 +171,11 @@ impl Window {
             reached = reached.max(last.stamp + period);
         }
         for entry in self.entries.range(at..) {
-            let ages = entry.stamp + period;
-            if used <= allowed && ages > from {
+            if used <= allowed {
                 break;
             }
             used -= entry.units;
-            reached = reached.max(ages);
+            reached = reached.max(entry.stamp + period);
         }
         reached
     }
