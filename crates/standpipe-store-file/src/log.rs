@@ -22,6 +22,7 @@ use crate::lock::{self, Waiter};
 use crate::point;
 use crate::pool_file::{Heads, PoolFile, chain_before, entries, take_record};
 use crate::store::Shared;
+use crate::sys;
 
 /// The log of one pool on its file.
 pub struct FileLog {
@@ -34,6 +35,9 @@ pub struct FileLog {
     waiter: Waiter,
     /// What is damaged is set aside; otherwise it is only reported.
     mends: bool,
+    /// How many steps it has made since it last let others run, and whether others made any.
+    steps: u32,
+    crowded: bool,
     /// Another file is at the path since the last answer: whoever has a position must begin anew.
     replaced: bool,
 }
@@ -58,6 +62,8 @@ impl FileLog {
             known: None,
             waiter: Waiter::default(),
             mends,
+            steps: 0,
+            crowded: false,
             replaced: false,
         }
     }
@@ -102,6 +108,18 @@ impl FileLog {
         self.known = None;
         self.open = Some(Arc::clone(&file));
         Ok(file)
+    }
+
+    /// Who runs just now finds the lock free every time, and would have it for itself as long as
+    /// the system lets it run.
+    fn let_others_run(&mut self) {
+        self.steps += 1;
+        if self.steps >= TURN {
+            if std::mem::take(&mut self.crowded) {
+                sys::give_way();
+            }
+            self.steps = 0;
+        }
     }
 
     /// The file is no longer the pool's.
@@ -304,7 +322,7 @@ impl FileLog {
             // Only texts of the greatest length at all bounds at once come here.
             let offset = next.file_size();
             let room = length + length / 2;
-            let made = crate::sys::preallocate(&file.file, offset + room);
+            let made = sys::preallocate(&file.file, offset + room);
             made.map_err(|error| self.cannot("enlarge", error))?;
             (next.slots[into].offset, next.slots[into].room) = (offset, room);
         }
@@ -332,6 +350,7 @@ impl FileLog {
 impl Log for FileLog {
     fn append(&mut self, from: Position, bodies: &[Vec<u8>]) -> Result<Since, StoreError> {
         let (file, head, found, records) = self.step(|log, file, head| {
+            log.crowded |= from != head.end.at;
             let found = match std::mem::take(&mut log.replaced) && from != Position::START {
                 true => Found::Forked,
                 false => log.find(file, &head, from)?,
@@ -342,6 +361,7 @@ impl Log for FileLog {
             let (head, records) = log.put(file, &head, bodies)?;
             Ok((log.open.clone(), head, found, records))
         })?;
+        self.let_others_run();
         match (file, found) {
             (_, Found::Forked) => Ok(Since::Forked),
             (Some(file), found) => Ok(Since::Tail(self.tail(&file, &head, &found, &records)?)),
@@ -418,6 +438,8 @@ fn as_size(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
+/// How many steps in a row are one turn while others want theirs.
+const TURN: u32 = 64;
 /// How often a step begins again because the file was replaced meanwhile.
 const ATTEMPTS: usize = 8;
 
