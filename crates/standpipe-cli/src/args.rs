@@ -1,5 +1,6 @@
 //! The command line as types: what can be said, and what each `--help` shows. Nothing is done here.
 
+mod call;
 mod calls;
 mod hold;
 mod ledger;
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use standpipe::StoreUrl;
 
+pub(crate) use call::Call;
 pub(crate) use calls::{
     Cancel, Commit, Heartbeat, Kind, Observe, Pause, Priority, Reserve, Resume, Throttle,
 };

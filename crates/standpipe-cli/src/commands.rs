@@ -40,7 +40,7 @@ pub(crate) fn run(command: Command, settings: &Settings, printer: &Printer) -> E
         Command::Pause(args) => pause::run(&args, settings, printer),
         Command::Resume(args) => resume::run(&args, settings, printer),
         Command::Status(args) => status::run(&args, settings, printer),
-        Command::Explain(args) => explain::run(args, settings, printer),
+        Command::Explain(args) => explain::run(&args, settings, printer),
         Command::Events(args) => events::run(&args, settings, printer),
         Command::Store(args) => store::run(args.act, settings, printer),
         Command::Config(args) => config::run(args.act, settings, printer),

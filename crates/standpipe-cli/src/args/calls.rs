@@ -2,8 +2,9 @@
 //! `observe`, `pause`, `resume`.
 
 use clap::{Args, ValueEnum};
-use standpipe::{AgentName, Limit, PoolName, Span};
+use standpipe::{AgentName, PoolName, Span};
 
+use super::call::{Admission, Call};
 use super::parse::{self, Cost};
 
 /// Who goes first.
@@ -36,36 +37,16 @@ killed before that, nothing remains. With `--owner $$` the lease ends with that 
 #[derive(Debug, Args)]
 #[command(help_template = super::PAGE, before_help = RESERVE, after_help = RESERVE_AFTER)]
 pub(crate) struct Reserve {
-    /// The shared quota, named `provider/scope`
-    #[arg(value_parser = parse::pool)]
-    pub(crate) pool: PoolName,
-    /// Who asks [default: $STANDPIPE_AGENT, else the calling program's name]
-    #[arg(long = "as", value_name = "AGENT", value_parser = parse::agent)]
-    pub(crate) agent: Option<AgentName>,
-    /// Who goes first [default: the agent's own, else standard]
-    #[arg(long)]
-    pub(crate) priority: Option<Priority>,
+    #[command(flatten)]
+    pub(crate) call: Call,
     /// The kind of task, for the record
     #[arg(long, value_name = "TASK", value_parser = parse::word)]
     pub(crate) task: Option<String>,
     /// The model, for the record
     #[arg(long, value_name = "MODEL", value_parser = parse::word)]
     pub(crate) model: Option<String>,
-    /// What the call takes, as `unit=n,…`; one request is implied
-    #[arg(long, value_name = "COST", value_parser = parse::cost)]
-    pub(crate) cost: Vec<Cost>,
-    /// A limit of the pool, if no file gives it any: `parallel=2`, `requests=60/min`
-    #[arg(long, value_name = "UNIT=RATE", value_parser = parse::limit)]
-    pub(crate) limit: Vec<Limit>,
-    /// How long to wait at most; 0 never waits
-    #[arg(
-        long,
-        value_name = "TIME",
-        default_value = "5min",
-        allow_hyphen_values = true,
-        value_parser = parse::length
-    )]
-    pub(crate) timeout: Span,
+    #[command(flatten)]
+    pub(crate) admission: Admission,
     /// How long the lease lives if nothing is heard of it [default: the pool's, 10min]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse::length)]
     pub(crate) ttl: Option<Span>,

@@ -1,10 +1,10 @@
 //! Seeing what happens: `status`, `explain`, `events`.
 
 use clap::Args;
-use standpipe::{AgentName, PoolName, Span};
+use standpipe::{PoolName, Span};
 
-use super::calls::Priority;
-use super::parse::{self, Cost};
+use super::call::Call;
+use super::parse;
 
 const STATUS: &str = "\
 Examples:
@@ -35,18 +35,8 @@ Examples:
 #[derive(Debug, Args)]
 #[command(help_template = super::PAGE, before_help = EXPLAIN)]
 pub(crate) struct Explain {
-    /// The shared quota
-    #[arg(value_parser = parse::pool)]
-    pub(crate) pool: PoolName,
-    /// Who would ask [default: $STANDPIPE_AGENT, else the calling program's name]
-    #[arg(long = "as", value_name = "AGENT", value_parser = parse::agent)]
-    pub(crate) agent: Option<AgentName>,
-    /// Who goes first [default: the agent's own, else standard]
-    #[arg(long)]
-    pub(crate) priority: Option<Priority>,
-    /// What the call would take, as `unit=n,…`; one request is implied
-    #[arg(long, value_name = "COST", value_parser = parse::cost)]
-    pub(crate) cost: Vec<Cost>,
+    #[command(flatten)]
+    pub(crate) call: Call,
 }
 
 const EVENTS: &str = "\

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use standpipe::{Lease, Pool, PoolStatus, Request};
 
-use crate::args::Priority;
+use crate::args::{Call, Priority, total};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::process::signals::Signals;
 use crate::process::wait::{Ended, wait_for};
+use crate::settings::Settings;
 use crate::show::length::length;
 use crate::show::status::waits_for;
 
@@ -24,6 +25,19 @@ impl From<Priority> for standpipe::Priority {
             Priority::Background => Self::Background,
         }
     }
+}
+
+/// What the words of the command line ask for.
+pub(super) fn request(call: &Call, settings: &Settings) -> Result<Request, Failure> {
+    let agent = settings.agent(call.agent.clone())?;
+    let mut request = Request::by(agent.as_str());
+    for (unit, figure) in total(&call.cost)? {
+        request = request.unit(unit.name(), figure);
+    }
+    Ok(match call.priority {
+        Some(priority) => request.priority(priority.into()),
+        None => request,
+    })
 }
 
 /// Asks, waits as long as the request has patience, and answers the lease. A signal that means

@@ -4,11 +4,11 @@ use std::ffi::OsStr;
 use std::io;
 use std::time::{Duration, SystemTime};
 
-use standpipe::{Lease, Request};
+use standpipe::Lease;
 
 use super::Ended;
-use super::admission::{admit, end_by, listen};
-use crate::args::{Hold, total};
+use super::admission::{admit, end_by, listen, request};
+use crate::args::Hold;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -21,16 +21,9 @@ pub(super) fn run(args: Hold, settings: &Settings, printer: &Printer) -> Ended {
     let command = args.command.first().map(|word| word.as_os_str()).unwrap_or_default();
     find::check(command, std::env::var_os("PATH").as_deref())
         .map_err(|error| cannot_run(command, &error))?;
-    let agent = settings.agent(args.agent)?;
+    let request = request(&args.call, settings)?.timeout(duration(args.admission.timeout));
     let tap = settings.open()?;
-    let pool = settings.limited(&tap, &args.pool, &args.limit, printer)?;
-    let mut request = Request::by(agent.as_str()).timeout(duration(args.timeout));
-    for (unit, figure) in total(&args.cost)? {
-        request = request.unit(unit.name(), figure);
-    }
-    if let Some(priority) = args.priority {
-        request = request.priority(priority.into());
-    }
+    let pool = settings.limited(&tap, &args.call.pool, &args.admission.limit, printer)?;
     let signals = listen()?;
     let lease = admit(&pool, request, printer, &signals)
         .map_err(|failure| busy(failure, args.busy_exit))?;

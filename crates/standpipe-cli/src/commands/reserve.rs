@@ -9,9 +9,9 @@ use serde_json::{Map, Value, json};
 use standpipe::{Lease, Moment, Pool, Request, Span};
 
 use super::Ended;
-use super::admission::{admit, listen};
+use super::admission::{admit, listen, request};
 use super::leases;
-use crate::args::{Reserve, total};
+use crate::args::Reserve;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -28,13 +28,13 @@ pub(super) fn run(args: Reserve, settings: &Settings, printer: &Printer) -> Ende
             "give it some time: --ttl 30s",
         ));
     }
-    let agent = settings.agent(args.agent.clone())?;
-    let request = request(&args, agent.as_str())?;
+    let request = told(&args, request(&args.call, settings)?)?;
     let tap = settings.open()?;
     if args.dry_run {
-        return peek(&settings.unchanged(&tap, &args.pool, &args.limit)?, &request, printer);
+        let pool = settings.unchanged(&tap, &args.call.pool, &args.admission.limit)?;
+        return peek(&pool, &request, printer);
     }
-    let pool = settings.limited(&tap, &args.pool, &args.limit, printer)?;
+    let pool = settings.limited(&tap, &args.call.pool, &args.admission.limit, printer)?;
     let signals = listen()?;
     let lease = admit(&pool, request, printer, &signals)?;
     signals.end_us_again();
@@ -75,14 +75,9 @@ fn settled(lease: &Lease) -> Failure {
     .with("settled", json!(true))
 }
 
-fn request(args: &Reserve, agent: &str) -> Result<Request, Failure> {
-    let mut request = Request::by(agent).timeout(duration(args.timeout));
-    for (unit, figure) in total(&args.cost)? {
-        request = request.unit(unit.name(), figure);
-    }
-    if let Some(priority) = args.priority {
-        request = request.priority(priority.into());
-    }
+/// The same with everything else that was said.
+fn told(args: &Reserve, request: Request) -> Result<Request, Failure> {
+    let mut request = request.timeout(duration(args.admission.timeout));
     if let Some(pid) = args.owner {
         check_owner(pid)?;
         request = request.owner(pid);

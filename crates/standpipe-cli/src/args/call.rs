@@ -1,0 +1,41 @@
+//! What `hold`, `reserve` and `explain` say of a call in the same words.
+
+use clap::Args;
+use standpipe::{AgentName, Limit, PoolName, Span};
+
+use super::calls::Priority;
+use super::parse::{self, Cost};
+
+/// A call: on which pool, by whom, how large.
+#[derive(Debug, Args)]
+pub(crate) struct Call {
+    /// The shared quota, named `provider/scope`
+    #[arg(value_parser = parse::pool)]
+    pub(crate) pool: PoolName,
+    /// Who asks [default: $STANDPIPE_AGENT, else the calling program's name]
+    #[arg(long = "as", value_name = "AGENT", value_parser = parse::agent)]
+    pub(crate) agent: Option<AgentName>,
+    /// Who goes first [default: the agent's own, else standard]
+    #[arg(long)]
+    pub(crate) priority: Option<Priority>,
+    /// What the call takes, as `unit=n,…`; one request is implied
+    #[arg(long, value_name = "COST", value_parser = parse::cost)]
+    pub(crate) cost: Vec<Cost>,
+}
+
+/// How a call is admitted: under which limits, and how long it waits.
+#[derive(Debug, Args)]
+pub(crate) struct Admission {
+    /// A limit of the pool, if no file gives it any: `parallel=2`, `requests=60/min`
+    #[arg(long, value_name = "UNIT=RATE", value_parser = parse::limit)]
+    pub(crate) limit: Vec<Limit>,
+    /// How long to wait at most: `500ms`, `30s`, `5min`; 0 never waits
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "5min",
+        allow_hyphen_values = true,
+        value_parser = parse::length
+    )]
+    pub(crate) timeout: Span,
+}
