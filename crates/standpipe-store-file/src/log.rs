@@ -42,6 +42,12 @@ pub struct FileLog {
     replaced: bool,
 }
 
+/// A part of the file: a snapshot, perhaps, and everything from a place on.
+struct Stretch {
+    snapshot: Option<usize>,
+    begin: Spot,
+}
+
 /// What came of looking for a position.
 enum Found {
     /// It is there.
@@ -165,7 +171,7 @@ impl FileLog {
             records.extend_from_slice(&next.end.at.chain.to_le_bytes());
         }
         next.end.bytes += records.len() as u64;
-        self.make_room(&mut next)?;
+        self.make_room(file, head, &mut next)?;
         let written = file.write_log(&next, head.end.bytes, &records);
         written.map_err(|error| self.cannot("write", error))?;
         point::reach("entry written");
@@ -181,8 +187,9 @@ impl FileLog {
         Ok(())
     }
 
-    /// Lets go of what the ring has no room for: everything before the latest snapshot.
-    fn make_room(&self, next: &mut Head) -> Result<(), StoreError> {
+    /// Lets go of what the ring has no room for: everything before the latest snapshot. That is
+    /// said in a head before anything is written over it.
+    fn make_room(&self, file: &PoolFile, head: &Head, next: &mut Head) -> Result<(), StoreError> {
         let fits = |head: &Head| head.end.bytes - head.base.bytes <= head.log_size;
         if fits(next) {
             return Ok(());
@@ -190,14 +197,17 @@ impl FileLog {
         if let Some(latest) = next.snapshot() {
             next.base = latest.of;
         }
-        if fits(next) {
-            return Ok(());
+        if !fits(next) {
+            return Err(StoreError::transient(format!(
+                "the log of `{}` is full and no snapshot could be written; free disk space, or \
+                 `standpipe store reset {}`",
+                self.pool, self.pool
+            )));
         }
-        Err(StoreError::transient(format!(
-            "the log of `{}` is full and no snapshot could be written; free disk space, or \
-             `standpipe store reset {}`",
-            self.pool, self.pool
-        )))
+        let mut shorter = Head { base: next.base, ..head.clone() };
+        self.finish(file, &mut shorter)?;
+        next.sequence = shorter.sequence;
+        Ok(())
     }
 
     /// Where a position is in the log.
@@ -264,33 +274,39 @@ impl FileLog {
         Ok(Spot { at, bytes: spot.bytes + record.length as u64 })
     }
 
-    /// What came since a place: everything up to the head, or the snapshot and what came after it.
-    /// `behind` are records just written, which need not be read.
+    /// What of the file answers a position: everything since, or the snapshot and what came after.
+    fn stretch(head: &Head, found: &Found) -> Stretch {
+        let latest = head.latest.map(|slot| (slot, &head.slots[slot]));
+        match (found, latest) {
+            (Found::At(spot), Some((slot, snapshot)))
+                if head.end.bytes - spot.bytes
+                    > snapshot.length.saturating_add(head.end.bytes - snapshot.of.bytes) =>
+            {
+                Stretch { snapshot: Some(slot), begin: snapshot.of }
+            }
+            (Found::At(spot), _) => Stretch { snapshot: None, begin: *spot },
+            (_, Some((slot, snapshot))) => Stretch { snapshot: Some(slot), begin: snapshot.of },
+            (_, None) => Stretch { snapshot: None, begin: head.base },
+        }
+    }
+
+    /// Reads a stretch. `behind` are records just written, which need not be read.
     fn tail(
         &mut self,
         file: &PoolFile,
         head: &Head,
-        found: &Found,
+        stretch: &Stretch,
         behind: &[u8],
     ) -> Result<Tail, StoreError> {
         let latest = head.snapshot();
         let since_snapshot = head.end.bytes - latest.map_or(0, |slot| slot.of.bytes);
         let size = latest.map_or(0, |slot| slot.length);
-        let (snapshot, begin) = match (found, latest) {
-            (Found::At(spot), Some(slot))
-                if head.end.bytes - spot.bytes > size.saturating_add(since_snapshot) =>
-            {
-                (Some(slot), slot.of)
-            }
-            (Found::At(spot), _) => (None, *spot),
-            (_, Some(slot)) => (Some(slot), slot.of),
-            (_, None) => (None, head.base),
-        };
         let cannot = |error| self.cannot("read", error);
-        let snapshot = snapshot.map(|slot| file.snapshot(slot).map_err(cannot)).transpose()?;
+        let slot = stretch.snapshot.map(|slot| &head.slots[slot]);
+        let snapshot = slot.map(|slot| file.snapshot(slot).map_err(cannot)).transpose()?;
         let until = head.end.bytes.saturating_sub(behind.len() as u64);
-        let mut records = match begin.bytes < until {
-            true => file.read_log(head, begin.bytes, until).map_err(cannot)?,
+        let mut records = match stretch.begin.bytes < until {
+            true => file.read_log(head, stretch.begin.bytes, until).map_err(cannot)?,
             false => Vec::new(),
         };
         records.extend_from_slice(behind);
@@ -305,6 +321,35 @@ impl FileLog {
             mark: latest.map(Slot::mark),
             snapshot_due: long || snapshot_due(as_size(since_snapshot), as_size(size)),
         })
+    }
+
+    /// Whether a stretch that was read without the lock was there all the time. Nothing that the
+    /// latest head covers is ever written, so it is enough that it still covers it.
+    fn was_kept(file: &PoolFile, head: &Head, stretch: &Stretch) -> bool {
+        let Ok(Heads::Whole(now)) = file.heads() else { return false };
+        let same = |slot| now.latest == Some(slot) && now.slots[slot] == head.slots[slot];
+        stretch.snapshot.is_none_or(same) && now.base.bytes <= stretch.begin.bytes
+    }
+
+    /// What came since a position, read inside a step: nobody writes meanwhile.
+    fn read_inside(&mut self, from: Position) -> Result<Since, StoreError> {
+        self.step(|log, file, head| match log.find_again(file, &head, from)? {
+            Found::Forked => Ok(Since::Forked),
+            found => log.tail(file, &head, &Self::stretch(&head, &found), &[]).map(Since::Tail),
+        })
+    }
+
+    /// Where a position is; nowhere if another file is at the path since the last answer.
+    fn find_again(
+        &mut self,
+        file: &PoolFile,
+        head: &Head,
+        from: Position,
+    ) -> Result<Found, StoreError> {
+        match std::mem::take(&mut self.replaced) && from != Position::START {
+            true => Ok(Found::Forked),
+            false => self.find(file, head, from),
+        }
     }
 
     /// Puts a snapshot into the place of the older one. Inside a step.
@@ -349,24 +394,30 @@ impl FileLog {
 
 impl Log for FileLog {
     fn append(&mut self, from: Position, bodies: &[Vec<u8>]) -> Result<Since, StoreError> {
+        if bodies.is_empty() {
+            return self.read(from);
+        }
         let (file, head, found, records) = self.step(|log, file, head| {
             log.crowded |= from != head.end.at;
-            let found = match std::mem::take(&mut log.replaced) && from != Position::START {
-                true => Found::Forked,
-                false => log.find(file, &head, from)?,
-            };
-            if matches!(found, Found::Forked) || bodies.is_empty() {
+            let found = log.find_again(file, &head, from)?;
+            if matches!(found, Found::Forked) {
                 return Ok((log.open.clone(), head, found, Vec::new()));
             }
             let (head, records) = log.put(file, &head, bodies)?;
             Ok((log.open.clone(), head, found, records))
         })?;
         self.let_others_run();
-        match (file, found) {
-            (_, Found::Forked) => Ok(Since::Forked),
-            (Some(file), found) => Ok(Since::Tail(self.tail(&file, &head, &found, &records)?)),
-            (None, _) => Ok(Since::Forked),
+        let (Some(file), Found::At(_) | Found::Trimmed) = (file, &found) else {
+            return Ok(Since::Forked);
+        };
+        let stretch = Self::stretch(&head, &found);
+        let ours = stretch.snapshot.is_none()
+            && stretch.begin.bytes + records.len() as u64 == head.end.bytes;
+        let tail = self.tail(&file, &head, &stretch, &records)?;
+        if ours || Self::was_kept(&file, &head, &stretch) {
+            return Ok(Since::Tail(tail));
         }
+        self.read_inside(from)
     }
 
     fn read(&mut self, from: Position) -> Result<Since, StoreError> {
@@ -375,20 +426,28 @@ impl Log for FileLog {
             self.leave();
         }
         if self.replaced {
-            return self.append(from, &[]);
+            return self.read_inside(from);
         }
         let head = match file.heads().map_err(|error| self.cannot("read", error))? {
             Heads::Whole(head) => head,
             // Perhaps it is just being written.
-            Heads::One(_) | Heads::None => return self.append(from, &[]),
+            Heads::One(_) | Heads::None => return self.read_inside(from),
         };
         let same_start = head.origin.boot_id == self.store.time.boot_id;
         if head.semantics != SEMANTICS || !same_start {
-            return self.append(from, &[]);
+            return self.read_inside(from);
         }
         match self.find(&file, &head, from) {
-            Ok(Found::Forked) | Err(_) => self.append(from, &[]),
-            Ok(found) => Ok(Since::Tail(self.tail(&file, &head, &found, &[])?)),
+            Ok(found @ (Found::At(_) | Found::Trimmed)) => {
+                let stretch = Self::stretch(&head, &found);
+                let tail = self.tail(&file, &head, &stretch, &[])?;
+                let empty = stretch.snapshot.is_none() && stretch.begin == head.end;
+                match empty || Self::was_kept(&file, &head, &stretch) {
+                    true => Ok(Since::Tail(tail)),
+                    false => self.read_inside(from),
+                }
+            }
+            Ok(Found::Forked) | Err(_) => self.read_inside(from),
         }
     }
 
@@ -448,5 +507,59 @@ pub(crate) fn name_on(path: &std::path::Path) -> Option<PoolName> {
     match PoolFile::open(path).ok()?.label().ok()? {
         crate::head::Label::Pool(name) => name.parse().ok(),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use standpipe_core::Action;
+    use standpipe_store::{Member, Store};
+
+    use super::*;
+    use crate::{FileStore, Options, Sizes};
+
+    fn beat(member: &mut Member<FileLog>) {
+        member.submit(vec![Action::Heartbeat { lease: None, ttl: None }]).unwrap();
+    }
+
+    /// What is read without the lock can be overwritten meanwhile: a snapshot by the next but one,
+    /// entries by the ring's next round.
+    #[test]
+    fn what_was_overwritten_while_it_was_read_is_noticed() {
+        let name = format!("standpipe-kept-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        let sizes = Sizes { log: 4_096, snapshot: 4_096 };
+        let options = Options { sizes, ..Options::default() };
+        let store = FileStore::open_with(&directory, options).unwrap();
+        let mut log = store.pool_log(&"test/pool".parse().unwrap());
+        let sessions = store.clone();
+        let mut member =
+            Member::new(store.pool_log(&log.pool), move || sessions.begin_session().unwrap());
+        let mut snapshot = |member: &mut Member<FileLog>| {
+            beat(member);
+            log.write_snapshot(&member.replica().snapshot()).unwrap();
+            let file = log.opened().unwrap();
+            let Ok(Heads::Whole(head)) = file.heads() else { panic!("no head") };
+            (file, head)
+        };
+        let (file, head) = snapshot(&mut member);
+        let newcomer = FileLog::stretch(&head, &Found::Trimmed);
+        assert!(newcomer.snapshot.is_some());
+        assert!(FileLog::was_kept(&file, &head, &newcomer));
+        snapshot(&mut member);
+        assert!(!FileLog::was_kept(&file, &head, &newcomer), "its place is the next to be written");
+
+        let (file, head) = snapshot(&mut member);
+        let reader = FileLog::stretch(&head, &Found::At(head.end));
+        for _ in 0..3 {
+            assert!(FileLog::was_kept(&file, &head, &reader));
+            beat(&mut member);
+        }
+        for _ in 0..200 {
+            beat(&mut member);
+        }
+        assert!(!FileLog::was_kept(&file, &head, &reader), "the ring went round");
+        drop((store, member));
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 }
