@@ -22,8 +22,9 @@
 //! the machine outlasts most windows and a loss is noticed.
 //!
 //! In reading order: `head` (what a file says of itself), `pool_file` (reading and writing its
-//! parts), `log` and `write` (the order of steps), `mend` (everything that can be wrong), `sessions` (who is
-//! alive), `store` (all of it together). `sys` is where the operating system is touched.
+//! parts), `log` and `write` (the order of steps), `mend` (everything that can be wrong),
+//! `sessions` (who is alive), `store` (all of it together). `sys` is where the operating system is
+//! touched.
 //!
 //! It decides nothing about quotas and does not wait for them.
 
