@@ -87,7 +87,8 @@ impl Settings {
         printer: &Printer,
     ) -> Result<Pool, Failure> {
         let pool = tap.pool(name.as_str())?;
-        if limits.is_empty() && !tap.pools()?.contains(name) {
+        let described = tap.settings().pools.contains_key(name);
+        if limits.is_empty() && !described && !tap.pools()?.contains(name) {
             return Err(Error::NoLimits { pool: name.clone() }.into());
         }
         if !limits.is_empty() && pool.limit(limits.to_vec())? == Configured::Kept {

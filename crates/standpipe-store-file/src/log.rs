@@ -2,8 +2,8 @@
 //!
 //! To append: take the lock, see that the file is still the one at its path, read the head, stamp,
 //! write the records, write the head, give the lock back. Everything else, above all applying what
-//! others appended, happens outside. To read, no lock is needed: what was overwritten meanwhile
-//! does not have the right checksum and is read again.
+//! others appended, happens outside. To read, no lock is needed: whoever finds that the latest head
+//! no longer covers what it read does so again inside a step.
 //!
 //! Invariant: bytes of the log between a head's base and end are never written while that head is
 //! the latest.
@@ -78,7 +78,7 @@ impl FileLog {
     /// whole and of this start of the machine.
     pub(crate) fn step<T>(
         &mut self,
-        act: impl FnOnce(&mut Self, &PoolFile, Head) -> Result<T, StoreError>,
+        act: impl FnOnce(&mut Self, &Arc<PoolFile>, Head) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         for _ in 0..ATTEMPTS {
             let file = self.opened()?;
@@ -310,16 +310,16 @@ impl Log for FileLog {
         let (file, head, found, records) = self.step(|log, file, head| {
             log.crowded |= from != head.end.at;
             let found = log.find_again(file, &head, from)?;
-            if matches!(found, Found::Forked) {
-                return Ok((log.open.clone(), head, found, Vec::new()));
-            }
-            let (head, records) = log.put(file, &head, bodies)?;
-            Ok((log.open.clone(), head, found, records))
+            let (head, records) = match found {
+                Found::Forked => (head, Vec::new()),
+                Found::At(_) | Found::Trimmed => log.put(file, &head, bodies)?,
+            };
+            Ok((Arc::clone(file), head, found, records))
         })?;
         self.let_others_run();
-        let (Some(file), Found::At(_) | Found::Trimmed) = (file, &found) else {
+        if matches!(found, Found::Forked) {
             return Ok(Since::Forked);
-        };
+        }
         let stretch = Self::stretch(&head, &found);
         let ours = stretch.snapshot.is_none()
             && stretch.begin.bytes + records.len() as u64 == head.end.bytes;
@@ -385,7 +385,7 @@ impl Log for FileLog {
         }
         let before = self.open.clone();
         self.step(|log, file, head| {
-            let replaced = before.is_some_and(|before| !std::ptr::eq(&raw const *before, file));
+            let replaced = before.is_some_and(|before| !Arc::ptr_eq(&before, file));
             if replaced {
                 return Ok(true);
             }

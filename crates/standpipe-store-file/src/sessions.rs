@@ -15,7 +15,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use standpipe_store::member::random_session;
@@ -35,7 +35,7 @@ pub(crate) struct Sessions {
     mark: u64,
     own: Mutex<BTreeMap<u64, Own>>,
     /// What [`Sessions::listen`] listens at: the bells, and one to interrupt it with.
-    bells: Mutex<Vec<OwnedFd>>,
+    bells: Mutex<Vec<Arc<OwnedFd>>>,
 }
 
 /// A session of this process. The lock lives as long as the file is open.
@@ -72,7 +72,7 @@ impl Sessions {
         if sys::make_fifo(&bell, self.directory.mode()).is_ok()
             && let Ok(open) = sys::open_fifo(&bell)
         {
-            lock(&self.bells).push(open);
+            lock(&self.bells).push(Arc::new(open));
         }
         lock(&self.own).insert(session, Own { _locked: file });
         if random.is_multiple_of(SWEEP_EVERY) {
@@ -130,8 +130,7 @@ impl Sessions {
 
     /// Waits for a bell of this process, at most so long.
     pub(crate) fn listen(&self, at_most: Duration) {
-        let bells: Vec<OwnedFd> =
-            lock(&self.bells).iter().filter_map(|bell| bell.try_clone().ok()).collect();
+        let bells = lock(&self.bells).clone();
         if bells.is_empty() {
             std::thread::sleep(at_most.min(LOOK_WITHOUT_BELL));
             return;

@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -165,7 +166,7 @@ pub(crate) fn ring_open(pipe: &OwnedFd) {
 }
 
 /// Waits until one of the pipes has something, at most so long, and empties them.
-pub(crate) fn listen(pipes: &[OwnedFd], at_most: Duration) {
+pub(crate) fn listen(pipes: &[Arc<OwnedFd>], at_most: Duration) {
     let mut fds: Vec<PollFd<'_>> =
         pipes.iter().map(|pipe| PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::IN)).collect();
     let timeout = Timespec {
