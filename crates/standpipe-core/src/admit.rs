@@ -35,6 +35,9 @@ impl State {
         self.facts.leases.insert(key, lease);
         self.seen_active(agent, now);
         self.facts.used = now;
+        self.count_admission(now);
+        self.passes_gate(key, now);
+        self.looks_again(key, now);
         self.hold_back_capped(agent, now);
         let expires_at = self.lease_ends(key);
         Grant { lease: key, expires_at, settled: false, instead_of: None }
@@ -51,8 +54,10 @@ impl State {
         let mut charges = Vec::with_capacity(lanes.len());
         for (at, (lane, tally)) in lanes.iter().zip(&mut self.facts.lanes).enumerate() {
             let need = lane.need(cost);
-            // A rate that the cost does not name is charged with what the commit says.
-            if need == 0 && lane.kind != LaneKind::Rate {
+            // A rate that the cost does not name is charged with what the commit says. Who passes
+            // the gate is remembered there.
+            let gate = self.index.plan.gate == Some(at);
+            if gate || need == 0 && lane.kind != LaneKind::Rate {
                 continue;
             }
             if need > tally.free_at(now, &lane.spec) && tally.probe_open_at(now, &lane.spec) {
@@ -89,7 +94,7 @@ impl State {
             self.end_ticket(place, None, now);
         }
         let agent = self.index.agent_of.get(&reserve.agent).copied();
-        let tier = self.newcomer(reserve, agent).tier();
+        let tier = self.newcomer(reserve, agent, now).tier();
         let agent = self.agent_for(&reserve.agent, now);
         let holder = Holder::of(reserve.ttl, by.session, now);
         let grant = self.admit(lease, agent, tier, holder, Call::of(reserve), now);

@@ -37,7 +37,7 @@ impl State {
         let terminal = self.facts.terminal.and_then(|terminal| terminal.until);
         let lanes = (0..self.index.lines.len()).filter_map(|lane| self.lane_stirs(lane, now));
         let lanes = lanes.chain(self.owners_stir(now));
-        let always = [timer, silence, self.facts.pause, terminal];
+        let always = [timer, silence, self.facts.pause, terminal, self.gate_stirs()];
         always.into_iter().flatten().map(|at| at.max(now)).chain(lanes).min()
     }
 
@@ -124,6 +124,7 @@ impl State {
             }
         }
         self.forget_old_ids(now);
+        self.forget_old_retries(now);
     }
 
     /// Everything that happens at exactly this instant.
@@ -148,6 +149,7 @@ impl State {
             self.forget_session(session);
         }
         self.end_pause(now);
+        self.tend_gate(now);
         // Room may have come with age alone: all lines are looked at.
         for lane in 0..self.index.lines.len() {
             self.mark_dirty(lane);
@@ -165,9 +167,7 @@ impl State {
 
     fn end_pause(&mut self, now: Instant) {
         if self.facts.pause.is_some_and(|until| until <= now) {
-            self.facts.pause = None;
-            self.news.notices.push(Notice::Resumed);
-            self.stand_all(now);
+            self.come_back(now);
         }
         let terminal = self.facts.terminal.and_then(|terminal| terminal.until);
         if terminal.is_some_and(|until| until <= now) {

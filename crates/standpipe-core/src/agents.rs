@@ -52,6 +52,7 @@ impl State {
     fn replace_agent(&mut self, agent: AgentId, name: &AgentName, now: Instant) -> AgentId {
         let record = self.record_for(name, now);
         let gone = core::mem::replace(&mut self.facts.agents[usize::from(agent)], record);
+        self.facts.trouble.refused.retain(|(refused, _)| *refused != agent);
         self.index.agent_of.remove(&gone.name);
         self.index.agent_of.insert(name.clone(), agent);
         self.index.obey_rule(agent, self.rule_of(name).map(usize::from));

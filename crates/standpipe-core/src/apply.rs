@@ -3,10 +3,9 @@
 use alloc::boxed::Box;
 
 use crate::bounds;
-use crate::event::{Action, Event, Key, Recovered, Reserve, ThrottleKind, Throttled};
-use crate::facts::Terminal;
+use crate::event::{Action, Event, Key, Recovered, Reserve};
 use crate::lease::Ending;
-use crate::outcome::{Answer, Decision, LeaseAnswer, Notice, Outcome, Reason, Reclaim};
+use crate::outcome::{Answer, Decision, LeaseAnswer, Notice, Outcome, Reclaim};
 use crate::session::Session;
 use crate::state::State;
 use crate::tally::Count;
@@ -95,7 +94,7 @@ impl State {
             Action::Commit(commit) => self.commit(commit, now),
             Action::Cancel { lease } => self.cancel(*lease, now),
             Action::OwnerEnded { lease } => self.owner_ended(*lease, now),
-            Action::Throttled(throttled) => self.throttled(throttled, now),
+            Action::Throttled(throttled) => self.throttled(key, throttled, now),
             Action::Observed(observed) => self.observed(observed, now),
             Action::Recovered(recovered) => self.recovered(key, recovered, now),
             _ => Answer::Done,
@@ -118,49 +117,19 @@ impl State {
         Answer::Lease(LeaseAnswer::Ended)
     }
 
-    /// Pauses add up to the later end; nothing but [`Action::Resume`] shortens one.
     fn pause(&mut self, length: Span, now: Instant) -> Answer {
-        let until = now + length.min(bounds::SPAN);
-        if until > now && self.facts.pause.is_none_or(|before| before < until) {
-            self.facts.pause = Some(until);
-            self.news.notices.push(Notice::Paused { until });
-            self.end_tickets(Reason::Pause, now, |ticket| ticket.deadline < until);
-            self.stand_all(now);
-        }
+        self.pause_until(now + length.min(bounds::SPAN), None, now);
         Answer::Done
     }
 
     fn resume(&mut self, now: Instant) -> Answer {
-        if self.facts.pause.take().is_some() | self.facts.terminal.take().is_some() {
+        let stopped = self.facts.pause.take().is_some() | self.facts.terminal.take().is_some();
+        if stopped {
             self.news.notices.push(Notice::Resumed);
-            self.stand_all(now);
         }
+        self.lift(now);
+        self.stand_all(now);
         Answer::Done
-    }
-
-    /// A provider's refusal settles the call it names. How long everybody then waits is the
-    /// provider's word where it gave one; a word beyond reason counts as none.
-    fn throttled(&mut self, throttled: &Throttled, now: Instant) -> Answer {
-        let answer = match throttled.lease {
-            Some(lease) => self.end_lease(lease, Ending::Refused, &Amounts::default(), now),
-            None => Answer::Done,
-        };
-        let after = throttled.retry_after.filter(|after| *after <= bounds::PAUSE);
-        match (throttled.kind, after) {
-            (ThrottleKind::Terminal, after) => self.stop(after, now),
-            (_, Some(after)) => {
-                self.pause(after, now);
-            }
-            (_, None) => {}
-        }
-        answer
-    }
-
-    fn stop(&mut self, after: Option<Span>, now: Instant) {
-        let until = after.map(|after| now + after);
-        self.facts.terminal = Some(Terminal { until });
-        self.news.notices.push(Notice::Stopped { until });
-        self.end_tickets(Reason::Terminal, now, |_| true);
     }
 
     /// The store lost what it knew: all limits count as full.
@@ -195,7 +164,7 @@ impl State {
             Recovered::Commit { lease } => {
                 self.end_lease(*lease, Ending::Used, &Amounts::default(), now)
             }
-            Recovered::Throttled(throttled) => self.throttled(throttled, now),
+            Recovered::Throttled(throttled) => self.throttled(key, throttled, now),
         }
     }
 }

@@ -19,8 +19,8 @@ pub const AGENTS: usize = 1_024;
 pub const AGENT_RULES: usize = 256;
 /// Limits of one pool, `parallel` among them.
 pub const LIMITS: usize = 16;
-/// Limits and their gates: what a ticket can stand in line for. Fits the bits of a `u32`.
-pub const LANES: usize = 2 * LIMITS;
+/// Limits, their paces and the gate: what a ticket can stand in line for. Fits the bits of a `u64`.
+pub const LANES: usize = 2 * LIMITS + 1;
 /// Different units in one cost.
 pub const UNITS: usize = 16;
 /// Meters (one per floor or cap of one agent on one limit) in one pool.
@@ -54,5 +54,5 @@ pub const TOO_LATE_LOOKS: usize = 8;
 /// How many waiters one outcome wakes because their instant moved forward.
 pub const WAKE_EARLIER: usize = 8;
 
-const _: () = assert!(LANES <= u32::BITS as usize, "asides are kept as bits of a u32");
+const _: () = assert!(LANES <= u64::BITS as usize, "asides are kept as bits of a u64");
 const _: () = assert!(AMOUNT.checked_mul((LEASES + TICKETS) as u64).is_some(), "sums must fit");

@@ -6,15 +6,20 @@
 use alloc::format;
 use alloc::string::String;
 
+use crate::agent::AgentId;
 use crate::bounds;
+use crate::cascade;
 use crate::config::{Charged, LimitId};
 use crate::facts::Facts;
+use crate::gate;
 use crate::lease::{Charge, Holder, Target};
 use crate::plan::{Lane, LaneKind, Plan};
+use crate::policy::Policy;
 use crate::state::{Index, State, lanes_of};
 use crate::tally::{Count, ResetPhase, Tally};
 use crate::ticket::{Phase, Place, Ticket};
 use crate::time::Instant;
+use crate::trouble::Told;
 use crate::window::Grain;
 
 /// Why facts cannot be a ledger's.
@@ -40,19 +45,19 @@ impl State {
         if let Some(config) = &facts.config {
             config.check().map_err(|_| InvalidFacts("its configuration is not valid"))?;
         }
-        let plan = facts.config.as_ref().map(Plan::of).unwrap_or_default();
+        let plan = Plan::of_facts(&facts);
         bounded(&facts)?;
+        trouble(&facts, &plan)?;
         lanes(&facts, &plan)?;
         agents(&facts, &plan)?;
         leases(&facts, &plan)?;
         tickets(&facts, &plan)?;
         ids(&facts)?;
         let index = Index::of(&facts);
-        let held = facts
-            .lanes
-            .iter()
-            .enumerate()
-            .all(|(at, tally)| tally.held == held_by_leases(&facts, at));
+        let held =
+            facts.lanes.iter().enumerate().all(|(at, tally)| {
+                plan.gate == Some(at) || tally.held == held_by_leases(&facts, at)
+            });
         ensure(held, "what is held is not what leases hold")?;
         let mut state = Self { facts, index, ..Self::default() };
         state.next = state.next_change(state.facts.clock);
@@ -119,6 +124,7 @@ fn lanes(facts: &Facts, plan: &Plan) -> Checked {
                 bucket.is_sound(lane.spec.as_refill()) && bucket.facts().at <= facts.clock
             }
             (Count::Slots, LaneKind::Slots) => true,
+            (Count::Slots, LaneKind::Gate) => lane.id == LimitId::Unanswered,
             (Count::Gate { last }, LaneKind::Gate) => last.is_none_or(|last| last <= facts.clock),
             _ => false,
         };
@@ -139,12 +145,38 @@ fn lanes(facts: &Facts, plan: &Plan) -> Checked {
     Ok(())
 }
 
+/// What is remembered of refusals fits what the pool was told, and what is in flight.
+fn trouble(facts: &Facts, plan: &Plan) -> Checked {
+    let trouble = &facts.trouble;
+    let mut obeyed = trouble.clone();
+    let policy = facts.config.as_ref().map_or(&Policy::NONE, |config| &config.policy);
+    obeyed.obey(policy);
+    ensure(obeyed == *trouble, "it remembers what its policy does not ask for")?;
+    let limits = facts.config.as_ref().map_or(0, |config| config.limits.len());
+    let bounded = trouble.refused.len() <= cascade::AGENTS
+        && trouble.told.len() + limits <= bounds::LIMITS
+        && trouble.told.iter().all(Told::is_sound)
+        && trouble.bears.is_none_or(|bears| (1..=bounds::AMOUNT).contains(&bears.calls))
+        && trouble.ramp.is_none_or(|ramp| (1..64).contains(&ramp.halvings))
+        && [&trouble.admissions, &trouble.retries].iter().all(|few| few.grain() == Grain::Meter);
+    ensure(bounded, "what is remembered of refusals is beyond bounds")?;
+    let known = |agent: &AgentId| usize::from(*agent) < facts.agents.len();
+    ensure(trouble.refused.iter().all(|(agent, _)| known(agent)), "a refusal of nobody")?;
+    let there = trouble.unanswered.iter().all(|key| facts.leases.contains_key(key));
+    ensure(there, "an answer is awaited of nobody")?;
+    let waited = plan.gate.map(|gate| facts.lanes.get(gate).map_or(0, |tally| tally.held));
+    let counted = waited.is_none_or(|held| held == trouble.unanswered.len() as u64);
+    ensure(counted, "the gate does not count those whose answers are awaited")?;
+    let open = gate::shut(facts).is_none();
+    ensure(!open || trouble.unanswered.is_empty(), "an open gate waits for nobody")
+}
+
 fn same_kind(tally: &Tally, lane: &Lane) -> bool {
     matches!(
         (&tally.count, &lane.id),
         (Count::Window(_), LimitId::Window(..))
             | (Count::Bucket(_), LimitId::Bucket(..))
-            | (Count::Slots, LimitId::Parallel)
+            | (Count::Slots, LimitId::Parallel | LimitId::Unanswered)
             | (Count::Gate { .. }, _)
     )
 }

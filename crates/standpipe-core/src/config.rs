@@ -8,6 +8,7 @@ use core::fmt;
 
 use crate::bounds;
 use crate::name::AgentName;
+use crate::policy::Policy;
 use crate::time::Span;
 use crate::unit::Unit;
 
@@ -28,6 +29,8 @@ pub struct PoolConfig {
     pub longest_lease: Option<Span>,
     /// `false` is shadow mode: decide, record, admit anyway.
     pub enforce: bool,
+    /// What it does when the provider says no.
+    pub policy: Policy,
     /// What is said about particular agents.
     pub agents: Vec<AgentRule>,
 }
@@ -174,6 +177,8 @@ pub enum LimitId {
     Bucket(Unit, Span),
     /// Calls in flight.
     Parallel,
+    /// Calls in flight that are not answered, while others wait for their answers.
+    Unanswered,
 }
 
 /// Why a configuration cannot be used.
@@ -269,7 +274,7 @@ impl LimitId {
     pub const fn unit(&self) -> Option<&Unit> {
         match self {
             Self::Window(unit, _) | Self::Bucket(unit, _) => Some(unit),
-            Self::Parallel => None,
+            Self::Parallel | Self::Unanswered => None,
         }
     }
 
@@ -278,14 +283,15 @@ impl LimitId {
     pub const fn period(&self) -> Option<Span> {
         match self {
             Self::Window(_, period) | Self::Bucket(_, period) => Some(*period),
-            Self::Parallel => None,
+            Self::Parallel | Self::Unanswered => None,
         }
     }
 }
 
 impl PoolConfig {
     /// These limits with the defaults for all else: everything of the stated rate is used, no
-    /// slack, tickets claimed within 2 s, leases of 10 min, none longer than an hour.
+    /// slack, tickets claimed within 2 s, leases of 10 min, none longer than an hour, and after a
+    /// refusal only what the provider says.
     #[must_use]
     pub const fn new(limits: Vec<Limit>) -> Self {
         Self {
@@ -296,6 +302,7 @@ impl PoolConfig {
             lease_ttl: Span::secs(600),
             longest_lease: Some(Span::secs(3_600)),
             enforce: true,
+            policy: Policy::NONE,
             agents: Vec::new(),
         }
     }
@@ -318,7 +325,8 @@ impl PoolConfig {
     /// # Errors
     /// The first thing that is wrong with it.
     pub fn check(&self) -> Result<(), InvalidConfig> {
-        if self.limits.is_empty() || self.limits.len() > bounds::LIMITS {
+        let nothing = self.limits.is_empty() && !self.policy.learn;
+        if nothing || self.limits.len() > bounds::LIMITS {
             return Err(InvalidConfig::Limits(self.limits.len()));
         }
         for (at, limit) in self.limits.iter().enumerate() {
@@ -332,7 +340,8 @@ impl PoolConfig {
             return Err(InvalidConfig::Headroom(per_mille));
         }
         let times = [self.claim, self.lease_ttl, self.longest_lease.unwrap_or(Span(1))];
-        if !times.into_iter().all(time_fits) || self.slack > bounds::SPAN {
+        let times_fit = times.into_iter().all(time_fits) && self.policy.check();
+        if !times_fit || self.slack > bounds::SPAN {
             return Err(InvalidConfig::Time);
         }
         self.check_agents()
@@ -421,6 +430,7 @@ impl fmt::Display for LimitId {
             Self::Window(unit, period) => write!(f, "{unit} per {}us", period.0),
             Self::Bucket(unit, period) => write!(f, "{unit} refilled per {}us", period.0),
             Self::Parallel => f.write_str("parallel"),
+            Self::Unanswered => f.write_str("unanswered calls"),
         }
     }
 }

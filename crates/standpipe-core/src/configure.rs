@@ -5,6 +5,7 @@
 
 use alloc::vec::Vec;
 
+use crate::bounds;
 use crate::config::{LimitId, PoolConfig, Resets};
 use crate::event::{Configure, Key};
 use crate::facts::Provenance;
@@ -49,13 +50,23 @@ impl State {
         configure.config.check().is_ok() && matches!(weight, Weight::Applies(..))
     }
 
-    fn put_into_force(&mut self, config: PoolConfig, provenance: Provenance, now: Instant) {
+    pub(crate) fn put_into_force(
+        &mut self,
+        config: PoolConfig,
+        provenance: Provenance,
+        now: Instant,
+    ) {
         let old = core::mem::take(&mut self.index.plan);
-        let new = Plan::of(&config);
+        self.facts.trouble.obey(&config.policy);
+        self.facts.trouble.told.truncate(bounds::LIMITS.saturating_sub(config.limits.len()));
+        let new = Plan::of(&config, &self.facts.trouble);
         let waiting = self.facts.tickets.iter().filter(|(_, ticket)| ticket.phase != Phase::Lapsed);
         let waiting: Vec<Place> = waiting.map(|(place, _)| *place).collect();
         for ticket in self.facts.tickets.values_mut() {
             (ticket.phase, ticket.aside) = (Phase::Lapsed, 0);
+            if config.policy.comeback.is_none() {
+                ticket.returns = Instant(0);
+            }
         }
         let from: Vec<From> = new.lanes.iter().map(|lane| find(lane, &old.lanes)).collect();
         self.carry_lanes(&old, &new, &from, now);
@@ -65,6 +76,7 @@ impl State {
         self.facts.provenance = provenance;
         self.facts.used = now;
         self.index = Index::of(&self.facts);
+        self.set_gate();
         self.fill_what_was_forgotten(now);
         self.turn_out_impossible(now);
         self.stand_these(&waiting, now);
@@ -140,7 +152,7 @@ impl State {
     }
 
     /// A waiting call that a lowered limit can never hold is told so.
-    fn turn_out_impossible(&mut self, now: Instant) {
+    pub(crate) fn turn_out_impossible(&mut self, now: Instant) {
         let impossible = self.facts.tickets.iter().filter(|(place, ticket)| {
             let asker = self.asker_of(**place, ticket);
             self.stopped(&asker, now).is_some_and(|refusal| refusal.reason == Reason::Never)

@@ -104,6 +104,8 @@ pub struct Reserve {
     pub retry_of: Option<Key>,
     /// The ticket this is the claim of. An unknown one makes it a new reserve.
     pub ticket: Option<Key>,
+    /// Not before so long from now: somebody it depends on was refused, on this pool or another.
+    pub hold: Option<Span>,
 }
 
 impl Reserve {
@@ -122,6 +124,7 @@ impl Reserve {
             task: None,
             retry_of: None,
             ticket: None,
+            hold: None,
         }
     }
 }
@@ -159,6 +162,17 @@ pub struct Throttled {
     pub kind: ThrottleKind,
     /// How long the provider says to wait.
     pub retry_after: Option<Span>,
+    /// The limit it says was exceeded.
+    pub hit: Option<Hit>,
+}
+
+/// The limit a provider says was exceeded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hit {
+    /// What it counts.
+    pub unit: Unit,
+    /// Its period, when known.
+    pub period: Option<Span>,
 }
 
 /// What a refusal is about.
@@ -174,6 +188,20 @@ pub enum ThrottleKind {
     Overload,
     /// Nothing will be admitted for long: a spend cap, a daily quota.
     Terminal,
+}
+
+impl ThrottleKind {
+    /// The word for it, the same on every face.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Quota => "quota",
+            Self::Concurrency => "concurrency",
+            Self::SlowDown => "slow_down",
+            Self::Overload => "overload",
+            Self::Terminal => "terminal",
+        }
+    }
 }
 
 /// What a provider's answer said of its limits.

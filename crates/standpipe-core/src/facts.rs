@@ -15,6 +15,7 @@ use crate::session::Session;
 use crate::tally::Tally;
 use crate::ticket::{Place, Ticket};
 use crate::time::Instant;
+use crate::trouble::Trouble;
 
 /// All that a pool's ledger knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,10 +34,13 @@ pub struct Facts {
     pub pause: Option<Instant>,
     /// The provider said stop.
     pub terminal: Option<Terminal>,
+    /// What else is remembered of its refusals.
+    pub trouble: Trouble,
     /// The store lost the pool's state then, and no limits have been told since that could count as
     /// full.
     pub forgotten: Option<Instant>,
-    /// One per limit in the configuration's order, then one per limit that has a pace.
+    /// One per limit in the configuration's order, then those the provider taught, then one per limit
+    /// that has a pace, then the gate where there is one.
     pub lanes: Vec<Tally>,
     /// Who was seen; an agent's number is its place here.
     pub agents: Vec<Agent>,
@@ -68,6 +72,10 @@ pub struct Provenance {
 pub struct Terminal {
     /// When that ends, if it is known.
     pub until: Option<Instant>,
+    /// From then on one call is let through, to see.
+    pub look: Option<Instant>,
+    /// The call that was.
+    pub probe: Option<Key>,
 }
 
 /// What became of a reserve with an id.

@@ -24,6 +24,10 @@ pub(crate) struct Asker<'a> {
     /// Whether its agent's floor may let it pass: if it can be admitted, or is due. While it stands
     /// in line it goes by arrival everywhere, or two could wait for each other for ever.
     pub(crate) passes: bool,
+    /// When it comes back from the last pause.
+    pub(crate) returns: Instant,
+    /// Not before then: somebody it depends on was refused.
+    pub(crate) holds: Instant,
 }
 
 /// Why a lane says no.
@@ -84,12 +88,6 @@ impl State {
         self.terminated(now).or_else(|| self.never_fits(asker))
     }
 
-    /// Step 1: the provider said stop for good.
-    pub(crate) fn terminated(&self, now: Instant) -> Option<Refusal> {
-        let until = self.facts.terminal?.until.map(|until| until.max(now));
-        Some(Refusal { reason: Reason::Terminal, limit: None, short_by: 0, until })
-    }
-
     /// Step 2: it is above a stated limit, or there is none.
     pub(crate) fn never_fits(&self, asker: &Asker<'_>) -> Option<Refusal> {
         let never =
@@ -114,7 +112,10 @@ impl State {
 
     /// Steps 3 and 4: reasons of its own, which keep its place and block nobody.
     pub(crate) fn not_yet(&self, asker: &Asker<'_>, now: Instant) -> Option<Refusal> {
-        self.paused(now).or_else(|| self.capped(asker, now))
+        self.paused(now)
+            .or_else(|| before(Reason::ReturnWindow, asker.returns, now))
+            .or_else(|| before(Reason::Hold, asker.holds, now))
+            .or_else(|| self.capped(asker, now))
     }
 
     /// Step 3: everybody waits.
@@ -147,13 +148,13 @@ impl State {
         let ordered = (0..self.index.plan.lanes.len()).find(behind);
         let lane = ordered.or_else(|| self.line_for(asker, 0, now))?;
         let lack = self.lack(asker, lane, now)?;
-        let limit = Some(self.index.plan.lanes[lane].id.clone());
+        let limit = self.index.plan.lanes[lane].limit();
         Some(Refusal { reason: lack.reason, limit, short_by: lack.short_by, until: None })
     }
 
     /// The line a ticket stands in next: of the rates it lacks the one whose room comes last, then
     /// gates, then slots. `None`: it lacks nothing.
-    pub(crate) fn line_for(&self, asker: &Asker<'_>, aside: u32, now: Instant) -> Option<usize> {
+    pub(crate) fn line_for(&self, asker: &Asker<'_>, aside: u64, now: Instant) -> Option<usize> {
         let lacks = |lane: &usize| aside & (1 << lane) == 0 && self.says_no(asker, *lane, now);
         let mut lacking = (0..self.index.plan.lanes.len()).filter(lacks);
         let first = lacking.next()?;
@@ -212,6 +213,7 @@ impl State {
         }
         let reason = match plan.kind {
             _ if need <= left => Reason::Floor,
+            LaneKind::Gate if self.index.plan.gate == Some(lane) => self.gate_reason(),
             LaneKind::Gate => Reason::Pace,
             LaneKind::Slots if tally.learning.is_some_and(|until| now < until) => Reason::Learning,
             LaneKind::Slots | LaneKind::Rate => Reason::Limit,
@@ -269,4 +271,9 @@ impl State {
         let ticket = self.facts.tickets.get(&place);
         ticket.map_or(0, |ticket| self.index.plan.lanes[lane].need(&ticket.call.cost))
     }
+}
+
+/// A reason of its own that holds a call back until then.
+pub(crate) fn before(reason: Reason, until: Instant, now: Instant) -> Option<Refusal> {
+    (now < until).then_some(Refusal { reason, limit: None, short_by: 0, until: None })
 }

@@ -62,6 +62,7 @@ mod unit;
 mod config;
 mod event;
 mod outcome;
+mod policy;
 
 mod bucket;
 mod tally;
@@ -73,6 +74,7 @@ mod facts;
 mod lease;
 mod session;
 mod ticket;
+mod trouble;
 
 mod plan;
 mod state;
@@ -95,6 +97,16 @@ mod configure;
 mod observe;
 mod precedence;
 
+mod answered;
+mod cascade;
+mod comeback;
+mod gate;
+mod learn;
+mod mix;
+mod retries;
+mod stop;
+mod throttle;
+
 mod advance;
 mod apply;
 mod check;
@@ -109,8 +121,8 @@ pub use crate::config::{
     Resets, Rule, Share,
 };
 pub use crate::event::{
-    Action, Commit, Configure, Event, Key, Observed, Owner, Reading, Recovered, Reserve, Source,
-    ThrottleKind, Throttled,
+    Action, Commit, Configure, Event, Hit, Key, Observed, Owner, Reading, Recovered, Reserve,
+    Source, ThrottleKind, Throttled,
 };
 pub use crate::facts::{Facts, Known, Provenance, Terminal};
 pub use crate::lease::{Charge, Holder, Lease, Target};
@@ -119,15 +131,17 @@ pub use crate::outcome::{
     Answer, Configured, Decision, Grant, Hold, LeaseAnswer, Notice, Outcome, Reason, Reclaim,
     Refusal,
 };
+pub use crate::policy::{Backoff, Policy, RetryBudget, ReturnWindows, Stretch};
 pub use crate::session::Session;
 pub use crate::state::{Found, State};
 pub use crate::tally::{Count, Reset, ResetPhase, Tally};
 pub use crate::ticket::{Phase, Place, Ticket};
 pub use crate::time::{Instant, Span};
+pub use crate::trouble::{Bears, Incident, Probe, Ramp, Sequential, Told, Trouble};
 pub use crate::unit::{Amounts, InvalidAmounts, Unit};
 pub use crate::view::{Figures, Laid};
 pub use crate::window::{Entry, Grain, Window};
 
 /// Changes whenever the same events would give another outcome or another layout. Binaries of equal
 /// semantics may share a pool.
-pub const SEMANTICS: u32 = 2;
+pub const SEMANTICS: u32 = 3;

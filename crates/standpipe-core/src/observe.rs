@@ -1,7 +1,7 @@
-//! What a provider says of its own windows: when one ends, and that a new one has begun.
+//! What a provider says of its own windows: when one ends, and that a new one has begun. How large
+//! its limits are is in `learn.rs`.
 //!
-//! Only limits with `resets = "provider"` listen. Everything else a provider says is kept for the
-//! policies that read it.
+//! Only limits with `resets = "provider"` listen to when they end.
 
 use crate::bounds;
 use crate::config::{LimitId, Resets};
@@ -15,6 +15,14 @@ use crate::time::{Instant, Span};
 
 impl State {
     pub(crate) fn observed(&mut self, observed: &Observed, now: Instant) -> Answer {
+        let mut learned = false;
+        for reading in &observed.readings {
+            learned |= self.hear_limit(reading);
+        }
+        if learned {
+            self.set_gate();
+            self.retune(now);
+        }
         for reading in &observed.readings {
             let told = reading.reset_in.filter(|reset_in| *reset_in <= bounds::PAUSE);
             let Some(reset_in) = told else { continue };

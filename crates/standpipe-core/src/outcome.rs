@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::config::{InvalidConfig, LimitId};
-use crate::event::Key;
+use crate::event::{Key, ThrottleKind};
 use crate::name::AgentName;
 use crate::time::{Instant, Span};
 
@@ -97,6 +97,10 @@ pub enum Reason {
     Never,
     /// Everybody waits.
     Pause,
+    /// The pause is over; its instant to come back is not there yet.
+    ReturnWindow,
+    /// Somebody it depends on was refused.
+    Hold,
     /// The agent's own cap.
     Cap,
     /// Somebody came first.
@@ -107,8 +111,15 @@ pub enum Reason {
     Floor,
     /// Too soon after the last one.
     Pace,
-    /// The ledger lost its memory and is finding out what is in flight.
+    /// The first call after a pause is under way.
+    Probe,
+    /// Everybody goes one at a time.
+    Sequential,
+    /// The ledger lost its memory and is finding out what is in flight, or nothing is known of the
+    /// provider's limits yet.
     Learning,
+    /// Too many calls are second tries.
+    RetryBudget,
     /// A bound of the ledger is reached.
     QueueFull,
     /// Its time is up.
@@ -123,12 +134,17 @@ impl Reason {
             Self::Terminal => "terminal",
             Self::Never => "never",
             Self::Pause => "pause",
+            Self::ReturnWindow => "return_window",
+            Self::Hold => "hold",
             Self::Cap => "cap",
             Self::Order => "order",
             Self::Limit => "limit",
             Self::Floor => "floor",
             Self::Pace => "pace",
+            Self::Probe => "probe",
+            Self::Sequential => "sequential",
             Self::Learning => "learning",
+            Self::RetryBudget => "retry_budget",
             Self::QueueFull => "queue_full",
             Self::Deadline => "deadline",
         }
@@ -177,7 +193,8 @@ pub enum Notice {
         ticket: Key,
         /// Whose.
         agent: AgentName,
-        /// [`Reason::Deadline`], [`Reason::Never`] or [`Reason::Terminal`].
+        /// [`Reason::Deadline`], [`Reason::Never`], [`Reason::Terminal`], [`Reason::Pause`] or
+        /// [`Reason::ReturnWindow`].
         why: Reason,
         /// How long it had waited.
         waited: Span,
@@ -195,6 +212,34 @@ pub enum Notice {
     SessionEnded {
         /// Which.
         session: u64,
+    },
+    /// The provider refused a call.
+    Throttled {
+        /// Whose.
+        agent: Option<AgentName>,
+        /// What kind of refusal.
+        kind: ThrottleKind,
+        /// Whether it says something new: the call was admitted after the last pause.
+        new: bool,
+        /// Refusals in a row.
+        streak: u32,
+    },
+    /// The provider's word on how long to wait is beyond reason and counts as none.
+    Unbelieved {
+        /// What it said.
+        retry_after: Option<Span>,
+    },
+    /// Everybody goes one at a time from now on, or no longer.
+    Sequential {
+        /// Whether it begins.
+        on: bool,
+    },
+    /// The provider taught the size of a limit.
+    Learned {
+        /// Which.
+        limit: LimitId,
+        /// How large it is.
+        amount: u64,
     },
     /// Nobody is admitted before then.
     Paused {

@@ -8,8 +8,12 @@ use crate::config::{
     AgentRule, Charged, Limit, LimitId, Of, PoolConfig, Portion, Priority, Resets, Rule, Share,
     part,
 };
+use crate::facts::Facts;
+use crate::gate;
+use crate::learn::limits_in_force;
 use crate::tally::{Count, Spec, Tally};
 use crate::time::Span;
+use crate::trouble::Trouble;
 use crate::unit::{Amounts, Unit};
 use crate::window::{Grain, Window};
 
@@ -18,6 +22,8 @@ use crate::window::{Grain, Window};
 pub(crate) struct Plan {
     /// In the order of [`crate::Facts::lanes`].
     pub(crate) lanes: Vec<Lane>,
+    /// The lane at which calls wait for the answers of others.
+    pub(crate) gate: Option<usize>,
     /// In the order of the configuration's agents.
     pub(crate) agents: Vec<AgentPlan>,
     pub(crate) lease_ttl: Span,
@@ -73,10 +79,25 @@ pub(crate) enum Measures {
 }
 
 impl Plan {
-    pub(crate) fn of(config: &PoolConfig) -> Self {
-        let mut lanes: Vec<Lane> = config.limits.iter().map(|limit| lane(config, limit)).collect();
+    /// What the facts come to.
+    pub(crate) fn of_facts(facts: &Facts) -> Self {
+        let Some(config) = &facts.config else { return Self::default() };
+        let mut plan = Self::of(config, &facts.trouble);
+        if let Some(gate) = plan.gate {
+            plan.lanes[gate].spec.effective = gate::width(facts);
+        }
+        plan
+    }
+
+    /// The gate is open in it.
+    pub(crate) fn of(config: &PoolConfig, trouble: &Trouble) -> Self {
+        let limits = limits_in_force(config, trouble);
+        let mut lanes: Vec<Lane> = limits.iter().map(|limit| lane(config, limit)).collect();
         let paced = config.limits.iter().filter(|limit| limit.pace.is_some());
-        lanes.extend(paced.map(gate));
+        lanes.extend(paced.map(pace));
+        ramp(&mut lanes, trouble);
+        let gate = config.policy.gates().then_some(lanes.len());
+        lanes.extend(gate.map(|_| unanswered()));
         let agents: Vec<_> = config.agents.iter().map(|rule| agent(config, rule, &lanes)).collect();
         for meter in agents.iter().flat_map(|agent| &agent.meters) {
             if let (Measures::Lane(lane), true) = (&meter.measures, meter.floor > 0) {
@@ -85,12 +106,20 @@ impl Plan {
         }
         Self {
             lanes,
+            gate,
             agents,
             lease_ttl: config.lease_ttl,
             longest_lease: config.longest_lease,
             claim: config.claim,
             enforce: config.enforce,
         }
+    }
+}
+
+impl Plan {
+    /// The shortest period of a rate.
+    pub(crate) fn shortest_period(&self) -> Option<Span> {
+        shortest_period(&self.lanes)
     }
 }
 
@@ -101,6 +130,11 @@ impl Lane {
         if self.kind == LaneKind::Gate { units.min(1) } else { units }
     }
 
+    /// Its name in answers; the gate is no limit of the pool's.
+    pub(crate) fn limit(&self) -> Option<LimitId> {
+        (self.id != LimitId::Unanswered).then(|| self.id.clone())
+    }
+
     /// The unit whose figures in a commit are about this; a gate and slots have none.
     pub(crate) fn settles(&self) -> Option<&Unit> {
         self.id.unit().filter(|_| self.kind == LaneKind::Rate)
@@ -109,10 +143,11 @@ impl Lane {
     /// Nothing counted yet.
     pub(crate) fn fresh(&self) -> Tally {
         Tally::new(match (self.kind, &self.id) {
+            (LaneKind::Gate, LimitId::Unanswered) => Count::Slots,
             (LaneKind::Gate, _) => Count::Gate { last: None },
             (_, LimitId::Window(..)) => Count::Window(Window::new(Grain::Limit)),
             (_, LimitId::Bucket(..)) => Count::Bucket(Bucket::default()),
-            (_, LimitId::Parallel) => Count::Slots,
+            (_, LimitId::Parallel | LimitId::Unanswered) => Count::Slots,
         })
     }
 
@@ -166,7 +201,7 @@ fn lane(config: &PoolConfig, limit: &Limit) -> Lane {
     Lane { id: limit.id(), kind, spec, resets: limit.resets, floored: false }
 }
 
-fn gate(limit: &Limit) -> Lane {
+fn pace(limit: &Limit) -> Lane {
     let spec = Spec {
         stated: 1,
         effective: 1,
@@ -177,6 +212,37 @@ fn gate(limit: &Limit) -> Lane {
     };
     let (id, kind) = (limit.id(), LaneKind::Gate);
     Lane { id, kind, spec, resets: Resets::Rolling, floored: false }
+}
+
+/// Open until somebody is waited for.
+const fn unanswered() -> Lane {
+    let spec = Spec {
+        stated: 1,
+        effective: bounds::AMOUNT,
+        period: Span::ZERO,
+        refill: 0,
+        charged: Charged::End,
+        slack: Span::ZERO,
+    };
+    let (id, kind) = (LimitId::Unanswered, LaneKind::Gate);
+    Lane { id, kind, spec, resets: Resets::Rolling, floored: false }
+}
+
+/// After a refusal the shortest rates are not used whole.
+fn ramp(lanes: &mut [Lane], trouble: &Trouble) {
+    let Some(ramp) = trouble.ramp else { return };
+    let shortest = shortest_period(lanes);
+    for lane in lanes.iter_mut().filter(|lane| lane.kind == LaneKind::Rate) {
+        if lane.id.period() == shortest {
+            lane.spec.effective = (lane.spec.effective >> ramp.halvings).max(1);
+            lane.spec.refill = (lane.spec.refill >> ramp.halvings).max(lane.spec.refill.min(1));
+        }
+    }
+}
+
+fn shortest_period(lanes: &[Lane]) -> Option<Span> {
+    let rates = lanes.iter().filter(|lane| lane.kind == LaneKind::Rate);
+    rates.filter_map(|lane| lane.id.period()).min()
 }
 
 fn agent(config: &PoolConfig, rule: &AgentRule, lanes: &[Lane]) -> AgentPlan {

@@ -42,7 +42,9 @@ impl State {
             }
             Verdict::Queue(tier, refusal) => {
                 let position = self.position(Place::last_of(tier));
-                let refusal = self.date(refusal, reserve, now);
+                let agent = self.index.agent_of.get(&reserve.agent).copied();
+                let asker = self.queued(&self.newcomer(reserve, agent, now));
+                let refusal = self.dated(refusal, &asker, now);
                 Decision::Wait(Hold { ticket: Key::default(), position, refusal })
             }
             Verdict::Refuse(refusal) => Decision::Refuse(self.date(refusal, reserve, now)),
@@ -51,7 +53,17 @@ impl State {
 
     fn date(&self, refusal: Refusal, reserve: &Reserve, now: Instant) -> Refusal {
         let agent = self.index.agent_of.get(&reserve.agent).copied();
-        self.dated(refusal, &self.newcomer(reserve, agent), now)
+        let asker = self.newcomer(reserve, agent, now);
+        let mut refusal = self.dated(refusal, &asker, now);
+        // A second try needs a retry as well when its time has come.
+        while let Some(until) = refusal.until {
+            let retry = self.retry_left_from(reserve, until);
+            if retry == Some(until) {
+                break;
+            }
+            refusal.until = retry.and_then(|at| self.admitted_at(&asker, at));
+        }
+        refusal
     }
 
     pub(crate) fn reserve(&mut self, key: Key, reserve: &Reserve, now: Instant) -> Decision {
@@ -66,10 +78,14 @@ impl State {
                 let instead_of = instead_of.map(|refusal| self.date(refusal, reserve, now));
                 let agent = self.agent_for(&reserve.agent, now);
                 let holder = Holder::of(reserve.ttl, key.session, now);
+                self.draw_retry(reserve, now);
                 let grant = self.admit(key, agent, tier, holder, Call::of(reserve), now);
                 Decision::Admit(Grant { instead_of, ..grant })
             }
-            Verdict::Queue(tier, _) => self.queue(key, tier, reserve, now),
+            Verdict::Queue(tier, _) => {
+                self.draw_retry(reserve, now);
+                self.queue(key, tier, reserve, now)
+            }
             Verdict::Refuse(refusal) => {
                 let refusal = self.date(refusal, reserve, now);
                 self.record_refusal(&reserve.agent, now);
@@ -90,14 +106,20 @@ impl State {
                 return Verdict::Claim(*place);
             }
         }
-        let asker = self.newcomer(reserve, agent);
+        let asker = self.newcomer(reserve, agent, now);
         let tier = asker.tier();
         let full = self.is_full(session);
-        match self.judge(&asker, now) {
+        let no = match self.judge(&asker, now) {
+            Some(no) if no.reason <= Reason::Never => Some(no),
+            no => self.out_of_retries(reserve, now).or(no),
+        };
+        match no {
             None if full => Verdict::Refuse(queue_full()),
             None => Verdict::Admit(tier, None),
             Some(refusal) if self.is_shadow() && !full => Verdict::Admit(tier, Some(refusal)),
-            Some(refusal) if !self.waits(reserve, &refusal, now) => Verdict::Refuse(refusal),
+            Some(refusal) if !self.waits(&asker, reserve, &refusal, now) => {
+                Verdict::Refuse(refusal)
+            }
             Some(_) if full || self.facts.tickets.len() >= bounds::TICKETS => {
                 Verdict::Refuse(queue_full())
             }
@@ -105,7 +127,12 @@ impl State {
         }
     }
 
-    pub(crate) fn newcomer<'a>(&self, reserve: &'a Reserve, agent: Option<AgentId>) -> Asker<'a> {
+    pub(crate) fn newcomer<'a>(
+        &self,
+        reserve: &'a Reserve,
+        agent: Option<AgentId>,
+        now: Instant,
+    ) -> Asker<'a> {
         let rule = match agent {
             Some(agent) => self.index.loads[usize::from(agent)].rule,
             None => self.rule_of(&reserve.agent),
@@ -113,16 +140,25 @@ impl State {
         let own = rule.map(|rule| self.index.plan.agents[usize::from(rule)].tier);
         let tier = reserve.priority.or(own).unwrap_or_default();
         let place = Place::last_of(tier);
-        Asker { agent, rule, cost: &reserve.cost, place, passes: true }
+        let (cost, returns) = (&reserve.cost, self.facts.trouble.behind[tier as usize]);
+        let holds = held_until(reserve, now);
+        Asker { agent, rule, cost, place, passes: true, returns, holds }
+    }
+
+    /// The same asker with the ticket it would get.
+    fn queued<'a>(&self, asker: &Asker<'a>) -> Asker<'a> {
+        let place = Place { tier: asker.tier(), arrival: self.facts.arrivals.saturating_add(1) };
+        Asker { place, ..*asker }
     }
 
     /// Whether a call that cannot be made now waits. For a limit it does, since units can come
-    /// back; a pause beyond its deadline is told at once.
-    fn waits(&self, reserve: &Reserve, refusal: &Refusal, now: Instant) -> bool {
+    /// back; a pause or return instant beyond its deadline is told at once.
+    fn waits(&self, asker: &Asker<'_>, reserve: &Reserve, no: &Refusal, now: Instant) -> bool {
         let deadline = now + reserve.patience.min(bounds::SPAN);
-        let final_word = matches!(refusal.reason, Reason::Terminal | Reason::Never);
-        let paused_beyond = self.facts.pause.is_some_and(|until| until > deadline);
-        !final_word && deadline > now && !paused_beyond
+        let final_word =
+            matches!(no.reason, Reason::Terminal | Reason::Never | Reason::RetryBudget);
+        let waits = !final_word && deadline > now;
+        waits && self.own_reasons_end(&self.queued(asker), now) <= deadline
     }
 
     fn is_shadow(&self) -> bool {
@@ -150,6 +186,8 @@ impl State {
             deadline: now + reserve.patience.min(bounds::SPAN),
             phase: Phase::Lapsed,
             aside: 0,
+            returns: self.facts.trouble.behind[tier as usize],
+            holds: held_until(reserve, now),
             ttl: reserve.ttl,
         };
         self.index.add_ticket(place, &ticket);
@@ -168,6 +206,9 @@ impl State {
     /// lines with every look would never be first to anything.
     fn claim(&mut self, place: Place, session: u64, reserve: &Reserve, now: Instant) -> Decision {
         self.take_over(place, session, reserve, now);
+        if let (Some(ticket), Some(_)) = (self.facts.tickets.get_mut(&place), reserve.hold) {
+            ticket.holds = held_until(reserve, now);
+        }
         match self.facts.tickets.get(&place).map(|ticket| ticket.phase) {
             Some(Phase::Due(_) | Phase::Line(_)) => {}
             _ => self.stand(place, now),
@@ -252,4 +293,8 @@ impl State {
 
 const fn queue_full() -> Refusal {
     Refusal { reason: Reason::QueueFull, limit: None, short_by: 0, until: None }
+}
+
+fn held_until(reserve: &Reserve, now: Instant) -> Instant {
+    reserve.hold.map_or(Instant(0), |hold| now + hold.min(bounds::SPAN))
 }

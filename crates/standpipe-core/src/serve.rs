@@ -95,7 +95,8 @@ impl State {
     pub(crate) fn asker_of<'a>(&self, place: Place, ticket: &'a Ticket) -> Asker<'a> {
         let rule = self.index.loads[usize::from(ticket.agent)].rule;
         let passes = matches!(ticket.phase, Phase::Due(_));
-        Asker { agent: Some(ticket.agent), rule, cost: &ticket.call.cost, place, passes }
+        let (cost, returns, holds) = (&ticket.call.cost, ticket.returns, ticket.holds);
+        Asker { agent: Some(ticket.agent), rule, cost, place, passes, returns, holds }
     }
 
     /// A ticket that is nowhere yet, or again, finds its place.
@@ -119,6 +120,8 @@ impl State {
     fn own_reason_ends(&self, asker: &Asker<'_>, reason: Reason, now: Instant) -> Instant {
         match (reason, self.facts.pause) {
             (Reason::Pause, Some(until)) => until,
+            (Reason::ReturnWindow, _) => asker.returns,
+            (Reason::Hold, _) => asker.holds,
             _ => self.cap_fits(asker, now).max(now + Span(1)),
         }
     }

@@ -17,11 +17,22 @@ impl State {
             return self.progress(commit, now);
         }
         let ending = if commit.refused { Ending::Refused } else { Ending::Used };
+        if !commit.refused {
+            self.heard_from(commit.lease, now);
+        }
         self.end_lease(commit.lease, ending, &commit.used, now)
+    }
+
+    /// A call is under way and was not refused.
+    fn heard_from(&mut self, lease: Key, now: Instant) {
+        if let Some(started) = self.facts.leases.get(&lease).map(|lease| lease.started) {
+            self.answered(lease, started, now);
+        }
     }
 
     /// The call goes on. What it used so far is known now.
     fn progress(&mut self, commit: &Commit, now: Instant) -> Answer {
+        self.heard_from(commit.lease, now);
         let Some(mut lease) = self.facts.leases.remove(&commit.lease) else {
             return Answer::Lease(LeaseAnswer::Gone);
         };
@@ -56,6 +67,7 @@ impl State {
         let Some(lease) = self.facts.leases.get(&key) else { return };
         let agent = self.facts.agents[usize::from(lease.agent)].name.clone();
         self.news.notices.push(Notice::Reclaimed { lease: key, agent, why });
+        self.leaves_gate(key, false);
         let _ = self.end_lease(key, Ending::Used, &Amounts::default(), now);
     }
 
@@ -82,6 +94,10 @@ impl State {
                 self.index.dirty |= 1 << lane;
                 self.index.returned |= 1 << lane;
             }
+        }
+        self.leaves_gate(key, ending != Ending::Cancelled);
+        if ending == Ending::Cancelled {
+            self.look_called_off(key, now);
         }
         self.seen_active(lease.agent, now);
         self.facts.used = now;

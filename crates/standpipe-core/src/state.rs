@@ -82,9 +82,9 @@ pub(crate) struct Index {
     pub(crate) ended_ids: BTreeSet<(Instant, AgentId, Text)>,
     pub(crate) too_late: BTreeSet<Place>,
     /// Lanes, as bits, on which something changed since lines were last served.
-    pub(crate) dirty: u32,
+    pub(crate) dirty: u64,
     /// Lanes, as bits, on which units came back otherwise than by age.
-    pub(crate) returned: u32,
+    pub(crate) returned: u64,
 }
 
 /// What is set aside on a lane.
@@ -196,7 +196,7 @@ impl Eq for State {}
 impl Index {
     /// Works everything out. The facts must be sound.
     pub(crate) fn of(facts: &Facts) -> Self {
-        let plan = facts.config.as_ref().map(Plan::of).unwrap_or_default();
+        let plan = Plan::of_facts(facts);
         let lanes = plan.lanes.len();
         let mut index = Self {
             plan,
@@ -350,6 +350,6 @@ impl Index {
 }
 
 /// The lanes whose bits are set.
-pub(crate) fn lanes_of(bits: u32) -> impl Iterator<Item = usize> {
+pub(crate) fn lanes_of(bits: u64) -> impl Iterator<Item = usize> {
     (0..bounds::LANES).filter(move |lane| bits & (1 << lane) != 0)
 }

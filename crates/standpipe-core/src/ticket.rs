@@ -37,7 +37,11 @@ pub struct Ticket {
     /// How it waits.
     pub phase: Phase,
     /// The lanes, as bits, on which its units are set aside.
-    pub aside: u32,
+    pub aside: u64,
+    /// When it comes back from the last pause.
+    pub returns: Instant,
+    /// Not before then: somebody it depends on was refused.
+    pub holds: Instant,
     /// See [`crate::Reserve`].
     pub ttl: Option<Span>,
 }
@@ -47,7 +51,7 @@ pub struct Ticket {
 pub enum Phase {
     /// For a reason of its own, until then: keeps its place, blocks nobody.
     Held {
-        /// [`Reason::Pause`] or [`Reason::Cap`].
+        /// [`Reason::Pause`], [`Reason::ReturnWindow`], [`Reason::Hold`] or [`Reason::Cap`].
         reason: Reason,
         /// When it is looked at again.
         until: Instant,

@@ -17,7 +17,7 @@ impl State {
     /// The first instant at which every limit, cap and pause lets it pass, as if no other ticket
     /// were there. Owners of floors with tickets count as served: that may be soon.
     pub(crate) fn admitted_at(&self, asker: &Asker<'_>, now: Instant) -> Option<Instant> {
-        let mut at = now.max(self.facts.pause.unwrap_or(now));
+        let mut at = self.own_reasons_end(asker, now);
         // Floors make room come and go, so a lane may have to be asked again; each round is later.
         loop {
             let mut next = self.cap_fits(asker, at);
@@ -41,8 +41,10 @@ impl State {
     /// before anything stirs that it depends on.
     pub(crate) fn dated(&self, mut refusal: Refusal, asker: &Asker<'_>, now: Instant) -> Refusal {
         refusal.until = match (refusal.reason, refusal.until) {
-            (Reason::Never | Reason::QueueFull, _) | (Reason::Terminal, None) => None,
-            (Reason::Terminal, Some(end)) => self.admitted_at(asker, end),
+            _ if self.never_fits(asker).is_some() => None,
+            (Reason::Never | Reason::QueueFull, _)
+            | (Reason::Terminal | Reason::RetryBudget, None) => None,
+            (Reason::Terminal | Reason::RetryBudget, Some(end)) => self.admitted_at(asker, end),
             _ if self.facts.tickets.is_empty() => self.admitted_at(asker, now),
             _ => self.admitted_at(asker, now).map(|own| own.max(self.next_stir(asker, now))),
         };
@@ -67,6 +69,9 @@ impl State {
         let need = plan.need(asker.cost);
         if need == 0 {
             return from;
+        }
+        if self.index.plan.gate == Some(lane) {
+            return self.gate_lets_pass(lane, from);
         }
         let tally = &self.facts.lanes[lane];
         let fits = |kept: u64, from| {

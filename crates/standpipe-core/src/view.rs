@@ -7,7 +7,8 @@ use alloc::vec::Vec;
 
 use crate::config::{Limit, Priority};
 use crate::event::Reserve;
-use crate::judge::Asker;
+use crate::judge::{Asker, before};
+use crate::learn::limits_in_force;
 use crate::outcome::{Reason, Refusal};
 use crate::plan::LaneKind;
 use crate::state::State;
@@ -43,8 +44,14 @@ pub struct Laid {
     pub terminal: Option<Refusal>,
     /// 2: it is above a stated limit.
     pub never: Option<Refusal>,
+    /// Too many calls are second tries.
+    pub retry_budget: Option<Refusal>,
     /// 3: everybody waits.
     pub pause: Option<Refusal>,
+    /// 3: its instant to come back from the last pause is not there yet.
+    pub return_window: Option<Refusal>,
+    /// 3: somebody it depends on was refused.
+    pub hold: Option<Refusal>,
     /// 4: the agent's own cap.
     pub cap: Option<Refusal>,
     /// 5: the limits for which somebody came first.
@@ -71,8 +78,12 @@ impl State {
     #[must_use]
     pub fn figures(&self, now: Instant) -> Vec<Figures> {
         let now = now.max(self.facts.clock);
-        let limits = self.facts.config.iter().flat_map(|config| &config.limits);
-        limits.enumerate().map(|(lane, limit)| self.figures_of(lane, limit, now)).collect()
+        let Some(config) = &self.facts.config else { return Vec::new() };
+        let mut limits = limits_in_force(config, &self.facts.trouble);
+        // As told, where it was; what is used of it says the rest.
+        limits[..config.limits.len()].clone_from_slice(&config.limits);
+        let lanes = limits.iter().enumerate();
+        lanes.map(|(lane, limit)| self.figures_of(lane, limit, now)).collect()
     }
 
     /// The admission rule for a call at an instant. Every step is asked, also behind one that says
@@ -81,7 +92,7 @@ impl State {
     pub fn lay_open(&self, reserve: &Reserve, now: Instant) -> Laid {
         let now = now.max(self.facts.clock);
         let agent = self.index.agent_of.get(&reserve.agent).copied();
-        let asker = self.newcomer(reserve, agent);
+        let asker = self.newcomer(reserve, agent, now);
         let lacks = self.lacks(&asker, now);
         let (order, room) = lacks.into_iter().partition(|no| no.reason == Reason::Order);
         let until = |refusal: Refusal, until: Instant| Refusal {
@@ -92,7 +103,11 @@ impl State {
             tier: asker.tier(),
             terminal: self.terminated(now),
             never: self.never_fits(&asker),
+            retry_budget: self.out_of_retries(reserve, now),
             pause: self.paused(now).map(|no| Refusal { until: self.facts.pause, ..no }),
+            return_window: before(Reason::ReturnWindow, asker.returns, now)
+                .map(|no| until(no, asker.returns)),
+            hold: before(Reason::Hold, asker.holds, now).map(|no| until(no, asker.holds)),
             cap: self.capped(&asker, now).map(|no| until(no, self.cap_fits(&asker, now))),
             order,
             room,
@@ -106,7 +121,7 @@ impl State {
             let fits = (lack.reason != Reason::Order).then(|| self.lane_fits(asker, lane, now));
             Some(Refusal {
                 reason: lack.reason,
-                limit: Some(self.index.plan.lanes[lane].id.clone()),
+                limit: self.index.plan.lanes[lane].limit(),
                 short_by: lack.short_by,
                 until: fits.filter(|until| *until != Instant::NEVER),
             })
@@ -127,11 +142,11 @@ impl State {
             held: tally.held,
             left: tally.free_at(now, spec),
             clear_at: cleared.filter(|at| *at != Instant::NEVER),
-            next_grant: self.gate_opens(limit, now),
+            next_grant: self.pace_opens(limit, now),
         }
     }
 
-    fn gate_opens(&self, limit: &Limit, now: Instant) -> Option<Instant> {
+    fn pace_opens(&self, limit: &Limit, now: Instant) -> Option<Instant> {
         let id = limit.id();
         let lanes = self.index.plan.lanes.iter().zip(&self.facts.lanes);
         let mut gates = lanes.filter(|(lane, _)| lane.kind == LaneKind::Gate && lane.id == id);

@@ -14,7 +14,7 @@ use standpipe_core::{
 };
 
 use support::player::{Player, pick};
-use support::scene::{CAST, WITH_SHARES, scene};
+use support::scene::{CAST, WITH_POLICIES, WITH_SHARES, scene};
 use support::words::{
     DAY, OUTPUT, REQUESTS, SECOND, TOKENS, at_end, bucket, capped, cost, floored, millis, parallel,
     pool, provider_resets, secs, window,
@@ -28,7 +28,10 @@ proptest! {
     /// Until the instant that an outcome names as the next, nothing happens by itself: no lease or
     /// ticket ends, and nobody has to be woken.
     #[test]
-    fn nothing_happens_before_next(scene in scene(WITH_SHARES), spot in 0_u64..1_000_000) {
+    fn nothing_happens_before_next(
+        scene in prop_oneof![scene(WITH_SHARES), scene(WITH_POLICIES)],
+        spot in 0_u64..1_000_000,
+    ) {
         let mut player = Player::new(&scene);
         for step in &scene.steps {
             let Some((_, outcome)) = player.step(step) else { continue };

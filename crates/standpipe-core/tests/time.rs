@@ -13,14 +13,14 @@ use standpipe_core::{Action, Event, Instant, Key, Span, State};
 
 use support::cases;
 use support::player::Player;
-use support::scene::{WITH_SHARES, scene};
+use support::scene::{WITH_POLICIES, WITH_SHARES, scene};
 
 proptest! {
     #![proptest_config(cases(200))]
 
     #[test]
     fn the_steps_in_which_time_passes_do_not_matter(
-        scene in scene(WITH_SHARES),
+        scene in prop_oneof![scene(WITH_SHARES), scene(WITH_POLICIES)],
         cuts in prop::collection::vec(0_u64..200_000_000, 1..6),
     ) {
         let mut player = Player::new(&scene);
@@ -42,7 +42,7 @@ proptest! {
     }
 
     #[test]
-    fn facts_carry_everything(scene in scene(WITH_SHARES)) {
+    fn facts_carry_everything(scene in prop_oneof![scene(WITH_SHARES), scene(WITH_POLICIES)]) {
         let mut whole = Player::new(&scene);
         let mut reborn = Player::new(&scene);
         for step in &scene.steps {

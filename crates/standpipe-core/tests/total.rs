@@ -10,10 +10,10 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use standpipe_core::{
-    Action, AgentName, AgentRule, Amounts, Answer, Charged, Commit, Configure, Decision, Event,
-    Headroom, Instant, Key, Limit, Observed, Of, Owner, PoolConfig, Portion, Priority, Reading,
-    Reason, Recovered, Reserve, Resets, Rule, Share, Source, Span, State, Text, ThrottleKind,
-    Throttled, Unit, bounds,
+    Action, AgentName, AgentRule, Amounts, Answer, Backoff, Charged, Commit, Configure, Decision,
+    Event, Headroom, Hit, Instant, Key, Limit, Observed, Of, Owner, Policy, PoolConfig, Portion,
+    Priority, Reading, Reason, Recovered, Reserve, Resets, RetryBudget, ReturnWindows, Rule, Share,
+    Source, Span, State, Text, ThrottleKind, Throttled, Unit, bounds,
 };
 
 use support::cases;
@@ -233,11 +233,11 @@ fn odd_action() -> impl Strategy<Value = Action> {
 fn odd_reserve() -> impl Strategy<Value = Reserve> {
     let words = || option::of(select(vec!["a", "b"]).prop_map(text));
     let owner = option::of(any::<u32>().prop_map(|pid| Owner { pid, started: 9 }));
-    let times = (odd_span(), option::of(odd_span()));
+    let times = (odd_span(), option::of(odd_span()), option::weighted(0.2, odd_span()));
     let keys = (option::of(odd_key()), option::of(odd_key()));
     let id: BoxedStrategy<Option<Text>> = words().boxed();
     (odd_agent(), option::of(odd_tier()), odd_amounts(), times, owner, id, keys).prop_map(
-        |(agent, priority, cost, (patience, ttl), owner, id, (retry_of, ticket))| Reserve {
+        |(agent, priority, cost, (patience, ttl, hold), owner, id, (retry_of, ticket))| Reserve {
             agent,
             priority,
             cost,
@@ -249,6 +249,7 @@ fn odd_reserve() -> impl Strategy<Value = Reserve> {
             task: None,
             retry_of,
             ticket,
+            hold,
         },
     )
 }
@@ -295,8 +296,16 @@ fn odd_throttled() -> impl Strategy<Value = Throttled> {
         ThrottleKind::Overload,
         ThrottleKind::Terminal,
     ];
-    (option::of(odd_key()), option::of(odd_agent()), select(kinds), option::of(odd_span()))
-        .prop_map(|(lease, agent, kind, retry_after)| Throttled { lease, agent, kind, retry_after })
+    let hit = (odd_unit(), option::of(odd_span()));
+    let hit = option::of(hit.prop_map(|(unit, period)| Hit { unit, period }));
+    (option::of(odd_key()), option::of(odd_agent()), select(kinds), option::of(odd_span()), hit)
+        .prop_map(|(lease, agent, kind, retry_after, hit)| Throttled {
+            lease,
+            agent,
+            kind,
+            retry_after,
+            hit,
+        })
 }
 
 fn odd_reading() -> impl Strategy<Value = Reading> {
@@ -331,9 +340,50 @@ fn odd_config() -> impl Strategy<Value = PoolConfig> {
     ];
     let times = (span(), span(), span(), option::of(span()));
     let enforce = prop::bool::weighted(0.9);
-    (vec(odd_limit(), 1..4), headroom, times, enforce, vec(odd_rule(), 0..3)).prop_map(
-        |(limits, headroom, (slack, claim, lease_ttl, longest_lease), enforce, agents)| {
-            PoolConfig { limits, headroom, slack, claim, lease_ttl, longest_lease, enforce, agents }
+    let rules = (vec(odd_limit(), 0..4), vec(odd_rule(), 0..3), odd_policy());
+    (headroom, times, enforce, rules).prop_map(
+        |(headroom, (slack, claim, lease_ttl, longest_lease), enforce, rules)| {
+            let (limits, agents, policy) = rules;
+            PoolConfig {
+                limits,
+                headroom,
+                slack,
+                claim,
+                lease_ttl,
+                longest_lease,
+                enforce,
+                policy,
+                agents,
+            }
+        },
+    )
+}
+
+fn odd_policy() -> impl Strategy<Value = Policy> {
+    let span = || prop_oneof![6 => (0_u64..5_000_000).prop_map(Span), 1 => odd_span()];
+    let factor = prop_oneof![Just(2_000_u32), any::<u32>()];
+    let backoff = (span(), factor, option::of(span()), any::<bool>());
+    let backoff = backoff.prop_map(|(base, factor_per_mille, cap, jitter)| Backoff {
+        base,
+        factor_per_mille,
+        cap,
+        jitter,
+    });
+    let windows = prop_oneof![
+        Just(ReturnWindows::USUAL).boxed(),
+        span().prop_map(ReturnWindows::smear).boxed(),
+    ];
+    let budget = (any::<u16>(), any::<u16>());
+    let budget = budget.prop_map(|(per_mille, least)| RetryBudget { per_mille, least });
+    let some = (option::of(backoff), option::of(windows), option::of(budget));
+    (some, any::<bool>(), any::<bool>(), option::of(span())).prop_map(
+        |((backoff, comeback, retries), cascade, learn, second_look)| Policy {
+            backoff,
+            comeback,
+            cascade,
+            retries,
+            learn,
+            second_look,
         },
     )
 }

@@ -209,6 +209,7 @@ fn what_was_said_of_a_lease_comes_back_as_it_was_meant() {
     honest.submit(vec![commit(progressed, true)]).unwrap();
     honest.submit(vec![Action::Cancel { lease: cancelled }]).unwrap();
     let throttled = Throttled {
+        hit: None,
         lease: None,
         agent: None,
         kind: ThrottleKind::Quota,

@@ -2,8 +2,8 @@
 //! and shows each to the oracle.
 
 use standpipe_core::{
-    Action, Amounts, Answer, Commit, Configure, Decision, Event, Headroom, Instant, Key, Outcome,
-    Reserve, Rule, Source, Span, ThrottleKind, Throttled,
+    Action, Amounts, Answer, Commit, Configure, Decision, Event, Headroom, Instant, Key, Observed,
+    Outcome, Reading, Reserve, Rule, Source, Span, ThrottleKind, Throttled,
 };
 
 use super::book::{Book, Guarantee};
@@ -82,6 +82,7 @@ impl Player {
             task: None,
             retry_of: None,
             ticket: None,
+            hold: None,
         }
     }
 
@@ -186,6 +187,9 @@ impl Player {
                 };
                 (!known).then(|| ("stranger".to_owned(), Action::Commit(commit)))
             }
+            Step::Refusal { .. } | Step::Told(..) | Step::Retry(..) | Step::Held(..) => {
+                self.trouble(step)
+            }
             Step::Pass(_) | Step::Again(_) => None,
         }
     }
@@ -214,6 +218,44 @@ impl Player {
         Commit { lease, used: used.expect("each unit once and small"), progress, refused }
     }
 
+    /// What only happens where the provider says no.
+    fn trouble(&self, step: &Step) -> Option<(String, Action)> {
+        let ask = |who: &usize| {
+            let (session, name, tier) = CAST[who % CAST.len()];
+            let mut reserve = Self::reserve(name, Amounts::cost([]).expect("a request"));
+            reserve.priority = Some(tier);
+            (session.to_owned(), reserve)
+        };
+        match step {
+            Step::Refusal { lease, who, kind, retry_after, hit } => {
+                let lease = lease.and_then(|which| pick(&self.leases, which)).copied();
+                let sender = lease.map_or("reporter".to_owned(), |lease| self.sender(lease));
+                let name = Some(agent(CAST[who % CAST.len()].1));
+                let (kind, retry_after, hit) = (*kind, *retry_after, hit.clone());
+                let throttled = Throttled { lease, agent: name, kind, retry_after, hit };
+                Some((sender, Action::Throttled(throttled)))
+            }
+            Step::Told(unit, period, limit) => {
+                let (unit, limit) = (unit.clone(), Some(*limit));
+                let reading =
+                    Reading { unit, period: *period, limit, remaining: None, reset_in: None };
+                let observed = Observed { lease: None, readings: vec![reading] };
+                Some(("reporter".to_owned(), Action::Observed(observed)))
+            }
+            Step::Retry(who, of) => {
+                let (session, mut reserve) = ask(who);
+                reserve.retry_of = Some(pick(&self.leases, *of).copied().unwrap_or_default());
+                Some((session, Action::Reserve(Box::new(reserve))))
+            }
+            Step::Held(who, hold, patience) => {
+                let (session, mut reserve) = ask(who);
+                (reserve.hold, reserve.patience) = (Some(*hold), *patience);
+                Some((session, Action::Reserve(Box::new(reserve))))
+            }
+            _ => None,
+        }
+    }
+
     /// The same limits with other amounts.
     fn change(&self, amounts: &[u64; 4], headroom: u16) -> (String, Action) {
         let mut config = self.book.config.clone();
@@ -232,7 +274,7 @@ impl Player {
         let lease = which.and_then(|which| pick(&self.leases, which)).copied();
         let sender = lease.map_or("reporter".to_owned(), |lease| self.sender(lease));
         let kind = ThrottleKind::Quota;
-        let throttled = Throttled { lease, agent: None, kind, retry_after: after };
+        let throttled = Throttled { lease, agent: None, kind, retry_after: after, hit: None };
         Some((sender, Action::Throttled(throttled)))
     }
 

@@ -7,7 +7,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use standpipe_core::{
-    AgentRule, Headroom, Key, Limit, PoolConfig, Priority, Rule, Share, Span, Unit, bounds,
+    AgentRule, Backoff, Headroom, Hit, Key, Limit, Policy, PoolConfig, Priority, RetryBudget,
+    ReturnWindows, Rule, Share, Span, ThrottleKind, Unit, bounds,
 };
 
 use super::words::{
@@ -33,12 +34,15 @@ pub(crate) struct Sorts {
     pub(crate) shares: bool,
     /// Limits that are raised and lowered on the way.
     pub(crate) changes: bool,
+    /// What a pool does when its provider says no, each on or off, and a provider that does.
+    pub(crate) policies: bool,
 }
 
 pub(crate) const WITH_TICKETS: Sorts =
-    Sorts { tickets: true, pauses: true, shares: false, changes: false };
+    Sorts { tickets: true, pauses: true, shares: false, changes: false, policies: false };
 pub(crate) const WITH_SHARES: Sorts = Sorts { shares: true, ..WITH_TICKETS };
 pub(crate) const WITH_CHANGES: Sorts = Sorts { changes: true, ..WITH_TICKETS };
+pub(crate) const WITH_POLICIES: Sorts = Sorts { policies: true, ..WITH_SHARES };
 
 /// One thing that happens.
 #[derive(Clone, Debug)]
@@ -76,6 +80,20 @@ pub(crate) enum Step {
     Change([u64; 4], u16),
     Again(usize),
     Stray(Key),
+    /// The provider refuses a call in any of its ways.
+    Refusal {
+        lease: Option<usize>,
+        who: usize,
+        kind: ThrottleKind,
+        retry_after: Option<Span>,
+        hit: Option<Hit>,
+    },
+    /// It says how large a limit is.
+    Told(Unit, Option<Span>, u64),
+    /// A call that is tried again.
+    Retry(usize, usize),
+    /// A call that must not be made before then.
+    Held(usize, Span, Span),
 }
 
 /// How time passes.
@@ -152,15 +170,46 @@ pub(crate) fn config(sorts: Sorts) -> impl Strategy<Value = PoolConfig> {
         1 => (1_u64..=200).prop_map(|n| Some(secs(n))),
     ];
     let agents = any::<bool>().prop_map(move |some| agents(sorts.shares && some));
-    (vec(limit(), 1..=4), headroom, slack, longest, agents).prop_map(
-        |(limits, headroom, slack, longest_lease, agents)| {
+    let policy = if sorts.policies { policy().boxed() } else { Just(Policy::NONE).boxed() };
+    (vec(limit(), 1..=4), headroom, slack, longest, agents, policy).prop_map(
+        |(limits, headroom, slack, longest_lease, agents, policy)| {
             let mut distinct: Vec<Limit> = Vec::new();
             for limit in limits {
                 if distinct.iter().all(|known| known.id() != limit.id()) {
                     distinct.push(limit);
                 }
             }
-            PoolConfig { headroom, slack, longest_lease, agents, ..pool(distinct) }
+            PoolConfig { headroom, slack, longest_lease, agents, policy, ..pool(distinct) }
+        },
+    )
+}
+
+/// Each on or off.
+fn policy() -> impl Strategy<Value = Policy> {
+    let backoff = (1_u64..=20_000_000, option::of(1_u64..=90_000_000), any::<bool>()).prop_map(
+        |(base, cap, jitter)| Backoff {
+            base: Span(base),
+            cap: cap.map(Span),
+            jitter,
+            ..Backoff::USUAL
+        },
+    );
+    let windows = prop_oneof![
+        2 => Just(ReturnWindows::USUAL),
+        1 => (0_u64..=30_000_000).prop_map(|n| ReturnWindows::smear(Span(n))),
+    ];
+    let budget = (0_u16..=1_000, 0_u16..=3);
+    let budget = budget.prop_map(|(per_mille, least)| RetryBudget { per_mille, least });
+    let look = (1_u64..=100).prop_map(secs);
+    let each = (option::of(backoff), option::of(windows), any::<bool>(), option::of(budget));
+    (each, any::<bool>(), option::of(look)).prop_map(
+        |((backoff, comeback, cascade, retries), learn, second_look)| Policy {
+            backoff,
+            comeback,
+            cascade,
+            retries,
+            learn,
+            second_look,
         },
     )
 }
@@ -241,7 +290,37 @@ pub(crate) fn step(sorts: Sorts) -> BoxedStrategy<Step> {
         let change = ([1_u64..=20, 1..=20, 1..=20, 1..=20], 300_u16..=1_000);
         steps.push((2, change.prop_map(|(n, headroom)| Step::Change(n, headroom)).boxed()));
     }
+    if sorts.policies {
+        steps.push((4, refusal().boxed()));
+        let told = (unit(), option::of(period()), 0_u64..=25);
+        steps.push((1, told.prop_map(|(unit, per, n)| Step::Told(unit, per, n)).boxed()));
+        steps
+            .push((2, (0..CAST.len(), lease()).prop_map(|(who, of)| Step::Retry(who, of)).boxed()));
+        let held = (0..CAST.len(), odd_span(), prop_oneof![Just(Span::ZERO), odd_span()]);
+        steps.push((1, held.prop_map(|(who, for_, wait)| Step::Held(who, for_, wait)).boxed()));
+    }
     proptest::strategy::Union::new_weighted(steps).boxed()
+}
+
+fn refusal() -> impl Strategy<Value = Step> {
+    let kind = prop_oneof![
+        6 => Just(ThrottleKind::Quota),
+        3 => Just(ThrottleKind::Concurrency),
+        2 => Just(ThrottleKind::SlowDown),
+        2 => Just(ThrottleKind::Overload),
+        1 => Just(ThrottleKind::Terminal),
+    ];
+    let after = option::of(prop_oneof![
+        4 => odd_span(),
+        1 => (0_u64..90).prop_map(secs),
+        1 => Just(Span(u64::MAX)),
+    ]);
+    let hit = option::of((unit(), option::of(period())));
+    let hit = hit.prop_map(|hit| hit.map(|(unit, period)| Hit { unit, period }));
+    let lease = option::weighted(0.8, 0_usize..16);
+    (lease, 0..CAST.len(), kind, after, hit).prop_map(|(lease, who, kind, retry_after, hit)| {
+        Step::Refusal { lease, who, kind, retry_after, hit }
+    })
 }
 
 fn ask(sorts: Sorts) -> impl Strategy<Value = Step> {

@@ -134,6 +134,7 @@ impl World {
             task: None,
             retry_of: None,
             ticket: None,
+            hold: None,
         };
         Ask { world: self, session: session.to_owned(), reserve }
     }
@@ -166,7 +167,7 @@ impl World {
     pub(crate) fn throttled(&mut self, lease: Option<Key>, retry_after: Option<Span>) -> Outcome {
         let kind = ThrottleKind::Quota;
         let sender = lease.map_or("reporter".to_owned(), |lease| self.owner_of(lease));
-        let throttled = Throttled { lease, agent: None, kind, retry_after };
+        let throttled = Throttled { lease, agent: None, kind, retry_after, hit: None };
         self.send(&sender, Action::Throttled(throttled))
     }
 

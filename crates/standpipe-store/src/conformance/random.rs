@@ -1,9 +1,10 @@
 //! Random numbers from a seed, and random events that make sense often enough to be interesting.
 
 use standpipe_core::{
-    Action, AgentName, AgentRule, Amounts, Charged, Commit, Configure, Event, Headroom, Key, Limit,
-    Observed, Of, PoolConfig, Portion, Priority, Reading, Recovered, Reserve, Resets, Rule, Share,
-    Source, Span, Text, ThrottleKind, Throttled, Unit,
+    Action, AgentName, AgentRule, Amounts, Backoff, Charged, Commit, Configure, Event, Headroom,
+    Hit, Key, Limit, Observed, Of, Policy, PoolConfig, Portion, Priority, Reading, Recovered,
+    Reserve, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, Text, ThrottleKind,
+    Throttled, Unit,
 };
 
 /// Random numbers from a seed (`SplitMix64`).
@@ -159,7 +160,8 @@ impl RandomEvents {
         let id = format!("job-{}", self.random.below(12));
         reserve.id = if self.random.once_in(6) { Text::new(&id) } else { None };
         reserve.ticket = self.random.once_in(3).then(|| self.key());
-        reserve.retry_of = self.random.once_in(30).then(|| self.key());
+        reserve.retry_of = self.random.once_in(10).then(|| self.key());
+        reserve.hold = self.random.once_in(20).then(|| self.span(3));
         reserve
     }
 
@@ -170,22 +172,28 @@ impl RandomEvents {
     }
 
     fn throttled(&mut self) -> Throttled {
-        let kinds = [ThrottleKind::Quota, ThrottleKind::Overload, ThrottleKind::Concurrency];
+        let kinds = [
+            ThrottleKind::Quota,
+            ThrottleKind::Overload,
+            ThrottleKind::Concurrency,
+            ThrottleKind::SlowDown,
+        ];
         let terminal = self.random.once_in(12).then_some(ThrottleKind::Terminal);
         let kind = terminal.or_else(|| self.random.one_of(&kinds)).unwrap_or(kinds[0]);
         Throttled {
             lease: self.random.once_in(2).then(|| self.key()),
             agent: Some(self.agent()),
             kind,
-            retry_after: Some(self.span(3)),
+            retry_after: self.random.once_in(2).then(|| self.span(3)),
+            hit: self.random.once_in(2).then_some(Hit { unit: Unit::Requests, period: None }),
         }
     }
 
     fn observed(&mut self) -> Observed {
         let reading = Reading {
-            unit: Unit::Requests,
-            period: None,
-            limit: Some(self.random.below(100)),
+            unit: if self.random.once_in(3) { Unit::Tokens } else { Unit::Requests },
+            period: self.random.once_in(3).then_some(Span::secs(5)),
+            limit: Some(self.random.below(12)),
             remaining: Some(self.random.below(10)),
             reset_in: self.random.once_in(2).then(|| self.span(20)),
         };
@@ -236,7 +244,32 @@ impl RandomEvents {
         config.lease_ttl = Span::secs(20);
         config.enforce = !self.random.once_in(10);
         config.agents = self.rules();
+        config.policy = self.policy();
+        if config.policy.learn && self.random.once_in(4) {
+            (config.limits, config.agents) = (Vec::new(), Vec::new());
+        }
         Configure { source, config }
+    }
+
+    /// Each on or off. Short, so that much happens in little time.
+    fn policy(&mut self) -> Policy {
+        let backoff = Backoff {
+            base: Span::millis(300),
+            factor_per_mille: 2_000,
+            cap: self.random.once_in(2).then_some(Span::secs(2)),
+            jitter: self.random.once_in(2),
+        };
+        let second = Span::secs(1);
+        let comeback = [ReturnWindows::USUAL, ReturnWindows::smear(second)];
+        let (cascade, learn) = (self.random.once_in(2), self.random.once_in(2));
+        Policy {
+            backoff: self.random.once_in(2).then_some(backoff),
+            comeback: if self.random.once_in(2) { self.random.one_of(&comeback) } else { None },
+            cascade,
+            retries: self.random.once_in(2).then_some(RetryBudget { per_mille: 100, least: 1 }),
+            learn,
+            second_look: self.random.once_in(2).then_some(Span::secs(10)),
+        }
     }
 
     fn rules(&mut self) -> Vec<AgentRule> {

@@ -4,9 +4,10 @@
 //! is never used again.
 
 use standpipe_core::{
-    Action, AgentName, AgentRule, Amounts, Charged, Commit, Configure, Event, Headroom, Instant,
-    Key, Limit, Observed, Of, Owner, PoolConfig, Portion, Priority, Reading, Recovered, Reserve,
-    Resets, Rule, Share, Source, Span, Text, ThrottleKind, Throttled, Unit, UnitName, bounds,
+    Action, AgentName, AgentRule, Amounts, Backoff, Charged, Commit, Configure, Event, Headroom,
+    Hit, Instant, Key, Limit, Observed, Of, Owner, Policy, PoolConfig, Portion, Priority, Reading,
+    Recovered, Reserve, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, Stretch,
+    Text, ThrottleKind, Throttled, Unit, UnitName, bounds,
 };
 
 use super::Malformed;
@@ -17,14 +18,20 @@ wire_newtype!(Instant, Span);
 wire_struct! {
     Key { session, number }
     Event { key, action }
-    Reserve { agent, priority, cost, patience, ttl, owner, id, model, task, retry_of, ticket }
+    Reserve { agent, priority, cost, patience, ttl, owner, id, model, task, retry_of, ticket, hold }
     Owner { pid, started }
     Commit { lease, used, progress, refused }
-    Throttled { lease, agent, kind, retry_after }
+    Throttled { lease, agent, kind, retry_after, hit }
+    Hit { unit, period }
     Observed { lease, readings }
     Reading { unit, period, limit, remaining, reset_in }
     Configure { source, config }
-    PoolConfig { limits, headroom, slack, claim, lease_ttl, longest_lease, enforce, agents }
+    PoolConfig { limits, headroom, slack, claim, lease_ttl, longest_lease, enforce, policy, agents }
+    Policy { backoff, comeback, cascade, retries, learn, second_look }
+    Backoff { base, factor_per_mille, cap, jitter }
+    ReturnWindows { critical, standard, background }
+    Stretch { from, to }
+    RetryBudget { per_mille, least }
     Limit { rule, pace, charged, resets }
     AgentRule { name, priority, floors, caps }
     Share { of, portion }

@@ -3,9 +3,9 @@
 //! Stamps and marks ascend, so they are written as differences: most take one to three bytes.
 
 use standpipe_core::{
-    Agent, Bucket, BucketFacts, Call, Charge, Count, Entry, Facts, Grain, Holder, Instant, Known,
-    Lease, Missing, Phase, Place, Provenance, Reason, Reset, ResetPhase, Session, Tally, Target,
-    Terminal, Ticket, Window,
+    Agent, Bears, Bucket, BucketFacts, Call, Charge, Count, Entry, Facts, Grain, Holder, Incident,
+    Instant, Known, Lease, Missing, Phase, Place, Probe, Provenance, Ramp, Reason, Reset,
+    ResetPhase, Sequential, Session, Tally, Target, Terminal, Ticket, Told, Trouble, Window,
 };
 
 use super::Malformed;
@@ -13,17 +13,26 @@ use super::wire::{Reader, Wire, wire_enum, wire_struct};
 
 wire_struct! {
     Facts {
-        clock, config, provenance, used, arrivals, pause, terminal, forgotten, lanes, agents,
-        sessions, leases, tickets, ids,
+        clock, config, provenance, used, arrivals, pause, terminal, trouble, forgotten, lanes,
+        agents, sessions, leases, tickets, ids,
     }
     Provenance { file, version, written, changes }
-    Terminal { until }
+    Terminal { until, look, probe }
+    Trouble {
+        began, incident, streak, overloads, behind, probe, refused, sequential, ramp, bears, told,
+        courage, unanswered, admissions, retries,
+    }
+    Incident { kind, agent, at }
+    Sequential { began, ends, successes }
+    Ramp { halvings, since }
+    Bears { calls, since }
+    Told { unit, period, amount }
     Known { first, ended }
     Agent { name, active, refused, meters }
     Session { last, heard, ended }
     Place { tier, arrival }
     Call { cost, owner, id, model, task, retry_of }
-    Ticket { key, session, agent, call, since, deadline, phase, aside, ttl }
+    Ticket { key, session, agent, call, since, deadline, phase, aside, returns, holds, ttl }
     Lease { holder, agent, tier, call, started, progressed, charges }
     Charge { to, when, estimate, charged, mark, known }
     Tally { count, held, reset, learning }
@@ -39,6 +48,7 @@ wire_enum! {
         3 => Lapsed,
         4 => TooLate,
     }
+    Probe { 0 => Over, 1 => Wanted, 2 => Sent { lease, at } }
     Holder { 0 => Session(session), 1 => Ttl { ttl, expires } }
     Target { 0 => Lane(lane), 1 => Meter(meter) }
     Count { 0 => Window(window), 1 => Bucket(bucket), 2 => Slots, 3 => Gate { last } }
@@ -61,6 +71,11 @@ wire_enum! {
         8 => Learning,
         9 => QueueFull,
         10 => Deadline,
+        11 => ReturnWindow,
+        12 => Hold,
+        13 => Probe,
+        14 => Sequential,
+        15 => RetryBudget,
     }
 }
 

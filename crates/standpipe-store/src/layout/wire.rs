@@ -6,7 +6,7 @@
 //!
 //! Invariant: `get` accepts exactly what `put` writes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Malformed;
 
@@ -183,6 +183,36 @@ impl<A: Wire, B: Wire> Wire for (A, B) {
 
     fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
         Ok((A::get(input)?, B::get(input)?))
+    }
+}
+
+impl<T: Wire> Wire for [T; 3] {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.iter().for_each(|each| each.put(out));
+    }
+
+    fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok([T::get(input)?, T::get(input)?, T::get(input)?])
+    }
+}
+
+impl<T: Wire + Ord> Wire for BTreeSet<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.len() as u64).put(out);
+        self.iter().for_each(|each| each.put(out));
+    }
+
+    fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let count = input.count()?;
+        let mut set = Self::new();
+        for _ in 0..count {
+            let each = T::get(input)?;
+            if set.last().is_some_and(|last| *last >= each) {
+                return input.wrong("members out of order");
+            }
+            set.insert(each);
+        }
+        Ok(set)
     }
 }
 

@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value};
 use standpipe_core::{
-    AgentName, AgentRule, Charged, Configure, Headroom, Limit, Of, PoolConfig, Portion, Priority,
-    Resets, Rule, Share, Source, Span, Unit,
+    AgentName, AgentRule, Backoff, Charged, Configure, Headroom, Limit, Of, Policy, PoolConfig,
+    Portion, Priority, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, Stretch,
+    Unit,
 };
 
 use super::text::{rate, span};
@@ -32,6 +33,7 @@ pub(super) fn configure(
             "longest_lease" => config.longest_lease = Some(time(value)?),
             "enforce" => config.enforce = value.as_bool().ok_or("`enforce` is true or false")?,
             "agents" => config.agents = agents(value)?,
+            "policy" => config.policy = policy(value)?,
             "parallel" => config.limits.push(Limit::new(Rule::Parallel { amount: amount(value)? })),
             unit => limits(unit, value, &mut config.limits)?,
         }
@@ -84,6 +86,71 @@ fn headroom(value: &Value) -> Result<Headroom, String> {
     }
     let wrong = || format!("{value} is no headroom; \"auto\" or thousandths");
     Ok(Headroom::Fixed(u16::try_from(amount(value)?).map_err(|_| wrong())?))
+}
+
+/// `usual`, or only what is named: everything else is off.
+fn policy(value: &Value) -> Result<Policy, String> {
+    if value == "usual" {
+        return Ok(Policy::usual());
+    }
+    let mut policy = Policy::NONE;
+    for (word, value) in object(value)? {
+        match word.as_str() {
+            "backoff" => policy.backoff = Some(backoff(value)?),
+            "return_windows" => policy.comeback = Some(windows(value)?),
+            "cascade" => policy.cascade = value == true,
+            "learn" => policy.learn = value == true,
+            "retry_budget" => {
+                let figure = |word: &str, usual: u16| {
+                    let said = value.get(word).map(amount).transpose()?;
+                    let figure = said.map_or(Ok(usual), u16::try_from);
+                    figure.map_err(|_| format!("{value} is no retry budget"))
+                };
+                let RetryBudget { per_mille, least } = RetryBudget::USUAL;
+                let (per_mille, least) = (figure("per_mille", per_mille)?, figure("least", least)?);
+                policy.retries = Some(RetryBudget { per_mille, least });
+            }
+            "second_look" => policy.second_look = Some(time(value)?),
+            _ => return Err(format!("no policy is called `{word}`")),
+        }
+    }
+    Ok(policy)
+}
+
+fn backoff(value: &Value) -> Result<Backoff, String> {
+    let mut backoff = Backoff::USUAL;
+    for (word, value) in object(value)? {
+        match word.as_str() {
+            "base" => backoff.base = time(value)?,
+            "factor_per_mille" => {
+                let factor = u32::try_from(amount(value)?);
+                backoff.factor_per_mille = factor.map_err(|_| "no factor")?;
+            }
+            "cap" => backoff.cap = Some(time(value)?),
+            "jitter" => backoff.jitter = value == true,
+            _ => return Err(format!("a backoff cannot have `{word}`")),
+        }
+    }
+    Ok(backoff)
+}
+
+/// `usual`, one stretch for everybody, or one per tier.
+fn windows(value: &Value) -> Result<ReturnWindows, String> {
+    if value == "usual" {
+        return Ok(ReturnWindows::USUAL);
+    }
+    if value.is_string() {
+        return time(value).map(ReturnWindows::smear);
+    }
+    let stretch = |tier: &str| {
+        let ends = value.get(tier).and_then(Value::as_array).map(Vec::as_slice);
+        let Some([from, to]) = ends else {
+            return Err(format!("{value} does not say when {tier} comes back"));
+        };
+        Ok(Stretch { from: time(from)?, to: time(to)? })
+    };
+    let (critical, standard) = (stretch("critical")?, stretch("standard")?);
+    Ok(ReturnWindows { critical, standard, background: stretch("background")? })
 }
 
 /// One limit or several of one unit.

@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 use standpipe_core::{
-    Action, AgentName, Amounts, Commit, Event, Instant, Key, Observed, Owner, Reading, Recovered,
-    Reserve, Span, Text, ThrottleKind, Throttled, Unit,
+    Action, AgentName, Amounts, Commit, Event, Hit, Instant, Key, Observed, Owner, Reading,
+    Recovered, Reserve, Span, Text, ThrottleKind, Throttled, Unit,
 };
 
 use super::Mistake;
 use super::config::{self, Defaults, amount, object, time};
 use super::show::Names;
-use super::text::instant;
+use super::text::{instant, rate};
 
 /// A story about a pool.
 #[derive(Clone, Debug)]
@@ -242,6 +242,7 @@ impl Reader {
                     reserve.owner = Some(Owner { pid, started: 0 });
                 }
                 "retry_of" => reserve.retry_of = Some(self.key(value)?),
+                "hold" => reserve.hold = Some(time(value)?),
                 unit => cost.push((named_unit(unit)?, amount(value)?)),
             }
         }
@@ -280,6 +281,7 @@ impl Reader {
             agent: said.get("as").map(agent).transpose()?,
             kind,
             retry_after: said.get("retry_after").map(time).transpose()?,
+            hit: said.get("hit").map(hit).transpose()?,
         })
     }
 
@@ -354,6 +356,14 @@ const CLAIM: Span = Span::secs(2);
 
 /// How long a reserve waits that does not say how long: 5 min, as everywhere.
 const PATIENCE: Span = Span::secs(300);
+
+/// `tokens`, or `tokens/min`.
+fn hit(value: &Value) -> Result<Hit, String> {
+    let text = value.as_str().unwrap_or_default();
+    let (unit, period) = text.split_once('/').map_or((text, None), |(u, p)| (u, Some(p)));
+    let period = period.map(|period| rate(&format!("1/{period}"))).transpose()?;
+    Ok(Hit { unit: named_unit(unit)?, period: period.map(|(_, period)| period) })
+}
 
 fn agent(value: &Value) -> Result<AgentName, String> {
     AgentName::new(value.as_str().unwrap_or_default())

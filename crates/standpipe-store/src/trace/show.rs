@@ -91,6 +91,17 @@ impl Names {
                 format!("{} waited {}", self.key(*ticket), show_span(*waited))
             }
             Notice::SessionEnded { session } => format!("session {} ended", self.session(*session)),
+            Notice::Throttled { agent, kind, new, streak } => {
+                let who = agent.as_ref().map_or("nobody", |agent| agent.as_str());
+                let news = if *new { "" } else { ", known" };
+                format!("{who} throttled: {}, streak {streak}{news}", kind.word())
+            }
+            Notice::Unbelieved { .. } => "retry-after not believed".to_owned(),
+            Notice::Sequential { on: true } => "one at a time".to_owned(),
+            Notice::Sequential { on: false } => "no longer one at a time".to_owned(),
+            Notice::Learned { limit, amount } => {
+                format!("learned {}: {amount}", show_limit(limit))
+            }
             Notice::Paused { until } => format!("paused until {}", show_instant(*until)),
             Notice::Resumed => "resumed".to_owned(),
             Notice::Stopped { until: Some(until) } => {

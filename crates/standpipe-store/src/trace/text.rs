@@ -89,6 +89,7 @@ pub(super) fn show_limit(limit: &LimitId) -> String {
         LimitId::Window(unit, period) => format!("{unit}/{}", show_span(*period)),
         LimitId::Bucket(unit, period) => format!("bucket {unit}/{}", show_span(*period)),
         LimitId::Parallel => "parallel".to_owned(),
+        LimitId::Unanswered => "unanswered".to_owned(),
     }
 }
 
