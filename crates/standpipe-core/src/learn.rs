@@ -65,6 +65,12 @@ impl State {
         self.retune(now);
     }
 
+    /// While nothing is known of the limits: how many calls may be unanswered.
+    #[must_use]
+    pub fn cautious(&self) -> Option<u64> {
+        is_cautious(&self.facts).then(|| 1 << self.facts.trouble.courage.min(MOST_COURAGE))
+    }
+
     /// While nothing is known of the limits, every answer allows twice as many calls.
     pub(crate) fn take_courage(&mut self) {
         if is_cautious(&self.facts) && self.facts.trouble.courage < MOST_COURAGE {

@@ -1,6 +1,6 @@
 //! What a pool is told besides its limits when nobody says more: the same as a file's defaults.
 
-use standpipe_core::{Headroom, Limit, PoolConfig, Rule, Span};
+use standpipe_core::{Headroom, Limit, Policy, PoolConfig, Rule, Span};
 
 /// What widens every period, against jitter on the way to the provider, on one machine.
 const SLACK: Span = Span::millis(50);
@@ -11,6 +11,7 @@ pub(crate) fn config(limits: Vec<Limit>) -> PoolConfig {
     let mut config = PoolConfig::new(limits);
     config.headroom = Headroom::Auto;
     config.slack = SLACK;
+    config.policy = Policy::usual();
     if slots_only {
         config.longest_lease = None;
     }

@@ -50,7 +50,7 @@ mod workflow;
 
 pub use self::agent::{AgentSettings, Shares};
 pub use self::nearest::nearest;
-pub use self::policy::{Backoff, LongestLease, ReturnWindows, StoreFailure, Stretch, Toggle};
+pub use self::policy::{LongestLease, StoreFailure, Toggle};
 pub use self::pool::PoolSettings;
 pub use self::problem::{ConfigError, Problem};
 pub use self::provider::{ProviderSettings, ServerSettings};
@@ -133,10 +133,14 @@ impl Settings {
     }
 
     /// A pool as the ledger takes it: its limits, and of the agents what concerns it. `None` when
-    /// the file does not describe it or states no limits for it.
+    /// the file does not describe it, or states neither limits nor a provider to learn them from.
     #[must_use]
     pub fn pool_config(&self, pool: &PoolName) -> Option<PoolConfig> {
-        let settings = self.pools.get(pool).filter(|settings| !settings.limits.is_empty())?;
+        let settings = self.pools.get(pool)?;
+        let learns = settings.learn && settings.provider.is_some();
+        if settings.limits.is_empty() && !learns {
+            return None;
+        }
         let store = self.store.clone().unwrap_or_default();
         let concerning = |shares: &Shares| -> Vec<Share> {
             let concerns = |share: &&Share| {
@@ -162,6 +166,7 @@ impl Settings {
             lease_ttl: settings.lease_ttl,
             longest_lease: settings.longest_lease(),
             enforce: settings.enforce,
+            policy: settings.policy(),
             agents: rules.filter(says_something).collect(),
         })
     }

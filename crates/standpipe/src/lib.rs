@@ -68,9 +68,9 @@ mod status;
 mod tap;
 
 pub use standpipe_core::{
-    AgentName, AgentRule, Amounts, Charged, Configured, Headroom, InvalidAmounts, InvalidConfig,
-    Limit, LimitId, Of, PoolConfig, Portion, Priority, Reading, Reason, Resets, Rule, Share,
-    Source, Span, ThrottleKind, Unit,
+    AgentName, AgentRule, Amounts, Backoff, Charged, Configured, Headroom, InvalidAmounts,
+    InvalidConfig, Limit, LimitId, Of, Policy, PoolConfig, Portion, Priority, Reading, Reason,
+    Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, Stretch, ThrottleKind, Unit,
 };
 pub use standpipe_store::{InvalidPoolName, MemoryStore, PoolName, Process, Store, StoreError};
 
@@ -84,12 +84,13 @@ pub use self::lease_id::{InvalidLeaseId, LeaseId};
 pub use self::moment::{InvalidMoment, Moment};
 pub use self::pool::Pool;
 pub use self::refused::Refused;
-pub use self::report::{Observation, Throttle, throttle_word};
+pub use self::report::{Observation, Throttle};
 pub use self::request::{DEFAULT_TIMEOUT, Request};
 pub use self::reserve_all::ReserveAll;
 pub use self::reserving::Reserving;
 pub use self::status::{
-    AgentStatus, LeaseStatus, LimitStatus, Origin, Pause, PoolStatus, Stop, TicketStatus,
+    AgentStatus, Incident, LeaseStatus, LimitStatus, Origin, Pause, PoolStatus, Retries, Stop,
+    TicketStatus, Trouble,
 };
 pub use self::tap::{Builder, Standpipe};
 

@@ -8,7 +8,7 @@ use crate::lease_id::LeaseId;
 use crate::moment::Now;
 use crate::refused::limit_text;
 
-/// The journal's line for a notice. Waits are written by those who waited: they know more of it.
+/// The journal's line for a notice.
 pub(crate) fn event(pool: &PoolName, notice: &Notice, now: &Now) -> Option<What> {
     Some(match notice {
         Notice::Reclaimed { lease, agent, why } => What::Reclaim {
@@ -26,6 +26,18 @@ pub(crate) fn event(pool: &PoolName, notice: &Notice, now: &Now) -> Option<What>
         Notice::Resumed => What::Resume,
         Notice::Stopped { until } => What::Stop { until: until.map(|until| now.ahead(until)) },
         Notice::WindowReset { limit } => What::WindowReset { limit: limit_text(limit) },
-        Notice::TicketEnded { .. } | Notice::Waited { .. } => return None,
+        Notice::Sequential { on } => What::Sequential { on: *on },
+        Notice::Learned { limit, amount } => {
+            What::Learn { limit: limit_text(limit), amount: *amount }
+        }
+        Notice::Unbelieved { retry_after } => What::Doubt {
+            about: "retry-after".to_owned(),
+            value: retry_after.map(|said| format!("{} s", said.0 / 1_000_000)).unwrap_or_default(),
+            why: "longer than 8 days".to_owned(),
+        },
+        // Written by those who report or wait: they know more of it.
+        Notice::Throttled { .. } | Notice::TicketEnded { .. } | Notice::Waited { .. } => {
+            return None;
+        }
     })
 }

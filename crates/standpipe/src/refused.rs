@@ -81,6 +81,7 @@ pub(crate) fn limit_text(limit: &LimitId) -> String {
         LimitId::Window(unit, period) => format!("{unit} per {}", spoken(*period)),
         LimitId::Bucket(unit, period) => format!("{unit} refilled per {}", spoken(*period)),
         LimitId::Parallel => "parallel".to_owned(),
+        LimitId::Unanswered => "unanswered calls".to_owned(),
     }
 }
 
@@ -138,6 +139,19 @@ impl Refused {
         let limit = self.limit.as_deref().unwrap_or("a limit");
         match why {
             Some(Reason::Pause) => f.write_str(": everybody pauses"),
+            Some(Reason::ReturnWindow) => {
+                f.write_str(": a pause has just ended, and everybody comes back in turn")
+            }
+            Some(Reason::Hold) => f.write_str(": somebody it depends on was throttled"),
+            Some(Reason::Probe) => {
+                f.write_str(": the first call after a pause has not been answered yet")
+            }
+            Some(Reason::Sequential) => {
+                f.write_str(": several agents were throttled, so calls go one at a time")
+            }
+            Some(Reason::RetryBudget) => {
+                f.write_str(": too many of the last minute's calls were retries")
+            }
             Some(Reason::Cap) => {
                 write!(
                     f,
@@ -151,9 +165,9 @@ impl Refused {
             }
             Some(Reason::Floor) => write!(f, ": what is left of {limit} is kept for others"),
             Some(Reason::Pace) => write!(f, ": too soon after the last call ({limit})"),
-            Some(Reason::Learning) => {
-                f.write_str(": the ledger lost its memory and is finding out what is in flight")
-            }
+            Some(Reason::Learning) => f.write_str(
+                ": what is in flight, or the provider's limits, are only being found out",
+            ),
             Some(Reason::QueueFull) => f.write_str(": too many calls are in flight already"),
             _ => Ok(()),
         }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use standpipe_core::{Reading, ThrottleKind};
+use standpipe_core::{Hit, Reading, ThrottleKind, Unit};
 
 use crate::lease_id::LeaseId;
+use crate::moment::span;
 
 /// The provider refused a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +16,7 @@ pub struct Throttle {
     pub(crate) retry_after: Option<Duration>,
     pub(crate) agent: Option<String>,
     pub(crate) lease: Option<LeaseId>,
+    pub(crate) hit: Option<Hit>,
 }
 
 /// What a provider's answer said of its limits.
@@ -35,7 +37,7 @@ impl Default for Throttle {
 impl Throttle {
     /// A refusal of this kind.
     pub const fn new(kind: ThrottleKind) -> Self {
-        Self { kind, retry_after: None, agent: None, lease: None }
+        Self { kind, retry_after: None, agent: None, lease: None, hit: None }
     }
 
     /// How long the provider says to wait.
@@ -53,6 +55,13 @@ impl Throttle {
     /// The call it refused; it is settled by this.
     pub fn lease(mut self, lease: LeaseId) -> Self {
         self.lease = Some(lease);
+        self
+    }
+
+    /// The limit it says was exceeded: what it counts, and its period if that is known. Without a
+    /// word the pool pauses for at most one period of its fullest limit.
+    pub fn hit(mut self, unit: Unit, period: Option<Duration>) -> Self {
+        self.hit = Some(Hit { unit, period: period.map(span) });
         self
     }
 }
@@ -91,18 +100,6 @@ impl Observation {
         let lower = self.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value));
         let kept = lower.filter(|(name, _)| speaks(name) && name.len() <= 128);
         kept.map(|(name, value)| (name, value.chars().take(256).collect())).take(64).collect()
-    }
-}
-
-/// The word for a kind of refusal, the same on every face.
-#[must_use]
-pub const fn throttle_word(kind: ThrottleKind) -> &'static str {
-    match kind {
-        ThrottleKind::Quota => "quota",
-        ThrottleKind::Concurrency => "concurrency",
-        ThrottleKind::SlowDown => "slow_down",
-        ThrottleKind::Overload => "overload",
-        ThrottleKind::Terminal => "terminal",
     }
 }
 

@@ -22,7 +22,7 @@ use crate::keeper::Keeper;
 use crate::lease_id::LeaseId;
 use crate::moment::{Now, span};
 use crate::registry::Opened;
-use crate::report::{Observation, Throttle, throttle_word};
+use crate::report::{Observation, Throttle};
 use crate::request::{agent_name, key_on};
 use crate::session::Sessions;
 
@@ -184,12 +184,13 @@ impl Shared {
             What::Throttle {
                 agent: throttle.agent.clone(),
                 lease: lease.map(ToString::to_string),
-                about: throttle_word(throttle.kind).to_owned(),
+                about: throttle.kind.word().to_owned(),
                 retry_after_ms: throttle.retry_after.map(millis),
             },
         );
         let retry_after = throttle.retry_after.map(span);
-        let throttled = Throttled { lease: key, agent, kind: throttle.kind, retry_after };
+        let (kind, hit) = (throttle.kind, throttle.hit.clone());
+        let throttled = Throttled { lease: key, agent, kind, retry_after, hit };
         let (answers, _) = self.settle(desk, vec![Action::Throttled(throttled)])?;
         match (lease, answers.first()) {
             (Some(lease), Some(Answer::Lease(LeaseAnswer::Gone))) => {

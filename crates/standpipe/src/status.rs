@@ -4,6 +4,7 @@
 //! milliseconds (`*_ms`). Working them out is in `status/read.rs`.
 
 mod read;
+mod trouble;
 
 use std::collections::BTreeMap;
 
@@ -38,6 +39,8 @@ pub struct PoolStatus {
     pub terminal: Option<Stop>,
     /// The ledger lost its memory and is finding out what is in flight; it knows again then.
     pub learning: Option<Pause>,
+    /// What the provider's refusals left behind.
+    pub trouble: Trouble,
     /// What it is limited by.
     pub limits: Vec<LimitStatus>,
     /// The calls in flight, oldest first.
@@ -82,6 +85,58 @@ pub struct Stop {
     pub until: Option<Moment>,
     /// In how long.
     pub for_ms: Option<u64>,
+    /// In how long one call is let through, to see.
+    pub look_ms: Option<u64>,
+}
+
+/// What a provider's refusals left behind. All of it is empty on a pool that was never refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Trouble {
+    /// What the last pause began with.
+    pub incident: Option<Incident>,
+    /// Refusals in a row.
+    pub streak: u32,
+    /// The same for a provider that is short of capacity.
+    pub overloads: u32,
+    /// A pause is over, and everybody comes back in turn until then.
+    pub coming_back: Option<Pause>,
+    /// The first call after a pause: `wanted`, or `sent` while its answer is awaited.
+    pub probe: Option<&'static str>,
+    /// Calls go one at a time, until then if nothing is refused.
+    pub one_at_a_time: Option<Pause>,
+    /// The part of the shortest rates that is used, in thousandths, while that is not the whole.
+    pub speed_per_mille: Option<u32>,
+    /// How many calls the provider was seen to bear at once.
+    pub bears: Option<u64>,
+    /// Nothing is known of the limits: so many calls may be unanswered.
+    pub cautious: Option<u64>,
+    /// Retries that are left now, and how many there are in a minute.
+    pub retries: Option<Retries>,
+}
+
+/// What a pause began with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Incident {
+    /// `quota`, `concurrency`, `slow_down`, `overload` or `terminal`.
+    pub kind: &'static str,
+    /// Whose call was refused.
+    pub agent: Option<String>,
+    /// When.
+    pub at: Moment,
+    /// How long that is ago.
+    pub ago_ms: u64,
+}
+
+/// How many calls may be tried again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Retries {
+    /// Now.
+    pub left: u64,
+    /// In a minute like the last one.
+    pub per_minute: u64,
 }
 
 /// How one limit stands.
@@ -100,7 +155,9 @@ pub struct LimitStatus {
     pub burst: Option<u64>,
     /// In how long.
     pub period_ms: Option<u64>,
-    /// What is used of it, after headroom.
+    /// As the provider taught it, if it did.
+    pub told: Option<u64>,
+    /// What is used of it, after headroom and what was learned.
     pub effective: u64,
     /// What is charged just now.
     pub used: u64,

@@ -55,6 +55,12 @@ fn what(what: &What) -> String {
         What::SessionEnd { session } => format!("session {session:x} ended"),
         What::Config { result, source } => format!("a configuration from {source}: {result}"),
         What::WindowReset { limit } => format!("the provider's window of {limit} began anew"),
+        What::Sequential { on: true } => {
+            "several agents were throttled: calls go one at a time".to_owned()
+        }
+        What::Sequential { on: false } => "calls no longer go one at a time".to_owned(),
+        What::Learn { limit, amount } => format!("the provider taught a limit: {amount} {limit}"),
+        What::Doubt { about, value, why } => format!("{about} `{value}` was not believed: {why}"),
         _ => String::new(),
     }
 }

@@ -2,6 +2,7 @@
 
 mod calls;
 mod limits;
+mod trouble;
 
 use standpipe::PoolStatus;
 
@@ -61,19 +62,24 @@ fn state(style: Style, status: &PoolStatus) -> Vec<String> {
             (Some(ms), Some(until)) => format!("until {until}, {} to go", length(ms)),
             _ => "until somebody lifts it".to_owned(),
         };
+        let look = stop.look_ms.map(|ms| format!("; one call may try in {}", length(ms)));
+        let end = end + &look.unwrap_or_default();
         let resume = format!("standpipe resume {}", status.pool);
         lines.push(style.ink(Ink::Bad, &format!("the provider said stop, {end}: {resume}")));
     }
     if let Some(pause) = &status.pause {
-        let text = format!("paused for {} (until {})", length(pause.for_ms), pause.until);
+        let why = trouble::cause(&status.trouble);
+        let text = format!("paused for {} (until {}){why}", length(pause.for_ms), pause.until);
         lines.push(style.ink(Ink::Short, &text));
     }
+    let after = trouble::lines(&status.trouble).into_iter();
+    lines.extend(after.map(|text| style.ink(Ink::Short, &text)));
     if let Some(learning) = &status.learning {
         let left = length(learning.for_ms);
         let text = format!("the ledger lost its memory; it knows all again in {left}");
         lines.push(style.ink(Ink::Short, &text));
     }
-    if status.limits.is_empty() {
+    if status.limits.is_empty() && status.trouble.cautious.is_none() {
         let text = "no limits known yet: give it some in standpipe.toml or with --limit";
         lines.push(style.ink(Ink::Dim, text));
     }

@@ -142,7 +142,7 @@ const TOO_MUCH: &str = "lower floors until they fit; a cap, not a floor, is what
 
 fn too_much(pool: &PoolName, limit: &Limit, agent: &AgentName) -> String {
     let of = match limit.id() {
-        LimitId::Parallel => format!("{} calls in flight", limit.stated()),
+        LimitId::Parallel | LimitId::Unanswered => format!("{} calls in flight", limit.stated()),
         LimitId::Window(unit, period) | LimitId::Bucket(unit, period) => {
             format!("{unit} of {}", plain::rate(&unit, limit.stated(), period))
         }

@@ -5,12 +5,14 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use standpipe_core::{Charged, Limit, Of, Portion, Priority, Resets, Rule, Share, Span, Unit};
+use standpipe_core::{
+    Backoff, Charged, Limit, Of, Portion, Resets, Rule, Share, Span, Stretch, Unit,
+};
 use standpipe_store::PoolName;
 
 use super::agent::{AgentSettings, Shares};
 use super::plain;
-use super::policy::{PRIORITIES, ReturnWindows, STORE_FAILURES, Stretch, Toggle};
+use super::policy::{PRIORITIES, STORE_FAILURES, Toggle};
 use super::pool::PoolSettings;
 use super::reader::join;
 use super::text::charged_by_default;
@@ -159,7 +161,8 @@ fn pool(settings: &Settings, path: &str, pool: &PoolSettings) -> Vec<Row> {
     row("breaker", pool.breaker.into());
     row("cascade", pool.cascade.into());
     row("learn", pool.learn.into());
-    row("retry_budget", plain::percent(pool.retry_budget).into());
+    let retries = pool.retry_budget.map(|budget| plain::percent(budget.per_mille).into());
+    row("retry_budget", retries.unwrap_or_else(|| false.into()));
     if let Some(longest) = pool.longest_wait {
         row("longest_wait", span(longest));
     }
@@ -178,27 +181,27 @@ fn pool(settings: &Settings, path: &str, pool: &PoolSettings) -> Vec<Row> {
 /// The parts of a pool that are tables themselves.
 fn nested(path: &str, pool: &PoolSettings, rows: &mut Vec<Row>) {
     let backoff = join(path, "backoff");
-    let factor = plain::decimal(u64::from(pool.backoff.factor_per_mille), 1_000);
-    rows.push((join(&backoff, "base"), span(pool.backoff.base)));
-    rows.push((join(&backoff, "factor"), factor.into()));
-    rows.push((join(&backoff, "cap"), pool.backoff.cap.map_or_else(|| "auto".into(), span)));
-    rows.push((join(&backoff, "jitter"), pool.backoff.jitter.into()));
+    match pool.backoff {
+        None => rows.push((backoff, false.into())),
+        Some(Backoff { base, factor_per_mille, cap, jitter }) => {
+            let factor = plain::decimal(u64::from(factor_per_mille), 1_000);
+            rows.push((join(&backoff, "base"), span(base)));
+            rows.push((join(&backoff, "factor"), factor.into()));
+            rows.push((join(&backoff, "cap"), cap.map_or_else(|| "auto".into(), span)));
+            rows.push((join(&backoff, "jitter"), jitter.into()));
+        }
+    }
     let windows = join(path, "return_windows");
-    for (tier, priority) in PRIORITIES {
-        let Stretch { from, to } = of_tier(&pool.return_windows, priority);
-        rows.push((join(&windows, tier), json!([span(from), span(to)])));
+    match &pool.return_windows {
+        None => rows.push((windows, false.into())),
+        Some(each) => rows.extend(PRIORITIES.iter().map(|(tier, priority)| {
+            let Stretch { from, to } = each.of(*priority);
+            (join(&windows, tier), json!([span(from), span(to)]))
+        })),
     }
     let price = join(path, "price");
     for (unit, millionths) in &pool.price {
         rows.push((join(&price, unit.name()), plain::amount(&Unit::Usd, *millionths).into()));
-    }
-}
-
-const fn of_tier(windows: &ReturnWindows, tier: Priority) -> Stretch {
-    match tier {
-        Priority::Critical => windows.critical,
-        Priority::Standard => windows.standard,
-        Priority::Background => windows.background,
     }
 }
 

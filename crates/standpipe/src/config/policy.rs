@@ -1,7 +1,7 @@
-//! How a pool behaves when a provider says no or a store is away: values that later parts of
-//! Standpipe act on. Here they are only read and checked.
+//! How a pool behaves when a provider says no or a store is away: what the file says of it. What it
+//! means is the core's business.
 
-use standpipe_core::{Priority, Span};
+use standpipe_core::{Backoff, Priority, RetryBudget, ReturnWindows, Span, Stretch};
 
 use super::reader::{Item, Reader};
 use super::text;
@@ -28,39 +28,6 @@ pub enum LongestLease {
     Unlimited,
     /// So long.
     At(Span),
-}
-
-/// How long a pool pauses after a refusal of the provider.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Backoff {
-    /// After the first.
-    pub base: Span,
-    /// What each further one multiplies it by, in thousandths.
-    pub factor_per_mille: u32,
-    /// The most; `None` is one period of the limit that was hit.
-    pub cap: Option<Span>,
-    /// Whether the length is drawn at random between base and the whole.
-    pub jitter: bool,
-}
-
-/// When each tier comes back after a pause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReturnWindows {
-    /// P0.
-    pub critical: Stretch,
-    /// P1.
-    pub standard: Stretch,
-    /// P2.
-    pub background: Stretch,
-}
-
-/// A stretch of time after a pause ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stretch {
-    /// Its beginning.
-    pub from: Span,
-    /// Its end.
-    pub to: Span,
 }
 
 /// What happens to calls while the store is away.
@@ -92,31 +59,6 @@ pub(super) const STORE_FAILURES: [(&str, StoreFailure); 3] = [
     ("share", StoreFailure::Share),
 ];
 
-impl Default for Backoff {
-    fn default() -> Self {
-        Self { base: Span::secs(10), factor_per_mille: 2_000, cap: None, jitter: false }
-    }
-}
-
-impl Default for ReturnWindows {
-    fn default() -> Self {
-        let stretch = |from, to| Stretch { from: Span::millis(from), to: Span::millis(to) };
-        Self {
-            critical: stretch(0, 500),
-            standard: stretch(500, 3_500),
-            background: stretch(3_500, 9_500),
-        }
-    }
-}
-
-impl ReturnWindows {
-    /// Everybody within the same stretch.
-    const fn smear(length: Span) -> Self {
-        let stretch = Stretch { from: Span::ZERO, to: length };
-        Self { critical: stretch, standard: stretch, background: stretch }
-    }
-}
-
 pub(super) fn toggle(reader: &mut Reader<'_>, item: &Item<'_>) -> Option<Toggle> {
     match (item.value.as_bool(), item.value.as_str()) {
         (Some(true), _) => Some(Toggle::On),
@@ -145,8 +87,12 @@ pub(super) fn span_or_off(reader: &mut Reader<'_>, item: &Item<'_>) -> Option<Sp
     reader.positive_span(item)
 }
 
-pub(super) fn backoff(reader: &mut Reader<'_>, item: &Item<'_>) -> Backoff {
-    let mut backoff = Backoff::default();
+/// A table, or `false` for no pause but the provider's own.
+pub(super) fn backoff(reader: &mut Reader<'_>, item: &Item<'_>) -> Option<Backoff> {
+    if item.value.as_bool() == Some(false) {
+        return None;
+    }
+    let mut backoff = Backoff::USUAL;
     for entry in reader.entries(item) {
         match entry.key {
             "base" => backoff.base = reader.positive_span(&entry).unwrap_or(backoff.base),
@@ -163,17 +109,26 @@ pub(super) fn backoff(reader: &mut Reader<'_>, item: &Item<'_>) -> Backoff {
     if backoff.cap.is_some_and(|cap| cap < backoff.base) {
         reader.wrong_at(item, "the cap is shorter than the base", "write a cap of at least base");
     }
-    backoff
+    Some(backoff)
 }
 
-/// One length for everybody, `false` for no spread at all, or a stretch per tier.
-pub(super) fn return_windows(reader: &mut Reader<'_>, item: &Item<'_>) -> ReturnWindows {
-    let mut windows = ReturnWindows::default();
+/// A share of the minute's calls, or `false` for as many as like.
+pub(super) fn retry_budget(reader: &mut Reader<'_>, item: &Item<'_>) -> Option<RetryBudget> {
     if item.value.as_bool() == Some(false) {
-        return ReturnWindows::smear(Span::ZERO);
+        return None;
+    }
+    let per_mille = reader.take(item, text::share).unwrap_or_default();
+    Some(RetryBudget { per_mille, ..RetryBudget::USUAL })
+}
+
+/// One length for everybody, `false` for all at once, or a stretch per tier.
+pub(super) fn return_windows(reader: &mut Reader<'_>, item: &Item<'_>) -> Option<ReturnWindows> {
+    let mut windows = ReturnWindows::USUAL;
+    if item.value.as_bool() == Some(false) {
+        return None;
     }
     if !item.value.is_table() {
-        return reader.span(item).map_or(windows, ReturnWindows::smear);
+        return reader.span(item).map(ReturnWindows::smear);
     }
     for entry in reader.entries(item) {
         let tier = match entry.key {
@@ -187,7 +142,7 @@ pub(super) fn return_windows(reader: &mut Reader<'_>, item: &Item<'_>) -> Return
         };
         *tier = stretch(reader, &entry).unwrap_or(*tier);
     }
-    windows
+    Some(windows)
 }
 
 fn stretch(reader: &mut Reader<'_>, item: &Item<'_>) -> Option<Stretch> {

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use standpipe_core::{Headroom, Limit, Rule, Span, Unit};
+use standpipe_core::{
+    Backoff, Headroom, Limit, Policy, RetryBudget, ReturnWindows, Rule, Span, Unit,
+};
 use standpipe_store::PoolName;
 
 use super::limits;
-use super::policy::{self, Backoff, LongestLease, ReturnWindows, StoreFailure, Toggle};
+use super::policy::{self, LongestLease, StoreFailure, Toggle};
 use super::provider;
 use super::reader::{Item, Reader};
 use super::text::{self, KNOWN_UNITS};
@@ -38,12 +40,12 @@ pub struct PoolSettings {
     pub cascade: bool,
     /// Whether the provider's own word about its limits is believed.
     pub learn: bool,
-    /// How long the pool pauses after a refusal.
-    pub backoff: Backoff,
-    /// When each tier comes back after a pause.
-    pub return_windows: ReturnWindows,
-    /// The share of a minute's admissions that may be retries, in thousandths.
-    pub retry_budget: u16,
+    /// How long the pool pauses after a refusal; `None` is as long as the provider says.
+    pub backoff: Option<Backoff>,
+    /// When each tier comes back after a pause; `None` is all at once.
+    pub return_windows: Option<ReturnWindows>,
+    /// The share of a minute's admissions that may be retries; `None` is as many as like.
+    pub retry_budget: Option<RetryBudget>,
     /// The longest any call waits; `None` is as long as it likes.
     pub longest_wait: Option<Span>,
     /// How long any lease lives without a commit of progress.
@@ -105,9 +107,9 @@ impl Default for PoolSettings {
             breaker: true,
             cascade: true,
             learn: true,
-            backoff: Backoff::default(),
-            return_windows: ReturnWindows::default(),
-            retry_budget: 100,
+            backoff: Some(Backoff::USUAL),
+            return_windows: Some(ReturnWindows::USUAL),
+            retry_budget: Some(RetryBudget::USUAL),
             longest_wait: None,
             longest_lease: LongestLease::Auto,
             lease_ttl: Span::secs(600),
@@ -130,6 +132,19 @@ impl PoolSettings {
             LongestLease::At(span) => Some(span),
             LongestLease::Unlimited => None,
             LongestLease::Auto => (!only_slots).then_some(Span::secs(3_600)),
+        }
+    }
+
+    /// What it does when its provider says no.
+    #[must_use]
+    pub const fn policy(&self) -> Policy {
+        Policy {
+            backoff: self.backoff,
+            comeback: self.return_windows,
+            cascade: self.cascade,
+            retries: self.retry_budget,
+            learn: self.learn,
+            ..Policy::usual()
         }
     }
 
@@ -182,7 +197,7 @@ fn read_policy(reader: &mut Reader<'_>, entry: &Item<'_>, pool: &mut PoolSetting
         "learn" => pool.learn = reader.flag(entry).unwrap_or_default(),
         "backoff" => pool.backoff = policy::backoff(reader, entry),
         "return_windows" => pool.return_windows = policy::return_windows(reader, entry),
-        "retry_budget" => pool.retry_budget = reader.take(entry, text::share).unwrap_or_default(),
+        "retry_budget" => pool.retry_budget = policy::retry_budget(reader, entry),
         "longest_wait" => pool.longest_wait = reader.positive_span(entry),
         "longest_lease" => {
             pool.longest_lease = policy::longest_lease(reader, entry).unwrap_or_default();

@@ -119,7 +119,11 @@ fn pool() -> Value {
         ("learn", flag("Whether the provider's word about its limits is believed.", true)),
         ("backoff", backoff()),
         ("return_windows", return_windows()),
-        ("retry_budget", described(reference("share"), "The share that may be retries.")),
+        (
+            "retry_budget",
+            json!({ "anyOf": [{ "const": false }, reference("share")],
+            "description": "The share of a minute's calls that may be retries." }),
+        ),
         ("longest_wait", duration("The longest any call waits.")),
         (
             "longest_lease",
@@ -162,7 +166,7 @@ fn limit() -> Value {
 }
 
 fn backoff() -> Value {
-    table(vec![
+    let long = table(vec![
         ("base", duration("The pause after the first refusal.")),
         (
             "factor",
@@ -175,7 +179,9 @@ fn backoff() -> Value {
             "default": "auto", "description": "The longest pause." }),
         ),
         ("jitter", flag("Whether the length is drawn at random.", false)),
-    ])
+    ]);
+    json!({ "anyOf": [{ "const": false }, long],
+        "description": "How long everybody pauses after a refusal." })
 }
 
 fn return_windows() -> Value {

@@ -120,6 +120,27 @@ pub enum What {
         /// Of which limit.
         limit: String,
     },
+    /// Several agents were throttled: calls go one at a time from now on, or no longer.
+    Sequential {
+        /// Whether it begins.
+        on: bool,
+    },
+    /// The provider taught the size of a limit.
+    Learn {
+        /// Which.
+        limit: String,
+        /// How large it is.
+        amount: u64,
+    },
+    /// Something the provider said was not believed.
+    Doubt {
+        /// Which header or field.
+        about: String,
+        /// What it said, shortened.
+        value: String,
+        /// Why not.
+        why: String,
+    },
 }
 
 /// The kinds of events, to choose by.
@@ -148,11 +169,17 @@ pub enum Kind {
     Config,
     /// See [`What::WindowReset`].
     WindowReset,
+    /// See [`What::Sequential`].
+    Sequential,
+    /// See [`What::Learn`].
+    Learn,
+    /// See [`What::Doubt`].
+    Doubt,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::Wait,
         Self::Shadow,
         Self::Throttle,
@@ -164,6 +191,9 @@ impl Kind {
         Self::SessionEnd,
         Self::Config,
         Self::WindowReset,
+        Self::Sequential,
+        Self::Learn,
+        Self::Doubt,
     ];
 
     /// The word for it, as in the lines.
@@ -181,6 +211,9 @@ impl Kind {
             Self::SessionEnd => "session_end",
             Self::Config => "config",
             Self::WindowReset => "window_reset",
+            Self::Sequential => "sequential",
+            Self::Learn => "learn",
+            Self::Doubt => "doubt",
         }
     }
 }
@@ -201,6 +234,9 @@ impl What {
             Self::SessionEnd { .. } => Kind::SessionEnd,
             Self::Config { .. } => Kind::Config,
             Self::WindowReset { .. } => Kind::WindowReset,
+            Self::Sequential { .. } => Kind::Sequential,
+            Self::Learn { .. } => Kind::Learn,
+            Self::Doubt { .. } => Kind::Doubt,
         }
     }
 }

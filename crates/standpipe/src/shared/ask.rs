@@ -114,10 +114,12 @@ pub(crate) fn has_no_limits(refusal: &Refusal) -> bool {
 fn steps(laid: Laid, now: &Now) -> Vec<Step> {
     let noes = |refusals: Vec<Refusal>| refusals.iter().map(|refusal| no(refusal, now)).collect();
     let one = |refusal: Option<Refusal>| noes(refusal.into_iter().collect());
+    let not_yet = [laid.pause, laid.return_window, laid.hold].into_iter().flatten().collect();
+    let never = [laid.never, laid.retry_budget].into_iter().flatten().collect();
     let names = [
         ("terminal", "did the provider say stop for good?", one(laid.terminal)),
-        ("never", "is the call larger than a limit?", one(laid.never)),
-        ("not yet", "does everybody pause?", one(laid.pause)),
+        ("never", "is it larger than a limit, or one retry too many?", noes(never)),
+        ("not yet", "does anything of its own hold it back?", noes(not_yet)),
         ("not these units", "is the agent's own cap reached?", one(laid.cap)),
         ("not before them", "did somebody come first?", noes(laid.order)),
         ("not now", "is there room on every limit?", noes(laid.room)),

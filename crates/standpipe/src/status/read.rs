@@ -1,12 +1,14 @@
 //! Working out how a pool stands from its state.
 
 use standpipe_core::{
-    Agent, Decision, Figures, Headroom, Hold, Holder, Instant, Key, Lease, Of, Owner, PoolConfig,
-    Portion, Provenance, Refusal, Reserve, Rule, Share, State, Ticket,
+    Agent, Decision, Figures, Headroom, Hold, Holder, Instant, Key, Lease, LimitId, Of, Owner,
+    PoolConfig, Portion, Provenance, Refusal, Reserve, Rule, Share, State, Ticket,
 };
 use standpipe_store::{PoolName, Store};
 
-use super::{AgentStatus, LeaseStatus, LimitStatus, Origin, Pause, PoolStatus, Stop, TicketStatus};
+use super::{
+    AgentStatus, LeaseStatus, LimitStatus, Origin, Pause, PoolStatus, Stop, TicketStatus, Trouble,
+};
 use crate::lease_id::LeaseId;
 use crate::moment::{Moment, Now, spoken};
 use crate::refused::limit_text;
@@ -22,6 +24,7 @@ impl PoolStatus {
         let stop = facts.terminal.map(|terminal| Stop {
             until: terminal.until.map(|until| now.ahead(until)),
             for_ms: terminal.until.map(|until| now.millis_until(until)),
+            look_ms: terminal.look.map(|look| now.millis_until(look)),
         });
         Self {
             pool: pool.to_string(),
@@ -35,6 +38,7 @@ impl PoolStatus {
             pause: facts.pause.and_then(|until| pause(until, now)),
             terminal: stop,
             learning: learning.and_then(|until| pause(until, now)),
+            trouble: Trouble::of(state, now),
             limits: Self::limits_of(state, now),
             leases: leases(pool, state, now, store),
             tickets: tickets(state, now, store),
@@ -45,7 +49,14 @@ impl PoolStatus {
 
     /// How its limits stand.
     pub(crate) fn limits_of(state: &State, now: &Now) -> Vec<LimitStatus> {
-        state.figures(now.store).iter().map(|figures| limit(figures, now)).collect()
+        let told = |id: &LimitId| {
+            let told = state.facts().trouble.told.iter();
+            let mut same = told
+                .filter(|told| id.unit() == Some(&told.unit) && id.period() == Some(told.period));
+            same.next().map(|told| told.amount)
+        };
+        let each = state.figures(now.store);
+        each.iter().map(|figures| limit(figures, told(&figures.limit.id()), now)).collect()
     }
 }
 
@@ -59,12 +70,12 @@ fn origin(config: Option<&PoolConfig>, provenance: Provenance) -> Origin {
     Origin { source, version: provenance.version, written, changes: provenance.changes }
 }
 
-fn pause(until: Instant, now: &Now) -> Option<Pause> {
+pub(super) fn pause(until: Instant, now: &Now) -> Option<Pause> {
     let for_ms = now.millis_until(until);
     (for_ms > 0).then(|| Pause { until: now.ahead(until), for_ms })
 }
 
-fn limit(figures: &Figures, now: &Now) -> LimitStatus {
+fn limit(figures: &Figures, told: Option<u64>, now: &Now) -> LimitStatus {
     let id = figures.limit.id();
     let (kind, amount, burst) = match figures.limit.rule {
         Rule::Window { amount, .. } => ("window", amount, None),
@@ -80,6 +91,7 @@ fn limit(figures: &Figures, now: &Now) -> LimitStatus {
         amount,
         burst,
         period_ms: id.period().map(|period| period.0.div_ceil(1_000)),
+        told,
         effective: figures.effective,
         used: figures.used,
         held: figures.held,

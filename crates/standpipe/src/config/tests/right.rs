@@ -1,7 +1,10 @@
 //! What good files come to.
 
 use super::*;
-use standpipe_core::{Charged, Headroom, Limit, Of, Portion, Priority, Resets, Rule, Span, Unit};
+use standpipe_core::{
+    Backoff, Charged, Headroom, Limit, Of, Policy, Portion, Priority, Resets, ReturnWindows, Rule,
+    Span, Stretch, Unit,
+};
 
 #[test]
 fn every_key_is_read() {
@@ -46,12 +49,15 @@ fn every_policy_of_a_pool_is_read() {
         cap: Some(Span::secs(300)),
         jitter: true,
     };
-    assert_eq!(pool.backoff, backoff);
-    let windows = pool.return_windows;
+    assert_eq!(pool.backoff, Some(backoff));
+    let windows = pool.return_windows.unwrap();
     assert_eq!(windows.critical.to, Span::secs(1));
-    assert_eq!(windows.standard, ReturnWindows::default().standard);
+    assert_eq!(windows.standard, ReturnWindows::USUAL.standard);
     assert_eq!(windows.background, Stretch { from: Span::secs(2), to: Span::millis(30_500) });
-    assert_eq!((pool.retry_budget, pool.longest_wait), (50, Some(Span::secs(120))));
+    assert_eq!(
+        (pool.retry_budget.unwrap().per_mille, pool.longest_wait),
+        (50, Some(Span::secs(120)))
+    );
     assert_eq!(pool.longest_lease, LongestLease::Unlimited);
     assert_eq!((pool.lease_ttl, pool.keepalive), (Span::secs(120), Some(Span::secs(5))));
     assert_eq!(pool.fallback, [pool_name("anthropic/haiku")]);
@@ -59,7 +65,7 @@ fn every_policy_of_a_pool_is_read() {
     assert_eq!(price, [3_000_000, 15_000_000, 250_000]);
     assert_eq!(pool.on_store_failure, StoreFailure::Share);
     let github = &all.pools[&pool_name("github/core")];
-    assert_eq!(github.return_windows.background.to, Span::secs(30));
+    assert_eq!(github.return_windows.unwrap().background.to, Span::secs(30));
 }
 
 #[test]
@@ -135,6 +141,7 @@ fn the_defaults_of_a_pool() {
         PoolConfig {
             headroom: Headroom::Auto,
             slack: Span::millis(50),
+            policy: Policy::usual(),
             ..PoolConfig::new(vec![Limit::new(rule)])
         }
     );
@@ -143,6 +150,31 @@ fn the_defaults_of_a_pool() {
     let settings = PoolSettings::default();
     assert_eq!(settings.longest_lease(), Some(Span::secs(3_600)), "limits are yet to be learned");
     assert_eq!((settings.lease_ttl, settings.enforce), (Span::secs(600), true));
+}
+
+/// Every policy can be switched off by itself.
+#[test]
+fn what_is_off_is_off() {
+    let off = |line: &str| {
+        let all = settings(&format!("[pool.\"a/b\"]\nparallel = 2\n{line}"));
+        all.pool_config(&pool_name("a/b")).unwrap().policy
+    };
+    let usual = Policy::usual;
+    assert_eq!(off("backoff = false"), Policy { backoff: None, ..usual() });
+    assert_eq!(off("return_windows = false"), Policy { comeback: None, ..usual() });
+    assert_eq!(off("cascade = false"), Policy { cascade: false, ..usual() });
+    assert_eq!(off("learn = false"), Policy { learn: false, ..usual() });
+    assert_eq!(off("retry_budget = false"), Policy { retries: None, ..usual() });
+}
+
+/// A provider teaches the limits of a pool that states none.
+#[test]
+fn limits_may_be_left_to_the_provider() {
+    let all =
+        settings("[pool.\"a/b\"]\nprovider = \"anthropic\"\n[pool.\"a/c\"]\nmodels = [\"x\"]");
+    let learned = all.pool_config(&pool_name("a/b")).unwrap();
+    assert_eq!((learned.limits.len(), learned.check()), (0, Ok(())));
+    assert_eq!(all.pool_config(&pool_name("a/c")), None, "from nobody nothing is learned");
 }
 
 #[test]
