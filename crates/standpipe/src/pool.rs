@@ -104,6 +104,10 @@ impl Pool {
     /// # Errors
     /// [`Error::Invalid`] when the limits cannot be used, and when the store cannot be reached.
     pub fn limit(&self, limits: Vec<Limit>) -> Result<Configured, Error> {
+        if limits.is_empty() {
+            let what = format!("`{}` is given no limit", self.name);
+            return Err(Error::invalid(what, "give it at least one, for example parallel = 5"));
+        }
         self.tell_config(Source::Code, built_in::config(limits))
     }
 

@@ -165,9 +165,12 @@ impl Refused {
             }
             Some(Reason::Floor) => write!(f, ": what is left of {limit} is kept for others"),
             Some(Reason::Pace) => write!(f, ": too soon after the last call ({limit})"),
-            Some(Reason::Learning) => f.write_str(
-                ": what is in flight, or the provider's limits, are only being found out",
-            ),
+            Some(Reason::Learning) if self.limit.is_some() => {
+                f.write_str(": the ledger lost its memory and is finding out what is in flight")
+            }
+            Some(Reason::Learning) => {
+                f.write_str(": the provider's limits are not known yet, so few calls go at a time")
+            }
             Some(Reason::QueueFull) => f.write_str(": too many calls are in flight already"),
             _ => Ok(()),
         }
