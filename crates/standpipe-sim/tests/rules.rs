@@ -110,6 +110,7 @@ impl Crowd {
             max_output: 1 + self.random.below(400),
             writes: creates || self.random.permille(300),
             creates,
+            graphql: false,
         }
     }
 

@@ -13,6 +13,8 @@ pub struct Call {
     pub writes: bool,
     /// Whether it creates content (GitHub has a limit of its own for that).
     pub creates: bool,
+    /// Whether it is asked in GraphQL (GitHub then tells of its hourly limit with a 200).
+    pub graphql: bool,
 }
 
 /// What a call has used once it is over.

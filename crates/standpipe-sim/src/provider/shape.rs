@@ -1,6 +1,7 @@
 //! How a provider tells: the status, the headers and the body of each real one.
 //!
-//! Only this knows how replies look; it decides nothing.
+//! Only this knows how replies look; it decides nothing. A refusal that a provider does not know is
+//! told like the nearest one it knows, and where no text is published, ours stands in for it.
 
 mod anthropic;
 mod azure;

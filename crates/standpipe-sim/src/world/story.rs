@@ -1,9 +1,10 @@
 //! What came of a run, in numbers.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use super::{State, World};
-use crate::calendar::SECOND;
+use crate::calendar::{SECOND, decimal};
 use crate::provider::{Record, Seen};
 
 /// What came of a run.
@@ -96,6 +97,17 @@ impl Story {
     #[must_use]
     pub const fn is_over(&self) -> bool {
         self.done + self.given_up + self.lost == self.wanted
+    }
+}
+
+/// One line, for people.
+impl fmt::Display for Story {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { wanted, done, given_up, lost, made, refused, wasted, peak, ended, .. } = self;
+        let waves = self.waves.len();
+        write!(f, "wanted {wanted}: done {done}, given up {given_up}, lost {lost}; ")?;
+        write!(f, "made {made}: refused {refused}, wasted {wasted}, at most {peak} a second; ")?;
+        write!(f, "{} s, waves of refusals: {waves}", decimal(ended / 1_000, 3))
     }
 }
 

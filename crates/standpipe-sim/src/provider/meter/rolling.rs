@@ -63,15 +63,15 @@ impl Rolling {
     }
 
     pub(super) fn level(&self, unit: Unit, now: u64) -> Level {
-        let counts = self.entries.iter().filter(|(at, _)| at + self.period > now);
-        let used: u64 = counts.clone().map(|(_, units)| units).sum();
-        let last = counts.filter(|(_, units)| *units > 0).map(|(at, _)| at).next_back();
+        let gone = self.entries.iter().take_while(|(at, _)| at + self.period <= now);
+        let used = self.used - gone.map(|(_, units)| units).sum::<u64>();
+        let last = self.entries.iter().rfind(|(_, units)| *units > 0);
         Level {
             unit,
             amount: self.amount,
             period: self.period,
             left: self.amount.saturating_sub(used),
-            full_in: last.map_or(0, |at| at + self.period - now),
+            full_in: last.map_or(0, |(at, _)| (at + self.period).saturating_sub(now)),
             shown: true,
         }
     }

@@ -1,4 +1,4 @@
-//! As GitHub's REST API replies.
+//! As GitHub's API replies: REST, and of GraphQL what is different.
 
 use serde_json::{Value, json};
 
@@ -16,6 +16,7 @@ pub(super) fn refusal(scene: &Scene, refusal: &Refusal) -> Reply {
     let mut headers = headers(scene);
     let (status, body) = match refusal.why {
         // Whoever is over the first kind of limit is only told when it resets.
+        Why::Quota { .. } if scene.call.graphql => (200, primary_of_graphql()),
         Why::Quota { .. } => (403, primary(scene)),
         Why::Concurrency { .. } | Why::Secondary | Why::Acceleration => {
             headers.push_some("retry-after", refusal.wait.map(seconds));
@@ -37,7 +38,8 @@ fn headers(scene: &Scene) -> Headers {
         headers.push("x-ratelimit-remaining", level.left);
         headers.push("x-ratelimit-reset", scene.wall.plus(level.full_in).rounded_up().epoch());
         headers.push("x-ratelimit-used", level.amount - level.left);
-        headers.push("x-ratelimit-resource", &scene.options.model);
+        let resource = if scene.call.graphql { "graphql" } else { &scene.options.model };
+        headers.push("x-ratelimit-resource", resource);
     }
     headers.push("x-github-request-id", request_id(scene));
     headers
@@ -51,6 +53,10 @@ fn primary(scene: &Scene) -> Value {
         scene.wall.rfc3339().trim_end_matches('Z').replace('T', " "),
     );
     message(&text, "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api")
+}
+
+fn primary_of_graphql() -> Value {
+    json!({"errors": [{"type": "RATE_LIMITED", "message": "API rate limit exceeded for user ID 1."}]})
 }
 
 fn secondary(scene: &Scene) -> Value {
