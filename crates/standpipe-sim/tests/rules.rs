@@ -295,11 +295,12 @@ fn the_record_tells_rates_and_use_by_period() {
     let Arrival::Accepted(second) = provider.arrive(SECOND, &call) else { panic!() };
     let _ = provider.arrive(SECOND + 1, &call);
     let _ = provider.arrive(SECOND * 2 - 1, &call);
+    let _ = provider.arrive(SECOND * 2, &call);
     // One used less than it was charged, the other more, and that in the next minute.
     let _ = provider.finish(SECOND * 2, first, Used { input: 300, ..Used::default() });
     let _ = provider.finish(MINUTE + 1, second, Used { input: 450, ..Used::default() });
     let record = provider.record();
     assert_eq!(record.used(0), [700, 50]);
-    assert_eq!((record.arrived(), record.accepted(), record.refused()), (4, 2, 2));
-    assert_eq!((record.peak(), record.refused_from(SECOND + 2), record.refused_by(0)), (3, 1, 2));
+    assert_eq!((record.arrived(), record.accepted(), record.refused()), (5, 2, 3));
+    assert_eq!((record.peak(), record.refused_from(SECOND + 2), record.refused_by(0)), (3, 2, 3));
 }

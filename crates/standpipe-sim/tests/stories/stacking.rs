@@ -38,7 +38,8 @@ fn one_layer_makes_a_third_of_the_calls() {
     );
 }
 
-/// Where a refused call counts, too, stacked retries keep the limit from coming back until they give up.
+/// Where a refused call counts, too, stacked retries keep the limit from coming back, until half of
+/// the agents have given up.
 #[test]
 fn where_refused_calls_count_retries_feed_on_themselves() {
     let limit = requests(10, 10 * SECOND);

@@ -39,9 +39,10 @@ impl Bucket {
         self.content -= self.scaled(units);
     }
 
+    /// What runs over is lost, like any refill.
     pub(super) fn refund(&mut self, now: u64, units: u64) {
         self.advance(now);
-        self.content = (self.content + self.scaled(units)).min(self.full());
+        self.content += self.scaled(units);
     }
 
     pub(super) fn level(&self, unit: Unit, now: u64) -> Level {

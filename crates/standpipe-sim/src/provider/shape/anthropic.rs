@@ -80,7 +80,8 @@ fn quota(scene: &Scene, unit: Unit, amount: u64, period: u64) -> String {
          model: {}). For details, refer to: https://docs.claude.com/en/api/rate-limits. You can \
          see the response headers for current usage. Please reduce the prompt length or the \
          maximum tokens requested, or try again later. You may also contact sales at \
-         https://www.anthropic.com/contact-sales to discuss your options for a rate limit increase.",
+         https://www.anthropic.com/contact-sales to discuss your options for a rate limit \
+         increase.",
         grouped(amount),
         period_name(period),
         scene.organization(),

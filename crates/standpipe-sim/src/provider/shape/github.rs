@@ -56,7 +56,8 @@ fn primary(scene: &Scene) -> Value {
 }
 
 fn primary_of_graphql() -> Value {
-    json!({"errors": [{"type": "RATE_LIMITED", "message": "API rate limit exceeded for user ID 1."}]})
+    let message = "API rate limit exceeded for user ID 1.";
+    json!({"errors": [{"type": "RATE_LIMITED", "message": message}]})
 }
 
 fn secondary(scene: &Scene) -> Value {
