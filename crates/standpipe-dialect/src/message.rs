@@ -102,9 +102,15 @@ fn push_between(out: &mut String, piece: &[char]) {
 }
 
 fn is_secret(word: &str) -> bool {
-    let lower = word.trim_start_matches(['*', '.', '-', '_', '$', '#']).to_ascii_lowercase();
-    SECRETS.iter().any(|start| lower.len() > start.len() && lower.starts_with(start))
-        || is_uuid(lower.trim_end_matches('.'))
+    let lower = word.to_ascii_lowercase();
+    let is_start = |at: usize| {
+        let before = lower[..at].chars().next_back();
+        !before.is_some_and(char::is_alphanumeric)
+    };
+    let starts = lower.char_indices().map(|(at, _)| at).filter(|at| is_start(*at));
+    let named = |rest: &str| SECRETS.iter().any(|s| rest.len() > s.len() && rest.starts_with(s));
+    starts.map(|at| &lower[at..]).any(named)
+        || is_uuid(lower.trim_matches('.'))
         || lower.split(|c: char| !c.is_ascii_alphanumeric()).any(is_random)
 }
 
