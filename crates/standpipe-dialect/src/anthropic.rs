@@ -54,7 +54,7 @@ pub(crate) fn judge(reading: &mut Reading<'_>, fault: &Fault) -> Option<Verdict>
         "overloaded_error" => Some(reading.refusal(Kind::Overload, HINTS, fault)),
         "rate_limit_error" => Some(rate_limited(reading, fault)),
         // Named, and not about quota: whatever the status.
-        "api_error" | "timeout_error" => Some(Verdict::NotOurs { transient: true }),
+        "api_error" | "timeout_error" => Some(reading.not_ours()),
         // A gateway in between may have sent it without a body of the provider's.
         _ if reading.status == 429 => Some(rate_limited(reading, fault)),
         _ => None,
@@ -73,9 +73,10 @@ fn end_of_spend_cap(reading: &mut Reading<'_>, fault: &Fault) -> Option<Duration
     if let Some(wait) = reading.hint(HINTS) {
         return Some(wait);
     }
-    let told = fault.lower.split_once("regain access").map(|(_, rest)| rest.to_uppercase());
-    if let Some((told, moment)) = told.and_then(|told| Some((date::in_words(&told)?, told))) {
-        return reading.until("message", &moment, told);
+    if let Some((_, told)) = fault.message.split_once("regain access")
+        && let Some(moment) = date::in_words(told)
+    {
+        return reading.until("message", told, moment);
     }
     let monthly = fault.kind == "rate_limit_error";
     let end = reading.now.filter(|_| monthly).and_then(date::next_month)?;

@@ -50,7 +50,7 @@ pub(crate) fn judge(reading: &mut Reading<'_>, fault: &Fault) -> Option<Verdict>
 
 /// `wait for your limit to reset on <date>`.
 fn until_said(reading: &mut Reading<'_>, fault: &Fault) -> Option<Duration> {
-    let told = fault.lower.split_once("reset on ")?.1.to_uppercase();
-    let moment = date::in_words(&told)?;
-    reading.until("message", &told, moment)
+    let (_, told) = fault.message.split_once("reset on ")?;
+    let moment = date::in_words(told)?;
+    reading.until("message", told, moment)
 }

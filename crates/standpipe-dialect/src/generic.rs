@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::answer::{Kind, ResetMeans, Verdict};
+use crate::answer::{Kind, LimitSeen, ResetMeans, Verdict};
 use crate::dialect::{Dialect, usage_of};
 use crate::fault::Fault;
 use crate::hints::{COMMON, Hint};
@@ -94,7 +94,7 @@ fn refuse(
     refusal.about(unit.map(Cow::Borrowed), period).verdict()
 }
 
-/// Headers and words first, then the body's own field, then the end of the window that is empty.
+/// Headers and words first, then the body's own field, then the end of what is empty.
 fn wait(kind: Kind, sheet: &Sheet, reading: &mut Reading<'_>, fault: &Fault) -> Option<Duration> {
     if let Some(wait) = reading.wait(HINTS, fault) {
         return Some(wait);
@@ -108,8 +108,9 @@ fn wait(kind: Kind, sheet: &Sheet, reading: &mut Reading<'_>, fault: &Fault) -> 
     if kind != Kind::Quota {
         return None;
     }
-    let empty = reading.exhausted().filter(|seen| seen.reset != ResetMeans::Full);
-    empty.and_then(|seen| seen.reset_in).or_else(|| shopify::wait(reading.body))
+    let is_empty = |seen: &&LimitSeen| seen.remaining == Some(0) && seen.reset != ResetMeans::Full;
+    let resets = reading.limits.iter().filter(is_empty).filter_map(|seen| seen.reset_in);
+    resets.max().or_else(|| shopify::wait(reading.body))
 }
 
 /// The problem types of the standard to be.

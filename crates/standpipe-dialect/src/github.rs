@@ -40,6 +40,10 @@ pub(crate) fn see_limits(reading: &mut Reading<'_>) {
 }
 
 pub(crate) fn judge(reading: &mut Reading<'_>, fault: &Fault) -> Option<Verdict> {
+    if reading.status == 409 {
+        // A conflict of contents, which trying again does not mend.
+        return Some(Verdict::NotOurs { transient: false });
+    }
     let in_200 = reading.status < 400;
     if !in_200 && !matches!(reading.status, 403 | 429) {
         return None;
@@ -47,7 +51,8 @@ pub(crate) fn judge(reading: &mut Reading<'_>, fault: &Fault) -> Option<Verdict>
     if fault.says(&["secondary rate limit", "abuse detection"]) {
         return Some(secondary(reading, fault));
     }
-    let is_named = matches!(fault.kind.as_str(), "RATE_LIMITED" | "RATE_LIMIT");
+    let is_named = matches!(fault.kind.as_str(), "RATE_LIMITED" | "RATE_LIMIT")
+        || fault.says(&["api rate limit exceeded"]);
     let is_empty = reading.limits.first().is_some_and(|seen| seen.remaining == Some(0));
     if is_named || (is_empty && !in_200) {
         return Some(primary(reading, fault));

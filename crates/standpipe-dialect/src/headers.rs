@@ -43,9 +43,10 @@ impl<'a> Headers<'a> {
     /// values.
     pub(crate) fn between(&self, before: &str, after: &str) -> Vec<(String, &'a str)> {
         let inside = |name: &str| {
-            let name = name.to_ascii_lowercase();
-            let inside = name.strip_prefix(before)?.strip_suffix(after)?;
-            Some(inside.to_owned())
+            let (start, rest) = name.split_at_checked(before.len())?;
+            let (inside, end) = rest.split_at_checked(rest.len().checked_sub(after.len())?)?;
+            let is = start.eq_ignore_ascii_case(before) && end.eq_ignore_ascii_case(after);
+            is.then(|| inside.to_ascii_lowercase())
         };
         self.0.iter().filter_map(|(name, value)| Some((inside(name)?, *value))).collect()
     }

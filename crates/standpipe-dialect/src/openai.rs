@@ -47,8 +47,8 @@ pub(crate) fn judge(reading: &mut Reading<'_>, fault: &Fault) -> Option<Verdict>
 pub(crate) fn by_code(reading: &mut Reading<'_>, hints: &[Hint], fault: &Fault) -> Option<Verdict> {
     let code = fault.code.as_str();
     if is_terminal(code) || is_terminal(&fault.kind) {
-        let wait = reading.hint(hints);
-        return Some(refused(Kind::Terminal, wait, fault).verdict());
+        // When money comes, no header knows.
+        return Some(refused(Kind::Terminal, None, fault).verdict());
     }
     match code {
         "slow_down" => Some(reading.refusal(Kind::SlowDown, hints, fault)),

@@ -148,6 +148,9 @@ impl Reading<'_> {
         let name = format!("{}{}{}", row.before, row.reset, row.after);
         let mut found = Vec::new();
         for value in values {
+            if row.minus_is_unknown && value.starts_with('-') {
+                continue;
+            }
             let length = match row.clock.read(value) {
                 Ok(When::In(length)) => Ok(length),
                 Ok(When::At(moment)) => match self.until(&name, value, moment) {

@@ -263,6 +263,9 @@ fn openai_refusals_by_code() {
     {
         assert_eq!(read(Dialect::OpenAi, status, &[], &body("x", "y", "")).verdict, verdict);
     }
+    let spent = body("x", "insufficient_quota", "");
+    let answer = read(Dialect::OpenAi, 429, &[("retry-after", "5")], &spent);
+    assert_eq!(told(&answer), (Kind::Terminal, None));
     let large = body("tokens", "rate_limit_exceeded", "Request too large for gpt-4o on TPM");
     assert_eq!(read(Dialect::OpenAi, 429, &[], &large).verdict, NEVER);
 }
@@ -284,9 +287,9 @@ fn openai_names_the_limit_and_the_wait_in_its_sentence() {
 
 #[test]
 fn azure_speaks_in_sentences() {
-    let quota = r#"{"error":{"code":"429","message":"Requests to the ChatCompletions_Create Operation
-        under Azure OpenAI API version 2024-02-01 have exceeded token rate limit of your current
-        OpenAI S0 pricing tier. Please retry after 37 seconds."}}"#;
+    let quota = r#"{"error":{"code":"429","message":"Requests to the ChatCompletions_Create
+        Operation under Azure OpenAI API version 2024-02-01 have exceeded token rate limit of
+        your current OpenAI S0 pricing tier. Please retry after 37 seconds."}}"#;
     let quota = quota.replace("\n       ", "");
     let answer = read(Dialect::AzureOpenAi, 429, &[], &quota);
     assert_eq!((told(&answer), hit(&answer).0), ((Kind::Quota, Some(37_000)), Some("tokens")));

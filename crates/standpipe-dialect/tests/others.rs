@@ -25,7 +25,10 @@ fn github_tells_of_a_fixed_window() {
         assert_eq!(figures(core), (Some(5_000), Some(4_987), Some(1_000_000)));
         assert_eq!((core.period, core.reset), (secs(3_600), ResetMeans::WindowEnds));
     }
-    // A permission error while there is quota left, marks or no marks.
+    let body = r#"{"message":"API rate limit exceeded for user ID 1."}"#;
+    assert_eq!(told(&read(Dialect::GitHub, 403, &[], body)), (Kind::Quota, None));
+    assert_eq!(read(Dialect::GitHub, 409, &PRIMARY, "").verdict, NEVER);
+    // A permission error while there is quota left.
     assert_eq!(read(Dialect::GitHub, 403, &PRIMARY, "{}").verdict, NEVER);
     assert_eq!(told(&read(Dialect::GitHub, 429, &PRIMARY, "{}")), (Kind::Quota, None));
 }
@@ -209,7 +212,8 @@ fn discord_buckets_and_scopes() {
 #[test]
 fn shopify_counts_points_and_calls() {
     let cost = r#""extensions":{"cost":{"requestedQueryCost":101,"actualQueryCost":46,
-        "throttleStatus":{"maximumAvailable":1000.0,"currentlyAvailable":954,"restoreRate":50.0}}}"#;
+        "throttleStatus":{"maximumAvailable":1000.0,"currentlyAvailable":954,
+        "restoreRate":50.0}}}"#;
     let answer = read(Dialect::Shopify, 200, &[], &format!(r#"{{"data":{{}},{cost}}}"#));
     assert_eq!((&answer.verdict, answer.usage.unwrap().points), (&OK, Some(46)));
     let points = seen(&answer, "points", None);
@@ -256,7 +260,8 @@ fn the_standard_to_be_names_units_and_policies() {
     let headers = [
         (
             "Beta-RateLimit-Policy",
-            r#""up,load";q=65535;qu="content-bytes";w=10;pk=:dHJpY2t5IGxpbWl0:, "conc";q=10;qu="concurrent-requests""#,
+            "\"up,load\";q=65535;qu=\"content-bytes\";w=10;pk=:dHJpY2t5IGxpbWl0:, \
+             \"conc\";q=10;qu=\"concurrent-requests\"",
         ),
         ("Beta-RateLimit", r#""up,load";r=100;t=7, "conc";r=0"#),
         ("Beta-Retry-After", "11"),

@@ -261,7 +261,8 @@ proptest! {
     fn a_429_is_a_refusal(dialect in select(&Dialect::ALL[..]), headers in vec(header(), 0..8)) {
         let headers: Vec<(&str, &str)> =
             headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        let of = |status| dialect.read(&Response { status, headers: &headers, body: b"", received: 0 });
+        let response = Response { status: 0, headers: &headers, body: b"", received: 0 };
+        let of = |status| dialect.read(&Response { status, ..response });
         let elsewhere = headers.iter().any(|(_, value)| {
             value.eq_ignore_ascii_case("ledger") || value.eq_ignore_ascii_case("shared")
         });

@@ -103,7 +103,6 @@ static BEDROCK: Sheet = Sheet {
         code("modelnotreadyexception", OVERLOAD),
         code("serviceunavailableexception", OVERLOAD),
         code("throttlingexception", quota(None, None)),
-        code("servicequotaexceededexception", quota(None, None)),
     ],
     code_header: Some("x-amzn-errortype"),
     ..BLANK
@@ -147,11 +146,11 @@ static STRIPE: Sheet = Sheet {
     ..BLANK
 };
 
-/// The period is a minute; how much is let through in it is not told.
+/// Neither limit nor period is told: they differ by method.
 static SLACK: Sheet = Sheet {
     marks: &[
-        code("ratelimited", quota(REQUESTS, Some(60))),
-        code("rate_limited", quota(REQUESTS, Some(60))),
+        code("ratelimited", quota(REQUESTS, None)),
+        code("rate_limited", quota(REQUESTS, None)),
     ],
     ..BLANK
 };
