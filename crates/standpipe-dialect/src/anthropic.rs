@@ -88,7 +88,7 @@ fn rate_limited(reading: &mut Reading<'_>, fault: &Fault) -> Verdict {
     if fault.says(&["acceleration", "usage increase rate"]) {
         return reading.refusal(Kind::SlowDown, HINTS, fault);
     }
-    if fault.says(&["concurrent"]) {
+    if fault.is_about_concurrency() {
         return reading.refusal(Kind::Concurrency, HINTS, fault);
     }
     let names_a_rate = fault.says(&["tokens per", "requests per"]);

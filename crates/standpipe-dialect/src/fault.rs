@@ -75,12 +75,19 @@ impl Fault {
         let start = self.message.find(['{', '[']).filter(|_| levels > 0)?;
         let value = json::parse(&self.message.as_bytes()[start..])?;
         let inner = Self::nested(&value, levels - 1);
-        (!inner.message.is_empty()).then_some(inner)
+        // Braces in a sentence may be JSON without being an error.
+        let is_error = !inner.code.is_empty() || !inner.kind.is_empty();
+        (is_error && !inner.message.is_empty()).then_some(inner)
     }
 
     /// Whether the words contain one of these phrases, given in lower case.
     pub(crate) fn says(&self, phrases: &[&str]) -> bool {
         phrases.iter().any(|phrase| self.lower.contains(phrase))
+    }
+
+    /// Whether the words are about too many calls at once rather than too many.
+    pub(crate) fn is_about_concurrency(&self) -> bool {
+        self.says(&["concurrent request", "concurrent connection", "concurrency limit"])
     }
 
     /// The status that the body itself names.
@@ -135,5 +142,7 @@ mod tests {
     #[test]
     fn braces_in_a_sentence_are_a_sentence() {
         assert_eq!(read(r#"{"message":"use {name} or [1]"}"#).2, "use {name} or [1]");
+        let body = r#"{"error":{"code":"c","message":"got {\"message\":\"x\"}"}}"#;
+        assert_eq!(read(body).0, "c");
     }
 }

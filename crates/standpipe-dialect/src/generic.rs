@@ -48,7 +48,8 @@ pub(crate) fn judge(dialect: Dialect, reading: &mut Reading<'_>, fault: &Fault) 
     }
     let by_openai = if sheet.speaks_openai { openai::by_code(reading, HINTS, fault) } else { None };
     by_openai.or_else(|| problem(sheet, reading, fault)).or_else(|| {
-        (reading.status == 429).then(|| refuse(Kind::Quota, None, None, sheet, reading, fault))
+        let kind = if fault.is_about_concurrency() { Kind::Concurrency } else { Kind::Quota };
+        (reading.status == 429).then(|| refuse(kind, None, None, sheet, reading, fault))
     })
 }
 
@@ -63,7 +64,8 @@ fn code(sheet: &Sheet, reading: &Reading<'_>, fault: &Fault) -> String {
 fn holds(mark: &Mark, code: &str, reading: &Reading<'_>, fault: &Fault) -> bool {
     match mark.at {
         At::Code => code == mark.says,
-        At::Message => fault.lower.contains(mark.says),
+        // In a stream there is no status but the 200 that came first.
+        At::Message => matches!(reading.status, ..400 | 429) && fault.lower.contains(mark.says),
         At::Header(name) => match mark.says.strip_prefix('*') {
             Some(end) => reading.headers.first(name).is_some_and(|value| value.ends_with(end)),
             None => reading.headers.has(name, mark.says),

@@ -17,6 +17,7 @@ impl Reading<'_> {
     pub(crate) fn by_status(&mut self, hints: &[Hint], fault: &Fault) -> Verdict {
         match self.status {
             ..400 => Verdict::Ok,
+            429 if fault.is_about_concurrency() => self.refusal(Kind::Concurrency, hints, fault),
             429 => self.quota(hints, fault),
             503 | 529 => self.refusal(Kind::Overload, hints, fault),
             _ => self.not_ours(),

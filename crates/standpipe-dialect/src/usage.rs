@@ -54,8 +54,9 @@ impl Usage {
     /// What a `usage` or `usageMetadata` object says, in any dialect: their names do not clash.
     pub(crate) fn of(value: &Value, doubts: &mut Doubts) -> Self {
         let mut take = |places: Places| {
-            let found = places.iter().find_map(|path| Some((path, json::at(value, path)?)));
-            let (path, found) = found.filter(|(_, found)| !found.is_null())?;
+            let told = |path: &&[&str]| json::at(value, path).is_some_and(|told| !told.is_null());
+            let path = places.iter().copied().find(told)?;
+            let found = json::at(value, path)?;
             let read = json::figure(found);
             read.map_err(|why| doubts.add(&path.join("."), &found.to_string(), why)).ok()
         };

@@ -8,19 +8,15 @@ use crate::duration;
 use crate::number;
 
 /// What a limit counts, by how sentences name it, in lower case; the more particular first.
-const UNITS: [(&str, &str); 12] = [
+const UNITS: [(&str, &str); 8] = [
     ("input tokens per", "input_tokens"),
     ("output tokens per", "output_tokens"),
     ("tokens per", "tokens"),
     ("token rate limit", "tokens"),
     ("token limit", "tokens"),
-    ("too many tokens", "tokens"),
     ("requests per", "requests"),
     ("call rate limit", "requests"),
     ("request rate limit", "requests"),
-    ("too many requests", "requests"),
-    ("too many connections", "parallel"),
-    ("concurrent", "parallel"),
 ];
 
 const PERIODS: [(&str, u64); 4] =

@@ -244,6 +244,10 @@ fn the_standard_to_be_in_its_older_syntaxes() {
     assert_eq!(answer.limits.len(), 1);
     let seen = &answer.limits[0];
     assert_eq!((figures(seen), seen.period), ((Some(100), Some(50), Some(5_000)), secs(60)));
+    // Thousands, and a moment where the draft has seconds.
+    let headers = [("RateLimit-Limit", "1,000"), ("RateLimit-Reset", "1792567690")];
+    let answer = read(Dialect::Generic, 200, &headers, "");
+    assert_eq!(figures(&answer.limits[0]), (Some(1_000), None, Some(10_000)));
     let headers = [
         ("ratelimit", "limit=100, remaining=50, reset=5"),
         ("ratelimit-policy", "100;w=60, 5000;w=3600"),
@@ -296,10 +300,17 @@ fn plain_headers_and_statuses() {
     ];
     let answer = read(Dialect::Generic, 429, &headers, "");
     assert_eq!((told(&answer), hit(&answer).0), ((Kind::Quota, Some(30_000)), Some("requests")));
+    let body = "You have too many concurrent requests";
+    for dialect in [Dialect::Generic, Dialect::OpenAi, Dialect::Groq] {
+        assert_eq!(told(&read(dialect, 429, &[], body)).0, Kind::Concurrency);
+    }
     for (status, kind) in [(429, Kind::Quota), (503, Kind::Overload), (529, Kind::Overload)] {
         for dialect in Dialect::ALL {
-            let answer = read(dialect, status, &[], "<html>odd</html>");
+            let answer = read(dialect, status, &[], "<html>429 Too Many Requests</html>");
             assert_eq!(told(&answer), (kind, None), "{} {status}", dialect.name());
+            // Only Bedrock means the limit by it; elsewhere it is what HTTP calls the status.
+            let named = dialect == Dialect::Bedrock && status == 429;
+            assert!(named || hit(&answer) == (None, None), "{}", dialect.name());
         }
     }
     for dialect in Dialect::ALL {

@@ -97,7 +97,11 @@ fn dictionary(reading: &mut Reading<'_>, header: &str, told: &[&str], policies: 
 /// The oldest one: three headers, the first of which may list windows behind the limit.
 fn three_headers(reading: &mut Reading<'_>, prefix: &str, policies: &[Policy]) {
     let header = |part: &str| format!("{prefix}ratelimit-{part}");
-    let first = |value: &str| items(value).first().map(|item| item.head.to_owned());
+    // Commas set either windows apart or thousands.
+    let first = |value: &'_ str| match number::figure(value) {
+        Ok(_) => Some(value.to_owned()),
+        Err(_) => items(value).first().map(|item| item.head.to_owned()),
+    };
     let limit = reading.headers.first(&header("limit")).and_then(first);
     let limit = figure(reading, &header("limit"), limit.as_deref());
     let remaining = reading.headers.first(&header("remaining"));

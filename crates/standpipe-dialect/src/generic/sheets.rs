@@ -31,7 +31,7 @@ pub(super) struct Mark {
 /// Where a mark is.
 pub(super) enum At {
     Code,
-    /// Anywhere in the provider's words.
+    /// Anywhere in the provider's words, if the status refuses.
     Message,
     Header(&'static str),
 }
@@ -100,6 +100,8 @@ const CONCURRENCY: Then = Then::Refuse(Kind::Concurrency, Some("parallel"), None
 static BEDROCK: Sheet = Sheet {
     marks: &[
         words("tokens per day", Then::Refuse(Kind::Terminal, TOKENS, Some(DAY))),
+        words("too many tokens", quota(TOKENS, None)),
+        words("too many requests", quota(REQUESTS, None)),
         code("modelnotreadyexception", OVERLOAD),
         code("serviceunavailableexception", OVERLOAD),
         code("throttlingexception", quota(None, None)),
