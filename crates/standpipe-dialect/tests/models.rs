@@ -252,6 +252,9 @@ fn openai_refusals_by_code() {
         (429, "x", "organization_spend_limit_exceeded", Kind::Terminal),
         (429, "x", "project_spend_limit_exceeded", Kind::Terminal),
         (429, "x", "organization_usage_limit_exceeded", Kind::Terminal),
+        (429, "x", "project_usage_limit_exceeded", Kind::Terminal),
+        (429, "x", "billing_hard_limit_reached", Kind::Terminal),
+        (429, "x", "billing_not_active", Kind::Terminal),
         (503, "service_unavailable_error", "server_is_overloaded", Kind::Overload),
         (429, "x", "unheard_of", Kind::Quota),
         (503, "x", "", Kind::Overload),
@@ -298,6 +301,10 @@ fn azure_speaks_in_sentences() {
     let busy = busy.replace("\n       ", "");
     let answer = read(Dialect::AzureOpenAi, 429, &[], &busy);
     assert_eq!(told(&answer), (Kind::Overload, Some(6_000)));
+    for words in ["at capacity", "no capacity", "temporarily unable to process"] {
+        let body = format!(r#"{{"error":{{"code":"429","message":"We are {words}."}}}}"#);
+        assert_eq!(told(&read(Dialect::AzureOpenAi, 429, &[], &body)).0, Kind::Overload);
+    }
     let headers = [
         ("x-ms-retry-after-ms", "750"),
         ("x-ratelimit-limit-tokens", "30000"),

@@ -57,6 +57,24 @@ fn github_secondary_limits() {
 }
 
 #[test]
+fn github_resources_have_their_own_windows() {
+    for (resource, unit, period) in [
+        ("graphql", "points", secs(3_600)),
+        ("search", "requests", secs(60)),
+        ("code_search", "requests", secs(60)),
+        ("integration_manifest", "requests", None),
+    ] {
+        let headers = [("x-ratelimit-limit", "30"), ("x-ratelimit-resource", resource)];
+        let answer = read(Dialect::GitHub, 200, &headers, "");
+        assert_eq!(seen(&answer, unit, Some(resource)).period, period);
+    }
+    let abuse = r#"{"message":"You have triggered an abuse detection mechanism."}"#;
+    assert_eq!(told(&read(Dialect::GitHub, 403, &[], abuse)), (Kind::Quota, Some(60_000)));
+    let graph = r#"{"errors":[{"type":"RATE_LIMIT","message":"m"}]}"#;
+    assert_eq!(told(&read(Dialect::GitHub, 200, &[], graph)), (Kind::Quota, None));
+}
+
+#[test]
 fn github_queries_tell_their_cost() {
     let body = r#"{"data":{"viewer":{"login":"a"},"rateLimit":{"cost":3,"limit":5000,
         "remaining":4990,"resetAt":"2026-10-21T07:38:00Z"}}}"#;
@@ -82,6 +100,7 @@ fn copilot_waits_or_stops() {
     assert_eq!(said(&[], "user_weekly_rate_limited"), (Kind::Terminal, None));
     let spent = [("x-ratelimit-exceeded", "quota_exceeded")];
     assert_eq!(said(&spent, ""), (Kind::Terminal, None));
+    assert_eq!(said(&[], "quota_exceeded"), (Kind::Terminal, None));
     let flat = r#"{"errorCode":"user_weekly_rate_limited","statusCode":429,
         "message":"Please wait for your limit to reset on 2026-10-23."}"#;
     let answer = read(Dialect::Copilot, 429, &[], flat);
@@ -312,6 +331,13 @@ fn plain_headers_and_statuses() {
             let named = dialect == Dialect::Bedrock && status == 429;
             assert!(named || hit(&answer) == (None, None), "{}", dialect.name());
         }
+    }
+    for status in [408, 409, 425, 500, 502, 504, 520, 524] {
+        assert_eq!(read(Dialect::Generic, status, &[], "").verdict, AGAIN, "{status}");
+    }
+    for status in [401, 402, 403, 410, 413, 422, 501, 505, 0, 999] {
+        let verdict = if status == 0 { OK } else { NEVER };
+        assert_eq!(read(Dialect::Generic, status, &[], "").verdict, verdict, "{status}");
     }
     for dialect in Dialect::ALL {
         for (status, verdict) in
