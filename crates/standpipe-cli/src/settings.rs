@@ -88,7 +88,8 @@ impl Settings {
     ) -> Result<Pool, Failure> {
         let pool = tap.pool(name.as_str())?;
         let described = tap.settings().pools.contains_key(name);
-        if limits.is_empty() && !described && !tap.pools()?.contains(name) {
+        let stated = !limits.is_empty() || described || pool.learns();
+        if !stated && !tap.pools()?.contains(name) {
             return Err(Error::NoLimits { pool: name.clone() }.into());
         }
         if !limits.is_empty() && pool.limit(limits.to_vec())? == Configured::Kept {

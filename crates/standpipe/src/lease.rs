@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use standpipe_core::{Action, Amounts, Commit, Key, Reserve, Unit};
+use standpipe_dialect::Dialect;
 use standpipe_store::PoolName;
 
 pub use self::handle::LeaseHandle;
@@ -16,6 +17,7 @@ use crate::error::Error;
 use crate::lease_id::LeaseId;
 use crate::refused::Refused;
 use crate::registry::Guard;
+use crate::reply::{Meaning, Reply};
 use crate::report::Throttle;
 
 /// What a granted call holds until it is settled.
@@ -31,6 +33,7 @@ pub struct Lease {
     id: LeaseId,
     held: Held,
     granted: Granted,
+    dialect: Dialect,
 }
 
 /// Whether dropping it settles it.
@@ -54,13 +57,18 @@ pub(crate) struct Granted {
 }
 
 impl Lease {
-    pub(crate) fn new(guard: Arc<Guard>, desk: Arc<Desk>, granted: Granted) -> Self {
+    pub(crate) fn new(
+        guard: Arc<Guard>,
+        desk: Arc<Desk>,
+        granted: Granted,
+        dialect: Dialect,
+    ) -> Self {
         let id = LeaseId::new(desk.pool().clone(), granted.key);
         let held = if granted.settled { Held::No } else { Held::Yes };
         if held == Held::Yes && granted.reserve.ttl.is_none() {
             guard.shared().holds(&desk);
         }
-        Self { guard, desk, id, held, granted }
+        Self { guard, desk, id, held, granted, dialect }
     }
 
     /// Its name, for other processes and the record.
@@ -181,6 +189,51 @@ impl Lease {
         let told = shared.throttle(&self.desk, &throttle);
         self.let_go();
         told
+    }
+
+    /// The provider answered the call: it is settled by what the answer means, everybody on the
+    /// pool learns of a refusal, and what it says of limits is believed. What it says of usage counts.
+    ///
+    /// ```
+    /// # use standpipe::config::{Settings, StoreUrl};
+    /// # use standpipe::{Limit, Meaning, Reply, Request, Rule, Standpipe};
+    /// # fn main() -> Result<(), standpipe::Error> {
+    /// # let tap = Standpipe::builder().settings(Settings::default());
+    /// # let tap = tap.store(StoreUrl::Memory).open()?;
+    /// # let pool = tap.pool("anthropic/doc")?;
+    /// # pool.limit(vec![Limit::new(Rule::Parallel { amount: 5 })])?;
+    /// let lease = pool.reserve(Request::by("blog")).blocking()?;
+    /// let meaning = lease.answered(&Reply::new(429).header("retry-after", "17"))?;
+    /// assert!(matches!(meaning, Meaning::Refused { .. }));
+    /// assert!(pool.status()?.pause.is_some(), "everybody pauses");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Lease::commit`].
+    pub fn answered(self, reply: &Reply) -> Result<Meaning, Error> {
+        self.answered_using(reply, [])
+    }
+
+    /// [`Lease::answered`], with figures the caller knows better: they count before the answer's.
+    ///
+    /// # Errors
+    /// As [`Lease::commit`].
+    pub fn answered_using(
+        mut self,
+        reply: &Reply,
+        used: impl IntoIterator<Item = (Unit, u64)>,
+    ) -> Result<Meaning, Error> {
+        let used = amounts(used)?;
+        let shared = self.ours()?;
+        if mem::replace(&mut self.held, Held::No) == Held::No {
+            return Err(Error::LeaseGone { lease: self.id.clone() });
+        }
+        let read = reply.read(self.dialect);
+        let told = shared.answered(&self.desk, &self.id, Some(self.agent()), &read, &used);
+        self.let_go();
+        told.map(|()| read.meaning)
     }
 
     /// Hands the lease over: from now on it lives so long by itself, and not with this process.

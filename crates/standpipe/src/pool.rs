@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use standpipe_core::{
-    Action, AgentName, Configure, Configured, Limit, Observed, PoolConfig, Source,
+    Action, AgentName, Configure, Configured, Limit, Observed, PoolConfig, Source, State,
 };
+use standpipe_dialect::Dialect;
 use standpipe_store::PoolName;
 
 use crate::built_in;
@@ -16,6 +17,7 @@ use crate::error::Error;
 use crate::explain::{Explanation, Verdict};
 use crate::moment::span;
 use crate::registry::Guard;
+use crate::reply::{Meaning, Reply, dialect_of};
 use crate::report::{Observation, Throttle};
 use crate::request::{Request, key_on};
 use crate::reserving::Reserving;
@@ -164,6 +166,19 @@ impl Pool {
         shared.throttle(&desk, throttle)
     }
 
+    /// A provider's answer that belongs to no lease here: what it says of limits is believed, and a
+    /// refusal pauses the pool. Answers what it meant, and of how many limits it spoke.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub fn heard(&self, reply: &Reply, agent: Option<&str>) -> Result<(Meaning, usize), Error> {
+        let (shared, desk) = self.ready()?;
+        let read = reply.read(self.dialect());
+        shared.heard(&desk, agent, &read)?;
+        let limits = read.limits();
+        Ok((read.meaning, limits))
+    }
+
     /// The provider said how its limits stand.
     ///
     /// # Errors
@@ -223,6 +238,20 @@ impl Pool {
         Ok(guard.shared().file()?.move_pool(&self.name, &target)?)
     }
 
+    /// Whether its limits can be learned without anybody stating them: its name begins with a
+    /// provider we know, and no file says which pools there are.
+    #[must_use]
+    pub fn learns(&self) -> bool {
+        let known = self.dialect() != Dialect::Generic;
+        known && self.tap.settings().unknown_pool(&self.name).is_none()
+    }
+
+    /// How its provider writes.
+    pub(crate) fn dialect(&self) -> Dialect {
+        let settings = self.tap.settings().pools.get(&self.name);
+        dialect_of(&self.name, settings.and_then(|pool| pool.provider.as_deref()))
+    }
+
     pub(crate) fn tap(&self) -> &Arc<Tap> {
         &self.tap
     }
@@ -247,11 +276,31 @@ impl Pool {
             return Ok(told);
         }
         let settings = self.tap.settings();
-        let Some(config) = settings.pool_config(&self.name) else { return Ok(None) };
+        let Some(config) = settings.pool_config(&self.name) else {
+            return self.learn_from_provider(patience, guard, desk).map(|()| None);
+        };
         let source = settings.source();
         let configured = guard.shared().configure(patience, desk, Configure { source, config })?;
         desk.was_told(self.tap.number(), configured.clone());
         Ok(Some(configured))
+    }
+
+    /// A pool of a provider we know needs no file: what its limits are, its answers tell.
+    fn learn_from_provider(
+        &self,
+        patience: Duration,
+        guard: &Guard,
+        desk: &Arc<Desk>,
+    ) -> Result<(), Error> {
+        let told = |state: &State| state.facts().config.is_some();
+        if !self.learns() || guard.shared().read(desk, |state, _, _| told(state))? {
+            return Ok(());
+        }
+        let (source, config) = (Source::Code, built_in::config(Vec::new()));
+        let configure = Configure { source, config };
+        let configured = guard.shared().configure(patience, desk, configure)?;
+        desk.was_told(self.tap.number(), configured);
+        Ok(())
     }
 
     fn tell_config(&self, source: Source, config: PoolConfig) -> Result<Configured, Error> {

@@ -63,6 +63,21 @@ impl Refused {
         }
     }
 
+    /// The provider said stop, for so long if it said that.
+    pub(crate) fn stopped(pool: &PoolName, after: Option<Duration>) -> Self {
+        Self {
+            pool: pool.clone(),
+            reason: Reason::Terminal,
+            waited_for: None,
+            limit: None,
+            short_by: 0,
+            until: after.and_then(|after| SystemTime::now().checked_add(after)),
+            retry_after: after,
+            position: None,
+            waited: Duration::ZERO,
+        }
+    }
+
     /// Its time was up while it waited for this.
     pub(crate) fn in_vain(mut self, waited: Duration, position: Option<usize>) -> Self {
         if self.reason != Reason::Deadline {
@@ -142,7 +157,9 @@ impl Refused {
             Some(Reason::ReturnWindow) => {
                 f.write_str(": a pause has just ended, and everybody comes back in turn")
             }
-            Some(Reason::Hold) => f.write_str(": somebody it depends on was throttled"),
+            Some(Reason::Hold) => {
+                f.write_str(": it is held back, for somebody it depends on or before another try")
+            }
             Some(Reason::Probe) => {
                 f.write_str(": the first call after a pause has not been answered yet")
             }

@@ -1,6 +1,7 @@
 //! What all handles of a process on one store share: the store, the session, a desk per pool, the
 //! keeper and the journal's pen.
 
+mod answered;
 pub(crate) mod ask;
 
 use std::collections::BTreeMap;
@@ -186,6 +187,7 @@ impl Shared {
                 lease: lease.map(ToString::to_string),
                 about: throttle.kind.word().to_owned(),
                 retry_after_ms: throttle.retry_after.map(millis),
+                said: None,
             },
         );
         let retry_after = throttle.retry_after.map(span);

@@ -254,7 +254,8 @@ impl Waiting {
         if let Some(refusal) = &grant.instead_of {
             self.note_shadow(refusal);
         }
-        let lease = Lease::new(Arc::clone(&self.guard), Arc::clone(&self.desk), granted);
+        let (guard, desk) = (Arc::clone(&self.guard), Arc::clone(&self.desk));
+        let lease = Lease::new(guard, desk, granted, self.pool.dialect());
         over(Ok(lease))
     }
 

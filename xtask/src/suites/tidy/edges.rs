@@ -10,7 +10,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("standpipe-dialect", &[]),
     ("standpipe-store", &["standpipe-core"]),
     ("standpipe-store-file", &["standpipe-core", "standpipe-store"]),
-    ("standpipe", &["standpipe-core", "standpipe-store", "standpipe-store-file"]),
+    (
+        "standpipe",
+        &["standpipe-core", "standpipe-dialect", "standpipe-store", "standpipe-store-file"],
+    ),
     ("standpipe-cli", &["standpipe"]),
     ("standpipe-forks", &["standpipe"]),
     ("standpipe-sim", &["standpipe-core", "standpipe-store"]),
