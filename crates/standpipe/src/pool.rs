@@ -174,6 +174,7 @@ impl Pool {
     pub fn heard(&self, reply: &Reply, agent: Option<&str>) -> Result<(Meaning, usize), Error> {
         let (shared, desk) = self.ready()?;
         let read = reply.read(self.dialect());
+        shared.note_headers(&self.name, reply);
         shared.heard(&desk, agent, &read)?;
         let limits = read.limits();
         Ok((read.meaning, limits))
@@ -187,7 +188,6 @@ impl Pool {
         let (shared, desk) = self.ready()?;
         let lease = observation.lease.as_ref();
         let key = lease.map(|lease| key_on(&self.name, lease)).transpose()?;
-        shared.note_observation(&self.name, observation);
         if observation.readings.is_empty() {
             return Ok(());
         }

@@ -2,6 +2,7 @@
 //!
 //! Reading it is the business of the dialects; here it becomes what the ledger is told.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -82,6 +83,17 @@ impl Reply {
     #[must_use]
     pub const fn status(&self) -> u16 {
         self.status
+    }
+
+    /// The headers that speak of limits. Everything else a provider sends may be a secret.
+    pub(crate) fn headers_of_limits(&self) -> BTreeMap<String, String> {
+        let speaks = |name: &str| {
+            let of_limits = name.contains("ratelimit") || name.contains("rate-limit");
+            of_limits || name.starts_with("retry-after")
+        };
+        let lower = self.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value));
+        let kept = lower.filter(|(name, _)| speaks(name) && name.len() <= 128);
+        kept.map(|(name, value)| (name, value.chars().take(256).collect())).take(64).collect()
     }
 
     /// Reads it as that provider writes.
@@ -314,6 +326,17 @@ mod tests {
     fn a_reply_shows_nothing_of_itself() {
         let reply = Reply::new(200).header("authorization", "Bearer sk-secret").body("sk-secret");
         assert!(!format!("{reply:?}").contains("secret"));
+    }
+
+    #[test]
+    fn only_headers_that_speak_of_limits_are_kept() {
+        let reply = Reply::new(200)
+            .header("Authorization", "Bearer secret")
+            .header("Set-Cookie", "session=secret")
+            .header("X-RateLimit-Remaining", "7")
+            .header("Retry-After", "3");
+        let kept = reply.headers_of_limits();
+        assert_eq!(kept.keys().collect::<Vec<_>>(), ["retry-after", "x-ratelimit-remaining"]);
     }
 
     #[test]

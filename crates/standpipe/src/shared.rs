@@ -23,7 +23,8 @@ use crate::keeper::Keeper;
 use crate::lease_id::LeaseId;
 use crate::moment::{Now, span};
 use crate::registry::Opened;
-use crate::report::{Observation, Throttle};
+use crate::reply::Reply;
+use crate::report::Throttle;
 use crate::request::{agent_name, key_on};
 use crate::session::Sessions;
 
@@ -234,11 +235,10 @@ impl Shared {
     }
 
     /// Writes down which headers spoke of limits.
-    pub(crate) fn note_observation(&self, pool: &PoolName, observation: &Observation) {
-        let lease = observation.lease.as_ref().map(ToString::to_string);
-        let headers = observation.headers_of_limits();
+    pub(crate) fn note_headers(&self, pool: &PoolName, reply: &Reply) {
+        let headers = reply.headers_of_limits();
         if !headers.is_empty() {
-            self.journal.note(pool, What::Observe { lease, headers });
+            self.journal.note(pool, What::Observe { lease: None, headers });
         }
     }
 

@@ -9,6 +9,8 @@ use standpipe_core::{Action, Commit, LeaseAnswer, Unit};
 use super::amounts;
 use crate::error::Error;
 use crate::lease_id::LeaseId;
+use crate::pool::Pool;
+use crate::reply::{Meaning, Reply};
 use crate::report::Throttle;
 use crate::tap::Tap;
 
@@ -77,6 +79,25 @@ impl LeaseHandle {
         let guard = self.tap.guard()?;
         let desk = guard.shared().desk(self.id.pool())?;
         guard.shared().throttle(&desk, &throttle.lease(self.id.clone()))
+    }
+
+    /// The provider answered the call: it is settled by what the answer means. `used` are figures the
+    /// caller knows better than the answer.
+    ///
+    /// # Errors
+    /// As [`LeaseHandle::commit`].
+    pub fn answered_using(
+        &self,
+        reply: &Reply,
+        used: impl IntoIterator<Item = (Unit, u64)>,
+    ) -> Result<Meaning, Error> {
+        let used = amounts(used)?;
+        let pool = Pool::new(Arc::clone(&self.tap), self.id.pool().clone());
+        let guard = self.tap.guard()?;
+        let desk = guard.shared().desk(self.id.pool())?;
+        let read = reply.read(pool.dialect());
+        guard.shared().answered(&desk, &self.id, None, &read, &used)?;
+        Ok(read.meaning)
     }
 
     fn beat(&self, ttl: Option<Duration>) -> Result<SystemTime, Error> {
