@@ -1,0 +1,139 @@
+//! Who listens at the store, where what others do is heard: one thread at a time.
+//!
+//! A thread that blocks listens by itself, so that it runs as soon as the store is rung, without
+//! another thread between. The keeper listens for those who await, and for nobody else: what time
+//! brings it does in any case.
+//!
+//! Invariant: while somebody waits here, somebody listens or was told to come; and what a thread
+//! heard that may concern others has been looked at before it goes on its way.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, MutexGuard};
+use std::time::Instant as Local;
+
+use super::{Keeper, State, look};
+use crate::bell::Bell;
+use crate::desk::{Caller, Desk};
+use crate::registry::Guard;
+
+/// Stands for the keeper among those who listen.
+pub(super) const KEEPER: Caller = 0;
+
+/// Who listens at the store, and who could.
+#[derive(Debug, Default)]
+pub(super) struct Post {
+    listens: Option<Caller>,
+    /// The threads that block, in the order in which they came.
+    blocked: BTreeMap<Caller, Arc<Bell>>,
+}
+
+impl Post {
+    /// Whether nobody listens.
+    pub(super) const fn is_free(&self) -> bool {
+        self.listens.is_none()
+    }
+
+    /// Whether the store is this one's to listen at, now.
+    pub(super) fn take(&mut self, caller: Caller) -> bool {
+        *self.listens.get_or_insert(caller) == caller
+    }
+
+    pub(super) fn leave(&mut self, caller: Caller) {
+        self.listens.take_if(|listens| *listens == caller);
+    }
+}
+
+impl Keeper {
+    /// A thread is about to sleep. Answers whether it is the one to listen.
+    fn sits_down(&self, caller: Caller, bell: &Arc<Bell>) -> bool {
+        let mut state = self.lock();
+        state.post.blocked.entry(caller).or_insert_with(|| Arc::clone(bell));
+        state.post.take(caller)
+    }
+
+    /// A thread blocks no longer.
+    fn gets_up(&self, caller: Caller) {
+        let mut state = self.lock();
+        state.post.blocked.remove(&caller);
+        state.post.leave(caller);
+        self.call(state);
+    }
+
+    /// Tells somebody to come and listen, if nobody does: the keeper if anybody awaits, or else the
+    /// thread that blocks the longest.
+    pub(super) fn call(&self, state: MutexGuard<'_, State>) {
+        if !state.post.is_free() {
+            return;
+        }
+        let next = match state.timers.is_empty() {
+            true => state.post.blocked.values().next().cloned(),
+            false => state.sleeps.map(|_| Arc::clone(&self.bell)),
+        };
+        drop(state);
+        if let Some(bell) = next {
+            bell.ring();
+        }
+    }
+}
+
+/// The place of a thread that blocks, from its first sleep until it goes on its way.
+pub(crate) struct Seat {
+    guard: Arc<Guard>,
+    desk: Arc<Desk>,
+    caller: Caller,
+    bell: Arc<Bell>,
+    /// It heard something, and only its own ticket has been looked at since.
+    unseen: bool,
+}
+
+impl Seat {
+    pub(crate) const fn new(
+        guard: Arc<Guard>,
+        desk: Arc<Desk>,
+        caller: Caller,
+        bell: Arc<Bell>,
+    ) -> Self {
+        Self { guard, desk, caller, bell, unseen: false }
+    }
+
+    /// Sleeps until it is told to look, or the moment has come.
+    pub(crate) fn sleep(&mut self, until: Local) {
+        let shared = self.guard.shared();
+        if !shared.keeper().sits_down(self.caller, &self.bell) {
+            self.bell.wait_until(until);
+            return;
+        }
+        if self.unseen {
+            self.look_for_all();
+        }
+        self.unseen = self.bell.listen_until(shared.store(), until);
+        if !self.unseen {
+            return;
+        }
+        // Alone it goes on at once: nobody else has to hear of it.
+        if self.desk.counter().has_others(self.caller) {
+            self.unseen = false;
+            self.look_for_all();
+        }
+        let elsewhere = |desk: &Arc<Desk>| !Arc::ptr_eq(desk, &self.desk) && desk.may_have_waiters();
+        if shared.desks().iter().any(elsewhere) {
+            shared.keeper().bell.ring();
+        }
+    }
+
+    /// Looks at the pool as the keeper would.
+    fn look_for_all(&self) {
+        let shared = self.guard.shared();
+        if let Some(next) = look::attend(shared, &self.desk, true) {
+            shared.keeper().plan(next);
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        if self.guard.is_ours() {
+            self.guard.shared().keeper().gets_up(self.caller);
+        }
+    }
+}
