@@ -2,7 +2,7 @@
 //!
 //! It looks at the pools where somebody waits here, tells those whose turn has come or whose place
 //! is gone, runs the timers of those who await, beats while the process holds something, and sends
-//! what is owed. It listens at the store unless a thread that blocks does so itself, see `post.rs`.
+//! what is owed. It listens at the store unless a thread that blocks does so, see `post.rs`.
 //! It is started when it is first needed. It decides nothing: what a waiter does when it is told is
 //! in `reserving.rs`.
 
@@ -117,7 +117,8 @@ impl Keeper {
         let until = moments.fold(Local::now() + IDLE, Local::min);
         state.sleeps = Some(until);
         let stopped = state.stopped;
-        let listens = !state.timers.is_empty() && state.post.take(post::KEEPER);
+        let gives_way = state.timers.is_empty() && state.post.is_wanted();
+        let listens = !gives_way && state.post.take(post::KEEPER);
         self.call(state);
         (!stopped).then_some(Sleep { until, listens })
     }

@@ -1,8 +1,8 @@
 //! Who listens at the store, where what others do is heard: one thread at a time.
 //!
 //! A thread that blocks listens by itself, so that it runs as soon as the store is rung, without
-//! another thread between. The keeper listens for those who await, and for nobody else: what time
-//! brings it does in any case.
+//! another thread between. The keeper listens for those who await, and while nobody blocks; what
+//! time brings it does in any case.
 //!
 //! Invariant: while somebody waits here, somebody listens or was told to come; and what a thread
 //! heard that may concern others has been looked at before it goes on its way.
@@ -33,6 +33,11 @@ impl Post {
         self.listens.is_none()
     }
 
+    /// Whether some thread blocks.
+    pub(super) fn is_wanted(&self) -> bool {
+        !self.blocked.is_empty()
+    }
+
     /// Whether the store is this one's to listen at, now.
     pub(super) fn take(&mut self, caller: Caller) -> bool {
         *self.listens.get_or_insert(caller) == caller
@@ -48,7 +53,13 @@ impl Keeper {
     fn sits_down(&self, caller: Caller, bell: &Arc<Bell>) -> bool {
         let mut state = self.lock();
         state.post.blocked.entry(caller).or_insert_with(|| Arc::clone(bell));
-        state.post.take(caller)
+        let listens = state.post.take(caller);
+        // The keeper gives way, and calls.
+        if state.timers.is_empty() && state.post.listens == Some(KEEPER) {
+            drop(state);
+            self.bell.ring();
+        }
+        listens
     }
 
     /// A thread blocks no longer.
@@ -115,7 +126,8 @@ impl Seat {
             self.unseen = false;
             self.look_for_all();
         }
-        let elsewhere = |desk: &Arc<Desk>| !Arc::ptr_eq(desk, &self.desk) && desk.may_have_waiters();
+        let elsewhere =
+            |desk: &Arc<Desk>| !Arc::ptr_eq(desk, &self.desk) && desk.may_have_waiters();
         if shared.desks().iter().any(elsewhere) {
             shared.keeper().bell.ring();
         }
