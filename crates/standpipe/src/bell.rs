@@ -93,7 +93,8 @@ impl Bell {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
+    use standpipe_core::Instant;
+    use standpipe_store::MemoryStore;
     use std::time::Duration;
 
     #[test]
@@ -102,6 +103,24 @@ mod tests {
         bell.ring();
         bell.wait_until(Local::now() + Duration::from_secs(3_600));
         bell.wait_until(Local::now());
+    }
+
+    #[test]
+    fn a_ring_wakes_a_thread_that_listens_at_the_store() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(|| Instant(0))));
+        let bell = Arc::new(Bell::default());
+        let rings = Arc::clone(&bell);
+        let far = Local::now() + Duration::from_secs(3_600);
+        let other = std::thread::spawn(move || {
+            while rings.lock().listens.is_none() {
+                std::thread::yield_now();
+            }
+            rings.ring();
+        });
+        assert!(bell.listen_until(&store, far));
+        other.join().unwrap();
+        bell.ring();
+        assert!(!bell.listen_until(&store, far), "it had been rung before");
     }
 
     #[test]

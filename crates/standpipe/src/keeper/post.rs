@@ -149,3 +149,124 @@ impl Drop for Seat {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Waker;
+    use std::time::Duration;
+
+    fn bells<const COUNT: usize>() -> [Arc<Bell>; COUNT] {
+        std::array::from_fn(|_| Arc::default())
+    }
+
+    fn is_rung(bell: &Bell) -> bool {
+        bell.was_rung(Waker::noop())
+    }
+
+    fn listens(keeper: &Keeper) -> bool {
+        keeper.falls_asleep(None).unwrap().listens
+    }
+
+    fn soon() -> Local {
+        Local::now() + Duration::from_secs(1_800)
+    }
+
+    #[test]
+    fn who_listens_and_leaves_calls_another() {
+        let (keeper, [one, two, three]) = (Keeper::default(), bells());
+        assert!(keeper.sits_down(1, &one));
+        assert!(!keeper.sits_down(2, &two) && !keeper.sits_down(3, &three));
+        assert!(keeper.sits_down(1, &one), "it listens on");
+        keeper.gets_up(1);
+        assert!(is_rung(&two) && !is_rung(&three) && !is_rung(&keeper.bell));
+        assert!(keeper.sits_down(2, &two));
+    }
+
+    #[test]
+    fn who_is_called_and_leaves_calls_the_next() {
+        let (keeper, [one, two, three]) = (Keeper::default(), bells());
+        keeper.sits_down(1, &one);
+        keeper.sits_down(2, &two);
+        keeper.sits_down(3, &three);
+        keeper.gets_up(1);
+        keeper.gets_up(2);
+        assert!(is_rung(&three));
+    }
+
+    #[test]
+    fn who_only_waits_and_leaves_calls_nobody() {
+        let (keeper, [one, two, three]) = (Keeper::default(), bells());
+        keeper.sits_down(1, &one);
+        keeper.sits_down(2, &two);
+        keeper.sits_down(3, &three);
+        keeper.gets_up(2);
+        assert!(!is_rung(&one) && !is_rung(&three) && !is_rung(&keeper.bell));
+    }
+
+    #[test]
+    fn the_keeper_is_called_for_those_who_await() {
+        let (keeper, [one, two, future]) = (Keeper::default(), bells());
+        keeper.sits_down(1, &one);
+        keeper.sits_down(2, &two);
+        assert!(!listens(&keeper));
+        keeper.set_timer(soon(), 3, &future);
+        assert!(is_rung(&keeper.bell), "it has a timer");
+        keeper.wakes();
+        assert!(!listens(&keeper), "a thread does");
+        keeper.gets_up(1);
+        assert!(is_rung(&keeper.bell) && !is_rung(&two));
+        keeper.wakes();
+        assert!(listens(&keeper));
+    }
+
+    #[test]
+    fn the_keeper_is_called_when_somebody_begins_to_await() {
+        let (keeper, [one, future]) = (Keeper::default(), bells());
+        keeper.sits_down(1, &one);
+        let sleep = keeper.falls_asleep(Some(Local::now())).unwrap();
+        keeper.gets_up(1);
+        assert!(!sleep.listens && !is_rung(&keeper.bell), "nobody waits");
+        keeper.set_timer(soon(), 2, &future);
+        assert!(is_rung(&keeper.bell));
+    }
+
+    #[test]
+    fn the_keeper_gives_way_to_a_thread_that_blocks() {
+        let (keeper, [one]) = (Keeper::default(), bells());
+        assert!(listens(&keeper));
+        assert!(!keeper.sits_down(1, &one));
+        assert!(is_rung(&keeper.bell));
+        keeper.wakes();
+        assert!(!listens(&keeper));
+        assert!(is_rung(&one));
+        assert!(keeper.sits_down(1, &one));
+    }
+
+    #[test]
+    fn the_keeper_does_not_give_way_while_somebody_awaits() {
+        let (keeper, [one, future]) = (Keeper::default(), bells());
+        let at = soon();
+        keeper.set_timer(at, 1, &future);
+        assert!(listens(&keeper));
+        assert!(!keeper.sits_down(2, &one));
+        assert!(!is_rung(&keeper.bell));
+        keeper.clear_timer(at, 1);
+        keeper.wakes();
+        assert!(!listens(&keeper));
+        assert!(is_rung(&one), "then it does");
+    }
+
+    #[test]
+    fn what_is_planned_while_the_keeper_works_is_not_forgotten() {
+        let (keeper, at) = (Keeper::default(), soon() - Duration::from_secs(60));
+        keeper.plan(at);
+        keeper.plan(soon());
+        assert_eq!(keeper.falls_asleep(None).unwrap().until, at);
+        assert!(!is_rung(&keeper.bell));
+        keeper.plan(at);
+        assert!(!is_rung(&keeper.bell));
+        keeper.plan(at - Duration::from_secs(1));
+        assert!(is_rung(&keeper.bell));
+    }
+}
