@@ -42,6 +42,13 @@ fn two_held(holder: &Actor) -> (Pool, [Lease; 2]) {
     (pool, held)
 }
 
+/// A slot on each of two pools, and who holds them in another process.
+fn two_pools_held(holder: &Actor) -> ([Pool; 2], [Lease; 2]) {
+    let pools = ["t/here", "t/there"].map(|name| holder.limited(name, vec![parallel(1)]));
+    let held = [0, 1].map(|one: usize| pools[one].reserve(at_once()).blocking().unwrap());
+    (pools, held)
+}
+
 fn listens(process: &Actor, thread: ThreadId) {
     until("that thread listens", || process.store.listens() == Some(thread));
 }
@@ -56,52 +63,51 @@ fn wait(pool: &Pool, count: usize) {
 fn a_thread_that_blocks_listens_and_when_it_leaves_the_next_one_does() {
     let world = World::new();
     let (one, other) = (world.process(), world.process());
-    let (pool, [first, second]) = two_held(&other);
-    let waits = || one.pool("t/slots").reserve(patient()).blocking().unwrap();
+    let ([here, there], [first, second]) = two_pools_held(&other);
     let held_up = HeldUp::new(&one);
     std::thread::scope(|scope| {
-        let leader = scope.spawn(waits);
+        let leader = scope.spawn(|| one.pool("t/here").reserve(patient()).blocking().unwrap());
         listens(&one, leader.thread().id());
-        let next = scope.spawn(waits);
-        wait(&pool, 2);
+        // On another pool, so that nothing but the hand-over wakes it.
+        let next = scope.spawn(|| one.pool("t/there").reserve(patient()).blocking().unwrap());
+        wait(&there, 1);
         first.commit([]).unwrap();
-        let lease = leader.join().unwrap();
+        drop(leader.join().unwrap());
         listens(&one, next.thread().id());
         second.commit([]).unwrap();
-        drop((lease, next.join().unwrap()));
+        drop(next.join().unwrap());
     });
     drop(held_up);
-    assert_whole(&pool);
+    assert_whole(&here);
+    assert_whole(&there);
 }
 
 #[test]
 fn a_thread_that_listens_in_vain_leaves_it_to_the_next() {
     let world = World::new();
     let (one, other) = (world.process(), world.process());
-    let (pool, [first, second]) = two_held(&other);
+    let ([_, there], [first, second]) = two_pools_held(&other);
     let held_up = HeldUp::new(&one);
     std::thread::scope(|scope| {
         let brief = Request::by("brief").timeout(Duration::from_secs(1));
-        let leader = scope.spawn(|| one.pool("t/slots").reserve(brief).blocking());
+        let leader = scope.spawn(|| one.pool("t/here").reserve(brief).blocking());
         listens(&one, leader.thread().id());
-        let next = scope.spawn(|| one.pool("t/slots").reserve(patient()).blocking());
-        wait(&pool, 2);
+        let next = scope.spawn(|| one.pool("t/there").reserve(patient()).blocking().unwrap());
+        wait(&there, 1);
         assert_eq!(refused(leader.join().unwrap()).reason, Reason::Deadline);
         listens(&one, next.thread().id());
-        first.commit([]).unwrap();
-        drop(next.join().unwrap().unwrap());
+        second.commit([]).unwrap();
+        drop(next.join().unwrap());
     });
-    drop((held_up, second));
-    assert_whole(&pool);
+    drop((held_up, first));
+    assert_whole(&there);
 }
 
 #[test]
 fn who_listens_tells_the_others_on_its_pool() {
     let world = World::new();
     let (one, other) = (world.process(), world.process());
-    let small = other.limited("t/slots", vec![parallel(2)]);
-    let first = small.reserve(at_once()).blocking().unwrap();
-    let second = small.reserve(at_once()).blocking().unwrap();
+    let (small, [first, second]) = two_held(&other);
     let held_up = HeldUp::new(&one);
     std::thread::scope(|scope| {
         let pool = one.pool("t/slots");
@@ -124,8 +130,7 @@ fn who_listens_tells_the_others_on_its_pool() {
 fn who_listens_has_the_others_elsewhere_told() {
     let world = World::new();
     let (one, other) = (world.process(), world.process());
-    let [here, there] = ["t/here", "t/there"].map(|name| other.limited(name, vec![parallel(1)]));
-    let [first, second] = [&here, &there].map(|pool| pool.reserve(at_once()).blocking().unwrap());
+    let ([here, there], [first, second]) = two_pools_held(&other);
     std::thread::scope(|scope| {
         let leader = scope.spawn(|| one.pool("t/here").reserve(patient()).blocking().unwrap());
         listens(&one, leader.thread().id());
