@@ -67,8 +67,8 @@ impl Bell {
         state.rung = false;
     }
 
-    /// Sleeps until it is rung, the store is, or the moment has come. Answers whether it listened at
-    /// all: what woke it may then concern others, too.
+    /// Sleeps until it is rung, the store is, or the moment has come. Answers whether it listened:
+    /// what woke it may then concern others, too.
     pub(crate) fn listen_until(&self, store: &Arc<dyn Store>, at: Local) -> bool {
         let left = at.saturating_duration_since(Local::now());
         let mut state = self.lock();

@@ -1,5 +1,7 @@
 //! Who listens at the store: a thread that blocks, and who after it.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests assert, too")]
+
 mod support;
 
 use std::thread::ThreadId;
