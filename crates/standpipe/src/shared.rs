@@ -110,7 +110,7 @@ impl Shared {
     pub(crate) fn holds(self: &Arc<Self>, desk: &Desk) {
         desk.hold();
         self.keeper.start(self);
-        self.keeper.plan(&*self.store, Local::now() + crate::keeper::BEAT);
+        self.keeper.plan(Local::now() + crate::keeper::BEAT);
     }
 
     /// Sends these and waits a little for a store that does not answer.
@@ -245,12 +245,12 @@ impl Shared {
     /// The keeper sends what is owed, as soon as it can.
     pub(crate) fn owes(self: &Arc<Self>) {
         self.keeper.start(self);
-        self.keeper.plan(&*self.store, Local::now() + LAST_RETRY);
+        self.keeper.plan(Local::now() + LAST_RETRY);
     }
 
     /// The last handle goes: what is owed is sent, the sessions end, the journal is written.
     pub(crate) fn shut_down(&self) {
-        self.keeper.stop(&*self.store);
+        self.keeper.stop();
         for desk in self.desks() {
             let mut pause = FIRST_RETRY;
             while desk.counter().flush().is_err_and(|error| error.is_transient()) {

@@ -15,6 +15,7 @@ use crate::desk::{Caller, Counter, Desk};
 use crate::error::Error;
 use crate::journal::What;
 use crate::keeper::look;
+use crate::keeper::post::Seat;
 use crate::lease::{Granted, Lease};
 use crate::moment::{Now, span};
 use crate::pool::Pool;
@@ -104,6 +105,12 @@ impl Waiting {
         &self.bell
     }
 
+    /// Where its thread sleeps.
+    pub(super) fn seat(&self) -> Seat {
+        let (guard, desk) = (Arc::clone(&self.guard), Arc::clone(&self.desk));
+        Seat::new(guard, desk, self.caller, Arc::clone(&self.bell))
+    }
+
     /// Whether a keeper rings when it should look.
     pub(super) const fn is_kept(&self) -> bool {
         self.kept
@@ -150,7 +157,7 @@ impl Waiting {
         if let Some(before) = self.timer.replace(at) {
             shared.keeper().clear_timer(before, self.caller);
         }
-        shared.keeper().set_timer(&**shared.store(), at, self.caller, &self.bell);
+        shared.keeper().set_timer(at, self.caller, &self.bell);
         Ok(())
     }
 
@@ -275,7 +282,7 @@ impl Waiting {
         let shared = self.guard.shared();
         self.kept = shared.keeper().start(shared);
         if let Some(at) = counter.look_at {
-            shared.keeper().plan(&**shared.store(), at);
+            shared.keeper().plan(at);
         }
         let until = hold.refusal.until.map(|until| now.local(until));
         Step::Sleep(until.unwrap_or(self.deadline).min(self.deadline))
