@@ -19,6 +19,7 @@ use crate::refused::Refused;
 use crate::registry::Guard;
 use crate::reply::{Meaning, Reply};
 use crate::report::Throttle;
+use crate::workflow::{Backpressure, Graph};
 
 /// What a granted call holds until it is settled.
 ///
@@ -33,7 +34,18 @@ pub struct Lease {
     id: LeaseId,
     held: Held,
     granted: Granted,
-    dialect: Dialect,
+    around: Around,
+}
+
+/// What is around the pool of a lease.
+#[derive(Clone, Debug)]
+pub(crate) struct Around {
+    /// How its provider writes.
+    pub(crate) dialect: Dialect,
+    /// Who works for whom.
+    pub(crate) graph: Arc<Graph>,
+    /// Somebody upstream is throttled.
+    pub(crate) backpressure: Option<Backpressure>,
 }
 
 /// Whether dropping it settles it.
@@ -61,14 +73,14 @@ impl Lease {
         guard: Arc<Guard>,
         desk: Arc<Desk>,
         granted: Granted,
-        dialect: Dialect,
+        around: Around,
     ) -> Self {
         let id = LeaseId::new(desk.pool().clone(), granted.key);
         let held = if granted.settled { Held::No } else { Held::Yes };
         if held == Held::Yes && granted.reserve.ttl.is_none() {
             guard.shared().holds(&desk);
         }
-        Self { guard, desk, id, held, granted, dialect }
+        Self { guard, desk, id, held, granted, around }
     }
 
     /// Its name, for other processes and the record.
@@ -118,6 +130,12 @@ impl Lease {
     #[must_use]
     pub const fn is_settled(&self) -> bool {
         self.granted.settled
+    }
+
+    /// Somebody this agent works for is throttled, on whatever pool.
+    #[must_use]
+    pub const fn backpressure(&self) -> Option<&Backpressure> {
+        self.around.backpressure.as_ref()
     }
 
     /// In shadow mode: what would have been said instead.
@@ -186,7 +204,7 @@ impl Lease {
         let shared = self.ours()?;
         self.held = Held::No;
         let throttle = throttle.lease(self.id.clone()).agent(self.agent());
-        let told = shared.throttle(&self.desk, &throttle);
+        let told = shared.throttle(&self.desk, &throttle, &self.around.graph);
         self.let_go();
         told
     }
@@ -230,8 +248,9 @@ impl Lease {
         if mem::replace(&mut self.held, Held::No) == Held::No {
             return Err(Error::LeaseGone { lease: self.id.clone() });
         }
-        let read = reply.read(self.dialect);
-        let told = shared.answered(&self.desk, &self.id, Some(self.agent()), &read, &used);
+        let read = reply.read(self.around.dialect);
+        let (desk, id, graph) = (&self.desk, &self.id, &self.around.graph);
+        let told = shared.answered(desk, id, Some(self.agent()), &read, &used, graph);
         self.let_go();
         told.map(|()| read.meaning)
     }

@@ -68,6 +68,7 @@ mod session;
 mod shared;
 mod status;
 mod tap;
+mod workflow;
 
 pub use standpipe_core::{
     AgentName, AgentRule, Amounts, Backoff, Charged, Configured, Headroom, InvalidAmounts,
@@ -97,6 +98,7 @@ pub use self::status::{
     TicketStatus, Trouble,
 };
 pub use self::tap::{Builder, Standpipe};
+pub use self::workflow::Backpressure;
 
 /// The Rust in the README compiles.
 #[cfg(doctest)]

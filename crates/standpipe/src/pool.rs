@@ -154,7 +154,9 @@ impl Pool {
     /// # Errors
     /// When the store cannot be reached.
     pub fn resume(&self) -> Result<(), Error> {
-        self.tell(Action::Resume)
+        self.tell(Action::Resume)?;
+        self.tap.guard()?.shared().unpin(self.tap.graph(), &self.name);
+        Ok(())
     }
 
     /// The provider refused a call.
@@ -163,7 +165,7 @@ impl Pool {
     /// [`Error::LeaseGone`] when it names a lease that has ended; the refusal counts all the same.
     pub fn throttle(&self, throttle: &Throttle) -> Result<(), Error> {
         let (shared, desk) = self.ready()?;
-        shared.throttle(&desk, throttle)
+        shared.throttle(&desk, throttle, self.tap.graph())
     }
 
     /// A provider's answer that belongs to no lease here: what it says of limits is believed, and a
@@ -175,7 +177,7 @@ impl Pool {
         let (shared, desk) = self.ready()?;
         let read = reply.read(self.dialect());
         shared.note_headers(&self.name, reply);
-        shared.heard(&desk, agent, &read)?;
+        shared.heard(&desk, agent, &read, self.tap.graph())?;
         let limits = read.limits();
         Ok((read.meaning, limits))
     }

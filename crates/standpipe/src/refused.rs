@@ -9,6 +9,7 @@ use standpipe_core::{LimitId, Reason, Refusal};
 use standpipe_store::PoolName;
 
 use crate::moment::{Moment, Now, spoken};
+use crate::workflow::Backpressure;
 
 /// A call that may not be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub struct Refused {
     pub position: Option<usize>,
     /// How long the call had waited.
     pub waited: Duration,
+    /// Somebody this agent works for is throttled, on whatever pool.
+    pub backpressure: Option<Backpressure>,
 }
 
 impl Refused {
@@ -60,6 +63,7 @@ impl Refused {
             retry_after: refusal.until.map(|until| now.until(until)),
             position: None,
             waited: Duration::ZERO,
+            backpressure: None,
         }
     }
 
@@ -75,6 +79,7 @@ impl Refused {
             retry_after: after,
             position: None,
             waited: Duration::ZERO,
+            backpressure: None,
         }
     }
 
@@ -207,6 +212,9 @@ impl Serialize for Refused {
         map.serialize_entry("retry_after_ms", &self.retry_after.map(millis))?;
         map.serialize_entry("position", &self.position)?;
         map.serialize_entry("waited_ms", &millis(self.waited))?;
+        if let Some(backpressure) = &self.backpressure {
+            map.serialize_entry("backpressure", backpressure)?;
+        }
         map.serialize_entry("detail", &self.to_string())?;
         map.end()
     }

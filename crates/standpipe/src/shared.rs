@@ -3,6 +3,7 @@
 
 mod answered;
 pub(crate) mod ask;
+pub(crate) mod board;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,6 +28,7 @@ use crate::reply::Reply;
 use crate::report::Throttle;
 use crate::request::{agent_name, key_on};
 use crate::session::Sessions;
+use crate::workflow::Graph;
 
 /// What all handles of a process on one store share.
 pub(crate) struct Shared {
@@ -176,6 +178,7 @@ impl Shared {
         self: &Arc<Self>,
         desk: &Desk,
         throttle: &Throttle,
+        graph: &Graph,
     ) -> Result<(), Error> {
         let lease = throttle.lease.as_ref();
         let key = lease.map(|lease| key_on(desk.pool(), lease)).transpose()?;
@@ -193,8 +196,12 @@ impl Shared {
         );
         let retry_after = throttle.retry_after.map(span);
         let (kind, hit) = (throttle.kind, throttle.hit.clone());
+        let upstream = agent.clone();
         let throttled = Throttled { lease: key, agent, kind, retry_after, hit };
         let (answers, _) = self.settle(desk, vec![Action::Throttled(throttled)])?;
+        if let Some(agent) = upstream {
+            self.pin(graph, desk, &agent);
+        }
         match (lease, answers.first()) {
             (Some(lease), Some(Answer::Lease(LeaseAnswer::Gone))) => {
                 Err(Error::LeaseGone { lease: lease.clone() })

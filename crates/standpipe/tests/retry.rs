@@ -11,7 +11,7 @@ use standpipe::{
     RetryBudget, Rule, Span, ThrottleKind, Unit,
 };
 
-use support::{LONG, Hand, World, per_minute};
+use support::{Hand, LONG, World, per_minute};
 
 /// A pool whose refusals do not pause, so that nobody has to move the clock.
 fn pool(world: &World, name: &str) -> (support::Actor, Pool) {
@@ -166,6 +166,9 @@ fn one_pools_429_never_delays_another() {
     let no = refused.reserve(hasty()).blocking().unwrap_err();
     assert_eq!(no.as_refused().unwrap().reason, Reason::Pause);
     other.reserve(hasty()).blocking().unwrap().commit([]).unwrap();
-    assert_eq!(refused.status().unwrap().trouble.incident.unwrap().kind, ThrottleKind::Quota.word());
+    assert_eq!(
+        refused.status().unwrap().trouble.incident.unwrap().kind,
+        ThrottleKind::Quota.word()
+    );
     assert!(other.status().unwrap().pause.is_none());
 }

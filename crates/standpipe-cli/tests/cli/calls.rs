@@ -198,7 +198,7 @@ fn an_answer_settles_a_lease() {
     let home = Home::new();
     let lease = |pool: &str| {
         let reserve = ["reserve", pool, "--limit", "requests=100/min", "--timeout", "0"];
-        home.run(reserve).printed()
+        home.run(reserve).printed().to_owned()
     };
     let answer = |lease: &str, text: &[u8]| {
         let mut running = home.start(["commit", lease, "--headers", "-", "--json"]);

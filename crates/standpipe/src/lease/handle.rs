@@ -78,7 +78,7 @@ impl LeaseHandle {
     pub fn throttled(&self, throttle: Throttle) -> Result<(), Error> {
         let guard = self.tap.guard()?;
         let desk = guard.shared().desk(self.id.pool())?;
-        guard.shared().throttle(&desk, &throttle.lease(self.id.clone()))
+        guard.shared().throttle(&desk, &throttle.lease(self.id.clone()), self.tap.graph())
     }
 
     /// The provider answered the call: it is settled by what the answer means. `used` are figures the
@@ -96,7 +96,7 @@ impl LeaseHandle {
         let guard = self.tap.guard()?;
         let desk = guard.shared().desk(self.id.pool())?;
         let read = reply.read(pool.dialect());
-        guard.shared().answered(&desk, &self.id, None, &read, &used)?;
+        guard.shared().answered(&desk, &self.id, None, &read, &used, self.tap.graph())?;
         Ok(read.meaning)
     }
 

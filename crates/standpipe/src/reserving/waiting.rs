@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::journal::What;
 use crate::keeper::look;
 use crate::keeper::post::Seat;
-use crate::lease::{Granted, Lease};
+use crate::lease::{Around, Granted, Lease};
 use crate::moment::{Now, span};
 use crate::pool::Pool;
 use crate::refused::{Refused, limit_text};
@@ -24,6 +24,7 @@ use crate::registry::Guard;
 use crate::request::Request;
 use crate::shared::ask::has_no_limits;
 use crate::shared::{FIRST_RETRY, LAST_RETRY};
+use crate::workflow::Backpressure;
 
 /// What a step came to.
 pub(super) enum Step {
@@ -61,6 +62,8 @@ pub(super) struct Waiting {
     timer: Option<Local>,
     kept: bool,
     over: bool,
+    /// Somebody upstream is throttled.
+    backpressure: Option<Backpressure>,
 }
 
 /// Why a step did not come to a decision.
@@ -98,6 +101,7 @@ impl Waiting {
             timer: None,
             kept: false,
             over: false,
+            backpressure: None,
         })
     }
 
@@ -164,6 +168,7 @@ impl Waiting {
     fn decide(&mut self) -> Result<Step, Trouble> {
         if !self.unanswered && self.ticket.is_none() {
             self.configure()?;
+            self.look_upstream();
         }
         let desk = Arc::clone(&self.desk);
         let mut counter = desk.counter();
@@ -173,6 +178,10 @@ impl Waiting {
             return Ok(step);
         }
         self.reserve.ticket = self.ticket;
+        if self.ticket.is_some() {
+            // How long it is held was counted from when it first asked.
+            self.reserve.hold = None;
+        }
         if !self.unanswered {
             self.reserve.patience = self.left_of_its_time(&counter);
         }
@@ -193,6 +202,15 @@ impl Waiting {
         match self.ends {
             Some(ends) => local.min(ends.since(counter.now().store)),
             None => local,
+        }
+    }
+
+    /// Learns who upstream is throttled, before the first ask.
+    fn look_upstream(&mut self) {
+        let shared = self.guard.shared();
+        if let Some(seen) = shared.pressure(self.pool.tap().graph(), &self.reserve.agent) {
+            self.reserve.hold = self.reserve.hold.max(seen.hold);
+            self.backpressure = Some(seen.told);
         }
     }
 
@@ -262,7 +280,12 @@ impl Waiting {
             self.note_shadow(refusal);
         }
         let (guard, desk) = (Arc::clone(&self.guard), Arc::clone(&self.desk));
-        let lease = Lease::new(guard, desk, granted, self.pool.dialect());
+        let around = Around {
+            dialect: self.pool.dialect(),
+            graph: Arc::clone(self.pool.tap().graph()),
+            backpressure: self.backpressure.take(),
+        };
+        let lease = Lease::new(guard, desk, granted, around);
         over(Ok(lease))
     }
 
@@ -341,7 +364,8 @@ impl Waiting {
     }
 
     fn refused(&self, refusal: &Refusal, now: &Now) -> Refused {
-        Refused::new(self.pool.name(), refusal, now)
+        let backpressure = self.backpressure.clone();
+        Refused { backpressure, ..Refused::new(self.pool.name(), refusal, now) }
     }
 
     /// Nobody rings for it at the desk any more.

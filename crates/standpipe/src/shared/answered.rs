@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use standpipe_core::{Action, Amounts, Answer, LeaseAnswer, Throttled};
+use standpipe_core::{Action, AgentName, Amounts, Answer, LeaseAnswer, Throttled};
 
 use super::Shared;
 use crate::desk::Desk;
@@ -13,6 +13,7 @@ use crate::lease_id::LeaseId;
 use crate::moment::span;
 use crate::reply::{Meaning, Read};
 use crate::request::agent_name;
+use crate::workflow::Graph;
 
 impl Shared {
     /// A call was answered: it is settled by what that means.
@@ -23,9 +24,11 @@ impl Shared {
         agent: Option<&str>,
         read: &Read,
         used: &Amounts,
+        graph: &Graph,
     ) -> Result<(), Error> {
         self.note_answer(desk, Some(lease), agent, read);
         let (answers, _) = self.settle(desk, read.actions(lease.key(), used))?;
+        self.pin_if_refused(desk, agent, read, graph);
         match answers.last() {
             Some(Answer::Lease(LeaseAnswer::Gone)) => {
                 Err(Error::LeaseGone { lease: lease.clone() })
@@ -40,6 +43,7 @@ impl Shared {
         desk: &Desk,
         agent: Option<&str>,
         read: &Read,
+        graph: &Graph,
     ) -> Result<(), Error> {
         let name = agent.map(agent_name).transpose()?;
         self.note_answer(desk, None, agent, read);
@@ -56,7 +60,22 @@ impl Shared {
         if actions.is_empty() {
             return Ok(());
         }
-        self.settle(desk, actions).map(drop)
+        self.settle(desk, actions)?;
+        self.pin_if_refused(desk, agent, read, graph);
+        Ok(())
+    }
+
+    fn pin_if_refused(
+        self: &Arc<Self>,
+        desk: &Desk,
+        agent: Option<&str>,
+        read: &Read,
+        graph: &Graph,
+    ) {
+        let refused = matches!(read.meaning, Meaning::Refused { .. });
+        if let Some(agent) = agent.filter(|_| refused).and_then(AgentName::new) {
+            self.pin(graph, desk, &agent);
+        }
     }
 
     fn note_answer(&self, desk: &Desk, lease: Option<&LeaseId>, agent: Option<&str>, read: &Read) {
