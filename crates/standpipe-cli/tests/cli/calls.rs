@@ -255,3 +255,25 @@ fn headers_are_recorded_from_flags_and_from_input() {
     assert!(events.printed().contains("4312"), "{events:?}");
     assert!(events.printed().contains("retry-after: 7"), "{events:?}");
 }
+
+/// Who works on what a throttled agent makes is told so, on another pool too.
+#[test]
+fn a_workflow_tells_those_downstream() {
+    let home = Home::new();
+    home.configure(
+        "[pool.\"my/model\"]\nparallel = 5\n[pool.\"my/repo\"]\nparallel = 5\n\
+         [workflow.build]\nagents = [\"picard\", \"data\"]\n",
+    );
+    home.run(["reserve", "my/model", "--as", "picard"]).printed();
+    let throttle = ["throttle", "my/model", "--as", "picard", "--retry-after", "30s"];
+    assert_eq!(home.run(throttle).code, Some(0));
+    let told = home.run(["reserve", "my/repo", "--as", "data", "--json"]);
+    assert!(told.err.contains("`picard`, which this depends on, is throttled"), "{told:?}");
+    let told = told.json();
+    assert_eq!(told["backpressure"]["agent"], "picard");
+    assert_eq!(told["backpressure"]["pool"], "my/model");
+    let status = home.run(["status"]);
+    assert!(status.printed().contains("workflows: picard is throttled on my/model"), "{status:?}");
+    let refused = home.run(["reserve", "my/model", "--as", "data", "--timeout", "0", "--json"]);
+    assert_eq!(refused.json()["backpressure"]["agent"], "picard");
+}
