@@ -96,7 +96,13 @@ impl LeaseHandle {
         let guard = self.tap.guard()?;
         let desk = guard.shared().desk(self.id.pool())?;
         let read = reply.read(pool.dialect());
-        guard.shared().answered(&desk, &self.id, None, &read, &used, self.tap.graph())?;
+        let agent = guard.shared().read(&desk, |state, _, _| {
+            let facts = state.facts();
+            let lease = facts.leases.get(&self.id.key())?;
+            Some(facts.agents.get(usize::from(lease.agent))?.name.to_string())
+        })?;
+        let (agent, graph) = (agent.as_deref(), self.tap.graph());
+        guard.shared().answered(&desk, &self.id, agent, &read, &used, graph)?;
         Ok(read.meaning)
     }
 
