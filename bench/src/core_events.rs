@@ -1,6 +1,6 @@
 //! One decision of the core: how fast, and whether it stays so as everything grows to its bound.
 
-use standpipe_core::{Action, Amounts, Priority, Span, Unit, bounds};
+use standpipe_core::{Action, Amounts, Priority, Span, ThrottleKind, Throttled, Unit, bounds};
 
 use crate::pool::{Pool, call};
 use crate::table::nanos_per_step;
@@ -16,6 +16,8 @@ pub(crate) fn run() {
     println!("| what grows | to | pair, ns | refused, ns | asked and given up, ns | events/s |");
     println!("|---|---:|---:|---:|---:|---:|");
     row("nothing", 0, Pool::new(u64::MAX >> 20, 100_000));
+    row("policies, nothing wrong", 0, Pool::new(u64::MAX >> 20, 100_000).with_policies());
+    row("policies, after a refusal", 0, refused_once());
     for count in [bounds::WINDOW_EXACT / 2, bounds::WINDOW_EXACT, 1_000_000] {
         row("entries of a window", count, with_entries(count));
     }
@@ -82,6 +84,23 @@ fn given_up(pool: &mut Pool) -> f64 {
             }
         }
     })
+}
+
+/// The pause is over, and the rates begin at half.
+fn refused_once() -> Pool {
+    let mut pool = Pool::new(u64::MAX >> 20, 100_000).with_policies();
+    if let Some(lease) = pool.reserve(1, &call("bench", 1)) {
+        let throttled = Throttled {
+            lease: Some(lease),
+            agent: None,
+            kind: ThrottleKind::Quota,
+            retry_after: None,
+            hit: None,
+        };
+        pool.send(1, Action::Throttled(throttled));
+    }
+    pool.now = pool.now + Span::secs(30);
+    pool
 }
 
 fn with_entries(count: usize) -> Pool {

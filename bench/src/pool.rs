@@ -3,7 +3,7 @@
 
 use standpipe_core::{
     Action, AgentName, Amounts, Answer, Commit, Configure, Decision, Event, Instant, Key, Limit,
-    PoolConfig, Reserve, Rule, Source, Span, State, Unit,
+    Policy, PoolConfig, Reserve, Rule, Source, Span, State, Unit,
 };
 
 /// A ledger and what it takes to send it events.
@@ -35,6 +35,16 @@ impl Pool {
         let configure = Configure { source: Source::Code, config: PoolConfig::new(limits) };
         pool.send(1, Action::Configure(Box::new(configure)));
         pool
+    }
+
+    /// The same with everything it can do when a provider says no.
+    pub(crate) fn with_policies(mut self) -> Self {
+        if let Some(mut config) = self.state.facts().config.clone() {
+            config.policy = Policy::usual();
+            let configure = Configure { source: Source::Change, config };
+            self.send(1, Action::Configure(Box::new(configure)));
+        }
+        self
     }
 
     pub(crate) fn send(&mut self, session: u64, action: Action) -> (Key, Answer) {
