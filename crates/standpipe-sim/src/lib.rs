@@ -29,8 +29,8 @@
 //!
 //! `provider/rule` (what is enforced), `provider/meter` (how it is counted), `provider` (a call
 //! arrives and finishes), `provider/shape` (how it is told); then `world/manner` (how an agent
-//! calls), `world` (the event loop) and `world/story` (what came of it); then `tap` (the ledger that
-//! all share) and `world/tapped` (those who ask it).
+//! calls), `world` (the event loop) and `world/story` (what came of it); then `tap` (the ledger
+//! that all share) and `world/tapped` (those who ask it).
 
 mod calendar;
 mod provider;

@@ -1,4 +1,4 @@
-//! A world of agents that call one provider, or several: an event loop over virtual time, without threads.
+//! A world of agents that call providers: an event loop over virtual time, without threads.
 //!
 //! Events fire in order of their instant and, within one, in the order they were put there. So a
 //! world with the same agents and the same seed runs the same way every time.

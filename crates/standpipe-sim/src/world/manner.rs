@@ -7,8 +7,8 @@ use crate::provider::{Call, Reply};
 /// A way of calling. Each agent has its own; what several share, they share inside.
 ///
 /// The world asks what to do next with one call, and does it. A call is sent at most once at a
-/// time; after each `Send` comes one `replied`, after each `WaitUntil` one `woken`, unless the agent is
-/// killed before.
+/// time; after each `Send` comes one `replied`, after each `WaitUntil` one `woken`, unless the
+/// agent is killed before.
 pub trait Manner: Debug {
     /// The agent wants to make a call.
     fn wants(&mut self, now: u64, ask: &Ask) -> Step;

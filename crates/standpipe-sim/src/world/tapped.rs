@@ -145,8 +145,9 @@ impl Manner for Tapped {
         match answer.verdict {
             Verdict::Ok => {
                 let used = answer.usage.map_or_else(Amounts::default, |usage| used(usage, dialect));
-                self.tells(now, ask, Action::Commit(Commit { used, refused: false, ..refused }));
+                // Headers come first, and what is in flight counts on a limit that is new.
                 self.tells_limits(now, ask, lease, &answer.limits);
+                self.tells(now, ask, Action::Commit(Commit { used, refused: false, ..refused }));
                 self.errands.remove(&ask.number);
                 Step::Done
             }

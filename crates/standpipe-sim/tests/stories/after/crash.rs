@@ -1,5 +1,5 @@
-//! Agents that are killed in the middle of a call: what they held comes back, and a first call after
-//! a pause that dies passes its role on.
+//! Agents that are killed in the middle of a call: what they held comes back, and a first call
+//! after a pause that dies passes its role on.
 
 use standpipe_core::{Limit, Rule as Declared};
 use standpipe_sim::{Pattern, Shape, Story};

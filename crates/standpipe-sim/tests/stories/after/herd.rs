@@ -91,6 +91,7 @@ fn b39_fifty_come_back_from_a_pause_and_none_is_refused() {
     assert!(back[0].at < end + 50 * MILLI, "\n{table}");
     let tiers: Vec<_> = back.iter().map(|told| story.agents[told.agent].priority).collect();
     assert!(tiers.is_sorted(), "{tiers:?}\n{table}");
+    assert_eq!(comeback(200 * MILLI).story, story, "the same seed, the same story");
 }
 
 /// What does not hold: a first call that is not answered within a second is waited for no longer,

@@ -1,5 +1,5 @@
-//! The provider says stop for good: nobody calls, one looks each hour, and when it was paid all goes
-//! on by itself.
+//! The provider says stop for good: nobody calls, one looks each hour, and when it was paid all
+//! goes on by itself.
 
 use standpipe_core::Notice;
 use standpipe_sim::{Agent, Cap, Habits, Pattern, Provider, Rule, Shape, Story, Wanted, Work};
@@ -8,8 +8,8 @@ use super::scene::{Tale, declared, play, usual};
 use super::table::Table;
 use crate::scene::{HOUR, MINUTE, SECOND, STEADY, alone, provider, requests, run};
 
-/// Some three dollars, of which each call takes a cent; paid anew after three and a half hours, of which the
-/// words say nothing.
+/// Some three dollars, of which each call takes a cent; paid anew after three and a half hours, of
+/// which the words say nothing.
 fn upstream() -> Provider {
     let resets = 3 * HOUR + 30 * MINUTE;
     let cap = Rule::SpendCap { amount: 3_050_000, resets, cap: Cap::Enforced };
