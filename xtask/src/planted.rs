@@ -238,6 +238,16 @@ pub(crate) const TABLE: &[Planted] = &[
         after: "self.facts.trouble.streak = self.facts.trouble.overloads.saturating_add(1)",
         caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
     },
+    Planted {
+        name: "all-at-once-when-the-gate-opens",
+        file: "crates/standpipe-core/src/comeback.rs",
+        before: "last.map_or(now, |last| last + gap)",
+        after: "last.unwrap_or(now)",
+        caught_by: &[
+            "standpipe-sim::stories::after::herd::b39_behind_a_slow_first_call_nobody_bunches_up",
+            "standpipe-sim::stories::after::herd::b39_after_single_file_nobody_bunches_up",
+        ],
+    },
 ];
 
 #[cfg(test)]

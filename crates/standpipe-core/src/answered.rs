@@ -1,16 +1,25 @@
 //! A call was answered, and not with a refusal: what that says about the provider.
 
 use crate::event::Key;
+use crate::gate::shut;
 use crate::state::State;
 use crate::time::Instant;
 
 impl State {
     /// The first sign that a call works: a commit, or one of its progress.
     pub(crate) fn answered(&mut self, key: Key, started: Instant, now: Instant) {
+        let was_shut = shut(&self.facts).is_some();
         let waited_for = self.leaves_gate(key, true);
-        if self.is_calm() {
-            return;
+        if !self.is_calm() {
+            self.take_heart(key, started, waited_for, now);
         }
+        if was_shut && shut(&self.facts).is_none() {
+            self.scatter(now);
+        }
+    }
+
+    /// What a success undoes.
+    fn take_heart(&mut self, key: Key, started: Instant, waited_for: bool, now: Instant) {
         self.heard_otherwise(Some(key));
         let trouble = &mut self.facts.trouble;
         // A call from before the last pause says nothing about how things are now.

@@ -74,6 +74,37 @@ impl State {
         self.stand_all(end);
     }
 
+    /// The gate has opened. Of those who stood at it the first goes now, and whoever comes after
+    /// keeps the distance it has when coming back from a pause: else all who had to wait for one
+    /// slow answer would go in the same instant.
+    pub(crate) fn scatter(&mut self, now: Instant) {
+        let (Some(windows), Some(gate)) = (self.windows(), self.index.plan.gate) else { return };
+        if self.index.lines[gate].len() < 2 {
+            return;
+        }
+        let mut last = None;
+        for (place, ticket) in &mut self.facts.tickets {
+            let stands = self.index.lines[gate].contains(place);
+            if !stands && ticket.returns <= now {
+                // It waits for something else.
+                continue;
+            }
+            let Stretch { from, to } = windows.of(place.tier);
+            let all = self.index.order[place.tier as usize].len() as u64;
+            let gap = Span(to.0.saturating_sub(from.0) / all.max(1));
+            let at = ticket.returns.max(last.map_or(now, |last| last + gap));
+            last = Some(at);
+            ticket.returns = at;
+            let behind = &mut self.facts.trouble.behind[place.tier as usize];
+            *behind = at.max(*behind);
+            if stands {
+                self.news.wake.push(ticket.key);
+            }
+        }
+        self.turn_away_those_too_late(Reason::ReturnWindow, now);
+        self.stand_all(now);
+    }
+
     /// Everything that a refusal left behind is lifted; what was learned of limits stays.
     pub(crate) fn lift(&mut self, now: Instant) {
         let trouble = core::mem::take(&mut self.facts.trouble);

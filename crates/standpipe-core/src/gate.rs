@@ -138,6 +138,9 @@ impl State {
         }
         if followed || calm {
             self.set_gate();
+            if shut(&self.facts).is_none() {
+                self.scatter(now);
+            }
         }
     }
 }

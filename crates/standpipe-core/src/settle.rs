@@ -2,6 +2,7 @@
 
 use crate::agent::AgentId;
 use crate::event::{Commit, Key};
+use crate::gate::shut;
 use crate::lease::{Ending, Holder, Lease, Target};
 use crate::outcome::{Answer, LeaseAnswer, Notice, Reason, Reclaim};
 use crate::plan::{Lane, Measures, Plan};
@@ -20,7 +21,12 @@ impl State {
         if !commit.refused {
             self.heard_from(commit.lease, now);
         }
-        self.end_lease(commit.lease, ending, &commit.used, now)
+        let was_shut = shut(&self.facts).is_some();
+        let answer = self.end_lease(commit.lease, ending, &commit.used, now);
+        if was_shut && shut(&self.facts).is_none() {
+            self.scatter(now);
+        }
+        answer
     }
 
     /// A call is under way and was not refused.

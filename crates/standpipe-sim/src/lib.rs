@@ -29,11 +29,13 @@
 //!
 //! `provider/rule` (what is enforced), `provider/meter` (how it is counted), `provider` (a call
 //! arrives and finishes), `provider/shape` (how it is told); then `world/manner` (how an agent
-//! calls), `world` (the event loop) and `world/story` (what came of it).
+//! calls), `world` (the event loop) and `world/story` (what came of it); then `tap` (the ledger
+//! that all share) and `world/tapped` (those who ask it).
 
 mod calendar;
 mod provider;
 mod random;
+mod tap;
 mod world;
 
 pub use crate::provider::{
@@ -41,7 +43,8 @@ pub use crate::provider::{
     Shape, Unit, Used, Verdict,
 };
 pub use crate::random::Random;
+pub use crate::tap::{Decided, Tap};
 pub use crate::world::{
-    Agent, AgentStory, Alone, Ask, Manner, Network, Pattern, Retries, Step, Story, Wanted, Wave,
-    Work, World,
+    Agent, AgentStory, Alone, Ask, Habits, Manner, Network, Pattern, Retries, Step, Story, Tapped,
+    Wanted, Wave, Work, World,
 };

@@ -12,8 +12,10 @@ mod shape;
 use std::collections::BTreeMap;
 
 pub use self::call::{Call, CallId, Unit, Used};
+pub(crate) use self::record::peak;
 pub use self::record::{Record, Seen, Verdict};
 pub use self::reply::Reply;
+pub(crate) use self::rule::ORIGIN;
 pub use self::rule::{Cap, Options, Output, RetryAfter, Rule};
 pub use self::shape::Shape;
 
@@ -114,7 +116,8 @@ impl Provider {
             self.record.use_more(rule, now, real.saturating_sub(*units));
         }
         let took = self.now - open.at;
-        shape::success(self.shape, &self.scene(&open.call, id.0), &used, took)
+        let reply = shape::success(self.shape, &self.scene(&open.call, id.0), &used, took);
+        reply.forged(&self.options.forged)
     }
 
     /// What it has seen.
@@ -179,7 +182,8 @@ impl Provider {
                 self.record.use_more(rule, meter.slot(self.now), units);
             }
         }
-        shape::refusal(self.shape, &self.scene(call, self.seen), &refusal)
+        let reply = shape::refusal(self.shape, &self.scene(call, self.seen), &refusal);
+        reply.forged(&self.options.forged)
     }
 
     fn scene(&self, call: &Call, number: u64) -> Scene<'_> {

@@ -1,4 +1,4 @@
-//! A world of agents that call one provider: an event loop over virtual time, without threads.
+//! A world of agents that call providers: an event loop over virtual time, without threads.
 //!
 //! Events fire in order of their instant and, within one, in the order they were put there. So a
 //! world with the same agents and the same seed runs the same way every time.
@@ -8,20 +8,23 @@ mod alone;
 mod manner;
 mod queue;
 mod story;
+mod tapped;
 
 pub use self::agent::{Agent, Pattern, Wanted, Work};
 pub use self::alone::{Alone, Retries};
 pub use self::manner::{Ask, Manner, Step};
 pub use self::story::{AgentStory, Story, Wave};
+pub use self::tapped::{Habits, Tapped};
 
 use self::queue::Queue;
 use crate::provider::{Arrival, CallId, Provider, Reply};
 use crate::random::Random;
 
-/// Agents, a provider, and the way between them.
+/// Agents, providers, and the way between them.
 #[derive(Debug)]
 pub struct World {
-    provider: Provider,
+    /// One for each pool.
+    providers: Vec<Provider>,
     network: Network,
     agents: Vec<Agent>,
     calls: Vec<Ongoing>,
@@ -51,6 +54,10 @@ struct Ongoing {
     reply: Option<Reply>,
     /// When the provider accepted it.
     accepted: Option<u64>,
+    /// How often it has waited.
+    waits: u64,
+    /// Whether it waits now.
+    waiting: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,8 +87,10 @@ enum What {
     Finishes(usize, CallId),
     /// A reply reaches the agent.
     Replies(usize),
-    /// A call has waited long enough.
-    Wakes(usize),
+    /// A call has waited long enough, for the nth time.
+    Wakes(usize, u64),
+    /// An agent is killed.
+    Killed(usize),
 }
 
 impl World {
@@ -96,27 +105,53 @@ impl World {
                 let call = calls.len();
                 of.calls.push(call);
                 queue.push(wanted.at, What::Due(call));
-                let state = State::Future;
-                calls.push(Ongoing { agent, wanted, state, reply: None, accepted: None });
-                calls[call].wanted.call.agent = u32::try_from(agent).unwrap_or(u32::MAX);
+                calls.push(Ongoing::new(agent, wanted));
+            }
+            if let Some(at) = of.killed_at {
+                queue.push(at, What::Killed(agent));
             }
         }
-        Self { provider, network, agents, calls, queue, random: Random::new(seed), now: 0 }
+        let providers = vec![provider];
+        Self { providers, network, agents, calls, queue, random: Random::new(seed), now: 0 }
+    }
+
+    /// The same with another pool, which is given the next number.
+    #[must_use]
+    pub fn and(mut self, provider: Provider) -> Self {
+        self.providers.push(provider);
+        self
     }
 
     /// Lets it run until nothing more happens, or until an instant, and tells what came of it.
     pub fn run(&mut self, until: u64) -> Story {
         while let Some((at, what)) = self.queue.pop_by(until) {
-            self.now = at;
-            self.happens(what);
+            if !self.is_stale(what) {
+                self.now = at;
+                self.happens(what);
+            }
         }
         Story::of(self)
     }
 
-    /// The provider, and with it what it saw.
+    /// The provider, or the first of them, and with it what it saw.
     #[must_use]
-    pub const fn provider(&self) -> &Provider {
-        &self.provider
+    pub fn provider(&self) -> &Provider {
+        &self.providers[0]
+    }
+
+    /// The provider of each pool.
+    #[must_use]
+    pub fn providers(&self) -> &[Provider] {
+        &self.providers
+    }
+
+    /// Whether it no longer concerns anybody: who waits was rung before, who wants was killed.
+    fn is_stale(&self, what: What) -> bool {
+        match what {
+            What::Due(call) => self.calls[call].state != State::Future,
+            What::Wakes(call, nth) => !self.calls[call].waiting || self.calls[call].waits != nth,
+            _ => false,
+        }
     }
 
     fn happens(&mut self, what: What) {
@@ -128,21 +163,21 @@ impl World {
             What::Look(agent) => self.look(agent),
             What::Arrives(call) => self.arrives(call),
             What::Finishes(call, id) => {
-                let reply = self.provider.finish(self.now, id, self.calls[call].wanted.used);
+                let Wanted { pool, used, .. } = self.calls[call].wanted;
+                let reply = self.providers[pool].finish(self.now, id, used);
                 self.send_back(call, reply);
             }
             What::Replies(call) => {
-                if let Some(reply) = self.calls[call].reply.take() {
-                    let (manner, now, ask) = self.ask(call);
-                    let step = manner.replied(now, &ask, &reply);
-                    self.takes(call, step);
+                let begun = self.calls[call].state == State::Begun;
+                if let Some(reply) = self.calls[call].reply.take().filter(|_| begun) {
+                    self.step(call, |manner, now, ask| manner.replied(now, ask, &reply));
                 }
             }
-            What::Wakes(call) => {
-                let (manner, now, ask) = self.ask(call);
-                let step = manner.woken(now, &ask);
-                self.takes(call, step);
+            What::Wakes(call, _) => {
+                self.calls[call].waiting = false;
+                self.step(call, |manner, now, ask| manner.woken(now, ask));
             }
+            What::Killed(agent) => self.killed(agent),
         }
     }
 
@@ -166,9 +201,7 @@ impl World {
                 Some(State::Done) | None => {
                     self.agents[agent].busy += 1;
                     self.calls[call].state = State::Begun;
-                    let (manner, now, ask) = self.ask(call);
-                    let step = manner.wants(now, &ask);
-                    self.takes(call, step);
+                    self.step(call, |manner, now, ask| manner.wants(now, ask));
                 }
                 _ => {}
             }
@@ -188,7 +221,12 @@ impl World {
                 self.queue.push(at, What::Arrives(call));
             }
             // At least a moment later, or a manner that always waits until now would stop time.
-            Step::WaitUntil(at) => self.queue.push(at.max(self.now + 1), What::Wakes(call)),
+            Step::WaitUntil(at) => {
+                let ongoing = &mut self.calls[call];
+                ongoing.waits += 1;
+                ongoing.waiting = true;
+                self.queue.push(at.max(self.now + 1), What::Wakes(call, ongoing.waits));
+            }
             Step::Done => self.end(call, State::Done),
             Step::GiveUp => self.end(call, State::GivenUp),
         }
@@ -196,7 +234,7 @@ impl World {
 
     fn arrives(&mut self, call: usize) {
         let ongoing = &mut self.calls[call];
-        match self.provider.arrive(self.now, &ongoing.wanted.call) {
+        match self.providers[ongoing.wanted.pool].arrive(self.now, &ongoing.wanted.call) {
             Arrival::Accepted(id) => {
                 ongoing.accepted = Some(self.now);
                 self.queue.push(self.now + ongoing.wanted.lasts, What::Finishes(call, id));
@@ -207,7 +245,8 @@ impl World {
 
     fn send_back(&mut self, call: usize, reply: Reply) {
         self.calls[call].reply = Some(reply);
-        let at = self.now + self.network.back + self.delay();
+        let late = self.calls[call].wanted.late;
+        let at = self.now + self.network.back + self.delay() + late;
         self.queue.push(at, What::Replies(call));
     }
 
@@ -229,10 +268,43 @@ impl World {
         self.random.below(self.network.jitter.saturating_add(1))
     }
 
-    fn ask(&mut self, call: usize) -> (&mut dyn Manner, u64, Ask) {
-        let ongoing = &self.calls[call];
-        let agent = &mut self.agents[ongoing.agent];
-        let ask = Ask { number: call, priority: agent.priority, call: ongoing.wanted.call };
-        (agent.manner.as_mut(), self.now, ask)
+    /// Asks a call's agent what to do next with it, and does it; then those look who should.
+    fn step(&mut self, call: usize, next: impl FnOnce(&mut dyn Manner, u64, &Ask) -> Step) {
+        let Ongoing { agent, ref wanted, .. } = self.calls[call];
+        let wanted = *wanted;
+        let of = &mut self.agents[agent];
+        let Wanted { pool, call: what, .. } = wanted;
+        let ask = Ask { number: call, pool, priority: of.priority, call: what };
+        let step = next(of.manner.as_mut(), self.now, &ask);
+        self.takes(call, step);
+        self.ring(agent);
+    }
+
+    /// Wakes whom an agent says to wake.
+    fn ring(&mut self, agent: usize) {
+        for call in self.agents[agent].manner.rings() {
+            if let Some(Ongoing { waiting: true, waits, .. }) = self.calls.get(call) {
+                self.queue.push(self.now, What::Wakes(call, *waits));
+            }
+        }
+    }
+
+    fn killed(&mut self, agent: usize) {
+        for call in self.agents[agent].calls.clone() {
+            self.calls[call].waiting = false;
+            if matches!(self.calls[call].state, State::Future | State::Due | State::Begun) {
+                self.end(call, State::GivenUp);
+            }
+        }
+        self.agents[agent].manner.killed(self.now);
+        self.ring(agent);
+    }
+}
+
+impl Ongoing {
+    fn new(agent: usize, mut wanted: Wanted) -> Self {
+        wanted.call.agent = u32::try_from(agent).unwrap_or(u32::MAX);
+        let (reply, accepted) = (None, None);
+        Self { agent, wanted, state: State::Future, reply, accepted, waits: 0, waiting: false }
     }
 }

@@ -20,3 +20,6 @@ mod foreign;
 
 #[path = "stories/inversion.rs"]
 mod inversion;
+
+#[path = "stories/after/mod.rs"]
+mod after;

@@ -92,15 +92,7 @@ impl Record {
     /// The most arrivals in any second, refused ones and all.
     #[must_use]
     pub fn peak(&self) -> usize {
-        let mut first = 0;
-        let mut peak = 0;
-        for (last, seen) in self.calls.iter().enumerate() {
-            while self.calls[first].at + SECOND <= seen.at {
-                first += 1;
-            }
-            peak = peak.max(last + 1 - first);
-        }
-        peak
+        peak(&self.calls)
     }
 
     /// What our calls used of the rule of this number, period by period, from the start of the
@@ -138,6 +130,19 @@ impl Record {
         }
         used.get_mut(slot)
     }
+}
+
+/// The most arrivals in any second.
+pub(crate) fn peak(calls: &[Seen]) -> usize {
+    let mut first = 0;
+    let mut peak = 0;
+    for (last, seen) in calls.iter().enumerate() {
+        while calls[first].at + SECOND <= seen.at {
+            first += 1;
+        }
+        peak = peak.max(last + 1 - first);
+    }
+    peak
 }
 
 /// Periods that are kept apart: a period of a microsecond must not fill the memory.

@@ -26,6 +26,13 @@ impl Reply {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
+    /// The same with these headers in place of its own of these names.
+    pub(super) fn forged(mut self, forged: &[(String, String)]) -> Self {
+        self.headers.retain(|(name, _)| !forged.iter().any(|(new, _)| new == name));
+        self.headers.extend_from_slice(forged);
+        self
+    }
+
     pub(super) fn json(status: u16, headers: Headers, body: &Value) -> Self {
         Self { status, headers: headers.0, body: body.to_string().into_bytes() }
     }

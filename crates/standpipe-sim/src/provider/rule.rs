@@ -139,6 +139,8 @@ pub struct Options {
     pub silent: bool,
     /// Whether it accepts what goes over a quota, and only notes it.
     pub lenient: bool,
+    /// Headers that stand in every reply in place of its own, whatever they say.
+    pub forged: Vec<(String, String)>,
 }
 
 /// What a refusal says about when to come back.
@@ -186,6 +188,7 @@ impl Options {
             cached_count: like_openai,
             silent: false,
             lenient: false,
+            forged: Vec::new(),
         }
     }
 
@@ -222,4 +225,4 @@ const fn same(units: u64) -> (u64, u64) {
 }
 
 /// 2025-08-21T12:41:00Z, the moment of a recorded reply that the tests are held against.
-const ORIGIN: u64 = 1_755_780_060_000_000;
+pub(crate) const ORIGIN: u64 = 1_755_780_060_000_000;

@@ -15,6 +15,8 @@ pub struct Agent {
     pub lanes: usize,
     /// The agent, by its number, whose nth call must be done before this one's nth begins.
     pub after: Option<usize>,
+    /// When it is killed, if it is. What it was at and what it wanted still is given up.
+    pub killed_at: Option<u64>,
     /// What it wants to call, and when.
     pub work: Vec<Wanted>,
     /// How it goes about it.
@@ -32,12 +34,16 @@ pub struct Agent {
 pub struct Wanted {
     /// From when on.
     pub at: u64,
+    /// Where it goes: the number of the pool.
+    pub pool: usize,
     /// What it asks for.
     pub call: Call,
     /// What it will turn out to use.
     pub used: Used,
     /// How long the provider takes.
     pub lasts: u64,
+    /// How much longer than those of others its answers take on the way back.
+    pub late: u64,
 }
 
 /// Much of the same work.
@@ -73,6 +79,7 @@ impl Agent {
             priority: 1,
             lanes: 1,
             after: None,
+            killed_at: None,
             work,
             manner: Box::new(manner),
             calls: Vec::new(),
@@ -97,6 +104,12 @@ impl Agent {
     #[must_use]
     pub fn after(self, agent: usize) -> Self {
         Self { after: Some(agent), ..self }
+    }
+
+    /// The same, killed at an instant.
+    #[must_use]
+    pub fn killed_at(self, at: u64) -> Self {
+        Self { killed_at: Some(at), ..self }
     }
 
     pub(super) const fn has_lane(&self) -> bool {
@@ -134,9 +147,8 @@ impl Work {
         let vary = u64::from(self.vary.min(1_000));
         let share = 1_000 - vary + random.below(2 * vary + 1);
         let scale = |amount: u64| amount.saturating_mul(share) / 1_000;
-        let Wanted { at, call, used, lasts } = self.like;
+        let Wanted { call, used, lasts, .. } = self.like;
         Wanted {
-            at,
             call: Call { input: scale(call.input), ..call },
             used: Used {
                 input: scale(used.input),
@@ -146,6 +158,7 @@ impl Work {
                 cost: scale(used.cost),
             },
             lasts: scale(lasts),
+            ..self.like
         }
     }
 }

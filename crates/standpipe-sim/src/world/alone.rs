@@ -148,7 +148,7 @@ mod tests {
     }
 
     fn ask() -> Ask {
-        Ask { number: 0, priority: 1, call: crate::Call::default() }
+        Ask { number: 0, pool: 0, priority: 1, call: crate::Call::default() }
     }
 
     #[test]

@@ -7,7 +7,8 @@ use crate::provider::{Call, Reply};
 /// A way of calling. Each agent has its own; what several share, they share inside.
 ///
 /// The world asks what to do next with one call, and does it. A call is sent at most once at a
-/// time; after each `Send` comes one `replied`, after each `WaitUntil` one `woken`.
+/// time; after each `Send` comes one `replied`, after each `WaitUntil` one `woken`, unless the
+/// agent is killed before.
 pub trait Manner: Debug {
     /// The agent wants to make a call.
     fn wants(&mut self, now: u64, ask: &Ask) -> Step;
@@ -17,6 +18,15 @@ pub trait Manner: Debug {
 
     /// The instant has come that it waited for.
     fn woken(&mut self, now: u64, ask: &Ask) -> Step;
+
+    /// The calls, of whomever, that should look now instead of at the instant they wait for. Asked
+    /// after each of the others; those that do not wait are passed over.
+    fn rings(&mut self) -> Vec<usize> {
+        Vec::new()
+    }
+
+    /// Its agent was killed, whatever it was at.
+    fn killed(&mut self, _now: u64) {}
 }
 
 /// A call that is wanted, as its agent sees it.
@@ -24,6 +34,8 @@ pub trait Manner: Debug {
 pub struct Ask {
     /// Its number in the world: the same each time it is asked about.
     pub number: usize,
+    /// Where it goes: the number of the pool.
+    pub pool: usize,
     /// The priority of its agent; 0 is the highest.
     pub priority: u8,
     /// What it is.

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::{State, World};
 use crate::calendar::{SECOND, decimal};
-use crate::provider::{Record, Seen};
+use crate::provider::{Seen, peak};
 
 /// What came of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +69,8 @@ pub struct AgentStory {
 
 impl Story {
     pub(super) fn of(world: &World) -> Self {
-        let record = world.provider.record();
+        let seen = all_seen(world);
+        let refused = seen.iter().filter(|seen| seen.verdict.refused_by().is_some()).count();
         let count = |state| world.calls.iter().filter(|call| call.state == state).count();
         let done = count(State::Done);
         Self {
@@ -77,12 +78,12 @@ impl Story {
             done,
             given_up: count(State::GivenUp),
             lost: count(State::Lost),
-            made: record.arrived(),
-            refused: record.refused(),
-            wasted: record.arrived() - done,
-            peak: record.peak(),
+            made: seen.len(),
+            refused,
+            wasted: seen.len() - done,
+            peak: peak(&seen),
             ended: world.now,
-            waves: waves(record),
+            waves: waves(&seen),
             agents: agents(world),
         }
     }
@@ -119,8 +120,17 @@ impl AgentStory {
     }
 }
 
-fn waves(record: &Record) -> Vec<Wave> {
-    let refusals: Vec<_> = record.refusals().collect();
+/// Every call as its provider saw it, in order of arrival.
+fn all_seen(world: &World) -> Vec<Seen> {
+    let all = world.providers.iter().flat_map(|provider| &provider.record().calls);
+    let mut all: Vec<_> = all.copied().collect();
+    all.sort_by_key(|seen| seen.at);
+    all
+}
+
+fn waves(seen: &[Seen]) -> Vec<Wave> {
+    let refused = seen.iter().filter(|seen| seen.verdict.refused_by().is_some());
+    let refusals: Vec<_> = refused.collect();
     let close = |one: &&Seen, next: &&Seen| next.at - one.at < SECOND;
     let wave = |of: &[&Seen]| {
         let agents: BTreeSet<_> = of.iter().map(|seen| seen.agent).collect();
@@ -146,7 +156,7 @@ fn agents(world: &World) -> Vec<AgentStory> {
         agent.done += 1;
         agent.waits.extend(call.accepted.map(|at| at - call.wanted.at));
     }
-    for seen in &world.provider.record().calls {
+    for seen in all_seen(world) {
         let Some(agent) = agents.get_mut(seen.agent as usize) else { continue };
         agent.made += 1;
         agent.refused += usize::from(seen.verdict.refused_by().is_some());

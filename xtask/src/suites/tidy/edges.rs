@@ -16,7 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("standpipe-cli", &["standpipe"]),
     ("standpipe-forks", &["standpipe"]),
-    ("standpipe-sim", &["standpipe-core", "standpipe-store"]),
+    ("standpipe-sim", &["standpipe-core", "standpipe-dialect", "standpipe-store"]),
     (
         "standpipe-bench",
         &["standpipe", "standpipe-core", "standpipe-store", "standpipe-store-file"],

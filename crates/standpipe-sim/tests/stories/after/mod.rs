@@ -1,0 +1,19 @@
+//! The same stories with agents that ask the tap first, and those of what it does when a provider
+//! says no. They are the *after*; each file holds one beside its before.
+
+mod cascade;
+mod crash;
+mod foreign;
+mod herd;
+mod incident;
+mod learn;
+mod odd;
+mod overload;
+mod page;
+mod pause;
+mod pools;
+mod quota;
+mod scene;
+mod stacking;
+mod table;
+mod terminal;
