@@ -141,9 +141,11 @@ impl State {
         if self.windows().is_none() {
             return;
         }
-        let before = self.facts.trouble.ramp.map_or(0, |ramp| ramp.halvings);
+        let (before, paced) =
+            self.facts.trouble.ramp.map_or((0, false), |ramp| (ramp.halvings, ramp.paced));
         let halvings = if again { before + 1 } else { before.max(1) };
-        self.facts.trouble.ramp = Some(Ramp { halvings: halvings.min(MOST_HALVINGS), since: from });
+        let (halvings, paced) = (halvings.min(MOST_HALVINGS), paced || again);
+        self.facts.trouble.ramp = Some(Ramp { halvings, since: from, paced });
     }
 
     /// A success after a period: the rates are doubled, up to the whole.
@@ -160,7 +162,7 @@ impl State {
         let halvings = u64::from(ramp.halvings).saturating_sub(steps);
         let since = ramp.since + Span(steps.saturating_mul(period.0));
         let left = u8::try_from(halvings).ok().filter(|left| *left > 0);
-        self.facts.trouble.ramp = left.map(|halvings| Ramp { halvings, since });
+        self.facts.trouble.ramp = left.map(|halvings| Ramp { halvings, since, paced: ramp.paced });
         self.retune(now);
     }
 }

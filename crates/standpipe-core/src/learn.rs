@@ -6,7 +6,7 @@
 use alloc::vec::Vec;
 
 use crate::bounds;
-use crate::config::{Charged, Limit, LimitId, PoolConfig, Rule};
+use crate::config::{Charged, Limit, LimitId, PoolConfig, Rule, part};
 use crate::event::Reading;
 use crate::gate::is_cautious;
 use crate::outcome::Notice;
@@ -160,6 +160,7 @@ pub(crate) fn limits_in_force(config: &PoolConfig, trouble: &Trouble) -> Vec<Lim
     for limit in &mut limits {
         limit.lower(trouble);
     }
+    spread_evenly(config, trouble, &mut limits);
     if let Some(bears) = trouble.bears {
         let slots = |limit: &Limit| limit.id() == LimitId::Parallel;
         if !limits.iter().any(slots) && limits.len() < bounds::LIMITS {
@@ -167,6 +168,25 @@ pub(crate) fn limits_in_force(config: &PoolConfig, trouble: &Trouble) -> Vec<Lim
         }
     }
     limits
+}
+
+/// While the provider finds that calls grow too fast, the requests of the shortest rates keep a
+/// distance.
+fn spread_evenly(config: &PoolConfig, trouble: &Trouble, limits: &mut [Limit]) {
+    let Some(ramp) = trouble.ramp.filter(|ramp| ramp.paced) else { return };
+    let shortest = limits.iter().filter_map(|limit| limit.id().period()).min();
+    for limit in limits {
+        let (Rule::Window { unit, amount, period } | Rule::Bucket { unit, amount, period, .. }) =
+            &limit.rule
+        else {
+            continue;
+        };
+        if *unit == Unit::Requests && Some(*period) == shortest {
+            let used = part(*amount, u64::from(config.headroom.per_mille()), 1_000);
+            let gap = Span(period.0 / (used >> ramp.halvings).max(1));
+            limit.pace = limit.pace.max(Some(gap.max(Span(1))));
+        }
+    }
 }
 
 impl Told {

@@ -93,7 +93,7 @@ impl Plan {
     pub(crate) fn of(config: &PoolConfig, trouble: &Trouble) -> Self {
         let limits = limits_in_force(config, trouble);
         let mut lanes: Vec<Lane> = limits.iter().map(|limit| lane(config, limit)).collect();
-        let paced = config.limits.iter().filter(|limit| limit.pace.is_some());
+        let paced = limits.iter().filter(|limit| limit.pace.is_some());
         lanes.extend(paced.map(pace));
         ramp(&mut lanes, trouble);
         let gate = config.policy.gates().then_some(lanes.len());

@@ -93,6 +93,9 @@ pub struct Ramp {
     pub halvings: u8,
     /// Since then; one less a period later.
     pub since: Instant,
+    /// The provider was told to be growing too fast: requests are spread evenly, because a halved
+    /// rate that is spent in one burst is growth again.
+    pub paced: bool,
 }
 
 /// How many calls the provider was seen to bear at once.

@@ -24,7 +24,7 @@ wire_struct! {
     }
     Incident { kind, agent, at }
     Sequential { began, ends, successes }
-    Ramp { halvings, since }
+    Ramp { halvings, since, paced }
     Bears { calls, since }
     Told { unit, period, amount }
     Known { first, ended }

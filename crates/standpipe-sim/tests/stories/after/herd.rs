@@ -125,7 +125,7 @@ fn b39_after_single_file_nobody_bunches_up() {
         story.to_string(),
         "wanted 33: done 33, given up 0, lost 0; \
          made 36: refused 3, wasted 3, at most 10 a second; \
-         20.926 s, waves of refusals: 1"
+         19.783 s, waves of refusals: 1"
     );
     assert_eq!(world.provider().record().refused_from(end), 0, "{story}");
     assert_eq!(most_at_once(&tale, end), 1, "{story}");

@@ -45,13 +45,13 @@ fn without_a_word_on_when_to_come_back_the_pool_has_its_own() {
         told.to_string(),
         "wanted 150: done 150, given up 0, lost 0; \
          made 155: refused 5, wasted 5, at most 15 a second; \
-         132.576 s, waves of refusals: 1"
+         131.433 s, waves of refusals: 1"
     );
     assert_eq!(
         story.to_string(),
         "wanted 150: done 150, given up 0, lost 0; \
          made 157: refused 7, wasted 7, at most 15 a second; \
-         165.306 s, waves of refusals: 3"
+         157.936 s, waves of refusals: 3"
     );
     assert_eq!(lengths, [10, 20, 40]);
 }

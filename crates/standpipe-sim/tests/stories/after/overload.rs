@@ -73,12 +73,12 @@ fn growing_too_fast_halves_the_rate_and_ramps_up_again() {
     assert_eq!(
         story.to_string(),
         "wanted 1200: done 1200, given up 0, lost 0; \
-         made 1308: refused 108, wasted 108, at most 20 a second; \
-         2655.721 s, waves of refusals: 25",
+         made 1218: refused 18, wasted 18, at most 10 a second; \
+         677.178 s, waves of refusals: 9",
         "\n{table}"
     );
     let mut effective: Vec<_> = tale.looks().iter().map(|look| look.effective[0]).collect();
     effective.dedup();
     // Halved with each refusal of something new, doubled with the first success a minute later.
-    assert_eq!(effective[..8], [600, 300, 150, 75, 37, 18, 37, 18], "\n{table}");
+    assert_eq!(effective[..8], [600, 300, 150, 75, 150, 300, 150, 75], "\n{table}");
 }

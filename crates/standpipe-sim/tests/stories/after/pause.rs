@@ -113,7 +113,7 @@ fn b41_a_pause_is_never_shorter_than_told_nor_than_the_base() {
             }
         }
     }
-    assert_eq!(seen, 618);
+    assert_eq!(seen, 714);
 }
 
 /// One agent that takes no ticket but sleeps exactly as long as it is told, at a provider that
@@ -157,5 +157,5 @@ fn b54_sleeping_as_long_as_told_is_enough() {
             }
         }
     }
-    assert_eq!(refused, 6_515);
+    assert_eq!(refused, 8_379);
 }
