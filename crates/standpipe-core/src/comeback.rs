@@ -1,5 +1,5 @@
-//! Coming back after a pause without a herd: one call first, then tier after tier, each ticket at an
-//! instant of its own.
+//! Coming back after a pause without a herd: one call first, then tier after tier, each ticket at
+//! an instant of its own.
 //!
 //! Who waits through the pause is spread over its tier's window in order. Who comes when the pause
 //! is over goes behind them, never before its tier's window.
@@ -135,8 +135,8 @@ impl State {
         self.set_gate();
     }
 
-    /// After a refusal the shortest rates begin at half. One that grew too fast is halved again each
-    /// time. Nobody is admitted before `from`, so the way back begins there.
+    /// After a refusal the shortest rates begin at half. One that grew too fast is halved again
+    /// each time. Nobody is admitted before `from`, so the way back begins there.
     pub(crate) fn slow_down(&mut self, again: bool, from: Instant) {
         if self.windows().is_none() {
             return;

@@ -37,7 +37,7 @@ impl State {
             Weight::Same => Configured::Same,
             Weight::Kept => Configured::Kept,
             Weight::Applies(config, provenance) => {
-                self.put_into_force(config, provenance, now);
+                self.put_into_force(*config, provenance, now);
                 Configured::Applied
             }
         })

@@ -39,8 +39,8 @@ pub struct Facts {
     /// The store lost the pool's state then, and no limits have been told since that could count as
     /// full.
     pub forgotten: Option<Instant>,
-    /// One per limit in the configuration's order, then those the provider taught, then one per limit
-    /// that has a pace, then the gate where there is one.
+    /// One per limit in the configuration's order, then those the provider taught, then one per
+    /// limit that has a pace, then the gate where there is one.
     pub lanes: Vec<Tally>,
     /// Who was seen; an agent's number is its place here.
     pub agents: Vec<Agent>,

@@ -1,8 +1,8 @@
 //! The gate: while it is shut, calls wait for the answers of others. It counts as a limit and has a
 //! line.
 //!
-//! Three reasons shut it: the first call after a pause (`comeback.rs`), everybody going one at a time
-//! (`cascade.rs`), and a provider of whose limits nothing is known (`learn.rs`).
+//! Three reasons shut it: the first call after a pause (`comeback.rs`), everybody going one at a
+//! time (`cascade.rs`), and a provider of whose limits nothing is known (`learn.rs`).
 
 use alloc::vec::Vec;
 

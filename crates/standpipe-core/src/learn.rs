@@ -130,8 +130,8 @@ impl State {
 }
 
 /// The period a reading is about: its own, or that of the one declared limit of its unit. A limit
-/// that nobody declared counts per minute, but only where nothing at all is declared: else it may be
-/// about something else.
+/// that nobody declared counts per minute, but only where nothing at all is declared: else it may
+/// be about something else.
 fn period_of(config: &PoolConfig, reading: &Reading) -> Option<Span> {
     if let Some(period) = reading.period {
         return (1..=bounds::SPAN.0).contains(&period.0).then_some(period);
@@ -145,7 +145,8 @@ fn period_of(config: &PoolConfig, reading: &Reading) -> Option<Span> {
     }
 }
 
-/// The limits that count: as declared, those the provider told besides, and how many calls it bears.
+/// The limits that count: as declared, those the provider told besides, and how many calls it
+/// bears.
 pub(crate) fn limits_in_force(config: &PoolConfig, trouble: &Trouble) -> Vec<Limit> {
     let mut limits = config.limits.clone();
     for told in &trouble.told {

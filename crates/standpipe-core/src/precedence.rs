@@ -1,5 +1,7 @@
 //! Which of two configurations counts. Two processes never alternate, and the loser is told.
 
+use alloc::boxed::Box;
+
 use crate::bounds;
 use crate::config::{Limit, PoolConfig, Rule};
 use crate::event::{Configure, Source};
@@ -14,7 +16,7 @@ pub(crate) enum Weight {
     /// The other one counts.
     Kept,
     /// This comes into force.
-    Applies(PoolConfig, Provenance),
+    Applies(Box<PoolConfig>, Provenance),
 }
 
 impl State {
@@ -24,13 +26,13 @@ impl State {
         let Configure { source, config } = configure;
         let before = self.facts.provenance;
         let Some(current) = &self.facts.config else {
-            return Weight::Applies(config.clone(), first_provenance(*source));
+            return Weight::Applies(Box::new(config.clone()), first_provenance(*source));
         };
         match *source {
             Source::File { version, written } => {
                 let offered = Provenance { file: true, version, written, changes: 0 };
                 if offered > before {
-                    Weight::Applies(config.clone(), offered)
+                    Weight::Applies(Box::new(config.clone()), offered)
                 } else if offered == before && config == current {
                     Weight::Same
                 } else {
@@ -40,16 +42,16 @@ impl State {
             Source::Change if config == current => Weight::Same,
             Source::Change => {
                 let changes = before.changes.saturating_add(1);
-                Weight::Applies(config.clone(), Provenance { changes, ..before })
+                Weight::Applies(Box::new(config.clone()), Provenance { changes, ..before })
             }
             Source::Code if config == current => Weight::Same,
             Source::Code if before.file => Weight::Kept,
             Source::Code if self.is_silent(current, now) => {
-                Weight::Applies(config.clone(), Provenance::default())
+                Weight::Applies(Box::new(config.clone()), Provenance::default())
             }
             Source::Code if before.changes > 0 => Weight::Kept,
             Source::Code => match stricter(current, config) {
-                Some(merged) if merged != *current => Weight::Applies(merged, before),
+                Some(merged) if merged != *current => Weight::Applies(Box::new(merged), before),
                 _ => Weight::Kept,
             },
         }

@@ -210,7 +210,8 @@ impl Lease {
     }
 
     /// The provider answered the call: it is settled by what the answer means, everybody on the
-    /// pool learns of a refusal, and what it says of limits is believed. What it says of usage counts.
+    /// pool learns of a refusal, and what it says of limits is believed. What it says of usage
+    /// counts.
     ///
     /// ```
     /// # use standpipe::config::{Settings, StoreUrl};

@@ -193,7 +193,8 @@ const fn throttle_kind(kind: Kind) -> ThrottleKind {
     }
 }
 
-/// What the ledger can count. One figure over input and output together says nothing beside the two.
+/// What the ledger can count. One figure over input and output together says nothing beside the
+/// two.
 fn readings(limits: &[LimitSeen]) -> Vec<Reading> {
     let apart = limits.iter().any(|limit| limit.unit == "input_tokens");
     let counted = limits.iter().filter(|limit| !(apart && limit.unit == "tokens"));

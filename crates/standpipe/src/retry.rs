@@ -1,8 +1,8 @@
 //! The one retry layer: reserve, call, read the answer, settle, wait as told, try again.
 //!
-//! How often a call may be tried again is counted in the ledger, for everybody together; how long to
-//! wait is what the ledger says. Never after a terminal answer. The retries of SDKs are switched off
-//! beneath it, or every layer multiplies the next.
+//! How often a call may be tried again is counted in the ledger, for everybody together; how long
+//! to wait is what the ledger says. Never after a terminal answer. The retries of SDKs are switched
+//! off beneath it, or every layer multiplies the next.
 
 use std::error::Error as StdError;
 use std::fmt;

@@ -92,7 +92,8 @@ impl Standpipe {
         Ok(pools)
     }
 
-    /// Which agents are throttled just now that others work for. Empty where no workflow is declared.
+    /// Which agents are throttled just now that others work for. Empty where no workflow is
+    /// declared.
     ///
     /// # Errors
     /// When the store cannot be read.

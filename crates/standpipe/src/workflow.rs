@@ -1,7 +1,8 @@
 //! Who works on what others made, and what those learn who wait for it.
 //!
-//! Workflows are chains of agents that together form a graph. When an agent is throttled on any pool,
-//! everybody downstream learns it with the next answer; where the workflow says `hold`, they wait.
+//! Workflows are chains of agents that together form a graph. When an agent is throttled on any
+//! pool, everybody downstream learns it with the next answer; where the workflow says `hold`, they
+//! wait.
 
 use std::collections::{BTreeMap, BTreeSet};
 

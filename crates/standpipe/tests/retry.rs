@@ -1,7 +1,5 @@
 //! The one retry layer: what is tried again, how often, and what is not.
 
-#![cfg(test)]
-
 mod support;
 
 use std::time::Duration;
@@ -14,6 +12,7 @@ use standpipe::{
 use support::{Hand, LONG, World, per_minute};
 
 /// A pool whose refusals do not pause, so that nobody has to move the clock.
+#[expect(clippy::unwrap_used, reason = "helpers of tests assert, too")]
 fn pool(world: &World, name: &str) -> (support::Actor, Pool) {
     let process = world.process();
     let pool = process.pool(name);

@@ -1,6 +1,5 @@
-//! Workflows: who is downstream learns of a throttled agent, on whatever pool, and may have to wait.
-
-#![cfg(test)]
+//! Workflows: who is downstream learns of a throttled agent, on whatever pool, and may have to
+//! wait.
 
 mod support;
 

@@ -26,8 +26,8 @@ The command's own exit code is passed through, or 128 + n when signal n killed i
 the command. When `hold` itself is killed, its place comes back at once; on Linux the command dies
 with it. 127: no such command, 126: it cannot be executed; nothing was taken.
 
-A command that was throttled settles its place as refused, and the pool pauses for everybody; its exit
-code is passed through all the same. With --throttled-match its standard error is a pipe.";
+A command that was throttled settles its place as refused, and the pool pauses for everybody; its
+exit code is passed through all the same. With --throttled-match its standard error is a pipe.";
 
 /// Run a command while holding a place in a pool
 #[derive(Debug, Args)]

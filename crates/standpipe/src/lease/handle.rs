@@ -81,8 +81,8 @@ impl LeaseHandle {
         guard.shared().throttle(&desk, &throttle.lease(self.id.clone()), self.tap.graph())
     }
 
-    /// The provider answered the call: it is settled by what the answer means. `used` are figures the
-    /// caller knows better than the answer.
+    /// The provider answered the call: it is settled by what the answer means. `used` are figures
+    /// the caller knows better than the answer.
     ///
     /// # Errors
     /// As [`LeaseHandle::commit`].
