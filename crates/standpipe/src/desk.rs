@@ -195,7 +195,12 @@ impl Counter {
 
     /// Sends this, or keeps it to be sent later. Answers whether it was sent.
     pub(crate) fn tell(&mut self, action: Action) -> bool {
-        self.later.push(action);
+        self.tell_all([action])
+    }
+
+    /// The same for several, in one step.
+    pub(crate) fn tell_all(&mut self, actions: impl IntoIterator<Item = Action>) -> bool {
+        self.later.extend(actions);
         self.flush().is_ok()
     }
 

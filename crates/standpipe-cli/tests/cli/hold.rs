@@ -81,6 +81,32 @@ fn a_holder_that_is_killed_gives_its_slot_back() {
 }
 
 #[test]
+fn the_slot_of_a_killed_holder_is_there_for_who_will_not_wait() {
+    let home = Home::new();
+    let mut holder = home.hold_the_slot();
+    holder.signal(rustix::process::Signal::KILL);
+    holder.child.wait().unwrap();
+    home.run(["status", "--check"]).printed();
+    let mut holder = home.hold_the_slot();
+    holder.signal(rustix::process::Signal::KILL);
+    holder.child.wait().unwrap();
+    home.run(["hold", "my/slots", "--timeout", "0", "--", "true"]).printed();
+}
+
+#[test]
+fn a_lease_whose_owner_is_dead_is_there_for_who_will_not_wait() {
+    let home = Home::new();
+    let mut owner = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let pid = owner.id().to_string();
+    home.run(["reserve", "my/slots", "--limit", "parallel=1", "--owner", &pid]).printed();
+    let next = ["reserve", "my/slots", "--timeout", "0"];
+    home.run(next).failed(75, &["parallel"]);
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    home.run(next).printed();
+}
+
+#[test]
 fn the_command_dies_with_a_holder_that_is_killed() {
     let home = Home::new();
     let script = "echo held; exec sleep 600";
