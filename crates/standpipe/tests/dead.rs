@@ -5,7 +5,7 @@ mod support;
 use std::time::Duration;
 
 use standpipe::{Pool, Request};
-use support::{Actor, Hand, World, assert_whole, at_once, parallel, refused};
+use support::{Actor, Hand, World, assert_whole, at_once, parallel, patient, refused};
 
 /// A pool of one slot, seen by a living process, and the slot held by one that was killed.
 fn held_by_the_dead(world: &World) -> (Actor, Pool) {
@@ -56,4 +56,29 @@ fn the_living_are_not_taken_for_dead() {
     refused(pool.reserve(at_once()).blocking());
     assert_eq!(pool.status().unwrap().leases.len(), 1);
     held.commit([]).unwrap();
+}
+
+/// Time stands still here: a dead one that is due would keep its turn for ever.
+#[test]
+fn the_dead_in_front_go_all_at_once_due_or_not() {
+    let world = World::new();
+    let one = world.process();
+    let pool = one.limited("t/slots", vec![parallel(1)]);
+    let held = pool.reserve(at_once()).blocking().unwrap();
+    let others: Vec<Actor> = (0..4).map(|_| world.process()).collect();
+    for other in &others {
+        let mut dead = Hand::new(other.pool("t/slots").reserve(patient()));
+        assert!(dead.poll().is_pending());
+        std::mem::forget(dead);
+    }
+    let mut waiter = Hand::new(pool.reserve(patient()));
+    assert!(waiter.poll().is_pending());
+    for other in others {
+        other.store.away.store(true, std::sync::atomic::Ordering::SeqCst);
+        other.dies();
+        std::mem::forget(other);
+    }
+    held.commit([]).unwrap();
+    drop(waiter.run().unwrap());
+    assert_whole(&pool);
 }

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant as Local};
 
-use standpipe_core::{Action, Facts, Holder, Instant, Key, Phase, Span, State, Ticket};
+use standpipe_core::{Action, Facts, Instant, Key, Phase, Span, State, Ticket};
 use standpipe_store::{Store, StoreError};
 
 use super::BEAT;
+use crate::dead::Suspects;
 use crate::desk::{Counter, Desk};
-use crate::owner;
 use crate::shared::{LAST_RETRY, Shared};
 
 /// How often to look while somebody here is first in line: whether those who hold what it lacks
@@ -96,8 +96,8 @@ fn look(counter: &mut Counter, store: &dyn Store) -> Result<Duration, StoreError
     for ticket in seen.ring {
         counter.ring(ticket);
     }
-    for action in seen.gone {
-        counter.tell(action);
+    if !seen.gone.is_empty() {
+        counter.tell_all(seen.gone);
     }
     Ok(seen.again)
 }
@@ -120,7 +120,8 @@ fn see(state: &State, waiting: &BTreeSet<Key>, store: &dyn Store, tests: bool) -
     let too_late = |(before, phase): &(usize, Phase)| *before < FEW && *phase == Phase::TooLate;
     let first =
         heads.iter().any(|head| waiting.contains(&head.key)) || known.values().any(too_late);
-    let gone = if tests { gone(state, &heads, first, store) } else { Vec::new() };
+    let last = known.values().map(|(before, _)| *before).max().unwrap_or_default();
+    let gone = if tests { gone(state.facts(), last, first, store) } else { Vec::new() };
     let near = known.values().any(|(before, _)| *before < FEW);
     let again = match (first, near) {
         (true, _) => FIRST,
@@ -140,24 +141,15 @@ fn heads(facts: &Facts) -> Vec<&Ticket> {
     facts.tickets.values().filter(|ticket| first(ticket)).collect()
 }
 
-/// What to say of those who stand before everybody here, or hold what they lack, and are dead.
-fn gone(state: &State, heads: &[&Ticket], first: bool, store: &dyn Store) -> Vec<Action> {
-    let mut sessions: BTreeSet<u64> = heads.iter().filter_map(|head| head.session).collect();
-    let mut actions = Vec::new();
+/// What to say of those who stand before somebody here, or hold what it lacks, and are dead. All at
+/// once: each of them alone would keep what it is given for as long as it may be claimed.
+fn gone(facts: &Facts, last: usize, first: bool, store: &dyn Store) -> Vec<Action> {
+    let mut suspects = Suspects::default();
+    let is_due = |ticket: &&Ticket| matches!(ticket.phase, Phase::Due(_));
+    facts.tickets.values().filter(is_due).for_each(|ticket| suspects.add_waiter(ticket));
+    facts.tickets.values().take(last).for_each(|ticket| suspects.add_waiter(ticket));
     if first {
-        for (key, lease) in &state.facts().leases {
-            match (lease.holder, lease.call.owner) {
-                (Holder::Session(session), _) => {
-                    sessions.insert(session);
-                }
-                (Holder::Ttl { .. }, Some(owner)) if owner::is_gone(owner) => {
-                    actions.push(Action::OwnerEnded { lease: *key });
-                }
-                (Holder::Ttl { .. }, _) => {}
-            }
-        }
+        suspects.add_holders(facts);
     }
-    sessions.retain(|session| store.is_gone(*session));
-    actions.extend(sessions.into_iter().map(|session| Action::SessionEnded { session }));
-    actions
+    suspects.dead(store)
 }
