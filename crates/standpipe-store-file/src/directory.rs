@@ -35,7 +35,10 @@ impl Directory {
         let meta = fs::metadata(path).map_err(|error| cannot("look at", path, error))?;
         if !meta.is_dir() {
             let shown = path.display();
-            return Err(StoreError::unusable(format!("{shown} is not a directory; remove it")));
+            return Err(StoreError::unusable(format!(
+                "{shown} is a file, not a directory; choose another directory for the ledger \
+                 (STANDPIPE_HOME, or --store file:/path)"
+            )));
         }
         let shared = meta.mode() & 0o020 != 0;
         refuse_strangers(path, &meta, shared)?;

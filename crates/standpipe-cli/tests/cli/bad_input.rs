@@ -165,7 +165,9 @@ fn a_store_that_cannot_be_reached_is_69() {
     std::fs::write(home.path.join("a-file"), "").unwrap();
     let mut command = home.command(["status"]);
     let output = command.env("STANDPIPE_HOME", home.path.join("a-file")).output().unwrap();
-    crate::support::Ran::of(&output).failed(69, &["a-file"]);
+    let ran = crate::support::Ran::of(&output);
+    ran.failed(69, &["a-file", "choose another directory"]);
+    assert!(!ran.err.contains("remove"), "whatever that file is, it stays: {ran:?}");
 }
 
 fn pools(home: &Home) -> Vec<serde_json::Value> {
