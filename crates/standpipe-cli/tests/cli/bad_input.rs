@@ -170,6 +170,15 @@ fn a_store_that_cannot_be_reached_is_69() {
     assert!(!ran.err.contains("remove"), "whatever that file is, it stays: {ran:?}");
 }
 
+#[test]
+fn a_relative_home_is_refused_and_makes_nothing() {
+    let home = Home::new();
+    let mut command = home.command(["status"]);
+    let output = command.env("STANDPIPE_HOME", "relative").output().unwrap();
+    crate::support::Ran::of(&output).failed(2, &["$STANDPIPE_HOME", "`relative`", "absolute"]);
+    assert!(!home.path.join("relative").exists());
+}
+
 fn pools(home: &Home) -> Vec<serde_json::Value> {
     let ran = home.run(["status", "--json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
