@@ -38,6 +38,10 @@ const BAD: &[Bad] = &[
         &["--limit"],
     ),
     (&["hold", "my/slots", "--limit", "Requests=1/s", "--", "true"], 2, &["Requests"]),
+    // Units that are probably slips.
+    (&["hold", "my/api", "--limit", "request=2/min", "--", "true"], 2, &["request", "`requests`"]),
+    (&["reserve", "my/api", "--limit", "gpu=2/min"], 2, &["nothing of `gpu`", "--cost gpu=1"]),
+    (&["reserve", "my/api", "--limit", "gpus=2/min", "--cost", "gpu=1"], 2, &["`gpus`"]),
     // Costs.
     (&["reserve", "my/slots", "--cost", "tokens=-5"], 2, &["--cost"]),
     (&["reserve", "my/slots", "--cost", "tokens=0.5"], 2, &["--cost"]),
@@ -127,6 +131,20 @@ fn names_of_ten_kilobytes_are_refused() {
         ran.failed(code, &[]);
         assert!(pools(&home).is_empty(), "{} made a pool", args[0]);
     }
+}
+
+#[test]
+fn a_figure_that_nothing_limits_is_told_with_what_was_meant() {
+    let home = Home::new();
+    let reserve = |cost: &str| {
+        let limits = ["--limit", "input_tokens=9k/d", "--limit", "gpu=9/d", "--cost", cost];
+        home.run(["reserve", "my/api"].into_iter().chain(limits))
+    };
+    let slip = reserve("input_tokns=5,gpu=1");
+    assert_eq!(slip.code, Some(0), "{slip:?}");
+    assert!(slip.err.contains("`input_tokns`") && slip.err.contains("mean `input_tokens`"));
+    assert!(!slip.err.contains("`gpu`"), "{slip:?}");
+    assert_eq!(reserve("input_tokens=5,output_tokens=5,gpu=1").err, "");
 }
 
 /// Bad input on a pool that is there leaves it as it was.
