@@ -100,14 +100,15 @@ impl Settings {
         Ok(pool)
     }
 
-    /// A pool to look at or to tell something. One that is not there is not made.
+    /// A pool to look at or to tell something, also one that a file does not describe. One that is
+    /// not there is not made.
     ///
     /// # Errors
     /// When there is none of that name.
     pub(crate) fn known(&self, tap: &Standpipe, name: &PoolName) -> Result<Pool, Failure> {
         let known = tap.pools()?;
         if known.contains(name) {
-            return Ok(tap.pool(name.as_str())?);
+            return Ok(tap.pool_as_it_is(name));
         }
         let names = known.iter().map(PoolName::as_str);
         let remedy = match standpipe::config::nearest(name.as_str(), names) {
@@ -131,7 +132,7 @@ impl Settings {
         if let Some(wanted) = wanted {
             return Ok(vec![self.known(tap, wanted)?]);
         }
-        tap.pools()?.iter().map(|name| Ok(tap.pool(name.as_str())?)).collect()
+        Ok(tap.pools()?.iter().map(|name| tap.pool_as_it_is(name)).collect())
     }
 
     /// A pool to try something on without changing it. One that is not there, but is given limits,
@@ -146,7 +147,8 @@ impl Settings {
         limits: &[Limit],
     ) -> Result<Pool, Failure> {
         if limits.is_empty() || tap.pools()?.contains(name) {
-            return self.known(tap, name);
+            self.known(tap, name)?;
+            return Ok(tap.pool(name.as_str())?);
         }
         let settings = tap.settings().clone();
         let memory = Standpipe::builder().settings(settings).store(StoreUrl::Memory).open()?;

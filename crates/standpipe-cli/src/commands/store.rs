@@ -27,7 +27,7 @@ fn ping(settings: &Settings, printer: &Printer) -> Ended {
     let tap = settings.open()?;
     let pools = tap.pools()?;
     for pool in &pools {
-        tap.pool(pool.as_str())?.status()?;
+        tap.pool_as_it_is(pool).status()?;
     }
     let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
     let place = tap.store_place();

@@ -64,6 +64,31 @@ fn limits_come_from_the_file_and_an_unknown_pool_gets_a_suggestion() {
     home.run(["status", "my/slot"]).failed(78, &["my/slots"]);
 }
 
+/// Who writes a file must still see, and be able to operate on, what was there before.
+#[test]
+fn a_pool_that_the_file_lacks_can_be_looked_at_and_operated_on() {
+    let home = Home::new();
+    home.run(["hold", "my/slots", "--limit", "parallel=1", "--", "true"]).printed();
+    home.run(["config", "init"]).printed();
+    assert!(home.run(["status"]).printed().contains("my/slots"));
+    for args in [
+        &["status", "my/slots", "--check"][..],
+        &["explain", "my/slots"],
+        &["pause", "my/slots", "--for", "1h"],
+        &["resume", "my/slots"],
+        &["throttle", "my/slots", "--retry-after", "1ms"],
+        &["store", "ping"],
+        &["store", "dump", "my/slots"],
+        &["store", "reset", "my/slots", "--yes"],
+    ] {
+        home.run(args.iter().copied()).printed();
+    }
+    home.run(["hold", "my/slots", "--limit", "parallel=1", "--", "true"]).failed(78, &["no pool"]);
+    home.run(["reserve", "my/slots", "--limit", "parallel=1"]).failed(78, &["no pool"]);
+    let dry = ["reserve", "my/slots", "--limit", "parallel=1", "--dry-run"];
+    home.run(dry).failed(78, &["no pool"]);
+}
+
 #[test]
 fn pools_of_the_file_show_before_they_are_used() {
     let home = Home::new();
