@@ -17,6 +17,7 @@ use standpipe_core::SEMANTICS;
 use standpipe_store::log::snapshot_due;
 use standpipe_store::{Log, PoolName, Position, Since, Snapshot, StoreError, Tail, entry};
 
+use crate::directory;
 use crate::head::{Head, Slot, Spot};
 use crate::lock::{self, Waiter};
 use crate::point;
@@ -412,12 +413,17 @@ const TURN: u32 = 64;
 /// How often a step begins again because the file was replaced meanwhile.
 const ATTEMPTS: usize = 8;
 
-/// The pool whose file this is, if its label can be read.
-pub(crate) fn name_on(path: &std::path::Path) -> Option<PoolName> {
-    match PoolFile::open(path).ok()?.label().ok()? {
-        crate::head::Label::Pool(name) => name.parse().ok(),
+/// The pool whose file this is: by its label, or, if that cannot be read or is another's, by the name
+/// of the file. Whoever opens it learns what is wrong.
+pub(crate) fn name_of(path: &std::path::Path) -> Option<PoolName> {
+    let file = path.file_name()?.to_str()?;
+    let label = PoolFile::open(path).and_then(|open| open.label());
+    let labelled = match label {
+        Ok(crate::head::Label::Pool(name)) => name.parse().ok(),
         _ => None,
-    }
+    };
+    let its_own = |name: &PoolName| directory::file_name(name) == file;
+    labelled.filter(its_own).or_else(|| directory::pool_of(file))
 }
 
 #[cfg(test)]
