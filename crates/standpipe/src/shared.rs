@@ -252,7 +252,8 @@ impl Shared {
         for desk in self.desks() {
             let mut pause = FIRST_RETRY;
             while desk.counter().flush().is_err_and(|error| error.is_transient()) {
-                if pause >= LAST_RETRY {
+                // Who waits for this process to end has its answer; others will see it end.
+                if pause >= LAST_RETRY / 4 {
                     break;
                 }
                 std::thread::sleep(pause);
