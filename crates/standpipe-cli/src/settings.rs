@@ -4,13 +4,16 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use standpipe::{AgentName, Configured, Error, Limit, Pool, PoolName, Span, Standpipe, StoreUrl};
+use standpipe::{
+    AgentName, Configured, Error, Limit, Origin, Pool, PoolName, Span, Standpipe, StoreUrl,
+};
 
 use crate::args::Globals;
 use crate::caller;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
+use crate::show::kept;
 
 /// What the flags that every command takes come to.
 #[derive(Debug)]
@@ -91,11 +94,18 @@ impl Settings {
         if limits.is_empty() && !described && !tap.pools()?.contains(name) {
             return Err(Error::NoLimits { pool: name.clone() }.into());
         }
+        // A store that does not answer is the business of whoever asks to be admitted.
+        if let Some(file) = tap.settings().origin.as_ref().filter(|_| described)
+            && matches!(pool.configured(), Ok(Some(Configured::Kept)))
+        {
+            let (origin, in_force) = in_force(&pool)?;
+            printer.talk(&kept::file(name, &origin, &in_force, file));
+        }
         if !limits.is_empty() && pool.limit(limits.to_vec())? == Configured::Kept {
-            printer.talk(&format!(
-                "`{name}` keeps the limits it has: they are stricter than --limit, or from a \
-                 file; `standpipe status {name}` shows them"
-            ));
+            let (origin, in_force) = in_force(&pool)?;
+            if let Some(said) = kept::flags(name, &origin, &in_force, limits) {
+                printer.talk(&said);
+            }
         }
         Ok(pool)
     }
@@ -173,6 +183,12 @@ impl Settings {
             )
         })
     }
+}
+
+/// What a pool goes by, and who said so.
+fn in_force(pool: &Pool) -> Result<(Origin, Vec<Limit>), Failure> {
+    let limits = pool.config()?.map(|config| config.limits).unwrap_or_default();
+    Ok((pool.status()?.origin, limits))
 }
 
 /// A length of the command line as the library takes it.

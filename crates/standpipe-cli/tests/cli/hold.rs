@@ -134,10 +134,16 @@ fn what_limits_it_is_kept_when_another_asks_for_more() {
     home.run(["hold", "my/slots", "--limit", "parallel=1", "--", "true"]).printed();
     let looser = home.run(["hold", "my/slots", "--limit", "parallel=9", "--", "true"]);
     assert_eq!(looser.code, Some(0));
-    assert!(looser.err.contains("keeps the limits"), "{looser:?}");
+    for words in ["parallel=1 from earlier", "not --limit parallel=9", "store reset my/slots"] {
+        assert!(looser.err.contains(words), "`{words}` is not said: {looser:?}");
+    }
     assert_eq!(home.status("my/slots")["limits"][0]["amount"], 1);
     let quiet = ["hold", "my/slots", "-q", "--limit", "parallel=9", "--", "true"];
     assert_eq!(home.run(quiet).err, "");
+    let more = ["--limit", "requests=9/min", "--limit", "parallel=1", "--", "true"];
+    home.run(["hold", "my/slots"].into_iter().chain(more)).printed();
+    let same = home.run(["hold", "my/slots", "--limit", "parallel=1", "--", "true"]);
+    assert_eq!(same.err, "", "what it says is in force, with more");
 }
 
 #[test]
