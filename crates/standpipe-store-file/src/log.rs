@@ -388,6 +388,10 @@ impl Log for FileLog {
         })
     }
 
+    fn is_current(&self) -> Option<bool> {
+        Some(self.open.as_ref().is_some_and(|file| file.is_at(&self.path)))
+    }
+
     fn wake(&self, sessions: &[u64]) {
         self.store.sessions.wake(sessions);
     }

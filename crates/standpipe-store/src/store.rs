@@ -96,6 +96,10 @@ impl Log for Box<dyn Log + Send> {
         (**self).set_aside()
     }
 
+    fn is_current(&self) -> Option<bool> {
+        (**self).is_current()
+    }
+
     fn wake(&self, sessions: &[u64]) {
         (**self).wake(sessions);
     }

@@ -19,6 +19,9 @@ pub(crate) const FIRST: Duration = Duration::from_millis(250);
 const NEAR: Duration = Duration::from_secs(1);
 const FAR: Duration = Duration::from_secs(5);
 
+/// How often to see that the log is still the pool's, while this process has something there.
+const WATCH: Duration = Duration::from_secs(1);
+
 /// How many are the first few: as many as the ledger wakes when their instant moves.
 const FEW: usize = standpipe_core::bounds::WAKE_EARLIER;
 
@@ -41,9 +44,19 @@ pub(super) fn attend(shared: &Arc<Shared>, desk: &Desk, woken: bool) -> Option<L
         next = earlier(next, now + LAST_RETRY);
     }
     if desk.holds_leases() || counter.has_waiters() {
-        next = earlier(next, beat(&mut counter));
+        next = watch(&mut counter).map_or(next, |at| earlier(next, at));
+        next = earlier(next, beat(&mut counter, woken));
     }
     next
+}
+
+/// A log that was replaced or deleted lacks what this process has: others would take it. It is put
+/// back at once. Answers when to see to it again, where a log can be lost so.
+fn watch(counter: &mut Counter) -> Option<Local> {
+    if !counter.member.is_current()? && counter.member.refresh().is_err() {
+        return Some(Local::now() + LAST_RETRY);
+    }
+    Some(Local::now() + WATCH)
 }
 
 fn earlier(next: Option<Local>, at: Local) -> Option<Local> {
@@ -51,8 +64,14 @@ fn earlier(next: Option<Local>, at: Local) -> Option<Local> {
 }
 
 /// Says that the session lives, if it has been silent for long enough. Answers when the next time
-/// is.
-fn beat(counter: &mut Counter) -> Local {
+/// is; before that it does not look, unless it was woken.
+fn beat(counter: &mut Counter, woken: bool) -> Local {
+    let next = counter.beat_at.filter(|at| !woken && Local::now() < *at);
+    let next = next.unwrap_or_else(|| beat_if_due(counter));
+    *counter.beat_at.insert(next)
+}
+
+fn beat_if_due(counter: &mut Counter) -> Local {
     let every = Span::secs(BEAT.as_secs());
     let due = |counter: &Counter| {
         let (facts, session) = (counter.member.replica().state().facts(), counter.member.session());
@@ -152,4 +171,39 @@ fn gone(facts: &Facts, last: usize, first: bool, store: &dyn Store) -> Vec<Actio
         suspects.add_holders(facts);
     }
     suspects.dead(store)
+}
+
+#[cfg(test)]
+mod tests {
+    use standpipe_core::{Limit, Rule};
+
+    use super::*;
+    use crate::{Request, Settings, Standpipe};
+
+    fn tap(home: &std::path::Path) -> Standpipe {
+        Standpipe::builder().settings(Settings::default()).home(home).open().unwrap()
+    }
+
+    #[test]
+    fn a_deleted_log_is_missed_soon_and_put_back_by_who_holds_something() {
+        let name = format!("standpipe-watched-{}", std::process::id());
+        let home = std::env::temp_dir().join(name);
+        let tap = tap(&home);
+        let pool = tap.pool("my/slots").unwrap();
+        pool.limit(vec![Limit::new(Rule::Parallel { amount: 1 })]).unwrap();
+        let lease = pool.reserve(Request::by("holder")).blocking().unwrap();
+        let guard = pool.tap().guard().unwrap();
+        let shared = guard.shared();
+        let desk = shared.desk(pool.name()).unwrap();
+        let next = attend(shared, &desk, false).unwrap();
+        assert!(next <= Local::now() + WATCH, "it comes again soon");
+        let file = home.join("pools/my+slots.pool");
+        std::fs::remove_file(&file).unwrap();
+        attend(shared, &desk, false);
+        assert!(file.exists(), "it did not wait for the next beat");
+        let holders = |state: &State, _: &_, _: &_| state.facts().leases.len();
+        assert_eq!(shared.read(&desk, holders).unwrap(), 1);
+        drop((lease, guard, pool, tap));
+        std::fs::remove_dir_all(&home).unwrap();
+    }
 }
