@@ -64,6 +64,20 @@ impl Printer {
         self.line(&with_schema(object).to_string())
     }
 
+    /// What was done: an object for programs, a remark for people.
+    ///
+    /// # Errors
+    /// When nobody takes the object.
+    pub(crate) fn done(&self, text: &str, object: Value) -> io::Result<()> {
+        match object {
+            Value::Object(object) if self.json => self.object(object),
+            _ => {
+                self.talk(text);
+                Ok(())
+            }
+        }
+    }
+
     /// A remark for people.
     pub(crate) fn talk(&self, text: &str) {
         if !self.quiet {

@@ -5,6 +5,7 @@ mod headers;
 use std::io::Read;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use serde_json::json;
 use standpipe::Observation;
 
 use super::throttle::of_another;
@@ -51,10 +52,11 @@ pub(super) fn run(args: &Observe, settings: &Settings, printer: &Printer) -> End
     }
     let tap = settings.open()?;
     settings.known(&tap, &args.pool)?.observe(&observation)?;
-    match count {
-        0 => printer.talk("none of these headers speaks of a limit; nothing else was changed"),
-        _ => printer.talk(&format!("noted what is said of {count} limit(s)")),
-    }
+    let said = match count {
+        0 => "none of these headers speaks of a limit; nothing else was changed".to_owned(),
+        _ => format!("noted what is said of {count} limit(s)"),
+    };
+    printer.done(&said, json!({ "pool": args.pool.as_str(), "limits": count }))?;
     Ok(Exit::Ok)
 }
 
