@@ -82,7 +82,7 @@ const BAD: &[Bad] = &[
     (&["store", "dump", "my/slots"], 78, &["no pool"]),
     (&["store", "reset", "my/slots", "--yes"], 78, &["no pool"]),
     // Leases.
-    (&["commit", "garbage"], 66, &["garbage", "reserve"]),
+    (&["commit", "garbage"], 66, &["`garbage`: not a lease id; one begins", "`reserve` printed\n"]),
     (&["commit", ""], 66, &["lease"]),
     (&["release", "lease1_AAAA"], 66, &["lease"]),
     (&["cancel", "🚰"], 66, &["lease"]),

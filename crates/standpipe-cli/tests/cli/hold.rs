@@ -161,4 +161,6 @@ fn the_agent_is_the_flag_then_the_environment_then_the_caller() {
     assert!(agents(&home).contains(&"by-flag".to_owned()));
     home.run(hold).printed();
     assert_eq!(agents(&home).len(), 3, "and one that is named after this very program");
+    home.run_by(&["timeout", "60"], hold).printed();
+    assert_eq!(agents(&home).len(), 3, "whatever runs it in between");
 }
