@@ -5,7 +5,7 @@ mod calls;
 mod hold;
 mod ledger;
 mod operate;
-mod parse;
+pub(crate) mod parse;
 mod seeing;
 
 use std::path::PathBuf;

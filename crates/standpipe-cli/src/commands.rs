@@ -13,6 +13,7 @@ mod leases;
 mod man;
 mod observe;
 mod pause;
+mod reply;
 mod reserve;
 mod resume;
 mod status;

@@ -4,4 +4,5 @@ pub(crate) mod child;
 pub(crate) mod find;
 pub(crate) mod run;
 pub(crate) mod signals;
+pub(crate) mod tee;
 pub(crate) mod wait;

@@ -91,7 +91,8 @@ impl Settings {
     ) -> Result<Pool, Failure> {
         let pool = tap.pool(name.as_str())?;
         let described = tap.settings().pools.contains_key(name);
-        if limits.is_empty() && !described && !tap.pools()?.contains(name) {
+        let stated = !limits.is_empty() || described || pool.learns();
+        if !stated && !tap.pools()?.contains(name) {
             return Err(Error::NoLimits { pool: name.clone() }.into());
         }
         // A store that does not answer is the business of whoever asks to be admitted.

@@ -147,7 +147,9 @@ impl State {
     pub(crate) fn fill_what_was_forgotten(&mut self, now: Instant) {
         let Some(forgotten) = self.facts.forgotten.take() else { return };
         let lease_ttl = self.index.plan.lease_ttl;
-        for (tally, lane) in self.facts.lanes.iter_mut().zip(&self.index.plan.lanes) {
+        let limits = self.index.plan.lanes.iter().filter(|lane| lane.limit().is_some());
+        // The gate comes last, and is no limit: who is unanswered is not forgotten but gone.
+        for (tally, lane) in self.facts.lanes.iter_mut().zip(limits) {
             let learned = match tally.count {
                 Count::Slots => lease_ttl,
                 _ => lane.spec.period,

@@ -261,7 +261,13 @@ impl State {
     }
 
     fn wake_those_who_come_earlier(&mut self) {
-        for lane in lanes_of(core::mem::take(&mut self.index.returned)) {
+        let returned = core::mem::take(&mut self.index.returned);
+        // Those held back are in no line, but may now come as soon as what holds them is over.
+        if returned != 0 && self.facts.pause.is_some() {
+            let first = self.facts.tickets.values().take(bounds::WAKE_EARLIER);
+            self.news.wake.extend(first.map(|ticket| ticket.key));
+        }
+        for lane in lanes_of(returned) {
             for place in self.index.lines[lane].iter().take(bounds::WAKE_EARLIER) {
                 if let Some(ticket) = self.facts.tickets.get(place) {
                     self.news.wake.push(ticket.key);

@@ -7,8 +7,9 @@
 mod support;
 
 use proptest::prelude::*;
-use standpipe_core::{Instant, Limit, PoolConfig, Priority, Span, Unit};
+use standpipe_core::{Instant, Limit, Policy, PoolConfig, Priority, Span, Unit};
 
+use support::book::Guarantee;
 use support::cases;
 use support::crowd::{Admission, Crowd, Guest, guests};
 use support::player::Player;
@@ -51,6 +52,33 @@ proptest! {
         let mut pool = Crowd::new(&config, chance);
         pool.play(&crowd, Crowd::judge_waking);
         prop_assert!(pool.complaints.is_empty(), "{:#?}", pool.complaints);
+    }
+
+    /// Whatever the provider refuses, nobody is forgotten: in the end everybody was admitted, and
+    /// nothing was minted on the way.
+    #[test]
+    fn nobody_is_forgotten_in_trouble(
+        (config, crowd) in many_limits_and_shares(),
+        chance: u64,
+        refuses in 2_usize..8,
+        off in 0_u8..5,
+    ) {
+        let mut policy = Policy::usual();
+        match off {
+            0 => policy.backoff = None,
+            1 => policy.comeback = None,
+            2 => policy.cascade = false,
+            3 => policy.learn = false,
+            _ => {}
+        }
+        let mut pool = Crowd::new(&PoolConfig { policy, ..config }, chance);
+        pool.refuses = refuses;
+        pool.play(&crowd, |_| {});
+        prop_assert!(pool.complaints.is_empty(), "{:#?}", pool.complaints);
+        // What is kept for owners of floors shrinks with the rate, of which the book knows nothing.
+        let minted = |(about, _): &&(Guarantee, String)| *about != Guarantee::Floor;
+        let minted: Vec<_> = pool.book.complaints.iter().filter(minted).collect();
+        prop_assert!(minted.is_empty(), "{:#?}", minted);
     }
 
     /// Behind others the named instant is a lower bound: when nothing happens but that those who

@@ -7,12 +7,14 @@
 mod support;
 
 use proptest::prelude::*;
-use standpipe_core::{Action, Amounts, Answer, Decision, Phase, Reason, Span};
+use standpipe_core::{
+    Action, Amounts, Answer, Decision, Policy, PoolConfig, Priority, Reason, Span, Trouble,
+};
 
 use support::player::Player;
-use support::scene::{CAST, Scene, Sorts, Step, WITH_POLICIES, scene};
-use support::words::{agent, secs};
-use support::world::is_admitted;
+use support::scene::{Sorts, WITH_POLICIES, scene};
+use support::words::{MINUTE, REQUESTS, pool, secs, window};
+use support::world::{World, is_admitted};
 use support::{cases, until_is_exact_at};
 
 const WITHOUT_TICKETS: Sorts = Sorts { tickets: false, ..WITH_POLICIES };
@@ -59,7 +61,7 @@ proptest! {
         for step in &scene.steps {
             let _ = player.step(step);
         }
-        let mut state = player.world.state.clone();
+        let state = player.world.state.clone();
         let end = player.world.now + secs(9 * 86_400);
         let ask = Player::reserve("first", Amounts::cost([]).expect("a request"));
         let told = state.peek(&ask, end);
@@ -67,13 +69,90 @@ proptest! {
         let stopped = player.world.state.facts().terminal.is_some_and(|t| t.until.is_none());
         let looks = scene.config.policy.second_look.is_some();
         prop_assert!(is_admitted(&told) || by_hand || stopped && !looks, "{:?}", told);
-        let _ = &mut state;
     }
 }
 
-/// After every pause the first instant belongs to one call: whoever else asks waits for its answer.
+/// Fifty who waited through a pause: one goes first, and from then on no two at the same instant,
+/// tier after tier, each in the order in which it came.
 #[test]
-fn one_call_in_the_first_instant() {
-    let _ = (agent("first"), CAST, Span::ZERO, Phase::Lapsed);
-    let _: Option<(Scene, Step)> = None;
+fn nobody_comes_back_together() {
+    let mut world = World::new(PoolConfig {
+        policy: Policy::usual(),
+        ..pool([window(REQUESTS, 1_000, MINUTE)])
+    });
+    let _ = world.pause(secs(10));
+    let end = world.now + secs(10);
+    let mut waiting = Vec::new();
+    for number in 0..50_usize {
+        let tier = Priority::ALL[number % 3];
+        let session = format!("p{number}");
+        let ask = world.reserve(&session, "a").tier(tier).patience(secs(300));
+        let hold = ask.waits();
+        assert_eq!(hold.refusal.reason, Reason::Pause);
+        waiting.push((tier, number, hold.ticket));
+    }
+    world.at(end);
+    world.heartbeat("operator");
+    let mut returns: Vec<_> = waiting
+        .iter()
+        .map(|(tier, number, ticket)| {
+            let tickets = &world.state.facts().tickets;
+            let known = tickets.values().find(|known| known.key == *ticket).expect("it waits");
+            (known.returns, *tier, *number, *ticket)
+        })
+        .collect();
+    let in_order: Vec<_> = {
+        let mut tiers = returns.clone();
+        tiers.sort_by_key(|(_, tier, number, _)| (*tier, *number));
+        tiers.iter().map(|(_, _, number, _)| *number).collect()
+    };
+    returns.sort();
+    let came: Vec<_> = returns.iter().map(|(_, _, number, _)| *number).collect();
+    assert_eq!(came, in_order, "tier after tier, in the order of arrival");
+    assert!(returns.windows(2).all(|two| two[0].0 < two[1].0), "no two together: {returns:?}");
+    // Nobody is let in before its instant, and the first alone until it is answered.
+    let (first, others) = returns.split_first().expect("fifty");
+    world.at(first.0);
+    assert!(is_admitted(&world.claim(first.3).send()));
+    let second = &others[0];
+    world.at(second.0);
+    let told = world.claim(second.3).waits().refusal;
+    assert_eq!((told.reason, told.until), (Reason::Probe, Some(first.0 + secs(1))));
+    world.commit(first.3).send();
+    assert!(is_admitted(&world.claim(second.3).send()));
+    for (at, _, _, ticket) in &others[1..] {
+        world.at(*at - Span(1));
+        let told = world.claim(*ticket).waits().refusal;
+        assert_eq!((told.reason, told.until), (Reason::ReturnWindow, Some(*at)));
+        world.at(*at);
+        assert!(is_admitted(&world.claim(*ticket).send()), "at its own instant");
+    }
+}
+
+/// A ticket whose return lies beyond its deadline is told so at once, not when it is too late.
+#[test]
+fn whoever_comes_back_too_late_is_told_at_once() {
+    let mut world = World::new(PoolConfig {
+        policy: Policy::usual(),
+        ..pool([window(REQUESTS, 1_000, MINUTE)])
+    });
+    let _ = world.pause(secs(10));
+    let background = |world: &mut World, patience| {
+        let ask = world.reserve("p", "a").tier(Priority::Background);
+        ask.patience(patience).send()
+    };
+    let told = background(&mut world, secs(13));
+    assert!(matches!(told, Decision::Refuse(no) if no.reason == Reason::Pause));
+    assert!(matches!(background(&mut world, secs(30)), Decision::Wait(_)));
+}
+
+/// Whatever is off leaves no trace: a pool that was never refused remembers nothing but its
+/// admissions, and with the budget off not even those.
+#[test]
+fn what_is_off_is_not_on_the_way() {
+    let mut world = World::new(pool([window(REQUESTS, 9, MINUTE)]));
+    let lease = world.reserve("p", "a").admitted();
+    world.commit(lease).send();
+    assert_eq!(world.state.facts().trouble, Trouble::default());
+    assert_eq!(world.state.facts().lanes.len(), 1, "no gate");
 }

@@ -3,12 +3,12 @@
 #![cfg(test)]
 
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use standpipe::{Pool, Request, Settings, Standpipe};
+use standpipe::{Limit, Pool, Request, Rule, Settings, Standpipe};
 
 struct Family {
     directory: PathBuf,
@@ -18,15 +18,13 @@ struct Family {
 
 impl Family {
     fn start() -> Self {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let name = format!(
-            "standpipe-forks-{}-{}",
-            std::process::id(),
-            COUNT.fetch_add(1, Ordering::Relaxed)
-        );
-        let directory = std::env::temp_dir().join(name);
+        Self::start_in(scratch(), &[])
+    }
+
+    fn start_in(directory: PathBuf, arguments: &[&str]) -> Self {
         let mut parent = Command::new(env!("CARGO_BIN_EXE_forks"))
             .arg(&directory)
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -46,9 +44,20 @@ impl Family {
     }
 
     fn pool(&self) -> Pool {
-        let tap = Standpipe::builder().settings(Settings::default()).home(&self.directory);
-        tap.open().unwrap().pool("test/slots").unwrap()
+        pool_in(&self.directory)
     }
+}
+
+/// A directory of a test's own.
+fn scratch() -> PathBuf {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("standpipe-forks-{}-{count}", std::process::id()))
+}
+
+fn pool_in(directory: &Path) -> Pool {
+    let tap = Standpipe::builder().settings(Settings::default()).home(directory);
+    tap.open().unwrap().pool("test/slots").unwrap()
 }
 
 impl Drop for Family {
@@ -92,4 +101,24 @@ fn b50_a_child_does_not_keep_its_dead_parents_session_alive() {
     assert_eq!(holders.len(), 2);
     assert!(!holders.contains(&"parent".to_owned()), "{holders:?}");
     drop((lease, input));
+}
+
+#[test]
+fn b50_a_thread_that_blocks_while_its_process_forks_is_woken_and_so_is_the_child() {
+    let directory = scratch();
+    let pool = pool_in(&directory);
+    pool.limit(vec![Limit::new(Rule::Parallel { amount: 2 })]).unwrap();
+    let [first, second] = [(); 2].map(|()| pool.reserve(Request::by("test")).blocking().unwrap());
+    let mut family = Family::start_in(directory, &["blocked"]);
+    while pool.status().unwrap().tickets.len() < 2 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    first.commit([]).unwrap();
+    family.says_all(&["parent holds"]);
+    second.commit([]).unwrap();
+    family.says_all(&["child holds"]);
+    drop(family.parent.stdin.take());
+    family.says_all(&["parent gave back", "child gave back"]);
+    assert!(family.parent.wait().unwrap().success());
+    assert_eq!(pool.status().unwrap().leases.len(), 0);
 }

@@ -1,11 +1,13 @@
 //! What a waiter sleeps on: rung by whoever sees that it should look.
 //!
 //! A bell that was rung stays rung until its waiter has noticed, so a ring between two looks is
-//! never lost.
+//! never lost. A thread may sleep on the store's bell instead of its own; a ring then goes there.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Instant as Local;
+
+use standpipe_store::Store;
 
 /// What a waiter sleeps on.
 #[derive(Debug, Default)]
@@ -18,6 +20,8 @@ pub(crate) struct Bell {
 struct State {
     rung: bool,
     waker: Option<Waker>,
+    /// Where its waiter listens, while it does.
+    listens: Option<Arc<dyn Store>>,
 }
 
 impl Bell {
@@ -25,9 +29,12 @@ impl Bell {
     pub(crate) fn ring(&self) {
         let mut state = self.lock();
         state.rung = true;
-        let waker = state.waker.take();
+        let (waker, listens) = (state.waker.take(), state.listens.clone());
         drop(state);
-        self.changed.notify_all();
+        match listens {
+            Some(store) => store.interrupt(),
+            None => self.changed.notify_all(),
+        }
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -60,6 +67,23 @@ impl Bell {
         state.rung = false;
     }
 
+    /// Sleeps until it is rung, the store is, or the moment has come. Answers whether it listened:
+    /// what woke it may then concern others, too.
+    pub(crate) fn listen_until(&self, store: &Arc<dyn Store>, at: Local) -> bool {
+        let left = at.saturating_duration_since(Local::now());
+        let mut state = self.lock();
+        let listens = !state.rung && !left.is_zero();
+        if listens {
+            state.listens = Some(Arc::clone(store));
+            drop(state);
+            store.wait_for_wake(left);
+            state = self.lock();
+            state.listens = None;
+        }
+        state.rung = false;
+        listens
+    }
+
     /// What the mutex guards is whole after every statement.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -69,7 +93,8 @@ impl Bell {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
+    use standpipe_core::Instant;
+    use standpipe_store::MemoryStore;
     use std::time::Duration;
 
     #[test]
@@ -78,6 +103,24 @@ mod tests {
         bell.ring();
         bell.wait_until(Local::now() + Duration::from_secs(3_600));
         bell.wait_until(Local::now());
+    }
+
+    #[test]
+    fn a_ring_wakes_a_thread_that_listens_at_the_store() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(|| Instant(0))));
+        let bell = Arc::new(Bell::default());
+        let rings = Arc::clone(&bell);
+        let far = Local::now() + Duration::from_secs(30);
+        let other = std::thread::spawn(move || {
+            while rings.lock().listens.is_none() {
+                std::thread::yield_now();
+            }
+            rings.ring();
+        });
+        assert!(bell.listen_until(&store, far) && Local::now() < far);
+        other.join().unwrap();
+        bell.ring();
+        assert!(!bell.listen_until(&store, far), "it had been rung before");
     }
 
     #[test]

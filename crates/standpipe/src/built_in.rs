@@ -7,7 +7,8 @@ const SLACK: Span = Span::millis(50);
 
 /// These limits, and the defaults for all else.
 pub(crate) fn config(limits: Vec<Limit>) -> PoolConfig {
-    let slots_only = limits.iter().all(|limit| matches!(limit.rule, Rule::Parallel { .. }));
+    let is_slots = |limit: &Limit| matches!(limit.rule, Rule::Parallel { .. });
+    let slots_only = !limits.is_empty() && limits.iter().all(is_slots);
     let mut config = PoolConfig::new(limits);
     config.headroom = Headroom::Auto;
     config.slack = SLACK;

@@ -133,6 +133,14 @@ impl Desk {
         Turn { counter, after: Rings::default() }
     }
 
+    /// Whether somebody may wait here; who is at the desk just now may be about to.
+    pub(crate) fn may_have_waiters(&self) -> bool {
+        match self.counter.try_lock() {
+            Ok(counter) => counter.has_waiters(),
+            Err(_) => true,
+        }
+    }
+
     /// What came of a tap's file.
     pub(crate) fn told(&self, tap: u64) -> Option<Configured> {
         self.lock_told().get(&tap).cloned()
@@ -265,6 +273,11 @@ impl Counter {
 
     pub(crate) fn has_waiters(&self) -> bool {
         !self.waiters.is_empty()
+    }
+
+    /// Whether somebody besides this caller waits here.
+    pub(crate) fn has_others(&self, caller: Caller) -> bool {
+        self.waiters.keys().any(|(_, waiter)| *waiter != caller)
     }
 
     /// The tickets somebody waits for here.

@@ -3,6 +3,7 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::time::Duration;
 
 use standpipe_store::{PoolName, StoreError};
 
@@ -47,6 +48,11 @@ impl Error {
             Self::Refused(refused) => Some(refused),
             _ => None,
         }
+    }
+
+    /// The provider said stop to a call that was made.
+    pub(crate) fn stopped(pool: &PoolName, after: Option<Duration>) -> Self {
+        Self::Refused(Box::new(Refused::stopped(pool, after)))
     }
 
     pub(crate) fn invalid(what: impl Into<String>, remedy: impl Into<String>) -> Self {

@@ -1,18 +1,19 @@
 //! The keeper: the one thread of a process that watches its store.
 //!
-//! It waits for the store to ring, looks at the pools where somebody waits here, tells those whose
-//! turn has come or whose place is gone, runs the timers of those who await, beats while the
-//! process holds something, and sends what is owed. It is started when it is first needed. It
-//! decides nothing: what a waiter does when it is told is in `reserving.rs`.
+//! It looks at the pools where somebody waits here, tells those whose turn has come or whose place
+//! is gone, runs the timers of those who await, beats while the process holds something, and sends
+//! what is owed. It listens at the store unless a thread that blocks does so, see `post.rs`.
+//! It is started when it is first needed. It decides nothing: what a waiter does when it is told is
+//! in `reserving.rs`.
 
 pub(crate) mod look;
+pub(crate) mod post;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant as Local};
 
-use standpipe_store::Store;
-
+use self::post::Post;
 use crate::bell::Bell;
 use crate::desk::Caller;
 use crate::shared::Shared;
@@ -27,6 +28,8 @@ const IDLE: Duration = Duration::from_secs(3_600);
 #[derive(Debug, Default)]
 pub(crate) struct Keeper {
     state: Mutex<State>,
+    /// What the thread sleeps on.
+    bell: Arc<Bell>,
 }
 
 #[derive(Debug, Default)]
@@ -35,7 +38,18 @@ struct State {
     stopped: bool,
     /// Until when it sleeps; none while it works.
     sleeps: Option<Local>,
+    /// What was planned while it worked.
+    planned: Option<Local>,
+    /// Those who await, each with its next moment.
     timers: BTreeMap<(Local, Caller), Arc<Bell>>,
+    post: Post,
+}
+
+/// How the thread sleeps.
+struct Sleep {
+    until: Local,
+    /// At the store, not only on its own bell.
+    listens: bool,
 }
 
 impl Keeper {
@@ -51,16 +65,27 @@ impl Keeper {
     }
 
     /// It will be awake by then.
-    pub(crate) fn plan(&self, store: &dyn Store, at: Local) {
-        if self.lock().sleeps.is_none_or(|until| at < until) {
-            store.interrupt();
+    pub(crate) fn plan(&self, at: Local) {
+        let mut state = self.lock();
+        match state.sleeps {
+            Some(until) if until <= at => {}
+            Some(_) => {
+                drop(state);
+                self.bell.ring();
+            }
+            None => state.planned = Some(state.planned.map_or(at, |planned| planned.min(at))),
         }
     }
 
-    /// Rings the bell at that moment.
-    pub(crate) fn set_timer(&self, store: &dyn Store, at: Local, caller: Caller, bell: &Arc<Bell>) {
-        self.lock().timers.insert((at, caller), Arc::clone(bell));
-        self.plan(store, at);
+    /// Rings the bell at that moment. Whoever has a timer awaits, so the store is listened at.
+    pub(crate) fn set_timer(&self, at: Local, caller: Caller, bell: &Arc<Bell>) {
+        let mut state = self.lock();
+        state.timers.insert((at, caller), Arc::clone(bell));
+        let unheard = state.post.is_free();
+        if state.sleeps.is_some_and(|until| unheard || at < until) {
+            drop(state);
+            self.bell.ring();
+        }
     }
 
     pub(crate) fn clear_timer(&self, at: Local, caller: Caller) {
@@ -68,13 +93,9 @@ impl Keeper {
     }
 
     /// Ends the thread, as soon as it notices.
-    pub(crate) fn stop(&self, store: &dyn Store) {
-        let mut state = self.lock();
-        state.stopped = true;
-        if state.started {
-            drop(state);
-            store.interrupt();
-        }
+    pub(crate) fn stop(&self) {
+        self.lock().stopped = true;
+        self.bell.ring();
     }
 
     /// Rings the bells whose time has come.
@@ -88,18 +109,25 @@ impl Keeper {
         }
     }
 
-    /// Goes to sleep until something is to be done. What is planned from now on interrupts it.
-    fn sleeps_until(&self, next: Option<Local>) -> Option<Duration> {
+    /// Goes to sleep until something is to be done. What is planned from now on wakes it.
+    fn falls_asleep(&self, next: Option<Local>) -> Option<Sleep> {
         let mut state = self.lock();
-        let now = Local::now();
         let timer = state.timers.first_key_value().map(|((at, _), _)| *at);
-        let until = next.into_iter().chain(timer).fold(now + IDLE, Local::min);
+        let moments = next.into_iter().chain(timer).chain(state.planned.take());
+        let until = moments.fold(Local::now() + IDLE, Local::min);
         state.sleeps = Some(until);
-        (!state.stopped).then(|| until.saturating_duration_since(now))
+        let stopped = state.stopped;
+        let gives_way = state.timers.is_empty() && state.post.is_wanted();
+        let listens = !gives_way && state.post.take(post::KEEPER);
+        self.call(state);
+        (!stopped).then_some(Sleep { until, listens })
     }
 
+    /// Wakes up, and leaves the store to whoever comes first.
     fn wakes(&self) {
-        self.lock().sleeps = None;
+        let mut state = self.lock();
+        state.sleeps = None;
+        state.post.leave(post::KEEPER);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -114,10 +142,12 @@ fn run(shared: &Arc<Shared>) {
         keeper.ring_due(Local::now());
         let desks = shared.desks();
         let next = desks.iter().filter_map(|desk| look::attend(shared, desk, woken)).min();
-        let Some(sleep) = keeper.sleeps_until(next) else { return };
-        let asleep = Local::now();
-        shared.store().wait_for_wake(sleep);
+        let Some(sleep) = keeper.falls_asleep(next) else { return };
+        match sleep.listens {
+            true => drop(keeper.bell.listen_until(shared.store(), sleep.until)),
+            false => keeper.bell.wait_until(sleep.until),
+        }
         keeper.wakes();
-        woken = asleep.elapsed() < sleep;
+        woken = Local::now() < sleep.until;
     }
 }

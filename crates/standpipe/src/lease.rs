@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use standpipe_core::{Action, Amounts, Commit, Key, Reserve, Unit};
+use standpipe_dialect::Dialect;
 use standpipe_store::PoolName;
 
 pub use self::handle::LeaseHandle;
@@ -16,7 +17,9 @@ use crate::error::Error;
 use crate::lease_id::LeaseId;
 use crate::refused::Refused;
 use crate::registry::Guard;
+use crate::reply::{Meaning, Reply};
 use crate::report::Throttle;
+use crate::workflow::{Backpressure, Graph};
 
 /// What a granted call holds until it is settled.
 ///
@@ -31,6 +34,18 @@ pub struct Lease {
     id: LeaseId,
     held: Held,
     granted: Granted,
+    around: Around,
+}
+
+/// What is around the pool of a lease.
+#[derive(Clone, Debug)]
+pub(crate) struct Around {
+    /// How its provider writes.
+    pub(crate) dialect: Dialect,
+    /// Who works for whom.
+    pub(crate) graph: Arc<Graph>,
+    /// Somebody upstream is throttled.
+    pub(crate) backpressure: Option<Backpressure>,
 }
 
 /// Whether dropping it settles it.
@@ -54,13 +69,18 @@ pub(crate) struct Granted {
 }
 
 impl Lease {
-    pub(crate) fn new(guard: Arc<Guard>, desk: Arc<Desk>, granted: Granted) -> Self {
+    pub(crate) fn new(
+        guard: Arc<Guard>,
+        desk: Arc<Desk>,
+        granted: Granted,
+        around: Around,
+    ) -> Self {
         let id = LeaseId::new(desk.pool().clone(), granted.key);
         let held = if granted.settled { Held::No } else { Held::Yes };
         if held == Held::Yes && granted.reserve.ttl.is_none() {
             guard.shared().holds(&desk);
         }
-        Self { guard, desk, id, held, granted }
+        Self { guard, desk, id, held, granted, around }
     }
 
     /// Its name, for other processes and the record.
@@ -110,6 +130,12 @@ impl Lease {
     #[must_use]
     pub const fn is_settled(&self) -> bool {
         self.granted.settled
+    }
+
+    /// Somebody this agent works for is throttled, on whatever pool.
+    #[must_use]
+    pub const fn backpressure(&self) -> Option<&Backpressure> {
+        self.around.backpressure.as_ref()
     }
 
     /// In shadow mode: what would have been said instead.
@@ -178,9 +204,55 @@ impl Lease {
         let shared = self.ours()?;
         self.held = Held::No;
         let throttle = throttle.lease(self.id.clone()).agent(self.agent());
-        let told = shared.throttle(&self.desk, &throttle);
+        let told = shared.throttle(&self.desk, &throttle, &self.around.graph);
         self.let_go();
         told
+    }
+
+    /// The provider answered the call: it is settled by what the answer means, everybody on the
+    /// pool learns of a refusal, and what it says of limits is believed. What it says of usage counts.
+    ///
+    /// ```
+    /// # use standpipe::config::{Settings, StoreUrl};
+    /// # use standpipe::{Limit, Meaning, Reply, Request, Rule, Standpipe};
+    /// # fn main() -> Result<(), standpipe::Error> {
+    /// # let tap = Standpipe::builder().settings(Settings::default());
+    /// # let tap = tap.store(StoreUrl::Memory).open()?;
+    /// # let pool = tap.pool("anthropic/doc")?;
+    /// # pool.limit(vec![Limit::new(Rule::Parallel { amount: 5 })])?;
+    /// let lease = pool.reserve(Request::by("blog")).blocking()?;
+    /// let meaning = lease.answered(&Reply::new(429).header("retry-after", "17"))?;
+    /// assert!(matches!(meaning, Meaning::Refused { .. }));
+    /// assert!(pool.status()?.pause.is_some(), "everybody pauses");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Lease::commit`].
+    pub fn answered(self, reply: &Reply) -> Result<Meaning, Error> {
+        self.answered_using(reply, [])
+    }
+
+    /// [`Lease::answered`], with figures the caller knows better: they count before the answer's.
+    ///
+    /// # Errors
+    /// As [`Lease::commit`].
+    pub fn answered_using(
+        mut self,
+        reply: &Reply,
+        used: impl IntoIterator<Item = (Unit, u64)>,
+    ) -> Result<Meaning, Error> {
+        let used = amounts(used)?;
+        let shared = self.ours()?;
+        if mem::replace(&mut self.held, Held::No) == Held::No {
+            return Err(Error::LeaseGone { lease: self.id.clone() });
+        }
+        let read = reply.read(self.around.dialect);
+        let (desk, id, graph) = (&self.desk, &self.id, &self.around.graph);
+        let told = shared.answered(desk, id, Some(self.agent()), &read, &used, graph);
+        self.let_go();
+        told.map(|()| read.meaning)
     }
 
     /// Hands the lease over: from now on it lives so long by itself, and not with this process.

@@ -59,14 +59,17 @@ mod owner;
 mod pool;
 mod refused;
 mod registry;
+mod reply;
 mod report;
 mod request;
 mod reserve_all;
 mod reserving;
+mod retry;
 mod session;
 mod shared;
 mod status;
 mod tap;
+mod workflow;
 
 pub use standpipe_core::{
     AgentName, AgentRule, Amounts, Backoff, Charged, Configured, Headroom, InvalidAmounts,
@@ -85,15 +88,18 @@ pub use self::lease_id::{InvalidLeaseId, LeaseId};
 pub use self::moment::{InvalidMoment, Moment};
 pub use self::pool::Pool;
 pub use self::refused::Refused;
+pub use self::reply::{Meaning, Reply};
 pub use self::report::{Observation, Throttle};
 pub use self::request::{DEFAULT_TIMEOUT, Request};
 pub use self::reserve_all::ReserveAll;
 pub use self::reserving::Reserving;
+pub use self::retry::{Attempt, NotServed};
 pub use self::status::{
     AgentStatus, Incident, LeaseStatus, LimitStatus, Origin, Pause, PoolStatus, Retries, Stop,
     TicketStatus, Trouble,
 };
 pub use self::tap::{Builder, Standpipe};
+pub use self::workflow::Backpressure;
 
 /// The Rust in the README compiles.
 #[cfg(doctest)]

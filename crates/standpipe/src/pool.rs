@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use standpipe_core::{
-    Action, AgentName, Configure, Configured, Limit, Observed, PoolConfig, Source,
+    Action, AgentName, Configure, Configured, Limit, Observed, PoolConfig, Source, State,
 };
+use standpipe_dialect::Dialect;
 use standpipe_store::PoolName;
 
 use crate::built_in;
@@ -16,6 +17,7 @@ use crate::error::Error;
 use crate::explain::{Explanation, Verdict};
 use crate::moment::span;
 use crate::registry::Guard;
+use crate::reply::{Meaning, Reply, dialect_of};
 use crate::report::{Observation, Throttle};
 use crate::request::{Request, key_on};
 use crate::reserving::Reserving;
@@ -104,6 +106,10 @@ impl Pool {
     /// # Errors
     /// [`Error::Invalid`] when the limits cannot be used, and when the store cannot be reached.
     pub fn limit(&self, limits: Vec<Limit>) -> Result<Configured, Error> {
+        if limits.is_empty() {
+            let what = format!("`{}` is given no limit", self.name);
+            return Err(Error::invalid(what, "give it at least one, for example parallel = 5"));
+        }
         self.tell_config(Source::Code, built_in::config(limits))
     }
 
@@ -148,7 +154,9 @@ impl Pool {
     /// # Errors
     /// When the store cannot be reached.
     pub fn resume(&self) -> Result<(), Error> {
-        self.tell(Action::Resume)
+        self.tell(Action::Resume)?;
+        self.tap.guard()?.shared().unpin(self.tap.graph(), &self.name);
+        Ok(())
     }
 
     /// The provider refused a call.
@@ -157,7 +165,21 @@ impl Pool {
     /// [`Error::LeaseGone`] when it names a lease that has ended; the refusal counts all the same.
     pub fn throttle(&self, throttle: &Throttle) -> Result<(), Error> {
         let (shared, desk) = self.ready()?;
-        shared.throttle(&desk, throttle)
+        shared.throttle(&desk, throttle, self.tap.graph())
+    }
+
+    /// A provider's answer that belongs to no lease here: what it says of limits is believed, and a
+    /// refusal pauses the pool. Answers what it meant, and of how many limits it spoke.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub fn heard(&self, reply: &Reply, agent: Option<&str>) -> Result<(Meaning, usize), Error> {
+        let (shared, desk) = self.ready()?;
+        let read = reply.read(self.dialect());
+        shared.note_headers(&self.name, reply);
+        shared.heard(&desk, agent, &read, self.tap.graph())?;
+        let limits = read.limits();
+        Ok((read.meaning, limits))
     }
 
     /// The provider said how its limits stand.
@@ -168,7 +190,6 @@ impl Pool {
         let (shared, desk) = self.ready()?;
         let lease = observation.lease.as_ref();
         let key = lease.map(|lease| key_on(&self.name, lease)).transpose()?;
-        shared.note_observation(&self.name, observation);
         if observation.readings.is_empty() {
             return Ok(());
         }
@@ -219,6 +240,20 @@ impl Pool {
         Ok(guard.shared().file()?.move_pool(&self.name, &target)?)
     }
 
+    /// Whether its limits can be learned without anybody stating them: its name begins with a
+    /// provider we know, and no file says which pools there are.
+    #[must_use]
+    pub fn learns(&self) -> bool {
+        let known = self.dialect() != Dialect::Generic;
+        known && self.tap.settings().unknown_pool(&self.name).is_none()
+    }
+
+    /// How its provider writes.
+    pub(crate) fn dialect(&self) -> Dialect {
+        let settings = self.tap.settings().pools.get(&self.name);
+        dialect_of(&self.name, settings.and_then(|pool| pool.provider.as_deref()))
+    }
+
     pub(crate) fn tap(&self) -> &Arc<Tap> {
         &self.tap
     }
@@ -243,11 +278,31 @@ impl Pool {
             return Ok(told);
         }
         let settings = self.tap.settings();
-        let Some(config) = settings.pool_config(&self.name) else { return Ok(None) };
+        let Some(config) = settings.pool_config(&self.name) else {
+            return self.learn_from_provider(patience, guard, desk).map(|()| None);
+        };
         let source = settings.source();
         let configured = guard.shared().configure(patience, desk, Configure { source, config })?;
         desk.was_told(self.tap.number(), configured.clone());
         Ok(Some(configured))
+    }
+
+    /// A pool of a provider we know needs no file: what its limits are, its answers tell.
+    fn learn_from_provider(
+        &self,
+        patience: Duration,
+        guard: &Guard,
+        desk: &Arc<Desk>,
+    ) -> Result<(), Error> {
+        let told = |state: &State| state.facts().config.is_some();
+        if !self.learns() || guard.shared().read(desk, |state, _, _| told(state))? {
+            return Ok(());
+        }
+        let (source, config) = (Source::Code, built_in::config(Vec::new()));
+        let configure = Configure { source, config };
+        let configured = guard.shared().configure(patience, desk, configure)?;
+        desk.was_told(self.tap.number(), configured);
+        Ok(())
     }
 
     fn tell_config(&self, source: Source, config: PoolConfig) -> Result<Configured, Error> {

@@ -9,6 +9,7 @@ use standpipe_core::{LimitId, Reason, Refusal};
 use standpipe_store::PoolName;
 
 use crate::moment::{Moment, Now, spoken};
+use crate::workflow::Backpressure;
 
 /// A call that may not be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub struct Refused {
     pub position: Option<usize>,
     /// How long the call had waited.
     pub waited: Duration,
+    /// Somebody this agent works for is throttled, on whatever pool.
+    pub backpressure: Option<Backpressure>,
 }
 
 impl Refused {
@@ -60,6 +63,23 @@ impl Refused {
             retry_after: refusal.until.map(|until| now.until(until)),
             position: None,
             waited: Duration::ZERO,
+            backpressure: None,
+        }
+    }
+
+    /// The provider said stop, for so long if it said that.
+    pub(crate) fn stopped(pool: &PoolName, after: Option<Duration>) -> Self {
+        Self {
+            pool: pool.clone(),
+            reason: Reason::Terminal,
+            waited_for: None,
+            limit: None,
+            short_by: 0,
+            until: after.and_then(|after| SystemTime::now().checked_add(after)),
+            retry_after: after,
+            position: None,
+            waited: Duration::ZERO,
+            backpressure: None,
         }
     }
 
@@ -142,7 +162,9 @@ impl Refused {
             Some(Reason::ReturnWindow) => {
                 f.write_str(": a pause has just ended, and everybody comes back in turn")
             }
-            Some(Reason::Hold) => f.write_str(": somebody it depends on was throttled"),
+            Some(Reason::Hold) => {
+                f.write_str(": it is held back, for somebody it depends on or before another try")
+            }
             Some(Reason::Probe) => {
                 f.write_str(": the first call after a pause has not been answered yet")
             }
@@ -165,9 +187,12 @@ impl Refused {
             }
             Some(Reason::Floor) => write!(f, ": what is left of {limit} is kept for others"),
             Some(Reason::Pace) => write!(f, ": too soon after the last call ({limit})"),
-            Some(Reason::Learning) => f.write_str(
-                ": what is in flight, or the provider's limits, are only being found out",
-            ),
+            Some(Reason::Learning) if self.limit.is_some() => {
+                f.write_str(": the ledger lost its memory and is finding out what is in flight")
+            }
+            Some(Reason::Learning) => {
+                f.write_str(": the provider's limits are not known yet, so few calls go at a time")
+            }
             Some(Reason::QueueFull) => f.write_str(": too many calls are in flight already"),
             _ => Ok(()),
         }
@@ -187,6 +212,9 @@ impl Serialize for Refused {
         map.serialize_entry("retry_after_ms", &self.retry_after.map(millis))?;
         map.serialize_entry("position", &self.position)?;
         map.serialize_entry("waited_ms", &millis(self.waited))?;
+        if let Some(backpressure) = &self.backpressure {
+            map.serialize_entry("backpressure", backpressure)?;
+        }
         map.serialize_entry("detail", &self.to_string())?;
         map.end()
     }

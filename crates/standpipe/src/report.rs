@@ -1,6 +1,5 @@
 //! What callers tell a pool: that the provider refused a call, and what it said of its limits.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use standpipe_core::{Hit, Reading, ThrottleKind, Unit};
@@ -25,7 +24,6 @@ pub struct Throttle {
 pub struct Observation {
     pub(crate) lease: Option<LeaseId>,
     pub(crate) readings: Vec<Reading>,
-    pub(crate) headers: Vec<(String, String)>,
 }
 
 impl Default for Throttle {
@@ -69,7 +67,7 @@ impl Throttle {
 impl Observation {
     /// An answer that said nothing yet.
     pub const fn new() -> Self {
-        Self { lease: None, readings: Vec::new(), headers: Vec::new() }
+        Self { lease: None, readings: Vec::new() }
     }
 
     /// The call it answered.
@@ -82,39 +80,5 @@ impl Observation {
     pub fn reading(mut self, reading: Reading) -> Self {
         self.readings.push(reading);
         self
-    }
-
-    /// A header as it came. Those that speak of limits are written to the journal, no others.
-    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.headers.push((name.into(), value.into()));
-        self
-    }
-}
-
-impl Observation {
-    /// The headers that speak of limits. Everything else a provider sends may be a secret.
-    pub(crate) fn headers_of_limits(&self) -> BTreeMap<String, String> {
-        let speaks = |name: &str| {
-            name.contains("ratelimit") || name.contains("rate-limit") || name == "retry-after"
-        };
-        let lower = self.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value));
-        let kept = lower.filter(|(name, _)| speaks(name) && name.len() <= 128);
-        kept.map(|(name, value)| (name, value.chars().take(256).collect())).take(64).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_headers_that_speak_of_limits_are_kept() {
-        let observation = Observation::new()
-            .header("Authorization", "Bearer secret")
-            .header("Set-Cookie", "session=secret")
-            .header("X-RateLimit-Remaining", "7")
-            .header("Retry-After", "3");
-        let kept = observation.headers_of_limits();
-        assert_eq!(kept.keys().collect::<Vec<_>>(), ["retry-after", "x-ratelimit-remaining"]);
     }
 }

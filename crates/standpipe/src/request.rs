@@ -36,6 +36,7 @@ pub struct Request {
     model: Option<String>,
     task: Option<String>,
     retry_of: Option<LeaseId>,
+    hold: Option<Duration>,
 }
 
 /// How long a call waits when nothing is said.
@@ -62,6 +63,7 @@ impl Request {
             model: None,
             task: None,
             retry_of: None,
+            hold: None,
         }
     }
 
@@ -131,6 +133,12 @@ impl Request {
         self
     }
 
+    /// Not before so long from now, whatever room there is: it keeps its place and blocks nobody.
+    pub const fn hold(mut self, length: Duration) -> Self {
+        self.hold = Some(length);
+        self
+    }
+
     pub(crate) const fn patience(&self) -> Duration {
         self.timeout
     }
@@ -153,6 +161,7 @@ impl Request {
         reserve.model = text("model", self.model.as_deref())?;
         reserve.task = text("task", self.task.as_deref())?;
         reserve.retry_of = self.retried(pool)?;
+        reserve.hold = self.hold.map(span);
         Ok(reserve)
     }
 

@@ -56,17 +56,18 @@ impl Reserving {
     /// [`Error::Refused`] when the call may not be made in time, or at all; the others when
     /// something is wrong with the request, the configuration or the store.
     pub fn blocking(mut self) -> Result<Lease, Error> {
+        let mut seat = None;
         loop {
             let waiting = self.waiting()?;
             let step = waiting.step();
             match step {
                 Step::Over(outcome) => return self.over(*outcome),
                 Step::Sleep(until) => {
-                    let bell = Arc::clone(waiting.bell());
                     // Without a keeper nobody rings: it looks by itself, then.
                     let alone = !waiting.is_kept();
                     let soon = Local::now() + Duration::from_millis(250);
-                    bell.wait_until(if alone { until.min(soon) } else { until });
+                    let until = if alone { until.min(soon) } else { until };
+                    seat.get_or_insert_with(|| waiting.seat()).sleep(until);
                 }
             }
         }

@@ -1,7 +1,9 @@
 //! What all handles of a process on one store share: the store, the session, a desk per pool, the
 //! keeper and the journal's pen.
 
+mod answered;
 pub(crate) mod ask;
+pub(crate) mod board;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,9 +24,11 @@ use crate::keeper::Keeper;
 use crate::lease_id::LeaseId;
 use crate::moment::{Now, span};
 use crate::registry::Opened;
-use crate::report::{Observation, Throttle};
+use crate::reply::Reply;
+use crate::report::Throttle;
 use crate::request::{agent_name, key_on};
 use crate::session::Sessions;
+use crate::workflow::Graph;
 
 /// What all handles of a process on one store share.
 pub(crate) struct Shared {
@@ -108,7 +112,7 @@ impl Shared {
     pub(crate) fn holds(self: &Arc<Self>, desk: &Desk) {
         desk.hold();
         self.keeper.start(self);
-        self.keeper.plan(&*self.store, Local::now() + crate::keeper::BEAT);
+        self.keeper.plan(Local::now() + crate::keeper::BEAT);
     }
 
     /// Sends these and waits a little for a store that does not answer.
@@ -174,6 +178,7 @@ impl Shared {
         self: &Arc<Self>,
         desk: &Desk,
         throttle: &Throttle,
+        graph: &Graph,
     ) -> Result<(), Error> {
         let lease = throttle.lease.as_ref();
         let key = lease.map(|lease| key_on(desk.pool(), lease)).transpose()?;
@@ -186,12 +191,17 @@ impl Shared {
                 lease: lease.map(ToString::to_string),
                 about: throttle.kind.word().to_owned(),
                 retry_after_ms: throttle.retry_after.map(millis),
+                said: None,
             },
         );
         let retry_after = throttle.retry_after.map(span);
         let (kind, hit) = (throttle.kind, throttle.hit.clone());
+        let upstream = agent.clone();
         let throttled = Throttled { lease: key, agent, kind, retry_after, hit };
         let (answers, _) = self.settle(desk, vec![Action::Throttled(throttled)])?;
+        if let Some(agent) = upstream {
+            self.pin(graph, desk, &agent);
+        }
         match (lease, answers.first()) {
             (Some(lease), Some(Answer::Lease(LeaseAnswer::Gone))) => {
                 Err(Error::LeaseGone { lease: lease.clone() })
@@ -232,23 +242,22 @@ impl Shared {
     }
 
     /// Writes down which headers spoke of limits.
-    pub(crate) fn note_observation(&self, pool: &PoolName, observation: &Observation) {
-        let lease = observation.lease.as_ref().map(ToString::to_string);
-        let headers = observation.headers_of_limits();
+    pub(crate) fn note_headers(&self, pool: &PoolName, reply: &Reply) {
+        let headers = reply.headers_of_limits();
         if !headers.is_empty() {
-            self.journal.note(pool, What::Observe { lease, headers });
+            self.journal.note(pool, What::Observe { lease: None, headers });
         }
     }
 
     /// The keeper sends what is owed, as soon as it can.
     pub(crate) fn owes(self: &Arc<Self>) {
         self.keeper.start(self);
-        self.keeper.plan(&*self.store, Local::now() + LAST_RETRY);
+        self.keeper.plan(Local::now() + LAST_RETRY);
     }
 
     /// The last handle goes: what is owed is sent, the sessions end, the journal is written.
     pub(crate) fn shut_down(&self) {
-        self.keeper.stop(&*self.store);
+        self.keeper.stop();
         let mut all_said = true;
         for desk in self.desks() {
             let mut pause = FIRST_RETRY;

@@ -21,6 +21,8 @@ use crate::pool::Pool;
 use crate::registry::Guard;
 use crate::request::{Request, shown};
 use crate::reserve_all::ReserveAll;
+use crate::shared::board::BOARD;
+use crate::workflow::{Backpressure, Graph};
 
 /// The tap that a process draws its calls through. Clones are the same tap; it may be used from any
 /// thread. Opening it is cheap: nothing is read and no thread is started before it is needed.
@@ -35,6 +37,7 @@ pub(crate) struct Tap {
     settings: Settings,
     journal: Journal,
     agent: String,
+    graph: Arc<Graph>,
     number: u64,
 }
 
@@ -66,6 +69,10 @@ impl Standpipe {
             let what = format!("`{}` cannot be the name of a pool", shown(name));
             Error::invalid(what, wrong.to_string())
         })?;
+        if parsed.as_str() == BOARD {
+            let what = format!("`{BOARD}` is where it is kept who is throttled");
+            return Err(Error::invalid(what, "choose another name for a pool"));
+        }
         match self.tap.settings.unknown_pool(&parsed) {
             Some(unknown) => Err(unknown.into()),
             None => Ok(Pool::new(Arc::clone(&self.tap), parsed)),
@@ -85,10 +92,22 @@ impl Standpipe {
     /// When the store cannot be read.
     pub fn pools(&self) -> Result<Vec<PoolName>, Error> {
         let mut pools = self.tap.guard()?.shared().store().pools()?;
+        pools.retain(|name| name.as_str() != BOARD);
         pools.extend(self.tap.settings.pools.keys().cloned());
         pools.sort_unstable();
         pools.dedup();
         Ok(pools)
+    }
+
+    /// Which agents are throttled just now that others work for. Empty where no workflow is declared.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn backpressure(&self) -> Result<Vec<Backpressure>, Error> {
+        if **self.tap.graph() == Graph::default() {
+            return Ok(Vec::new());
+        }
+        self.tap.guard()?.shared().pressures()
     }
 
     /// Asks for several calls, all or none. The pools are asked in the order of their names, so
@@ -191,6 +210,11 @@ impl Tap {
         &self.agent
     }
 
+    /// Who works for whom.
+    pub(crate) const fn graph(&self) -> &Arc<Graph> {
+        &self.graph
+    }
+
     /// Tells taps of one process apart.
     pub(crate) const fn number(&self) -> u64 {
         self.number
@@ -199,7 +223,8 @@ impl Tap {
     fn new(anchor: Anchor, settings: Settings, journal: Journal, agent: String) -> Self {
         static OPENED: AtomicU64 = AtomicU64::new(0);
         let number = OPENED.fetch_add(1, Ordering::Relaxed);
-        Self { anchor, settings, journal, agent, number }
+        let graph = Arc::new(Graph::of(&settings));
+        Self { anchor, settings, journal, agent, graph, number }
     }
 }
 

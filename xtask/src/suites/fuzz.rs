@@ -1,4 +1,5 @@
-//! Fuzzing on stable Rust: odd events for the core, odd bytes for the layout; nothing may panic.
+//! Fuzzing on stable Rust: odd events for the core, odd bytes for the layout, odd answers for the
+//! dialects; nothing may panic.
 //!
 //! The targets are in `fuzz/`, a workspace of its own. Coverage comes from compiler passes that the
 //! stable compiler has; the program that drives them, libFuzzer, is built from C++.
@@ -13,7 +14,7 @@ use crate::context::Context;
 use crate::process::{BUILD, Finished};
 use crate::report::Report;
 
-const TARGETS: [&str; 2] = ["events", "layout"];
+const TARGETS: [&str; 3] = ["dialect", "events", "layout"];
 
 /// What makes the compiler count which code ran, and check its arithmetic. The library's own
 /// `cargo fuzz` sets the same passes.
@@ -28,7 +29,7 @@ pub(super) fn run(context: &Context) -> Result<Report, String> {
     needs::cpp_compiler(context)?;
     let directory = build(context)?;
     let seconds = if context.long { 600 } else { 60 };
-    // All at the same time: there are two, and two cores are what a small machine has.
+    // All at the same time: there are three, and two cores are what a small machine has.
     let finished: Vec<_> = std::thread::scope(|scope| {
         let start = |target| {
             let program = directory.join(target);

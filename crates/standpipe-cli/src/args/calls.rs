@@ -69,6 +69,7 @@ Examples:
   standpipe commit \"$lease\"                                        # at the estimate
   standpipe commit \"$lease\" --used input_tokens=1180,output_tokens=412
   standpipe commit \"$lease\" --used output_tokens=200 --progress     # so far; it goes on
+  curl -si https://api.example.com/ | standpipe commit \"$lease\" --headers -
 ";
 
 /// Settle a lease with what the call used
@@ -81,8 +82,14 @@ pub(crate) struct Commit {
     #[arg(long, value_name = "COST", value_parser = parse::cost)]
     pub(crate) used: Vec<Cost>,
     /// The call goes on; the lease too
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["headers", "status"])]
     pub(crate) progress: bool,
+    /// Read the provider's answer (status line, headers, body) from standard input
+    #[arg(long, value_name = "-", value_parser = ["-"])]
+    pub(crate) headers: Option<String>,
+    /// The answer's HTTP status, where it has no status line
+    #[arg(long, value_name = "CODE", value_parser = clap::value_parser!(u16).range(100..600))]
+    pub(crate) status: Option<u16>,
 }
 
 const CANCEL: &str = "\
@@ -157,15 +164,16 @@ pub(crate) struct Throttle {
 
 const OBSERVE: &str = "\
 Examples:
-  standpipe observe github/core --header 'x-ratelimit-remaining: 4312'
-  curl -sI https://api.github.com/ | standpipe observe github/core -
+  standpipe observe github/core --header 'x-ratelimit-limit: 5000'
+  curl -si https://api.github.com/rate_limit | standpipe observe github/core -
 ";
 
 const OBSERVE_AFTER: &str = "\
-Read are `x-ratelimit-limit`, `-remaining` and `-reset`, also with a unit between (as in
-`x-ratelimit-remaining-requests` and `x-ratelimit-tokens-remaining`), and `retry-after`.";
+It is read as the pool's provider writes: the one named in standpipe.toml, else the first part of
+the pool's name, else what is common (x-ratelimit-*, ratelimit, retry-after). A lower limit counts
+at once; a refusal (429, 529 …) pauses the pool for everybody.";
 
-/// Record what the provider's headers say
+/// Feed a provider's answer: what it says of limits, and whether it refused
 #[derive(Debug, Args)]
 #[command(help_template = super::PAGE, before_help = OBSERVE, after_help = OBSERVE_AFTER)]
 pub(crate) struct Observe {
@@ -178,7 +186,10 @@ pub(crate) struct Observe {
     /// The lease of the call it answered
     #[arg(long, value_name = "LEASE")]
     pub(crate) lease: Option<String>,
-    /// Read headers from standard input
+    /// The answer's HTTP status, where it has no status line
+    #[arg(long, value_name = "CODE", value_parser = clap::value_parser!(u16).range(100..600))]
+    pub(crate) status: Option<u16>,
+    /// Read the answer (status line, headers, body) from standard input
     #[arg(value_name = "-", value_parser = ["-"])]
     pub(crate) stdin: Option<String>,
 }

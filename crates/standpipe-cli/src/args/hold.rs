@@ -16,12 +16,18 @@ Examples:
 
   # Only if it is free now: 75 otherwise, here turned into 0
   standpipe hold my/backup --limit parallel=1 --timeout 0 --busy-exit 0 -- ./backup.sh
+
+  # A program that hides its 429s: everybody pauses when it says so
+  standpipe hold github/core --throttled-match '(?i)rate limit' -- gh api /user
 ";
 
 const AFTER: &str = "\
 The command's own exit code is passed through, or 128 + n when signal n killed it. Signals go on to
 the command. When `hold` itself is killed, its place comes back at once; on Linux the command dies
-with it. 127: no such command, 126: it cannot be executed; nothing was taken.";
+with it. 127: no such command, 126: it cannot be executed; nothing was taken.
+
+A command that was throttled settles its place as refused, and the pool pauses for everybody; its exit
+code is passed through all the same. With --throttled-match its standard error is a pipe.";
 
 /// Run a command while holding a place in a pool
 #[derive(Debug, Args)]
@@ -34,6 +40,13 @@ pub(crate) struct Hold {
     /// Exit with this instead of 75 when it is not admitted in time
     #[arg(long, value_name = "CODE")]
     pub(crate) busy_exit: Option<u8>,
+    /// The command was throttled if it ends with this code; may be given several times
+    #[arg(long, value_name = "CODE")]
+    pub(crate) throttled_exit: Vec<u8>,
+    /// The command was throttled if a line of its standard error matches; a group named `wait` is
+    /// how long to wait
+    #[arg(long, value_name = "REGEX", value_parser = super::parse::pattern)]
+    pub(crate) throttled_match: Option<regex::bytes::Regex>,
     /// The command and its arguments, after `--`
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,

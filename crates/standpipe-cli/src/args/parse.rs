@@ -30,8 +30,14 @@ pub(super) fn limit(text: &str) -> Result<Limit, TextError> {
     written::limit(text)
 }
 
-pub(super) fn length(text: &str) -> Result<Span, TextError> {
+pub(crate) fn length(text: &str) -> Result<Span, TextError> {
     written::duration(text)
+}
+
+/// A pattern to look for in what a program says. Bounded, so that it cannot eat the machine.
+pub(super) fn pattern(text: &str) -> Result<regex::bytes::Regex, String> {
+    let compiled = regex::bytes::RegexBuilder::new(text).size_limit(1 << 20).build();
+    compiled.map_err(|error| error.to_string())
 }
 
 pub(super) fn store(text: &str) -> Result<StoreUrl, String> {

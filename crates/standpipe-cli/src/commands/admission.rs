@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use standpipe::{Lease, Pool, PoolStatus, Request};
+use standpipe::{Backpressure, Lease, Pool, PoolStatus, Request};
 
 use crate::args::{Call, Priority, total};
 use crate::exit::Exit;
@@ -62,7 +62,16 @@ pub(super) fn admit(
         let _reclaimed_anyway = lease.cancel();
         return Err(end_by(signal));
     }
+    if let Some(told) = lease.backpressure() {
+        printer.talk(&upstream(told));
+    }
     Ok(lease)
+}
+
+/// Somebody this call depends on is throttled.
+fn upstream(told: &Backpressure) -> String {
+    let (agent, pool, left) = (&told.agent, &told.pool, length(told.until_ms));
+    format!("`{agent}`, which this depends on, is throttled on `{pool}` for another {left}")
 }
 
 /// Puts up handlers for signals, before there is anything to take back.

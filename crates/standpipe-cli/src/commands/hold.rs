@@ -4,17 +4,18 @@ use std::ffi::OsStr;
 use std::io;
 use std::time::{Duration, SystemTime};
 
-use standpipe::Lease;
+use standpipe::{Lease, Throttle, ThrottleKind};
 
 use super::admission::{admit, end_by, listen, request};
 use super::{Ended, units};
-use crate::args::Hold;
+use crate::args::{Hold, parse};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::process::child::{NOT_FOUND, code_of};
+use crate::process::find;
+use crate::process::run::{self, Ran};
 use crate::process::signals::child_has_it_too;
-use crate::process::{find, run};
 use crate::settings::{Settings, duration};
 
 pub(super) fn run(args: Hold, settings: &Settings, printer: &Printer) -> Ended {
@@ -30,14 +31,18 @@ pub(super) fn run(args: Hold, settings: &Settings, printer: &Printer) -> Ended {
     let lease = admit(&pool, request, printer, &signals)
         .map_err(|failure| busy(failure, args.busy_exit))?;
     let every = between_signs_of_life(&lease);
-    let ran = run::run(&args.command, &signals, every, || {
+    let look_for = args.throttled_match.as_ref();
+    let ran = run::run(&args.command, look_for, &signals, every, || {
         if let Err(error) = lease.progress([]) {
             printer.talk(&format!("{error}; the command goes on"));
         }
     });
     match ran {
         Ok(ended) => {
-            settle(lease, printer);
+            match throttled(&args, &ended) {
+                Some(report) => refuse(lease, report, printer),
+                None => settle(lease, printer),
+            }
             if let Some(signal) = ended.interrupted.filter(|signal| child_has_it_too(*signal)) {
                 return Err(end_by(signal));
             }
@@ -55,6 +60,31 @@ pub(super) fn run(args: Hold, settings: &Settings, printer: &Printer) -> Ended {
 fn settle(lease: Lease, printer: &Printer) {
     if let Err(error) = lease.commit([]) {
         printer.talk(&format!("the command ran, but {error}"));
+    }
+}
+
+/// How the command was throttled, if it was: by its code, or by what it said.
+fn throttled(args: &Hold, ended: &Ran) -> Option<Throttle> {
+    if !ended.found.matched && !args.throttled_exit.contains(&ended.code) {
+        return None;
+    }
+    let report = Throttle::new(ThrottleKind::Quota);
+    let wait = ended.found.wait.as_deref().and_then(|wait| parse::length(wait.trim()).ok());
+    Some(match wait {
+        Some(wait) => report.retry_after(duration(wait)),
+        None => report,
+    })
+}
+
+/// The command was throttled: everybody on the pool learns of it.
+fn refuse(lease: Lease, report: Throttle, printer: &Printer) {
+    let pool = lease.pool().clone();
+    match lease.throttled(report) {
+        Ok(()) => printer.talk(&format!(
+            "the command was throttled: everybody on `{pool}` pauses; `standpipe status {pool}` \
+             shows until when"
+        )),
+        Err(error) => printer.talk(&format!("the command was throttled, but {error}")),
     }
 }
 

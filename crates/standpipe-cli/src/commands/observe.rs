@@ -1,72 +1,40 @@
-//! `observe`: what the provider's headers say is recorded.
-
-mod headers;
-
-use std::io::Read;
-use std::time::{SystemTime, UNIX_EPOCH};
+//! `observe`: what a provider's answer says is believed, and a refusal pauses the pool.
 
 use serde_json::json;
-use standpipe::Observation;
 
 use super::throttle::of_another;
-use super::{Ended, leases};
+use super::{Ended, leases, reply};
 use crate::args::Observe;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::settings::Settings;
 
-/// More than any response's headers.
-const MOST: u64 = 1 << 20;
-
 pub(super) fn run(args: &Observe, settings: &Settings, printer: &Printer) -> Ended {
-    let mut given = Vec::new();
-    for header in &args.header {
-        given.push(headers::split(header).ok_or_else(|| {
-            let what = format!("`{header}` is not a header");
-            Failure::usage(&what, "write it as 'name: value', in quotes")
-        })?);
-    }
-    if args.stdin.is_some() {
-        given.extend(read()?);
-    }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let heard = headers::read(&given, now);
-    let mut observation = Observation::new();
+    let answer = reply::reply(&args.header, args.stdin.is_some(), args.status)?;
     if let Some(text) = &args.lease {
         let lease = leases::id(text)?;
         if lease.pool() != &args.pool {
             return Err(of_another(lease.pool().as_str(), args.pool.as_str()));
         }
-        observation = observation.lease(lease);
     }
-    for (name, value) in heard.of_limits {
-        observation = observation.header(name, value);
-    }
-    let count = heard.readings.len();
-    for reading in heard.readings {
-        observation = observation.reading(reading);
-    }
-    for line in heard.unreadable {
-        printer.talk(&format!("`{line}` cannot be read and is left out"));
-    }
+    let agent = settings.agent(None)?;
     let tap = settings.open()?;
-    settings.known(&tap, &args.pool)?.observe(&observation)?;
-    let said = match count {
-        0 => "none of these headers speaks of a limit; nothing else was changed".to_owned(),
-        _ => format!("noted what is said of {count} limit(s)"),
-    };
-    printer.done(&said, json!({ "pool": args.pool.as_str(), "limits": count }))?;
+    let pool = settings.known(&tap, &args.pool)?;
+    let (meaning, limits) = pool.heard(&answer, Some(agent.as_str()))?;
+    if printer.json {
+        let mut object = reply::object(&meaning);
+        object.insert("pool".to_owned(), json!(args.pool.as_str()));
+        object.insert("limits".to_owned(), json!(limits));
+        printer.object(object)?;
+        return Ok(Exit::Ok);
+    }
+    if let Some(sentence) = reply::sentence(&meaning) {
+        printer.talk(&sentence);
+    }
+    match limits {
+        0 => printer.talk("it says nothing of limits that can be counted"),
+        1 => printer.talk("noted what it says of one limit"),
+        n => printer.talk(&format!("noted what it says of {n} limits")),
+    }
     Ok(Exit::Ok)
-}
-
-fn read() -> Result<Vec<(String, String)>, Failure> {
-    let mut text = Vec::new();
-    std::io::stdin()
-        .lock()
-        .take(MOST)
-        .read_to_end(&mut text)
-        .map_err(|error| Failure::system("cannot read the headers from standard input", &error))?;
-    // Status line and what else is no header are not our business.
-    Ok(String::from_utf8_lossy(&text).lines().filter_map(headers::split).collect())
 }

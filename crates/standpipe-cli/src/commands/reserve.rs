@@ -139,6 +139,9 @@ fn object(lease: &Lease, ttl: Duration) -> Map<String, Value> {
     let expires_at = Moment::of(SystemTime::now() + ttl);
     object.insert("expires_at".to_owned(), json!(expires_at.to_string()));
     object.insert("ttl_ms".to_owned(), json!(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)));
+    if let Some(told) = lease.backpressure() {
+        object.insert("backpressure".to_owned(), json!(told));
+    }
     // Kept for later: zones and advice are not given yet.
     object.insert("zone".to_owned(), Value::Null);
     object.insert("advice".to_owned(), Value::Null);

@@ -30,10 +30,12 @@ pub(super) fn run(args: &Status, settings: &Settings, printer: &Printer) -> Ende
             room = pool.peek(&call)?.is_admitted();
         }
     }
+    let pressed = tap.backpressure()?;
     if printer.json {
         let mut object = Map::new();
         object.insert("store".to_owned(), json!(tap.store_place()));
         object.insert("pools".to_owned(), json!(all));
+        object.insert("backpressure".to_owned(), json!(pressed));
         if args.check {
             object.insert("room".to_owned(), json!(room));
         }
@@ -45,6 +47,7 @@ pub(super) fn run(args: &Status, settings: &Settings, printer: &Printer) -> Ende
         printer.data(status::NO_POOLS)?;
     } else {
         printer.data(&status::pools(printer.style, &all))?;
+        printer.data(&status::upstream(&pressed))?;
     }
     match unreadable.failure() {
         Some(failure) => Err(failure),

@@ -3,25 +3,30 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ExitStatus};
+use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use regex::bytes::Regex;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::process::child::{NOT_EXECUTABLE, command_line};
 use crate::process::signals::{Signals, child_has_it_too};
+use crate::process::tee::{Found, Tee};
 
 /// How a program ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ran {
     /// The code a shell would answer.
     pub(crate) code: u8,
     /// The signal that ended it, if it came to us too: whoever sent it meant us both.
     pub(crate) interrupted: Option<i32>,
+    /// What was looked for in its standard error.
+    pub(crate) found: Found,
 }
 
 /// Runs the command with our own input and output, and answers how it ended. `chore` is done every
-/// `every`, while it lives.
+/// `every`, while it lives. Its standard error passes through our hands only if something is looked
+/// for in it.
 ///
 /// It must be called on the main thread: the kernel ties the child's life to the thread that
 /// starts it.
@@ -30,13 +35,19 @@ pub(crate) struct Ran {
 /// When the program could not be started.
 pub(crate) fn run(
     command: &[OsString],
+    look_for: Option<&Regex>,
     signals: &Signals,
     every: Duration,
     mut chore: impl FnMut(),
 ) -> std::io::Result<Ran> {
     let mut came = BTreeSet::new();
     let early = signals.take();
-    let mut child = command_line(command).spawn()?;
+    let mut program = command_line(command);
+    if look_for.is_some() {
+        program.stderr(Stdio::piped());
+    }
+    let mut child = program.spawn()?;
+    let tee = look_for.zip(child.stderr.take()).map(|(re, from)| Tee::new(from, re.clone()));
     for signal in early {
         // It came before there was a child that a terminal could have sent it to.
         pass_on(&child, signal);
@@ -52,7 +63,8 @@ pub(crate) fn run(
         if let Some(status) = child.try_wait()? {
             came.extend(signals.take());
             let interrupted = status.signal().filter(|signal| came.contains(signal));
-            return Ok(Ran { code: code(status), interrupted });
+            let found = tee.map(Tee::found).unwrap_or_default();
+            return Ok(Ran { code: code(status), interrupted, found });
         }
         let left = next.saturating_duration_since(Instant::now());
         if left.is_zero() {

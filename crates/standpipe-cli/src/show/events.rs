@@ -35,10 +35,12 @@ fn what(what: &What) -> String {
             let who = by(agent, model.as_deref());
             format!("{who} would have waited: {}", why(reason, limit.as_deref(), 0))
         }
-        What::Throttle { agent, about, retry_after_ms, .. } => {
+        What::Throttle { agent, about, retry_after_ms, said, .. } => {
             let who = agent.as_deref().unwrap_or("a call");
             let after = retry_after_ms.map(|ms| format!(", retry after {}", length(ms)));
-            format!("{who} was refused by the provider: {about}{}", after.unwrap_or_default())
+            let said = said.as_ref().map(|said| format!(": “{said}”"));
+            let (after, said) = (after.unwrap_or_default(), said.unwrap_or_default());
+            format!("{who} was refused by the provider: {about}{after}{said}")
         }
         What::Observe { headers, .. } => {
             let each = headers.iter().map(|(name, value)| format!("{name}: {value}"));

@@ -63,7 +63,7 @@ pub(crate) fn refusal(refused: &Refused) -> Failure {
     };
     let after =
         refused.retry_after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
-    said(exit, kind, &refused.to_string())
+    let failure = said(exit, kind, &refused.to_string())
         .with("pool", json!(refused.pool.as_str()))
         .with("reason", json!(refused.reason.word()))
         .with("waited_for", json!(refused.waited_for.map(Reason::word)))
@@ -71,5 +71,9 @@ pub(crate) fn refusal(refused: &Refused) -> Failure {
         .with("short_by", json!(refused.short_by))
         .with("until", json!(refused.until.map(|until| Moment::of(until).to_string())))
         .with("retry_after_ms", json!(after))
-        .with("position", json!(refused.position))
+        .with("position", json!(refused.position));
+    match &refused.backpressure {
+        Some(told) => failure.with("backpressure", json!(told)),
+        None => failure,
+    }
 }

@@ -4,7 +4,7 @@ mod calls;
 mod limits;
 mod trouble;
 
-use standpipe::PoolStatus;
+use standpipe::{Backpressure, PoolStatus};
 
 use crate::show::length::length;
 use crate::show::style::{Ink, Style, columns};
@@ -28,6 +28,15 @@ To write limits down once for everybody:
 pub(crate) fn pools(style: Style, all: &[PoolStatus]) -> String {
     let each = all.iter().map(|status| pool(style, status).join("\n") + "\n");
     each.collect::<Vec<_>>().join("\n")
+}
+
+/// Whom others depend on and cannot, just now.
+pub(crate) fn upstream(pressed: &[Backpressure]) -> String {
+    let each = pressed.iter().map(|told| {
+        let (agent, pool, left) = (&told.agent, &told.pool, length(told.until_ms));
+        format!("\nworkflows: {agent} is throttled on {pool} for another {left}\n")
+    });
+    each.collect()
 }
 
 fn pool(style: Style, status: &PoolStatus) -> Vec<String> {

@@ -192,6 +192,54 @@ fn a_refusal_by_the_provider_is_recorded_and_shown() {
     assert!(events.printed().contains("30s"), "{events:?}");
 }
 
+/// What a provider answered settles the call as it means, in the words of its provider.
+#[test]
+fn an_answer_settles_a_lease() {
+    let home = Home::new();
+    let lease = |pool: &str| {
+        let reserve = ["reserve", pool, "--limit", "requests=100/min", "--timeout", "0"];
+        home.run(reserve).printed().to_owned()
+    };
+    let answer = |lease: &str, text: &[u8]| {
+        let mut running = home.start(["commit", lease, "--headers", "-", "--json"]);
+        let mut input = running.child.stdin.take().unwrap();
+        std::io::Write::write_all(&mut input, text).unwrap();
+        drop(input);
+        running.end()
+    };
+    let served = lease("anthropic/sonnet");
+    let ok = b"HTTP/2 200\r\nanthropic-ratelimit-requests-limit: 40\r\n\r\n{\"usage\":{}}";
+    assert_eq!(answer(&served, ok).json()["meaning"], "served");
+    let status = home.run(["status", "anthropic/sonnet", "--json"]).json();
+    let limit = &status["pools"][0]["limits"][0];
+    assert_eq!((&limit["told"], &limit["amount"]), (&40.into(), &100.into()), "{status}");
+
+    let refused = lease("anthropic/sonnet");
+    let no = b"HTTP/2 429\r\nretry-after: 17\r\n\r\n{\"type\":\"error\",\"error\":\
+        {\"type\":\"rate_limit_error\",\"message\":\"too many\"}}";
+    let meant = answer(&refused, no).json();
+    assert_eq!((&meant["kind"], &meant["retry_after_ms"]), (&"quota".into(), &17_000.into()));
+    let status = home.run(["status", "anthropic/sonnet", "--json"]).json();
+    assert!(status["pools"][0]["pause"]["for_ms"].as_u64().unwrap() > 10_000, "{status}");
+    let events = home.run(["events", "--kind", "throttle"]);
+    assert!(events.printed().contains("too many"), "{events:?}");
+    answer(&refused, no).failed(66, &["has ended"]);
+}
+
+/// A pool of a provider we know needs no limits: they are learned from its answers.
+#[test]
+fn limits_of_a_known_provider_are_learned() {
+    let home = Home::new();
+    let first = home.run(["reserve", "github/core", "--timeout", "0"]);
+    assert_eq!(first.code, Some(0), "{first:?}");
+    home.run(["reserve", "github/core", "--timeout", "0"]).failed(75, &["limits are not known"]);
+    let header = "x-ratelimit-limit: 5000";
+    let heard = home.run(["observe", "github/core", "--header", header, "--json"]).json();
+    assert_eq!((&heard["meaning"], &heard["limits"]), (&"served".into(), &1.into()));
+    assert_eq!(home.run(["reserve", "github/core", "--timeout", "0"]).code, Some(0));
+    home.run(["reserve", "gihub/core", "--timeout", "0"]).failed(78, &["no limits"]);
+}
+
 #[test]
 fn headers_are_recorded_from_flags_and_from_input() {
     let home = Home::new();
@@ -206,4 +254,26 @@ fn headers_are_recorded_from_flags_and_from_input() {
     let events = home.run(["events", "--kind", "observe"]);
     assert!(events.printed().contains("4312"), "{events:?}");
     assert!(events.printed().contains("retry-after: 7"), "{events:?}");
+}
+
+/// Who works on what a throttled agent makes is told so, on another pool too.
+#[test]
+fn a_workflow_tells_those_downstream() {
+    let home = Home::new();
+    home.configure(
+        "[pool.\"my/model\"]\nparallel = 5\n[pool.\"my/repo\"]\nparallel = 5\n\
+         [workflow.build]\nagents = [\"picard\", \"data\"]\n",
+    );
+    home.run(["reserve", "my/model", "--as", "picard"]).printed();
+    let throttle = ["throttle", "my/model", "--as", "picard", "--retry-after", "30s"];
+    assert_eq!(home.run(throttle).code, Some(0));
+    let told = home.run(["reserve", "my/repo", "--as", "data", "--json"]);
+    assert!(told.err.contains("`picard`, which this depends on, is throttled"), "{told:?}");
+    let told = told.json();
+    assert_eq!(told["backpressure"]["agent"], "picard");
+    assert_eq!(told["backpressure"]["pool"], "my/model");
+    let status = home.run(["status"]);
+    assert!(status.printed().contains("workflows: picard is throttled on my/model"), "{status:?}");
+    let refused = home.run(["reserve", "my/model", "--as", "data", "--timeout", "0", "--json"]);
+    assert_eq!(refused.json()["backpressure"]["agent"], "picard");
 }

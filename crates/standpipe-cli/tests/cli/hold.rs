@@ -164,3 +164,38 @@ fn the_agent_is_the_flag_then_the_environment_then_the_caller() {
     home.run_by(&["timeout", "60"], hold).printed();
     assert_eq!(agents(&home).len(), 3, "whatever runs it in between");
 }
+
+/// A program that hides its 429s is recognised by what it says, or by its code; then everybody
+/// pauses.
+#[test]
+fn a_throttled_command_pauses_the_pool() {
+    let says = "echo 'API rate limit exceeded, try again in 40 seconds' >&2; exit 3";
+    let pattern = "rate limit.* in (?<wait>\\d+)";
+    let flags: [&[&str]; 2] =
+        [&["--throttled-match", pattern], &["--throttled-exit", "9", "--throttled-exit", "3"]];
+    for (flags, at_least) in flags.into_iter().zip([30_000, 5_000]) {
+        let home = Home::new();
+        let hold = ["hold", "my/api", "--limit", "requests=100/min"];
+        let run = |command: &str| {
+            let words = hold.iter().chain(flags).chain(&["--timeout", "0", "--"]);
+            home.run(words.chain(&["sh", "-c", command]).copied())
+        };
+        assert_eq!(run("echo fine >&2").code, Some(0));
+        let throttled = run(says);
+        assert_eq!(throttled.code, Some(3), "its code is passed through");
+        assert!(throttled.err.contains("rate limit exceeded"), "{throttled:?}");
+        assert!(throttled.err.contains("everybody on `my/api` pauses"), "{throttled:?}");
+        run("true").failed(75, &["pauses"]);
+        let status = home.run(["status", "--json"]).json();
+        let pause = status["pools"][0]["pause"]["for_ms"].as_u64().unwrap();
+        assert!(pause > at_least, "{status}");
+        assert_eq!(status["pools"][0]["trouble"]["incident"]["kind"], "quota");
+        assert!(home.run(["resume", "my/api"]).code == Some(0) && run("true").code == Some(0));
+    }
+}
+
+#[test]
+fn a_pattern_that_is_none_is_told() {
+    let home = Home::new();
+    home.run(["hold", "my/api", "--throttled-match", "(", "--", "true"]).failed(2, &["("]);
+}

@@ -87,7 +87,7 @@ fn a_pool_has_limits_leases_and_tickets() {
     let home = Home::new();
     let holder = home.hold_the_slot();
     let whole = home.run(["status", "--json"]).json();
-    assert_eq!(keys(&whole), ["schema", "store", "pools"]);
+    assert_eq!(keys(&whole), ["schema", "store", "pools", "backpressure"]);
     let pool = &whole["pools"][0];
     assert_eq!(pool["pool"], "my/slots");
     assert_eq!(pool["limits"][0]["unit"], "parallel");

@@ -9,7 +9,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use standpipe_core::{
     Action, Amounts, Answer, Commit, Decision, Event, Instant, Key, Outcome, PoolConfig, Priority,
-    Reserve, Span, State,
+    Reserve, Span, State, ThrottleKind, Throttled,
 };
 
 use super::book::Book;
@@ -78,6 +78,8 @@ pub(crate) struct Crowd {
     next: Option<Instant>,
     beat_at: Instant,
     nobody_leaves: bool,
+    /// The provider refuses one call in so many, in one way or another; never if it is 0.
+    pub(crate) refuses: usize,
     chance: u64,
     came: usize,
 }
@@ -100,6 +102,7 @@ impl Crowd {
             woken: BTreeSet::new(),
             next: None,
             nobody_leaves: false,
+            refuses: 0,
             chance: chance | 1,
             came: 0,
         }
@@ -179,10 +182,34 @@ impl Crowd {
                 self.leaving.insert((at, lease), used);
                 return;
             }
-            let commit = Commit { lease, used, progress: false, refused: false };
-            let _ = self.send(PROCESSES[lease.number as usize % 3], Action::Commit(commit));
+            let answer = if self.refuses > 0 && self.chance(self.refuses) == 0 {
+                Action::Throttled(self.refusal(lease))
+            } else {
+                Action::Commit(Commit { lease, used, progress: false, refused: false })
+            };
+            let _ = self.send(PROCESSES[lease.number as usize % 3], answer);
             look(self);
         }
+    }
+
+    /// At the instant it was told; in trouble, where what holds it back may be over sooner, also
+    /// every few seconds, as waiters do.
+    fn looks_at(&self, until: Option<Instant>) -> Option<Instant> {
+        let often = (self.refuses > 0).then_some(self.world.now + secs(5));
+        until.into_iter().chain(often).min()
+    }
+
+    fn refusal(&mut self, lease: Key) -> Throttled {
+        let kinds = [
+            ThrottleKind::Quota,
+            ThrottleKind::Concurrency,
+            ThrottleKind::SlowDown,
+            ThrottleKind::Overload,
+        ];
+        let kind = kinds[self.chance(kinds.len())];
+        let word = self.chance(20_000_000) as u64;
+        let retry_after = (self.chance(2) == 0).then_some(Span(word));
+        Throttled { lease: Some(lease), agent: None, kind, retry_after, hit: None }
     }
 
     fn come(&mut self, guest: &Guest, look: &mut impl FnMut(&mut Self)) {
@@ -205,7 +232,7 @@ impl Crowd {
                     place,
                     guest: guest.clone(),
                     claim: reserve,
-                    told: hold.refusal.until.map(|until| until + guest.late),
+                    told: self.looks_at(hold.refusal.until).map(|until| until + guest.late),
                     came_at: self.world.now,
                 });
             }
@@ -247,7 +274,8 @@ impl Crowd {
                 self.admit(waiter.place, &waiter.guest, grant.lease, waiter.came_at, &before);
             }
             Decision::Wait(hold) if hold.ticket == ticket => {
-                self.waiting[at].told = hold.refusal.until.map(|told| told + waiter.guest.late);
+                let told = self.looks_at(hold.refusal.until);
+                self.waiting[at].told = told.map(|told| told + waiter.guest.late);
             }
             // Nobody here comes to the end of a day's patience unless it was forgotten or locked
             // out.
@@ -263,7 +291,7 @@ impl Crowd {
         let tier = guest.tier;
         let waited = came_at < at;
         // With floors there are those who pass, with caps those who are held back.
-        if self.book.config.agents.is_empty() {
+        if self.book.config.agents.is_empty() && self.refuses == 0 {
             self.judge_order(place, guest, before);
         }
         let prompt = guest.is_prompt();

@@ -70,6 +70,9 @@ pub enum What {
         /// How long the provider said to wait.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         retry_after_ms: Option<u64>,
+        /// Its words, shortened, without secrets.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        said: Option<String>,
     },
     /// A provider's answer spoke of its limits.
     Observe {

@@ -9,6 +9,8 @@ use standpipe_core::{Action, Commit, LeaseAnswer, Unit};
 use super::amounts;
 use crate::error::Error;
 use crate::lease_id::LeaseId;
+use crate::pool::Pool;
+use crate::reply::{Meaning, Reply};
 use crate::report::Throttle;
 use crate::tap::Tap;
 
@@ -76,7 +78,32 @@ impl LeaseHandle {
     pub fn throttled(&self, throttle: Throttle) -> Result<(), Error> {
         let guard = self.tap.guard()?;
         let desk = guard.shared().desk(self.id.pool())?;
-        guard.shared().throttle(&desk, &throttle.lease(self.id.clone()))
+        guard.shared().throttle(&desk, &throttle.lease(self.id.clone()), self.tap.graph())
+    }
+
+    /// The provider answered the call: it is settled by what the answer means. `used` are figures the
+    /// caller knows better than the answer.
+    ///
+    /// # Errors
+    /// As [`LeaseHandle::commit`].
+    pub fn answered_using(
+        &self,
+        reply: &Reply,
+        used: impl IntoIterator<Item = (Unit, u64)>,
+    ) -> Result<Meaning, Error> {
+        let used = amounts(used)?;
+        let pool = Pool::new(Arc::clone(&self.tap), self.id.pool().clone());
+        let guard = self.tap.guard()?;
+        let desk = guard.shared().desk(self.id.pool())?;
+        let read = reply.read(pool.dialect());
+        let agent = guard.shared().read(&desk, |state, _, _| {
+            let facts = state.facts();
+            let lease = facts.leases.get(&self.id.key())?;
+            Some(facts.agents.get(usize::from(lease.agent))?.name.to_string())
+        })?;
+        let (agent, graph) = (agent.as_deref(), self.tap.graph());
+        guard.shared().answered(&desk, &self.id, agent, &read, &used, graph)?;
+        Ok(read.meaning)
     }
 
     fn beat(&self, ttl: Option<Duration>) -> Result<SystemTime, Error> {

@@ -16,7 +16,8 @@ use crate::desk::{Caller, Counter, Desk};
 use crate::error::Error;
 use crate::journal::What;
 use crate::keeper::look;
-use crate::lease::{Granted, Lease};
+use crate::keeper::post::Seat;
+use crate::lease::{Around, Granted, Lease};
 use crate::moment::{Now, span};
 use crate::pool::Pool;
 use crate::refused::{Refused, limit_text};
@@ -24,6 +25,7 @@ use crate::registry::Guard;
 use crate::request::Request;
 use crate::shared::ask::has_no_limits;
 use crate::shared::{FIRST_RETRY, LAST_RETRY};
+use crate::workflow::Backpressure;
 
 /// What a step came to.
 pub(super) enum Step {
@@ -63,6 +65,8 @@ pub(super) struct Waiting {
     timer: Option<Local>,
     kept: bool,
     over: bool,
+    /// Somebody upstream is throttled.
+    backpressure: Option<Backpressure>,
 }
 
 /// Why a step did not come to a decision.
@@ -101,11 +105,18 @@ impl Waiting {
             timer: None,
             kept: false,
             over: false,
+            backpressure: None,
         })
     }
 
     pub(super) const fn bell(&self) -> &Arc<Bell> {
         &self.bell
+    }
+
+    /// Where its thread sleeps.
+    pub(super) fn seat(&self) -> Seat {
+        let (guard, desk) = (Arc::clone(&self.guard), Arc::clone(&self.desk));
+        Seat::new(guard, desk, self.caller, Arc::clone(&self.bell))
     }
 
     /// Whether a keeper rings when it should look.
@@ -154,13 +165,14 @@ impl Waiting {
         if let Some(before) = self.timer.replace(at) {
             shared.keeper().clear_timer(before, self.caller);
         }
-        shared.keeper().set_timer(&**shared.store(), at, self.caller, &self.bell);
+        shared.keeper().set_timer(at, self.caller, &self.bell);
         Ok(())
     }
 
     fn decide(&mut self) -> Result<Step, Trouble> {
         if !self.unanswered && self.ticket.is_none() {
             self.configure()?;
+            self.look_upstream();
         }
         let desk = Arc::clone(&self.desk);
         let mut counter = desk.counter();
@@ -170,6 +182,10 @@ impl Waiting {
             return Ok(step);
         }
         self.reserve.ticket = self.ticket;
+        if self.ticket.is_some() {
+            // How long it is held was counted from when it first asked.
+            self.reserve.hold = None;
+        }
         if !self.unanswered {
             self.reserve.patience = self.left_of_its_time(&counter);
         }
@@ -190,6 +206,15 @@ impl Waiting {
         match self.ends {
             Some(ends) => local.min(ends.since(counter.now().store)),
             None => local,
+        }
+    }
+
+    /// Learns who upstream is throttled, before the first ask.
+    fn look_upstream(&mut self) {
+        let shared = self.guard.shared();
+        if let Some(seen) = shared.pressure(self.pool.tap().graph(), &self.reserve.agent) {
+            self.reserve.hold = self.reserve.hold.max(seen.hold);
+            self.backpressure = Some(seen.told);
         }
     }
 
@@ -261,7 +286,13 @@ impl Waiting {
         if let Some(refusal) = &grant.instead_of {
             self.note_shadow(refusal);
         }
-        let lease = Lease::new(Arc::clone(&self.guard), Arc::clone(&self.desk), granted);
+        let (guard, desk) = (Arc::clone(&self.guard), Arc::clone(&self.desk));
+        let around = Around {
+            dialect: self.pool.dialect(),
+            graph: Arc::clone(self.pool.tap().graph()),
+            backpressure: self.backpressure.take(),
+        };
+        let lease = Lease::new(guard, desk, granted, around);
         over(Ok(lease))
     }
 
@@ -281,7 +312,7 @@ impl Waiting {
         let shared = self.guard.shared();
         self.kept = shared.keeper().start(shared);
         if let Some(at) = counter.look_at {
-            shared.keeper().plan(&**shared.store(), at);
+            shared.keeper().plan(at);
         }
         let until = hold.refusal.until.map(|until| now.local(until));
         Step::Sleep(until.unwrap_or(self.deadline).min(self.deadline))
@@ -353,7 +384,8 @@ impl Waiting {
     }
 
     fn refused(&self, refusal: &Refusal, now: &Now) -> Refused {
-        Refused::new(self.pool.name(), refusal, now)
+        let backpressure = self.backpressure.clone();
+        Refused { backpressure, ..Refused::new(self.pool.name(), refusal, now) }
     }
 
     /// Nobody rings for it at the desk any more.

@@ -9,7 +9,8 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::Duration;
+use std::thread::ThreadId;
+use std::time::{Duration, Instant as Local};
 
 use standpipe::{
     Configured, Error, Limit, MemoryStore, Pool, PoolName, Process, Refused, Request, Rule,
@@ -93,18 +94,54 @@ pub(crate) struct Rig {
     pub(crate) sessions: Mutex<Vec<u64>>,
     /// Calls to its logs are cut off while this is set.
     pub(crate) away: Arc<AtomicBool>,
+    /// Who reads the pool `t/stuck` does not come back while this is set.
+    pub(crate) stuck: Arc<Stuck>,
+    listens: Mutex<Option<ThreadId>>,
+}
+
+/// Where readers do not come back.
+#[derive(Debug, Default)]
+pub(crate) struct Stuck {
+    /// Whether it is so, and how many there are.
+    now: Mutex<(bool, usize)>,
+    changed: Condvar,
+}
+
+impl Stuck {
+    pub(crate) fn set(&self, stuck: bool) {
+        self.now.lock().unwrap().0 = stuck;
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.now.lock().unwrap().1
+    }
+
+    fn pass(&self) {
+        let mut now = self.now.lock().unwrap();
+        now.1 += 1;
+        let mut now = self.changed.wait_while(now, |now| now.0).unwrap();
+        now.1 -= 1;
+    }
 }
 
 impl Rig {
     fn new(inner: MemoryStore) -> Self {
         let (faults, sessions, away) = (Faults::default(), Mutex::default(), Arc::default());
-        Self { inner, faults, sessions, away }
+        let (stuck, listens) = (Arc::default(), Mutex::default());
+        Self { inner, faults, sessions, away, stuck, listens }
+    }
+
+    /// The thread that waits for a wake just now.
+    pub(crate) fn listens(&self) -> Option<ThreadId> {
+        *self.listens.lock().unwrap()
     }
 }
 
 struct Away<L> {
     log: L,
     away: Arc<AtomicBool>,
+    stuck: Option<Arc<Stuck>>,
 }
 
 impl<L: Log> Away<L> {
@@ -131,6 +168,9 @@ impl<L: Log> Log for Away<L> {
         from: standpipe_store::Position,
     ) -> Result<standpipe_store::Since, StoreError> {
         self.check()?;
+        if let Some(stuck) = &self.stuck {
+            stuck.pass();
+        }
         self.log.read(from)
     }
 
@@ -146,7 +186,8 @@ impl<L: Log> Log for Away<L> {
 impl Store for Rig {
     fn log(&self, pool: &PoolName) -> Result<Box<dyn Log + Send>, StoreError> {
         let log = Faulty::new(self.inner.log(pool)?, self.faults.clone());
-        Ok(Box::new(Away { log, away: Arc::clone(&self.away) }))
+        let stuck = (pool.to_string() == "t/stuck").then(|| Arc::clone(&self.stuck));
+        Ok(Box::new(Away { log, away: Arc::clone(&self.away), stuck }))
     }
 
     fn pools(&self) -> Result<Vec<PoolName>, StoreError> {
@@ -172,7 +213,10 @@ impl Store for Rig {
     }
 
     fn wait_for_wake(&self, at_most: Duration) {
+        let before = self.listens.lock().unwrap().replace(std::thread::current().id());
+        assert_eq!(before, None, "one thread waits at a time");
         self.inner.wait_for_wake(at_most);
+        *self.listens.lock().unwrap() = None;
     }
 
     fn interrupt(&self) {
@@ -230,6 +274,15 @@ impl<F: Future> Hand<F> {
         let (mut woken, waited) = waits.unwrap();
         assert!(!waited.timed_out(), "nobody wakes it");
         *woken = false;
+    }
+}
+
+/// Waits until something is so.
+pub(crate) fn until(what: &str, so: impl Fn() -> bool) {
+    let begun = Local::now();
+    while !so() {
+        assert!(begun.elapsed() < LONG, "it is never so: {what}");
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

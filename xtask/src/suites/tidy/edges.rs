@@ -7,16 +7,21 @@ use crate::tree::{TextFile, Tree};
 /// A package and what it may depend on. A new crate is entered here when it comes into being.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("standpipe-core", &[]),
+    ("standpipe-dialect", &[]),
     ("standpipe-store", &["standpipe-core"]),
     ("standpipe-store-file", &["standpipe-core", "standpipe-store"]),
-    ("standpipe", &["standpipe-core", "standpipe-store", "standpipe-store-file"]),
+    (
+        "standpipe",
+        &["standpipe-core", "standpipe-dialect", "standpipe-store", "standpipe-store-file"],
+    ),
     ("standpipe-cli", &["standpipe"]),
     ("standpipe-forks", &["standpipe"]),
+    ("standpipe-sim", &["standpipe-core", "standpipe-store"]),
     (
         "standpipe-bench",
         &["standpipe", "standpipe-core", "standpipe-store", "standpipe-store-file"],
     ),
-    ("standpipe-fuzz", &["standpipe-core", "standpipe-store"]),
+    ("standpipe-fuzz", &["standpipe-core", "standpipe-dialect", "standpipe-store"]),
     ("xtask", &[]),
 ];
 

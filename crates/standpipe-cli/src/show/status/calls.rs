@@ -59,6 +59,7 @@ pub(crate) fn waits_for(ticket: &TicketStatus) -> String {
 
 /// A reason of the admission rule, in words.
 pub(crate) fn why(reason: &str, limit: Option<&str>, short_by: u64) -> String {
+    let unknown = limit.is_none();
     let limit = limit.unwrap_or("a limit");
     let short_by = amount(limit.split(' ').next().unwrap_or_default(), short_by);
     match reason {
@@ -76,7 +77,8 @@ pub(crate) fn why(reason: &str, limit: Option<&str>, short_by: u64) -> String {
         "limit" => format!("{limit} has no room, short by {short_by}"),
         "floor" => format!("what is left of {limit} is kept for others"),
         "pace" => format!("too soon after the last call ({limit})"),
-        "learning" => "what is in flight, or the limits, are being found out".to_owned(),
+        "learning" if unknown => "the provider's limits are being found out".to_owned(),
+        "learning" => "the ledger is finding out what is in flight".to_owned(),
         "queue_full" => "too many calls wait or are in flight".to_owned(),
         "deadline" => "its time is up".to_owned(),
         other => other.to_owned(),

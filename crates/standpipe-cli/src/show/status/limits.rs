@@ -63,7 +63,11 @@ fn remarks(limit: &LimitStatus) -> Vec<String> {
         remarks.push(format!("next call in {}", length(ms)));
     }
     let stated = limit.burst.unwrap_or(limit.amount);
-    if limit.effective < stated {
+    let told = limit.told.filter(|told| *told < stated);
+    if let Some(told) = told {
+        let (told, stated) = (amount(&limit.unit, told), amount(&limit.unit, stated));
+        remarks.push(format!("{told} as the provider says, not {stated}, less headroom"));
+    } else if limit.effective < stated {
         remarks.push(format!("{} less headroom", amount(&limit.unit, stated)));
     }
     remarks

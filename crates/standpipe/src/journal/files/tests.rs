@@ -30,7 +30,8 @@ const DAY: u64 = 86_400_000;
 
 fn throttle(day: u64) -> Event {
     let (agent, lease, retry_after_ms) = (None, None, None);
-    let what = What::Throttle { agent, lease, about: "quota".to_owned(), retry_after_ms };
+    let what =
+        What::Throttle { agent, lease, about: "quota".to_owned(), retry_after_ms, said: None };
     Event { at: Moment { millis: day * DAY }, pool: "a/b".to_owned(), what }
 }
 

@@ -1,0 +1,143 @@
+//! A provider's answer as the command line takes it: headers one by one, or a whole answer on
+//! standard input, as `curl -i` prints it.
+
+use std::io::Read;
+
+use serde_json::{Map, Value, json};
+use standpipe::{Meaning, Reply};
+
+use crate::failure::Failure;
+use crate::show::length::length;
+
+/// More than any answer whose headers and error are of interest.
+const MOST: u64 = 1 << 20;
+
+/// The answer that these headers, and standard input if it is to be read, make up.
+pub(super) fn reply(
+    headers: &[String],
+    stdin: bool,
+    status: Option<u16>,
+) -> Result<Reply, Failure> {
+    let mut given = Vec::new();
+    for header in headers {
+        given.push(split(header).ok_or_else(|| {
+            let what = format!("`{header}` is not a header");
+            Failure::usage(&what, "write it as 'name: value', in quotes")
+        })?);
+    }
+    let answer = if stdin { answer(&read()?) } else { Whole::default() };
+    given.extend(answer.headers);
+    let reply = Reply::new(status.or(answer.status).unwrap_or(200)).body(answer.body);
+    Ok(given.into_iter().fold(reply, |reply, (name, value)| reply.header(name, value)))
+}
+
+/// What an answer meant, for programs.
+pub(super) fn object(meaning: &Meaning) -> Map<String, Value> {
+    let mut object = Map::new();
+    match meaning {
+        Meaning::Refused { kind, retry_after, message } => {
+            let millis = retry_after.map(|after| u64::try_from(after.as_millis()).unwrap_or(0));
+            object.insert("meaning".to_owned(), json!("refused"));
+            object.insert("kind".to_owned(), json!(kind.word()));
+            object.insert("retry_after_ms".to_owned(), json!(millis));
+            object.insert("message".to_owned(), json!(message));
+        }
+        Meaning::Failed { transient } => {
+            object.insert("meaning".to_owned(), json!("failed"));
+            object.insert("transient".to_owned(), json!(transient));
+        }
+        _ => {
+            object.insert("meaning".to_owned(), json!("served"));
+        }
+    }
+    object
+}
+
+/// The same for people; nothing when there is nothing to say.
+pub(super) fn sentence(meaning: &Meaning) -> Option<String> {
+    match meaning {
+        Meaning::Refused { kind, retry_after, .. } => {
+            let millis = |after: std::time::Duration| u64::try_from(after.as_millis()).unwrap_or(0);
+            let after = retry_after.map(|after| format!(", for {}", length(millis(after))));
+            Some(format!("the provider refused it ({}{})", kind.word(), after.unwrap_or_default()))
+        }
+        Meaning::Failed { transient: true } => Some("it failed, and may be tried again".to_owned()),
+        Meaning::Failed { .. } => Some("it failed for a reason of its own".to_owned()),
+        _ => None,
+    }
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Whole {
+    status: Option<u16>,
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+}
+
+/// Lines that are no headers are left out; a status line begins an answer anew, as redirects and
+/// proxies do; what follows an empty line is the body.
+fn answer(bytes: &[u8]) -> Whole {
+    let mut whole = Whole::default();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let end = rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |at| at + 1);
+        let (line, after) = rest.split_at(end);
+        rest = after;
+        let line = String::from_utf8_lossy(line);
+        let line = line.trim_end_matches(['\r', '\n']);
+        if let Some(status) = status(line) {
+            whole = Whole { status: Some(status), ..Whole::default() };
+        } else if !line.is_empty() {
+            whole.headers.extend(split(line));
+        } else if !rest.starts_with(b"HTTP/") {
+            whole.body = rest.to_vec();
+            break;
+        }
+    }
+    whole
+}
+
+/// `HTTP/1.1 429 Too Many Requests`
+fn status(line: &str) -> Option<u16> {
+    line.strip_prefix("HTTP/")?.split(' ').nth(1)?.parse().ok()
+}
+
+/// `Name: value`, with the name in small letters.
+fn split(line: &str) -> Option<(String, String)> {
+    let (name, value) = line.split_once(':')?;
+    let name = name.trim().to_ascii_lowercase();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let is_name = !name.is_empty() && name.chars().all(plain);
+    is_name.then(|| (name, value.trim().to_owned()))
+}
+
+fn read() -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    std::io::stdin()
+        .lock()
+        .take(MOST)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::system("cannot read the answer from standard input", &error))?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_read_as_curl_prints_it() {
+        let text =
+            b"HTTP/1.1 100 Continue\r\n\r\nHTTP/2 429 \r\nRetry-After: 3\r\nodd line\r\n\r\n{}\n";
+        let whole = answer(text);
+        assert_eq!((whole.status, whole.body.as_slice()), (Some(429), &b"{}\n"[..]));
+        assert_eq!(whole.headers, [("retry-after".to_owned(), "3".to_owned())]);
+    }
+
+    #[test]
+    fn headers_alone_are_an_answer_too() {
+        let whole = answer(b"x-ratelimit-remaining: 7\nX: y");
+        assert_eq!((whole.status, whole.headers.len(), whole.body.len()), (None, 2, 0));
+        assert_eq!(answer(b""), Whole::default());
+    }
+}

@@ -1,0 +1,47 @@
+//! A virtual world for Standpipe: a provider that enforces its limits, and agents that call it.
+//!
+//! ```
+//! use standpipe_sim::{Arrival, Call, Provider, Rule, Shape, Unit, Used};
+//!
+//! // One request a minute, told as Anthropic tells it.
+//! let rule = Rule::Rolling { unit: Unit::Requests, amount: 1, period: 60_000_000 };
+//! let mut provider = Provider::new(Shape::Anthropic, vec![rule], 7);
+//!
+//! let call = Call { input: 1_000, ..Call::default() };
+//! let Arrival::Accepted(id) = provider.arrive(0, &call) else { panic!() };
+//! assert_eq!(provider.finish(2_000_000, id, Used::default()).status, 200);
+//!
+//! let Arrival::Refused(reply) = provider.arrive(3_000_000, &call) else { panic!() };
+//! assert_eq!(reply.status, 429);
+//! assert_eq!(reply.header("retry-after"), Some("57"));
+//! ```
+//!
+//! # The contract
+//!
+//! - Nothing here reads a clock, draws from entropy or starts a thread: time is an argument, in
+//!   microseconds since the start of the world, and chance comes from a seed. The same world runs
+//!   the same way every time.
+//! - Everything is counted in integers.
+//! - Replies have the headers and bodies that the real providers send, so that what reads them
+//!   here reads them there.
+//!
+//! # Reading order
+//!
+//! `provider/rule` (what is enforced), `provider/meter` (how it is counted), `provider` (a call
+//! arrives and finishes), `provider/shape` (how it is told); then `world/manner` (how an agent
+//! calls), `world` (the event loop) and `world/story` (what came of it).
+
+mod calendar;
+mod provider;
+mod random;
+mod world;
+
+pub use crate::provider::{
+    Arrival, Call, CallId, Cap, Options, Output, Provider, Record, Reply, RetryAfter, Rule, Seen,
+    Shape, Unit, Used, Verdict,
+};
+pub use crate::random::Random;
+pub use crate::world::{
+    Agent, AgentStory, Alone, Ask, Manner, Network, Pattern, Retries, Step, Story, Wanted, Wave,
+    Work, World,
+};

@@ -1,0 +1,349 @@
+//! A provider's answer, and what it means for the call and for everybody on its pool.
+//!
+//! Reading it is the business of the dialects; here it becomes what the ledger is told.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use standpipe_core::{Action, Amounts, Commit, Hit, Key, Observed, Reading, Throttled};
+use standpipe_core::{ThrottleKind, Unit};
+use standpipe_dialect::{Answer, Dialect, Kind, LimitSeen, ResetMeans, Response, Usage, Verdict};
+use standpipe_store::PoolName;
+
+use crate::journal::What;
+use crate::moment::span;
+
+/// A provider's answer as it came. What is not known may be left out.
+///
+/// ```
+/// use standpipe::Reply;
+///
+/// let reply = Reply::new(429).header("retry-after", "17").body(br#"{"type":"error"}"#);
+/// assert_eq!(reply.status(), 429);
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+#[must_use = "a reply means nothing until a lease or a pool is told of it"]
+pub struct Reply {
+    status: u16,
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+}
+
+/// What a provider's answer meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Meaning {
+    /// The call was served.
+    Served,
+    /// The provider said no, for a reason that concerns everybody on the pool; they know it now.
+    Refused {
+        /// What it is about.
+        kind: ThrottleKind,
+        /// How long the provider says to wait.
+        retry_after: Option<Duration>,
+        /// Its words, shortened, without secrets.
+        message: String,
+    },
+    /// An error that says nothing about the quota.
+    Failed {
+        /// Whether the same call may be tried again.
+        transient: bool,
+    },
+}
+
+/// An answer that was read: what it means, and what the ledger and the journal are told.
+pub(crate) struct Read {
+    pub(crate) meaning: Meaning,
+    pub(crate) notes: Vec<What>,
+    readings: Vec<Reading>,
+    used: Amounts,
+    hit: Option<Hit>,
+}
+
+impl Reply {
+    /// An answer with this HTTP status.
+    pub const fn new(status: u16) -> Self {
+        Self { status, headers: Vec::new(), body: Vec::new() }
+    }
+
+    /// One header of it.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Its body, or the beginning of it.
+    pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
+        self.body = body.into();
+        self
+    }
+
+    /// The HTTP status.
+    #[must_use]
+    pub const fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// The headers that speak of limits. Everything else a provider sends may be a secret.
+    pub(crate) fn headers_of_limits(&self) -> BTreeMap<String, String> {
+        let speaks = |name: &str| {
+            let of_limits = name.contains("ratelimit") || name.contains("rate-limit");
+            of_limits || name.starts_with("retry-after")
+        };
+        let lower = self.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value));
+        let kept = lower.filter(|(name, _)| speaks(name) && name.len() <= 128);
+        kept.map(|(name, value)| (name, value.chars().take(256).collect())).take(64).collect()
+    }
+
+    /// Reads it as that provider writes.
+    pub(crate) fn read(&self, dialect: Dialect) -> Read {
+        let headers: Vec<(&str, &str)> =
+            self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let received = u64::try_from(now.as_millis()).unwrap_or(0);
+        let response =
+            Response { status: self.status, headers: &headers, body: &self.body, received };
+        Read::new(dialect, dialect.read(&response))
+    }
+}
+
+/// The dialect of a pool: of the provider its file names, or of the first part of its own name.
+pub(crate) fn dialect_of(pool: &PoolName, provider: Option<&str>) -> Dialect {
+    let scope = pool.as_str().split('/').next().unwrap_or_default();
+    provider.and_then(Dialect::named).or_else(|| Dialect::named(scope)).unwrap_or(Dialect::Generic)
+}
+
+impl Read {
+    fn new(dialect: Dialect, answer: Answer) -> Self {
+        let notes = answer.doubts.iter().map(|doubt| What::Doubt {
+            about: doubt.what.clone(),
+            value: doubt.value.clone(),
+            why: doubt.why.to_string(),
+        });
+        let (meaning, hit) = match answer.verdict {
+            Verdict::Ok => (Meaning::Served, None),
+            Verdict::NotOurs { transient } => (Meaning::Failed { transient }, None),
+            Verdict::Refused(refused) => {
+                let hit = refused.unit.as_deref().and_then(Unit::named);
+                let period = refused.period.map(span);
+                let kind = throttle_kind(refused.kind);
+                let (retry_after, message) = (refused.wait, refused.message);
+                let refused = Meaning::Refused { kind, retry_after, message };
+                (refused, hit.map(|unit| Hit { unit, period }))
+            }
+        };
+        Self {
+            meaning,
+            notes: notes.collect(),
+            readings: readings(&answer.limits),
+            used: answer.usage.map(|usage| used(dialect, &usage)).unwrap_or_default(),
+            hit,
+        }
+    }
+
+    /// What the ledger is told of a call, in this order. `used` is what the caller knows besides.
+    pub(crate) fn actions(&self, lease: Key, used: &Amounts) -> Vec<Action> {
+        let mut actions = Vec::new();
+        actions.extend(self.observed(Some(lease)));
+        actions.push(match &self.meaning {
+            Meaning::Served => {
+                let used = merged(used, &self.used);
+                Action::Commit(Commit { lease, used, progress: false, refused: false })
+            }
+            Meaning::Failed { .. } => {
+                let used = Amounts::default();
+                Action::Commit(Commit { lease, used, progress: false, refused: true })
+            }
+            Meaning::Refused { kind, retry_after, .. } => Action::Throttled(Throttled {
+                lease: Some(lease),
+                agent: None,
+                kind: *kind,
+                retry_after: retry_after.map(span),
+                hit: self.hit.clone(),
+            }),
+        });
+        actions
+    }
+
+    /// What it says of limits, if anything.
+    pub(crate) fn observed(&self, lease: Option<Key>) -> Option<Action> {
+        let readings = self.readings.clone();
+        (!readings.is_empty()).then_some(Action::Observed(Observed { lease, readings }))
+    }
+
+    /// The limit it says was exceeded.
+    pub(crate) const fn hit(&self) -> Option<&Hit> {
+        self.hit.as_ref()
+    }
+
+    /// How many limits it speaks of.
+    pub(crate) fn limits(&self) -> usize {
+        self.readings.len()
+    }
+}
+
+const fn throttle_kind(kind: Kind) -> ThrottleKind {
+    match kind {
+        Kind::Quota => ThrottleKind::Quota,
+        Kind::Concurrency => ThrottleKind::Concurrency,
+        Kind::SlowDown => ThrottleKind::SlowDown,
+        Kind::Overload => ThrottleKind::Overload,
+        Kind::Terminal => ThrottleKind::Terminal,
+    }
+}
+
+/// What the ledger can count. One figure over input and output together says nothing beside the two.
+fn readings(limits: &[LimitSeen]) -> Vec<Reading> {
+    let apart = limits.iter().any(|limit| limit.unit == "input_tokens");
+    let counted = limits.iter().filter(|limit| !(apart && limit.unit == "tokens"));
+    let each = counted.filter_map(|limit| {
+        let window_ends = limit.reset == ResetMeans::WindowEnds;
+        let known = ["requests", "input_tokens", "output_tokens", "tokens", "points", "content"];
+        let unit = Unit::named(&limit.unit).filter(|_| known.contains(&limit.unit.as_ref()))?;
+        Some(Reading {
+            unit,
+            period: limit.period.map(span),
+            limit: limit.limit,
+            remaining: limit.remaining,
+            // A bucket that is full then lets calls through long before.
+            reset_in: limit.reset_in.filter(|_| window_ends).map(span),
+        })
+    });
+    each.collect()
+}
+
+/// What a provider says a call used, in our units.
+fn used(dialect: Dialect, usage: &Usage) -> Amounts {
+    let input = usage.charged_input(dialect);
+    let total = usage.total_tokens.or_else(|| Some(input? + usage.output_tokens?));
+    let figures = [
+        (Unit::InputTokens, input),
+        (Unit::OutputTokens, usage.output_tokens),
+        (Unit::Tokens, total),
+        (Unit::Points, usage.points),
+    ];
+    let known = figures.into_iter().filter_map(|(unit, figure)| Some((unit, figure?)));
+    Amounts::new(known).unwrap_or_default()
+}
+
+/// The caller's figures, and the provider's for what the caller does not name.
+fn merged(first: &Amounts, second: &Amounts) -> Amounts {
+    let more = second.iter().filter(|(unit, _)| first.of(unit).is_none());
+    let all = first.iter().chain(more).map(|(unit, amount)| (unit.clone(), amount));
+    Amounts::new(all).unwrap_or_else(|_| first.clone())
+}
+
+/// Neither headers nor bodies: both may hold secrets.
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reply").field("status", &self.status).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use standpipe_core::Span;
+
+    const LEASE: Key = Key { session: 1, number: 1 };
+
+    fn read(dialect: Dialect, reply: &Reply) -> (Meaning, Vec<Action>) {
+        let read = reply.read(dialect);
+        (read.meaning.clone(), read.actions(LEASE, &Amounts::default()))
+    }
+
+    #[test]
+    fn a_refusal_becomes_a_throttle_with_its_limit() {
+        let text = br#"{"error":{"message":"Rate limit reached for gpt-4o on tokens per min (TPM):
+            Limit 30000, Used 29012, Requested 2100. Please try again in 2.224s.",
+            "type":"tokens","param":null,"code":"rate_limit_exceeded"}}"#;
+        let (meaning, actions) = read(Dialect::OpenAi, &Reply::new(429).body(*text));
+        let Meaning::Refused { kind, retry_after, .. } = meaning else { panic!("{meaning:?}") };
+        assert_eq!((kind, retry_after), (ThrottleKind::Quota, Some(Duration::from_millis(2_224))));
+        let [Action::Throttled(throttled)] = &actions[..] else { panic!("{actions:?}") };
+        assert_eq!(throttled.hit.as_ref().map(|hit| &hit.unit), Some(&Unit::Tokens));
+        assert_eq!(throttled.lease, Some(LEASE));
+    }
+
+    #[test]
+    fn a_served_call_settles_with_its_usage_and_teaches_limits() {
+        let reply = Reply::new(200)
+            .header("anthropic-ratelimit-requests-limit", "1000")
+            .header("anthropic-ratelimit-requests-remaining", "999")
+            .header("anthropic-ratelimit-tokens-limit", "96000")
+            .header("anthropic-ratelimit-input-tokens-limit", "80000")
+            .body(
+                *br#"{"type":"message","usage":{"input_tokens":12,"output_tokens":7,
+                "cache_creation_input_tokens":3,"cache_read_input_tokens":100}}"#,
+            );
+        let (meaning, actions) = read(Dialect::Anthropic, &reply);
+        assert_eq!(meaning, Meaning::Served);
+        let [Action::Observed(observed), Action::Commit(commit)] = &actions[..] else {
+            panic!("{actions:?}")
+        };
+        let limits: Vec<_> =
+            observed.readings.iter().map(|seen| (&seen.unit, seen.limit)).collect();
+        assert_eq!(
+            limits,
+            [(&Unit::Requests, Some(1_000)), (&Unit::InputTokens, Some(80_000))],
+            "one figure over both says nothing"
+        );
+        assert_eq!(observed.readings[0].period, Some(Span::secs(60)));
+        let used = |unit| commit.used.of(&unit);
+        assert_eq!((used(Unit::InputTokens), used(Unit::OutputTokens)), (Some(15), Some(7)));
+    }
+
+    #[test]
+    fn what_the_caller_knows_counts_before_what_the_provider_says() {
+        let ours = Amounts::new([(Unit::InputTokens, 1)]).unwrap();
+        let theirs = Amounts::new([(Unit::InputTokens, 9), (Unit::OutputTokens, 2)]).unwrap();
+        let both = merged(&ours, &theirs);
+        assert_eq!((both.of(&Unit::InputTokens), both.of(&Unit::OutputTokens)), (Some(1), Some(2)));
+    }
+
+    #[test]
+    fn errors_of_others_settle_the_call_and_pause_nobody() {
+        for (status, transient) in [(500, true), (502, true), (400, false), (404, false)] {
+            let (meaning, actions) = read(Dialect::Generic, &Reply::new(status));
+            assert_eq!(meaning, Meaning::Failed { transient }, "{status}");
+            let [Action::Commit(commit)] = &actions[..] else { panic!("{actions:?}") };
+            assert!(commit.refused && !commit.progress);
+        }
+    }
+
+    /// Our own refusals never feed anything.
+    #[test]
+    fn b42_our_own_answers_teach_nothing() {
+        let ours =
+            Reply::new(429).header("x-standpipe-origin", "ledger").header("retry-after", "9");
+        let (meaning, actions) = read(Dialect::Anthropic, &ours);
+        assert_eq!(meaning, Meaning::Failed { transient: false });
+        assert!(matches!(&actions[..], [Action::Commit(_)]), "{actions:?}");
+    }
+
+    #[test]
+    fn a_reply_shows_nothing_of_itself() {
+        let reply = Reply::new(200).header("authorization", "Bearer sk-secret").body("sk-secret");
+        assert!(!format!("{reply:?}").contains("secret"));
+    }
+
+    #[test]
+    fn only_headers_that_speak_of_limits_are_kept() {
+        let reply = Reply::new(200)
+            .header("Authorization", "Bearer secret")
+            .header("Set-Cookie", "session=secret")
+            .header("X-RateLimit-Remaining", "7")
+            .header("Retry-After", "3");
+        let kept = reply.headers_of_limits();
+        assert_eq!(kept.keys().collect::<Vec<_>>(), ["retry-after", "x-ratelimit-remaining"]);
+    }
+
+    #[test]
+    fn a_pool_speaks_the_dialect_of_its_provider_or_its_name() {
+        let pool: PoolName = "openai/gpt".parse().unwrap();
+        assert_eq!(dialect_of(&pool, None), Dialect::OpenAi);
+        assert_eq!(dialect_of(&pool, Some("groq")), Dialect::Groq);
+        assert_eq!(dialect_of(&"my/slots".parse().unwrap(), None), Dialect::Generic);
+    }
+}
