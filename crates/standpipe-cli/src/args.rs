@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use standpipe::StoreUrl;
 
-pub(crate) use call::Call;
+pub(crate) use call::{Admission, Call};
 pub(crate) use calls::{
     Cancel, Commit, Heartbeat, Kind, Observe, Pause, Priority, Reserve, Resume, Throttle,
 };

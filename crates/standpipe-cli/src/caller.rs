@@ -7,10 +7,39 @@ pub(crate) fn agent() -> String {
     said.unwrap_or_else(|| plain(&parent().unwrap_or_default()))
 }
 
-/// The name the kernel shows for our parent.
+/// Programs that only run others: whoever called them is meant.
+const WRAPPERS: &[&str] =
+    &["timeout", "nice", "nohup", "env", "sudo", "setsid", "xargs", "time", "stdbuf", "ionice"];
+/// How many of them are looked through.
+const DEPTH: usize = 8;
+
+/// The name the kernel shows for our parent, or for the first before it that is no wrapper.
 fn parent() -> Option<String> {
-    let parent = rustix::process::getppid()?.as_raw_nonzero();
-    std::fs::read_to_string(format!("/proc/{parent}/comm")).ok()
+    let mut pid = rustix::process::getppid()?.as_raw_nonzero().get();
+    let first = name_of(pid)?;
+    let mut name = first.clone();
+    for _ in 0..DEPTH {
+        if !WRAPPERS.contains(&name.trim()) {
+            return Some(name);
+        }
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok();
+        let above = stat.and_then(|stat| parent_in(&stat)).filter(|above| *above > 0);
+        let Some((above, its)) = above.and_then(|above| Some((above, name_of(above)?))) else {
+            break;
+        };
+        (pid, name) = (above, its);
+    }
+    Some(first)
+}
+
+fn name_of(pid: i32) -> Option<String> {
+    std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()
+}
+
+/// The parent's id: the second field behind the name, which is in brackets and may hold anything.
+fn parent_in(stat: &str) -> Option<i32> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 fn plain(name: &str) -> String {
@@ -23,6 +52,14 @@ fn plain(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_parent_is_found_whatever_the_program_is_called() {
+        for name in ["sh", "a b", "x) S 9 (y"] {
+            assert_eq!(parent_in(&format!("42 ({name}) S 17 3 4")), Some(17), "{name}");
+        }
+        assert_eq!(parent_in("42 (sh"), None);
+    }
 
     #[test]
     fn a_programs_name_becomes_an_agents() {

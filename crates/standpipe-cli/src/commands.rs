@@ -19,6 +19,7 @@ mod resume;
 mod status;
 mod store;
 mod throttle;
+mod units;
 
 use crate::args::Command;
 use crate::exit::Exit;

@@ -17,6 +17,8 @@ pub(crate) enum Exit {
     Store,
     /// Our own fault.
     Internal,
+    /// The output cannot be written.
+    Output,
     /// Not admitted within the time given.
     NotInTime,
     /// The provider said stop.
@@ -37,6 +39,7 @@ impl Exit {
             Self::NoLease => 66,
             Self::Store => 69,
             Self::Internal => 70,
+            Self::Output => 74,
             Self::NotInTime => 75,
             Self::Stopped => 77,
             Self::Config => 78,

@@ -60,7 +60,8 @@ impl From<io::Error> for Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self { exit: Exit::Code(141), lines: Vec::new(), problem: Map::new() };
         }
-        Self::system("cannot write the output", &error)
+        let what = format!("cannot write the output: {error}");
+        Self::new(Exit::Output, "output", &what, "see where standard output goes")
     }
 }
 
@@ -72,6 +73,7 @@ const fn title(exit: Exit) -> &'static str {
         Exit::NoLease => "no such lease",
         Exit::Store => "the store cannot be reached",
         Exit::Internal => "something failed here",
+        Exit::Output => "the output cannot be written",
         Exit::NotInTime => "not in time",
         Exit::Stopped => "the provider said stop",
         Exit::Config => "the configuration cannot be used",

@@ -1,6 +1,8 @@
 //! The one way out: data to standard output, talk to standard error.
 
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 
 use serde_json::{Map, Value, json};
 
@@ -31,6 +33,9 @@ impl Printer {
     /// # Errors
     /// When nobody takes it.
     pub(crate) fn data(&self, text: &str) -> io::Result<()> {
+        if is_closed(&io::stdout()) {
+            return Err(io::Error::other("it is closed"));
+        }
         let mut out = io::stdout().lock();
         out.write_all(text.as_bytes())?;
         out.flush()
@@ -64,6 +69,20 @@ impl Printer {
         self.line(&with_schema(object).to_string())
     }
 
+    /// What was done: an object for programs, a remark for people.
+    ///
+    /// # Errors
+    /// When nobody takes the object.
+    pub(crate) fn done(&self, text: &str, object: Value) -> io::Result<()> {
+        match object {
+            Value::Object(object) if self.json => self.object(object),
+            _ => {
+                self.talk(text);
+                Ok(())
+            }
+        }
+    }
+
     /// A remark for people.
     pub(crate) fn talk(&self, text: &str) {
         if !self.quiet {
@@ -93,6 +112,17 @@ fn with_schema(object: Map<String, Value>) -> Value {
     whole.insert("schema".to_owned(), json!(SCHEMA));
     whole.extend(object);
     Value::Object(whole)
+}
+
+/// Whether a stream was closed when this program began. What is closed then is made a device that
+/// takes everything, so that no file comes in its place; nobody who sends output there on purpose
+/// opens that for reading too.
+fn is_closed(stream: &impl AsFd) -> bool {
+    let both_ways =
+        rustix::fs::fcntl_getfl(stream).is_ok_and(|flags| flags.contains(rustix::fs::OFlags::RDWR));
+    let device = |path: &str| std::fs::metadata(path).map(|meta| meta.rdev()).ok();
+    let here = rustix::fs::fstat(stream).map(|stat| stat.st_rdev).ok();
+    both_ways && here.is_some_and(|here| here != 0) && here == device("/dev/null")
 }
 
 fn say(line: &str) {

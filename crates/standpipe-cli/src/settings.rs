@@ -4,13 +4,16 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use standpipe::{AgentName, Configured, Error, Limit, Pool, PoolName, Span, Standpipe, StoreUrl};
+use standpipe::{
+    AgentName, Configured, Error, Limit, Origin, Pool, PoolName, Span, Standpipe, StoreUrl,
+};
 
 use crate::args::Globals;
 use crate::caller;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
+use crate::show::kept;
 
 /// What the flags that every command takes come to.
 #[derive(Debug)]
@@ -92,23 +95,31 @@ impl Settings {
         if !stated && !tap.pools()?.contains(name) {
             return Err(Error::NoLimits { pool: name.clone() }.into());
         }
+        // A store that does not answer is the business of whoever asks to be admitted.
+        if let Some(file) = tap.settings().origin.as_ref().filter(|_| described)
+            && matches!(pool.configured(), Ok(Some(Configured::Kept)))
+        {
+            let (origin, in_force) = in_force(&pool)?;
+            printer.talk(&kept::file(name, &origin, &in_force, file));
+        }
         if !limits.is_empty() && pool.limit(limits.to_vec())? == Configured::Kept {
-            printer.talk(&format!(
-                "`{name}` keeps the limits it has: they are stricter than --limit, or from a \
-                 file; `standpipe status {name}` shows them"
-            ));
+            let (origin, in_force) = in_force(&pool)?;
+            if let Some(said) = kept::flags(name, &origin, &in_force, limits) {
+                printer.talk(&said);
+            }
         }
         Ok(pool)
     }
 
-    /// A pool to look at or to tell something. One that is not there is not made.
+    /// A pool to look at or to tell something, also one that a file does not describe. One that is
+    /// not there is not made.
     ///
     /// # Errors
     /// When there is none of that name.
     pub(crate) fn known(&self, tap: &Standpipe, name: &PoolName) -> Result<Pool, Failure> {
         let known = tap.pools()?;
         if known.contains(name) {
-            return Ok(tap.pool(name.as_str())?);
+            return Ok(tap.pool_as_it_is(name));
         }
         let names = known.iter().map(PoolName::as_str);
         let remedy = match standpipe::config::nearest(name.as_str(), names) {
@@ -132,7 +143,7 @@ impl Settings {
         if let Some(wanted) = wanted {
             return Ok(vec![self.known(tap, wanted)?]);
         }
-        tap.pools()?.iter().map(|name| Ok(tap.pool(name.as_str())?)).collect()
+        Ok(tap.pools()?.iter().map(|name| tap.pool_as_it_is(name)).collect())
     }
 
     /// A pool to try something on without changing it. One that is not there, but is given limits,
@@ -147,7 +158,8 @@ impl Settings {
         limits: &[Limit],
     ) -> Result<Pool, Failure> {
         if limits.is_empty() || tap.pools()?.contains(name) {
-            return self.known(tap, name);
+            self.known(tap, name)?;
+            return Ok(tap.pool(name.as_str())?);
         }
         let settings = tap.settings().clone();
         let memory = Standpipe::builder().settings(settings).store(StoreUrl::Memory).open()?;
@@ -172,6 +184,12 @@ impl Settings {
             )
         })
     }
+}
+
+/// What a pool goes by, and who said so.
+fn in_force(pool: &Pool) -> Result<(Origin, Vec<Limit>), Failure> {
+    let limits = pool.config()?.map(|config| config.limits).unwrap_or_default();
+    Ok((pool.status()?.origin, limits))
 }
 
 /// A length of the command line as the library takes it.

@@ -4,6 +4,7 @@ pub(crate) mod amount;
 pub(crate) mod bar;
 pub(crate) mod events;
 pub(crate) mod explain;
+pub(crate) mod kept;
 pub(crate) mod length;
 pub(crate) mod problem;
 pub(crate) mod status;

@@ -82,7 +82,10 @@ fn cut(word: &str) -> String {
         return word.to_owned();
     }
     let begin: String = word.chars().take(LONGEST_WORD / 2).collect();
-    format!("{begin}…")
+    // What was opened in front of it is closed behind it.
+    let quote = word.chars().next_back().filter(|last| word.starts_with(*last));
+    let quote = quote.filter(|last| "'`\"".contains(*last)).map(String::from);
+    format!("{begin}…{}", quote.unwrap_or_default())
 }
 
 /// Longer ones say nothing more.
@@ -108,6 +111,7 @@ mod tests {
     fn long_words_and_passwords_are_not_repeated() {
         let long = repeatable(&format!("invalid value '{}' for", "a".repeat(10_000)));
         assert!(long.chars().count() < 100, "{long}");
+        assert!(long.ends_with("…' for"), "{long}");
         let secret = repeatable("invalid value 'redsi://me:hunter2@host:1' for '--store <URL>'");
         assert_eq!(secret, "invalid value 'redsi://***@host:1' for '--store <URL>'");
     }

@@ -115,6 +115,7 @@ fn the_script_in_the_readme_settles_what_it_took() {
     assert!(ran.status.success(), "{ran:?}");
     let shown = text(&newcomer.types("standpipe status anthropic/sonnet --json").stdout);
     assert!(shown.contains("\"leases\":[]"), "{shown}");
+    assert!(shown.contains("\"used\":900"), "what the script counts is limited: {shown}");
     assert!(newcomer.types("standpipe config init").status.success());
     assert!(newcomer.types("standpipe config check").status.success());
 }

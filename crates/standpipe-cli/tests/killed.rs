@@ -87,3 +87,46 @@ fn b52_a_damaged_ledger_is_told_and_allows_nothing() {
         assert!(said.contains(word), "{word} in {said}");
     }
 }
+
+/// What cannot be read is never "no pools": it is told, and the others are shown.
+#[test]
+fn b52_a_ledger_that_cannot_be_read_is_not_a_pool_that_is_not_there() {
+    let home = Home::new(2_001);
+    let hold = [&["hold"], &SLOT[..], &["0", "--", "true"]].concat();
+    assert!(home.run(&hold, None).status.success());
+    // What a newer program, another one or a slip of the hand may put there.
+    std::fs::create_dir(home.0.join("pools/my+directory.pool")).unwrap();
+    std::fs::write(home.0.join("pools/stray.pool"), b"not a ledger").unwrap();
+    let ran = home.run(&["status"], None);
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert_eq!(ran.status.code(), Some(69), "{said}");
+    assert!(String::from_utf8(ran.stdout).unwrap().contains("my/slots"));
+    for words in ["`my/directory` cannot be read", "my+directory.pool", "stray.pool", "move it"] {
+        assert!(said.contains(words), "{words} in {said}");
+    }
+    for command in ["status", "explain", "resume"] {
+        let ran = home.run(&[command, "my/directory"], None);
+        let said = String::from_utf8(ran.stderr).unwrap();
+        assert_eq!(ran.status.code(), Some(69), "{command}: {said}");
+        assert!(said.contains("my+directory.pool"), "{command}: {said}");
+    }
+    let ran = home.run(&["status", "--json"], None);
+    let said = String::from_utf8(ran.stdout).unwrap();
+    assert!(said.contains("\"unreadable\":[{") && said.lines().count() == 1, "{said}");
+}
+
+#[test]
+fn b52_a_damaged_ledger_is_told_to_who_only_looks() {
+    for (number, bytes) in [&b"not a ledger"[..], b"", &[0xa5; 9_000]].into_iter().enumerate() {
+        let home = Home::new(2_010 + number);
+        let hold = [&["hold"], &SLOT[..], &["0", "--", "true"]].concat();
+        assert!(home.run(&hold, None).status.success());
+        std::fs::write(home.0.join("pools/my+slots.pool"), bytes).unwrap();
+        let ran = home.run(&["status", "my/slots"], None);
+        let said = String::from_utf8(ran.stderr).unwrap();
+        assert_eq!(ran.status.code(), Some(0), "{said}");
+        for word in ["my/slots", "damaged", "kept as"] {
+            assert!(said.contains(word), "{word} in {said}");
+        }
+    }
+}

@@ -35,7 +35,10 @@ impl Directory {
         let meta = fs::metadata(path).map_err(|error| cannot("look at", path, error))?;
         if !meta.is_dir() {
             let shown = path.display();
-            return Err(StoreError::unusable(format!("{shown} is not a directory; remove it")));
+            return Err(StoreError::unusable(format!(
+                "{shown} is a file, not a directory; choose another directory for the ledger \
+                 (STANDPIPE_HOME, or --store file:/path)"
+            )));
         }
         let shared = meta.mode() & 0o020 != 0;
         refuse_strangers(path, &meta, shared)?;
@@ -93,7 +96,16 @@ pub(crate) fn file_name(pool: &PoolName) -> String {
     if plain.len() <= 200 {
         return format!("{plain}.pool");
     }
-    format!("{}+{:016x}.pool", &plain[..180], hash(0, plain.as_bytes()))
+    format!("{}+{:016x}.pool", &plain[..CUT], hash(0, plain.as_bytes()))
+}
+
+/// How much of a name that is too long is kept.
+const CUT: usize = 180;
+
+/// The pool whose file has that name, unless the name was cut.
+pub(crate) fn pool_of(file: &str) -> Option<PoolName> {
+    let plain = file.strip_suffix(".pool").filter(|plain| plain.len() != CUT + 17)?;
+    plain.replace('+', "/").parse().ok()
 }
 
 /// An error of the file system, in words that help.
@@ -107,6 +119,7 @@ pub(crate) fn cannot(what: &str, path: &Path, error: io::Error) -> StoreError {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "the disk is full; a pool needs 4 MB".to_owned()
         }
+        io::ErrorKind::IsADirectory => "it is a directory; move it away".to_owned(),
         io::ErrorKind::NotADirectory => "part of the path is a file".to_owned(),
         _ => format!("{error}"),
     };
@@ -174,5 +187,11 @@ mod tests {
         let long = |last: char| format!("{}/{b}/{b}{last}", "a".repeat(60), b = "b".repeat(127));
         assert_ne!(name(&long('x')), name(&long('y')));
         assert!(name(&long('x')).len() <= 210);
+        for pool in ["anthropic/sonnet", "a/b/c"].map(|pool| pool.parse().unwrap()) {
+            assert_eq!(pool_of(&file_name(&pool)), Some(pool));
+        }
+        for stranger in ["junk.pool", "a+b.txt", &name(&long('x'))] {
+            assert_eq!(pool_of(stranger), None);
+        }
     }
 }

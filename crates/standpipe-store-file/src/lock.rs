@@ -71,7 +71,7 @@ pub(crate) fn take<'a>(
             // Of a file that was there before this one.
             Some(Ok(_)) => {}
             Some(Err(error)) => return Err(cannot("lock", path, error)),
-            None => return Err(stuck(file, pool)),
+            None => return Err(stuck(file, path, pool)),
         }
     }
 }
@@ -132,14 +132,21 @@ fn is_same(one: &File, other: &File) -> bool {
     identity(one) == identity(other)
 }
 
-fn stuck(file: &File, pool: &PoolName) -> StoreError {
+fn stuck(file: &File, path: &Path, pool: &PoolName) -> StoreError {
     StoreError::transient(match sys::lock_holder(file) {
         Some(pid) if sys::is_stopped(pid) => format!(
             "process {pid} is stopped in the middle of a step on `{pool}` and everybody waits for \
              it; let it go on (kill -CONT {pid}) or end it (kill -9 {pid})"
         ),
-        Some(pid) => format!("process {pid} has been inside a step on `{pool}` for too long"),
-        None => format!("another process has been inside a step on `{pool}` for too long"),
+        Some(pid) => format!(
+            "process {pid} has been inside a step on `{pool}` for too long; see what keeps it \
+             (`ps {pid}`), and if it hangs, end it (kill -9 {pid}): the ledger stays whole"
+        ),
+        None => format!(
+            "another process has been inside a step on `{pool}` for too long; see who has {} open \
+             (`fuser`), and if it hangs, end it (kill -9): the ledger stays whole",
+            path.display()
+        ),
     })
 }
 

@@ -12,6 +12,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use standpipe_core::SEMANTICS;
 use standpipe_store::log::snapshot_due;
@@ -33,6 +34,8 @@ pub struct FileLog {
     /// A place in the log that this process has been to.
     known: Option<Spot>,
     waiter: Waiter,
+    /// The last step was not let in: the next does not wait as long as a first one again.
+    kept_out: bool,
     /// What is damaged is set aside; otherwise it is only reported.
     mends: bool,
     /// How many steps it has made since it last let others run, and whether others made any.
@@ -67,6 +70,7 @@ impl FileLog {
             open: None,
             known: None,
             waiter: Waiter::default(),
+            kept_out: false,
             mends,
             steps: 0,
             crowded: false,
@@ -82,8 +86,10 @@ impl FileLog {
     ) -> Result<T, StoreError> {
         for _ in 0..ATTEMPTS {
             let file = self.opened()?;
-            let patience = self.store.patience;
-            let locked = lock::take(&file.file, &self.path, &self.pool, &self.waiter, patience)?;
+            let locked =
+                lock::take(&file.file, &self.path, &self.pool, &self.waiter, self.patience());
+            self.kept_out = locked.is_err();
+            let locked = locked?;
             point::reach("lock taken");
             if !file.is_at(&self.path) {
                 self.leave();
@@ -103,6 +109,13 @@ impl FileLog {
             self.pool,
             self.path.display()
         )))
+    }
+
+    /// How long the next step waits for others to leave theirs. Whoever was told once that one does
+    /// not come out has heard it: to wait as long for each further word would help nobody.
+    fn patience(&self) -> Duration {
+        let all = self.store.patience;
+        if self.kept_out { all.min(ONCE_MORE) } else { all }
     }
 
     /// The file, opened if it is not.
@@ -375,6 +388,10 @@ impl Log for FileLog {
         })
     }
 
+    fn is_current(&self) -> Option<bool> {
+        Some(self.open.as_ref().is_some_and(|file| file.is_at(&self.path)))
+    }
+
     fn wake(&self, sessions: &[u64]) {
         self.store.sessions.wake(sessions);
     }
@@ -407,69 +424,12 @@ fn as_size(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
+/// How long a step waits after one that was not let in.
+const ONCE_MORE: Duration = Duration::from_millis(50);
 /// How many steps in a row are one turn while others want theirs.
 const TURN: u32 = 64;
 /// How often a step begins again because the file was replaced meanwhile.
 const ATTEMPTS: usize = 8;
 
-/// The pool whose file this is, if its label can be read.
-pub(crate) fn name_on(path: &std::path::Path) -> Option<PoolName> {
-    match PoolFile::open(path).ok()?.label().ok()? {
-        crate::head::Label::Pool(name) => name.parse().ok(),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use standpipe_core::Action;
-    use standpipe_store::{Member, Store};
-
-    use super::*;
-    use crate::{FileStore, Options, Sizes};
-
-    fn beat(member: &mut Member<FileLog>) {
-        member.submit(vec![Action::Heartbeat { lease: None, ttl: None }]).unwrap();
-    }
-
-    /// What is read without the lock can be overwritten meanwhile: a snapshot by the next but one,
-    /// entries by the ring's next round.
-    #[test]
-    fn what_was_overwritten_while_it_was_read_is_noticed() {
-        let name = format!("standpipe-kept-{}", std::process::id());
-        let directory = std::env::temp_dir().join(name);
-        let sizes = Sizes { log: 4_096, snapshot: 4_096 };
-        let options = Options { sizes, ..Options::default() };
-        let store = FileStore::open_with(&directory, options).unwrap();
-        let mut log = store.pool_log(&"test/pool".parse().unwrap());
-        let sessions = store.clone();
-        let mut member =
-            Member::new(store.pool_log(&log.pool), move || sessions.begin_session().unwrap());
-        let mut snapshot = |member: &mut Member<FileLog>| {
-            beat(member);
-            log.write_snapshot(&member.replica().snapshot()).unwrap();
-            let file = log.opened().unwrap();
-            let Ok(Heads::Whole(head)) = file.heads() else { panic!("no head") };
-            (file, head)
-        };
-        let (file, head) = snapshot(&mut member);
-        let newcomer = FileLog::stretch(&head, &Found::Trimmed);
-        assert!(newcomer.snapshot.is_some());
-        assert!(FileLog::was_kept(&file, &head, &newcomer));
-        snapshot(&mut member);
-        assert!(!FileLog::was_kept(&file, &head, &newcomer), "its place is the next to be written");
-
-        let (file, head) = snapshot(&mut member);
-        let reader = FileLog::stretch(&head, &Found::At(head.end));
-        for _ in 0..3 {
-            assert!(FileLog::was_kept(&file, &head, &reader));
-            beat(&mut member);
-        }
-        for _ in 0..200 {
-            beat(&mut member);
-        }
-        assert!(!FileLog::was_kept(&file, &head, &reader), "the ring went round");
-        drop((store, member));
-        std::fs::remove_dir_all(&directory).unwrap();
-    }
-}
+mod tests;

@@ -8,11 +8,15 @@
 //! this module never opens the file of a session of its own process, and the ids tell which those
 //! are: they carry a mark of the process.
 //!
+//! A file that is there and not locked is the proof of a death, and stays so for a while: a session
+//! has something in several pools, and whoever waits there looks at it too. A file that is missing
+//! proves nothing, somebody may have deleted it; silence decides then.
+//!
 //! Beside it lies a named pipe: a byte in it wakes the session.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -81,7 +85,7 @@ impl Sessions {
         Ok(session)
     }
 
-    /// Ends a session of this process.
+    /// Ends a session of this process that has nothing anywhere any more.
     pub(crate) fn end(&self, session: u64) {
         if lock(&self.own).remove(&session).is_some() && self.is_mine() {
             self.forget(session);
@@ -93,29 +97,22 @@ impl Sessions {
         self.pid == std::process::id()
     }
 
-    /// Whether a session is known to be gone. Its traces are removed then.
+    /// Whether a session is known to be gone.
     pub(crate) fn is_gone(&self, session: u64) -> bool {
-        match self.holder(session) {
-            Ok(Some(_)) | Err(Unknown::CannotTell) => false,
-            Ok(None) => {
-                self.forget(session);
-                true
-            }
-            Err(Unknown::NoFile) => true,
-        }
+        self.holder(session).is_some_and(|holder| holder.is_none())
     }
 
     /// The process behind a session.
     pub(crate) fn process(&self, session: u64) -> Option<Process> {
         let seen = |pid: &u32| *pid != 0;
-        self.holder(session).ok().flatten().filter(seen).map(|pid| Process { pid })
+        self.holder(session).flatten().filter(seen).map(|pid| Process { pid })
     }
 
     /// The processes of all other living sessions.
     pub(crate) fn living(&self) -> Vec<u32> {
         let others = self.named().filter(|session| !self.is_own(*session));
         let mut pids: Vec<u32> =
-            others.filter_map(|session| self.holder(session).ok().flatten()).collect();
+            others.filter_map(|session| self.holder(session).flatten()).collect();
         pids.sort_unstable();
         pids.dedup();
         pids
@@ -145,17 +142,14 @@ impl Sessions {
         }
     }
 
-    /// The process that holds a session's lock; zero is one that cannot be seen from here.
-    fn holder(&self, session: u64) -> Result<Option<u32>, Unknown> {
+    /// The process that holds a session's lock, if that can be told; zero is one that cannot be
+    /// seen from here.
+    fn holder(&self, session: u64) -> Option<Option<u32>> {
         if self.is_own(session) {
-            return Ok(Some(self.pid));
+            return Some(Some(self.pid));
         }
         let open = OpenOptions::new().read(true).write(true).open(self.lock_path(session));
-        match open {
-            Ok(file) => sys::record_holder(&file).map_err(|_| Unknown::CannotTell),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Unknown::NoFile),
-            Err(_) => Err(Unknown::CannotTell),
-        }
+        sys::record_holder(&open.ok()?).ok()
     }
 
     /// Of this process, by whichever copy of this library in it. Its file must not be opened.
@@ -165,8 +159,24 @@ impl Sessions {
 
     /// Removes what dead sessions left that nobody asks about.
     fn sweep(&self) {
-        for session in self.named().filter(|session| !self.is_own(*session)) {
-            self.is_gone(session);
+        for session in self.named().filter(|session| self.is_gone(*session)) {
+            self.retire(session);
+        }
+    }
+
+    /// The proof of a death is marked when it is first come by, and removed when no ledger can have
+    /// anything of the dead any more.
+    fn retire(&self, session: u64) {
+        let _ = fs::remove_file(self.bell_path(session));
+        let Ok(mut file) = OpenOptions::new().write(true).open(self.lock_path(session)) else {
+            return;
+        };
+        let marked = file.metadata().ok().filter(|meta| meta.len() > 0);
+        let since = marked.as_ref().and_then(|meta| meta.modified().ok()?.elapsed().ok());
+        match (marked, since) {
+            (None, _) => drop(file.write_all(b"gone\n")),
+            (_, Some(since)) if since > PROOF => self.forget(session),
+            _ => {}
         }
     }
 
@@ -196,21 +206,6 @@ impl Sessions {
     }
 }
 
-impl Drop for Sessions {
-    fn drop(&mut self) {
-        let own: Vec<u64> = lock(&self.own).keys().copied().collect();
-        for session in own {
-            self.end(session);
-        }
-    }
-}
-
-/// Why it is not known who holds a lock.
-enum Unknown {
-    NoFile,
-    CannotTell,
-}
-
 /// Every change under these locks is a single push or removal, so a panic leaves nothing half done.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -222,5 +217,32 @@ const MARK_BITS: u32 = 24;
 const RANDOM_BITS: u32 = 32;
 /// How often, on the average, a new session looks for what dead ones left.
 const SWEEP_EVERY: u64 = 64;
+/// How long the proof of a death is kept: longer than any ledger waits for a silent session.
+const PROOF: Duration = Duration::from_secs(600);
 /// How often a waiter without a bell looks.
 const LOOK_WITHOUT_BELL: Duration = Duration::from_millis(50);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::directory::For;
+    use std::time::SystemTime;
+
+    #[test]
+    fn the_proof_of_a_death_is_kept_for_a_while() {
+        let name = format!("standpipe-proof-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let sessions = Sessions::new(Directory::open(&path, For::User).unwrap()).unwrap();
+        let dead = (sessions.mark ^ 1) << RANDOM_BITS | 7;
+        let proof = sessions.directory.create(&sessions.lock_path(dead)).unwrap();
+        sessions.sweep();
+        assert!(sessions.is_gone(dead), "marked, and still there");
+        sessions.sweep();
+        assert!(sessions.is_gone(dead), "not marked long ago");
+        proof.set_modified(SystemTime::now() - PROOF - Duration::from_secs(1)).unwrap();
+        sessions.sweep();
+        assert!(!sessions.lock_path(dead).exists());
+        assert!(!sessions.is_gone(dead), "a missing file proves nothing");
+        fs::remove_dir_all(&path).unwrap();
+    }
+}

@@ -9,8 +9,9 @@ use std::time::Duration;
 use standpipe_store::{Log, PoolName, Process, Store, StoreError};
 
 use crate::directory::{self, Directory, For};
-use crate::head::Sizes;
+use crate::head::{Label, Sizes};
 use crate::log::FileLog;
+use crate::pool_file::PoolFile;
 use crate::sessions::Sessions;
 use crate::time::Time;
 
@@ -149,7 +150,7 @@ impl Shared {
     /// Something happened that people should know.
     pub(crate) fn tell(&self, news: String) {
         let mut told = self.news.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.len() < NEWS {
+        if told.len() < NEWS && !told.contains(&news) {
             told.push(news);
         }
     }
@@ -167,10 +168,17 @@ impl Store for FileStore {
         let entries =
             fs::read_dir(folder).map_err(|error| directory::cannot("read", folder, error))?;
         let mut names: Vec<PoolName> = Vec::new();
-        for entry in entries.flatten() {
-            let path = entry.path();
-            if path.extension().is_some_and(|extension| extension == "pool") {
-                names.extend(crate::log::name_on(&path));
+        for entry in entries {
+            let path = entry.map_err(|error| directory::cannot("read", folder, error))?.path();
+            if path.extension().is_none_or(|extension| extension != "pool") {
+                continue;
+            }
+            match name_of(&path) {
+                Some(name) => names.push(name),
+                None => self.shared.tell(format!(
+                    "{} lies among the ledgers and is none; move it away",
+                    path.display()
+                )),
             }
         }
         names.sort();
@@ -219,6 +227,19 @@ impl fmt::Debug for FileStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FileStore").field("place", &self.place()).finish_non_exhaustive()
     }
+}
+
+/// The pool whose file this is: by its label, or, if that cannot be read or is another's, by the
+/// name of the file. Whoever opens it learns what is wrong.
+fn name_of(path: &Path) -> Option<PoolName> {
+    let file = path.file_name()?.to_str()?;
+    let label = PoolFile::open(path).and_then(|open| open.label());
+    let labelled = match label {
+        Ok(Label::Pool(name)) => name.parse().ok(),
+        _ => None,
+    };
+    let its_own = |name: &PoolName| directory::file_name(name) == file;
+    labelled.filter(its_own).or_else(|| directory::pool_of(file))
 }
 
 /// How many sentences are kept for whoever asks.

@@ -106,8 +106,11 @@ fn b25_killed_at_random_no_slot_is_lost_and_none_is_minted() {
         worker.kill();
     }
     assert_whole(&mut survivor, &store, "hundreds of kills");
-    let left = std::fs::read_dir(scratch.path().join("sessions")).unwrap().count();
-    // Of each of those that died before they held anything two files can lie there until a sweep.
+    let left = std::fs::read_dir(scratch.path().join("sessions")).unwrap();
+    let is_proof = |name: &str| name.ends_with(".lock");
+    let names = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    // The proof of each death is kept for a while; all else lies there until a sweep at most.
+    let left = names.filter(|name| !is_proof(name)).count();
     assert!(left < 400, "{left} files of dead sessions are left");
 }
 
@@ -197,10 +200,7 @@ fn b29_a_dead_session_is_seen_by_its_lock_and_not_by_its_process_id() {
     let mut survivor = two_slots(&store);
     let mut worker = Worker::start("worker", scratch.path(), &[]);
     assert_eq!(worker.says().as_deref(), Some("held"));
-    survivor.refresh().unwrap();
-    let own = survivor.session();
-    let sessions = survivor.replica().state().facts().sessions.keys();
-    let theirs = sessions.copied().find(|session| *session != own).unwrap();
+    let theirs = session_of_another(&mut survivor);
     assert!(!store.is_gone(theirs));
     assert_eq!(store.process_of(theirs).map(|process| process.pid), Some(worker.pid()));
     worker.signal(Signal::STOP);
@@ -212,6 +212,35 @@ fn b29_a_dead_session_is_seen_by_its_lock_and_not_by_its_process_id() {
     std::fs::write(scratch.path().join("sessions").join(name), std::process::id().to_string())
         .unwrap();
     assert!(store.is_gone(theirs));
+}
+
+/// Whoever tidies up in the wrong place kills nobody by it.
+#[test]
+fn b29_a_session_whose_file_was_deleted_is_not_taken_for_dead() {
+    let scratch = Scratch::new();
+    let store = scratch.store();
+    let mut survivor = two_slots(&store);
+    let mut worker = Worker::start("worker", scratch.path(), &[]);
+    assert_eq!(worker.says().as_deref(), Some("held"));
+    let theirs = session_of_another(&mut survivor);
+    for file in std::fs::read_dir(scratch.path().join("sessions")).unwrap() {
+        std::fs::remove_file(file.unwrap().path()).unwrap();
+    }
+    assert!(!store.is_gone(theirs));
+    worker.kill();
+}
+
+/// A process has something in several pools; whoever finds it dead in one leaves the proof there.
+#[test]
+fn b29_a_dead_session_is_seen_by_everybody_who_looks() {
+    let scratch = Scratch::new();
+    let store = scratch.store();
+    let mut survivor = two_slots(&store);
+    let mut worker = Worker::start("worker", scratch.path(), &[]);
+    assert_eq!(worker.says().as_deref(), Some("held"));
+    let theirs = session_of_another(&mut survivor);
+    worker.kill();
+    assert!(store.is_gone(theirs) && store.is_gone(theirs) && scratch.store().is_gone(theirs));
 }
 
 #[test]
@@ -226,10 +255,7 @@ fn b28_two_waiters_bury_the_same_dead_session_once() {
     worker.child.wait().unwrap();
     let (one, other) = (scratch.store(), scratch.store());
     let (mut second, mut third) = (member(&one), member(&other));
-    first.refresh().unwrap();
-    let own = first.session();
-    let sessions = first.replica().state().facts().sessions.keys();
-    let dead = sessions.copied().find(|session| *session != own).unwrap();
+    let dead = session_of_another(&mut first);
     // Both find it dead before either says so.
     assert!(one.is_gone(dead) && other.is_gone(dead));
     for waiter in [&mut second, &mut third] {
@@ -257,6 +283,13 @@ fn b26_b27_a_holder_that_was_given_up_learns_it_and_frees_nobody_elses_slot() {
     let gone = standpipe_core::Answer::Lease(standpipe_core::LeaseAnswer::Gone);
     assert_eq!(outcomes[0].answer, gone);
     assert!(admitted(&ask(&mut holder)).is_none());
+}
+
+fn session_of_another(member: &mut Member<FileLog>) -> u64 {
+    member.refresh().unwrap();
+    let own = member.session();
+    let mut sessions = member.replica().state().facts().sessions.keys().copied();
+    sessions.find(|session| *session != own).unwrap()
 }
 
 fn wait_until_stopped(pid: u32) {

@@ -72,6 +72,12 @@ pub trait Log {
         Ok(false)
     }
 
+    /// Whether what is read and written is still the pool's log, as a quick look tells that costs
+    /// next to nothing; none where it cannot be otherwise.
+    fn is_current(&self) -> Option<bool> {
+        None
+    }
+
     /// Tells sessions to look. A hint: nothing depends on its arrival.
     fn wake(&self, _sessions: &[u64]) {}
 

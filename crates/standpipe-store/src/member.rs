@@ -154,6 +154,12 @@ impl<L: Log> Member<L> {
         Ok(())
     }
 
+    /// Whether its log is still the pool's; see [`Log::is_current`]. When it is not,
+    /// [`Member::refresh`] puts back what this process has.
+    pub fn is_current(&self) -> Option<bool> {
+        self.log.is_current()
+    }
+
     /// What a reserve would be answered now. Changes nothing.
     ///
     /// # Errors

@@ -32,7 +32,8 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// When the store cannot make one.
     fn begin_session(&self) -> Result<u64, StoreError>;
 
-    /// Ends a session of this process: whoever looks will see that it is gone.
+    /// Ends a session of this process that has nothing on any pool any more. One that has is left
+    /// to be seen to be gone.
     fn end_session(&self, session: u64);
 
     /// Whether a session is known to be gone. A store that cannot see deaths never knows.
@@ -93,6 +94,10 @@ impl Log for Box<dyn Log + Send> {
 
     fn set_aside(&mut self) -> Result<bool, StoreError> {
         (**self).set_aside()
+    }
+
+    fn is_current(&self) -> Option<bool> {
+        (**self).is_current()
     }
 
     fn wake(&self, sessions: &[u64]) {

@@ -52,6 +52,8 @@ pub(crate) struct Counter {
     pub(crate) look_at: Option<Local>,
     /// When it last tested who lives.
     pub(crate) tested: Option<Local>,
+    /// When it says the next time that this process lives.
+    pub(crate) beat_at: Option<Local>,
 }
 
 /// A caller's turn at a desk. Those it has news for are told when it ends: a waker is somebody
@@ -111,6 +113,7 @@ impl Desk {
             later: Vec::new(),
             look_at: None,
             tested: None,
+            beat_at: None,
         };
         Self {
             pool,
@@ -203,7 +206,12 @@ impl Counter {
 
     /// Sends this, or keeps it to be sent later. Answers whether it was sent.
     pub(crate) fn tell(&mut self, action: Action) -> bool {
-        self.later.push(action);
+        self.tell_all([action])
+    }
+
+    /// The same for several, in one step.
+    pub(crate) fn tell_all(&mut self, actions: impl IntoIterator<Item = Action>) -> bool {
+        self.later.extend(actions);
         self.flush().is_ok()
     }
 

@@ -3,26 +3,41 @@
 use std::path::PathBuf;
 
 use crate::error::Error;
+use crate::request::shown;
 
 /// The directory for pools and the journal: `$STANDPIPE_HOME`, else `standpipe/` in the user's
 /// state directory (`$XDG_STATE_HOME`, else `~/.local/state`).
 ///
 /// # Errors
-/// When none of these is set.
+/// When none of these is set, or the one that counts is not an absolute path: such a one would be
+/// another ledger wherever a program is started.
 pub fn state_directory(env: &dyn Fn(&str) -> Option<String>) -> Result<PathBuf, Error> {
     let set = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(home) = set("STANDPIPE_HOME") {
-        return Ok(home);
+        return absolute("STANDPIPE_HOME", home);
     }
     // A relative one is to be ignored, by the specification of these directories.
     let state = set("XDG_STATE_HOME").filter(|state| state.is_absolute());
-    let state = state.or_else(|| set("HOME").map(|home| home.join(".local/state")));
+    let state = match (state, set("HOME")) {
+        (None, Some(home)) => Some(absolute("HOME", home)?.join(".local/state")),
+        (state, _) => state,
+    };
     state.map(|state| state.join("standpipe")).ok_or_else(|| {
         Error::invalid(
             "there is no place to keep the ledger: neither $STANDPIPE_HOME nor $HOME is set",
             "set STANDPIPE_HOME to a directory on a local disk",
         )
     })
+}
+
+fn absolute(name: &str, path: PathBuf) -> Result<PathBuf, Error> {
+    if path.is_absolute() {
+        return Ok(path);
+    }
+    Err(Error::invalid(
+        format!("${name} is `{}`, which is not an absolute path", shown(&path.to_string_lossy())),
+        "write it from the root, so that every process finds the same",
+    ))
 }
 
 #[cfg(test)]
@@ -43,5 +58,18 @@ mod tests {
         let odd = &[("XDG_STATE_HOME", "b"), ("HOME", "/c")];
         assert_eq!(with(odd).unwrap(), PathBuf::from("/c/.local/state/standpipe"));
         assert!(with(&[]).unwrap_err().to_string().contains("STANDPIPE_HOME"));
+    }
+
+    #[test]
+    fn a_relative_one_is_refused() {
+        for relative in ["state", "./state", "../state", "~/state"] {
+            let env = |name: &str| (name == "STANDPIPE_HOME").then(|| relative.to_owned());
+            let error = state_directory(&env).unwrap_err().to_string();
+            assert!(error.contains("$STANDPIPE_HOME") && error.contains(relative), "{error}");
+        }
+        let home = with(&[("HOME", "home")]).unwrap_err().to_string();
+        assert!(home.contains("$HOME is `home`"), "{home}");
+        let unused = &[("STANDPIPE_HOME", "/a"), ("HOME", "home")];
+        assert_eq!(with(unused).unwrap(), PathBuf::from("/a"));
     }
 }

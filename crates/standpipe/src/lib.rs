@@ -44,6 +44,7 @@ mod anchor;
 mod bell;
 mod built_in;
 pub mod config;
+mod dead;
 mod desk;
 mod error;
 mod explain;

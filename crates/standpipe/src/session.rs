@@ -36,7 +36,7 @@ impl Sessions {
         }
     }
 
-    /// Ends all of them: the process is done with the store.
+    /// Ends all of them: the process is done with the store, and has nothing there.
     pub(crate) fn end(&self) {
         for session in self.lock().drain(..) {
             self.store.end_session(session);

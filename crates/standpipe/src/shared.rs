@@ -258,17 +258,22 @@ impl Shared {
     /// The last handle goes: what is owed is sent, the sessions end, the journal is written.
     pub(crate) fn shut_down(&self) {
         self.keeper.stop();
+        let mut all_said = true;
         for desk in self.desks() {
             let mut pause = FIRST_RETRY;
             while desk.counter().flush().is_err_and(|error| error.is_transient()) {
-                if pause >= LAST_RETRY {
+                // Who waits for this process to end has its answer; others will see it end.
+                if pause >= LAST_RETRY / 4 {
+                    all_said = false;
                     break;
                 }
                 std::thread::sleep(pause);
                 pause *= 2;
             }
         }
-        self.sessions.end();
+        if all_said {
+            self.sessions.end();
+        }
         self.journal.close();
     }
 

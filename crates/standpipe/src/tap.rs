@@ -79,6 +79,13 @@ impl Standpipe {
         }
     }
 
+    /// A pool by its name, whether or not the file describes it: to look at what is there and to
+    /// operate on it. Calls go through [`Standpipe::pool`].
+    #[must_use]
+    pub fn pool_as_it_is(&self, name: &PoolName) -> Pool {
+        Pool::new(Arc::clone(&self.tap), name.clone())
+    }
+
     /// The pools there are, in order: those of the configuration and those of the store.
     ///
     /// # Errors

@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 
 use standpipe::{Lease, Throttle, ThrottleKind};
 
-use super::Ended;
 use super::admission::{admit, end_by, listen, request};
+use super::{Ended, units};
 use crate::args::{Hold, parse};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -23,8 +23,10 @@ pub(super) fn run(args: Hold, settings: &Settings, printer: &Printer) -> Ended {
     find::check(command, std::env::var_os("PATH").as_deref())
         .map_err(|error| cannot_run(command, &error))?;
     let request = request(&args.call, settings)?.timeout(duration(args.admission.timeout));
+    units::check_limits(&args.call, &args.admission)?;
     let tap = settings.open()?;
     let pool = settings.limited(&tap, &args.call.pool, &args.admission.limit, printer)?;
+    units::check_costs(&args.call, &pool, printer)?;
     let signals = listen()?;
     let lease = admit(&pool, request, printer, &signals)
         .map_err(|failure| busy(failure, args.busy_exit))?;

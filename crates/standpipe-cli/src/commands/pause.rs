@@ -1,5 +1,6 @@
 //! `pause`: nobody is admitted for a while.
 
+use serde_json::json;
 use standpipe::Span;
 
 use super::Ended;
@@ -20,7 +21,8 @@ pub(super) fn run(args: &Pause, settings: &Settings, printer: &Printer) -> Ended
     let tap = settings.open()?;
     let pool = settings.known(&tap, &args.pool)?;
     pool.pause(duration(args.length))?;
-    let length = length(args.length.0.div_ceil(1_000));
-    printer.talk(&format!("nobody is admitted to `{}` for {length}", args.pool));
+    let (pool, ms) = (args.pool.as_str(), args.length.0.div_ceil(1_000));
+    let said = format!("nobody is admitted to `{pool}` for {}", length(ms));
+    printer.done(&said, json!({ "pool": pool, "paused_ms": ms }))?;
     Ok(Exit::Ok)
 }

@@ -8,9 +8,8 @@ use rustix::process::Pid;
 use serde_json::{Map, Value, json};
 use standpipe::{Lease, Moment, Pool, Request, Span};
 
-use super::Ended;
 use super::admission::{admit, listen, request};
-use super::leases;
+use super::{Ended, leases, units};
 use crate::args::Reserve;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -29,12 +28,15 @@ pub(super) fn run(args: Reserve, settings: &Settings, printer: &Printer) -> Ende
         ));
     }
     let request = told(&args, request(&args.call, settings)?)?;
+    units::check_limits(&args.call, &args.admission)?;
     let tap = settings.open()?;
     if args.dry_run {
         let pool = settings.unchanged(&tap, &args.call.pool, &args.admission.limit)?;
+        units::check_costs(&args.call, &pool, printer)?;
         return peek(&pool, &request, printer);
     }
     let pool = settings.limited(&tap, &args.call.pool, &args.admission.limit, printer)?;
+    units::check_costs(&args.call, &pool, printer)?;
     let signals = listen()?;
     let lease = admit(&pool, request, printer, &signals)?;
     signals.end_us_again();

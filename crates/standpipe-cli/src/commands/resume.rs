@@ -1,5 +1,7 @@
 //! `resume`: a pause, or the provider's word that stopped everything, is lifted.
 
+use serde_json::json;
+
 use super::Ended;
 use crate::args::Resume;
 use crate::exit::Exit;
@@ -9,6 +11,8 @@ use crate::settings::Settings;
 pub(super) fn run(args: &Resume, settings: &Settings, printer: &Printer) -> Ended {
     let tap = settings.open()?;
     settings.known(&tap, &args.pool)?.resume()?;
-    printer.talk(&format!("`{}` admits calls again", args.pool));
+    let pool = args.pool.as_str();
+    printer
+        .done(&format!("`{pool}` admits calls again"), json!({ "pool": pool, "resumed": true }))?;
     Ok(Exit::Ok)
 }

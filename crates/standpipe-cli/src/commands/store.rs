@@ -27,7 +27,7 @@ fn ping(settings: &Settings, printer: &Printer) -> Ended {
     let tap = settings.open()?;
     let pools = tap.pools()?;
     for pool in &pools {
-        tap.pool(pool.as_str())?.status()?;
+        tap.pool_as_it_is(pool).status()?;
     }
     let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
     let place = tap.store_place();
@@ -89,7 +89,8 @@ fn reset(args: &Reset, settings: &Settings, printer: &Printer) -> Ended {
         return Err(sure(&format!("forgetting `{name}`"), &pool));
     }
     pool.reset()?;
-    printer.talk(&format!("`{name}` is forgotten; who uses it now puts back what it holds"));
+    let said = format!("`{name}` is forgotten; who uses it now puts back what it holds");
+    printer.done(&said, json!({ "pool": name.as_str(), "reset": true }))?;
     Ok(Exit::Ok)
 }
 
@@ -108,7 +109,13 @@ fn move_to(args: &Move, settings: &Settings, printer: &Printer) -> Ended {
     }
     for pool in &pools {
         pool.move_to(&args.to)?;
-        printer.talk(&format!("`{}` is at {} now", pool.name(), args.to));
+        if !printer.json {
+            printer.talk(&format!("`{}` is at {} now", pool.name(), args.to));
+        }
+    }
+    if printer.json {
+        let names: Vec<&str> = pools.iter().map(|pool| pool.name().as_str()).collect();
+        printer.done("", json!({ "pools": names, "to": args.to.to_string() }))?;
     }
     Ok(Exit::Ok)
 }

@@ -1,5 +1,6 @@
 //! `throttle`: the provider refused a call.
 
+use serde_json::json;
 use standpipe::{Throttle as Report, ThrottleKind};
 
 use super::{Ended, leases};
@@ -36,7 +37,9 @@ pub(super) fn run(args: Throttle, settings: &Settings, printer: &Printer) -> End
     report = report.agent(settings.agent(args.agent)?.as_str());
     let tap = settings.open()?;
     settings.known(&tap, &args.pool)?.throttle(&report)?;
-    printer.talk(&format!("noted; `standpipe status {}` shows how it stands", args.pool));
+    let pool = args.pool.as_str();
+    let said = format!("noted; `standpipe status {pool}` shows how it stands");
+    printer.done(&said, json!({ "pool": pool, "noted": true }))?;
     Ok(Exit::Ok)
 }
 

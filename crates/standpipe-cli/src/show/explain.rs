@@ -6,19 +6,18 @@ use crate::show::amount::{amount, cost};
 use crate::show::length::length;
 use crate::show::status::why;
 use crate::show::style::{Ink, Style};
-use crate::show::table::table;
+use crate::show::table::{sentence, table};
 
 pub(crate) fn explanation(style: Style, told: &Explanation) -> String {
     let takes = cost(told.cost.iter().map(|(unit, figure)| (unit.as_str(), *figure)));
-    let mut lines = vec![
-        format!("{} asks {} for {takes} ({})", told.agent, told.pool, told.priority),
-        String::new(),
-    ];
+    let asks = format!("{} asks {} for {takes} ({})", told.agent, told.pool, told.priority);
+    let mut lines = sentence(0, style.width, &asks);
+    lines.push(String::new());
     let rows: Vec<_> = told.steps.iter().map(|step| row(style, step)).collect();
     lines.extend(table(2, style.width, &rows));
     lines.push(String::new());
     lines.extend(figures(style, told));
-    lines.push(verdict(style, told));
+    lines.extend(sentence(0, style.width, &verdict(style, told)));
     lines.join("\n") + "\n"
 }
 

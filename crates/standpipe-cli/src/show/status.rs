@@ -8,16 +8,20 @@ use standpipe::{Backpressure, PoolStatus};
 
 use crate::show::length::length;
 use crate::show::style::{Ink, Style, columns};
+use crate::show::table::sentence;
 
 pub(crate) use calls::{waits_for, why};
 
 /// What a person is told who has no pool yet.
 pub(crate) const NO_POOLS: &str = "\
-No pools yet. A pool comes into being when something is held or reserved on it:
+No pools yet. A pool comes into being when something is
+held or reserved on it:
 
   standpipe hold my/slots --limit parallel=2 -- sleep 10
 
-To write limits down once for everybody: standpipe config init
+To write limits down once for everybody:
+
+  standpipe config init
 ";
 
 /// All pools, with an empty line between.
@@ -37,7 +41,8 @@ pub(crate) fn upstream(pressed: &[Backpressure]) -> String {
 
 fn pool(style: Style, status: &PoolStatus) -> Vec<String> {
     let mut lines = vec![heading(style, status)];
-    lines.extend(state(style, status).into_iter().map(|line| format!("  {line}")));
+    let state = state(style, status).into_iter();
+    lines.extend(state.flat_map(|line| sentence(2, style.width, &line)));
     lines.extend(limits::lines(style, &status.limits));
     lines.extend(calls::holds(style, &status.leases));
     lines.extend(calls::waits(style, &status.tickets));

@@ -37,6 +37,13 @@ fn lines(indent: usize, width: usize, row: &[String], widest: &[usize]) -> Vec<S
     lines.iter().map(|line| line.trim_end().to_owned()).collect()
 }
 
+/// A sentence, indented and broken between words; further lines are indented a little more.
+pub(crate) fn sentence(indent: usize, width: usize, text: &str) -> Vec<String> {
+    let line = " ".repeat(indent) + text;
+    let lines = wrap(&line, indent + 2, width);
+    lines.iter().map(|line| line.trim_end().to_owned()).collect()
+}
+
 /// A line whose end is too long even so is broken between words.
 fn wrap(line: &str, further: usize, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
@@ -76,6 +83,13 @@ mod tests {
     fn a_long_end_is_broken_between_words() {
         let rows = rows(&[&["blog", "waits for room in a pool"]]);
         assert_eq!(table(2, 20, &rows), ["  blog  waits for", "        room in a", "        pool"]);
+    }
+
+    #[test]
+    fn a_sentence_is_broken_between_words() {
+        let lines = sentence(2, 24, "paused for 5min (until noon) by hand");
+        assert_eq!(lines, ["  paused for 5min (until", "    noon) by hand"]);
+        assert_eq!(sentence(0, 80, "short"), ["short"]);
     }
 
     #[test]

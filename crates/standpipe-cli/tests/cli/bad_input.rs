@@ -38,6 +38,10 @@ const BAD: &[Bad] = &[
         &["--limit"],
     ),
     (&["hold", "my/slots", "--limit", "Requests=1/s", "--", "true"], 2, &["Requests"]),
+    // Units that are probably slips.
+    (&["hold", "my/api", "--limit", "request=2/min", "--", "true"], 2, &["request", "`requests`"]),
+    (&["reserve", "my/api", "--limit", "gpu=2/min"], 2, &["nothing of `gpu`", "--cost gpu=1"]),
+    (&["reserve", "my/api", "--limit", "gpus=2/min", "--cost", "gpu=1"], 2, &["`gpus`"]),
     // Costs.
     (&["reserve", "my/slots", "--cost", "tokens=-5"], 2, &["--cost"]),
     (&["reserve", "my/slots", "--cost", "tokens=0.5"], 2, &["--cost"]),
@@ -78,7 +82,7 @@ const BAD: &[Bad] = &[
     (&["store", "dump", "my/slots"], 78, &["no pool"]),
     (&["store", "reset", "my/slots", "--yes"], 78, &["no pool"]),
     // Leases.
-    (&["commit", "garbage"], 66, &["garbage", "reserve"]),
+    (&["commit", "garbage"], 66, &["`garbage`: not a lease id; one begins", "`reserve` printed\n"]),
     (&["commit", ""], 66, &["lease"]),
     (&["release", "lease1_AAAA"], 66, &["lease"]),
     (&["cancel", "🚰"], 66, &["lease"]),
@@ -129,6 +133,20 @@ fn names_of_ten_kilobytes_are_refused() {
     }
 }
 
+#[test]
+fn a_figure_that_nothing_limits_is_told_with_what_was_meant() {
+    let home = Home::new();
+    let reserve = |cost: &str| {
+        let limits = ["--limit", "input_tokens=9k/d", "--limit", "gpu=9/d", "--cost", cost];
+        home.run(["reserve", "my/api"].into_iter().chain(limits))
+    };
+    let slip = reserve("input_tokns=5,gpu=1");
+    assert_eq!(slip.code, Some(0), "{slip:?}");
+    assert!(slip.err.contains("`input_tokns`") && slip.err.contains("mean `input_tokens`"));
+    assert!(!slip.err.contains("`gpu`"), "{slip:?}");
+    assert_eq!(reserve("input_tokens=5,output_tokens=5,gpu=1").err, "");
+}
+
 /// Bad input on a pool that is there leaves it as it was.
 #[test]
 fn a_pool_that_is_there_stays_as_it_was() {
@@ -165,7 +183,18 @@ fn a_store_that_cannot_be_reached_is_69() {
     std::fs::write(home.path.join("a-file"), "").unwrap();
     let mut command = home.command(["status"]);
     let output = command.env("STANDPIPE_HOME", home.path.join("a-file")).output().unwrap();
-    crate::support::Ran::of(&output).failed(69, &["a-file"]);
+    let ran = crate::support::Ran::of(&output);
+    ran.failed(69, &["a-file", "choose another directory"]);
+    assert!(!ran.err.contains("remove"), "whatever that file is, it stays: {ran:?}");
+}
+
+#[test]
+fn a_relative_home_is_refused_and_makes_nothing() {
+    let home = Home::new();
+    let mut command = home.command(["status"]);
+    let output = command.env("STANDPIPE_HOME", "relative").output().unwrap();
+    crate::support::Ran::of(&output).failed(2, &["$STANDPIPE_HOME", "`relative`", "absolute"]);
+    assert!(!home.path.join("relative").exists());
 }
 
 fn pools(home: &Home) -> Vec<serde_json::Value> {

@@ -1,6 +1,6 @@
 //! `config`, and what a configuration file does to commands.
 
-use crate::support::Home;
+use crate::support::{Home, Ran};
 
 #[test]
 fn init_writes_a_file_that_check_likes() {
@@ -62,6 +62,51 @@ fn limits_come_from_the_file_and_an_unknown_pool_gets_a_suggestion() {
     assert_eq!(home.status("my/slots")["origin"]["source"], "file");
     home.run(["hold", "my/slot", "--", "true"]).failed(78, &["my/slot", "my/slots"]);
     home.run(["status", "my/slot"]).failed(78, &["my/slots"]);
+}
+
+#[test]
+fn whose_limits_do_not_count_is_told_which_do() {
+    let home = Home::new();
+    let newer = home.path.join("newer.toml");
+    std::fs::write(&newer, "version = 3\n[pool.\"my/slots\"]\nparallel = 1\n").unwrap();
+    let mut first = home.command(["hold", "my/slots", "--", "true"]);
+    assert!(first.env("STANDPIPE_CONFIG", &newer).status().unwrap().success());
+    home.configure("version = 2\n[pool.\"my/slots\"]\nparallel = 9\n");
+    let older = home.run(["hold", "my/slots", "--", "true"]);
+    assert_eq!(older.code, Some(0), "{older:?}");
+    for words in ["parallel=1", "of version 3 written 20", "standpipe.toml", "`version` above 3"] {
+        assert!(older.err.contains(words), "`{words}` is not said: {older:?}");
+    }
+    let mut flags = home.command(["reserve", "my/slots", "--limit", "parallel=9"]);
+    let flags = Ran::of(&flags.env("STANDPIPE_CONFIG", &newer).output().unwrap());
+    for words in ["parallel=1 from a file", "not --limit parallel=9", "leave --limit out"] {
+        assert!(flags.err.contains(words), "`{words}` is not said: {flags:?}");
+    }
+}
+
+/// Who writes a file must still see, and be able to operate on, what was there before.
+#[test]
+fn a_pool_that_the_file_lacks_can_be_looked_at_and_operated_on() {
+    let home = Home::new();
+    home.run(["hold", "my/slots", "--limit", "parallel=1", "--", "true"]).printed();
+    home.run(["config", "init"]).printed();
+    assert!(home.run(["status"]).printed().contains("my/slots"));
+    for args in [
+        &["status", "my/slots", "--check"][..],
+        &["explain", "my/slots"],
+        &["pause", "my/slots", "--for", "1h"],
+        &["resume", "my/slots"],
+        &["throttle", "my/slots", "--retry-after", "1ms"],
+        &["store", "ping"],
+        &["store", "dump", "my/slots"],
+        &["store", "reset", "my/slots", "--yes"],
+    ] {
+        home.run(args.iter().copied()).printed();
+    }
+    home.run(["hold", "my/slots", "--limit", "parallel=1", "--", "true"]).failed(78, &["no pool"]);
+    home.run(["reserve", "my/slots", "--limit", "parallel=1"]).failed(78, &["no pool"]);
+    let dry = ["reserve", "my/slots", "--limit", "parallel=1", "--dry-run"];
+    home.run(dry).failed(78, &["no pool"]);
 }
 
 #[test]

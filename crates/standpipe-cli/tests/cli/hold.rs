@@ -81,6 +81,32 @@ fn a_holder_that_is_killed_gives_its_slot_back() {
 }
 
 #[test]
+fn the_slot_of_a_killed_holder_is_there_for_who_will_not_wait() {
+    let home = Home::new();
+    let mut holder = home.hold_the_slot();
+    holder.signal(rustix::process::Signal::KILL);
+    holder.child.wait().unwrap();
+    home.run(["status", "--check"]).printed();
+    let mut holder = home.hold_the_slot();
+    holder.signal(rustix::process::Signal::KILL);
+    holder.child.wait().unwrap();
+    home.run(["hold", "my/slots", "--timeout", "0", "--", "true"]).printed();
+}
+
+#[test]
+fn a_lease_whose_owner_is_dead_is_there_for_who_will_not_wait() {
+    let home = Home::new();
+    let mut owner = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let pid = owner.id().to_string();
+    home.run(["reserve", "my/slots", "--limit", "parallel=1", "--owner", &pid]).printed();
+    let next = ["reserve", "my/slots", "--timeout", "0"];
+    home.run(next).failed(75, &["parallel"]);
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    home.run(next).printed();
+}
+
+#[test]
 fn the_command_dies_with_a_holder_that_is_killed() {
     let home = Home::new();
     let script = "echo held; exec sleep 600";
@@ -108,10 +134,16 @@ fn what_limits_it_is_kept_when_another_asks_for_more() {
     home.run(["hold", "my/slots", "--limit", "parallel=1", "--", "true"]).printed();
     let looser = home.run(["hold", "my/slots", "--limit", "parallel=9", "--", "true"]);
     assert_eq!(looser.code, Some(0));
-    assert!(looser.err.contains("keeps the limits"), "{looser:?}");
+    for words in ["parallel=1 from earlier", "not --limit parallel=9", "store reset my/slots"] {
+        assert!(looser.err.contains(words), "`{words}` is not said: {looser:?}");
+    }
     assert_eq!(home.status("my/slots")["limits"][0]["amount"], 1);
     let quiet = ["hold", "my/slots", "-q", "--limit", "parallel=9", "--", "true"];
     assert_eq!(home.run(quiet).err, "");
+    let more = ["--limit", "requests=9/min", "--limit", "parallel=1", "--", "true"];
+    home.run(["hold", "my/slots"].into_iter().chain(more)).printed();
+    let same = home.run(["hold", "my/slots", "--limit", "parallel=1", "--", "true"]);
+    assert_eq!(same.err, "", "what it says is in force, with more");
 }
 
 #[test]
@@ -129,6 +161,8 @@ fn the_agent_is_the_flag_then_the_environment_then_the_caller() {
     assert!(agents(&home).contains(&"by-flag".to_owned()));
     home.run(hold).printed();
     assert_eq!(agents(&home).len(), 3, "and one that is named after this very program");
+    home.run_by(&["timeout", "60"], hold).printed();
+    assert_eq!(agents(&home).len(), 3, "whatever runs it in between");
 }
 
 /// A program that hides its 429s is recognised by what it says, or by its code; then everybody

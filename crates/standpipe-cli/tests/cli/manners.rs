@@ -33,6 +33,20 @@ fn a_narrow_line_is_kept() {
 }
 
 #[test]
+fn sentences_are_broken_between_words() {
+    let home = Home::new();
+    let fresh = home.run(["status"]);
+    assert!(fresh.out.lines().all(|line| line.chars().count() <= 60), "{}", fresh.out);
+    home.run(["hold", "my/slots", "--limit", "parallel=1", "--", "true"]).printed();
+    home.run(["pause", "my/slots", "--for", "1h"]).printed();
+    for args in [&["status"][..], &["explain", "my/slots", "--as", "a-rather-long-agents-name"]] {
+        let mut command = home.command(args.iter().copied());
+        let ran = Ran::of(&command.env("COLUMNS", "60").output().unwrap());
+        assert!(ran.out.lines().all(|line| line.chars().count() <= 60), "{}", ran.out);
+    }
+}
+
+#[test]
 fn a_locale_without_utf8_gets_ascii() {
     let home = Home::new();
     let holder = home.hold_the_slot();
@@ -51,6 +65,29 @@ fn whoever_has_read_enough_is_not_told_so() {
     let mut command = home.command(["man"]);
     let ran = Ran::of(&command.stdout(out).stderr(std::process::Stdio::piped()).output().unwrap());
     assert_eq!((ran.code, &*ran.err), (Some(141), ""));
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_not_our_fault() {
+    let home = Home::new();
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = home.command(["status"]);
+    let ran = Ran::of(&command.stdout(full).stderr(std::process::Stdio::piped()).output().unwrap());
+    ran.failed(74, &["cannot write", "standard output"]);
+}
+
+#[test]
+fn a_lease_that_nobody_can_be_told_of_is_not_left() {
+    let home = Home::new();
+    let into = |output: &str| {
+        let script = format!("exec \"$0\" \"$@\" {output}");
+        let reserve = ["reserve", "my/slots", "--limit", "parallel=1", "--timeout", "0"];
+        home.run_by(&["sh", "-c", &script], reserve)
+    };
+    into(">&-").failed(74, &["cannot write", "closed"]);
+    assert_eq!(home.status("my/slots")["leases"], serde_json::json!([]));
+    let unread = into(">/dev/null");
+    assert_eq!((unread.code, &*unread.err), (Some(0), ""), "that was meant so");
 }
 
 #[test]

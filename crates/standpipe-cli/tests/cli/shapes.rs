@@ -63,6 +63,26 @@ fn other_failures_are_problems_too() {
 }
 
 #[test]
+fn what_changes_something_says_so_in_an_object() {
+    let home = Home::new();
+    let written = home.run(["config", "init", "here.toml", "--json"]);
+    assert_eq!((&written.json()["file"], written.err.as_str()), (&"here.toml".into(), ""));
+    home.run(["hold", "my/api", "--limit", "requests=9/h", "--", "true"]).printed();
+    for (args, key) in [
+        (&["pause", "my/api", "--for", "1s"][..], "paused_ms"),
+        (&["resume", "my/api"], "resumed"),
+        (&["throttle", "my/api", "--retry-after", "1ms"], "noted"),
+        (&["observe", "my/api", "--header", "x-ratelimit-limit: 9"], "limits"),
+        (&["store", "reset", "my/api", "--yes"], "reset"),
+    ] {
+        let ran = home.run(args.iter().copied().chain(["--json"]));
+        let object = ran.json();
+        assert_eq!((object["pool"].as_str(), ran.err.as_str()), (Some("my/api"), ""), "{args:?}");
+        assert!(!object[key].is_null(), "{key} in {object}");
+    }
+}
+
+#[test]
 fn a_pool_has_limits_leases_and_tickets() {
     let home = Home::new();
     let holder = home.hold_the_slot();

@@ -18,7 +18,7 @@ fn signals_are_passed_on() {
         (Signal::USR2, "USR2"),
     ];
     for (signal, name) in signals {
-        let script = format!("trap 'kill $!; exit 7' {name}; sleep 600 & echo ready; wait");
+        let script = format!("trap 'kill -9 $!; exit 7' {name}; sleep 600 & echo ready; wait");
         let limit = "parallel=1";
         let mut holder =
             home.start(["hold", "my/slots", "--limit", limit, "--", "sh", "-c", &script]);

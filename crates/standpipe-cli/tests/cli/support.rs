@@ -59,6 +59,24 @@ impl Home {
         Ran::of(&self.command(args).output().unwrap())
     }
 
+    /// Runs it by another program, such as `timeout 60` or a shell.
+    pub(crate) fn run_by<'a>(
+        &self,
+        wrapper: &[&str],
+        args: impl IntoIterator<Item = &'a str>,
+    ) -> Ran {
+        let ours = self.command(args);
+        let mut command = Command::new(wrapper[0]);
+        command.args(&wrapper[1..]).arg(ours.get_program()).args(ours.get_args());
+        for (name, value) in ours.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        Ran::of(&command.output().unwrap())
+    }
+
     /// Starts it; its input stays open until it is closed.
     pub(crate) fn start<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Running {
         let mut command = self.command(args);

@@ -12,7 +12,8 @@ pub(super) const EXAMPLE: &str = r#"# Standpipe: who shares which quota.
 
 # One pool per quota that you share, named provider/model-or-scope.
 # Rates are N/[n](ms|s|min|h|d) with k, M, G for thousands, millions, billions.
-[pool."my/slots"]
+[pool."example/api"]
+requests = "60/min"                 # in any minute
 parallel = 5                        # at most five calls in flight
 
 #[pool."anthropic/sonnet"]

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant as Local};
 
-use standpipe_core::{Action, Facts, Holder, Instant, Key, Phase, Span, State, Ticket};
+use standpipe_core::{Action, Facts, Instant, Key, Phase, Span, State, Ticket};
 use standpipe_store::{Store, StoreError};
 
 use super::BEAT;
+use crate::dead::Suspects;
 use crate::desk::{Counter, Desk};
-use crate::owner;
 use crate::shared::{LAST_RETRY, Shared};
 
 /// How often to look while somebody here is first in line: whether those who hold what it lacks
@@ -18,6 +18,9 @@ pub(crate) const FIRST: Duration = Duration::from_millis(250);
 /// How often to look while somebody here is among the first few, and behind that.
 const NEAR: Duration = Duration::from_secs(1);
 const FAR: Duration = Duration::from_secs(5);
+
+/// How often to see that the log is still the pool's, while this process has something there.
+const WATCH: Duration = Duration::from_secs(1);
 
 /// How many are the first few: as many as the ledger wakes when their instant moves.
 const FEW: usize = standpipe_core::bounds::WAKE_EARLIER;
@@ -41,9 +44,19 @@ pub(super) fn attend(shared: &Arc<Shared>, desk: &Desk, woken: bool) -> Option<L
         next = earlier(next, now + LAST_RETRY);
     }
     if desk.holds_leases() || counter.has_waiters() {
-        next = earlier(next, beat(&mut counter));
+        next = watch(&mut counter).map_or(next, |at| earlier(next, at));
+        next = earlier(next, beat(&mut counter, woken));
     }
     next
+}
+
+/// A log that was replaced or deleted lacks what this process has: others would take it. It is put
+/// back at once. Answers when to see to it again, where a log can be lost so.
+fn watch(counter: &mut Counter) -> Option<Local> {
+    if !counter.member.is_current()? && counter.member.refresh().is_err() {
+        return Some(Local::now() + LAST_RETRY);
+    }
+    Some(Local::now() + WATCH)
 }
 
 fn earlier(next: Option<Local>, at: Local) -> Option<Local> {
@@ -51,8 +64,14 @@ fn earlier(next: Option<Local>, at: Local) -> Option<Local> {
 }
 
 /// Says that the session lives, if it has been silent for long enough. Answers when the next time
-/// is.
-fn beat(counter: &mut Counter) -> Local {
+/// is; before that it does not look, unless it was woken.
+fn beat(counter: &mut Counter, woken: bool) -> Local {
+    let next = counter.beat_at.filter(|at| !woken && Local::now() < *at);
+    let next = next.unwrap_or_else(|| beat_if_due(counter));
+    *counter.beat_at.insert(next)
+}
+
+fn beat_if_due(counter: &mut Counter) -> Local {
     let every = Span::secs(BEAT.as_secs());
     let due = |counter: &Counter| {
         let (facts, session) = (counter.member.replica().state().facts(), counter.member.session());
@@ -96,8 +115,8 @@ fn look(counter: &mut Counter, store: &dyn Store) -> Result<Duration, StoreError
     for ticket in seen.ring {
         counter.ring(ticket);
     }
-    for action in seen.gone {
-        counter.tell(action);
+    if !seen.gone.is_empty() {
+        counter.tell_all(seen.gone);
     }
     Ok(seen.again)
 }
@@ -120,7 +139,8 @@ fn see(state: &State, waiting: &BTreeSet<Key>, store: &dyn Store, tests: bool) -
     let too_late = |(before, phase): &(usize, Phase)| *before < FEW && *phase == Phase::TooLate;
     let first =
         heads.iter().any(|head| waiting.contains(&head.key)) || known.values().any(too_late);
-    let gone = if tests { gone(state, &heads, first, store) } else { Vec::new() };
+    let last = known.values().map(|(before, _)| *before).max().unwrap_or_default();
+    let gone = if tests { gone(state.facts(), last, first, store) } else { Vec::new() };
     let near = known.values().any(|(before, _)| *before < FEW);
     let again = match (first, near) {
         (true, _) => FIRST,
@@ -140,24 +160,50 @@ fn heads(facts: &Facts) -> Vec<&Ticket> {
     facts.tickets.values().filter(|ticket| first(ticket)).collect()
 }
 
-/// What to say of those who stand before everybody here, or hold what they lack, and are dead.
-fn gone(state: &State, heads: &[&Ticket], first: bool, store: &dyn Store) -> Vec<Action> {
-    let mut sessions: BTreeSet<u64> = heads.iter().filter_map(|head| head.session).collect();
-    let mut actions = Vec::new();
+/// What to say of those who stand before somebody here, or hold what it lacks, and are dead. All at
+/// once: each of them alone would keep what it is given for as long as it may be claimed.
+fn gone(facts: &Facts, last: usize, first: bool, store: &dyn Store) -> Vec<Action> {
+    let mut suspects = Suspects::default();
+    let is_due = |ticket: &&Ticket| matches!(ticket.phase, Phase::Due(_));
+    facts.tickets.values().filter(is_due).for_each(|ticket| suspects.add_waiter(ticket));
+    facts.tickets.values().take(last).for_each(|ticket| suspects.add_waiter(ticket));
     if first {
-        for (key, lease) in &state.facts().leases {
-            match (lease.holder, lease.call.owner) {
-                (Holder::Session(session), _) => {
-                    sessions.insert(session);
-                }
-                (Holder::Ttl { .. }, Some(owner)) if owner::is_gone(owner) => {
-                    actions.push(Action::OwnerEnded { lease: *key });
-                }
-                (Holder::Ttl { .. }, _) => {}
-            }
-        }
+        suspects.add_holders(facts);
     }
-    sessions.retain(|session| store.is_gone(*session));
-    actions.extend(sessions.into_iter().map(|session| Action::SessionEnded { session }));
-    actions
+    suspects.dead(store)
+}
+
+#[cfg(test)]
+mod tests {
+    use standpipe_core::{Limit, Rule};
+
+    use super::*;
+    use crate::{Request, Settings, Standpipe};
+
+    fn tap(home: &std::path::Path) -> Standpipe {
+        Standpipe::builder().settings(Settings::default()).home(home).open().unwrap()
+    }
+
+    #[test]
+    fn a_deleted_log_is_missed_soon_and_put_back_by_who_holds_something() {
+        let name = format!("standpipe-watched-{}", std::process::id());
+        let home = std::env::temp_dir().join(name);
+        let tap = tap(&home);
+        let pool = tap.pool("my/slots").unwrap();
+        pool.limit(vec![Limit::new(Rule::Parallel { amount: 1 })]).unwrap();
+        let lease = pool.reserve(Request::by("holder")).blocking().unwrap();
+        let guard = pool.tap().guard().unwrap();
+        let shared = guard.shared();
+        let desk = shared.desk(pool.name()).unwrap();
+        let next = attend(shared, &desk, false).unwrap();
+        assert!(next <= Local::now() + WATCH, "it comes again soon");
+        let file = home.join("pools/my+slots.pool");
+        std::fs::remove_file(&file).unwrap();
+        attend(shared, &desk, false);
+        assert!(file.exists(), "it did not wait for the next beat");
+        let holders = |state: &State, _: &_, _: &_| state.facts().leases.len();
+        assert_eq!(shared.read(&desk, holders).unwrap(), 1);
+        drop((lease, guard, pool, tap));
+        std::fs::remove_dir_all(&home).unwrap();
+    }
 }

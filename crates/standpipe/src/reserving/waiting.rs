@@ -11,6 +11,7 @@ use standpipe_store::StoreError;
 
 use super::bell;
 use crate::bell::Bell;
+use crate::dead;
 use crate::desk::{Caller, Counter, Desk};
 use crate::error::Error;
 use crate::journal::What;
@@ -57,6 +58,8 @@ pub(super) struct Waiting {
     unanswered: bool,
     /// The file's configuration was sent again because the pool had none.
     reminded: bool,
+    /// It was looked who is dead before it is refused.
+    searched: bool,
     retry: Duration,
     wakes_at: Option<Local>,
     timer: Option<Local>,
@@ -96,6 +99,7 @@ impl Waiting {
             first: None,
             unanswered: false,
             reminded: false,
+            searched: false,
             retry: FIRST_RETRY,
             wakes_at: None,
             timer: None,
@@ -236,6 +240,9 @@ impl Waiting {
         drop(state);
         match decision {
             Decision::Wait(hold) if self.is_late(&now) => {
+                if self.finds_dead(counter, hold.refusal.reason)? {
+                    return self.look(counter, ticket);
+                }
                 self.last = Some(self.refused(&hold.refusal, &now));
                 Ok(Some(self.in_vain(counter, Some(hold.position))))
             }
@@ -327,6 +334,9 @@ impl Waiting {
             }
             return Ok(over(Err(Error::NoLimits { pool: self.pool.name().clone() })));
         }
+        if self.finds_dead(counter, refusal.reason)? {
+            return Ok(Step::Sleep(now.local));
+        }
         let position = self.last.as_ref().and_then(|last| last.position);
         self.last = Some(self.refused(refusal, now));
         let late = !self.hasty && self.is_late(now);
@@ -337,6 +347,16 @@ impl Waiting {
         let waited = if self.first.is_some() { waited } else { Duration::ZERO };
         self.note_wait("refused", waited);
         Ok(over(Err(Refused { waited, ..self.refused(refusal, now) }.into())))
+    }
+
+    /// Before it is refused: what it lacks may be the dead's. Answers whether it should ask again.
+    fn finds_dead(&mut self, counter: &mut Counter, reason: Reason) -> Result<bool, Trouble> {
+        if self.searched || !dead::could_help(reason) {
+            return Ok(false);
+        }
+        self.searched = true;
+        let store = self.guard.shared().store();
+        dead::bury(counter, &**store).map_err(Trouble::Store)
     }
 
     /// Its time is up.

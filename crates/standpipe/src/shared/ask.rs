@@ -7,6 +7,7 @@ use standpipe_core::{Action, AgentName, Decision, Hold, Holder, Laid, Reason, Re
 use standpipe_core::{Amounts, Priority, State};
 
 use super::Shared;
+use crate::dead;
 use crate::desk::{Counter, Desk};
 use crate::error::Error;
 use crate::explain::{Explanation, No, Step, Verdict};
@@ -28,12 +29,23 @@ impl Shared {
         Ok(answer(&state, &now, counter))
     }
 
+    /// The same, without the dead. That they are is only said if it can be: who looks at a pool
+    /// does not wait for it.
+    fn read_living<T>(
+        &self,
+        desk: &Desk,
+        answer: impl FnOnce(&State, &Now, &Counter) -> T,
+    ) -> Result<T, Error> {
+        dead::bury(&mut desk.counter(), &**self.store())?;
+        self.read(desk, answer)
+    }
+
     pub(crate) fn peek(&self, desk: &Desk, reserve: &Reserve) -> Result<Verdict, Error> {
-        self.read(desk, |state, now, _| verdict(desk, state, reserve, now))?
+        self.read_living(desk, |state, now, _| verdict(desk, state, reserve, now))?
     }
 
     pub(crate) fn explain(&self, desk: &Desk, reserve: &Reserve) -> Result<Explanation, Error> {
-        self.read(desk, |state, now, _| {
+        self.read_living(desk, |state, now, _| {
             let verdict = verdict(desk, state, reserve, now)?;
             let laid = state.lay_open(reserve, now.store);
             Ok(Explanation {
@@ -54,7 +66,7 @@ impl Shared {
         desk: &Desk,
         provider: Option<String>,
     ) -> Result<PoolStatus, Error> {
-        self.read(desk, |state, now, counter| {
+        self.read_living(desk, |state, now, counter| {
             let replica = counter.member.replica();
             let mut status = PoolStatus::of(desk.pool(), state, now, &**self.store());
             status.provider = provider;

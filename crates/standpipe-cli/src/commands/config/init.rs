@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
+use serde_json::json;
+
 use crate::args::Init;
 use crate::commands::Ended;
 use crate::exit::Exit;
@@ -20,8 +22,14 @@ pub(super) fn run(args: &Init, settings: &Settings, printer: &Printer) -> Ended 
         })?,
     };
     write(&file, args.force).map_err(|error| cannot(&file, &error))?;
-    printer.line(&file.display().to_string())?;
-    printer.talk("written; change it, then `standpipe config check`");
+    let name = file.display().to_string();
+    if !printer.json {
+        printer.line(&name)?;
+    }
+    printer.done(
+        "written; change it, then `standpipe config check`",
+        json!({ "file": name, "written": true }),
+    )?;
     Ok(Exit::Ok)
 }
 

@@ -23,7 +23,7 @@ fn sorted<'a>(known: impl IntoIterator<Item = &'a str>) -> Vec<String> {
 #[test]
 fn the_example_is_good_with_and_without_its_comments() {
     let example = settings(Settings::example());
-    assert!(example.pool_config(&pool_name("my/slots")).is_some());
+    assert!(example.pool_config(&pool_name("example/api")).is_some());
     let wanted = |line: &str| match line.strip_prefix('#') {
         Some(rest) if !rest.starts_with(' ') => format!("{rest}\n"),
         _ => format!("{line}\n"),
