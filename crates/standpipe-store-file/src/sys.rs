@@ -66,6 +66,11 @@ pub(crate) fn lock_holder(file: &File) -> Option<u32> {
     let meta = file.metadata().ok()?;
     let (major, minor) = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
     let wanted = format!("{major:02x}:{minor:02x}:{}", meta.ino());
+    // The list is read in pieces and may change between them, so that a line is missed.
+    (0..5).find_map(|_| lock_line(&wanted))
+}
+
+fn lock_line(wanted: &str) -> Option<u32> {
     let locks = fs::read_to_string("/proc/locks").ok()?;
     let held = |line: &&str| line.contains("FLOCK") && !line.contains("->");
     let line =
