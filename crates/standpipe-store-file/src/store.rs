@@ -229,8 +229,8 @@ impl fmt::Debug for FileStore {
     }
 }
 
-/// The pool whose file this is: by its label, or, if that cannot be read or is another's, by the name
-/// of the file. Whoever opens it learns what is wrong.
+/// The pool whose file this is: by its label, or, if that cannot be read or is another's, by the
+/// name of the file. Whoever opens it learns what is wrong.
 fn name_of(path: &Path) -> Option<PoolName> {
     let file = path.file_name()?.to_str()?;
     let label = PoolFile::open(path).and_then(|open| open.label());

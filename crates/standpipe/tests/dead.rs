@@ -8,6 +8,7 @@ use standpipe::{Pool, Request};
 use support::{Actor, Hand, World, assert_whole, at_once, parallel, patient, refused};
 
 /// A pool of one slot, seen by a living process, and the slot held by one that was killed.
+#[expect(clippy::unwrap_used, reason = "helpers of tests assert, too")]
 fn held_by_the_dead(world: &World) -> (Actor, Pool) {
     let (one, other) = (world.process(), world.process());
     let pool = one.limited("t/slots", vec![parallel(1)]);

@@ -39,8 +39,8 @@ pub(crate) fn file(pool: &PoolName, origin: &Origin, in_force: &[Limit], file: &
         (None, _) => "save it again".to_owned(),
     };
     format!(
-        "`{pool}` keeps the limits it has: {counts}{from}, not what {file} says; to have that count, \
-         {remedy}"
+        "`{pool}` keeps the limits it has: {counts}{from}, not what {file} says; to have that \
+         count, {remedy}"
     )
 }
 

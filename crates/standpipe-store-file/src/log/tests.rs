@@ -1,3 +1,5 @@
+//! What is read without the lock, and who waits for it.
+
 use standpipe_core::Action;
 use standpipe_store::{Member, Store};
 
