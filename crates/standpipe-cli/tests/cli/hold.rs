@@ -199,3 +199,21 @@ fn a_pattern_that_is_none_is_told() {
     let home = Home::new();
     home.run(["hold", "my/api", "--throttled-match", "(", "--", "true"]).failed(2, &["("]);
 }
+
+/// A command that outlasts the longest lease keeps its place: `hold` says now and then that it goes
+/// on.
+#[test]
+fn a_long_command_keeps_its_place() {
+    let home = Home::new();
+    home.configure("[pool.\"my/api\"]\nrequests = \"9/min\"\nlongest_lease = \"2s\"\n");
+    let script = "echo held; read -r line; exit 0";
+    let mut holder = home.start(["hold", "my/api", "--", "sh", "-c", script]);
+    assert_eq!(holder.line(), "held");
+    let age = || home.status("my/api")["leases"][0]["age_ms"].as_u64();
+    while age().expect("it is still held") < 3_500 {
+        std::thread::yield_now();
+    }
+    assert_eq!(holder.end().code, Some(0));
+    let reclaimed = home.run(["events", "--kind", "reclaim"]);
+    assert_eq!(reclaimed.printed(), "", "nothing was taken back");
+}

@@ -178,3 +178,21 @@ fn a_pool_that_nobody_uses_moves_with_what_it_knows() {
     let arrived = home.run(["status", "my/api", "--json", "--store", &to]).json();
     assert_eq!(arrived["pools"][0]["limits"][0]["used"], 1);
 }
+
+/// What happens is shown as it happens.
+#[test]
+fn events_are_followed() {
+    let home = Home::new();
+    home.run(["hold", "my/slots", "--limit", "parallel=1", "--", "true"]).printed();
+    home.run(["pause", "my/slots", "--for", "1h"]);
+    let follow = ["events", "--follow", "--since", "1h", "--kind", "pause", "--json"];
+    let mut following = home.start(follow);
+    let next = |following: &mut crate::support::Running| -> Value {
+        serde_json::from_str(&following.line()).unwrap()
+    };
+    assert_eq!(next(&mut following)["kind"], "pause", "what was there first");
+    home.run(["pause", "my/slots", "--for", "2h"]);
+    assert!(next(&mut following)["for_ms"].as_u64().unwrap() > 7_000_000, "then what came");
+    following.child.kill().unwrap();
+    following.child.wait().unwrap();
+}
