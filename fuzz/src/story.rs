@@ -1,7 +1,7 @@
 //! The events of a story, one after the other, each with its moment.
 
 use standpipe_core::{
-    Action, Commit, Event, Instant, Key, Observed, Owner, Reading, Recovered, Reserve,
+    Action, Commit, Event, Hit, Instant, Key, Observed, Owner, Reading, Recovered, Reserve,
     ThrottleKind, Throttled, bounds,
 };
 
@@ -133,6 +133,10 @@ impl<'a> Story<'a> {
             agent: self.bytes.one_in(2).then(|| agent(&mut self.bytes)),
             kind: self.bytes.pick(&kinds).unwrap_or(ThrottleKind::Quota),
             retry_after: maybe_span(&mut self.bytes),
+            hit: self.bytes.one_in(4).then(|| Hit {
+                unit: unit(&mut self.bytes),
+                period: maybe_span(&mut self.bytes),
+            }),
         }
     }
 
@@ -199,6 +203,7 @@ pub fn reserve(bytes: &mut Bytes<'_>, ticket: Option<Key>, retry_of: Option<Key>
         task: rare(192).then(|| text(bytes)).flatten(),
         retry_of,
         ticket,
+        hold: rare(15).then(|| span(bytes)),
     }
 }
 

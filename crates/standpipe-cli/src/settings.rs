@@ -131,6 +131,17 @@ impl Settings {
         Err(Failure::new(Exit::Config, "no_pool", &format!("there is no pool `{name}`"), &remedy))
     }
 
+    /// A pool to tell what its provider said. One of a provider we know may hear that first of all.
+    ///
+    /// # Errors
+    /// As [`Settings::known`].
+    pub(crate) fn told(&self, tap: &Standpipe, name: &PoolName) -> Result<Pool, Failure> {
+        match tap.pool(name.as_str()) {
+            Ok(pool) if pool.learns() => Ok(pool),
+            _ => self.known(tap, name),
+        }
+    }
+
     /// The pools there are, or the one that is wanted.
     ///
     /// # Errors

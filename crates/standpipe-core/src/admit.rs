@@ -37,6 +37,7 @@ impl State {
         self.facts.used = now;
         self.count_admission(now);
         self.passes_gate(key, now);
+        self.keep_distance(tier, now);
         self.looks_again(key, now);
         self.hold_back_capped(agent, now);
         let expires_at = self.lease_ends(key);

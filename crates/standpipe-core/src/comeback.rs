@@ -17,6 +17,9 @@ use crate::trouble::{Probe, Ramp, Trouble};
 /// Others follow the first call after so long, if its answer is not known before.
 pub(crate) const PROBE: Span = Span::secs(1);
 
+/// Newcomers share a window as if at least so many came.
+const CROWD: usize = 32;
+
 /// A rate is halved so often at most: a 64th is slow enough for anybody.
 const MOST_HALVINGS: u8 = 6;
 
@@ -67,6 +70,7 @@ impl State {
                 let stretch = windows.of(place.tier);
                 ticket.returns = spread(end, stretch, before, own.len(), place.arrival);
             }
+            self.facts.trouble.ended = Some(end);
             self.facts.trouble.probe = Probe::Wanted;
             self.set_gate();
             self.turn_away_those_too_late(Reason::ReturnWindow, end);
@@ -105,6 +109,22 @@ impl State {
         self.stand_all(now);
     }
 
+    /// Somebody of this tier was let in or got its instant while the windows count: whoever comes
+    /// next keeps a distance, or all who come then would come together.
+    pub(crate) fn keep_distance(&mut self, tier: Priority, from: Instant) {
+        let (Some(ended), Some(windows)) = (self.facts.trouble.ended, self.windows()) else {
+            return;
+        };
+        let window = windows.of(tier);
+        if from >= ended + window.to {
+            return;
+        }
+        let width = window.to.0.saturating_sub(window.from.0);
+        let many = self.index.order[tier as usize].len().max(CROWD);
+        let behind = &mut self.facts.trouble.behind[tier as usize];
+        *behind = (*behind).max(from + Span(width / many as u64));
+    }
+
     /// Everything that a refusal left behind is lifted; what was learned of limits stays.
     pub(crate) fn lift(&mut self, now: Instant) {
         let trouble = core::mem::take(&mut self.facts.trouble);
@@ -127,6 +147,7 @@ impl State {
     /// A new pause: whoever was sent ahead is no longer waited for.
     pub(crate) fn call_off_the_probe(&mut self) {
         self.facts.trouble.probe = Probe::Over;
+        self.facts.trouble.ended = None;
         self.facts.trouble.behind = [Instant(0); 3];
         self.facts.trouble.unanswered.clear();
         for ticket in self.facts.tickets.values_mut() {
@@ -171,7 +192,8 @@ impl State {
 /// overlap, and nobody passes anybody.
 fn spread(end: Instant, window: Stretch, k: usize, n: usize, arrival: u64) -> Instant {
     let width = u128::from(window.to.0.saturating_sub(window.from.0));
-    let chance = u128::from(mix(arrival, 0) >> 32);
+    // One alone has nobody to keep away from: it comes when one without a ticket would.
+    let chance = if n > 1 { u128::from(mix(arrival, 0) >> 32) } else { 0 };
     let share = ((k as u128) << 32) + chance;
     let offset = width * share / ((n.max(1) as u128) << 32);
     end + window.from + Span(u64::try_from(offset).unwrap_or(u64::MAX))

@@ -190,6 +190,9 @@ impl State {
             holds: held_until(reserve, now),
             ttl: reserve.ttl,
         };
+        if ticket.returns > now {
+            self.keep_distance(tier, ticket.returns);
+        }
         self.index.add_ticket(place, &ticket);
         self.facts.tickets.insert(place, ticket);
         self.know_id(agent, reserve.id.as_ref(), key);

@@ -10,7 +10,8 @@ use crate::trouble::Incident;
 
 impl State {
     pub(crate) fn stop(&mut self, after: Option<Span>, incident: Incident, now: Instant) {
-        let until = after.map(|after| now + after);
+        // An end that has passed already is no end: the provider says stop all the same.
+        let until = after.filter(|after| *after > Span::ZERO).map(|after| now + after);
         let look = self.second_look(now);
         self.facts.terminal = Some(Terminal { until, look, probe: None });
         self.facts.trouble.incident = Some(incident);

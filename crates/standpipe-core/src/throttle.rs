@@ -53,7 +53,12 @@ impl State {
         if throttled.kind != ThrottleKind::Terminal {
             self.heard_otherwise(throttled.lease);
         }
-        let after = throttled.retry_after.filter(|after| *after <= bounds::PAUSE);
+        // A pause is believed for days, the end of a month's budget for as long as it takes.
+        let longest = match throttled.kind {
+            ThrottleKind::Terminal => bounds::SPAN,
+            _ => bounds::PAUSE,
+        };
+        let after = throttled.retry_after.filter(|after| *after <= longest);
         let incident = Incident { kind: throttled.kind, agent, at: now };
         if throttled.retry_after != after {
             self.news.notices.push(Notice::Unbelieved { retry_after: throttled.retry_after });

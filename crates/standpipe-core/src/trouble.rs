@@ -25,6 +25,8 @@ pub struct Trouble {
     /// By tier: who comes after the pause has ended comes behind those who waited through it, not
     /// before this.
     pub behind: [Instant; 3],
+    /// When the last pause ended by itself, while its return windows count.
+    pub ended: Option<Instant>,
     /// The first call after a pause.
     pub probe: Probe,
     /// Which agents were refused lately, each once, in the order of time.
@@ -126,6 +128,7 @@ impl Default for Trouble {
             streak: 0,
             overloads: 0,
             behind: [Instant(0); 3],
+            ended: None,
             probe: Probe::Over,
             refused: Vec::new(),
             sequential: None,
@@ -144,7 +147,7 @@ impl Trouble {
     /// What a policy brought goes with it.
     pub(crate) fn obey(&mut self, policy: &Policy) {
         if policy.comeback.is_none() {
-            (self.probe, self.ramp) = (Probe::Over, None);
+            (self.probe, self.ramp, self.ended) = (Probe::Over, None, None);
             self.behind = [Instant(0); 3];
         }
         if !policy.cascade {

@@ -76,12 +76,11 @@ fn end_of_spend_cap(reading: &mut Reading<'_>, fault: &Fault) -> Option<Duration
     if let Some((_, told)) = fault.message.split_once("regain access")
         && let Some(moment) = date::in_words(told)
     {
-        return reading.until("message", told, moment);
+        return reading.until_the_end("message", told, moment);
     }
     let monthly = fault.kind == "rate_limit_error";
     let end = reading.now.filter(|_| monthly).and_then(date::next_month)?;
-    // Weeks ahead is as good as unknown, and nobody said it: no doubt.
-    date::until(reading.now?, end).ok()
+    date::until_the_end(reading.now?, end).ok()
 }
 
 fn rate_limited(reading: &mut Reading<'_>, fault: &Fault) -> Verdict {

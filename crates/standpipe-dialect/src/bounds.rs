@@ -24,6 +24,9 @@ pub const SHORT: usize = 64;
 pub const FIGURE: u64 = 1_000_000_000_000;
 /// The longest wait that is believed: a weekly limit, and a day for clocks.
 pub const WAIT: Duration = Duration::from_secs(8 * 86_400);
+
+/// The longest stop with a known end that is believed: the provider's months and years of budget.
+pub const STOP: Duration = Duration::from_secs(400 * 86_400);
 /// How far the answer's own `date` may be from the time it was received. Any time zone taken for
 /// another, and any drifting clock, is within it; what is further off was not written just now.
 pub const SKEW_MS: i64 = 2 * 86_400_000;

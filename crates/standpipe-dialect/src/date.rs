@@ -81,6 +81,13 @@ pub(crate) fn until(now: i64, then: i64) -> Result<Duration, Why> {
     if wait <= bounds::WAIT { Ok(wait) } else { Err(Why::TooLong) }
 }
 
+/// How long from now until the end of something that lasts: a month's budget, for example.
+pub(crate) fn until_the_end(now: i64, then: i64) -> Result<Duration, Why> {
+    let ms = u64::try_from(then.saturating_sub(now)).unwrap_or(0);
+    let wait = Duration::from_millis(ms);
+    if wait <= bounds::STOP { Ok(wait) } else { Err(Why::TooLong) }
+}
+
 /// Whether a moment passed so long ago that it cannot have been meant.
 pub(crate) fn is_long_past(now: i64, then: i64) -> bool {
     u128::try_from(now.saturating_sub(then)).is_ok_and(|ago| ago > bounds::WAIT.as_millis())

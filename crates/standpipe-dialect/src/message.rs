@@ -45,6 +45,9 @@ const SECRETS: [&str; 29] = [
 /// Words after which a secret follows.
 const ANNOUNCE: [&str; 2] = ["bearer", "basic"];
 
+/// What is said to have a value that is nobody's business.
+const PRIVATE: [&str; 6] = ["password", "passwd", "secret", "token", "key", "credential"];
+
 /// The shortest run of letters and digits together that is taken for a key.
 const RUN: usize = 16;
 
@@ -57,19 +60,22 @@ pub(crate) fn scrubbed(text: &str, most: usize) -> String {
         looked.truncate(end);
     }
     let mut out = String::new();
-    let mut after_announce = false;
+    let (mut after_announce, mut private) = (false, false);
     for piece in pieces(&looked) {
         if piece.first().is_some_and(|c| is_between(*c)) {
             push_between(&mut out, piece);
             continue;
         }
         let word: String = piece.iter().collect();
-        if is_secret(&word) || (after_announce && word.len() >= 8) {
+        let assigned = private && (out.ends_with(['=', ':']) || out.ends_with("\":\""));
+        if is_secret(&word) || assigned || (after_announce && word.len() >= 8) {
             out.push_str(MASK);
         } else {
             out.push_str(&word);
         }
         after_announce = ANNOUNCE.iter().any(|announce| word.eq_ignore_ascii_case(announce));
+        let lower = word.to_ascii_lowercase();
+        private = PRIVATE.iter().any(|end| lower.ends_with(end));
     }
     shortened(out.trim(), most)
 }
@@ -110,6 +116,7 @@ fn is_secret(word: &str) -> bool {
     let starts = lower.char_indices().map(|(at, _)| at).filter(|at| is_start(*at));
     let named = |rest: &str| SECRETS.iter().any(|s| rest.len() > s.len() && rest.starts_with(s));
     starts.map(|at| &lower[at..]).any(named)
+        || is_address(&lower)
         || is_uuid(lower.trim_matches('.'))
         || lower.split(|c: char| !c.is_ascii_alphanumeric()).any(is_random)
 }
@@ -118,6 +125,11 @@ fn is_secret(word: &str) -> bool {
 fn is_random(run: &str) -> bool {
     let digits = run.bytes().filter(u8::is_ascii_digit).count();
     run.len() >= RUN && digits > 0 && digits < run.len()
+}
+
+/// Somebody's address, or a name and a password before a host.
+fn is_address(word: &str) -> bool {
+    word.split_once('@').is_some_and(|(who, host)| !who.is_empty() && host.contains('.'))
 }
 
 fn is_uuid(word: &str) -> bool {
@@ -164,6 +176,16 @@ mod tests {
                 let inside = secret.trim_start_matches(|c: char| !c.is_alphanumeric());
                 assert!(!scrubbed.contains(inside), "{text} -> {scrubbed}");
             }
+        }
+        for (text, secret) in [
+            ("password=hunter2password no", "hunter2"),
+            ("x-api-key=hunter2 no", "hunter2"),
+            ("api_key=abc123DEF no", "abc123"),
+            (r#"{"client_secret":"plain"}"#, "plain"),
+            ("https://user:hunter2@api.example.com/v1", "hunter2"),
+            ("mail to ops@example.com", "ops"),
+        ] {
+            assert!(!scrubbed(text, 200).contains(secret), "{text}");
         }
         assert_eq!(
             scrubbed("Authorization: Bearer opaqueword", 200),

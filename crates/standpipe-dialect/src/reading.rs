@@ -80,6 +80,15 @@ impl<'a> Reading<'a> {
         self.believe(what, value, date::until(now, then))
     }
 
+    /// How long until the end of a stop, which may be weeks ahead.
+    pub(crate) fn until_the_end(&mut self, what: &str, value: &str, then: i64) -> Option<Duration> {
+        let now = self.now?;
+        if date::is_long_past(now, then) {
+            self.doubts.add(what, value, Why::InThePast);
+        }
+        self.believe(what, value, date::until_the_end(now, then))
+    }
+
     /// Takes a limit into the answer, unless its figures cannot be.
     pub(crate) fn see(&mut self, what: &str, mut seen: LimitSeen) {
         let (limit, remaining) = (seen.limit, seen.remaining);

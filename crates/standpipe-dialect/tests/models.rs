@@ -128,6 +128,9 @@ fn anthropic_says_when_access_comes_back() {
     let answer = anthropic(429, "rate_limit_error", message);
     assert_eq!(told(&answer), (Kind::Terminal, Some((16 * 60 + 32) * 60_000)));
     let answer = anthropic(429, "rate_limit_error", &message.replace("10-22", "12-01"));
+    let weeks = Some(3_515_520_000);
+    assert_eq!((told(&answer), whys(&answer)), ((Kind::Terminal, weeks), vec![]), "weeks ahead");
+    let answer = anthropic(429, "rate_limit_error", &message.replace("2026-10-22", "2031-12-01"));
     assert_eq!((told(&answer), whys(&answer)), ((Kind::Terminal, None), vec![Why::TooLong]));
     // Nobody says when, and the month ends in four hours.
     let body = r#"{"error":{"type":"rate_limit_error","message":"x","details":

@@ -126,10 +126,11 @@ fn anthropic_spend_cap() {
     let body = r#"{"type":"error","error":{"type":"rate_limit_error","message":"no","details":
         {"error_code":"enforced_spend_limit_reached"}},"request_id":"req_1"}"#;
     let answer = read(Dialect::Anthropic, 429, &[], body);
-    // Eleven days until the month ends: too long to be told as a wait.
-    assert_eq!(told(&answer), (Kind::Terminal, None));
+    // Eleven days until the month ends.
+    assert_eq!(told(&answer), (Kind::Terminal, Some(923_520_000)));
     let late = [("date", "Thu, 22 Oct 2026 12:00:00 GMT")];
-    assert_eq!(told(&read(Dialect::Anthropic, 429, &late, body)), (Kind::Terminal, None));
+    let end = Some(820_800_000);
+    assert_eq!(told(&read(Dialect::Anthropic, 429, &late, body)), (Kind::Terminal, end));
 }
 
 #[test]

@@ -249,7 +249,7 @@ impl Lease {
         if mem::replace(&mut self.held, Held::No) == Held::No {
             return Err(Error::LeaseGone { lease: self.id.clone() });
         }
-        let read = reply.read(self.around.dialect);
+        let read = reply.read(self.around.dialect, self.id.pool());
         let (desk, id, graph) = (&self.desk, &self.id, &self.around.graph);
         let told = shared.answered(desk, id, Some(self.agent()), &read, &used, graph);
         self.let_go();

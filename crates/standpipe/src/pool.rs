@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use standpipe_core::{
-    Action, AgentName, Configure, Configured, Limit, Observed, PoolConfig, Source, State,
+    Action, AgentName, Configure, Configured, Limit, Observed, PoolConfig, Reserve, Source, State,
 };
 use standpipe_dialect::Dialect;
 use standpipe_store::PoolName;
@@ -73,7 +73,7 @@ impl Pool {
     /// When the request cannot be understood, the pool has no limits, or the store cannot be read.
     pub fn peek(&self, request: &Request) -> Result<Verdict, Error> {
         let (shared, desk) = self.ready()?;
-        let reserve = request.resolve(&self.name, self.tap.agent())?;
+        let reserve = self.resolve(&shared, request)?;
         shared.peek(&desk, &reserve)
     }
 
@@ -83,7 +83,7 @@ impl Pool {
     /// As [`Pool::peek`].
     pub fn explain(&self, request: &Request) -> Result<Explanation, Error> {
         let (shared, desk) = self.ready()?;
-        let reserve = request.resolve(&self.name, self.tap.agent())?;
+        let reserve = self.resolve(&shared, request)?;
         shared.explain(&desk, &reserve)
     }
 
@@ -175,7 +175,7 @@ impl Pool {
     /// When the store cannot be reached.
     pub fn heard(&self, reply: &Reply, agent: Option<&str>) -> Result<(Meaning, usize), Error> {
         let (shared, desk) = self.ready()?;
-        let read = reply.read(self.dialect());
+        let read = reply.read(self.dialect(), &self.name);
         shared.note_headers(&self.name, reply);
         shared.heard(&desk, agent, &read, self.tap.graph())?;
         let limits = read.limits();
@@ -238,6 +238,15 @@ impl Pool {
         let guard = self.tap.guard()?;
         let target = crate::tap::open::target(to)?;
         Ok(guard.shared().file()?.move_pool(&self.name, &target)?)
+    }
+
+    /// A request as the ledger takes it, with what holds its agent back elsewhere.
+    fn resolve(&self, shared: &Arc<Shared>, request: &Request) -> Result<Reserve, Error> {
+        let mut reserve = request.resolve(&self.name, self.tap.agent())?;
+        if let Some(seen) = shared.pressure(self.tap.graph(), &reserve.agent) {
+            reserve.hold = reserve.hold.max(seen.hold);
+        }
+        Ok(reserve)
     }
 
     /// Whether its limits can be learned without anybody stating them: its name begins with a

@@ -8,11 +8,25 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use standpipe_core::{Action, Amounts, Commit, Hit, Key, Observed, Reading, Throttled};
 use standpipe_core::{ThrottleKind, Unit};
-use standpipe_dialect::{Answer, Dialect, Kind, LimitSeen, ResetMeans, Response, Usage, Verdict};
+use standpipe_dialect::{
+    Answer, Dialect, Kind, LimitSeen, ResetMeans, Response, StreamReader, Usage, Verdict,
+};
 use standpipe_store::PoolName;
 
 use crate::journal::What;
 use crate::moment::span;
+
+/// What GitHub counts apart, as pools are named by: `github/search`.
+const GITHUB: [&str; 8] = [
+    "core",
+    "search",
+    "code_search",
+    "graphql",
+    "integration_manifest",
+    "dependency_snapshots",
+    "code_scanning_upload",
+    "actions_runner_registration",
+];
 
 /// A provider's answer as it came. What is not known may be left out.
 ///
@@ -96,15 +110,48 @@ impl Reply {
         kept.map(|(name, value)| (name, value.chars().take(256).collect())).take(64).collect()
     }
 
-    /// Reads it as that provider writes.
-    pub(crate) fn read(&self, dialect: Dialect) -> Read {
+    /// Reads it as that provider writes, for this pool.
+    pub(crate) fn read(&self, dialect: Dialect, pool: &PoolName) -> Read {
         let headers: Vec<(&str, &str)> =
             self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let received = u64::try_from(now.as_millis()).unwrap_or(0);
         let response =
             Response { status: self.status, headers: &headers, body: &self.body, received };
-        Read::new(dialect, dialect.read(&response))
+        let mut answer = dialect.read(&response);
+        if answer.verdict == Verdict::Ok && self.is_stream() {
+            let mut stream = StreamReader::new(dialect);
+            stream.feed(&self.body);
+            if let Some(refused) = stream.refused() {
+                answer.verdict = Verdict::Refused(refused.clone());
+            }
+            answer.usage = Some(stream.usage().clone());
+        }
+        let read = Read::new(dialect, answer);
+        match self.elsewhere(dialect, pool) {
+            Some(resource) => read.about_another(resource),
+            None => read,
+        }
+    }
+
+    /// The limit it is about, if that is another than the pool's. GitHub counts searches, for
+    /// example, apart from everything else.
+    fn elsewhere(&self, dialect: Dialect, pool: &PoolName) -> Option<&str> {
+        let mut headers = self.headers.iter();
+        let is_resource = |name: &str| name.eq_ignore_ascii_case("x-ratelimit-resource");
+        let (_, resource) = headers.find(|(name, _)| is_resource(name))?;
+        let scope = pool.as_str().split('/').nth(1)?;
+        let apart = dialect == Dialect::GitHub && GITHUB.contains(&scope) && resource != scope;
+        apart.then_some(resource.as_str())
+    }
+
+    /// Whether it came as a stream of events: what matters is said in them.
+    fn is_stream(&self) -> bool {
+        let says = |(name, value): &(String, String)| {
+            name.eq_ignore_ascii_case("content-type") && value.contains("text/event-stream")
+        };
+        let begins = [&b"event:"[..], b"data:"].iter().any(|word| self.body.starts_with(word));
+        begins || self.headers.iter().any(says)
     }
 }
 
@@ -115,6 +162,20 @@ pub(crate) fn dialect_of(pool: &PoolName, provider: Option<&str>) -> Dialect {
 }
 
 impl Read {
+    /// The call is settled, but this pool learns nothing from it.
+    fn about_another(mut self, resource: &str) -> Self {
+        if matches!(self.meaning, Meaning::Refused { .. }) {
+            self.meaning = Meaning::Failed { transient: true };
+        }
+        (self.readings, self.hit) = (Vec::new(), None);
+        self.notes.push(What::Doubt {
+            about: "x-ratelimit-resource".to_owned(),
+            value: resource.chars().take(64).collect(),
+            why: "it is about another limit than this pool's".to_owned(),
+        });
+        self
+    }
+
     fn new(dialect: Dialect, answer: Answer) -> Self {
         let notes = answer.doubts.iter().map(|doubt| What::Doubt {
             about: doubt.what.clone(),
@@ -136,7 +197,7 @@ impl Read {
         Self {
             meaning,
             notes: notes.collect(),
-            readings: readings(&answer.limits),
+            readings: readings(&answer.limits, hit.as_ref()),
             used: answer.usage.map(|usage| used(dialect, &usage)).unwrap_or_default(),
             hit,
         }
@@ -195,16 +256,18 @@ const fn throttle_kind(kind: Kind) -> ThrottleKind {
 
 /// What the ledger can count. One figure over input and output together says nothing beside the
 /// two.
-fn readings(limits: &[LimitSeen]) -> Vec<Reading> {
+fn readings(limits: &[LimitSeen], hit: Option<&Hit>) -> Vec<Reading> {
     let apart = limits.iter().any(|limit| limit.unit == "input_tokens");
     let counted = limits.iter().filter(|limit| !(apart && limit.unit == "tokens"));
     let each = counted.filter_map(|limit| {
         let window_ends = limit.reset == ResetMeans::WindowEnds;
         let known = ["requests", "input_tokens", "output_tokens", "tokens", "points", "content"];
         let unit = Unit::named(&limit.unit).filter(|_| known.contains(&limit.unit.as_ref()))?;
+        // What was hit is said with its period more often than the limits are.
+        let said = hit.filter(|hit| hit.unit == unit).and_then(|hit| hit.period);
         Some(Reading {
             unit,
-            period: limit.period.map(span),
+            period: limit.period.map(span).or(said),
             limit: limit.limit,
             remaining: limit.remaining,
             // A bucket that is full then lets calls through long before.
@@ -250,7 +313,7 @@ mod tests {
     const LEASE: Key = Key { session: 1, number: 1 };
 
     fn read(dialect: Dialect, reply: &Reply) -> (Meaning, Vec<Action>) {
-        let read = reply.read(dialect);
+        let read = reply.read(dialect, &"github/core".parse().unwrap());
         (read.meaning.clone(), read.actions(LEASE, &Amounts::default()))
     }
 
@@ -301,6 +364,30 @@ mod tests {
         let theirs = Amounts::new([(Unit::InputTokens, 9), (Unit::OutputTokens, 2)]).unwrap();
         let both = merged(&ours, &theirs);
         assert_eq!((both.of(&Unit::InputTokens), both.of(&Unit::OutputTokens)), (Some(1), Some(2)));
+    }
+
+    #[test]
+    fn a_stream_is_read_to_its_end() {
+        let stream = b"event: message_start\ndata: {\"type\":\"message_start\",\"message\":\
+            {\"usage\":{\"input_tokens\":25,\"output_tokens\":1}}}\n\nevent: error\ndata: \
+            {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"busy\"}}\n\n";
+        let (meaning, _) = read(Dialect::Anthropic, &Reply::new(200).body(*stream));
+        let overload = ThrottleKind::Overload;
+        assert!(
+            matches!(meaning, Meaning::Refused { kind, .. } if kind == overload),
+            "{meaning:?}"
+        );
+    }
+
+    #[test]
+    fn what_is_counted_apart_teaches_nothing_here() {
+        let search = Reply::new(403)
+            .header("x-ratelimit-resource", "search")
+            .header("x-ratelimit-limit", "30")
+            .header("x-ratelimit-remaining", "0");
+        let (meaning, actions) = read(Dialect::GitHub, &search);
+        assert_eq!(meaning, Meaning::Failed { transient: true });
+        assert!(matches!(&actions[..], [Action::Commit(_)]), "{actions:?}");
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub(super) fn run(args: Hold, settings: &Settings, printer: &Printer) -> Ended {
     });
     match ran {
         Ok(ended) => {
-            match throttled(&args, &ended) {
+            match throttled(&args, &ended, printer) {
                 Some(report) => refuse(lease, report, printer),
                 None => settle(lease, printer),
             }
@@ -64,12 +64,18 @@ fn settle(lease: Lease, printer: &Printer) {
 }
 
 /// How the command was throttled, if it was: by its code, or by what it said.
-fn throttled(args: &Hold, ended: &Ran) -> Option<Throttle> {
+fn throttled(args: &Hold, ended: &Ran, printer: &Printer) -> Option<Throttle> {
     if !ended.found.matched && !args.throttled_exit.contains(&ended.code) {
         return None;
     }
     let report = Throttle::new(ThrottleKind::Quota);
-    let wait = ended.found.wait.as_deref().and_then(|wait| parse::length(wait.trim()).ok());
+    let said = ended.found.wait.as_deref().map(str::trim);
+    let wait = said.and_then(|wait| parse::length(wait).ok());
+    if let (Some(said), None) = (said, wait) {
+        printer.talk(&format!(
+            "`{said}` is not a time that can be read (30, 30s, 5min), so it counts as none"
+        ));
+    }
     Some(match wait {
         Some(wait) => report.retry_after(duration(wait)),
         None => report,

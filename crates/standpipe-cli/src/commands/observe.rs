@@ -19,7 +19,7 @@ pub(super) fn run(args: &Observe, settings: &Settings, printer: &Printer) -> End
     }
     let agent = settings.agent(None)?;
     let tap = settings.open()?;
-    let pool = settings.known(&tap, &args.pool)?;
+    let pool = settings.told(&tap, &args.pool)?;
     let (meaning, limits) = pool.heard(&answer, Some(agent.as_str()))?;
     if printer.json {
         let mut object = reply::object(&meaning);

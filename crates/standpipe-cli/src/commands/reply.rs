@@ -26,8 +26,14 @@ pub(super) fn reply(
         })?);
     }
     let answer = if stdin { answer(&read()?) } else { Whole::default() };
+    if stdin && status.is_none() && answer.status.is_none() && answer.headers.is_empty() {
+        return Err(Failure::usage(
+            "there is no answer on standard input: neither a status line nor headers",
+            "pipe it as `curl -si` prints it, or give --status; nothing was changed",
+        ));
+    }
     given.extend(answer.headers);
-    let reply = Reply::new(status.or(answer.status).unwrap_or(200)).body(answer.body);
+    let reply = Reply::new(answer.status.or(status).unwrap_or(200)).body(answer.body);
     Ok(given.into_iter().fold(reply, |reply, (name, value)| reply.header(name, value)))
 }
 

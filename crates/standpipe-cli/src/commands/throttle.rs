@@ -34,9 +34,12 @@ pub(super) fn run(args: Throttle, settings: &Settings, printer: &Printer) -> End
         }
         report = report.lease(lease);
     }
-    report = report.agent(settings.agent(args.agent)?.as_str());
+    // A lease knows whose call it was.
+    if args.lease.is_none() || args.agent.is_some() {
+        report = report.agent(settings.agent(args.agent)?.as_str());
+    }
     let tap = settings.open()?;
-    settings.known(&tap, &args.pool)?.throttle(&report)?;
+    settings.told(&tap, &args.pool)?.throttle(&report)?;
     let pool = args.pool.as_str();
     let said = format!("noted; `standpipe status {pool}` shows how it stands");
     printer.done(&said, json!({ "pool": pool, "noted": true }))?;

@@ -19,7 +19,7 @@ wire_struct! {
     Provenance { file, version, written, changes }
     Terminal { until, look, probe }
     Trouble {
-        began, incident, streak, overloads, behind, probe, refused, sequential, ramp, bears, told,
+        began, incident, streak, overloads, behind, ended, probe, refused, sequential, ramp, bears, told,
         courage, unanswered, admissions, retries,
     }
     Incident { kind, agent, at }

@@ -95,7 +95,7 @@ impl LeaseHandle {
         let pool = Pool::new(Arc::clone(&self.tap), self.id.pool().clone());
         let guard = self.tap.guard()?;
         let desk = guard.shared().desk(self.id.pool())?;
-        let read = reply.read(pool.dialect());
+        let read = reply.read(pool.dialect(), pool.name());
         let agent = guard.shared().read(&desk, |state, _, _| {
             let facts = state.facts();
             let lease = facts.leases.get(&self.id.key())?;

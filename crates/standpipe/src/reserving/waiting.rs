@@ -67,6 +67,8 @@ pub(super) struct Waiting {
     over: bool,
     /// Somebody upstream is throttled.
     backpressure: Option<Backpressure>,
+    /// Nobody is any more: its next claim says so.
+    freed: bool,
 }
 
 /// Why a step did not come to a decision.
@@ -106,6 +108,7 @@ impl Waiting {
             kept: false,
             over: false,
             backpressure: None,
+            freed: false,
         })
     }
 
@@ -184,7 +187,7 @@ impl Waiting {
         self.reserve.ticket = self.ticket;
         if self.ticket.is_some() {
             // How long it is held was counted from when it first asked.
-            self.reserve.hold = None;
+            self.reserve.hold = std::mem::take(&mut self.freed).then_some(Span::ZERO);
         }
         if !self.unanswered {
             self.reserve.patience = self.left_of_its_time(&counter);
@@ -218,6 +221,13 @@ impl Waiting {
         }
     }
 
+    /// Whether it was held for somebody upstream who is throttled no more.
+    fn is_free_again(&self) -> bool {
+        let (shared, graph) = (self.guard.shared(), self.pool.tap().graph());
+        let pressed = || shared.pressure(graph, &self.reserve.agent).and_then(|seen| seen.hold);
+        self.backpressure.is_some() && pressed().is_none()
+    }
+
     /// Tells the pool what the file says, before the first ask.
     fn configure(&self) -> Result<(), Trouble> {
         match self.pool.configure_from_file(Duration::ZERO, &self.guard, &self.desk) {
@@ -245,6 +255,11 @@ impl Waiting {
                 }
                 self.last = Some(self.refused(&hold.refusal, &now));
                 Ok(Some(self.in_vain(counter, Some(hold.position))))
+            }
+            Decision::Wait(hold) if hold.refusal.reason == Reason::Hold && self.is_free_again() => {
+                // Nobody upstream is throttled any more: it says so with its claim.
+                self.freed = true;
+                Ok(None)
             }
             Decision::Wait(hold) if !lapsed => Ok(Some(self.wait(counter, &hold, &now))),
             _ => Ok(None),
@@ -314,7 +329,11 @@ impl Waiting {
         if let Some(at) = counter.look_at {
             shared.keeper().plan(at);
         }
-        let until = hold.refusal.until.map(|until| now.local(until));
+        // Who else waits moves the instant at which it comes back; at the pause's end it is fixed.
+        let pause = counter.member.replica().state().facts().pause;
+        let pause = pause.filter(|_| hold.refusal.reason == Reason::Pause);
+        let until = hold.refusal.until.into_iter().chain(pause).min();
+        let until = until.map(|until| now.local(until));
         Step::Sleep(until.unwrap_or(self.deadline).min(self.deadline))
     }
 

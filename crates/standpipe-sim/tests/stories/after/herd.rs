@@ -80,7 +80,7 @@ fn b39_fifty_come_back_from_a_pause_and_none_is_refused() {
         story.to_string(),
         "wanted 51: done 51, given up 0, lost 0; \
          made 52: refused 1, wasted 1, at most 13 a second; \
-         21.182 s, waves of refusals: 1",
+         21.148 s, waves of refusals: 1",
         "\n{table}"
     );
     assert_eq!(world.provider().record().refused_from(end), 0, "\n{table}");
@@ -103,7 +103,7 @@ fn b39_behind_a_slow_first_call_nobody_bunches_up() {
         story.to_string(),
         "wanted 51: done 51, given up 0, lost 0; \
          made 52: refused 1, wasted 1, at most 13 a second; \
-         24.682 s, waves of refusals: 1"
+         24.648 s, waves of refusals: 1"
     );
     assert_eq!(world.provider().record().refused_from(end), 0, "{story}");
     assert_eq!(most_at_once(&tale, end), 1, "{story}");
