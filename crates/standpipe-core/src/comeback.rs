@@ -50,7 +50,10 @@ impl State {
         }
         // Without a ticket it comes behind all who have one.
         match own.back() {
-            Some(last) => spread(end, stretch, own.len() - 1, own.len(), *last),
+            Some(last) => {
+                let last = spread(end, stretch, own.len() - 1, own.len(), *last);
+                last + self.distance(place.tier, stretch)
+            }
             None => end + stretch.from,
         }
     }
@@ -116,13 +119,20 @@ impl State {
             return;
         };
         let window = windows.of(tier);
-        if from >= ended + window.to {
+        // Who has its instant already keeps its distance also beyond the window.
+        if from >= ended + window.to && from <= self.facts.clock {
             return;
         }
+        let next = from + self.distance(tier, window);
+        let behind = &mut self.facts.trouble.behind[tier as usize];
+        *behind = (*behind).max(next);
+    }
+
+    /// How far apart those of a tier come who have no place of their own in its window.
+    fn distance(&self, tier: Priority, window: Stretch) -> Span {
         let width = window.to.0.saturating_sub(window.from.0);
         let many = self.index.order[tier as usize].len().max(CROWD);
-        let behind = &mut self.facts.trouble.behind[tier as usize];
-        *behind = (*behind).max(from + Span(width / many as u64));
+        Span(width / many as u64)
     }
 
     /// Everything that a refusal left behind is lifted; what was learned of limits stays.

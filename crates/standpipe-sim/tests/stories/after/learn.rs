@@ -119,7 +119,7 @@ fn how_many_calls_are_borne_is_learned_from_refusals() {
         story.to_string(),
         "wanted 1200: done 1200, given up 0, lost 0; \
          made 1219: refused 19, wasted 19, at most 20 a second; \
-         288.935 s, waves of refusals: 5",
+         289.028 s, waves of refusals: 5",
         "\n{table}"
     );
     let bears = steps(tale.looks().into_iter().filter_map(|look| look.bears));

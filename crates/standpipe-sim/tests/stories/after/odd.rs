@@ -51,7 +51,7 @@ fn without_a_word_on_when_to_come_back_the_pool_has_its_own() {
         story.to_string(),
         "wanted 150: done 150, given up 0, lost 0; \
          made 157: refused 7, wasted 7, at most 15 a second; \
-         157.936 s, waves of refusals: 3"
+         158.124 s, waves of refusals: 3"
     );
     assert_eq!(lengths, [10, 20, 40]);
 }

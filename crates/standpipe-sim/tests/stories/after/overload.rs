@@ -37,7 +37,7 @@ fn overload_pauses_and_shrinks_nothing() {
     assert_eq!(
         story.to_string(),
         "wanted 600: done 600, given up 0, lost 0; \
-         made 613: refused 13, wasted 13, at most 20 a second; \
+         made 613: refused 13, wasted 13, at most 13 a second; \
          118.6 s, waves of refusals: 4",
         "\n{table}"
     );

@@ -113,7 +113,7 @@ fn b41_a_pause_is_never_shorter_than_told_nor_than_the_base() {
             }
         }
     }
-    assert_eq!(seen, 714);
+    assert_eq!(seen, 717);
 }
 
 /// One agent that takes no ticket but sleeps exactly as long as it is told, at a provider that

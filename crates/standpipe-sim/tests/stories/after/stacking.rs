@@ -97,7 +97,7 @@ fn at_a_shaky_provider_retries_are_a_tenth() {
         story.to_string(),
         "wanted 2000: done 1963, given up 37, lost 0; \
          made 2187: refused 224, wasted 224, at most 10 a second; \
-         3837.2 s, waves of refusals: 200",
+         3837.2 s, waves of refusals: 203",
         "\n{table}"
     );
     assert!(within_the_budget(&tale), "\n{table}");
