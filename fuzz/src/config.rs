@@ -1,8 +1,8 @@
 //! Configurations: mostly usable ones with one to four small limits, sometimes not usable at all.
 
 use standpipe_core::{
-    AgentRule, Charged, Configure, Headroom, Limit, Of, PoolConfig, Portion, Resets, Rule, Share,
-    Source, Span,
+    AgentRule, Backoff, Charged, Configure, Headroom, Limit, Of, Policy, PoolConfig, Portion,
+    Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span,
 };
 
 use crate::bytes::Bytes;
@@ -38,9 +38,34 @@ fn pool(bytes: &mut Bytes<'_>) -> PoolConfig {
         config.longest_lease = maybe_span(bytes);
         config.enforce = !bytes.one_in(4);
     }
+    if bytes.one_in(2) {
+        config.policy = policy(bytes);
+    }
     let agents = bytes.below(3);
     config.agents = (0..agents).map(|_| rule(bytes)).collect();
     config
+}
+
+/// Each on or off.
+fn policy(bytes: &mut Bytes<'_>) -> Policy {
+    let flags = bytes.byte();
+    let has = |bit: u8| flags & bit == bit;
+    Policy {
+        backoff: has(1).then(|| Backoff {
+            base: span(bytes),
+            factor_per_mille: 1_000 + u32::from(bytes.byte()) * 100,
+            cap: maybe_span(bytes),
+            jitter: has(2),
+        }),
+        comeback: has(4).then(|| match has(8) {
+            true => ReturnWindows::USUAL,
+            false => ReturnWindows::smear(span(bytes)),
+        }),
+        cascade: has(16),
+        retries: has(32).then_some(RetryBudget::USUAL),
+        learn: has(64),
+        second_look: has(128).then(|| span(bytes)),
+    }
 }
 
 fn limit(bytes: &mut Bytes<'_>) -> Limit {

@@ -133,10 +133,10 @@ impl<'a> Story<'a> {
             agent: self.bytes.one_in(2).then(|| agent(&mut self.bytes)),
             kind: self.bytes.pick(&kinds).unwrap_or(ThrottleKind::Quota),
             retry_after: maybe_span(&mut self.bytes),
-            hit: self.bytes.one_in(4).then(|| Hit {
-                unit: unit(&mut self.bytes),
-                period: maybe_span(&mut self.bytes),
-            }),
+            hit: self
+                .bytes
+                .one_in(4)
+                .then(|| Hit { unit: unit(&mut self.bytes), period: maybe_span(&mut self.bytes) }),
         }
     }
 

@@ -94,3 +94,22 @@ fn nobody_is_told_without_a_workflow() {
     let no = process.tap.pool("standpipe/board").unwrap_err();
     assert!(no.to_string().contains("another name"), "{no}");
 }
+
+/// Who is held is let go when what it waits for is lifted by hand, and a look knows of the hold.
+#[test]
+fn a_resume_lets_those_downstream_go() {
+    let world = World::new();
+    let process = world.process_with(file(&format!("{CHAIN}hold = true\n"), 1));
+    let (model, github) = (process.pool("anthropic/sonnet"), process.pool("github/core"));
+    let report = Throttle::default().agent("ralph").retry_after(Duration::from_secs(3_000));
+    model.throttle(&report).unwrap();
+    let held = github.peek(&Request::by("data")).unwrap();
+    assert_eq!(held.why().map(|why| why.reason), Some(Reason::Hold));
+    let patient = Request::by("data").timeout(Duration::from_secs(4_000));
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| github.reserve(patient).blocking());
+        support::until("it waits", || github.status().unwrap().tickets.len() == 1);
+        model.resume().unwrap();
+        waiting.join().unwrap().unwrap().commit([]).unwrap();
+    });
+}

@@ -277,3 +277,27 @@ fn a_workflow_tells_those_downstream() {
     let refused = home.run(["reserve", "my/model", "--as", "data", "--timeout", "0", "--json"]);
     assert_eq!(refused.json()["backpressure"]["agent"], "picard");
 }
+
+/// A pipe that brought nothing is no success: the lease stays, and nothing is believed.
+#[test]
+fn no_answer_is_no_success() {
+    let home = Home::new();
+    let lease = reserve(&home, &[]);
+    for text in [&b""[..], b"not an answer", b"HTTP/1.1 abc\r\n\r\n", b"{\"error\":{}}"] {
+        let mut running = home.start(["commit", &lease, "--headers", "-"]);
+        let mut input = running.child.stdin.take().unwrap();
+        std::io::Write::write_all(&mut input, text).unwrap();
+        drop(input);
+        running.end().failed(2, &["no answer", "curl -si"]);
+    }
+    assert_eq!(home.run(["commit", &lease]).code, Some(0), "it was still there");
+}
+
+/// A refusal may be the first thing that is heard of a pool of a known provider.
+#[test]
+fn a_429_may_come_first() {
+    let home = Home::new();
+    let throttle = ["throttle", "anthropic/fresh", "--as", "blog", "--retry-after", "30s"];
+    assert_eq!(home.run(throttle).code, Some(0));
+    home.run(["reserve", "anthropic/fresh", "--timeout", "0"]).failed(75, &["pauses"]);
+}
