@@ -125,7 +125,7 @@ impl Reply {
             if let Some(refused) = stream.refused() {
                 answer.verdict = Verdict::Refused(refused.clone());
             }
-            answer.usage = Some(stream.usage().clone());
+            answer.usage = Some(*stream.usage());
         }
         let read = Read::new(dialect, answer);
         match self.elsewhere(dialect, pool) {
