@@ -370,7 +370,7 @@ mod tests {
     fn a_stream_is_read_to_its_end() {
         let stream = b"event: message_start\ndata: {\"type\":\"message_start\",\"message\":\
             {\"usage\":{\"input_tokens\":25,\"output_tokens\":1}}}\n\nevent: error\ndata: \
-            {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"busy\"}}\n\n";
+            {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"no\"}}\n\n";
         let (meaning, _) = read(Dialect::Anthropic, &Reply::new(200).body(*stream));
         let overload = ThrottleKind::Overload;
         assert!(

@@ -19,8 +19,8 @@ wire_struct! {
     Provenance { file, version, written, changes }
     Terminal { until, look, probe }
     Trouble {
-        began, incident, streak, overloads, behind, ended, probe, refused, sequential, ramp, bears, told,
-        courage, unanswered, admissions, retries,
+        began, incident, streak, overloads, behind, ended, probe, refused, sequential, ramp, bears,
+        told, courage, unanswered, admissions, retries,
     }
     Incident { kind, agent, at }
     Sequential { began, ends, successes }
