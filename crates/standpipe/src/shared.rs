@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant as Local};
 
 use standpipe_core::{
-    Action, Answer, Configure, Configured, LeaseAnswer, Outcome, Source, Throttled,
+    Action, AgentName, Answer, Configure, Configured, Key, LeaseAnswer, Outcome, Source, Throttled,
 };
 use standpipe_store::{Member, PoolName, Store, StoreError};
 use standpipe_store_file::FileStore;
@@ -182,12 +182,16 @@ impl Shared {
     ) -> Result<(), Error> {
         let lease = throttle.lease.as_ref();
         let key = lease.map(|lease| key_on(desk.pool(), lease)).transpose()?;
-        let agent = throttle.agent.as_deref().map(agent_name).transpose()?;
+        let agent = match (throttle.agent.as_deref(), key) {
+            (Some(agent), _) => Some(agent_name(agent)?),
+            (None, Some(key)) => self.agent_of(desk, key)?,
+            (None, None) => None,
+        };
         let millis = |length: Duration| u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
         self.journal.note(
             desk.pool(),
             What::Throttle {
-                agent: throttle.agent.clone(),
+                agent: agent.as_ref().map(ToString::to_string),
                 lease: lease.map(ToString::to_string),
                 about: throttle.kind.word().to_owned(),
                 retry_after_ms: throttle.retry_after.map(millis),
@@ -208,6 +212,15 @@ impl Shared {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whose call a lease is, while it is in flight.
+    pub(crate) fn agent_of(&self, desk: &Desk, lease: Key) -> Result<Option<AgentName>, Error> {
+        self.read(desk, |state, _, _| {
+            let facts = state.facts();
+            let lease = facts.leases.get(&lease)?;
+            Some(facts.agents.get(usize::from(lease.agent))?.name.clone())
+        })
     }
 
     /// Tells the pool about itself.

@@ -1,7 +1,7 @@
 //! `throttle`: the provider refused a call.
 
 use serde_json::json;
-use standpipe::{Throttle as Report, ThrottleKind};
+use standpipe::{Error, Throttle as Report, ThrottleKind};
 
 use super::{Ended, leases};
 use crate::args::{Kind, Throttle};
@@ -39,11 +39,24 @@ pub(super) fn run(args: Throttle, settings: &Settings, printer: &Printer) -> End
         report = report.agent(settings.agent(args.agent)?.as_str());
     }
     let tap = settings.open()?;
-    settings.told(&tap, &args.pool)?.throttle(&report)?;
     let pool = args.pool.as_str();
+    match settings.told(&tap, &args.pool)?.throttle(&report) {
+        Err(Error::LeaseGone { .. }) => return Err(settled_before(pool)),
+        told => told?,
+    }
     let said = format!("noted; `standpipe status {pool}` shows how it stands");
     printer.done(&said, json!({ "pool": pool, "noted": true }))?;
     Ok(Exit::Ok)
+}
+
+/// The call was settled already, but what the provider said counts all the same.
+fn settled_before(pool: &str) -> Failure {
+    Failure::new(
+        Exit::NoLease,
+        "lease_gone",
+        &format!("the call was settled before, but `{pool}` was told of the refusal"),
+        &format!("`standpipe status {pool}` shows how it stands"),
+    )
 }
 
 /// A lease that is on another pool than the one named beside it.

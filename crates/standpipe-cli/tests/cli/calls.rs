@@ -301,3 +301,16 @@ fn a_429_may_come_first() {
     assert_eq!(home.run(throttle).code, Some(0));
     home.run(["reserve", "anthropic/fresh", "--timeout", "0"]).failed(75, &["pauses"]);
 }
+
+/// A lease knows whose call was refused; one that was settled before pauses the pool all the same.
+#[test]
+fn a_refusal_by_its_lease_alone() {
+    let home = Home::new();
+    let lease = home.run(["reserve", "my/api", "--as", "picard", "--limit", "requests=9/min"]);
+    let lease = lease.printed().to_owned();
+    assert_eq!(home.run(["throttle", "my/api", "--lease", &lease]).code, Some(0));
+    let events = home.run(["events", "--kind", "throttle"]);
+    assert!(events.printed().contains("picard was refused"), "{events:?}");
+    let again = home.run(["throttle", "my/api", "--lease", &lease]);
+    again.failed(66, &["settled before", "was told of the refusal"]);
+}

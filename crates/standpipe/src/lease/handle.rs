@@ -96,12 +96,8 @@ impl LeaseHandle {
         let guard = self.tap.guard()?;
         let desk = guard.shared().desk(self.id.pool())?;
         let read = reply.read(pool.dialect(), pool.name());
-        let agent = guard.shared().read(&desk, |state, _, _| {
-            let facts = state.facts();
-            let lease = facts.leases.get(&self.id.key())?;
-            Some(facts.agents.get(usize::from(lease.agent))?.name.to_string())
-        })?;
-        let (agent, graph) = (agent.as_deref(), self.tap.graph());
+        let agent = guard.shared().agent_of(&desk, self.id.key())?;
+        let (agent, graph) = (agent.as_ref().map(|agent| agent.as_str()), self.tap.graph());
         guard.shared().answered(&desk, &self.id, agent, &read, &used, graph)?;
         Ok(read.meaning)
     }
