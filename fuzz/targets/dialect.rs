@@ -6,7 +6,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use standpipe_dialect::{Answer, Dialect, Refused, Response, StreamReader, Verdict, bounds};
+use standpipe_dialect::{Answer, Dialect, Kind, Refused, Response, StreamReader, Verdict, bounds};
 
 /// 2026-10-21T07:28:00Z.
 const RECEIVED: u64 = 1_792_567_680_000;
@@ -44,7 +44,8 @@ fn check(answer: &Answer) {
 }
 
 fn check_refused(refused: &Refused) {
-    assert!(refused.wait.is_none_or(|wait| wait <= bounds::WAIT));
+    let longest = if refused.kind == Kind::Terminal { bounds::STOP } else { bounds::WAIT };
+    assert!(refused.wait.is_none_or(|wait| wait <= longest));
     assert!(refused.message.chars().count() <= bounds::MESSAGE);
     assert!(!refused.message.chars().any(char::is_control));
 }

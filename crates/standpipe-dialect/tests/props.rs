@@ -172,7 +172,8 @@ fn cases() -> ProptestConfig {
 }
 
 fn check_refused(refused: &Refused) -> Result<(), TestCaseError> {
-    prop_assert!(refused.wait.is_none_or(|wait| wait <= bounds::WAIT), "{refused:?}");
+    let longest = if refused.kind == Kind::Terminal { bounds::STOP } else { bounds::WAIT };
+    prop_assert!(refused.wait.is_none_or(|wait| wait <= longest), "{refused:?}");
     prop_assert!(refused.message.chars().count() <= bounds::MESSAGE);
     prop_assert!(!refused.message.chars().any(char::is_control), "{refused:?}");
     prop_assert!(!refused.message.contains("secret1"), "{refused:?}");
