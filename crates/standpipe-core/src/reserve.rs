@@ -33,7 +33,10 @@ impl State {
     pub(crate) fn decide(&self, reserve: &Reserve, now: Instant) -> Decision {
         match self.verdict(None, reserve, now) {
             Verdict::Repeat(grant) => Decision::Admit(grant),
-            Verdict::Claim(place) => self.look(place, now),
+            Verdict::Claim(place) => {
+                let holds = reserve.hold.map(|_| held_until(reserve, now));
+                self.look(place, holds, now)
+            }
             Verdict::Admit(_, instead_of) => {
                 let instead_of = instead_of.map(|refusal| self.date(refusal, reserve, now));
                 let expires_at = self.expires(reserve.ttl, now);
@@ -241,7 +244,7 @@ impl State {
     fn answer_ticket(&mut self, place: Place, now: Instant) -> Decision {
         let due = |ticket: &Ticket| matches!(ticket.phase, Phase::Due(_));
         if !self.facts.tickets.get(&place).is_some_and(due) || self.is_out_of_leases() {
-            return self.look(place, now);
+            return self.look(place, None, now);
         }
         self.step_out(place);
         let Some(ticket) = self.facts.tickets.remove(&place) else {
@@ -262,12 +265,14 @@ impl State {
         self.facts.leases.len() >= bounds::LEASES
     }
 
-    /// How a waiting ticket stands: what its claim would be answered.
-    fn look(&self, place: Place, now: Instant) -> Decision {
+    /// How a waiting ticket stands: what its claim would be answered. `holds` is what the claim says
+    /// of how long it is held, if it does.
+    fn look(&self, place: Place, holds: Option<Instant>, now: Instant) -> Decision {
         let Some(ticket) = self.facts.tickets.get(&place) else {
             return Decision::Refuse(queue_full());
         };
-        let asker = self.asker_of(place, ticket);
+        let mut asker = self.asker_of(place, ticket);
+        asker.holds = holds.unwrap_or(asker.holds);
         let due = matches!(ticket.phase, Phase::Due(_));
         let refusal = if self.is_out_of_leases() {
             Some(queue_full())
