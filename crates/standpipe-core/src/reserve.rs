@@ -265,8 +265,8 @@ impl State {
         self.facts.leases.len() >= bounds::LEASES
     }
 
-    /// How a waiting ticket stands: what its claim would be answered. `holds` is what the claim says
-    /// of how long it is held, if it does.
+    /// How a waiting ticket stands: what its claim would be answered. `holds` is what the claim
+    /// says of how long it is held, if it does.
     fn look(&self, place: Place, holds: Option<Instant>, now: Instant) -> Decision {
         let Some(ticket) = self.facts.tickets.get(&place) else {
             return Decision::Refuse(queue_full());
