@@ -62,25 +62,19 @@ impl State {
         shut(&self.facts).map_or(Reason::Probe, |shut| shut.reason)
     }
 
-    /// When time alone opens the gate.
-    pub(crate) fn gate_opens(&self) -> Option<Instant> {
+    /// When time alone ends the reasons to shut the gate: the probe's, and single file's.
+    fn reasons_end(&self) -> impl Iterator<Item = Instant> {
         let trouble = &self.facts.trouble;
         let probe = match trouble.probe {
             Probe::Over | Probe::Wanted => None,
             Probe::Sent { at, .. } => Some(at + PROBE),
         };
-        let sequential = trouble.sequential.map(|sequential| sequential.ends);
-        probe.max(sequential)
+        probe.into_iter().chain(trouble.sequential.map(|sequential| sequential.ends))
     }
 
     /// The next instant at which time alone changes something about the gate.
     pub(crate) fn gate_stirs(&self) -> Option<Instant> {
-        let probe = match self.facts.trouble.probe {
-            Probe::Sent { at, .. } => Some(at + PROBE),
-            _ => None,
-        };
-        let sequential = self.facts.trouble.sequential.map(|sequential| sequential.ends);
-        probe.into_iter().chain(sequential).min()
+        self.reasons_end().min()
     }
 
     /// The first instant from `from` on at which the gate lets a call pass.
@@ -92,7 +86,7 @@ impl State {
         ends.sort_unstable();
         let by_ending = usize::try_from(over).ok().and_then(|over| ends.get(over).copied());
         let cautious = is_cautious(&self.facts);
-        let by_time = self.gate_opens().filter(|_| !cautious);
+        let by_time = self.reasons_end().max().filter(|_| !cautious);
         by_ending.into_iter().chain(by_time).min().unwrap_or(Instant::NEVER).max(from)
     }
 

@@ -303,13 +303,16 @@ impl Pool {
         guard: &Guard,
         desk: &Arc<Desk>,
     ) -> Result<(), Error> {
-        let told = |state: &State| state.facts().config.is_some();
-        if !self.learns() || guard.shared().read(desk, |state, _, _| told(state))? {
+        if !self.learns() {
             return Ok(());
         }
-        let (source, config) = (Source::Code, built_in::config(Vec::new()));
-        let configure = Configure { source, config };
-        let configured = guard.shared().configure(patience, desk, configure)?;
+        let told = |state: &State| state.facts().config.is_some();
+        let configured = if guard.shared().read(desk, |state, _, _| told(state))? {
+            Configured::Same
+        } else {
+            let (source, config) = (Source::Code, built_in::config(Vec::new()));
+            guard.shared().configure(patience, desk, Configure { source, config })?
+        };
         desk.was_told(self.tap.number(), configured);
         Ok(())
     }
