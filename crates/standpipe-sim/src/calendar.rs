@@ -1,5 +1,7 @@
 //! Moments of the calendar as providers write them in headers and bodies.
 
+use jiff::Timestamp;
+
 /// A second.
 pub(crate) const SECOND: u64 = 1_000_000;
 /// A minute.
@@ -31,53 +33,30 @@ impl Wall {
 
     /// `2025-08-21T12:40:59Z`
     pub(crate) fn rfc3339(self) -> String {
-        let (hour, minute, second) = self.clock();
-        format!("{}T{hour:02}:{minute:02}:{second:02}Z", self.date())
+        self.written("%Y-%m-%dT%H:%M:%SZ")
     }
 
     /// `Thu, 21 Aug 2025 12:41:00 GMT`
     pub(crate) fn http(self) -> String {
-        const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-        const MONTHS: [&str; 12] =
-            ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-        let days = self.0 / DAY;
-        let (year, month, day) = civil(days);
-        let (hour, minute, second) = self.clock();
-        let name = DAYS[(days % 7) as usize];
-        let month = MONTHS[(month - 1) as usize];
-        format!("{name}, {day:02} {month} {year} {hour:02}:{minute:02}:{second:02} GMT")
+        self.written("%a, %d %b %Y %H:%M:%S GMT")
     }
 
     /// `2025-08-21`
     pub(crate) fn date(self) -> String {
-        let (year, month, day) = civil(self.0 / DAY);
-        format!("{year:04}-{month:02}-{day:02}")
+        self.written("%Y-%m-%d")
     }
 
     /// `12:40`
     pub(crate) fn hour_and_minute(self) -> String {
-        let (hour, minute, _) = self.clock();
-        format!("{hour:02}:{minute:02}")
+        self.written("%H:%M")
     }
 
-    const fn clock(self) -> (u64, u64, u64) {
-        let second = self.epoch();
-        (second / 3_600 % 24, second / 60 % 60, second % 60)
+    /// In UTC. What no calendar has a name for is the last moment that has one.
+    fn written(self, format: &str) -> String {
+        let second = i64::try_from(self.epoch()).unwrap_or(i64::MAX);
+        let moment = Timestamp::from_second(second).unwrap_or(Timestamp::MAX);
+        moment.strftime(format).to_string()
     }
-}
-
-/// Year, month and day of the month of a day counted from the beginning of 1970.
-const fn civil(day: u64) -> (u64, u64, u64) {
-    // Years are counted from March, so that the odd day is at the end; an era is 400 of them.
-    let day = day + 719_468;
-    let era = day / 146_097;
-    let of_era = day % 146_097;
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let date = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (year + era * 400 + if month <= 2 { 1 } else { 0 }, month, date)
 }
 
 /// A length of time as Go writes it, to the millisecond, rounded up: `6m0s`, `8.64s`, `12ms`.
