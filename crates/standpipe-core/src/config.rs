@@ -10,7 +10,7 @@ use crate::bounds;
 use crate::name::AgentName;
 use crate::policy::Policy;
 use crate::time::Span;
-use crate::unit::Unit;
+use crate::unit::{Amounts, Unit};
 
 /// Everything a pool is told about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,10 +29,12 @@ pub struct PoolConfig {
     pub longest_lease: Option<Span>,
     /// `false` is shadow mode: decide, record, admit anyway.
     pub enforce: bool,
-    /// What it does when the provider says no.
+    /// What it does when the provider says no, and before.
     pub policy: Policy,
     /// What is said about particular agents.
     pub agents: Vec<AgentRule>,
+    /// What a million of a unit costs, in millionths of a dollar.
+    pub prices: Amounts,
 }
 
 /// One rule of a pool.
@@ -101,7 +103,7 @@ pub enum Resets {
 /// The share of a stated rate that is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Headroom {
-    /// Begins at 800 ‰.
+    /// Begins at 800 ‰ and finds its own figure.
     Auto,
     /// So many thousandths.
     Fixed(u16),
@@ -293,7 +295,7 @@ impl PoolConfig {
     /// slack, tickets claimed within 2 s, leases of 10 min, none longer than an hour, and after a
     /// refusal only what the provider says.
     #[must_use]
-    pub const fn new(limits: Vec<Limit>) -> Self {
+    pub fn new(limits: Vec<Limit>) -> Self {
         Self {
             limits,
             headroom: Headroom::Fixed(1_000),
@@ -304,6 +306,7 @@ impl PoolConfig {
             enforce: true,
             policy: Policy::NONE,
             agents: Vec::new(),
+            prices: Amounts::default(),
         }
     }
 

@@ -79,6 +79,8 @@ pub enum Target {
 pub(crate) enum Ending {
     /// With the figures given; at the estimate where none is.
     Used,
+    /// Nobody said: at the estimate.
+    Lost,
     /// Refused by the provider: what is charged at the end was not used.
     Refused,
     /// Never sent: everything goes back.
@@ -161,9 +163,9 @@ impl Charge {
                     self.know(tally, spec, total, now);
                 }
             }
-            (Charged::Start, Ending::Refused) => {}
+            (Charged::Start, Ending::Lost | Ending::Refused) => {}
             (Charged::Start, Ending::Cancelled) => self.know(tally, spec, 0, now),
-            (Charged::End, Ending::Used) => {
+            (Charged::End, Ending::Used | Ending::Lost) => {
                 let total = total.unwrap_or(self.estimate);
                 self.stamp(tally, spec, total, now);
             }

@@ -206,6 +206,7 @@ fn act(world: &mut World, leases: &[standpipe_core::Key], step: &Step) {
                 period: None,
                 limit: None,
                 remaining: Some(*remaining),
+                coarse: 1,
                 reset_in: Some(Span(*reset_in)),
             };
             let lease = lease.and_then(|which| pick(leases, which)).copied();

@@ -270,6 +270,7 @@ fn readings(limits: &[LimitSeen], hit: Option<&Hit>) -> Vec<Reading> {
             period: limit.period.map(span).or(said),
             limit: limit.limit,
             remaining: limit.remaining,
+            coarse: limit.coarse,
             // A bucket that is full then lets calls through long before.
             reset_in: limit.reset_in.filter(|_| window_ends).map(span),
         })

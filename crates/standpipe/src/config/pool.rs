@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use standpipe_core::{
-    Backoff, Headroom, Limit, Policy, RetryBudget, ReturnWindows, Rule, Span, Unit,
+    Amounts, Backoff, Headroom, Limit, Policy, RetryBudget, ReturnWindows, Rule, Span, Unit, Zones,
 };
 use standpipe_store::PoolName;
 
@@ -144,8 +144,22 @@ impl PoolSettings {
             cascade: self.cascade,
             retries: self.retry_budget,
             learn: self.learn,
+            zones: match self.zones {
+                Toggle::Auto => Zones::Long,
+                Toggle::On => Zones::All,
+                Toggle::Off => Zones::Off,
+            },
+            yields: self.yields,
+            breaker: self.breaker,
             ..Policy::usual()
         }
+    }
+
+    /// What a million of each unit costs, as the ledger takes it.
+    #[must_use]
+    pub fn prices(&self) -> Amounts {
+        let prices = self.price.iter().map(|(unit, price)| (unit.clone(), *price));
+        Amounts::new(prices).unwrap_or_default()
     }
 
     /// Whether calls on this pool may name that unit: it is one everybody knows, or one of its own.

@@ -135,6 +135,37 @@ pub enum What {
         /// How large it is.
         amount: u64,
     },
+    /// How much quota is left has changed.
+    Zone {
+        /// `green`, `amber` or `red`.
+        zone: String,
+    },
+    /// A background agent was denied for so long that it was served as a standard one, once.
+    Promote {
+        /// Who.
+        agent: String,
+    },
+    /// More or less of a stated rate is used from now on.
+    Headroom {
+        /// Of which limit.
+        limit: String,
+        /// In thousandths.
+        per_mille: u16,
+    },
+    /// Somebody draws on the key without asking.
+    Outside {
+        /// On which limit.
+        limit: String,
+        /// What was charged for it now.
+        units: u64,
+        /// What counts of it in all.
+        total: u64,
+    },
+    /// The burn rate says that calls will have to wait, or no longer.
+    Breaker {
+        /// Whether it begins.
+        on: bool,
+    },
     /// Something the provider said was not believed.
     Doubt {
         /// Which header or field.
@@ -176,13 +207,23 @@ pub enum Kind {
     Sequential,
     /// See [`What::Learn`].
     Learn,
+    /// See [`What::Zone`].
+    Zone,
+    /// See [`What::Promote`].
+    Promote,
+    /// See [`What::Headroom`].
+    Headroom,
+    /// See [`What::Outside`].
+    Outside,
+    /// See [`What::Breaker`].
+    Breaker,
     /// See [`What::Doubt`].
     Doubt,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 19] = [
         Self::Wait,
         Self::Shadow,
         Self::Throttle,
@@ -196,6 +237,11 @@ impl Kind {
         Self::WindowReset,
         Self::Sequential,
         Self::Learn,
+        Self::Zone,
+        Self::Promote,
+        Self::Headroom,
+        Self::Outside,
+        Self::Breaker,
         Self::Doubt,
     ];
 
@@ -216,6 +262,11 @@ impl Kind {
             Self::WindowReset => "window_reset",
             Self::Sequential => "sequential",
             Self::Learn => "learn",
+            Self::Zone => "zone",
+            Self::Promote => "promote",
+            Self::Headroom => "headroom",
+            Self::Outside => "outside",
+            Self::Breaker => "breaker",
             Self::Doubt => "doubt",
         }
     }
@@ -239,6 +290,11 @@ impl What {
             Self::WindowReset { .. } => Kind::WindowReset,
             Self::Sequential { .. } => Kind::Sequential,
             Self::Learn { .. } => Kind::Learn,
+            Self::Zone { .. } => Kind::Zone,
+            Self::Promote { .. } => Kind::Promote,
+            Self::Headroom { .. } => Kind::Headroom,
+            Self::Outside { .. } => Kind::Outside,
+            Self::Breaker { .. } => Kind::Breaker,
             Self::Doubt { .. } => Kind::Doubt,
         }
     }
