@@ -155,6 +155,7 @@ impl State {
     /// After every step: the light changes, and those who wait heed it.
     pub(crate) fn mind_the_light(&mut self, now: Instant) {
         if !self.index.plan.protects {
+            self.light = Light::default();
             return;
         }
         self.relight(now);
