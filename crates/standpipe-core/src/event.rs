@@ -235,6 +235,8 @@ pub struct Reading {
     pub coarse: u64,
     /// When its window begins anew, from now.
     pub reset_in: Option<Span>,
+    /// When all of it is there again, from now, where it comes back bit by bit.
+    pub full_in: Option<Span>,
 }
 
 /// A configuration and where it comes from.

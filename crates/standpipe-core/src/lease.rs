@@ -63,6 +63,8 @@ pub struct Charge {
     pub mark: u64,
     /// The figure is known; it can still grow but no more comes back.
     pub known: bool,
+    /// What was left of the stated limit then, with this taken.
+    pub left: u64,
 }
 
 /// What a charge is made to.
@@ -118,7 +120,8 @@ impl Charge {
             Count::Gate { .. } => Charged::Start,
             _ => spec.charged,
         };
-        let mut charge = Self { to, when, estimate: need, charged: 0, mark: 0, known: false };
+        let mut charge =
+            Self { to, when, estimate: need, charged: 0, mark: 0, known: false, left: 0 };
         match when {
             Charged::Start => {
                 charge.mark = tally.charge(now, need, spec);
@@ -126,6 +129,7 @@ impl Charge {
             }
             Charged::End => tally.held = tally.held.saturating_add(need),
         }
+        charge.left = spec.stated.saturating_sub(tally.taken_at(now, spec));
         charge
     }
 

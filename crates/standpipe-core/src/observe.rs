@@ -33,7 +33,7 @@ impl State {
             }
         }
         for reading in &observed.readings {
-            self.reconcile(reading, now);
+            self.reconcile(observed.lease, reading, now);
         }
         Answer::Done
     }

@@ -68,6 +68,8 @@ pub struct Warmth {
 pub struct Outside {
     /// Of which limit.
     pub limit: LimitId,
+    /// When the provider first spoke of it.
+    pub since: Instant,
     /// What the provider's last word was short of; it counts when the next one says so too.
     pub gap: u64,
     /// What was charged for it.

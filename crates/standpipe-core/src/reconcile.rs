@@ -6,7 +6,7 @@
 
 use crate::bounds;
 use crate::config::{LimitId, part};
-use crate::event::Reading;
+use crate::event::{Key, Reading};
 use crate::lease::Target;
 use crate::outcome::Notice;
 use crate::outlook::Outside;
@@ -19,12 +19,18 @@ use crate::window::{Grain, Window};
 const SMALL: u64 = 20;
 /// What is given back at a time when the provider has more left, in thousandths of the limit.
 const EASE: u64 = 10;
+/// What was used before the ledger looked is nobody's fault: so long after the provider's first word
+/// the ledger follows it without a complaint.
+const SETTLING: Span = Span::secs(60);
 /// How often.
 const EASE_EVERY: Span = Span::secs(60);
 
 impl State {
     /// What is left by the provider's count, beside what is left by ours.
-    pub(crate) fn reconcile(&mut self, reading: &Reading, now: Instant) {
+    ///
+    /// The provider may have counted when the call came in or when it was done: so what we had left
+    /// at both ends is asked, and the smaller counts.
+    pub(crate) fn reconcile(&mut self, lease: Option<Key>, reading: &Reading, now: Instant) {
         let policy = self.facts.config.as_ref().map(|config| &config.policy);
         let on = policy.is_some_and(|policy| policy.reconciles);
         let (Some(remaining), Some(lane)) = (reading.remaining, self.lane_read(reading)) else {
@@ -34,9 +40,12 @@ impl State {
             return;
         }
         let plan = &self.index.plan.lanes[lane];
+        if tells_a_burst(reading, remaining, plan) {
+            return;
+        }
         let (limit, stated, period) = (plan.id.clone(), plan.spec.stated, plan.spec.period);
         let taken = self.facts.lanes[lane].taken_at(now, &plan.spec);
-        let ours = stated.saturating_sub(taken);
+        let ours = stated.saturating_sub(taken).min(self.left_before(lease, lane));
         let rounding = if reading.coarse > 1 { reading.coarse } else { 0 };
         let at = self.outside_of(limit, now);
         let known = &mut self.facts.outlook.outside[at];
@@ -87,18 +96,28 @@ impl State {
         same.next().map_or(lane.spec.stated, |told| told.amount)
     }
 
+    /// What was left of a lane when a call was let in.
+    fn left_before(&self, lease: Option<Key>, lane: usize) -> u64 {
+        let lease = lease.and_then(|lease| self.facts.leases.get(&lease));
+        let mut charges = lease.iter().flat_map(|lease| &lease.charges);
+        let to = Target::Lane(u8::try_from(lane).unwrap_or(u8::MAX));
+        charges.find(|charge| charge.to == to).map_or(u64::MAX, |charge| charge.left)
+    }
+
     fn charge_outside(&mut self, at: usize, lane: usize, units: u64, now: Instant) {
         let spec = &self.index.plan.lanes[lane].spec;
         let units = units.min(spec.stated).min(bounds::AMOUNT);
         let mark = self.facts.lanes[lane].charge(now, units, spec);
         let known = &mut self.facts.outlook.outside[at];
+        self.index.dirty |= 1 << lane;
         // Under the same mark, so that it can be found there.
         let stamp = Instant(mark).max(now);
         known.charged.charge(stamp, units, spec.period);
         known.eased = now;
-        let (limit, total) = (known.limit.clone(), known.charged.used_at(now, spec.period));
-        self.news.notices.push(Notice::Outside { limit, units, total });
-        self.index.dirty |= 1 << lane;
+        let (limit, total) = (known.limit.clone(), known.counts(now, spec.period));
+        if total > 0 {
+            self.news.notices.push(Notice::Outside { limit, units, total });
+        }
     }
 
     /// The provider has more left than we think: what was charged for others goes back slowly, the
@@ -128,7 +147,7 @@ impl State {
         let all = &mut self.facts.outlook.outside;
         all.iter().position(|known| known.limit == limit).unwrap_or_else(|| {
             let charged = Window::new(Grain::Meter);
-            all.push(Outside { limit, gap: 0, charged, eased: now });
+            all.push(Outside { limit, since: now, gap: 0, charged, eased: now });
             all.len() - 1
         })
     }
@@ -148,7 +167,7 @@ impl State {
         let lanes = &self.index.plan.lanes;
         let each = self.facts.outlook.outside.iter().filter_map(|known| {
             let lane = lanes.iter().find(|lane| lane.id == known.limit)?;
-            let units = known.charged.used_at(now, lane.spec.period);
+            let units = known.counts(now, lane.spec.period);
             (units > 0).then(|| (known.limit.clone(), units))
         });
         each.collect()
@@ -161,4 +180,22 @@ impl State {
             .filter(|charge| matches!(charge.to, Target::Lane(at) if usize::from(at) == lane));
         its.map(|charge| charge.charged).fold(0, u64::saturating_add).min(bounds::AMOUNT)
     }
+}
+
+impl Outside {
+    /// What others used that counts now, but for what may have been before the ledger looked.
+    fn counts(&self, now: Instant, period: Span) -> u64 {
+        let settled = self.since + SETTLING.min(period);
+        let entries = self.charged.entries().filter(|entry| now < entry.stamp + period);
+        entries.filter(|entry| entry.stamp >= settled).map(|entry| entry.units).sum()
+    }
+}
+
+/// Whether what is left is only of a burst: all of it is there again much sooner than a bucket as
+/// deep as the limit could be. Then it says nothing about a whole period.
+fn tells_a_burst(reading: &Reading, remaining: u64, lane: &Lane) -> bool {
+    let limit = reading.limit.unwrap_or(lane.spec.stated);
+    let period = lane.id.period().unwrap_or(Span::ZERO);
+    let missing = limit.saturating_sub(remaining.saturating_add(reading.coarse));
+    reading.full_in.is_some_and(|full| full.0 < part(period.0, missing, limit) / 4 * 3)
 }

@@ -314,14 +314,16 @@ fn odd_throttled() -> impl Strategy<Value = Throttled> {
 fn odd_reading() -> impl Strategy<Value = Reading> {
     let figure = || option::of(prop_oneof![odd_amount(), odd_number()]);
     let figures = (figure(), figure(), odd_number());
-    (odd_unit(), option::of(odd_span()), figures, option::of(odd_span())).prop_map(
-        |(unit, period, (limit, remaining, coarse), reset_in)| Reading {
+    let resets = (option::of(odd_span()), option::of(odd_span()));
+    (odd_unit(), option::of(odd_span()), figures, resets).prop_map(
+        |(unit, period, (limit, remaining, coarse), (reset_in, full_in))| Reading {
             unit,
             period,
             limit,
             remaining,
             coarse,
             reset_in,
+            full_in,
         },
     )
 }

@@ -232,6 +232,7 @@ impl Player {
                     remaining,
                     coarse: 1 + limit % 2,
                     reset_in: None,
+                    full_in: None,
                 };
                 let observed = Observed { lease: None, readings: vec![reading] };
                 Some(("reporter".to_owned(), Action::Observed(observed)))

@@ -211,6 +211,7 @@ fn reading(seen: &LimitSeen) -> Option<Reading> {
         remaining: seen.remaining,
         coarse: seen.coarse,
         reset_in: seen.reset_in.filter(|_| seen.reset == ResetMeans::WindowEnds).map(span),
+        full_in: seen.reset_in.filter(|_| seen.reset == ResetMeans::Full).map(span),
     })
 }
 

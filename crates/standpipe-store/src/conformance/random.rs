@@ -197,6 +197,7 @@ impl RandomEvents {
             remaining: Some(self.random.below(10)),
             coarse: 1 + self.random.below(3),
             reset_in: self.random.once_in(2).then(|| self.span(20)),
+            full_in: self.random.once_in(2).then(|| self.span(9)),
         };
         Observed { lease: self.random.once_in(2).then(|| self.key()), readings: vec![reading] }
     }

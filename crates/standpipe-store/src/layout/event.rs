@@ -27,7 +27,7 @@ wire_struct! {
     Throttled { lease, agent, kind, retry_after, hit }
     Hit { unit, period }
     Observed { lease, readings }
-    Reading { unit, period, limit, remaining, coarse, reset_in }
+    Reading { unit, period, limit, remaining, coarse, reset_in, full_in }
     Configure { source, config }
     PoolConfig {
         limits, headroom, slack, claim, lease_ttl, longest_lease, enforce, policy, agents, prices,

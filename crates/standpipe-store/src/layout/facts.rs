@@ -33,13 +33,13 @@ wire_struct! {
     Denied { since, last }
     Outlook { zone, active, paused, warmth, outside, sizes, pre_emptive, spent, wasted }
     Warmth { limit, per_mille, since, successes, rests }
-    Outside { limit, gap, charged, eased }
+    Outside { limit, since, gap, charged, eased }
     Session { last, heard, ended }
     Place { tier, arrival }
     Call { cost, owner, id, model, task, retry_of, bytes }
     Ticket { key, session, agent, call, since, deadline, phase, aside, returns, holds, ttl }
     Lease { holder, agent, tier, call, started, progressed, charges }
-    Charge { to, when, estimate, charged, mark, known }
+    Charge { to, when, estimate, charged, mark, known, left }
     Tally { count, held, reset, learning }
     BucketFacts { credit, at, next }
     Reset { at, phase }

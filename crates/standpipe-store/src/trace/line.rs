@@ -300,6 +300,7 @@ impl Reader {
                 remaining: figure("remaining")?,
                 coarse: figure("rounded")?.unwrap_or(1),
                 reset_in: length("reset_in")?,
+                full_in: length("full_in")?,
             });
         }
         Ok(Observed { lease, readings })
