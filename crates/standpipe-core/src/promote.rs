@@ -9,6 +9,7 @@ use crate::bounds;
 use crate::config::Priority;
 use crate::event::{Key, Reserve};
 use crate::judge::Asker;
+use crate::name::AgentName;
 use crate::outcome::Notice;
 use crate::state::State;
 use crate::ticket::Place;
@@ -31,6 +32,14 @@ impl State {
         let pause = self.facts.pause.zip(self.facts.trouble.began);
         let paused = pause.map_or(Span::ZERO, |(end, began)| end.since(began));
         at + self.facts.outlook.paused + paused
+    }
+
+    /// How long an agent has been denied in the background, pauses not counted.
+    #[must_use]
+    pub fn denied_for(&self, agent: &AgentName, now: Instant) -> Option<Span> {
+        let agent = self.index.agent_of.get(agent)?;
+        let denied = self.facts.agents[usize::from(*agent)].denied?;
+        Some(self.unpaused(now.max(self.facts.clock)).since(denied.since))
     }
 
     /// A pause is over.

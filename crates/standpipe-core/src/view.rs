@@ -14,6 +14,7 @@ use crate::plan::LaneKind;
 use crate::state::State;
 use crate::tally::{Count, Tally};
 use crate::time::Instant;
+use crate::unit::Amounts;
 
 /// How one limit stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +41,8 @@ pub struct Figures {
 pub struct Laid {
     /// The tier the call is judged in.
     pub tier: Priority,
+    /// What it takes, with what is estimated because nobody said.
+    pub cost: Amounts,
     /// 1: the provider said stop for good.
     pub terminal: Option<Refusal>,
     /// 2: it is above a stated limit.
@@ -107,6 +110,7 @@ impl State {
         };
         Laid {
             tier: asker.tier(),
+            cost: reserve.cost.clone(),
             terminal: self.terminated(now),
             never: self.never_fits(&asker),
             retry_budget: self.out_of_retries(reserve, now),

@@ -67,6 +67,8 @@ pub(crate) fn why(reason: &str, limit: Option<&str>, short_by: u64) -> String {
         "never" => format!("more than {limit} allows at all, by {short_by}"),
         "pause" => "everybody pauses".to_owned(),
         "return_window" => "comes back from a pause in its turn".to_owned(),
+        "zone" => format!("little is left of {limit}: its agent keeps a distance"),
+        "yield" => format!("little is left of {limit}: background gives way"),
         "hold" => "somebody it depends on was throttled".to_owned(),
         "probe" => "the first call after a pause is not answered yet".to_owned(),
         "sequential" => "one call at a time, since several agents were throttled".to_owned(),
