@@ -372,10 +372,10 @@ impl PoolConfig {
 
     fn check_floors(&self) -> Result<(), InvalidConfig> {
         for limit in &self.limits {
+            // In thousandths: of a small limit what is too much might be lost in rounding.
             let floors = self.agents.iter().flat_map(|rule| &rule.floors);
-            let kept =
-                floors.filter_map(|floor| floor.of_limit(limit)).fold(0, u64::saturating_add);
-            if kept > limit.stated() {
+            let kept: u128 = floors.filter_map(|floor| floor.thousandths_of(limit)).sum();
+            if kept > u128::from(limit.stated()) * 1_000 {
                 return Err(InvalidConfig::Floors(limit.id()));
             }
         }
@@ -412,6 +412,17 @@ impl Share {
             (Portion::Slots(amount), None) => Some(amount),
             _ => None,
         }
+    }
+}
+
+impl Share {
+    /// The same, not rounded to whole units.
+    fn thousandths_of(&self, limit: &Limit) -> Option<u128> {
+        let whole = self.of_limit(limit)?;
+        Some(match self.portion {
+            Portion::PerMille(share) => u128::from(limit.stated()) * u128::from(share),
+            Portion::Rate { .. } | Portion::Slots(_) => u128::from(whole) * 1_000,
+        })
     }
 }
 
