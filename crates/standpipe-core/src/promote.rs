@@ -34,12 +34,18 @@ impl State {
         at + self.facts.outlook.paused + paused
     }
 
-    /// How long an agent has been denied in the background, pauses not counted.
+    /// How long an agent that keeps asking in the background has been denied, pauses not counted.
     #[must_use]
     pub fn denied_for(&self, agent: &AgentName, now: Instant) -> Option<Span> {
-        let agent = self.index.agent_of.get(agent)?;
-        let denied = self.facts.agents[usize::from(*agent)].denied?;
-        Some(self.unpaused(now.max(self.facts.clock)).since(denied.since))
+        let now = now.max(self.facts.clock);
+        let agent = *self.index.agent_of.get(agent)?;
+        let denied = self.facts.agents[usize::from(agent)].denied?;
+        self.keeps_asking(agent, denied, now).then(|| self.unpaused(now).since(denied.since))
+    }
+
+    fn keeps_asking(&self, agent: AgentId, denied: Denied, now: Instant) -> bool {
+        let waits = self.index.loads[usize::from(agent)].tickets > 0;
+        waits || now.since(denied.last) < GIVEN_UP
     }
 
     /// A pause is over.
@@ -71,9 +77,8 @@ impl State {
     fn promotes_from(&self, agent: AgentId, now: Instant) -> Option<Instant> {
         let record = &self.facts.agents[usize::from(agent)];
         let denied = record.denied.filter(|_| record.promoted.is_none())?;
-        let waits = self.index.loads[usize::from(agent)].tickets > 0;
-        let keeps_asking = waits || now.since(denied.last) < GIVEN_UP;
-        keeps_asking.then(|| self.paused_again(denied.since + PATIENCE))
+        let asks = self.keeps_asking(agent, denied, now);
+        asks.then(|| self.paused_again(denied.since + PATIENCE))
     }
 
     /// When an asker is served as a standard one, though it is none.
@@ -89,10 +94,10 @@ impl State {
         }
         let since = self.unpaused(now);
         self.unwatch_denied(agent);
-        let waits = self.index.loads[usize::from(agent)].tickets > 0;
+        let before = self.facts.agents[usize::from(agent)].denied;
+        let before = before.filter(|denied| self.keeps_asking(agent, *denied, now));
+        let since = before.map_or(since, |denied| denied.since);
         let record = &mut self.facts.agents[usize::from(agent)];
-        let goes_on = |denied: &Denied| waits || now.since(denied.last) < GIVEN_UP;
-        let since = record.denied.filter(goes_on).map_or(since, |denied| denied.since);
         record.denied = Some(Denied { since, last: now });
         self.watch_denied(agent);
     }

@@ -7,9 +7,9 @@
 mod support;
 
 use standpipe_core::{
-    Action, Amounts, Decision, Headroom, Hit, InvalidConfig, Key, LimitId, Notice, Observed,
-    Policy, PoolConfig, Priority, Reading, Reason, Reserve, Span, ThrottleKind, Throttled, Unit,
-    Zone, Zones,
+    Action, Amounts, Breaker, Decision, Headroom, Hit, InvalidConfig, Key, LimitId, Notice,
+    Observed, Policy, PoolConfig, Priority, Reading, Reason, Reserve, Span, ThrottleKind,
+    Throttled, Unit, Zone, Zones,
 };
 
 use support::words::{
@@ -347,4 +347,24 @@ fn the_providers_count_only_ever_lowers_the_view() {
     told_left(&mut world, 300);
     assert_eq!(world.state.figures(world.now)[0].left, 300);
     assert_eq!(world.state.outside(world.now).first().map(|(_, units)| *units), Some(200));
+}
+
+/// The breaker goes by what is burnt, and refusals burn nothing: asking in vain does not trip it,
+/// and what trips it withholds nothing.
+#[test]
+fn b42_our_own_refusals_do_not_feed_the_breaker() {
+    let mut world = World::new(usual([window(REQUESTS, 100, MINUTE)]));
+    let _ = world.reserve("s", "data").requests(40).admitted();
+    for _ in 0..1_000 {
+        let _ = world.reserve("s", "data").requests(99).refused();
+    }
+    assert_eq!(world.state.breaker(), Breaker::Closed);
+    let _ = world.reserve("s", "data").requests(40).admitted();
+    assert_eq!(world.state.breaker(), Breaker::PreEmptive, "40 in no time, and 40 more");
+    let ask = Reserve::new(agent("data"), cost(&[(REQUESTS, 20)]));
+    let advice = world.state.advise(&ask, world.now).expect("it sees the wall");
+    assert_eq!((advice.wait, advice.fits), (MINUTE, 0));
+    let _ = world.reserve("s", "data").requests(20).admitted();
+    let _ = world.send("s", quota(None));
+    assert_eq!(world.state.breaker(), Breaker::Open);
 }

@@ -47,6 +47,7 @@ fn pool(style: Style, status: &PoolStatus) -> Vec<String> {
     lines.extend(limits::lines(style, &status.limits));
     lines.extend(calls::holds(style, &status.leases));
     lines.extend(calls::waits(style, &status.tickets));
+    lines.extend(calls::agents(style, &status.agents));
     lines
 }
 
