@@ -2,8 +2,7 @@
 
 use standpipe_core::{
     AgentRule, Backoff, Charged, Configure, Headroom, Limit, Of, Policy, PoolConfig, Portion,
-    Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span,
-    Zones,
+    Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, Zones,
 };
 
 use crate::bytes::Bytes;
