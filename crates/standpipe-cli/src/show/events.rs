@@ -1,7 +1,8 @@
 //! What happened, for people: a line each.
 
-use standpipe::journal::{Event, What};
+use standpipe::journal::{Event, Usage, What};
 
+use crate::show::amount::cost;
 use crate::show::length::length;
 use crate::show::status::why;
 
@@ -63,8 +64,27 @@ fn what(what: &What) -> String {
         What::Sequential { on: false } => "calls no longer go one at a time".to_owned(),
         What::Learn { limit, amount } => format!("the provider taught a limit: {amount} {limit}"),
         What::Doubt { about, value, why } => format!("{about} `{value}` was not believed: {why}"),
+        What::Usage(usage) => used(usage),
+        What::Lost { lines } => format!("{lines} line(s) of the journal could not be written"),
         _ => String::new(),
     }
+}
+
+/// `blog (sonnet): 12 calls, 3 refused, waited 4.2s; 12 requests, 48,300 input_tokens`
+fn used(usage: &Usage) -> String {
+    let who = by(&usage.agent, usage.model.as_deref());
+    let calls = if usage.calls == 1 { "call" } else { "calls" };
+    let mut said = vec![format!("{} {calls}", usage.calls)];
+    let counts =
+        [(usage.retries, "retries"), (usage.refused, "refused"), (usage.cancelled, "never sent")];
+    let counted = counts.into_iter().filter(|(count, _)| *count > 0);
+    said.extend(counted.map(|(count, what)| format!("{count} {what}")));
+    if usage.waited_ms > 0 {
+        said.push(format!("waited {}", length(usage.waited_ms)));
+    }
+    let shadow = if usage.enforced { "" } else { ", in shadow mode" };
+    let units = cost(usage.units.iter().map(|(unit, figure)| (unit.as_str(), *figure)));
+    format!("{who}: {}{shadow}; used {units}", said.join(", "))
 }
 
 fn by(agent: &str, model: Option<&str>) -> String {

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::Usage;
 use crate::moment::Moment;
 
 /// One line of the journal.
@@ -13,7 +14,7 @@ use crate::moment::Moment;
 pub struct Event {
     /// When it was written down.
     pub at: Moment,
-    /// On which pool.
+    /// On which pool; `*` when it is about the journal itself.
     pub pool: String,
     /// What happened.
     #[serde(flatten)]
@@ -144,6 +145,13 @@ pub enum What {
         /// Why not.
         why: String,
     },
+    /// What an agent used.
+    Usage(Usage),
+    /// A process could not write all it had to tell.
+    Lost {
+        /// How many lines it dropped since it last said so.
+        lines: u64,
+    },
 }
 
 /// The kinds of events, to choose by.
@@ -178,11 +186,15 @@ pub enum Kind {
     Learn,
     /// See [`What::Doubt`].
     Doubt,
+    /// See [`What::Usage`].
+    Usage,
+    /// See [`What::Lost`].
+    Lost,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::Wait,
         Self::Shadow,
         Self::Throttle,
@@ -197,6 +209,8 @@ impl Kind {
         Self::Sequential,
         Self::Learn,
         Self::Doubt,
+        Self::Usage,
+        Self::Lost,
     ];
 
     /// The word for it, as in the lines.
@@ -217,6 +231,8 @@ impl Kind {
             Self::Sequential => "sequential",
             Self::Learn => "learn",
             Self::Doubt => "doubt",
+            Self::Usage => "usage",
+            Self::Lost => "lost",
         }
     }
 }
@@ -240,6 +256,8 @@ impl What {
             Self::Sequential { .. } => Kind::Sequential,
             Self::Learn { .. } => Kind::Learn,
             Self::Doubt { .. } => Kind::Doubt,
+            Self::Usage(_) => Kind::Usage,
+            Self::Lost { .. } => Kind::Lost,
         }
     }
 }

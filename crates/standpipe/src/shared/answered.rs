@@ -61,6 +61,9 @@ impl Shared {
             return Ok(());
         }
         self.settle(desk, actions)?;
+        if matches!(read.meaning, Meaning::Refused { .. }) {
+            self.note_refused(desk, agent);
+        }
         self.pin_if_refused(desk, agent, read, graph);
         Ok(())
     }
