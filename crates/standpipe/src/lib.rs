@@ -41,6 +41,7 @@
 //! session of their own, and a lease carried over stays the parent's.
 
 mod anchor;
+mod audit;
 mod bell;
 mod built_in;
 pub mod config;
@@ -48,6 +49,7 @@ mod dead;
 mod desk;
 mod error;
 mod explain;
+mod finding;
 mod home;
 pub mod journal;
 mod keeper;
@@ -78,9 +80,13 @@ pub use standpipe_core::{
 };
 pub use standpipe_store::{InvalidPoolName, MemoryStore, PoolName, Process, Store, StoreError};
 
+pub use self::audit::{
+    AgentAudit, AgentRate, Audit, Comparison, LimitAudit, PoolAudit, Rate, Traffic,
+};
 pub use self::config::{ConfigError, Settings, StoreUrl};
 pub use self::error::Error;
 pub use self::explain::{Explanation, No, Step, Verdict};
+pub use self::finding::{Finding, Level};
 pub use self::home::state_directory;
 pub use self::journal::Journal;
 pub use self::lease::{Lease, LeaseHandle};

@@ -70,21 +70,26 @@ fn what(what: &What) -> String {
     }
 }
 
-/// `blog (sonnet): 12 calls, 3 refused, waited 4.2s; 12 requests, 48,300 input_tokens`
+/// `blog (sonnet): 12 calls, 3 refused, waited 4.2s, used 12 requests, 48,300 input_tokens`
 fn used(usage: &Usage) -> String {
-    let who = by(&usage.agent, usage.model.as_deref());
     let calls = if usage.calls == 1 { "call" } else { "calls" };
-    let mut said = vec![format!("{} {calls}", usage.calls)];
-    let counts =
-        [(usage.retries, "retries"), (usage.refused, "refused"), (usage.cancelled, "never sent")];
+    let counts = [
+        (usage.calls, calls),
+        (usage.retries, "of them retries"),
+        (usage.refused, "refused"),
+        (usage.cancelled, "never sent"),
+    ];
     let counted = counts.into_iter().filter(|(count, _)| *count > 0);
-    said.extend(counted.map(|(count, what)| format!("{count} {what}")));
+    let mut said: Vec<String> = counted.map(|(count, what)| format!("{count} {what}")).collect();
     if usage.waited_ms > 0 {
         said.push(format!("waited {}", length(usage.waited_ms)));
     }
-    let shadow = if usage.enforced { "" } else { ", in shadow mode" };
-    let units = cost(usage.units.iter().map(|(unit, figure)| (unit.as_str(), *figure)));
-    format!("{who}: {}{shadow}; used {units}", said.join(", "))
+    if !usage.units.is_empty() {
+        let units = usage.units.iter().map(|(unit, figure)| (unit.as_str(), *figure));
+        said.push(format!("used {}", cost(units)));
+    }
+    let shadow = if usage.enforced { "" } else { " in shadow mode" };
+    format!("{}{shadow}: {}", by(&usage.agent, usage.model.as_deref()), said.join(", "))
 }
 
 fn by(agent: &str, model: Option<&str>) -> String {
