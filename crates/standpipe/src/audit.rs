@@ -47,6 +47,9 @@ pub struct PoolAudit {
     pub pool: String,
     /// Whether it holds calls back now; `false` is shadow mode.
     pub enforce: bool,
+    /// Calls that were recorded in the other mode and are not in here: they would tell how it was,
+    /// not how it is.
+    pub left_out: u64,
     /// Calls that were admitted.
     pub calls: u64,
     /// Calls that tried another again.
@@ -63,6 +66,8 @@ pub struct PoolAudit {
     pub last: Option<Moment>,
     /// All agents together, by limit. Calls in flight are no rate and not among them.
     pub limits: Vec<LimitAudit>,
+    /// How many calls may be in flight, where that is limited.
+    pub parallel: Option<u64>,
     /// The agents, the busiest first.
     pub agents: Vec<AgentAudit>,
     /// Who is at risk, and what to do.

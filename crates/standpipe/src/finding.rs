@@ -86,3 +86,11 @@ impl Finding {
         self
     }
 }
+
+/// So many of a thing: `1 call`, `3 calls`.
+pub(crate) fn counted(count: u64, thing: &str) -> String {
+    match count {
+        1 => format!("1 {thing}"),
+        _ => format!("{count} {thing}s"),
+    }
+}

@@ -47,6 +47,7 @@ mod built_in;
 pub mod config;
 mod dead;
 mod desk;
+mod doctor;
 mod error;
 mod explain;
 mod finding;
@@ -84,6 +85,7 @@ pub use self::audit::{
     AgentAudit, AgentRate, Audit, Comparison, LimitAudit, PoolAudit, Rate, Traffic,
 };
 pub use self::config::{ConfigError, Settings, StoreUrl};
+pub use self::doctor::Diagnosis;
 pub use self::error::Error;
 pub use self::explain::{Explanation, No, Step, Verdict};
 pub use self::finding::{Finding, Level};

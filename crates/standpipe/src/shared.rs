@@ -208,8 +208,8 @@ impl Shared {
         let throttled = Throttled { lease: key, agent, kind, retry_after, hit };
         let (answers, _) = self.settle(desk, vec![Action::Throttled(throttled)])?;
         match &known {
-            Some(known) => self.note_ended(desk, known.call(), Ended::Refused),
-            None => self.note_refused(desk, upstream.as_ref().map(AgentName::as_str)),
+            Some(known) => self.note_ended(desk, known.call(), Ended::by_refusal(kind)),
+            None => self.note_refused(desk, upstream.as_ref().map(AgentName::as_str), kind),
         }
         if let Some(agent) = upstream {
             self.pin(graph, desk, &agent);

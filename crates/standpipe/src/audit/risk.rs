@@ -2,8 +2,9 @@
 
 use standpipe_core::Span;
 
+use super::series::percent;
 use super::{AIM, AgentAudit, LimitAudit, PoolAudit};
-use crate::finding::{Finding, Level};
+use crate::finding::{Finding, Level, counted};
 use crate::moment::spoken;
 
 /// A call that waits longer than this on the average is worth a word.
@@ -61,33 +62,41 @@ fn relief(audit: &PoolAudit) -> &'static str {
         "give who must not wait a priority or a floor, run others at another time or on another \
          pool, or ask the provider for more"
     } else {
-        "nobody is held back on this pool: write `enforce = true` in its table, and together they \
-         stay below the quota"
+        "nobody is held back here: take `enforce = false` out of the pool's table, and together \
+         they stay below the quota"
     }
 }
 
-/// One agent takes so much that the others have little.
-fn alone(audit: &PoolAudit) -> Vec<Finding> {
-    let active = audit.agents.iter().filter(|agent| agent.calls > 0).count();
-    if active < 2 {
-        return Vec::new();
+/// One agent takes so much that the others have little. Where nobody is held back there are other
+/// troubles.
+fn alone(audit: &PoolAudit) -> Option<Finding> {
+    let others = |agent: &AgentAudit| {
+        audit.agents.iter().filter(|other| other.agent != agent.agent).collect::<Vec<_>>()
+    };
+    let takes = audit.limits.iter().enumerate().flat_map(|(at, limit)| {
+        audit.agents.iter().filter_map(move |agent| {
+            let peak = agent.rates.get(at)?.peak;
+            (peak >= limit.aim?).then_some((
+                percent(peak.into(), limit.stated?.into()),
+                agent,
+                limit,
+                peak,
+            ))
+        })
+    });
+    let takes = takes.filter(|(_, agent, ..)| others(agent).iter().any(|other| other.calls > 0));
+    let (_, agent, limit, peak) = takes.max_by_key(|(percent, ..)| *percent)?;
+    if !audit.enforce {
+        return None;
     }
-    let mut found = Vec::new();
-    for (at, limit) in audit.limits.iter().enumerate() {
-        let Some((stated, aim)) = limit.stated.zip(limit.aim) else { continue };
-        for agent in &audit.agents {
-            let Some(rate) = agent.rates.get(at).filter(|rate| rate.peak >= aim) else { continue };
-            let (who, peak, name) = (&agent.agent, rate.peak, &limit.limit);
-            let what =
-                format!("{name}: {who} alone took {peak} of the {stated} stated at its peak");
-            let remedy = format!(
-                "cap it ([agent.{who}] cap = \"50%\"), or give the others a floor or a higher \
-                 priority"
-            );
-            found.push(Finding::warning("one agent", what).remedy(remedy).by(who));
-        }
-    }
-    found
+    let (who, name, stated) = (&agent.agent, &limit.limit, limit.stated?);
+    let what = format!("{name}: {who} alone took {peak} of the {stated} stated at its peak");
+    let remedy = format!(
+        "cap it ([agent.{who}] cap = \"50%\"), or give the others a floor or a higher priority"
+    );
+    let somebody_waited = others(agent).iter().any(|other| other.waited_ms > 0);
+    let level = if somebody_waited { Level::Warning } else { Level::Note };
+    Some(Finding { level, ..Finding::warning("one agent", what).remedy(remedy).by(who) })
 }
 
 /// An agent's calls waited long. Where only calls in flight are limited, that is what people want.
@@ -104,8 +113,8 @@ fn waits(audit: &PoolAudit, agent: &AgentAudit) -> Option<Finding> {
         0 => String::new(),
         n => format!("; {n} not admitted in time"),
     };
-    let count = agent.calls;
-    let what = format!("{who} waited {waited} for {count} call(s), the longest {longest}{late}");
+    let calls = counted(agent.calls, "call");
+    let what = format!("{who} waited {waited} for {calls}, the longest {longest}{late}");
     let finding = Finding::warning("waits", what).remedy(shorter_wait(agent)).by(who);
     let rates = audit.limits.iter().any(|limit| limit.stated.is_some());
     Some(Finding { level: if rates { Level::Warning } else { Level::Note }, ..finding })
@@ -134,8 +143,12 @@ fn refusals(audit: &PoolAudit) -> Option<Finding> {
     }
     let most = audit.agents.iter().filter(|agent| agent.refused > 0);
     let most = most.max_by_key(|agent| agent.refused);
-    let who = most.map(|agent| format!(", {} of {}", agent.refused, agent.agent));
-    let what = format!("the provider refused {} call(s){}", audit.refused, who.unwrap_or_default());
+    let who = match most {
+        Some(agent) if agent.refused == audit.refused => format!(" of {}", agent.agent),
+        Some(agent) => format!(", {} of them of {}", agent.refused, agent.agent),
+        None => String::new(),
+    };
+    let what = format!("the provider refused {}{who}", counted(audit.refused, "call"));
     let remedy = "a limit is set too high, or somebody calls past the tap: lower the limit or its \
                   `headroom`; `standpipe doctor` says more";
     let finding = Finding::warning("429s", what).remedy(remedy);
@@ -162,15 +175,15 @@ fn unsettled(reclaimed: u64) -> Option<Finding> {
     if reclaimed == 0 {
         return None;
     }
-    let what =
-        format!("{reclaimed} lease(s) were taken back unsettled; what they used is missing here");
+    let leases = counted(reclaimed, "lease");
+    let what = format!("{leases} taken back unsettled: what their calls used is missing here");
     let remedy = "settle each: commit or cancel, also when the call fails (`trap` in a script)";
     Some(Finding::note("unsettled", what).remedy(remedy))
 }
 
 /// There is nothing to compare with.
 fn unstated(audit: &PoolAudit) -> Option<Finding> {
-    if audit.limits.iter().any(|limit| limit.stated.is_some()) {
+    if audit.parallel.is_some() || audit.limits.iter().any(|limit| limit.stated.is_some()) {
         return None;
     }
     let what = "no rate is stated for this pool, so there is nothing to compare with";
@@ -185,9 +198,13 @@ fn fine(audit: &PoolAudit) -> Finding {
         Some((percent, limit)) => format!(
             "active at once, the agents come to {percent} % of the quota ({limit}), below {AIM} %"
         ),
-        None => "nobody is at risk".to_owned(),
+        None => "only calls in flight are limited: there is no rate to exceed".to_owned(),
     };
-    Finding::ok("contention", what).remedy("look again when you add the next agent")
+    let finding = Finding::ok("contention", what);
+    if audit.limits.iter().all(|limit| limit.stated.is_none()) {
+        return finding;
+    }
+    finding.remedy("look again when you add the next agent")
 }
 
 fn length(ms: u64) -> String {

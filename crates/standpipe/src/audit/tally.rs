@@ -19,8 +19,8 @@ pub(super) struct Tally {
 /// What it says of one pool.
 #[derive(Debug, Default)]
 struct Pool {
-    agents: BTreeMap<String, Agent>,
-    refused: u64,
+    /// By mode: in shadow mode, and while calls are held back.
+    modes: [BTreeMap<String, Agent>; 2],
     overloads: u64,
     reclaimed: u64,
 }
@@ -54,9 +54,10 @@ impl Tally {
     pub(super) fn add(&mut self, event: Event) {
         let pool = self.pools.entry(event.pool).or_default();
         match event.what {
-            What::Usage(usage) => pool.agent(&usage.agent).used(&usage),
+            What::Usage(usage) => pool.agent(&usage.agent, usage.enforced).used(&usage),
             What::Wait { agent, reason, ended, count, waited_ms, longest_ms, .. } => {
-                let agent = pool.agent(&agent);
+                // In shadow mode nobody waits.
+                let agent = pool.agent(&agent, true);
                 let waited_for = agent.waited_for.entry(reason).or_default();
                 *waited_for = waited_for.saturating_add(waited_ms);
                 agent.longest_ms = agent.longest_ms.max(longest_ms);
@@ -64,12 +65,6 @@ impl Tally {
                 agent.gave_up = agent.gave_up.saturating_add(late);
             }
             What::Throttle { about, .. } if about == "overload" => pool.overloads += 1,
-            What::Throttle { agent, .. } => {
-                pool.refused += 1;
-                if let Some(agent) = agent {
-                    pool.agent(&agent).refused += 1;
-                }
-            }
             What::Reclaim { .. } => pool.reclaimed += 1,
             _ => {}
         }
@@ -84,28 +79,32 @@ impl Tally {
     /// pool.
     pub(super) fn audit(&mut self, name: &PoolName, status: Option<&PoolStatus>) -> PoolAudit {
         let mut pool = self.pools.remove(name.as_str()).unwrap_or_default();
-        pool.agents.values_mut().for_each(Agent::sort);
-        let admitted = Series::sum(pool.agents.values().map(|agent| &agent.admitted));
+        let enforce = status.is_none_or(|status| status.enforce);
+        let (mut known, left_out) = pool.of_mode(enforce);
+        known.values_mut().for_each(Agent::sort);
+        let admitted = Series::sum(known.values().map(|agent| &agent.admitted));
         let measures = measures(status);
         let mut agents: Vec<AgentAudit> =
-            pool.agents.iter().map(|(name, agent)| agent.audit(name, &measures)).collect();
+            known.iter().map(|(name, agent)| agent.audit(name, &measures)).collect();
         agents.sort_by(|one, other| (other.calls, &one.agent).cmp(&(one.calls, &other.agent)));
         let together =
-            (0..).zip(&measures).map(|(at, measure)| pool.together(measure, &agents, at));
+            (0..).zip(&measures).map(|(at, measure)| together(&known, measure, &agents, at));
         let all =
             |figure: fn(&AgentAudit) -> u64| agents.iter().map(figure).fold(0, u64::saturating_add);
         let moment = |second: u64| Moment { millis: second.saturating_mul(1_000) };
         let mut audit = PoolAudit {
             pool: name.to_string(),
-            enforce: status.is_none_or(|status| status.enforce),
+            enforce,
+            left_out,
             calls: all(|agent| agent.calls),
             retries: all(|agent| agent.retries),
-            refused: pool.refused,
+            refused: all(|agent| agent.refused),
             overloads: pool.overloads,
             waited_ms: all(|agent| agent.waited_ms),
             first: admitted.ends().map(|(first, _)| moment(first)),
             last: admitted.ends().map(|(_, last)| moment(last)),
             limits: together.collect(),
+            parallel: status.and_then(parallel),
             agents,
             findings: Vec::new(),
         };
@@ -115,32 +114,49 @@ impl Tally {
 }
 
 impl Pool {
-    fn agent(&mut self, name: &str) -> &mut Agent {
-        if !self.agents.contains_key(name) {
-            self.agents.insert(name.to_owned(), Agent::default());
-        }
-        self.agents.entry(name.to_owned()).or_default()
+    fn agent(&mut self, name: &str, enforced: bool) -> &mut Agent {
+        let agents = &mut self.modes[usize::from(enforced)];
+        agents.entry(name.to_owned()).or_default()
     }
 
-    /// All agents on the limit that is the `at`-th of each.
-    fn together(&self, measure: &Measure, agents: &[AgentAudit], at: usize) -> LimitAudit {
-        let Measure { limit, unit, period_ms, stated } = measure;
-        let each: Vec<Series> = self.agents.values().map(|agent| agent.series(unit)).collect();
-        let (peak, peak_at) = Series::sum(&each).peak(*period_ms);
-        let averages = agents.iter().filter_map(|agent| agent.rates.get(at));
-        let average = averages.fold(Rate::default(), |sum, rate| sum.plus(rate.average));
-        LimitAudit {
-            limit: limit.clone(),
-            unit: unit.clone(),
-            period_ms: *period_ms,
-            stated: *stated,
-            aim: stated.map(|stated| stated / 100 * AIM + stated % 100 * AIM / 100),
-            average,
-            average_percent: stated.map(|stated| average.percent_of(stated)),
-            peak,
-            peak_percent: stated.map(|stated| percent(u128::from(peak), u128::from(stated))),
-            peak_at: peak_at.map(|second| Moment { millis: second.saturating_mul(1_000) }),
+    /// The agents as they are in the pool's present mode, and how many calls of the other are left
+    /// out. Where there is nothing of the present one, the other has to do.
+    fn of_mode(&mut self, enforce: bool) -> (BTreeMap<String, Agent>, u64) {
+        let [shadow, held_back] = std::mem::take(&mut self.modes);
+        let (present, other) = if enforce { (held_back, shadow) } else { (shadow, held_back) };
+        let calls = |agents: &BTreeMap<String, Agent>| {
+            agents.values().fold(0_u64, |sum, agent| sum.saturating_add(agent.calls))
+        };
+        match calls(&present) {
+            0 if calls(&other) > 0 => (other, 0),
+            _ => (present, calls(&other)),
         }
+    }
+}
+
+/// All agents on the limit that is the `at`-th of each.
+fn together(
+    known: &BTreeMap<String, Agent>,
+    measure: &Measure,
+    agents: &[AgentAudit],
+    at: usize,
+) -> LimitAudit {
+    let Measure { limit, unit, period_ms, stated } = measure;
+    let each: Vec<Series> = known.values().map(|agent| agent.series(unit)).collect();
+    let (peak, peak_at) = Series::sum(&each).peak(*period_ms);
+    let averages = agents.iter().filter_map(|agent| agent.rates.get(at));
+    let average = averages.fold(Rate::default(), |sum, rate| sum.plus(rate.average));
+    LimitAudit {
+        limit: limit.clone(),
+        unit: unit.clone(),
+        period_ms: *period_ms,
+        stated: *stated,
+        aim: stated.map(|stated| stated / 100 * AIM + stated % 100 * AIM / 100),
+        average,
+        average_percent: stated.map(|stated| average.percent_of(stated)),
+        peak,
+        peak_percent: stated.map(|stated| percent(u128::from(peak), u128::from(stated))),
+        peak_at: peak_at.map(|second| Moment { millis: second.saturating_mul(1_000) }),
     }
 }
 
@@ -149,6 +165,7 @@ impl Agent {
         self.calls = self.calls.saturating_add(usage.calls);
         self.cancelled = self.cancelled.saturating_add(usage.cancelled);
         self.retries = self.retries.saturating_add(usage.retries);
+        self.refused = self.refused.saturating_add(usage.refused);
         self.waited_ms = self.waited_ms.saturating_add(usage.waited_ms);
         if let Some(model) = usage.model.as_ref().filter(|model| !self.models.contains(model)) {
             self.models.push(model.clone());
@@ -207,6 +224,10 @@ impl Agent {
             rates: measures.iter().map(rate).collect(),
         }
     }
+}
+
+fn parallel(status: &PoolStatus) -> Option<u64> {
+    status.limits.iter().find(|limit| limit.kind == "parallel").map(|limit| limit.amount)
 }
 
 /// The rates of a pool, and requests per minute in any case: everybody makes those.

@@ -38,7 +38,7 @@ pub(crate) enum Use<'a> {
     Waited(u64),
     /// A call that was admitted was never sent.
     Cancelled,
-    /// The provider refused a call.
+    /// The provider refused a call for a reason of quota.
     Refused,
     /// A call that ended used so much of a unit.
     Used(&'a Unit, u64),

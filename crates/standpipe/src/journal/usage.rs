@@ -31,7 +31,7 @@ pub struct Usage {
     /// Of those, the ones that tried another again.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub retries: u64,
-    /// Calls that the provider refused.
+    /// Calls that the provider refused for a reason of quota.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub refused: u64,
     /// Calls that were admitted and never sent.

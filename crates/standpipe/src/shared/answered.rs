@@ -61,8 +61,8 @@ impl Shared {
             return Ok(());
         }
         self.settle(desk, actions)?;
-        if matches!(read.meaning, Meaning::Refused { .. }) {
-            self.note_refused(desk, agent);
+        if let Meaning::Refused { kind, .. } = read.meaning {
+            self.note_refused(desk, agent, kind);
         }
         self.pin_if_refused(desk, agent, read, graph);
         Ok(())

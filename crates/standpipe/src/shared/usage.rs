@@ -1,6 +1,6 @@
 //! What calls used, for the journal. Nothing here is decided, and nobody waits for it.
 
-use standpipe_core::{Action, AgentName, Amounts, Key, State, Text, Unit};
+use standpipe_core::{Action, AgentName, Amounts, Key, State, Text, ThrottleKind, Unit};
 
 use super::Shared;
 use crate::desk::Desk;
@@ -33,7 +33,7 @@ pub(crate) struct Known {
 pub(crate) enum Ended<'a> {
     /// With these figures, and at the estimate for what they do not name.
     Used(&'a Amounts),
-    /// The provider refused it.
+    /// The provider refused it for a reason of quota.
     Refused,
     /// It failed for a reason that says nothing about quota.
     Failed,
@@ -42,6 +42,14 @@ pub(crate) enum Ended<'a> {
 }
 
 impl<'a> Ended<'a> {
+    /// How a refusal ends a call. One for want of capacity says nothing about quota.
+    pub(crate) const fn by_refusal(kind: ThrottleKind) -> Self {
+        match kind {
+            ThrottleKind::Overload => Self::Failed,
+            _ => Self::Refused,
+        }
+    }
+
     /// How this ends a call, if it does.
     pub(crate) const fn by(action: &'a Action) -> Option<Self> {
         match action {
@@ -103,12 +111,15 @@ impl Shared {
         match read.meaning {
             Meaning::Served => self.note_ended(desk, call, Ended::Used(&read.figures(used))),
             Meaning::Failed { .. } => self.note_ended(desk, call, Ended::Failed),
-            Meaning::Refused { .. } => self.note_ended(desk, call, Ended::Refused),
+            Meaning::Refused { kind, .. } => self.note_ended(desk, call, Ended::by_refusal(kind)),
         }
     }
 
     /// The provider refused a call that nobody holds a lease for.
-    pub(crate) fn note_refused(&self, desk: &Desk, agent: Option<&str>) {
+    pub(crate) fn note_refused(&self, desk: &Desk, agent: Option<&str>, kind: ThrottleKind) {
+        if kind == ThrottleKind::Overload {
+            return;
+        }
         let agent = agent.unwrap_or(AgentName::OTHER);
         let enforced = is_enforced(desk.counter().member.replica().state());
         let whose = Whose { pool: desk.pool(), agent, model: None, enforced };

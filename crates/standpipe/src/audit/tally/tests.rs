@@ -43,6 +43,13 @@ fn used(agent: &str, second: u64, calls: u32, tokens: u64) -> Event {
     }))
 }
 
+fn in_shadow(mut event: Event) -> Event {
+    if let What::Usage(usage) = &mut event.what {
+        usage.enforced = false;
+    }
+    event
+}
+
 fn waited(agent: &str, reason: &str, ended: &str, waited_ms: u64) -> [Event; 2] {
     let (agent, reason, ended) = (agent.to_owned(), reason.to_owned(), ended.to_owned());
     let usage = Usage { agent: agent.clone(), waited_ms, enforced: true, ..Usage::default() };
@@ -100,10 +107,10 @@ fn agents_who_never_met_contend_when_they_do() {
 fn a_peak_counts_where_nobody_is_held_back() {
     let events = || [used("blog", 600, 60, 0), used("blog", 660, 1, 0), used("e", 601, 21, 0)];
     assert!(found(&audit(events(), Some(&status(true))), "contention")[0].level == Level::Ok);
-    let shadow = audit(events(), Some(&status(false)));
+    let shadow = audit(events().map(in_shadow), Some(&status(false)));
     let contention = found(&shadow, "contention");
     assert!(contention[0].what.contains("81 in the busiest"), "{}", contention[0].what);
-    assert!(contention[0].remedy.as_ref().unwrap().contains("enforce = true"));
+    assert!(contention[0].remedy.as_ref().unwrap().contains("`enforce = false` out of"));
 }
 
 #[test]
@@ -111,9 +118,14 @@ fn one_agent_that_takes_nearly_all_is_named_if_there_are_others() {
     let greedy = used("blog", 600, 5, 9_000);
     let alone = audit([greedy.clone()], Some(&status(true)));
     assert_eq!(found(&alone, "one agent"), [] as [&Finding; 0]);
-    let both = audit([greedy, used("engage", 6_000, 1, 1)], Some(&status(true)));
+    let mut events = vec![greedy, used("engage", 6_000, 1, 1)];
+    let both = audit(events.clone(), Some(&status(true)));
     let finding = found(&both, "one agent")[0];
-    assert_eq!(finding.agent.as_deref(), Some("blog"));
+    assert_eq!((finding.agent.as_deref(), finding.level), (Some("blog"), Level::Note));
+    events.extend(waited("engage", "limit", "admitted", 1));
+    let both = audit(events, Some(&status(true)));
+    let finding = found(&both, "one agent")[0];
+    assert_eq!(finding.level, Level::Warning, "somebody had to wait for it");
     assert!(finding.what.starts_with("tokens per 1min"), "{}", finding.what);
 }
 
@@ -135,25 +147,25 @@ fn long_waits_are_told_with_what_they_were_for() {
 
 #[test]
 fn refusals_retries_and_leases_taken_back_are_told() {
-    let throttle = |agent: Option<&str>, about: &str| {
-        let (agent, about) = (agent.map(ToOwned::to_owned), about.to_owned());
-        event(What::Throttle { agent, lease: None, about, retry_after_ms: None, said: None })
+    let throttle = |about: &str| {
+        let (agent, lease, about) = (None, None, about.to_owned());
+        event(What::Throttle { agent, lease, about, retry_after_ms: None, said: None })
     };
-    let mut retried = used("blog", 600, 10, 0);
-    if let What::Usage(usage) = &mut retried.what {
-        usage.retries = 3;
+    let (mut retried, mut unknown) = (used("blog", 600, 10, 0), used("other", 600, 0, 0));
+    if let (What::Usage(blog), What::Usage(other)) = (&mut retried.what, &mut unknown.what) {
+        (blog.retries, blog.refused, other.refused) = (3, 2, 1);
     }
     let (lease, agent, why) = ("l".to_owned(), "blog".to_owned(), "expired".to_owned());
     let events = [
         retried,
-        throttle(Some("blog"), "quota"),
-        throttle(None, "quota"),
-        throttle(Some("blog"), "overload"),
+        unknown,
+        throttle("quota"),
+        throttle("overload"),
         event(What::Reclaim { lease, agent, why }),
     ];
     let report = audit(events, Some(&status(true)));
-    assert_eq!((report.refused, report.overloads, report.agents[0].refused), (2, 1, 1));
-    assert!(found(&report, "429s")[0].what.contains("refused 2 call(s), 1 of blog"));
+    assert_eq!((report.refused, report.overloads, report.agents[0].refused), (3, 1, 2));
+    assert!(found(&report, "429s")[0].what.contains("refused 3 calls, 2 of them of blog"));
     assert!(found(&report, "retries")[0].what.contains("3 of 10"));
     assert_eq!(found(&report, "unsettled")[0].level, Level::Note);
 }
@@ -187,4 +199,15 @@ fn units_that_came_with_no_call_count_when_they_came() {
     let report = audit([used("blog", 600, 1, 0), later], Some(&status(true)));
     let tokens = &report.limits[1];
     assert_eq!((tokens.peak, tokens.peak_at), (500, Some(Moment { millis: 700_000 })));
+}
+
+#[test]
+fn what_was_recorded_in_the_other_mode_is_left_out() {
+    let events = || vec![in_shadow(used("blog", 600, 90, 0)), used("blog", 700, 3, 0)];
+    let held_back = audit(events(), Some(&status(true)));
+    assert_eq!((held_back.calls, held_back.left_out, held_back.limits[0].peak), (3, 90, 3));
+    let shadow = audit(events(), Some(&status(false)));
+    assert_eq!((shadow.calls, shadow.left_out, shadow.limits[0].peak), (90, 3, 90));
+    let only = audit(events().drain(..1), Some(&status(true)));
+    assert_eq!((only.calls, only.left_out), (90, 0), "better than nothing");
 }
