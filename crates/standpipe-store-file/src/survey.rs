@@ -46,7 +46,7 @@ impl Survey {
         let (path, meta) = directory.ancestors().find_map(seen).ok_or(io::ErrorKind::NotFound)?;
         let real = path.canonicalize().unwrap_or_else(|_| path.clone());
         Ok(Self {
-            exists: path == directory,
+            exists: path == directory && meta.is_dir(),
             mode: meta.mode() & 0o7777,
             owner: meta.uid(),
             user: rustix::process::geteuid().as_raw(),

@@ -13,7 +13,7 @@ Examples:
   standpipe audit --json | jq '.pools[].findings'
 ";
 
-/// Every agent's rate, all of them together against 80 % of the quota, and who is at risk
+/// Who calls how often, together against 80 % of the quota, and who is at risk
 #[derive(Debug, Args)]
 #[command(help_template = super::PAGE, before_help = AUDIT)]
 pub(crate) struct Audit {

@@ -1,15 +1,18 @@
 //! Who is at risk on a pool, and what to do about it: one function per risk.
 
-use standpipe_core::Span;
+use standpipe_core::{Span, Unit};
 
 use super::series::percent;
 use super::{AIM, AgentAudit, LimitAudit, PoolAudit};
+use crate::config::plain;
 use crate::finding::{Finding, Level, counted};
 use crate::moment::spoken;
 
-/// A call that waits longer than this on the average is worth a word.
+/// An agent whose calls wait longer than this on the average is worth a word.
 const LONG_MS: u64 = 5_000;
-/// And so is one that waited this long, however short the others waited.
+/// All agents together are sooner.
+const SHORT_MS: u64 = 500;
+/// And so is a call that waited this long, however short the others waited.
 const LONGEST_MS: u64 = 60_000;
 /// So many calls of a hundred that are not admitted in time are.
 const GAVE_UP_PERCENT: u64 = 5;
@@ -24,7 +27,9 @@ pub(super) fn findings(audit: &PoolAudit, reclaimed: u64) -> Vec<Finding> {
     let mut found: Vec<Finding> =
         audit.limits.iter().filter_map(|l| contention(audit, l)).collect();
     found.extend(alone(audit));
-    found.extend(audit.agents.iter().filter_map(|agent| waits(audit, agent)));
+    let waits: Vec<Finding> = audit.agents.iter().filter_map(|agent| waits(audit, agent)).collect();
+    found.extend(full(audit).filter(|_| waits.is_empty()));
+    found.extend(waits);
     found.extend(refusals(audit));
     found.extend(retries(audit));
     found.extend(unsettled(reclaimed));
@@ -41,7 +46,8 @@ fn contention(audit: &PoolAudit, limit: &LimitAudit) -> Option<Finding> {
     let name = &limit.limit;
     let over_on_average = limit.average.tenths > aim.saturating_mul(10);
     if over_on_average {
-        let (sum, percent) = (limit.average, limit.average_percent?);
+        let (sum, percent) = (average(limit), limit.average_percent?);
+        let stated = shown(limit, stated);
         let what = format!(
             "{name}: the agents' averages add up to {sum}, {percent} % of the {stated} stated; \
              active at once, they contend"
@@ -52,7 +58,8 @@ fn contention(audit: &PoolAudit, limit: &LimitAudit) -> Option<Finding> {
     if audit.enforce || limit.peak <= aim {
         return None;
     }
-    let (peak, percent) = (limit.peak, limit.peak_percent?);
+    let (peak, percent) = (shown(limit, limit.peak), limit.peak_percent?);
+    let stated = shown(limit, stated);
     let what = format!("{name}: {peak} in the busiest stretch, {percent} % of the {stated} stated");
     Some(Finding::warning("contention", what).remedy(relief(audit)))
 }
@@ -89,7 +96,8 @@ fn alone(audit: &PoolAudit) -> Option<Finding> {
     if !audit.enforce {
         return None;
     }
-    let (who, name, stated) = (&agent.agent, &limit.limit, limit.stated?);
+    let (who, name, stated) = (&agent.agent, &limit.limit, shown(limit, limit.stated?));
+    let peak = shown(limit, peak);
     let what = format!("{name}: {who} alone took {peak} of the {stated} stated at its peak");
     let remedy = format!(
         "cap it ([agent.{who}] cap = \"50%\"), or give the others a floor or a higher priority"
@@ -97,6 +105,17 @@ fn alone(audit: &PoolAudit) -> Option<Finding> {
     let somebody_waited = others(agent).iter().any(|other| other.waited_ms > 0);
     let level = if somebody_waited { Level::Warning } else { Level::Note };
     Some(Finding { level, ..Finding::warning("one agent", what).remedy(remedy).by(who) })
+}
+
+/// Nobody waited long, but all of them did.
+fn full(audit: &PoolAudit) -> Option<Finding> {
+    let each = audit.waited_ms.checked_div(audit.calls)?;
+    if each < SHORT_MS || audit.limits.iter().all(|limit| limit.stated.is_none()) {
+        return None;
+    }
+    let (all, each) = (length(audit.waited_ms), length(each));
+    let what = format!("calls waited {all} in all, {each} each: at times there was no room");
+    Some(Finding::note("contention", what).remedy(relief(audit)))
 }
 
 /// An agent's calls waited long. Where only calls in flight are limited, that is what people want.
@@ -209,4 +228,18 @@ fn fine(audit: &PoolAudit) -> Finding {
 
 fn length(ms: u64) -> String {
     spoken(Span::millis(ms))
+}
+
+/// An amount of what a limit counts.
+fn shown(limit: &LimitAudit, amount: u64) -> String {
+    let unit = Unit::named(&limit.unit);
+    unit.map_or_else(|| amount.to_string(), |unit| plain::amount(&unit, amount))
+}
+
+/// The sum of the averages, to a tenth where that says something.
+fn average(limit: &LimitAudit) -> String {
+    match limit.average.tenths {
+        0..1_000 if limit.unit != "usd" => limit.average.to_string(),
+        tenths => shown(limit, tenths.saturating_add(5) / 10),
+    }
 }

@@ -21,7 +21,7 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
         found.extend(news(tap));
     }
     if let Some(survey) = &scene.survey {
-        found.push(permissions(survey));
+        found.extend(permissions(survey));
         found.push(room(survey));
     }
     found
@@ -88,30 +88,30 @@ fn news(tap: &Standpipe) -> Vec<Finding> {
     news.iter().map(|text| told(Finding::warning, NAME, text)).collect()
 }
 
-/// Whoever can write to the directory can take quota.
-fn permissions(survey: &Survey) -> Finding {
+/// Whoever can write to the directory can take quota. One that is not there is nobody's.
+fn permissions(survey: &Survey) -> Option<Finding> {
     let Survey { path, mode, owner, user, .. } = survey;
     let shown = path.display();
     let shared = mode & 0o020 != 0;
     if !survey.exists {
-        return Finding::note(NAME, format!("the directory is not there yet; {shown} is"));
+        return None;
     }
-    if mode & 0o007 != 0 {
+    let (what, remedy) = if mode & 0o007 != 0 {
         let what = format!("strangers may look into {shown} (mode {mode:o})");
-        return Finding::warning(NAME, what).remedy("chmod 700 it, or 2770 for a group");
-    }
-    if shared && mode & 0o2000 == 0 {
+        (what, "chmod 700 it, or 2770 for a group")
+    } else if shared && mode & 0o2000 == 0 {
         let what = format!("{shown} is its group's, but what is made in it is not (mode {mode:o})");
-        return Finding::warning(NAME, what).remedy("chmod 2770 it");
-    }
-    if !shared && owner != user {
+        (what, "chmod 2770 it")
+    } else if !shared && owner != user {
         let what = format!("{shown} belongs to user {owner}, and you are {user}");
         let remedy = "work as that user, who cannot open what you make there; or share it by group \
                       (mode 2770)";
-        return Finding::warning(NAME, what).remedy(remedy);
-    }
-    let whose = if shared { "its group's" } else { "yours alone" };
-    Finding::ok(NAME, format!("the directory is {whose} (mode {mode:o})"))
+        (what, remedy)
+    } else {
+        let whose = if shared { "its group's" } else { "yours alone" };
+        return Some(Finding::ok(NAME, format!("the directory is {whose} (mode {mode:o})")));
+    };
+    Some(Finding::warning(NAME, what).remedy(remedy))
 }
 
 /// A pool that exists has its room; a new one and the journal need some.

@@ -146,6 +146,17 @@ fn long_waits_are_told_with_what_they_were_for() {
 }
 
 #[test]
+fn a_pool_that_was_full_at_times_is_told_though_nobody_waited_long() {
+    let mut events = vec![used("blog", 600, 2, 0), used("engage", 600, 2, 0)];
+    events.extend(waited("blog", "limit", "admitted", 1_900));
+    let fine = audit(events.clone(), Some(&status(true)));
+    assert_eq!(found(&fine, "contention")[0].level, Level::Ok);
+    events.extend(waited("engage", "limit", "admitted", 200));
+    let full = audit(events, Some(&status(true)));
+    assert_eq!(found(&full, "contention")[0].level, Level::Note);
+}
+
+#[test]
 fn refusals_retries_and_leases_taken_back_are_told() {
     let throttle = |about: &str| {
         let (agent, lease, about) = (None, None, about.to_owned());
