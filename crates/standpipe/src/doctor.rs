@@ -20,18 +20,16 @@ pub(crate) use self::scene::Scene;
 use crate::finding::{Finding, Level};
 use crate::moment::Moment;
 
-/// All groups, in the order in which they are told. A new one is entered here.
-const GROUPS: &[fn(&Scene) -> Vec<Finding>] = &[
-    configuration::check,
-    store::check,
-    file_system::check,
-    clocks::check,
-    stale::check,
-    refusals::check,
-    retries::check,
-    crowd::check,
-    journal::check,
-];
+/// A group of checks.
+type Group = fn(&Scene) -> Vec<Finding>;
+
+/// What can be looked at in any case, in the order in which it is told. A new group is entered here
+/// or in [`INSIDE`].
+const OUTSIDE: &[Group] = &[configuration::check, store::check, file_system::check];
+
+/// What can only be looked at if the store could be opened.
+const INSIDE: &[Group] =
+    &[clocks::check, stale::check, refusals::check, retries::check, crowd::check, journal::check];
 
 /// What the doctor found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -49,12 +47,14 @@ pub struct Diagnosis {
 
 impl Diagnosis {
     pub(crate) fn of(scene: &Scene) -> Self {
+        let inside = if scene.tap.is_ok() { INSIDE } else { &[] };
+        let groups = OUTSIDE.iter().chain(inside);
         let file = scene.settings.as_ref().ok().and_then(|settings| settings.origin.as_ref());
         Self {
             at: scene.now,
             config: file.map(|file| file.display().to_string()),
             store: scene.tap.as_ref().ok().map(crate::Standpipe::store_place),
-            findings: GROUPS.iter().flat_map(|group| group(scene)).collect(),
+            findings: groups.flat_map(|group| group(scene)).collect(),
         }
     }
 

@@ -2,9 +2,9 @@
 //!
 //! It looks at the pools where somebody waits here, tells those whose turn has come or whose place
 //! is gone, runs the timers of those who await, beats while the process holds something, sends what
-//! is owed, and sees that the journal writes down what was used. It listens at the store unless a thread that blocks does so, see `post.rs`.
-//! It is started when it is first needed. It decides nothing: what a waiter does when it is told is
-//! in `reserving.rs`.
+//! is owed, and sees that the journal has what was used. It listens at the store unless a thread
+//! that blocks does so, see `post.rs`. It is started when it is first needed. It decides nothing:
+//! what a waiter does when it is told is in `reserving.rs`.
 
 pub(crate) mod look;
 pub(crate) mod post;

@@ -34,6 +34,7 @@ fn failure(told: &Diagnosis) -> Option<Failure> {
         return None;
     };
     let count = told.count(Level::Failure);
-    let line = format!("{what}; see the {count} failure(s) that doctor shows");
+    let shown = if count == 1 { "failure".to_owned() } else { format!("{count} failures") };
+    let line = format!("{what}; see the {shown} above and what to do");
     Some(Failure { exit, lines: vec![line], problem: Map::new() })
 }

@@ -12,7 +12,11 @@ use crate::show::table::table;
 const SHOWN: usize = 20;
 
 pub(crate) fn audit(style: Style, told: &Audit, back_ms: u64) -> String {
-    let back = period(back_ms);
+    let back = match period(back_ms).as_str() {
+        "s" => "second".to_owned(),
+        "min" => "minute".to_owned(),
+        back => back.to_owned(),
+    };
     if told.pools.iter().all(|pool| pool.agents.is_empty()) {
         return nothing(style, told, &back);
     }

@@ -153,7 +153,7 @@ fn a_broken_configuration_ends_with_78_and_the_rest_is_looked_at() {
     call(&home, "my/api", "blog");
     home.configure("[pool.\"a/b\"]\nrequests = \"60/m\"\nparalel = 3\n");
     let ran = home.run(["doctor"]);
-    ran.failed(78, &["configuration", "2 failure(s)"]);
+    ran.failed(78, &["configuration", "2 failures"]);
     for words in ["standpipe.toml:2", "standpipe.toml:3", "did you mean `parallel`", "journal"] {
         assert!(ran.out.contains(words), "{words} in {}", ran.out);
     }

@@ -9,7 +9,7 @@ const NAME: &str = "journal";
 pub(super) fn check(scene: &Scene) -> Vec<Finding> {
     let Ok(tap) = &scene.tap else { return Vec::new() };
     let Some(directory) = tap.journal().directory() else {
-        let what = "none is kept on this store: there is nothing to see refusals and waits by";
+        let what = "none is kept on this store: refusals and retries cannot be seen";
         return vec![Finding::note(NAME, what).remedy("a file store keeps one")];
     };
     let found = lost(scene).into_iter().collect();

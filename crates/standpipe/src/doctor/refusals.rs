@@ -14,6 +14,9 @@ use crate::status::LimitStatus;
 const NAME: &str = "429s";
 
 pub(super) fn check(scene: &Scene) -> Vec<Finding> {
+    if !scene.has_journal() {
+        return Vec::new();
+    }
     let mut pools: BTreeMap<&str, (usize, Moment)> = BTreeMap::new();
     for (at, pool, _) in scene.refusals() {
         let (count, last) = pools.entry(pool).or_insert((0, at));

@@ -16,6 +16,9 @@ const WITHIN_MS: u64 = 10_000;
 const UNDER_WAY_MS: u64 = 5_000;
 
 pub(super) fn check(scene: &Scene) -> Vec<Finding> {
+    if !scene.has_journal() {
+        return Vec::new();
+    }
     let mut found = bursts(scene);
     found.extend(during_pauses(scene));
     or_ok(found, NAME, || "nobody was seen to retry by itself".to_owned())

@@ -14,11 +14,16 @@ use crate::moment::Moment;
 use crate::shared::glance::Glance;
 use crate::tap::Standpipe;
 
+/// Pools, each as it is or with the reason why it cannot be read.
+pub(super) type Pools = Vec<(PoolName, Result<Glance, Error>)>;
+
 /// What the doctor looks at.
 pub(crate) struct Scene {
     pub(super) now: Moment,
     /// The configuration, or what is wrong with it.
     pub(super) settings: Result<Settings, ConfigError>,
+    /// The configuration is broken and could have named another store than this one.
+    pub(super) assumed: bool,
     /// What `$STANDPIPE_AGENT` says.
     pub(super) agent: Option<String>,
     /// Where the file store lies, as it can be seen without opening it.
@@ -26,7 +31,7 @@ pub(crate) struct Scene {
     /// The tap on that store, opened without the configuration if that is broken.
     pub(super) tap: Result<Standpipe, Error>,
     /// The pools of the store, or why they cannot be listed.
-    pub(super) pools: Result<Vec<(PoolName, Result<Glance, Error>)>, Error>,
+    pub(super) pools: Result<Pools, Error>,
     /// What the journal has of the last seven days, oldest first.
     pub(super) week: Vec<Event>,
 }
@@ -43,6 +48,7 @@ impl Scene {
         Self {
             now: Moment::now(),
             settings,
+            assumed: false,
             agent,
             // A directory of which nothing can be seen is one the store cannot open either.
             survey: directory.and_then(|directory| Survey::of(&directory).ok()),
@@ -50,6 +56,17 @@ impl Scene {
             week: journal.into_iter().flat_map(|journal| journal.events(week_ago, None)).collect(),
             tap,
         }
+    }
+
+    /// The same, where it is not known which store is meant.
+    pub(crate) const fn assuming(mut self, assumed: bool) -> Self {
+        self.assumed = assumed;
+        self
+    }
+
+    /// Whether there is a journal to see anything by.
+    pub(super) fn has_journal(&self) -> bool {
+        self.tap.as_ref().is_ok_and(|tap| tap.journal().directory().is_some())
     }
 
     /// The pools that can be read.
@@ -74,8 +91,7 @@ impl Scene {
     }
 }
 
-#[expect(clippy::type_complexity, reason = "it is the field's type")]
-fn pools(tap: &Standpipe) -> Result<Vec<(PoolName, Result<Glance, Error>)>, Error> {
+fn pools(tap: &Standpipe) -> Result<Pools, Error> {
     let guard = tap.guard()?;
     let names = tap.pools_in_store()?.into_iter();
     Ok(names.map(|name| (name.clone(), guard.shared().glance(&name))).collect())

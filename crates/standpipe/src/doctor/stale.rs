@@ -66,12 +66,10 @@ fn dead(name: &PoolName, pool: &Glance) -> Option<Finding> {
 }
 
 fn unused(name: &PoolName, pool: &Glance) -> Option<Finding> {
-    let since = length(pool.unused_ms);
-    (pool.unused_ms > UNUSED_MS).then(|| {
-        let what = format!("nobody has used `{name}` for {since}");
-        let remedy = format!("if nobody will: standpipe store reset {name} --yes");
-        Finding::note(NAME, what).remedy(remedy).on(name.as_str())
-    })
+    let since = length(pool.unused_ms.filter(|since| *since > UNUSED_MS)?);
+    let what = format!("nobody has used `{name}` for {since}");
+    let remedy = format!("if nobody will: standpipe store reset {name} --yes");
+    Some(Finding::note(NAME, what).remedy(remedy).on(name.as_str()))
 }
 
 /// Ledgers that were damaged, or of an older version, and kept for people to look at.

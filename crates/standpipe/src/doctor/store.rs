@@ -2,11 +2,12 @@
 
 use standpipe_core::Action;
 use standpipe_store::{PoolName, Replica};
-use standpipe_store_file::Survey;
+use standpipe_store_file::{FileStore, Survey};
 
 use super::{Scene, told};
 use crate::error::Error;
 use crate::finding::{Finding, counted};
+use crate::shared::glance::Glance;
 use crate::tap::Standpipe;
 
 const NAME: &str = "store";
@@ -16,6 +17,7 @@ const LITTLE: u64 = 128 << 20;
 
 pub(super) fn check(scene: &Scene) -> Vec<Finding> {
     let mut found = reachable(scene);
+    found.extend(assumed(scene));
     if let Ok(tap) = &scene.tap {
         found.push(round_trip(scene, tap));
         found.extend(news(tap));
@@ -49,10 +51,19 @@ fn reachable(scene: &Scene) -> Vec<Finding> {
     vec![Finding::ok(NAME, what)]
 }
 
+/// The file would have said which store is meant.
+fn assumed(scene: &Scene) -> Option<Finding> {
+    scene.assumed.then(|| {
+        let what = "this is the default one; the file, once it can be read, may name another";
+        Finding::note(NAME, what).remedy("mend the file, then look again")
+    })
+}
+
 /// What is written is there for others to read.
 fn round_trip(scene: &Scene, tap: &Standpipe) -> Finding {
     // The one that is used anyway: a word to it changes nothing for anybody.
-    let liveliest = scene.readable().min_by_key(|(_, pool)| pool.unused_ms).map(|(name, _)| name);
+    let idle = |pool: &Glance| pool.unused_ms.unwrap_or(u64::MAX);
+    let liveliest = scene.readable().min_by_key(|(_, pool)| idle(pool)).map(|(name, _)| name);
     match try_round_trip(liveliest, tap) {
         Ok(what) => Finding::ok(NAME, what),
         Err(error) => told(Finding::failure, NAME, &format!("nothing can be written: {error}")),
@@ -62,11 +73,13 @@ fn round_trip(scene: &Scene, tap: &Standpipe) -> Finding {
 fn try_round_trip(pool: Option<&PoolName>, tap: &Standpipe) -> Result<String, Error> {
     let guard = tap.guard()?;
     let shared = guard.shared();
-    if let Ok(file) = shared.file() {
-        file.leave_and_remove_a_mark()?;
-    }
+    let file = shared.file().ok();
+    file.map_or(Ok(()), FileStore::leave_and_remove_a_mark)?;
     let Some(pool) = pool else {
-        return Ok("a mark was written and read again".to_owned());
+        return Ok(match file {
+            Some(_) => "a mark was written and read again".to_owned(),
+            None => "there is no pool yet to write to".to_owned(),
+        });
     };
     let desk = shared.desk(pool)?;
     shared.settle(&desk, vec![Action::Heartbeat { lease: None, ttl: None }])?;

@@ -1,5 +1,6 @@
 //! Each check on a scene that is made up.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use standpipe_store_file::Survey;
@@ -25,19 +26,52 @@ fn pool(name: &str) -> (PoolName, Result<Glance, Error>) {
     (name.parse().unwrap(), Ok(glance))
 }
 
+/// A scene on a real store, with a journal, gone at the end.
+struct Kept {
+    home: PathBuf,
+    scene: Option<Scene>,
+}
+
+impl Kept {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("standpipe-doctor-{}-{number}", std::process::id());
+        let home = std::env::temp_dir().join(name);
+        let builder = Standpipe::builder().settings(Settings::default()).home(&home);
+        let tap = builder.open();
+        Self { home, scene: Some(Scene { tap, ..scene(vec![pool("my/api")]) }) }
+    }
+
+    /// What a group finds in a week of these.
+    fn found(&mut self, group: Group, week: &[Event]) -> Vec<Finding> {
+        let scene = self.scene.as_mut().unwrap();
+        scene.week = week.to_vec();
+        group(scene)
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.scene = None;
+        let _ = std::fs::remove_dir_all(&self.home);
+    }
+}
+
 fn tap() -> Standpipe {
     let builder = Standpipe::builder().settings(Settings::default()).store(StoreUrl::Memory);
     builder.open().unwrap()
 }
 
 /// A machine where all is well, and these pools.
-fn scene(pools: Vec<(PoolName, Result<Glance, Error>)>) -> Scene {
+fn scene(pools: scene::Pools) -> Scene {
     let mut survey = Survey::of(&std::env::temp_dir()).unwrap();
     (survey.exists, survey.mode, survey.network, survey.free) = (true, 0o700, None, u64::MAX);
     (survey.owner, survey.file_system) = (survey.user, Some("ext4".to_owned()));
     Scene {
         now: NOW,
         settings: Ok(Settings::default()),
+        assumed: false,
         agent: None,
         survey: Some(survey),
         tap: Ok(tap()),
@@ -80,7 +114,7 @@ fn where_all_is_well_every_group_says_so() {
     // The made-up store is in memory and keeps no journal.
     assert_eq!(odd.iter().map(|f| f.check).collect::<Vec<_>>(), ["journal"]);
     assert!(!diagnosis.config_is_broken() && !diagnosis.store_is_unusable());
-    for group in ["configuration", "store", "file system", "clocks", "stale state", "429s"] {
+    for group in ["configuration", "store", "file system", "clocks", "stale state", "processes"] {
         assert!(diagnosis.findings.iter().any(|f| f.check == group), "{group}");
     }
 }
@@ -230,18 +264,19 @@ fn what_was_left_behind_is_told() {
     glance.status.leases.clear();
     glance.dead = 2;
     one(&found(&glance), Level::Note, "2 dead");
-    (glance.dead, glance.unused_ms) = (0, 23 * DAY_MS);
+    (glance.dead, glance.unused_ms) = (0, Some(23 * DAY_MS));
     one(&found(&glance), Level::Note, "for 23d");
     drop(lease);
 }
 
 #[test]
 fn more_than_one_refusal_a_week_is_a_limit_set_too_high() {
-    let mut scene = scene(vec![pool("my/api")]);
-    scene.week = vec![refused(DAY_MS, None, "quota"), refused(9_000, None, "overload")];
-    one(&refusals::check(&scene), Level::Ok, "more than once");
-    scene.week.push(refused(5_000, Some("blog"), "slow_down"));
-    let found = refusals::check(&scene);
+    let mut kept = Kept::new();
+    one(&kept.found(refusals::check, &[]), Level::Ok, "no call was refused");
+    let mut week = vec![refused(DAY_MS, None, "quota"), refused(9_000, None, "overload")];
+    one(&kept.found(refusals::check, &week), Level::Ok, "more than once");
+    week.push(refused(5_000, Some("blog"), "slow_down"));
+    let found = kept.found(refusals::check, &week);
     one(&found, Level::Warning, "`my/api`: 2 calls were refused in 7 days, the last 5s ago");
     assert!(found[0].what.contains("headroom auto, now 80 % of requests 100/min"), "{found:?}");
     assert!(found[0].remedy.as_ref().unwrap().contains("below 0.80"), "{found:?}");
@@ -249,28 +284,28 @@ fn more_than_one_refusal_a_week_is_a_limit_set_too_high() {
 
 #[test]
 fn an_agent_that_retries_by_itself_is_named() {
-    let mut scene = scene(vec![pool("my/api")]);
+    let mut kept = Kept::new();
     let blog = |ago| refused(ago, Some("blog"), "quota");
-    scene.week = vec![blog(60_000), blog(30_000), blog(20_000), blog(19_999)];
-    one(&retries::check(&scene), Level::Ok, "nobody");
-    scene.week.insert(2, blog(29_000));
-    let found = retries::check(&scene);
+    let mut week = vec![blog(60_000), blog(30_000), blog(19_999), blog(19_998)];
+    one(&kept.found(retries::check, &week), Level::Ok, "nobody");
+    week.insert(2, blog(29_000));
+    let found = kept.found(retries::check, &week);
     one(&found, Level::Warning, "blog was refused 3 times within 10s");
     assert!(found[0].remedy.as_ref().unwrap().contains("max_retries=0"));
 }
 
 #[test]
 fn a_call_that_is_refused_during_a_pause_came_past_the_tap() {
-    let mut scene = scene(vec![pool("my/api")]);
+    let mut kept = Kept::new();
     let data = |ago| refused(ago, Some("data"), "quota");
     // The second pause lengthens the first; what was under way then is not held against anybody.
     let (first, second) = (paused(60_000, 10_000), paused(59_000, 30_000));
-    scene.week = vec![data(60_001), first, data(59_001), second.clone()];
-    one(&retries::check(&scene), Level::Ok, "nobody");
-    scene.week.push(data(40_000));
-    one(&retries::check(&scene), Level::Warning, "while `my/api` was paused");
-    scene.week = vec![second, event(50_000, What::Resume), data(40_000)];
-    one(&retries::check(&scene), Level::Ok, "nobody");
+    let mut week = vec![data(60_001), first, data(59_001), second.clone()];
+    one(&kept.found(retries::check, &week), Level::Ok, "nobody");
+    week.push(data(40_000));
+    one(&kept.found(retries::check, &week), Level::Warning, "while `my/api` was paused");
+    let resumed = [second, event(50_000, What::Resume), data(40_000)];
+    one(&kept.found(retries::check, &resumed), Level::Ok, "nobody");
 }
 
 #[test]
@@ -282,17 +317,20 @@ fn a_crowd_is_told() {
 
 #[test]
 fn lines_that_were_lost_are_told() {
-    let name = format!("standpipe-doctor-{}", std::process::id());
-    let home = std::env::temp_dir().join(name);
-    let builder = || Standpipe::builder().settings(Settings::default()).home(&home);
+    let mut kept = Kept::new();
+    one(&kept.found(journal::check, &[]), Level::Ok, "nothing lost");
+    let lost = [event(9, What::Lost { lines: 2 }), event(1, What::Lost { lines: 3 })];
+    one(&kept.found(journal::check, &lost), Level::Warning, "5 lines");
+}
+
+#[test]
+fn what_cannot_be_seen_is_not_said_to_be_well() {
     let mut scene = scene(Vec::new());
-    scene.tap = builder().open();
-    one(&journal::check(&scene), Level::Ok, "nothing lost");
-    scene.week = vec![event(9, What::Lost { lines: 2 }), event(1, What::Lost { lines: 3 })];
-    one(&journal::check(&scene), Level::Warning, "5 lines");
-    drop(scene);
-    let diagnosis = builder().diagnose();
-    let words: Vec<_> = diagnosis.findings.iter().map(|f| (f.level, f.what.as_str())).collect();
-    assert_eq!(diagnosis.count(Level::Failure), 0, "{words:#?}");
-    std::fs::remove_dir_all(home).unwrap();
+    assert_eq!(refusals::check(&scene), [], "there is no journal");
+    assert_eq!(retries::check(&scene), []);
+    scene.tap = Err(Error::invalid("the disk is gone", "bring it back"));
+    let groups: Vec<_> = Diagnosis::of(&scene).findings.iter().map(|f| f.check).collect();
+    assert!(!groups.contains(&"stale state") && groups.contains(&"file system"), "{groups:?}");
+    scene.assumed = true;
+    one(&store::check(&scene)[1..2], Level::Note, "the default one");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use standpipe_core::State;
+use standpipe_core::{Instant, State};
 use standpipe_store::{PoolName, Store};
 
 use super::Shared;
@@ -15,8 +15,8 @@ use crate::status::PoolStatus;
 #[derive(Clone, Debug)]
 pub(crate) struct Glance {
     pub(crate) status: PoolStatus,
-    /// How long ago it was last used or configured.
-    pub(crate) unused_ms: u64,
+    /// How long ago it was last used or configured; none if it never was.
+    pub(crate) unused_ms: Option<u64>,
     /// How many sessions and owners of leases there are dead and not buried.
     pub(crate) dead: usize,
     /// How many living processes were active on it in the last two minutes, or hold something.
@@ -32,7 +32,9 @@ impl Shared {
         let store = &**self.store();
         self.read(&desk, |state, now, _| Glance {
             status: PoolStatus::of(pool, state, now, store),
-            unused_ms: now.millis_since(state.facts().used),
+            unused_ms: Some(state.facts().used)
+                .filter(|used| *used > Instant(0))
+                .map(|used| now.millis_since(used)),
             dead: Suspects::of(state.facts()).dead(store).len(),
             processes: processes(state, store),
             clock: clock(now),

@@ -145,8 +145,9 @@ impl Builder {
         let directory = place.and_then(|place| place.directory);
         let agent = self.agent.clone().or_else(|| env("STANDPIPE_AGENT"));
         let own = Some(program_agent());
+        let assumed = found.is_err() && self.store.is_none() && self.on.is_none();
         let tap = Self { settings: Some(settings), agent: own, ..self }.open();
-        Diagnosis::of(&Scene::new(found, agent, directory, tap))
+        Diagnosis::of(&Scene::new(found, agent, directory, tap).assuming(assumed))
     }
 }
 
