@@ -2,6 +2,7 @@
 
 mod call;
 mod calls;
+mod checking;
 mod hold;
 mod ledger;
 mod operate;
@@ -17,6 +18,7 @@ pub(crate) use call::{Admission, Call};
 pub(crate) use calls::{
     Cancel, Commit, Heartbeat, Kind, Observe, Pause, Priority, Reserve, Resume, Throttle,
 };
+pub(crate) use checking::{Audit, Doctor};
 pub(crate) use hold::Hold;
 pub(crate) use ledger::{Dump, Move, Reset, Store, StoreAct, Upgrade};
 pub(crate) use operate::{Check, Completions, Config, ConfigAct, Init, Show};
@@ -109,6 +111,8 @@ pub(crate) enum Command {
     Status(Status),
     Explain(Explain),
     Events(Events),
+    Audit(Audit),
+    Doctor(Doctor),
     Store(Store),
     Config(Config),
     Completions(Completions),

@@ -1,10 +1,12 @@
 //! What each command does: one file each. They print through the printer and answer how it ended.
 
 mod admission;
+mod audit;
 mod cancel;
 mod commit;
 mod completions;
 mod config;
+mod doctor;
 mod events;
 mod explain;
 mod heartbeat;
@@ -44,6 +46,8 @@ pub(crate) fn run(command: Command, settings: &Settings, printer: &Printer) -> E
         Command::Status(args) => status::run(&args, settings, printer),
         Command::Explain(args) => explain::run(&args, settings, printer),
         Command::Events(args) => events::run(&args, settings, printer),
+        Command::Audit(args) => audit::run(&args, settings, printer),
+        Command::Doctor(_) => doctor::run(settings, printer),
         Command::Store(args) => store::run(args.act, settings, printer),
         Command::Config(args) => config::run(args.act, settings, printer),
         Command::Completions(args) => completions::run(args.shell, printer),

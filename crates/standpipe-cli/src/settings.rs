@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use standpipe::{
-    AgentName, Configured, Error, Limit, Origin, Pool, PoolName, Span, Standpipe, StoreUrl,
+    AgentName, Builder, Configured, Error, Limit, Origin, Pool, PoolName, Span, Standpipe, StoreUrl,
 };
 
 use crate::args::Globals;
@@ -66,6 +66,12 @@ impl Settings {
     /// # Errors
     /// When the configuration cannot be used or the store not be opened.
     pub(crate) fn open(&self) -> Result<Standpipe, Failure> {
+        let tap = self.builder().open()?;
+        Ok(self.opened.get_or_init(|| tap).clone())
+    }
+
+    /// How the ledger is opened.
+    pub(crate) fn builder(&self) -> Builder {
         let mut builder = Standpipe::builder();
         if let Some(file) = &self.globals.config {
             builder = builder.config(file);
@@ -73,8 +79,7 @@ impl Settings {
         if let Some(url) = &self.globals.store {
             builder = builder.store(url.clone());
         }
-        let tap = builder.open()?;
-        Ok(self.opened.get_or_init(|| tap).clone())
+        builder
     }
 
     /// A pool to take from, with the limits of the command line, if any. One that is not there is

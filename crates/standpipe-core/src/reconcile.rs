@@ -19,8 +19,8 @@ use crate::window::{Grain, Window};
 const SMALL: u64 = 20;
 /// What is given back at a time when the provider has more left, in thousandths of the limit.
 const EASE: u64 = 10;
-/// What was used before the ledger looked is nobody's fault: so long after the provider's first word
-/// the ledger follows it without a complaint.
+/// What was used before the ledger looked is nobody's fault: so long after the provider's first
+/// word the ledger follows it without a complaint.
 const SETTLING: Span = Span::secs(60);
 /// How often.
 const EASE_EVERY: Span = Span::secs(60);

@@ -7,9 +7,9 @@
 mod support;
 
 use standpipe_core::{
-    Action, Amounts, Breaker, Decision, Headroom, Hit, InvalidConfig, Key, LimitId, Notice,
-    Observed, Policy, PoolConfig, Priority, Reading, Reason, Reserve, Span, ThrottleKind,
-    Throttled, Unit, Zone, Zones,
+    Action, Amounts, Breaker, Decision, Headroom, Hit, InvalidConfig, Key, LimitId, Observed,
+    Policy, PoolConfig, Priority, Reading, Reason, Reserve, Span, ThrottleKind, Throttled, Unit,
+    Zone, Zones,
 };
 
 use support::words::{

@@ -96,6 +96,14 @@ impl FileStore {
         self.shared.pools.join(directory::file_name(pool))
     }
 
+    pub(crate) fn pools_folder(&self) -> &Path {
+        &self.shared.pools
+    }
+
+    pub(crate) fn directory(&self) -> &Directory {
+        &self.shared.directory
+    }
+
     /// Begins a pool anew as if nobody had ever used it. Who is using it now puts back what it
     /// holds. Answers whether there was such a pool.
     ///

@@ -205,6 +205,17 @@ pub(crate) fn network_file_system(directory: &Path) -> io::Result<Option<&'stati
     }
 }
 
+/// The file system a directory lies on, as the machine names it.
+pub(crate) fn file_system(directory: &Path) -> Option<String> {
+    mounted_as(directory, &fs::read_to_string("/proc/self/mountinfo").ok()?)
+}
+
+/// How many bytes this user may still write there.
+pub(crate) fn free_bytes(directory: &Path) -> io::Result<u64> {
+    let room = rustix::fs::statvfs(directory)?;
+    Ok(room.f_bavail.saturating_mul(room.f_frsize))
+}
+
 /// By the number the kernel gives each kind; user-space ones all share a number and are told apart
 /// by what they are mounted as.
 fn network_kind(magic: u64, directory: &Path, mounts: &dyn Fn() -> String) -> Option<&'static str> {

@@ -28,7 +28,7 @@ enum Suspect {
 
 impl Suspects {
     /// Everybody who has something on the pool: first who holds, then who waits.
-    fn of(facts: &Facts) -> Self {
+    pub(crate) fn of(facts: &Facts) -> Self {
         let mut suspects = Self::default();
         suspects.add_holders(facts);
         facts.tickets.values().for_each(|ticket| suspects.add_waiter(ticket));

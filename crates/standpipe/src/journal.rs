@@ -2,12 +2,15 @@
 //! to.
 //!
 //! Waits, reclaims, pauses and the like go round in a few files of bounded size. Refusals by
-//! providers are in a file of their own, where each is kept for at least eight days. Writing never
-//! slows or breaks a decision: see `writer.rs`.
+//! providers are in a file of their own, where each is kept for at least eight days, and so is what
+//! agents used, gathered over ten seconds (`gather.rs`). Writing never slows or breaks a decision:
+//! see `writer.rs`.
 
 mod event;
 mod files;
 mod follow;
+mod gather;
+mod usage;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -15,6 +18,8 @@ use std::time::SystemTime;
 
 pub use self::event::{Event, Kind, UnknownKind, What};
 pub use self::follow::Follow;
+pub(crate) use self::gather::{Use, Whose};
+pub use self::usage::Usage;
 pub(crate) use self::writer::Writer;
 use crate::moment::Moment;
 
@@ -71,14 +76,15 @@ impl Journal {
     }
 
     /// The events since a moment, of one kind or all, oldest first. Lines that cannot be read are
-    /// left out.
+    /// left out. [`Kind::Usage`] has to be asked for: it is a record, many lines that say little
+    /// one by one.
     #[must_use]
     pub fn events(
         &self,
         since: Option<SystemTime>,
         kind: Option<Kind>,
     ) -> std::vec::IntoIter<Event> {
-        let files = self.place.iter().flat_map(Place::all_files);
+        let files = self.place.iter().flat_map(|place| place.all_files(kind));
         let texts = files.filter_map(|path| std::fs::read(path).ok());
         let choice = Choice { since: since.map(Moment::of), kind };
         let mut events: Vec<Event> = texts.flat_map(|text| choice.read(&text)).collect();

@@ -1,10 +1,10 @@
 //! The keeper: the one thread of a process that watches its store.
 //!
 //! It looks at the pools where somebody waits here, tells those whose turn has come or whose place
-//! is gone, runs the timers of those who await, beats while the process holds something, and sends
-//! what is owed. It listens at the store unless a thread that blocks does so, see `post.rs`.
-//! It is started when it is first needed. It decides nothing: what a waiter does when it is told is
-//! in `reserving.rs`.
+//! is gone, runs the timers of those who await, beats while the process holds something, sends what
+//! is owed, and sees that the journal has what was used. It listens at the store unless a thread
+//! that blocks does so, see `post.rs`. It is started when it is first needed. It decides nothing:
+//! what a waiter does when it is told is in `reserving.rs`.
 
 pub(crate) mod look;
 pub(crate) mod post;
@@ -141,7 +141,8 @@ fn run(shared: &Arc<Shared>) {
     loop {
         keeper.ring_due(Local::now());
         let desks = shared.desks();
-        let next = desks.iter().filter_map(|desk| look::attend(shared, desk, woken)).min();
+        let next = desks.iter().filter_map(|desk| look::attend(shared, desk, woken));
+        let next = next.chain(shared.journal().see_to_usage(Local::now())).min();
         let Some(sleep) = keeper.falls_asleep(next) else { return };
         match sleep.listens {
             true => drop(keeper.bell.listen_until(shared.store(), sleep.until)),

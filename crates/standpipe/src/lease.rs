@@ -20,6 +20,7 @@ use crate::refused::Refused;
 use crate::registry::Guard;
 use crate::reply::{Meaning, Reply};
 use crate::report::Throttle;
+use crate::shared::usage::Ended;
 use crate::workflow::{Backpressure, Graph};
 
 /// What a granted call holds until it is settled.
@@ -69,6 +70,10 @@ pub(crate) struct Granted {
     pub(crate) instead_of: Option<Refused>,
     pub(crate) zone: Zone,
     pub(crate) foreseen: Option<standpipe_core::Advice>,
+    /// It is not an earlier call of the same id.
+    pub(crate) is_new: bool,
+    /// `false` in shadow mode.
+    pub(crate) enforced: bool,
 }
 
 impl Lease {
@@ -266,6 +271,9 @@ impl Lease {
             return Err(Error::LeaseGone { lease: self.id.clone() });
         }
         let read = reply.read(self.around.dialect, self.id.pool());
+        if self.granted.is_new {
+            shared.note_answered(&self.desk, self.granted.call(), &read, &used);
+        }
         let (desk, id, graph) = (&self.desk, &self.id, &self.around.graph);
         let told = shared.answered(desk, id, Some(self.agent()), &read, &used, graph);
         self.let_go();
@@ -291,6 +299,7 @@ impl Lease {
     pub(crate) fn give_back(mut self) {
         if self.guard.is_ours() && mem::replace(&mut self.held, Held::No) == Held::Yes {
             let cancel = Action::Cancel { lease: self.id.key() };
+            self.note_ended(&cancel);
             self.guard.shared().tell(&self.desk, cancel);
             self.let_go();
         }
@@ -301,9 +310,22 @@ impl Lease {
         if mem::replace(&mut self.held, Held::No) == Held::No {
             return Err(Error::LeaseGone { lease: self.id.clone() });
         }
+        self.note_ended(&action);
         let ended = shared.about_lease(&self.desk, &self.id, action).map(drop);
         self.let_go();
         ended
+    }
+
+    /// That it was granted, for the record.
+    pub(crate) fn note_admitted(&self) {
+        self.guard.shared().note_admitted(&self.desk, &self.granted);
+    }
+
+    /// That it ends, for the record. An earlier call of the same id is noted by whoever made it.
+    fn note_ended(&self, action: &Action) {
+        if let Some(how) = Ended::by(action).filter(|_| self.granted.is_new) {
+            self.guard.shared().note_ended(&self.desk, self.granted.call(), how);
+        }
     }
 
     /// What it belongs to, unless that is the parent of this process.
@@ -341,7 +363,9 @@ impl Drop for Lease {
         }
         let (lease, used) = (self.id.key(), Amounts::default());
         let commit = Commit { lease, used, progress: false, refused: false };
-        self.guard.shared().tell(&self.desk, Action::Commit(commit));
+        let commit = Action::Commit(commit);
+        self.note_ended(&commit);
+        self.guard.shared().tell(&self.desk, commit);
         self.let_go();
     }
 }

@@ -42,13 +42,16 @@
 
 mod advice;
 mod anchor;
+mod audit;
 mod bell;
 mod built_in;
 pub mod config;
 mod dead;
 mod desk;
+mod doctor;
 mod error;
 mod explain;
+mod finding;
 mod home;
 pub mod journal;
 mod keeper;
@@ -82,9 +85,14 @@ pub use standpipe_core::{
 pub use standpipe_store::{InvalidPoolName, MemoryStore, PoolName, Process, Store, StoreError};
 
 pub use self::advice::{Advice, Remedy};
+pub use self::audit::{
+    AgentAudit, AgentRate, Audit, Comparison, LimitAudit, PoolAudit, Rate, Traffic,
+};
 pub use self::config::{ConfigError, Settings, StoreUrl};
+pub use self::doctor::Diagnosis;
 pub use self::error::Error;
 pub use self::explain::{Explanation, No, Step, Verdict};
+pub use self::finding::{Finding, Level};
 pub use self::home::state_directory;
 pub use self::journal::Journal;
 pub use self::lease::{Lease, LeaseHandle};

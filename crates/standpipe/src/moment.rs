@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use standpipe_core::{Instant, Span, bounds};
 
 /// A moment of the civil calendar in UTC, to the millisecond: `2026-01-31T12:00:00.000Z`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment {
     /// Milliseconds since the beginning of 1970.
     pub millis: u64,

@@ -209,7 +209,7 @@ impl Read {
         actions.extend(self.observed(Some(lease)));
         actions.push(match &self.meaning {
             Meaning::Served => {
-                let used = merged(used, &self.used);
+                let used = self.figures(used);
                 Action::Commit(Commit { lease, used, progress: false, refused: false })
             }
             Meaning::Failed { .. } => {
@@ -225,6 +225,11 @@ impl Read {
             }),
         });
         actions
+    }
+
+    /// What a call that was served used: what the caller knows, and what the answer says besides.
+    pub(crate) fn figures(&self, used: &Amounts) -> Amounts {
+        merged(used, &self.used)
     }
 
     /// What it says of limits, if anything.

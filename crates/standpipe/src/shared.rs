@@ -4,6 +4,8 @@
 mod answered;
 pub(crate) mod ask;
 pub(crate) mod board;
+pub(crate) mod glance;
+pub(crate) mod usage;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,6 +30,7 @@ use crate::reply::Reply;
 use crate::report::Throttle;
 use crate::request::{agent_name, key_on};
 use crate::session::Sessions;
+use crate::shared::usage::Ended;
 use crate::workflow::Graph;
 
 /// What all handles of a process on one store share.
@@ -201,8 +204,13 @@ impl Shared {
         let retry_after = throttle.retry_after.map(span);
         let (kind, hit) = (throttle.kind, throttle.hit.clone());
         let upstream = agent.clone();
+        let known = key.and_then(|key| self.call_of(desk, key));
         let throttled = Throttled { lease: key, agent, kind, retry_after, hit };
         let (answers, _) = self.settle(desk, vec![Action::Throttled(throttled)])?;
+        match &known {
+            Some(known) => self.note_ended(desk, known.call(), Ended::by_refusal(kind)),
+            None => self.note_refused(desk, upstream.as_ref().map(AgentName::as_str), kind),
+        }
         if let Some(agent) = upstream {
             self.pin(graph, desk, &agent);
         }

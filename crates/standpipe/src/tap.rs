@@ -91,8 +91,7 @@ impl Standpipe {
     /// # Errors
     /// When the store cannot be read.
     pub fn pools(&self) -> Result<Vec<PoolName>, Error> {
-        let mut pools = self.tap.guard()?.shared().store().pools()?;
-        pools.retain(|name| name.as_str() != BOARD);
+        let mut pools = self.pools_in_store()?;
         pools.extend(self.tap.settings.pools.keys().cloned());
         pools.sort_unstable();
         pools.dedup();
@@ -194,6 +193,20 @@ impl Standpipe {
     #[must_use]
     pub fn store_place(&self) -> String {
         self.tap.anchor.place()
+    }
+}
+
+impl Standpipe {
+    /// The pools the store has, in order, whatever the configuration says.
+    pub(crate) fn pools_in_store(&self) -> Result<Vec<PoolName>, Error> {
+        let mut pools = self.tap.guard()?.shared().store().pools()?;
+        pools.retain(|name| name.as_str() != BOARD);
+        Ok(pools)
+    }
+
+    /// This process's part of the store.
+    pub(crate) fn guard(&self) -> Result<Arc<Guard>, Error> {
+        self.tap.guard()
     }
 }
 

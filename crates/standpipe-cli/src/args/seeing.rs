@@ -56,7 +56,7 @@ pub(crate) struct Events {
     /// How far back [default: a day; with --follow: from now]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse::length)]
     pub(crate) since: Option<Span>,
-    /// Only this kind
+    /// Only this kind; `usage`, what agents used, is shown only when it is named
     #[arg(long, value_name = "KIND")]
     pub(crate) kind: Option<String>,
 }

@@ -1,7 +1,8 @@
 //! What happened, for people: a line each.
 
-use standpipe::journal::{Event, What};
+use standpipe::journal::{Event, Usage, What};
 
+use crate::show::amount::cost;
 use crate::show::length::length;
 use crate::show::status::why;
 
@@ -78,8 +79,32 @@ fn what(what: &What) -> String {
         }
         What::Breaker { on: false } => "calls need not wait".to_owned(),
         What::Doubt { about, value, why } => format!("{about} `{value}` was not believed: {why}"),
+        What::Usage(usage) => used(usage),
+        What::Lost { lines } => format!("{lines} line(s) of the journal could not be written"),
         _ => String::new(),
     }
+}
+
+/// `blog (sonnet): 12 calls, 3 refused, waited 4.2s, used 12 requests, 48,300 input_tokens`
+fn used(usage: &Usage) -> String {
+    let calls = if usage.calls == 1 { "call" } else { "calls" };
+    let counts = [
+        (usage.calls, calls),
+        (usage.retries, "of them retries"),
+        (usage.refused, "refused"),
+        (usage.cancelled, "never sent"),
+    ];
+    let counted = counts.into_iter().filter(|(count, _)| *count > 0);
+    let mut said: Vec<String> = counted.map(|(count, what)| format!("{count} {what}")).collect();
+    if usage.waited_ms > 0 {
+        said.push(format!("waited {}", length(usage.waited_ms)));
+    }
+    if !usage.units.is_empty() {
+        let units = usage.units.iter().map(|(unit, figure)| (unit.as_str(), *figure));
+        said.push(format!("used {}", cost(units)));
+    }
+    let shadow = if usage.enforced { "" } else { " in shadow mode" };
+    format!("{}{shadow}: {}", by(&usage.agent, usage.model.as_deref()), said.join(", "))
 }
 
 fn by(agent: &str, model: Option<&str>) -> String {

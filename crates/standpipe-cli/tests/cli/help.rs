@@ -17,6 +17,8 @@ const COMMANDS: &[&[&str]] = &[
     &["status"],
     &["explain"],
     &["events"],
+    &["audit"],
+    &["doctor"],
     &["store"],
     &["store", "ping"],
     &["store", "dump"],

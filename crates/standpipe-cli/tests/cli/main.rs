@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod calls;
+mod checking;
 mod configuration;
 mod help;
 mod hold;

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::Usage;
 use crate::moment::Moment;
 
 /// One line of the journal.
@@ -13,7 +14,7 @@ use crate::moment::Moment;
 pub struct Event {
     /// When it was written down.
     pub at: Moment,
-    /// On which pool.
+    /// On which pool; `*` when it is about the journal itself.
     pub pool: String,
     /// What happened.
     #[serde(flatten)]
@@ -175,6 +176,13 @@ pub enum What {
         /// Why not.
         why: String,
     },
+    /// What an agent used.
+    Usage(Usage),
+    /// A process could not write all it had to tell.
+    Lost {
+        /// How many lines it dropped since it last said so.
+        lines: u64,
+    },
 }
 
 /// The kinds of events, to choose by.
@@ -219,11 +227,15 @@ pub enum Kind {
     Breaker,
     /// See [`What::Doubt`].
     Doubt,
+    /// See [`What::Usage`].
+    Usage,
+    /// See [`What::Lost`].
+    Lost,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
         Self::Wait,
         Self::Shadow,
         Self::Throttle,
@@ -243,6 +255,8 @@ impl Kind {
         Self::Outside,
         Self::Breaker,
         Self::Doubt,
+        Self::Usage,
+        Self::Lost,
     ];
 
     /// The word for it, as in the lines.
@@ -268,6 +282,8 @@ impl Kind {
             Self::Outside => "outside",
             Self::Breaker => "breaker",
             Self::Doubt => "doubt",
+            Self::Usage => "usage",
+            Self::Lost => "lost",
         }
     }
 }
@@ -296,6 +312,8 @@ impl What {
             Self::Outside { .. } => Kind::Outside,
             Self::Breaker { .. } => Kind::Breaker,
             Self::Doubt { .. } => Kind::Doubt,
+            Self::Usage(_) => Kind::Usage,
+            Self::Lost { .. } => Kind::Lost,
         }
     }
 }

@@ -14,6 +14,9 @@ use crate::moment::Moment;
 const LARGEST: u64 = 4 << 20;
 /// How many earlier files are kept.
 const EARLIER: u32 = 3;
+/// How many of them of what was used: two days of ten agents that are never idle, or of a call a
+/// second by a process each.
+const EARLIER_USAGE: u32 = 7;
 /// How long a refusal by a provider is kept at least, in milliseconds.
 const KEPT: u64 = 8 * 86_400_000;
 /// How much of them is kept at most: beyond a hundred thousand in eight days more tell nothing new.
@@ -21,39 +24,49 @@ const MOST_THROTTLES: u64 = 16 << 20;
 
 const JOURNAL: &str = "journal";
 const THROTTLES: &str = "throttles";
+const USAGE: &str = "usage";
 
 impl Place {
-    /// All files there may be, earlier ones first.
-    pub(super) fn all_files(&self) -> Vec<PathBuf> {
-        let earlier = (1..=EARLIER).rev().map(|age| self.file(JOURNAL, age));
-        let files = earlier.chain([self.file(THROTTLES, 1)]).chain(self.present_files());
-        files.collect()
+    /// All files there may be with events of a kind, earlier ones first. Without a kind: of all but
+    /// what was used, see [`super::Journal::events`].
+    pub(super) fn all_files(&self, kind: Option<Kind>) -> Vec<PathBuf> {
+        let earlier = self.earlier_files(kind).into_iter();
+        earlier.chain(self.present_files(kind)).collect()
     }
 
     /// The files that are written to.
-    pub(super) fn present_files(&self) -> [PathBuf; 2] {
-        [self.file(JOURNAL, 0), self.file(THROTTLES, 0)]
+    pub(super) fn present_files(&self, kind: Option<Kind>) -> Vec<PathBuf> {
+        names(kind).iter().map(|(name, _)| self.file(name, 0)).collect()
     }
 
     /// The files that went round.
-    pub(super) fn earlier_files(&self) -> Vec<PathBuf> {
-        let present = self.present_files();
-        self.all_files().into_iter().filter(|path| !present.contains(path)).collect()
+    pub(super) fn earlier_files(&self, kind: Option<Kind>) -> Vec<PathBuf> {
+        let ages = |(name, earlier): &(&'static str, u32)| {
+            let name = *name;
+            (1..=*earlier).rev().map(move |age| (name, age))
+        };
+        names(kind).iter().flat_map(ages).map(|(name, age)| self.file(name, age)).collect()
     }
 
     /// Adds these events. `now` is when that is.
     pub(super) fn add(&self, events: &[Event], now: Moment) -> io::Result<()> {
         make_directory(&self.directory)?;
-        let (mut throttles, mut others) = (Vec::new(), Vec::new());
+        let (mut throttles, mut usage, mut others) = (Vec::new(), Vec::new(), Vec::new());
         for event in events {
-            let is_throttle = event.what.kind() == Kind::Throttle;
-            let lines = if is_throttle { &mut throttles } else { &mut others };
+            let lines = match event.what.kind() {
+                Kind::Throttle => &mut throttles,
+                Kind::Usage => &mut usage,
+                _ => &mut others,
+            };
             serde_json::to_writer(&mut *lines, event)?;
             lines.push(b'\n');
         }
-        if !others.is_empty() {
-            self.go_round(|place| place.is_large(others.len()), Self::shift_journal)?;
-            append(&self.file(JOURNAL, 0), &others)?;
+        for (name, earlier, lines) in [(JOURNAL, EARLIER, others), (USAGE, EARLIER_USAGE, usage)] {
+            if !lines.is_empty() {
+                let is_large = |place: &Self| place.is_large(name, lines.len());
+                self.go_round(is_large, |place| place.shift(name, earlier))?;
+                append(&self.file(name, 0), &lines)?;
+            }
         }
         if !throttles.is_empty() {
             self.go_round(|place| place.are_old(now), Self::shift_throttles)?;
@@ -88,14 +101,14 @@ impl Place {
         Ok(())
     }
 
-    fn is_large(&self, more: usize) -> bool {
-        let size = size(&self.file(JOURNAL, 0));
+    fn is_large(&self, name: &str, more: usize) -> bool {
+        let size = size(&self.file(name, 0));
         size > 0 && size.saturating_add(more as u64) > LARGEST
     }
 
-    fn shift_journal(&self) -> io::Result<()> {
-        for age in (0..EARLIER).rev() {
-            match fs::rename(self.file(JOURNAL, age), self.file(JOURNAL, age + 1)) {
+    fn shift(&self, name: &str, earlier: u32) -> io::Result<()> {
+        for age in (0..earlier).rev() {
+            match fs::rename(self.file(name, age), self.file(name, age + 1)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
@@ -113,6 +126,16 @@ impl Place {
 
     fn shift_throttles(&self) -> io::Result<()> {
         fs::rename(self.file(THROTTLES, 0), self.file(THROTTLES, 1))
+    }
+}
+
+/// The files that have events of a kind, and how many earlier ones there may be.
+const fn names(kind: Option<Kind>) -> &'static [(&'static str, u32)] {
+    match kind {
+        Some(Kind::Usage) => &[(USAGE, EARLIER_USAGE)],
+        Some(Kind::Throttle) => &[(THROTTLES, 1)],
+        Some(_) => &[(JOURNAL, EARLIER)],
+        None => &[(JOURNAL, EARLIER), (THROTTLES, 1)],
     }
 }
 

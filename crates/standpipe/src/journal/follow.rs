@@ -27,11 +27,11 @@ impl Follow {
     pub(super) fn new(place: Option<&Place>, choice: Choice) -> Self {
         let mut earlier = Vec::new();
         if choice.since.is_some() {
-            let files = place.into_iter().flat_map(Place::earlier_files);
+            let files = place.into_iter().flat_map(|place| place.earlier_files(choice.kind));
             let texts = files.filter_map(|path| fs::read(path).ok());
             earlier.extend(texts.flat_map(|text| choice.read(&text)));
         }
-        let files = place.into_iter().flat_map(Place::present_files);
+        let files = place.into_iter().flat_map(|place| place.present_files(choice.kind));
         let from_end = choice.since.is_none();
         let files = files.map(|path| Followed::new(path, from_end)).collect();
         Self { choice, earlier, files }

@@ -7,10 +7,11 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant as Local};
 
 use standpipe_store::PoolName;
 
+use super::gather::{Gather, Use, Whose};
 use super::{Event, Place, What};
 use crate::moment::Moment;
 
@@ -33,6 +34,10 @@ struct Desk {
     state: Mutex<State>,
     changed: Condvar,
     lost: AtomicU64,
+    /// What of that was not written down either.
+    untold: AtomicU64,
+    /// What agents used since the last lines about it.
+    gather: Mutex<Gather>,
 }
 
 #[derive(Debug, Default)]
@@ -59,14 +64,55 @@ impl Writer {
         if self.desk.place.get().is_none() {
             return;
         }
-        let event = Event { at: Moment::now(), pool: pool.to_string(), what };
-        let mut state = self.desk.lock();
-        if state.queue.len() >= MOST {
-            drop(state);
-            self.desk.lost.fetch_add(1, Ordering::Relaxed);
+        self.queue(vec![Event { at: Moment::now(), pool: pool.to_string(), what }]);
+    }
+
+    /// Whether there is a place to write to.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.desk.place.get().is_some()
+    }
+
+    /// Adds up what an agent used. It is written down every ten seconds or so: by whoever next adds
+    /// something, by the keeper, or when the process is done. With the first of a batch it answers
+    /// when that is due.
+    pub(crate) fn used<'a>(
+        &self,
+        whose: Whose<'_>,
+        uses: impl IntoIterator<Item = Use<'a>>,
+    ) -> Option<Local> {
+        if !self.is_kept() {
+            return None;
+        }
+        let mut gather = self.desk.gather();
+        let before = gather.due();
+        let lines = gather.add(Moment::now(), whose, uses);
+        let due = gather.due().filter(|_| before.is_none() || !lines.is_empty());
+        drop(gather);
+        self.queue(lines);
+        due
+    }
+
+    /// Writes down what was used if that is due, and answers when it will be.
+    pub(crate) fn see_to_usage(&self, now: Local) -> Option<Local> {
+        let mut gather = self.desk.gather();
+        let due = gather.due()?;
+        if due > now {
+            return Some(due);
+        }
+        let lines = gather.take(Moment::now());
+        drop(gather);
+        self.queue(lines);
+        None
+    }
+
+    fn queue(&self, events: Vec<Event>) {
+        if events.is_empty() {
             return;
         }
-        state.queue.push_back(event);
+        let mut state = self.desk.lock();
+        let room = MOST.saturating_sub(state.queue.len());
+        self.desk.lose(events.len().saturating_sub(room));
+        state.queue.extend(events.into_iter().take(room));
         if !state.started && !state.closed {
             let desk = Arc::clone(&self.desk);
             let thread = std::thread::Builder::new().name("standpipe-journal".to_owned());
@@ -84,8 +130,9 @@ impl Writer {
         self.desk.changed.notify_all();
         let waits = self.desk.changed.wait_timeout_while(state, CLOSING, |state| state.writing);
         state = waits.unwrap_or_else(PoisonError::into_inner).0;
-        let events = std::mem::take(&mut state.queue);
+        let mut events = std::mem::take(&mut state.queue);
         drop(state);
+        events.extend(self.desk.gather().take(Moment::now()));
         self.desk.write(events);
     }
 }
@@ -114,10 +161,25 @@ impl Desk {
 
     fn write(&self, events: VecDeque<Event>) {
         let Some(place) = self.place.get().filter(|_| !events.is_empty()) else { return };
-        let events = joined(events);
-        if place.add(&events, Moment::now()).is_err() {
-            self.lost.fetch_add(events.len() as u64, Ordering::Relaxed);
+        let (mut events, at) = (joined(events), Moment::now());
+        let lines = self.untold.swap(0, Ordering::Relaxed);
+        if lines > 0 {
+            events.push(Event { at, pool: "*".to_owned(), what: What::Lost { lines } });
         }
+        if place.add(&events, at).is_err() {
+            self.untold.fetch_add(lines, Ordering::Relaxed);
+            self.lose(events.len() - usize::from(lines > 0));
+        }
+    }
+
+    /// So many events are not written.
+    fn lose(&self, events: usize) {
+        self.lost.fetch_add(events as u64, Ordering::Relaxed);
+        self.untold.fetch_add(events as u64, Ordering::Relaxed);
+    }
+
+    fn gather(&self) -> MutexGuard<'_, Gather> {
+        self.gather.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -167,7 +229,7 @@ fn join(line: &mut Event, event: &Event) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::Journal;
+    use crate::journal::{Journal, Kind};
 
     fn wait(agent: &str, waited_ms: u64) -> What {
         What::Wait {
@@ -225,6 +287,44 @@ mod tests {
         writer.note(&pool(), wait("blog", 1));
         writer.close();
         assert_eq!(writer.lost(), 1);
-        std::fs::remove_file(file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        writer.note(&pool(), wait("blog", 1));
+        writer.close();
+        let events: Vec<Event> = Journal::at(file.join("below")).events(None, None).collect();
+        let told = events.iter().find(|event| event.what == What::Lost { lines: 1 });
+        assert_eq!(
+            told.map(|event| event.pool.as_str()),
+            Some("*"),
+            "it is told later: {events:?}"
+        );
+        std::fs::remove_dir_all(file).unwrap();
+    }
+
+    #[test]
+    fn what_was_used_is_written_when_it_is_due_and_when_it_closes() {
+        let directory = directory("usage");
+        let (writer, pool) = (Writer::default(), pool());
+        let whose = Whose { pool: &pool, agent: "blog", model: None, enforced: true };
+        let admitted = [Use::Admitted { retry: false }];
+        assert_eq!(writer.used(whose, admitted), None, "nowhere to write to");
+        writer.write_to(&Place::new(directory.clone()));
+        let due = writer.used(whose, admitted).unwrap();
+        assert_eq!(writer.used(whose, admitted), None, "told once");
+        assert_eq!(writer.see_to_usage(Local::now()), Some(due));
+        assert!(writer.desk.lock().queue.is_empty(), "not yet");
+        assert_eq!(writer.see_to_usage(due), None);
+        writer.used(whose, admitted);
+        writer.close();
+        let lines = Journal::at(&directory).events(None, Some(Kind::Usage));
+        let calls: Vec<u64> = lines.map(|event| calls(&event.what)).collect();
+        assert_eq!((calls, writer.lost()), (vec![2, 1], 0));
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+
+    fn calls(what: &What) -> u64 {
+        match what {
+            What::Usage(usage) => usage.calls,
+            other => panic!("{other:?}"),
+        }
     }
 }

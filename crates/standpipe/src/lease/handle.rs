@@ -12,6 +12,7 @@ use crate::lease_id::LeaseId;
 use crate::pool::Pool;
 use crate::reply::{Meaning, Reply};
 use crate::report::Throttle;
+use crate::shared::usage::Ended;
 use crate::tap::Tap;
 
 /// A lease by its id. Dropping it changes nothing.
@@ -98,7 +99,11 @@ impl LeaseHandle {
         let read = reply.read(pool.dialect(), pool.name());
         let agent = guard.shared().agent_of(&desk, self.id.key())?;
         let (agent, graph) = (agent.as_ref().map(|agent| agent.as_str()), self.tap.graph());
+        let known = guard.shared().call_of(&desk, self.id.key());
         guard.shared().answered(&desk, &self.id, agent, &read, &used, graph)?;
+        if let Some(known) = &known {
+            guard.shared().note_answered(&desk, known.call(), &read, &used);
+        }
         Ok(read.meaning)
     }
 
@@ -124,8 +129,16 @@ impl LeaseHandle {
 
     fn about(&self, action: Action) -> Result<(LeaseAnswer, crate::moment::Now), Error> {
         let guard = self.tap.guard()?;
-        let desk = guard.shared().desk(self.id.pool())?;
-        guard.shared().about_lease(&desk, &self.id, action)
+        let (shared, desk) = (guard.shared(), guard.shared().desk(self.id.pool())?);
+        let Some(how) = Ended::by(&action) else {
+            return shared.about_lease(&desk, &self.id, action);
+        };
+        let known = shared.call_of(&desk, self.id.key());
+        let told = shared.about_lease(&desk, &self.id, action.clone())?;
+        if let Some(known) = &known {
+            shared.note_ended(&desk, known.call(), how);
+        }
+        Ok(told)
     }
 }
 

@@ -1,5 +1,7 @@
 //! One call on its way to a lease, a step at a time.
 
+mod notes;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant as Local};
 
@@ -14,16 +16,16 @@ use crate::bell::Bell;
 use crate::dead;
 use crate::desk::{Caller, Counter, Desk};
 use crate::error::Error;
-use crate::journal::What;
 use crate::keeper::look;
 use crate::keeper::post::Seat;
 use crate::lease::{Around, Granted, Lease};
 use crate::moment::{Now, span};
 use crate::pool::Pool;
-use crate::refused::{Refused, limit_text};
+use crate::refused::Refused;
 use crate::registry::Guard;
 use crate::request::Request;
 use crate::shared::ask::has_no_limits;
+use crate::shared::usage::is_enforced;
 use crate::shared::{FIRST_RETRY, LAST_RETRY};
 use crate::workflow::Backpressure;
 
@@ -148,9 +150,14 @@ impl Waiting {
             Err(Trouble::Store(error)) => over(Err(error.into())),
             Err(Trouble::Other(error)) => over(Err(error)),
         };
-        match step {
-            Step::Over(_) => self.finish(),
-            Step::Sleep(until) => self.wakes_at = Some(until),
+        match &step {
+            Step::Over(outcome) => {
+                if let Ok(lease) = &**outcome {
+                    lease.note_admitted();
+                }
+                self.finish();
+            }
+            Step::Sleep(until) => self.wakes_at = Some(*until),
         }
         step
     }
@@ -304,6 +311,8 @@ impl Waiting {
             instead_of,
             zone,
             foreseen,
+            is_new: self.is_new(counter, &grant),
+            enforced: is_enforced(counter.member.replica().state()),
         };
         self.note_wait("admitted", waited);
         if let Some(refusal) = &grant.instead_of {
@@ -447,31 +456,6 @@ impl Waiting {
         if let Some(at) = self.timer.take() {
             self.guard.shared().keeper().clear_timer(at, self.caller);
         }
-    }
-
-    fn note_wait(&self, ended: &str, waited: Duration) {
-        let Some(reason) = self.first else { return };
-        let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
-        let what = What::Wait {
-            agent: self.reserve.agent.to_string(),
-            model: self.reserve.model.as_ref().map(ToString::to_string),
-            reason: reason.word().to_owned(),
-            ended: ended.to_owned(),
-            count: 1,
-            waited_ms,
-            longest_ms: waited_ms,
-        };
-        self.guard.shared().journal().note(self.pool.name(), what);
-    }
-
-    fn note_shadow(&self, refusal: &Refusal) {
-        let what = What::Shadow {
-            agent: self.reserve.agent.to_string(),
-            model: self.reserve.model.as_ref().map(ToString::to_string),
-            reason: refusal.reason.word().to_owned(),
-            limit: refusal.limit.as_ref().map(limit_text),
-        };
-        self.guard.shared().journal().note(self.pool.name(), what);
     }
 }
 

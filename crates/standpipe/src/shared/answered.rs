@@ -61,6 +61,9 @@ impl Shared {
             return Ok(());
         }
         self.settle(desk, actions)?;
+        if let Meaning::Refused { kind, .. } = read.meaning {
+            self.note_refused(desk, agent, kind);
+        }
         self.pin_if_refused(desk, agent, read, graph);
         Ok(())
     }

@@ -10,6 +10,7 @@ use standpipe_store::Store;
 use super::{Standpipe, Tap, open};
 use crate::anchor::Anchor;
 use crate::config::{Settings, StoreUrl};
+use crate::doctor::{Diagnosis, Scene};
 use crate::error::Error;
 use crate::journal::{Journal, Place};
 use crate::request::agent_name;
@@ -113,6 +114,40 @@ impl Builder {
         let journal = Journal::new(place.clone());
         let anchor = Anchor::new(found.key, found.open, place)?;
         Ok(Standpipe { tap: Arc::new(Tap::new(anchor, settings, journal, agent)) })
+    }
+}
+
+impl Builder {
+    /// Looks at everything that can be wrong with what it would open: the configuration, the store,
+    /// and what was left in it. It never fails: what cannot be opened is a finding.
+    ///
+    /// ```
+    /// # use standpipe::config::{Settings, StoreUrl};
+    /// # use standpipe::{Level, Standpipe};
+    /// let builder = Standpipe::builder().settings(Settings::default()).store(StoreUrl::Memory);
+    /// let diagnosis = builder.diagnose();
+    /// assert_eq!(diagnosis.count(Level::Failure), 0);
+    /// ```
+    #[must_use]
+    pub fn diagnose(self) -> Diagnosis {
+        let env = |name: &str| env::var(name).ok();
+        let found = match self.settings.clone() {
+            Some(settings) => Ok(settings),
+            None => Settings::find(self.config.as_deref(), &env),
+        };
+        let settings = found.clone().unwrap_or_default();
+        let said = settings.store.as_ref().map(|store| store.url.clone());
+        let url = self.store.clone().or(said);
+        let place = match self.on {
+            Some(_) => None,
+            None => open::by_url(url.as_ref(), self.home.as_deref(), &env).ok(),
+        };
+        let directory = place.and_then(|place| place.directory);
+        let agent = self.agent.clone().or_else(|| env("STANDPIPE_AGENT"));
+        let own = Some(program_agent());
+        let assumed = found.is_err() && self.store.is_none() && self.on.is_none();
+        let tap = Self { settings: Some(settings), agent: own, ..self }.open();
+        Diagnosis::of(&Scene::new(found, agent, directory, tap).assuming(assumed))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The journal's files in invented time.
 
 use super::*;
-use crate::journal::{Journal, What};
+use crate::journal::{Journal, Usage, What};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A directory of its own, gone at the end.
@@ -64,7 +64,7 @@ fn other_events_go_round_in_files_of_bounded_size() {
     for number in 0..400 {
         place.add(&[long(number)], Moment { millis: number }).unwrap();
     }
-    let files = place.all_files();
+    let files = place.all_files(None);
     let sizes = files.iter().filter_map(|path| fs::metadata(path).ok()).map(|file| file.len());
     assert!(sizes.clone().all(|size| size <= LARGEST));
     assert_eq!(sizes.count(), 4);
@@ -80,7 +80,7 @@ fn a_line_cut_short_spoils_no_other() {
     let scratch = Scratch::new();
     let place = scratch.place();
     place.add(&[throttle(1)], Moment { millis: DAY }).unwrap();
-    let mut file = OpenOptions::new().append(true).open(&place.present_files()[1]).unwrap();
+    let mut file = OpenOptions::new().append(true).open(&place.present_files(None)[1]).unwrap();
     file.write_all(b"{\"at\":\"2020-01-0").unwrap();
     place.add(&[throttle(2)], Moment { millis: 2 * DAY }).unwrap();
     assert_eq!(Journal::new(Some(place)).events(None, None).count(), 2);
@@ -116,4 +116,28 @@ fn who_follows_sees_each_event_once_also_when_files_go_round() {
         assert_eq!(numbers(new.more()), [number]);
     }
     assert_eq!(numbers(all.more()), [0; 0]);
+}
+
+fn used(number: u64) -> Event {
+    let agent = "x".repeat(100_000);
+    let usage = Usage { agent, from: Moment { millis: 0 }, ..Usage::default() };
+    Event { at: Moment { millis: number }, pool: "a/b".to_owned(), what: What::Usage(usage) }
+}
+
+#[test]
+fn what_was_used_pushes_nothing_else_out_and_is_read_when_it_is_asked_for() {
+    let scratch = Scratch::new();
+    let place = scratch.place();
+    place.add(&[long(0), throttle(0)], Moment { millis: 0 }).unwrap();
+    let journal = Journal::new(Some(place.clone()));
+    let mut all = journal.follow(None, None);
+    let mut usage = journal.follow(None, Some(Kind::Usage));
+    for number in 1..600 {
+        place.add(&[used(number)], Moment { millis: number }).unwrap();
+        assert_eq!((all.more().len(), usage.more().len()), (0, 1));
+    }
+    assert_eq!(journal.events(None, None).count(), 2);
+    let kept: Vec<u64> = journal.events(None, Some(Kind::Usage)).map(|u| u.at.millis).collect();
+    assert!(kept.is_sorted() && kept.last() == Some(&599), "{kept:?}");
+    assert!((200..400).contains(&kept.len()), "bounded: {}", kept.len());
 }

@@ -1,0 +1,181 @@
+//! An audit for people: who calls how often, all together against the quota, who is at risk.
+
+use standpipe::{AgentAudit, AgentRate, Audit, LimitAudit, PoolAudit, Rate};
+
+use crate::show::amount::amount;
+use crate::show::findings;
+use crate::show::length::{length, period};
+use crate::show::style::{Ink, Style, columns};
+use crate::show::table::table;
+
+/// Longer lists are cut: `--json` has them all.
+const SHOWN: usize = 20;
+
+pub(crate) fn audit(style: Style, told: &Audit, back_ms: u64) -> String {
+    let back = match period(back_ms).as_str() {
+        "s" => "second".to_owned(),
+        "min" => "minute".to_owned(),
+        back => back.to_owned(),
+    };
+    if told.pools.iter().all(|pool| pool.agents.is_empty()) {
+        return nothing(style, told, &back);
+    }
+    let each = told.pools.iter().map(|each| pool(style, each, &back).join("\n") + "\n");
+    each.collect::<Vec<_>>().join("\n")
+}
+
+/// What a person is told for whom nothing was recorded yet.
+fn nothing(style: Style, told: &Audit, back: &str) -> String {
+    let unreadable = told.pools.iter().flat_map(|pool| findings::list(style, &pool.findings));
+    let unreadable: String = unreadable.map(|line| line + "\n").collect();
+    format!(
+        "Nothing was recorded in the last {back}. What goes through the tap is
+recorded by itself:
+
+  standpipe hold my/api --as blog --limit requests=60/min -- ./job
+
+To see first what your agents do while nobody is held back, write
+`enforce = false` in the pool's table (`standpipe config init` writes a
+file to begin with), let them run, and look again.
+{unreadable}"
+    )
+}
+
+fn pool(style: Style, told: &PoolAudit, back: &str) -> Vec<String> {
+    let mut lines = vec![heading(style, told, back)];
+    if told.agents.is_empty() {
+        lines.push("  nothing was recorded".to_owned());
+    } else {
+        lines.extend(agents(style, &told.agents));
+        for (at, limit) in told.limits.iter().enumerate() {
+            lines.push(String::new());
+            lines.extend(rates(style, limit, told, at));
+        }
+        lines.push(String::new());
+    }
+    lines.extend(findings::list(style, &told.findings));
+    if told.left_out > 0 {
+        let mode = if told.enforce { "in shadow mode" } else { "while they were held back" };
+        let text = format!("{} calls {mode} are left out; --compare has both", told.left_out);
+        lines.push(format!("  {}", style.ink(Ink::Dim, &text)));
+    }
+    lines
+}
+
+/// The name at the left, how much there is of it at the right.
+fn heading(style: Style, told: &PoolAudit, back: &str) -> String {
+    let mut about = Vec::new();
+    if !told.enforce {
+        about.push("shadow mode".to_owned());
+    }
+    if told.calls > 0 {
+        let calls = if told.calls == 1 { "call" } else { "calls" };
+        about.push(format!("{} {calls}", amount("calls", told.calls)));
+    }
+    about.push(format!("the last {back}"));
+    let about = about.join(style.dot());
+    let used = columns(&told.pool) + columns(&about);
+    let gap = style.width.min(100).saturating_sub(used).max(2);
+    format!("{}{}{about}", style.ink(Ink::Bold, &told.pool), " ".repeat(gap))
+}
+
+/// Who called, and what became of it.
+fn agents(style: Style, all: &[AgentAudit]) -> Vec<String> {
+    let mut rows = vec![["", "calls", "429s", "retries", "waited"].map(str::to_owned).to_vec()];
+    rows.extend(all.iter().take(SHOWN).map(|agent| {
+        vec![
+            agent.agent.clone(),
+            amount("calls", agent.calls),
+            some(agent.refused),
+            some(agent.retries),
+            if agent.waited_ms == 0 { String::new() } else { length(agent.waited_ms) },
+        ]
+    }));
+    let mut lines = figures(style, rows);
+    if all.len() > SHOWN {
+        let more = all.len() - SHOWN;
+        lines.push(format!("  and {more} more, of which the sums below know too; see --json"));
+    }
+    lines
+}
+
+/// How fast each was on a limit, and all of them.
+fn rates(style: Style, limit: &LimitAudit, told: &PoolAudit, at: usize) -> Vec<String> {
+    let unit = &limit.unit;
+    let of = |agent: &AgentAudit, rate: &AgentRate| {
+        vec![agent.agent.clone(), average(unit, rate.average), amount(unit, rate.peak)]
+    };
+    let mut rows = vec![vec![limit.limit.clone(), "average".to_owned(), "peak".to_owned()]];
+    let each = told.agents.iter().take(SHOWN);
+    rows.extend(each.filter_map(|agent| Some(of(agent, agent.rates.get(at)?))));
+    let sum = average(unit, limit.average);
+    rows.push(vec!["together".to_owned(), sum, amount(unit, limit.peak)]);
+    rows.extend(share(style, limit));
+    figures(style, rows)
+}
+
+/// What the sums are of the quota.
+fn share(style: Style, limit: &LimitAudit) -> Option<Vec<String>> {
+    let percent = |percent: u64| {
+        let ink = match percent {
+            0..=80 => Ink::Good,
+            81..=100 => Ink::Short,
+            _ => Ink::Bad,
+        };
+        style.ink(ink, &format!("{percent} %"))
+    };
+    let stated = format!("of the {} stated", amount(&limit.unit, limit.stated?));
+    Some(vec![stated, percent(limit.average_percent?), percent(limit.peak_percent?)])
+}
+
+/// Columns of figures: the first at the left, the others at the right, a title on top.
+fn figures(style: Style, mut rows: Vec<Vec<String>>) -> Vec<String> {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    for at in 1..count {
+        let cells = rows.iter().filter_map(|row| row.get(at));
+        let widest = cells.map(|cell| columns(cell)).max().unwrap_or(0);
+        for cell in rows.iter_mut().filter_map(|row| row.get_mut(at)) {
+            *cell = format!("{}{cell}", " ".repeat(widest - columns(cell)));
+        }
+    }
+    for cell in rows.first_mut().into_iter().flatten() {
+        *cell = style.ink(Ink::Dim, cell);
+    }
+    table(2, style.width, &rows)
+}
+
+/// An average as people read it: tenths where they matter.
+fn average(unit: &str, rate: Rate) -> String {
+    match rate.tenths {
+        0..1_000 if unit != "usd" => rate.to_string(),
+        tenths => amount(unit, tenths.saturating_add(5) / 10),
+    }
+}
+
+/// None is nothing to look at.
+fn some(count: u64) -> String {
+    if count == 0 { String::new() } else { amount("calls", count) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Style = Style { colour: false, unicode: true, width: 80 };
+
+    #[test]
+    fn figures_stand_under_each_other() {
+        let rows = [["", "calls", "waited"], ["blog", "1,200", ""], ["data", "3", "4.2s"]];
+        let rows = rows.map(|row| row.map(str::to_owned).to_vec()).to_vec();
+        let lines = figures(PLAIN, rows);
+        assert_eq!(lines, ["        calls  waited", "  blog  1,200", "  data      3    4.2s"]);
+    }
+
+    #[test]
+    fn averages_have_tenths_where_they_matter() {
+        let shown = |tenths| average("requests", Rate { tenths });
+        assert_eq!((shown(3).as_str(), shown(120).as_str()), ("0.3", "12"));
+        assert_eq!((shown(999).as_str(), shown(12_345).as_str()), ("99.9", "1,235"));
+        assert_eq!(average("usd", Rate { tenths: 15_000_000 }), "$1.50");
+    }
+}

@@ -1,0 +1,78 @@
+//! What was found and what to do about it: a line each, the remedy below.
+
+use standpipe::{Finding, Level};
+
+use crate::show::style::{Ink, Style, columns};
+use crate::show::table::table;
+
+/// Findings under the name of what was looked at, and how many there are at the end.
+pub(crate) fn by_group(style: Style, findings: &[Finding]) -> String {
+    let widest = findings.iter().map(|finding| columns(finding.check)).max().unwrap_or(0);
+    let mut before = "";
+    let mut rows = Vec::new();
+    for finding in findings {
+        let name = if finding.check == before { "" } else { finding.check };
+        before = finding.check;
+        let gap = " ".repeat(widest + 2 - columns(name));
+        rows.extend(row(style, &format!("{name}{gap}"), finding));
+    }
+    let mut lines = table(0, style.width, &rows);
+    lines.push(String::new());
+    lines.push(summary(findings));
+    lines.join("\n") + "\n"
+}
+
+/// Findings about one thing, indented.
+pub(crate) fn list(style: Style, findings: &[Finding]) -> Vec<String> {
+    let rows: Vec<Vec<String>> = findings.iter().flat_map(|each| row(style, "", each)).collect();
+    table(2, style.width, &rows)
+}
+
+/// The finding, and below it what to do.
+fn row(style: Style, name: &str, finding: &Finding) -> Vec<Vec<String>> {
+    let ink = match finding.level {
+        Level::Ok => Ink::Good,
+        Level::Note => Ink::Bold,
+        Level::Warning => Ink::Short,
+        Level::Failure => Ink::Bad,
+    };
+    let level = format!("{name}{}", style.ink(ink, finding.level.word()));
+    let mut rows = vec![vec![level, finding.what.clone()]];
+    if let Some(remedy) = &finding.remedy {
+        let arrow = if style.unicode { "→" } else { "->" };
+        rows.push(vec![String::new(), format!("{arrow} {remedy}")]);
+    }
+    rows
+}
+
+/// `1 failure, 2 warnings, 1 note`
+fn summary(findings: &[Finding]) -> String {
+    let count = |level: Level| findings.iter().filter(|finding| finding.level == level).count();
+    let counts = [Level::Failure, Level::Warning, Level::Note].map(|level| (level, count(level)));
+    let words = counts.iter().filter(|(_, count)| *count > 0).map(|(level, count)| {
+        let many = if *count == 1 { "" } else { "s" };
+        format!("{count} {}{many}", level.word())
+    });
+    let words: Vec<String> = words.collect();
+    if words.is_empty() { "All is well.".to_owned() } else { format!("{}.", words.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use standpipe::{Settings, Standpipe, StoreUrl};
+
+    const PLAIN: Style = Style { colour: false, unicode: false, width: 60 };
+
+    #[test]
+    fn groups_are_named_once_and_lines_stay_in_their_columns() {
+        let builder = Standpipe::builder().settings(Settings::default()).store(StoreUrl::Memory);
+        let findings = builder.diagnose().findings;
+        let text = by_group(PLAIN, &findings);
+        assert_eq!(text.matches("configuration  ").count(), 1, "{text}");
+        assert!(text.lines().all(|line| columns(line) <= 60), "{text}");
+        assert!(text.contains("-> a file store keeps one"), "{text}");
+        assert!(text.ends_with("\n1 note.\n"), "{text}");
+        assert_eq!(summary(&[]), "All is well.");
+    }
+}

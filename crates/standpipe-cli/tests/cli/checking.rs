@@ -1,0 +1,228 @@
+//! `audit` and `doctor`: what people and programs are told of calls that really were made.
+
+use serde_json::{Value, json};
+
+use crate::support::{Home, Ran};
+
+const SHADOW: &str = "[pool.\"web/push\"]\nrequests = \"100/min\"\nenforce = false\n";
+const HELD_BACK: &str = "[pool.\"web/push\"]\nrequests = \"100/min\"\n";
+
+fn call(home: &Home, pool: &str, agent: &str) {
+    let limit = ["--limit", "requests=100/min", "-q"];
+    home.run(["hold", pool, "--as", agent].into_iter().chain(limit).chain(["--", "true"]))
+        .printed();
+}
+
+/// What was found of one check.
+fn found(told: &Value, check: &str) -> Vec<Value> {
+    let all = told["findings"].as_array().unwrap();
+    all.iter().filter(|finding| finding["check"] == check).cloned().collect()
+}
+
+#[track_caller]
+fn fits(ran: &Ran) {
+    assert!(ran.out.lines().all(|line| line.chars().count() <= 80), "{}", ran.out);
+}
+
+#[test]
+fn an_audit_of_nothing_says_what_to_run() {
+    let home = Home::new();
+    let ran = home.run(["audit"]);
+    for words in ["Nothing was recorded", "standpipe hold", "enforce = false"] {
+        assert!(ran.printed().contains(words), "{words} in {}", ran.out);
+    }
+    fits(&ran);
+    assert_eq!(home.run(["audit", "--json"]).json()["pools"], json!([]));
+    let compared = home.run(["audit", "--compare"]);
+    assert!(compared.printed().contains("enforce = false"), "{compared:?}");
+    assert_eq!(home.run(["audit", "--compare", "--json"]).json()["pools"], json!([]));
+    home.run(["audit", "my/apy"]).failed(78, &["there is no pool"]);
+}
+
+#[test]
+fn an_audit_has_every_agent_and_all_of_them_together() {
+    let home = Home::new();
+    for agent in ["blog", "engage", "blog"] {
+        call(&home, "my/api", agent);
+    }
+    let ran = home.run(["audit"]);
+    for words in ["my/api", "3 calls", "blog", "engage", "together", "of the 100 stated", "3 %"] {
+        assert!(ran.printed().contains(words), "{words} in {}", ran.out);
+    }
+    fits(&ran);
+    let told = home.run(["audit", "my/api", "--since", "1h", "--json"]).json();
+    let pool = &told["pools"][0];
+    assert_eq!((&pool["calls"], &pool["refused"]), (&json!(3), &json!(0)));
+    assert_eq!(
+        (&pool["agents"][0]["agent"], &pool["agents"][0]["calls"]),
+        (&json!("blog"), &json!(2))
+    );
+    let limit = &pool["limits"][0];
+    assert_eq!(limit["limit"], "requests per 1min");
+    assert_eq!(
+        (&limit["stated"], &limit["aim"], &limit["peak"]),
+        (&json!(100), &json!(80), &json!(3))
+    );
+    assert_eq!(pool["findings"][0]["level"], "ok");
+}
+
+#[test]
+fn what_a_script_used_is_known_when_it_is_settled() {
+    let home = Home::new();
+    let args = ["reserve", "my/api", "--as", "blog", "--limit", "tokens=10k/min"];
+    let ran = home.run(args.into_iter().chain(["--cost", "tokens=900"]));
+    let lease = ran.printed();
+    home.run(["commit", lease, "--used", "tokens=300"]).printed();
+    let told = home.run(["audit", "--json"]).json();
+    let limits = told["pools"][0]["limits"].as_array().unwrap();
+    let tokens = limits.iter().find(|limit| limit["unit"] == "tokens").unwrap();
+    assert_eq!((&tokens["peak"], &tokens["peak_percent"]), (&json!(300), &json!(3)));
+}
+
+#[test]
+fn refusals_are_a_risk_that_is_told_with_a_remedy() {
+    let home = Home::new();
+    call(&home, "my/api", "blog");
+    home.run(["throttle", "my/api", "--as", "blog", "--retry-after", "1s", "-q"]);
+    let told = home.run(["audit", "--json"]).json();
+    let refused = found(&told["pools"][0], "429s");
+    assert_eq!((&refused[0]["level"], &refused[0]["agent"]), (&json!("warning"), &json!("blog")));
+    assert!(!refused[0]["remedy"].is_null());
+}
+
+#[test]
+fn before_and_after_stand_side_by_side() {
+    let home = Home::new();
+    home.configure(SHADOW);
+    for agent in ["ralph", "data", "ralph"] {
+        call(&home, "web/push", agent);
+    }
+    home.run(["throttle", "web/push", "--as", "data", "-q"]);
+    let half = home.run(["audit", "--compare"]);
+    assert!(half.printed().contains("No after for web/push"), "{half:?}");
+    assert_eq!(home.run(["audit", "--json"]).json()["pools"][0]["enforce"], false);
+
+    home.configure(HELD_BACK);
+    home.run(["resume", "web/push", "-q"]);
+    call(&home, "web/push", "ralph");
+    let ran = home.run(["audit", "--compare", "web/push"]);
+    for words in ["before", "after", "peak send rate", "429s", "retries", "wall clock", "1 (33 %)"]
+    {
+        assert!(ran.printed().contains(words), "{words} in {}", ran.out);
+    }
+    fits(&ran);
+    let told = home.run(["audit", "--compare", "--json"]).json();
+    let pool = &told["pools"][0];
+    assert_eq!((&pool["before"]["calls"], &pool["after"]["calls"]), (&json!(3), &json!(1)));
+    assert_eq!((&pool["before"]["refused"], &pool["after"]["refused"]), (&json!(1), &json!(0)));
+    let left_out = home.run(["audit"]);
+    assert!(left_out.printed().contains("3 calls in shadow mode are left out"), "{left_out:?}");
+}
+
+#[test]
+fn what_agents_used_is_an_event_when_it_is_asked_for() {
+    let home = Home::new();
+    call(&home, "my/api", "blog");
+    assert!(!home.run(["events"]).printed().contains("usage"));
+    let usage = home.run(["events", "--kind", "usage"]);
+    assert!(usage.printed().contains("blog: 1 call, used 1 request"), "{usage:?}");
+}
+
+#[test]
+fn the_doctor_looks_at_everything_and_ends_well() {
+    let home = Home::new();
+    call(&home, "my/api", "blog");
+    let ran = home.run(["doctor"]);
+    for group in ["configuration", "store", "file system", "clocks", "stale state", "429s"] {
+        assert!(ran.printed().contains(group), "{group} in {}", ran.out);
+    }
+    fits(&ran);
+    assert_eq!(ran.err, "");
+    let told = home.run(["doctor", "--json"]).json();
+    let keys: Vec<&str> = told.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(keys, ["schema", "at", "config", "store", "findings"]);
+    for finding in told["findings"].as_array().unwrap() {
+        let keys: Vec<&str> = finding.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(keys, ["level", "check", "pool", "agent", "what", "remedy"]);
+    }
+}
+
+#[test]
+fn a_broken_configuration_ends_with_78_and_the_rest_is_looked_at() {
+    let home = Home::new();
+    call(&home, "my/api", "blog");
+    home.configure("[pool.\"a/b\"]\nrequests = \"60/m\"\nparalel = 3\n");
+    let ran = home.run(["doctor"]);
+    ran.failed(78, &["configuration", "2 failures"]);
+    for words in ["standpipe.toml:2", "standpipe.toml:3", "did you mean `parallel`", "journal"] {
+        assert!(ran.out.contains(words), "{words} in {}", ran.out);
+    }
+    let ran = home.run(["doctor", "--json"]);
+    assert_eq!((ran.code, found(&ran.json(), "configuration").len()), (Some(78), 2));
+    assert_eq!(found(&ran.json(), "store")[0]["level"], "ok");
+}
+
+#[test]
+fn a_store_that_cannot_be_used_ends_with_69() {
+    let home = Home::new();
+    std::fs::write(home.path.join("state"), b"a file").unwrap();
+    let ran = home.run(["doctor"]);
+    ran.failed(69, &["store"]);
+    for words in ["is a file, not a", "choose another directory", "configuration  ok"] {
+        assert!(ran.out.contains(words), "{words} in {}", ran.out);
+    }
+    home.configure("paralel = 3\n");
+    assert_eq!(home.run(["doctor"]).code, Some(78), "the file may be why");
+}
+
+#[test]
+fn the_doctor_names_who_retries_by_itself_and_which_limit_is_too_high() {
+    let home = Home::new();
+    call(&home, "my/api", "blog");
+    for _ in 0..3 {
+        home.run(["throttle", "my/api", "--as", "blog", "-q"]);
+    }
+    let told = home.run(["doctor", "--json"]).json();
+    let refusals = &found(&told, "429s")[0];
+    assert_eq!((&refusals["level"], &refusals["pool"]), (&json!("warning"), &json!("my/api")));
+    let retries = &found(&told, "retries")[0];
+    assert_eq!((&retries["level"], &retries["agent"]), (&json!("warning"), &json!("blog")));
+    assert!(retries["remedy"].as_str().unwrap().contains("max_retries=0"));
+}
+
+#[test]
+fn a_damaged_ledger_is_told_when_it_is_found_and_as_long_as_it_lies_there() {
+    let home = Home::new();
+    call(&home, "my/api", "blog");
+    let file = home.path.join("state/pools/my+api.pool");
+    std::fs::write(&file, vec![0xa5; 4 << 20]).unwrap();
+    for check in ["store", "stale state"] {
+        let told = home.run(["doctor", "--json"]).json();
+        let warnings = found(&told, check);
+        let damaged = |finding: &Value| {
+            finding["level"] == "warning" && finding["what"].as_str().unwrap().contains("damaged")
+        };
+        assert!(warnings.iter().any(damaged), "{check}: {told:#}");
+    }
+}
+
+#[test]
+fn the_doctor_changes_nothing_for_anybody() {
+    let home = Home::new();
+    let holder = home.hold_the_slot();
+    home.configure("[pool.\"new/pool\"]\nparallel = 3\n");
+    let before = home.status("my/slots");
+    let ran = home.run(["doctor", "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let undescribed = &found(&ran.json(), "configuration")[1];
+    assert_eq!(
+        (&undescribed["level"], &undescribed["pool"]),
+        (&json!("warning"), &json!("my/slots"))
+    );
+    let after = home.status("my/slots");
+    for key in ["limits", "origin", "tickets", "pause"] {
+        assert_eq!(before[key], after[key], "{key}");
+    }
+    assert!(!home.path.join("state/pools/new+pool.pool").exists(), "no pool is made");
+    assert_eq!(holder.end().code, Some(0));
+}

@@ -1,0 +1,192 @@
+//! Before and after: what was recorded in shadow mode beside what was recorded while the pool held
+//! calls back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, SystemTime};
+
+use serde::Serialize;
+use standpipe_store::PoolName;
+
+use super::series::{Series, percent};
+use crate::journal::{Event, Kind, Usage, What};
+use crate::moment::Moment;
+use crate::tap::Standpipe;
+
+/// The traffic of a pool before and after.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Comparison {
+    /// Which pool.
+    pub pool: String,
+    /// In shadow mode, when nobody was held back; none if nothing was recorded.
+    pub before: Option<Traffic>,
+    /// While calls were held back; none if nothing was recorded.
+    pub after: Option<Traffic>,
+}
+
+/// What was recorded of a pool in one mode.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Traffic {
+    /// How many agents called.
+    pub agents: usize,
+    /// Calls that were sent.
+    pub calls: u64,
+    /// The most calls in one second.
+    pub peak_per_second: u64,
+    /// Calls that the provider refused.
+    pub refused: u64,
+    /// How many percent of the calls those are: sent, and for nothing.
+    pub refused_percent: u64,
+    /// Calls that tried another again.
+    pub retries: u64,
+    /// How many percent of the calls those are.
+    pub retries_percent: u64,
+    /// When the first and the last call was admitted.
+    pub first: Option<Moment>,
+    /// See [`Traffic::first`].
+    pub last: Option<Moment>,
+    /// From the first to the last, in whole seconds.
+    pub wall_clock_ms: u64,
+    /// How long calls waited, all together.
+    pub waited_ms: u64,
+}
+
+impl Standpipe {
+    /// What was recorded of a pool, or of all, in shadow mode beside what was recorded while calls
+    /// were held back. Without a length: as far back as the record goes.
+    #[must_use]
+    pub fn compare(&self, pool: Option<&PoolName>, back: Option<Duration>) -> Vec<Comparison> {
+        let since = back.and_then(|back| SystemTime::now().checked_sub(back));
+        let mut sides = Sides::default();
+        for event in self.journal().events(since, Some(Kind::Usage)) {
+            if pool.is_none_or(|wanted| wanted.as_str() == event.pool) {
+                sides.add(event);
+            }
+        }
+        sides.compared()
+    }
+}
+
+/// What was added up, by pool and mode.
+#[derive(Debug, Default)]
+struct Sides(BTreeMap<String, [Side; 2]>);
+
+/// One mode of one pool.
+#[derive(Debug, Default)]
+struct Side {
+    agents: BTreeSet<String>,
+    calls: u64,
+    cancelled: u64,
+    refused: u64,
+    retries: u64,
+    waited_ms: u64,
+    admitted: Series,
+}
+
+impl Sides {
+    fn add(&mut self, event: Event) {
+        if let What::Usage(usage) = event.what {
+            let [before, after] = self.0.entry(event.pool).or_default();
+            if usage.enforced { after.add(usage) } else { before.add(usage) }
+        }
+    }
+
+    fn compared(self) -> Vec<Comparison> {
+        let compared = |(pool, [before, after]): (String, [Side; 2])| Comparison {
+            pool,
+            before: before.traffic(),
+            after: after.traffic(),
+        };
+        self.0.into_iter().map(compared).collect()
+    }
+}
+
+impl Side {
+    fn add(&mut self, usage: Usage) {
+        usage.seconds().for_each(|(second, calls)| self.admitted.add(second, calls));
+        self.calls = self.calls.saturating_add(usage.calls);
+        self.cancelled = self.cancelled.saturating_add(usage.cancelled);
+        self.refused = self.refused.saturating_add(usage.refused);
+        self.retries = self.retries.saturating_add(usage.retries);
+        self.waited_ms = self.waited_ms.saturating_add(usage.waited_ms);
+        if usage.calls > 0 {
+            self.agents.insert(usage.agent);
+        }
+    }
+
+    fn traffic(self) -> Option<Traffic> {
+        let admitted = self.admitted.sorted();
+        let (first, last) = admitted.ends()?;
+        let calls = self.calls.saturating_sub(self.cancelled);
+        let share = |part: u64| percent(u128::from(part), u128::from(calls));
+        let moment = |second: u64| Moment { millis: second.saturating_mul(1_000) };
+        Some(Traffic {
+            agents: self.agents.len(),
+            calls,
+            peak_per_second: admitted.peak(1_000).0,
+            refused: self.refused,
+            refused_percent: share(self.refused),
+            retries: self.retries,
+            retries_percent: share(self.retries),
+            first: Some(moment(first)),
+            last: Some(moment(last)),
+            wall_clock_ms: (last - first + 1).saturating_mul(1_000),
+            waited_ms: self.waited_ms,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used(enforced: bool, agent: &str, second: u64, per_second: &[u32]) -> Usage {
+        Usage {
+            agent: agent.to_owned(),
+            from: Moment { millis: second * 1_000 },
+            per_second: per_second.to_vec(),
+            enforced,
+            calls: per_second.iter().map(|calls| u64::from(*calls)).sum(),
+            ..Usage::default()
+        }
+    }
+
+    fn compare(lines: Vec<Usage>) -> Vec<Comparison> {
+        let mut sides = Sides::default();
+        for usage in lines {
+            let (at, pool) = (Moment { millis: 0 }, "a/b".to_owned());
+            sides.add(Event { at, pool, what: What::Usage(usage) });
+        }
+        sides.compared()
+    }
+
+    #[test]
+    fn both_sides_are_added_up_over_all_agents() {
+        let mut storm = used(false, "blog", 100, &[5, 0, 2]);
+        (storm.refused, storm.retries) = (3, 2);
+        let mut calm = used(true, "blog", 900, &[2]);
+        (calm.waited_ms, calm.cancelled) = (4_000, 1);
+        let lines =
+            vec![storm, used(false, "engage", 100, &[4]), calm, used(true, "blog", 910, &[1])];
+        let both = compare(lines);
+        let [Comparison { before: Some(before), after: Some(after), .. }] = &both[..] else {
+            panic!("{both:?}")
+        };
+        assert_eq!((before.agents, before.calls, before.peak_per_second), (2, 11, 9));
+        assert_eq!((before.refused, before.refused_percent), (3, 27));
+        assert_eq!((before.retries, before.retries_percent), (2, 18));
+        assert_eq!((before.wall_clock_ms, before.waited_ms), (3_000, 0));
+        assert_eq!((after.agents, after.calls, after.peak_per_second), (1, 2, 2));
+        assert_eq!((after.wall_clock_ms, after.waited_ms), (11_000, 4_000));
+    }
+
+    #[test]
+    fn a_side_without_a_call_is_none() {
+        let mut report = used(false, "blog", 1, &[]);
+        report.refused = 1;
+        let one = compare(vec![used(true, "blog", 1, &[1]), report]);
+        assert!(one[0].before.is_none() && one[0].after.is_some(), "{one:?}");
+        assert_eq!(compare(Vec::new()), []);
+    }
+}

@@ -1,0 +1,253 @@
+//! Adding up what the journal says of pools and agents.
+
+use std::collections::BTreeMap;
+
+use standpipe_store::PoolName;
+
+use super::series::{Series, percent};
+use super::{AIM, AgentAudit, AgentRate, LimitAudit, PoolAudit, Rate, risk};
+use crate::journal::{Event, Usage, What};
+use crate::moment::Moment;
+use crate::status::PoolStatus;
+
+/// What the journal says of all pools.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pools: BTreeMap<String, Pool>,
+}
+
+/// What it says of one pool.
+#[derive(Debug, Default)]
+struct Pool {
+    /// By mode: in shadow mode, and while calls are held back.
+    modes: [BTreeMap<String, Agent>; 2],
+    overloads: u64,
+    reclaimed: u64,
+}
+
+/// What it says of one agent on it.
+#[derive(Debug, Default)]
+struct Agent {
+    models: Vec<String>,
+    calls: u64,
+    cancelled: u64,
+    retries: u64,
+    refused: u64,
+    waited_ms: u64,
+    longest_ms: u64,
+    /// By reason.
+    waited_for: BTreeMap<String, u64>,
+    gave_up: u64,
+    admitted: Series,
+    units: BTreeMap<String, Series>,
+}
+
+/// A limit that rates are measured by.
+struct Measure {
+    limit: String,
+    unit: String,
+    period_ms: u64,
+    stated: Option<u64>,
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, event: Event) {
+        let pool = self.pools.entry(event.pool).or_default();
+        match event.what {
+            What::Usage(usage) => pool.agent(&usage.agent, usage.enforced).used(&usage),
+            What::Wait { agent, reason, ended, count, waited_ms, longest_ms, .. } => {
+                // In shadow mode nobody waits.
+                let agent = pool.agent(&agent, true);
+                let waited_for = agent.waited_for.entry(reason).or_default();
+                *waited_for = waited_for.saturating_add(waited_ms);
+                agent.longest_ms = agent.longest_ms.max(longest_ms);
+                let late = if ended == "refused" { count } else { 0 };
+                agent.gave_up = agent.gave_up.saturating_add(late);
+            }
+            What::Throttle { about, .. } if about == "overload" => pool.overloads += 1,
+            What::Reclaim { .. } => pool.reclaimed += 1,
+            _ => {}
+        }
+    }
+
+    /// The pools it says something of.
+    pub(super) fn pools(&self) -> impl Iterator<Item = &str> {
+        self.pools.keys().map(String::as_str)
+    }
+
+    /// All that is to be said of one pool. `status` is how it stands, if there is still such a
+    /// pool.
+    pub(super) fn audit(&mut self, name: &PoolName, status: Option<&PoolStatus>) -> PoolAudit {
+        let mut pool = self.pools.remove(name.as_str()).unwrap_or_default();
+        let enforce = status.is_none_or(|status| status.enforce);
+        let (mut known, left_out) = pool.of_mode(enforce);
+        known.values_mut().for_each(Agent::sort);
+        let admitted = Series::sum(known.values().map(|agent| &agent.admitted));
+        let measures = measures(status);
+        let mut agents: Vec<AgentAudit> =
+            known.iter().map(|(name, agent)| agent.audit(name, &measures)).collect();
+        agents.sort_by(|one, other| (other.calls, &one.agent).cmp(&(one.calls, &other.agent)));
+        let together =
+            (0..).zip(&measures).map(|(at, measure)| together(&known, measure, &agents, at));
+        let all =
+            |figure: fn(&AgentAudit) -> u64| agents.iter().map(figure).fold(0, u64::saturating_add);
+        let moment = |second: u64| Moment { millis: second.saturating_mul(1_000) };
+        let mut audit = PoolAudit {
+            pool: name.to_string(),
+            enforce,
+            left_out,
+            calls: all(|agent| agent.calls),
+            retries: all(|agent| agent.retries),
+            refused: all(|agent| agent.refused),
+            overloads: pool.overloads,
+            waited_ms: all(|agent| agent.waited_ms),
+            first: admitted.ends().map(|(first, _)| moment(first)),
+            last: admitted.ends().map(|(_, last)| moment(last)),
+            limits: together.collect(),
+            parallel: status.and_then(parallel),
+            agents,
+            findings: Vec::new(),
+        };
+        audit.findings = risk::findings(&audit, pool.reclaimed);
+        audit
+    }
+}
+
+impl Pool {
+    fn agent(&mut self, name: &str, enforced: bool) -> &mut Agent {
+        let agents = &mut self.modes[usize::from(enforced)];
+        agents.entry(name.to_owned()).or_default()
+    }
+
+    /// The agents as they are in the pool's present mode, and how many calls of the other are left
+    /// out. Where there is nothing of the present one, the other has to do.
+    fn of_mode(&mut self, enforce: bool) -> (BTreeMap<String, Agent>, u64) {
+        let [shadow, held_back] = std::mem::take(&mut self.modes);
+        let (present, other) = if enforce { (held_back, shadow) } else { (shadow, held_back) };
+        let calls = |agents: &BTreeMap<String, Agent>| {
+            agents.values().fold(0_u64, |sum, agent| sum.saturating_add(agent.calls))
+        };
+        match calls(&present) {
+            0 if calls(&other) > 0 => (other, 0),
+            _ => (present, calls(&other)),
+        }
+    }
+}
+
+/// All agents on the limit that is the `at`-th of each.
+fn together(
+    known: &BTreeMap<String, Agent>,
+    measure: &Measure,
+    agents: &[AgentAudit],
+    at: usize,
+) -> LimitAudit {
+    let Measure { limit, unit, period_ms, stated } = measure;
+    let each: Vec<Series> = known.values().map(|agent| agent.series(unit)).collect();
+    let (peak, peak_at) = Series::sum(&each).peak(*period_ms);
+    let averages = agents.iter().filter_map(|agent| agent.rates.get(at));
+    let average = averages.fold(Rate::default(), |sum, rate| sum.plus(rate.average));
+    LimitAudit {
+        limit: limit.clone(),
+        unit: unit.clone(),
+        period_ms: *period_ms,
+        stated: *stated,
+        aim: stated.map(|stated| stated / 100 * AIM + stated % 100 * AIM / 100),
+        average,
+        average_percent: stated.map(|stated| average.percent_of(stated)),
+        peak,
+        peak_percent: stated.map(|stated| percent(u128::from(peak), u128::from(stated))),
+        peak_at: peak_at.map(|second| Moment { millis: second.saturating_mul(1_000) }),
+    }
+}
+
+impl Agent {
+    fn used(&mut self, usage: &Usage) {
+        self.calls = self.calls.saturating_add(usage.calls);
+        self.cancelled = self.cancelled.saturating_add(usage.cancelled);
+        self.retries = self.retries.saturating_add(usage.retries);
+        self.refused = self.refused.saturating_add(usage.refused);
+        self.waited_ms = self.waited_ms.saturating_add(usage.waited_ms);
+        if let Some(model) = usage.model.as_ref().filter(|model| !self.models.contains(model)) {
+            self.models.push(model.clone());
+        }
+        let mut calls: Vec<(u64, u64)> = usage.seconds().collect();
+        calls.iter().for_each(|(second, calls)| self.admitted.add(*second, *calls));
+        if calls.is_empty() {
+            // They were admitted before, maybe by another process: all ended about then.
+            calls.push((usage.from.millis / 1_000, 1));
+        }
+        for (unit, amount) in &usage.units {
+            self.units.entry(unit.clone()).or_default().spread(*amount, &calls);
+        }
+    }
+
+    fn sort(&mut self) {
+        self.models.sort_unstable();
+        self.admitted = std::mem::take(&mut self.admitted).sorted();
+        for series in self.units.values_mut() {
+            *series = std::mem::take(series).sorted();
+        }
+    }
+
+    /// What it used of a unit. Requests count when they are admitted: how many there were is only
+    /// known later, and is the same as the calls but for those who make several with one.
+    fn series(&self, unit: &str) -> Series {
+        let ended = self.units.get(unit);
+        if unit != "requests" {
+            return ended.cloned().unwrap_or_default();
+        }
+        let requests = ended.map_or(0, Series::total).max(self.calls);
+        self.admitted.scaled(requests, self.calls)
+    }
+
+    fn audit(&self, name: &str, measures: &[Measure]) -> AgentAudit {
+        let rate = |measure: &Measure| {
+            let series = self.series(&measure.unit);
+            AgentRate {
+                limit: measure.limit.clone(),
+                average: series.average(measure.period_ms),
+                peak: series.peak(measure.period_ms).0,
+            }
+        };
+        let waited_for = self.waited_for.iter().max_by_key(|(_, waited_ms)| **waited_ms);
+        AgentAudit {
+            agent: name.to_owned(),
+            models: self.models.clone(),
+            calls: self.calls,
+            cancelled: self.cancelled,
+            retries: self.retries,
+            refused: self.refused,
+            waited_ms: self.waited_ms,
+            longest_ms: self.longest_ms,
+            waited_for: waited_for.map(|(reason, _)| reason.clone()),
+            gave_up: self.gave_up,
+            rates: measures.iter().map(rate).collect(),
+        }
+    }
+}
+
+fn parallel(status: &PoolStatus) -> Option<u64> {
+    status.limits.iter().find(|limit| limit.kind == "parallel").map(|limit| limit.amount)
+}
+
+/// The rates of a pool, and requests per minute in any case: everybody makes those.
+fn measures(status: Option<&PoolStatus>) -> Vec<Measure> {
+    let limits = status.into_iter().flat_map(|status| &status.limits);
+    let rates = limits.filter_map(|limit| {
+        Some(Measure {
+            limit: limit.limit.clone(),
+            unit: limit.unit.clone(),
+            period_ms: limit.period_ms?,
+            stated: Some(limit.told.map_or(limit.amount, |told| told.min(limit.amount))),
+        })
+    });
+    let mut measures: Vec<Measure> = rates.collect();
+    if !measures.iter().any(|measure| measure.unit == "requests") {
+        let (limit, unit) = ("requests per 1min".to_owned(), "requests".to_owned());
+        measures.insert(0, Measure { limit, unit, period_ms: 60_000, stated: None });
+    }
+    measures
+}
+
+#[cfg(test)]
+mod tests;

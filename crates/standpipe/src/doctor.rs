@@ -1,0 +1,108 @@
+//! The doctor: what is wrong, or soon will be, and what to do about it.
+//!
+//! One file per group of checks, one function per check. Each looks at the same [`Scene`] and
+//! answers findings; none can stop another. A group that finds nothing says so with one `ok`.
+
+mod clocks;
+mod configuration;
+mod crowd;
+mod file_system;
+mod journal;
+mod refusals;
+mod retries;
+mod scene;
+mod stale;
+mod store;
+
+use serde::Serialize;
+
+pub(crate) use self::scene::Scene;
+use crate::finding::{Finding, Level};
+use crate::moment::Moment;
+
+/// A group of checks.
+type Group = fn(&Scene) -> Vec<Finding>;
+
+/// What can be looked at in any case, in the order in which it is told. A new group is entered here
+/// or in [`INSIDE`].
+const OUTSIDE: &[Group] = &[configuration::check, store::check, file_system::check];
+
+/// What can only be looked at if the store could be opened.
+const INSIDE: &[Group] =
+    &[clocks::check, stale::check, refusals::check, retries::check, crowd::check, journal::check];
+
+/// What the doctor found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Diagnosis {
+    /// When.
+    pub at: Moment,
+    /// The configuration file, if one was found that can be used.
+    pub config: Option<String>,
+    /// The store, if it could be opened.
+    pub store: Option<String>,
+    /// What was found, group by group.
+    pub findings: Vec<Finding>,
+}
+
+impl Diagnosis {
+    pub(crate) fn of(scene: &Scene) -> Self {
+        let inside = if scene.tap.is_ok() { INSIDE } else { &[] };
+        let groups = OUTSIDE.iter().chain(inside);
+        let file = scene.settings.as_ref().ok().and_then(|settings| settings.origin.as_ref());
+        Self {
+            at: scene.now,
+            config: file.map(|file| file.display().to_string()),
+            store: scene.tap.as_ref().ok().map(crate::Standpipe::store_place),
+            findings: groups.flat_map(|group| group(scene)).collect(),
+        }
+    }
+
+    /// How many findings there are of a level.
+    #[must_use]
+    pub fn count(&self, level: Level) -> usize {
+        self.findings.iter().filter(|finding| finding.level == level).count()
+    }
+
+    /// Whether the configuration cannot be used as it is.
+    #[must_use]
+    pub fn config_is_broken(&self) -> bool {
+        self.fails(|check| check == configuration::NAME)
+    }
+
+    /// Whether the store cannot be used as it is.
+    #[must_use]
+    pub fn store_is_unusable(&self) -> bool {
+        self.fails(|check| check != configuration::NAME)
+    }
+
+    fn fails(&self, of: impl Fn(&str) -> bool) -> bool {
+        self.findings.iter().any(|finding| finding.level == Level::Failure && of(finding.check))
+    }
+}
+
+/// What was found, or that nothing was.
+fn or_ok(found: Vec<Finding>, check: &'static str, what: impl FnOnce() -> String) -> Vec<Finding> {
+    if found.is_empty() { vec![Finding::ok(check, what())] } else { found }
+}
+
+/// A sentence of the library's: what is wrong, and behind the semicolon what to do.
+fn told(finding: fn(&'static str, String) -> Finding, check: &'static str, text: &str) -> Finding {
+    match text.split_once("; ") {
+        Some((what, remedy)) => finding(check, what.to_owned()).remedy(remedy),
+        None => finding(check, text.to_owned()),
+    }
+}
+
+/// Milliseconds as people say them.
+fn length(ms: u64) -> String {
+    crate::moment::spoken(standpipe_core::Span::millis(ms.min(LONGEST_MS)))
+}
+
+/// As long as any length that is worth telling apart: 400 days.
+const LONGEST_MS: u64 = 400 * DAY_MS;
+const DAY_MS: u64 = 86_400_000;
+const WEEK_MS: u64 = 7 * DAY_MS;
+
+#[cfg(test)]
+mod tests;

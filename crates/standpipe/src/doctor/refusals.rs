@@ -1,0 +1,70 @@
+//! Refusals by providers: more than one a week means that a limit is set too high.
+
+use std::collections::BTreeMap;
+
+use standpipe_core::{Span, Unit};
+
+use super::{Scene, length, or_ok};
+use crate::config::plain;
+use crate::finding::Finding;
+use crate::moment::Moment;
+use crate::shared::glance::Glance;
+use crate::status::LimitStatus;
+
+const NAME: &str = "429s";
+
+pub(super) fn check(scene: &Scene) -> Vec<Finding> {
+    if !scene.has_journal() {
+        return Vec::new();
+    }
+    let mut pools: BTreeMap<&str, (usize, Moment)> = BTreeMap::new();
+    for (at, pool, _) in scene.refusals() {
+        let (count, last) = pools.entry(pool).or_insert((0, at));
+        (*count, *last) = (*count + 1, at.max(*last));
+    }
+    let many = pools.iter().filter(|(_, (count, _))| *count > 1);
+    let found = many.map(|(pool, (count, last))| too_high(scene, pool, *count, *last)).collect();
+    or_ok(found, NAME, || match pools.len() {
+        0 => "no call was refused in 7 days".to_owned(),
+        _ => "no pool was refused more than once in 7 days".to_owned(),
+    })
+}
+
+fn too_high(scene: &Scene, pool: &str, count: usize, last: Moment) -> Finding {
+    let ago = ago(scene.now.millis.saturating_sub(last.millis));
+    let glance = scene.pool(pool);
+    let what = format!(
+        "`{pool}`: {count} calls were refused in 7 days, the last {ago}{}",
+        glance.map(headroom).unwrap_or_default()
+    );
+    let percent = glance.map_or(80, |glance| glance.status.headroom_per_mille / 10);
+    let (whole, hundredths) = (percent / 100, percent % 100);
+    let remedy = format!(
+        "a limit is set too high: lower it, or write a `headroom` below {whole}.{hundredths:02}; \
+         if it is right, somebody calls past the tap"
+    );
+    Finding::warning(NAME, what).remedy(remedy).on(pool)
+}
+
+/// How much of its rates is used: what there is to turn.
+fn headroom(pool: &Glance) -> String {
+    let status = &pool.status;
+    let rates: Vec<String> = status.limits.iter().filter_map(rate).collect();
+    if rates.is_empty() {
+        return String::new();
+    }
+    let percent = status.headroom_per_mille.div_ceil(10);
+    let auto = if status.headroom_auto { "auto, now " } else { "" };
+    format!("; headroom {auto}{percent} % of {}", rates.join(", "))
+}
+
+/// `requests 1000/min`
+fn rate(limit: &LimitStatus) -> Option<String> {
+    let unit = Unit::named(&limit.unit)?;
+    let period = Span::millis(limit.period_ms?);
+    Some(format!("{unit} {}", plain::rate(&unit, limit.amount, period)))
+}
+
+fn ago(ms: u64) -> String {
+    if ms < 1_000 { "just now".to_owned() } else { format!("{} ago", length(ms)) }
+}
