@@ -28,7 +28,7 @@ pub struct PoolStatus {
     pub position: u64,
     /// Whether it holds calls back; `false` is shadow mode.
     pub enforce: bool,
-    /// The share of stated rates that is used, in thousandths.
+    /// The share of stated rates that is used, in thousandths: the smallest of its limits'.
     pub headroom_per_mille: u16,
     /// Whether the headroom finds its own figure.
     pub headroom_auto: bool,

@@ -21,6 +21,8 @@ impl PoolStatus {
         let facts = state.facts();
         let config = facts.config.as_ref();
         let headroom = config.map_or(Headroom::Auto, |config| config.headroom);
+        let limits = Self::limits_of(state, now);
+        let least = limits.iter().filter_map(|limit| limit.headroom_per_mille).min();
         let learning = facts.lanes.iter().filter_map(|lane| lane.learning).max();
         let stop = facts.terminal.map(|terminal| Stop {
             until: terminal.until.map(|until| now.ahead(until)),
@@ -33,7 +35,7 @@ impl PoolStatus {
             at: now.past(now.store),
             position: 0,
             enforce: config.is_none_or(|config| config.enforce),
-            headroom_per_mille: headroom.per_mille(),
+            headroom_per_mille: least.unwrap_or_else(|| headroom.per_mille()),
             headroom_auto: headroom == Headroom::Auto,
             origin: origin(config, facts.provenance),
             pause: facts.pause.and_then(|until| pause(until, now)),
@@ -43,7 +45,7 @@ impl PoolStatus {
             zone: state.zone().word(),
             breaker: state.breaker().word(),
             money: foresight::money(state, now),
-            limits: Self::limits_of(state, now),
+            limits,
             leases: leases(pool, state, now, store),
             tickets: tickets(state, now, store),
             agents: agents(state, now),
