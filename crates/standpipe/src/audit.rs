@@ -9,9 +9,11 @@ mod risk;
 mod series;
 mod tally;
 
+use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
+use standpipe_core::Unit;
 use standpipe_store::PoolName;
 
 use self::tally::Tally;
@@ -126,6 +128,10 @@ pub struct AgentAudit {
     pub gave_up: u64,
     /// Its rate on each limit of the pool.
     pub rates: Vec<AgentRate>,
+    /// What its calls used, all together.
+    pub units: BTreeMap<String, u64>,
+    /// What that cost, in millionths of a dollar, where the file has prices.
+    pub micro_usd: Option<u64>,
 }
 
 /// An agent's rate on one limit.
@@ -179,10 +185,26 @@ impl Standpipe {
             let known = there.contains(&name).then(|| guard.shared().glance(&name)).transpose();
             let status = known.as_ref().ok().and_then(|known| Some(&known.as_ref()?.status));
             let mut audit = tally.audit(&name, status);
+            let prices = self.settings().pools.get(&name).map(|pool| &pool.price);
+            if let Some(prices) = prices.filter(|prices| !prices.is_empty()) {
+                audit.agents.iter_mut().for_each(|agent| agent.price(prices));
+            }
             audit.findings.extend(known.err().map(|error| unreadable(&name, &error)));
             pools.push(audit);
         }
         Ok(Audit { since: Moment::of(since), until: Moment::of(now), pools })
+    }
+}
+
+impl AgentAudit {
+    /// Turns what it used into money.
+    fn price(&mut self, prices: &BTreeMap<Unit, u64>) {
+        let each = prices.iter().map(|(unit, price)| {
+            let units = self.units.get(unit.name()).copied().unwrap_or(0);
+            u128::from(units) * u128::from(*price)
+        });
+        let total = each.fold(0, u128::saturating_add).div_ceil(1_000_000);
+        self.micro_usd = Some(u64::try_from(total).unwrap_or(u64::MAX));
     }
 }
 

@@ -81,7 +81,10 @@ fn heading(style: Style, told: &PoolAudit, back: &str) -> String {
 
 /// Who called, and what became of it.
 fn agents(style: Style, all: &[AgentAudit]) -> Vec<String> {
-    let mut rows = vec![["", "calls", "429s", "retries", "waited"].map(str::to_owned).to_vec()];
+    let priced = all.iter().any(|agent| agent.micro_usd.is_some());
+    let cost = if priced { "cost" } else { "" };
+    let mut rows =
+        vec![["", "calls", "429s", "retries", "waited", cost].map(str::to_owned).to_vec()];
     rows.extend(all.iter().take(SHOWN).map(|agent| {
         vec![
             agent.agent.clone(),
@@ -89,6 +92,7 @@ fn agents(style: Style, all: &[AgentAudit]) -> Vec<String> {
             some(agent.refused),
             some(agent.retries),
             if agent.waited_ms == 0 { String::new() } else { length(agent.waited_ms) },
+            agent.micro_usd.map_or_else(String::new, |cost| amount("usd", cost)),
         ]
     }));
     let mut lines = figures(style, rows);

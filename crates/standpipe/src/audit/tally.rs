@@ -222,6 +222,8 @@ impl Agent {
             waited_for: waited_for.map(|(reason, _)| reason.clone()),
             gave_up: self.gave_up,
             rates: measures.iter().map(rate).collect(),
+            units: self.units.iter().map(|(unit, used)| (unit.clone(), used.total())).collect(),
+            micro_usd: None,
         }
     }
 }
