@@ -55,14 +55,14 @@ impl Breaker {
 }
 
 impl State {
-    /// How the breaker stands.
+    /// How the breaker stands. Where nothing was burnt for a while there is no wall ahead.
     #[must_use]
-    pub fn breaker(&self) -> Breaker {
+    pub fn breaker(&self, now: Instant) -> Breaker {
         if self.facts.pause.is_some() || self.facts.terminal.is_some() {
             Breaker::Open
         } else if self.facts.trouble.probe != Probe::Over {
             Breaker::HalfOpen
-        } else if self.facts.outlook.pre_emptive {
+        } else if self.facts.outlook.pre_emptive && now < self.facts.used + LONG {
             Breaker::PreEmptive
         } else {
             Breaker::Closed

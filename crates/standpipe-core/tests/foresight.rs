@@ -358,13 +358,14 @@ fn b42_our_own_refusals_do_not_feed_the_breaker() {
     for _ in 0..1_000 {
         let _ = world.reserve("s", "data").requests(99).refused();
     }
-    assert_eq!(world.state.breaker(), Breaker::Closed);
+    assert_eq!(world.state.breaker(world.now), Breaker::Closed);
     let _ = world.reserve("s", "data").requests(40).admitted();
-    assert_eq!(world.state.breaker(), Breaker::PreEmptive, "40 in no time, and 40 more");
+    assert_eq!(world.state.breaker(world.now), Breaker::PreEmptive, "40 in no time, and 40 more");
     let ask = Reserve::new(agent("data"), cost(&[(REQUESTS, 20)]));
     let advice = world.state.advise(&ask, world.now).expect("it sees the wall");
     assert_eq!((advice.wait, advice.fits), (MINUTE, 0));
     let _ = world.reserve("s", "data").requests(20).admitted();
+    assert_eq!(world.state.breaker(world.now + secs(5)), Breaker::Closed, "nothing is burnt");
     let _ = world.send("s", quota(None));
-    assert_eq!(world.state.breaker(), Breaker::Open);
+    assert_eq!(world.state.breaker(world.now), Breaker::Open);
 }

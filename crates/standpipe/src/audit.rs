@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
-use standpipe_core::Unit;
 use standpipe_store::PoolName;
 
 use self::tally::Tally;
@@ -169,7 +168,9 @@ impl Standpipe {
     pub fn audit(&self, pool: Option<&PoolName>, back: Duration) -> Result<Audit, Error> {
         let now = SystemTime::now();
         let since = now.checked_sub(back).unwrap_or(SystemTime::UNIX_EPOCH);
-        let mut tally = Tally::default();
+        let priced = self.settings().pools.iter().filter(|(_, pool)| !pool.price.is_empty());
+        let mut tally =
+            Tally::new(priced.map(|(name, pool)| (name.to_string(), pool.price.clone())).collect());
         for kind in [Kind::Usage, Kind::Wait, Kind::Throttle, Kind::Reclaim] {
             self.journal().events(Some(since), Some(kind)).for_each(|event| tally.add(event));
         }
@@ -185,26 +186,10 @@ impl Standpipe {
             let known = there.contains(&name).then(|| guard.shared().glance(&name)).transpose();
             let status = known.as_ref().ok().and_then(|known| Some(&known.as_ref()?.status));
             let mut audit = tally.audit(&name, status);
-            let prices = self.settings().pools.get(&name).map(|pool| &pool.price);
-            if let Some(prices) = prices.filter(|prices| !prices.is_empty()) {
-                audit.agents.iter_mut().for_each(|agent| agent.price(prices));
-            }
             audit.findings.extend(known.err().map(|error| unreadable(&name, &error)));
             pools.push(audit);
         }
         Ok(Audit { since: Moment::of(since), until: Moment::of(now), pools })
-    }
-}
-
-impl AgentAudit {
-    /// Turns what it used into money.
-    fn price(&mut self, prices: &BTreeMap<Unit, u64>) {
-        let each = prices.iter().map(|(unit, price)| {
-            let units = self.units.get(unit.name()).copied().unwrap_or(0);
-            u128::from(units) * u128::from(*price)
-        });
-        let total = each.fold(0, u128::saturating_add).div_ceil(1_000_000);
-        self.micro_usd = Some(u64::try_from(total).unwrap_or(u64::MAX));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use standpipe_core::Unit;
 use standpipe_store::PoolName;
 
 use super::series::{Series, percent};
@@ -14,7 +15,12 @@ use crate::status::PoolStatus;
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pools: BTreeMap<String, Pool>,
+    /// By pool: what a million of each unit costs, in millionths of a dollar.
+    prices: BTreeMap<String, Prices>,
 }
+
+/// By unit.
+type Prices = BTreeMap<Unit, u64>;
 
 /// What it says of one pool.
 #[derive(Debug, Default)]
@@ -51,10 +57,20 @@ struct Measure {
 }
 
 impl Tally {
+    pub(super) fn new(prices: BTreeMap<String, Prices>) -> Self {
+        Self { prices, ..Self::default() }
+    }
+
     pub(super) fn add(&mut self, event: Event) {
+        let prices = self.prices.get(&event.pool);
         let pool = self.pools.entry(event.pool).or_default();
         match event.what {
-            What::Usage(usage) => pool.agent(&usage.agent, usage.enforced).used(&usage),
+            What::Usage(mut usage) => {
+                if let Some(prices) = prices {
+                    usage.units.insert("usd".to_owned(), cost(prices, &usage));
+                }
+                pool.agent(&usage.agent, usage.enforced).used(&usage);
+            }
             What::Wait { agent, reason, ended, count, waited_ms, longest_ms, .. } => {
                 // In shadow mode nobody waits.
                 let agent = pool.agent(&agent, true);
@@ -132,6 +148,16 @@ impl Pool {
             _ => (present, calls(&other)),
         }
     }
+}
+
+/// What calls cost by what they used, in millionths of a dollar.
+fn cost(prices: &Prices, usage: &Usage) -> u64 {
+    let each = prices.iter().map(|(unit, price)| {
+        let units = usage.units.get(unit.name()).copied().unwrap_or(0);
+        u128::from(units) * u128::from(*price)
+    });
+    let total = each.fold(0, u128::saturating_add).div_ceil(1_000_000);
+    u64::try_from(total).unwrap_or(u64::MAX)
 }
 
 /// All agents on the limit that is the `at`-th of each.
@@ -223,7 +249,7 @@ impl Agent {
             gave_up: self.gave_up,
             rates: measures.iter().map(rate).collect(),
             units: self.units.iter().map(|(unit, used)| (unit.clone(), used.total())).collect(),
-            micro_usd: None,
+            micro_usd: self.units.get("usd").map(Series::total),
         }
     }
 }

@@ -55,7 +55,7 @@ impl Shared {
                 priority: tier_word(laid.tier),
                 cost: figures(&laid.cost),
                 zone: state.zone().word(),
-                breaker: state.breaker().word(),
+                breaker: state.breaker(now.store).word(),
                 advice: state.advise(reserve, now.store).as_ref().map(Advice::of),
                 verdict: verdict.word(),
                 why: verdict.why().cloned(),

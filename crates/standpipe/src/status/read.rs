@@ -43,7 +43,7 @@ impl PoolStatus {
             learning: learning.and_then(|until| pause(until, now)),
             trouble: Trouble::of(state, now),
             zone: state.zone().word(),
-            breaker: state.breaker().word(),
+            breaker: state.breaker(now.store).word(),
             money: foresight::money(state, now),
             limits,
             leases: leases(pool, state, now, store),

@@ -222,3 +222,16 @@ fn what_was_recorded_in_the_other_mode_is_left_out() {
     let only = audit(events().drain(..1), Some(&status(true)));
     assert_eq!((only.calls, only.left_out), (90, 0), "better than nothing");
 }
+
+#[test]
+fn where_there_are_prices_what_was_used_is_money() {
+    let prices = BTreeMap::from([(standpipe_core::Unit::Tokens, 3_000_000)]);
+    let mut tally = Tally::new(BTreeMap::from([("a/b".to_owned(), prices)]));
+    tally.add(used("blog", 1, 2, 1_000_000));
+    tally.add(used("blog", 2, 1, 1));
+    let audit = tally.audit(&name(), None);
+    assert_eq!(audit.agents[0].micro_usd, Some(3_000_003));
+    let mut tally = Tally::default();
+    tally.add(used("blog", 1, 2, 1_000_000));
+    assert_eq!(tally.audit(&name(), None).agents[0].micro_usd, None);
+}
