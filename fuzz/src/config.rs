@@ -2,11 +2,11 @@
 
 use standpipe_core::{
     AgentRule, Backoff, Charged, Configure, Headroom, Limit, Of, Policy, PoolConfig, Portion,
-    Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span,
+    Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, Zones,
 };
 
 use crate::bytes::Bytes;
-use crate::values::{agent, amount, maybe_span, priority, span, unit};
+use crate::values::{agent, amount, amounts, maybe_span, priority, span, unit};
 
 /// A configuration and where it comes from.
 pub(crate) fn configure(bytes: &mut Bytes<'_>) -> Configure {
@@ -41,6 +41,9 @@ fn pool(bytes: &mut Bytes<'_>) -> PoolConfig {
     if bytes.one_in(2) {
         config.policy = policy(bytes);
     }
+    if bytes.one_in(8) {
+        config.prices = amounts(bytes);
+    }
     let agents = bytes.below(3);
     config.agents = (0..agents).map(|_| rule(bytes)).collect();
     config
@@ -50,6 +53,7 @@ fn pool(bytes: &mut Bytes<'_>) -> PoolConfig {
 fn policy(bytes: &mut Bytes<'_>) -> Policy {
     let flags = bytes.byte();
     let has = |bit: u8| flags & bit == bit;
+    let more = bytes.byte();
     Policy {
         backoff: has(1).then(|| Backoff {
             base: span(bytes),
@@ -65,6 +69,12 @@ fn policy(bytes: &mut Bytes<'_>) -> Policy {
         retries: has(32).then_some(RetryBudget::USUAL),
         learn: has(64),
         second_look: has(128).then(|| span(bytes)),
+        zones: [Zones::Off, Zones::Long, Zones::All][usize::from(more % 3)],
+        yields: more & 4 == 4,
+        promotes: more & 8 == 8,
+        breaker: more & 16 == 16,
+        reconciles: more & 32 == 32,
+        estimates: more & 64 == 64,
     }
 }
 

@@ -1,8 +1,8 @@
 //! The events of a story, one after the other, each with its moment.
 
 use standpipe_core::{
-    Action, Commit, Event, Hit, Instant, Key, Observed, Owner, Reading, Recovered, Reserve,
-    ThrottleKind, Throttled, bounds,
+    Action, Amounts, Commit, Event, Hit, Instant, Key, Observed, Owner, Reading, Recovered,
+    Reserve, ThrottleKind, Throttled, bounds,
 };
 
 use crate::bytes::Bytes;
@@ -204,6 +204,8 @@ pub fn reserve(bytes: &mut Bytes<'_>, ticket: Option<Key>, retry_of: Option<Key>
         retry_of,
         ticket,
         hold: rare(15).then(|| span(bytes)),
+        bytes: rare(5).then(|| amount(bytes)),
+        at_most: if rare(9) { amounts(bytes) } else { Amounts::default() },
     }
 }
 
@@ -216,6 +218,8 @@ fn reading(bytes: &mut Bytes<'_>) -> Reading {
         period: has(1).then(|| span(bytes)),
         limit: has(2).then(|| amount(bytes)),
         remaining: has(4).then(|| amount(bytes)),
+        coarse: if has(16) { amount(bytes) } else { 1 },
         reset_in: has(8).then(|| span(bytes)),
+        full_in: has(32).then(|| span(bytes)),
     }
 }

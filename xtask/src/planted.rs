@@ -248,6 +248,50 @@ pub(crate) const TABLE: &[Planted] = &[
             "standpipe-sim::stories::after::herd::b39_after_single_file_nobody_bunches_up",
         ],
     },
+    Planted {
+        name: "the-light-protects-nobody",
+        file: "crates/standpipe-core/src/zone.rs",
+        before: "!self.superiors_active(asker.tier(), now)",
+        after: "asker.tier() == Priority::Critical",
+        caught_by: &["standpipe-core::foresight::b38_a_lone_agent_of_any_tier_uses_everything"],
+    },
+    Planted {
+        name: "background-does-not-give-way",
+        file: "crates/standpipe-core/src/yields.rs",
+        before: "self.left(Lit::Rates, now) < LITTLE",
+        after: "self.left(Lit::Rates, now) < LITTLE / 300",
+        caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
+    },
+    Planted {
+        name: "pauses-count-towards-promotion",
+        file: "crates/standpipe-core/src/promote.rs",
+        before: "self.facts.outlook.paused = self.facts.outlook.paused + end.since(began)",
+        after: "self.facts.outlook.paused = self.facts.outlook.paused + began.since(end)",
+        caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
+    },
+    Planted {
+        name: "headroom-does-not-rest",
+        file: "crates/standpipe-core/src/headroom.rs",
+        before: "now >= warmth.since + period && now >= warmth.rests",
+        after: "now >= warmth.since + period && now >= warmth.since",
+        caught_by: &["standpipe-core::foresight::headroom_falls_to_half_and_rests_for_ten_periods"],
+    },
+    Planted {
+        name: "outside-is-believed-at-once",
+        file: "crates/standpipe-core/src/reconcile.rs",
+        before: "known.gap == 0 && !caught",
+        after: "known.gap > stated && !caught",
+        caught_by: &["standpipe-core::foresight::the_providers_count_only_ever_lowers_the_view"],
+    },
+    Planted {
+        name: "an-agents-sizes-are-everybodys",
+        file: "crates/standpipe-core/src/estimate.rs",
+        before: "agent.and_then(|agent| p90(Some(agent))).or_else(|| p90(None))",
+        after: "agent.and_then(|_| p90(None)).or_else(|| p90(None))",
+        caught_by: &[
+            "standpipe-core::foresight::what_is_not_said_is_estimated_by_agent_then_by_pool",
+        ],
+    },
 ];
 
 #[cfg(test)]

@@ -46,6 +46,12 @@ impl Failure {
         self
     }
 
+    /// The same, with one more sentence for people.
+    pub(crate) fn saying(mut self, sentence: &str) -> Self {
+        self.lines.push(one_line(sentence));
+        self
+    }
+
     /// The same, ending with another code.
     pub(crate) fn ending_with(mut self, exit: Exit) -> Self {
         self.exit = exit;

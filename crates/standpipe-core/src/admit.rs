@@ -34,12 +34,16 @@ impl State {
         self.index.add_lease(key, &lease, &self.facts.sessions);
         self.facts.leases.insert(key, lease);
         self.seen_active(agent, now);
+        self.facts.agents[usize::from(agent)].admitted = Some(now);
+        self.no_longer_denied(agent, now);
+        self.tier_was_active(tier, now);
         self.facts.used = now;
         self.count_admission(now);
         self.passes_gate(key, now);
         self.keep_distance(tier, now);
         self.looks_again(key, now);
         self.hold_back_capped(agent, now);
+        self.hold_back_paced(agent, now);
         let expires_at = self.lease_ends(key);
         Grant { lease: key, expires_at, settled: false, instead_of: None }
     }
@@ -94,6 +98,7 @@ impl State {
         if let Some(place) = self.index.place_of.get(&lease).copied() {
             self.end_ticket(place, None, now);
         }
+        let reserve = &self.completed(reserve).into_owned();
         let agent = self.index.agent_of.get(&reserve.agent).copied();
         let tier = self.newcomer(reserve, agent, now).tier();
         let agent = self.agent_for(&reserve.agent, now);

@@ -38,7 +38,9 @@ impl State {
         let lanes = (0..self.index.lines.len()).filter_map(|lane| self.lane_stirs(lane, now));
         let lanes = lanes.chain(self.owners_stir(now));
         let always = [timer, silence, self.facts.pause, terminal, self.gate_stirs()];
-        always.into_iter().flatten().map(|at| at.max(now)).chain(lanes).min()
+        let foreseen = [self.light_stirs(now), self.promotion_stirs()];
+        let always = always.into_iter().chain(foreseen);
+        always.flatten().map(|at| at.max(now)).chain(lanes).min()
     }
 
     /// When time alone may give the line of a lane something.
@@ -150,6 +152,8 @@ impl State {
         }
         self.end_pause(now);
         self.tend_gate(now);
+        self.promote_all(now);
+        self.mind_the_light(now);
         // Room may have come with age alone: all lines are looked at.
         for lane in 0..self.index.lines.len() {
             self.mark_dirty(lane);

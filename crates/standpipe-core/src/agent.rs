@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use crate::event::Key;
 use crate::name::AgentName;
 use crate::tally::Tally;
 use crate::time::Instant;
@@ -18,7 +19,22 @@ pub struct Agent {
     pub active: Instant,
     /// When a refusal of it was last recorded.
     pub refused: Option<Instant>,
+    /// When it was last admitted.
+    pub admitted: Option<Instant>,
+    /// It asks in the background and was not admitted since.
+    pub denied: Option<Denied>,
+    /// The ticket of its that stands in standard because it was denied for long.
+    pub promoted: Option<Key>,
     /// What it uses of limits on which it has a floor or a cap, in the order the configuration
     /// implies.
     pub meters: Vec<Tally>,
+}
+
+/// An agent that asks in the background and is not admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Denied {
+    /// Since then, by a clock that stands still while the pool pauses.
+    pub since: Instant,
+    /// When it was last known to ask.
+    pub last: Instant,
 }

@@ -6,7 +6,6 @@ use crate::agent::{Agent, AgentId};
 use crate::bounds;
 use crate::event::Reserve;
 use crate::name::AgentName;
-use crate::plan::Meter;
 use crate::state::{Load, State};
 use crate::time::Instant;
 
@@ -53,6 +52,7 @@ impl State {
         let record = self.record_for(name, now);
         let gone = core::mem::replace(&mut self.facts.agents[usize::from(agent)], record);
         self.facts.trouble.refused.retain(|(refused, _)| *refused != agent);
+        self.forget_sizes(agent);
         self.index.agent_of.remove(&gone.name);
         self.index.agent_of.insert(name.clone(), agent);
         self.index.obey_rule(agent, self.rule_of(name).map(usize::from));
@@ -62,7 +62,15 @@ impl State {
     fn record_for(&self, name: &AgentName, now: Instant) -> Agent {
         let meters = self.meters_of(self.rule_of(name)).iter();
         let meters: Vec<_> = meters.map(|meter| meter.fresh(&self.index.plan.lanes)).collect();
-        Agent { name: name.clone(), active: now, refused: None, meters }
+        Agent {
+            name: name.clone(),
+            active: now,
+            refused: None,
+            admitted: None,
+            denied: None,
+            promoted: None,
+            meters,
+        }
     }
 
     /// Of the agents without a rule or anything under way that are idle, the one idle longest.
@@ -82,29 +90,42 @@ impl State {
     }
 
     /// Whether a refusal of this reserve would leave a trace: a floor owner that only polls is
-    /// active too, so its refusals are recorded, though not each. A store that answers refusals
-    /// without appending them must append this one.
+    /// active too, and a background agent that only polls is denied too, so their refusals are
+    /// recorded, though not each. A store that answers refusals without appending them must append
+    /// this one.
     #[must_use]
     pub fn refusal_leaves_trace(&self, reserve: &Reserve, now: Instant) -> bool {
-        self.refusal_counts(&reserve.agent, now.max(self.facts.clock))
+        let now = now.max(self.facts.clock);
+        self.owner_refusal_counts(reserve, now) || self.denial_counts(reserve, now)
     }
 
-    fn refusal_counts(&self, name: &AgentName, now: Instant) -> bool {
-        let owns_floor = |meter: &Meter| meter.floor > 0;
-        if !self.meters_of(self.rule_of(name)).iter().any(owns_floor) {
+    /// Who asks for more than its floor does not draw on it: its polling keeps nothing from others.
+    fn owner_refusal_counts(&self, reserve: &Reserve, now: Instant) -> bool {
+        let lanes = &self.index.plan.lanes;
+        let meters = self.meters_of(self.rule_of(&reserve.agent)).iter();
+        let mut floors = meters.filter(|meter| meter.floor > 0).peekable();
+        let owns = floors.peek().is_some();
+        if !owns || floors.any(|meter| meter.need(lanes, &reserve.cost) > meter.floor) {
             return false;
         }
-        let Some(agent) = self.index.agent_of.get(name) else { return true };
+        let Some(agent) = self.index.agent_of.get(&reserve.agent) else { return true };
         let record = &self.facts.agents[usize::from(*agent)];
         let idle = now >= record.active + bounds::IDLE;
         idle || record.refused.is_none_or(|last| now >= last + bounds::REFUSAL_EVERY)
     }
 
-    pub(crate) fn record_refusal(&mut self, name: &AgentName, now: Instant) {
-        if self.refusal_counts(name, now) {
-            let agent = self.agent_for(name, now);
+    pub(crate) fn record_refusal(&mut self, reserve: &Reserve, now: Instant) {
+        let denied = self.denial_counts(reserve, now);
+        if self.owner_refusal_counts(reserve, now) {
+            let agent = self.agent_for(&reserve.agent, now);
             let record = &mut self.facts.agents[usize::from(agent)];
             (record.refused, record.active) = (Some(now), now);
+            let rule = self.rule_of(&reserve.agent);
+            self.tier_was_active(self.tier_asked(reserve, rule), now);
+        }
+        if denied {
+            let agent = self.agent_for(&reserve.agent, now);
+            self.note_denied(agent, now);
         }
     }
 }

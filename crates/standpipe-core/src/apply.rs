@@ -25,6 +25,7 @@ impl State {
             Some(unheard) => unheard,
             None => self.act(event.key, &event.action, now),
         };
+        self.mind_the_light(now);
         // What one limit gave or took may decide whether a call in line for another is still in
         // time.
         for lane in 0..self.index.lines.len() {
@@ -123,6 +124,9 @@ impl State {
     }
 
     fn resume(&mut self, now: Instant) -> Answer {
+        if self.facts.pause.is_some() {
+            self.count_pause(now);
+        }
         let stopped = self.facts.pause.take().is_some() | self.facts.terminal.take().is_some();
         if stopped {
             self.news.notices.push(Notice::Resumed);

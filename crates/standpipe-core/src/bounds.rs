@@ -48,6 +48,10 @@ pub const SILENCE: Span = Span::secs(120);
 pub const IDLE: Span = Span::secs(30);
 /// How often a busy floor owner's refusals are recorded.
 pub const REFUSAL_EVERY: Span = Span::secs(10);
+/// How often it is recorded that a background agent is denied.
+pub const DENIAL_EVERY: Span = Span::secs(60);
+/// Histograms of how large calls are; further agents go by those of all.
+pub const HISTOGRAMS: usize = 256;
 /// Tickets that cannot be served before their deadline are looked at again when units come back,
 /// but only so many, so that a crowd of them does not slow everybody's commit down.
 pub const TOO_LATE_LOOKS: usize = 8;

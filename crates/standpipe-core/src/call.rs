@@ -19,6 +19,8 @@ pub struct Call {
     pub task: Option<Text>,
     /// The call this one tries again.
     pub retry_of: Option<Key>,
+    /// How many bytes are sent.
+    pub bytes: Option<u64>,
 }
 
 impl Call {
@@ -30,6 +32,7 @@ impl Call {
             model: reserve.model.clone(),
             task: reserve.task.clone(),
             retry_of: reserve.retry_of,
+            bytes: reserve.bytes,
         }
     }
 }

@@ -9,10 +9,11 @@ use alloc::string::String;
 use crate::agent::AgentId;
 use crate::bounds;
 use crate::cascade;
-use crate::config::{Charged, LimitId};
+use crate::config::{Charged, LimitId, Priority};
 use crate::facts::Facts;
 use crate::gate;
 use crate::lease::{Charge, Holder, Target};
+use crate::outlook::Outlook;
 use crate::plan::{Lane, LaneKind, Plan};
 use crate::policy::Policy;
 use crate::state::{Index, State, lanes_of};
@@ -48,6 +49,7 @@ impl State {
         let plan = Plan::of_facts(&facts);
         bounded(&facts)?;
         trouble(&facts, &plan)?;
+        outlook(&facts, &plan)?;
         lanes(&facts, &plan)?;
         agents(&facts, &plan)?;
         leases(&facts, &plan)?;
@@ -60,6 +62,7 @@ impl State {
             });
         ensure(held, "what is held is not what leases hold")?;
         let mut state = Self { facts, index, ..Self::default() };
+        state.light = state.light_at(state.facts.clock);
         state.next = state.next_change(state.facts.clock);
         Ok(state)
     }
@@ -72,6 +75,9 @@ impl State {
         let again = Self::from_facts(self.facts.clone()).map_err(|why| format!("{why}"))?;
         if again.index != self.index {
             return Err(format!("the index differs: {:?} not {:?}", self.index, again.index));
+        }
+        if again.light != self.light {
+            return Err(format!("the light is {:?}, not {:?}", self.light, again.light));
         }
         if again.next != self.next {
             return Err(format!("next is {:?}, not {:?}", self.next, again.next));
@@ -171,6 +177,37 @@ fn trouble(facts: &Facts, plan: &Plan) -> Checked {
     ensure(!open || trouble.unanswered.is_empty(), "an open gate waits for nobody")
 }
 
+/// What is foreseen fits what the pool was told, and who is there.
+fn outlook(facts: &Facts, plan: &Plan) -> Checked {
+    let outlook = &facts.outlook;
+    let mut obeyed = outlook.clone();
+    match &facts.config {
+        Some(config) => obeyed.obey(config),
+        None => obeyed = Outlook::default(),
+    }
+    ensure(obeyed == *outlook, "it foresees what its policy does not ask for")?;
+    let rates = |limit: &LimitId| {
+        plan.lanes.iter().any(|lane| lane.kind == LaneKind::Rate && lane.id == *limit)
+    };
+    let warm = |limit: &LimitId| outlook.warmth.iter().filter(|own| own.limit == *limit).count();
+    let warmth = outlook.warmth.iter().all(|own| {
+        rates(&own.limit) && warm(&own.limit) == 1 && (500..=1_000).contains(&own.per_mille)
+    });
+    let seen = |limit: &LimitId| outlook.outside.iter().filter(|own| own.limit == *limit).count();
+    let outside = outlook.outside.iter().all(|own| {
+        let meter = own.charged.grain() == Grain::Meter && own.gap <= bounds::AMOUNT;
+        rates(&own.limit) && seen(&own.limit) == 1 && meter
+    });
+    ensure(warmth && outside, "it knows of limits that are not there")?;
+    let known = |agent: &AgentId| usize::from(*agent) < facts.agents.len();
+    let sizes = outlook.sizes.keys().all(|(agent, _)| agent.as_ref().is_none_or(known));
+    let bounded = outlook.sizes.len() <= bounds::HISTOGRAMS + 2 * bounds::LIMITS;
+    ensure(sizes && bounded, "sizes of nobody")?;
+    let days = [&outlook.spent, &outlook.wasted].iter().all(|day| day.grain() == Grain::Meter);
+    let past = outlook.active.iter().flatten().all(|at| *at <= facts.clock);
+    ensure(days && past && outlook.paused.0 <= facts.clock.0, "a past that has not been")
+}
+
 fn same_kind(tally: &Tally, lane: &Lane) -> bool {
     matches!(
         (&tally.count, &lane.id),
@@ -183,8 +220,20 @@ fn same_kind(tally: &Tally, lane: &Lane) -> bool {
 
 fn agents(facts: &Facts, plan: &Plan) -> Checked {
     let mut names = alloc::collections::BTreeSet::new();
-    for agent in &facts.agents {
+    for (number, agent) in facts.agents.iter().enumerate() {
         ensure(names.insert(&agent.name), "an agent is there twice")?;
+        let past = agent.admitted.into_iter().chain(agent.denied.map(|denied| denied.last));
+        ensure(past.into_iter().all(|at| at <= facts.clock), "an agent of the future")?;
+        let denied = agent.denied.is_some() || agent.promoted.is_some();
+        ensure(plan.promotes || !denied, "nobody is denied where nobody is promoted")?;
+        let stands = agent.promoted.is_none_or(|key| {
+            let mut tickets = facts.tickets.iter();
+            tickets.any(|(place, ticket)| {
+                let its = ticket.key == key && usize::from(ticket.agent) == number;
+                its && place.tier == Priority::Standard
+            })
+        });
+        ensure(stands, "promoted without a ticket")?;
         let rules = facts.config.iter().flat_map(|config| &config.agents);
         let rule = rules.into_iter().position(|rule| rule.name == agent.name);
         let meters = rule.map_or(&[][..], |rule| &plan.agents[rule].meters);

@@ -60,6 +60,7 @@ impl State {
 
     /// The pause is over by itself: everybody gets an instant to come back at.
     pub(crate) fn come_back(&mut self, end: Instant) {
+        self.count_pause(end);
         self.facts.pause = None;
         self.news.notices.push(Notice::Resumed);
         if let Some(windows) = self.windows() {

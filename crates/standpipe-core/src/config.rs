@@ -10,7 +10,7 @@ use crate::bounds;
 use crate::name::AgentName;
 use crate::policy::Policy;
 use crate::time::Span;
-use crate::unit::Unit;
+use crate::unit::{Amounts, Unit};
 
 /// Everything a pool is told about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,10 +29,12 @@ pub struct PoolConfig {
     pub longest_lease: Option<Span>,
     /// `false` is shadow mode: decide, record, admit anyway.
     pub enforce: bool,
-    /// What it does when the provider says no.
+    /// What it does when the provider says no, and before.
     pub policy: Policy,
     /// What is said about particular agents.
     pub agents: Vec<AgentRule>,
+    /// What a million of a unit costs, in millionths of a dollar.
+    pub prices: Amounts,
 }
 
 /// One rule of a pool.
@@ -101,7 +103,7 @@ pub enum Resets {
 /// The share of a stated rate that is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Headroom {
-    /// Begins at 800 ‰.
+    /// Begins at 800 ‰ and finds its own figure.
     Auto,
     /// So many thousandths.
     Fixed(u16),
@@ -293,7 +295,7 @@ impl PoolConfig {
     /// slack, tickets claimed within 2 s, leases of 10 min, none longer than an hour, and after a
     /// refusal only what the provider says.
     #[must_use]
-    pub const fn new(limits: Vec<Limit>) -> Self {
+    pub fn new(limits: Vec<Limit>) -> Self {
         Self {
             limits,
             headroom: Headroom::Fixed(1_000),
@@ -304,6 +306,7 @@ impl PoolConfig {
             enforce: true,
             policy: Policy::NONE,
             agents: Vec::new(),
+            prices: Amounts::default(),
         }
     }
 
@@ -369,10 +372,10 @@ impl PoolConfig {
 
     fn check_floors(&self) -> Result<(), InvalidConfig> {
         for limit in &self.limits {
+            // In thousandths: of a small limit what is too much might be lost in rounding.
             let floors = self.agents.iter().flat_map(|rule| &rule.floors);
-            let kept =
-                floors.filter_map(|floor| floor.of_limit(limit)).fold(0, u64::saturating_add);
-            if kept > limit.stated() {
+            let kept: u128 = floors.filter_map(|floor| floor.thousandths_of(limit)).sum();
+            if kept > u128::from(limit.stated()) * 1_000 {
                 return Err(InvalidConfig::Floors(limit.id()));
             }
         }
@@ -409,6 +412,17 @@ impl Share {
             (Portion::Slots(amount), None) => Some(amount),
             _ => None,
         }
+    }
+}
+
+impl Share {
+    /// The same, not rounded to whole units.
+    fn thousandths_of(&self, limit: &Limit) -> Option<u128> {
+        let whole = self.of_limit(limit)?;
+        Some(match self.portion {
+            Portion::PerMille(share) => u128::from(limit.stated()) * u128::from(share),
+            Portion::Rate { .. } | Portion::Slots(_) => u128::from(whole) * 1_000,
+        })
     }
 }
 

@@ -59,7 +59,14 @@ impl State {
         let old = core::mem::take(&mut self.index.plan);
         self.facts.trouble.obey(&config.policy);
         self.facts.trouble.told.truncate(bounds::LIMITS.saturating_sub(config.limits.len()));
-        let new = Plan::of(&config, &self.facts.trouble);
+        self.facts.outlook.obey(&config);
+        let new = Plan::of(&config, &self.facts.trouble, &self.facts.outlook);
+        self.facts.outlook.keep(|limit| new.lanes.iter().any(|lane| lane.id == *limit));
+        if !config.policy.promotes {
+            for agent in &mut self.facts.agents {
+                (agent.denied, agent.promoted) = (None, None);
+            }
+        }
         let waiting = self.facts.tickets.iter().filter(|(_, ticket)| ticket.phase != Phase::Lapsed);
         let waiting: Vec<Place> = waiting.map(|(place, _)| *place).collect();
         for ticket in self.facts.tickets.values_mut() {

@@ -105,6 +105,7 @@ impl Index {
                 self.lease_sessions.insert((known.heard, session));
             }
         }
+        self.tier_leases[lease.tier as usize] += 1;
         if self.metered.contains(&lease.agent) {
             self.metered_leases.insert((lease.agent, key));
         }
@@ -132,6 +133,7 @@ impl Index {
                 self.lease_sessions.remove(&(known.heard, session));
             }
         }
+        self.tier_leases[lease.tier as usize] -= 1;
         self.metered_leases.remove(&(lease.agent, key));
     }
 

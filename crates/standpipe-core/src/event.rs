@@ -106,12 +106,17 @@ pub struct Reserve {
     pub ticket: Option<Key>,
     /// Not before so long from now: somebody it depends on was refused, on this pool or another.
     pub hold: Option<Span>,
+    /// How many bytes are sent: what the tokens of a prompt are estimated by when the cost does not
+    /// name them.
+    pub bytes: Option<u64>,
+    /// Units that the cost does not name and of which the call takes no more than this.
+    pub at_most: Amounts,
 }
 
 impl Reserve {
     /// A call of this cost that does not wait and whose lease lives with its session.
     #[must_use]
-    pub const fn new(agent: AgentName, cost: Amounts) -> Self {
+    pub fn new(agent: AgentName, cost: Amounts) -> Self {
         Self {
             agent,
             priority: None,
@@ -125,6 +130,8 @@ impl Reserve {
             retry_of: None,
             ticket: None,
             hold: None,
+            bytes: None,
+            at_most: Amounts::default(),
         }
     }
 }
@@ -224,8 +231,12 @@ pub struct Reading {
     pub limit: Option<u64>,
     /// What is left of it.
     pub remaining: Option<u64>,
+    /// What that is rounded to; 1 is exact.
+    pub coarse: u64,
     /// When its window begins anew, from now.
     pub reset_in: Option<Span>,
+    /// When all of it is there again, from now, where it comes back bit by bit.
+    pub full_in: Option<Span>,
 }
 
 /// A configuration and where it comes from.

@@ -11,6 +11,7 @@ use crate::config::PoolConfig;
 use crate::event::Key;
 use crate::lease::Lease;
 use crate::name::Text;
+use crate::outlook::Outlook;
 use crate::session::Session;
 use crate::tally::Tally;
 use crate::ticket::{Place, Ticket};
@@ -36,6 +37,8 @@ pub struct Facts {
     pub terminal: Option<Terminal>,
     /// What else is remembered of its refusals.
     pub trouble: Trouble,
+    /// What is remembered so that there are none.
+    pub outlook: Outlook,
     /// The store lost the pool's state then, and no limits have been told since that could count as
     /// full.
     pub forgotten: Option<Instant>,

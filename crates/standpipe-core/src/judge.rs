@@ -114,7 +114,9 @@ impl State {
     pub(crate) fn not_yet(&self, asker: &Asker<'_>, now: Instant) -> Option<Refusal> {
         self.paused(now)
             .or_else(|| before(Reason::ReturnWindow, asker.returns, now))
+            .or_else(|| self.zoned(asker, now))
             .or_else(|| before(Reason::Hold, asker.holds, now))
+            .or_else(|| self.yields(asker, now))
             .or_else(|| self.capped(asker, now))
     }
 

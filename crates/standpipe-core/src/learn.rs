@@ -9,7 +9,9 @@ use crate::bounds;
 use crate::config::{Charged, Limit, LimitId, PoolConfig, Rule, part};
 use crate::event::Reading;
 use crate::gate::is_cautious;
+use crate::headroom::share_of;
 use crate::outcome::Notice;
+use crate::outlook::Outlook;
 use crate::plan::Plan;
 use crate::state::State;
 use crate::tally::Count;
@@ -147,7 +149,11 @@ fn period_of(config: &PoolConfig, reading: &Reading) -> Option<Span> {
 
 /// The limits that count: as declared, those the provider told besides, and how many calls it
 /// bears.
-pub(crate) fn limits_in_force(config: &PoolConfig, trouble: &Trouble) -> Vec<Limit> {
+pub(crate) fn limits_in_force(
+    config: &PoolConfig,
+    trouble: &Trouble,
+    outlook: &Outlook,
+) -> Vec<Limit> {
     let mut limits = config.limits.clone();
     for told in &trouble.told {
         let concerns = |limit: &Limit| {
@@ -161,7 +167,7 @@ pub(crate) fn limits_in_force(config: &PoolConfig, trouble: &Trouble) -> Vec<Lim
     for limit in &mut limits {
         limit.lower(trouble);
     }
-    spread_evenly(config, trouble, &mut limits);
+    spread_evenly(config, trouble, outlook, &mut limits);
     if let Some(bears) = trouble.bears {
         let slots = |limit: &Limit| limit.id() == LimitId::Parallel;
         if !limits.iter().any(slots) && limits.len() < bounds::LIMITS {
@@ -173,7 +179,7 @@ pub(crate) fn limits_in_force(config: &PoolConfig, trouble: &Trouble) -> Vec<Lim
 
 /// While the provider finds that calls grow too fast, the requests of the shortest rates keep a
 /// distance.
-fn spread_evenly(config: &PoolConfig, trouble: &Trouble, limits: &mut [Limit]) {
+fn spread_evenly(config: &PoolConfig, trouble: &Trouble, outlook: &Outlook, limits: &mut [Limit]) {
     let Some(ramp) = trouble.ramp.filter(|ramp| ramp.paced) else { return };
     let shortest = limits.iter().filter_map(|limit| limit.id().period()).min();
     for limit in limits {
@@ -183,7 +189,8 @@ fn spread_evenly(config: &PoolConfig, trouble: &Trouble, limits: &mut [Limit]) {
             continue;
         };
         if *unit == Unit::Requests && Some(*period) == shortest {
-            let used = part(*amount, u64::from(config.headroom.per_mille()), 1_000);
+            let share = share_of(config, outlook, &limit.id());
+            let used = part(*amount, u64::from(share), 1_000);
             let gap = Span(period.0 / (used >> ramp.halvings).max(1));
             limit.pace = limit.pace.max(Some(gap.max(Span(1))));
         }

@@ -63,6 +63,8 @@ pub struct Charge {
     pub mark: u64,
     /// The figure is known; it can still grow but no more comes back.
     pub known: bool,
+    /// What was left of the stated limit then, with this taken.
+    pub left: u64,
 }
 
 /// What a charge is made to.
@@ -79,6 +81,8 @@ pub enum Target {
 pub(crate) enum Ending {
     /// With the figures given; at the estimate where none is.
     Used,
+    /// Nobody said: at the estimate.
+    Lost,
     /// Refused by the provider: what is charged at the end was not used.
     Refused,
     /// Never sent: everything goes back.
@@ -116,7 +120,8 @@ impl Charge {
             Count::Gate { .. } => Charged::Start,
             _ => spec.charged,
         };
-        let mut charge = Self { to, when, estimate: need, charged: 0, mark: 0, known: false };
+        let mut charge =
+            Self { to, when, estimate: need, charged: 0, mark: 0, known: false, left: 0 };
         match when {
             Charged::Start => {
                 charge.mark = tally.charge(now, need, spec);
@@ -124,6 +129,7 @@ impl Charge {
             }
             Charged::End => tally.held = tally.held.saturating_add(need),
         }
+        charge.left = spec.stated.saturating_sub(tally.taken_at(now, spec));
         charge
     }
 
@@ -161,9 +167,9 @@ impl Charge {
                     self.know(tally, spec, total, now);
                 }
             }
-            (Charged::Start, Ending::Refused) => {}
+            (Charged::Start, Ending::Lost | Ending::Refused) => {}
             (Charged::Start, Ending::Cancelled) => self.know(tally, spec, 0, now),
-            (Charged::End, Ending::Used) => {
+            (Charged::End, Ending::Used | Ending::Lost) => {
                 let total = total.unwrap_or(self.estimate);
                 self.stamp(tally, spec, total, now);
             }

@@ -72,7 +72,9 @@ mod agent;
 mod call;
 mod facts;
 mod lease;
+mod outlook;
 mod session;
+mod sizes;
 mod ticket;
 mod trouble;
 
@@ -97,6 +99,16 @@ mod configure;
 mod observe;
 mod precedence;
 
+mod activity;
+mod breaker;
+mod estimate;
+mod headroom;
+mod money;
+mod promote;
+mod reconcile;
+mod yields;
+mod zone;
+
 mod answered;
 mod cascade;
 mod comeback;
@@ -112,7 +124,8 @@ mod apply;
 mod check;
 mod view;
 
-pub use crate::agent::{Agent, AgentId};
+pub use crate::agent::{Agent, AgentId, Denied};
+pub use crate::breaker::{Advice, Breaker};
 pub use crate::bucket::{Bucket, BucketFacts, Missing};
 pub use crate::call::Call;
 pub use crate::check::InvalidFacts;
@@ -131,8 +144,10 @@ pub use crate::outcome::{
     Answer, Configured, Decision, Grant, Hold, LeaseAnswer, Notice, Outcome, Reason, Reclaim,
     Refusal,
 };
-pub use crate::policy::{Backoff, Policy, RetryBudget, ReturnWindows, Stretch};
+pub use crate::outlook::{Measure, Outlook, Outside, Warmth, Zone};
+pub use crate::policy::{Backoff, Policy, RetryBudget, ReturnWindows, Stretch, Zones};
 pub use crate::session::Session;
+pub use crate::sizes::Sizes;
 pub use crate::state::{Found, State};
 pub use crate::tally::{Count, Reset, ResetPhase, Tally};
 pub use crate::ticket::{Phase, Place, Ticket};
@@ -144,4 +159,4 @@ pub use crate::window::{Entry, Grain, Window};
 
 /// Changes whenever the same events would give another outcome or another layout. Binaries of equal
 /// semantics may share a pool.
-pub const SEMANTICS: u32 = 3;
+pub const SEMANTICS: u32 = 4;

@@ -32,6 +32,9 @@ impl State {
                 }
             }
         }
+        for reading in &observed.readings {
+            self.reconcile(observed.lease, reading, now);
+        }
         Answer::Done
     }
 
@@ -81,17 +84,10 @@ impl State {
                 charge.mark = charge.mark.max(began.0);
             }
         }
+        self.outside_begins_anew(lane, began);
         let limit = self.index.plan.lanes[lane].id.clone();
         self.news.notices.push(Notice::WindowReset { limit });
         self.index.dirty |= 1 << lane;
         self.index.returned |= 1 << lane;
-    }
-
-    /// The units charged to a lane by calls that are still in flight.
-    pub(crate) fn charged_in_flight(&self, lane: usize) -> u64 {
-        let charges = self.facts.leases.values().flat_map(|lease| &lease.charges);
-        let its = charges
-            .filter(|charge| matches!(charge.to, Target::Lane(at) if usize::from(at) == lane));
-        its.map(|charge| charge.charged).fold(0, u64::saturating_add).min(bounds::AMOUNT)
     }
 }

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use crate::config::{InvalidConfig, LimitId};
 use crate::event::{Key, ThrottleKind};
 use crate::name::AgentName;
+use crate::outlook::Zone;
 use crate::time::{Instant, Span};
 
 /// What came of an event.
@@ -99,8 +100,12 @@ pub enum Reason {
     Pause,
     /// The pause is over; its instant to come back is not there yet.
     ReturnWindow,
+    /// Little is left: its agent keeps a distance, or parks.
+    Zone,
     /// Somebody it depends on was refused.
     Hold,
+    /// What is left is for higher tiers.
+    Yield,
     /// The agent's own cap.
     Cap,
     /// Somebody came first.
@@ -135,7 +140,9 @@ impl Reason {
             Self::Never => "never",
             Self::Pause => "pause",
             Self::ReturnWindow => "return_window",
+            Self::Zone => "zone",
             Self::Hold => "hold",
+            Self::Yield => "yield",
             Self::Cap => "cap",
             Self::Order => "order",
             Self::Limit => "limit",
@@ -240,6 +247,39 @@ pub enum Notice {
         limit: LimitId,
         /// How large it is.
         amount: u64,
+    },
+    /// How much quota is left has changed.
+    Zone {
+        /// To this.
+        zone: Zone,
+    },
+    /// A background agent was denied for so long that it is served as a standard one, once.
+    Promoted {
+        /// Who.
+        agent: AgentName,
+        /// Its ticket.
+        ticket: Key,
+    },
+    /// More or less of a stated rate is used from now on.
+    Headroom {
+        /// Of which limit.
+        limit: LimitId,
+        /// In thousandths.
+        per_mille: u16,
+    },
+    /// Somebody draws on the key without asking.
+    Outside {
+        /// On which limit.
+        limit: LimitId,
+        /// What was charged for it now.
+        units: u64,
+        /// What counts of it in all.
+        total: u64,
+    },
+    /// The burn rate says that calls will have to wait, or no longer.
+    Breaker {
+        /// Whether it begins.
+        on: bool,
     },
     /// Nobody is admitted before then.
     Paused {

@@ -10,7 +10,9 @@ use crate::config::{
 };
 use crate::facts::Facts;
 use crate::gate;
+use crate::headroom::share_of;
 use crate::learn::limits_in_force;
+use crate::outlook::Outlook;
 use crate::tally::{Count, Spec, Tally};
 use crate::time::Span;
 use crate::trouble::Trouble;
@@ -30,6 +32,10 @@ pub(crate) struct Plan {
     pub(crate) longest_lease: Option<Span>,
     pub(crate) claim: Span,
     pub(crate) enforce: bool,
+    /// It matters who is active: for the light, or because background gives way.
+    pub(crate) protects: bool,
+    pub(crate) yields: bool,
+    pub(crate) promotes: bool,
 }
 
 /// Something a ticket can stand in line for: a limit, or the gate of one.
@@ -41,6 +47,8 @@ pub(crate) struct Lane {
     pub(crate) resets: Resets,
     /// Somebody has a floor on it.
     pub(crate) floored: bool,
+    /// The traffic light looks at it.
+    pub(crate) lit: bool,
 }
 
 /// In the order in which a ticket stands in lines: what it holds last it holds shortest, and a slot
@@ -82,7 +90,7 @@ impl Plan {
     /// What the facts come to.
     pub(crate) fn of_facts(facts: &Facts) -> Self {
         let Some(config) = &facts.config else { return Self::default() };
-        let mut plan = Self::of(config, &facts.trouble);
+        let mut plan = Self::of(config, &facts.trouble, &facts.outlook);
         if let Some(gate) = plan.gate {
             plan.lanes[gate].spec.effective = gate::width(facts);
         }
@@ -90,9 +98,10 @@ impl Plan {
     }
 
     /// The gate is open in it.
-    pub(crate) fn of(config: &PoolConfig, trouble: &Trouble) -> Self {
-        let limits = limits_in_force(config, trouble);
-        let mut lanes: Vec<Lane> = limits.iter().map(|limit| lane(config, limit)).collect();
+    pub(crate) fn of(config: &PoolConfig, trouble: &Trouble, outlook: &Outlook) -> Self {
+        let limits = limits_in_force(config, trouble, outlook);
+        let mut lanes: Vec<Lane> =
+            limits.iter().map(|limit| lane(config, outlook, limit)).collect();
         let paced = limits.iter().filter(|limit| limit.pace.is_some());
         lanes.extend(paced.map(pace));
         ramp(&mut lanes, trouble);
@@ -112,6 +121,9 @@ impl Plan {
             longest_lease: config.longest_lease,
             claim: config.claim,
             enforce: config.enforce,
+            protects: config.policy.protects(),
+            yields: config.policy.yields,
+            promotes: config.policy.promotes,
         }
     }
 }
@@ -120,6 +132,12 @@ impl Plan {
     /// The shortest period of a rate.
     pub(crate) fn shortest_period(&self) -> Option<Span> {
         shortest_period(&self.lanes)
+    }
+
+    /// The longest period of a rate.
+    pub(crate) fn longest_period(&self) -> Option<Span> {
+        let rates = self.lanes.iter().filter(|lane| lane.kind == LaneKind::Rate);
+        rates.filter_map(|lane| lane.id.period()).max()
     }
 }
 
@@ -180,8 +198,8 @@ impl Meter {
     }
 }
 
-fn lane(config: &PoolConfig, limit: &Limit) -> Lane {
-    let share = u64::from(config.headroom.per_mille());
+fn lane(config: &PoolConfig, outlook: &Outlook, limit: &Limit) -> Lane {
+    let share = u64::from(share_of(config, outlook, &limit.id()));
     let used_of = |amount: u64| part(amount, share, 1_000).max(1);
     let (kind, effective, refill, period) = match limit.rule {
         Rule::Window { amount, period, .. } => (LaneKind::Rate, used_of(amount), 0, period),
@@ -198,7 +216,8 @@ fn lane(config: &PoolConfig, limit: &Limit) -> Lane {
         charged: limit.charged,
         slack: config.slack,
     };
-    Lane { id: limit.id(), kind, spec, resets: limit.resets, floored: false }
+    let lit = kind == LaneKind::Rate && config.policy.zones.look_at(period);
+    Lane { id: limit.id(), kind, spec, resets: limit.resets, floored: false, lit }
 }
 
 fn pace(limit: &Limit) -> Lane {
@@ -211,7 +230,7 @@ fn pace(limit: &Limit) -> Lane {
         slack: Span::ZERO,
     };
     let (id, kind) = (limit.id(), LaneKind::Gate);
-    Lane { id, kind, spec, resets: Resets::Rolling, floored: false }
+    Lane { id, kind, spec, resets: Resets::Rolling, floored: false, lit: false }
 }
 
 /// Open until somebody is waited for.
@@ -225,7 +244,7 @@ const fn unanswered() -> Lane {
         slack: Span::ZERO,
     };
     let (id, kind) = (LimitId::Unanswered, LaneKind::Gate);
-    Lane { id, kind, spec, resets: Resets::Rolling, floored: false }
+    Lane { id, kind, spec, resets: Resets::Rolling, floored: false, lit: false }
 }
 
 /// After a refusal the shortest rates are not used whole.

@@ -1,13 +1,15 @@
-//! What a pool does when its provider says no: plain values, each of which can be left out.
+//! What a pool does when its provider says no, and before: plain values, each of which can be left
+//! out.
 //!
 //! What they mean is in the file of each idea: `throttle.rs`, `comeback.rs`, `cascade.rs`,
-//! `retries.rs`, `learn.rs`.
+//! `retries.rs`, `learn.rs`; `zone.rs`, `yields.rs`, `promote.rs`, `breaker.rs`, `reconcile.rs`,
+//! `estimate.rs`.
 
 use crate::bounds;
 use crate::config::Priority;
 use crate::time::Span;
 
-/// What a pool does when its provider says no.
+/// What a pool does when its provider says no, and before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// How long it pauses; `None` is as long as the provider says, and not at all without a word.
@@ -22,6 +24,29 @@ pub struct Policy {
     pub learn: bool,
     /// How often one call is let through after the provider said stop for good; `None` is never.
     pub second_look: Option<Span>,
+    /// Which limits the traffic light looks at.
+    pub zones: Zones,
+    /// Whether background calls give way when little is left and a higher tier is active.
+    pub yields: bool,
+    /// Whether a background agent that is denied for long is served as a standard one.
+    pub promotes: bool,
+    /// Whether calls are advised before the quota runs out.
+    pub breaker: bool,
+    /// Whether the provider's own count lowers the ledger's view.
+    pub reconciles: bool,
+    /// Whether what a cost omits is estimated from earlier calls.
+    pub estimates: bool,
+}
+
+/// Which limits the traffic light looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Zones {
+    /// None: it is always green.
+    Off,
+    /// Rates of five minutes and longer: of shorter ones everything is back soon.
+    Long,
+    /// All rates.
+    All,
 }
 
 /// How long a pool pauses after a refusal, when the provider does not ask for more.
@@ -67,7 +92,7 @@ pub struct RetryBudget {
 }
 
 impl Policy {
-    /// Only what the provider says, and nothing learned.
+    /// Only what the provider says, nothing learned, nothing foreseen.
     pub const NONE: Self = Self {
         backoff: None,
         comeback: None,
@@ -75,6 +100,12 @@ impl Policy {
         retries: None,
         learn: false,
         second_look: None,
+        zones: Zones::Off,
+        yields: false,
+        promotes: false,
+        breaker: false,
+        reconciles: false,
+        estimates: false,
     };
 
     /// What people get who say nothing else.
@@ -87,6 +118,12 @@ impl Policy {
             retries: Some(RetryBudget::USUAL),
             learn: true,
             second_look: Some(Span::secs(3_600)),
+            zones: Zones::Long,
+            yields: true,
+            promotes: true,
+            breaker: true,
+            reconciles: true,
+            estimates: true,
         }
     }
 
@@ -95,11 +132,31 @@ impl Policy {
         self.comeback.is_some() || self.cascade || self.learn
     }
 
+    /// Whether it matters who is active.
+    pub(crate) const fn protects(&self) -> bool {
+        self.zones.are_on() || self.yields
+    }
+
     pub(crate) fn check(&self) -> bool {
         self.backoff.is_none_or(|backoff| backoff.check())
             && self.comeback.is_none_or(|windows| windows.check())
             && self.retries.is_none_or(|budget| budget.per_mille <= 1_000)
             && self.second_look.is_none_or(|look| (1..=bounds::SPAN.0).contains(&look.0))
+    }
+}
+
+impl Zones {
+    pub(crate) const fn are_on(self) -> bool {
+        !matches!(self, Self::Off)
+    }
+
+    /// Whether it looks at a rate of this period.
+    pub(crate) fn look_at(self, period: Span) -> bool {
+        match self {
+            Self::Off => false,
+            Self::Long => period >= Span::secs(300),
+            Self::All => true,
+        }
     }
 }
 

@@ -31,6 +31,7 @@ enum Verdict {
 impl State {
     /// What a reserve is answered, without doing it. No session stands for any.
     pub(crate) fn decide(&self, reserve: &Reserve, now: Instant) -> Decision {
+        let reserve = &*self.completed(reserve);
         match self.verdict(None, reserve, now) {
             Verdict::Repeat(grant) => Decision::Admit(grant),
             Verdict::Claim(place) => {
@@ -74,6 +75,8 @@ impl State {
             // Only a recovered event of another number can have left something of this name.
             return Decision::Refuse(queue_full());
         }
+        let completed = self.completed(reserve).into_owned();
+        let reserve = &completed;
         match self.verdict(Some(key.session), reserve, now) {
             Verdict::Repeat(grant) => Decision::Admit(grant),
             Verdict::Claim(place) => self.claim(place, key.session, reserve, now),
@@ -81,17 +84,20 @@ impl State {
                 let instead_of = instead_of.map(|refusal| self.date(refusal, reserve, now));
                 let agent = self.agent_for(&reserve.agent, now);
                 let holder = Holder::of(reserve.ttl, key.session, now);
+                self.look_ahead(reserve, now);
                 self.draw_retry(reserve, now);
                 let grant = self.admit(key, agent, tier, holder, Call::of(reserve), now);
                 Decision::Admit(Grant { instead_of, ..grant })
             }
             Verdict::Queue(tier, _) => {
+                self.look_ahead(reserve, now);
                 self.draw_retry(reserve, now);
                 self.queue(key, tier, reserve, now)
             }
             Verdict::Refuse(refusal) => {
+                // First: whoever is denied from now on is told when that ends.
+                self.record_refusal(reserve, now);
                 let refusal = self.date(refusal, reserve, now);
-                self.record_refusal(&reserve.agent, now);
                 Decision::Refuse(refusal)
             }
         }
@@ -140,8 +146,7 @@ impl State {
             Some(agent) => self.index.loads[usize::from(agent)].rule,
             None => self.rule_of(&reserve.agent),
         };
-        let own = rule.map(|rule| self.index.plan.agents[usize::from(rule)].tier);
-        let tier = reserve.priority.or(own).unwrap_or_default();
+        let tier = self.tier_served(self.tier_asked(reserve, rule), agent, now);
         let place = Place::last_of(tier);
         let (cost, returns) = (&reserve.cost, self.facts.trouble.behind[tier as usize]);
         let holds = held_until(reserve, now);
@@ -199,6 +204,12 @@ impl State {
         self.index.add_ticket(place, &ticket);
         self.facts.tickets.insert(place, ticket);
         self.know_id(agent, reserve.id.as_ref(), key);
+        let asked = self.tier_asked(reserve, self.index.loads[usize::from(agent)].rule);
+        match (asked, tier) {
+            (Priority::Background, Priority::Background) => self.note_denied(agent, now),
+            (Priority::Background, _) => self.promoted_at_once(agent, key),
+            _ => {}
+        }
         self.facts.used = now;
         self.stand(place, now);
         self.serve(now);

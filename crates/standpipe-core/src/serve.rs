@@ -122,6 +122,9 @@ impl State {
             (Reason::Pause, Some(until)) => until,
             (Reason::ReturnWindow, _) => asker.returns,
             (Reason::Hold, _) => asker.holds,
+            (Reason::Zone | Reason::Yield, _) => {
+                self.light_lets_pass(asker, now).max(now + Span(1))
+            }
             _ => self.cap_fits(asker, now).max(now + Span(1)),
         }
     }
@@ -314,6 +317,8 @@ impl State {
         let Some(ticket) = self.facts.tickets.remove(&place) else { return };
         self.index.remove_ticket(place, &ticket);
         self.seen_active(ticket.agent, now);
+        self.tier_was_active(place.tier, now);
+        self.denied_ticket_ended(ticket.agent, ticket.key, now);
         self.id_unused(ticket.agent, ticket.call.id.as_ref(), ticket.key);
         if let Some(why) = why {
             let agent = self.facts.agents[usize::from(ticket.agent)].name.clone();

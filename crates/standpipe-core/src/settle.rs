@@ -74,7 +74,7 @@ impl State {
         let agent = self.facts.agents[usize::from(lease.agent)].name.clone();
         self.news.notices.push(Notice::Reclaimed { lease: key, agent, why });
         self.leaves_gate(key, false);
-        let _ = self.end_lease(key, Ending::Used, &Amounts::default(), now);
+        let _ = self.end_lease(key, Ending::Lost, &Amounts::default(), now);
     }
 
     /// Settles a lease. Doing it twice, late or with a name that is nobody's changes nothing.
@@ -90,8 +90,13 @@ impl State {
         };
         self.index.remove_lease(key, &lease, &self.facts.sessions);
         self.index.loads[usize::from(lease.agent)].leases -= 1;
+        let used = &*self.priced(used, &lease);
+        let mut drawn = 0_u64;
         for charge in core::mem::take(&mut lease.charges) {
             let to = charge.to;
+            if let (Target::Lane(lane), true) = (to, charge.estimate > 0 || charge.charged > 0) {
+                drawn |= 1 << lane;
+            }
             let (tally, spec, unit) = self.target(lease.agent, to);
             let total = unit.and_then(|unit| used.of(unit));
             charge.end(tally, spec, ending, total, now);
@@ -106,10 +111,34 @@ impl State {
             self.look_called_off(key, now);
         }
         self.seen_active(lease.agent, now);
+        self.tier_was_active(lease.tier, now);
         self.facts.used = now;
+        self.learn_from(&lease, ending, used, drawn, now);
         self.id_ended(lease.agent, lease.call.id.as_ref(), key, now);
         self.stand_held_by_cap(&lease, now);
         Answer::Lease(LeaseAnswer::Ended)
+    }
+
+    /// What a call that is over says about those to come.
+    fn learn_from(
+        &mut self,
+        lease: &Lease,
+        ending: Ending,
+        used: &Amounts,
+        drawn: u64,
+        now: Instant,
+    ) {
+        let said = matches!(ending, Ending::Used);
+        if said {
+            self.learn_sizes(lease, used);
+        }
+        if said || ending == Ending::Lost {
+            let usd = used.of(&Unit::Usd).or_else(|| lease.call.cost.of(&Unit::Usd));
+            self.spend(lease, usd.unwrap_or(0), said, now);
+        }
+        if said {
+            self.warm_up(drawn, now);
+        }
     }
 
     /// After a progress commit: lanes may have gained room or gone over.
@@ -175,7 +204,7 @@ fn probe_is_back(reset: &mut Option<Reset>, key: Key, ending: Ending) {
         ResetPhase::Probing { carried, probe } if probe == key => {
             *phase = match ending {
                 Ending::Cancelled => ResetPhase::Passed { carried },
-                Ending::Used | Ending::Refused => ResetPhase::Spent { carried },
+                Ending::Used | Ending::Lost | Ending::Refused => ResetPhase::Spent { carried },
             };
         }
         _ => {}

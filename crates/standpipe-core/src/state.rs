@@ -19,6 +19,7 @@ use crate::outcome::Notice;
 use crate::plan::Plan;
 use crate::ticket::{Phase, Place, Ticket};
 use crate::time::Instant;
+use crate::zone::Light;
 
 /// The ledger of one pool.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +29,8 @@ pub struct State {
     pub(crate) news: News,
     /// When time alone changes something next, as of the clock: asked by every event.
     pub(crate) next: Option<Instant>,
+    /// What the light says to those who wait, as of the clock.
+    pub(crate) light: Light,
 }
 
 /// What became of a reserve.
@@ -81,6 +84,10 @@ pub(crate) struct Index {
     pub(crate) holdings: BTreeMap<u64, u32>,
     pub(crate) ended_ids: BTreeSet<(Instant, AgentId, Text)>,
     pub(crate) too_late: BTreeSet<Place>,
+    /// By tier: the calls in flight.
+    pub(crate) tier_leases: [u32; 3],
+    /// Who is denied in the background and waits, by since when.
+    pub(crate) denied: BTreeSet<(Instant, AgentId)>,
     /// Lanes, as bits, on which something changed since lines were last served.
     pub(crate) dirty: u64,
     /// Lanes, as bits, on which units came back otherwise than by age.
@@ -101,6 +108,8 @@ pub(crate) struct Load {
     pub(crate) rule: Option<u16>,
     pub(crate) leases: u32,
     pub(crate) tickets: u32,
+    /// Those of them in the background.
+    pub(crate) background: u32,
     /// Ids that refer to it.
     pub(crate) ids: u32,
 }
@@ -215,6 +224,13 @@ impl Index {
         for (place, ticket) in &facts.tickets {
             index.add_ticket(*place, ticket);
         }
+        for (at, agent) in facts.agents.iter().enumerate() {
+            let waits = index.loads[at].background > 0 && agent.promoted.is_none();
+            if let Some(denied) = agent.denied.filter(|_| waits) {
+                let id = AgentId::try_from(at).unwrap_or(AgentId::MAX);
+                index.denied.insert((denied.since, id));
+            }
+        }
         for ((agent, id), known) in &facts.ids {
             index.loads[usize::from(*agent)].ids += 1;
             if let Some(ended) = known.ended {
@@ -269,7 +285,9 @@ impl Index {
         own.insert(at, place.arrival);
         self.place_of.insert(ticket.key, place);
         self.timers.insert((ticket.deadline, Timer::TicketEnds(place)));
-        self.loads[usize::from(ticket.agent)].tickets += 1;
+        let load = &mut self.loads[usize::from(ticket.agent)];
+        load.tickets += 1;
+        load.background += u32::from(place.tier == Priority::Background);
         if self.metered.contains(&ticket.agent) {
             self.metered_tickets.insert((ticket.agent, place));
         }
@@ -291,7 +309,9 @@ impl Index {
         }
         self.place_of.remove(&ticket.key);
         self.timers.remove(&(ticket.deadline, Timer::TicketEnds(place)));
-        self.loads[usize::from(ticket.agent)].tickets -= 1;
+        let load = &mut self.loads[usize::from(ticket.agent)];
+        load.tickets -= 1;
+        load.background -= u32::from(place.tier == Priority::Background);
         self.metered_tickets.remove(&(ticket.agent, place));
         if let Some(session) = ticket.session {
             self.let_go(session);

@@ -12,6 +12,7 @@ use crate::outcome::{Answer, Notice, Reason};
 use crate::plan::{Lane, LaneKind};
 use crate::policy::Backoff;
 use crate::state::State;
+use crate::tally::Tally;
 use crate::ticket::Place;
 use crate::time::{Instant, Span};
 use crate::trouble::Incident;
@@ -101,6 +102,9 @@ impl State {
             ThrottleKind::Concurrency => self.bear_less(new, in_flight, now),
             ThrottleKind::Quota | ThrottleKind::SlowDown if new => {
                 self.slow_down(kind == ThrottleKind::SlowDown, now + length);
+                if kind == ThrottleKind::Quota {
+                    self.cool_down(throttled.hit.as_ref(), now);
+                }
             }
             _ => {}
         }
@@ -129,24 +133,29 @@ impl State {
     /// One period of the limit that was hit. Where the provider does not say which, it was the one
     /// that is fullest, and of two the longer.
     fn period_of(&self, hit: Option<&Hit>) -> Span {
+        let lane = self.hit_lane(hit).map(|at| &self.index.plan.lanes[at]);
+        lane.and_then(|lane| lane.id.period()).unwrap_or(A_MINUTE)
+    }
+
+    /// The rate that was hit.
+    pub(crate) fn hit_lane(&self, hit: Option<&Hit>) -> Option<usize> {
         let named = |id: &LimitId| {
             hit.is_none_or(|hit| {
                 let same = |period: Span| id.period() == Some(period);
                 id.unit() == Some(&hit.unit) && hit.period.is_none_or(same)
             })
         };
-        let rates = self.index.plan.lanes.iter().zip(&self.facts.lanes);
-        let rates = rates.filter(|(lane, _)| lane.kind == LaneKind::Rate);
+        let rates = self.index.plan.lanes.iter().zip(&self.facts.lanes).enumerate();
+        let rates = rates.filter(|(_, (lane, _))| lane.kind == LaneKind::Rate);
         let fullness = |lane: &Lane, taken: u64| {
             let taken = u128::from(taken) * u128::from(bounds::AMOUNT);
             taken / u128::from(lane.spec.effective.max(1))
         };
-        let rank = |(lane, tally): &(&Lane, &crate::tally::Tally)| {
+        let rank = |(_, (lane, tally)): &(usize, (&Lane, &Tally))| {
             let full = fullness(lane, tally.taken_at(self.facts.clock, &lane.spec));
             (named(&lane.id), full, lane.id.period())
         };
-        let hit = rates.max_by_key(rank).and_then(|(lane, _)| lane.id.period());
-        hit.unwrap_or(A_MINUTE)
+        rates.max_by_key(rank).map(|(at, _)| at)
     }
 
     /// Nobody is admitted before then. Pauses add up to the later end; nothing but a resume

@@ -51,7 +51,8 @@ pub struct Ticket {
 pub enum Phase {
     /// For a reason of its own, until then: keeps its place, blocks nobody.
     Held {
-        /// [`Reason::Pause`], [`Reason::ReturnWindow`], [`Reason::Hold`] or [`Reason::Cap`].
+        /// [`Reason::Pause`], [`Reason::ReturnWindow`], [`Reason::Zone`], [`Reason::Hold`],
+        /// [`Reason::Yield`] or [`Reason::Cap`].
         reason: Reason,
         /// When it is looked at again.
         until: Instant,

@@ -125,6 +125,21 @@ impl Amounts {
         self.0.iter().find(|(known, _)| known == unit).map(|(_, amount)| *amount)
     }
 
+    /// Whether it names nothing.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Names one more unit, if it is not named and there is room.
+    pub(crate) fn add(&mut self, unit: Unit, amount: u64) {
+        if let Err(place) = self.0.binary_search_by(|(known, _)| known.cmp(&unit))
+            && self.0.len() < bounds::UNITS
+        {
+            self.0.insert(place, (unit, amount.min(bounds::AMOUNT)));
+        }
+    }
+
     /// All figures in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Unit, u64)> {
         self.0.iter().map(|(unit, amount)| (unit, *amount))

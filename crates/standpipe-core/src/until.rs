@@ -5,19 +5,32 @@
 //! a bound below which nothing can happen.
 
 use crate::agent::AgentId;
+use crate::config::Priority;
 use crate::judge::Asker;
 use crate::kept::KeptAhead;
 use crate::lease::{Lease, Target};
 use crate::outcome::{Reason, Refusal};
 use crate::state::State;
 use crate::tally::Holding;
+use crate::ticket::Place;
 use crate::time::{Instant, Span};
 
 impl State {
     /// The first instant at which every limit, cap and pause lets it pass, as if no other ticket
     /// were there. Owners of floors with tickets count as served: that may be soon.
     pub(crate) fn admitted_at(&self, asker: &Asker<'_>, now: Instant) -> Option<Instant> {
-        let mut at = self.own_reasons_end(asker, now);
+        let own = self.admitted_in_tier(asker, now);
+        let lifted = self.lifted_from(asker, now).filter(|at| own.is_none_or(|own| *at < own));
+        let Some(lifted) = lifted else { return own };
+        // Denied for long, it will be served as a standard one.
+        let place = Place::last_of(Priority::Standard);
+        let standard = self.admitted_in_tier(&Asker { place, ..*asker }, lifted);
+        own.into_iter().chain(standard).min()
+    }
+
+    fn admitted_in_tier(&self, asker: &Asker<'_>, now: Instant) -> Option<Instant> {
+        let at = self.own_reasons_end(asker, now);
+        let mut at = self.light_lets_pass(asker, at);
         // Floors make room come and go, so a lane may have to be asked again; each round is later.
         loop {
             let mut next = self.cap_fits(asker, at);
@@ -59,7 +72,14 @@ impl State {
         let idle = floored.flat_map(|lane| {
             self.index.floor_owners.iter().map(move |owner| self.goes_idle(*owner, lane))
         });
-        let all = rooms.chain(idle).chain(self.next_change(now));
+        // What holds back this one alone is nobody else's to stir.
+        let own = [
+            self.own_reasons_end(asker, now),
+            self.light_lets_pass(asker, now),
+            self.cap_fits(asker, now),
+        ];
+        let own = own.into_iter().chain(self.lifted_from(asker, now));
+        let all = rooms.chain(idle).chain(self.next_change(now)).chain(own);
         all.filter(|at| *at > now).min().unwrap_or(now + Span(1))
     }
 
@@ -114,7 +134,7 @@ impl State {
         at
     }
 
-    fn holdings_on(&self, lane: usize) -> impl Iterator<Item = Holding> {
+    pub(crate) fn holdings_on(&self, lane: usize) -> impl Iterator<Item = Holding> {
         let to = Target::Lane(u8::try_from(lane).unwrap_or(u8::MAX));
         holdings(self.endings(), to)
     }

@@ -14,6 +14,7 @@ use crate::plan::LaneKind;
 use crate::state::State;
 use crate::tally::{Count, Tally};
 use crate::time::Instant;
+use crate::unit::Amounts;
 
 /// How one limit stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +41,8 @@ pub struct Figures {
 pub struct Laid {
     /// The tier the call is judged in.
     pub tier: Priority,
+    /// What it takes, with what is estimated because nobody said.
+    pub cost: Amounts,
     /// 1: the provider said stop for good.
     pub terminal: Option<Refusal>,
     /// 2: it is above a stated limit.
@@ -50,8 +53,12 @@ pub struct Laid {
     pub pause: Option<Refusal>,
     /// 3: its instant to come back from the last pause is not there yet.
     pub return_window: Option<Refusal>,
+    /// 3: little is left, and its agent keeps a distance.
+    pub zone: Option<Refusal>,
     /// 3: somebody it depends on was refused.
     pub hold: Option<Refusal>,
+    /// 4: what is left is for higher tiers.
+    pub yields: Option<Refusal>,
     /// 4: the agent's own cap.
     pub cap: Option<Refusal>,
     /// 5: the limits for which somebody came first.
@@ -79,7 +86,7 @@ impl State {
     pub fn figures(&self, now: Instant) -> Vec<Figures> {
         let now = now.max(self.facts.clock);
         let Some(config) = &self.facts.config else { return Vec::new() };
-        let mut limits = limits_in_force(config, &self.facts.trouble);
+        let mut limits = limits_in_force(config, &self.facts.trouble, &self.facts.outlook);
         // As told, where it was; what is used of it says the rest.
         limits[..config.limits.len()].clone_from_slice(&config.limits);
         let lanes = limits.iter().enumerate();
@@ -92,7 +99,9 @@ impl State {
     pub fn lay_open(&self, reserve: &Reserve, now: Instant) -> Laid {
         let now = now.max(self.facts.clock);
         let agent = self.index.agent_of.get(&reserve.agent).copied();
+        let reserve = &*self.completed(reserve);
         let asker = self.newcomer(reserve, agent, now);
+        let light = self.light_lets_pass(&asker, now);
         let lacks = self.lacks(&asker, now);
         let (order, room) = lacks.into_iter().partition(|no| no.reason == Reason::Order);
         let until = |refusal: Refusal, until: Instant| Refusal {
@@ -101,13 +110,16 @@ impl State {
         };
         Laid {
             tier: asker.tier(),
+            cost: reserve.cost.clone(),
             terminal: self.terminated(now),
             never: self.never_fits(&asker),
             retry_budget: self.out_of_retries(reserve, now),
             pause: self.paused(now).map(|no| Refusal { until: self.facts.pause, ..no }),
             return_window: before(Reason::ReturnWindow, asker.returns, now)
                 .map(|no| until(no, asker.returns)),
+            zone: self.zoned(&asker, now).map(|no| until(no, light)),
             hold: before(Reason::Hold, asker.holds, now).map(|no| until(no, asker.holds)),
+            yields: self.yields(&asker, now).map(|no| until(no, light)),
             cap: self.capped(&asker, now).map(|no| until(no, self.cap_fits(&asker, now))),
             order,
             room,

@@ -148,6 +148,12 @@ impl Window {
         self.used - aged.map(|entry| entry.units).sum::<u64>()
     }
 
+    /// The units that were charged from an instant on.
+    pub(crate) fn charged_since(&self, since: Instant) -> u64 {
+        let late = self.entries.iter().rev().take_while(|entry| entry.stamp >= since);
+        late.map(|entry| entry.units).sum()
+    }
+
     /// The next instant at which units stop counting.
     pub(crate) fn next_ageing(&self, period: Span) -> Option<Instant> {
         self.entries.iter().find(|entry| entry.units > 0).map(|entry| entry.stamp + period)

@@ -206,7 +206,9 @@ fn act(world: &mut World, leases: &[standpipe_core::Key], step: &Step) {
                 period: None,
                 limit: None,
                 remaining: Some(*remaining),
+                coarse: 1,
                 reset_in: Some(Span(*reset_in)),
+                full_in: None,
             };
             let lease = lease.and_then(|which| pick(leases, which)).copied();
             let observed = Observed { lease, readings: vec![reading] };

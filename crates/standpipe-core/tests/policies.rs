@@ -7,6 +7,7 @@
 mod support;
 
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
 use standpipe_core::{
     Action, Amounts, Answer, Decision, Policy, PoolConfig, Priority, Reason, Span, Trouble,
 };
@@ -155,4 +156,36 @@ fn what_is_off_is_not_on_the_way() {
     world.commit(lease).send();
     assert_eq!(world.state.facts().trouble, Trouble::default());
     assert_eq!(world.state.facts().lanes.len(), 1, "no gate");
+}
+
+/// The random scenes are worth something: every reason a policy has to say no comes up in them.
+#[test]
+fn the_scenes_come_to_every_reason() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let mut seen = std::collections::BTreeSet::new();
+    for _ in 0..600 {
+        let scene = scene(WITH_POLICIES).new_tree(&mut runner).expect("a scene").current();
+        let mut player = Player::new(&scene);
+        for step in &scene.steps {
+            let Some((_, outcome)) = player.step(step) else { continue };
+            match outcome.answer {
+                Answer::Decided(Decision::Refuse(no)) => seen.insert(no.reason.word()),
+                Answer::Decided(Decision::Wait(hold)) => seen.insert(hold.refusal.reason.word()),
+                _ => false,
+            };
+        }
+    }
+    for reason in [
+        Reason::Pause,
+        Reason::ReturnWindow,
+        Reason::Zone,
+        Reason::Hold,
+        Reason::Yield,
+        Reason::Cap,
+        Reason::Probe,
+        Reason::Sequential,
+        Reason::RetryBudget,
+    ] {
+        assert!(seen.contains(reason.word()), "{reason:?} never comes up: {seen:?}");
+    }
 }

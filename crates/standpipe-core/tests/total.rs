@@ -13,7 +13,7 @@ use standpipe_core::{
     Action, AgentName, AgentRule, Amounts, Answer, Backoff, Charged, Commit, Configure, Decision,
     Event, Headroom, Hit, Instant, Key, Limit, Observed, Of, Owner, Policy, PoolConfig, Portion,
     Priority, Reading, Reason, Recovered, Reserve, Resets, RetryBudget, ReturnWindows, Rule, Share,
-    Source, Span, State, Text, ThrottleKind, Throttled, Unit, bounds,
+    Source, Span, State, Text, ThrottleKind, Throttled, Unit, Zones, bounds,
 };
 
 use support::cases;
@@ -236,11 +236,12 @@ fn odd_reserve() -> impl Strategy<Value = Reserve> {
     let times = (odd_span(), option::of(odd_span()), option::weighted(0.2, odd_span()));
     let keys = (option::of(odd_key()), option::of(odd_key()));
     let id: BoxedStrategy<Option<Text>> = words().boxed();
-    (odd_agent(), option::of(odd_tier()), odd_amounts(), times, owner, id, keys).prop_map(
-        |(agent, priority, cost, (patience, ttl, hold), owner, id, (retry_of, ticket))| Reserve {
+    let costs = (odd_amounts(), odd_amounts());
+    (odd_agent(), option::of(odd_tier()), costs, times, owner, id, keys).prop_map(
+        |(agent, priority, costs, (patience, ttl, hold), owner, id, (retry_of, ticket))| Reserve {
             agent,
             priority,
-            cost,
+            cost: costs.0,
             patience,
             ttl,
             owner,
@@ -250,6 +251,8 @@ fn odd_reserve() -> impl Strategy<Value = Reserve> {
             retry_of,
             ticket,
             hold,
+            bytes: patience.0.is_multiple_of(3).then_some(patience.0),
+            at_most: if patience.0.is_multiple_of(2) { costs.1 } else { Amounts::default() },
         },
     )
 }
@@ -310,13 +313,17 @@ fn odd_throttled() -> impl Strategy<Value = Throttled> {
 
 fn odd_reading() -> impl Strategy<Value = Reading> {
     let figure = || option::of(prop_oneof![odd_amount(), odd_number()]);
-    (odd_unit(), option::of(odd_span()), figure(), figure(), option::of(odd_span())).prop_map(
-        |(unit, period, limit, remaining, reset_in)| Reading {
+    let figures = (figure(), figure(), odd_number());
+    let resets = (option::of(odd_span()), option::of(odd_span()));
+    (odd_unit(), option::of(odd_span()), figures, resets).prop_map(
+        |(unit, period, (limit, remaining, coarse), (reset_in, full_in))| Reading {
             unit,
             period,
             limit,
             remaining,
+            coarse,
             reset_in,
+            full_in,
         },
     )
 }
@@ -340,10 +347,10 @@ fn odd_config() -> impl Strategy<Value = PoolConfig> {
     ];
     let times = (span(), span(), span(), option::of(span()));
     let enforce = prop::bool::weighted(0.9);
-    let rules = (vec(odd_limit(), 0..4), vec(odd_rule(), 0..3), odd_policy());
+    let rules = (vec(odd_limit(), 0..4), vec(odd_rule(), 0..3), odd_policy(), odd_amounts());
     (headroom, times, enforce, rules).prop_map(
         |(headroom, (slack, claim, lease_ttl, longest_lease), enforce, rules)| {
-            let (limits, agents, policy) = rules;
+            let (limits, agents, policy, prices) = rules;
             PoolConfig {
                 limits,
                 headroom,
@@ -354,6 +361,7 @@ fn odd_config() -> impl Strategy<Value = PoolConfig> {
                 enforce,
                 policy,
                 agents,
+                prices,
             }
         },
     )
@@ -376,14 +384,21 @@ fn odd_policy() -> impl Strategy<Value = Policy> {
     let budget = (any::<u16>(), any::<u16>());
     let budget = budget.prop_map(|(per_mille, least)| RetryBudget { per_mille, least });
     let some = (option::of(backoff), option::of(windows), option::of(budget));
-    (some, any::<bool>(), any::<bool>(), option::of(span())).prop_map(
-        |((backoff, comeback, retries), cascade, learn, second_look)| Policy {
+    let zones = select(vec![Zones::Off, Zones::Long, Zones::All]);
+    (some, any::<[bool; 7]>(), option::of(span()), zones).prop_map(
+        |((backoff, comeback, retries), on, second_look, zones)| Policy {
             backoff,
             comeback,
-            cascade,
+            cascade: on[0],
             retries,
-            learn,
+            learn: on[1],
             second_look,
+            zones,
+            yields: on[2],
+            promotes: on[3],
+            breaker: on[4],
+            reconciles: on[5],
+            estimates: on[6],
         },
     )
 }

@@ -42,6 +42,16 @@ pub enum Dialect {
 }
 
 impl Dialect {
+    /// Whether the most output that a call asks for is charged when it comes in, and not what it
+    /// turns out to be.
+    #[must_use]
+    pub const fn charges_max_tokens(self) -> bool {
+        matches!(
+            self,
+            Self::OpenAi | Self::AzureOpenAi | Self::Bedrock | Self::Groq | Self::Cerebras
+        )
+    }
+
     /// All of them.
     pub const ALL: [Self; 14] = [
         Self::Anthropic,

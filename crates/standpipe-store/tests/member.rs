@@ -94,7 +94,9 @@ fn an_event_too_large_for_the_log_is_told_and_leaves_nothing() {
         period: None,
         limit: Some(u64::MAX),
         remaining: None,
+        coarse: 1,
         reset_in: None,
+        full_in: None,
     };
     let observed = Observed { lease: None, readings: vec![reading; 10_000] };
     let before = now(&log).position();

@@ -168,6 +168,7 @@ impl Settings {
             enforce: settings.enforce,
             policy: settings.policy(),
             agents: rules.filter(says_something).collect(),
+            prices: settings.prices(),
         })
     }
 

@@ -8,6 +8,7 @@ mod configuration;
 mod crowd;
 mod file_system;
 mod journal;
+mod outside;
 mod refusals;
 mod retries;
 mod scene;
@@ -28,8 +29,15 @@ type Group = fn(&Scene) -> Vec<Finding>;
 const OUTSIDE: &[Group] = &[configuration::check, store::check, file_system::check];
 
 /// What can only be looked at if the store could be opened.
-const INSIDE: &[Group] =
-    &[clocks::check, stale::check, refusals::check, retries::check, crowd::check, journal::check];
+const INSIDE: &[Group] = &[
+    clocks::check,
+    stale::check,
+    refusals::check,
+    outside::check,
+    retries::check,
+    crowd::check,
+    journal::check,
+];
 
 /// What the doctor found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

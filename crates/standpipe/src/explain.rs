@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::advice::Advice;
 use crate::moment::Moment;
 use crate::refused::Refused;
 use crate::status::LimitStatus;
@@ -35,6 +36,12 @@ pub struct Explanation {
     pub priority: &'static str,
     /// What the call takes.
     pub cost: BTreeMap<String, u64>,
+    /// How much quota is left: `green`, `amber` or `red`.
+    pub zone: &'static str,
+    /// `closed`, `pre_emptive`, `open` or `half_open`.
+    pub breaker: &'static str,
+    /// What to do about a long wait.
+    pub advice: Option<Advice>,
     /// `admitted`, `waits` or `refused`.
     pub verdict: &'static str,
     /// Why not, and until when; in shadow mode, what would have been said.

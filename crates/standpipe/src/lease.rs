@@ -7,11 +7,12 @@ use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use standpipe_core::{Action, Amounts, Commit, Key, Reserve, Unit};
+use standpipe_core::{Action, Amounts, Commit, Key, Reserve, Unit, Zone};
 use standpipe_dialect::Dialect;
 use standpipe_store::PoolName;
 
 pub use self::handle::LeaseHandle;
+use crate::advice::Advice;
 use crate::desk::Desk;
 use crate::error::Error;
 use crate::lease_id::LeaseId;
@@ -67,6 +68,8 @@ pub(crate) struct Granted {
     pub(crate) waited: Duration,
     pub(crate) settled: bool,
     pub(crate) instead_of: Option<Refused>,
+    pub(crate) zone: Zone,
+    pub(crate) foreseen: Option<standpipe_core::Advice>,
     /// It is not an earlier call of the same id.
     pub(crate) is_new: bool,
     /// `false` in shadow mode.
@@ -106,7 +109,7 @@ impl Lease {
         self.granted.reserve.agent.as_str()
     }
 
-    /// What it was reserved for.
+    /// What it was reserved for, with what was estimated because nobody said.
     #[must_use]
     pub const fn cost(&self) -> &Amounts {
         &self.granted.reserve.cost
@@ -141,6 +144,19 @@ impl Lease {
     #[must_use]
     pub const fn backpressure(&self) -> Option<&Backpressure> {
         self.around.backpressure.as_ref()
+    }
+
+    /// How much quota is left: green, amber or red.
+    #[must_use]
+    pub const fn zone(&self) -> Zone {
+        self.granted.zone
+    }
+
+    /// What to do before the next call like this, which would have to wait: ask for less. Where
+    /// else to go, [`Pool::advise`](crate::Pool::advise) knows.
+    #[must_use]
+    pub fn advice(&self) -> Option<Advice> {
+        self.granted.foreseen.as_ref().map(Advice::of)
     }
 
     /// In shadow mode: what would have been said instead.

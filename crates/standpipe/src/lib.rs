@@ -40,6 +40,7 @@
 //! wakes and beats, started when it is first needed. After a fork the child's handles begin a
 //! session of their own, and a lease carried over stays the parent's.
 
+mod advice;
 mod anchor;
 mod audit;
 mod bell;
@@ -68,6 +69,7 @@ mod request;
 mod reserve_all;
 mod reserving;
 mod retry;
+mod route;
 mod session;
 mod shared;
 mod status;
@@ -75,12 +77,14 @@ mod tap;
 mod workflow;
 
 pub use standpipe_core::{
-    AgentName, AgentRule, Amounts, Backoff, Charged, Configured, Headroom, InvalidAmounts,
+    AgentName, AgentRule, Amounts, Backoff, Breaker, Charged, Configured, Headroom, InvalidAmounts,
     InvalidConfig, Limit, LimitId, Of, Policy, PoolConfig, Portion, Priority, Reading, Reason,
     Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, Stretch, ThrottleKind, Unit,
+    Zone, Zones,
 };
 pub use standpipe_store::{InvalidPoolName, MemoryStore, PoolName, Process, Store, StoreError};
 
+pub use self::advice::{Advice, Remedy};
 pub use self::audit::{
     AgentAudit, AgentRate, Audit, Comparison, LimitAudit, PoolAudit, Rate, Traffic,
 };
@@ -103,8 +107,8 @@ pub use self::reserve_all::ReserveAll;
 pub use self::reserving::Reserving;
 pub use self::retry::{Attempt, NotServed};
 pub use self::status::{
-    AgentStatus, Incident, LeaseStatus, LimitStatus, Origin, Pause, PoolStatus, Retries, Stop,
-    TicketStatus, Trouble,
+    AgentStatus, Incident, LeaseStatus, LimitStatus, Money, Origin, Pause, PoolStatus, Retries,
+    Stop, TicketStatus, Trouble,
 };
 pub use self::tap::{Builder, Standpipe};
 pub use self::workflow::Backpressure;

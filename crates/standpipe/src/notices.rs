@@ -30,6 +30,15 @@ pub(crate) fn event(pool: &PoolName, notice: &Notice, now: &Now) -> Option<What>
         Notice::Learned { limit, amount } => {
             What::Learn { limit: limit_text(limit), amount: *amount }
         }
+        Notice::Zone { zone } => What::Zone { zone: zone.word().to_owned() },
+        Notice::Promoted { agent, .. } => What::Promote { agent: agent.to_string() },
+        Notice::Headroom { limit, per_mille } => {
+            What::Headroom { limit: limit_text(limit), per_mille: *per_mille }
+        }
+        Notice::Outside { limit, units, total } => {
+            What::Outside { limit: limit_text(limit), units: *units, total: *total }
+        }
+        Notice::Breaker { on } => What::Breaker { on: *on },
         Notice::Unbelieved { retry_after } => What::Doubt {
             about: "retry-after".to_owned(),
             value: retry_after.map(|said| format!("{} s", said.0 / 1_000_000)).unwrap_or_default(),

@@ -10,6 +10,7 @@ use standpipe_core::{
 use standpipe_dialect::Dialect;
 use standpipe_store::PoolName;
 
+use crate::advice::Advice;
 use crate::built_in;
 use crate::config::StoreUrl;
 use crate::desk::Desk;
@@ -77,6 +78,14 @@ impl Pool {
         shared.peek(&desk, &reserve)
     }
 
+    /// What the ledger foresees for such a request, and what can be done about it here.
+    pub(crate) fn foresee(&self, request: &Request) -> Result<Option<Advice>, Error> {
+        let (shared, desk) = self.ready()?;
+        let reserve = self.resolve(&shared, request)?;
+        let told = shared.read(&desk, |state, now, _| state.advise(&reserve, now.store))?;
+        Ok(told.as_ref().map(Advice::of))
+    }
+
     /// The admission rule step by step for a request. Changes nothing.
     ///
     /// # Errors
@@ -84,7 +93,11 @@ impl Pool {
     pub fn explain(&self, request: &Request) -> Result<Explanation, Error> {
         let (shared, desk) = self.ready()?;
         let reserve = self.resolve(&shared, request)?;
-        shared.explain(&desk, &reserve)
+        let mut told = shared.explain(&desk, &reserve)?;
+        if told.advice.is_some() {
+            told.advice = self.advise(request)?;
+        }
+        Ok(told)
     }
 
     /// How the pool stands: limits, who holds what, who waits for what and until when.
@@ -242,7 +255,7 @@ impl Pool {
 
     /// A request as the ledger takes it, with what holds its agent back elsewhere.
     fn resolve(&self, shared: &Arc<Shared>, request: &Request) -> Result<Reserve, Error> {
-        let mut reserve = request.resolve(&self.name, self.tap.agent())?;
+        let mut reserve = request.resolve(&self.name, self.dialect(), self.tap.agent())?;
         if let Some(seen) = shared.pressure(self.tap.graph(), &reserve.agent) {
             reserve.hold = reserve.hold.max(seen.hold);
         }

@@ -162,6 +162,13 @@ impl Refused {
             Some(Reason::ReturnWindow) => {
                 f.write_str(": a pause has just ended, and everybody comes back in turn")
             }
+            Some(Reason::Zone) => write!(
+                f,
+                ": little is left of {limit}, so this agent keeps a distance between its calls"
+            ),
+            Some(Reason::Yield) => {
+                write!(f, ": little is left of {limit}, and background gives way to higher tiers")
+            }
             Some(Reason::Hold) => {
                 f.write_str(": it is held back, for somebody it depends on or before another try")
             }

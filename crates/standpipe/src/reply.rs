@@ -265,7 +265,6 @@ fn readings(limits: &[LimitSeen], hit: Option<&Hit>) -> Vec<Reading> {
     let apart = limits.iter().any(|limit| limit.unit == "input_tokens");
     let counted = limits.iter().filter(|limit| !(apart && limit.unit == "tokens"));
     let each = counted.filter_map(|limit| {
-        let window_ends = limit.reset == ResetMeans::WindowEnds;
         let known = ["requests", "input_tokens", "output_tokens", "tokens", "points", "content"];
         let unit = Unit::named(&limit.unit).filter(|_| known.contains(&limit.unit.as_ref()))?;
         // What was hit is said with its period more often than the limits are.
@@ -275,8 +274,10 @@ fn readings(limits: &[LimitSeen], hit: Option<&Hit>) -> Vec<Reading> {
             period: limit.period.map(span).or(said),
             limit: limit.limit,
             remaining: limit.remaining,
+            coarse: limit.coarse,
             // A bucket that is full then lets calls through long before.
-            reset_in: limit.reset_in.filter(|_| window_ends).map(span),
+            reset_in: limit.reset_in.filter(|_| limit.reset == ResetMeans::WindowEnds).map(span),
+            full_in: limit.reset_in.filter(|_| limit.reset == ResetMeans::Full).map(span),
         })
     });
     each.collect()

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use standpipe_core::{AgentName, Amounts, Key, Priority, Reserve, Text, Unit};
+use standpipe_core::{AgentName, Amounts, InvalidAmounts, Key, Priority, Reserve, Text, Unit};
+use standpipe_dialect::Dialect;
 use standpipe_store::PoolName;
 
 use crate::error::Error;
@@ -37,6 +38,9 @@ pub struct Request {
     task: Option<String>,
     retry_of: Option<LeaseId>,
     hold: Option<Duration>,
+    bytes: Option<u64>,
+    at_most: Vec<(String, u64)>,
+    max_output: Option<u64>,
 }
 
 /// How long a call waits when nothing is said.
@@ -64,6 +68,9 @@ impl Request {
             task: None,
             retry_of: None,
             hold: None,
+            bytes: None,
+            at_most: Vec::new(),
+            max_output: None,
         }
     }
 
@@ -121,7 +128,7 @@ impl Request {
         self
     }
 
-    /// The kind of task, for the record.
+    /// The kind of task: for the record, and for [`Standpipe::route`](crate::Standpipe::route).
     pub fn task(mut self, task: impl Into<String>) -> Self {
         self.task = Some(task.into());
         self
@@ -139,14 +146,47 @@ impl Request {
         self
     }
 
+    /// How many bytes are sent. When the cost does not name the tokens of the prompt, they are
+    /// estimated from this and the calls before.
+    pub const fn bytes(mut self, bytes: u64) -> Self {
+        self.bytes = Some(bytes);
+        self
+    }
+
+    /// The call takes no more than this of a unit that its cost does not name. Less is reserved
+    /// when the calls before took less.
+    pub fn at_most(mut self, unit: impl Into<String>, amount: u64) -> Self {
+        self.at_most.push((unit.into(), amount));
+        self
+    }
+
+    /// The most output the call asks for (`max_tokens`). Where the provider charges that when the
+    /// call comes in (OpenAI, Azure, Bedrock and others) it is reserved; where it counts what is
+    /// generated (Anthropic, Gemini), what nine of ten calls before needed.
+    pub const fn max_output_tokens(mut self, tokens: u64) -> Self {
+        self.max_output = Some(tokens);
+        self
+    }
+
+    pub(crate) fn task_name(&self) -> Option<&str> {
+        self.task.as_deref()
+    }
+
     pub(crate) const fn patience(&self) -> Duration {
         self.timeout
     }
 
     /// As the ledger takes it, on this pool.
-    pub(crate) fn resolve(&self, pool: &PoolName, default: &str) -> Result<Reserve, Error> {
+    pub(crate) fn resolve(
+        &self,
+        pool: &PoolName,
+        dialect: Dialect,
+        default: &str,
+    ) -> Result<Reserve, Error> {
         let agent = self.agent.as_deref().unwrap_or(default);
-        let mut reserve = Reserve::new(agent_name(agent)?, self.amounts()?);
+        let mut reserve = Reserve::new(agent_name(agent)?, self.amounts(dialect)?);
+        reserve.bytes = self.bytes;
+        reserve.at_most = self.ceilings(dialect)?;
         reserve.priority = self.priority;
         reserve.patience = span(self.timeout);
         reserve.ttl = self.ttl.map(span);
@@ -165,22 +205,42 @@ impl Request {
         Ok(reserve)
     }
 
-    fn amounts(&self) -> Result<Amounts, Error> {
-        let mut figures = Vec::with_capacity(self.figures.len());
-        for (unit, amount) in &self.figures {
-            figures.push((unit_named(unit)?, *amount));
+    fn amounts(&self, dialect: Dialect) -> Result<Amounts, Error> {
+        let mut figures = units(&self.figures)?;
+        if let Some(most) = self.max_output.filter(|_| dialect.charges_max_tokens()) {
+            let named = |unit: &Unit| figures.iter().find(|(known, _)| known == unit);
+            let input = named(&Unit::InputTokens).map(|(_, tokens)| *tokens);
+            let total = named(&Unit::Tokens).is_none().then_some(input).flatten();
+            let total = total.map(|input| (Unit::Tokens, input.saturating_add(most)));
+            let output = named(&Unit::OutputTokens).is_none().then_some((Unit::OutputTokens, most));
+            figures.extend(total.into_iter().chain(output));
         }
-        Amounts::cost(figures).map_err(|wrong| {
-            Error::invalid(
-                format!("the cost cannot be taken: {wrong}"),
-                "name each unit once, with a figure a call can have",
-            )
-        })
+        Amounts::cost(figures).map_err(|wrong| cannot_be_taken(&wrong))
+    }
+
+    /// The most it takes of units that its cost does not name.
+    fn ceilings(&self, dialect: Dialect) -> Result<Amounts, Error> {
+        let mut figures = units(&self.at_most)?;
+        if let Some(most) = self.max_output.filter(|_| !dialect.charges_max_tokens()) {
+            figures.push((Unit::OutputTokens, most));
+        }
+        Amounts::new(figures).map_err(|wrong| cannot_be_taken(&wrong))
     }
 
     fn retried(&self, pool: &PoolName) -> Result<Option<Key>, Error> {
         self.retry_of.as_ref().map(|lease| key_on(pool, lease)).transpose()
     }
+}
+
+fn units(figures: &[(String, u64)]) -> Result<Vec<(Unit, u64)>, Error> {
+    figures.iter().map(|(unit, amount)| Ok((unit_named(unit)?, *amount))).collect()
+}
+
+fn cannot_be_taken(wrong: &InvalidAmounts) -> Error {
+    Error::invalid(
+        format!("the cost cannot be taken: {wrong}"),
+        "name each unit once, with a figure a call can have",
+    )
 }
 
 /// The ledger's name of a lease, if it is on this pool.
@@ -239,7 +299,7 @@ mod tests {
 
     fn wrong(request: &Request) -> String {
         let pool = "a/b".parse().unwrap();
-        request.resolve(&pool, "tests").unwrap_err().to_string()
+        request.resolve(&pool, Dialect::Generic, "tests").unwrap_err().to_string()
     }
 
     #[test]
@@ -259,10 +319,23 @@ mod tests {
     #[test]
     fn what_is_not_said_has_its_default() {
         let pool = "a/b".parse().unwrap();
-        let reserve = Request::new().resolve(&pool, "tests").unwrap();
+        let reserve = Request::new().resolve(&pool, Dialect::Generic, "tests").unwrap();
         assert_eq!(reserve.agent.as_str(), "tests");
         assert_eq!(reserve.cost.of(&Unit::Requests), Some(1));
         assert_eq!(reserve.patience, span(DEFAULT_TIMEOUT));
         assert_eq!(reserve.ttl, None);
+    }
+
+    #[test]
+    fn the_most_output_is_reserved_where_it_is_charged_and_promised_where_not() {
+        let pool = "a/b".parse().unwrap();
+        let request = Request::new().unit("input_tokens", 100).max_output_tokens(4_000);
+        let charged = request.resolve(&pool, Dialect::OpenAi, "tests").unwrap();
+        assert_eq!(charged.cost.of(&Unit::OutputTokens), Some(4_000));
+        assert_eq!(charged.cost.of(&Unit::Tokens), Some(4_100));
+        assert!(charged.at_most.is_empty());
+        let counted = request.resolve(&pool, Dialect::Anthropic, "tests").unwrap();
+        assert_eq!(counted.cost.of(&Unit::OutputTokens), None);
+        assert_eq!(counted.at_most.of(&Unit::OutputTokens), Some(4_000));
     }
 }

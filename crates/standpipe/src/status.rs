@@ -3,6 +3,7 @@
 //! Plain values to print or to serialise. Moments are texts of the calendar, lengths are
 //! milliseconds (`*_ms`). Working them out is in `status/read.rs`.
 
+mod foresight;
 mod read;
 mod trouble;
 
@@ -27,7 +28,7 @@ pub struct PoolStatus {
     pub position: u64,
     /// Whether it holds calls back; `false` is shadow mode.
     pub enforce: bool,
-    /// The share of stated rates that is used, in thousandths.
+    /// The share of stated rates that is used, in thousandths: the smallest of its limits'.
     pub headroom_per_mille: u16,
     /// Whether the headroom finds its own figure.
     pub headroom_auto: bool,
@@ -41,6 +42,12 @@ pub struct PoolStatus {
     pub learning: Option<Pause>,
     /// What the provider's refusals left behind.
     pub trouble: Trouble,
+    /// How much quota is left: `green`, `amber` or `red`.
+    pub zone: &'static str,
+    /// `closed`, `pre_emptive`, `open` or `half_open`.
+    pub breaker: &'static str,
+    /// What the last day cost, where the file has prices.
+    pub money: Option<Money>,
     /// What it is limited by.
     pub limits: Vec<LimitStatus>,
     /// The calls in flight, oldest first.
@@ -165,6 +172,10 @@ pub struct LimitStatus {
     pub held: u64,
     /// What is left of [`LimitStatus::effective`].
     pub left: u64,
+    /// The share of the stated rate that is used, in thousandths; none for calls in flight.
+    pub headroom_per_mille: Option<u16>,
+    /// What somebody drew without asking, as the provider's own count says; it is in `used`.
+    pub outside: u64,
     /// In how long all of it is free if nothing else happens; none where only calls that end bring
     /// room.
     pub full_again_ms: Option<u64>,
@@ -256,4 +267,18 @@ pub struct AgentStatus {
     pub cap: Vec<String>,
     /// How long ago it was last active.
     pub active_ms: u64,
+    /// It asks in the background and was not admitted for so long, pauses not counted.
+    pub denied_ms: Option<u64>,
+    /// It was denied for so long that it is served as a standard agent, once.
+    pub promoted: bool,
+}
+
+/// What the last day's calls cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Money {
+    /// In millionths of a dollar.
+    pub spent_micro_usd: u64,
+    /// The part of it that bought nothing: second tries, and calls nobody settled.
+    pub wasted_micro_usd: u64,
 }

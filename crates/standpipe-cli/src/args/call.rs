@@ -21,6 +21,12 @@ pub(crate) struct Call {
     /// What the call takes, as `unit=n,…`; one request is implied
     #[arg(long, value_name = "COST", value_parser = parse::cost)]
     pub(crate) cost: Vec<Cost>,
+    /// How many bytes are sent: the prompt's tokens are estimated by it if --cost does not say
+    #[arg(long, value_name = "N")]
+    pub(crate) bytes: Option<u64>,
+    /// The most output asked for (max_tokens); what is reserved of it depends on the provider
+    #[arg(long, value_name = "N")]
+    pub(crate) max_output: Option<u64>,
 }
 
 /// How a call is admitted: under which limits, and how long it waits.

@@ -25,6 +25,9 @@ Examples:
   ./call-the-api
   standpipe commit \"$lease\" --used input_tokens=1180,output_tokens=412
 
+  # A simple task goes where the file's [route] sends it; the answer names the pool
+  standpipe reserve anthropic/sonnet --task classify --json
+
   # Would it be admitted now? Takes nothing
   standpipe reserve anthropic/sonnet --cost input_tokens=1200 --dry-run
 ";
@@ -39,7 +42,7 @@ killed before that, nothing remains. With `--owner $$` the lease ends with that 
 pub(crate) struct Reserve {
     #[command(flatten)]
     pub(crate) call: Call,
-    /// The kind of task, for the record
+    /// The kind of task: for the record, and for the file's [route]
     #[arg(long, value_name = "TASK", value_parser = parse::word)]
     pub(crate) task: Option<String>,
     /// The model, for the record

@@ -34,6 +34,12 @@ pub(super) fn request(call: &Call, settings: &Settings) -> Result<Request, Failu
     for (unit, figure) in total(&call.cost)? {
         request = request.unit(unit.name(), figure);
     }
+    if let Some(bytes) = call.bytes {
+        request = request.bytes(bytes);
+    }
+    if let Some(tokens) = call.max_output {
+        request = request.max_output_tokens(tokens);
+    }
     Ok(match call.priority {
         Some(priority) => request.priority(priority.into()),
         None => request,

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use rustix::process::Pid;
 use serde_json::{Map, Value, json};
-use standpipe::{Lease, Moment, Pool, Request, Span};
+use standpipe::{Advice, Lease, Moment, Pool, Request, Span};
 
 use super::admission::{admit, listen, request};
 use super::{Ended, leases, units};
@@ -32,13 +32,19 @@ pub(super) fn run(args: Reserve, settings: &Settings, printer: &Printer) -> Ende
     let tap = settings.open()?;
     if args.dry_run {
         let pool = settings.unchanged(&tap, &args.call.pool, &args.admission.limit)?;
+        let pool = tap.route(pool, &request)?;
         units::check_costs(&args.call, &pool, printer)?;
         return peek(&pool, &request, printer);
     }
     let pool = settings.limited(&tap, &args.call.pool, &args.admission.limit, printer)?;
+    let pool = tap.route(pool, &request)?;
+    if *pool.name() != args.call.pool {
+        printer.talk(&format!("`{}`, by its task", pool.name()));
+    }
     units::check_costs(&args.call, &pool, printer)?;
     let signals = listen()?;
-    let lease = admit(&pool, request, printer, &signals)?;
+    let lease = admit(&pool, request.clone(), printer, &signals)
+        .map_err(|failure| advised(failure, &pool, &request))?;
     signals.end_us_again();
     if lease.is_settled() {
         return Err(settled(&lease));
@@ -48,7 +54,7 @@ pub(super) fn run(args: Reserve, settings: &Settings, printer: &Printer) -> Ende
         None => pool.config()?.map_or(USUAL_TTL, |config| duration(config.lease_ttl)),
     };
     let printed = if printer.json {
-        printer.object(object(&lease, ttl))
+        printer.object(object(&lease, ttl, advice(&lease, &pool, &request)?))
     } else {
         printer.line(&lease.id().to_string())
     };
@@ -128,7 +134,28 @@ fn peek(pool: &Pool, request: &Request, printer: &Printer) -> Ended {
     }
 }
 
-fn object(lease: &Lease, ttl: Duration) -> Map<String, Value> {
+/// What to do before the next call like this, with where else it could go.
+fn advice(lease: &Lease, pool: &Pool, request: &Request) -> Result<Option<Advice>, Failure> {
+    match lease.advice() {
+        Some(_) => Ok(pool.advise(request)?),
+        None => Ok(None),
+    }
+}
+
+/// A refusal with what could be done instead.
+fn advised(failure: Failure, pool: &Pool, request: &Request) -> Failure {
+    let late = failure.exit == Exit::NotInTime;
+    let advice = if late { pool.advise(request).ok().flatten() } else { None };
+    match advice {
+        Some(advice) if !advice.try_this.is_empty() => {
+            let sentence = advice.sentence();
+            failure.with("advice", json!(advice)).saying(&sentence)
+        }
+        _ => failure,
+    }
+}
+
+fn object(lease: &Lease, ttl: Duration, advice: Option<Advice>) -> Map<String, Value> {
     let cost: Map<String, Value> =
         lease.cost().iter().map(|(unit, figure)| (unit.name().to_owned(), json!(figure))).collect();
     let mut object = Map::new();
@@ -142,8 +169,7 @@ fn object(lease: &Lease, ttl: Duration) -> Map<String, Value> {
     if let Some(told) = lease.backpressure() {
         object.insert("backpressure".to_owned(), json!(told));
     }
-    // Kept for later: zones and advice are not given yet.
-    object.insert("zone".to_owned(), Value::Null);
-    object.insert("advice".to_owned(), Value::Null);
+    object.insert("zone".to_owned(), json!(lease.zone().word()));
+    object.insert("advice".to_owned(), json!(advice));
     object
 }

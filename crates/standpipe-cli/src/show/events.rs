@@ -63,6 +63,21 @@ fn what(what: &What) -> String {
         }
         What::Sequential { on: false } => "calls no longer go one at a time".to_owned(),
         What::Learn { limit, amount } => format!("the provider taught a limit: {amount} {limit}"),
+        What::Zone { zone } => format!("the light is {zone}"),
+        What::Promote { agent } => {
+            format!("{agent} was denied for 5 minutes and is served as a standard agent, once")
+        }
+        What::Headroom { limit, per_mille } => {
+            let (whole, tenth) = (per_mille / 10, per_mille % 10);
+            format!("uses {whole}.{tenth} % of {limit} from now on")
+        }
+        What::Outside { limit, units, total } => {
+            format!("somebody drew {units} of {limit} without asking, {total} in all")
+        }
+        What::Breaker { on: true } => {
+            "at this rate calls will have to wait: they are advised to ask for less".to_owned()
+        }
+        What::Breaker { on: false } => "calls need not wait".to_owned(),
         What::Doubt { about, value, why } => format!("{about} `{value}` was not believed: {why}"),
         What::Usage(usage) => used(usage),
         What::Lost { lines } => format!("{lines} line(s) of the journal could not be written"),

@@ -17,7 +17,13 @@ pub(crate) fn explanation(style: Style, told: &Explanation) -> String {
     lines.extend(table(2, style.width, &rows));
     lines.push(String::new());
     lines.extend(figures(style, told));
+    if told.zone != "green" {
+        lines.extend(sentence(0, style.width, &format!("The light is {}.", told.zone)));
+    }
     lines.extend(sentence(0, style.width, &verdict(style, told)));
+    if let Some(advice) = told.advice.as_ref().filter(|advice| !advice.try_this.is_empty()) {
+        lines.extend(sentence(0, style.width, &format!("Advice: {}.", advice.sentence())));
+    }
     lines.join("\n") + "\n"
 }
 

@@ -1,6 +1,7 @@
 //! How pools stand, for people: a heading, a bar per limit, who holds what, who waits for what.
 
 mod calls;
+mod foresight;
 mod limits;
 mod trouble;
 
@@ -46,6 +47,7 @@ fn pool(style: Style, status: &PoolStatus) -> Vec<String> {
     lines.extend(limits::lines(style, &status.limits));
     lines.extend(calls::holds(style, &status.leases));
     lines.extend(calls::waits(style, &status.tickets));
+    lines.extend(calls::agents(style, &status.agents));
     lines
 }
 
@@ -86,6 +88,7 @@ fn state(style: Style, status: &PoolStatus) -> Vec<String> {
         let text = format!("paused for {} (until {}){why}", length(pause.for_ms), pause.until);
         lines.push(style.ink(Ink::Short, &text));
     }
+    lines.extend(foresight::lines(style, status));
     let after = trouble::lines(&status.trouble).into_iter();
     lines.extend(after.map(|text| style.ink(Ink::Short, &text)));
     if let Some(learning) = &status.learning {

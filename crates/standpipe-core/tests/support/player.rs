@@ -70,20 +70,7 @@ impl Player {
 
     /// A reserve of somebody's, with this cost, that does not wait.
     pub(crate) fn reserve(who: &str, cost: Amounts) -> Reserve {
-        Reserve {
-            agent: agent(who),
-            priority: None,
-            cost,
-            patience: Span::ZERO,
-            ttl: None,
-            owner: None,
-            id: None,
-            model: None,
-            task: None,
-            retry_of: None,
-            ticket: None,
-            hold: None,
-        }
+        Reserve::new(agent(who), cost)
     }
 
     /// The cost that a step's figures stand for.
@@ -236,9 +223,17 @@ impl Player {
                 Some((sender, Action::Throttled(throttled)))
             }
             Step::Told(unit, period, limit) => {
-                let (unit, limit) = (unit.clone(), Some(*limit));
-                let reading =
-                    Reading { unit, period: *period, limit, remaining: None, reset_in: None };
+                // Some of them also say what is left: half of it.
+                let remaining = (limit % 3 == 0).then_some(*limit / 2);
+                let reading = Reading {
+                    unit: unit.clone(),
+                    period: *period,
+                    limit: Some(*limit),
+                    remaining,
+                    coarse: 1 + limit % 2,
+                    reset_in: None,
+                    full_in: None,
+                };
                 let observed = Observed { lease: None, readings: vec![reading] };
                 Some(("reporter".to_owned(), Action::Observed(observed)))
             }

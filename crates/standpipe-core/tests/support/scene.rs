@@ -8,7 +8,7 @@ use proptest::option;
 use proptest::prelude::*;
 use standpipe_core::{
     AgentRule, Backoff, Headroom, Hit, Key, Limit, Policy, PoolConfig, Priority, RetryBudget,
-    ReturnWindows, Rule, Share, Span, ThrottleKind, Unit, bounds,
+    ReturnWindows, Rule, Share, Span, ThrottleKind, Unit, Zones, bounds,
 };
 
 use super::words::{
@@ -158,9 +158,11 @@ pub(crate) fn scene(sorts: Sorts) -> impl Strategy<Value = Scene> {
 
 /// A pool of one to four limits.
 pub(crate) fn config(sorts: Sorts) -> impl Strategy<Value = PoolConfig> {
+    // One that tunes itself is a policy too: who looks on without them knows nothing of it.
+    let tuned = if sorts.policies { Headroom::Auto } else { Headroom::Fixed(800) };
     let headroom = prop_oneof![
         3 => Just(Headroom::Fixed(1_000)),
-        1 => Just(Headroom::Auto),
+        1 => Just(tuned),
         1 => (1_u16..=1_000).prop_map(Headroom::Fixed),
     ];
     let slack = prop_oneof![2 => Just(Span::ZERO), 1 => Just(Span::millis(50)), 1 => odd_span()];
@@ -202,14 +204,22 @@ fn policy() -> impl Strategy<Value = Policy> {
     let budget = budget.prop_map(|(per_mille, least)| RetryBudget { per_mille, least });
     let look = (1_u64..=100).prop_map(secs);
     let each = (option::of(backoff), option::of(windows), any::<bool>(), option::of(budget));
-    (each, any::<bool>(), option::of(look)).prop_map(
-        |((backoff, comeback, cascade, retries), learn, second_look)| Policy {
+    let zones = prop_oneof![Just(Zones::Off), Just(Zones::Long), Just(Zones::All)];
+    let before = (zones, any::<[bool; 5]>());
+    (each, any::<bool>(), option::of(look), before).prop_map(
+        |((backoff, comeback, cascade, retries), learn, second_look, (zones, on))| Policy {
             backoff,
             comeback,
             cascade,
             retries,
             learn,
             second_look,
+            zones,
+            yields: on[0],
+            promotes: on[1],
+            breaker: on[2],
+            reconciles: on[3],
+            estimates: on[4],
         },
     )
 }

@@ -122,20 +122,7 @@ impl World {
 
     /// Somebody asks to be admitted.
     pub(crate) fn reserve(&mut self, session: &str, who: &str) -> Ask<'_> {
-        let reserve = Reserve {
-            agent: agent(who),
-            priority: None,
-            cost: requests_of(1),
-            patience: Span::ZERO,
-            ttl: None,
-            owner: None,
-            id: None,
-            model: None,
-            task: None,
-            retry_of: None,
-            ticket: None,
-            hold: None,
-        };
+        let reserve = Reserve::new(agent(who), requests_of(1));
         Ask { world: self, session: session.to_owned(), reserve }
     }
 

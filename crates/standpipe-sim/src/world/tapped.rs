@@ -7,7 +7,9 @@ use standpipe_core::{
     Action, AgentName, Amounts, Commit, Decision, Hit, Key, Observed, Priority, Reading, Reserve,
     Span, ThrottleKind, Throttled, Unit,
 };
-use standpipe_dialect::{Answer, Dialect, Kind, LimitSeen, Refused, Response, Usage, Verdict};
+use standpipe_dialect::{
+    Answer, Dialect, Kind, LimitSeen, Refused, ResetMeans, Response, Usage, Verdict,
+};
 
 use super::manner::{Ask, Manner, Step};
 use crate::provider::{Call, ORIGIN, Reply};
@@ -207,7 +209,9 @@ fn reading(seen: &LimitSeen) -> Option<Reading> {
         period: seen.period.map(span),
         limit: seen.limit,
         remaining: seen.remaining,
-        reset_in: seen.reset_in.map(span),
+        coarse: seen.coarse,
+        reset_in: seen.reset_in.filter(|_| seen.reset == ResetMeans::WindowEnds).map(span),
+        full_in: seen.reset_in.filter(|_| seen.reset == ResetMeans::Full).map(span),
     })
 }
 

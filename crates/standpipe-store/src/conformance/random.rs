@@ -4,7 +4,7 @@ use standpipe_core::{
     Action, AgentName, AgentRule, Amounts, Backoff, Charged, Commit, Configure, Event, Headroom,
     Hit, Key, Limit, Observed, Of, Policy, PoolConfig, Portion, Priority, Reading, Recovered,
     Reserve, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, Text, ThrottleKind,
-    Throttled, Unit,
+    Throttled, Unit, Zones,
 };
 
 /// Random numbers from a seed (`SplitMix64`).
@@ -195,7 +195,9 @@ impl RandomEvents {
             period: self.random.once_in(3).then_some(Span::secs(5)),
             limit: Some(self.random.below(12)),
             remaining: Some(self.random.below(10)),
+            coarse: 1 + self.random.below(3),
             reset_in: self.random.once_in(2).then(|| self.span(20)),
+            full_in: self.random.once_in(2).then(|| self.span(9)),
         };
         Observed { lease: self.random.once_in(2).then(|| self.key()), readings: vec![reading] }
     }
@@ -269,6 +271,12 @@ impl RandomEvents {
             retries: self.random.once_in(2).then_some(RetryBudget { per_mille: 100, least: 1 }),
             learn,
             second_look: self.random.once_in(2).then_some(Span::secs(10)),
+            zones: if self.random.once_in(3) { Zones::Off } else { Zones::All },
+            yields: self.random.once_in(2),
+            promotes: self.random.once_in(2),
+            breaker: self.random.once_in(2),
+            reconciles: self.random.once_in(2),
+            estimates: self.random.once_in(2),
         }
     }
 

@@ -7,7 +7,7 @@ use standpipe_core::{
     Action, AgentName, AgentRule, Amounts, Backoff, Charged, Commit, Configure, Event, Headroom,
     Hit, Instant, Key, Limit, Observed, Of, Owner, Policy, PoolConfig, Portion, Priority, Reading,
     Recovered, Reserve, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, Stretch,
-    Text, ThrottleKind, Throttled, Unit, UnitName, bounds,
+    Text, ThrottleKind, Throttled, Unit, UnitName, Zones, bounds,
 };
 
 use super::Malformed;
@@ -18,16 +18,24 @@ wire_newtype!(Instant, Span);
 wire_struct! {
     Key { session, number }
     Event { key, action }
-    Reserve { agent, priority, cost, patience, ttl, owner, id, model, task, retry_of, ticket, hold }
+    Reserve {
+        agent, priority, cost, patience, ttl, owner, id, model, task, retry_of, ticket, hold, bytes,
+        at_most,
+    }
     Owner { pid, started }
     Commit { lease, used, progress, refused }
     Throttled { lease, agent, kind, retry_after, hit }
     Hit { unit, period }
     Observed { lease, readings }
-    Reading { unit, period, limit, remaining, reset_in }
+    Reading { unit, period, limit, remaining, coarse, reset_in, full_in }
     Configure { source, config }
-    PoolConfig { limits, headroom, slack, claim, lease_ttl, longest_lease, enforce, policy, agents }
-    Policy { backoff, comeback, cascade, retries, learn, second_look }
+    PoolConfig {
+        limits, headroom, slack, claim, lease_ttl, longest_lease, enforce, policy, agents, prices,
+    }
+    Policy {
+        backoff, comeback, cascade, retries, learn, second_look, zones, yields, promotes, breaker,
+        reconciles, estimates,
+    }
     Backoff { base, factor_per_mille, cap, jitter }
     ReturnWindows { critical, standard, background }
     Stretch { from, to }
@@ -67,6 +75,7 @@ wire_enum! {
     }
     Charged { 0 => Start, 1 => End }
     Resets { 0 => Rolling, 1 => Provider }
+    Zones { 0 => Off, 1 => Long, 2 => All }
     Headroom { 0 => Auto, 1 => Fixed(per_mille) }
     Of { 0 => All, 1 => Unit(unit), 2 => Parallel }
     Portion { 0 => PerMille(share), 1 => Rate { amount, period }, 2 => Slots(amount) }

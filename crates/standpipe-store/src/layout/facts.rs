@@ -3,9 +3,10 @@
 //! Stamps and marks ascend, so they are written as differences: most take one to three bytes.
 
 use standpipe_core::{
-    Agent, Bears, Bucket, BucketFacts, Call, Charge, Count, Entry, Facts, Grain, Holder, Incident,
-    Instant, Known, Lease, Missing, Phase, Place, Probe, Provenance, Ramp, Reason, Reset,
-    ResetPhase, Sequential, Session, Tally, Target, Terminal, Ticket, Told, Trouble, Window,
+    Agent, Bears, Bucket, BucketFacts, Call, Charge, Count, Denied, Entry, Facts, Grain, Holder,
+    Incident, Instant, Known, Lease, LimitId, Measure, Missing, Outlook, Outside, Phase, Place,
+    Probe, Provenance, Ramp, Reason, Reset, ResetPhase, Sequential, Session, Sizes, Tally, Target,
+    Terminal, Ticket, Told, Trouble, Warmth, Window, Zone,
 };
 
 use super::Malformed;
@@ -13,8 +14,8 @@ use super::wire::{Reader, Wire, wire_enum, wire_struct};
 
 wire_struct! {
     Facts {
-        clock, config, provenance, used, arrivals, pause, terminal, trouble, forgotten, lanes,
-        agents, sessions, leases, tickets, ids,
+        clock, config, provenance, used, arrivals, pause, terminal, trouble, outlook, forgotten,
+        lanes, agents, sessions, leases, tickets, ids,
     }
     Provenance { file, version, written, changes }
     Terminal { until, look, probe }
@@ -28,13 +29,17 @@ wire_struct! {
     Bears { calls, since }
     Told { unit, period, amount }
     Known { first, ended }
-    Agent { name, active, refused, meters }
+    Agent { name, active, refused, admitted, denied, promoted, meters }
+    Denied { since, last }
+    Outlook { zone, active, paused, warmth, outside, sizes, pre_emptive, spent, wasted }
+    Warmth { limit, per_mille, since, successes, rests }
+    Outside { limit, since, gap, charged, eased }
     Session { last, heard, ended }
     Place { tier, arrival }
-    Call { cost, owner, id, model, task, retry_of }
+    Call { cost, owner, id, model, task, retry_of, bytes }
     Ticket { key, session, agent, call, since, deadline, phase, aside, returns, holds, ttl }
     Lease { holder, agent, tier, call, started, progressed, charges }
-    Charge { to, when, estimate, charged, mark, known }
+    Charge { to, when, estimate, charged, mark, known, left }
     Tally { count, held, reset, learning }
     BucketFacts { credit, at, next }
     Reset { at, phase }
@@ -59,6 +64,14 @@ wire_enum! {
         3 => Spent { carried },
     }
     Grain { 0 => Limit, 1 => Meter }
+    Zone { 0 => Green, 1 => Amber, 2 => Red }
+    Measure { 0 => Of(unit), 1 => PerBytes(unit) }
+    LimitId {
+        0 => Window(unit, period),
+        1 => Bucket(unit, period),
+        2 => Parallel,
+        3 => Unanswered,
+    }
     Reason {
         0 => Terminal,
         1 => Never,
@@ -76,6 +89,8 @@ wire_enum! {
         13 => Probe,
         14 => Sequential,
         15 => RetryBudget,
+        16 => Zone,
+        17 => Yield,
     }
 }
 
@@ -92,6 +107,23 @@ impl Wire for Window {
         match Self::of(grain, entries) {
             Some(window) => Ok(window),
             None => input.wrong("no window has these entries"),
+        }
+    }
+}
+
+impl Wire for Sizes {
+    fn put(&self, out: &mut Vec<u8>) {
+        let bins = self.bins().iter();
+        put_ascending(bins.map(|(bin, count)| (u64::from(*bin), u64::from(*count))), out);
+    }
+
+    fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let small =
+            |(bin, count): (u64, u64)| Some((u16::try_from(bin).ok()?, u16::try_from(count).ok()?));
+        let bins: Option<Vec<_>> = get_ascending(input)?.into_iter().map(small).collect();
+        match bins.and_then(Self::of) {
+            Some(sizes) => Ok(sizes),
+            None => input.wrong("no calls have these sizes"),
         }
     }
 }

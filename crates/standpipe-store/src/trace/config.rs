@@ -4,9 +4,10 @@ use serde_json::{Map, Value};
 use standpipe_core::{
     AgentName, AgentRule, Backoff, Charged, Configure, Headroom, Limit, Of, Policy, PoolConfig,
     Portion, Priority, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, Stretch,
-    Unit,
+    Unit, Zones,
 };
 
+use super::line::amounts;
 use super::text::{rate, span};
 
 /// What the first line of a story says of every configuration in it.
@@ -34,6 +35,7 @@ pub(super) fn configure(
             "enforce" => config.enforce = value.as_bool().ok_or("`enforce` is true or false")?,
             "agents" => config.agents = agents(value)?,
             "policy" => config.policy = policy(value)?,
+            "prices" => config.prices = amounts(value)?,
             "parallel" => config.limits.push(Limit::new(Rule::Parallel { amount: amount(value)? })),
             unit => limits(unit, value, &mut config.limits)?,
         }
@@ -111,6 +113,13 @@ fn policy(value: &Value) -> Result<Policy, String> {
                 policy.retries = Some(RetryBudget { per_mille, least });
             }
             "second_look" => policy.second_look = Some(time(value)?),
+            "zones" if value == "long" => policy.zones = Zones::Long,
+            "zones" => policy.zones = if value == true { Zones::All } else { Zones::Off },
+            "yield" => policy.yields = value == true,
+            "promotion" => policy.promotes = value == true,
+            "breaker" => policy.breaker = value == true,
+            "reconcile" => policy.reconciles = value == true,
+            "estimates" => policy.estimates = value == true,
             _ => return Err(format!("no policy is called `{word}`")),
         }
     }

@@ -243,6 +243,8 @@ impl Reader {
                 }
                 "retry_of" => reserve.retry_of = Some(self.key(value)?),
                 "hold" => reserve.hold = Some(time(value)?),
+                "bytes" => reserve.bytes = Some(amount(value)?),
+                "at_most" => reserve.at_most = amounts(value)?,
                 unit => cost.push((named_unit(unit)?, amount(value)?)),
             }
         }
@@ -296,7 +298,9 @@ impl Reader {
                 period: length("period")?,
                 limit: figure("limit")?,
                 remaining: figure("remaining")?,
+                coarse: figure("rounded")?.unwrap_or(1),
                 reset_in: length("reset_in")?,
+                full_in: length("full_in")?,
             });
         }
         Ok(Observed { lease, readings })
@@ -358,6 +362,13 @@ const CLAIM: Span = Span::secs(2);
 const PATIENCE: Span = Span::secs(300);
 
 /// `tokens`, or `tokens/min`.
+/// Figures by unit; of prices, millionths of a dollar per million.
+pub(super) fn amounts(value: &Value) -> Result<Amounts, String> {
+    let each = object(value)?.iter().map(|(unit, figure)| Ok((named_unit(unit)?, amount(figure)?)));
+    let each: Result<Vec<_>, String> = each.collect();
+    Amounts::new(each?).map_err(|error| error.to_string())
+}
+
 fn hit(value: &Value) -> Result<Hit, String> {
     let text = value.as_str().unwrap_or_default();
     let (unit, period) = text.split_once('/').map_or((text, None), |(u, p)| (u, Some(p)));

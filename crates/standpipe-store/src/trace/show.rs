@@ -102,6 +102,18 @@ impl Names {
             Notice::Learned { limit, amount } => {
                 format!("learned {}: {amount}", show_limit(limit))
             }
+            Notice::Zone { zone } => format!("zone {}", zone.word()),
+            Notice::Promoted { agent, ticket } => {
+                format!("{agent} promoted with {}", self.key(*ticket))
+            }
+            Notice::Headroom { limit, per_mille } => {
+                format!("headroom of {}: {per_mille}", show_limit(limit))
+            }
+            Notice::Outside { limit, units, total } => {
+                format!("outside used {units} of {}, {total} in all", show_limit(limit))
+            }
+            Notice::Breaker { on: true } => "calls will have to wait".to_owned(),
+            Notice::Breaker { on: false } => "calls need not wait".to_owned(),
             Notice::Paused { until } => format!("paused until {}", show_instant(*until)),
             Notice::Resumed => "resumed".to_owned(),
             Notice::Stopped { until: Some(until) } => {

@@ -159,6 +159,9 @@ fn pool(settings: &Settings, path: &str, pool: &PoolSettings) -> Vec<Row> {
     row("zones", toggle(pool.zones));
     row("yield", pool.yields.into());
     row("breaker", pool.breaker.into());
+    row("promotion", pool.promotion.into());
+    row("reconcile", pool.reconcile.into());
+    row("estimates", pool.estimates.into());
     row("cascade", pool.cascade.into());
     row("learn", pool.learn.into());
     let retries = pool.retry_budget.map(|budget| plain::percent(budget.per_mille).into());

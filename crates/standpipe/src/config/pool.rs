@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use standpipe_core::{
-    Backoff, Headroom, Limit, Policy, RetryBudget, ReturnWindows, Rule, Span, Unit,
+    Amounts, Backoff, Headroom, Limit, Policy, RetryBudget, ReturnWindows, Rule, Span, Unit, Zones,
 };
 use standpipe_store::PoolName;
 
@@ -34,6 +34,12 @@ pub struct PoolSettings {
     pub zones: Toggle,
     /// Whether background agents yield when little is left.
     pub yields: bool,
+    /// Whether a background agent that is denied for long is served as a standard one, once.
+    pub promotion: bool,
+    /// Whether the provider's own count lowers the ledger's view.
+    pub reconcile: bool,
+    /// Whether what a cost omits is estimated from earlier calls.
+    pub estimates: bool,
     /// Whether calls are advised before the quota runs out.
     pub breaker: bool,
     /// Whether several throttled agents make everybody go one at a time.
@@ -65,7 +71,7 @@ pub struct PoolSettings {
 }
 
 /// The keys of a pool besides its units.
-pub(super) const KEYS: [&str; 24] = [
+pub(super) const KEYS: [&str; 27] = [
     "provider",
     "models",
     "account",
@@ -76,6 +82,9 @@ pub(super) const KEYS: [&str; 24] = [
     "enforce",
     "zones",
     "yield",
+    "promotion",
+    "reconcile",
+    "estimates",
     "breaker",
     "cascade",
     "learn",
@@ -104,6 +113,9 @@ impl Default for PoolSettings {
             enforce: true,
             zones: Toggle::Auto,
             yields: true,
+            promotion: true,
+            reconcile: true,
+            estimates: true,
             breaker: true,
             cascade: true,
             learn: true,
@@ -144,8 +156,25 @@ impl PoolSettings {
             cascade: self.cascade,
             retries: self.retry_budget,
             learn: self.learn,
-            ..Policy::usual()
+            second_look: Policy::usual().second_look,
+            zones: match self.zones {
+                Toggle::Auto => Zones::Long,
+                Toggle::On => Zones::All,
+                Toggle::Off => Zones::Off,
+            },
+            yields: self.yields,
+            promotes: self.promotion,
+            reconciles: self.reconcile,
+            estimates: self.estimates,
+            breaker: self.breaker,
         }
+    }
+
+    /// What a million of each unit costs, as the ledger takes it.
+    #[must_use]
+    pub fn prices(&self) -> Amounts {
+        let prices = self.price.iter().map(|(unit, price)| (unit.clone(), *price));
+        Amounts::new(prices).unwrap_or_default()
     }
 
     /// Whether calls on this pool may name that unit: it is one everybody knows, or one of its own.
@@ -192,6 +221,9 @@ fn read_policy(reader: &mut Reader<'_>, entry: &Item<'_>, pool: &mut PoolSetting
         "enforce" => pool.enforce = reader.flag(entry).unwrap_or_default(),
         "zones" => pool.zones = policy::toggle(reader, entry).unwrap_or_default(),
         "yield" => pool.yields = reader.flag(entry).unwrap_or_default(),
+        "promotion" => pool.promotion = reader.flag(entry).unwrap_or_default(),
+        "reconcile" => pool.reconcile = reader.flag(entry).unwrap_or_default(),
+        "estimates" => pool.estimates = reader.flag(entry).unwrap_or_default(),
         "breaker" => pool.breaker = reader.flag(entry).unwrap_or_default(),
         "cascade" => pool.cascade = reader.flag(entry).unwrap_or_default(),
         "learn" => pool.learn = reader.flag(entry).unwrap_or_default(),

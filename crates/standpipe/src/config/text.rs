@@ -270,7 +270,11 @@ pub fn unit(name: &str) -> Result<Unit, TextError> {
 /// When a unit is charged unless its limit says otherwise: output is known only at the end.
 #[must_use]
 pub fn charged_by_default(unit: &Unit) -> Charged {
-    if *unit == Unit::OutputTokens { Charged::End } else { Charged::Start }
+    match unit {
+        // What a call costs is known when its output is.
+        Unit::OutputTokens | Unit::Usd => Charged::End,
+        _ => Charged::Start,
+    }
 }
 
 /// The units that need no declaration.

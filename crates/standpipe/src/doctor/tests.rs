@@ -334,3 +334,24 @@ fn what_cannot_be_seen_is_not_said_to_be_well() {
     scene.assumed = true;
     one(&store::check(&scene)[1..2], Level::Note, "the default one");
 }
+
+#[test]
+fn who_bypasses_the_tap_is_told_of_with_what_to_do() {
+    let mut kept = Kept::new();
+    let found = kept.found(outside::check, &[]);
+    assert_eq!((found.len(), found[0].level), (1, Level::Ok));
+    let seen = |ago_ms: u64, units| {
+        let limit = "requests per 1min".to_owned();
+        let what = What::Outside { limit, units, total: units };
+        Event { at: Moment { millis: NOW.millis - ago_ms }, pool: "my/api".to_owned(), what }
+    };
+    let found = kept.found(outside::check, &[seen(7_200_000, 40), seen(3_600_000, 2)]);
+    let [one] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((one.level, one.pool.as_deref()), (Level::Warning, Some("my/api")));
+    assert!(
+        one.what.contains("42 of requests per 1min") && one.what.contains("2 times"),
+        "{one:?}"
+    );
+    assert!(one.what.contains("last 1h ago"), "{one:?}");
+    assert!(one.remedy.as_deref().is_some_and(|remedy| remedy.contains("through the tap")));
+}

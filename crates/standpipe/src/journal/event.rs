@@ -136,6 +136,37 @@ pub enum What {
         /// How large it is.
         amount: u64,
     },
+    /// How much quota is left has changed.
+    Zone {
+        /// `green`, `amber` or `red`.
+        zone: String,
+    },
+    /// A background agent was denied for so long that it was served as a standard one, once.
+    Promote {
+        /// Who.
+        agent: String,
+    },
+    /// More or less of a stated rate is used from now on.
+    Headroom {
+        /// Of which limit.
+        limit: String,
+        /// In thousandths.
+        per_mille: u16,
+    },
+    /// Somebody draws on the key without asking.
+    Outside {
+        /// On which limit.
+        limit: String,
+        /// What was charged for it now.
+        units: u64,
+        /// What counts of it in all.
+        total: u64,
+    },
+    /// The burn rate says that calls will have to wait, or no longer.
+    Breaker {
+        /// Whether it begins.
+        on: bool,
+    },
     /// Something the provider said was not believed.
     Doubt {
         /// Which header or field.
@@ -184,6 +215,16 @@ pub enum Kind {
     Sequential,
     /// See [`What::Learn`].
     Learn,
+    /// See [`What::Zone`].
+    Zone,
+    /// See [`What::Promote`].
+    Promote,
+    /// See [`What::Headroom`].
+    Headroom,
+    /// See [`What::Outside`].
+    Outside,
+    /// See [`What::Breaker`].
+    Breaker,
     /// See [`What::Doubt`].
     Doubt,
     /// See [`What::Usage`].
@@ -194,7 +235,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 21] = [
         Self::Wait,
         Self::Shadow,
         Self::Throttle,
@@ -208,6 +249,11 @@ impl Kind {
         Self::WindowReset,
         Self::Sequential,
         Self::Learn,
+        Self::Zone,
+        Self::Promote,
+        Self::Headroom,
+        Self::Outside,
+        Self::Breaker,
         Self::Doubt,
         Self::Usage,
         Self::Lost,
@@ -230,6 +276,11 @@ impl Kind {
             Self::WindowReset => "window_reset",
             Self::Sequential => "sequential",
             Self::Learn => "learn",
+            Self::Zone => "zone",
+            Self::Promote => "promote",
+            Self::Headroom => "headroom",
+            Self::Outside => "outside",
+            Self::Breaker => "breaker",
             Self::Doubt => "doubt",
             Self::Usage => "usage",
             Self::Lost => "lost",
@@ -255,6 +306,11 @@ impl What {
             Self::WindowReset { .. } => Kind::WindowReset,
             Self::Sequential { .. } => Kind::Sequential,
             Self::Learn { .. } => Kind::Learn,
+            Self::Zone { .. } => Kind::Zone,
+            Self::Promote { .. } => Kind::Promote,
+            Self::Headroom { .. } => Kind::Headroom,
+            Self::Outside { .. } => Kind::Outside,
+            Self::Breaker { .. } => Kind::Breaker,
             Self::Doubt { .. } => Kind::Doubt,
             Self::Usage(_) => Kind::Usage,
             Self::Lost { .. } => Kind::Lost,

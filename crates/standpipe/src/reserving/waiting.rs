@@ -81,7 +81,7 @@ enum Trouble {
 
 impl Waiting {
     pub(super) fn new(pool: &Pool, request: &Request, began: Local) -> Result<Self, Error> {
-        let reserve = request.resolve(pool.name(), pool.tap().agent())?;
+        let reserve = request.resolve(pool.name(), pool.dialect(), pool.tap().agent())?;
         let guard = pool.tap().guard()?;
         let desk = guard.shared().desk(pool.name())?;
         let caller = guard.shared().caller();
@@ -296,6 +296,12 @@ impl Waiting {
         let instead_of = grant.instead_of.as_ref().map(|refusal| self.refused(refusal, now));
         let mut reserve = self.reserve.clone();
         reserve.ticket = None;
+        let state = counter.member.replica().state();
+        // With what was estimated.
+        if let Some(lease) = state.facts().leases.get(&grant.lease) {
+            reserve.cost = lease.call.cost.clone();
+        }
+        let (zone, foreseen) = (state.zone(), state.advise(&reserve, now.store));
         let granted = Granted {
             key: grant.lease,
             reserve,
@@ -303,6 +309,8 @@ impl Waiting {
             waited,
             settled: grant.settled,
             instead_of,
+            zone,
+            foreseen,
             is_new: self.is_new(counter, &grant),
             enforced: is_enforced(counter.member.replica().state()),
         };

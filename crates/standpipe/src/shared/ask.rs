@@ -7,6 +7,7 @@ use standpipe_core::{Action, AgentName, Decision, Hold, Holder, Laid, Reason, Re
 use standpipe_core::{Amounts, Priority, State};
 
 use super::Shared;
+use crate::advice::Advice;
 use crate::dead;
 use crate::desk::{Counter, Desk};
 use crate::error::Error;
@@ -52,7 +53,10 @@ impl Shared {
                 pool: desk.pool().to_string(),
                 agent: reserve.agent.to_string(),
                 priority: tier_word(laid.tier),
-                cost: figures(&reserve.cost),
+                cost: figures(&laid.cost),
+                zone: state.zone().word(),
+                breaker: state.breaker().word(),
+                advice: state.advise(reserve, now.store).as_ref().map(Advice::of),
                 verdict: verdict.word(),
                 why: verdict.why().cloned(),
                 steps: steps(laid, now),
@@ -126,13 +130,15 @@ pub(crate) fn has_no_limits(refusal: &Refusal) -> bool {
 fn steps(laid: Laid, now: &Now) -> Vec<Step> {
     let noes = |refusals: Vec<Refusal>| refusals.iter().map(|refusal| no(refusal, now)).collect();
     let one = |refusal: Option<Refusal>| noes(refusal.into_iter().collect());
-    let not_yet = [laid.pause, laid.return_window, laid.hold].into_iter().flatten().collect();
+    let not_yet = [laid.pause, laid.return_window, laid.zone, laid.hold];
+    let not_yet = not_yet.into_iter().flatten().collect();
+    let not_these = [laid.yields, laid.cap].into_iter().flatten().collect();
     let never = [laid.never, laid.retry_budget].into_iter().flatten().collect();
     let names = [
         ("terminal", "did the provider say stop for good?", one(laid.terminal)),
         ("never", "is it larger than a limit, or one retry too many?", noes(never)),
         ("not yet", "does anything of its own hold it back?", noes(not_yet)),
-        ("not these units", "is the agent's own cap reached?", one(laid.cap)),
+        ("not these units", "does it give way, or is its cap reached?", noes(not_these)),
         ("not before them", "did somebody come first?", noes(laid.order)),
         ("not now", "is there room on every limit?", noes(laid.room)),
     ];

@@ -6,6 +6,7 @@ use standpipe_core::{
 };
 use standpipe_store::{PoolName, Store};
 
+use super::foresight;
 use super::{
     AgentStatus, LeaseStatus, LimitStatus, Origin, Pause, PoolStatus, Stop, TicketStatus, Trouble,
 };
@@ -20,6 +21,8 @@ impl PoolStatus {
         let facts = state.facts();
         let config = facts.config.as_ref();
         let headroom = config.map_or(Headroom::Auto, |config| config.headroom);
+        let limits = Self::limits_of(state, now);
+        let least = limits.iter().filter_map(|limit| limit.headroom_per_mille).min();
         let learning = facts.lanes.iter().filter_map(|lane| lane.learning).max();
         let stop = facts.terminal.map(|terminal| Stop {
             until: terminal.until.map(|until| now.ahead(until)),
@@ -32,14 +35,17 @@ impl PoolStatus {
             at: now.past(now.store),
             position: 0,
             enforce: config.is_none_or(|config| config.enforce),
-            headroom_per_mille: headroom.per_mille(),
+            headroom_per_mille: least.unwrap_or_else(|| headroom.per_mille()),
             headroom_auto: headroom == Headroom::Auto,
             origin: origin(config, facts.provenance),
             pause: facts.pause.and_then(|until| pause(until, now)),
             terminal: stop,
             learning: learning.and_then(|until| pause(until, now)),
             trouble: Trouble::of(state, now),
-            limits: Self::limits_of(state, now),
+            zone: state.zone().word(),
+            breaker: state.breaker().word(),
+            money: foresight::money(state, now),
+            limits,
             leases: leases(pool, state, now, store),
             tickets: tickets(state, now, store),
             agents: agents(state, now),
@@ -56,7 +62,14 @@ impl PoolStatus {
             same.next().map(|told| told.amount)
         };
         let each = state.figures(now.store);
-        each.iter().map(|figures| limit(figures, told(&figures.limit.id()), now)).collect()
+        let each = each.iter().map(|figures| {
+            let id = figures.limit.id();
+            let mut status = limit(figures, told(&id), now);
+            status.headroom_per_mille = foresight::headroom(state, &id);
+            status.outside = foresight::outside(state, &id, now);
+            status
+        });
+        each.collect()
     }
 }
 
@@ -96,6 +109,8 @@ fn limit(figures: &Figures, told: Option<u64>, now: &Now) -> LimitStatus {
         used: figures.used,
         held: figures.held,
         left: figures.left,
+        headroom_per_mille: None,
+        outside: 0,
         full_again_ms: if rate { Some(until(figures.clear_at).unwrap_or(0)) } else { None },
         pace_ms: figures.limit.pace.map(|pace| pace.0.div_ceil(1_000)),
         next_grant_ms: until(figures.next_grant),
@@ -181,6 +196,8 @@ fn agents(state: &State, now: &Now) -> Vec<AgentStatus> {
             floor: shares(rule.map(|rule| &rule.floors)),
             cap: shares(rule.map(|rule| &rule.caps)),
             active_ms: now.millis_since(agent.active),
+            denied_ms: state.denied_for(&agent.name, now.store).map(|for_| for_.0 / 1_000),
+            promoted: agent.promoted.is_some(),
         }
     };
     let mut agents: Vec<AgentStatus> = facts.agents.iter().enumerate().map(status).collect();

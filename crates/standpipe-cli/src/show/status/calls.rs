@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use standpipe::{LeaseStatus, TicketStatus};
+use standpipe::{AgentStatus, LeaseStatus, TicketStatus};
 
 use crate::show::amount::{amount, cost};
 use crate::show::length::length;
@@ -43,6 +43,32 @@ pub(super) fn waits(style: Style, tickets: &[TicketStatus]) -> Vec<String> {
     cut(style, rows.collect(), tickets.len())
 }
 
+/// Those of whom something is said: what is kept for them, what they may use at most, who comes
+/// last.
+pub(super) fn agents(style: Style, agents: &[AgentStatus]) -> Vec<String> {
+    let told: Vec<&AgentStatus> = agents.iter().filter(|agent| is_told_of(agent)).collect();
+    let rows = told.iter().take(SHOWN).enumerate().map(|(at, agent)| {
+        let share = |what: &str, shares: &[String]| match shares {
+            [] => String::new(),
+            some => format!("{what} {}", some.join(", ")),
+        };
+        let last = format!("active {} ago", length(agent.active_ms));
+        vec![
+            title(style, at, "agents"),
+            agent.name.clone(),
+            tier(agent.priority),
+            share("floor", &agent.floor),
+            share("cap", &agent.cap),
+            style.ink(Ink::Dim, &last),
+        ]
+    });
+    cut(style, rows.collect(), told.len())
+}
+
+fn is_told_of(agent: &AgentStatus) -> bool {
+    agent.priority != "standard" || !agent.floor.is_empty() || !agent.cap.is_empty()
+}
+
 /// Why a call waits, and until when.
 pub(crate) fn waits_for(ticket: &TicketStatus) -> String {
     let Some(reason) = ticket.reason else { return "it is its turn".to_owned() };
@@ -67,6 +93,8 @@ pub(crate) fn why(reason: &str, limit: Option<&str>, short_by: u64) -> String {
         "never" => format!("more than {limit} allows at all, by {short_by}"),
         "pause" => "everybody pauses".to_owned(),
         "return_window" => "comes back from a pause in its turn".to_owned(),
+        "zone" => format!("little is left of {limit}: its agent keeps a distance"),
+        "yield" => format!("little is left of {limit}: background gives way"),
         "hold" => "somebody it depends on was throttled".to_owned(),
         "probe" => "the first call after a pause is not answered yet".to_owned(),
         "sequential" => "one call at a time, since several agents were throttled".to_owned(),

@@ -41,8 +41,8 @@ fn a_fifth_taken_by_others_brings_no_storm() {
     assert_eq!(
         story.to_string(),
         "wanted 900: done 900, given up 0, lost 0; \
-         made 954: refused 54, wasted 54, at most 20 a second; \
-         459.745 s, waves of refusals: 21",
+         made 900: refused 0, wasted 0, at most 6 a second; \
+         212.6 s, waves of refusals: 0",
         "\n{table}"
     );
 }

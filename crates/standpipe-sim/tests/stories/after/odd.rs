@@ -1,6 +1,6 @@
 //! Providers with odd ways: a wrong clock, no word on when to come back, headers that cannot be.
 
-use standpipe_core::Notice;
+use standpipe_core::{Notice, Policy, PoolConfig};
 use standpipe_sim::{Options, Pattern, Provider, RetryAfter, Rule, Shape, Story};
 
 use super::scene::{Tale, declared, play, usual};
@@ -9,7 +9,10 @@ use crate::scene::{HOUR, MILLI, MINUTE, SECOND, calls, requests};
 
 /// Five agents, beside others who use nearly all there is for a minute.
 fn odd(shape: Shape, change: impl Fn(&mut Options)) -> (Story, Tale) {
-    let tale = Tale::new(shape, usual(vec![declared(100, MINUTE)]));
+    // Who looked at what is left would be refused less.
+    let policy = Policy { reconciles: false, ..Policy::usual() };
+    let config = PoolConfig { policy, ..usual(vec![declared(100, MINUTE)]) };
+    let tale = Tale::new(shape, config);
     let mut options = Options { refused_count: false, ..Options::of(shape) };
     change(&mut options);
     let others = Rule::Foreign { per_second: 7, input: 0, output: 0, from: 0, until: MINUTE };

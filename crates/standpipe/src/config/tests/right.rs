@@ -164,6 +164,13 @@ fn what_is_off_is_off() {
     assert_eq!(off("backoff = false"), Policy { backoff: None, ..usual() });
     assert_eq!(off("return_windows = false"), Policy { comeback: None, ..usual() });
     assert_eq!(off("cascade = false"), Policy { cascade: false, ..usual() });
+    assert_eq!(off("zones = false"), Policy { zones: standpipe_core::Zones::Off, ..usual() });
+    assert_eq!(off("zones = true"), Policy { zones: standpipe_core::Zones::All, ..usual() });
+    assert_eq!(off("yield = false"), Policy { yields: false, ..usual() });
+    assert_eq!(off("promotion = false"), Policy { promotes: false, ..usual() });
+    assert_eq!(off("reconcile = false"), Policy { reconciles: false, ..usual() });
+    assert_eq!(off("estimates = false"), Policy { estimates: false, ..usual() });
+    assert_eq!(off("breaker = false"), Policy { breaker: false, ..usual() });
     assert_eq!(off("learn = false"), Policy { learn: false, ..usual() });
     assert_eq!(off("retry_budget = false"), Policy { retries: None, ..usual() });
 }
