@@ -140,9 +140,7 @@ fn run(shared: &Arc<Shared>) {
     let mut woken = true;
     loop {
         keeper.ring_due(Local::now());
-        let desks = shared.desks();
-        let next = desks.iter().filter_map(|desk| look::attend(shared, desk, woken));
-        let next = next.chain(shared.journal().see_to_usage(Local::now())).min();
+        let next = see_to_all(shared, Local::now(), woken);
         let Some(sleep) = keeper.falls_asleep(next) else { return };
         match sleep.listens {
             true => drop(keeper.bell.listen_until(shared.store(), sleep.until)),
@@ -150,5 +148,36 @@ fn run(shared: &Arc<Shared>) {
         }
         keeper.wakes();
         woken = Local::now() < sleep.until;
+    }
+}
+
+/// Does what is to be done now, and answers when to come again.
+fn see_to_all(shared: &Arc<Shared>, now: Local, woken: bool) -> Option<Local> {
+    let desks = shared.desks();
+    let next = desks.iter().filter_map(|desk| look::attend(shared, desk, woken));
+    next.chain(shared.journal().see_to_usage(now)).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Limit, Request, Rule, Settings, Standpipe};
+
+    #[test]
+    fn what_was_used_is_written_in_time_though_nobody_calls_any_more() {
+        let name = format!("standpipe-kept-{}", std::process::id());
+        let home = std::env::temp_dir().join(name);
+        let tap = Standpipe::builder().settings(Settings::default()).home(&home).open().unwrap();
+        let pool = tap.pool("my/slots").unwrap();
+        pool.limit(vec![Limit::new(Rule::Parallel { amount: 1 })]).unwrap();
+        drop(pool.reserve(Request::by("blog")).blocking().unwrap());
+        let guard = tap.guard().unwrap();
+        let due = guard.shared().journal().see_to_usage(Local::now()).unwrap();
+        let next = see_to_all(guard.shared(), Local::now(), false);
+        assert!(next.is_some_and(|at| at <= due), "it comes for it");
+        see_to_all(guard.shared(), due, false);
+        assert_eq!(guard.shared().journal().see_to_usage(Local::now()), None, "it is handed out");
+        drop((guard, pool, tap));
+        std::fs::remove_dir_all(&home).unwrap();
     }
 }

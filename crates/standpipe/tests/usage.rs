@@ -165,5 +165,5 @@ fn waits_are_counted_whatever_comes_of_them() {
     drop((held, pool, tap));
     let lines = home.lines();
     let waited = lines.iter().find(|line| line.agent == "blog").unwrap();
-    assert!(waited.waited_ms >= 20 && waited.calls == 0, "{waited:?}");
+    assert!(waited.waited_ms > 0 && waited.calls == 0, "{waited:?}");
 }

@@ -19,9 +19,11 @@ fn found(told: &Value, check: &str) -> Vec<Value> {
     all.iter().filter(|finding| finding["check"] == check).cloned().collect()
 }
 
+/// Lines fit 80 columns, but for paths, which are as long as they are.
 #[track_caller]
 fn fits(ran: &Ran) {
-    assert!(ran.out.lines().all(|line| line.chars().count() <= 80), "{}", ran.out);
+    let mut lines = ran.out.lines().filter(|line| !line.contains("standpipe-cli-"));
+    assert!(lines.all(|line| line.chars().count() <= 80), "{}", ran.out);
 }
 
 #[test]
