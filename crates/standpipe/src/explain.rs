@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::advice::Advice;
 use crate::moment::Moment;
 use crate::refused::Refused;
-use crate::status::LimitStatus;
+use crate::status::{LimitStatus, TicketStatus};
 
 /// What a call would be answered now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +50,8 @@ pub struct Explanation {
     pub steps: Vec<Step>,
     /// The limits the call goes by.
     pub limits: Vec<LimitStatus>,
+    /// The calls of this agent that wait already, in order.
+    pub waiting: Vec<TicketStatus>,
 }
 
 /// One step of the admission rule.

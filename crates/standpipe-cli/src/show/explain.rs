@@ -4,9 +4,12 @@ use standpipe::{Explanation, Refused, Step};
 
 use crate::show::amount::{amount, cost};
 use crate::show::length::length;
-use crate::show::status::why;
+use crate::show::status::{waits_for, why};
 use crate::show::style::{Ink, Style};
 use crate::show::table::{sentence, table};
+
+/// So many of its waiting calls are told of.
+const SHOWN: usize = 5;
 
 pub(crate) fn explanation(style: Style, told: &Explanation) -> String {
     let takes = cost(told.cost.iter().map(|(unit, figure)| (unit.as_str(), *figure)));
@@ -21,6 +24,7 @@ pub(crate) fn explanation(style: Style, told: &Explanation) -> String {
         lines.extend(sentence(0, style.width, &format!("The light is {}.", told.zone)));
     }
     lines.extend(sentence(0, style.width, &verdict(style, told)));
+    lines.extend(waiting(style, told));
     if let Some(advice) = told.advice.as_ref().filter(|advice| !advice.try_this.is_empty()) {
         lines.extend(sentence(0, style.width, &format!("Advice: {}.", advice.sentence())));
     }
@@ -53,6 +57,21 @@ fn figures(style: Style, told: &Explanation) -> Vec<String> {
     let mut lines = table(2, style.width, &rows.collect::<Vec<_>>());
     if !lines.is_empty() {
         lines.push(String::new());
+    }
+    lines
+}
+
+/// Its calls that wait already: what holds them is not what would hold a new one.
+fn waiting(style: Style, told: &Explanation) -> Vec<String> {
+    let each = told.waiting.iter().take(SHOWN).flat_map(|ticket| {
+        let since = length(ticket.waits_ms);
+        let (place, why) = (ticket.position, waits_for(ticket));
+        let text = format!("A call of it waits for {since}, at place {place}: {why}.");
+        sentence(0, style.width, &text)
+    });
+    let mut lines: Vec<String> = each.collect();
+    if told.waiting.len() > SHOWN {
+        lines.push(format!("And {} more; --json shows them all.", told.waiting.len() - SHOWN));
     }
     lines
 }

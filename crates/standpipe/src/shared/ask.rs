@@ -61,6 +61,7 @@ impl Shared {
                 why: verdict.why().cloned(),
                 steps: steps(laid, now),
                 limits: PoolStatus::limits_of(state, now),
+                waiting: PoolStatus::waiting(state, &reserve.agent, now, &**self.store()),
             })
         })?
     }

@@ -1,8 +1,8 @@
 //! Working out how a pool stands from its state.
 
 use standpipe_core::{
-    Agent, Decision, Figures, Headroom, Hold, Holder, Instant, Key, Lease, LimitId, Of, Owner,
-    PoolConfig, Portion, Provenance, Refusal, Reserve, Rule, Share, State, Ticket,
+    Agent, AgentName, Decision, Figures, Headroom, Hold, Holder, Instant, Key, Lease, LimitId, Of,
+    Owner, PoolConfig, Portion, Provenance, Refusal, Reserve, Rule, Share, State, Ticket,
 };
 use standpipe_store::{PoolName, Store};
 
@@ -51,6 +51,17 @@ impl PoolStatus {
             agents: agents(state, now),
             skipped: 0,
         }
+    }
+
+    /// The calls of an agent that wait, in order.
+    pub(crate) fn waiting(
+        state: &State,
+        agent: &AgentName,
+        now: &Now,
+        store: &dyn Store,
+    ) -> Vec<TicketStatus> {
+        let all = tickets(state, now, store).into_iter();
+        all.filter(|ticket| ticket.agent == agent.as_str()).collect()
     }
 
     /// How its limits stand.
