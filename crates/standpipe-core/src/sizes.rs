@@ -92,7 +92,7 @@ const fn top_of(bin: u16) -> u64 {
     }
     let shift = (bin >> FINE) - 1;
     let low = bin - (shift << FINE);
-    ((low as u128 + 1 << shift) - 1) as u64
+    (((low as u128 + 1) << shift) - 1) as u64
 }
 
 #[cfg(test)]

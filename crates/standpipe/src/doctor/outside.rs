@@ -39,8 +39,8 @@ fn bypassed(scene: &Scene, pool: &str, limit: &str, seen: Seen) -> Finding {
     let Seen { times, units, .. } = seen;
     let often = if times == 1 { "once".to_owned() } else { format!("{times} times") };
     let what = format!(
-        "`{pool}`: the provider counted {units} of {limit} that nobody asked for, {often} in 7 days, \
-         last {ago} ago"
+        "`{pool}`: the provider counted {units} of {limit} that nobody asked for, {often} in 7 \
+         days, last {ago} ago"
     );
     let remedy = "find who else uses this key (another script, a colleague, a CI job, an SDK that \
                   retries by itself) and send it through the tap; until then a lower `headroom` \
