@@ -18,6 +18,7 @@ pub(crate) fn run() {
     row("nothing", 0, Pool::new(u64::MAX >> 20, 100_000));
     row("policies, nothing wrong", 0, Pool::new(u64::MAX >> 20, 100_000).with_policies());
     row("policies, after a refusal", 0, refused_once());
+    row("policies, in the amber, background held back", 256, in_the_amber(256));
     for count in [bounds::WINDOW_EXACT / 2, bounds::WINDOW_EXACT, 1_000_000] {
         row("entries of a window", count, with_entries(count));
     }
@@ -100,6 +101,22 @@ fn refused_once() -> Pool {
         pool.send(1, Action::Throttled(throttled));
     }
     pool.now = pool.now + Span::secs(30);
+    pool
+}
+
+/// Under 40 % is left, a critical call is in flight, and so many wait in the background.
+fn in_the_amber(count: usize) -> Pool {
+    let mut pool = Pool::new(u64::MAX >> 20, 100_000).with_policies();
+    let mut large = call("second", 560_000_000_000);
+    large.priority = Some(Priority::Critical);
+    large.ttl = Some(Span::secs(86_400));
+    pool.reserve(1, &large);
+    for number in 0..count {
+        let mut waits = call("third", 10);
+        waits.priority = Some(Priority::Background);
+        waits.patience = Span::secs(86_400);
+        pool.reserve(2 + number as u64, &waits);
+    }
     pool
 }
 

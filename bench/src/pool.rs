@@ -2,8 +2,9 @@
 //! hand.
 
 use standpipe_core::{
-    Action, AgentName, Amounts, Answer, Commit, Configure, Decision, Event, Instant, Key, Limit,
-    Policy, PoolConfig, Reserve, Rule, Source, Span, State, Unit,
+    Action, AgentName, AgentRule, Amounts, Answer, Commit, Configure, Decision, Event, Headroom,
+    Instant, Key, Limit, Of, Policy, PoolConfig, Portion, Reserve, Rule, Share, Source, Span,
+    State, Unit, Zones,
 };
 
 /// A ledger and what it takes to send it events.
@@ -37,10 +38,13 @@ impl Pool {
         pool
     }
 
-    /// The same with everything it can do when a provider says no.
+    /// The same with everything it can do when a provider says no, and before.
     pub(crate) fn with_policies(mut self) -> Self {
         if let Some(mut config) = self.state.facts().config.clone() {
-            config.policy = Policy::usual();
+            config.policy = Policy { zones: Zones::All, ..Policy::usual() };
+            config.headroom = Headroom::Auto;
+            config.prices = Amounts::new([(Unit::Tokens, 3_000_000)]).unwrap_or_default();
+            config.agents = ["bench", "second", "third"].map(rule).to_vec();
             let configure = Configure { source: Source::Change, config };
             self.send(1, Action::Configure(Box::new(configure)));
         }
@@ -66,9 +70,19 @@ impl Pool {
     }
 }
 
+/// A tenth of everything is kept for an agent.
+fn rule(name: &str) -> AgentRule {
+    let floors = vec![Share { of: Of::All, portion: Portion::PerMille(100) }];
+    AgentRule { name: named(name), priority: None, floors, caps: Vec::new() }
+}
+
+fn named(name: &str) -> AgentName {
+    AgentName::new(name).unwrap_or_else(|| unreachable!("names here are plain"))
+}
+
 /// A call of one request and some tokens.
 pub(crate) fn call(agent: &str, tokens: u64) -> Reserve {
-    let agent = AgentName::new(agent).unwrap_or_else(|| unreachable!("names here are plain"));
+    let agent = named(agent);
     let cost = Amounts::cost([(Unit::Tokens, tokens)]).unwrap_or_default();
     Reserve::new(agent, cost)
 }

@@ -63,12 +63,10 @@ impl State {
     /// When time alone may let the owner of a floor pass: it need not stand in the line of what it
     /// lacks.
     fn owners_stir(&self, now: Instant) -> Option<Instant> {
-        let owners = self.index.floor_owners.iter();
-        let places = owners.flat_map(|owner| self.tickets_of(*owner));
+        let places = self.index.line_owners.iter().map(|(_, place)| *place);
         let mut standing = places.filter_map(|place| {
             let ticket = self.facts.tickets.get(&place)?;
-            let stands = matches!(ticket.phase, Phase::Line(_));
-            stands.then(|| Asker { passes: true, ..self.asker_of(place, ticket) })
+            Some(Asker { passes: true, ..self.asker_of(place, ticket) })
         });
         let first = standing.next()?;
         let lanes = 0..self.index.plan.lanes.len();

@@ -17,6 +17,9 @@ use crate::trouble::Probe;
 /// A wait worth advice; and how far ahead the burn rate is believed.
 const LONG: Span = Span::secs(5);
 
+/// Of those who wait so many are looked at.
+const MANY: usize = 32;
+
 /// What a caller had better do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advice {
@@ -102,7 +105,9 @@ impl State {
         if self.facts.tickets.is_empty() && need.saturating_add(taken) <= free {
             return None;
         }
-        let waiting = self.facts.tickets.values().map(|ticket| plan.need(&ticket.call.cost));
+        // Behind so many the wait is long in any case.
+        let first = self.facts.tickets.values().take(MANY);
+        let waiting = first.map(|ticket| plan.need(&ticket.call.cost));
         let waiting = waiting.fold(0, u64::saturating_add).min(bounds::AMOUNT);
         let burnt = match &tally.count {
             Count::Window(window) => window.charged_since(now - LONG),

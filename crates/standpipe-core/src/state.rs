@@ -72,6 +72,8 @@ pub(crate) struct Index {
     /// The agents with a floor, and those of their tickets that are due.
     pub(crate) floor_owners: BTreeSet<AgentId>,
     pub(crate) due_owners: BTreeSet<Place>,
+    /// Those of them that stand in a line.
+    pub(crate) line_owners: BTreeSet<(AgentId, Place)>,
     /// Leases by when they end at the latest, whatever is heard of their session.
     pub(crate) lease_ends: BTreeSet<(Instant, Key)>,
     /// The leases of each session, and the sessions that have any by when they were last heard.
@@ -328,6 +330,9 @@ impl Index {
         match ticket.phase {
             Phase::Line(lane) => {
                 self.lines[usize::from(lane)].insert(place);
+                if self.floor_owners.contains(&ticket.agent) {
+                    self.line_owners.insert((ticket.agent, place));
+                }
             }
             Phase::TooLate => {
                 self.too_late.insert(place);
@@ -347,6 +352,7 @@ impl Index {
         match ticket.phase {
             Phase::Line(lane) => {
                 self.lines[usize::from(lane)].remove(&place);
+                self.line_owners.remove(&(ticket.agent, place));
             }
             Phase::TooLate => {
                 self.too_late.remove(&place);
