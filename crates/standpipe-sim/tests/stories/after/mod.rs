@@ -6,6 +6,7 @@ mod crash;
 mod foreign;
 mod herd;
 mod incident;
+mod inversion;
 mod learn;
 mod odd;
 mod overload;
