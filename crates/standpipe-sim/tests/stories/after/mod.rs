@@ -14,6 +14,7 @@ mod page;
 mod pause;
 mod pools;
 mod quota;
+mod saturated;
 mod scene;
 mod stacking;
 mod table;
