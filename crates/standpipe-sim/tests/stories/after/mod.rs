@@ -5,6 +5,7 @@ mod cascade;
 mod crash;
 mod foreign;
 mod herd;
+mod hour;
 mod incident;
 mod inversion;
 mod learn;
