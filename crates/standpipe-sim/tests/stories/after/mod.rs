@@ -3,6 +3,7 @@
 
 mod cascade;
 mod crash;
+mod floors;
 mod foreign;
 mod herd;
 mod hour;
