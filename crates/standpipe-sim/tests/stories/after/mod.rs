@@ -1,7 +1,6 @@
 //! The same stories with agents that ask the tap first, and those of what it does when a provider
 //! says no. They are the *after*; each file holds one beside its before.
 
-mod beside;
 mod cascade;
 mod crash;
 mod floors;
