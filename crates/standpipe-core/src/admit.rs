@@ -28,6 +28,7 @@ impl State {
         now: Instant,
     ) -> Grant {
         let charges = self.charge_all(key, agent, &call.cost, now);
+        self.note_lows(&charges, now);
         self.know_id(agent, call.id.as_ref(), key);
         let lease = Lease { holder, agent, tier, call, started: now, progressed: now, charges };
         self.index.loads[usize::from(agent)].leases += 1;

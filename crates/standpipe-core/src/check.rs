@@ -195,7 +195,9 @@ fn outlook(facts: &Facts, plan: &Plan) -> Checked {
     });
     let seen = |limit: &LimitId| outlook.outside.iter().filter(|own| own.limit == *limit).count();
     let outside = outlook.outside.iter().all(|own| {
-        let meter = own.charged.grain() == Grain::Meter && own.gap <= bounds::AMOUNT;
+        let meter = own.charged.grain() == Grain::Meter
+            && own.gap.max(own.standing) <= bounds::AMOUNT
+            && own.early <= own.standing;
         rates(&own.limit) && seen(&own.limit) == 1 && meter
     });
     ensure(warmth && outside, "it knows of limits that are not there")?;

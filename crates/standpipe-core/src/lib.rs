@@ -144,7 +144,7 @@ pub use crate::outcome::{
     Answer, Configured, Decision, Grant, Hold, LeaseAnswer, Notice, Outcome, Reason, Reclaim,
     Refusal,
 };
-pub use crate::outlook::{Measure, Outlook, Outside, Warmth, Zone};
+pub use crate::outlook::{Low, Measure, Outlook, Outside, Warmth, Zone};
 pub use crate::policy::{Backoff, Policy, RetryBudget, ReturnWindows, Stretch, Zones};
 pub use crate::session::Session;
 pub use crate::sizes::Sizes;

@@ -32,8 +32,12 @@ impl State {
                 }
             }
         }
+        let mut others = false;
         for reading in &observed.readings {
-            self.reconcile(observed.lease, reading, now);
+            others |= self.reconcile(observed.lease, reading, now);
+        }
+        if others {
+            self.retune(now);
         }
         Answer::Done
     }

@@ -70,12 +70,31 @@ pub struct Outside {
     pub limit: LimitId,
     /// When the provider first spoke of it.
     pub since: Instant,
+    /// The least that was left of late.
+    pub low: Low,
     /// What the provider's last word was short of; it counts when the next one says so too.
     pub gap: u64,
-    /// What was charged for it.
+    /// What of a window others are believed to use, and to go on using: nobody else can have it.
+    pub standing: u64,
+    /// The part of that which may have been used before the ledger looked.
+    pub early: u64,
+    /// Since when the provider has more left than that leaves, and the least it was.
+    pub spare: Option<(Instant, u64)>,
+    /// What was charged to a bucket for it.
     pub charged: Window,
     /// When some of that was last given back.
     pub eased: Instant,
+}
+
+/// The least that was left of a limit in a stretch of time, and in the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Low {
+    /// When the stretch began.
+    pub since: Instant,
+    /// The least that was left in it.
+    pub left: u64,
+    /// The least that was left in the one before.
+    pub before: u64,
 }
 
 /// What is measured of calls.

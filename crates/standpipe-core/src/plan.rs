@@ -13,6 +13,7 @@ use crate::gate;
 use crate::headroom::share_of;
 use crate::learn::limits_in_force;
 use crate::outlook::Outlook;
+use crate::reconcile::standing;
 use crate::tally::{Count, Spec, Tally};
 use crate::time::Span;
 use crate::trouble::Trouble;
@@ -202,7 +203,10 @@ fn lane(config: &PoolConfig, outlook: &Outlook, limit: &Limit) -> Lane {
     let share = u64::from(share_of(config, outlook, &limit.id()));
     let used_of = |amount: u64| part(amount, share, 1_000).max(1);
     let (kind, effective, refill, period) = match limit.rule {
-        Rule::Window { amount, period, .. } => (LaneKind::Rate, used_of(amount), 0, period),
+        Rule::Window { amount, period, .. } => {
+            let beside_others = used_of(amount).saturating_sub(standing(outlook, &limit.id()));
+            (LaneKind::Rate, beside_others.max(1), 0, period)
+        }
         Rule::Bucket { amount, period, burst, .. } => {
             (LaneKind::Rate, used_of(burst), used_of(amount), period)
         }

@@ -45,6 +45,6 @@ pub use crate::provider::{
 pub use crate::random::Random;
 pub use crate::tap::{Decided, Tap};
 pub use crate::world::{
-    Agent, AgentStory, Alone, Ask, Habits, Manner, Network, Pattern, Retries, Step, Story, Tapped,
-    Wanted, Wave, Work, World,
+    Agent, AgentStory, Alone, Ask, Habits, Manner, Network, Pattern, Retries, Says, Step, Story,
+    Tapped, Waits, Wanted, Wave, Work, World,
 };

@@ -5,6 +5,7 @@
 
 mod agent;
 mod alone;
+mod habits;
 mod manner;
 mod queue;
 mod story;
@@ -12,9 +13,10 @@ mod tapped;
 
 pub use self::agent::{Agent, Pattern, Wanted, Work};
 pub use self::alone::{Alone, Retries};
+pub use self::habits::{Habits, Says, Waits};
 pub use self::manner::{Ask, Manner, Step};
 pub use self::story::{AgentStory, Story, Wave};
-pub use self::tapped::{Habits, Tapped};
+pub use self::tapped::Tapped;
 
 use self::queue::Queue;
 use crate::provider::{Arrival, CallId, Provider, Reply};

@@ -11,8 +11,9 @@ use standpipe_dialect::{
     Answer, Dialect, Kind, LimitSeen, Refused, ResetMeans, Response, Usage, Verdict,
 };
 
+use super::habits::Habits;
 use super::manner::{Ask, Manner, Step};
-use crate::provider::{Call, ORIGIN, Reply};
+use crate::provider::{ORIGIN, Reply};
 use crate::tap::{Asks, Tap};
 
 /// An agent on the tap: a session of its own, and the one retry layer.
@@ -27,27 +28,13 @@ pub struct Tapped {
     errands: BTreeMap<usize, Errand>,
 }
 
-/// How patient an agent is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Habits {
-    /// How long a call may take from when it is wanted to when it is admitted, retries and all.
-    pub patience: u64,
-    /// How often it is made at most.
-    pub tries: u32,
-    /// Whether it waits with a ticket, or asks again at the instant it was told.
-    pub queues: bool,
-}
-
-impl Habits {
-    /// Five minutes, ten times, with a ticket.
-    pub const USUAL: Self = Self { patience: 300_000_000, tries: 10, queues: true };
-}
-
 #[derive(Clone, Copy, Debug)]
 struct Errand {
     deadline: u64,
     tries: u32,
     ticket: Option<Key>,
+    /// Until when it waits with that.
+    spell: u64,
     lease: Option<Key>,
     retry_of: Option<Key>,
 }
@@ -63,13 +50,17 @@ impl Tapped {
     /// Asks whether a call may be made.
     fn asks(&mut self, now: u64, ask: &Ask) -> Step {
         let Some(errand) = self.errands.get(&ask.number).copied() else { return Step::GiveUp };
-        let patience = if self.habits.queues { errand.deadline.saturating_sub(now) } else { 0 };
+        let Habits { waits, says, .. } = self.habits;
+        let said = says.of(&ask.call);
+        let patience = waits.patience(errand.deadline.saturating_sub(now));
         let reserve = Reserve {
             priority: Some(tier(ask.priority)),
             patience: Span(patience),
             retry_of: errand.retry_of,
             ticket: errand.ticket,
-            ..Reserve::new(self.name.clone(), cost(&ask.call))
+            bytes: said.bytes,
+            at_most: said.at_most,
+            ..Reserve::new(self.name.clone(), said.cost)
         };
         let (agent, call, retry) = (self.agent, ask.number, errand.retry_of.is_some());
         let asks = Asks { agent, call, retry, action: Action::from(reserve) };
@@ -83,13 +74,15 @@ impl Tapped {
                 Step::Send
             }
             Decision::Wait(hold) => {
-                errand.ticket = Some(hold.ticket);
-                let until = hold.refusal.until.map_or(errand.deadline, Tap::moment);
-                Step::WaitUntil(until.min(errand.deadline))
+                if errand.ticket.replace(hold.ticket) != Some(hold.ticket) {
+                    errand.spell = now.saturating_add(patience);
+                }
+                let until = hold.refusal.until.map_or(errand.spell, Tap::moment);
+                Step::WaitUntil(until.min(errand.spell))
             }
             Decision::Refuse(refusal) => {
                 errand.ticket = None;
-                match refusal.until.map(Tap::moment) {
+                match waits.again(now, refusal.until.map(Tap::moment)) {
                     Some(until) if until <= errand.deadline && until > now => {
                         Step::WaitUntil(until)
                     }
@@ -131,7 +124,8 @@ impl Tapped {
 impl Manner for Tapped {
     fn wants(&mut self, now: u64, ask: &Ask) -> Step {
         let deadline = now.saturating_add(self.habits.patience);
-        let errand = Errand { deadline, tries: 0, ticket: None, lease: None, retry_of: None };
+        let errand =
+            Errand { deadline, tries: 0, ticket: None, spell: 0, lease: None, retry_of: None };
         self.errands.insert(ask.number, errand);
         self.asks(now, ask)
     }
@@ -213,16 +207,6 @@ fn reading(seen: &LimitSeen) -> Option<Reading> {
         reset_in: seen.reset_in.filter(|_| seen.reset == ResetMeans::WindowEnds).map(span),
         full_in: seen.reset_in.filter(|_| seen.reset == ResetMeans::Full).map(span),
     })
-}
-
-/// What a call is reckoned to take: the most it may.
-fn cost(call: &Call) -> Amounts {
-    let figures = [
-        (Unit::InputTokens, call.input),
-        (Unit::OutputTokens, call.max_output),
-        (Unit::Tokens, call.input.saturating_add(call.max_output)),
-    ];
-    Amounts::cost(figures).unwrap_or_default()
 }
 
 fn used(usage: Usage, dialect: Dialect) -> Amounts {

@@ -4,9 +4,9 @@
 
 use standpipe_core::{
     Agent, Bears, Bucket, BucketFacts, Call, Charge, Count, Denied, Entry, Facts, Grain, Holder,
-    Incident, Instant, Known, Lease, LimitId, Measure, Missing, Outlook, Outside, Phase, Place,
-    Probe, Provenance, Ramp, Reason, Reset, ResetPhase, Sequential, Session, Sizes, Tally, Target,
-    Terminal, Ticket, Told, Trouble, Warmth, Window, Zone,
+    Incident, Instant, Known, Lease, LimitId, Low, Measure, Missing, Outlook, Outside, Phase,
+    Place, Probe, Provenance, Ramp, Reason, Reset, ResetPhase, Sequential, Session, Sizes, Tally,
+    Target, Terminal, Ticket, Told, Trouble, Warmth, Window, Zone,
 };
 
 use super::Malformed;
@@ -33,7 +33,8 @@ wire_struct! {
     Denied { since, last }
     Outlook { zone, active, paused, warmth, outside, sizes, pre_emptive, spent, wasted }
     Warmth { limit, per_mille, since, successes, rests }
-    Outside { limit, since, gap, charged, eased }
+    Outside { limit, since, low, gap, standing, early, spare, charged, eased }
+    Low { since, left, before }
     Session { last, heard, ended }
     Place { tier, arrival }
     Call { cost, owner, id, model, task, retry_of, bytes }

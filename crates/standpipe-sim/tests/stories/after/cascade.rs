@@ -99,7 +99,7 @@ fn three_throttled_agents_make_all_go_in_single_file_until_it_works() {
         story.to_string(),
         "wanted 540: done 540, given up 0, lost 0; \
          made 547: refused 7, wasted 7, at most 18 a second; \
-         154.37 s, waves of refusals: 2",
+         173.417 s, waves of refusals: 2",
         "\n{table}"
     );
     let turns = turns(&tale);

@@ -3,9 +3,12 @@
 
 mod cascade;
 mod crash;
+mod floors;
 mod foreign;
 mod herd;
+mod hour;
 mod incident;
+mod inversion;
 mod learn;
 mod odd;
 mod overload;
@@ -13,6 +16,7 @@ mod page;
 mod pause;
 mod pools;
 mod quota;
+mod saturated;
 mod scene;
 mod stacking;
 mod table;

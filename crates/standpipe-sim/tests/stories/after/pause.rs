@@ -3,7 +3,7 @@
 
 use standpipe_core::{Backoff, Decision, Limit, Policy, PoolConfig, Rule as Declared, Span, Unit};
 use standpipe_sim::{
-    Call, Habits, Options, Pattern, Provider, RetryAfter, Rule, Shape, Story, Used, Wanted,
+    Call, Habits, Options, Pattern, Provider, RetryAfter, Rule, Shape, Story, Used, Waits, Wanted,
 };
 
 use super::scene::{Tale, declared, play, usual};
@@ -121,7 +121,7 @@ fn b41_a_pause_is_never_shorter_than_told_nor_than_the_base() {
 /// finds every reason to refuse.
 fn alone_on_the_tap(seed: u64, config: PoolConfig, shape: Shape) -> (Tale, Story) {
     let tale = Tale::new(shape, config);
-    let habits = Habits { patience: 2 * HOUR, queues: false, ..Habits::USUAL };
+    let habits = Habits { patience: 2 * HOUR, waits: Waits::Sleep, ..Habits::USUAL };
     let work = calls(60, 300 * MILLI, Pattern::Every(700 * MILLI + seed * 13 * MILLI));
     let overload = Rule::Overload { from: 0, until: MINUTE, share: 150, hint: Some(seed % 4) };
     let growth = Rule::Acceleration { growth: 1_500, stretch: 10 * SECOND, free: 8 };

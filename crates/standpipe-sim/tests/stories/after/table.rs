@@ -10,8 +10,8 @@ use crate::scene::SECOND;
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     pub(crate) name: &'static str,
-    heads: [String; 2],
-    rows: Vec<[String; 3]>,
+    heads: Vec<String>,
+    rows: Vec<Vec<String>>,
 }
 
 impl Table {
@@ -28,27 +28,35 @@ impl Table {
     }
 
     pub(crate) fn empty(name: &'static str, left: &str, right: &str) -> Self {
-        Self { name, heads: [left.to_owned(), right.to_owned()], rows: Vec::new() }
+        Self::wide(name, &[left, right])
+    }
+
+    pub(crate) fn wide(name: &'static str, heads: &[&str]) -> Self {
+        let heads = heads.iter().map(|head| (*head).to_owned()).collect();
+        Self { name, heads, rows: Vec::new() }
     }
 
     pub(crate) fn row(
-        mut self,
+        self,
         what: &str,
         before: impl fmt::Display,
         after: impl fmt::Display,
     ) -> Self {
-        self.rows.push([what.to_owned(), before.to_string(), after.to_string()]);
+        self.cells(what, &[&before, &after])
+    }
+
+    pub(crate) fn cells(mut self, what: &str, cells: &[&dyn fmt::Display]) -> Self {
+        let cells = cells.iter().map(|cell| cell.to_string());
+        self.rows.push([what.to_owned()].into_iter().chain(cells).collect());
         self
     }
 }
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [left, right] = &self.heads;
-        writeln!(f, "| | {left} | {right} |\n|---|---|---|")?;
-        self.rows
-            .iter()
-            .try_for_each(|[what, before, after]| writeln!(f, "| {what} | {before} | {after} |"))
+        writeln!(f, "| | {} |", self.heads.join(" | "))?;
+        writeln!(f, "|---|{}", "---|".repeat(self.heads.len()))?;
+        self.rows.iter().try_for_each(|cells| writeln!(f, "| {} |", cells.join(" | ")))
     }
 }
 
