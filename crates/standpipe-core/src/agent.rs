@@ -23,8 +23,8 @@ pub struct Agent {
     pub admitted: Option<Instant>,
     /// It asks in the background and was not admitted since.
     pub denied: Option<Denied>,
-    /// The ticket of its that stands in standard because it was denied for long.
-    pub promoted: Option<Key>,
+    /// It was denied for long: its place in standard until it is admitted.
+    pub promoted: Option<Promoted>,
     /// What it uses of limits on which it has a floor or a cap, in the order the configuration
     /// implies.
     pub meters: Vec<Tally>,
@@ -37,4 +37,13 @@ pub struct Denied {
     pub since: Instant,
     /// When it was last known to ask.
     pub last: Instant,
+}
+
+/// A place in standard for an agent that was denied for long in the background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Promoted {
+    /// When it was promoted, among the arrivals: whatever it asks stands there.
+    pub arrival: u64,
+    /// The ticket of its that does.
+    pub ticket: Option<Key>,
 }

@@ -125,7 +125,7 @@ impl State {
         }
         if denied {
             let agent = self.agent_for(&reserve.agent, now);
-            self.note_denied(agent, now);
+            self.record_denial(agent, now);
         }
     }
 }

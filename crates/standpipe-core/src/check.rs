@@ -228,7 +228,11 @@ fn agents(facts: &Facts, plan: &Plan) -> Checked {
         ensure(past.into_iter().all(|at| at <= facts.clock), "an agent of the future")?;
         let denied = agent.denied.is_some() || agent.promoted.is_some();
         ensure(plan.promotes || !denied, "nobody is denied where nobody is promoted")?;
-        let stands = agent.promoted.is_none_or(|key| {
+        let arrived =
+            agent.promoted.is_none_or(|promoted| (1..=facts.arrivals).contains(&promoted.arrival));
+        ensure(arrived, "promoted without an arrival")?;
+        let ticket = agent.promoted.and_then(|promoted| promoted.ticket);
+        let stands = ticket.is_none_or(|key| {
             let mut tickets = facts.tickets.iter();
             tickets.any(|(place, ticket)| {
                 let its = ticket.key == key && usize::from(ticket.agent) == number;

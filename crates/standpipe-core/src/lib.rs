@@ -124,7 +124,7 @@ mod apply;
 mod check;
 mod view;
 
-pub use crate::agent::{Agent, AgentId, Denied};
+pub use crate::agent::{Agent, AgentId, Denied, Promoted};
 pub use crate::breaker::{Advice, Breaker};
 pub use crate::bucket::{Bucket, BucketFacts, Missing};
 pub use crate::call::Call;

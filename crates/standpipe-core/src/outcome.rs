@@ -257,8 +257,6 @@ pub enum Notice {
     Promoted {
         /// Who.
         agent: AgentName,
-        /// Its ticket.
-        ticket: Key,
     },
     /// More or less of a stated rate is used from now on.
     Headroom {

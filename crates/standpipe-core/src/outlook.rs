@@ -70,6 +70,8 @@ pub struct Outside {
     pub limit: LimitId,
     /// When the provider first spoke of it.
     pub since: Instant,
+    /// When it last did.
+    pub heard: Instant,
     /// The least that was left of late.
     pub low: Low,
     /// What the provider's last word was short of; it counts when the next one says so too.

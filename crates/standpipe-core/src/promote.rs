@@ -4,7 +4,7 @@
 //! Pauses do not count: then nobody is served. So the time is taken by a clock that stands still
 //! while the pool pauses.
 
-use crate::agent::{AgentId, Denied};
+use crate::agent::{AgentId, Denied, Promoted};
 use crate::bounds;
 use crate::config::Priority;
 use crate::event::{Key, Reserve};
@@ -61,22 +61,28 @@ impl State {
         reserve.priority.or(own).unwrap_or_default()
     }
 
-    /// The tier it is served in.
-    pub(crate) fn tier_served(
+    /// Where a newcomer stands: behind everybody of its tier; one that was denied for long, as of
+    /// when it was promoted.
+    pub(crate) fn place_served(
         &self,
         asked: Priority,
         agent: Option<AgentId>,
         now: Instant,
-    ) -> Priority {
-        let background = asked == Priority::Background;
-        let lifted = |agent: AgentId| self.promotes_from(agent, now).is_some_and(|at| at <= now);
-        if background && agent.is_some_and(lifted) { Priority::Standard } else { asked }
+    ) -> Place {
+        let lifted = agent.filter(|_| asked == Priority::Background);
+        let lifted =
+            lifted.filter(|agent| self.promotes_from(*agent, now).is_some_and(|at| at <= now));
+        let Some(agent) = lifted else { return Place::last_of(asked) };
+        let tier = Priority::Standard;
+        let promoted = self.facts.agents[usize::from(agent)].promoted;
+        promoted.map_or(Place::last_of(tier), |known| Place { tier, arrival: known.arrival })
     }
 
     /// When an agent that is denied is promoted; not while one of its tickets already is.
     fn promotes_from(&self, agent: AgentId, now: Instant) -> Option<Instant> {
         let record = &self.facts.agents[usize::from(agent)];
-        let denied = record.denied.filter(|_| record.promoted.is_none())?;
+        let stands = record.promoted.is_some_and(|promoted| promoted.ticket.is_some());
+        let denied = record.denied.filter(|_| !stands)?;
         let asks = self.keeps_asking(agent, denied, now);
         asks.then(|| self.paused_again(denied.since + PATIENCE))
     }
@@ -98,6 +104,9 @@ impl State {
         let before = before.filter(|denied| self.keeps_asking(agent, *denied, now));
         let since = before.map_or(since, |denied| denied.since);
         let record = &mut self.facts.agents[usize::from(agent)];
+        if before.is_none() {
+            record.promoted = None;
+        }
         record.denied = Some(Denied { since, last: now });
         self.watch_denied(agent);
     }
@@ -127,10 +136,21 @@ impl State {
         if let Some(denied) = &mut record.denied {
             denied.last = now;
         }
-        if record.promoted == Some(ticket) {
-            record.promoted = None;
+        if let Some(promoted) = record.promoted.as_mut()
+            && promoted.ticket == Some(ticket)
+        {
+            promoted.ticket = None;
         }
         self.watch_denied(agent);
+    }
+
+    /// A refusal in the background is recorded. One that was denied for long has its place from now
+    /// on.
+    pub(crate) fn record_denial(&mut self, agent: AgentId, now: Instant) {
+        if self.promotes_from(agent, now).is_some_and(|at| at <= now) {
+            let _ = self.lift_up(agent, None);
+        }
+        self.note_denied(agent, now);
     }
 
     /// Whether a refusal in the background is worth a record: once a minute.
@@ -140,8 +160,11 @@ impl State {
             return false;
         }
         let Some(agent) = self.index.agent_of.get(&reserve.agent) else { return true };
-        let denied = self.facts.agents[usize::from(*agent)].denied;
-        denied.is_none_or(|denied| now >= denied.last + bounds::DENIAL_EVERY)
+        let record = &self.facts.agents[usize::from(*agent)];
+        let lifted = record.promoted.is_none()
+            && self.promotes_from(*agent, now).is_some_and(|at| at <= now);
+        let due = |denied: Denied| now >= denied.last + bounds::DENIAL_EVERY;
+        lifted || record.denied.is_none_or(due)
     }
 
     /// The next instant at which somebody who waits is promoted.
@@ -166,25 +189,29 @@ impl State {
         self.step_out(place);
         let Some(ticket) = self.facts.tickets.remove(&place) else { return };
         self.index.remove_ticket(place, &ticket);
-        self.facts.arrivals = self.facts.arrivals.saturating_add(1);
-        let place = Place { tier: Priority::Standard, arrival: self.facts.arrivals };
+        let key = ticket.key;
+        let place = self.lift_up(agent, Some(key));
         self.index.add_ticket(place, &ticket);
-        let record = &mut self.facts.agents[usize::from(agent)];
-        record.promoted = Some(ticket.key);
-        let (agent, key) = (record.name.clone(), ticket.key);
         self.facts.tickets.insert(place, ticket);
-        self.news.notices.push(Notice::Promoted { agent, ticket: key });
         self.news.wake.push(key);
         self.stand(place, now);
     }
 
-    /// A newcomer that got its ticket in standard only because it was denied for long.
-    pub(crate) fn promoted_at_once(&mut self, agent: AgentId, ticket: Key) {
+    /// The place in standard of an agent that was denied for long: the same until it is admitted.
+    pub(crate) fn lift_up(&mut self, agent: AgentId, ticket: Option<Key>) -> Place {
         self.unwatch_denied(agent);
         let record = &mut self.facts.agents[usize::from(agent)];
-        record.promoted = Some(ticket);
-        let agent = record.name.clone();
-        self.news.notices.push(Notice::Promoted { agent, ticket });
+        let arrival = match record.promoted {
+            Some(promoted) => promoted.arrival,
+            None => {
+                self.facts.arrivals = self.facts.arrivals.saturating_add(1);
+                let agent = record.name.clone();
+                self.news.notices.push(Notice::Promoted { agent });
+                self.facts.arrivals
+            }
+        };
+        record.promoted = Some(Promoted { arrival, ticket });
+        Place { tier: Priority::Standard, arrival }
     }
 
     fn oldest_in_background(&self, agent: AgentId) -> Option<Place> {
@@ -197,7 +224,8 @@ impl State {
     fn watch_denied(&mut self, agent: AgentId) {
         let record = &self.facts.agents[usize::from(agent)];
         let waits = self.index.loads[usize::from(agent)].background > 0;
-        if let (Some(denied), None, true) = (record.denied, record.promoted, waits) {
+        let stands = record.promoted.is_some_and(|promoted| promoted.ticket.is_some());
+        if let (Some(denied), true) = (record.denied, waits && !stands) {
             self.index.denied.insert((denied.since, agent));
         }
     }

@@ -61,6 +61,7 @@ impl State {
         let rounding = if reading.coarse > 1 { reading.coarse } else { 0 };
         let at = self.outside_of(limit, now);
         let known = &mut self.facts.outlook.outside[at];
+        known.heard = now;
         let least = left.min(before).min(known.low.at(now, lateness(period)));
         known.charged.expire(now, period);
         // Who is known to draw beside us is believed to go on.
@@ -198,6 +199,7 @@ impl State {
             let new = Outside {
                 limit,
                 since,
+                heard: now,
                 low,
                 gap: 0,
                 standing: 0,
@@ -209,6 +211,22 @@ impl State {
             all.push(new);
             all.len() - 1
         })
+    }
+
+    /// A call worked. What the provider said of others a period ago and not since is no longer
+    /// believed: it may have nothing more to say.
+    pub(crate) fn forget_old_words(&mut self, now: Instant) {
+        let mut forgotten = false;
+        for known in &mut self.facts.outlook.outside {
+            let period = known.limit.period().unwrap_or(LATE);
+            if known.standing > 0 && now >= known.heard + period {
+                (known.standing, known.early, known.spare) = (0, 0, None);
+                forgotten = true;
+            }
+        }
+        if forgotten {
+            self.retune(now);
+        }
     }
 
     /// A call was admitted and took these: that is how little was left.

@@ -146,8 +146,8 @@ impl State {
             Some(agent) => self.index.loads[usize::from(agent)].rule,
             None => self.rule_of(&reserve.agent),
         };
-        let tier = self.tier_served(self.tier_asked(reserve, rule), agent, now);
-        let place = Place::last_of(tier);
+        let place = self.place_served(self.tier_asked(reserve, rule), agent, now);
+        let tier = place.tier;
         let (cost, returns) = (&reserve.cost, self.facts.trouble.behind[tier as usize]);
         let holds = held_until(reserve, now);
         Asker { agent, rule, cost, place, passes: true, returns, holds }
@@ -155,6 +155,9 @@ impl State {
 
     /// The same asker with the ticket it would get.
     fn queued<'a>(&self, asker: &Asker<'a>) -> Asker<'a> {
+        if asker.place.arrival != u64::MAX {
+            return *asker;
+        }
         let place = Place { tier: asker.tier(), arrival: self.facts.arrivals.saturating_add(1) };
         Asker { place, ..*asker }
     }
@@ -183,8 +186,13 @@ impl State {
     /// A place in the queue for a call that cannot be made now.
     fn queue(&mut self, key: Key, tier: Priority, reserve: &Reserve, now: Instant) -> Decision {
         let agent = self.agent_for(&reserve.agent, now);
-        self.facts.arrivals = self.facts.arrivals.saturating_add(1);
-        let place = Place { tier, arrival: self.facts.arrivals };
+        let asked = self.tier_asked(reserve, self.index.loads[usize::from(agent)].rule);
+        let place = if asked == tier {
+            self.facts.arrivals = self.facts.arrivals.saturating_add(1);
+            Place { tier, arrival: self.facts.arrivals }
+        } else {
+            self.lift_up(agent, Some(key))
+        };
         let ticket = Ticket {
             key,
             session: Some(key.session),
@@ -204,11 +212,8 @@ impl State {
         self.index.add_ticket(place, &ticket);
         self.facts.tickets.insert(place, ticket);
         self.know_id(agent, reserve.id.as_ref(), key);
-        let asked = self.tier_asked(reserve, self.index.loads[usize::from(agent)].rule);
-        match (asked, tier) {
-            (Priority::Background, Priority::Background) => self.note_denied(agent, now),
-            (Priority::Background, _) => self.promoted_at_once(agent, key),
-            _ => {}
+        if tier == Priority::Background {
+            self.note_denied(agent, now);
         }
         self.facts.used = now;
         self.stand(place, now);

@@ -227,7 +227,8 @@ impl Index {
             index.add_ticket(*place, ticket);
         }
         for (at, agent) in facts.agents.iter().enumerate() {
-            let waits = index.loads[at].background > 0 && agent.promoted.is_none();
+            let stands = agent.promoted.is_some_and(|promoted| promoted.ticket.is_some());
+            let waits = index.loads[at].background > 0 && !stands;
             if let Some(denied) = agent.denied.filter(|_| waits) {
                 let id = AgentId::try_from(at).unwrap_or(AgentId::MAX);
                 index.denied.insert((denied.since, id));

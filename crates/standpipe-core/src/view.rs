@@ -138,7 +138,20 @@ impl State {
                 until: fits.filter(|until| *until != Instant::NEVER),
             })
         });
-        lacks.collect()
+        let mut lacks: Vec<Refusal> = lacks.collect();
+        // Whoever comes first also takes what is there: that there is no room is said as well.
+        for (at, lane) in self.index.plan.lanes.iter().enumerate() {
+            let free = self.facts.lanes[at].free_at(now, &lane.spec);
+            let short_by = lane.need(asker.cost).saturating_sub(free);
+            let limit = lane.limit().filter(|_| lane.kind != LaneKind::Gate);
+            let named = |no: &Refusal| no.limit == limit && no.reason != Reason::Order;
+            if short_by > 0 && limit.is_some() && !lacks.iter().any(named) {
+                let until = Some(self.lane_fits(asker, at, now));
+                let until = until.filter(|until| *until != Instant::NEVER);
+                lacks.push(Refusal { reason: Reason::Limit, limit, short_by, until });
+            }
+        }
+        lacks
     }
 
     fn figures_of(&self, lane: usize, limit: &Limit, now: Instant) -> Figures {

@@ -7,13 +7,14 @@
 mod support;
 
 use standpipe_core::{
-    Action, Amounts, Breaker, Decision, Headroom, Hit, InvalidConfig, Key, LimitId, Observed,
-    Policy, PoolConfig, Priority, Reading, Reason, Reserve, Span, ThrottleKind, Throttled, Unit,
-    Zone, Zones,
+    Action, Amounts, Breaker, Decision, Headroom, Hit, InvalidConfig, Key, LimitId, Notice,
+    Observed, Policy, PoolConfig, Priority, Reading, Reason, Reserve, Span, ThrottleKind,
+    Throttled, Unit, Zone, Zones,
 };
 
 use support::words::{
-    HOUR, MINUTE, REQUESTS, TOKENS, agent, cost, floored, pool, ranked, secs, used, window,
+    HOUR, MINUTE, REQUESTS, TOKENS, agent, at_end, cost, floored, parallel, pool, ranked, secs,
+    used, window,
 };
 use support::world::{BEGINNING, World, is_admitted};
 
@@ -275,6 +276,8 @@ fn a_zone_is_left_only_two_beyond_where_it_began() {
     back(&mut world, Zone::Green);
 }
 
+const INPUT: Unit = Unit::InputTokens;
+
 fn sized(world: &mut World, who: &str, bytes: Option<u64>, tokens: u64) {
     let mut reserve = Reserve::new(agent(who), cost(&[]));
     reserve.bytes = bytes;
@@ -282,30 +285,30 @@ fn sized(world: &mut World, who: &str, bytes: Option<u64>, tokens: u64) {
         standpipe_core::Answer::Decided(Decision::Admit(grant)) => grant.lease,
         told => panic!("{told:?}"),
     };
-    world.commit(lease).used(&[(TOKENS, tokens)]).send();
+    world.commit(lease).used(&[(INPUT, tokens)]).send();
 }
 
-fn estimate(world: &World, who: &str, bytes: Option<u64>, at_most: &Amounts) -> Option<u64> {
+fn estimate(world: &World, who: &str, bytes: Option<u64>, at_most: &Amounts) -> u64 {
     let mut reserve = Reserve::new(agent(who), cost(&[]));
     (reserve.bytes, reserve.at_most) = (bytes, at_most.clone());
-    world.state.lay_open(&reserve, world.now).cost.of(&TOKENS)
+    world.state.lay_open(&reserve, world.now).cost.of(&INPUT).expect("it is limited")
 }
 
 #[test]
 fn what_is_not_said_is_estimated_by_agent_then_by_pool() {
-    let mut world = World::new(usual([window(TOKENS, 1_000_000, HOUR)]));
+    let mut world = World::new(usual([window(INPUT, 1_000_000, HOUR)]));
     let none = Amounts::default();
-    assert_eq!(estimate(&world, "blog", None, &none), None, "nothing is known");
-    let most = used(&[(TOKENS, 64_000)]);
-    assert_eq!(estimate(&world, "blog", None, &most), Some(64_000), "what was promised");
+    assert_eq!(estimate(&world, "blog", None, &none), 1, "nothing is known");
+    assert_eq!(estimate(&world, "blog", Some(4_000), &none), 1_000, "four bytes to a token");
+    let most = used(&[(INPUT, 64_000)]);
+    assert_eq!(estimate(&world, "blog", None, &most), 64_000, "what was promised");
     for _ in 0..30 {
         sized(&mut world, "blog", None, 1_000);
     }
     for _ in 0..30 {
         sized(&mut world, "news", Some(40_960), 8_000);
     }
-    let near = |told: Option<u64>, size: u64| {
-        let told = told.expect("known");
+    let near = |told: u64, size: u64| {
         assert!((size..=size + size / 8).contains(&told), "{told}, not {size}");
     };
     near(estimate(&world, "blog", None, &most), 1_000);
@@ -313,9 +316,30 @@ fn what_is_not_said_is_estimated_by_agent_then_by_pool() {
     near(estimate(&world, "newcomer", None, &most), 8_000);
     // 8,000 for 40,960 bytes are 800 for 4,096.
     near(estimate(&world, "news", Some(4_096), &none), 800);
-    assert_eq!(estimate(&world, "news", None, &used(&[(TOKENS, 500)])), Some(500));
+    assert_eq!(estimate(&world, "news", None, &used(&[(INPUT, 500)])), 500);
     // Never more than fits at all.
-    assert_eq!(estimate(&world, "news", Some(u64::MAX), &none), Some(1_000_000));
+    assert_eq!(estimate(&world, "news", Some(u64::MAX), &none), 1_000_000);
+}
+
+/// What a call has used so far costs so far: signs of life cost nothing, and what is known later
+/// counts once.
+#[test]
+fn money_so_far_is_only_of_what_was_used_so_far() {
+    let mut config = usual([at_end(window(Unit::Usd, 1_000_000, HOUR))]);
+    config.prices = used(&[(INPUT, 1_000_000)]);
+    let mut world = World::new(config);
+    let lease = world.reserve("s", "blog").cost(&[(INPUT, 500)]).admitted();
+    let held = |world: &World| {
+        let figures = world.state.figures(world.now);
+        (figures[0].used, figures[0].held)
+    };
+    assert_eq!(held(&world), (0, 500));
+    world.commit(lease).progress().send();
+    assert_eq!(held(&world), (0, 500));
+    world.commit(lease).used(&[(INPUT, 100)]).progress().send();
+    assert_eq!(held(&world), (100, 400));
+    world.commit(lease).used(&[(INPUT, 120)]).send();
+    assert_eq!(held(&world), (120, 0));
 }
 
 fn told_left(world: &mut World, remaining: u64) {
@@ -368,4 +392,73 @@ fn b42_our_own_refusals_do_not_feed_the_breaker() {
     assert_eq!(world.state.breaker(world.now + secs(5)), Breaker::Closed, "nothing is burnt");
     let _ = world.send("s", quota(None));
     assert_eq!(world.state.breaker(world.now), Breaker::Open);
+}
+
+/// A promoted agent keeps its place in standard over however many asks, also without patience: those
+/// who come later do not pass it.
+#[test]
+fn b37_a_promoted_agent_keeps_its_place_over_short_asks() {
+    for patience in [Span::ZERO, secs(3)] {
+        let mut config = usual([parallel(1)]);
+        config.policy.zones = Zones::Off;
+        let mut world = World::new(config);
+        let mut held = world.reserve("d", "data").ttl(HOUR).admitted();
+        let began = world.now;
+        while world.now <= began + FIVE_MINUTES {
+            let _ = world.reserve("r", "ralph").patience(patience).send();
+            world.after(secs(5));
+        }
+        // From now on three more standard calls wait at any time, each behind the other.
+        let mut line: Vec<Key> = Vec::new();
+        for turn in 0..20 {
+            while line.len() < 3 {
+                line.push(world.reserve("d", "data").patience(HOUR).ttl(HOUR).waits().ticket);
+            }
+            world.after(secs(1));
+            let asked = world.reserve("r", "ralph").patience(patience).send();
+            assert!(!is_admitted(&asked), "the slot is taken");
+            world.commit(held).send();
+            let served = match &asked {
+                Decision::Wait(hold) => is_admitted(&world.claim(hold.ticket).send()),
+                _ => is_admitted(&world.reserve("r", "ralph").patience(patience).send()),
+            };
+            if served {
+                assert!(turn <= 1, "only those who were there when it was promoted come first");
+                let promoted = |notice: &&Notice| matches!(notice, Notice::Promoted { .. });
+                assert_eq!(world.notices().filter(promoted).count(), 1, "told once");
+                held = Key::default();
+                break;
+            }
+            held = world.claim(line.remove(0)).admitted();
+        }
+        assert_eq!(held, Key::default(), "with a patience of {patience:?} it is never served");
+    }
+}
+
+/// What a cost does not say of a limit that is over its bound is not nothing: such a call waits too.
+#[test]
+fn a_limit_over_its_bound_holds_back_those_who_do_not_say_what_they_take() {
+    let mut world = World::new(usual([window(TOKENS, 1_000, MINUTE)]));
+    let lease = world.reserve("s", "blog").admitted();
+    world.commit(lease).used(&[(TOKENS, 5_000)]).send();
+    let no = world.reserve("s", "blog").refused();
+    assert_eq!((no.reason, no.until), (Reason::Limit, Some(world.now + MINUTE)));
+}
+
+/// Where a provider counts both directions together, a cost in both is a cost of that, and so is
+/// what was used.
+#[test]
+fn tokens_are_input_and_output_together() {
+    let mut world = World::new(usual([window(TOKENS, 10_000, MINUTE)]));
+    let both = [(Unit::InputTokens, 4_000), (Unit::OutputTokens, 5_000)];
+    let lease = world.reserve("s", "blog").cost(&both).admitted();
+    assert_eq!(world.state.figures(world.now)[0].used, 9_000);
+    assert_eq!(world.reserve("s", "blog").cost(&both).refused().short_by, 8_000);
+    world.commit(lease).used(&[(Unit::InputTokens, 3_900), (Unit::OutputTokens, 100)]).send();
+    assert_eq!(world.state.figures(world.now)[0].used, 4_000);
+    // A prompt by its bytes, four to a token, and the most output that was promised.
+    let mut reserve = Reserve::new(agent("blog"), cost(&[]));
+    (reserve.bytes, reserve.at_most) = (Some(400), used(&[(Unit::OutputTokens, 1_000)]));
+    let takes = world.state.lay_open(&reserve, world.now).cost;
+    assert_eq!(takes.of(&TOKENS), Some(1_100));
 }

@@ -174,7 +174,7 @@ pub struct LimitStatus {
     pub left: u64,
     /// The share of the stated rate that is used, in thousandths; none for calls in flight.
     pub headroom_per_mille: Option<u16>,
-    /// What somebody drew without asking, as the provider's own count says; it is in `used`.
+    /// What somebody draws without asking, as the provider's own count says.
     pub outside: u64,
     /// In how long all of it is free if nothing else happens; none where only calls that end bring
     /// room.

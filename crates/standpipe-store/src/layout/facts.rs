@@ -5,8 +5,8 @@
 use standpipe_core::{
     Agent, Bears, Bucket, BucketFacts, Call, Charge, Count, Denied, Entry, Facts, Grain, Holder,
     Incident, Instant, Known, Lease, LimitId, Low, Measure, Missing, Outlook, Outside, Phase,
-    Place, Probe, Provenance, Ramp, Reason, Reset, ResetPhase, Sequential, Session, Sizes, Tally,
-    Target, Terminal, Ticket, Told, Trouble, Warmth, Window, Zone,
+    Place, Probe, Promoted, Provenance, Ramp, Reason, Reset, ResetPhase, Sequential, Session,
+    Sizes, Tally, Target, Terminal, Ticket, Told, Trouble, Warmth, Window, Zone,
 };
 
 use super::Malformed;
@@ -31,9 +31,10 @@ wire_struct! {
     Known { first, ended }
     Agent { name, active, refused, admitted, denied, promoted, meters }
     Denied { since, last }
+    Promoted { arrival, ticket }
     Outlook { zone, active, paused, warmth, outside, sizes, pre_emptive, spent, wasted }
     Warmth { limit, per_mille, since, successes, rests }
-    Outside { limit, since, low, gap, standing, early, spare, charged, eased }
+    Outside { limit, since, heard, low, gap, standing, early, spare, charged, eased }
     Low { since, left, before }
     Session { last, heard, ended }
     Place { tier, arrival }

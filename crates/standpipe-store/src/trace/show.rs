@@ -103,9 +103,7 @@ impl Names {
                 format!("learned {}: {amount}", show_limit(limit))
             }
             Notice::Zone { zone } => format!("zone {}", zone.word()),
-            Notice::Promoted { agent, ticket } => {
-                format!("{agent} promoted with {}", self.key(*ticket))
-            }
+            Notice::Promoted { agent } => format!("{agent} promoted"),
             Notice::Headroom { limit, per_mille } => {
                 format!("headroom of {}: {per_mille}", show_limit(limit))
             }
