@@ -5,6 +5,7 @@ use standpipe_sim::{
     Agent, Habits, Options, Pattern, Provider, Rule, Shape, Story, Unit, Wanted, Work, World,
 };
 
+use super::once::Once;
 use super::scene::{Tale, declared, play, usual};
 use super::table::{Table, percent};
 use crate::scene::{HOUR, MILLI, MINUTE, SECOND, STEADY, alone, calls, provider, requests, run};
@@ -57,24 +58,25 @@ const MINUTES: u64 = 30;
 const WARM: usize = 22;
 
 /// What is different from one run to the next.
-#[derive(Clone, Copy)]
-struct Scene {
-    headroom: Headroom,
-    reconciles: bool,
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Scene {
+    pub(super) headroom: Headroom,
+    pub(super) reconciles: bool,
     /// The provider's answers say nothing of its limits.
-    silent: bool,
+    pub(super) silent: bool,
     /// Its bucket refills all the time; else it counts in any minute.
-    bucket: bool,
+    pub(super) bucket: bool,
 }
 
-const USUAL: Scene =
+pub(super) const USUAL: Scene =
     Scene { headroom: Headroom::Auto, reconciles: true, silent: false, bucket: false };
 const ALL: Headroom = Headroom::Fixed(1_000);
 
 /// What came of it.
-struct Shared {
-    refused: usize,
-    waves: usize,
+#[derive(Clone)]
+pub(super) struct Shared {
+    pub(super) refused: usize,
+    pub(super) waves: usize,
     /// What ours used of each minute.
     own: Vec<u64>,
     others: u64,
@@ -99,7 +101,7 @@ impl Shared {
     }
 
     /// What was used of the quota by ours and others, in thousandths.
-    fn used(&self) -> u64 {
+    pub(super) fn used(&self) -> u64 {
         (self.own.iter().sum::<u64>() + self.others) * 1_000 / (AMOUNT * MINUTES)
     }
 }
@@ -128,7 +130,12 @@ fn shared_key(scene: Scene) -> Provider {
     Provider::new(Shape::OpenAi, vec![rule, others], 1).with(options)
 }
 
-fn shared(scene: Scene) -> Shared {
+pub(super) fn shared(scene: Scene) -> Shared {
+    static RUNS: Once<Scene, Shared> = Once::new();
+    RUNS.of(scene, |scene| share(*scene))
+}
+
+fn share(scene: Scene) -> Shared {
     let policy = Policy { reconciles: scene.reconciles, ..Policy::usual() };
     let limits = usual(vec![declared(AMOUNT, MINUTE)]);
     let config = PoolConfig { headroom: scene.headroom, policy, ..limits };
@@ -141,6 +148,11 @@ fn shared(scene: Scene) -> Shared {
 }
 
 fn each_for_itself() -> Shared {
+    static RUN: Once<(), Shared> = Once::new();
+    RUN.of((), |()| storm())
+}
+
+fn storm() -> Shared {
     let agents = ten(&|name, work| Agent::new(name, alone(40), work));
     let mut world = World::new(shared_key(USUAL), STEADY, agents, 1);
     let story = world.run(MINUTES * MINUTE);

@@ -1,5 +1,6 @@
 //! The thundering herd after a pause: one call first, then tier after tier, and nobody is refused.
 
+use standpipe_core::{Policy, PoolConfig};
 use standpipe_sim::{
     Agent, Options, Pattern, Provider, RetryAfter, Rule, Shape, Story, Unit, Wanted, World,
 };
@@ -42,11 +43,22 @@ struct Comeback {
 }
 
 fn comeback(lasts: u64) -> Comeback {
-    let tale = Tale::new(Shape::OpenAi, usual(vec![declared(600, MINUTE)]));
+    comeback_by(lasts, Policy::usual())
+}
+
+fn comeback_by(lasts: u64, policy: Policy) -> Comeback {
+    let config = PoolConfig { policy, ..usual(vec![declared(600, MINUTE)]) };
+    let tale = Tale::new(Shape::OpenAi, config);
     let agents = fifty(lasts, &|name, work| tale.agent(name, work));
     let (story, world) = play(burst_limiter(), agents);
     let end = tale.pauses()[0].1;
     Comeback { story, world, tale, end }
+}
+
+/// How many are refused after the first pause, and what came of it all.
+pub(super) fn refused_after(policy: Policy) -> (usize, Story) {
+    let Comeback { story, world, end, .. } = comeback_by(200 * MILLI, policy);
+    (world.provider().record().refused_from(end), story)
 }
 
 fn before() -> Story {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use standpipe_core::{
-    AgentName, AgentRule, Decision, Limit, Notice, Of, PoolConfig, Portion, Rule as Declared,
-    Share, Span, Unit,
+    AgentName, AgentRule, Decision, Limit, Notice, Of, Policy, PoolConfig, Portion,
+    Rule as Declared, Share, Span, Unit,
 };
 use standpipe_sim::{
     Agent, Call, Habits, Pattern, Provider, Rule, Shape, Story, Used, Waits, Wanted, Work,
@@ -46,13 +46,18 @@ fn before() -> Story {
 }
 
 fn after(standard: u64) -> (Story, Tale) {
-    let tale = Tale::new(Shape::Anthropic, usual(vec![declared(120, MINUTE)]));
+    after_by(standard, Policy::usual())
+}
+
+pub(super) fn after_by(standard: u64, policy: Policy) -> (Story, Tale) {
+    let config = PoolConfig { policy, ..usual(vec![declared(120, MINUTE)]) };
+    let tale = Tale::new(Shape::Anthropic, config);
     let agents = three(standard, &|name, work| tale.agent_with(PATIENT, name, work));
     (play(upstream(), agents).0, tale)
 }
 
 /// What became of a tier: calls done, calls refused, the longest wait.
-fn tier(story: &Story, priority: u8) -> (usize, usize, u64) {
+pub(super) fn tier(story: &Story, priority: u8) -> (usize, usize, u64) {
     let of = story.agents.iter().filter(|agent| agent.priority == priority);
     of.fold((0, 0, 0), |(done, refused, longest), agent| {
         (done + agent.done, refused + agent.refused, longest.max(agent.longest_wait()))
@@ -142,7 +147,7 @@ fn b37_a_huge_background_call_holds_nobody_up() {
 
 /// As in part one: a background agent asks for new work all the time, the one whose decisions
 /// everybody waits for once a minute. That is too seldom to count as active.
-fn seldom(cap: Option<u16>) -> Story {
+pub(super) fn seldom(cap: Option<u16>) -> Story {
     let caps = cap.map(|share| Share { of: Of::All, portion: Portion::PerMille(share) });
     let name = AgentName::new("background").unwrap();
     let (priority, floors) = (None, Vec::new());
@@ -169,7 +174,12 @@ fn who_calls_seldom_is_helped_by_a_cap_on_the_others() {
 
 /// Standard work that takes all there is, a call a second, and one background call.
 fn starved(waits: Waits) -> (Story, Tale) {
-    let tale = Tale::new(Shape::Anthropic, usual(vec![declared(60, MINUTE)]));
+    starved_by(waits, Policy::usual())
+}
+
+pub(super) fn starved_by(waits: Waits, policy: Policy) -> (Story, Tale) {
+    let config = PoolConfig { policy, ..usual(vec![declared(60, MINUTE)]) };
+    let tale = Tale::new(Shape::Anthropic, config);
     let standard = |n: u64| {
         let mut work = calls(150, 300 * MILLI, Pattern::Every(5 * SECOND));
         work.iter_mut().for_each(|call| call.at += n * 800 * MILLI);

@@ -1,9 +1,13 @@
-//! The tables of `docs/concepts/saying-no.md` are as they come out here.
+//! The tables of `docs/concepts/saying-no.md` and `docs/concepts/policies.md` are as they come out
+//! here.
 
 use super::table::Table;
-use super::{cascade, foreign, herd, learn, odd, overload, pools, quota, stacking, terminal};
+use super::{
+    cascade, foreign, herd, hour, inversion, learn, odd, overload, pools, quota, saturated,
+    stacking, terminal, without,
+};
 
-fn tables() -> Vec<Table> {
+fn saying_no() -> Vec<Table> {
     vec![
         herd::declared_table(),
         herd::table(),
@@ -23,15 +27,34 @@ fn tables() -> Vec<Table> {
     ]
 }
 
-#[test]
-fn the_page_has_the_numbers_as_they_come_out() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/concepts/saying-no.md");
+fn policies() -> Vec<Table> {
+    vec![
+        without::table(),
+        inversion::table(),
+        saturated::table(),
+        foreign::shared_table(),
+        hour::table(),
+    ]
+}
+
+/// Whether each table stands in a page of the concepts, and no other does.
+fn holds(page: &str, tables: &[Table]) {
+    let path = format!("{}/../../docs/concepts/{page}", env!("CARGO_MANIFEST_DIR"));
     let page = std::fs::read_to_string(path).unwrap();
     let block = |table: &Table| format!("<!-- table: {} -->\n\n{table}\n<!-- end -->", table.name);
-    let tables = tables();
     let wrong: Vec<_> = tables.iter().filter(|table| !page.contains(&block(table))).collect();
     let names: Vec<_> = wrong.iter().map(|table| table.name).collect();
     let now: Vec<_> = tables.iter().map(block).collect();
     assert!(wrong.is_empty(), "not so in the page: {names:?}\n\n{}", now.join("\n\n"));
     assert_eq!(page.matches("<!-- table: ").count(), tables.len(), "a table is nobody's");
+}
+
+#[test]
+fn the_page_has_the_numbers_as_they_come_out() {
+    holds("saying-no.md", &saying_no());
+}
+
+#[test]
+fn the_page_of_policies_has_the_numbers_as_they_come_out() {
+    holds("policies.md", &policies());
 }

@@ -9,12 +9,8 @@ use crate::scene::{HOUR, MILLI, MINUTE, STEADY, provider, requests};
 
 /// Ten agents who always want more than there is, for ten minutes: what of the quota was used in
 /// the minutes between, in thousandths, and how many were refused.
-fn saturated(headroom: u16, slack: u64, network: Network) -> (u64, usize) {
-    let config = PoolConfig {
-        headroom: Headroom::Fixed(headroom),
-        slack: Span(slack),
-        ..usual(vec![declared(600, MINUTE)])
-    };
+pub(super) fn saturated(headroom: Headroom, slack: u64, network: Network) -> (u64, usize) {
+    let config = PoolConfig { headroom, slack: Span(slack), ..usual(vec![declared(600, MINUTE)]) };
     let tale = Tale::new(Shape::Anthropic, config);
     let like = Wanted { lasts: 400 * MILLI, ..Wanted::default() };
     let work = Work { calls: 640, like, pattern: Pattern::AtOnce, vary: 500 };
@@ -27,14 +23,18 @@ fn saturated(headroom: u16, slack: u64, network: Network) -> (u64, usize) {
     (used.iter().sum::<u64>() * 1_000 / (600 * used.len() as u64), record.refused())
 }
 
-const JITTERY: Network = Network { there: 20 * MILLI, back: 20 * MILLI, jitter: 45 * MILLI };
+const ALL: Headroom = Headroom::Fixed(1_000);
+const FOUR_FIFTHS: Headroom = Headroom::Fixed(800);
+
+pub(super) const JITTERY: Network =
+    Network { there: 20 * MILLI, back: 20 * MILLI, jitter: 45 * MILLI };
 
 pub(super) fn table() -> Table {
     let rows = [
-        ("headroom 1.0, even network", saturated(1_000, 0, STEADY)),
-        ("headroom 0.8, even network", saturated(800, 0, STEADY)),
-        ("headroom 1.0, jitter of 45 ms, slack of 50 ms", saturated(1_000, 50 * MILLI, JITTERY)),
-        ("headroom 1.0, jitter of 45 ms, no slack", saturated(1_000, 0, JITTERY)),
+        ("headroom 1.0, even network", saturated(ALL, 0, STEADY)),
+        ("headroom 0.8, even network", saturated(FOUR_FIFTHS, 0, STEADY)),
+        ("headroom 1.0, jitter of 45 ms, slack of 50 ms", saturated(ALL, 50 * MILLI, JITTERY)),
+        ("headroom 1.0, jitter of 45 ms, no slack", saturated(ALL, 0, JITTERY)),
     ];
     let table = Table::empty("quota", "quota used", "refused");
     rows.into_iter()
@@ -44,6 +44,6 @@ pub(super) fn table() -> Table {
 #[test]
 fn nearly_all_of_the_quota_is_used_and_nobody_refused() {
     let table = table();
-    assert_eq!(saturated(1_000, 0, STEADY), (1_000, 0), "\n{table}");
-    assert_eq!(saturated(800, 0, STEADY), (800, 0), "\n{table}");
+    assert_eq!(saturated(ALL, 0, STEADY), (1_000, 0), "\n{table}");
+    assert_eq!(saturated(FOUR_FIFTHS, 0, STEADY), (800, 0), "\n{table}");
 }

@@ -1,6 +1,6 @@
 //! Retry stacking: there is one retry layer, and the ledger counts what it does.
 
-use standpipe_core::RetryBudget;
+use standpipe_core::{Policy, PoolConfig, RetryBudget};
 use standpipe_sim::{Agent, Alone, Pattern, Retries, Rule, Shape, Story, Wanted};
 
 use super::scene::{Tale, declared, play, usual};
@@ -46,7 +46,12 @@ fn shaky(agent: &dyn Fn(&str, Vec<Wanted>) -> Agent) -> Vec<Agent> {
 const EVERY_THIRD: Rule = Rule::Overload { from: 0, until: HOUR, share: 333, hint: None };
 
 fn shaken() -> (Story, Tale) {
-    let tale = Tale::new(Shape::Anthropic, usual(vec![declared(600, MINUTE)]));
+    shaken_by(Policy::usual())
+}
+
+pub(super) fn shaken_by(policy: Policy) -> (Story, Tale) {
+    let config = PoolConfig { policy, ..usual(vec![declared(600, MINUTE)]) };
+    let tale = Tale::new(Shape::Anthropic, config);
     let agents = shaky(&|name, work| tale.agent(name, work));
     (play(provider(Shape::Anthropic, &[EVERY_THIRD]), agents).0, tale)
 }
