@@ -99,12 +99,13 @@ impl State {
         if let Some(place) = self.index.place_of.get(&lease).copied() {
             self.end_ticket(place, None, now);
         }
-        let reserve = &self.completed(reserve).into_owned();
+        let asked = reserve;
+        let reserve = &self.completed(asked).into_owned();
         let agent = self.index.agent_of.get(&reserve.agent).copied();
         let tier = self.newcomer(reserve, agent, now).tier();
         let agent = self.agent_for(&reserve.agent, now);
         let holder = Holder::of(reserve.ttl, by.session, now);
-        let grant = self.admit(lease, agent, tier, holder, Call::of(reserve), now);
+        let grant = self.admit(lease, agent, tier, holder, Call::of(asked, reserve), now);
         Answer::Decided(Decision::Admit(grant))
     }
 

@@ -2,7 +2,7 @@
 
 use crate::event::{Key, Owner, Reserve};
 use crate::name::Text;
-use crate::unit::Amounts;
+use crate::unit::{Amounts, Unit};
 
 /// What a caller said of its call. See [`Reserve`] for what each is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,10 +21,14 @@ pub struct Call {
     pub retry_of: Option<Key>,
     /// How many bytes are sent.
     pub bytes: Option<u64>,
+    /// Nobody said how many tokens of both directions it takes: they follow from those of each.
+    pub tokens_follow: bool,
 }
 
 impl Call {
-    pub(crate) fn of(reserve: &Reserve) -> Self {
+    /// As it was asked, with the cost that this came to.
+    pub(crate) fn of(asked: &Reserve, completed: &Reserve) -> Self {
+        let reserve = completed;
         Self {
             cost: reserve.cost.clone(),
             owner: reserve.owner,
@@ -33,6 +37,7 @@ impl Call {
             task: reserve.task.clone(),
             retry_of: reserve.retry_of,
             bytes: reserve.bytes,
+            tokens_follow: asked.cost.of(&Unit::Tokens).is_none(),
         }
     }
 }

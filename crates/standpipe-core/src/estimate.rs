@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 
 use crate::agent::AgentId;
 use crate::bounds;
+use crate::call::Call;
 use crate::event::Reserve;
 use crate::lease::Lease;
 use crate::outlook::Measure;
@@ -132,11 +133,18 @@ impl State {
 
     /// What a call used, with what follows from it: tokens of both directions together, and what it
     /// cost. Of a unit that `used` does not name, as `else_` says.
-    pub(crate) fn figured<'a>(&self, used: &'a Amounts, else_: &Amounts) -> Cow<'a, Amounts> {
+    pub(crate) fn figured<'a>(
+        &self,
+        used: &'a Amounts,
+        else_: &Amounts,
+        call: &Call,
+    ) -> Cow<'a, Amounts> {
         let input = used.of(&Unit::InputTokens);
         let output = used.of(&Unit::OutputTokens);
         let said = input.is_some() || output.is_some();
-        if !said || used.of(&Unit::Tokens).is_some() || !self.counts_tokens() {
+        let on = self.facts.config.as_ref().is_some_and(|config| config.policy.estimates);
+        let follows = on && said && call.tokens_follow && self.counts_tokens();
+        if !follows || used.of(&Unit::Tokens).is_some() {
             return self.priced(used, else_);
         }
         let input = input.or_else(|| else_.of(&Unit::InputTokens)).unwrap_or(0);

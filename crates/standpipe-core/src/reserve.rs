@@ -75,6 +75,7 @@ impl State {
             // Only a recovered event of another number can have left something of this name.
             return Decision::Refuse(queue_full());
         }
+        let asked = reserve;
         let completed = self.completed(reserve).into_owned();
         let reserve = &completed;
         match self.verdict(Some(key.session), reserve, now) {
@@ -86,13 +87,13 @@ impl State {
                 let holder = Holder::of(reserve.ttl, key.session, now);
                 self.look_ahead(reserve, now);
                 self.draw_retry(reserve, now);
-                let grant = self.admit(key, agent, tier, holder, Call::of(reserve), now);
+                let grant = self.admit(key, agent, tier, holder, Call::of(asked, reserve), now);
                 Decision::Admit(Grant { instead_of, ..grant })
             }
             Verdict::Queue(tier, _) => {
                 self.look_ahead(reserve, now);
                 self.draw_retry(reserve, now);
-                self.queue(key, tier, reserve, now)
+                self.queue(key, tier, (asked, reserve), now)
             }
             Verdict::Refuse(refusal) => {
                 // First: whoever is denied from now on is told when that ends.
@@ -184,7 +185,13 @@ impl State {
     }
 
     /// A place in the queue for a call that cannot be made now.
-    fn queue(&mut self, key: Key, tier: Priority, reserve: &Reserve, now: Instant) -> Decision {
+    fn queue(
+        &mut self,
+        key: Key,
+        tier: Priority,
+        (asked_for, reserve): (&Reserve, &Reserve),
+        now: Instant,
+    ) -> Decision {
         let agent = self.agent_for(&reserve.agent, now);
         let asked = self.tier_asked(reserve, self.index.loads[usize::from(agent)].rule);
         let place = if asked == tier {
@@ -197,7 +204,7 @@ impl State {
             key,
             session: Some(key.session),
             agent,
-            call: Call::of(reserve),
+            call: Call::of(asked_for, reserve),
             since: now,
             deadline: now + reserve.patience.min(bounds::SPAN),
             phase: Phase::Lapsed,

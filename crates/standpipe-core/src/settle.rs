@@ -44,7 +44,7 @@ impl State {
         };
         self.index.remove_lease(commit.lease, &lease, &self.facts.sessions);
         // So far: what is not named yet has not been used.
-        let used = self.figured(&commit.used, &Amounts::default()).into_owned();
+        let used = self.figured(&commit.used, &Amounts::default(), &lease.call).into_owned();
         for charge in &mut lease.charges {
             let (tally, spec, unit) = self.target(lease.agent, charge.to);
             if let Some(total) = unit.and_then(|unit| used.of(unit)) {
@@ -92,7 +92,7 @@ impl State {
         };
         self.index.remove_lease(key, &lease, &self.facts.sessions);
         self.index.loads[usize::from(lease.agent)].leases -= 1;
-        let used = &*self.figured(used, &lease.call.cost);
+        let used = &*self.figured(used, &lease.call.cost, &lease.call);
         let mut drawn = 0_u64;
         for charge in core::mem::take(&mut lease.charges) {
             let to = charge.to;

@@ -38,7 +38,7 @@ wire_struct! {
     Low { since, left, before }
     Session { last, heard, ended }
     Place { tier, arrival }
-    Call { cost, owner, id, model, task, retry_of, bytes }
+    Call { cost, owner, id, model, task, retry_of, bytes, tokens_follow }
     Ticket { key, session, agent, call, since, deadline, phase, aside, returns, holds, ttl }
     Lease { holder, agent, tier, call, started, progressed, charges }
     Charge { to, when, estimate, charged, mark, known, left }
