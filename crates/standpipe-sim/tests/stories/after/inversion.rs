@@ -208,3 +208,30 @@ fn b37_background_is_promoted_at_five_minutes_and_not_before() {
         assert_eq!(story.refused, 0, "{waits:?}: {story}");
     }
 }
+
+/// Sixty agents who want a call each, and the next one when that is done: a long line.
+fn long_line(waits: Waits) -> Story {
+    let tale = Tale::new(Shape::Anthropic, usual(vec![declared(60, MINUTE)]));
+    let standard = |n: u64| {
+        let like = Wanted { at: n * SECOND, lasts: 300 * MILLI, ..Wanted::default() };
+        let work = Work { calls: 20, like, pattern: Pattern::AtOnce, vary: 0 }.calls(n);
+        tale.agent_with(PATIENT, &format!("standard {n}"), work)
+    };
+    let mut agents: Vec<_> = (0..60).map(standard).collect();
+    let one = Wanted { at: 100 * SECOND, lasts: 300 * MILLI, ..Wanted::default() };
+    let habits = Habits { waits, ..PATIENT };
+    agents.push(tale.agent_with(habits, "background", vec![one]).priority(2));
+    play(provider(Shape::Anthropic, &[requests(60, MINUTE)]), agents).0
+}
+
+/// Promoted after five minutes, it stands where it stood then, however short it asks, and is
+/// admitted a line later. Even who only polls is, when it next looks.
+#[test]
+fn b37_whoever_was_promoted_keeps_its_place_over_many_asks() {
+    let first = |waits| long_line(waits).agents[60].waits[0] / MILLI;
+    for waits in [Waits::Queue, Waits::Spells(30 * SECOND), Waits::Spells(7 * SECOND)] {
+        assert_eq!(first(waits), 326_250, "{waits:?}");
+    }
+    assert_eq!(first(Waits::Poll(SECOND)), 381_050);
+    assert_eq!(first(Waits::Poll(13 * SECOND)), 442_050);
+}
