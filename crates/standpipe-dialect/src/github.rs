@@ -28,7 +28,8 @@ pub(crate) fn see_limits(reading: &mut Reading<'_>) {
     let Some(mut seen) = reading.row(&ROW) else { return };
     let resource = reading.headers.first("x-ratelimit-resource");
     seen.period = match resource {
-        Some("core" | "graphql") => Some(Duration::from_secs(3_600)),
+        // Most of what does not say is the hourly quota.
+        Some("core" | "graphql") | None => Some(Duration::from_secs(3_600)),
         Some("search" | "code_search") => Some(Duration::from_secs(60)),
         _ => None,
     };

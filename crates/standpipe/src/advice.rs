@@ -61,7 +61,7 @@ impl Advice {
             [] => "nothing smaller helps, and no pool of its `fallback` has room".to_owned(),
             some => format!("better {}", some.join(", or ")),
         };
-        format!("a call like this would wait about {seconds} s for {}: {todo}", self.limit)
+        format!("at this rate such a call waits about {seconds} s for {}: {todo}", self.limit)
     }
 }
 

@@ -171,7 +171,7 @@ impl Standpipe {
         let priced = self.settings().pools.iter().filter(|(_, pool)| !pool.price.is_empty());
         let mut tally =
             Tally::new(priced.map(|(name, pool)| (name.to_string(), pool.price.clone())).collect());
-        for kind in [Kind::Usage, Kind::Wait, Kind::Throttle, Kind::Reclaim] {
+        for kind in [Kind::Usage, Kind::Wait, Kind::Throttle, Kind::Reclaim, Kind::Outside] {
             self.journal().events(Some(since), Some(kind)).for_each(|event| tally.add(event));
         }
         let guard = self.guard()?;

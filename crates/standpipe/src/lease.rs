@@ -74,6 +74,8 @@ pub(crate) struct Granted {
     pub(crate) is_new: bool,
     /// `false` in shadow mode.
     pub(crate) enforced: bool,
+    /// Money is computed on its pool.
+    pub(crate) priced: bool,
 }
 
 impl Lease {

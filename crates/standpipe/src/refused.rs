@@ -5,9 +5,10 @@ use std::time::{Duration, SystemTime};
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
-use standpipe_core::{LimitId, Reason, Refusal};
+use standpipe_core::{LimitId, Reason, Refusal, Unit};
 use standpipe_store::PoolName;
 
+use crate::config::plain;
 use crate::moment::{Moment, Now, spoken};
 use crate::workflow::Backpressure;
 
@@ -137,6 +138,14 @@ impl fmt::Display for Refused {
 }
 
 impl Refused {
+    /// What is missing, in the words of its unit.
+    fn shortage(&self) -> String {
+        let of = self.limit.as_deref().and_then(|limit| limit.split(' ').next());
+        let unit = of.and_then(Unit::named).unwrap_or(Unit::Requests);
+        let figure = plain::amount(&unit, self.short_by);
+        if unit == Unit::Usd { format!("${figure}") } else { self.short_by.to_string() }
+    }
+
     fn waits_for_a_slot(&self) -> bool {
         let why = self.waited_for.unwrap_or(self.reason);
         let for_room = matches!(why, Reason::Limit | Reason::Order | Reason::Floor);
@@ -144,7 +153,7 @@ impl Refused {
     }
 
     fn fmt_never(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (pool, short_by) = (&self.pool, self.short_by);
+        let (pool, short_by) = (&self.pool, self.shortage());
         match &self.limit {
             Some(limit) => write!(
                 f,
@@ -185,12 +194,12 @@ impl Refused {
                 write!(
                     f,
                     ": the agent's own cap on {limit} is reached (short by {})",
-                    self.short_by
+                    self.shortage()
                 )
             }
             Some(Reason::Order) => write!(f, ": others came first for {limit}"),
             Some(Reason::Limit) => {
-                write!(f, ": {limit} has no room (short by {})", self.short_by)
+                write!(f, ": {limit} has no room (short by {})", self.shortage())
             }
             Some(Reason::Floor) => write!(f, ": what is left of {limit} is kept for others"),
             Some(Reason::Pace) => write!(f, ": too soon after the last call ({limit})"),

@@ -22,10 +22,10 @@ pub(crate) struct Call {
     #[arg(long, value_name = "COST", value_parser = parse::cost)]
     pub(crate) cost: Vec<Cost>,
     /// How many bytes are sent: the prompt's tokens are estimated by it if --cost does not say
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = parse::count)]
     pub(crate) bytes: Option<u64>,
     /// The most output asked for (max_tokens); what is reserved of it depends on the provider
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = parse::count)]
     pub(crate) max_output: Option<u64>,
 }
 

@@ -26,6 +26,10 @@ pub(super) fn cost(text: &str) -> Result<Cost, TextError> {
     written::costs(text).map(Cost)
 }
 
+pub(super) fn count(text: &str) -> Result<u64, TextError> {
+    written::amount(text)
+}
+
 pub(super) fn limit(text: &str) -> Result<Limit, TextError> {
     written::limit(text)
 }

@@ -21,7 +21,8 @@ pub(super) fn reply(
     let mut given = Vec::new();
     for header in headers {
         given.push(split(header).ok_or_else(|| {
-            let what = format!("`{header}` is not a header");
+            // Not shown: it may be a secret that lost its name.
+            let what = format!("a --header of {} bytes has no colon", header.len());
             Failure::usage(&what, "write it as 'name: value', in quotes")
         })?);
     }

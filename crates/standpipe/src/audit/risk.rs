@@ -1,5 +1,7 @@
 //! Who is at risk on a pool, and what to do about it: one function per risk.
 
+use std::collections::BTreeMap;
+
 use standpipe_core::{Span, Unit};
 
 use super::series::percent;
@@ -20,7 +22,11 @@ const GAVE_UP_PERCENT: u64 = 5;
 const RETRIES_PERCENT: u64 = 10;
 
 /// All that is found, or that nothing is.
-pub(super) fn findings(audit: &PoolAudit, reclaimed: u64) -> Vec<Finding> {
+pub(super) fn findings(
+    audit: &PoolAudit,
+    reclaimed: u64,
+    outside: &BTreeMap<String, u64>,
+) -> Vec<Finding> {
     if audit.agents.is_empty() {
         return Vec::new();
     }
@@ -32,6 +38,7 @@ pub(super) fn findings(audit: &PoolAudit, reclaimed: u64) -> Vec<Finding> {
     found.extend(waits);
     found.extend(refusals(audit));
     found.extend(retries(audit));
+    found.extend(outside.iter().map(|(limit, units)| bypassed(limit, *units)));
     found.extend(unsettled(reclaimed));
     found.extend(unstated(audit));
     if found.is_empty() {
@@ -190,6 +197,13 @@ fn retries(audit: &PoolAudit) -> Option<Finding> {
 }
 
 /// Calls ended without a word of what they used.
+/// Somebody draws on the key and is none of the agents above.
+fn bypassed(limit: &str, units: u64) -> Finding {
+    let what = format!("outside: the provider counted {units} of {limit} that nobody asked for");
+    let remedy = "send whoever else uses this key through the tap; `standpipe doctor` says more";
+    Finding::warning("outside", what).remedy(remedy)
+}
+
 fn unsettled(reclaimed: u64) -> Option<Finding> {
     if reclaimed == 0 {
         return None;

@@ -29,6 +29,8 @@ struct Pool {
     modes: [BTreeMap<String, Agent>; 2],
     overloads: u64,
     reclaimed: u64,
+    /// By limit: what the provider counted that nobody asked for.
+    outside: BTreeMap<String, u64>,
 }
 
 /// What it says of one agent on it.
@@ -67,7 +69,10 @@ impl Tally {
         match event.what {
             What::Usage(mut usage) => {
                 if let Some(prices) = prices {
-                    usage.units.insert("usd".to_owned(), cost(prices, &usage));
+                    // What calls said they cost, and what the others came to.
+                    let cost = cost(prices, &usage);
+                    let said = usage.units.entry("usd".to_owned()).or_default();
+                    *said = said.saturating_add(cost);
                 }
                 pool.agent(&usage.agent, usage.enforced).used(&usage);
             }
@@ -82,6 +87,10 @@ impl Tally {
             }
             What::Throttle { about, .. } if about == "overload" => pool.overloads += 1,
             What::Reclaim { .. } => pool.reclaimed += 1,
+            What::Outside { limit, units, .. } => {
+                let seen = pool.outside.entry(limit).or_default();
+                *seen = seen.saturating_add(units);
+            }
             _ => {}
         }
     }
@@ -124,7 +133,7 @@ impl Tally {
             agents,
             findings: Vec::new(),
         };
-        audit.findings = risk::findings(&audit, pool.reclaimed);
+        audit.findings = risk::findings(&audit, pool.reclaimed, &pool.outside);
         audit
     }
 }

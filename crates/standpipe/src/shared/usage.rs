@@ -17,6 +17,8 @@ pub(crate) struct Call<'a> {
     pub(crate) cost: &'a Amounts,
     /// `false` in shadow mode.
     pub(crate) enforced: bool,
+    /// Its money was computed: it will be from what it used.
+    pub(crate) priced: bool,
 }
 
 /// The same of a call whose lease another process may have been granted.
@@ -26,6 +28,7 @@ pub(crate) struct Known {
     model: Option<Text>,
     cost: Amounts,
     enforced: bool,
+    priced: bool,
 }
 
 /// How a call ended.
@@ -67,6 +70,7 @@ impl Known {
             model: self.model.as_ref().map(Text::as_str),
             cost: &self.cost,
             enforced: self.enforced,
+            priced: self.priced,
         }
     }
 }
@@ -92,7 +96,9 @@ impl Shared {
         match how {
             Ended::Used(figures) => {
                 let named = figures.iter();
-                let at_estimate = call.cost.iter().filter(|(unit, _)| figures.of(unit).is_none());
+                let at_estimate = call.cost.iter().filter(|(unit, _)| {
+                    figures.of(unit).is_none() && !(call.priced && **unit == Unit::Usd)
+                });
                 let uses = named.chain(at_estimate).map(|(unit, amount)| Use::Used(unit, amount));
                 self.record(whose, uses);
             }
@@ -157,6 +163,7 @@ impl Granted {
             model: self.reserve.model.as_ref().map(Text::as_str),
             cost: &self.reserve.cost,
             enforced: self.enforced,
+            priced: self.priced,
         }
     }
 }
@@ -164,6 +171,11 @@ impl Granted {
 /// Whether a pool holds calls back.
 pub(crate) fn is_enforced(state: &State) -> bool {
     state.facts().config.as_ref().is_none_or(|config| config.enforce)
+}
+
+/// Whether money is computed on the pool.
+pub(crate) fn has_prices(state: &State) -> bool {
+    state.facts().config.as_ref().is_some_and(|config| !config.prices.is_empty())
 }
 
 fn known(state: &State, lease: Key) -> Option<Known> {
@@ -174,5 +186,6 @@ fn known(state: &State, lease: Key) -> Option<Known> {
         model: lease.call.model.clone(),
         cost: lease.call.cost.clone(),
         enforced: is_enforced(state),
+        priced: has_prices(state),
     })
 }

@@ -10,6 +10,7 @@ use super::foresight;
 use super::{
     AgentStatus, LeaseStatus, LimitStatus, Origin, Pause, PoolStatus, Stop, TicketStatus, Trouble,
 };
+use crate::config::plain;
 use crate::lease_id::LeaseId;
 use crate::moment::{Moment, Now, spoken};
 use crate::refused::limit_text;
@@ -220,7 +221,10 @@ fn share_text(share: &Share) -> String {
     let portion = match share.portion {
         Portion::PerMille(share) if share % 10 == 0 => format!("{}%", share / 10),
         Portion::PerMille(share) => format!("{}.{}%", share / 10, share % 10),
-        Portion::Rate { amount, period } => format!("{amount}/{}", spoken(period)),
+        Portion::Rate { amount, period } => match &share.of {
+            Of::Unit(unit) => plain::rate(unit, amount, period),
+            _ => format!("{amount}/{}", spoken(period)),
+        },
         Portion::Slots(slots) => slots.to_string(),
     };
     match &share.of {
