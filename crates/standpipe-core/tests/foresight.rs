@@ -435,7 +435,7 @@ fn b37_a_promoted_agent_keeps_its_place_over_short_asks() {
     }
 }
 
-/// What a cost does not say of a limit that is over its bound is not nothing: such a call waits too.
+/// What a cost does not say of a limit over its bound is not nothing: such a call waits too.
 #[test]
 fn a_limit_over_its_bound_holds_back_those_who_do_not_say_what_they_take() {
     let mut world = World::new(usual([window(TOKENS, 1_000, MINUTE)]));
