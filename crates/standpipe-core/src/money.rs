@@ -30,8 +30,8 @@ impl State {
         u64::try_from(total).unwrap_or(bounds::AMOUNT).min(bounds::AMOUNT)
     }
 
-    /// What a call used, with what that cost, where there are prices and nobody said. Of a unit that
-    /// `used` does not name, as `else_` says.
+    /// What a call used, with what that cost, where there are prices and nobody said. Of a unit
+    /// that `used` does not name, as `else_` says.
     pub(crate) fn priced<'a>(&self, used: &'a Amounts, else_: &Amounts) -> Cow<'a, Amounts> {
         let prices = self.facts.config.as_ref().is_some_and(|config| !config.prices.is_empty());
         if !prices || used.of(&Unit::Usd).is_some() {

@@ -394,8 +394,8 @@ fn b42_our_own_refusals_do_not_feed_the_breaker() {
     assert_eq!(world.state.breaker(world.now), Breaker::Open);
 }
 
-/// A promoted agent keeps its place in standard over however many asks, also without patience: those
-/// who come later do not pass it.
+/// A promoted agent keeps its place in standard over however many asks, also without patience:
+/// those who come later do not pass it.
 #[test]
 fn b37_a_promoted_agent_keeps_its_place_over_short_asks() {
     for patience in [Span::ZERO, secs(3)] {
