@@ -28,10 +28,15 @@ impl State {
     pub(crate) fn completed<'a>(&self, reserve: &'a Reserve) -> Cow<'a, Reserve> {
         let Some(config) = &self.facts.config else { return Cow::Borrowed(reserve) };
         let mut missing: Vec<(Unit, u64)> = Vec::new();
-        if config.policy.estimates {
+        if config.policy.estimates || !reserve.at_most.is_empty() {
             let agent = self.index.agent_of.get(&reserve.agent).copied();
             for unit in self.estimated_units().filter(|unit| reserve.cost.of(unit).is_none()) {
-                missing.push((unit.clone(), self.estimate(agent, unit, reserve)));
+                let size = match config.policy.estimates {
+                    true => Some(self.estimate(agent, unit, reserve)),
+                    // Nothing is estimated: the most that was promised is taken.
+                    false => reserve.at_most.of(unit).map(|most| self.at_all(unit, most)),
+                };
+                missing.extend(size.map(|size| (unit.clone(), size)));
             }
         }
         let prices = !config.prices.is_empty() && reserve.cost.of(&Unit::Usd).is_none();
@@ -81,9 +86,14 @@ impl State {
             (Some(learned), None) => learned,
             (None, None) => 1,
         };
+        self.at_all(unit, size.max(1))
+    }
+
+    /// No more of a unit than fits at all.
+    fn at_all(&self, unit: &Unit, size: u64) -> u64 {
         let lanes = self.index.plan.lanes.iter();
         let rates = lanes.filter(|lane| lane.settles() == Some(unit));
-        rates.map(|lane| lane.spec.stated).fold(size.max(1), u64::min)
+        rates.map(|lane| lane.spec.stated).fold(size, u64::min)
     }
 
     /// What a call says of a unit without naming it in its cost, and whether that is exact or the
