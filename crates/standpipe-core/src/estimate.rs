@@ -59,7 +59,7 @@ impl State {
     fn estimated_units(&self) -> impl Iterator<Item = &Unit> {
         let rates = self.index.plan.lanes.iter().filter(|lane| lane.kind == LaneKind::Rate);
         let units = rates.filter_map(|lane| lane.id.unit());
-        let prices = self.facts.config.as_ref().is_some_and(|config| !config.prices.is_empty());
+        let prices = self.has_prices();
         let learned = units.filter(move |unit| match unit {
             Unit::Requests => false,
             Unit::Usd => !prices,
@@ -152,8 +152,7 @@ impl State {
         let input = used.of(&Unit::InputTokens);
         let output = used.of(&Unit::OutputTokens);
         let said = input.is_some() || output.is_some();
-        let on = self.facts.config.as_ref().is_some_and(|config| config.policy.estimates);
-        let follows = on && said && call.tokens_follow && self.counts_tokens();
+        let follows = self.estimates() && said && call.tokens_follow && self.counts_tokens();
         if !follows || used.of(&Unit::Tokens).is_some() {
             return self.priced(used, else_);
         }
@@ -164,14 +163,17 @@ impl State {
         Cow::Owned(self.priced(&figured, else_).into_owned())
     }
 
+    fn estimates(&self) -> bool {
+        self.facts.config.as_ref().is_some_and(|config| config.policy.estimates)
+    }
+
     fn counts_tokens(&self) -> bool {
         self.index.plan.lanes.iter().any(|lane| lane.settles() == Some(&Unit::Tokens))
     }
 
     /// A call says what it used: the next ones are estimated by it.
     pub(crate) fn learn_sizes(&mut self, lease: &Lease, used: &Amounts) {
-        let on = self.facts.config.as_ref().is_some_and(|config| config.policy.estimates);
-        if !on {
+        if !self.estimates() {
             return;
         }
         let sent = used.of(&Unit::InputTokens).filter(|_| lease.call.bytes > Some(0));

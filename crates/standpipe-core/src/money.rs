@@ -19,6 +19,12 @@ pub(crate) const A_DAY: Span = Span::secs(86_400);
 const A_MILLION: u128 = 1_000_000;
 
 impl State {
+    /// Whether money is computed here.
+    #[must_use]
+    pub fn has_prices(&self) -> bool {
+        self.facts.config.as_ref().is_some_and(|config| !config.prices.is_empty())
+    }
+
     /// What these units cost; of a unit that `first` does not name, as `second` says.
     pub(crate) fn price_of(&self, first: &Amounts, second: &Amounts) -> u64 {
         let prices = self.facts.config.iter().flat_map(|config| config.prices.iter());
@@ -33,8 +39,7 @@ impl State {
     /// What a call used, with what that cost, where there are prices and nobody said. Of a unit
     /// that `used` does not name, as `else_` says.
     pub(crate) fn priced<'a>(&self, used: &'a Amounts, else_: &Amounts) -> Cow<'a, Amounts> {
-        let prices = self.facts.config.as_ref().is_some_and(|config| !config.prices.is_empty());
-        if !prices || used.of(&Unit::Usd).is_some() {
+        if !self.has_prices() || used.of(&Unit::Usd).is_some() {
             return Cow::Borrowed(used);
         }
         let mut priced = used.clone();
@@ -44,8 +49,7 @@ impl State {
 
     /// A call is over and cost so much.
     pub(crate) fn spend(&mut self, lease: &Lease, usd: u64, settled: bool, now: Instant) {
-        let prices = self.facts.config.as_ref().is_some_and(|config| !config.prices.is_empty());
-        if !prices || usd == 0 {
+        if !self.has_prices() || usd == 0 {
             return;
         }
         let outlook = &mut self.facts.outlook;
@@ -61,8 +65,8 @@ impl State {
     /// nothing. `None` where there are no prices.
     #[must_use]
     pub fn money(&self, now: Instant) -> Option<(u64, u64)> {
-        self.facts.config.as_ref().filter(|config| !config.prices.is_empty())?;
         let outlook = &self.facts.outlook;
-        Some((outlook.spent.used_at(now, A_DAY), outlook.wasted.used_at(now, A_DAY)))
+        self.has_prices()
+            .then(|| (outlook.spent.used_at(now, A_DAY), outlook.wasted.used_at(now, A_DAY)))
     }
 }

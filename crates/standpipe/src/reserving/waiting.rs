@@ -25,7 +25,7 @@ use crate::refused::Refused;
 use crate::registry::Guard;
 use crate::request::Request;
 use crate::shared::ask::has_no_limits;
-use crate::shared::usage::{has_prices, is_enforced};
+use crate::shared::usage::is_enforced;
 use crate::shared::{FIRST_RETRY, LAST_RETRY};
 use crate::workflow::Backpressure;
 
@@ -313,7 +313,7 @@ impl Waiting {
             foreseen,
             is_new: self.is_new(counter, &grant),
             enforced: is_enforced(counter.member.replica().state()),
-            priced: has_prices(counter.member.replica().state()),
+            priced: counter.member.replica().state().has_prices(),
         };
         self.note_wait("admitted", waited);
         if let Some(refusal) = &grant.instead_of {

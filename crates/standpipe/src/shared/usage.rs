@@ -173,11 +173,6 @@ pub(crate) fn is_enforced(state: &State) -> bool {
     state.facts().config.as_ref().is_none_or(|config| config.enforce)
 }
 
-/// Whether money is computed on the pool.
-pub(crate) fn has_prices(state: &State) -> bool {
-    state.facts().config.as_ref().is_some_and(|config| !config.prices.is_empty())
-}
-
 fn known(state: &State, lease: Key) -> Option<Known> {
     let facts = state.facts();
     let lease = facts.leases.get(&lease)?;
@@ -186,6 +181,6 @@ fn known(state: &State, lease: Key) -> Option<Known> {
         model: lease.call.model.clone(),
         cost: lease.call.cost.clone(),
         enforced: is_enforced(state),
-        priced: has_prices(state),
+        priced: state.has_prices(),
     })
 }
