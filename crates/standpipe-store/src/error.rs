@@ -5,15 +5,16 @@
 
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 
 use crate::entry::Damaged;
 
-/// The machinery of a store failed.
-#[derive(Debug)]
+/// The machinery of a store failed. Clones are for several who wait for the same answer.
+#[derive(Clone, Debug)]
 pub struct StoreError {
     kind: Kind,
     message: String,
-    source: Option<Box<dyn Error + Send + Sync>>,
+    source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
 /// What kind of failure.
@@ -50,7 +51,7 @@ impl StoreError {
     /// The same, caused by something below.
     #[must_use]
     pub fn caused_by(mut self, source: impl Error + Send + Sync + 'static) -> Self {
-        self.source = Some(Box::new(source));
+        self.source = Some(Arc::new(source));
         self
     }
 

@@ -5,7 +5,7 @@
 //! wake-ups are hints. What the entries mean is the business of [`crate::replica`], who sends them
 //! that of [`crate::member`].
 
-use standpipe_core::Instant;
+use standpipe_core::{Instant, Span};
 
 use crate::error::StoreError;
 use crate::hash::hash;
@@ -77,6 +77,10 @@ pub trait Log {
     fn is_current(&self) -> Option<bool> {
         None
     }
+
+    /// Nothing in the log counts any more once it was silent for so long, this append included. An
+    /// engine that others pay for may forget it then.
+    fn lasts(&mut self, _silent: Span) {}
 
     /// Tells sessions to look. A hint: nothing depends on its arrival.
     fn wake(&self, _sessions: &[u64]) {}

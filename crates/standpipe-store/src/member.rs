@@ -8,12 +8,13 @@
 //! event with a greater number is sent before it.
 
 mod journal;
+mod lifetime;
 mod resolve;
 
 use std::fmt;
 use std::mem;
 
-use standpipe_core::{Action, Answer, Decision, Event, Instant, Key, Outcome, Reserve};
+use standpipe_core::{Action, Answer, Decision, Event, Instant, Key, Outcome, Reserve, Span};
 
 use self::journal::Journal;
 use crate::entry;
@@ -31,6 +32,8 @@ pub struct Member<L> {
     /// The number of the last event, sent or not.
     number: u64,
     queue: Vec<Sent>,
+    /// How many were asked so far: answers go back in this order.
+    asked: u64,
     /// Leases and tickets of callers that gave up.
     abandoned: Vec<Key>,
     /// What came of the last events that nobody awaited.
@@ -38,13 +41,23 @@ pub struct Member<L> {
     journal: Journal,
 }
 
+/// Whom an answer is for, as whoever uses a member tells its callers apart.
+pub type Asker = u64;
+
 /// An event that is under way, or was until just now.
 struct Sent {
     event: Event,
     body: Vec<u8>,
-    /// Somebody wants to know its outcome.
-    awaited: bool,
+    /// Who wants to know its outcome, if anybody does.
+    awaited: Option<Awaited>,
     outcome: Option<Outcome>,
+}
+
+/// Somebody who waits for an outcome, and as the how manyth it was asked.
+#[derive(Clone, Copy)]
+struct Awaited {
+    asker: Asker,
+    turn: u64,
 }
 
 impl<L: Log> Member<L> {
@@ -58,6 +71,7 @@ impl<L: Log> Member<L> {
             sessions: Box::new(sessions),
             number: 0,
             queue: Vec::new(),
+            asked: 0,
             abandoned: Vec::new(),
             unheard: Vec::new(),
             journal: Journal::default(),
@@ -65,27 +79,42 @@ impl<L: Log> Member<L> {
     }
 
     /// Appends these actions in one step and answers their outcomes in order. Reserves that would
-    /// be refused, and a configuration that the pool has, are answered without leaving a trace when
-    /// nothing else is to be appended.
+    /// be refused, and a configuration that the pool has, are answered without leaving a trace.
     ///
     /// # Errors
     /// After a transient error call [`Member::resend`] or [`Member::give_up`], then go on.
     pub fn submit(&mut self, actions: Vec<Action>) -> Result<Vec<Outcome>, StoreError> {
-        if self.queue.iter().any(|sent| sent.awaited) {
+        if self.queue.iter().any(|sent| sent.awaited.is_some()) {
             return Err(StoreError::unusable(
                 "an earlier answer is still awaited; resend it or give it up first",
             ));
         }
-        let nothing_owed = self.queue.is_empty() && self.abandoned.is_empty();
-        if nothing_owed && let Some(outcomes) = self.answer_without_trace(&actions)? {
-            return Ok(outcomes);
-        }
+        let asked = actions.into_iter().map(|action| (ALONE, action)).collect();
+        Ok(outcomes(self.submit_for(asked)?))
+    }
+
+    /// The same for several askers at once; what an earlier attempt left unanswered goes with it.
+    /// Outcomes come in the order in which they were asked for.
+    ///
+    /// # Errors
+    /// After a transient error everything is under way: see [`Member::resend_for`] and
+    /// [`Member::give_up_on`]. After another one nothing of this is.
+    pub fn submit_for(
+        &mut self,
+        asked: Vec<(Asker, Action)>,
+    ) -> Result<Vec<(Asker, Outcome)>, StoreError> {
         let (owed, number) = (self.queue.len(), self.number);
         for lease in self.abandoned.clone() {
-            self.enqueue(Action::Cancel { lease }, false);
+            self.enqueue(Action::Cancel { lease }, None);
         }
-        for action in actions {
-            self.enqueue(action, true);
+        let mut quiet = Vec::new();
+        for (asker, action) in asked {
+            self.asked += 1;
+            let awaited = Awaited { asker, turn: self.asked };
+            match self.may_leave_no_trace(&action) {
+                true => quiet.push((awaited, action)),
+                false => self.enqueue(action, Some(awaited)),
+            }
         }
         let largest = self.queue.iter().map(|sent| sent.body.len()).max();
         if let Some(length) = largest.filter(|length| *length > entry::LARGEST_BODY) {
@@ -94,7 +123,8 @@ impl<L: Log> Member<L> {
             return Err(too_large(length));
         }
         self.abandoned.clear();
-        self.resend()
+        self.answer_quietly(quiet)?;
+        self.resend_for()
     }
 
     /// Sends again what has no answer yet. The outcome of an event is that of its first occurrence,
@@ -103,11 +133,26 @@ impl<L: Log> Member<L> {
     /// # Errors
     /// As [`Member::submit`].
     pub fn resend(&mut self) -> Result<Vec<Outcome>, StoreError> {
+        self.resend_for().map(outcomes)
+    }
+
+    /// The same, with whom each answer is for.
+    ///
+    /// # Errors
+    /// As [`Member::submit_for`].
+    pub fn resend_for(&mut self) -> Result<Vec<(Asker, Outcome)>, StoreError> {
         self.push()?;
-        let (awaited, unheard): (Vec<Sent>, _) =
-            mem::take(&mut self.queue).into_iter().partition(|sent| sent.awaited);
-        self.unheard = unheard.into_iter().filter_map(|sent| sent.outcome).collect();
-        Ok(awaited.into_iter().filter_map(|sent| sent.outcome).collect())
+        self.unheard.clear();
+        let mut answered = Vec::new();
+        for Sent { awaited, outcome, .. } in mem::take(&mut self.queue) {
+            match (awaited, outcome) {
+                (Some(awaited), Some(outcome)) => answered.push((awaited, outcome)),
+                (None, Some(outcome)) => self.unheard.push(outcome),
+                (_, None) => {}
+            }
+        }
+        answered.sort_by_key(|(awaited, _)| awaited.turn);
+        Ok(answered.into_iter().map(|(awaited, outcome)| (awaited.asker, outcome)).collect())
     }
 
     /// What came of the events that went with the last append although nobody awaits them: their
@@ -119,20 +164,39 @@ impl<L: Log> Member<L> {
     /// Whether there is something to be sent that nobody awaits: it goes with the next append, or
     /// with a [`Member::submit`] of nothing.
     pub fn is_owing(&self) -> bool {
-        !self.abandoned.is_empty() || self.queue.iter().any(|sent| !sent.awaited)
+        !self.abandoned.is_empty() || self.queue.iter().any(|sent| sent.awaited.is_none())
+    }
+
+    /// Whether somebody's answer is still to come.
+    pub fn awaits(&self, asker: Asker) -> bool {
+        let its = |sent: &Sent| sent.awaited.is_some_and(|awaited| awaited.asker == asker);
+        self.queue.iter().any(its)
     }
 
     /// Nobody waits for the answers any more. Reserves that may have been admitted are cancelled
     /// with the next append; everything else is still sent then.
     pub fn give_up(&mut self) {
+        self.forget_askers(&|_| true);
+    }
+
+    /// One asker no longer waits for its answers, as in [`Member::give_up`].
+    pub fn give_up_on(&mut self, asker: Asker) {
+        self.forget_askers(&|awaited| awaited == asker);
+    }
+
+    fn forget_askers(&mut self, gone: &dyn Fn(Asker) -> bool) {
         for mut sent in mem::take(&mut self.queue) {
-            if let (true, Action::Reserve(reserve)) = (sent.awaited, &sent.event.action) {
-                self.abandoned.push(sent.event.key);
-                self.abandoned.extend(reserve.ticket);
-            } else {
-                sent.awaited = false;
-                self.queue.push(sent);
+            let forgotten = sent.awaited.is_some_and(|awaited| gone(awaited.asker));
+            match &sent.event.action {
+                Action::Reserve(reserve) if forgotten => {
+                    self.abandoned.push(sent.event.key);
+                    self.abandoned.extend(reserve.ticket);
+                    continue;
+                }
+                _ if forgotten => sent.awaited = None,
+                _ => {}
             }
+            self.queue.push(sent);
         }
     }
 
@@ -146,7 +210,8 @@ impl<L: Log> Member<L> {
     /// # Errors
     /// When the store cannot be read.
     pub fn refresh(&mut self) -> Result<(), StoreError> {
-        let since = self.log.read(self.replica.position())?;
+        let read = self.log.read(self.replica.position());
+        let since = self.mended(read)?;
         if self.take(since)? == Reached::Forked {
             self.recover()?;
             self.push()?;
@@ -184,7 +249,7 @@ impl<L: Log> Member<L> {
         self.queue.iter().filter(|sent| sent.outcome.is_none()).map(|sent| &sent.event)
     }
 
-    fn enqueue(&mut self, action: Action, awaited: bool) {
+    fn enqueue(&mut self, action: Action, awaited: Option<Awaited>) {
         self.number += 1;
         let key = Key { session: self.session, number: self.number };
         let event = Event { key, action };
@@ -200,7 +265,9 @@ impl<L: Log> Member<L> {
             if bodies.is_empty() {
                 return Ok(());
             }
-            let since = self.log.append(self.replica.position(), &bodies)?;
+            self.log.lasts(self.lifetime());
+            let appended = self.log.append(self.replica.position(), &bodies);
+            let since = self.mended(appended)?;
             let due = matches!(&since, Since::Tail(tail) if tail.snapshot_due);
             if self.take(since)? == Reached::Forked {
                 self.recover()?;
@@ -232,6 +299,21 @@ impl<L: Log> Member<L> {
             upto = sent.event.key.number;
         }
         (bodies, upto)
+    }
+
+    /// What the log answered. A damaged one is set aside; what was kept of it elsewhere is recovered.
+    fn mended(&mut self, answered: Result<Since, StoreError>) -> Result<Since, StoreError> {
+        match answered {
+            Err(error) if error.is_damaged() && self.log.set_aside()? => Ok(Since::Forked),
+            answered => answered,
+        }
+    }
+
+    /// How long the log has to be kept after what is sent now, if nothing follows.
+    fn lifetime(&self) -> Span {
+        let unanswered = self.queue.iter().filter(|sent| sent.outcome.is_none());
+        let actions = unanswered.map(|sent| &sent.event.action);
+        lifetime::after(self.replica.state(), actions)
     }
 
     /// Applies what the log answered, and finds the outcomes of its own events in it.
@@ -328,7 +410,7 @@ impl<L: Log> Member<L> {
         }
         let waiting = mem::take(&mut self.queue);
         for action in missing {
-            self.enqueue(action, false);
+            self.enqueue(action, None);
         }
         for sent in waiting {
             if sent.outcome.is_none() {
@@ -347,25 +429,41 @@ impl<L: Log> Member<L> {
         }
     }
 
-    /// The outcomes, if none of the actions would change anything.
-    fn answer_without_trace(
-        &mut self,
-        actions: &[Action],
-    ) -> Result<Option<Vec<Outcome>>, StoreError> {
-        let all = |replica: &Replica| -> Option<Vec<Outcome>> {
-            actions.iter().map(|action| resolve::without_trace(replica, action)).collect()
+    /// Whether it looks as if an action would change nothing. A process that has just come does not
+    /// know that the pool is configured.
+    fn may_leave_no_trace(&self, action: &Action) -> bool {
+        matches!(action, Action::Configure(_))
+            || resolve::without_trace(&self.replica, action).is_some()
+    }
+
+    /// Answers what leaves no trace from a replica that has just read everything; what would leave
+    /// one is put into the queue.
+    fn answer_quietly(&mut self, quiet: Vec<(Awaited, Action)>) -> Result<(), StoreError> {
+        if quiet.is_empty() {
+            return Ok(());
+        }
+        let read = if self.queue.is_empty() { self.refresh() } else { self.push() };
+        let fresh = match read {
+            Ok(()) => true,
+            Err(error) if error.is_transient() => false,
+            Err(error) => return Err(error),
         };
-        // A process that has just come does not know that the pool is configured.
-        let configures = actions.iter().any(|action| matches!(action, Action::Configure(_)));
-        if !configures && all(&self.replica).is_none() {
-            return Ok(None);
+        let mut configures = false;
+        for (awaited, action) in quiet {
+            let still = fresh && !configures;
+            match resolve::without_trace(&self.replica, &action).filter(|_| still) {
+                Some(outcome) => {
+                    let event = Event { key: Key { session: self.session, number: 0 }, action };
+                    let (body, outcome) = (Vec::new(), Some(outcome));
+                    self.queue.push(Sent { event, body, awaited: Some(awaited), outcome });
+                }
+                None => {
+                    configures |= matches!(action, Action::Configure(_));
+                    self.enqueue(action, Some(awaited));
+                }
+            }
         }
-        match self.refresh() {
-            Ok(()) => Ok(all(&self.replica)),
-            // It is appended then, and if that fails too it can be sent again.
-            Err(error) if error.is_transient() => Ok(None),
-            Err(error) => Err(error),
-        }
+        Ok(())
     }
 }
 
@@ -386,6 +484,13 @@ pub fn random_session() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one((std::process::id(), std::thread::current().id())) >> 8
 }
+
+fn outcomes(answered: Vec<(Asker, Outcome)>) -> Vec<Outcome> {
+    answered.into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+/// Stands for the only asker there is.
+const ALONE: Asker = 0;
 
 fn too_large(length: usize) -> StoreError {
     let most = entry::LARGEST_BODY;

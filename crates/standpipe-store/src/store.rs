@@ -100,6 +100,10 @@ impl Log for Box<dyn Log + Send> {
         (**self).is_current()
     }
 
+    fn lasts(&mut self, silent: standpipe_core::Span) {
+        (**self).lasts(silent);
+    }
+
     fn wake(&self, sessions: &[u64]) {
         (**self).wake(sessions);
     }
