@@ -10,9 +10,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("standpipe-dialect", &[]),
     ("standpipe-store", &["standpipe-core"]),
     ("standpipe-store-file", &["standpipe-core", "standpipe-store"]),
+    ("standpipe-store-redis", &["standpipe-core", "standpipe-store"]),
     (
         "standpipe",
-        &["standpipe-core", "standpipe-dialect", "standpipe-store", "standpipe-store-file"],
+        &[
+            "standpipe-core",
+            "standpipe-dialect",
+            "standpipe-store",
+            "standpipe-store-file",
+            "standpipe-store-redis",
+        ],
     ),
     ("standpipe-cli", &["standpipe"]),
     ("standpipe-forks", &["standpipe"]),

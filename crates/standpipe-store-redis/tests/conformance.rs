@@ -1,0 +1,3 @@
+//! Redis proves itself with the suite every store does.
+
+#![cfg(test)]
