@@ -1,0 +1,28 @@
+//! Real servers, private to one test: Redis and Valkey, alone or as pair, cluster or with sentinels;
+//! and the bad networks between them and a client.
+//!
+//! Only tests depend on this. Every server lives in a directory of its own on a port that the
+//! system chose, and ends with its value, or with the process if that dies first. Servers that
+//! somebody else runs are never touched.
+//!
+//! What cannot be had on this machine is a panic that says what is missing: a test that needs a
+//! server has nothing else to do. `cargo xtask test` installs all of it.
+
+#![expect(clippy::panic, reason = "a test without its server can only fail, and say why")]
+
+mod client;
+mod gate;
+mod options;
+mod port;
+mod process;
+mod programs;
+mod scratch;
+mod server;
+mod tls;
+mod until;
+
+pub use client::Client;
+pub use gate::Gate;
+pub use options::{Flavour, Options};
+pub use programs::faketime_library;
+pub use server::Server;
