@@ -1,5 +1,5 @@
-//! Real servers, private to one test: Redis and Valkey, alone or as pair, cluster or with sentinels;
-//! and the bad networks between them and a client.
+//! Real servers, private to one test: Redis and Valkey, alone, as a pair, as a cluster or with
+//! sentinels; and the bad networks between them and a client.
 //!
 //! Only tests depend on this. Every server lives in a directory of its own on a port that the
 //! system chose, and ends with its value, or with the process if that dies first. Servers that
@@ -11,18 +11,26 @@
 #![expect(clippy::panic, reason = "a test without its server can only fail, and say why")]
 
 mod client;
+mod cluster;
 mod gate;
+mod namespace;
 mod options;
+mod pair;
 mod port;
 mod process;
 mod programs;
 mod scratch;
+mod sentinel;
 mod server;
 mod tls;
 mod until;
 
 pub use client::Client;
+pub use cluster::Cluster;
 pub use gate::Gate;
+pub use namespace::Namespace;
 pub use options::{Flavour, Options};
+pub use pair::Pair;
 pub use programs::faketime_library;
+pub use sentinel::Sentinel;
 pub use server::Server;

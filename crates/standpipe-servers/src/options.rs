@@ -39,21 +39,19 @@ pub struct Options {
 /// Whom we are to the servers, whatever users a test defines. It has no password: the socket it
 /// comes through is in a directory of the test's own.
 pub(crate) const ADMINISTRATOR: &str = "standpipe-test";
-pub(crate) const SOCKET: &str = "admin.sock";
 
-/// A configuration without what is only known later: port and address.
+/// The files in a server's directory by which we reach it, and that say who may do what.
+pub(crate) const SOCKET: &str = "admin.sock";
+pub(crate) const USERS: &str = "users.acl";
+
+/// Configurations without what is only known later: port and address.
 impl Options {
     pub(crate) fn lines(&self, directory: &Path) -> Vec<String> {
-        let mut lines: Vec<String> = QUIET.iter().map(|line| (*line).to_owned()).collect();
-        lines.push(format!("dir {}", directory.display()));
+        let mut lines = self.sentinel_lines(directory);
+        lines.extend(QUIET.iter().map(|line| (*line).to_owned()));
         if self.flavour != Flavour::Old {
             // Redis 6.2 has no such setting, and lets everybody debug.
             lines.push("enable-debug-command yes".into());
-        }
-        let administrator = format!("user {ADMINISTRATOR} on nopass ~* &* +@all");
-        match &self.acl {
-            Some(_) => lines.push("aclfile users.acl".into()),
-            None => lines.push(administrator),
         }
         if self.persistent {
             lines.extend(["appendonly yes".into(), "appendfsync always".into()]);
@@ -64,20 +62,31 @@ impl Options {
         lines
     }
 
+    /// Those that a sentinel has too, which knows no data.
+    pub(crate) fn sentinel_lines(&self, directory: &Path) -> Vec<String> {
+        vec![
+            "daemonize no".into(),
+            "protected-mode no".into(),
+            format!("dir {}", directory.display()),
+            format!("unixsocket {SOCKET}"),
+            match &self.acl {
+                Some(_) => format!("aclfile {USERS}"),
+                None => administrator(),
+            },
+        ]
+    }
+
     /// The file of users, with ours at its end.
     pub(crate) fn users(&self) -> Option<String> {
         let acl = self.acl.as_ref()?;
-        Some(format!("{}\nuser {ADMINISTRATOR} on nopass ~* &* +@all\n", acl.trim_end()))
+        Some(format!("{}\n{}\n", acl.trim_end(), administrator()))
     }
 }
 
-/// No snapshots, no daemon, and replicas that follow at once rather than in five seconds.
-const QUIET: &[&str] = &[
-    "daemonize no",
-    "protected-mode no",
-    "unixsocket admin.sock",
-    "save \"\"",
-    "appendonly no",
-    "repl-diskless-sync yes",
-    "repl-diskless-sync-delay 0",
-];
+fn administrator() -> String {
+    format!("user {ADMINISTRATOR} on nopass ~* &* +@all")
+}
+
+/// No snapshots, and replicas that follow at once rather than in five seconds.
+const QUIET: &[&str] =
+    &["save \"\"", "appendonly no", "repl-diskless-sync yes", "repl-diskless-sync-delay 0"];

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use rustix::process::Signal;
 
 use crate::client::Client;
-use crate::options::{ADMINISTRATOR, Options, SOCKET};
+use crate::options::{ADMINISTRATOR, Options, SOCKET, USERS};
 use crate::port::Port;
 use crate::process::Process;
 use crate::scratch::Scratch;
 use crate::until::{PATIENCE, until};
-use crate::{programs, tls};
+use crate::{namespace, programs, tls};
 
 /// A server process of a test's own. It ends with this value.
 ///
@@ -69,8 +69,12 @@ impl Server {
     fn try_start(options: Options, role: &Role) -> Result<Self, String> {
         let (scratch, port) = (Scratch::new(), Port::new());
         let program = programs::server(options.flavour, &scratch);
-        let host = host(options.namespace.as_deref());
-        let mut lines = options.lines(scratch.path());
+        let inside = options.namespace.as_deref().map(namespace::address_in);
+        let host = inside.unwrap_or_else(|| "127.0.0.1".into());
+        let mut lines = match role.sentinel {
+            true => options.sentinel_lines(scratch.path()),
+            false => options.lines(scratch.path()),
+        };
         lines.push(format!("bind {host}"));
         if options.tls {
             lines.extend(["port 0".into(), format!("tls-port {}", port.number())]);
@@ -80,7 +84,7 @@ impl Server {
         }
         lines.extend_from_slice(&role.lines);
         if let Some(users) = options.users() {
-            scratch.write("users.acl", &users);
+            scratch.write(USERS, &users);
         }
         let configuration = scratch.write("server.conf", &(lines.join("\n") + "\n"));
         let mut words = Vec::new();
@@ -243,13 +247,5 @@ impl Server {
             Some(process) => process,
             None => panic!("it does not run; start it again before"),
         }
-    }
-}
-
-/// The address it binds.
-fn host(namespace: Option<&str>) -> String {
-    match namespace {
-        None => "127.0.0.1".into(),
-        Some(name) => panic!("no namespace `{name}`"),
     }
 }
