@@ -11,6 +11,7 @@
 #![expect(clippy::panic, reason = "a test without its server can only fail, and say why")]
 
 mod client;
+mod clock;
 mod cluster;
 mod gate;
 mod namespace;

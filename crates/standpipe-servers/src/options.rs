@@ -22,8 +22,6 @@ pub struct Options {
     pub flavour: Flavour,
     /// More arguments, as on its command line: `["--maxmemory", "1mb"]`.
     pub args: Vec<String>,
-    /// More variables of its environment, as for `LD_PRELOAD`.
-    pub env: Vec<(String, String)>,
     /// Who may do what: lines as in an ACL file, `user name on >password ~keys* +command`.
     pub acl: Option<String>,
     /// Only TLS on its port, with a certificate made on the spot.
@@ -32,6 +30,8 @@ pub struct Options {
     pub persistent: bool,
     /// The port of the server of this machine that it follows.
     pub replica_of: Option<u16>,
+    /// Its clock can be set, by [`crate::Server::set_clock`]. Not Valkey's.
+    pub movable_clock: bool,
     /// The network namespace in which it runs, bound to the address of that.
     pub namespace: Option<String>,
 }

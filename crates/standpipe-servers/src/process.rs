@@ -2,19 +2,25 @@
 //!
 //! A shell becomes the program, so its number is the program's. Before that it leaves a watcher
 //! that reads from a pipe whose other end only we hold: when that closes, for whatever reason, the
-//! watcher kills the program. It in turn holds a pipe to us, so that the program's number is given
-//! back to the system only when the watcher is gone and can no longer kill a stranger.
+//! watcher kills the program. If we closed it without a word, because we died, it also removes the
+//! program's directory. It in turn holds a pipe to us, so that the program's number is given back
+//! to the system only when the watcher is gone and can no longer kill a stranger.
 
-use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
-const WATCHED: &str = "exec 3<&0
-{ read -r line <&3; kill -9 $$; } &
-exec \"$@\" </dev/null >>\"$STANDPIPE_OUTPUT\" 2>&1 3<&-";
+const WATCHED: &str = r#"
+directory=$1 output=$2
+shift 2
+exec 3<&0
+{
+    if read -r line <&3; then kill -9 $$; else kill -9 $$; rm -rf "$directory"; fi
+} &
+exec "$@" </dev/null >>"$output" 2>&1 3<&-
+"#;
 
 #[derive(Debug)]
 pub(crate) struct Process {
@@ -23,12 +29,9 @@ pub(crate) struct Process {
 
 impl Process {
     /// Starts `words`, a program and its arguments; what it says is added to the file.
-    pub(crate) fn start(words: &[String], output: &Path) -> Self {
-        if let Err(error) = File::options().create(true).append(true).open(output) {
-            panic!("cannot write {}: {error}", output.display());
-        }
+    pub(crate) fn start(words: &[String], directory: &Path, output: &Path) -> Self {
         let mut shell = Command::new("sh");
-        shell.args(["-c", WATCHED, "sh"]).args(words).env("STANDPIPE_OUTPUT", output);
+        shell.args(["-c", WATCHED, "sh"]).args([directory, output]).args(words);
         match shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() {
             Ok(child) => Self { child },
             Err(error) => panic!("cannot start `sh`, which starts {words:?}: {error}"),
@@ -53,7 +56,9 @@ impl Process {
 
     /// Ends it at once, whatever it is doing, and waits until it is gone.
     pub(crate) fn kill(&mut self) {
-        drop(self.child.stdin.take());
+        if let Some(mut word) = self.child.stdin.take() {
+            let _ = word.write_all(b"killed\n");
+        }
         if let Some(mut watcher) = self.child.stdout.take() {
             let _ = watcher.read_to_end(&mut Vec::new());
         }

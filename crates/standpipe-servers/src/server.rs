@@ -10,7 +10,7 @@ use crate::port::Port;
 use crate::process::Process;
 use crate::scratch::Scratch;
 use crate::until::{PATIENCE, until};
-use crate::{namespace, programs, tls};
+use crate::{clock, namespace, programs, tls};
 
 /// A server process of a test's own. It ends with this value.
 ///
@@ -92,9 +92,8 @@ impl Server {
             let ip = programs::needed("ip").display().to_string();
             words.extend([ip, "netns".into(), "exec".into(), namespace.clone()]);
         }
-        if !options.env.is_empty() {
-            words.push("env".into());
-            words.extend(options.env.iter().map(|(name, value)| format!("{name}={value}")));
+        if options.movable_clock {
+            words.extend(clock::words(options.flavour, &scratch));
         }
         words.extend([program, configuration].map(|path| path.display().to_string()));
         words.extend(role.sentinel.then(|| "--sentinel".to_owned()));
@@ -109,7 +108,7 @@ impl Server {
     fn launch(&mut self) -> Result<(), String> {
         // Of the one before; its mere presence says nothing about the new one.
         let _ = std::fs::remove_file(self.scratch.join(SOCKET));
-        let process = Process::start(&self.words, &self.log_file());
+        let process = Process::start(&self.words, self.scratch.path(), &self.log_file());
         let answered = until(PATIENCE, || match self.try_run(&["PING"]) {
             Ok(_) => Some(true),
             // It is there, and busy with its data.
@@ -156,6 +155,12 @@ impl Server {
     pub fn ca_file(&self) -> &Path {
         assert!(self.options.tls, "only a server with TLS has certificates");
         &self.ca_file
+    }
+
+    /// Where its files are.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        self.scratch.path()
     }
 
     /// The number of its process.
@@ -229,6 +234,12 @@ impl Server {
     /// Lets it go on after [`Server::pause`].
     pub fn resume(&self) {
         self.running().signal(Signal::CONT);
+    }
+
+    /// Moves its clock, and leaves ours alone: `+30d`, `-2h`, `+0.5`, from now on.
+    pub fn set_clock(&self, offset: &str) {
+        assert!(self.options.movable_clock, "start it with `movable_clock`");
+        clock::set(&self.scratch, offset);
     }
 
     /// What it wrote about itself, since its first start.

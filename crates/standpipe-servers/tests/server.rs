@@ -94,3 +94,21 @@ fn a_server_that_cannot_start_shows_its_log() {
     let message = panic.downcast_ref::<String>().unwrap();
     assert!(message.contains("no-such-setting"), "{message}");
 }
+
+#[test]
+fn the_clock_of_a_server_can_be_set_while_it_runs() {
+    for flavour in [Flavour::Redis, Flavour::Old] {
+        let here = Server::start_with(Options { flavour, ..Options::default() });
+        let options = Options { flavour, movable_clock: true, ..Options::default() };
+        let moved = Server::start_with(options);
+        let seconds = |server: &Server| -> i64 {
+            server.run(&["TIME"]).lines().next().unwrap().parse().unwrap()
+        };
+        let days = || (seconds(&moved) - seconds(&here) + 3_600).div_euclid(86_400);
+        assert_eq!(days(), 0);
+        moved.set_clock("+30d");
+        assert_eq!(days(), 30);
+        moved.set_clock("-30d");
+        assert_eq!(days(), -30);
+    }
+}
