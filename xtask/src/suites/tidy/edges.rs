@@ -23,6 +23,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("standpipe-cli", &["standpipe"]),
     ("standpipe-forks", &["standpipe"]),
+    ("standpipe-servers", &[]),
     ("standpipe-sim", &["standpipe-core", "standpipe-dialect", "standpipe-store"]),
     (
         "standpipe-bench",
