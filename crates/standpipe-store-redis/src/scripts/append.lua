@@ -93,7 +93,9 @@ if #ARGV > 12 or new then
   n = n + #ARGV - 12
   o = o + #bytes
   local since = o - so
-  if since > 4096 and since > sl and now - tonumber(head[14]) > 1000000 then due = 1 end
+  -- One of a crowd is enough.
+  local asked = tonumber(head[14])
+  if since > 4096 and since > sl and (asked == 0 or now - asked > 1000000) then due = 1 end
   if new then
     redis.call('HSET', KEYS[1], 'n', n, 'c', chain, 't', now, 'o', o, 'b', 0, 'so', 0, 'sl', 0,
       'sm', '', 'r', ARGV[2], 'v', ARGV[3], 'i', ARGV[9], 'f', head[12], 'x', 0, 'w', 0)
