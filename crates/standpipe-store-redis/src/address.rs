@@ -94,13 +94,13 @@ impl FromStr for Address {
             ("rediss", way) => (true, way),
             _ => return Err(FORM),
         };
-        if rest.contains(['?', '#']) {
+        let (identity, place) = rest.rsplit_once('@').map_or((None, rest), |(i, p)| (Some(i), p));
+        if place.contains(['?', '#']) {
             return Err(InvalidAddress {
                 what: "the store's URL has a query",
                 remedy: "write settings as keys of [store]: password_file, password_env, ca",
             });
         }
-        let (identity, place) = rest.rsplit_once('@').map_or((None, rest), |(i, p)| (Some(i), p));
         let (user, password) = identity.map(log_in).transpose()?.unwrap_or_default();
         let plain = Self {
             route: Route::Socket(PathBuf::new()),

@@ -117,11 +117,6 @@ impl Link {
         }
     }
 
-    /// Forgets the connection; the next call makes another.
-    pub(crate) fn drop_connection(&mut self) {
-        self.open = None;
-    }
-
     fn finish(
         &mut self,
         call: impl FnOnce(&mut Self) -> Result<Value, Failed>,

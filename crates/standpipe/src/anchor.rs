@@ -81,7 +81,7 @@ impl fmt::Debug for Anchor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::Opened;
+    use crate::engine::Engine;
     use standpipe_core::{Action, Instant, bounds};
     use standpipe_store::{Log, MemoryStore, PoolName, Store};
     use std::sync::Mutex;
@@ -150,7 +150,7 @@ mod tests {
             let (inherited, touched) = (AtomicBool::new(false), AtomicUsize::new(0));
             let store = Arc::new(Inherited { inner: world.another(), inherited, touched });
             opened.lock().unwrap().push(Arc::clone(&store));
-            Ok(Opened { store, file: None })
+            Ok(Engine::Other(store))
         });
         let anchor = Anchor::new("after a fork".to_owned(), open, None).unwrap();
         let parents = anchor.guard().unwrap();

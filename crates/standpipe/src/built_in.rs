@@ -1,17 +1,16 @@
 //! What a pool is told besides its limits when nobody says more: the same as a file's defaults.
 
-use standpipe_core::{Headroom, Limit, Policy, PoolConfig, Rule, Span};
+use standpipe_core::{Headroom, Limit, Policy, PoolConfig, Rule};
 
-/// What widens every period, against jitter on the way to the provider, on one machine.
-const SLACK: Span = Span::millis(50);
+use crate::config::StoreSettings;
 
-/// These limits, and the defaults for all else.
-pub(crate) fn config(limits: Vec<Limit>) -> PoolConfig {
+/// These limits, and the defaults for all else on such a store.
+pub(crate) fn config(limits: Vec<Limit>, store: &StoreSettings) -> PoolConfig {
     let is_slots = |limit: &Limit| matches!(limit.rule, Rule::Parallel { .. });
     let slots_only = !limits.is_empty() && limits.iter().all(is_slots);
     let mut config = PoolConfig::new(limits);
     config.headroom = Headroom::Auto;
-    config.slack = SLACK;
+    (config.slack, config.claim) = (store.slack(), store.claim());
     config.policy = Policy::usual();
     if slots_only {
         config.longest_lease = None;

@@ -49,6 +49,7 @@ pub mod config;
 mod dead;
 mod desk;
 mod doctor;
+mod engine;
 mod error;
 mod explain;
 mod finding;

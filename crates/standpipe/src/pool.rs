@@ -123,7 +123,7 @@ impl Pool {
             let what = format!("`{}` is given no limit", self.name);
             return Err(Error::invalid(what, "give it at least one, for example parallel = 5"));
         }
-        self.tell_config(Source::Code, built_in::config(limits))
+        self.tell_config(Source::Code, self.usual(limits))
     }
 
     /// Changes the pool at run time. This is newer than whatever is there; what was used stays.
@@ -237,7 +237,7 @@ impl Pool {
     /// When the store is not the file store, or the pool's file cannot be removed.
     pub fn reset(&self) -> Result<bool, Error> {
         let guard = self.tap.guard()?;
-        let was_there = guard.shared().file()?.reset(&self.name)?;
+        let was_there = guard.shared().engine().reset(&self.name)?;
         guard.shared().desk(&self.name)?.forget_told();
         Ok(was_there)
     }
@@ -249,8 +249,8 @@ impl Pool {
     /// has one of that name.
     pub fn move_to(&self, to: &StoreUrl) -> Result<(), Error> {
         let guard = self.tap.guard()?;
-        let target = crate::tap::open::target(to)?;
-        Ok(guard.shared().file()?.move_pool(&self.name, &target)?)
+        let target = crate::tap::open::target(to, self.tap.settings())?;
+        guard.shared().engine().move_pool(&self.name, &target)
     }
 
     /// A request as the ledger takes it, with what holds its agent back elsewhere.
@@ -323,11 +323,16 @@ impl Pool {
         let configured = if guard.shared().read(desk, |state, _, _| told(state))? {
             Configured::Same
         } else {
-            let (source, config) = (Source::Code, built_in::config(Vec::new()));
+            let (source, config) = (Source::Code, self.usual(Vec::new()));
             guard.shared().configure(patience, desk, Configure { source, config })?
         };
         desk.was_told(self.tap.number(), configured);
         Ok(())
+    }
+
+    /// These limits, with what is usual on this store.
+    fn usual(&self, limits: Vec<Limit>) -> PoolConfig {
+        built_in::config(limits, &self.tap.settings().store.clone().unwrap_or_default())
     }
 
     fn tell_config(&self, source: Source, config: PoolConfig) -> Result<Configured, Error> {

@@ -7,20 +7,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use standpipe_store::{Store, StoreError};
-use standpipe_store_file::FileStore;
+use standpipe_store::StoreError;
 
+use crate::engine::Engine;
 use crate::shared::Shared;
 
 /// How a store is opened, in this process or in a child of it.
-pub(crate) type Opener = Arc<dyn Fn() -> Result<Opened, StoreError> + Send + Sync>;
-
-/// A store that was opened.
-pub(crate) struct Opened {
-    pub(crate) store: Arc<dyn Store>,
-    /// The same, when it is the file store: it can do more.
-    pub(crate) file: Option<FileStore>,
-}
+pub(crate) type Opener = Arc<dyn Fn() -> Result<Engine, StoreError> + Send + Sync>;
 
 /// A process's part of a store. When the last handle goes, it ends the session.
 pub(crate) struct Guard {

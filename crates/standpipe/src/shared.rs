@@ -17,15 +17,14 @@ use standpipe_core::{
     Action, AgentName, Answer, Configure, Configured, Key, LeaseAnswer, Outcome, Source, Throttled,
 };
 use standpipe_store::{Member, PoolName, Store, StoreError};
-use standpipe_store_file::FileStore;
 
 use crate::desk::{Caller, Desk};
+use crate::engine::Engine;
 use crate::error::Error;
 use crate::journal::{What, Writer};
 use crate::keeper::Keeper;
 use crate::lease_id::LeaseId;
 use crate::moment::{Now, span};
-use crate::registry::Opened;
 use crate::reply::Reply;
 use crate::report::Throttle;
 use crate::request::{agent_name, key_on};
@@ -36,7 +35,7 @@ use crate::workflow::Graph;
 /// What all handles of a process on one store share.
 pub(crate) struct Shared {
     store: Arc<dyn Store>,
-    file: Option<FileStore>,
+    engine: Engine,
     sessions: Arc<Sessions>,
     desks: Mutex<BTreeMap<PoolName, Arc<Desk>>>,
     keeper: Keeper,
@@ -53,11 +52,12 @@ pub(crate) const FIRST_RETRY: Duration = Duration::from_millis(10);
 pub(crate) const LAST_RETRY: Duration = Duration::from_millis(500);
 
 impl Shared {
-    pub(crate) fn new(Opened { store, file }: Opened) -> Self {
+    pub(crate) fn new(engine: Engine) -> Self {
+        let store = engine.store();
         Self {
             sessions: Arc::new(Sessions::new(Arc::clone(&store))),
             store,
-            file,
+            engine,
             desks: Mutex::default(),
             keeper: Keeper::default(),
             journal: Arc::new(Writer::default()),
@@ -69,12 +69,9 @@ impl Shared {
         &self.store
     }
 
-    /// The store, if it is the file store.
-    pub(crate) fn file(&self) -> Result<&FileStore, Error> {
-        self.file.as_ref().ok_or_else(|| {
-            let what = format!("the store {} cannot do that to single pools", self.store.place());
-            Error::invalid(what, "it is done with the tools of that store")
-        })
+    /// The store, with what only some can do.
+    pub(crate) const fn engine(&self) -> &Engine {
+        &self.engine
     }
 
     pub(crate) const fn keeper(&self) -> &Keeper {

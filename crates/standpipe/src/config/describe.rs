@@ -2,7 +2,7 @@
 //!
 //! Shown as a settings file, it can be used as one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use standpipe_core::{
@@ -115,7 +115,14 @@ fn store(settings: &Settings) -> Vec<Row> {
         ("wait_replicas", store.wait_replicas.into()),
         ("compact", store.compact.into()),
     ];
-    let rows = rows.into_iter().map(|(key, value)| (join("store", key), value));
+    let path = |path: &PathBuf| path.display().to_string();
+    let said = [
+        ("password_file", store.password_file.as_ref().map(path)),
+        ("password_env", store.password_env.clone()),
+        ("ca", store.ca.as_ref().map(path)),
+    ];
+    let said = said.into_iter().filter_map(|(key, value)| Some((key, value?.into())));
+    let rows = rows.into_iter().chain(said).map(|(key, value)| (join("store", key), value));
     // What only a network store heeds is noise beside the others.
     let heeded = |(at, row): &(usize, Row)| {
         *at < 2 || store.url.is_network() || settings.lines.contains_key(&row.0)

@@ -4,7 +4,7 @@
 pub(super) const EXAMPLE: &str = r#"# Standpipe: who shares which quota.
 # `standpipe config check` checks it, `standpipe config show --origin` shows what is in force.
 
-# Where the ledger is kept: file (this machine), file:/path, memory, redis://host, etcd://host
+# Where the ledger is kept: file (this machine), file:/path, memory, redis://host
 #store = "file"
 
 # Pools that are not described here are refused, so that a slip in a name is noticed.

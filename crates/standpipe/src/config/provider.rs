@@ -113,7 +113,7 @@ fn upstream(reader: &mut Reader<'_>, item: &Item<'_>) -> Option<String> {
 }
 
 /// The name of an environment variable. What is not one may well be the key itself.
-fn variable(reader: &mut Reader<'_>, item: &Item<'_>) -> Option<String> {
+pub(super) fn variable(reader: &mut Reader<'_>, item: &Item<'_>) -> Option<String> {
     let text = reader.text(item)?;
     let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
     let starts_well = text.bytes().next().is_some_and(|b| !b.is_ascii_digit());

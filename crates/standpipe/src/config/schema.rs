@@ -64,7 +64,8 @@ const RATE: &str = concat!(
 const DURATION: &str = r"^\s*[0-9][0-9_]*(\.[0-9][0-9_]*)?\s*(ms|s|min|h|d)?\s*$";
 const AMOUNT: &str = r"^\s*[0-9][0-9_]*(\.[0-9][0-9_]*)?\s*[kMG]?\s*$";
 const PERCENT: &str = r"^\s*[0-9]{1,3}(\.[0-9]+)?\s*%\s*$";
-const STORE: &str = r"^\s*(file(:.+)?|memory|(rediss?|etcds?)://.+)\s*$";
+const STORE: &str =
+    r"^\s*(file(:.+)?|memory|(rediss?(\+cluster|\+sentinel|\+unix)?|etcds?)://.+)\s*$";
 const POOL_NAME: &str = r"^[A-Za-z0-9._:@-]{1,64}(/[A-Za-z0-9._:@-]{1,128}){1,3}$";
 const AGENT_NAME: &str = "^[A-Za-z0-9._@-]{1,64}$";
 const PROVIDER_NAME: &str = "^[A-Za-z0-9._:@-]{1,64}$";
@@ -83,6 +84,9 @@ fn store() -> Value {
             "description": "How many replicas must have an entry (Redis)." }),
         ),
         ("compact", flag("Whether the etcd is ours alone.", false)),
+        ("password_file", words("A file with the password, instead of one in the URL.")),
+        ("password_env", words("The environment variable that holds the password.")),
+        ("ca", words("A file with the authority that the server's certificate is checked by.")),
     ])
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use standpipe_core::Span;
+use standpipe_store_redis::{Address, InvalidAddress};
 
 use super::nearest::nearest;
 use super::reader::{Item, Reader};
@@ -27,6 +28,12 @@ pub struct StoreSettings {
     pub wait_replicas: u32,
     /// Whether the store's history may be thrown away because it is ours alone (etcd).
     pub compact: bool,
+    /// A file with the password, instead of one in the URL.
+    pub password_file: Option<PathBuf>,
+    /// The environment variable that holds it.
+    pub password_env: Option<String>,
+    /// A file with the certificate authority that the server's certificate is checked by.
+    pub ca: Option<PathBuf>,
 }
 
 /// Where a ledger is kept. Shown without its password.
@@ -43,7 +50,17 @@ pub enum StoreUrl {
 }
 
 /// The keys of `[store]`.
-pub(super) const KEYS: [&str; 6] = ["url", "prefix", "skew", "slack", "wait_replicas", "compact"];
+pub(super) const KEYS: [&str; 9] = [
+    "url",
+    "prefix",
+    "skew",
+    "slack",
+    "wait_replicas",
+    "compact",
+    "password_file",
+    "password_env",
+    "ca",
+];
 
 impl Default for StoreSettings {
     fn default() -> Self {
@@ -54,11 +71,23 @@ impl Default for StoreSettings {
             slack: None,
             wait_replicas: 0,
             compact: false,
+            password_file: None,
+            password_env: None,
+            ca: None,
         }
     }
 }
 
 impl StoreSettings {
+    /// The same elsewhere. What the file says of how to log in is not meant for another store.
+    #[must_use]
+    pub fn at(self, url: StoreUrl) -> Self {
+        if self.url == url {
+            return self;
+        }
+        Self { url, password_file: None, password_env: None, ca: None, ..self }
+    }
+
     /// What widens every period for jitter on the way to the provider, unless a pool says
     /// otherwise.
     #[must_use]
@@ -104,7 +133,16 @@ impl FromStr for StoreUrl {
         let rest = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
         let host = rest.split(['/', '?']).next().unwrap_or_default();
         let url = match scheme {
-            "redis" | "rediss" => Self::Redis(text.to_owned()),
+            _ if scheme.starts_with("redis") => {
+                let wrong = |InvalidAddress { what, remedy }| TextError::new(what, remedy);
+                return match text.parse::<Address>() {
+                    Ok(_) => Ok(Self::Redis(text.to_owned())),
+                    Err(_) if !scheme.contains('+') && !matches!(scheme, "redis" | "rediss") => {
+                        Err(unknown_store(scheme))
+                    }
+                    Err(invalid) => Err(wrong(invalid)),
+                };
+            }
             "etcd" | "etcds" => Self::Etcd(text.to_owned()),
             _ => return Err(unknown_store(scheme)),
         };
@@ -148,8 +186,14 @@ pub(super) fn read(reader: &mut Reader<'_>, item: &Item<'_>) -> StoreSettings {
             "slack" => store.slack = reader.span(&entry),
             "wait_replicas" => store.wait_replicas = replicas(reader, &entry).unwrap_or_default(),
             "compact" => store.compact = reader.flag(&entry).unwrap_or_default(),
+            "password_file" => store.password_file = reader.path(&entry),
+            "password_env" => store.password_env = super::provider::variable(reader, &entry),
+            "ca" => store.ca = reader.path(&entry),
             _ => reader.unknown(&entry, &KEYS, "in [store]"),
         }
+    }
+    if store.password_file.is_some() && store.password_env.is_some() {
+        reader.wrong_at(item, "has password_file and password_env", "keep one of them");
     }
     store
 }

@@ -75,7 +75,7 @@ fn unused(name: &PoolName, pool: &Glance) -> Option<Finding> {
 /// Ledgers that were damaged, or of an older version, and kept for people to look at.
 fn set_aside(scene: &Scene) -> Vec<Finding> {
     let guard = scene.tap.as_ref().ok().and_then(|tap| tap.guard().ok());
-    let paths = guard.as_ref().and_then(|guard| Some(guard.shared().file().ok()?.set_aside()));
+    let paths = guard.as_ref().and_then(|guard| Some(guard.shared().engine().file()?.set_aside()));
     let each = paths.into_iter().flatten();
     let tell = |path: std::path::PathBuf| {
         let shown = path.display().to_string();

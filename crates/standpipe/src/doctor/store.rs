@@ -73,7 +73,7 @@ fn round_trip(scene: &Scene, tap: &Standpipe) -> Finding {
 fn try_round_trip(pool: Option<&PoolName>, tap: &Standpipe) -> Result<String, Error> {
     let guard = tap.guard()?;
     let shared = guard.shared();
-    let file = shared.file().ok();
+    let file = shared.engine().file();
     file.map_or(Ok(()), FileStore::leave_and_remove_a_mark)?;
     let Some(pool) = pool else {
         return Ok(match file {

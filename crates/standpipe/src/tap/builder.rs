@@ -93,18 +93,23 @@ impl Builder {
     /// As [`Standpipe::open`].
     pub fn open(self) -> Result<Standpipe, Error> {
         let env = |name: &str| env::var(name).ok();
-        let settings = match self.settings {
+        let mut settings = match self.settings {
             Some(settings) => settings,
             None => Settings::find(self.config.as_deref(), &env)?,
         };
+        if let Some(url) = self.store {
+            settings.store = Some(settings.store.unwrap_or_default().at(url));
+        }
         let agent = match self.agent.or_else(|| env("STANDPIPE_AGENT")) {
             Some(agent) => agent_name(&agent)?.as_str().to_owned(),
             None => program_agent(),
         };
-        let url = self.store.or_else(|| settings.store.as_ref().map(|store| store.url.clone()));
         let found = match self.on {
             Some(store) => open::on(store),
-            None => open::by_url(url.as_ref(), self.home.as_deref(), &env)?,
+            None => {
+                let store = settings.store.clone().unwrap_or_default();
+                open::by_settings(&store, self.home.as_deref(), &env)?
+            }
         };
         let directory = self.home.filter(|_| found.directory.is_none()).or(found.directory);
         let place = match (directory, self.journal) {
@@ -136,11 +141,13 @@ impl Builder {
             None => Settings::find(self.config.as_deref(), &env),
         };
         let settings = found.clone().unwrap_or_default();
-        let said = settings.store.as_ref().map(|store| store.url.clone());
-        let url = self.store.clone().or(said);
+        let mut store = settings.store.clone().unwrap_or_default();
+        if let Some(url) = self.store.clone() {
+            store = store.at(url);
+        }
         let place = match self.on {
             Some(_) => None,
-            None => open::by_url(url.as_ref(), self.home.as_deref(), &env).ok(),
+            None => open::by_settings(&store, self.home.as_deref(), &env).ok(),
         };
         let directory = place.and_then(|place| place.directory);
         let agent = self.agent.clone().or_else(|| env("STANDPIPE_AGENT"));

@@ -7,11 +7,13 @@ use std::time::Instant as Local;
 use standpipe_core::{Instant, Span, bounds};
 use standpipe_store::{MemoryStore, Store};
 use standpipe_store_file::{FileStore, For, Options};
+use standpipe_store_redis::{Address, InvalidAddress, Lives, RedisStore};
 
-use crate::config::StoreUrl;
+use crate::config::{Settings, StoreSettings, StoreUrl};
+use crate::engine::{Engine, LocalSessions};
 use crate::error::Error;
 use crate::home::state_directory;
-use crate::registry::{Opened, Opener};
+use crate::registry::Opener;
 
 /// A store that can be opened.
 pub(super) struct Found {
@@ -25,31 +27,30 @@ pub(super) struct Found {
 /// A store that is open already. Each is its own: two may have the same place in words.
 pub(super) fn on(store: Arc<dyn Store>) -> Found {
     let key = format!("on {:p}", Arc::as_ptr(&store).cast::<()>());
-    let open: Opener = Arc::new(move || Ok(Opened { store: Arc::clone(&store), file: None }));
+    let open: Opener = Arc::new(move || Ok(Engine::Other(Arc::clone(&store))));
     Found { key, open, directory: None }
 }
 
 /// The store that is meant; nothing said is the file store in the user's state directory.
-pub(super) fn by_url(
-    url: Option<&StoreUrl>,
+pub(super) fn by_settings(
+    store: &StoreSettings,
     home: Option<&Path>,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Found, Error> {
-    let directory = match url {
-        Some(StoreUrl::Memory) => return Ok(memory()),
-        Some(other @ (StoreUrl::Redis(_) | StoreUrl::Etcd(_))) => {
-            return Err(Error::invalid(
-                format!("this build has no engine for the store {other}"),
-                "use `file` or `memory`",
-            ));
-        }
-        Some(StoreUrl::File(Some(directory))) => return Ok(file(directory.clone(), For::Group)),
-        Some(StoreUrl::File(None)) | None => match home {
-            Some(home) => home.to_path_buf(),
-            None => state_directory(env)?,
-        },
+    let users = || match home {
+        Some(home) => Ok(home.to_path_buf()),
+        None => state_directory(env),
     };
-    Ok(file(directory, For::User))
+    match &store.url {
+        StoreUrl::Memory => Ok(memory()),
+        StoreUrl::File(Some(directory)) => Ok(file(directory.clone(), For::Group)),
+        StoreUrl::File(None) => Ok(file(users()?, For::User)),
+        StoreUrl::Redis(url) => redis(url, store, users().ok(), env),
+        other @ StoreUrl::Etcd(_) => Err(Error::invalid(
+            format!("this build has no engine for the store {other}"),
+            "use `file`, `memory` or `redis://…`",
+        )),
+    }
 }
 
 /// A directory that is named is for everybody of its group, the default one for its user.
@@ -58,22 +59,79 @@ fn file(directory: PathBuf, whom: For) -> Found {
     let real = absolute.canonicalize().unwrap_or_else(|_| absolute.clone());
     let opened = absolute.clone();
     let open: Opener = Arc::new(move || {
-        let store = FileStore::open_with(&opened, Options { whom, ..Options::default() })?;
-        Ok(Opened { store: Arc::new(store.clone()), file: Some(store) })
+        let options = Options { whom, ..Options::default() };
+        Ok(Engine::File(FileStore::open_with(&opened, options)?))
     });
     Found { key: format!("file {}", real.display()), open, directory: Some(absolute) }
 }
 
-/// Another directory that pools can be moved to.
-pub(crate) fn target(url: &StoreUrl) -> Result<FileStore, Error> {
-    let StoreUrl::File(Some(directory)) = url else {
+/// A server. What this machine remembers of its pools, and who lives here, is in its user's state
+/// directory; without one, it goes without.
+fn redis(
+    url: &str,
+    store: &StoreSettings,
+    directory: Option<PathBuf>,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Found, Error> {
+    let mut address: Address = url.parse().map_err(|wrong: InvalidAddress| {
+        Error::invalid(wrong.what, wrong.remedy)
+    })?;
+    if let Some(password) = password(store, env)? {
+        address = address.with_password(password);
+    }
+    if let Some(path) = &store.ca {
+        address = address.with_authority(read(path, "`ca`")?);
+    }
+    let key = format!("redis {address} {} {}", store.prefix, store.wait_replicas);
+    let (prefix, wait_replicas) = (store.prefix.clone(), store.wait_replicas);
+    let markers = directory.as_ref().map(|directory| directory.join("known"));
+    let home = directory.clone();
+    let open: Opener = Arc::new(move || {
+        let lives = home.as_ref().and_then(|home| FileStore::open(home).ok());
+        let lives = lives.map(|store| Arc::new(LocalSessions(store)) as Arc<dyn Lives>);
+        let (prefix, markers) = (prefix.clone(), markers.clone());
+        let options =
+            standpipe_store_redis::Options { prefix, wait_replicas, markers, lives, mends: true };
+        Ok(Engine::Redis(RedisStore::new(address.clone(), options)))
+    });
+    Ok(Found { key, open, directory })
+}
+
+/// The password that does not stand in the URL.
+fn password(
+    store: &StoreSettings,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Option<String>, Error> {
+    if let Some(name) = &store.password_env {
+        let missing = || {
+            let what = format!("the store's password is not in ${name}");
+            Error::invalid(what, "set the variable, or change `password_env` in [store]")
+        };
+        return env(name).filter(|value| !value.is_empty()).map(Some).ok_or_else(missing);
+    }
+    let Some(path) = &store.password_file else { return Ok(None) };
+    let text = String::from_utf8_lossy(&read(path, "`password_file`")?).into_owned();
+    Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()))
+}
+
+fn read(path: &Path, key: &str) -> Result<Vec<u8>, Error> {
+    std::fs::read(path).map_err(|error| {
+        let what = format!("{key} of [store] names {}: {error}", path.display());
+        Error::invalid(what, "see that the file is there and may be read")
+    })
+}
+
+/// Another store that pools can be moved to.
+pub(crate) fn target(url: &StoreUrl, settings: &Settings) -> Result<Engine, Error> {
+    if matches!(url, StoreUrl::Memory | StoreUrl::File(None)) {
         return Err(Error::invalid(
             format!("pools cannot be moved to {url}"),
-            "name a directory: file:/var/lib/standpipe",
+            "name a directory, file:/var/lib/standpipe, or a server, redis://host",
         ));
-    };
-    let options = Options { whom: For::Group, ..Options::default() };
-    Ok(FileStore::open_with(directory, options)?)
+    }
+    let store = settings.store.clone().unwrap_or_default().at(url.clone());
+    let found = by_settings(&store, None, &|name| std::env::var(name).ok())?;
+    Ok((found.open)()?)
 }
 
 fn memory() -> Found {
@@ -83,7 +141,7 @@ fn memory() -> Found {
             let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
             Instant(bounds::SPAN.0) + Span(micros)
         });
-        Ok(Opened { store: Arc::new(MemoryStore::new(clock)), file: None })
+        Ok(Engine::Other(Arc::new(MemoryStore::new(clock))))
     });
     Found { key: "memory".to_owned(), open, directory: None }
 }
