@@ -167,10 +167,9 @@ impl<L: Log> Member<L> {
         !self.abandoned.is_empty() || self.queue.iter().any(|sent| sent.awaited.is_none())
     }
 
-    /// Whether somebody's answer is still to come.
-    pub fn awaits(&self, asker: Asker) -> bool {
-        let its = |sent: &Sent| sent.awaited.is_some_and(|awaited| awaited.asker == asker);
-        self.queue.iter().any(its)
+    /// Whose answers are still to come.
+    pub fn askers(&self) -> impl Iterator<Item = Asker> {
+        self.queue.iter().filter_map(|sent| Some(sent.awaited?.asker))
     }
 
     /// Nobody waits for the answers any more. Reserves that may have been admitted are cancelled

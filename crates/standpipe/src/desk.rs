@@ -1,9 +1,10 @@
 //! The desk of one pool in this process: the one member that speaks to the store, and who waits
 //! here.
 //!
-//! Callers take turns at it. An event whose answer was lost keeps the desk busy until its sender,
-//! or whoever comes next, has sent it again: so no answer is given to the wrong caller, and nobody
-//! loses a place in the queue because of a hiccup of the store.
+//! Callers put what they want into the inbox and take turns at the counter. Whoever's turn it is
+//! sends everything that lies there in one step, also what an earlier attempt left unanswered; the
+//! answers lie ready for the others. So a crowd of callers costs the store one call, no answer is
+//! given to the wrong caller, and nobody loses a place in the queue because of a hiccup.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -30,7 +31,18 @@ pub(crate) struct Desk {
     held: AtomicUsize,
     /// What came of the files that taps of this process told the pool.
     told: Mutex<BTreeMap<u64, Configured>>,
+    inbox: Arc<Inbox>,
     counter: Mutex<Counter>,
+}
+
+/// What callers want to be sent, in the order in which they came.
+#[derive(Default)]
+struct Inbox(Mutex<Vec<Asked>>);
+
+/// What one caller wants to be sent. Nothing means that it only wants to know what is new.
+struct Asked {
+    caller: Caller,
+    actions: Vec<Action>,
 }
 
 /// What callers at a desk take turns at.
@@ -40,10 +52,9 @@ pub(crate) struct Counter {
     pub(crate) member: Member<Box<dyn Log + Send>>,
     /// By ticket, and then by caller: two may wait with the same id.
     waiters: BTreeMap<(Key, Caller), Arc<Bell>>,
-    /// Whose answer the store owes.
-    pending: Option<Caller>,
-    /// Answers that came while somebody else was at the desk.
-    answered: BTreeMap<Caller, Vec<Outcome>>,
+    inbox: Arc<Inbox>,
+    /// Answers that their callers have not fetched yet.
+    answered: BTreeMap<Caller, Result<Vec<Outcome>, StoreError>>,
     /// Who is told to look when this turn ends.
     rings: Vec<Arc<Bell>>,
     /// What is still to be said, when the desk was too busy to say it.
@@ -102,12 +113,13 @@ impl Desk {
         member: Member<Box<dyn Log + Send>>,
         journal: Arc<Writer>,
     ) -> Self {
+        let inbox = Arc::new(Inbox::default());
         let counter = Counter {
             pool: pool.clone(),
             journal,
             member,
             waiters: BTreeMap::new(),
-            pending: None,
+            inbox: Arc::clone(&inbox),
             answered: BTreeMap::new(),
             rings: Vec::new(),
             later: Vec::new(),
@@ -119,6 +131,7 @@ impl Desk {
             pool,
             held: AtomicUsize::new(0),
             told: Mutex::default(),
+            inbox,
             counter: Mutex::new(counter),
         }
     }
@@ -131,6 +144,17 @@ impl Desk {
     pub(crate) fn counter(&self) -> Turn<'_> {
         let counter = self.counter.lock().unwrap_or_else(PoisonError::into_inner);
         Turn { counter, after: Rings::default() }
+    }
+
+    /// A caller wants this to be sent; it fetches its answer with [`Counter::answer`]. Nothing means
+    /// that it only wants to know what is new.
+    pub(crate) fn ask(&self, caller: Caller, actions: Vec<Action>) {
+        self.inbox.lock().push(Asked { caller, actions });
+    }
+
+    /// This is to be sent with whatever is sent next; nobody waits for an answer.
+    pub(crate) fn leave_word(&self, action: Action) {
+        self.ask(NOBODY, vec![action]);
     }
 
     /// Whether somebody may wait here; who is at the desk just now may be about to.
@@ -183,25 +207,18 @@ impl Counter {
         Now::at(self.member.replica().now())
     }
 
-    /// Sends these and answers what came of them. After a transient error the caller comes again
-    /// with the same, or leaves with [`Counter::give_up`].
-    pub(crate) fn submit(
-        &mut self,
-        caller: Caller,
-        actions: Vec<Action>,
-    ) -> Result<Vec<Outcome>, StoreError> {
-        if let Some(outcomes) = self.answered.remove(&caller) {
-            return Ok(outcomes);
+    /// What came of what a caller asked for. After a transient error it is still under way, and the
+    /// caller comes again or leaves with [`Counter::give_up`].
+    pub(crate) fn answer(&mut self, caller: Caller) -> Result<Vec<Outcome>, StoreError> {
+        let sent = match self.answered.contains_key(&caller) {
+            true => Ok(()),
+            false => self.send(),
+        };
+        match self.answered.remove(&caller) {
+            Some(answer) => answer,
+            // It only wanted to know what is new, and an earlier attempt failed.
+            None => sent.and_then(|()| self.member.refresh()).map(|()| Vec::new()),
         }
-        let own = self.pending == Some(caller);
-        if let Some(outcomes) = self.resend()? {
-            if own {
-                return Ok(outcomes.1);
-            }
-            self.answered.insert(outcomes.0, outcomes.1);
-        }
-        let sent = self.member.submit(actions);
-        self.heard(caller, sent)
     }
 
     /// Sends this, or keeps it to be sent later. Answers whether it was sent.
@@ -217,40 +234,32 @@ impl Counter {
 
     /// Whether there is something to be sent that nobody is about to send.
     pub(crate) fn is_owing(&self) -> bool {
-        self.pending.is_some() || !self.later.is_empty() || self.member.is_owing()
+        let left_word = |asked: &Asked| asked.caller == NOBODY;
+        !self.later.is_empty()
+            || self.member.is_owing()
+            || self.inbox.lock().iter().any(left_word)
     }
 
-    /// Sends what nobody awaits, if there is such.
+    /// Sends what nobody awaits, if there is such, and what somebody does.
     pub(crate) fn flush(&mut self) -> Result<(), StoreError> {
-        if let Some((caller, outcomes)) = self.resend()? {
-            self.answered.insert(caller, outcomes);
-        }
-        if self.later.is_empty() && !self.member.is_owing() {
-            return Ok(());
-        }
-        let sent = self.member.submit(std::mem::take(&mut self.later));
-        let flushed = self.heard(NOBODY, sent).map(drop);
-        self.give_up(NOBODY);
-        flushed
+        let under_way = self.member.under_way().next().is_some();
+        if self.is_owing() || under_way { self.send() } else { Ok(()) }
     }
 
-    /// The caller no longer waits for an answer, but wants this to be said all the same.
-    pub(crate) fn say_later(&mut self, caller: Caller, actions: Vec<Action>) {
-        let sent = self.pending == Some(caller) || self.answered.contains_key(&caller);
+    /// The caller no longer waits for an answer, but wants what it asked for to be sent all the
+    /// same.
+    pub(crate) fn say_later(&mut self, caller: Caller) {
+        let unsent = self.inbox.take_back(caller);
         self.give_up(caller);
-        if !sent {
-            self.later.extend(actions);
-        }
+        self.later.extend(unsent);
     }
 
     /// The caller no longer waits for an answer. What it asked for is given back; everything else
     /// it said is still sent.
     pub(crate) fn give_up(&mut self, caller: Caller) {
-        if self.pending == Some(caller) {
-            self.member.give_up();
-            self.pending = None;
-        }
-        for outcome in self.answered.remove(&caller).into_iter().flatten() {
+        self.inbox.take_back(caller);
+        self.member.give_up_on(caller);
+        for outcome in self.answered.remove(&caller).and_then(Result::ok).into_iter().flatten() {
             match outcome.answer {
                 Answer::Decided(Decision::Admit(grant)) if !grant.settled => {
                     self.member.abandon(grant.lease);
@@ -302,33 +311,58 @@ impl Counter {
         found.is_none_or(|found| found.session.is_none_or(|own| own == self.member.session()))
     }
 
-    /// Sends again what has no answer yet. Answers whose it was, and what came of it.
-    fn resend(&mut self) -> Result<Option<(Caller, Vec<Outcome>)>, StoreError> {
-        let Some(caller) = self.pending else { return Ok(None) };
-        let sent = self.member.resend();
-        let outcomes = self.heard(caller, sent)?;
-        Ok(Some((caller, outcomes)))
+    /// Sends everything that was asked for, and lays the answers ready.
+    fn send(&mut self) -> Result<(), StoreError> {
+        let asked = std::mem::take(&mut *self.inbox.lock());
+        let callers: Vec<Caller> = asked.iter().map(|asked| asked.caller).collect();
+        let words = std::mem::take(&mut self.later).into_iter().map(|action| (NOBODY, action));
+        let questions = asked.into_iter().flat_map(|Asked { caller, actions }| {
+            actions.into_iter().map(move |action| (caller, action))
+        });
+        let events: Vec<(Caller, Action)> = words.chain(questions).collect();
+        let nothing = events.is_empty() && self.member.under_way().next().is_none();
+        let sent = match nothing && !self.member.is_owing() {
+            true => self.member.refresh().map(|()| Vec::new()),
+            false => self.member.submit_for(events),
+        };
+        self.heard(&callers, sent)
     }
 
     /// What an attempt to send came to.
     fn heard(
         &mut self,
-        caller: Caller,
-        sent: Result<Vec<Outcome>, StoreError>,
-    ) -> Result<Vec<Outcome>, StoreError> {
-        match &sent {
-            Ok(outcomes) => {
-                self.pending = None;
+        callers: &[Caller],
+        sent: Result<Vec<(Caller, Outcome)>, StoreError>,
+    ) -> Result<(), StoreError> {
+        match sent {
+            Ok(answers) => {
                 let unheard = self.member.take_unheard();
-                self.spread(unheard.iter().chain(outcomes));
+                self.spread(unheard.iter().chain(answers.iter().map(|(_, outcome)| outcome)));
+                // Also those who only wanted to know what is new.
+                for caller in callers {
+                    self.answered.entry(*caller).or_insert_with(|| Ok(Vec::new()));
+                }
+                for (caller, outcome) in answers {
+                    let answer = self.answered.entry(caller).or_insert_with(|| Ok(Vec::new()));
+                    answer.iter_mut().for_each(|outcomes| outcomes.push(outcome.clone()));
+                }
+                self.answered.remove(&NOBODY);
+                Ok(())
             }
-            Err(error) if error.is_transient() => self.pending = Some(caller),
-            Err(_) => {
-                self.pending = None;
+            Err(error) if error.is_transient() => {
+                self.member.give_up_on(NOBODY);
+                Err(error)
+            }
+            Err(error) => {
+                let waiting: Vec<Caller> = self.member.askers().collect();
+                for caller in waiting.iter().chain(callers) {
+                    self.answered.insert(*caller, Err(error.clone()));
+                }
+                self.answered.remove(&NOBODY);
                 self.member.give_up();
+                Err(error)
             }
         }
-        sent
     }
 
     /// Everybody concerned learns what happened.
@@ -347,11 +381,27 @@ impl Counter {
     }
 }
 
+impl Inbox {
+    fn lock(&self) -> MutexGuard<'_, Vec<Asked>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a caller asked for that was not sent.
+    fn take_back(&self, caller: Caller) -> Vec<Action> {
+        let mut asked = self.lock();
+        let mut taken = Vec::new();
+        for each in asked.extract_if(.., |asked| asked.caller == caller) {
+            taken.extend(each.actions);
+        }
+        taken
+    }
+}
+
 /// For how many taps it is remembered what came of their files.
 const TOLD: usize = 64;
 
 /// Stands for no caller at all.
-const NOBODY: Caller = 0;
+pub(crate) const NOBODY: Caller = 0;
 
 impl fmt::Debug for Desk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

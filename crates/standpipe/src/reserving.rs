@@ -62,6 +62,7 @@ impl Reserving {
             let step = waiting.step();
             match step {
                 Step::Over(outcome) => return self.over(*outcome),
+                Step::Again => {}
                 Step::Sleep(until) => {
                     // Without a keeper nobody rings: it looks by itself, then.
                     let alone = !waiting.is_kept();
@@ -117,6 +118,7 @@ impl Future for Reserving {
             }
             match waiting.step() {
                 Step::Over(outcome) => return Poll::Ready(this.over(*outcome)),
+                Step::Again => {}
                 Step::Sleep(until) => {
                     if let Err(error) = waiting.set_timer(until) {
                         return Poll::Ready(this.over(Err(error)));

@@ -132,14 +132,15 @@ impl Shared {
     ) -> Result<(Vec<Answer>, Now), Error> {
         let caller = self.caller();
         let (deadline, mut pause) = (Local::now() + patience, FIRST_RETRY);
+        desk.ask(caller, actions);
         loop {
             let mut counter = desk.counter();
-            match counter.submit(caller, actions.clone()) {
+            match counter.answer(caller) {
                 Ok(outcomes) => return Ok((answers(outcomes), counter.now())),
                 Err(error) if error.is_transient() && Local::now() + pause < deadline => {}
                 Err(error) => {
                     if error.is_transient() {
-                        counter.say_later(caller, actions);
+                        counter.say_later(caller);
                         drop(counter);
                         self.owes();
                     }

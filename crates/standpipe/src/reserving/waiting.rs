@@ -35,6 +35,8 @@ pub(super) enum Step {
     Over(Box<Result<Lease, Error>>),
     /// Nothing to do before then, unless somebody rings.
     Sleep(Local),
+    /// It has more to ask, at once.
+    Again,
 }
 
 /// One call on its way to a lease.
@@ -56,8 +58,12 @@ pub(super) struct Waiting {
     /// What it was last told, and what it was first told.
     last: Option<Refused>,
     first: Option<Reason>,
-    /// It has asked and the store has not answered.
+    /// It has asked for a lease and the store has not answered.
     unanswered: bool,
+    /// Its ticket is to be claimed: a look has shown that.
+    claims: bool,
+    /// When it last heard of the store.
+    heard: Option<Now>,
     /// The file's configuration was sent again because the pool had none.
     reminded: bool,
     /// It was looked who is dead before it is refused.
@@ -102,6 +108,8 @@ impl Waiting {
             last: None,
             first: None,
             unanswered: false,
+            claims: false,
+            heard: None,
             reminded: false,
             searched: false,
             retry: FIRST_RETRY,
@@ -136,14 +144,65 @@ impl Waiting {
 
     /// Asks, or asks again.
     pub(super) fn step(&mut self) -> Step {
+        if let Some(step) = self.ask() {
+            return step;
+        }
+        let desk = Arc::clone(&self.desk);
+        self.hear(&mut desk.counter())
+    }
+
+    /// Puts its question on the desk. Some step if it has none.
+    pub(super) fn ask(&mut self) -> Option<Step> {
         if !self.guard.is_ours() {
             self.over = true;
-            return over(Err(Error::invalid(
+            return Some(over(Err(Error::invalid(
                 "this call was asked for by the parent process",
                 "reserve anew after the fork",
-            )));
+            ))));
         }
-        let decided = self.decide();
+        if self.unanswered {
+            return None;
+        }
+        if self.ticket.is_some() && !self.claims {
+            self.desk.ask(self.caller, Vec::new());
+            return None;
+        }
+        if self.ticket.is_none() {
+            if let Err(trouble) = self.configure() {
+                return Some(self.took(Err(trouble)));
+            }
+            self.look_upstream();
+        }
+        self.reserve.ticket = self.ticket;
+        if self.ticket.is_some() {
+            // How long it is held was counted from when it first asked.
+            self.reserve.hold = std::mem::take(&mut self.freed).then_some(Span::ZERO);
+        }
+        self.reserve.patience = self.left_of_its_time();
+        (self.unanswered, self.claims) = (true, false);
+        self.desk.ask(self.caller, vec![Action::Reserve(Box::new(self.reserve.clone()))]);
+        None
+    }
+
+    /// Learns what came of its question.
+    pub(super) fn hear(&mut self, counter: &mut Counter) -> Step {
+        let answered = counter.answer(self.caller);
+        let decided = match answered {
+            Err(error) => Err(Trouble::Store(error)),
+            Ok(outcomes) => {
+                self.heard = Some(counter.now());
+                self.retry = FIRST_RETRY;
+                match std::mem::take(&mut self.unanswered) {
+                    true => self.decided(counter, outcomes),
+                    false => self.looked(counter),
+                }
+            }
+        };
+        self.took(decided)
+    }
+
+    /// What a step came to, whatever was in its way.
+    fn took(&mut self, decided: Result<Step, Trouble>) -> Step {
         let step = match decided {
             Ok(step) => step,
             Err(Trouble::Store(error)) if error.is_transient() => self.setback(error),
@@ -158,6 +217,7 @@ impl Waiting {
                 self.finish();
             }
             Step::Sleep(until) => self.wakes_at = Some(*until),
+            Step::Again => self.wakes_at = None,
         }
         step
     }
@@ -179,43 +239,18 @@ impl Waiting {
         Ok(())
     }
 
-    fn decide(&mut self) -> Result<Step, Trouble> {
-        if !self.unanswered && self.ticket.is_none() {
-            self.configure()?;
-            self.look_upstream();
-        }
-        let desk = Arc::clone(&self.desk);
-        let mut counter = desk.counter();
-        if let Some(ticket) = self.ticket.filter(|_| !self.unanswered)
-            && let Some(step) = self.look(&mut counter, ticket)?
-        {
-            return Ok(step);
-        }
-        self.reserve.ticket = self.ticket;
-        if self.ticket.is_some() {
-            // How long it is held was counted from when it first asked.
-            self.reserve.hold = std::mem::take(&mut self.freed).then_some(Span::ZERO);
-        }
-        if !self.unanswered {
-            self.reserve.patience = self.left_of_its_time(&counter);
-        }
-        let action = Action::Reserve(Box::new(self.reserve.clone()));
-        self.unanswered = true;
-        let outcomes = counter.submit(self.caller, vec![action]).map_err(Trouble::Store)?;
-        self.unanswered = false;
-        self.retry = FIRST_RETRY;
-        self.hear(&mut counter, outcomes)
-    }
-
     fn is_late(&self, now: &Now) -> bool {
         now.local >= self.deadline || self.ends.is_some_and(|ends| now.store >= ends)
     }
 
-    fn left_of_its_time(&self, counter: &Counter) -> Span {
+    fn left_of_its_time(&self) -> Span {
         let local = span(self.deadline.saturating_duration_since(Local::now()));
-        match self.ends {
-            Some(ends) => local.min(ends.since(counter.now().store)),
-            None => local,
+        match (self.ends, &self.heard) {
+            (Some(ends), Some(heard)) => {
+                let since = span(heard.local.elapsed());
+                local.min(ends.since(heard.store + since))
+            }
+            _ => local,
         }
     }
 
@@ -244,9 +279,9 @@ impl Waiting {
         }
     }
 
-    /// A look at its ticket. None: it is to be claimed.
-    fn look(&mut self, counter: &mut Counter, ticket: Key) -> Result<Option<Step>, Trouble> {
-        counter.member.refresh().map_err(Trouble::Store)?;
+    /// A look at its ticket, in a replica that has just read everything.
+    fn looked(&mut self, counter: &mut Counter) -> Result<Step, Trouble> {
+        let Some(ticket) = self.ticket else { return Ok(Step::Again) };
         let now = counter.now();
         let state = counter.member.replica().state().at(now.store);
         let mut tickets = state.facts().tickets.values();
@@ -258,22 +293,24 @@ impl Waiting {
         match decision {
             Decision::Wait(hold) if self.is_late(&now) => {
                 if self.finds_dead(counter, hold.refusal.reason)? {
-                    return self.look(counter, ticket);
+                    return self.looked(counter);
                 }
                 self.last = Some(self.refused(&hold.refusal, &now));
-                Ok(Some(self.in_vain(counter, Some(hold.position))))
+                return Ok(self.in_vain(counter, Some(hold.position)));
             }
+            // Nobody upstream is throttled any more: it says so with its claim.
             Decision::Wait(hold) if hold.refusal.reason == Reason::Hold && self.is_free_again() => {
-                // Nobody upstream is throttled any more: it says so with its claim.
                 self.freed = true;
-                Ok(None)
             }
-            Decision::Wait(hold) if !lapsed => Ok(Some(self.wait(counter, &hold, &now))),
-            _ => Ok(None),
+            Decision::Wait(hold) if !lapsed => return Ok(self.wait(counter, &hold, &now)),
+            _ => {}
         }
+        self.claims = true;
+        Ok(Step::Again)
     }
 
-    fn hear(&mut self, counter: &mut Counter, outcomes: Vec<Outcome>) -> Result<Step, Trouble> {
+    /// What came of its reserve or its claim.
+    fn decided(&mut self, counter: &mut Counter, outcomes: Vec<Outcome>) -> Result<Step, Trouble> {
         let now = counter.now();
         match outcomes.into_iter().next().map(|outcome| outcome.answer) {
             Some(Answer::Decided(Decision::Admit(grant))) => Ok(self.granted(counter, grant, &now)),
