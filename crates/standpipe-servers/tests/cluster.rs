@@ -1,5 +1,7 @@
 //! A cluster: every key has one owner, and the others say who.
 
+#![cfg(test)]
+
 use standpipe_servers::{Client, Cluster, Server};
 
 #[test]

@@ -1,5 +1,7 @@
 //! A master and its replica: what is lost in a failover is what was held back, no more.
 
+#![cfg(test)]
+
 use standpipe_servers::{Pair, Sentinel};
 
 #[test]
