@@ -118,9 +118,9 @@ mod tests {
         let text = "# deb http://mirror.invalid/off r main\n\
                     deb-src http://mirror.invalid/debian r main\n\
                     deb http://mirror.invalid/security r-security main\n\
-                    deb [ arch=amd64 signed-by=/key ] http://mirror.invalid/debian r main contrib\n";
+                    deb [ arch=some signed-by=/key ] http://mirror.invalid/debian r main more\n";
         let expected =
-            "deb [ arch=amd64 signed-by=/key ] http://mirror.invalid/debian r-backports main\n";
+            "deb [ arch=some signed-by=/key ] http://mirror.invalid/debian r-backports main\n";
         let found = backports(text, "r").unwrap();
         assert_eq!((found.file, found.text.as_str()), ("backports.list", expected));
         let plain = backports("deb http://mirror.invalid/debian r main\n", "r").unwrap();
