@@ -5,6 +5,7 @@
 
 mod commands;
 mod context;
+mod install;
 mod planted;
 mod process;
 mod references;

@@ -5,6 +5,7 @@
 use std::time::{Duration, Instant};
 
 use crate::context::Context;
+use crate::install;
 use crate::report::Report;
 use crate::say;
 use crate::suites::{self, Suite};
@@ -20,6 +21,7 @@ pub(crate) fn test(arguments: &[String]) -> Result<bool, String> {
     }
     let mut context = Context::find()?;
     context.long = request.long;
+    install::missing(&context);
     let (mut passed, mut failed) = (0, 0);
     for suite in request.suites {
         let report = run(suite, &context);
@@ -84,9 +86,7 @@ fn summary(report: &Report, took: Duration) -> String {
         0 => "ok".to_owned(),
         failed => format!("FAILED {failed}"),
     };
-    // Tenths by integers: the workspace does without floating point.
-    let tenths = took.as_millis() / 100;
-    format!("{result:10} {tests:5} {noun:5} {:4}.{} s", tenths / 10, tenths % 10)
+    format!("{result:10} {tests:5} {noun:5} {:>8}", say::seconds(took))
 }
 
 #[cfg(test)]

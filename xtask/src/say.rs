@@ -3,6 +3,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "printing is what this file is for")]
 
 use std::io::Write;
+use std::time::Duration;
 
 /// A line of data.
 pub(crate) fn line(text: &str) {
@@ -14,6 +15,12 @@ pub(crate) fn begin(text: &str) {
     print!("{text}");
     // Whoever watches should see it now; if nobody can, nothing is lost.
     let _ = std::io::stdout().flush();
+}
+
+/// A time to the tenth of a second. By integers: the workspace does without floating point.
+pub(crate) fn seconds(time: Duration) -> String {
+    let tenths = time.as_millis() / 100;
+    format!("{}.{} s", tenths / 10, tenths % 10)
 }
 
 /// What went wrong, and what to do.

@@ -1,6 +1,6 @@
 //! A cluster: the slots shared out among several masters, each with replicas.
 
-use crate::options::Options;
+use crate::options::{Flavour, Options};
 use crate::port::Port;
 use crate::server::{Role, Server};
 use crate::until::{PATIENCE, until};
@@ -28,6 +28,7 @@ impl Cluster {
     #[must_use]
     pub fn start_with(shards: usize, replicas: usize, options: &Options) -> Self {
         assert!(shards > 0, "a cluster has a master");
+        assert!(options.flavour != Flavour::Old, "Redis 6.2 cannot choose the port of its bus");
         let buses: Vec<Port> = (0..shards * (1 + replicas)).map(|_| Port::new()).collect();
         let node = |bus: &Port| Server::start_as(options.clone(), &role(bus));
         let cluster = Self { nodes: buses.iter().map(node).collect(), buses };

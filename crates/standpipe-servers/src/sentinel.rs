@@ -1,6 +1,6 @@
 //! A pair that three sentinels watch: when the master is gone they promote the replica.
 
-use crate::options::Options;
+use crate::options::{Flavour, Options};
 use crate::server::{Role, Server};
 use crate::until::{PATIENCE, until};
 
@@ -28,6 +28,7 @@ impl Sentinel {
     /// The same with options for the master and the replica.
     #[must_use]
     pub fn start_with(options: &Options) -> Self {
+        assert!(options.flavour != Flavour::Old, "sentinels of Redis 6.2 cannot be hurried");
         let master = Server::start_with(options.clone());
         let follows = Options { replica_of: Some(master.port()), ..options.clone() };
         let replica = Server::start_with(follows);

@@ -1,6 +1,8 @@
 //! A cluster: every key has one owner, and the others say who.
 
-use standpipe_servers::{Client, Cluster, Server};
+#![cfg(test)]
+
+use standpipe_servers::{Client, Cluster, Flavour, Options, Server};
 
 #[test]
 fn a_node_that_does_not_own_the_key_says_who_does() {
@@ -30,4 +32,13 @@ fn a_replica_takes_over_the_slots_of_a_master_that_died() {
     cluster.nodes[dead].kill();
     let heir = cluster.slot_owner("key");
     assert_eq!(heir.port(), cluster.nodes[dead + 3].port(), "its own replica");
+}
+
+#[test]
+fn valkey_clusters_too() {
+    let flavour = Flavour::Valkey;
+    let cluster = Cluster::start_with(2, 0, &Options { flavour, ..Options::default() });
+    let owner = cluster.slot_owner("key");
+    assert!(owner.info("valkey_version").is_some());
+    assert_eq!(owner.run(&["SET", "key", "value"]), "OK");
 }

@@ -1,5 +1,7 @@
 //! The bad network: exactly what was asked for is lost, and nothing else.
 
+#![cfg(test)]
+
 use std::time::Duration;
 
 use standpipe_servers::{Client, Gate, Server};

@@ -1,5 +1,7 @@
 //! The ways to a server: encrypted, or by a cable that is pulled.
 
+#![cfg(test)]
+
 use std::process::{Command, Stdio};
 use std::time::Duration;
 

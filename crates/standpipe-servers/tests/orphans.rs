@@ -1,5 +1,7 @@
 //! Nothing is left behind by a test process that is killed and can clean up nothing itself.
 
+#![cfg(test)]
+
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -18,6 +20,7 @@ fn gone(what: &str, is_gone: impl Fn() -> bool) {
 }
 
 /// The process that is killed: this same test, run by itself.
+#[expect(clippy::print_stderr, reason = "how it tells its parent")]
 fn victim() {
     let namespace = Namespace::new();
     let server = Server::start();

@@ -1,6 +1,8 @@
 //! A master and its replica: what is lost in a failover is what was held back, no more.
 
-use standpipe_servers::{Pair, Sentinel};
+#![cfg(test)]
+
+use standpipe_servers::{Flavour, Options, Pair, Sentinel};
 
 #[test]
 fn a_replica_that_was_held_back_lacks_the_last_writes_after_a_failover() {
@@ -47,4 +49,23 @@ fn sentinels_promote_the_replica() {
     }
     assert_eq!(watched.replica.run(&["GET", "key"]), "value");
     assert_eq!(watched.replica.run(&["SET", "key", "other"]), "OK");
+}
+
+#[test]
+fn other_flavours_pair_too() {
+    for flavour in [Flavour::Valkey, Flavour::Old] {
+        let mut pair = Pair::start_with(&Options { flavour, ..Options::default() });
+        pair.hold_back();
+        pair.master.run(&["SET", "late", "1"]);
+        pair.fail_over();
+        assert_eq!(pair.replica.run(&["EXISTS", "late"]), "0");
+    }
+}
+
+#[test]
+fn sentinels_of_valkey_promote_too() {
+    let flavour = Flavour::Valkey;
+    let mut watched = Sentinel::start_with(&Options { flavour, ..Options::default() });
+    watched.fail_over();
+    assert_eq!(watched.replica.run(&["SET", "key", "value"]), "OK");
 }

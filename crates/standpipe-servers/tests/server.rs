@@ -1,5 +1,7 @@
 //! One server alone: it answers, it dies, it comes back with what it promised to keep.
 
+#![cfg(test)]
+
 use standpipe_servers::{Client, Flavour, Options, Server};
 
 #[test]
