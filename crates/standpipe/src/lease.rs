@@ -1,6 +1,7 @@
 //! Leases as callers hold them: settled exactly once, whatever happens to the holder.
 
 mod handle;
+mod settling;
 
 use std::fmt;
 use std::mem;
@@ -12,6 +13,7 @@ use standpipe_dialect::Dialect;
 use standpipe_store::PoolName;
 
 pub use self::handle::LeaseHandle;
+pub use self::settling::Settling;
 use crate::advice::Advice;
 use crate::desk::Desk;
 use crate::error::Error;
@@ -196,6 +198,23 @@ impl Lease {
             progress: false,
             refused: false,
         }))
+    }
+
+    /// [`Lease::commit`] for tasks: it does not block, also where the store is across a network.
+    ///
+    /// ```
+    /// # use standpipe::config::{Settings, StoreUrl};
+    /// # use standpipe::{Limit, Pool, Request, Rule, Span, Standpipe, Unit};
+    /// async fn call(pool: &Pool) -> Result<(), standpipe::Error> {
+    ///     let lease = pool.reserve(Request::by("blog").unit("tokens", 1_200)).await?;
+    ///     lease.commit_async([(Unit::Tokens, 900)]).await
+    /// }
+    /// ```
+    pub fn commit_async(self, used: impl IntoIterator<Item = (Unit, u64)>) -> Settling {
+        let (lease, progress, refused) = (self.id.key(), false, false);
+        let commit = |used| Action::Commit(Commit { lease, used, progress, refused });
+        let action = amounts(used).map(commit);
+        Settling::new(self, action)
     }
 
     /// The call goes on and has used this much so far. Figures are totals, so sending the same

@@ -18,6 +18,7 @@ use standpipe_core::{
 };
 use standpipe_store::{Member, PoolName, Store, StoreError};
 
+use crate::clerk::Clerk;
 use crate::desk::{Caller, Desk};
 use crate::engine::Engine;
 use crate::error::Error;
@@ -39,6 +40,7 @@ pub(crate) struct Shared {
     sessions: Arc<Sessions>,
     desks: Mutex<BTreeMap<PoolName, Arc<Desk>>>,
     keeper: Keeper,
+    clerk: Clerk,
     journal: Arc<Writer>,
     callers: AtomicU64,
 }
@@ -60,6 +62,7 @@ impl Shared {
             engine,
             desks: Mutex::default(),
             keeper: Keeper::default(),
+            clerk: Clerk::default(),
             journal: Arc::new(Writer::default()),
             callers: AtomicU64::new(1),
         }
@@ -76,6 +79,10 @@ impl Shared {
 
     pub(crate) const fn keeper(&self) -> &Keeper {
         &self.keeper
+    }
+
+    pub(crate) fn clerk(&self) -> &Clerk {
+        &self.clerk
     }
 
     pub(crate) fn journal(&self) -> &Writer {
@@ -153,9 +160,14 @@ impl Shared {
         }
     }
 
-    /// Sends this; if the store does not answer, the keeper sends it later.
-    pub(crate) fn tell(self: &Arc<Self>, desk: &Desk, action: Action) {
-        if !desk.counter().tell(action) {
+    /// Sends this; if the store does not answer, the keeper sends it later. Across a network it does
+    /// not even wait to see.
+    pub(crate) fn tell(self: &Arc<Self>, desk: &Arc<Desk>, action: Action) {
+        desk.leave_word(action);
+        if self.store.is_remote() && self.clerk.send(self, desk) {
+            return;
+        }
+        if desk.counter().flush().is_err() {
             self.owes();
         }
     }
@@ -277,6 +289,7 @@ impl Shared {
     /// The last handle goes: what is owed is sent, the sessions end, the journal is written.
     pub(crate) fn shut_down(&self) {
         self.keeper.stop();
+        self.clerk.stop();
         let mut all_said = true;
         for desk in self.desks() {
             let mut pause = FIRST_RETRY;

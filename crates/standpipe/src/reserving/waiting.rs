@@ -122,6 +122,18 @@ impl Waiting {
         })
     }
 
+    pub(super) const fn guard(&self) -> &Arc<Guard> {
+        &self.guard
+    }
+
+    pub(super) const fn desk(&self) -> &Arc<Desk> {
+        &self.desk
+    }
+
+    pub(super) fn is_remote(&self) -> bool {
+        self.guard.shared().store().is_remote()
+    }
+
     pub(super) const fn bell(&self) -> &Arc<Bell> {
         &self.bell
     }
@@ -155,10 +167,7 @@ impl Waiting {
     pub(super) fn ask(&mut self) -> Option<Step> {
         if !self.guard.is_ours() {
             self.over = true;
-            return Some(over(Err(Error::invalid(
-                "this call was asked for by the parent process",
-                "reserve anew after the fork",
-            ))));
+            return Some(over(Err(parents())));
         }
         if self.unanswered {
             return None;
@@ -169,7 +178,8 @@ impl Waiting {
         }
         if self.ticket.is_none() {
             if let Err(trouble) = self.configure() {
-                return Some(self.took(Err(trouble)));
+                let desk = Arc::clone(&self.desk);
+                return Some(self.took(&mut desk.counter(), Err(trouble)));
             }
             self.look_upstream();
         }
@@ -198,14 +208,14 @@ impl Waiting {
                 }
             }
         };
-        self.took(decided)
+        self.took(counter, decided)
     }
 
     /// What a step came to, whatever was in its way.
-    fn took(&mut self, decided: Result<Step, Trouble>) -> Step {
+    fn took(&mut self, counter: &mut Counter, decided: Result<Step, Trouble>) -> Step {
         let step = match decided {
             Ok(step) => step,
-            Err(Trouble::Store(error)) if error.is_transient() => self.setback(error),
+            Err(Trouble::Store(error)) if error.is_transient() => self.setback(counter, error),
             Err(Trouble::Store(error)) => over(Err(error.into())),
             Err(Trouble::Other(error)) => over(Err(error)),
         };
@@ -226,11 +236,7 @@ impl Waiting {
     pub(super) fn set_timer(&mut self, at: Local) -> Result<(), Error> {
         let shared = self.guard.shared();
         if !shared.keeper().start(shared) {
-            return Err(StoreError::unusable(
-                "no thread can be started to wait with; wait with `blocking`, or raise the limit \
-                 on threads",
-            )
-            .into());
+            return Err(no_thread());
         }
         if let Some(before) = self.timer.replace(at) {
             shared.keeper().clear_timer(before, self.caller);
@@ -446,10 +452,10 @@ impl Waiting {
     }
 
     /// The store did not answer. It is asked again until the caller's time is up.
-    fn setback(&mut self, error: StoreError) -> Step {
+    fn setback(&mut self, counter: &mut Counter, error: StoreError) -> Step {
         let now = Local::now();
         if now >= self.deadline {
-            self.leave_all();
+            self.leave(counter);
             return over(Err(error.into()));
         }
         let at = (now + self.retry).min(self.deadline);
@@ -508,6 +514,17 @@ impl Drop for Waiting {
         }
         self.finish();
     }
+}
+
+/// A child process after a fork does not go on with what its parent began.
+pub(super) fn parents() -> Error {
+    Error::invalid("this call was asked for by the parent process", "reserve anew after the fork")
+}
+
+pub(super) fn no_thread() -> Error {
+    let what = "no thread can be started to wait with; wait with `blocking`, or raise the limit on \
+                threads";
+    StoreError::unusable(what).into()
 }
 
 fn over(outcome: Result<Lease, Error>) -> Step {
