@@ -47,6 +47,7 @@ mod bell;
 mod built_in;
 mod clerk;
 pub mod config;
+mod cut_off;
 mod dead;
 mod desk;
 mod doctor;
@@ -109,8 +110,8 @@ pub use self::reserve_all::ReserveAll;
 pub use self::reserving::Reserving;
 pub use self::retry::{Attempt, NotServed};
 pub use self::status::{
-    AgentStatus, Incident, LeaseStatus, LimitStatus, Money, Origin, Pause, PoolStatus, Retries,
-    Stop, TicketStatus, Trouble,
+    AgentStatus, Away, Incident, LeaseStatus, LimitStatus, Money, Origin, Pause, PoolStatus,
+    Retries, Stop, TicketStatus, Trouble,
 };
 pub use self::tap::{Builder, Standpipe};
 pub use self::workflow::Backpressure;

@@ -34,7 +34,11 @@ pub struct Reserving {
 }
 
 enum Stage {
-    Asked { pool: Box<Pool>, request: Box<Request>, began: Option<Local> },
+    Asked {
+        pool: Box<Pool>,
+        request: Box<Request>,
+        began: Option<Local>,
+    },
     Waiting(Box<Waiting>),
     /// The clerk takes its steps.
     Handed(Arc<CallSlot>, Arc<Guard>),

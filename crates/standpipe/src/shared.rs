@@ -43,11 +43,16 @@ pub(crate) struct Shared {
     clerk: Clerk,
     journal: Arc<Writer>,
     callers: AtomicU64,
+    /// What happened to the store and was not asked for yet.
+    news: Mutex<Vec<String>>,
 }
 
 /// How long a word that nobody waits for in the queue is tried to be sent before its sender hears
 /// that the store is away.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How many sentences about the store are kept for whoever asks.
+const NEWS: usize = 64;
 
 /// How long to wait before sending again, at first and at most.
 pub(crate) const FIRST_RETRY: Duration = Duration::from_millis(10);
@@ -65,6 +70,7 @@ impl Shared {
             clerk: Clerk::default(),
             journal: Arc::new(Writer::default()),
             callers: AtomicU64::new(1),
+            news: Mutex::default(),
         }
     }
 
@@ -89,6 +95,34 @@ impl Shared {
         &self.journal
     }
 
+    /// What happened to the store is written down, and kept for whoever asks.
+    pub(crate) fn hear_news(&self, pool: &PoolName) {
+        let news = self.store.news();
+        if news.is_empty() {
+            return;
+        }
+        for what in &news {
+            self.journal.note(pool, What::Store { what: what.clone() });
+        }
+        let mut kept = self.news.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend(news);
+        let more = kept.len().saturating_sub(NEWS);
+        kept.drain(..more);
+    }
+
+    /// What happened to the store since this was last asked.
+    pub(crate) fn take_news(&self) -> Vec<String> {
+        let mut kept = self.news.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut news = std::mem::take(&mut *kept);
+        news.extend(self.store.news());
+        news
+    }
+
+    /// What desks write into the journal with.
+    pub(crate) fn pen(&self) -> Arc<Writer> {
+        Arc::clone(&self.journal)
+    }
+
     /// A name for somebody who asks.
     pub(crate) fn caller(&self) -> Caller {
         self.callers.fetch_add(1, Ordering::Relaxed)
@@ -110,9 +144,11 @@ impl Shared {
         Ok(desk)
     }
 
-    /// All desks.
+    /// All desks, those too that stand in for one whose store is away.
     pub(crate) fn desks(&self) -> Vec<Arc<Desk>> {
-        self.lock().values().cloned().collect()
+        let own: Vec<Arc<Desk>> = self.lock().values().cloned().collect();
+        let cut_off: Vec<_> = own.iter().filter_map(|desk| desk.cut_off()).collect();
+        own.into_iter().chain(cut_off.iter().map(|place| Arc::clone(&place.desk))).collect()
     }
 
     /// A lease that lives with this process: somebody has to beat for it.
@@ -143,7 +179,10 @@ impl Shared {
         loop {
             let mut counter = desk.counter();
             match counter.answer(caller) {
-                Ok(outcomes) => return Ok((answers(outcomes), counter.now())),
+                Ok(outcomes) => {
+                    self.hear_news(desk.pool());
+                    return Ok((answers(outcomes), counter.now()));
+                }
                 Err(error) if error.is_transient() && Local::now() + pause < deadline => {}
                 Err(error) => {
                     if error.is_transient() {

@@ -146,7 +146,7 @@ impl Errand for SettleErrand {
     }
 
     fn desk(&self) -> Arc<Desk> {
-        Arc::clone(&self.lease.desk)
+        self.lease.desk()
     }
 
     fn bell(&self) -> Arc<Bell> {
@@ -159,7 +159,7 @@ impl Errand for SettleErrand {
 
     fn ask(&mut self) -> Option<Progress> {
         if let Some(action) = self.action.take() {
-            self.lease.desk.ask(self.caller, vec![action]);
+            self.lease.desk().ask(self.caller, vec![action]);
         }
         None
     }
