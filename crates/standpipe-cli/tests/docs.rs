@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use standpipe_servers::Server;
+
 fn document(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
     std::fs::read_to_string(path).unwrap()
@@ -103,6 +105,70 @@ fn the_quick_start_does_what_it_says() {
     let shown = text(&newcomer.types(status).stdout);
     for word in ["my/slots", "web/api", "0 of 1", "of 4 per 2s", "idle"] {
         assert!(shown.contains(word), "{word} in {shown}");
+    }
+}
+
+#[test]
+fn two_machines_share_a_ledger_as_the_readme_says() {
+    let readme = document("README.md");
+    let blocks = blocks(&readme, "console");
+    let lines = blocks.iter().find(|block| block[0].contains("STORE=redis://")).unwrap();
+    let [store, first, second, rate, status] = typed(lines)[..] else { panic!("{lines:?}") };
+    let server = Server::start();
+    let store = store.replace("127.0.0.1:6379", &server.address());
+    let at = |line: &str| format!("{store}; {line}");
+    let (here, there) = (Newcomer::new(), Newcomer::new());
+
+    let marked = first.replace("sleep 2", "sh -c 'echo begun; sleep 1; echo ended'");
+    let mut one = here.shell(&at(&marked)).stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = std::io::BufReader::new(one.stdout.take().unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut said, &mut line).unwrap();
+    assert_eq!(line, "begun\n");
+    let other = there.types(&at(second));
+    assert_eq!(text(&other.stdout), "my turn\n");
+    std::io::BufRead::read_line(&mut said, &mut line).unwrap();
+    assert_eq!(line, "begun\nended\n", "the first was over when the second ran");
+    assert!(one.wait().unwrap().success() && other.status.success());
+
+    let looped = here.types(&at(rate));
+    let calls: Vec<String> = (1..=6).map(|call| format!("call {call}")).collect();
+    assert_eq!(text(&looped.stdout).lines().collect::<Vec<_>>(), calls);
+    let shown = text(&there.types(&at(status)).stdout);
+    for word in ["my/slots", "web/api", "0 of 1", "of 4 per 2s", "idle"] {
+        assert!(shown.contains(word), "{word} in {shown}");
+    }
+}
+
+#[test]
+fn a_server_is_started_and_secured_in_one_command() {
+    let page = document("docs/redis.md");
+    let scripts = blocks(&page, "sh");
+    for (script, user) in [(&scripts[0], ""), (&scripts[1], "standpipe:a-long-password@")] {
+        let newcomer = Newcomer::new();
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let line = script.join("\n").replace("6379", &free.to_string());
+        let line = line.replace("--daemonize yes", "--daemonize no --save ''");
+        let mut server = newcomer.shell(&format!("exec {line}"));
+        let mut server = server.stdout(Stdio::null()).spawn().unwrap();
+        while std::net::TcpStream::connect(("127.0.0.1", free)).is_err() {
+            assert_eq!(server.try_wait().unwrap(), None, "it does not start: {line}");
+            std::thread::yield_now();
+        }
+        let store = format!("standpipe --store redis://{user}127.0.0.1:{free}");
+        let hold = "hold my/slots --limit parallel=1 --limit requests=100/min --timeout 20s";
+        let held = newcomer.types(&format!("{store} {hold} -- echo held"));
+        let status = newcomer.types(&format!("{store} status"));
+        let doctor = newcomer.types(&format!("{store} doctor"));
+        let moved = newcomer.types(&format!("{store} store reset my/slots --yes"));
+        let stranger =
+            newcomer.types(&format!("standpipe --store redis://127.0.0.1:{free} status"));
+        server.kill().unwrap();
+        server.wait().unwrap();
+        assert_eq!(text(&held.stdout), "held\n", "{held:?}");
+        assert!(text(&status.stdout).contains("my/slots"), "{status:?}");
+        assert!(doctor.status.success() && moved.status.success(), "{doctor:?} {moved:?}");
+        assert_eq!(stranger.status.success(), user.is_empty(), "{stranger:?}");
     }
 }
 

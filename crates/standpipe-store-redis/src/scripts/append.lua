@@ -16,11 +16,12 @@
 --
 -- The head is a hash: n entries, c chain, t stamp of the last, o their bytes, b bytes let go of,
 -- so/sl/sm the snapshot's place, length and mark, r server process, v semantics, i id, f whether
--- its beginning is accounted for, x when the keys expire, w when a snapshot was last asked for.
+-- its beginning is accounted for, x when the keys expire, w when a snapshot was last asked for, rt
+-- when the server process last changed.
 -- The log is the chain before its first entry, then the entries, each followed by its chain: so the
 -- 16 bytes before any place in it are the chain there.
 local head = redis.call('HMGET', KEYS[1],
-  'n', 'c', 't', 'o', 'b', 'so', 'sl', 'sm', 'r', 'v', 'i', 'f', 'x', 'w')
+  'n', 'c', 't', 'o', 'b', 'so', 'sl', 'sm', 'r', 'v', 'i', 'f', 'x', 'w', 'rt')
 local time = redis.call('TIME')
 local now = tonumber(ARGV[1])
 if not now then now = time[1] * 1000000 + time[2] end
@@ -28,7 +29,7 @@ local new = false
 if not head[1] then
   if ARGV[9] == '' then return {'missing', now} end
   local started = '0000000000000000'
-  head = {0, started, 0, 0, 0, 0, 0, '', ARGV[2], ARGV[3], ARGV[9], '', 0, 0}
+  head = {0, started, 0, 0, 0, 0, 0, '', ARGV[2], ARGV[3], ARGV[9], '', 0, 0, 0}
   if ARGV[10] == 'loss' then head[12] = '1' end
   redis.call('DEL', KEYS[3], KEYS[4])
   redis.call('SET', KEYS[2], started)
@@ -78,7 +79,9 @@ local due = 0
 if #ARGV > 12 or new then
   local changed = head[9] ~= ARGV[2] and ARGV[2] ~= ''
   if ARGV[10] == 'server' and not changed then return {'accounted', now} end
-  if ARGV[10] == '' and changed and head[9] ~= '' then return {'changed', now} end
+  -- Something between that leads to ever other servers does not make a pool pause for ever.
+  local lately = now - tonumber(head[15] or 0) < 60000000
+  if ARGV[10] == '' and changed and head[9] ~= '' and not lately then return {'changed', now} end
   if o - b > 16777216 then return {'full', now} end
   local stamp = struct.pack('<I8', now)
   local entries = {}
@@ -102,7 +105,7 @@ if #ARGV > 12 or new then
   else
     redis.call('HSET', KEYS[1], 'n', n, 'c', chain, 't', now, 'o', o)
     if due == 1 then redis.call('HSET', KEYS[1], 'w', now) end
-    if changed then redis.call('HSET', KEYS[1], 'r', ARGV[2]) end
+    if changed then redis.call('HSET', KEYS[1], 'r', ARGV[2], 'rt', now) end
     if ARGV[10] == 'loss' then
       head[12] = '1'
       redis.call('HSET', KEYS[1], 'f', '1')
