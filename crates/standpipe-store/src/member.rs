@@ -39,6 +39,8 @@ pub struct Member<L> {
     /// What came of the last events that nobody awaited.
     unheard: Vec<Outcome>,
     journal: Journal,
+    /// How much was put back because the store had lost it, since this was last asked.
+    put_back: Option<usize>,
 }
 
 /// Whom an answer is for, as whoever uses a member tells its callers apart.
@@ -75,6 +77,7 @@ impl<L: Log> Member<L> {
             abandoned: Vec::new(),
             unheard: Vec::new(),
             journal: Journal::default(),
+            put_back: None,
         }
     }
 
@@ -159,6 +162,12 @@ impl<L: Log> Member<L> {
     /// notices, and whom in this process they should wake.
     pub fn take_unheard(&mut self) -> Vec<Outcome> {
         mem::take(&mut self.unheard)
+    }
+
+    /// How much of this process's doings was put back since this was last asked, because the store
+    /// had lost its latest entries and went on without them; none if it had not.
+    pub fn take_put_back(&mut self) -> Option<usize> {
+        self.put_back.take()
     }
 
     /// Whether there is something to be sent that nobody awaits: it goes with the next append, or
@@ -404,6 +413,7 @@ impl<L: Log> Member<L> {
         // Of earlier sessions nothing is in flight, and they may have been forgotten rightly.
         let lacks = |key: Key| key.session == session && !present(key);
         let missing = self.journal.missing(&lacks, now);
+        self.put_back = Some(self.put_back.unwrap_or_default() + missing.len());
         self.journal.find_ended(state, &lacks, now);
         for sent in self.queue.iter_mut().filter(|sent| sent.outcome.is_none()) {
             if present(sent.event.key) {

@@ -18,7 +18,7 @@ use standpipe_store::{Log, Member, PoolName, StoreError};
 
 use crate::bell::Bell;
 use crate::cut_off::CutOff;
-use crate::journal::Writer;
+use crate::journal::{What, Writer};
 use crate::moment::Now;
 use crate::notices;
 
@@ -67,6 +67,7 @@ pub(crate) struct Counter {
     later: Vec<Action>,
     /// Since when the store has not answered.
     silent_since: Option<Local>,
+    active_at: Option<Local>,
     /// When the keeper looks again.
     pub(crate) look_at: Option<Local>,
     /// When it last tested who lives.
@@ -132,6 +133,7 @@ impl Desk {
             rings: Vec::new(),
             later: Vec::new(),
             silent_since: None,
+            active_at: None,
             look_at: None,
             tested: None,
             beat_at: None,
@@ -360,6 +362,27 @@ impl Counter {
         found.is_none_or(|found| found.session.is_none_or(|own| own == self.member.session()))
     }
 
+    /// Reads what others did, and writes down what had to be put back.
+    pub(crate) fn refresh(&mut self) -> Result<(), StoreError> {
+        self.member.refresh()?;
+        self.note_put_back();
+        Ok(())
+    }
+
+    /// When it last sent something that came through.
+    pub(crate) const fn active_at(&self) -> Option<Local> {
+        self.active_at
+    }
+
+    fn note_put_back(&mut self) {
+        if let Some(count) = self.member.take_put_back() {
+            let what = format!(
+                "the store lost its latest entries; {count} of this process's were put back"
+            );
+            self.journal.note(&self.pool, What::Store { what });
+        }
+    }
+
     /// This is to be sent with whatever is sent next.
     pub(crate) fn later(&mut self, action: Action) {
         self.later.push(action);
@@ -405,6 +428,8 @@ impl Counter {
         }
         match sent {
             Ok(answers) => {
+                self.active_at = Some(Local::now());
+                self.note_put_back();
                 let unheard = self.member.take_unheard();
                 self.spread(unheard.iter().chain(answers.iter().map(|(_, outcome)| outcome)));
                 // Also those who only wanted to know what is new.

@@ -22,6 +22,9 @@ const FAR: Duration = Duration::from_secs(5);
 /// How often to see that the log is still the pool's, while this process has something there.
 const WATCH: Duration = Duration::from_secs(1);
 
+/// How long a member remembers what it did.
+const REMEMBERED: Duration = Duration::from_secs(600);
+
 /// How many are the first few: as many as the ledger wakes when their instant moves.
 const FEW: usize = standpipe_core::bounds::WAKE_EARLIER;
 
@@ -31,7 +34,7 @@ pub(super) fn attend(shared: &Arc<Shared>, desk: &Desk, woken: bool) -> Option<L
     let now = Local::now();
     let mut next = None;
     if let Some(place) = desk.cut_off() {
-        match counter.member.refresh() {
+        match counter.refresh() {
             Ok(()) => place.end(shared, desk, &mut counter),
             Err(_) => next = Some(now + FIRST),
         }
@@ -50,17 +53,28 @@ pub(super) fn attend(shared: &Arc<Shared>, desk: &Desk, woken: bool) -> Option<L
     if counter.is_owing() && counter.flush().is_err() {
         next = earlier(next, now + LAST_RETRY);
     }
-    if desk.holds_leases() || counter.has_waiters() {
-        next = watch(&mut counter).map_or(next, |at| earlier(next, at));
+    let busy = desk.holds_leases() || counter.has_waiters();
+    // What it did lately may be lost with a server, too, though nothing of it is in flight.
+    let remembers = || {
+        let lately = |at: Local| now.saturating_duration_since(at) < REMEMBERED;
+        shared.store().is_remote() && counter.active_at().is_some_and(lately)
+    };
+    if busy || remembers() {
+        // Somebody rings when the connection is lost; who is idle need not look as often.
+        let more = if busy { Duration::ZERO } else { FAR };
+        next = watch(&mut counter).map_or(next, |at| earlier(next, at + more));
+    }
+    if busy {
         next = earlier(next, beat(&mut counter, woken));
     }
+    shared.hear_news(desk.pool());
     next
 }
 
 /// A log that was replaced or deleted lacks what this process has: others would take it. It is put
 /// back at once. Answers when to see to it again, where a log can be lost so.
 fn watch(counter: &mut Counter) -> Option<Local> {
-    if !counter.member.is_current()? && counter.member.refresh().is_err() {
+    if !counter.member.is_current()? && counter.refresh().is_err() {
         return Some(Local::now() + LAST_RETRY);
     }
     Some(Local::now() + WATCH)
