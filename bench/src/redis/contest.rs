@@ -105,7 +105,7 @@ fn round(workers: &mut [Worker], time: Duration) -> Result<Together, String> {
     let mut p50: Vec<f64> = rounds.iter().map(|round| round.p50).collect();
     p50.sort_by(f64::total_cmp);
     Ok(Together {
-        rate: rounds.iter().map(|round| 1e9 / round.mean()).sum(),
+        rate: rounds.iter().map(|round| 1e9 * round.pairs as f64 / round.nanos as f64).sum(),
         least: rounds.iter().map(|round| round.pairs).min().unwrap_or_default(),
         most: rounds.iter().map(|round| round.pairs).max().unwrap_or_default(),
         p50: p50.get(p50.len() / 2).copied().unwrap_or_default(),

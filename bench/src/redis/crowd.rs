@@ -6,8 +6,8 @@ use super::Place;
 use super::contest::{Contestant, find, take_turns};
 use crate::table::{aim, reached};
 
-const ROUNDS: usize = 3;
-const TIME: Duration = Duration::from_millis(1_500);
+const ROUNDS: usize = 5;
+const TIME: Duration = Duration::from_millis(1_000);
 const MANY: usize = 32;
 const SOME: usize = 8;
 
