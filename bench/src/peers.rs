@@ -65,6 +65,8 @@ pub(crate) fn redis_version() -> Result<String, String> {
 pub(crate) struct Python {
     program: PathBuf,
     scripts: PathBuf,
+    /// Of Python 3.
+    pub(crate) minor: u32,
     /// Its version and theirs.
     pub(crate) versions: String,
 }
@@ -93,7 +95,8 @@ impl Python {
             .map(|line| line.replace("==", " "))
             .collect();
         let versions = format!("{} ({})", python.trim(), packages.join(", "));
-        Ok(Self { program, scripts: peers, versions })
+        let minor = minor_of(&python).unwrap_or_default();
+        Ok(Self { program, scripts: peers, minor, versions })
     }
 
     pub(crate) fn pairs(&self, kind: &str, directory: &Path) -> Command {
@@ -154,10 +157,12 @@ fn newest_python() -> Option<String> {
         candidates.extend(found.map(|path| path.join("bin/python3").display().to_string()));
     }
     candidates.extend((12..16).map(|minor| format!("python3.{minor}")));
-    let minor = |program: &String| -> Option<u32> {
-        said(program, &["--version"])?.strip_prefix("Python 3.")?.split('.').next()?.parse().ok()
-    };
+    let minor = |program: &String| minor_of(&said(program, &["--version"])?);
     candidates.into_iter().filter(|program| minor(program).is_some()).max_by_key(minor)
+}
+
+fn minor_of(version: &str) -> Option<u32> {
+    version.strip_prefix("Python 3.")?.split('.').next()?.parse().ok()
 }
 
 /// Where cargo put this program.

@@ -14,7 +14,7 @@ use std::process::Command;
 use standpipe_servers::Server;
 
 pub(crate) use self::work::run as work;
-use crate::peers::{Node, Python, redis_version};
+use crate::peers::{Node, Python, redis_version, run as run_quietly};
 use crate::scratch::Scratch;
 use crate::worker::{ourselves, shown};
 
@@ -31,6 +31,9 @@ const FULL: usize = 100_000;
 
 pub(crate) fn run() -> Result<(), String> {
     println!("## Redis\n");
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split(' ').next().unwrap_or_default();
+    println!("{load} programs wanted the processors in the minute before.\n");
     // Asked first: without a server there would only be a panic.
     let version = redis_version()?;
     let home = Scratch::new()?;
@@ -55,9 +58,19 @@ impl Place {
         ourselves(kind, &format!("{} {pool} {home}", self.server.url()))
     }
 
+    /// Holds the server to these processors.
+    fn keep_server_on(&self, processors: &str) -> Result<(), String> {
+        let mut taskset = Command::new("taskset");
+        let process = self.server.process_id().to_string();
+        run_quietly(taskset.args(["-a", "-p", "-c", processors, &process]))
+    }
+
     /// A peer in Python.
     fn python(&self, kind: &str) -> Result<Command, String> {
         let python = self.python.as_ref().map_err(Clone::clone)?;
+        if kind.starts_with("token-throttle") && python.minor < 12 {
+            return Err("token-throttle needs Python 3.12 or later; there is none here".to_owned());
+        }
         Ok(python.redis_pairs(kind, &self.server.url()))
     }
 

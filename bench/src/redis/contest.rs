@@ -24,6 +24,8 @@ pub(super) struct Together {
     /// In nanoseconds; of several processes the middle one's, and the worst one's.
     pub(super) p50: f64,
     pub(super) p99: f64,
+    /// How many were done, and how many came to nothing.
+    pub(super) done: u64,
     pub(super) failed: u64,
 }
 
@@ -69,10 +71,15 @@ impl Contestant {
     }
 }
 
-/// In each round everybody has a turn, and only whose turn it is runs.
+/// In each round everybody has a turn, and only whose turn it is runs. Every other round goes
+/// backwards, so that nobody always comes after the same.
 pub(super) fn take_turns(contestants: &mut [Contestant], rounds: usize, time: Duration) {
-    for _ in 0..rounds {
-        for contestant in contestants.iter_mut() {
+    for round in 0..rounds {
+        let mut turns: Vec<&mut Contestant> = contestants.iter_mut().collect();
+        if round % 2 == 1 {
+            turns.reverse();
+        }
+        for contestant in turns {
             contestant.turn(time);
         }
     }
@@ -110,6 +117,7 @@ fn round(workers: &mut [Worker], time: Duration) -> Result<Together, String> {
         most: rounds.iter().map(|round| round.pairs).max().unwrap_or_default(),
         p50: p50.get(p50.len() / 2).copied().unwrap_or_default(),
         p99: rounds.iter().map(|round| round.p99).fold(0.0, f64::max),
+        done: rounds.iter().map(|round| round.pairs).sum(),
         failed: rounds.iter().map(|round| round.failed).sum(),
     })
 }

@@ -53,10 +53,7 @@ pub(super) fn run(place: &Place) -> Result<(), String> {
         let (server, client) = each.middles();
         let times = (server / fresh.0, client / fresh.1);
         most = most.max(times.0);
-        println!(
-            "| {} | {server:.1} | {:.2} | {client:.0} | {:.2} |",
-            each.name, times.0, times.1
-        );
+        println!("| {} | {server:.1} | {:.2} | {client:.0} | {:.2} |", each.name, times.0, times.1);
     }
     println!("\n| aim | reached | |\n|---|---:|---|");
     aim("the server's time stays flat", Some(reached(most)), Some(most <= 1.25));

@@ -74,10 +74,14 @@ pub(super) fn run(place: &Place) -> Result<(), String> {
 fn against(all: &[Contestant], peer: &str, text: &str) {
     let rate = |name: &str| find(all, name).and_then(Contestant::rate);
     let Some((ours, theirs)) = rate(OURS).zip(rate(peer)) else { return aim(text, None, None) };
-    if theirs > 0.0 {
+    let done = find(all, peer).and_then(|peer| peer.middle(|round| round.done as f64));
+    let done = done.unwrap_or_default();
+    if done >= ENOUGH {
         let times = ours / theirs;
         return aim(text, Some(reached(times)), Some(times >= 20.0));
     }
-    // Nothing can be said in times of nothing.
-    aim(text, Some(format!("no ratio: it finished none in {} s", LONG.as_secs())), None);
+    aim(text, Some(format!("no ratio: it finished {done:.0} in {} s", LONG.as_secs())), None);
 }
+
+/// A ratio to less than this would be a ratio to chance.
+const ENOUGH: f64 = 100.0;
