@@ -1,7 +1,7 @@
 //! Real servers, private to one test: Redis and Valkey, alone, as a pair, as a cluster or with
 //! sentinels; and the bad networks between them and a client.
 //!
-//! Only tests depend on this. Every server lives in a directory of its own on a port that the
+//! Only tests and the bench depend on this. Every server lives in a directory of its own on a port that the
 //! system chose, and ends with its value, or with the process if that dies first. Servers that
 //! somebody else runs are never touched.
 //!
