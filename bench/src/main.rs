@@ -1,4 +1,4 @@
-//! Speed of Standpipe, measured: `cargo xtask bench [core] [file] [wake] [hold]`.
+//! Speed of Standpipe, measured: `cargo xtask bench [core] [file] [wake] [hold] [redis]`.
 //!
 //! Prints tables in Markdown; `bench/RESULTS.md` keeps a run with its machine and versions. Timing
 //! lives here and never in a test. What is compared is measured in the same run, in turns, because
@@ -17,6 +17,7 @@ mod hold;
 mod pairs;
 mod peers;
 mod pool;
+mod redis;
 mod scratch;
 mod table;
 mod wake;
@@ -45,13 +46,14 @@ fn work(kind: &str, place: &str) -> Result<(), String> {
         "waiter" => wake::wait(place),
         "bare-waiter" => wake::wait_bare(place),
         "echo" => wake::echo(),
+        _ if kind.starts_with("redis-") => redis::work(kind, place),
         _ => pairs::run(kind, place),
     }
 }
 
 /// All parts, or those that are named.
 fn measure(wanted: &[&str]) -> Result<(), String> {
-    const PARTS: [&str; 4] = ["core", "file", "wake", "hold"];
+    const PARTS: [&str; 5] = ["core", "file", "wake", "hold", "redis"];
     if let Some(unknown) = wanted.iter().find(|part| !PARTS.contains(part)) {
         return Err(format!("there is no part `{unknown}`; there are {}", PARTS.join(", ")));
     }
@@ -65,7 +67,8 @@ fn measure(wanted: &[&str]) -> Result<(), String> {
                 crowd::run()?;
             }
             "wake" => wake::run()?,
-            _ => hold::run()?,
+            "hold" => hold::run()?,
+            _ => redis::run()?,
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! What the peers need: a Redis server of our own, and a Python with their packages.
+//! What the peers need: a Redis server of our own, a Python and a Node with their packages.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -64,7 +64,9 @@ pub(crate) fn redis_version() -> Result<String, String> {
 /// A Python with the peers' packages.
 pub(crate) struct Python {
     program: PathBuf,
-    pairs: PathBuf,
+    scripts: PathBuf,
+    /// Of Python 3.
+    pub(crate) minor: u32,
     /// Its version and theirs.
     pub(crate) versions: String,
 }
@@ -93,12 +95,55 @@ impl Python {
             .map(|line| line.replace("==", " "))
             .collect();
         let versions = format!("{} ({})", python.trim(), packages.join(", "));
-        Ok(Self { program, pairs: peers.join("pairs.py"), versions })
+        let minor = minor_of(&python).unwrap_or_default();
+        Ok(Self { program, scripts: peers, minor, versions })
     }
 
     pub(crate) fn pairs(&self, kind: &str, directory: &Path) -> Command {
         let mut command = Command::new(&self.program);
-        command.arg(&self.pairs).arg(kind).arg(directory).stderr(Stdio::null());
+        command.arg(self.scripts.join("pairs.py")).arg(kind).arg(directory).stderr(Stdio::null());
+        command
+    }
+
+    pub(crate) fn redis_pairs(&self, kind: &str, url: &str) -> Command {
+        let mut command = Command::new(&self.program);
+        command.arg(self.scripts.join("redis_pairs.py")).args([kind, url]).stderr(Stdio::null());
+        command
+    }
+}
+
+/// A Node with the peers' packages.
+pub(crate) struct Node {
+    home: PathBuf,
+    /// Its version and theirs.
+    pub(crate) versions: String,
+}
+
+impl Node {
+    /// Makes it in the build directory, once.
+    pub(crate) fn prepare() -> Result<Self, String> {
+        const PACKAGES: [&str; 2] = ["bottleneck@2.19.5", "ioredis@6.0.0"];
+        let node = said("node", &["--version"]).ok_or("no node")?;
+        let home = build_directory()?.join("bench-node");
+        let wanted = PACKAGES.join(", ");
+        let note = home.join("installed.txt");
+        if std::fs::read_to_string(&note).ok().as_ref() != Some(&wanted) {
+            let made = std::fs::create_dir_all(&home);
+            made.map_err(|error| format!("cannot make {}: {error}", home.display()))?;
+            let mut npm = Command::new("npm");
+            npm.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(&home);
+            run(npm.args(PACKAGES).stderr(Stdio::null()))?;
+            let kept = std::fs::write(&note, &wanted);
+            kept.map_err(|error| format!("cannot write {}: {error}", note.display()))?;
+        }
+        let versions = format!("Node {} ({})", node.trim(), wanted.replace('@', " "));
+        Ok(Self { home, versions })
+    }
+
+    pub(crate) fn bottleneck(&self, port: u16) -> Command {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/bottleneck.mjs");
+        let mut command = Command::new("node");
+        command.arg(script).arg(&self.home).arg(port.to_string()).stderr(Stdio::null());
         command
     }
 }
@@ -112,10 +157,12 @@ fn newest_python() -> Option<String> {
         candidates.extend(found.map(|path| path.join("bin/python3").display().to_string()));
     }
     candidates.extend((12..16).map(|minor| format!("python3.{minor}")));
-    let minor = |program: &String| -> Option<u32> {
-        said(program, &["--version"])?.strip_prefix("Python 3.")?.split('.').next()?.parse().ok()
-    };
+    let minor = |program: &String| minor_of(&said(program, &["--version"])?);
     candidates.into_iter().filter(|program| minor(program).is_some()).max_by_key(minor)
+}
+
+fn minor_of(version: &str) -> Option<u32> {
+    version.strip_prefix("Python 3.")?.split('.').next()?.parse().ok()
 }
 
 /// Where cargo put this program.

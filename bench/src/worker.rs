@@ -1,7 +1,7 @@
 //! Other processes that run pairs: how they are told to, and what they answer.
 //!
 //! A worker says `ready`. For each line with a number of milliseconds it runs pairs for so long and
-//! says `pairs elapsed-ns p50-ns`. It ends when nobody speaks to it any more.
+//! says `pairs elapsed-ns p50-ns p99-ns failed`. It ends when nobody speaks to it any more.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -22,6 +22,10 @@ pub(crate) struct Round {
     pub(crate) nanos: u64,
     /// The pair in the middle.
     pub(crate) p50: f64,
+    /// One in a hundred takes longer.
+    pub(crate) p99: f64,
+    /// How many were tried and came to nothing.
+    pub(crate) failed: u64,
 }
 
 impl Round {
@@ -71,7 +75,9 @@ impl Worker {
         let line = self.hear()?;
         let figures: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
         match figures[..] {
-            [pairs, nanos, p50] => Ok(Round { pairs, nanos, p50: p50 as f64 }),
+            [pairs, nanos, p50, p99, failed] => {
+                Ok(Round { pairs, nanos, p50: p50 as f64, p99: p99 as f64, failed })
+            }
             _ => Err(format!("a worker said `{line}`")),
         }
     }
@@ -123,12 +129,36 @@ pub(crate) fn serve(mut pair: impl FnMut(), several: u32) -> Result<(), String> 
             took.push((now - last).as_nanos() / u128::from(several));
             last = now;
         }
-        let pairs = took.len() as u64 * u64::from(several);
-        let middle = took.len() / 2;
-        let (_, p50, _) = took.select_nth_unstable(middle);
-        say(&format!("{pairs} {} {p50}", last.as_nanos()))?;
+        say_round(took.len() as u64 * u64::from(several), last, took)?;
     }
     Ok(())
+}
+
+/// The same for a step of which only a part counts: it answers how long that took.
+pub(crate) fn serve_part(mut step: impl FnMut() -> Duration) -> Result<(), String> {
+    for _ in 0..3 {
+        step();
+    }
+    say("ready")?;
+    while let Some(millis) = heard() {
+        let time = Duration::from_millis(millis.parse().unwrap_or(0));
+        let begun = Instant::now();
+        let (mut took, mut sum) = (Vec::with_capacity(1 << 16), Duration::ZERO);
+        while begun.elapsed() < time {
+            let part = step();
+            took.push(part.as_nanos());
+            sum += part;
+        }
+        say_round(took.len() as u64, sum, took)?;
+    }
+    Ok(())
+}
+
+/// What came of a round.
+pub(crate) fn say_round(pairs: u64, time: Duration, mut took: Vec<u128>) -> Result<(), String> {
+    took.sort_unstable();
+    let at = |part: usize| took.get(took.len() * part / 100).copied().unwrap_or_default();
+    say(&format!("{pairs} {} {} {} 0", time.as_nanos(), at(50), at(99)))
 }
 
 /// The next line that a worker is told.

@@ -1,9 +1,9 @@
 //! Real servers, private to one test: Redis and Valkey, alone, as a pair, as a cluster or with
 //! sentinels; and the bad networks between them and a client.
 //!
-//! Only tests depend on this. Every server lives in a directory of its own on a port that the
-//! system chose, and ends with its value, or with the process if that dies first. Servers that
-//! somebody else runs are never touched.
+//! Only tests and the bench depend on this. Every server lives in a directory of its own on a port
+//! that the system chose, and ends with its value, or with the process if that dies first. Servers
+//! that somebody else runs are never touched.
 //!
 //! What cannot be had on this machine is a panic that says what is missing: a test that needs a
 //! server has nothing else to do. `cargo xtask test` installs all of it.

@@ -27,7 +27,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("standpipe-sim", &["standpipe-core", "standpipe-dialect", "standpipe-store"]),
     (
         "standpipe-bench",
-        &["standpipe", "standpipe-core", "standpipe-store", "standpipe-store-file"],
+        &[
+            "standpipe",
+            "standpipe-core",
+            "standpipe-servers",
+            "standpipe-store",
+            "standpipe-store-file",
+            "standpipe-store-redis",
+        ],
     ),
     ("standpipe-fuzz", &["standpipe-core", "standpipe-dialect", "standpipe-store"]),
     ("xtask", &[]),
