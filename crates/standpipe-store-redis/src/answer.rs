@@ -68,9 +68,7 @@ pub(crate) fn read(value: Value) -> Option<Answer> {
         "changed" => Answer::Changed,
         "another" => Answer::Another,
         "accounted" => Answer::Accounted,
-        "semantics" => {
-            Answer::Semantics { theirs: number(1)?, last: number(2)?, now: number(3)? }
-        }
+        "semantics" => Answer::Semantics { theirs: number(1)?, last: number(2)?, now: number(3)? },
         "ok" => {
             let chain = record::of_digits(words(2)?.as_bytes())?;
             let at = Position { number: number(1)?, chain };

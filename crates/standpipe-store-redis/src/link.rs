@@ -236,7 +236,9 @@ impl Link {
     pub(crate) fn connection(&self) -> RedisResult<Connection> {
         match &self.address.route {
             Route::Socket(path) => self.dial(ConnectionAddr::Unix(path.clone())),
-            Route::Sentinel { sentinels, master } => self.dial_node(&self.master(sentinels, master)?),
+            Route::Sentinel { sentinels, master } => {
+                self.dial_node(&self.master(sentinels, master)?)
+            }
             Route::Server(_) | Route::Cluster(_) => {
                 let mut last = unreachable();
                 for node in self.node.iter().chain(&self.nodes()) {

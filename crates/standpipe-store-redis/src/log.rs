@@ -14,9 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use redis::{Cmd, Value, cmd};
 use standpipe_core::{Action, Event, Instant, Key, SEMANTICS, Span};
 use standpipe_store::member::random_session;
-use standpipe_store::{
-    Log, PoolName, Position, Replica, Since, Snapshot, StoreError, Tail, entry,
-};
+use standpipe_store::{Log, PoolName, Position, Replica, Since, Snapshot, StoreError, Tail, entry};
 
 use crate::answer::{self, Answer, Done};
 use crate::keys::{self, Keys};

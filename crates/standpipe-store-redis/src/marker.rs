@@ -108,8 +108,11 @@ mod tests {
         assert!(!read("redis://two").is_known(999));
         marker.insist();
         assert!(marker.is_known(u64::MAX));
-        fs::write(directory.join(fs::read_dir(&directory).unwrap().next().unwrap().unwrap().path()), "x")
-            .unwrap();
+        fs::write(
+            directory.join(fs::read_dir(&directory).unwrap().next().unwrap().unwrap().path()),
+            "x",
+        )
+        .unwrap();
         assert!(!read("redis://one").is_known(0), "what cannot be read is nothing");
         fs::remove_dir_all(&directory).unwrap();
     }

@@ -79,9 +79,9 @@ impl RedisLog {
     /// Looks for a position in the whole log: where this process has not been, or not lately. None
     /// if the log went another way.
     pub(crate) fn find(&mut self, at: Position) -> Result<Option<Spot>, StoreError> {
-        let read = self.link().call(
-            cmd("HMGET").arg(&self.keys.head).arg("i").arg("n").arg("b").arg("o"),
-        )?;
+        let read = self
+            .link()
+            .call(cmd("HMGET").arg(&self.keys.head).arg("i").arg("n").arg("b").arg("o"))?;
         let Value::Array(parts) = read else { return Err(self.broken()) };
         let words: Vec<String> = parts.iter().filter_map(text).collect();
         let [id, number, base, end] = words.as_slice() else { return Ok(None) };

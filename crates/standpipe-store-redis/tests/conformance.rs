@@ -2,9 +2,9 @@
 
 #![cfg(test)]
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, Weak};
-use std::sync::Arc;
 
 use standpipe_servers::Server;
 use standpipe_store::conformance::Harness;

@@ -300,7 +300,8 @@ impl<L: Log> Member<L> {
         (bodies, upto)
     }
 
-    /// What the log answered. A damaged one is set aside; what was kept of it elsewhere is recovered.
+    /// What the log answered. A damaged one is set aside; what was kept of it elsewhere is
+    /// recovered.
     fn mended(&mut self, answered: Result<Since, StoreError>) -> Result<Since, StoreError> {
         match answered {
             Err(error) if error.is_damaged() && self.log.set_aside()? => Ok(Since::Forked),
