@@ -10,6 +10,7 @@
 mod journal;
 mod lifetime;
 mod resolve;
+mod sent;
 
 use std::fmt;
 use std::mem;
@@ -17,6 +18,7 @@ use std::mem;
 use standpipe_core::{Action, Answer, Decision, Event, Instant, Key, Outcome, Reserve, Span};
 
 use self::journal::Journal;
+use self::sent::{Awaited, Sent};
 use crate::entry;
 use crate::error::StoreError;
 use crate::log::{Log, Since};
@@ -43,22 +45,6 @@ pub struct Member<L> {
 
 /// Whom an answer is for, as whoever uses a member tells its callers apart.
 pub type Asker = u64;
-
-/// An event that is under way, or was until just now.
-struct Sent {
-    event: Event,
-    body: Vec<u8>,
-    /// Who wants to know its outcome, if anybody does.
-    awaited: Option<Awaited>,
-    outcome: Option<Outcome>,
-}
-
-/// Somebody who waits for an outcome, and as the how manyth it was asked.
-#[derive(Clone, Copy)]
-struct Awaited {
-    asker: Asker,
-    turn: u64,
-}
 
 impl<L: Log> Member<L> {
     /// A process that joins a pool. `sessions` gives it an id that no other process has; it is
@@ -366,15 +352,12 @@ impl<L: Log> Member<L> {
 
     /// An event of an ended session was ignored: it and all behind it are sent under a new one.
     fn go_on_if_session_ended(&mut self) -> bool {
-        let ended = |sent: &Sent| {
-            sent.outcome.as_ref().is_some_and(|outcome| outcome.answer == Answer::SessionEnded)
-        };
-        if !self.queue.iter().any(ended) {
+        if !self.queue.iter().any(Sent::was_ignored) {
             return false;
         }
         self.begin_session();
         for sent in mem::take(&mut self.queue) {
-            if sent.outcome.is_none() || ended(&sent) {
+            if sent.outcome.is_none() || sent.was_ignored() {
                 self.enqueue(sent.event.action, sent.awaited);
             } else {
                 self.queue.push(sent);
@@ -413,7 +396,8 @@ impl<L: Log> Member<L> {
             self.enqueue(action, None);
         }
         for sent in waiting {
-            if sent.outcome.is_none() {
+            // Ignored is not answered: it goes on under the session that is begun here or next.
+            if sent.outcome.is_none() || sent.was_ignored() {
                 self.enqueue(sent.event.action, sent.awaited);
             } else {
                 self.queue.push(sent);

@@ -127,6 +127,27 @@ fn a_caller_that_gives_up_leaves_a_cancel_for_the_next_append() {
 }
 
 #[test]
+fn a_session_whose_first_event_never_arrived_is_begun_anew_also_over_a_jump() {
+    let (log, _) = pool(vec![requests(10_000)]);
+    let faults = Faults::default();
+    let mut sessions = 7_000..;
+    let log_of_its_own = Faulty::new(log.clone(), faults.clone());
+    let mut unlucky = Member::new(log_of_its_own, move || sessions.next().unwrap());
+    unlucky.refresh().unwrap();
+    faults.push(Fault::Cut);
+    assert!(unlucky.submit(vec![reserve(Span::ZERO)]).is_err());
+    unlucky.give_up();
+    // So much happens meanwhile that it begins with a snapshot.
+    let mut busy = member(&log);
+    for _ in 0..1_000 {
+        busy.submit(vec![heartbeat()]).unwrap();
+    }
+    log.clone().write_snapshot(&busy.replica().snapshot()).unwrap();
+    let lease = admitted(&mut unlucky);
+    assert_eq!(now(&log).state().find(lease), Found::Lease);
+}
+
+#[test]
 fn what_is_not_a_reserve_is_still_sent_when_nobody_waits_for_it() {
     let (log, _) = pool(vec![parallel(1)]);
     let faults = Faults::default();

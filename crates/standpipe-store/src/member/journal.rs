@@ -59,6 +59,10 @@ impl Journal {
     /// An event of this process is in the log, and this was its answer.
     pub(super) fn note(&mut self, event: &Event, at: Instant, answer: &Answer) {
         let key = event.key;
+        if *answer == Answer::SessionEnded {
+            // It was ignored, and the state knows nothing of it.
+            return;
+        }
         self.last = Some((key, at));
         match (&event.action, answer) {
             (Action::Reserve(reserve), Answer::Decided(Decision::Admit(grant)))
