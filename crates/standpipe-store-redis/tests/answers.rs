@@ -18,7 +18,7 @@ use support::{
     requests, reserve, store, used,
 };
 
-const PEOPLE: u64 = 8;
+const PEOPLE: u64 = 16;
 const LOSSES: usize = 2_000;
 const SLOTS: u64 = 9;
 
