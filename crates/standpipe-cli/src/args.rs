@@ -85,7 +85,7 @@ pub(crate) struct Globals {
     /// The configuration file
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Where the ledger is kept: file, file:/path, memory
+    /// Where the ledger is kept: file, file:/path, memory, redis://host
     #[arg(long, global = true, value_name = "URL", value_parser = parse::store)]
     pub(crate) store: Option<StoreUrl>,
     /// Print data, and refusals, as JSON

@@ -8,18 +8,19 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use standpipe_core::{Action, Configure, Event, Facts, Holder, Key, SEMANTICS, Source};
+use standpipe_core::{Action, Configure, Event, Facts, Holder, Instant, Key, SEMANTICS, Source};
 use standpipe_store::entry::Content;
 use standpipe_store::member::random_session;
-use standpipe_store::{Position, Replica, Since, StoreError, Tail, entry};
+use standpipe_store::{Position, Replica, Since, Snapshot, StoreError, Tail, entry};
 
 use crate::directory::cannot;
-use crate::head::{Head, Label, Slot, encode_label};
+use crate::head::{Head, Label, Slot, Spot, encode_label};
 use crate::lock::{self, Waiter};
 use crate::log::FileLog;
 use crate::point;
 use crate::pool_file::{PoolFile, take_record};
 use crate::sys;
+use crate::time::Origin;
 
 impl FileLog {
     /// The pool's file. A missing one is made; one that is not a pool's is set aside.
@@ -80,30 +81,59 @@ impl FileLog {
 
     /// Makes the pool's file with these first events, unless somebody else was faster.
     fn make(&self, events: &[Action]) -> Result<(), StoreError> {
-        let session = random_session();
-        let draft = self.path.with_extension(format!("{session:014x}.new"));
-        let linked = self.write_draft(&draft, session, events).and_then(|()| {
+        let bodies = bodies(random_session(), events);
+        let begin = |file: &PoolFile, head: Head| match bodies.is_empty() {
+            true => Ok(()),
+            false => self.put(file, &head, &bodies).map(drop),
+        };
+        self.make_from(self.store.time.first_origin(), begin).map(drop)
+    }
+
+    /// Makes the pool's file as it was in another store: it goes on from this snapshot, made at
+    /// this moment of that store's clock. Answers `false` if there is one already.
+    pub(crate) fn take_over(&self, snapshot: &Snapshot, now: Instant) -> Result<bool, StoreError> {
+        let begin = |file: &PoolFile, mut head: Head| {
+            let spot = Spot { at: snapshot.mark.at, bytes: 0 };
+            (head.base, head.end) = (spot, spot);
+            self.put_snapshot(file, &head, spot, snapshot).map(drop)
+        };
+        self.make_from(self.store.time.origin_at(now), begin)
+    }
+
+    /// Makes the pool's file with what `begin` writes into it. Answers whether it did, and nobody
+    /// else was faster.
+    fn make_from(
+        &self,
+        origin: Origin,
+        begin: impl FnOnce(&PoolFile, Head) -> Result<(), StoreError>,
+    ) -> Result<bool, StoreError> {
+        let draft = self.path.with_extension(format!("{:014x}.new", random_session()));
+        let linked = self.write_draft(&draft, origin, begin).and_then(|()| {
             point::reach("pool written");
             match fs::hard_link(&draft, &self.path) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-                linked => linked,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+                linked => linked.map(|()| true),
             }
         });
         let _ = fs::remove_file(&draft);
-        linked.map_err(|error| cannot("make", &self.path, error))?;
+        let linked = linked.map_err(|error| cannot("make", &self.path, error))?;
         point::reach("pool linked");
         // From now on a missing file is a lost one.
         match self.store.directory.create(&self.marker()) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 Err(cannot("make", &self.marker(), error))
             }
-            _ => Ok(()),
+            _ => Ok(linked),
         }
     }
 
-    fn write_draft(&self, draft: &Path, session: u64, events: &[Action]) -> io::Result<()> {
+    fn write_draft(
+        &self,
+        draft: &Path,
+        origin: Origin,
+        begin: impl FnOnce(&PoolFile, Head) -> Result<(), StoreError>,
+    ) -> io::Result<()> {
         let (time, sizes) = (&self.store.time, self.store.sizes);
-        let origin = time.first_origin();
         let mut head = Head::first(sizes, SEMANTICS, time.now(origin), origin);
         let file = PoolFile::of(self.store.directory.create(draft)?)?;
         sys::preallocate(&file.file, head.file_size())?;
@@ -111,11 +141,7 @@ impl FileLog {
         file.write_head(&head)?;
         head.sequence += 1;
         file.write_head(&head)?;
-        let bodies = bodies(session, events);
-        if !bodies.is_empty() {
-            self.put(&file, &head, &bodies).map_err(io::Error::other)?;
-        }
-        Ok(())
+        begin(&file, head).map_err(io::Error::other)
     }
 
     /// Keeps a damaged file aside and puts a new one in its place. The configuration is carried

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use standpipe_store::{Log, PoolName, Process, Store, StoreError};
+use standpipe_core::Instant;
+use standpipe_store::{Log, PoolName, Process, Snapshot, Store, StoreError};
 
 use crate::directory::{self, Directory, For};
 use crate::head::{Label, Sizes};
@@ -122,6 +123,20 @@ impl FileStore {
             fs::remove_file(&log.path).map_err(failed)
         })?;
         Ok(true)
+    }
+
+    /// Takes a pool over from another kind of store: it goes on from this snapshot, made at this
+    /// moment of that store's clock. Answers `false` if there is a pool of that name already.
+    ///
+    /// # Errors
+    /// When its file cannot be made.
+    pub fn take_over(
+        &self,
+        pool: &PoolName,
+        snapshot: &Snapshot,
+        now: Instant,
+    ) -> Result<bool, StoreError> {
+        self.pool_log(pool).take_over(snapshot, now)
     }
 
     /// Moves a pool that nobody uses to another store.

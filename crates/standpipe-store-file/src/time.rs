@@ -81,7 +81,7 @@ impl Time {
     }
 
     /// The origin that makes this the present.
-    fn origin_at(&self, now: Instant) -> Origin {
+    pub(crate) fn origin_at(&self, now: Instant) -> Origin {
         if self.bare {
             return Origin::default();
         }

@@ -79,6 +79,19 @@ impl Address {
         self.password.is_some()
     }
 
+    /// Whether what is said there is encrypted, or does not leave this machine.
+    pub(crate) fn is_private(&self) -> bool {
+        let here = |node: &Node| matches!(node.host.as_str(), "localhost" | "127.0.0.1" | "::1");
+        self.encrypted
+            || match &self.route {
+                Route::Server(node) => here(node),
+                Route::Socket(_) => true,
+                Route::Cluster(nodes) | Route::Sentinel { sentinels: nodes, .. } => {
+                    nodes.iter().all(here)
+                }
+            }
+    }
+
     pub(crate) fn password(&self) -> Option<&str> {
         self.password.as_deref()
     }

@@ -40,8 +40,7 @@ fn of_server(kind: ServerErrorKind, error: &RedisError, place: &str) -> StoreErr
              with redis+sentinel://",
         ),
         ServerErrorKind::NoPerm => StoreError::unusable(format!(
-            "{place} does not let this user do that: {}; give the user the rights that \
-             `standpipe doctor` lists",
+            "{place} does not let this user do that: {}; it needs these rights: {RIGHTS}",
             error.detail().unwrap_or("a right is missing")
         )),
         _ => by_code(error, place),
@@ -82,6 +81,11 @@ fn by_code(error: &RedisError, place: &str) -> StoreError {
 
 const WRONG_PASSWORD: &str = "does not accept the user and password; give them in the store's URL, \
                               or with `password_file` or `password_env` in [store]";
+
+/// What a user of the server must be allowed to do, with the usual prefix.
+const RIGHTS: &str = "~standpipe:* &standpipe:* +eval +evalsha +hget +hmget +hset +get +set \
+                      +getrange +setrange +append +strlen +rename +del +exists +pexpire +pexpireat \
+                      +time +zadd +zrangebyscore +zrem +publish +subscribe +info +ping +wait";
 
 /// A cause in words that cannot hold a secret.
 #[derive(Debug)]

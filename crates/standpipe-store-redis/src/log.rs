@@ -224,6 +224,11 @@ impl RedisLog {
         (self.link().generation(), self.store.listener.losses())
     }
 
+    /// The pool was removed on purpose: nothing is to be remembered of it.
+    pub(crate) fn forget(&mut self) {
+        self.marker.remove();
+    }
+
     fn lost(&self) {
         self.store.tell(format!(
             "`{}` was lost on {}; its limits count as full and come back over one period",

@@ -57,6 +57,14 @@ impl Marker {
         self.insists = true;
     }
 
+    /// Forgets it: the pool was removed on purpose.
+    pub(crate) fn remove(&mut self) {
+        if let Some(path) = &self.path {
+            let _ = fs::remove_file(path);
+        }
+        (self.id, self.expires, self.insists) = (String::new(), 0, false);
+    }
+
     /// Remembers a log. Answers whether that was news.
     pub(crate) fn keep(&mut self, id: &str, expires: u64) -> bool {
         self.insists = false;

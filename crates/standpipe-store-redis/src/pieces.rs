@@ -58,14 +58,8 @@ impl RedisLog {
     pub(crate) fn keep_snapshot(&self, spot: Spot, snapshot: &Snapshot) -> Result<(), StoreError> {
         let (bytes, stage) = (&snapshot.bytes, self.keys.stage(random_session()));
         let whole = bytes.len() <= PIECE;
-        let mut link = self.link();
         if !whole {
-            for (at, piece) in (0..).step_by(PIECE).zip(bytes.chunks(PIECE)) {
-                let arguments = |command: &mut Cmd| {
-                    command.arg(1).arg(&stage).arg(at).arg(piece);
-                };
-                link.run(&self.store.scripts.stage, arguments, 0)?;
-            }
+            self.send_ahead(&stage, bytes)?;
         }
         let inline: &[u8] = if whole { bytes } else { &[] };
         let arguments = |command: &mut Cmd| {
@@ -73,7 +67,19 @@ impl RedisLog {
             command.arg(spot.at.number).arg(record::digits(spot.at.chain)).arg(spot.bytes);
             command.arg(mark_text(&snapshot.mark)).arg(bytes.len()).arg(inline);
         };
-        link.run(&self.store.scripts.snapshot, arguments, 0).map(drop)
+        self.link().run(&self.store.scripts.snapshot, arguments, 0).map(drop)
+    }
+
+    /// Sends a snapshot ahead in pieces, under a name of its own.
+    pub(crate) fn send_ahead(&self, stage: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        let mut link = self.link();
+        for (at, piece) in (0..).step_by(PIECE).zip(bytes.chunks(PIECE)) {
+            let arguments = |command: &mut Cmd| {
+                command.arg(1).arg(stage).arg(at).arg(piece);
+            };
+            link.run(&self.store.scripts.stage, arguments, 0)?;
+        }
+        Ok(())
     }
 
     /// Looks for a position in the whole log: where this process has not been, or not lately. None

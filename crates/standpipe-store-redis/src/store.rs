@@ -209,6 +209,10 @@ impl Store for RedisStore {
         self.shared.pid != std::process::id()
     }
 
+    fn is_remote(&self) -> bool {
+        true
+    }
+
     fn news(&self) -> Vec<String> {
         let mut told = self.shared.news.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *told)

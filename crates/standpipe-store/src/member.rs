@@ -219,6 +219,12 @@ impl<L: Log> Member<L> {
         Ok(self.replica.state().peek(reserve, self.replica.now()))
     }
 
+    /// What another log has to be told of this process's doings: its leases in flight, what it
+    /// settled lately, and the refusals it reported. For a ledger that only stood in for another.
+    pub fn recollect(&self) -> Vec<Action> {
+        self.journal.missing(&|_| true, self.replica.now())
+    }
+
     /// Its replica of the pool.
     pub const fn replica(&self) -> &Replica {
         &self.replica

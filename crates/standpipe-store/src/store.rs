@@ -59,6 +59,12 @@ pub trait Store: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Whether a call crosses a network: it may take long, and is not made on a thread that must not
+    /// block.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
     /// What happened to the store since this was last asked that people should know: sentences.
     fn news(&self) -> Vec<String> {
         Vec::new()

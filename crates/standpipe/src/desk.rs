@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant as Local;
 
@@ -17,6 +17,7 @@ use standpipe_core::{Action, Answer, Configured, Decision, Found, Key, Outcome};
 use standpipe_store::{Log, Member, PoolName, StoreError};
 
 use crate::bell::Bell;
+use crate::cut_off::CutOff;
 use crate::journal::Writer;
 use crate::moment::Now;
 use crate::notices;
@@ -32,6 +33,11 @@ pub(crate) struct Desk {
     /// What came of the files that taps of this process told the pool.
     told: Mutex<BTreeMap<u64, Configured>>,
     inbox: Arc<Inbox>,
+    /// Where calls are decided on while the store is away.
+    cut_off: Mutex<Option<Arc<CutOff>>>,
+    /// Of such a place: the desk it stands in for, and that one once the store is back.
+    stands_in_for: Option<Arc<Self>>,
+    moved: AtomicBool,
     counter: Mutex<Counter>,
 }
 
@@ -59,6 +65,8 @@ pub(crate) struct Counter {
     rings: Vec<Arc<Bell>>,
     /// What is still to be said, when the desk was too busy to say it.
     later: Vec<Action>,
+    /// Since when the store has not answered.
+    silent_since: Option<Local>,
     /// When the keeper looks again.
     pub(crate) look_at: Option<Local>,
     /// When it last tested who lives.
@@ -123,6 +131,7 @@ impl Desk {
             answered: BTreeMap::new(),
             rings: Vec::new(),
             later: Vec::new(),
+            silent_since: None,
             look_at: None,
             tested: None,
             beat_at: None,
@@ -132,8 +141,48 @@ impl Desk {
             held: AtomicUsize::new(0),
             told: Mutex::default(),
             inbox,
+            cut_off: Mutex::default(),
+            stands_in_for: None,
+            moved: AtomicBool::new(false),
             counter: Mutex::new(counter),
         }
+    }
+
+    /// A desk that stands in for another one, whose store is away.
+    pub(crate) fn standing_in(
+        home: &Arc<Self>,
+        member: Member<Box<dyn Log + Send>>,
+        journal: Arc<Writer>,
+    ) -> Self {
+        let desk = Self::new(home.pool.clone(), member, journal);
+        Self { stands_in_for: Some(Arc::clone(home)), ..desk }
+    }
+
+    /// Whether it stands in for another one.
+    pub(crate) const fn is_substitute(&self) -> bool {
+        self.stands_in_for.is_some()
+    }
+
+    /// The desk it stood in for, since that one is served again.
+    pub(crate) fn moved_to(&self) -> Option<Arc<Self>> {
+        self.stands_in_for.clone().filter(|_| self.moved.load(Ordering::Acquire))
+    }
+
+    /// The store is back: what is held here is held there from now on.
+    pub(crate) fn moves(&self) {
+        self.moved.store(true, Ordering::Release);
+        if let Some(home) = &self.stands_in_for {
+            home.held.fetch_add(self.held.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
+    /// Where calls are decided on while the store is away.
+    pub(crate) fn cut_off(&self) -> Option<Arc<CutOff>> {
+        self.lock_cut_off().clone()
+    }
+
+    pub(crate) fn lock_cut_off(&self) -> MutexGuard<'_, Option<Arc<CutOff>>> {
+        self.cut_off.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) const fn pool(&self) -> &PoolName {
@@ -189,7 +238,9 @@ impl Desk {
     }
 
     pub(crate) fn let_go(&self) {
-        self.held.fetch_sub(1, Ordering::Relaxed);
+        let less = |held: usize| held.checked_sub(1);
+        // What was taken over meanwhile is counted elsewhere.
+        let _ = self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
     pub(crate) fn holds_leases(&self) -> bool {
@@ -235,9 +286,7 @@ impl Counter {
     /// Whether there is something to be sent that nobody is about to send.
     pub(crate) fn is_owing(&self) -> bool {
         let left_word = |asked: &Asked| asked.caller == NOBODY;
-        !self.later.is_empty()
-            || self.member.is_owing()
-            || self.inbox.lock().iter().any(left_word)
+        !self.later.is_empty() || self.member.is_owing() || self.inbox.lock().iter().any(left_word)
     }
 
     /// Sends what nobody awaits, if there is such, and what somebody does.
@@ -311,6 +360,21 @@ impl Counter {
         found.is_none_or(|found| found.session.is_none_or(|own| own == self.member.session()))
     }
 
+    /// This is to be sent with whatever is sent next.
+    pub(crate) fn later(&mut self, action: Action) {
+        self.later.push(action);
+    }
+
+    /// Since when the store has not answered.
+    pub(crate) const fn silent_since(&self) -> Option<Local> {
+        self.silent_since
+    }
+
+    /// Those who wait here are told to look.
+    pub(crate) fn ring_all(&mut self) {
+        self.rings.extend(self.waiters.values().cloned());
+    }
+
     /// Sends everything that was asked for, and lays the answers ready.
     fn send(&mut self) -> Result<(), StoreError> {
         let asked = std::mem::take(&mut *self.inbox.lock());
@@ -334,6 +398,11 @@ impl Counter {
         callers: &[Caller],
         sent: Result<Vec<(Caller, Outcome)>, StoreError>,
     ) -> Result<(), StoreError> {
+        if sent.as_ref().is_err_and(StoreError::is_transient) {
+            self.silent_since.get_or_insert_with(Local::now);
+        } else {
+            self.silent_since = None;
+        }
         match sent {
             Ok(answers) => {
                 let unheard = self.member.take_unheard();
@@ -408,3 +477,6 @@ impl fmt::Debug for Desk {
         f.debug_struct("Desk").field("pool", &self.pool).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

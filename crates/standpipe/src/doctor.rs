@@ -12,6 +12,7 @@ mod outside;
 mod refusals;
 mod retries;
 mod scene;
+mod server;
 mod stale;
 mod store;
 
@@ -30,6 +31,7 @@ const OUTSIDE: &[Group] = &[configuration::check, store::check, file_system::che
 
 /// What can only be looked at if the store could be opened.
 const INSIDE: &[Group] = &[
+    server::check,
     clocks::check,
     stale::check,
     refusals::check,

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use standpipe_store::{PoolName, Process, Store, StoreError};
+use standpipe_core::bounds;
+use standpipe_store::{PoolName, Process, Replica, Store, StoreError};
 use standpipe_store_file::FileStore;
 use standpipe_store_redis::{Lives, RedisStore};
 
@@ -51,11 +52,47 @@ impl Engine {
 
     /// Moves a pool that nobody uses to another engine.
     pub(crate) fn move_pool(&self, pool: &PoolName, to: &Self) -> Result<(), Error> {
-        match (self, to) {
-            (Self::File(from), Self::File(to)) => Ok(from.move_pool(pool, to)?),
-            _ => Err(cannot(&*to.store())),
+        if let (Self::File(from), Self::File(to)) = (self, to) {
+            return Ok(from.move_pool(pool, to)?);
         }
+        if !self.store().pools()?.contains(pool) {
+            let what = format!("there is no pool `{pool}` to move");
+            return Err(Error::invalid(what, "`standpipe status` shows those there are"));
+        }
+        let mut replica = Replica::new();
+        replica.catch_up(&mut self.store().log(pool)?, |_, _, _| ())?;
+        if let Self::Redis(_) = self {
+            is_silent(pool, &replica)?;
+        }
+        let (snapshot, now) = (replica.snapshot(), replica.now());
+        let taken = match to {
+            Self::File(to) => to.take_over(pool, &snapshot, now)?,
+            Self::Redis(to) => to.take_over(pool, &snapshot, now)?,
+            Self::Other(to) => return Err(cannot(&**to)),
+        };
+        if !taken {
+            let what = format!("there is a pool `{pool}` in {} already", to.store().place());
+            return Err(Error::invalid(what, "reset it first"));
+        }
+        match self {
+            Self::File(from) => from.reset(pool).map(drop)?,
+            Self::Redis(from) => from.remove(pool)?,
+            Self::Other(_) => {}
+        }
+        Ok(())
     }
+}
+
+/// Processes of other machines cannot be seen; that they are silent can.
+fn is_silent(pool: &PoolName, replica: &Replica) -> Result<(), Error> {
+    let living = replica.state().facts().sessions.values().filter(|session| !session.ended);
+    let Some(last) = living.map(|session| session.heard).max() else { return Ok(()) };
+    let silent = replica.now().since(last);
+    if silent >= bounds::SILENCE {
+        return Ok(());
+    }
+    let what = format!("`{pool}` was used {} s ago and cannot move", silent.0 / 1_000_000);
+    Err(Error::invalid(what, "stop who uses it, and wait until it was silent for 2 min"))
 }
 
 fn cannot(store: &dyn Store) -> Error {

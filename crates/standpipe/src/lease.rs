@@ -1,6 +1,7 @@
 //! Leases as callers hold them: settled exactly once, whatever happens to the holder.
 
 mod handle;
+mod settling;
 
 use std::fmt;
 use std::mem;
@@ -12,6 +13,7 @@ use standpipe_dialect::Dialect;
 use standpipe_store::PoolName;
 
 pub use self::handle::LeaseHandle;
+pub use self::settling::Settling;
 use crate::advice::Advice;
 use crate::desk::Desk;
 use crate::error::Error;
@@ -161,6 +163,12 @@ impl Lease {
         self.granted.foreseen.as_ref().map(Advice::of)
     }
 
+    /// Whether it was decided on in this process alone, because the store was away.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        self.desk.is_substitute()
+    }
+
     /// In shadow mode: what would have been said instead.
     #[must_use]
     pub const fn instead_of(&self) -> Option<&Refused> {
@@ -198,6 +206,23 @@ impl Lease {
         }))
     }
 
+    /// [`Lease::commit`] for tasks: it does not block, also where the store is across a network.
+    ///
+    /// ```
+    /// # use standpipe::config::{Settings, StoreUrl};
+    /// # use standpipe::{Limit, Pool, Request, Rule, Span, Standpipe, Unit};
+    /// async fn call(pool: &Pool) -> Result<(), standpipe::Error> {
+    ///     let lease = pool.reserve(Request::by("blog").unit("tokens", 1_200)).await?;
+    ///     lease.commit_async([(Unit::Tokens, 900)]).await
+    /// }
+    /// ```
+    pub fn commit_async(self, used: impl IntoIterator<Item = (Unit, u64)>) -> Settling {
+        let (lease, progress, refused) = (self.id.key(), false, false);
+        let commit = |used| Action::Commit(Commit { lease, used, progress, refused });
+        let action = amounts(used).map(commit);
+        Settling::new(self, action)
+    }
+
     /// The call goes on and has used this much so far. Figures are totals, so sending the same
     /// again changes nothing.
     ///
@@ -207,7 +232,7 @@ impl Lease {
         let used = amounts(used)?;
         let (lease, refused) = (self.id.key(), false);
         let commit = Commit { lease, used, progress: true, refused };
-        self.ours()?.about_lease(&self.desk, &self.id, Action::Commit(commit)).map(drop)
+        self.ours()?.about_lease(&self.desk(), &self.id, Action::Commit(commit)).map(drop)
     }
 
     /// The call was never sent: everything goes back.
@@ -227,7 +252,7 @@ impl Lease {
         let shared = self.ours()?;
         self.held = Held::No;
         let throttle = throttle.lease(self.id.clone()).agent(self.agent());
-        let told = shared.throttle(&self.desk, &throttle, &self.around.graph);
+        let told = shared.throttle(&self.desk(), &throttle, &self.around.graph);
         self.let_go();
         told
     }
@@ -274,10 +299,10 @@ impl Lease {
         }
         let read = reply.read(self.around.dialect, self.id.pool());
         if self.granted.is_new {
-            shared.note_answered(&self.desk, self.granted.call(), &read, &used);
+            shared.note_answered(&self.desk(), self.granted.call(), &read, &used);
         }
-        let (desk, id, graph) = (&self.desk, &self.id, &self.around.graph);
-        let told = shared.answered(desk, id, Some(self.agent()), &read, &used, graph);
+        let (desk, id, graph) = (self.desk(), &self.id, &self.around.graph);
+        let told = shared.answered(&desk, id, Some(self.agent()), &read, &used, graph);
         self.let_go();
         told.map(|()| read.meaning)
     }
@@ -291,7 +316,7 @@ impl Lease {
         let shared = self.ours()?;
         let ttl = Some(crate::moment::span(ttl.max(Duration::from_micros(1))));
         let beat = Action::Heartbeat { lease: Some(self.id.key()), ttl };
-        shared.about_lease(&self.desk, &self.id, beat)?;
+        shared.about_lease(&self.desk(), &self.id, beat)?;
         self.held = Held::No;
         self.let_go();
         Ok(self.id.clone())
@@ -302,7 +327,7 @@ impl Lease {
         if self.guard.is_ours() && mem::replace(&mut self.held, Held::No) == Held::Yes {
             let cancel = Action::Cancel { lease: self.id.key() };
             self.note_ended(&cancel);
-            self.guard.shared().tell(&self.desk, cancel);
+            self.guard.shared().tell(&self.desk(), cancel);
             self.let_go();
         }
     }
@@ -313,20 +338,20 @@ impl Lease {
             return Err(Error::LeaseGone { lease: self.id.clone() });
         }
         self.note_ended(&action);
-        let ended = shared.about_lease(&self.desk, &self.id, action).map(drop);
+        let ended = shared.about_lease(&self.desk(), &self.id, action).map(drop);
         self.let_go();
         ended
     }
 
     /// That it was granted, for the record.
     pub(crate) fn note_admitted(&self) {
-        self.guard.shared().note_admitted(&self.desk, &self.granted);
+        self.guard.shared().note_admitted(&self.desk(), &self.granted);
     }
 
     /// That it ends, for the record. An earlier call of the same id is noted by whoever made it.
     fn note_ended(&self, action: &Action) {
         if let Some(how) = Ended::by(action).filter(|_| self.granted.is_new) {
-            self.guard.shared().note_ended(&self.desk, self.granted.call(), how);
+            self.guard.shared().note_ended(&self.desk(), self.granted.call(), how);
         }
     }
 
@@ -341,9 +366,15 @@ impl Lease {
         ))
     }
 
+    /// Where it is settled: one that was granted while the store was away is handed over to it when
+    /// it is back.
+    fn desk(&self) -> Arc<Desk> {
+        self.desk.moved_to().unwrap_or_else(|| Arc::clone(&self.desk))
+    }
+
     fn let_go(&self) {
         if self.granted.reserve.ttl.is_none() {
-            self.desk.let_go();
+            self.desk().let_go();
         }
     }
 }
@@ -367,7 +398,7 @@ impl Drop for Lease {
         let commit = Commit { lease, used, progress: false, refused: false };
         let commit = Action::Commit(commit);
         self.note_ended(&commit);
-        self.guard.shared().tell(&self.desk, commit);
+        self.guard.shared().tell(&self.desk(), commit);
         self.let_go();
     }
 }

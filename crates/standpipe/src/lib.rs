@@ -45,7 +45,9 @@ mod anchor;
 mod audit;
 mod bell;
 mod built_in;
+mod clerk;
 pub mod config;
+mod cut_off;
 mod dead;
 mod desk;
 mod doctor;
@@ -96,7 +98,7 @@ pub use self::explain::{Explanation, No, Step, Verdict};
 pub use self::finding::{Finding, Level};
 pub use self::home::state_directory;
 pub use self::journal::Journal;
-pub use self::lease::{Lease, LeaseHandle};
+pub use self::lease::{Lease, LeaseHandle, Settling};
 pub use self::lease_id::{InvalidLeaseId, LeaseId};
 pub use self::moment::{InvalidMoment, Moment};
 pub use self::pool::Pool;
@@ -108,8 +110,8 @@ pub use self::reserve_all::ReserveAll;
 pub use self::reserving::Reserving;
 pub use self::retry::{Attempt, NotServed};
 pub use self::status::{
-    AgentStatus, Incident, LeaseStatus, LimitStatus, Money, Origin, Pause, PoolStatus, Retries,
-    Stop, TicketStatus, Trouble,
+    AgentStatus, Away, Incident, LeaseStatus, LimitStatus, Money, Origin, Pause, PoolStatus,
+    Retries, Stop, TicketStatus, Trouble,
 };
 pub use self::tap::{Builder, Standpipe};
 pub use self::workflow::Backpressure;

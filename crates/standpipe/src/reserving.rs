@@ -5,6 +5,7 @@
 //!
 //! Invariant: whenever this is dropped, what it asked for and was not handed over is given back.
 
+mod errand;
 mod waiting;
 
 use std::fmt;
@@ -14,11 +15,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant as Local};
 
+use self::errand::{CallErrand, CallSlot};
 use self::waiting::{Step, Waiting};
 use crate::bell::Bell;
 use crate::error::Error;
 use crate::lease::Lease;
 use crate::pool::Pool;
+use crate::registry::Guard;
 use crate::request::Request;
 
 /// A call that asks to be admitted: `.await` it, or call [`Reserving::blocking`].
@@ -31,8 +34,14 @@ pub struct Reserving {
 }
 
 enum Stage {
-    Asked { pool: Box<Pool>, request: Box<Request>, began: Option<Local> },
+    Asked {
+        pool: Box<Pool>,
+        request: Box<Request>,
+        began: Option<Local>,
+    },
     Waiting(Box<Waiting>),
+    /// The clerk takes its steps.
+    Handed(Arc<CallSlot>, Arc<Guard>),
     Over,
 }
 
@@ -95,6 +104,25 @@ impl Reserving {
         }
     }
 
+    /// Across a network the clerk takes its steps, if there is one.
+    fn hand_in(&mut self) -> Result<(), Error> {
+        if matches!(self.stage, Stage::Handed(..)) || !self.waiting()?.is_remote() {
+            return Ok(());
+        }
+        let stage = std::mem::replace(&mut self.stage, Stage::Over);
+        let Stage::Waiting(waiting) = stage else { return Ok(()) };
+        let guard = Arc::clone(waiting.guard());
+        let errand = CallErrand::new(waiting);
+        let slot = errand.slot();
+        let shared = guard.shared();
+        if shared.clerk().take(shared, Box::new(errand)).is_err() {
+            self.stage = Stage::Over;
+            return Err(waiting::no_thread());
+        }
+        self.stage = Stage::Handed(slot, guard);
+        Ok(())
+    }
+
     fn over(&mut self, outcome: Result<Lease, Error>) -> Result<Lease, Error> {
         self.stage = Stage::Over;
         outcome
@@ -106,6 +134,16 @@ impl Future for Reserving {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
+        if let Err(error) = this.hand_in() {
+            return Poll::Ready(Err(error));
+        }
+        if let Stage::Handed(slot, guard) = &this.stage {
+            let outcome = match guard.is_ours() {
+                true => std::task::ready!(slot.poll(context)),
+                false => Err(waiting::parents()),
+            };
+            return Poll::Ready(this.over(outcome));
+        }
         let waiting = match this.waiting() {
             Ok(waiting) => waiting,
             Err(error) => return Poll::Ready(Err(error)),
@@ -129,11 +167,22 @@ impl Future for Reserving {
     }
 }
 
+impl Drop for Reserving {
+    fn drop(&mut self) {
+        if let Stage::Handed(slot, guard) = &self.stage
+            && guard.is_ours()
+            && let Some(Ok(lease)) = slot.leave()
+        {
+            lease.give_back();
+        }
+    }
+}
+
 impl fmt::Debug for Reserving {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let stage = match &self.stage {
             Stage::Asked { .. } => "asked",
-            Stage::Waiting(_) => "waiting",
+            Stage::Waiting(_) | Stage::Handed(..) => "waiting",
             Stage::Over => "over",
         };
         f.debug_struct("Reserving").field("stage", &stage).finish_non_exhaustive()

@@ -18,6 +18,7 @@ use standpipe_core::{
 };
 use standpipe_store::{Member, PoolName, Store, StoreError};
 
+use crate::clerk::Clerk;
 use crate::desk::{Caller, Desk};
 use crate::engine::Engine;
 use crate::error::Error;
@@ -39,13 +40,19 @@ pub(crate) struct Shared {
     sessions: Arc<Sessions>,
     desks: Mutex<BTreeMap<PoolName, Arc<Desk>>>,
     keeper: Keeper,
+    clerk: Clerk,
     journal: Arc<Writer>,
     callers: AtomicU64,
+    /// What happened to the store and was not asked for yet.
+    news: Mutex<Vec<String>>,
 }
 
 /// How long a word that nobody waits for in the queue is tried to be sent before its sender hears
 /// that the store is away.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How many sentences about the store are kept for whoever asks.
+const NEWS: usize = 64;
 
 /// How long to wait before sending again, at first and at most.
 pub(crate) const FIRST_RETRY: Duration = Duration::from_millis(10);
@@ -60,8 +67,10 @@ impl Shared {
             engine,
             desks: Mutex::default(),
             keeper: Keeper::default(),
+            clerk: Clerk::default(),
             journal: Arc::new(Writer::default()),
             callers: AtomicU64::new(1),
+            news: Mutex::default(),
         }
     }
 
@@ -78,8 +87,40 @@ impl Shared {
         &self.keeper
     }
 
+    pub(crate) fn clerk(&self) -> &Clerk {
+        &self.clerk
+    }
+
     pub(crate) fn journal(&self) -> &Writer {
         &self.journal
+    }
+
+    /// What happened to the store is written down, and kept for whoever asks.
+    pub(crate) fn hear_news(&self, pool: &PoolName) {
+        let news = self.store.news();
+        if news.is_empty() {
+            return;
+        }
+        for what in &news {
+            self.journal.note(pool, What::Store { what: what.clone() });
+        }
+        let mut kept = self.news.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend(news);
+        let more = kept.len().saturating_sub(NEWS);
+        kept.drain(..more);
+    }
+
+    /// What happened to the store since this was last asked.
+    pub(crate) fn take_news(&self) -> Vec<String> {
+        let mut kept = self.news.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut news = std::mem::take(&mut *kept);
+        news.extend(self.store.news());
+        news
+    }
+
+    /// What desks write into the journal with.
+    pub(crate) fn pen(&self) -> Arc<Writer> {
+        Arc::clone(&self.journal)
     }
 
     /// A name for somebody who asks.
@@ -103,9 +144,11 @@ impl Shared {
         Ok(desk)
     }
 
-    /// All desks.
+    /// All desks, those too that stand in for one whose store is away.
     pub(crate) fn desks(&self) -> Vec<Arc<Desk>> {
-        self.lock().values().cloned().collect()
+        let own: Vec<Arc<Desk>> = self.lock().values().cloned().collect();
+        let cut_off: Vec<_> = own.iter().filter_map(|desk| desk.cut_off()).collect();
+        own.into_iter().chain(cut_off.iter().map(|place| Arc::clone(&place.desk))).collect()
     }
 
     /// A lease that lives with this process: somebody has to beat for it.
@@ -136,7 +179,10 @@ impl Shared {
         loop {
             let mut counter = desk.counter();
             match counter.answer(caller) {
-                Ok(outcomes) => return Ok((answers(outcomes), counter.now())),
+                Ok(outcomes) => {
+                    self.hear_news(desk.pool());
+                    return Ok((answers(outcomes), counter.now()));
+                }
                 Err(error) if error.is_transient() && Local::now() + pause < deadline => {}
                 Err(error) => {
                     if error.is_transient() {
@@ -153,9 +199,14 @@ impl Shared {
         }
     }
 
-    /// Sends this; if the store does not answer, the keeper sends it later.
-    pub(crate) fn tell(self: &Arc<Self>, desk: &Desk, action: Action) {
-        if !desk.counter().tell(action) {
+    /// Sends this; if the store does not answer, the keeper sends it later. Across a network it does
+    /// not even wait to see.
+    pub(crate) fn tell(self: &Arc<Self>, desk: &Arc<Desk>, action: Action) {
+        desk.leave_word(action);
+        if self.store.is_remote() && self.clerk.send(self, desk) {
+            return;
+        }
+        if desk.counter().flush().is_err() {
             self.owes();
         }
     }
@@ -277,6 +328,7 @@ impl Shared {
     /// The last handle goes: what is owed is sent, the sessions end, the journal is written.
     pub(crate) fn shut_down(&self) {
         self.keeper.stop();
+        self.clerk.stop();
         let mut all_said = true;
         for desk in self.desks() {
             let mut pause = FIRST_RETRY;

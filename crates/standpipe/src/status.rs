@@ -58,6 +58,20 @@ pub struct PoolStatus {
     pub agents: Vec<AgentStatus>,
     /// Events in its log that this program does not understand.
     pub skipped: u64,
+    /// The store is away, and this is what this process decides on meanwhile.
+    pub cut_off: Option<Away>,
+}
+
+/// A store that is away.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Away {
+    /// For how long.
+    pub for_ms: u64,
+    /// What the pool does then: `open` or `share`.
+    pub mode: &'static str,
+    /// Among how many processes its limits are shared.
+    pub among: u64,
 }
 
 /// Where a pool's configuration came from.

@@ -170,7 +170,7 @@ impl Standpipe {
     /// # Errors
     /// When the store cannot be used.
     pub fn news(&self) -> Result<Vec<String>, Error> {
-        Ok(self.tap.guard()?.shared().store().news())
+        Ok(self.tap.guard()?.shared().take_news())
     }
 
     /// Asks the store for a sign of life. Answers how long it took.

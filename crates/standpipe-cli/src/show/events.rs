@@ -79,6 +79,7 @@ fn what(what: &What) -> String {
         }
         What::Breaker { on: false } => "calls need not wait".to_owned(),
         What::Doubt { about, value, why } => format!("{about} `{value}` was not believed: {why}"),
+        What::Store { what } => what.clone(),
         What::Usage(usage) => used(usage),
         What::Lost { lines } => format!("{lines} line(s) of the journal could not be written"),
         _ => String::new(),

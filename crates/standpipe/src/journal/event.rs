@@ -176,6 +176,11 @@ pub enum What {
         /// Why not.
         why: String,
     },
+    /// The store went away, came back, or lost something.
+    Store {
+        /// In words.
+        what: String,
+    },
     /// What an agent used.
     Usage(Usage),
     /// A process could not write all it had to tell.
@@ -227,6 +232,8 @@ pub enum Kind {
     Breaker,
     /// See [`What::Doubt`].
     Doubt,
+    /// See [`What::Store`].
+    Store,
     /// See [`What::Usage`].
     Usage,
     /// See [`What::Lost`].
@@ -235,7 +242,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Wait,
         Self::Shadow,
         Self::Throttle,
@@ -255,6 +262,7 @@ impl Kind {
         Self::Outside,
         Self::Breaker,
         Self::Doubt,
+        Self::Store,
         Self::Usage,
         Self::Lost,
     ];
@@ -282,6 +290,7 @@ impl Kind {
             Self::Outside => "outside",
             Self::Breaker => "breaker",
             Self::Doubt => "doubt",
+            Self::Store => "store",
             Self::Usage => "usage",
             Self::Lost => "lost",
         }
@@ -312,6 +321,7 @@ impl What {
             Self::Outside { .. } => Kind::Outside,
             Self::Breaker { .. } => Kind::Breaker,
             Self::Doubt { .. } => Kind::Doubt,
+            Self::Store { .. } => Kind::Store,
             Self::Usage(_) => Kind::Usage,
             Self::Lost { .. } => Kind::Lost,
         }

@@ -30,10 +30,17 @@ pub(super) fn attend(shared: &Arc<Shared>, desk: &Desk, woken: bool) -> Option<L
     let mut counter = desk.counter();
     let now = Local::now();
     let mut next = None;
+    if let Some(place) = desk.cut_off() {
+        match counter.member.refresh() {
+            Ok(()) => place.end(shared, desk, &mut counter),
+            Err(_) => next = Some(now + FIRST),
+        }
+    }
     if counter.has_waiters() {
         let due = counter.look_at.is_none_or(|at| at <= now);
         if woken || due {
-            let again = look(&mut counter, &**shared.store()).unwrap_or(NEAR);
+            let store = Some(&**shared.store()).filter(|_| !desk.is_substitute());
+            let again = look(&mut counter, store).unwrap_or(NEAR);
             counter.look_at = Some(now + again);
         }
         next = counter.look_at;
@@ -99,8 +106,9 @@ struct Seen {
     again: Duration,
 }
 
-/// Looks, and tells everybody concerned. Answers how long until the next look.
-fn look(counter: &mut Counter, store: &dyn Store) -> Result<Duration, StoreError> {
+/// Looks, and tells everybody concerned. Answers how long until the next look. Without a store only
+/// this process is there, and lives.
+fn look(counter: &mut Counter, store: Option<&dyn Store>) -> Result<Duration, StoreError> {
     counter.member.refresh()?;
     let now = counter.now();
     let waiting: BTreeSet<Key> = counter.tickets().collect();
@@ -121,7 +129,7 @@ fn look(counter: &mut Counter, store: &dyn Store) -> Result<Duration, StoreError
     Ok(seen.again)
 }
 
-fn see(state: &State, waiting: &BTreeSet<Key>, store: &dyn Store, tests: bool) -> Seen {
+fn see(state: &State, waiting: &BTreeSet<Key>, store: Option<&dyn Store>, tests: bool) -> Seen {
     let mut known = BTreeMap::new();
     for (before, ticket) in state.facts().tickets.values().enumerate() {
         if waiting.contains(&ticket.key) {
@@ -140,7 +148,10 @@ fn see(state: &State, waiting: &BTreeSet<Key>, store: &dyn Store, tests: bool) -
     let first =
         heads.iter().any(|head| waiting.contains(&head.key)) || known.values().any(too_late);
     let last = known.values().map(|(before, _)| *before).max().unwrap_or_default();
-    let gone = if tests { gone(state.facts(), last, first, store) } else { Vec::new() };
+    let gone = match store.filter(|_| tests) {
+        Some(store) => gone(state.facts(), last, first, store),
+        None => Vec::new(),
+    };
     let near = known.values().any(|(before, _)| *before < FEW);
     let again = match (first, near) {
         (true, _) => FIRST,

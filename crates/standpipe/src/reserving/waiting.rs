@@ -1,31 +1,28 @@
 //! One call on its way to a lease, a step at a time.
 
+mod cut_off;
 mod notes;
+mod outcome;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant as Local};
 
 use standpipe_core::{
-    Action, Answer, Decision, Grant, Hold, Instant, Key, Outcome, Phase, Reason, Refusal, Reserve,
-    Span,
+    Action, Answer, Decision, Instant, Key, Outcome, Phase, Reason, Refusal, Reserve, Span,
 };
 use standpipe_store::StoreError;
 
 use super::bell;
 use crate::bell::Bell;
-use crate::dead;
 use crate::desk::{Caller, Counter, Desk};
 use crate::error::Error;
-use crate::keeper::look;
 use crate::keeper::post::Seat;
-use crate::lease::{Around, Granted, Lease};
+use crate::lease::Lease;
 use crate::moment::{Now, span};
 use crate::pool::Pool;
 use crate::refused::Refused;
 use crate::registry::Guard;
 use crate::request::Request;
-use crate::shared::ask::has_no_limits;
-use crate::shared::usage::is_enforced;
 use crate::shared::{FIRST_RETRY, LAST_RETRY};
 use crate::workflow::Backpressure;
 
@@ -122,6 +119,18 @@ impl Waiting {
         })
     }
 
+    pub(super) const fn guard(&self) -> &Arc<Guard> {
+        &self.guard
+    }
+
+    pub(super) const fn desk(&self) -> &Arc<Desk> {
+        &self.desk
+    }
+
+    pub(super) fn is_remote(&self) -> bool {
+        self.guard.shared().store().is_remote()
+    }
+
     pub(super) const fn bell(&self) -> &Arc<Bell> {
         &self.bell
     }
@@ -155,11 +164,9 @@ impl Waiting {
     pub(super) fn ask(&mut self) -> Option<Step> {
         if !self.guard.is_ours() {
             self.over = true;
-            return Some(over(Err(Error::invalid(
-                "this call was asked for by the parent process",
-                "reserve anew after the fork",
-            ))));
+            return Some(over(Err(parents())));
         }
+        self.comes_back();
         if self.unanswered {
             return None;
         }
@@ -167,9 +174,10 @@ impl Waiting {
             self.desk.ask(self.caller, Vec::new());
             return None;
         }
-        if self.ticket.is_none() {
+        if self.ticket.is_none() && !self.desk.is_substitute() {
             if let Err(trouble) = self.configure() {
-                return Some(self.took(Err(trouble)));
+                let desk = Arc::clone(&self.desk);
+                return Some(self.took(&mut desk.counter(), Err(trouble)));
             }
             self.look_upstream();
         }
@@ -198,14 +206,14 @@ impl Waiting {
                 }
             }
         };
-        self.took(decided)
+        self.took(counter, decided)
     }
 
     /// What a step came to, whatever was in its way.
-    fn took(&mut self, decided: Result<Step, Trouble>) -> Step {
+    fn took(&mut self, counter: &mut Counter, decided: Result<Step, Trouble>) -> Step {
         let step = match decided {
             Ok(step) => step,
-            Err(Trouble::Store(error)) if error.is_transient() => self.setback(error),
+            Err(Trouble::Store(error)) if error.is_transient() => self.setback(counter, error),
             Err(Trouble::Store(error)) => over(Err(error.into())),
             Err(Trouble::Other(error)) => over(Err(error)),
         };
@@ -214,6 +222,7 @@ impl Waiting {
                 if let Ok(lease) = &**outcome {
                     lease.note_admitted();
                 }
+                self.guard.shared().hear_news(self.pool.name());
                 self.finish();
             }
             Step::Sleep(until) => self.wakes_at = Some(*until),
@@ -226,11 +235,7 @@ impl Waiting {
     pub(super) fn set_timer(&mut self, at: Local) -> Result<(), Error> {
         let shared = self.guard.shared();
         if !shared.keeper().start(shared) {
-            return Err(StoreError::unusable(
-                "no thread can be started to wait with; wait with `blocking`, or raise the limit \
-                 on threads",
-            )
-            .into());
+            return Err(no_thread());
         }
         if let Some(before) = self.timer.replace(at) {
             shared.keeper().clear_timer(before, self.caller);
@@ -324,132 +329,14 @@ impl Waiting {
         }
     }
 
-    fn granted(&mut self, counter: &mut Counter, grant: Grant, now: &Now) -> Step {
-        self.left(counter);
-        let waited = match self.first {
-            Some(_) => now.local.saturating_duration_since(self.began),
-            None => Duration::ZERO,
-        };
-        let instead_of = grant.instead_of.as_ref().map(|refusal| self.refused(refusal, now));
-        let mut reserve = self.reserve.clone();
-        reserve.ticket = None;
-        let state = counter.member.replica().state();
-        // With what was estimated.
-        if let Some(lease) = state.facts().leases.get(&grant.lease) {
-            reserve.cost = lease.call.cost.clone();
-        }
-        let (zone, foreseen) = (state.zone(), state.advise(&reserve, now.store));
-        let granted = Granted {
-            key: grant.lease,
-            reserve,
-            expires_at: now.system(grant.expires_at),
-            waited,
-            settled: grant.settled,
-            instead_of,
-            zone,
-            foreseen,
-            is_new: self.is_new(counter, &grant),
-            enforced: is_enforced(counter.member.replica().state()),
-            priced: counter.member.replica().state().has_prices(),
-        };
-        self.note_wait("admitted", waited);
-        if let Some(refusal) = &grant.instead_of {
-            self.note_shadow(refusal);
-        }
-        let (guard, desk) = (Arc::clone(&self.guard), Arc::clone(&self.desk));
-        let around = Around {
-            dialect: self.pool.dialect(),
-            graph: Arc::clone(self.pool.tap().graph()),
-            backpressure: self.backpressure.take(),
-        };
-        let lease = Lease::new(guard, desk, granted, around);
-        over(Ok(lease))
-    }
-
-    fn wait(&mut self, counter: &mut Counter, hold: &Hold, now: &Now) -> Step {
-        if self.ticket != Some(hold.ticket) {
-            self.left(counter);
-            self.ticket = Some(hold.ticket);
-            counter.wait(hold.ticket, self.caller, &self.bell);
-            // The keeper finds out by itself how often to look from then on.
-            let soon = now.local + look::FIRST;
-            counter.look_at = Some(counter.look_at.map_or(soon, |at| at.min(soon)));
-        }
-        self.first.get_or_insert(hold.refusal.reason);
-        self.ends.get_or_insert(now.store + self.reserve.patience);
-        self.last =
-            Some(Refused { position: Some(hold.position), ..self.refused(&hold.refusal, now) });
-        let shared = self.guard.shared();
-        self.kept = shared.keeper().start(shared);
-        if let Some(at) = counter.look_at {
-            shared.keeper().plan(at);
-        }
-        // Who else waits moves the instant at which it comes back; at the pause's end it is fixed.
-        let pause = counter.member.replica().state().facts().pause;
-        let pause = pause.filter(|_| hold.refusal.reason == Reason::Pause);
-        let until = hold.refusal.until.into_iter().chain(pause).min();
-        let until = until.map(|until| now.local(until));
-        Step::Sleep(until.unwrap_or(self.deadline).min(self.deadline))
-    }
-
-    fn refuse(
-        &mut self,
-        counter: &mut Counter,
-        refusal: &Refusal,
-        now: &Now,
-    ) -> Result<Step, Trouble> {
-        self.left(counter);
-        if has_no_limits(refusal) {
-            let configured = self.desk.told(self.pool.tap().number()).is_some();
-            if configured && !self.reminded {
-                self.reminded = true;
-                self.desk.forget_told();
-                return Ok(Step::Sleep(now.local));
-            }
-            return Ok(over(Err(Error::NoLimits { pool: self.pool.name().clone() })));
-        }
-        if self.finds_dead(counter, refusal.reason)? {
-            return Ok(Step::Sleep(now.local));
-        }
-        let position = self.last.as_ref().and_then(|last| last.position);
-        self.last = Some(self.refused(refusal, now));
-        let late = !self.hasty && self.is_late(now);
-        if late && !matches!(refusal.reason, Reason::Never | Reason::Terminal) {
-            return Ok(self.in_vain(counter, position));
-        }
-        let waited = now.local.saturating_duration_since(self.began);
-        let waited = if self.first.is_some() { waited } else { Duration::ZERO };
-        self.note_wait("refused", waited);
-        Ok(over(Err(Refused { waited, ..self.refused(refusal, now) }.into())))
-    }
-
-    /// Before it is refused: what it lacks may be the dead's. Answers whether it should ask again.
-    fn finds_dead(&mut self, counter: &mut Counter, reason: Reason) -> Result<bool, Trouble> {
-        if self.searched || !dead::could_help(reason) {
-            return Ok(false);
-        }
-        self.searched = true;
-        let store = self.guard.shared().store();
-        dead::bury(counter, &**store).map_err(Trouble::Store)
-    }
-
-    /// Its time is up.
-    fn in_vain(&mut self, counter: &mut Counter, position: Option<usize>) -> Step {
-        self.leave(counter);
-        let waited = self.began.elapsed();
-        self.note_wait("refused", waited);
-        let last = self.last.take();
-        match last {
-            Some(last) => over(Err(last.in_vain(waited, position).into())),
-            None => over(Err(StoreError::transient("the store did not answer in time").into())),
-        }
-    }
-
     /// The store did not answer. It is asked again until the caller's time is up.
-    fn setback(&mut self, error: StoreError) -> Step {
+    fn setback(&mut self, counter: &mut Counter, error: StoreError) -> Step {
         let now = Local::now();
+        if let Some(step) = self.goes_away(counter) {
+            return step;
+        }
         if now >= self.deadline {
-            self.leave_all();
+            self.leave(counter);
             return over(Err(error.into()));
         }
         let at = (now + self.retry).min(self.deadline);
@@ -508,6 +395,17 @@ impl Drop for Waiting {
         }
         self.finish();
     }
+}
+
+/// A child process after a fork does not go on with what its parent began.
+pub(super) fn parents() -> Error {
+    Error::invalid("this call was asked for by the parent process", "reserve anew after the fork")
+}
+
+pub(super) fn no_thread() -> Error {
+    let what = "no thread can be started to wait with; wait with `blocking`, or raise the limit on \
+                threads";
+    StoreError::unusable(what).into()
 }
 
 fn over(outcome: Result<Lease, Error>) -> Step {

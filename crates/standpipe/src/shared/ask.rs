@@ -37,7 +37,10 @@ impl Shared {
         desk: &Desk,
         answer: impl FnOnce(&State, &Now, &Counter) -> T,
     ) -> Result<T, Error> {
-        dead::bury(&mut desk.counter(), &**self.store())?;
+        // While the store is away only this process is there.
+        if !desk.is_substitute() {
+            dead::bury(&mut desk.counter(), &**self.store())?;
+        }
         self.read(desk, answer)
     }
 
@@ -71,6 +74,11 @@ impl Shared {
         desk: &Desk,
         provider: Option<String>,
     ) -> Result<PoolStatus, Error> {
+        if let Some(place) = desk.cut_off() {
+            let mut status = self.status(&place.desk, provider)?;
+            status.cut_off = Some(place.status());
+            return Ok(status);
+        }
         self.read_living(desk, |state, now, counter| {
             let replica = counter.member.replica();
             let mut status = PoolStatus::of(desk.pool(), state, now, &**self.store());

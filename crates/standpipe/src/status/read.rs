@@ -51,6 +51,7 @@ impl PoolStatus {
             tickets: tickets(state, now, store),
             agents: agents(state, now),
             skipped: 0,
+            cut_off: None,
         }
     }
 

@@ -73,9 +73,8 @@ fn redis(
     directory: Option<PathBuf>,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Found, Error> {
-    let mut address: Address = url.parse().map_err(|wrong: InvalidAddress| {
-        Error::invalid(wrong.what, wrong.remedy)
-    })?;
+    let mut address: Address =
+        url.parse().map_err(|wrong: InvalidAddress| Error::invalid(wrong.what, wrong.remedy))?;
     if let Some(password) = password(store, env)? {
         address = address.with_password(password);
     }

@@ -6,7 +6,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::ThreadId;
@@ -96,6 +96,12 @@ pub(crate) struct Rig {
     pub(crate) away: Arc<AtomicBool>,
     /// Who reads the pool `t/stuck` does not come back while this is set.
     pub(crate) stuck: Arc<Stuck>,
+    /// Who appends does not come back while this is set.
+    pub(crate) slow: Arc<Stuck>,
+    /// How often something was appended.
+    pub(crate) appends: Arc<AtomicUsize>,
+    /// It says that it is across a network.
+    pub(crate) remote: AtomicBool,
     listens: Mutex<Option<ThreadId>>,
 }
 
@@ -128,8 +134,9 @@ impl Stuck {
 impl Rig {
     fn new(inner: MemoryStore) -> Self {
         let (faults, sessions, away) = (Faults::default(), Mutex::default(), Arc::default());
-        let (stuck, listens) = (Arc::default(), Mutex::default());
-        Self { inner, faults, sessions, away, stuck, listens }
+        let (stuck, slow, listens) = (Arc::default(), Arc::default(), Mutex::default());
+        let (appends, remote) = (Arc::default(), AtomicBool::new(false));
+        Self { inner, faults, sessions, away, stuck, slow, appends, remote, listens }
     }
 
     /// The thread that waits for a wake just now.
@@ -142,6 +149,8 @@ struct Away<L> {
     log: L,
     away: Arc<AtomicBool>,
     stuck: Option<Arc<Stuck>>,
+    slow: Arc<Stuck>,
+    appends: Arc<AtomicUsize>,
 }
 
 impl<L: Log> Away<L> {
@@ -160,6 +169,10 @@ impl<L: Log> Log for Away<L> {
         bodies: &[Vec<u8>],
     ) -> Result<standpipe_store::Since, StoreError> {
         self.check()?;
+        if !bodies.is_empty() {
+            self.slow.pass();
+            self.appends.fetch_add(1, Ordering::SeqCst);
+        }
         self.log.append(from, bodies)
     }
 
@@ -187,7 +200,8 @@ impl Store for Rig {
     fn log(&self, pool: &PoolName) -> Result<Box<dyn Log + Send>, StoreError> {
         let log = Faulty::new(self.inner.log(pool)?, self.faults.clone());
         let stuck = (pool.to_string() == "t/stuck").then(|| Arc::clone(&self.stuck));
-        Ok(Box::new(Away { log, away: Arc::clone(&self.away), stuck }))
+        let (away, slow) = (Arc::clone(&self.away), Arc::clone(&self.slow));
+        Ok(Box::new(Away { log, away, stuck, slow, appends: Arc::clone(&self.appends) }))
     }
 
     fn pools(&self) -> Result<Vec<PoolName>, StoreError> {
@@ -221,6 +235,10 @@ impl Store for Rig {
 
     fn interrupt(&self) {
         self.inner.interrupt();
+    }
+
+    fn is_remote(&self) -> bool {
+        self.remote.load(Ordering::SeqCst)
     }
 
     fn place(&self) -> String {
