@@ -176,6 +176,6 @@ fn with_wait_replicas_an_entry_counts_only_when_the_replica_has_it() {
     assert!(error.to_string().contains("`wait_replicas`"), "{error}");
     world.pair.let_go();
     world.pair.in_step();
-    assert_eq!(insist(&mut process, Vec::new()).len(), 1, "the answer that was awaited");
+    assert_eq!(process.resend().unwrap().len(), 1, "the answer that was awaited");
     assert_eq!(careful.news(), Vec::<String>::new());
 }

@@ -222,7 +222,7 @@ impl<L: Log> Member<L> {
     /// What another log has to be told of this process's doings: its leases in flight, what it
     /// settled lately, and the refusals it reported. For a ledger that only stood in for another.
     pub fn recollect(&self) -> Vec<Action> {
-        self.journal.missing(&|_| true, self.replica.now())
+        self.journal.missing(self.replica.state(), &|_| true, self.replica.now())
     }
 
     /// Its replica of the pool.
@@ -387,7 +387,7 @@ impl<L: Log> Member<L> {
             |key: Key| state.last_number(key.session).is_some_and(|last| key.number <= last);
         // Of earlier sessions nothing is in flight, and they may have been forgotten rightly.
         let lacks = |key: Key| key.session == session && !present(key);
-        let missing = self.journal.missing(&lacks, now);
+        let missing = self.journal.missing(state, &lacks, now);
         self.journal.find_ended(state, &lacks, now);
         for sent in self.queue.iter_mut().filter(|sent| sent.outcome.is_none()) {
             if present(sent.event.key) {
@@ -443,6 +443,10 @@ impl<L: Log> Member<L> {
             let still = fresh && !configures;
             match resolve::without_trace(&self.replica, &action).filter(|_| still) {
                 Some(outcome) => {
+                    if let Action::Configure(configure) = &action {
+                        let now = self.replica.now();
+                        self.journal.note_configured(self.session, configure, now);
+                    }
                     let event = Event { key: Key { session: self.session, number: 0 }, action };
                     let (body, outcome) = (Vec::new(), Some(outcome));
                     self.queue.push(Sent { event, body, awaited: Some(awaited), outcome });

@@ -223,6 +223,27 @@ fn after_everything_was_lost_the_living_bring_back_configuration_and_leases() {
 }
 
 #[test]
+fn a_configuration_comes_back_also_when_whoever_told_it_is_dead() {
+    let (log, _) = pool(vec![parallel(2)]);
+    let config = PoolConfig::new(vec![parallel(2)]);
+    for source in [Source::Code, Source::File { version: Some(3), written: 0 }] {
+        let configure = Configure { source, config: config.clone() };
+        let configure = vec![Action::Configure(Box::new(configure))];
+        let mut dead = member(&log);
+        dead.submit(configure.clone()).unwrap();
+        let mut living = member(&log);
+        let outcomes = living.submit(configure).unwrap();
+        assert_eq!(outcomes[0].answer, Answer::Configured(standpipe_core::Configured::Same));
+        living.submit(vec![heartbeat()]).unwrap();
+        drop(dead);
+        log.lose(now(&log).position().number);
+        living.refresh().unwrap();
+        assert_eq!(now(&log).state().facts().config.as_ref(), Some(&config), "{source:?}");
+        admitted(&mut living);
+    }
+}
+
+#[test]
 fn what_was_said_of_a_lease_comes_back_as_it_was_meant() {
     let (log, time) = pool(vec![requests(100), parallel(9)]);
     let mut honest = member(&log);
