@@ -8,8 +8,8 @@
 //! chain    16 bytes      of everything up to here, in hexadecimal digits
 //! ```
 //!
-//! The appender sends the first three; the script puts stamp and chain behind them. The chain covers
-//! stamp, length and checksum, so nothing of a record can change unseen.
+//! The appender sends the first three; the script puts stamp and chain behind them. The chain
+//! covers stamp, length and checksum, so nothing of a record can change unseen.
 
 use standpipe_core::Instant;
 use standpipe_store::entry::{self, Damaged};
@@ -87,8 +87,8 @@ pub(crate) fn take(bytes: &[u8]) -> Result<(Record<'_>, &[u8]), Damaged> {
     Ok((record, rest))
 }
 
-/// Records as every store hands entries out. One that is not as it was written, and what follows it,
-/// is handed out as something that nobody takes for an entry: so a reader stops before it.
+/// Records as every store hands entries out. One that is not as it was written, and what follows
+/// it, is handed out as something that nobody takes for an entry: so a reader stops before it.
 pub(crate) fn entries(mut chain_before: u64, records: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(records.len());
     let mut rest = records;

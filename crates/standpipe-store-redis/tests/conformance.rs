@@ -1,17 +1,20 @@
-//! Redis proves itself with the suite every store does.
+//! Redis, Valkey and the oldest Redis that is met prove themselves with the suite every store does.
 
 #![cfg(test)]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use standpipe_servers::Server;
+use standpipe_servers::{Flavour, Options as ServerOptions, Server};
 use standpipe_store::conformance::Harness;
 use standpipe_store::{Clock, PoolName};
 use standpipe_store_redis::{Options, RedisLog, RedisStore};
 
-struct Redis;
+/// One server for all behaviours that run at the same time; it ends with the last of them.
+struct On {
+    flavour: Flavour,
+    shared: Mutex<Weak<Server>>,
+}
 
 struct Pool {
     store: RedisStore,
@@ -19,25 +22,30 @@ struct Pool {
     _server: Arc<Server>,
 }
 
-/// One server for all behaviours that run at the same time; it ends with the last of them.
-fn server() -> Arc<Server> {
-    static SHARED: Mutex<Weak<Server>> = Mutex::new(Weak::new());
-    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(server) = shared.upgrade() {
-        return server;
+impl On {
+    const fn new(flavour: Flavour) -> Self {
+        Self { flavour, shared: Mutex::new(Weak::new()) }
     }
-    let server = Arc::new(Server::start());
-    *shared = Arc::downgrade(&server);
-    server
+
+    fn server(&self) -> Arc<Server> {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(server) = shared.upgrade() {
+            return server;
+        }
+        let options = ServerOptions { flavour: self.flavour, ..ServerOptions::default() };
+        let server = Arc::new(Server::start_with(options));
+        *shared = Arc::downgrade(&server);
+        server
+    }
 }
 
-impl Harness for Redis {
+impl Harness for &On {
     type Pool = Pool;
     type Log = RedisLog;
 
     fn open(&self, clock: Clock) -> Pool {
         static POOLS: AtomicU64 = AtomicU64::new(0);
-        let server = server();
+        let server = self.server();
         let options = Options { mends: false, ..Options::default() };
         let store = RedisStore::new(server.url().parse().unwrap(), options).with_clock(clock);
         let number = POOLS.fetch_add(1, Ordering::Relaxed);
@@ -57,4 +65,17 @@ impl Harness for Redis {
     }
 }
 
-standpipe_store::conformance!(Redis);
+mod redis {
+    static HERE: super::On = super::On::new(super::Flavour::Redis);
+    standpipe_store::conformance!(&HERE);
+}
+
+mod valkey {
+    static HERE: super::On = super::On::new(super::Flavour::Valkey);
+    standpipe_store::conformance!(&HERE);
+}
+
+mod old {
+    static HERE: super::On = super::On::new(super::Flavour::Old);
+    standpipe_store::conformance!(&HERE);
+}

@@ -10,6 +10,7 @@
 mod journal;
 mod lifetime;
 mod resolve;
+mod sent;
 
 use std::fmt;
 use std::mem;
@@ -17,6 +18,7 @@ use std::mem;
 use standpipe_core::{Action, Answer, Decision, Event, Instant, Key, Outcome, Reserve, Span};
 
 use self::journal::Journal;
+use self::sent::{Awaited, Sent};
 use crate::entry;
 use crate::error::StoreError;
 use crate::log::{Log, Since};
@@ -45,22 +47,6 @@ pub struct Member<L> {
 
 /// Whom an answer is for, as whoever uses a member tells its callers apart.
 pub type Asker = u64;
-
-/// An event that is under way, or was until just now.
-struct Sent {
-    event: Event,
-    body: Vec<u8>,
-    /// Who wants to know its outcome, if anybody does.
-    awaited: Option<Awaited>,
-    outcome: Option<Outcome>,
-}
-
-/// Somebody who waits for an outcome, and as the how manyth it was asked.
-#[derive(Clone, Copy)]
-struct Awaited {
-    asker: Asker,
-    turn: u64,
-}
 
 impl<L: Log> Member<L> {
     /// A process that joins a pool. `sessions` gives it an id that no other process has; it is
@@ -245,7 +231,7 @@ impl<L: Log> Member<L> {
     /// What another log has to be told of this process's doings: its leases in flight, what it
     /// settled lately, and the refusals it reported. For a ledger that only stood in for another.
     pub fn recollect(&self) -> Vec<Action> {
-        self.journal.missing(&|_| true, self.replica.now())
+        self.journal.missing(self.replica.state(), &|_| true, self.replica.now())
     }
 
     /// Its replica of the pool.
@@ -315,7 +301,8 @@ impl<L: Log> Member<L> {
         (bodies, upto)
     }
 
-    /// What the log answered. A damaged one is set aside; what was kept of it elsewhere is recovered.
+    /// What the log answered. A damaged one is set aside; what was kept of it elsewhere is
+    /// recovered.
     fn mended(&mut self, answered: Result<Since, StoreError>) -> Result<Since, StoreError> {
         match answered {
             Err(error) if error.is_damaged() && self.log.set_aside()? => Ok(Since::Forked),
@@ -380,15 +367,12 @@ impl<L: Log> Member<L> {
 
     /// An event of an ended session was ignored: it and all behind it are sent under a new one.
     fn go_on_if_session_ended(&mut self) -> bool {
-        let ended = |sent: &Sent| {
-            sent.outcome.as_ref().is_some_and(|outcome| outcome.answer == Answer::SessionEnded)
-        };
-        if !self.queue.iter().any(ended) {
+        if !self.queue.iter().any(Sent::was_ignored) {
             return false;
         }
         self.begin_session();
         for sent in mem::take(&mut self.queue) {
-            if sent.outcome.is_none() || ended(&sent) {
+            if sent.outcome.is_none() || sent.was_ignored() {
                 self.enqueue(sent.event.action, sent.awaited);
             } else {
                 self.queue.push(sent);
@@ -412,7 +396,7 @@ impl<L: Log> Member<L> {
             |key: Key| state.last_number(key.session).is_some_and(|last| key.number <= last);
         // Of earlier sessions nothing is in flight, and they may have been forgotten rightly.
         let lacks = |key: Key| key.session == session && !present(key);
-        let missing = self.journal.missing(&lacks, now);
+        let missing = self.journal.missing(state, &lacks, now);
         self.put_back = Some(self.put_back.unwrap_or_default() + missing.len());
         self.journal.find_ended(state, &lacks, now);
         for sent in self.queue.iter_mut().filter(|sent| sent.outcome.is_none()) {
@@ -428,7 +412,8 @@ impl<L: Log> Member<L> {
             self.enqueue(action, None);
         }
         for sent in waiting {
-            if sent.outcome.is_none() {
+            // Ignored is not answered: it goes on under the session that is begun here or next.
+            if sent.outcome.is_none() || sent.was_ignored() {
                 self.enqueue(sent.event.action, sent.awaited);
             } else {
                 self.queue.push(sent);
@@ -468,6 +453,10 @@ impl<L: Log> Member<L> {
             let still = fresh && !configures;
             match resolve::without_trace(&self.replica, &action).filter(|_| still) {
                 Some(outcome) => {
+                    if let Action::Configure(configure) = &action {
+                        let now = self.replica.now();
+                        self.journal.note_configured(self.session, configure, now);
+                    }
                     let event = Event { key: Key { session: self.session, number: 0 }, action };
                     let (body, outcome) = (Vec::new(), Some(outcome));
                     self.queue.push(Sent { event, body, awaited: Some(awaited), outcome });

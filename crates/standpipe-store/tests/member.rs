@@ -127,6 +127,27 @@ fn a_caller_that_gives_up_leaves_a_cancel_for_the_next_append() {
 }
 
 #[test]
+fn a_session_whose_first_event_never_arrived_is_begun_anew_also_over_a_jump() {
+    let (log, _) = pool(vec![requests(10_000)]);
+    let faults = Faults::default();
+    let mut sessions = 7_000..;
+    let log_of_its_own = Faulty::new(log.clone(), faults.clone());
+    let mut unlucky = Member::new(log_of_its_own, move || sessions.next().unwrap());
+    unlucky.refresh().unwrap();
+    faults.push(Fault::Cut);
+    assert!(unlucky.submit(vec![reserve(Span::ZERO)]).is_err());
+    unlucky.give_up();
+    // So much happens meanwhile that it begins with a snapshot.
+    let mut busy = member(&log);
+    for _ in 0..1_000 {
+        busy.submit(vec![heartbeat()]).unwrap();
+    }
+    log.clone().write_snapshot(&busy.replica().snapshot()).unwrap();
+    let lease = admitted(&mut unlucky);
+    assert_eq!(now(&log).state().find(lease), Found::Lease);
+}
+
+#[test]
 fn what_is_not_a_reserve_is_still_sent_when_nobody_waits_for_it() {
     let (log, _) = pool(vec![parallel(1)]);
     let faults = Faults::default();
@@ -199,6 +220,27 @@ fn after_everything_was_lost_the_living_bring_back_configuration_and_leases() {
     assert_eq!(state.state().find(cancelled), Found::Neither);
     let ended = honest.submit(vec![commit(lease, false)]).unwrap();
     assert_eq!(ended[0].answer, Answer::Lease(LeaseAnswer::Ended));
+}
+
+#[test]
+fn a_configuration_comes_back_also_when_whoever_told_it_is_dead() {
+    let (log, _) = pool(vec![parallel(2)]);
+    let config = PoolConfig::new(vec![parallel(2)]);
+    for source in [Source::Code, Source::File { version: Some(3), written: 0 }] {
+        let configure = Configure { source, config: config.clone() };
+        let configure = vec![Action::Configure(Box::new(configure))];
+        let mut dead = member(&log);
+        dead.submit(configure.clone()).unwrap();
+        let mut living = member(&log);
+        let outcomes = living.submit(configure).unwrap();
+        assert_eq!(outcomes[0].answer, Answer::Configured(standpipe_core::Configured::Same));
+        living.submit(vec![heartbeat()]).unwrap();
+        drop(dead);
+        log.lose(now(&log).position().number);
+        living.refresh().unwrap();
+        assert_eq!(now(&log).state().facts().config.as_ref(), Some(&config), "{source:?}");
+        admitted(&mut living);
+    }
 }
 
 #[test]

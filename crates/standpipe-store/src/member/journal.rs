@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use standpipe_core::{
     Action, Answer, Commit, Configure, Decision, Event, Found, Instant, Key, LeaseAnswer, Notice,
-    Recovered, Reserve, Span, State, Throttled, bounds,
+    Recovered, Reserve, Source, Span, State, Throttled, bounds,
 };
 
 /// What a process remembers of its own doings.
@@ -59,6 +59,10 @@ impl Journal {
     /// An event of this process is in the log, and this was its answer.
     pub(super) fn note(&mut self, event: &Event, at: Instant, answer: &Answer) {
         let key = event.key;
+        if *answer == Answer::SessionEnded {
+            // It was ignored, and the state knows nothing of it.
+            return;
+        }
         self.last = Some((key, at));
         match (&event.action, answer) {
             (Action::Reserve(reserve), Answer::Decided(Decision::Admit(grant)))
@@ -101,6 +105,14 @@ impl Journal {
             (Action::Pause { length }, _) => self.pause = Some(Noted { key, at, what: *length }),
             (Action::Resume, _) => self.pause = None,
             _ => {}
+        }
+    }
+
+    /// The log has such a configuration, or a better one, without an event of this process.
+    pub(super) fn note_configured(&mut self, session: u64, configure: &Configure, at: Instant) {
+        if self.configure.as_ref().is_none_or(|noted| *noted.what != *configure) {
+            let (key, what) = (Key { session, number: 0 }, Box::new(configure.clone()));
+            self.configure = Some(Noted { key, at, what });
         }
     }
 
@@ -154,9 +166,15 @@ impl Journal {
     }
 
     /// What a log that lost some of this process's events has to be told. `lacks` says which.
-    pub(super) fn missing(&self, lacks: &dyn Fn(Key) -> bool, now: Instant) -> Vec<Action> {
+    pub(super) fn missing(
+        &self,
+        state: &State,
+        lacks: &dyn Fn(Key) -> bool,
+        now: Instant,
+    ) -> Vec<Action> {
         let mut actions = Vec::new();
-        if let Some(noted) = self.configure.as_ref().filter(|noted| lacks(noted.key)) {
+        if let Some(noted) = self.configure.as_ref().filter(|noted| noted.misses(state, lacks, now))
+        {
             actions.push(Action::Configure(noted.what.clone()));
         }
         for (lease, held) in &self.leases {
@@ -193,6 +211,17 @@ impl Journal {
             (Some(before), Ended::Reclaimed) => Some(before),
             _ => Some(how),
         };
+    }
+}
+
+impl Noted<Box<Configure>> {
+    /// Whether it has to be told again. Also one that somebody else had told, who may be dead: a
+    /// pool without limits admits nobody. A change would beat what others changed since, so it is
+    /// told again only by who made it, or where there is nothing to beat.
+    fn misses(&self, state: &State, lacks: &dyn Fn(Key) -> bool, now: Instant) -> bool {
+        let ours = self.key.number > 0 && lacks(self.key);
+        let lasting = self.what.source != Source::Change && state.would_configure(&self.what, now);
+        ours || lasting || state.facts().config.is_none()
     }
 }
 
