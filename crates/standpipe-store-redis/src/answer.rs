@@ -70,25 +70,41 @@ pub(crate) fn read(value: Value) -> Option<Answer> {
         "accounted" => Answer::Accounted,
         "semantics" => Answer::Semantics { theirs: number(1)?, last: number(2)?, now: number(3)? },
         "ok" => {
-            let chain = record::of_digits(words(2)?.as_bytes())?;
-            let at = Position { number: number(1)?, chain };
-            let mut done = Done {
-                head: Spot { at, bytes: number(4)? },
-                now: Instant(number(3)?),
-                mark: mark(&words(5)?),
-                due: number(6)? == 1,
-                expires: number(7)?,
-                id: words(8)?,
-                jumps: number(11).filter(|_| number(9) == Some(1)),
-                begin: number(10)?,
-                records: Vec::new(),
-                snapshot: Vec::new(),
-            };
-            let mut bytes = parts.into_iter().skip(12);
-            (done.records, done.snapshot) = (bulk(bytes.next()?)?, bulk(bytes.next()?)?);
-            Answer::Done(Box::new(done))
+            let mark = mark(&words(2)?);
+            let mut bulks = parts.into_iter().skip(1);
+            let head = bulk(bulks.next()?)?;
+            let (records, snapshot) = (bulk(bulks.nth(1)?)?, bulk(bulks.next()?)?);
+            Answer::Done(Box::new(done(&head, mark, records, snapshot)?))
         }
         _ => return None,
+    })
+}
+
+/// A step that was made, as the script packs it.
+fn done(head: &[u8], mark: Option<Mark>, records: Vec<u8>, snapshot: Vec<u8>) -> Option<Done> {
+    let (words, rest) = head.split_at_checked(48)?;
+    let mut words = words.chunks_exact(8).map(|word| {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(word);
+        u64::from_le_bytes(bytes)
+    });
+    let mut word = || words.next();
+    let (number, now, end, expires) = (word()?, word()?, word()?, word()?);
+    let (begin, length) = (word()?, word()?);
+    let [due, jumps, rest @ ..] = rest else { return None };
+    let (chain, id) = rest.split_at_checked(record::CHAIN)?;
+    let at = Position { number, chain: record::of_digits(chain)? };
+    Some(Done {
+        head: Spot { at, bytes: end },
+        now: Instant(now),
+        mark,
+        due: *due == 1,
+        expires,
+        id: String::from_utf8(id.to_vec()).ok()?,
+        jumps: (*jumps == 1).then_some(length),
+        begin,
+        records,
+        snapshot,
     })
 }
 

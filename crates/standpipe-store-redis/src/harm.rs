@@ -5,6 +5,7 @@ use standpipe_store::{Clock, StoreError};
 
 use crate::RedisStore;
 use crate::answer::{bulk, mark, text};
+use crate::head::Head;
 use crate::log::RedisLog;
 use crate::record;
 
@@ -28,13 +29,10 @@ impl RedisLog {
     /// # Errors
     /// When the server cannot be reached.
     pub fn lose(&mut self, entries: u64) -> Result<(), StoreError> {
-        let (head, log) = (&self.keys.head, &self.keys.log);
+        let (key, log) = (&self.keys.head, &self.keys.log);
         let mut link = self.link();
-        let mut number = |name: &str| -> Result<u64, StoreError> {
-            let value = text(&link.call(cmd("HGET").arg(head).arg(name))?);
-            Ok(value.and_then(|value| value.parse().ok()).unwrap_or_default())
-        };
-        let (count, base) = (number("n")?, number("b")?);
+        let head = bulk(link.call(cmd("HGET").arg(key).arg("h"))?).and_then(Head::read);
+        let Some(mut head) = head else { return Ok(()) };
         let bytes = bulk(link.call(cmd("GET").arg(log))?).unwrap_or_default();
         let mut ends = vec![(record::CHAIN, 0)];
         let mut rest = &bytes[record::CHAIN..];
@@ -44,22 +42,23 @@ impl RedisLog {
         }
         let lost = usize::try_from(entries).unwrap_or(usize::MAX);
         let (end, stamp) = ends[ends.len().saturating_sub(lost + 1)];
-        let kept = count - (ends.len() as u64 - 1).min(entries);
-        let chain = String::from_utf8_lossy(&bytes[end - record::CHAIN..end]).into_owned();
+        head.number -= (ends.len() as u64 - 1).min(entries);
+        head.chain = record::of_digits(&bytes[end - record::CHAIN..end]).unwrap_or_default();
+        head.stamp = stamp;
+        head.end = head.base + (end - record::CHAIN) as u64;
         link.call(cmd("SET").arg(log).arg(&bytes[..end]).arg("KEEPTTL"))?;
-        let mut set = cmd("HSET");
-        set.arg(head).arg("n").arg(kept).arg("c").arg(chain).arg("t").arg(stamp);
-        set.arg("o").arg(base + (end - record::CHAIN) as u64);
-        let latest = text(&link.call(cmd("HGET").arg(head).arg("sm"))?).unwrap_or_default();
-        if mark(&latest).is_some_and(|mark| mark.at.number > kept) {
+        let latest = text(&link.call(cmd("HGET").arg(key).arg("sm"))?).unwrap_or_default();
+        if mark(&latest).is_some_and(|mark| mark.at.number > head.number) {
             // The one before it is behind all that is left.
             let previous = bulk(link.call(cmd("GET").arg(&self.keys.previous))?);
-            let length = previous.as_ref().map_or(0, Vec::len);
-            let mark = text(&link.call(cmd("HGET").arg(head).arg("pm"))?).unwrap_or_default();
-            set.arg("so").arg(base).arg("sl").arg(length).arg("sm").arg(mark);
-            link.call(cmd("SET").arg(&self.keys.snapshot).arg(previous.unwrap_or_default()))?;
+            let previous = previous.unwrap_or_default();
+            head.snapshot_at = head.base;
+            head.snapshot_length = previous.len() as u64;
+            let mark = text(&link.call(cmd("HGET").arg(key).arg("pm"))?).unwrap_or_default();
+            link.call(cmd("HSET").arg(key).arg("sm").arg(mark))?;
+            link.call(cmd("SET").arg(&self.keys.snapshot).arg(previous))?;
         }
-        link.call(&set).map(drop)
+        link.call(cmd("HSET").arg(key).arg("h").arg(head.write())).map(drop)
     }
 
     /// Flips a bit of the body of an entry, the first being 1, if it is still there.
@@ -68,8 +67,8 @@ impl RedisLog {
     /// When the server cannot be reached.
     pub fn damage(&mut self, entry: u64) -> Result<(), StoreError> {
         let mut link = self.link();
-        let count = text(&link.call(cmd("HGET").arg(&self.keys.head).arg("n"))?);
-        let count: u64 = count.and_then(|count| count.parse().ok()).unwrap_or_default();
+        let head = bulk(link.call(cmd("HGET").arg(&self.keys.head).arg("h"))?);
+        let count = head.and_then(Head::read).map_or(0, |head| head.number);
         let bytes = bulk(link.call(cmd("GET").arg(&self.keys.log))?).unwrap_or_default();
         let mut begins = Vec::new();
         let mut rest = &bytes[record::CHAIN..];

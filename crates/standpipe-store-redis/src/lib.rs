@@ -20,6 +20,7 @@ mod answer;
 mod error;
 #[cfg(feature = "harm")]
 mod harm;
+mod head;
 mod keys;
 mod link;
 mod listener;

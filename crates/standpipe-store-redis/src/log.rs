@@ -92,17 +92,10 @@ impl RedisLog {
     ) -> Result<Answer, StoreError> {
         let mut link = self.link();
         let server = if bodies.is_empty() { String::new() } else { link.server()? };
-        let clock = self.store.given_time().map_or_else(String::new, |now| now.0.to_string());
-        let account = match account {
-            For::Nothing => "",
-            For::Server => "server",
-            For::Loss => "loss",
-        };
+        let asked = self.asked(from, account);
         let arguments = |command: &mut Cmd| {
-            command.arg(4).arg(&self.keys.all()).arg(&clock).arg(&server).arg(SEMANTICS);
-            command.arg(from.at.number).arg(record::digits(from.at.chain)).arg(from.bytes);
-            command.arg(PIECE).arg(self.lasts).arg(begins.unwrap_or_default()).arg(account);
-            command.arg(self.marker.id()).arg(self.marker.expires());
+            command.arg(4).arg(&self.keys.all()).arg(&asked).arg(format!("{server:40}"));
+            command.arg(self.marker.id()).arg(begins.unwrap_or_default());
             for body in bodies {
                 command.arg(record::sent(body));
             }
@@ -112,6 +105,22 @@ impl RedisLog {
         answer::read(value).ok_or_else(|| {
             StoreError::transient(format!("{} gave an answer that is none", self.store.place))
         })
+    }
+
+    /// What the script is told in every step, packed.
+    fn asked(&self, from: Spot, account: For) -> Vec<u8> {
+        let given = self.store.given_time().map_or(0, |now| now.0 + 1);
+        let words = [given, from.at.number, from.bytes, self.lasts, self.marker.expires()];
+        let mut asked: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
+        asked.extend(u32::try_from(PIECE).unwrap_or(u32::MAX).to_le_bytes());
+        asked.extend(SEMANTICS.to_le_bytes());
+        asked.push(match account {
+            For::Nothing => 0,
+            For::Server => 1,
+            For::Loss => 2,
+        });
+        asked.extend(record::digits(from.at.chain).as_bytes());
+        asked
     }
 
     /// Appends these and answers what came since.
@@ -291,11 +300,11 @@ impl RedisLog {
     /// Puts the keys out of the way. Answers whether it did: nobody else has done so before.
     fn put_aside(&self, why: &str) -> Result<bool, StoreError> {
         let mut link = self.link();
-        let read = link.call(cmd("HGET").arg(&self.keys.head).arg("i"))?;
-        let id = answer::text(&read).unwrap_or_default();
+        let read = link.call(cmd("HGET").arg(&self.keys.head).arg("h"))?;
+        let seen = answer::bulk(read).unwrap_or_default();
         let aside = self.keys.aside(why, self.store.wall_millis());
         let arguments = |command: &mut Cmd| {
-            command.arg(8).arg(&self.keys.all()).arg(&aside).arg(&id);
+            command.arg(8).arg(&self.keys.all()).arg(&aside).arg(&seen);
         };
         let done = link.run(&self.store.scripts.aside, arguments, 0)?;
         Ok(done == Value::Int(1))

@@ -14,7 +14,7 @@ use crate::store::RedisStore;
 
 impl RedisLog {
     fn exists(&self) -> Result<bool, StoreError> {
-        Ok(text(&self.link().call(cmd("HGET").arg(&self.keys.head).arg("i"))?).is_some())
+        Ok(self.link().call(cmd("EXISTS").arg(&self.keys.head))? == Value::Int(1))
     }
 
     /// Begins a log on purpose. Answers whether it did.

@@ -1,10 +1,11 @@
 //! What is too large for one call, in pieces; and looking for a place in a log.
 
-use redis::{Cmd, Value, cmd};
+use redis::{Cmd, cmd};
 use standpipe_store::member::random_session;
 use standpipe_store::{Mark, Position, Snapshot, StoreError};
 
-use crate::answer::{bulk, mark_text, text};
+use crate::answer::{bulk, mark_text};
+use crate::head::Head;
 use crate::log::{PIECE, RedisLog, Spot};
 use crate::record;
 
@@ -85,32 +86,29 @@ impl RedisLog {
     /// Looks for a position in the whole log: where this process has not been, or not lately. None
     /// if the log went another way.
     pub(crate) fn find(&mut self, at: Position) -> Result<Option<Spot>, StoreError> {
-        let read = self
-            .link()
-            .call(cmd("HMGET").arg(&self.keys.head).arg("i").arg("n").arg("b").arg("o"))?;
-        let Value::Array(parts) = read else { return Err(self.broken()) };
-        let words: Vec<String> = parts.iter().filter_map(text).collect();
-        let [id, number, base, end] = words.as_slice() else { return Ok(None) };
-        let parsed = |text: &str| text.parse::<u64>().map_err(|_| self.broken());
-        let (number, base, end) = (parsed(number)?, parsed(base)?, parsed(end)?);
-        if at.number > number {
+        let read = self.link().call(cmd("HGET").arg(&self.keys.head).arg("h"))?;
+        let Some(bytes) = bulk(read) else { return Ok(None) };
+        let head = Head::read(bytes).ok_or_else(|| self.broken())?;
+        if at.number > head.number {
             return Ok(None);
         }
         let first = self.link().call(cmd("GETRANGE").arg(&self.keys.log).arg(0).arg(15))?;
         let first = bulk(first).as_deref().and_then(record::of_digits);
         let chain = first.ok_or_else(|| self.broken())?;
-        let Some(bytes) = self.pieces_of_log(id, base, end)? else { return self.find(at) };
-        id.clone_into(&mut self.id);
-        let mut spots = vec![(chain, base)];
+        let Some(bytes) = self.pieces_of_log(&head.id, head.base, head.end)? else {
+            return self.find(at);
+        };
+        head.id.clone_into(&mut self.id);
+        let mut spots = vec![(chain, head.base)];
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
             let (record, behind) = record::take(rest)?;
-            let place = spots.last().map_or(base, |(_, place)| *place) + record.length;
+            let place = spots.last().map_or(head.base, |(_, place)| *place) + record.length;
             spots.push((record.chain, place));
             rest = behind;
         }
         // Counted from the end, because how many were let go of is nowhere written.
-        let behind = usize::try_from(number - at.number).unwrap_or(usize::MAX);
+        let behind = usize::try_from(head.number - at.number).unwrap_or(usize::MAX);
         let Some(found) = spots.len().checked_sub(behind + 1) else {
             // It lies before all that is kept: whoever was there begins with the snapshot.
             return Ok(Some(Spot { at, bytes: 0 }));

@@ -20,15 +20,22 @@ pub(crate) struct Scripts {
     pub(crate) begin: Script,
 }
 
+/// A script that reads or writes heads.
+macro_rules! with_head {
+    ($script:literal) => {
+        concat!(include_str!("scripts/head.lua"), include_str!($script))
+    };
+}
+
 impl Scripts {
     pub(crate) fn new() -> Self {
         Self {
-            append: Script::new(include_str!("scripts/append.lua")),
-            snapshot: Script::new(include_str!("scripts/snapshot.lua")),
-            piece: Script::new(include_str!("scripts/piece.lua")),
+            append: Script::new(with_head!("scripts/append.lua")),
+            snapshot: Script::new(with_head!("scripts/snapshot.lua")),
+            piece: Script::new(with_head!("scripts/piece.lua")),
             stage: Script::new(include_str!("scripts/stage.lua")),
             aside: Script::new(include_str!("scripts/aside.lua")),
-            begin: Script::new(include_str!("scripts/begin.lua")),
+            begin: Script::new(with_head!("scripts/begin.lua")),
         }
     }
 }
