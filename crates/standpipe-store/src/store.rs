@@ -59,8 +59,8 @@ pub trait Store: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Whether a call crosses a network: it may take long, and is not made on a thread that must not
-    /// block.
+    /// Whether a call crosses a network: it may take long, and is not made on a thread that must
+    /// not block.
     fn is_remote(&self) -> bool {
         false
     }

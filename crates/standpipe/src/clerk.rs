@@ -2,8 +2,8 @@
 //!
 //! A task must not block its executor, and a call across a network may take long. So whoever awaits
 //! hands an errand in. The clerk takes all that lie there, puts their questions on their desks, and
-//! goes once for each desk: a thousand tasks cost the store one call. It is started when it is first
-//! needed, and decides nothing.
+//! goes once for each desk: a thousand tasks cost the store one call. It is started when it is
+//! first needed, and decides nothing.
 
 use std::collections::BTreeMap;
 use std::fmt;

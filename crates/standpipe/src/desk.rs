@@ -6,6 +6,8 @@
 //! answers lie ready for the others. So a crowd of callers costs the store one call, no answer is
 //! given to the wrong caller, and nobody loses a place in the queue because of a hiccup.
 
+mod inbox;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -16,6 +18,7 @@ use std::time::Instant as Local;
 use standpipe_core::{Action, Answer, Configured, Decision, Found, Key, Outcome};
 use standpipe_store::{Log, Member, PoolName, StoreError};
 
+use self::inbox::{Asked, Inbox};
 use crate::bell::Bell;
 use crate::cut_off::CutOff;
 use crate::journal::{What, Writer};
@@ -39,16 +42,6 @@ pub(crate) struct Desk {
     stands_in_for: Option<Arc<Self>>,
     moved: AtomicBool,
     counter: Mutex<Counter>,
-}
-
-/// What callers want to be sent, in the order in which they came.
-#[derive(Default)]
-struct Inbox(Mutex<Vec<Asked>>);
-
-/// What one caller wants to be sent. Nothing means that it only wants to know what is new.
-struct Asked {
-    caller: Caller,
-    actions: Vec<Action>,
 }
 
 /// What callers at a desk take turns at.
@@ -197,8 +190,8 @@ impl Desk {
         Turn { counter, after: Rings::default() }
     }
 
-    /// A caller wants this to be sent; it fetches its answer with [`Counter::answer`]. Nothing means
-    /// that it only wants to know what is new.
+    /// A caller wants this to be sent; it fetches its answer with [`Counter::answer`]. Nothing
+    /// means that it only wants to know what is new.
     pub(crate) fn ask(&self, caller: Caller, actions: Vec<Action>) {
         self.inbox.lock().push(Asked { caller, actions });
     }
@@ -472,22 +465,6 @@ impl Counter {
                 }
             }
         }
-    }
-}
-
-impl Inbox {
-    fn lock(&self) -> MutexGuard<'_, Vec<Asked>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What a caller asked for that was not sent.
-    fn take_back(&self, caller: Caller) -> Vec<Action> {
-        let mut asked = self.lock();
-        let mut taken = Vec::new();
-        for each in asked.extract_if(.., |asked| asked.caller == caller) {
-            taken.extend(each.actions);
-        }
-        taken
     }
 }
 

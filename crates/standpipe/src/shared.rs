@@ -199,8 +199,8 @@ impl Shared {
         }
     }
 
-    /// Sends this; if the store does not answer, the keeper sends it later. Across a network it does
-    /// not even wait to see.
+    /// Sends this; if the store does not answer, the keeper sends it later. Across a network it
+    /// does not even wait to see.
     pub(crate) fn tell(self: &Arc<Self>, desk: &Arc<Desk>, action: Action) {
         desk.leave_word(action);
         if self.store.is_remote() && self.clerk.send(self, desk) {
