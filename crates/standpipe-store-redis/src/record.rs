@@ -11,6 +11,7 @@
 //! The appender sends the first three; the script puts stamp and chain behind them. The chain
 //! covers stamp, length and checksum, so nothing of a record can change unseen.
 
+use sha1::{Digest, Sha1};
 use standpipe_core::Instant;
 use standpipe_store::entry::{self, Damaged};
 
@@ -37,13 +38,13 @@ pub(crate) const fn length(body: &[u8]) -> u64 {
 
 /// The chain behind an entry, as the script computes it.
 pub(crate) fn chain(before: u64, stamp: Instant, body: &[u8]) -> u64 {
-    let mut hash = sha1_smol::Sha1::new();
+    let mut hash = Sha1::new();
     hash.update(digits(before).as_bytes());
-    hash.update(&stamp.0.to_le_bytes());
-    hash.update(&u32::try_from(body.len()).unwrap_or(u32::MAX).to_le_bytes());
-    hash.update(&crc32fast::hash(body).to_le_bytes());
+    hash.update(stamp.0.to_le_bytes());
+    hash.update(u32::try_from(body.len()).unwrap_or(u32::MAX).to_le_bytes());
+    hash.update(crc32fast::hash(body).to_le_bytes());
     hash.update(body);
-    let digest = hash.digest().bytes();
+    let digest = hash.finalize();
     let mut first = [0; 8];
     first.copy_from_slice(&digest[..8]);
     u64::from_be_bytes(first)

@@ -1,6 +1,6 @@
 //! What the server does, as scripts that it keeps by their hashes.
 
-use sha1_smol::Sha1;
+use sha1::{Digest, Sha1};
 
 /// A script of ours.
 #[derive(Debug)]
@@ -42,6 +42,8 @@ impl Scripts {
 
 impl Script {
     fn new(source: &'static str) -> Self {
-        Self { source, hash: Sha1::from(source).digest().to_string() }
+        let digest = Sha1::digest(source.as_bytes());
+        let hash = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        Self { source, hash }
     }
 }
