@@ -163,10 +163,7 @@ fn a_crew_goes_on_over_a_failover() {
 #[test]
 fn with_wait_replicas_an_entry_counts_only_when_the_replica_has_it() {
     let world = World::new();
-    let careful = store_with(
-        &world.gate.url(),
-        Options { wait_replicas: 1, ..Options::default() },
-    );
+    let careful = store_with(&world.gate.url(), Options { wait_replicas: 1, ..Options::default() });
     let mut process = member(&careful);
     insist(&mut process, vec![beat()]);
     world.pair.hold_back();

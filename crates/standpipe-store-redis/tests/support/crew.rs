@@ -61,12 +61,7 @@ impl Crew {
 }
 
 /// Takes up to two calls at a time and settles the older one, over and over.
-fn work(
-    store: &RedisStore,
-    limits: Vec<Limit>,
-    made: &AtomicUsize,
-    stop: &AtomicBool,
-) -> Vec<u64> {
+fn work(store: &RedisStore, limits: Vec<Limit>, made: &AtomicUsize, stop: &AtomicBool) -> Vec<u64> {
     let mut member = member(store);
     insist(&mut member, vec![configure(limits)]);
     let (mut stamps, mut holds) = (Vec::new(), std::collections::VecDeque::new());
