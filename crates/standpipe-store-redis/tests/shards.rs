@@ -43,7 +43,8 @@ impl Process {
         insist(&mut self.member, vec![beat()]);
         // A pause after a change of servers ends by itself, or at once.
         insist(&mut self.member, vec![Action::Resume]);
-        let third = admitted(&ask(&mut self.member)).expect("there is a third slot");
+        let third = ask(&mut self.member);
+        let third = admitted(&third).unwrap_or_else(|| panic!("a third slot: {third:?}"));
         assert_eq!(admitted(&ask(&mut self.member)), None, "there is no fourth");
         insist(&mut self.member, vec![commit(third)]);
     }

@@ -26,11 +26,14 @@ local now = tonumber(ARGV[1])
 if not now then now = time[1] * 1000000 + time[2] end
 local new = false
 if not head[1] then
+  -- What is left of a log without its head, or is somebody else's, is not written over.
+  for i = 2, 4 do
+    if redis.call('STRLEN', KEYS[i]) > 0 then return {'broken', now} end
+  end
   if ARGV[9] == '' then return {'missing', now} end
   local started = '0000000000000000'
   head = {0, started, 0, 0, 0, 0, 0, '', ARGV[2], ARGV[3], ARGV[9], '', 0, 0}
   if ARGV[10] == 'loss' then head[12] = '1' end
-  redis.call('DEL', KEYS[3], KEYS[4])
   redis.call('SET', KEYS[2], started)
   new = true
 elseif ARGV[10] == 'loss' and head[12] ~= '' then
@@ -93,9 +96,12 @@ if #ARGV > 12 or new then
   n = n + #ARGV - 12
   o = o + #bytes
   local since = o - so
-  -- One of a crowd is enough.
+  -- One of a crowd is enough, unless it seems to have died and the log grows fast.
   local asked = tonumber(head[14])
-  if since > 4096 and since > sl and (asked == 0 or now - asked > 1000000) then due = 1 end
+  local urgent = since > 4194304 and since > 4 * sl
+  if since > 4096 and since > sl and (asked == 0 or now - asked > 1000000 or urgent) then
+    due = 1
+  end
   if new then
     redis.call('HSET', KEYS[1], 'n', n, 'c', chain, 't', now, 'o', o, 'b', 0, 'so', 0, 'sl', 0,
       'sm', '', 'r', ARGV[2], 'v', ARGV[3], 'i', ARGV[9], 'f', head[12], 'x', 0, 'w', 0)
