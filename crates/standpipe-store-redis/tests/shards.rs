@@ -104,6 +104,10 @@ fn the_master_that_sentinels_name_is_followed_over_a_failover() {
     let mut process = Process::new(&store, 1);
     process.works();
     process.goes_on();
+    // A replica that has just come is sent nothing for a moment.
+    support::until("the replica has everything", || {
+        world.replica.info("slave_repl_offset") == world.master.info("master_repl_offset")
+    });
     world.fail_over();
     process.goes_on();
     let settle = process.holds.drain(..).map(commit).collect();
