@@ -57,7 +57,7 @@ fn two_hundred_processes_are_never_over_and_leave_everything_whole() {
     let mut crowd: Vec<Worker> = Vec::new();
     while crowd.len() < PROCESSES {
         // Every tenth is in a hurry.
-        let patience = |at: usize| if at % 10 == 0 { "20" } else { "60000" };
+        let patience = |at: usize| if at.is_multiple_of(10) { "20" } else { "60000" };
         let start = |at| Worker::start("worker", &server.url(), &[("PATIENCE", patience(at))]);
         let mut batch: Vec<Worker> = (0..BATCH).map(start).collect();
         for worker in &mut batch {
