@@ -39,12 +39,38 @@ fn of_server(kind: ServerErrorKind, error: &RedisError, place: &str) -> StoreErr
             "is a read-only replica; name the master in the store's URL, or let Sentinel find it \
              with redis+sentinel://",
         ),
-        ServerErrorKind::NoPerm => StoreError::unusable(format!(
-            "{place} does not let this user do that: {}; it needs these rights: {RIGHTS}",
-            error.detail().unwrap_or("a right is missing")
-        )),
+        ServerErrorKind::NoPerm => lacks(error.detail().unwrap_or("a right is missing"), place),
         _ => by_code(error, place),
     }
+}
+
+fn lacks(what: &str, place: &str) -> StoreError {
+    StoreError::unusable(format!(
+        "{place} does not let this user do that: {what}; it needs these rights: {RIGHTS}"
+    ))
+}
+
+/// A script came to a command that its user may not run; none if it is something else. A server
+/// may name only the line.
+pub(crate) fn not_allowed(error: &RedisError, script: &str, place: &str) -> Option<StoreError> {
+    let text = error.detail().unwrap_or_default();
+    if !["can't run this command", "ACL failure", "no permissions", "NOPERM"]
+        .iter()
+        .any(|words| text.contains(words))
+    {
+        return None;
+    }
+    let line = text.rsplit_once("user_script:").map_or("", |(_, behind)| behind.trim_start());
+    let digits = line.find(|c: char| !c.is_ascii_digit()).unwrap_or(line.len());
+    let at = line[..digits].parse::<usize>().ok().and_then(|line| line.checked_sub(1));
+    let source = at.and_then(|at| script.lines().nth(at)).unwrap_or_default();
+    let calls = source.split("redis.call('").skip(1).filter_map(|rest| rest.split('\'').next());
+    let calls: Vec<String> = calls.map(|name| format!("'{}'", name.to_lowercase())).collect();
+    let what = match calls.is_empty() {
+        true => text.to_owned(),
+        false => format!("no permission to run {}", calls.join(" or ")),
+    };
+    Some(lacks(&what, place))
 }
 
 fn by_code(error: &RedisError, place: &str) -> StoreError {
@@ -57,7 +83,8 @@ fn by_code(error: &RedisError, place: &str) -> StoreError {
              it, or choose another `prefix` in [store]"
         ));
     }
-    if says("NOAUTH") || says("WRONGPASS") {
+    // The last is what a server says to a call too long for somebody who has not logged in.
+    if says("NOAUTH") || says("WRONGPASS") || says("unauthenticated") {
         return StoreError::unusable(format!("{place} {WRONG_PASSWORD}"));
     }
     if says("OOM") {

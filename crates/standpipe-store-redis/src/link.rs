@@ -18,7 +18,7 @@ use standpipe_store::StoreError;
 use standpipe_store::member::random_session;
 
 use crate::address::{Address, Node, Route};
-use crate::error::told;
+use crate::error::{not_allowed, told};
 use crate::scripts::Script;
 
 /// How long a connection may take to be made, and a call to be answered.
@@ -96,11 +96,20 @@ impl Link {
         match self.try_call(&by_hash, replicas) {
             Err(Failed::Said(error)) if is(&error, ServerErrorKind::NoScript) => {
                 let whole = made("EVAL", script.source, &arguments);
-                self.finish(|link| link.try_call(&whole, replicas))
+                let called = self.try_call(&whole, replicas);
+                self.ran(script, called)
             }
-            Err(failed) => Err(self.failed(failed)),
-            Ok(value) => Ok(self.answered(value)),
+            called => self.ran(script, called),
         }
+    }
+
+    fn ran(&mut self, script: &Script, called: Result<Value, Failed>) -> Result<Value, StoreError> {
+        if let Err(Failed::Said(error)) = &called
+            && let Some(told) = not_allowed(error, script.source, &self.place)
+        {
+            return Err(told);
+        }
+        self.finish(|_| called)
     }
 
     /// Sends a command and waits for its answer.

@@ -43,11 +43,13 @@ fn a_restart_of_a_server_that_keeps_its_data_loses_nothing() {
     let mut server = Server::start_with(options);
     let crew = Crew::start(CREW, &server.url(), &limits());
     crew.goes_on(15);
-    let log = server.run(&["HGET", &key("head"), "i"]);
+    // The head ends with the log's id.
+    let id = || server.run(&["HGET", &key("head"), "h"]).chars().rev().take(14).collect::<String>();
+    let log = id();
     server.kill();
     server.start_again();
     crew.goes_on(15);
-    assert_eq!(server.run(&["HGET", &key("head"), "i"]), log, "the same log goes on");
+    assert_eq!(id(), log, "the same log goes on");
     let news = crew.news();
     assert!(news.contains("another server process") && !news.contains("was lost"), "{news}");
     assert_well(crew, &server);
@@ -70,7 +72,7 @@ fn b16_a_restart_of_a_server_that_keeps_nothing_counts_as_full() {
 fn b44_scripts_flushed_in_mid_traffic_are_sent_again() {
     let server = Server::start();
     let crew = Crew::start(CREW, &server.url(), &limits());
-    for _ in 0..50 {
+    for _ in 0..25 {
         server.run(&["SCRIPT", "FLUSH"]);
         crew.goes_on(1);
     }
@@ -125,13 +127,14 @@ fn b16_a_machine_that_remembers_the_pool_makes_up_for_one_that_does_not() {
     let store_before = with_markers(&server, &scratch);
     let mut before = member(&store_before);
     insist(&mut before, vec![configure(ten_an_hour())]);
-    assert_eq!(take_all(&mut before, 4).len(), 4);
+    assert_eq!(take_all(&mut before, 20).len(), 10);
     server.run(&["FLUSHALL"]);
-    // A machine that was never here knows of no loss.
+    // A machine that was never here knows of no loss. Until somebody who does comes, it can use the
+    // limit once more: that is the most by which it is exceeded.
     let stranger = store(&server.url());
     let mut newcomer = member(&stranger);
     insist(&mut newcomer, vec![configure(ten_an_hour())]);
-    assert_eq!(take_all(&mut newcomer, 3).len(), 3, "to it the pool is new");
+    assert_eq!(take_all(&mut newcomer, 20).len(), 10, "to it the pool is new");
     assert_eq!(stranger.news(), Vec::<String>::new());
     // The next step of whoever knows better.
     insist(&mut before, vec![beat()]);
@@ -150,7 +153,7 @@ fn b16_a_machine_that_remembers_the_pool_makes_up_for_one_that_does_not() {
 fn connections_that_the_server_kills_are_made_again() {
     let server = Server::start();
     let crew = Crew::start(CREW, &server.url(), &limits());
-    for _ in 0..30 {
+    for _ in 0..15 {
         server.run(&["CLIENT", "KILL", "TYPE", "normal"]);
         server.run(&["CLIENT", "KILL", "TYPE", "pubsub"]);
         crew.goes_on(1);

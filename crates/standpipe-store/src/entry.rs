@@ -23,6 +23,9 @@ use crate::layout::{self, Malformed, put_number, take_number};
 /// The largest body. A store may have to carry several entries in one call of 64 KB.
 pub const LARGEST_BODY: usize = 60_000;
 
+/// What a store may put around a body on its way: small ones would make a call twice as long.
+pub const AROUND_BODY: usize = 32;
+
 /// What stands between an entry's length and its body, in bytes.
 pub const STAMP_AND_CHECKSUM: usize = 12;
 

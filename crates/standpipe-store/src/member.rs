@@ -292,10 +292,11 @@ impl<L: Log> Member<L> {
         let mut left = entry::LARGEST_BODY;
         let (mut bodies, mut upto) = (Vec::new(), 0);
         for sent in self.queue.iter().filter(|sent| sent.outcome.is_none()) {
-            if sent.body.len() > left {
+            let length = sent.body.len() + entry::AROUND_BODY;
+            if length > left && !bodies.is_empty() {
                 break;
             }
-            left -= sent.body.len();
+            left = left.saturating_sub(length);
             bodies.push(sent.body.clone());
             upto = sent.event.key.number;
         }

@@ -56,6 +56,9 @@ pub(crate) struct Clerk {
 
 type Number = u64;
 
+/// Errands with their numbers.
+type Numbered = Vec<(Number, Box<dyn Errand>)>;
+
 #[derive(Default)]
 struct State {
     started: bool,
@@ -119,7 +122,7 @@ impl Clerk {
     }
 
     /// What is to be done next; none when the thread shall end.
-    fn next(&self) -> Option<(Vec<(Number, Box<dyn Errand>)>, Vec<Arc<Desk>>)> {
+    fn next(&self) -> Option<(Numbered, Vec<Arc<Desk>>)> {
         let mut state = self.lock();
         while state.ready.is_empty() && state.words.is_empty() && !state.stopped {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -157,7 +160,7 @@ impl Clerk {
 fn run(shared: &Arc<Shared>) {
     let clerk = shared.clerk();
     while let Some((errands, words)) = clerk.next() {
-        let mut desks: Vec<(Arc<Desk>, Vec<(Number, Box<dyn Errand>)>)> = Vec::new();
+        let mut desks: Vec<(Arc<Desk>, Numbered)> = Vec::new();
         for desk in words {
             desks.push((desk, Vec::new()));
         }
@@ -186,7 +189,7 @@ fn run(shared: &Arc<Shared>) {
 }
 
 /// Goes to the store for one desk.
-fn go(shared: &Arc<Shared>, desk: &Arc<Desk>, errands: Vec<(Number, Box<dyn Errand>)>) {
+fn go(shared: &Arc<Shared>, desk: &Arc<Desk>, errands: Numbered) {
     let mut counter = desk.counter();
     let heard: Vec<_> = errands
         .into_iter()

@@ -1,7 +1,5 @@
 //! Those who await on a store across a network: the clerk goes for all of them.
 
-#![cfg(test)]
-
 mod support;
 
 use std::sync::atomic::Ordering;

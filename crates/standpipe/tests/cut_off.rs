@@ -1,7 +1,5 @@
 //! A store that is away: what each pool says is done until it is back, and nothing of it is lost.
 
-#![cfg(test)]
-
 mod support;
 
 use std::sync::atomic::Ordering;

@@ -27,11 +27,14 @@ if given == 0 then now = time[1] * 1000000 + time[2] end
 local h
 local new = false
 if not fields[1] then
+  -- What is left of a log without its head, or is somebody else's, is not written over.
+  for i = 2, 4 do
+    if redis.call('STRLEN', KEYS[i]) > 0 then return {'broken', now} end
+  end
   if ARGV[4] == '' then return {'missing', now} end
   h = {n = 0, t = 0, o = 0, b = 0, so = 0, sl = 0, x = 0, w = 0, rt = 0, v = semantics, f = 0,
     c = '0000000000000000', r = server, i = ARGV[4]}
   if account == LOSS then h.f = 1 end
-  redis.call('DEL', KEYS[3], KEYS[4])
   redis.call('SET', KEYS[2], h.c)
   new = true
 else
@@ -102,9 +105,10 @@ if #ARGV >= FIRST or new then
   h.n = h.n + #entries
   h.o = h.o + #bytes
   h.t = now
-  -- One of a crowd is enough.
+  -- One of a crowd is enough, unless it seems to have died and the log grows fast.
   local since = h.o - h.so
-  if since > 4096 and since > h.sl and (h.w == 0 or now - h.w > 1000000) then
+  local urgent = since > 4194304 and since > 4 * h.sl
+  if since > 4096 and since > h.sl and (h.w == 0 or now - h.w > 1000000 or urgent) then
     due = 1
     h.w = now
   end

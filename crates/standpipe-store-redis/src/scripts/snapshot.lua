@@ -1,7 +1,7 @@
 -- Keeps a snapshot, and lets go of entries behind the previous one.
 --
 -- KEYS  head, log, snapshot, previous snapshot, the snapshot to come if it was sent in pieces
--- ARGV  1 id of the log   2 how many entries lie before it   3 the chain there   4 the place in bytes
+-- ARGV  1 id of the log   2 how many entries lie before it   3 the chain there   4 its bytes' place
 --       5 its mark        6 its length                       7 its bytes, or nothing if in pieces
 local fields = redis.call('HMGET', KEYS[1], 'h', 'sm')
 if not fields[1] or #fields[1] ~= LENGTH then return 0 end

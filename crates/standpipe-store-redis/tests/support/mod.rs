@@ -2,6 +2,7 @@
 //! of the answers.
 
 pub(crate) mod crew;
+pub(crate) mod meter;
 pub(crate) mod worker;
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -93,12 +93,14 @@ mod tests {
     use crate::finding::Level;
 
     fn sound() -> Server {
-        let mut server = Server::default();
-        server.version = "Valkey 8.0.1".to_owned();
-        server.eviction = Some("noeviction".to_owned());
-        server.appends = Some(true);
-        (server.is_master, server.is_private) = (true, true);
-        server
+        Server {
+            version: "Valkey 8.0.1".to_owned(),
+            eviction: Some("noeviction".to_owned()),
+            appends: Some(true),
+            is_master: true,
+            is_private: true,
+            ..Server::default()
+        }
     }
 
     fn levels(change: impl FnOnce(&mut Server)) -> Vec<Level> {
