@@ -214,7 +214,7 @@ impl Link {
     fn opened(&mut self) -> Result<&mut Open, StoreError> {
         if self.open.is_none() {
             if let Some(down) = self.down.as_ref().filter(|down| Local::now() < down.retry_at) {
-                return Err(down.error.clone());
+                return Err(down.error.clone().unsent());
             }
             match self.connect() {
                 Ok(open) => {
@@ -224,7 +224,7 @@ impl Link {
                 Err(error) => {
                     self.node = None;
                     let told = told(&error, &self.place);
-                    return Err(self.goes_down(told));
+                    return Err(self.goes_down(told).unsent());
                 }
             }
         }

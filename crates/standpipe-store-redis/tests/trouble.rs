@@ -37,19 +37,22 @@ fn assert_well(crew: Crew, server: &Server) {
     assert_whole(&store(&server.url()));
 }
 
+/// A head ends with the id of its log.
+fn log_id(server: &Server) -> String {
+    server.run(&["HGET", &key("head"), "h"]).chars().rev().take(14).collect()
+}
+
 #[test]
 fn a_restart_of_a_server_that_keeps_its_data_loses_nothing() {
     let options = ServerOptions { persistent: true, ..ServerOptions::default() };
     let mut server = Server::start_with(options);
     let crew = Crew::start(CREW, &server.url(), &limits());
     crew.goes_on(15);
-    // The head ends with the log's id.
-    let id = || server.run(&["HGET", &key("head"), "h"]).chars().rev().take(14).collect::<String>();
-    let log = id();
+    let log = log_id(&server);
     server.kill();
     server.start_again();
     crew.goes_on(15);
-    assert_eq!(id(), log, "the same log goes on");
+    assert_eq!(log_id(&server), log, "the same log goes on");
     let news = crew.news();
     assert!(news.contains("another server process") && !news.contains("was lost"), "{news}");
     assert_well(crew, &server);

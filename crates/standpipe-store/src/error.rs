@@ -14,6 +14,7 @@ use crate::entry::Damaged;
 pub struct StoreError {
     kind: Kind,
     message: String,
+    unsent: bool,
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
@@ -55,6 +56,19 @@ impl StoreError {
         self
     }
 
+    /// The same, and what was asked has certainly not been done: it never left this process.
+    #[must_use]
+    pub const fn unsent(mut self) -> Self {
+        self.unsent = true;
+        self
+    }
+
+    /// Whether what was asked has certainly not been done.
+    #[must_use]
+    pub const fn is_unsent(&self) -> bool {
+        self.unsent
+    }
+
     /// Trying again can help.
     #[must_use]
     pub fn is_transient(&self) -> bool {
@@ -74,7 +88,7 @@ impl StoreError {
     }
 
     fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), source: None }
+        Self { kind, message: message.into(), unsent: false, source: None }
     }
 }
 

@@ -94,6 +94,11 @@ impl<L: Log> Member<L> {
         asked: Vec<(Asker, Action)>,
     ) -> Result<Vec<(Asker, Outcome)>, StoreError> {
         let (owed, number) = (self.queue.len(), self.number);
+        if owed + asked.len() > MOST_OWED {
+            return Err(StoreError::transient(
+                "too much waits to be sent to the store; see that it answers",
+            ));
+        }
         for lease in self.abandoned.clone() {
             self.enqueue(Action::Cancel { lease }, None);
         }
@@ -184,7 +189,8 @@ impl<L: Log> Member<L> {
             let forgotten = sent.awaited.is_some_and(|awaited| gone(awaited.asker));
             match &sent.event.action {
                 Action::Reserve(reserve) if forgotten => {
-                    self.abandoned.push(sent.event.key);
+                    // One that never left need not be called back.
+                    self.abandoned.extend(Some(sent.event.key).filter(|_| sent.left));
                     self.abandoned.extend(reserve.ticket);
                     continue;
                 }
@@ -255,7 +261,7 @@ impl<L: Log> Member<L> {
         let key = Key { session: self.session, number: self.number };
         let event = Event { key, action };
         let body = entry::body(&event);
-        self.queue.push(Sent { event, body, awaited, outcome: None });
+        self.queue.push(Sent { event, body, left: false, awaited, outcome: None });
     }
 
     /// Appends until everything in the queue has its outcome.
@@ -268,6 +274,10 @@ impl<L: Log> Member<L> {
             }
             self.log.lasts(self.lifetime());
             let appended = self.log.append(self.replica.position(), &bodies);
+            if !appended.as_ref().is_err_and(StoreError::is_unsent) {
+                let gone = self.queue.iter_mut().filter(|sent| sent.event.key.number <= upto);
+                gone.for_each(|sent| sent.left = true);
+            }
             let since = self.mended(appended)?;
             let due = matches!(&since, Since::Tail(tail) if tail.snapshot_due);
             if self.take(since)? == Reached::Forked {
@@ -453,6 +463,9 @@ pub fn random_session() -> u64 {
 fn outcomes(answered: Vec<(Asker, Outcome)>) -> Vec<Outcome> {
     answered.into_iter().map(|(_, outcome)| outcome).collect()
 }
+
+/// How many events may wait to be sent: more than a ledger has leases and tickets.
+const MOST_OWED: usize = 32_768;
 
 /// Stands for the only asker there is.
 const ALONE: Asker = 0;

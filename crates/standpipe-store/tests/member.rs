@@ -3,7 +3,7 @@
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "helpers of tests assert, too")]
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use standpipe_core::{
@@ -337,4 +337,53 @@ fn what_nobody_awaits_is_owed_sent_with_nothing_and_its_outcome_kept() {
     assert_eq!(unheard.len(), 1);
     assert_eq!(unheard[0].wake, [ticket], "its own waiter is to be told");
     assert_eq!(hasty.take_unheard(), []);
+}
+
+/// A log that cannot even be called, while it is away.
+struct Unreachable(MemoryLog, Arc<AtomicBool>);
+
+impl Unreachable {
+    fn check(&self) -> Result<(), StoreError> {
+        match self.1.load(Ordering::SeqCst) {
+            true => Err(StoreError::transient("away, on purpose").unsent()),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Log for Unreachable {
+    fn append(&mut self, from: Position, bodies: &[Vec<u8>]) -> Result<Since, StoreError> {
+        self.check()?;
+        self.0.append(from, bodies)
+    }
+
+    fn read(&mut self, from: Position) -> Result<Since, StoreError> {
+        self.check()?;
+        self.0.read(from)
+    }
+
+    fn write_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), StoreError> {
+        self.0.write_snapshot(snapshot)
+    }
+}
+
+#[test]
+fn what_never_left_is_not_called_back_however_long_a_store_is_away() {
+    let (log, _) = pool(vec![parallel(1)]);
+    let away = Arc::new(AtomicBool::new(false));
+    let mut patient = Member::new(Unreachable(log.clone(), Arc::clone(&away)), || 77);
+    patient.refresh().unwrap();
+    away.store(true, Ordering::SeqCst);
+    for _ in 0..100 {
+        assert!(patient.submit(vec![reserve(Span::secs(9))]).unwrap_err().is_transient());
+        patient.give_up();
+    }
+    assert!(!patient.is_owing(), "nothing of it is known there");
+    away.store(false, Ordering::SeqCst);
+    let before = now(&log).position().number;
+    admitted(&mut patient);
+    assert!(
+        now(&log).position().number - before <= 2,
+        "its own reserve, under a session that counts"
+    );
 }

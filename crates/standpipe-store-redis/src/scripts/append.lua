@@ -88,8 +88,8 @@ if #ARGV >= FIRST or new then
   end
   if h.o - h.b > 16777216 then return {'full', now} end
   if changed then
+    if h.r ~= BLANK then h.rt = now end
     h.r = server
-    h.rt = now
   end
   if account == LOSS then h.f = 1 end
   local stamp = struct.pack('<I8', now)

@@ -41,8 +41,8 @@ impl<L: Log> Member<L> {
                         self.journal.note_configured(self.session, configure, now);
                     }
                     let event = Event { key: Key { session: self.session, number: 0 }, action };
-                    let (body, outcome) = (Vec::new(), Some(outcome));
-                    self.queue.push(Sent { event, body, awaited: Some(awaited), outcome });
+                    let (body, left, outcome) = (Vec::new(), false, Some(outcome));
+                    self.queue.push(Sent { event, body, left, awaited: Some(awaited), outcome });
                 }
                 None => {
                     configures |= matches!(action, Action::Configure(_));

@@ -8,6 +8,8 @@ use super::Asker;
 pub(super) struct Sent {
     pub(super) event: Event,
     pub(super) body: Vec<u8>,
+    /// It may have reached the store.
+    pub(super) left: bool,
     /// Who wants to know its outcome, if anybody does.
     pub(super) awaited: Option<Awaited>,
     pub(super) outcome: Option<Outcome>,
