@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use standpipe_core::{Action, Facts, Holder, Key, Owner, Reason, Ticket};
-use standpipe_store::{Store, StoreError};
+use standpipe_store::Store;
 
 use crate::desk::Counter;
 use crate::owner;
@@ -79,14 +79,14 @@ impl Suspect {
     }
 }
 
-/// Looks once who on the pool is dead, and tells the ledger. Answers whether anybody was.
-pub(crate) fn bury(counter: &mut Counter, store: &dyn Store) -> Result<bool, StoreError> {
-    counter.member.refresh()?;
+/// Looks once who on the pool is dead, and tells the ledger. Answers whether anybody was. The
+/// replica must have been read just now.
+pub(crate) fn bury(counter: &mut Counter, store: &dyn Store) -> bool {
     let now = counter.now();
     let state = counter.member.replica().state().at(now.store);
     let actions = Suspects::of(state.facts()).dead(store);
     drop(state);
-    Ok(!actions.is_empty() && counter.tell_all(actions))
+    !actions.is_empty() && counter.tell_all(actions)
 }
 
 /// Whether the end of somebody else could bring what was refused for this reason.

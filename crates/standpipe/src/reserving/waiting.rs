@@ -297,7 +297,7 @@ impl Waiting {
         drop(state);
         match decision {
             Decision::Wait(hold) if self.is_late(&now) => {
-                if self.finds_dead(counter, hold.refusal.reason)? {
+                if self.finds_dead(counter, hold.refusal.reason) {
                     return self.looked(counter);
                 }
                 self.last = Some(self.refused(&hold.refusal, &now));

@@ -39,7 +39,9 @@ impl Shared {
     ) -> Result<T, Error> {
         // While the store is away only this process is there.
         if !desk.is_substitute() {
-            dead::bury(&mut desk.counter(), &**self.store())?;
+            let mut counter = desk.counter();
+            counter.refresh()?;
+            dead::bury(&mut counter, &**self.store());
         }
         self.read(desk, answer)
     }

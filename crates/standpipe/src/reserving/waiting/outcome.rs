@@ -102,7 +102,7 @@ impl Waiting {
             }
             return Ok(over(Err(Error::NoLimits { pool: self.pool.name().clone() })));
         }
-        if self.finds_dead(counter, refusal.reason)? {
+        if self.finds_dead(counter, refusal.reason) {
             return Ok(Step::Sleep(now.local));
         }
         let position = self.last.as_ref().and_then(|last| last.position);
@@ -118,17 +118,12 @@ impl Waiting {
     }
 
     /// Before it is refused: what it lacks may be the dead's. Answers whether it should ask again.
-    pub(super) fn finds_dead(
-        &mut self,
-        counter: &mut Counter,
-        reason: Reason,
-    ) -> Result<bool, Trouble> {
+    pub(super) fn finds_dead(&mut self, counter: &mut Counter, reason: Reason) -> bool {
         if self.searched || self.desk.is_substitute() || !dead::could_help(reason) {
-            return Ok(false);
+            return false;
         }
         self.searched = true;
-        let store = self.guard.shared().store();
-        dead::bury(counter, &**store).map_err(Trouble::Store)
+        dead::bury(counter, &**self.guard.shared().store())
     }
 
     /// Its time is up.
