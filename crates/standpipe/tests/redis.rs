@@ -2,6 +2,8 @@
 //!
 //! Taps of one process on one address are one session; a gate before the server is another address.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests assert, too")]
+
 mod support;
 
 use std::path::PathBuf;
