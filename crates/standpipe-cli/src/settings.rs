@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use standpipe::{
     AgentName, Builder, Configured, Error, Limit, Origin, Pool, PoolName, Span, Standpipe, StoreUrl,
@@ -114,6 +114,27 @@ impl Settings {
             }
         }
         Ok(pool)
+    }
+
+    /// What is done before a call asks to be admitted. A store that is away is waited for as long as
+    /// the call may wait; answers how much of that time is left, too.
+    ///
+    /// # Errors
+    /// As `act`.
+    pub(crate) fn in_time<T>(
+        timeout: Duration,
+        mut act: impl FnMut() -> Result<T, Failure>,
+    ) -> Result<(T, Duration), Failure> {
+        let began = Instant::now();
+        loop {
+            match act() {
+                Ok(done) => return Ok((done, timeout.saturating_sub(began.elapsed()))),
+                Err(failure) if failure.exit == Exit::Store && began.elapsed() < timeout => {
+                    std::thread::sleep(Duration::from_millis(100));
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
     }
 
     /// A pool to look at or to tell something, also one that a file does not describe. One that is

@@ -54,6 +54,8 @@ fn lacks_dashes(error: &clap::Error) -> bool {
 
 /// What clap says up to its usage, and where to read more.
 fn line(page: &str, command: &str, lacks_dashes: bool) -> String {
+    let page = without_store(page);
+    let page = page.as_str();
     let said = page.split_once("Usage:").map_or(page, |(said, _)| said);
     let said = said.split("\n\n").map(one_line).filter(|part| !part.is_empty());
     let said: Vec<String> = said
@@ -62,6 +64,19 @@ fn line(page: &str, command: &str, lacks_dashes: bool) -> String {
         .collect();
     let dashes = if lacks_dashes { "; put the command after `--`" } else { "" };
     format!("{}{dashes}; see `{command} --help`", repeatable(&said.join("; ")))
+}
+
+/// The same without a value of `--store` that may hold a password, whatever is wrong with it.
+fn without_store(page: &str) -> String {
+    let (begin, end) = ("invalid value '", "' for '--store <URL>'");
+    match (page.find(begin), page.find(end)) {
+        (Some(at), Some(upto))
+            if page.get(at + begin.len()..upto).is_some_and(|value| value.contains(['@', '?'])) =>
+        {
+            format!("{}***{}", &page[..at + begin.len()], &page[upto..])
+        }
+        _ => page.to_owned(),
+    }
 }
 
 /// The same with words that can be said aloud: none of them longer than a line, and no password of
@@ -114,6 +129,12 @@ mod tests {
         assert!(long.ends_with("…' for"), "{long}");
         let secret = repeatable("invalid value 'redsi://me:hunter2@host:1' for '--store <URL>'");
         assert_eq!(secret, "invalid value 'redsi://***@host:1' for '--store <URL>'");
+        for value in ["me:hunter2@host", "redis://me:hunter 2@host:x", "a'hunter2@b"] {
+            let page =
+                format!("error: invalid value '{value}' for '--store <URL>': no\n\nUsage: x");
+            let said = line(&page, "standpipe", false);
+            assert!(!said.contains("hunter") && said.contains("'***' for '--store"), "{said}");
+        }
     }
 
     #[test]

@@ -126,9 +126,23 @@ fn a_server_that_forgot_is_noticed_and_counts_as_full() {
     assert!(said.contains("`my/api` was lost"), "{said}");
     assert!(here.says("events --kind store").contains("was lost"), "it is in the journal");
     assert_eq!(new.run(call).status.code(), Some(75), "a machine that comes new is told, too");
+    let patient = call.replace("--timeout 0", "--timeout 60s");
     let reset = here.run("store reset my/api --yes");
-    assert!(reset.status.success() && here.run(call).status.success(), "begun anew on purpose");
-    assert!(new.run(call).status.success(), "which is no loss to anybody");
+    assert!(reset.status.success() && here.run(&patient).status.success(), "anew, on purpose");
+    assert!(new.run(&patient).status.success(), "which is no loss to anybody");
+}
+
+#[test]
+fn who_holds_something_when_a_pool_is_reset_puts_it_back_before_anybody_is_admitted() {
+    let server = Server::start();
+    let (here, there) = (Machine::new(&server.url()), Machine::new(&server.url()));
+    let holder = here.holds();
+    there.says("store reset my/slots --yes");
+    let waiter = there.command(NEXT).stderr(Stdio::piped()).spawn().unwrap();
+    while !there.says("status").contains("1 in flight") {}
+    assert_eq!(there.run(AT_ONCE).status.code(), Some(75));
+    let_go(holder);
+    assert!(waiter.wait_with_output().unwrap().status.success(), "then it is its turn");
 }
 
 #[test]

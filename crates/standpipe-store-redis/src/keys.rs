@@ -52,6 +52,11 @@ pub(crate) fn index(prefix: &str) -> String {
     format!("{prefix}:pools")
 }
 
+/// Where it is said that a log was begun: whoever knew another one looks.
+pub(crate) fn begun(prefix: &str) -> String {
+    format!("{prefix}:begun")
+}
+
 /// Where the sessions of one process are woken. The upper bits of an id are its process's.
 pub(crate) fn channel(prefix: &str, session: u64) -> String {
     format!("{prefix}:wake:{:06x}", session >> 32)

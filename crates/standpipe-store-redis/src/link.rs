@@ -222,8 +222,10 @@ impl Link {
                     self.open = Some(open);
                 }
                 Err(error) => {
-                    self.node = None;
-                    let told = told(&error, &self.place);
+                    let told = match self.node.take() {
+                        Some(node) => told(&error, &format!("the node {node} of {}", self.place)),
+                        None => told(&error, &self.place),
+                    };
                     return Err(self.goes_down(told).unsent());
                 }
             }
@@ -237,6 +239,11 @@ impl Link {
         connection.set_write_timeout(Some(ANSWER))?;
         // A user who may not ask loses a warning, not the service.
         let info: RedisResult<String> = cmd("INFO").arg("server").query(&mut connection);
+        if let Err(error) = &info
+            && (error.is_io_error() || error.is_timeout())
+        {
+            return Err(error.clone());
+        }
         let server = info.ok().and_then(|info| field(&info, "run_id").map(str::to_owned));
         Ok(Open { connection, server: server.unwrap_or_default(), owed: 0 })
     }
@@ -249,9 +256,12 @@ impl Link {
                 self.dial_node(&self.master(sentinels, master)?)
             }
             Route::Server(_) | Route::Cluster(_) => {
+                if let Some(node) = &self.node {
+                    return self.dial_node(node);
+                }
                 let mut last = unreachable();
-                for node in self.node.iter().chain(&self.nodes()) {
-                    match self.dial_node(node) {
+                for node in self.nodes() {
+                    match self.dial_node(&node) {
                         Ok(connection) => return Ok(connection),
                         Err(error) => last = error,
                     }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use redis::{Connection, RedisResult, cmd};
+use redis::{Connection, RedisResult, Value, cmd};
 
 use crate::address::Address;
 use crate::link::{ANSWER, Link};
@@ -28,13 +28,15 @@ pub(crate) struct Listener {
     started: AtomicBool,
     stopped: AtomicBool,
     losses: AtomicU64,
-    channel: Mutex<Option<String>>,
+    /// Where it is woken, and where it is said that a log was begun.
+    channels: Mutex<Option<[String; 2]>>,
 }
 
 impl Listener {
-    /// The channel to hear. It is heard from the next connection on.
-    pub(crate) fn hear(&self, channel: String) {
-        *lock(&self.channel) = Some(channel);
+    /// The channels to hear: where it is woken, and where it is said that a log was begun. They
+    /// are heard from the next connection on.
+    pub(crate) fn hear(&self, channels: [String; 2]) {
+        *lock(&self.channels) = Some(channels);
     }
 
     /// Waits for a wake-up, at most so long.
@@ -62,7 +64,7 @@ impl Listener {
     }
 
     fn start(self: &Arc<Self>, address: &Arc<Address>) {
-        if self.started.swap(true, Ordering::Relaxed) || lock(&self.channel).is_none() {
+        if self.started.swap(true, Ordering::Relaxed) || lock(&self.channels).is_none() {
             return;
         }
         let (listener, address) = (Arc::clone(self), Arc::clone(address));
@@ -89,17 +91,25 @@ impl Listener {
 
     /// Hears until the connection is lost.
     fn listen(&self, mut connection: Connection) -> RedisResult<()> {
-        let channel = lock(&self.channel).clone().unwrap_or_default();
+        let Some([own, begun]) = lock(&self.channels).clone() else { return Ok(()) };
         connection.set_write_timeout(Some(ANSWER))?;
         connection.set_read_timeout(Some(ANSWER))?;
-        connection.send_packed_command(&cmd("SUBSCRIBE").arg(channel).get_packed_command())?;
+        let subscribe = cmd("SUBSCRIBE").arg(own).arg(&begun).get_packed_command();
+        connection.send_packed_command(&subscribe)?;
+        connection.recv_response()?;
         connection.recv_response()?;
         let mut asked = false;
         while !self.stopped.load(Ordering::Relaxed) {
             connection.set_read_timeout(Some(if asked { ANSWER } else { QUIET }))?;
             match connection.recv_response() {
-                Ok(_) if std::mem::take(&mut asked) => {}
-                Ok(_) => self.ring(),
+                Ok(said) => {
+                    if is_on(&said, &begun) {
+                        // What this process knows may have been lost.
+                        self.losses.fetch_add(1, Ordering::Relaxed);
+                    }
+                    asked = false;
+                    self.ring();
+                }
                 Err(error) if error.is_timeout() && !asked => {
                     connection.send_packed_command(&cmd("PING").get_packed_command())?;
                     asked = true;
@@ -109,6 +119,12 @@ impl Listener {
         }
         Ok(())
     }
+}
+
+/// Whether this is a message on a channel.
+fn is_on(said: &Value, channel: &str) -> bool {
+    let Value::Array(parts) = said else { return false };
+    matches!(parts.get(1), Some(Value::BulkString(name)) if name == channel.as_bytes())
 }
 
 /// What these mutexes guard is whole after every statement.

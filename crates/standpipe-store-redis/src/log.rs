@@ -27,7 +27,7 @@ use crate::store::Shared;
 pub(crate) const PIECE: usize = 65_536;
 
 /// For how long a pool is paused after its server changed.
-const REJOIN: Span = Span::secs(2);
+pub(crate) const REJOIN: Span = Span::secs(2);
 
 /// How often a step begins again because something was in its way.
 const ATTEMPTS: usize = 8;
@@ -131,7 +131,12 @@ impl RedisLog {
             let first = self.accounting(account);
             let sent: Vec<Vec<u8>> = first.iter().chain(bodies).cloned().collect();
             match self.step(spot, &sent, begins.as_deref(), account)? {
-                Answer::Done(done) => return self.tail(spot, &sent, *done),
+                Answer::Done(done) => {
+                    if begins.is_some() {
+                        self.say_begun();
+                    }
+                    return self.tail(spot, &sent, *done);
+                }
                 Answer::Forked => return Ok(Since::Forked),
                 Answer::Missing { .. } if from != Position::START => return Ok(Since::Forked),
                 Answer::Missing { now } => {
@@ -168,6 +173,12 @@ impl RedisLog {
             "the keys of `{}` on {} are replaced again and again; see who writes there",
             self.pool, self.store.place
         )))
+    }
+
+    /// Whoever knew another log of this pool looks at once.
+    pub(crate) fn say_begun(&self) {
+        let channel = keys::begun(&self.store.options.prefix);
+        self.link().send(cmd("PUBLISH").arg(channel).arg(self.pool.as_str()));
     }
 
     /// Where a position is in the log; none if it is not there.
@@ -240,7 +251,8 @@ impl RedisLog {
 
     fn lost(&self) {
         self.store.tell(format!(
-            "`{}` was lost on {}; its limits count as full and come back over one period",
+            "`{}` was lost on {}; rates count as full and come back over one \
+             period, slots after `lease_ttl`",
             self.pool, self.store.place
         ));
     }

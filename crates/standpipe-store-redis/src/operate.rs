@@ -8,7 +8,7 @@ use standpipe_store::{Log, PoolName, Position, Since, Snapshot, StoreError, entr
 use crate::answer::{mark_text, text};
 use crate::keys;
 use crate::link::field;
-use crate::log::RedisLog;
+use crate::log::{REJOIN, RedisLog};
 use crate::record;
 use crate::store::RedisStore;
 
@@ -66,10 +66,15 @@ impl RedisStore {
     /// # Errors
     /// When the server cannot be reached.
     pub fn reset(&self, pool: &PoolName) -> Result<bool, StoreError> {
-        let log = self.pool_log(pool);
+        let mut log = self.pool_log(pool);
         let was = log.exists()?;
         if was {
             log.begin(None, true)?;
+            log.say_begun();
+            // Nobody is admitted before the living have put back what they hold.
+            let key = Key { session: random_session(), number: 1 };
+            let event = Event { key, action: Action::Pause { length: REJOIN } };
+            log.append(Position::START, &[entry::body(&event)])?;
         }
         Ok(was)
     }

@@ -179,7 +179,8 @@ impl Store for RedisStore {
             Some(lives) => lives.begin()?,
             None => self.shared.process << 32 | random_session() & u64::from(u32::MAX),
         };
-        self.shared.listener.hear(keys::channel(&self.shared.options.prefix, session));
+        let prefix = &self.shared.options.prefix;
+        self.shared.listener.hear([keys::channel(prefix, session), keys::begun(prefix)]);
         Ok(session)
     }
 

@@ -332,9 +332,11 @@ impl Shared {
         let mut all_said = true;
         for desk in self.desks() {
             let mut pause = FIRST_RETRY;
-            while desk.counter().flush().is_err_and(|error| error.is_transient()) {
+            while let Err(error) = desk.counter().flush()
+                && error.is_transient()
+            {
                 // Who waits for this process to end has its answer; others will see it end.
-                if pause >= LAST_RETRY / 4 {
+                if pause >= LAST_RETRY / 4 || error.is_unsent() {
                     all_said = false;
                     break;
                 }

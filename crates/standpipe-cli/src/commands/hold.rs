@@ -22,11 +22,15 @@ pub(super) fn run(args: Hold, settings: &Settings, printer: &Printer) -> Ended {
     let command = args.command.first().map(|word| word.as_os_str()).unwrap_or_default();
     find::check(command, std::env::var_os("PATH").as_deref())
         .map_err(|error| cannot_run(command, &error))?;
-    let request = request(&args.call, settings)?.timeout(duration(args.admission.timeout));
+    let request = request(&args.call, settings)?;
     units::check_limits(&args.call, &args.admission)?;
     let tap = settings.open()?;
-    let pool = settings.limited(&tap, &args.call.pool, &args.admission.limit, printer)?;
-    units::check_costs(&args.call, &pool, printer)?;
+    let (pool, left) = Settings::in_time(duration(args.admission.timeout), || {
+        let pool = settings.limited(&tap, &args.call.pool, &args.admission.limit, printer)?;
+        units::check_costs(&args.call, &pool, printer)?;
+        Ok(pool)
+    })?;
+    let request = request.timeout(left);
     let signals = listen()?;
     let lease = admit(&pool, request, printer, &signals)
         .map_err(|failure| busy(failure, args.busy_exit))?;

@@ -36,12 +36,16 @@ pub(super) fn run(args: Reserve, settings: &Settings, printer: &Printer) -> Ende
         units::check_costs(&args.call, &pool, printer)?;
         return peek(&pool, &request, printer);
     }
-    let pool = settings.limited(&tap, &args.call.pool, &args.admission.limit, printer)?;
-    let pool = tap.route(pool, &request)?;
+    let (pool, left) = Settings::in_time(duration(args.admission.timeout), || {
+        let pool = settings.limited(&tap, &args.call.pool, &args.admission.limit, printer)?;
+        let pool = tap.route(pool, &request)?;
+        units::check_costs(&args.call, &pool, printer)?;
+        Ok(pool)
+    })?;
+    let request = request.timeout(left);
     if *pool.name() != args.call.pool {
         printer.talk(&format!("`{}`, by its task", pool.name()));
     }
-    units::check_costs(&args.call, &pool, printer)?;
     let signals = listen()?;
     let lease = admit(&pool, request.clone(), printer, &signals)
         .map_err(|failure| advised(failure, &pool, &request))?;

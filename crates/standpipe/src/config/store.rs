@@ -232,7 +232,7 @@ fn replicas(reader: &mut Reader<'_>, item: &Item<'_>) -> Option<u32> {
 /// More than any URL needs.
 const LONGEST: usize = 2_048;
 
-const FORMS: &str = "write file, file:/path, memory, redis://host, rediss://host or etcd://host";
+const FORMS: &str = "write file, file:/path, memory, redis://host or rediss://host";
 
 fn directory(path: &str) -> Result<StoreUrl, TextError> {
     let path = path.strip_prefix("//").unwrap_or(path);
