@@ -116,8 +116,8 @@ impl Settings {
         Ok(pool)
     }
 
-    /// What is done before a call asks to be admitted. A store that is away is waited for as long as
-    /// the call may wait; answers how much of that time is left, too.
+    /// What is done before a call asks to be admitted. A store that is away is waited for as long
+    /// as the call may wait; answers how much of that time is left, too.
     ///
     /// # Errors
     /// As `act`.
