@@ -135,7 +135,7 @@ async fn awaited_pairs(pool: &Pool, until: Instant) -> Vec<u128> {
     let mut before = Instant::now();
     while before < until {
         let settled = match pool.reserve(ask()).await {
-            Ok(lease) => lease.commit([(Unit::Tokens, USED)]),
+            Ok(lease) => lease.commit_async([(Unit::Tokens, USED)]).await,
             Err(error) => Err(error),
         };
         assert!(settled.is_ok(), "Standpipe: {settled:?}");
