@@ -431,7 +431,9 @@ impl Counter {
                 }
                 for (caller, outcome) in answers {
                     let answer = self.answered.entry(caller).or_insert_with(|| Ok(Vec::new()));
-                    answer.iter_mut().for_each(|outcomes| outcomes.push(outcome.clone()));
+                    if let Ok(outcomes) = answer {
+                        outcomes.push(outcome);
+                    }
                 }
                 self.answered.remove(&NOBODY);
                 Ok(())
@@ -472,7 +474,7 @@ impl Counter {
 const TOLD: usize = 64;
 
 /// Stands for no caller at all.
-pub(crate) const NOBODY: Caller = 0;
+const NOBODY: Caller = 0;
 
 impl fmt::Debug for Desk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
