@@ -75,6 +75,7 @@ mod retry;
 mod route;
 mod session;
 mod shared;
+mod snapshot;
 mod status;
 mod tap;
 mod workflow;
@@ -109,6 +110,7 @@ pub use self::request::{DEFAULT_TIMEOUT, Request};
 pub use self::reserve_all::ReserveAll;
 pub use self::reserving::Reserving;
 pub use self::retry::{Attempt, NotServed};
+pub use self::snapshot::{Snapshot, Unreadable};
 pub use self::status::{
     AgentStatus, Away, Incident, LeaseStatus, LimitStatus, Money, Origin, Pause, PoolStatus,
     Retries, Stop, TicketStatus, Trouble,

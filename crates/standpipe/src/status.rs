@@ -50,8 +50,12 @@ pub struct PoolStatus {
     pub money: Option<Money>,
     /// What it is limited by.
     pub limits: Vec<LimitStatus>,
+    /// How many calls are in flight.
+    pub in_flight: usize,
     /// The calls in flight, oldest first.
     pub leases: Vec<LeaseStatus>,
+    /// How many calls wait.
+    pub waiting: usize,
     /// The calls that wait, in order.
     pub tickets: Vec<TicketStatus>,
     /// Who was seen on it, the last active first.
