@@ -10,6 +10,7 @@ mod event;
 mod files;
 mod follow;
 mod gather;
+mod mark;
 mod usage;
 mod writer;
 
@@ -19,6 +20,7 @@ use std::time::SystemTime;
 pub use self::event::{Event, Kind, UnknownKind, What};
 pub use self::follow::Follow;
 pub(crate) use self::gather::{Use, Whose};
+pub use self::mark::{InvalidMark, Mark};
 pub use self::usage::Usage;
 pub(crate) use self::writer::Writer;
 use crate::moment::Moment;
@@ -98,6 +100,13 @@ impl Journal {
     pub fn follow(&self, since: Option<SystemTime>, kind: Option<Kind>) -> Follow {
         Follow::new(self.place.as_ref(), Choice { since: since.map(Moment::of), kind })
     }
+
+    /// What was written behind a mark, and then whatever comes: nothing twice, and nothing missing
+    /// that is still kept.
+    #[must_use]
+    pub fn follow_from(&self, mark: &Mark, kind: Option<Kind>) -> Follow {
+        Follow::new(self.place.as_ref(), Choice { since: None, kind }).from(mark)
+    }
 }
 
 /// Which events are wanted.
@@ -111,8 +120,13 @@ impl Choice {
     /// The events in a text that are wanted.
     fn read(self, text: &[u8]) -> Vec<Event> {
         let lines = text.split(|byte| *byte == b'\n');
-        let events = lines.filter_map(|line| serde_json::from_slice::<Event>(line).ok());
-        events.filter(|event| self.wants(event)).collect()
+        lines.filter_map(|line| self.one(line)).collect()
+    }
+
+    /// The event of a line, if it is wanted.
+    fn one(self, line: &[u8]) -> Option<Event> {
+        let event = serde_json::from_slice::<Event>(line).ok();
+        event.filter(|event| self.wants(event))
     }
 
     fn wants(self, event: &Event) -> bool {

@@ -69,6 +69,8 @@ pub(crate) struct Granted {
     pub(crate) expires_at: SystemTime,
     pub(crate) waited: Duration,
     pub(crate) settled: bool,
+    /// Somebody may come back for it with its id.
+    pub(crate) keeps_place: bool,
     pub(crate) instead_of: Option<Refused>,
     pub(crate) zone: Zone,
     pub(crate) foreseen: Option<standpipe_core::Advice>,
@@ -322,8 +324,27 @@ impl Lease {
         Ok(self.id.clone())
     }
 
-    /// Everything goes back, and nobody wants to know whether that worked.
+    /// Lets go of a lease that lives by itself: it stays in flight until whoever has its id settles
+    /// it, or its time is up. One that lives with this process is settled at its estimate.
+    pub fn into_id(mut self) -> LeaseId {
+        if self.granted.reserve.ttl.is_some() {
+            self.held = Held::No;
+        }
+        self.id.clone()
+    }
+
+    /// It was granted to this very request, and not to an earlier one of the same id.
+    #[must_use]
+    pub const fn is_new(&self) -> bool {
+        self.granted.is_new
+    }
+
+    /// Everything goes back, and nobody wants to know whether that worked. What somebody may come
+    /// back for stays.
     pub(crate) fn give_back(mut self) {
+        if self.granted.keeps_place {
+            self.held = Held::No;
+        }
         if self.guard.is_ours() && mem::replace(&mut self.held, Held::No) == Held::Yes {
             let cancel = Action::Cancel { lease: self.id.key() };
             self.note_ended(&cancel);

@@ -16,7 +16,7 @@ use crate::config::StoreUrl;
 use crate::desk::Desk;
 use crate::error::Error;
 use crate::explain::{Explanation, Verdict};
-use crate::moment::span;
+use crate::moment::{micros, span};
 use crate::registry::Guard;
 use crate::reply::{Meaning, Reply, dialect_of};
 use crate::report::{Observation, Throttle};
@@ -152,6 +152,17 @@ impl Pool {
     pub fn config(&self) -> Result<Option<PoolConfig>, Error> {
         let (shared, desk) = self.ready()?;
         shared.read(&desk, |state, _, _| state.facts().config.clone())
+    }
+
+    /// How long its leases live by themselves where nothing else is said.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn lease_ttl(&self) -> Result<Duration, Error> {
+        const USUAL: Duration = Duration::from_secs(600);
+        let (shared, desk) = self.ready()?;
+        let said = |state: &State| state.facts().config.as_ref().map(|config| config.lease_ttl);
+        Ok(shared.read(&desk, |state, _, _| said(state))?.map_or(USUAL, micros))
     }
 
     /// No call is admitted for so long, by anybody. A running pause is never shortened by this.

@@ -34,6 +34,7 @@ pub struct Request {
     ttl: Option<Duration>,
     owner: Option<u32>,
     id: Option<String>,
+    keeps_place: bool,
     model: Option<String>,
     task: Option<String>,
     retry_of: Option<LeaseId>,
@@ -64,6 +65,7 @@ impl Request {
             ttl: None,
             owner: None,
             id: None,
+            keeps_place: false,
             model: None,
             task: None,
             retry_of: None,
@@ -122,6 +124,14 @@ impl Request {
         self
     }
 
+    /// Given up while it waits, its ticket stays until its deadline, for the next ask with the same
+    /// id; a lease that nobody took stays for as long as it lives by itself. Without an id and a
+    /// time to live this says nothing.
+    pub const fn keeps_place(mut self) -> Self {
+        self.keeps_place = true;
+        self
+    }
+
     /// The model that is called, for the record.
     pub fn model(mut self, model: impl Into<String>) -> Self {
         self.model = Some(model.into());
@@ -170,6 +180,11 @@ impl Request {
 
     pub(crate) fn task_name(&self) -> Option<&str> {
         self.task.as_deref()
+    }
+
+    /// Whether somebody may come back for it.
+    pub(crate) const fn is_kept(&self) -> bool {
+        self.keeps_place && self.id.is_some() && self.ttl.is_some()
     }
 
     pub(crate) const fn patience(&self) -> Duration {

@@ -183,6 +183,14 @@ impl Standpipe {
         Ok(asked.elapsed())
     }
 
+    /// Whether the store is across a network, so that a word with it takes a while.
+    ///
+    /// # Errors
+    /// When the store cannot be used.
+    pub fn is_remote(&self) -> Result<bool, Error> {
+        Ok(self.tap.guard()?.shared().store().is_remote())
+    }
+
     /// The agent that requests without one are made by.
     #[must_use]
     pub fn agent(&self) -> &str {

@@ -30,22 +30,17 @@ impl Place {
     /// All files there may be with events of a kind, earlier ones first. Without a kind: of all but
     /// what was used, see [`super::Journal::events`].
     pub(super) fn all_files(&self, kind: Option<Kind>) -> Vec<PathBuf> {
-        let earlier = self.earlier_files(kind).into_iter();
-        earlier.chain(self.present_files(kind)).collect()
+        self.rolls(kind).into_iter().flat_map(|(_, files)| files.into_iter().rev()).collect()
     }
 
-    /// The files that are written to.
-    pub(super) fn present_files(&self, kind: Option<Kind>) -> Vec<PathBuf> {
-        names(kind).iter().map(|(name, _)| self.file(name, 0)).collect()
-    }
-
-    /// The files that went round.
-    pub(super) fn earlier_files(&self, kind: Option<Kind>) -> Vec<PathBuf> {
-        let ages = |(name, earlier): &(&'static str, u32)| {
-            let name = *name;
-            (1..=*earlier).rev().map(move |age| (name, age))
+    /// The files of each name, which its first letter tells: the one that is written to, then those
+    /// that went round, the youngest first.
+    pub(super) fn rolls(&self, kind: Option<Kind>) -> Vec<(char, Vec<PathBuf>)> {
+        let all = |(name, earlier): &(&'static str, u32)| {
+            let files = (0..=*earlier).map(|age| self.file(name, age)).collect();
+            Some((name.chars().next()?, files))
         };
-        names(kind).iter().flat_map(ages).map(|(name, age)| self.file(name, age)).collect()
+        names(kind).iter().filter_map(all).collect()
     }
 
     /// Adds these events. `now` is when that is.

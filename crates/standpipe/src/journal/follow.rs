@@ -1,91 +1,266 @@
-//! Reading the journal as it grows.
+//! Reading the journal as it grows, a bounded piece at a time, and from a mark onwards.
 
+use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use super::mark::{Mark, Part};
 use super::{Choice, Event, Place};
+
+/// How much of a file is read at a time.
+const PIECE: u64 = 1 << 20;
 
 /// The journal as it grows. See [`super::Journal::follow`].
 #[derive(Debug)]
 pub struct Follow {
     choice: Choice,
-    earlier: Vec<Event>,
-    files: Vec<Followed>,
+    rolls: Vec<Roll>,
 }
 
-/// A file that is written to, under its present name or the one it went round to.
+/// The files of one name, which go round: one is read, others may follow it.
 #[derive(Debug)]
-struct Followed {
-    path: PathBuf,
-    file: Option<File>,
+struct Roll {
+    /// Present file first, then those that went round, the youngest first.
+    paths: Vec<PathBuf>,
+    letter: char,
+    file: Option<Page>,
+    next: VecDeque<Page>,
+}
+
+/// A file, under its present name or the one it went round to.
+#[derive(Debug)]
+struct Page {
+    file: File,
+    /// Tells it from every other file of its name; none while it has no line.
+    origin: Option<u64>,
+    /// Up to where its lines were handed out.
+    at: u64,
     /// What was read and is not a whole line yet.
     rest: Vec<u8>,
 }
 
+/// What was read of one roll: the events that are wanted, and where each ends.
+type Lines = VecDeque<(Event, u64)>;
+
 impl Follow {
     pub(super) fn new(place: Option<&Place>, choice: Choice) -> Self {
-        let mut earlier = Vec::new();
-        if choice.since.is_some() {
-            let files = place.into_iter().flat_map(|place| place.earlier_files(choice.kind));
-            let texts = files.filter_map(|path| fs::read(path).ok());
-            earlier.extend(texts.flat_map(|text| choice.read(&text)));
+        let rolls = place.into_iter().flat_map(|place| place.rolls(choice.kind));
+        let mut rolls: Vec<Roll> = rolls.map(|(letter, paths)| Roll::new(letter, paths)).collect();
+        for roll in &mut rolls {
+            match choice.since {
+                Some(_) => roll.next = roll.pages(),
+                None => roll.file = Page::open(&roll.paths[0]).map(Page::from_end),
+            }
         }
-        let files = place.into_iter().flat_map(|place| place.present_files(choice.kind));
-        let from_end = choice.since.is_none();
-        let files = files.map(|path| Followed::new(path, from_end)).collect();
-        Self { choice, earlier, files }
+        Self { choice, rolls }
+    }
+
+    /// From behind the event that this mark came with. What went round so often since that it is
+    /// gone is left out.
+    pub(super) fn from(mut self, mark: &Mark) -> Self {
+        for roll in &mut self.rolls {
+            (roll.file, roll.next) = (None, roll.pages());
+            let Some(part) = mark.part(roll.letter) else { continue };
+            let known = roll.next.iter().position(|page| page.origin == Some(part.origin));
+            let Some(known) = known else { continue };
+            roll.next.drain(..known);
+            roll.file = roll.next.pop_front().map(|page| page.from(part.at));
+        }
+        self
     }
 
     /// What came since it was last asked, oldest first. It does not wait: ask again after a while.
     pub fn more(&mut self) -> Vec<Event> {
-        let mut events = std::mem::take(&mut self.earlier);
-        for file in &mut self.files {
-            events.extend(self.choice.read(&file.more()));
+        let mut events = Vec::new();
+        while let Some(some) = self.read() {
+            events.extend(some.into_iter().map(|(event, _)| event));
         }
         events.sort_by_key(|event| event.at);
         events
     }
+
+    /// The next events, as many as were read at once, each with the mark from which what follows
+    /// it can be read. None if nothing is left to be read now.
+    pub fn some(&mut self) -> Vec<(Event, Mark)> {
+        while let Some(some) = self.read() {
+            if !some.is_empty() {
+                return some;
+            }
+        }
+        Vec::new()
+    }
+
+    /// From where what has not been handed out can be read.
+    #[must_use]
+    pub fn mark(&self) -> Mark {
+        Mark::new(self.rolls.iter().filter_map(Roll::part))
+    }
+
+    /// A piece of each roll. None if there was nothing to read.
+    fn read(&mut self) -> Option<Vec<(Event, Mark)>> {
+        let before: Vec<Option<Part>> = self.rolls.iter().map(Roll::part).collect();
+        let mut pieces = Vec::new();
+        let mut any = false;
+        for roll in &mut self.rolls {
+            let lines = roll.read(self.choice);
+            any |= lines.is_some();
+            pieces.push(lines.unwrap_or_default());
+        }
+        any.then(|| self.merge(before, pieces))
+    }
+
+    /// By their time, but never against the order in which a roll has them.
+    fn merge(&self, mut at: Vec<Option<Part>>, mut pieces: Vec<Lines>) -> Vec<(Event, Mark)> {
+        let mut events = Vec::new();
+        for (part, roll) in at.iter_mut().zip(&self.rolls) {
+            // It may have begun another file; that begins at its beginning.
+            let now = roll.part();
+            let moved = part.map(|part| part.origin) != now.map(|now| now.origin);
+            *part = if moved { now.map(|now| Part { at: 0, ..now }) } else { *part };
+        }
+        loop {
+            let fronts = pieces.iter().enumerate();
+            let fronts = fronts.filter_map(|(roll, lines)| Some((lines.front()?.0.at, roll)));
+            let Some((_, roll)) = fronts.min() else { break };
+            let Some((event, end)) = pieces[roll].pop_front() else { break };
+            if let Some(part) = &mut at[roll] {
+                part.at = end;
+            }
+            events.push((event, Mark::new(at.iter().flatten().copied())));
+        }
+        events
+    }
 }
 
-impl Followed {
-    fn new(path: PathBuf, from_end: bool) -> Self {
-        let mut file = File::open(&path).ok();
-        if let Some(file) = file.as_mut().filter(|_| from_end) {
-            let _ = file.seek(SeekFrom::End(0));
-        }
-        Self { path, file, rest: Vec::new() }
+impl Roll {
+    const fn new(letter: char, paths: Vec<PathBuf>) -> Self {
+        Self { paths, letter, file: None, next: VecDeque::new() }
     }
 
-    /// The whole lines that came.
-    fn more(&mut self) -> Vec<u8> {
-        let moved = self.file.as_ref().is_none_or(|file| !is_at(file, &self.path));
-        self.read();
-        if moved {
-            // What was written to the old file before it went round has just been read.
-            self.file = File::open(&self.path).ok();
-            self.read();
+    fn part(&self) -> Option<Part> {
+        let page = self.file.as_ref()?;
+        Some(Part { letter: self.letter, origin: page.origin?, at: page.at })
+    }
+
+    /// All files there are, the oldest first.
+    fn pages(&self) -> VecDeque<Page> {
+        self.paths.iter().rev().filter_map(|path| Page::open(path)).collect()
+    }
+
+    /// A piece of it: the events that are wanted and where each ends. None if there is nothing.
+    fn read(&mut self, choice: Choice) -> Option<Lines> {
+        loop {
+            if let Some(lines) = self.file.as_mut().and_then(|page| page.read(choice)) {
+                return Some(lines);
+            }
+            if self.next.is_empty() {
+                self.look_for_more();
+            }
+            self.file = Some(self.next.pop_front()?);
         }
+    }
+
+    /// The present file, if it is another one than was read; and those between.
+    fn look_for_more(&mut self) {
+        let Some(page) = &self.file else {
+            self.next.extend(Page::open(&self.paths[0]));
+            return;
+        };
+        if is_at(&page.file, &self.paths[0]) {
+            return;
+        }
+        let mut pages = self.pages();
+        let ours = pages.iter().position(|other| is_same(&other.file, &page.file));
+        pages.drain(..ours.map_or(0, |ours| ours + 1));
+        self.next = pages;
+    }
+}
+
+impl Page {
+    fn open(path: &Path) -> Option<Self> {
+        let mut page = Self { file: File::open(path).ok()?, origin: None, at: 0, rest: Vec::new() };
+        page.find_origin();
+        Some(page)
+    }
+
+    fn from_end(mut self) -> Self {
+        self.at = self.file.seek(SeekFrom::End(0)).unwrap_or(0);
+        self
+    }
+
+    fn from(mut self, at: u64) -> Self {
+        self.at = self.file.seek(SeekFrom::Start(at)).unwrap_or(0);
+        self
+    }
+
+    /// The whole lines of the next piece. None if nothing came.
+    fn read(&mut self, choice: Choice) -> Option<Lines> {
+        // What cannot be read now is read the next time.
+        let came = (&mut self.file).take(PIECE).read_to_end(&mut self.rest).unwrap_or(0);
+        if came == 0 {
+            return None;
+        }
+        self.find_origin();
         let whole = self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         let rest = self.rest.split_off(whole);
-        std::mem::replace(&mut self.rest, rest)
+        let whole = std::mem::replace(&mut self.rest, rest);
+        let mut lines = Lines::new();
+        for line in whole.split_inclusive(|byte| *byte == b'\n') {
+            self.at += line.len() as u64;
+            lines.extend(choice.one(line).map(|event| (event, self.at)));
+        }
+        Some(lines)
     }
 
-    fn read(&mut self) {
-        if let Some(file) = &mut self.file {
-            // What cannot be read now is read the next time.
-            let _ = file.read_to_end(&mut self.rest);
+    /// Its first line is no other file's: it says when it was written, and by whom.
+    fn find_origin(&mut self) {
+        if self.origin.is_some() {
+            return;
         }
+        let Ok(back) = self.file.stream_position() else { return };
+        let mut first = Vec::new();
+        let read =
+            self.file.rewind().and_then(|()| (&mut self.file).take(FIRST).read_to_end(&mut first));
+        if read.is_ok() {
+            let end = first.iter().position(|byte| *byte == b'\n');
+            let end = end.or_else(|| (first.len() as u64 == FIRST).then_some(first.len()));
+            self.origin = end.map(|end| hash(&first[..end]));
+        }
+        let _ = self.file.seek(SeekFrom::Start(back));
     }
+}
+
+/// How much of a first line tells it from others.
+const FIRST: u64 = 512;
+
+/// FNV-1a: only tells a few files apart.
+fn hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(unix)]
+fn is_same(one: &File, other: &File) -> bool {
+    let (Ok(one), Ok(other)) = (one.metadata(), other.metadata()) else { return false };
+    same(&one, &other)
+}
+
+#[cfg(unix)]
+fn same(one: &fs::Metadata, other: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    one.ino() == other.ino() && one.dev() == other.dev()
 }
 
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let same = |one: fs::Metadata, other: fs::Metadata| {
-        one.ino() == other.ino() && one.dev() == other.dev()
-    };
-    file.metadata().is_ok_and(|open| fs::metadata(path).is_ok_and(|named| same(open, named)))
+    file.metadata().is_ok_and(|open| fs::metadata(path).is_ok_and(|named| same(&open, &named)))
+}
+
+#[cfg(not(unix))]
+fn is_same(_one: &File, _other: &File) -> bool {
+    false
 }
 
 #[cfg(not(unix))]

@@ -51,6 +51,8 @@ pub(super) struct Waiting {
     ends: Option<Instant>,
     /// It never waits.
     hasty: bool,
+    /// Somebody may come back for it with its id.
+    keeps_place: bool,
     ticket: Option<Key>,
     /// What it was last told, and what it was first told.
     last: Option<Refused>,
@@ -101,6 +103,7 @@ impl Waiting {
             deadline: began + patience,
             ends: None,
             hasty: patience.is_zero(),
+            keeps_place: request.is_kept(),
             ticket: None,
             last: None,
             first: None,
@@ -389,7 +392,10 @@ impl Drop for Waiting {
         if self.over || !self.guard.is_ours() {
             return;
         }
-        if self.ticket.is_some() || self.unanswered {
+        if self.keeps_place && self.ticket.is_some() && !self.unanswered {
+            let desk = Arc::clone(&self.desk);
+            self.left(&mut desk.counter());
+        } else if self.ticket.is_some() || self.unanswered {
             self.leave_all();
             self.note_wait("cancelled", self.began.elapsed());
         }

@@ -80,7 +80,7 @@ fn a_line_cut_short_spoils_no_other() {
     let scratch = Scratch::new();
     let place = scratch.place();
     place.add(&[throttle(1)], Moment { millis: DAY }).unwrap();
-    let mut file = OpenOptions::new().append(true).open(&place.present_files(None)[1]).unwrap();
+    let mut file = OpenOptions::new().append(true).open(&place.rolls(None)[1].1[0]).unwrap();
     file.write_all(b"{\"at\":\"2020-01-0").unwrap();
     place.add(&[throttle(2)], Moment { millis: 2 * DAY }).unwrap();
     assert_eq!(Journal::new(Some(place)).events(None, None).count(), 2);
@@ -116,6 +116,43 @@ fn who_follows_sees_each_event_once_also_when_files_go_round() {
         assert_eq!(numbers(new.more()), [number]);
     }
     assert_eq!(numbers(all.more()), [0; 0]);
+}
+
+#[test]
+fn from_every_mark_the_rest_is_read_once_and_in_the_same_order() {
+    let scratch = Scratch::new();
+    let place = scratch.place();
+    let journal = Journal::new(Some(place.clone()));
+    let mut live = journal.follow(None, None);
+    let beginning = live.mark();
+    let mut seen = Vec::new();
+    for number in 0..90 {
+        // Written late: its time is not the order of the lines.
+        let late = long(if number % 7 == 3 { number - 3 } else { number });
+        let events = if number % 5 == 0 { vec![late, throttle(number)] } else { vec![late] };
+        place.add(&events, Moment { millis: number }).unwrap();
+        if number % 4 == 0 {
+            seen.extend(
+                std::iter::from_fn(|| Some(live.some()).filter(|s| !s.is_empty())).flatten(),
+            );
+        }
+    }
+    seen.extend(std::iter::from_fn(|| Some(live.some()).filter(|s| !s.is_empty())).flatten());
+    assert_eq!(seen.len(), 90 + 18);
+    let marks = seen.iter().map(|(_, mark)| mark.to_string()).collect::<Vec<_>>();
+    for (number, mark) in std::iter::once(beginning.to_string()).chain(marks).enumerate() {
+        let mark = mark.parse().unwrap();
+        let mut rest = journal.follow_from(&mark, None);
+        let rest = rest.more();
+        // The two files are read beside each other; each is read in its own order.
+        for kind in [Kind::Throttle, Kind::WindowReset] {
+            let of = |event: &&Event| event.what.kind() == kind;
+            let expected: Vec<&Event> = seen[number..].iter().map(|(event, _)| event).collect();
+            let mut expected: Vec<&Event> = expected.into_iter().filter(of).collect();
+            expected.sort_by_key(|event| event.at);
+            assert_eq!(rest.iter().filter(of).collect::<Vec<_>>(), expected, "from {mark}");
+        }
+    }
 }
 
 fn used(number: u64) -> Event {

@@ -39,6 +39,7 @@ impl Waiting {
             expires_at: now.system(grant.expires_at),
             waited,
             settled: grant.settled,
+            keeps_place: self.keeps_place,
             instead_of,
             zone,
             foreseen,
