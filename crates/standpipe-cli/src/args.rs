@@ -3,6 +3,7 @@
 mod call;
 mod calls;
 mod checking;
+mod daemon;
 mod hold;
 mod ledger;
 mod operate;
@@ -19,6 +20,7 @@ pub(crate) use calls::{
     Cancel, Commit, Heartbeat, Kind, Observe, Pause, Priority, Reserve, Resume, Throttle,
 };
 pub(crate) use checking::{Audit, Doctor};
+pub(crate) use daemon::{Down, Up};
 pub(crate) use hold::Hold;
 pub(crate) use ledger::{Dump, Move, Reset, Store, StoreAct, Upgrade};
 pub(crate) use operate::{Check, Completions, Config, ConfigAct, Init, Show};
@@ -99,6 +101,8 @@ pub(crate) struct Globals {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Up(Up),
+    Down(Down),
     Hold(Hold),
     Reserve(Reserve),
     Commit(Commit),

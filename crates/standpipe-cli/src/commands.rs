@@ -7,6 +7,7 @@ mod commit;
 mod completions;
 mod config;
 mod doctor;
+mod down;
 mod events;
 mod explain;
 mod heartbeat;
@@ -22,6 +23,7 @@ mod status;
 mod store;
 mod throttle;
 mod units;
+mod up;
 
 use crate::args::Command;
 use crate::exit::Exit;
@@ -34,6 +36,8 @@ pub(crate) type Ended = Result<Exit, Failure>;
 
 pub(crate) fn run(command: Command, settings: &Settings, printer: &Printer) -> Ended {
     match command {
+        Command::Up(args) => up::run(&args, settings, printer),
+        Command::Down(_) => down::run(settings, printer),
         Command::Hold(args) => hold::run(args, settings, printer),
         Command::Reserve(args) => reserve::run(args, settings, printer),
         Command::Commit(args) => commit::run(&args, settings, printer),

@@ -1,12 +1,14 @@
 //! Flags and environment, put together: the ledger a command works on, and who asks.
 
 use std::cell::OnceCell;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use standpipe::{
     AgentName, Builder, Configured, Error, Limit, Origin, Pool, PoolName, Span, Standpipe, StoreUrl,
 };
+use standpipe_server::Log;
 
 use crate::args::Globals;
 use crate::caller;
@@ -80,6 +82,17 @@ impl Settings {
             builder = builder.store(url.clone());
         }
         builder
+    }
+
+    /// How the daemon is started with these flags.
+    pub(crate) fn daemon(&self, listen: Option<SocketAddr>, log: Log) -> standpipe_server::Options {
+        let Globals { config, store, .. } = &self.globals;
+        standpipe_server::Options { config: config.clone(), store: store.clone(), listen, log }
+    }
+
+    /// Whether only failures are to be said.
+    pub(crate) const fn is_quiet(&self) -> bool {
+        self.globals.quiet
     }
 
     /// A pool to take from, with the limits of the command line, if any. One that is not there is

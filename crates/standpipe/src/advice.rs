@@ -12,6 +12,7 @@ use crate::refused::limit_text;
 use crate::request::Request;
 
 /// What a caller had better do.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Advice {
@@ -24,6 +25,7 @@ pub struct Advice {
 }
 
 /// Something to do about it.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 #[non_exhaustive]

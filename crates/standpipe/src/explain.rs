@@ -25,6 +25,7 @@ pub enum Verdict {
 }
 
 /// The admission rule, step by step, for one call.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Explanation {
@@ -45,6 +46,7 @@ pub struct Explanation {
     /// `admitted`, `waits` or `refused`.
     pub verdict: &'static str,
     /// Why not, and until when; in shadow mode, what would have been said.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::refused::Told>))]
     pub why: Option<Refused>,
     /// The steps in their order. The first that says no names the reason.
     pub steps: Vec<Step>,
@@ -55,6 +57,7 @@ pub struct Explanation {
 }
 
 /// One step of the admission rule.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Step {
@@ -69,6 +72,7 @@ pub struct Step {
 }
 
 /// Something that says no.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct No {

@@ -73,6 +73,8 @@ mod reserve_all;
 mod reserving;
 mod retry;
 mod route;
+#[cfg(feature = "openapi")]
+mod schemas;
 mod session;
 mod shared;
 mod snapshot;

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use standpipe_core::{LimitId, Reason, Refusal, Unit};
 use standpipe_store::PoolName;
@@ -215,24 +214,53 @@ impl Refused {
     }
 }
 
+/// A refusal as programs are told.
+#[derive(Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = Refused))]
+pub(crate) struct Told {
+    /// On which pool.
+    pool: String,
+    /// The first step of the admission rule that said no.
+    reason: &'static str,
+    /// When its time was up: what it was waiting for at the end.
+    waited_for: Option<&'static str>,
+    /// The limit it is about.
+    limit: Option<String>,
+    /// How many units are missing there.
+    short_by: u64,
+    /// When the call would be admitted if nothing else happens.
+    until: Option<Moment>,
+    /// In how long that is.
+    retry_after_ms: Option<u64>,
+    /// How many tickets stood in front, and its own.
+    position: Option<usize>,
+    /// How long the call had waited.
+    waited_ms: u64,
+    /// Somebody this agent works for is throttled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backpressure: Option<Backpressure>,
+    /// In words.
+    detail: String,
+}
+
 impl Serialize for Refused {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let millis = |length: Duration| u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("pool", self.pool.as_str())?;
-        map.serialize_entry("reason", self.reason.word())?;
-        map.serialize_entry("waited_for", &self.waited_for.map(Reason::word))?;
-        map.serialize_entry("limit", &self.limit)?;
-        map.serialize_entry("short_by", &self.short_by)?;
-        map.serialize_entry("until", &self.until.map(Moment::not_before))?;
-        map.serialize_entry("retry_after_ms", &self.retry_after.map(millis))?;
-        map.serialize_entry("position", &self.position)?;
-        map.serialize_entry("waited_ms", &millis(self.waited))?;
-        if let Some(backpressure) = &self.backpressure {
-            map.serialize_entry("backpressure", backpressure)?;
-        }
-        map.serialize_entry("detail", &self.to_string())?;
-        map.end()
+        let told = Told {
+            pool: self.pool.to_string(),
+            reason: self.reason.word(),
+            waited_for: self.waited_for.map(Reason::word),
+            limit: self.limit.clone(),
+            short_by: self.short_by,
+            until: self.until.map(Moment::not_before),
+            retry_after_ms: self.retry_after.map(millis),
+            position: self.position,
+            waited_ms: millis(self.waited),
+            backpressure: self.backpressure.clone(),
+            detail: self.to_string(),
+        };
+        told.serialize(serializer)
     }
 }
 

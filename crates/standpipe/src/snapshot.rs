@@ -10,6 +10,7 @@ use crate::tap::Standpipe;
 use crate::workflow::Backpressure;
 
 /// How pools stand.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Snapshot {
@@ -25,6 +26,7 @@ pub struct Snapshot {
 }
 
 /// A pool that cannot be read.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Unreadable {

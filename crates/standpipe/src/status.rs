@@ -15,6 +15,7 @@ use crate::lease_id::LeaseId;
 use crate::moment::Moment;
 
 /// How a pool stands.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct PoolStatus {
@@ -67,6 +68,7 @@ pub struct PoolStatus {
 }
 
 /// A store that is away.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Away {
@@ -79,6 +81,7 @@ pub struct Away {
 }
 
 /// Where a pool's configuration came from.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Origin {
@@ -93,6 +96,7 @@ pub struct Origin {
 }
 
 /// Something that ends at a known moment.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Pause {
@@ -103,6 +107,7 @@ pub struct Pause {
 }
 
 /// The provider's word that nothing will be admitted.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Stop {
@@ -115,6 +120,7 @@ pub struct Stop {
 }
 
 /// What a provider's refusals left behind. All of it is empty on a pool that was never refused.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Trouble {
@@ -141,6 +147,7 @@ pub struct Trouble {
 }
 
 /// What a pause began with.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Incident {
@@ -155,6 +162,7 @@ pub struct Incident {
 }
 
 /// How many calls may be tried again.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Retries {
@@ -165,6 +173,7 @@ pub struct Retries {
 }
 
 /// How one limit stands.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LimitStatus {
@@ -204,6 +213,7 @@ pub struct LimitStatus {
 }
 
 /// A call in flight.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LeaseStatus {
@@ -232,6 +242,7 @@ pub struct LeaseStatus {
 }
 
 /// A call that waits.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TicketStatus {
@@ -268,6 +279,7 @@ pub struct TicketStatus {
 }
 
 /// Somebody who was seen on a pool.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct AgentStatus {
@@ -292,6 +304,7 @@ pub struct AgentStatus {
 }
 
 /// What the last day's calls cost.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Money {

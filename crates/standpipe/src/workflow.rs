@@ -13,6 +13,7 @@ use crate::config::Settings;
 use crate::moment::Moment;
 
 /// Somebody upstream is throttled.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Backpressure {

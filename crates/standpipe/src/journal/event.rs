@@ -10,6 +10,7 @@ use super::Usage;
 use crate::moment::Moment;
 
 /// One line of the journal.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// When it was written down.
@@ -22,6 +23,7 @@ pub struct Event {
 }
 
 /// What happened.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]

@@ -10,6 +10,7 @@ use crate::moment::Moment;
 ///
 /// Admissions count in the second they happened. What a call used is known when it ends, so its
 /// units may be in a later line than its admission, and in one of another process.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Usage {

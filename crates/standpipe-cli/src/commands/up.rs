@@ -1,0 +1,165 @@
+//! `up`: runs the daemon, here or in the background, and says what to do next.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Map, Value, json};
+use standpipe_server::{Begun, Log, Options, Running};
+
+use super::Ended;
+use crate::args::Up;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::settings::Settings;
+
+/// How large the log of a daemon in the background may be when the next one begins.
+const LARGEST_LOG: u64 = 1 << 20;
+
+pub(super) fn run(args: &Up, settings: &Settings, printer: &Printer) -> Ended {
+    let log = Log { json: printer.json, quiet: settings.is_quiet() };
+    let options = settings.daemon(args.listen, log);
+    if args.detach {
+        return detach(&options, printer);
+    }
+    if args.detached {
+        // Its own session: what happens to the terminal is not its business.
+        let _is_leader_already = rustix::process::setsid();
+    }
+    let mut told = Ok(());
+    standpipe_server::run(&options, |begun| {
+        told = announce(begun, printer, args.detached);
+        if args.detached {
+            to_the_log(&options);
+        }
+    })?;
+    told.map(|()| Exit::Ok)
+}
+
+/// Says where it listens and what to do next.
+fn announce(begun: &Begun, printer: &Printer, detached: bool) -> Result<(), Failure> {
+    if printer.json || detached {
+        return Ok(printer.object(object(begun))?);
+    }
+    Ok(printer.data(&welcome(begun, false))?)
+}
+
+fn object(begun: &Begun) -> Map<String, Value> {
+    let Running { pid, address, socket, token } = &begun.running;
+    let mut object = Map::new();
+    object.insert("pid".to_owned(), json!(pid));
+    object.insert("url".to_owned(), json!(format!("http://{address}")));
+    object.insert("socket".to_owned(), json!(socket));
+    object.insert("token".to_owned(), json!(token));
+    object.insert("store".to_owned(), json!(begun.store));
+    object.insert("config".to_owned(), json!(begun.config));
+    object
+}
+
+fn welcome(begun: &Begun, detached: bool) -> String {
+    let Running { address, socket, token, .. } = &begun.running;
+    let config = match &begun.config {
+        Some(file) => file.display().to_string(),
+        None => "none; `standpipe config init` writes one".to_owned(),
+    };
+    let socket = socket.as_ref().map(|path| format!("  unix:{}", path.display()));
+    let header = if *token { " \\\n     -H \"authorization: Bearer $TOKEN\"" } else { "" };
+    let end = if detached { "`standpipe down` stops it." } else { "Ctrl-C stops it." };
+    format!(
+        "standpipe {version} is up.\n\n  \
+           dashboard  http://{address}/\n  \
+           API        http://{address}/v1{socket}\n  \
+           ledger     {store}\n  \
+           config     {config}\n\n\
+         Ask before a call, settle after it:\n\n  \
+           curl -s http://{address}/v1/leases{header} -H content-type:application/json \\\n     \
+           -d '{{\"pool\":\"my/slots\",\"limits\":{{\"parallel\":2}}}}'\n  \
+           curl -s -X DELETE http://{address}/v1/leases/LEASE{header}\n\n\
+         Or from a shell: standpipe hold my/slots -- sleep 10. {end}\n",
+        version = env!("CARGO_PKG_VERSION"),
+        socket = socket.unwrap_or_default(),
+        store = begun.store,
+    )
+}
+
+/// Starts the same in the background and waits until it is ready, or says why it is not.
+fn detach(options: &Options, printer: &Printer) -> Ended {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::system("cannot find this program again", &error))?;
+    let mut command = Command::new(program);
+    // The same once more, word for word.
+    let words = std::env::args_os().skip(1);
+    command.args(words.map(|word| if word == "--detach" { "--detached".into() } else { word }));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command
+        .spawn()
+        .map_err(|error| Failure::system("cannot start the daemon in the background", &error))?;
+    let mut line = String::new();
+    if let Some(out) = child.stdout.take() {
+        // One line when it is ready; none if it never is.
+        let _closed_without = BufReader::new(out).read_line(&mut line);
+    }
+    let Ok(Value::Object(said)) = serde_json::from_str::<Value>(&line) else {
+        return Err(why_not(child));
+    };
+    if printer.json {
+        let said = said.into_iter().filter(|(key, _)| key != "schema").collect();
+        printer.object(said)?;
+        return Ok(Exit::Ok);
+    }
+    let begun = options.directory().ok().and_then(|directory| begun(&directory, &said));
+    match begun {
+        Some(begun) => printer.data(&welcome(&begun, true))?,
+        None => printer.talk("the daemon is up; `standpipe down` stops it"),
+    }
+    Ok(Exit::Ok)
+}
+
+fn begun(directory: &Path, said: &Map<String, Value>) -> Option<Begun> {
+    let running = standpipe_server::running(directory)?;
+    let config = said.get("config").and_then(Value::as_str).map(PathBuf::from);
+    Some(Begun { running, store: said.get("store")?.as_str()?.to_owned(), config })
+}
+
+/// What a daemon that did not begin said last.
+fn why_not(mut child: std::process::Child) -> Failure {
+    let mut said = String::new();
+    if let Some(err) = child.stderr.take() {
+        let _until_it_ends = err.take(64 * 1024).read_to_string(&mut said);
+    }
+    let code = child.wait().ok().and_then(|status| status.code());
+    let code = code.and_then(|code| u8::try_from(code).ok()).unwrap_or(Exit::Internal.number());
+    let line = said.lines().last().unwrap_or("the daemon ended before it was ready");
+    let line = line.strip_prefix("standpipe: ").unwrap_or(line);
+    let (what, remedy) = line.split_once("; ").unwrap_or((line, ""));
+    Failure::new(Exit::Code(code), "daemon", what, remedy)
+}
+
+/// From now on it speaks to a file: whoever started it has heard enough.
+fn to_the_log(options: &Options) {
+    let Ok(directory) = options.directory() else { return };
+    let path = directory.join("daemon.log");
+    if std::fs::metadata(&path).is_ok_and(|log| log.len() > LARGEST_LOG) {
+        let _kept_as_it_is = std::fs::rename(&path, directory.join("daemon.1.log"));
+    }
+    let mut open = OpenOptions::new();
+    let log = open.append(true).create(true).mode(0o600).open(&path);
+    let Ok(log) = log.or_else(|_| File::options().write(true).open("/dev/null")) else { return };
+    let _speaks_to_nobody = rustix::stdio::dup2_stdout(&log);
+    let _speaks_to_nobody = rustix::stdio::dup2_stderr(&log);
+}
+
+impl From<standpipe_server::Failure> for Failure {
+    fn from(failure: standpipe_server::Failure) -> Self {
+        use standpipe_server::Failure as Cause;
+        match failure {
+            Cause::Place { what, remedy } => Self::new(Exit::Store, "daemon", &what, &remedy)
+                .with("title", json!("the daemon cannot begin")),
+            Cause::Config { what, remedy } => Self::new(Exit::Config, "config", &what, &remedy),
+            Cause::Tap(error) => error.into(),
+        }
+    }
+}

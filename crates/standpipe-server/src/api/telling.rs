@@ -1,0 +1,258 @@
+//! What pools are told: refusals, headers, and pauses by hand.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use serde::{Deserialize, Serialize};
+use standpipe::{Moment, Reply, Standpipe, Throttle, ThrottleKind};
+use utoipa::ToSchema;
+
+use super::words::{Headers, meaning, reply, same_agent};
+use super::{Problems, SCHEMA};
+use crate::house::House;
+use crate::pools;
+use crate::problem::Problem;
+use crate::said::Said;
+
+/// What a refusal is about.
+#[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    #[default]
+    Quota,
+    Concurrency,
+    SlowDown,
+    Overload,
+    Terminal,
+}
+
+impl From<Kind> for ThrottleKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Quota => Self::Quota,
+            Kind::Concurrency => Self::Concurrency,
+            Kind::SlowDown => Self::SlowDown,
+            Kind::Overload => Self::Overload,
+            Kind::Terminal => Self::Terminal,
+        }
+    }
+}
+
+/// The provider refused a call.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Refusal {
+    /// On which pool.
+    pool: String,
+    /// The call's lease; this settles it.
+    lease: Option<String>,
+    /// Whose call it was.
+    agent: Option<String>,
+    /// How long the provider says to wait.
+    retry_after_ms: Option<u64>,
+    /// What it is about. Without one, and with a status or headers, that is read from those.
+    kind: Option<Kind>,
+    /// The answer's HTTP status.
+    #[schema(minimum = 100, maximum = 599)]
+    status: Option<u16>,
+    /// The answer's headers, by name.
+    headers: Option<Headers>,
+}
+
+/// A pool that was told something.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Heard {
+    schema: u64,
+    /// Which.
+    pool: String,
+    /// Nobody is admitted before then.
+    paused_until: Option<Moment>,
+    /// In how long that is.
+    paused_for_ms: Option<u64>,
+    /// What the provider's answer meant: `served`, `refused` or `failed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    meaning: Option<&'static str>,
+    /// Of how many limits it spoke.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limits: Option<usize>,
+}
+
+/// Reports that the provider refused a call: everybody pauses.
+#[utoipa::path(
+    post, path = "/v1/throttle", tag = "telling", request_body = Refusal,
+    responses((status = 200, description = "Everybody knows", body = Heard), Problems)
+)]
+pub(crate) async fn throttle(
+    State(house): State<Arc<House>>,
+    headers: HeaderMap,
+    Said(said): Said<Refusal>,
+) -> Result<Json<Heard>, Problem> {
+    let agent = same_agent(said.agent.clone(), &headers);
+    let shared = Arc::clone(&house);
+    house.on_store(move |tap| refused(&shared, tap, &said, &agent)).await.map(Json)
+}
+
+fn refused(house: &House, tap: &Standpipe, said: &Refusal, agent: &str) -> Result<Heard, Problem> {
+    let name = pools::name(&said.pool)?;
+    let pool = pools::to_tell(house, tap, &name)?;
+    let told = reply(said.status, said.headers.as_ref())?;
+    let lease = said.lease.as_deref().map(pools::id).transpose()?;
+    if let (Some(told), None) = (told, said.kind) {
+        let told = with_retry_after(told, said.retry_after_ms);
+        let meant = match &lease {
+            Some(lease) if *lease.pool() == name => {
+                pools::lease(house, tap, &lease.to_string())?.answered_using(&told, [])?
+            }
+            Some(lease) => return Err(elsewhere(lease.pool().as_str(), &said.pool)),
+            None => pool.heard(&told, Some(agent))?.0,
+        };
+        return heard(&pool, Some(meaning(&meant)), None);
+    }
+    let mut throttle = Throttle::new(said.kind.unwrap_or_default().into()).agent(agent);
+    if let Some(millis) = said.retry_after_ms {
+        throttle = throttle.retry_after(Duration::from_millis(millis));
+    }
+    if let Some(lease) = lease {
+        throttle = throttle.lease(lease);
+    }
+    pool.throttle(&throttle)?;
+    heard(&pool, None, None)
+}
+
+/// What the caller says itself counts as if the answer had said it.
+fn with_retry_after(reply: Reply, millis: Option<u64>) -> Reply {
+    match millis {
+        Some(millis) => reply.header("retry-after-ms", millis.to_string()),
+        None => reply,
+    }
+}
+
+fn elsewhere(on: &str, pool: &str) -> Problem {
+    let detail = format!("the lease is on `{on}`, not on `{pool}`");
+    Problem::invalid(detail, "name the pool the lease is on")
+}
+
+/// What a provider said.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Observation {
+    /// On which pool.
+    pool: String,
+    /// The lease of the call it answered; it goes on.
+    lease: Option<String>,
+    /// The answer's HTTP status.
+    #[schema(minimum = 100, maximum = 599)]
+    status: Option<u16>,
+    /// The answer's headers, by name.
+    headers: Headers,
+}
+
+/// Feeds the headers of an answer: what they say of limits is believed.
+#[utoipa::path(
+    post, path = "/v1/observe", tag = "telling", request_body = Observation,
+    responses((status = 200, description = "It is known now", body = Heard), Problems)
+)]
+pub(crate) async fn observe(
+    State(house): State<Arc<House>>,
+    Said(said): Said<Observation>,
+) -> Result<Json<Heard>, Problem> {
+    let shared = Arc::clone(&house);
+    let act = move |tap: &Standpipe| {
+        let name = pools::name(&said.pool)?;
+        let pool = pools::to_tell(&shared, tap, &name)?;
+        let lease = said.lease.as_deref().map(pools::id).transpose()?;
+        if let Some(lease) = lease.filter(|lease| *lease.pool() != name) {
+            return Err(elsewhere(lease.pool().as_str(), &said.pool));
+        }
+        let Some(told) = reply(said.status, Some(&said.headers))? else {
+            return heard(&pool, None, None);
+        };
+        let (meant, limits) = pool.heard(&told, None)?;
+        heard(&pool, Some(meaning(&meant)), Some(limits))
+    };
+    house.on_store(act).await.map(Json)
+}
+
+/// A pause by hand.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PauseFor {
+    /// Which pool.
+    pool: String,
+    /// For how long; at most 8 days.
+    #[schema(minimum = 1, maximum = 691_200_000)]
+    for_ms: u64,
+}
+
+/// The longest pause by hand: as long as a provider's is believed.
+const LONGEST_PAUSE: u64 = 8 * 86_400_000;
+
+/// Admits nobody for a while. A running pause is never shortened by this.
+#[utoipa::path(
+    post, path = "/v1/pause", tag = "telling", request_body = PauseFor,
+    responses((status = 200, description = "Everybody waits", body = Heard), Problems)
+)]
+pub(crate) async fn pause(
+    State(house): State<Arc<House>>,
+    Said(said): Said<PauseFor>,
+) -> Result<Json<Heard>, Problem> {
+    if !(1..=LONGEST_PAUSE).contains(&said.for_ms) {
+        return Err(Problem::invalid(
+            format!("for_ms is {}", said.for_ms),
+            format!("pause for 1 to {LONGEST_PAUSE} ms (8 days)"),
+        ));
+    }
+    let shared = Arc::clone(&house);
+    let act = move |tap: &Standpipe| {
+        let pool = pools::known(&shared, tap, &pools::name(&said.pool)?)?;
+        pool.pause(Duration::from_millis(said.for_ms))?;
+        heard(&pool, None, None)
+    };
+    house.on_store(act).await.map(Json)
+}
+
+/// Which pool.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OnlyPool {
+    /// Which pool.
+    pool: String,
+}
+
+/// Lifts a pause, and the provider's word that ended everything.
+#[utoipa::path(
+    post, path = "/v1/resume", tag = "telling", request_body = OnlyPool,
+    responses((status = 200, description = "It goes on", body = Heard), Problems)
+)]
+pub(crate) async fn resume(
+    State(house): State<Arc<House>>,
+    Said(said): Said<OnlyPool>,
+) -> Result<Json<Heard>, Problem> {
+    let shared = Arc::clone(&house);
+    let act = move |tap: &Standpipe| {
+        let pool = pools::known(&shared, tap, &pools::name(&said.pool)?)?;
+        pool.resume()?;
+        heard(&pool, None, None)
+    };
+    house.on_store(act).await.map(Json)
+}
+
+/// How the pool stands after it was told.
+fn heard(
+    pool: &standpipe::Pool,
+    meaning: Option<&'static str>,
+    limits: Option<usize>,
+) -> Result<Heard, Problem> {
+    let pause = pool.status()?.pause;
+    Ok(Heard {
+        schema: SCHEMA,
+        pool: pool.name().to_string(),
+        paused_until: pause.as_ref().map(|pause| pause.until),
+        paused_for_ms: pause.map(|pause| pause.for_ms),
+        meaning,
+        limits,
+    })
+}

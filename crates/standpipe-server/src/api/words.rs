@@ -1,0 +1,162 @@
+//! What several calls say in the same way: figures, limits, tiers, headers, and who asks.
+
+use std::collections::BTreeMap;
+
+use axum::http::{HeaderMap, header};
+use serde::Deserialize;
+use standpipe::config::text;
+use standpipe::{Limit, Meaning, Priority, Reply, Unit};
+use utoipa::ToSchema;
+
+use crate::problem::Problem;
+
+/// Units and how many of each.
+pub(crate) type Figures = BTreeMap<String, u64>;
+/// Headers of a provider's answer.
+pub(crate) type Headers = BTreeMap<String, HeaderText>;
+
+/// How many headers are looked at.
+const MOST_HEADERS: usize = 200;
+
+/// The value of a header; several when it came several times.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum HeaderText {
+    /// It came once.
+    One(String),
+    /// It came several times.
+    Several(Vec<String>),
+}
+
+/// A limit: a rate such as `60/min`, or a number for `parallel`.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum Figure {
+    /// So many at once.
+    Number(u64),
+    /// A rate.
+    #[schema(example = "60/min")]
+    Rate(String),
+}
+
+/// Who goes first.
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Tier {
+    Critical,
+    Standard,
+    Background,
+}
+
+impl From<Tier> for Priority {
+    fn from(tier: Tier) -> Self {
+        match tier {
+            Tier::Critical => Self::Critical,
+            Tier::Standard => Self::Standard,
+            Tier::Background => Self::Background,
+        }
+    }
+}
+
+/// The limits that came with a call.
+pub(crate) fn limits(said: Option<&BTreeMap<String, Figure>>) -> Result<Vec<Limit>, Problem> {
+    let each = said.into_iter().flatten().map(|(unit, figure)| {
+        let text = match figure {
+            Figure::Number(number) => format!("{unit}={number}"),
+            Figure::Rate(rate) => format!("{unit}={rate}"),
+        };
+        text::limit(&text).map_err(|wrong| Problem::invalid(wrong.what, wrong.remedy))
+    });
+    each.collect()
+}
+
+/// Figures of a commit.
+pub(crate) fn amounts(said: Option<&Figures>) -> Result<Vec<(Unit, u64)>, Problem> {
+    let each = said.into_iter().flatten().map(|(name, amount)| {
+        let wrong = || {
+            let shown: String = name.chars().take(40).flat_map(char::escape_debug).collect();
+            Problem::invalid(
+                format!("`{shown}` cannot be the name of a unit"),
+                "use a small letter and then up to 31 of a-z 0-9 _, for example input_tokens",
+            )
+        };
+        Ok((Unit::named(name).ok_or_else(wrong)?, *amount))
+    });
+    each.collect()
+}
+
+/// A provider's answer, if one was told.
+pub(crate) fn reply(
+    status: Option<u16>,
+    headers: Option<&Headers>,
+) -> Result<Option<Reply>, Problem> {
+    if status.is_none() && headers.is_none() {
+        return Ok(None);
+    }
+    let status = status.unwrap_or(200);
+    if !(100..600).contains(&status) {
+        return Err(Problem::invalid(
+            format!("{status} is no HTTP status"),
+            "give the status of the provider's answer, 100 to 599",
+        ));
+    }
+    let mut reply = Reply::new(status);
+    let values = headers.into_iter().flatten().flat_map(|(name, text)| {
+        let values = match text {
+            HeaderText::One(value) => std::slice::from_ref(value),
+            HeaderText::Several(values) => values.as_slice(),
+        };
+        values.iter().map(move |value| (name, value))
+    });
+    for (name, value) in values.take(MOST_HEADERS) {
+        reply = reply.header(name.to_ascii_lowercase(), value.as_str());
+    }
+    Ok(Some(reply))
+}
+
+/// What an answer meant, in a word.
+pub(crate) const fn meaning(meaning: &Meaning) -> &'static str {
+    match meaning {
+        Meaning::Served => "served",
+        Meaning::Refused { .. } => "refused",
+        _ => "failed",
+    }
+}
+
+/// Who asks: as said, else by header, else the calling program's name.
+pub(crate) fn same_agent(said: Option<String>, headers: &HeaderMap) -> String {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    if let Some(agent) = said.or_else(|| text("x-standpipe-agent").map(str::to_owned)) {
+        return agent;
+    }
+    let program = text(header::USER_AGENT.as_str()).unwrap_or_default();
+    let program = program.split(['/', ' ']).next().unwrap_or_default();
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "._@-".contains(c) { c } else { '-' };
+    let name: String = program.chars().map(plain).take(64).collect();
+    if name.is_empty() { "http".to_owned() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::HeaderValue;
+
+    #[test]
+    fn who_asks_is_said_or_seen() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(same_agent(None, &headers), "http");
+        headers.insert(header::USER_AGENT, HeaderValue::from_static("python-requests/2.31 x"));
+        assert_eq!(same_agent(None, &headers), "python-requests");
+        headers.insert("x-standpipe-agent", HeaderValue::from_static("blog"));
+        assert_eq!(same_agent(None, &headers), "blog");
+        assert_eq!(same_agent(Some("said".to_owned()), &headers), "said");
+    }
+
+    #[test]
+    fn a_limit_is_a_rate_or_a_number() {
+        let said = serde_json::from_str(r#"{"requests":"60/min","parallel":5}"#).unwrap();
+        assert_eq!(limits(Some(&said)).unwrap().len(), 2);
+        let wrong = serde_json::from_str(r#"{"requests":"60/m"}"#).unwrap();
+        assert!(limits(Some(&wrong)).unwrap_err().hint.contains("min"), "says what to write");
+    }
+}

@@ -1,0 +1,208 @@
+//! The life of the daemon: it claims its directory, listens, serves, and stops in good order.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use standpipe::config::StoreSettings;
+use standpipe::{Builder, Settings, Standpipe, StoreUrl, state_directory};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::claim::{Claim, Running, is_for_group};
+use crate::failure::Failure;
+use crate::house::House;
+use crate::log::Log;
+use crate::token::Token;
+use crate::{accept, api, counting, guard, listen, reload, ui, watching};
+
+/// How the daemon is started.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The configuration file, when it is not looked for.
+    pub config: Option<PathBuf>,
+    /// The store, whatever the configuration says.
+    pub store: Option<StoreUrl>,
+    /// The address, whatever the configuration says.
+    pub listen: Option<SocketAddr>,
+    /// How it speaks.
+    pub log: Log,
+}
+
+/// A daemon that has begun.
+#[derive(Debug)]
+pub struct Begun {
+    /// Where it can be reached.
+    pub running: Running,
+    /// What a person would call the store.
+    pub store: String,
+    /// The configuration file.
+    pub config: Option<PathBuf>,
+}
+
+impl Options {
+    /// The directory whose daemon this is: the store's own where that is one, else the user's.
+    ///
+    /// # Errors
+    /// When there is none, or the configuration cannot be used.
+    pub fn directory(&self) -> Result<PathBuf, Failure> {
+        directory(&self.stored(&reload::find(self)?))
+    }
+
+    pub(crate) fn builder(&self, settings: Settings) -> Builder {
+        let mut builder = Standpipe::builder();
+        if let Ok(directory) = directory(&self.stored(&settings)) {
+            builder = builder.home(directory);
+        }
+        if let Some(url) = &self.store {
+            builder = builder.store(url.clone());
+        }
+        builder.settings(settings)
+    }
+
+    /// Whether others than this machine can reach it.
+    pub(crate) fn needs_token(&self, settings: &Settings) -> bool {
+        !address(self, settings).ip().is_loopback()
+    }
+
+    fn stored(&self, settings: &Settings) -> StoreSettings {
+        let store = settings.store.clone().unwrap_or_default();
+        match &self.store {
+            Some(url) => store.at(url.clone()),
+            None => store,
+        }
+    }
+}
+
+fn directory(store: &StoreSettings) -> Result<PathBuf, Failure> {
+    match &store.url {
+        StoreUrl::File(Some(directory)) => Ok(directory.clone()),
+        _ => Ok(state_directory(&|name| std::env::var(name).ok())?),
+    }
+}
+
+pub(crate) fn address(options: &Options, settings: &Settings) -> SocketAddr {
+    options.listen.or(settings.listen).unwrap_or(Settings::LISTEN)
+}
+
+/// The Unix socket that the configuration names.
+pub(crate) fn socket(settings: &Settings) -> Option<&PathBuf> {
+    settings.server.socket.as_ref()
+}
+
+pub(crate) fn no_token(address: SocketAddr) -> Failure {
+    Failure::config(
+        format!("others than this machine can reach {address}, and there is no token"),
+        "make one (openssl rand -hex 32 > token; chmod 600 token) and name it in standpipe.toml: \
+         [server] token_file = \"token\"; or listen on 127.0.0.1",
+    )
+}
+
+/// Runs the daemon until it is told to stop. `begun` is told where it listens.
+///
+/// # Errors
+/// When it cannot begin: another one runs, the address is taken, the configuration is wrong.
+pub fn run(options: &Options, begun: impl FnOnce(&Begun)) -> Result<(), Failure> {
+    let settings = reload::find(options)?;
+    let token = settings.server.token_file.as_deref().map(Token::read).transpose();
+    let token = token.map_err(|what| Failure::config(what, "mend it, and start again"))?;
+    let wanted = address(options, &settings);
+    if options.needs_token(&settings) && token.is_none() {
+        return Err(no_token(wanted));
+    }
+    let directory = directory(&options.stored(&settings))?;
+    let claim = Claim::take(&directory)?;
+    let tcp = listen::tcp(wanted)?;
+    let socket = socket(&settings).cloned().unwrap_or_else(|| directory.join("standpipe.sock"));
+    let unix = listen::unix(&socket, is_for_group(&directory))?;
+    let at = tcp.local_addr().unwrap_or(wanted);
+    listen::raise_file_limit();
+    let tap = options.builder(settings).open()?;
+    let (store, config) = (tap.store_place(), tap.settings().origin.clone());
+    let needs_token = token.is_some();
+    let house = Arc::new(House::new(tap, token, options.log)?);
+    let running = Running {
+        pid: std::process::id(),
+        address: at,
+        socket: Some(socket.clone()),
+        token: needs_token,
+    };
+    let runtime = runtime()?;
+    let served = runtime.block_on(async {
+        let tcp = listen::nonblocking(tcp, |tcp| tcp.set_nonblocking(true))?;
+        let unix = listen::nonblocking(unix, |unix| unix.set_nonblocking(true))?;
+        let cannot = |error: std::io::Error| Failure::new(format!("cannot listen: {error}"), "");
+        let tcp = tokio::net::TcpListener::from_std(tcp).map_err(cannot)?;
+        let unix = tokio::net::UnixListener::from_std(unix).map_err(cannot)?;
+        let helpers = start_helpers(&house, options);
+        claim.announce(&running)?;
+        begun(&Begun { running, store, config });
+        accept::serve(Arc::clone(&house), app(&house), tcp, Some(unix)).await;
+        helpers.into_iter().for_each(|helper| helper.abort());
+        Ok(())
+    });
+    let _left_as_it_is = std::fs::remove_file(&socket);
+    // Whatever a thread still waits for, nobody waits for that.
+    runtime.shutdown_background();
+    drop(claim);
+    served
+}
+
+fn runtime() -> Result<Runtime, Failure> {
+    let threads = std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 4));
+    let built = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
+        .max_blocking_threads(64)
+        .thread_name("standpipe")
+        .enable_all()
+        .build();
+    built.map_err(|error| Failure::new(format!("no threads can be started: {error}"), "try again"))
+}
+
+/// Everything that is answered.
+fn app(house: &Arc<House>) -> Router {
+    let routes = api::router().merge(ui::router());
+    routes.layer(from_fn_with_state(Arc::clone(house), guard::check)).with_state(Arc::clone(house))
+}
+
+/// What goes on beside the answering.
+fn start_helpers(house: &Arc<House>, options: &Options) -> Vec<tokio::task::JoinHandle<()>> {
+    let pools: Vec<_> = house.tap().settings().pools.keys().cloned().collect();
+    let shared = Arc::clone(house);
+    tokio::task::spawn_blocking(move || {
+        let tap = shared.tap();
+        for name in &pools {
+            reload::tell(&shared, &tap, name.as_str());
+        }
+    });
+    vec![
+        tokio::spawn(watching::keep_looking(Arc::clone(house))),
+        tokio::spawn(counting::keep_counting(Arc::clone(house))),
+        tokio::spawn(reload::keep_reading(Arc::clone(house), options.clone())),
+        tokio::spawn(stop_when_told(Arc::clone(house))),
+    ]
+}
+
+/// Ends the daemon in good order when it is told to, and at once when it is told twice.
+async fn stop_when_told(house: Arc<House>) {
+    let (Ok(mut term), Ok(mut interrupt)) =
+        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        house.log.warn("cannot listen for signals; end the daemon with kill -9");
+        return;
+    };
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    house.log.info("stopping: nobody new is let in, those who wait are sent away to come back");
+    house.stopping.send_replace(true);
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    house.log.warn("told twice: ending at once");
+    house.at_once.notify_one();
+}

@@ -1,0 +1,123 @@
+//! What callers say, read with care: bounded in size and time, and with errors that name the field.
+
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{FromRequest, FromRequestParts, Query, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use serde::de::DeserializeOwned;
+
+use crate::problem::Problem;
+
+/// The largest body that is read.
+pub(crate) const LARGEST: usize = 256 * 1024;
+/// How long a body may take to arrive.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A body of JSON.
+pub(crate) struct Said<T>(pub(crate) T);
+
+/// What stands behind the question mark.
+pub(crate) struct Asked<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Said<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        if !is_json(&parts.headers) {
+            return Err(Problem::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "not_json",
+                "the body is not said to be JSON",
+                "send the header content-type: application/json",
+            ));
+        }
+        let bytes = read(body, &parts.headers).await?;
+        parse(&bytes).map(Self)
+    }
+}
+
+/// Nothing at all is as good as an empty object where nothing has to be said.
+pub(crate) struct SaidOrNothing<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for SaidOrNothing<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let empty = request.body().size_hint_is_nothing();
+        if empty && !request.headers().contains_key(header::CONTENT_TYPE) {
+            return Ok(Self(T::default()));
+        }
+        Said::from_request(request, state).await.map(|Said(said)| Self(said))
+    }
+}
+
+trait SizeHint {
+    fn size_hint_is_nothing(&self) -> bool;
+}
+
+impl SizeHint for Body {
+    fn size_hint_is_nothing(&self) -> bool {
+        hyper::body::Body::size_hint(self).exact() == Some(0)
+    }
+}
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Query::<T>::from_request_parts(parts, state).await {
+            Ok(Query(asked)) => Ok(Self(asked)),
+            Err(rejection) => Err(Problem::invalid(
+                format!("the query cannot be read: {}", plain(&rejection.body_text())),
+                "see /openapi.json for what can be asked",
+            )),
+        }
+    }
+}
+
+/// `application/json`, whatever follows it.
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let kind = kind.and_then(|kind| kind.split(';').next()).map(str::trim);
+    kind.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json"))
+}
+
+async fn read(body: Body, headers: &HeaderMap) -> Result<hyper::body::Bytes, Problem> {
+    let too_large = || {
+        Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "too_large",
+            format!("the body is larger than {LARGEST} bytes"),
+            "send the figures and headers that count, not the whole answer",
+        )
+    };
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    if length.and_then(|text| text.parse::<usize>().ok()).is_some_and(|length| length > LARGEST) {
+        return Err(too_large());
+    }
+    match tokio::time::timeout(PATIENCE, to_bytes(body, LARGEST)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(_)) => Err(too_large()),
+        Err(_) => Err(Problem::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "too_slow",
+            format!("the body did not arrive within {} s", PATIENCE.as_secs()),
+            "send it at once",
+        )),
+    }
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        let what = format!("the body cannot be read: {}", plain(&error.to_string()));
+        Problem::invalid(what, "see /openapi.json for what can be said")
+    })
+}
+
+/// Part of a message may be what the caller sent: bounded, and without control characters.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).take(300).collect()
+}

@@ -1,0 +1,78 @@
+//! The dashboard: a few files in the program itself, and no others.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Path;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+
+use crate::house::House;
+use crate::problem::Problem;
+
+/// A file of the dashboard: its name, what it is, what it says.
+struct File(&'static str, &'static str, &'static [u8]);
+
+const PAGE: File =
+    File("index.html", "text/html; charset=utf-8", include_bytes!("../ui/index.html"));
+
+/// The other files, under `/ui/`.
+const FILES: &[File] = &[];
+
+/// What the page may do: talk to this daemon, and nothing else.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+                      img-src 'self' data:; font-src 'self'; manifest-src 'self'; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// `/` and `/ui/…`.
+pub(crate) fn router() -> Router<Arc<House>> {
+    Router::new().route("/", get(page)).route("/ui/{name}", get(file))
+}
+
+async fn page(headers: HeaderMap) -> Response {
+    answer(&PAGE, &headers)
+}
+
+async fn file(Path(name): Path<String>, headers: HeaderMap) -> Response {
+    match FILES.iter().find(|file| file.0 == name) {
+        Some(file) => answer(file, &headers),
+        None => {
+            let hint = "the dashboard is at /";
+            let what = "the dashboard has no such file";
+            Problem::new(StatusCode::NOT_FOUND, "not_found", what, hint).into_response()
+        }
+    }
+}
+
+/// Asked for anew each time, sent again only when the program changed.
+fn answer(file: &File, headers: &HeaderMap) -> Response {
+    let File(_, kind, bytes) = file;
+    let tag = format!("\"{:x}\"", hash(bytes));
+    let known = headers.get(header::IF_NONE_MATCH).is_some_and(|known| known == tag.as_str());
+    let mut response = match known {
+        true => StatusCode::NOT_MODIFIED.into_response(),
+        false => (*bytes).into_response(),
+    };
+    let all = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_TYPE, *kind),
+        (header::CACHE_CONTROL, "no-cache"),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ] {
+        all.insert(name, HeaderValue::from_static(value));
+    }
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        all.insert(header::ETAG, tag);
+    }
+    response
+}
+
+/// FNV-1a: only tells one version of a file from another.
+fn hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
