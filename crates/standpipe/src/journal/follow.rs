@@ -50,7 +50,7 @@ impl Follow {
         for roll in &mut rolls {
             match choice.since {
                 Some(_) => roll.next = roll.pages(),
-                None => roll.file = Page::open(&roll.paths[0]).map(Page::from_end),
+                None => roll.file = Page::open(&roll.paths[0]).map(Page::at_its_end),
             }
         }
         Self { choice, rolls }
@@ -184,7 +184,7 @@ impl Page {
         Some(page)
     }
 
-    fn from_end(mut self) -> Self {
+    fn at_its_end(mut self) -> Self {
         self.at = self.file.seek(SeekFrom::End(0)).unwrap_or(0);
         self
     }
