@@ -34,15 +34,15 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 #[derive(Clone, Debug)]
 pub struct About {
     /// Its version.
-    pub version: String,
+    pub version: &'static str,
     /// When it began.
     pub started: SystemTime,
     /// HTTP connections that are open.
-    pub connections: u64,
+    pub connections: usize,
     /// Event streams that are open.
-    pub streams: u64,
+    pub streams: usize,
     /// Calls over HTTP that wait to be admitted.
-    pub waiting_http: u64,
+    pub waiting_http: usize,
 }
 
 /// All of it as Prometheus reads it.

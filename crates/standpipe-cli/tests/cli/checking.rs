@@ -145,7 +145,7 @@ fn what_agents_used_has_their_tier_their_waits_and_why_they_were_refused() {
     let ran = home.run(["events", "--kind", "usage", "--json"]);
     let lines: Vec<Value> =
         ran.printed().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let of = |agent: &str| lines.iter().filter(move |line| line["agent"] == agent);
+    let of = |agent: &'static str| lines.iter().filter(move |line| line["agent"] == agent);
     let denied = |reason: &str| {
         of("blog").map(|line| line["refusals"][reason].as_u64().unwrap_or(0)).sum::<u64>()
     };

@@ -9,7 +9,7 @@ use super::page::{Page, thousandths};
 
 pub(super) fn write(page: &mut Page, about: &About, snapshot: &Snapshot, shown: usize) {
     let help = "Always 1; the label has the version.";
-    page.gauge("build_info", help).put(&[("version", &about.version)], 1);
+    page.gauge("build_info", help).put(&[("version", about.version)], 1);
     let since = about.started.duration_since(UNIX_EPOCH).unwrap_or_default();
     let since = thousandths(u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
     page.gauge("start_time_seconds", "When the daemon began, since 1970.").put(&[], since);

@@ -46,7 +46,7 @@ impl Drop for Home {
 
 fn about() -> About {
     About {
-        version: "1.2.3".to_owned(),
+        version: "1.2.3",
         started: SystemTime::UNIX_EPOCH + Duration::from_millis(1_500),
         connections: 3,
         streams: 2,
