@@ -50,7 +50,8 @@ pub struct About {
 pub fn text(snapshot: &Snapshot, tally: &Tally, store: &StoreTimes, about: &About) -> String {
     let pools = joined(snapshot, tally);
     let mut page = Page::default();
-    daemon::write(&mut page, about, snapshot, pools.len());
+    let shown = pools.values().filter(|both| both.status.is_some()).count();
+    daemon::write(&mut page, about, snapshot, shown);
     store.write(&mut page);
     journal::write(&mut page, tally, &pools);
     pools::write(&mut page, &pools);

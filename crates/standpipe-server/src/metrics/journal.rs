@@ -85,6 +85,7 @@ fn outside(page: &mut Page, pools: &BTreeMap<&str, Both<'_>>) {
     let mut family = page.counter("outside_units_total", help);
     for (pool, both) in pools {
         let known = both.status.iter().flat_map(|status| &status.limits);
+        let known = known.filter(|limit| limit.period_ms.is_some());
         let mut limits: BTreeMap<&str, u64> =
             known.map(|limit| (limit.limit.as_str(), 0)).collect();
         limits.extend(both.tally.into_iter().flat_map(|tally| tally.outside.each()));
