@@ -8,7 +8,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use standpipe_core::{Action, Amounts, Commit, Key, Reserve, Unit, Zone};
+use standpipe_core::{Action, Amounts, Commit, Key, Priority, Reserve, Unit, Zone};
 use standpipe_dialect::Dialect;
 use standpipe_store::PoolName;
 
@@ -74,6 +74,8 @@ pub(crate) struct Granted {
     pub(crate) instead_of: Option<Refused>,
     pub(crate) zone: Zone,
     pub(crate) foreseen: Option<standpipe_core::Advice>,
+    /// The tier it was admitted in; none if it ended already.
+    pub(crate) tier: Option<Priority>,
     /// It is not an earlier call of the same id.
     pub(crate) is_new: bool,
     /// `false` in shadow mode.

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use standpipe::journal::{Journal, Kind, Usage, What};
-use standpipe::{Limit, Pool, PoolConfig, Reply, Request, Rule, Settings, Span, Standpipe};
+use standpipe::{
+    Lease, Limit, Pool, PoolConfig, Priority, Reply, Request, Rule, Settings, Span, Standpipe,
+};
 use standpipe::{Throttle, Unit};
 
 /// A state directory of its own, gone at the end.
@@ -166,4 +168,75 @@ fn waits_are_counted_whatever_comes_of_them() {
     let lines = home.lines();
     let waited = lines.iter().find(|line| line.agent == "blog").unwrap();
     assert!(waited.waited_ms > 0 && waited.calls == 0, "{waited:?}");
+    assert_eq!(waited.waits.iter().sum::<u64>(), 1, "{waited:?}");
+    assert_eq!(waited.refusals, BTreeMap::from([("deadline".to_owned(), 1)]));
+    let holder = lines.iter().find(|line| line.agent == "holder").unwrap();
+    assert_eq!((&holder.waits[..], holder.waited_ms), (&[1][..], 0), "admitted at once");
+}
+
+#[test]
+fn a_call_that_waited_and_was_admitted_is_one_wait() {
+    let home = Home::new();
+    let tap = home.tap();
+    let pool = tap.pool("my/slots").unwrap();
+    pool.limit(vec![Limit::new(Rule::Parallel { amount: 1 })]).unwrap();
+    let held = pool.reserve(Request::by("holder")).blocking().unwrap();
+    let waiting = Waits::begin(&pool, Request::by("blog").timeout(Duration::from_secs(60)));
+    held.commit([]).unwrap();
+    drop(waiting.end());
+    drop((pool, tap));
+    let lines = home.lines();
+    let waits = |agent: &str| {
+        let its = lines.iter().filter(|line| line.agent == agent);
+        its.fold((0, 0, 0), |(calls, waits, refused), line| {
+            let all = line.waits.iter().sum::<u64>();
+            (calls + line.calls, waits + all, refused + line.refusals.len())
+        })
+    };
+    assert_eq!((waits("holder"), waits("blog")), ((1, 1, 0), (1, 1, 0)), "{lines:?}");
+}
+
+/// A call that waits on a thread of its own.
+struct Waits(std::thread::JoinHandle<Lease>);
+
+impl Waits {
+    /// Returns when it stands in line.
+    fn begin(pool: &Pool, request: Request) -> Self {
+        let asks = pool.clone();
+        let thread = std::thread::spawn(move || asks.reserve(request).blocking().unwrap());
+        while pool.status().unwrap().waiting == 0 {
+            std::thread::yield_now();
+        }
+        Self(thread)
+    }
+
+    fn end(self) -> Lease {
+        self.0.join().unwrap()
+    }
+}
+
+#[test]
+fn refusals_count_by_reason_and_tier_also_of_those_who_never_wait() {
+    let home = Home::new();
+    let tap = home.tap();
+    let pool = pool(&tap, true);
+    pool.reserve(call(900).priority(Priority::Critical)).blocking().unwrap().commit([]).unwrap();
+    for _ in 0..3 {
+        assert!(pool.reserve(call(200)).blocking().is_err());
+    }
+    let low = call(200).priority(Priority::Background);
+    assert!(pool.reserve(low).blocking().is_err());
+    assert!(pool.reserve(call(1_001)).blocking().is_err());
+    drop((pool, tap));
+    let lines = home.lines();
+    let denied = |tier: &str, reason: &str| {
+        let its = lines.iter().filter(|line| line.priority.as_deref() == Some(tier));
+        its.map(|line| line.refusals.get(reason).copied().unwrap_or(0)).sum::<u64>()
+    };
+    assert_eq!((denied("standard", "limit"), denied("standard", "never")), (3, 1), "{lines:?}");
+    assert_eq!(denied("background", "limit"), 1, "{lines:?}");
+    let critical = lines.iter().filter(|line| line.priority.as_deref() == Some("critical"));
+    assert_eq!(critical.map(|line| (line.calls, line.units["tokens"])).next(), Some((1, 900)));
+    let waits = lines.iter().flat_map(|line| &line.waits).sum::<u64>();
+    assert_eq!(waits, 1, "those who were refused at once waited for nothing");
 }

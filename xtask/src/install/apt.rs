@@ -28,7 +28,7 @@ pub(crate) fn install(context: &Context, package: &str) -> Result<(), String> {
 const INSTALL: [&str; 3] = ["install", "--yes", "--no-install-recommends"];
 
 /// `apt-get`, which asks nothing, and waits for another that is at work.
-pub(super) fn apt_get(context: &Context, arguments: &[&str]) -> Command {
+pub(crate) fn apt_get(context: &Context, arguments: &[&str]) -> Command {
     let mut command = context.program("apt-get");
     command.args(arguments).args(["-o", "DPkg::Lock::Timeout=300"]);
     command.env("DEBIAN_FRONTEND", "noninteractive");
@@ -39,7 +39,7 @@ pub(super) fn apt_get(context: &Context, arguments: &[&str]) -> Command {
 ///
 /// # Errors
 /// The last lines it wrote.
-pub(super) fn run(context: &Context, command: &mut Command) -> Result<(), String> {
+pub(crate) fn run(context: &Context, command: &mut Command) -> Result<(), String> {
     // Far above what a slow network needs.
     let finished = context.run(command, Duration::from_secs(900))?;
     if finished.ok { Ok(()) } else { Err(last_lines(&finished.output)) }

@@ -17,7 +17,7 @@ pub(crate) fn line(event: &Event) -> String {
 
 fn what(what: &What) -> String {
     match what {
-        What::Wait { agent, model, reason, ended, count, waited_ms, longest_ms } => {
+        What::Wait { agent, model, reason, ended, count, waited_ms, longest_ms, .. } => {
             let who = by(agent, model.as_deref());
             let why = why(reason, None, 0);
             let waited = length(*waited_ms);
@@ -97,6 +97,12 @@ fn used(usage: &Usage) -> String {
     ];
     let counted = counts.into_iter().filter(|(count, _)| *count > 0);
     let mut said: Vec<String> = counted.map(|(count, what)| format!("{count} {what}")).collect();
+    if !usage.refusals.is_empty() {
+        let all = usage.refusals.values().fold(0, |all: u64, more| all.saturating_add(*more));
+        let why: Vec<String> =
+            usage.refusals.iter().map(|(reason, times)| format!("{times} {reason}")).collect();
+        said.push(format!("{all} not admitted ({})", why.join(", ")));
+    }
     if usage.waited_ms > 0 {
         said.push(format!("waited {}", length(usage.waited_ms)));
     }

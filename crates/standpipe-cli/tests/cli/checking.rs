@@ -131,6 +131,39 @@ fn what_agents_used_is_an_event_when_it_is_asked_for() {
 }
 
 #[test]
+fn what_agents_used_has_their_tier_their_waits_and_why_they_were_refused() {
+    let home = Home::new();
+    let holder = home.hold_the_slot();
+    let ask = ["reserve", "my/slots", "--as", "blog", "--priority", "background"];
+    for _ in 0..2 {
+        let hasty = home.run(ask.into_iter().chain(["--timeout", "0"]));
+        assert_eq!(hasty.code, Some(75), "{hasty:?}");
+    }
+    let late = home.run(ask.into_iter().chain(["--timeout", "10ms"]));
+    assert_eq!(late.code, Some(75), "{late:?}");
+    holder.end();
+    let ran = home.run(["events", "--kind", "usage", "--json"]);
+    let lines: Vec<Value> =
+        ran.printed().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |agent: &'static str| lines.iter().filter(move |line| line["agent"] == agent);
+    let denied = |reason: &str| {
+        of("blog").map(|line| line["refusals"][reason].as_u64().unwrap_or(0)).sum::<u64>()
+    };
+    assert_eq!((denied("limit"), denied("deadline")), (2, 1), "{}", ran.out);
+    assert!(of("blog").all(|line| line["priority"] == "background"), "{}", ran.out);
+    let waits: u64 = of("blog")
+        .flat_map(|line| line["waits"].as_array().cloned())
+        .flatten()
+        .filter_map(|waits| waits.as_u64())
+        .sum();
+    assert_eq!(waits, 1, "one of them waited: {}", ran.out);
+    let held = of("holder").find(|line| line["calls"] == 1).unwrap();
+    assert_eq!((&held["waits"], &held["priority"]), (&json!([1]), &json!("standard")));
+    let told = home.run(["events", "--kind", "usage"]);
+    assert!(told.printed().contains("blog: 1 not admitted (1 limit)"), "{told:?}");
+}
+
+#[test]
 fn the_doctor_looks_at_everything_and_ends_well() {
     let home = Home::new();
     call(&home, "my/api", "blog");

@@ -28,14 +28,17 @@ pub struct Event {
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum What {
-    /// Calls waited. Those of one agent, model and reason that end at about the same time are one
-    /// line.
+    /// Calls waited. Those of one agent, model, tier and reason that end at about the same time are
+    /// one line.
     Wait {
         /// Whose they were.
         agent: String,
         /// What they called.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         model: Option<String>,
+        /// The tier they waited in.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        priority: Option<String>,
         /// What they first waited for.
         reason: String,
         /// `admitted`, `refused` or `cancelled`.

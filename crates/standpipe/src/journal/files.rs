@@ -14,8 +14,8 @@ use crate::moment::Moment;
 const LARGEST: u64 = 4 << 20;
 /// How many earlier files are kept.
 const EARLIER: u32 = 3;
-/// How many of them of what was used: two days of ten agents that are never idle, or of a call a
-/// second by a process each.
+/// How many of them of what was used: a day and a half of ten agents that are never idle, or of a
+/// call a second by a process each.
 const EARLIER_USAGE: u32 = 7;
 /// How long a refusal by a provider is kept at least, in milliseconds.
 const KEPT: u64 = 8 * 86_400_000;

@@ -6,15 +6,16 @@
 
 use std::time::{Duration, Instant as Local};
 
-use standpipe_core::{AgentName, Unit};
+use standpipe_core::{AgentName, Priority, Unit};
 use standpipe_store::PoolName;
 
 use super::{Event, Usage, What};
 use crate::moment::Moment;
+use crate::shared::ask::tier_word;
 
 /// How long a batch grows.
 pub(super) const EVERY: Duration = Duration::from_secs(10);
-/// How many lines a batch has at most, but for one `other` per pool and mode.
+/// How many lines a batch has at most, but for one `other` per pool, tier and mode.
 const MOST: usize = 256;
 /// How many units a line counts at most: as many as four calls can name.
 const MOST_UNITS: usize = 64;
@@ -25,6 +26,8 @@ pub(crate) struct Whose<'a> {
     pub(crate) pool: &'a PoolName,
     pub(crate) agent: &'a str,
     pub(crate) model: Option<&'a str>,
+    /// None where nobody knows it.
+    pub(crate) tier: Option<Priority>,
     /// `false` in shadow mode.
     pub(crate) enforced: bool,
 }
@@ -34,8 +37,10 @@ pub(crate) struct Whose<'a> {
 pub(crate) enum Use<'a> {
     /// A call was admitted; it may be another try of an earlier one.
     Admitted { retry: bool },
-    /// A call waited so many milliseconds, whatever came of it.
+    /// A call waited so many milliseconds, whatever came of it; none if it was admitted at once.
     Waited(u64),
+    /// A call was not admitted, for this reason.
+    Denied(&'static str),
     /// A call that was admitted was never sent.
     Cancelled,
     /// The provider refused a call for a reason of quota.
@@ -108,6 +113,7 @@ impl Gather {
             let line = Usage {
                 agent: whose.agent.to_owned(),
                 model: whose.model.map(ToOwned::to_owned),
+                priority: whose.tier.map(|tier| tier_word(tier).to_owned()),
                 from: Moment { millis: now.millis / 1_000 * 1_000 },
                 enforced: whose.enforced,
                 ..Usage::default()
@@ -123,6 +129,7 @@ impl Gather {
             let names = (line.agent.as_str(), line.model.as_deref());
             names == (whose.agent, whose.model)
                 && line.enforced == whose.enforced
+                && line.priority.as_deref() == whose.tier.map(tier_word)
                 && pool == whose.pool
         };
         let last = self.lines.get(self.last).filter(|line| is_its(line));
@@ -145,7 +152,21 @@ impl Usage {
                     *calls = calls.saturating_add(1);
                 }
             }
-            Use::Waited(ms) => self.waited_ms = self.waited_ms.saturating_add(ms),
+            Use::Waited(ms) => {
+                self.waited_ms = self.waited_ms.saturating_add(ms);
+                let figure = Self::WAITS_MS.partition_point(|bound| *bound < ms);
+                if self.waits.len() <= figure {
+                    self.waits.resize(figure + 1, 0);
+                }
+                if let Some(waits) = self.waits.get_mut(figure) {
+                    *waits += 1;
+                }
+            }
+            // There are as many reasons as there are words for them.
+            Use::Denied(reason) => match self.refusals.get_mut(reason) {
+                Some(times) => *times += 1,
+                None => drop(self.refusals.insert(reason.to_owned(), 1)),
+            },
             Use::Cancelled => self.cancelled += 1,
             Use::Refused => self.refused += 1,
             Use::Used(unit, amount) => {
@@ -172,7 +193,7 @@ mod tests {
 
     fn admit(gather: &mut Gather, millis: u64, agent: &str, model: Option<&str>) -> Vec<Usage> {
         let pool = pool();
-        let whose = Whose { pool: &pool, agent, model, enforced: true };
+        let whose = Whose { pool: &pool, agent, model, tier: None, enforced: true };
         usages(gather.add(Moment { millis }, whose, [Use::Admitted { retry: false }]))
     }
 
@@ -214,11 +235,17 @@ mod tests {
     #[test]
     fn everything_is_added_up() {
         let (mut gather, pool, now) = (Gather::default(), pool(), Moment { millis: 1_000 });
-        let whose = Whose { pool: &pool, agent: "blog", model: None, enforced: false };
+        let tier = Some(Priority::Background);
+        let whose = Whose { pool: &pool, agent: "blog", model: None, tier, enforced: false };
         let uses = [
             Use::Admitted { retry: true },
             Use::Waited(30),
             Use::Waited(12),
+            Use::Waited(100),
+            Use::Waited(101),
+            Use::Waited(7_200_000),
+            Use::Denied("pause"),
+            Use::Denied("pause"),
             Use::Refused,
             Use::Cancelled,
             Use::Used(&Unit::Tokens, 900),
@@ -229,8 +256,25 @@ mod tests {
         let lines = usages(gather.take(now));
         let [line] = &lines[..] else { panic!("nothing to add is no line: {lines:?}") };
         assert_eq!((line.calls, line.retries, line.refused, line.cancelled), (1, 1, 1, 1));
-        assert_eq!((line.waited_ms, line.enforced), (42, false));
+        assert_eq!((line.waited_ms, line.enforced), (7_200_243, false));
+        assert_eq!(line.waits, [3, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(line.refusals, std::collections::BTreeMap::from([("pause".to_owned(), 2)]));
+        assert_eq!(line.priority.as_deref(), Some("background"));
         assert_eq!(line.units["tokens"], u64::MAX);
+    }
+
+    #[test]
+    fn calls_of_two_tiers_are_two_lines() {
+        let (mut gather, pool, now) = (Gather::default(), pool(), Moment { millis: 1_000 });
+        for tier in [Some(Priority::Critical), Some(Priority::Standard), None] {
+            let whose = Whose { pool: &pool, agent: "blog", model: None, tier, enforced: true };
+            gather.add(now, whose, [Use::Admitted { retry: false }, Use::Waited(0)]);
+            gather.add(now, whose, [Use::Admitted { retry: false }, Use::Waited(0)]);
+        }
+        let lines = usages(gather.take(now));
+        let shown: Vec<_> = lines.iter().map(|l| (l.priority.as_deref(), &l.waits[..])).collect();
+        let two: &[u64] = &[2];
+        assert_eq!(shown, [(Some("critical"), two), (Some("standard"), two), (None, two)]);
     }
 
     #[test]

@@ -19,6 +19,9 @@ pub struct Usage {
     /// What it called.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub model: Option<String>,
+    /// The tier its calls were decided in; none where nobody knows it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub priority: Option<String>,
     /// The whole second in which it begins.
     pub from: Moment,
     /// The admissions in each second from then on; none behind the last one that had any.
@@ -42,12 +45,26 @@ pub struct Usage {
     /// did not serve used its requests and nothing else.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub units: BTreeMap<String, u64>,
+    /// Calls that were not admitted, by reason: `deadline` where they waited in vain, `store` where
+    /// the store did not answer.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub refusals: BTreeMap<String, u64>,
     /// How long calls waited, admitted or not.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub waited_ms: u64,
+    /// How many calls waited how long: one figure for each of [`Usage::WAITS_MS`] and one for those
+    /// that waited longer; none behind the last that had any. Calls that were admitted at once are
+    /// among the first; those that were refused at once are nowhere.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub waits: Vec<u64>,
 }
 
 impl Usage {
+    /// Up to how many milliseconds a wait belongs to each figure of [`Usage::waits`].
+    pub const WAITS_MS: [u64; 12] = [
+        100, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_800_000,
+    ];
+
     /// Each second in which something was admitted, since 1970, and how much.
     pub fn seconds(&self) -> impl Iterator<Item = (u64, u64)> {
         let first = self.from.millis / 1_000;
@@ -88,5 +105,23 @@ mod tests {
              \"enforced\":true,\"calls\":3,\"units\":{\"requests\":3}}"
         );
         assert_eq!(serde_json::from_str::<Event>(&line).unwrap(), event);
+    }
+
+    #[test]
+    fn tier_refusals_and_waits_are_said_and_read_where_there_are_any() {
+        let usage = Usage {
+            priority: Some("background".to_owned()),
+            refusals: BTreeMap::from([("pause".to_owned(), 2)]),
+            waits: vec![3, 0, 1],
+            ..Usage::default()
+        };
+        let line = serde_json::to_string(&usage).unwrap();
+        for words in ["\"priority\":\"background\"", "{\"pause\":2}", "\"waits\":[3,0,1]"] {
+            assert!(line.contains(words), "{words} in {line}");
+        }
+        assert_eq!(serde_json::from_str::<Usage>(&line).unwrap(), usage);
+        let before = r#"{"agent":"blog","from":"1970-01-01T00:00:07.000Z","enforced":true}"#;
+        let read: Usage = serde_json::from_str(before).unwrap();
+        assert_eq!((read.priority, read.refusals.len(), read.waits.len()), (None, 0, 0));
     }
 }

@@ -206,17 +206,21 @@ fn join(line: &mut Event, event: &Event) -> bool {
     let same_pool = line.pool == event.pool;
     match (&mut line.what, &event.what) {
         (
-            What::Wait { agent, model, reason, ended, count, waited_ms, longest_ms },
+            What::Wait { agent, model, priority, reason, ended, count, waited_ms, longest_ms },
             What::Wait {
                 agent: who,
                 model: which,
+                priority: tier,
                 reason: why,
                 ended: how,
                 count: more,
                 waited_ms: waited,
                 longest_ms: longest,
             },
-        ) if same_pool && (&*agent, &*model, &*reason, &*ended) == (who, which, why, how) => {
+        ) if same_pool
+            && (&*agent, &*model, &*priority) == (who, which, tier)
+            && (&*reason, &*ended) == (why, how) =>
+        {
             *count = count.saturating_add(*more);
             *waited_ms = waited_ms.saturating_add(*waited);
             *longest_ms = (*longest_ms).max(*longest);
@@ -235,6 +239,7 @@ mod tests {
         What::Wait {
             agent: agent.to_owned(),
             model: None,
+            priority: None,
             reason: "limit".to_owned(),
             ended: "admitted".to_owned(),
             count: 1,
@@ -304,7 +309,7 @@ mod tests {
     fn what_was_used_is_written_when_it_is_due_and_when_it_closes() {
         let directory = directory("usage");
         let (writer, pool) = (Writer::default(), pool());
-        let whose = Whose { pool: &pool, agent: "blog", model: None, enforced: true };
+        let whose = Whose { pool: &pool, agent: "blog", model: None, tier: None, enforced: true };
         let admitted = [Use::Admitted { retry: false }];
         assert_eq!(writer.used(whose, admitted), None, "nowhere to write to");
         writer.write_to(&Place::new(directory.clone()));

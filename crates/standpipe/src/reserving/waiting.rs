@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant as Local};
 
 use standpipe_core::{
-    Action, Answer, Decision, Instant, Key, Outcome, Phase, Reason, Refusal, Reserve, Span,
+    Action, Answer, Decision, Instant, Key, Outcome, Phase, Priority, Reason, Refusal, Reserve,
+    Span,
 };
 use standpipe_store::StoreError;
 
@@ -57,6 +58,8 @@ pub(super) struct Waiting {
     /// What it was last told, and what it was first told.
     last: Option<Refused>,
     first: Option<Reason>,
+    /// The tier it is in, once it was told to wait or refused.
+    tier: Option<Priority>,
     /// It has asked for a lease and the store has not answered.
     unanswered: bool,
     /// Its ticket is to be claimed: a look has shown that.
@@ -92,6 +95,7 @@ impl Waiting {
         let caller = guard.shared().caller();
         // What is longer than any span the ledger knows is no further away than that.
         let patience = crate::moment::micros(span(request.patience()));
+        let reserve_tier = reserve.priority;
         Ok(Self {
             guard,
             desk,
@@ -107,6 +111,7 @@ impl Waiting {
             ticket: None,
             last: None,
             first: None,
+            tier: reserve_tier,
             unanswered: false,
             claims: false,
             heard: None,
@@ -222,8 +227,9 @@ impl Waiting {
         };
         match &step {
             Step::Over(outcome) => {
-                if let Ok(lease) = &**outcome {
-                    lease.note_admitted();
+                match &**outcome {
+                    Ok(lease) => lease.note_admitted(),
+                    Err(error) => self.note_denied(error),
                 }
                 self.guard.shared().hear_news(self.pool.name());
                 self.finish();

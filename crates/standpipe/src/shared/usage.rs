@@ -1,6 +1,10 @@
 //! What calls used, for the journal. Nothing here is decided, and nobody waits for it.
 
-use standpipe_core::{Action, AgentName, Amounts, Key, State, Text, ThrottleKind, Unit};
+use std::time::Duration;
+
+use standpipe_core::{
+    Action, AgentName, Amounts, Key, Priority, Reserve, State, Text, ThrottleKind, Unit,
+};
 
 use super::Shared;
 use crate::desk::Desk;
@@ -13,6 +17,8 @@ use crate::reply::{Meaning, Read};
 pub(crate) struct Call<'a> {
     pub(crate) agent: &'a str,
     pub(crate) model: Option<&'a str>,
+    /// None where nobody knows it.
+    pub(crate) tier: Option<Priority>,
     /// What it said it would take.
     pub(crate) cost: &'a Amounts,
     /// `false` in shadow mode.
@@ -26,6 +32,7 @@ pub(crate) struct Call<'a> {
 pub(crate) struct Known {
     agent: AgentName,
     model: Option<Text>,
+    tier: Priority,
     cost: Amounts,
     enforced: bool,
     priced: bool,
@@ -68,6 +75,7 @@ impl Known {
         Call {
             agent: self.agent.as_str(),
             model: self.model.as_ref().map(Text::as_str),
+            tier: Some(self.tier),
             cost: &self.cost,
             enforced: self.enforced,
             priced: self.priced,
@@ -78,16 +86,22 @@ impl Known {
 impl Shared {
     /// A call was admitted.
     pub(crate) fn note_admitted(&self, desk: &Desk, granted: &Granted) {
-        if granted.is_new {
-            let retry = granted.reserve.retry_of.is_some();
-            self.record(granted.call().whose(desk), [Use::Admitted { retry }]);
-        }
+        let retry = granted.reserve.retry_of.is_some();
+        let admitted = granted.is_new.then_some(Use::Admitted { retry });
+        // Who asks again for what it has already and gets it at once is no call.
+        let waited = granted.is_new || !granted.waited.is_zero();
+        let waited = waited.then(|| Use::Waited(millis(granted.waited)));
+        self.record(granted.call().whose(desk), admitted.into_iter().chain(waited));
     }
 
-    /// A call waited. In shadow mode nobody does.
-    pub(crate) fn note_waited(&self, desk: &Desk, agent: &str, model: Option<&str>, ms: u64) {
-        let whose = Whose { pool: desk.pool(), agent, model, enforced: true };
-        self.record(whose, [Use::Waited(ms)]);
+    /// A call waited and was not admitted. In shadow mode nobody is in that place.
+    pub(crate) fn note_waited(&self, desk: &Desk, asker: Asker<'_>, waited: Duration) {
+        self.record(asker.whose(desk), [Use::Waited(millis(waited))]);
+    }
+
+    /// A call was not admitted.
+    pub(crate) fn note_denied(&self, desk: &Desk, asker: Asker<'_>, reason: &'static str) {
+        self.record(asker.whose(desk), [Use::Denied(reason)]);
     }
 
     /// A call ended.
@@ -127,8 +141,12 @@ impl Shared {
             return;
         }
         let agent = agent.unwrap_or(AgentName::OTHER);
-        let enforced = is_enforced(desk.counter().member.replica().state());
-        let whose = Whose { pool: desk.pool(), agent, model: None, enforced };
+        let counter = desk.counter();
+        let state = counter.member.replica().state();
+        let tier = AgentName::new(agent).and_then(|agent| own_tier(state, &agent));
+        let enforced = is_enforced(state);
+        drop(counter);
+        let whose = Whose { pool: desk.pool(), agent, model: None, tier, enforced };
         self.record(whose, [Use::Refused]);
     }
 
@@ -150,8 +168,24 @@ impl Shared {
 
 impl<'a> Call<'a> {
     fn whose(self, desk: &'a Desk) -> Whose<'a> {
-        let Call { agent, model, enforced, .. } = self;
-        Whose { pool: desk.pool(), agent, model, enforced }
+        let Call { agent, model, tier, enforced, .. } = self;
+        Whose { pool: desk.pool(), agent, model, tier, enforced }
+    }
+}
+
+/// Who asked and has no lease.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asker<'a> {
+    pub(crate) reserve: &'a Reserve,
+    /// None where nobody knows it.
+    pub(crate) tier: Option<Priority>,
+}
+
+impl<'a> Asker<'a> {
+    fn whose(self, desk: &'a Desk) -> Whose<'a> {
+        let Self { reserve, tier } = self;
+        let (agent, model) = (reserve.agent.as_str(), reserve.model.as_ref().map(Text::as_str));
+        Whose { pool: desk.pool(), agent, model, tier, enforced: true }
     }
 }
 
@@ -161,6 +195,7 @@ impl Granted {
         Call {
             agent: self.reserve.agent.as_str(),
             model: self.reserve.model.as_ref().map(Text::as_str),
+            tier: self.tier,
             cost: &self.reserve.cost,
             enforced: self.enforced,
             priced: self.priced,
@@ -173,12 +208,31 @@ pub(crate) fn is_enforced(state: &State) -> bool {
     state.facts().config.as_ref().is_none_or(|config| config.enforce)
 }
 
+/// The tier a call asks in.
+pub(crate) fn tier_asked(state: &State, reserve: &Reserve) -> Option<Priority> {
+    reserve.priority.or_else(|| own_tier(state, &reserve.agent))
+}
+
+/// An agent's own tier. Those who are not told apart have none.
+fn own_tier(state: &State, agent: &AgentName) -> Option<Priority> {
+    if agent.as_str() == AgentName::OTHER {
+        return None;
+    }
+    let rule = state.facts().config.as_ref().and_then(|config| config.agent(agent));
+    Some(rule.and_then(|rule| rule.priority).unwrap_or_default())
+}
+
+fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}
+
 fn known(state: &State, lease: Key) -> Option<Known> {
     let facts = state.facts();
     let lease = facts.leases.get(&lease)?;
     Some(Known {
         agent: facts.agents.get(usize::from(lease.agent))?.name.clone(),
         model: lease.call.model.clone(),
+        tier: lease.tier,
         cost: lease.call.cost.clone(),
         enforced: is_enforced(state),
         priced: state.has_prices(),

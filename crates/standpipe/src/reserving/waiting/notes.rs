@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use standpipe_core::{Grant, Refusal, Text};
+use standpipe_core::{Grant, Refusal};
 
 use super::Waiting;
 use crate::desk::Counter;
+use crate::error::Error;
 use crate::journal::What;
 use crate::refused::limit_text;
+use crate::shared::ask::tier_word;
+use crate::shared::usage::Asker;
 
 impl Waiting {
     /// Whether it was admitted just now, and is not an earlier call of the same id.
@@ -23,6 +26,7 @@ impl Waiting {
         let what = What::Wait {
             agent: self.reserve.agent.to_string(),
             model: self.reserve.model.as_ref().map(ToString::to_string),
+            priority: self.tier.map(|tier| tier_word(tier).to_owned()),
             reason: reason.word().to_owned(),
             ended: ended.to_owned(),
             count: 1,
@@ -30,8 +34,24 @@ impl Waiting {
             longest_ms: waited_ms,
         };
         self.guard.shared().journal().note(self.pool.name(), what);
-        let model = self.reserve.model.as_ref().map(Text::as_str);
-        self.guard.shared().note_waited(&self.desk, self.reserve.agent.as_str(), model, waited_ms);
+        // How long an admitted call waited is noted with its admission.
+        if ended != "admitted" {
+            self.guard.shared().note_waited(&self.desk, self.asker(), waited);
+        }
+    }
+
+    /// It was not admitted, which is the end of it.
+    pub(super) fn note_denied(&self, error: &Error) {
+        let reason = match error {
+            Error::Refused(refused) => refused.reason.word(),
+            Error::Store(_) => "store",
+            _ => return,
+        };
+        self.guard.shared().note_denied(&self.desk, self.asker(), reason);
+    }
+
+    const fn asker(&self) -> Asker<'_> {
+        Asker { reserve: &self.reserve, tier: self.tier }
     }
 
     pub(super) fn note_shadow(&self, refusal: &Refusal) {

@@ -15,7 +15,7 @@ use crate::lease::{Around, Granted, Lease};
 use crate::moment::Now;
 use crate::refused::Refused;
 use crate::shared::ask::has_no_limits;
-use crate::shared::usage::is_enforced;
+use crate::shared::usage::{is_enforced, tier_asked};
 
 impl Waiting {
     pub(super) fn granted(&mut self, counter: &mut Counter, grant: Grant, now: &Now) -> Step {
@@ -29,7 +29,9 @@ impl Waiting {
         reserve.ticket = None;
         let state = counter.member.replica().state();
         // With what was estimated.
+        let mut tier = None;
         if let Some(lease) = state.facts().leases.get(&grant.lease) {
+            tier = Some(lease.tier);
             reserve.cost = lease.call.cost.clone();
         }
         let (zone, foreseen) = (state.zone(), state.advise(&reserve, now.store));
@@ -43,6 +45,7 @@ impl Waiting {
             instead_of,
             zone,
             foreseen,
+            tier,
             is_new: self.is_new(counter, &grant),
             enforced: is_enforced(counter.member.replica().state()),
             priced: counter.member.replica().state().has_prices(),
@@ -70,7 +73,10 @@ impl Waiting {
             let soon = now.local + look::FIRST;
             counter.look_at = Some(counter.look_at.map_or(soon, |at| at.min(soon)));
         }
-        self.first.get_or_insert(hold.refusal.reason);
+        if self.first.is_none() {
+            self.first = Some(hold.refusal.reason);
+            self.tier = tier_asked(counter.member.replica().state(), &self.reserve);
+        }
         self.ends.get_or_insert(now.store + self.reserve.patience);
         self.last =
             Some(Refused { position: Some(hold.position), ..self.refused(&hold.refusal, now) });
@@ -94,6 +100,7 @@ impl Waiting {
         now: &Now,
     ) -> Result<Step, Trouble> {
         self.left(counter);
+        self.tier = tier_asked(counter.member.replica().state(), &self.reserve);
         if has_no_limits(refusal) {
             let configured = self.desk.told(self.pool.tap().number()).is_some();
             if configured && !self.reminded {

@@ -1,0 +1,172 @@
+//! How pools stand now: limits, pauses, the traffic light, money.
+
+use std::collections::BTreeMap;
+
+use standpipe::{LimitStatus, PoolStatus};
+
+use super::Both;
+use super::page::{Amount, Page, millionths, thousandths};
+use super::words::{BREAKERS, ZONES};
+
+/// The pools that can be read.
+type Pools<'a> = [(&'a str, &'a PoolStatus)];
+
+pub(super) fn write(page: &mut Page, pools: &BTreeMap<&str, Both<'_>>) {
+    let pools: Vec<(&str, &PoolStatus)> =
+        pools.iter().filter_map(|(name, both)| Some((*name, both.status?))).collect();
+    calls(page, &pools);
+    limits(page, &pools);
+    flags(page, &pools);
+    lengths(page, &pools);
+    states(page, &pools);
+    money(page, &pools);
+}
+
+fn calls(page: &mut Page, pools: &Pools<'_>) {
+    type Figure = fn(&PoolStatus) -> u64;
+    let all: [(_, _, Figure); 4] = [
+        ("in_flight", "Calls in flight.", |pool| pool.in_flight as u64),
+        ("waiting", "Calls that wait.", |pool| pool.waiting as u64),
+        ("throttle_streak", "Refusals by the provider in a row.", |pool| {
+            u64::from(pool.trouble.streak)
+        }),
+        ("log_skipped", "Events of its log that this version does not understand.", |pool| {
+            pool.skipped
+        }),
+    ];
+    for (name, help, figure) in all {
+        let mut family = page.gauge(name, help);
+        for (pool, status) in pools {
+            family.put(&[("pool", pool)], figure(status));
+        }
+    }
+    let mut family = page.gauge("retries_left", "Retries that the budget still allows.");
+    for (pool, status) in pools {
+        if let Some(retries) = &status.trouble.retries {
+            family.put(&[("pool", pool)], retries.left);
+        }
+    }
+}
+
+fn limits(page: &mut Page, pools: &Pools<'_>) {
+    type Figure = fn(&LimitStatus) -> Option<u64>;
+    let all: [(_, _, Figure); 7] = [
+        ("limit_stated", "A limit as stated.", |limit| Some(limit.amount)),
+        ("limit_told", "A limit as the provider taught it.", |limit| limit.told),
+        ("limit_effective", "What is used of a limit, after headroom and what was learned.", |l| {
+            Some(l.effective)
+        }),
+        ("limit_used", "What is charged on a limit now.", |limit| Some(limit.used)),
+        ("limit_held", "What calls in flight hold beside that.", |limit| Some(limit.held)),
+        ("limit_left", "What is left of the effective limit.", |limit| Some(limit.left)),
+        ("limit_outside", "What somebody draws without asking, now.", |l| Some(l.outside)),
+    ];
+    for (name, help, figure) in all {
+        let mut family = page.gauge(name, help);
+        for_each(pools, |pool, limit| {
+            if let Some(value) = figure(limit) {
+                let labels = [("pool", pool), ("limit", &*limit.limit), ("unit", &*limit.unit)];
+                family.put(&labels, Amount(&limit.unit, value));
+            }
+        });
+    }
+    let mut family = page.gauge("limit_headroom_ratio", "The share of a stated rate that is used.");
+    for_each(pools, |pool, limit| {
+        if let Some(per_mille) = limit.headroom_per_mille {
+            let labels = [("pool", pool), ("limit", &*limit.limit), ("unit", &*limit.unit)];
+            family.put(&labels, thousandths(per_mille.into()));
+        }
+    });
+}
+
+fn for_each(pools: &Pools<'_>, mut put: impl FnMut(&str, &LimitStatus)) {
+    for (pool, status) in pools {
+        status.limits.iter().for_each(|limit| put(pool, limit));
+    }
+}
+
+/// What is or is not so.
+fn flags(page: &mut Page, pools: &Pools<'_>) {
+    type Flag = fn(&PoolStatus) -> bool;
+    let all: [(_, _, Flag); 6] = [
+        ("enforced", "Calls are held back; 0 is shadow mode.", |pool| pool.enforce),
+        ("paused", "No call is admitted: everybody pauses.", |pool| pool.pause.is_some()),
+        ("terminal", "The provider said stop.", |pool| pool.terminal.is_some()),
+        ("learning", "The ledger lost its memory and finds out what is in flight.", |pool| {
+            pool.learning.is_some()
+        }),
+        ("cut_off", "The store is away; the daemon decides by itself.", |pool| {
+            pool.cut_off.is_some()
+        }),
+        ("sequential", "Several agents were throttled: calls go one at a time.", |pool| {
+            pool.trouble.one_at_a_time.is_some()
+        }),
+    ];
+    for (name, help, flag) in all {
+        let mut family = page.gauge(name, help);
+        for (pool, status) in pools {
+            family.put_flag(&[("pool", pool)], flag(status));
+        }
+    }
+}
+
+/// What lasts, in seconds; 0 where it does not.
+fn lengths(page: &mut Page, pools: &Pools<'_>) {
+    type Length = fn(&PoolStatus) -> u64;
+    let all: [(_, _, Length); 5] = [
+        ("pause_left_seconds", "In how long the pause ends.", |pool| {
+            pool.pause.as_ref().map_or(0, |pause| pause.for_ms)
+        }),
+        ("terminal_left_seconds", "In how long the stop ends; 0 where nobody knows.", |pool| {
+            pool.terminal.as_ref().and_then(|stop| stop.for_ms).unwrap_or(0)
+        }),
+        ("learning_left_seconds", "In how long the ledger knows again.", |pool| {
+            pool.learning.as_ref().map_or(0, |learning| learning.for_ms)
+        }),
+        ("cut_off_seconds", "For how long the store has been away.", |pool| {
+            pool.cut_off.as_ref().map_or(0, |away| away.for_ms)
+        }),
+        ("longest_wait_seconds", "How long the call waits that waits longest.", |pool| {
+            pool.tickets.iter().map(|ticket| ticket.waits_ms).max().unwrap_or(0)
+        }),
+    ];
+    for (name, help, length) in all {
+        let mut family = page.gauge(name, help);
+        for (pool, status) in pools {
+            family.put(&[("pool", pool)], thousandths(length(status)));
+        }
+    }
+}
+
+/// One series per word, of which one is 1.
+fn states(page: &mut Page, pools: &Pools<'_>) {
+    let mut family = page.gauge("zone", "How much quota is left: one of the words is 1.");
+    for (pool, status) in pools {
+        for zone in ZONES {
+            family.put_flag(&[("pool", pool), ("zone", zone)], status.zone == zone);
+        }
+    }
+    let help = "What the burn rate says: one of the words is 1.";
+    let mut family = page.gauge("breaker", help);
+    for (pool, status) in pools {
+        for state in BREAKERS {
+            family.put_flag(&[("pool", pool), ("state", state)], status.breaker == state);
+        }
+    }
+}
+
+fn money(page: &mut Page, pools: &Pools<'_>) {
+    let mut family = page.gauge("day_spent_usd", "What the last day's calls cost, in dollars.");
+    for (pool, status) in pools {
+        if let Some(money) = &status.money {
+            family.put(&[("pool", pool)], millionths(money.spent_micro_usd));
+        }
+    }
+    let help = "The part of it that bought nothing: second tries and calls nobody settled.";
+    let mut family = page.gauge("day_wasted_usd", help);
+    for (pool, status) in pools {
+        if let Some(money) = &status.money {
+            family.put(&[("pool", pool)], millionths(money.wasted_micro_usd));
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! How long steps on the store take, and how often they fail. Shared and cheap: every step adds to a
+//! few atomic figures, and nobody waits.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use standpipe::StoreError;
+
+use super::page::{Page, millionths};
+
+/// Up to how many microseconds a step belongs to each figure.
+const BOUNDS_US: [u64; 14] = [
+    100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
+    1_000_000, 2_500_000,
+];
+
+/// What can be wrong with a store.
+const KINDS: [&str; 5] = ["transient", "damaged", "foreign", "unusable", "other"];
+
+/// How long steps on the store took, and how many failed.
+#[derive(Debug, Default)]
+pub struct StoreTimes {
+    counts: [AtomicU64; BOUNDS_US.len() + 1],
+    sum_us: AtomicU64,
+    errors: [AtomicU64; KINDS.len()],
+}
+
+impl StoreTimes {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A step took so long, whatever came of it.
+    pub fn took(&self, length: Duration) {
+        let us = u64::try_from(length.as_micros()).unwrap_or(u64::MAX);
+        let figure = BOUNDS_US.partition_point(|bound| *bound < us);
+        if let Some(count) = self.counts.get(figure) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        self.sum_us.fetch_add(us, Ordering::Relaxed);
+    }
+
+    /// A step failed, and it is not known how.
+    pub fn failed(&self) {
+        self.fail("other");
+    }
+
+    /// A step failed like this.
+    pub fn failed_by(&self, error: &StoreError) {
+        self.fail(match () {
+            () if error.is_transient() => "transient",
+            () if error.is_damaged() => "damaged",
+            () if error.is_foreign() => "foreign",
+            () => "unusable",
+        });
+    }
+
+    fn fail(&self, kind: &str) {
+        if let Some(errors) = self.errors.get(super::words::place(&KINDS, kind)) {
+            errors.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn write(&self, page: &mut Page) {
+        let counts = self.counts.each_ref().map(|count| count.load(Ordering::Relaxed));
+        let sum = millionths(self.sum_us.load(Ordering::Relaxed));
+        let help = "How long steps of the daemon on the store took.";
+        let bounds = BOUNDS_US.iter().map(|bound| millionths(*bound));
+        page.histogram("store_step_seconds", help).put_counts(&[], bounds, &counts, sum);
+        let help = "Steps of the daemon on the store that failed.";
+        let mut errors = page.counter("store_errors_total", help);
+        for (kind, count) in KINDS.iter().zip(&self.errors) {
+            errors.put(&[("kind", kind)], count.load(Ordering::Relaxed));
+        }
+    }
+}
