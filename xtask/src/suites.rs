@@ -1,5 +1,6 @@
 //! The suites of `cargo xtask test`, in the order in which they run: the quick ones first.
 
+mod browser;
 mod clippy;
 mod docs;
 mod faults;
@@ -32,6 +33,7 @@ pub(crate) const ALL: &[Suite] = &[
     Suite { name: "purity", about: "the core knows no clock, chance or system", run: purity::run },
     Suite { name: "unit", about: "every test of the workspace, doctests too", run: unit::run },
     Suite { name: "docs", about: "the documentation builds without a warning", run: docs::run },
+    Suite { name: "browser", about: "the dashboard, in a real browser", run: browser::run },
     Suite { name: "faults", about: "every known fault has its test", run: faults::run },
     Suite { name: "planted", about: "every planted bug is caught by its tests", run: planted::run },
     Suite { name: "fuzz", about: "odd events and odd bytes for a minute", run: fuzz::run },
