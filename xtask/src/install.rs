@@ -49,6 +49,17 @@ const NEEDS: &[Need] = &[
         is_here: |_| on_path("openssl"),
         get: |context| apt::install(context, "openssl"),
     },
+    Need {
+        name: "Chromium",
+        is_here: |_| on_path("chromium"),
+        get: |context| apt::install(context, "chromium"),
+    },
+    Need {
+        name: "Node",
+        is_here: |_| on_path("node"),
+        get: |context| apt::install(context, "nodejs"),
+    },
+    Need { name: "npm", is_here: |_| on_path("npm"), get: |context| apt::install(context, "npm") },
 ];
 
 /// Gets what is missing, one line for each.

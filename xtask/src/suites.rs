@@ -1,5 +1,6 @@
 //! The suites of `cargo xtask test`, in the order in which they run: the quick ones first.
 
+mod browser;
 mod clippy;
 mod deploy;
 mod docs;
@@ -38,6 +39,7 @@ pub(crate) const ALL: &[Suite] = &[
         about: "files for operators are what their readers take",
         run: deploy::run,
     },
+    Suite { name: "browser", about: "the dashboard, in a real browser", run: browser::run },
     Suite { name: "faults", about: "every known fault has its test", run: faults::run },
     Suite { name: "planted", about: "every planted bug is caught by its tests", run: planted::run },
     Suite { name: "fuzz", about: "odd events and odd bytes for a minute", run: fuzz::run },

@@ -1,5 +1,6 @@
 //! The dashboard: a few files in the program itself, and no others.
 
+use std::io::Write;
 use std::sync::Arc;
 
 use axum::Router;
@@ -7,6 +8,8 @@ use axum::extract::Path;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use crate::house::House;
 use crate::problem::Problem;
@@ -18,7 +21,21 @@ const PAGE: File =
     File("index.html", "text/html; charset=utf-8", include_bytes!("../ui/index.html"));
 
 /// The other files, under `/ui/`.
-const FILES: &[File] = &[];
+const FILES: &[File] = &[
+    File("app.js", SCRIPT, include_bytes!("../ui/app.js")),
+    File("dom.js", SCRIPT, include_bytes!("../ui/dom.js")),
+    File("feed.js", SCRIPT, include_bytes!("../ui/feed.js")),
+    File("icon.svg", PICTURE, include_bytes!("../ui/icon.svg")),
+    File("plot.js", SCRIPT, include_bytes!("../ui/plot.js")),
+    File("pool.js", SCRIPT, include_bytes!("../ui/pool.js")),
+    File("style.css", STYLE, include_bytes!("../ui/style.css")),
+    File("theme.js", SCRIPT, include_bytes!("../ui/theme.js")),
+    File("words.js", SCRIPT, include_bytes!("../ui/words.js")),
+];
+
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const STYLE: &str = "text/css; charset=utf-8";
+const PICTURE: &str = "image/svg+xml";
 
 /// What the page may do: talk to this daemon, and nothing else.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
@@ -50,9 +67,11 @@ fn answer(file: &File, headers: &HeaderMap) -> Response {
     let File(_, kind, bytes) = file;
     let tag = format!("\"{:x}\"", hash(bytes));
     let known = headers.get(header::IF_NONE_MATCH).is_some_and(|known| known == tag.as_str());
-    let mut response = match known {
-        true => StatusCode::NOT_MODIFIED.into_response(),
-        false => (*bytes).into_response(),
+    let packs = takes_gzip(headers);
+    let mut response = match (known, packs) {
+        (true, _) => StatusCode::NOT_MODIFIED.into_response(),
+        (false, true) => packed(bytes).into_response(),
+        (false, false) => (*bytes).into_response(),
     };
     let all = response.headers_mut();
     for (name, value) in [
@@ -64,10 +83,28 @@ fn answer(file: &File, headers: &HeaderMap) -> Response {
     ] {
         all.insert(name, HeaderValue::from_static(value));
     }
+    all.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    if packs && !known {
+        all.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         all.insert(header::ETAG, tag);
     }
     response
+}
+
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
+    let mut names = accepted.unwrap_or_default().split(',').map(str::trim);
+    names.any(|name| name == "gzip" || name.starts_with("gzip;") && !name.ends_with("q=0"))
+}
+
+/// A page is opened rarely and is small: it is packed each time.
+fn packed(bytes: &[u8]) -> Vec<u8> {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::default());
+    // Writing to memory does not fail.
+    let _always = packer.write_all(bytes);
+    packer.finish().unwrap_or_default()
 }
 
 /// FNV-1a: only tells one version of a file from another.

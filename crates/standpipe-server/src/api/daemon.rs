@@ -95,18 +95,14 @@ pub(crate) async fn ready(State(house): State<Arc<House>>) -> Result<Json<Ready>
 pub(crate) async fn figures(State(house): State<Arc<House>>) -> Result<impl IntoResponse, Problem> {
     let snapshot = house.aside(watching::look).await?;
     let about = About {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        version: env!("CARGO_PKG_VERSION"),
         started: house.began,
-        connections: count(house.connections.load(Ordering::Relaxed)),
-        streams: count(MOST_STREAMS - house.streams.available_permits()),
-        waiting_http: count(MOST_WAITS - house.waits.available_permits()),
+        connections: house.connections.load(Ordering::Relaxed),
+        streams: MOST_STREAMS - house.streams.available_permits(),
+        waiting_http: MOST_WAITS - house.waits.available_permits(),
     };
     let text = metrics::text(&snapshot, &held(&house.tally), &house.store_times, &about);
-    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text))
-}
-
-fn count(number: usize) -> u64 {
-    u64::try_from(number).unwrap_or(u64::MAX)
+    Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text))
 }
 
 /// This document.

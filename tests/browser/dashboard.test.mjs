@@ -1,0 +1,402 @@
+// The dashboard, seen by a real browser: the real daemon serves it, real commands fill its pools.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, afterEach, before, test } from "node:test";
+import { Home, launch, open, says, screenshot, snapshots, text, until } from "./support.mjs";
+import { sameFigures } from "./figures.mjs";
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const HOSTILE = "<img src=x onerror=alert(1)>";
+const LARGEST = 60 * 1024;
+
+const CONFIG = `
+[pool."work/rate"]
+requests = "4/h"
+headroom = 1.0
+tokens = "10000/h"
+parallel = 10
+price = { tokens = 3.0 }
+
+[pool."work/shadow"]
+requests = "100/min"
+enforce = false
+
+[agent.boss]
+priority = "critical"
+floor = "25%"
+
+[agent.poller]
+priority = "background"
+cap = { requests = "3/h" }
+`;
+
+let browser;
+let home;
+let page;
+const pages = [];
+
+async function visit(at = home, options) {
+  page = await open(browser, at.url ?? at, options);
+  pages.push(page);
+  return page;
+}
+
+async function row(of, agent) {
+  const found = await of.evaluateHandle((name) => [...document.querySelectorAll("tbody tr")].find(
+    (one) => one.querySelector(".name")?.textContent === name), agent);
+  return found.asElement();
+}
+
+async function findings(of) {
+  await of.evaluate(AXE);
+  const { violations } = await of.evaluate(() => globalThis.axe.run());
+  return violations.filter(({ impact }) => ["serious", "critical"].includes(impact))
+    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
+}
+
+before(async () => {
+  browser = await launch();
+  home = new Home(CONFIG);
+  await home.up();
+});
+
+after(async () => {
+  await browser?.close();
+  await home?.end();
+});
+
+afterEach(leave);
+
+/** Closes all pages; nothing may have gone wrong in any. */
+async function leave() {
+  const wrong = pages.flatMap((one) => one.wrong);
+  for (const one of pages.splice(0)) await one.close();
+  assert.deepEqual(wrong, []);
+}
+
+/** With a daemon that is this test's alone. */
+async function withHome(run) {
+  const own = new Home();
+  try {
+    await run(own);
+    await leave();
+  } finally {
+    await own.end();
+  }
+}
+
+test("without pools it says what to do next, and shows the first as it comes", async () => {
+  await withHome(async (empty) => {
+    await empty.up();
+    await visit(empty);
+    await says(page, "#empty", "No pools yet");
+    await says(page, "#empty", `curl ${empty.url}/v1/leases`);
+    assert.deepEqual(await findings(page), []);
+    await screenshot(page, "empty");
+    // The page's own example makes the pool.
+    const example = await text(page, "#curl");
+    const body = /-d '(.*)'/s.exec(example)[1];
+    const headers = { "content-type": "application/json" };
+    const answer = await fetch(`${empty.url}/v1/leases`, { method: "POST", headers, body });
+    assert.equal(answer.status, 201);
+    await says(page, "main h2", "my/slots");
+    await says(page, ".limits", "1 left");
+  });
+});
+
+test("a pool fills before one's eyes", async () => {
+  await visit(`${home.url}/#pool=fill%2Fslots`);
+  home.hold("fill/slots", "--limit", "parallel=2", "--as", "one");
+  await says(page, "main h2", "fill/slots");
+  await says(page, ".limits", "1 left");
+  home.hold("fill/slots", "--limit", "parallel=2", "--as", "two");
+  await says(page, ".limits", "full");
+  const meter = await page.$eval("[role=meter]", (one) => one.getAttribute("aria-valuetext"));
+  assert.equal(meter, "0 used, 2 held, of 2");
+  home.hold("fill/slots", "--limit", "parallel=2", "--as", "three");
+  await says(page, ".listing", "when a call ends");
+  await screenshot(page, "full");
+});
+
+test("who waits is shown with place, reason, countdown and deadline", async () => {
+  for (const agent of ["boss", "data", "poller"]) {
+    home.hold("work/rate", "--as", agent, "--cost", "tokens=1000");
+  }
+  await until("three hold", async () => (await home.status("work/rate")).in_flight === 3);
+  home.start("reserve", "work/rate", "--as", "large", "--cost", "tokens=8000", "--timeout", "2h",
+    "--model", HOSTILE);
+  await until("large waits", async () => (await home.status("work/rate")).waiting === 1);
+  home.hold("work/rate", "--as", "later", "--cost", "tokens=2000", "--timeout", "2h");
+  await visit(`${home.url}/#pool=work%2Frate`);
+  await says(page, ".listing", "2 later");
+  const cells = async (agent) => (await row(page, agent)).$$eval("th, td", (all) =>
+    all.map((one) => one.innerText));
+  const first = await cells("large");
+  assert.equal(first[0], "1");
+  // 7,000 are left, of which the boss's floor keeps 1,500.
+  assert.equal(first[4], "tokens per 1h has no room, short by 2,500");
+  assert.match(first[6], /^in \d+ min \d+ s$|^in 1 h$/);
+  assert.match((await cells("later"))[4], /^others come first for tokens per 1h/);
+  // It counts down.
+  const changes = [6, 7].map((at) => page.waitForFunction((was, n) =>
+    [...document.querySelectorAll("tbody tr")].some((one) =>
+      one.querySelector(".name")?.textContent === "large" && one.cells[n].innerText !== was),
+  {}, first[at], at));
+  await Promise.all(changes);
+});
+
+test("what is hostile is shown as text", async () => {
+  await visit(`${home.url}/#pool=work%2Frate`);
+  await says(page, ".listing small", HOSTILE);
+  assert.equal(await page.$("main img"), null);
+});
+
+test("every figure is the snapshot's", async () => {
+  await visit(`${home.url}/#pool=work%2Frate`);
+  await says(page, ".listing", "2 later");
+  await page.click("#freeze");
+  await says(page, "#link", "frozen at");
+  await sameFigures(page, "work/rate");
+  // And what does not move by itself is what the daemon says to anybody.
+  const { pools } = await (await fetch(`${home.url}/v1/pools`)).json();
+  const said = pools.find(({ pool }) => pool === "work/rate");
+  const seen = await page.evaluate(async () => (await import("/ui/app.js")).shown().pools.find(
+    ({ pool }) => pool === "work/rate"));
+  const still = ({ limits, leases, tickets, in_flight, waiting, zone, origin }) => ({ zone, origin,
+    in_flight, waiting, limits: limits.map(({ used, held, left, effective, amount }) =>
+      ({ used, held, left, effective, amount })), leases: leases.map(({ id, cost }) =>
+      ({ id, cost })), tickets: tickets.map(({ agent, position, reason, short_by }) =>
+      ({ agent, position, reason, short_by })) });
+  assert.deepEqual(still(seen), still(said));
+  await page.click("#freeze");
+  await says(page, "#link", "live");
+});
+
+test("the burn rate is drawn, and told in words", async () => {
+  await visit(`${home.url}/#pool=work%2Frate`);
+  await page.waitForSelector(".burn path.line");
+  const label = await page.$eval(".burn svg", (svg) => svg.getAttribute("aria-label"));
+  assert.match(label, /requests per 1h: now 75 %, highest 75 %/);
+  assert.equal((await page.$$(".burn path.line")).length, 2 * 3);
+  await page.click(".burn summary");
+  await says(page, ".burn table", "3 (75 %)");
+});
+
+test("a pause by the keyboard alone, with a countdown, and resumed by the button", async () => {
+  await visit(`${home.url}/#pool=work%2Frate`);
+  await says(page, "main h2", "work/rate");
+  const reach = async (wanted) => {
+    for (let n = 0; n < 40; n += 1) {
+      await page.keyboard.press("Tab");
+      if (await page.evaluate((words) => document.activeElement.innerText === words, wanted)) {
+        return;
+      }
+    }
+    assert.fail(`${wanted} is not to be reached with Tab`);
+  };
+  await reach("Pause…");
+  await page.keyboard.press("Enter");
+  await says(page, "dialog", "Nobody is admitted until it ends");
+  assert.equal(await page.evaluate(() => document.activeElement.tagName), "SELECT");
+  // Snapshots go on behind the question; it stays, and so does the focus.
+  await snapshots(page, 2);
+  assert.equal(await page.evaluate(() => document.activeElement.tagName), "SELECT");
+  assert.deepEqual(await findings(page), []);
+  await page.keyboard.press("ArrowDown");
+  await reach("Pause it");
+  await page.keyboard.press("Enter");
+  await says(page, "#said", "work/rate is paused for 5 min");
+  await says(page, "main .notices", "Paused for another");
+  const left = await text(page, "main .notices");
+  await page.waitForFunction((was) => document.querySelector("main .notices").innerText !== was,
+    {}, left);
+  const { pause } = await home.status("work/rate");
+  assert.ok(pause.for_ms > 200_000, String(pause.for_ms));
+  await says(page, ".listing", "everybody pauses");
+  await screenshot(page, "paused");
+  await page.click("button ::-p-text(Resume)");
+  await says(page, "#said", "admits calls again");
+  await until("it is resumed", async () => (await home.status("work/rate")).pause === null);
+  await page.waitForFunction(() => ![...document.querySelectorAll(".notices b")].some((word) =>
+    word.innerText.startsWith("Paused")));
+});
+
+test("a lease is settled by the button, and the focus stays in the list", async () => {
+  const id = await home.run("reserve", "my/settled", "--limit", "parallel=3", "--as", "stuck");
+  await home.run("reserve", "my/settled", "--limit", "parallel=3", "--as", "kept");
+  await visit(`${home.url}/#pool=my%2Fsettled`);
+  await says(page, "main h2", "my/settled");
+  await page.waitForFunction(() => document.querySelectorAll(".act button").length === 2);
+  await (await (await row(page, "stuck")).$("button")).click();
+  await says(page, "dialog", "Settle this lease?");
+  await says(page, "dialog", "stuck");
+  await screenshot(page, "settle");
+  await page.click("#ask-no");
+  assert.equal((await home.status("my/settled")).in_flight, 2);
+  await (await (await row(page, "stuck")).$("button")).click();
+  await page.click("#ask-yes");
+  await says(page, "#said", "The lease of stuck is settled.");
+  const { leases } = await home.status("my/settled");
+  assert.deepEqual(leases.filter((lease) => lease.id === id), []);
+  assert.equal(leases.length, 1);
+  await page.waitForFunction(() => document.querySelectorAll(".act button").length === 1);
+  await page.waitForFunction(() => document.activeElement.textContent === "In flight");
+});
+
+test("what cannot be done is said with its reason and a hint", async () => {
+  const id = await home.run("reserve", "my/settled", "--limit", "parallel=3", "--as", "quick");
+  await visit(`${home.url}/#pool=my%2Fsettled`);
+  await says(page, ".listing", "quick");
+  await (await (await row(page, "quick")).$("button")).click();
+  await home.run("commit", id);
+  page.isDaemonAway = true; // The refusal is wanted here, and the console tells of it.
+  await page.click("#ask-yes");
+  await says(page, "#wrong", "The lease was not settled:");
+  const [said, hint] = await page.$eval("#wrong p", (one) => [one.innerText,
+    one.querySelector("span").innerText]);
+  assert.ok(said.length > "The lease was not settled: ".length + hint.length, said);
+  assert.notEqual(hint, "");
+  await page.click("#wrong button");
+  await page.waitForSelector("#wrong[hidden]");
+});
+
+test("refusals are counted by agent and kind, and the pause says why", async () => {
+  await home.run("throttle", "work/shadow", "--as", "data", "--kind", "quota",
+    "--retry-after", "5min");
+  await home.run("throttle", "work/shadow", "--as", "data", "--kind", "overload");
+  await home.run("throttle", "work/shadow", "--as", "boss", "--kind", "quota");
+  await visit(`${home.url}/#pool=work%2Fshadow`);
+  await says(page, ".badges", "shadow mode: nobody is held back");
+  await says(page, ".notices", "Paused for another");
+  await says(page, ".refusals p", "3 refusals of 2 agents.");
+  const cells = await page.$$eval(".refusals tbody tr", (rows) => rows.map((one) =>
+    [...one.cells].slice(0, 6).map((cell) => cell.innerText)));
+  assert.deepEqual(cells.sort(), [["boss", "1", "–", "–", "–", "–"],
+    ["data", "1", "–", "–", "1", "–"]]);
+  await says(page, ".events", "data was told that its quota is used up, retry after 5 min");
+});
+
+test("long lists are cut, and say so", async () => {
+  const post = async (n) => {
+    const body = { pool: "many/slots", agent: `agent-${n}`, limits: { parallel: 1_000 } };
+    const answer = await fetch(`${home.url}/v1/leases`, { method: "POST",
+      headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+    assert.equal(answer.status, 201);
+  };
+  for (let n = 0; n < 230; n += 10) {
+    await Promise.all(Array.from({ length: 10 }, (_, of) => post(n + of)));
+  }
+  await visit(`${home.url}/#pool=many%2Fslots`);
+  await says(page, ".more", "and 30 more");
+  assert.equal((await page.$$(".act button")).length, 200);
+  await says(page, ".limits", "770 left");
+  await says(page, ".more", "there may be more");
+  await snapshots(page, 2);
+});
+
+test("light, dark, and a switch that is remembered", async () => {
+  const ground = (of) => of.evaluate(() => getComputedStyle(document.documentElement)
+    .backgroundColor);
+  await visit(`${home.url}/#pool=work%2Frate`);
+  await says(page, "main h2", "work/rate");
+  const light = await ground(page);
+  await page.select("#theme", "dark");
+  const dark = await ground(page);
+  assert.notEqual(dark, light);
+  await page.reload();
+  await says(page, "main h2", "work/rate");
+  assert.equal(await ground(page), dark);
+  await page.select("#theme", "auto");
+  assert.equal(await ground(page), light);
+  await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: "dark" }]);
+  assert.equal(await ground(page), dark);
+});
+
+for (const scheme of ["light", "dark"]) {
+  test(`axe finds nothing serious when it is ${scheme}`, async () => {
+    await visit(`${home.url}/#pool=work%2Frate`, { scheme });
+    await says(page, "main h2", "work/rate");
+    await says(page, ".refusals p", "None");
+    assert.deepEqual(await findings(page), []);
+    for (const width of [1280, 768, 360]) {
+      await page.setViewport({ width, height: 900 });
+      await snapshots(page, 1);
+      await screenshot(page, `pool-${width}-${scheme}`);
+    }
+    assert.deepEqual(await findings(page), []);
+  });
+}
+
+test("on a phone nothing scrolls sideways", async () => {
+  await visit(`${home.url}/#pool=work%2Frate`, { wide: 360 });
+  for (const pool of ["work/rate", "work/shadow", "my/settled", "many/slots"]) {
+    await page.evaluate((name) => { location.hash = `#pool=${encodeURIComponent(name)}`; }, pool);
+    await says(page, "main h2", pool);
+    const [content, screen] = await page.evaluate(() => [document.documentElement.scrollWidth,
+      innerWidth]);
+    assert.equal(content, screen, pool);
+  }
+});
+
+test("the page is small", async () => {
+  await visit(home);
+  await says(page, "main", "Limits");
+  const sizes = await page.evaluate(() => [...performance.getEntriesByType("navigation"),
+    ...performance.getEntriesByType("resource")].filter(({ name }) => !name.includes("/v1/"))
+    .map(({ name, encodedBodySize }) => [new URL(name).pathname, encodedBodySize]));
+  const all = sizes.reduce((sum, [, size]) => sum + size, 0);
+  assert.ok(sizes.length > 5 && sizes.every(([, size]) => size > 0), JSON.stringify(sizes));
+  assert.ok(all < LARGEST, `${all} bytes: ${JSON.stringify(sizes)}`);
+});
+
+test("a daemon that dies is told of, and found again", async () => {
+  await withHome(async (own) => {
+    await own.up();
+    await own.run("reserve", "my/slots", "--limit", "parallel=2", "--as", "one");
+    await visit(own);
+    await says(page, ".limits", "1 left");
+    page.isDaemonAway = true;
+    await own.killDaemon();
+    await says(page, "#gone", "The daemon does not answer since");
+    await says(page, "#gone", "figures below are from then");
+    await says(page, ".limits", "1 left");
+    const filter = await page.$eval(".page", (one) => getComputedStyle(one).filter);
+    assert.match(filter, /grayscale/);
+    await screenshot(page, "gone");
+    await own.up();
+    await says(page, "#said", "The daemon answers again.");
+    await page.waitForSelector("#gone[hidden]");
+    page.isDaemonAway = false;
+    await own.run("reserve", "my/slots", "--limit", "parallel=2", "--as", "two");
+    await says(page, ".limits", "full");
+  });
+});
+
+test("a token is asked for, kept in the tab, and taken out of the address", async () => {
+  const token = "a-token-of-the-browser-tests";
+  await withHome(async (own) => {
+    const file = own.write("token", `${token}\n`);
+    own.write("standpipe.toml", `open_pools = true\n[server]\ntoken_file = "${file}"\n`);
+    await own.up();
+    await own.run("reserve", "my/slots", "--limit", "parallel=2");
+    await visit(own);
+    page.isDaemonAway = true; // The browser tells of every 401, and they are wanted here.
+    await says(page, "#locked", "This daemon wants a token");
+    assert.deepEqual(await findings(page), []);
+    await screenshot(page, "token");
+    await page.type("#token", "another-token-altogether");
+    await page.keyboard.press("Enter");
+    await says(page, "#denied", "does not take this token");
+    await page.type("#token", token);
+    await page.keyboard.press("Enter");
+    await says(page, ".limits", "1 left");
+    await page.reload();
+    await says(page, ".limits", "1 left");
+    pages[0].wrong.length = 0;
+    await visit(`${own.url}/#token=${token}`);
+    await says(page, ".limits", "1 left");
+    assert.equal(await page.evaluate(() => location.href), `${own.url}/`);
+  });
+});

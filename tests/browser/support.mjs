@@ -1,0 +1,177 @@
+// What the browser tests stand on: a daemon with a home of its own, real calls beside it, a page
+// that is watched. Nothing here sleeps for a guess: it waits for what must come, or fails.
+
+import { spawn, execFile } from "node:child_process";
+import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import puppeteer from "puppeteer-core";
+
+const BINARY = process.env.STANDPIPE_BIN;
+const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const SCREENSHOTS = process.env.SCREENSHOTS ?? "target/screenshots";
+/** Far above what anything here takes; reached only when it never comes. */
+const PATIENCE = 20_000;
+
+/** A port that nobody has, as the system chose it. */
+function freePort() {
+  return new Promise((resolve, reject) => {
+    const server = createServer().once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const { port } = server.address();
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+/** Asks until it is so. */
+export async function until(what, isSo) {
+  const end = Date.now() + PATIENCE;
+  for (;;) {
+    const found = await isSo();
+    if (found) return found;
+    if (Date.now() > end) throw new Error(`it never came: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+/** A place of its own for ledgers and configuration, with everything that runs in it. */
+export class Home {
+  constructor(config = "") {
+    this.path = mkdtempSync(join(tmpdir(), "standpipe-browser-"));
+    this.config = join(this.path, "standpipe.toml");
+    writeFileSync(this.config, `open_pools = true\n${config}`);
+    this.state = join(this.path, "state");
+    mkdirSync(this.state);
+    this.env = { ...process.env, STANDPIPE_HOME: this.state, STANDPIPE_CONFIG: this.config };
+    delete this.env.STANDPIPE_AGENT;
+    this.children = [];
+  }
+
+  write(name, text) {
+    const path = join(this.path, name);
+    writeFileSync(path, text, { mode: 0o600 });
+    return path;
+  }
+
+  /** Runs the command to its end: what it printed. */
+  run(...args) {
+    return new Promise((resolve, reject) => execFile(BINARY, args, { env: this.env },
+      (error, stdout, stderr) => (error
+        ? reject(new Error(`standpipe ${args.join(" ")}: ${stderr || error}`))
+        : resolve(stdout.trim()))));
+  }
+
+  async status(pool) {
+    const { pools } = JSON.parse(await this.run("status", "--json"));
+    return pools.find((of) => of.pool === pool);
+  }
+
+  /** Starts a command and leaves it running. */
+  start(...args) {
+    const child = spawn(BINARY, args, { env: this.env, stdio: ["ignore", "pipe", "pipe"] });
+    child.said = "";
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on("data", (data) => { child.said = (child.said + data).slice(-20_000); });
+    }
+    child.ended = new Promise((resolve) => child.once("exit", resolve));
+    this.children.push(child);
+    return child;
+  }
+
+  /** A call that lasts until it is ended. */
+  hold(pool, ...args) {
+    return this.start("--quiet", "hold", pool, ...args, "--", "sleep", "600");
+  }
+
+  /** The daemon, ready; on its old port if it had one. */
+  async up() {
+    this.port ??= await freePort();
+    this.url = `http://127.0.0.1:${this.port}`;
+    this.daemon = this.start("up", "--listen", `127.0.0.1:${this.port}`);
+    let isOver = false;
+    this.daemon.ended.then(() => { isOver = true; });
+    await until("the daemon is ready", async () => {
+      if (isOver) throw new Error(`the daemon ended: ${this.daemon.said}`);
+      const answer = await fetch(`${this.url}/readyz`).catch(() => null);
+      return answer?.ok;
+    });
+  }
+
+  /** As the kernel would: no goodbye. */
+  async killDaemon() {
+    this.daemon.kill("SIGKILL");
+    await this.daemon.ended;
+  }
+
+  async end() {
+    for (const child of this.children) child.kill("SIGKILL");
+    await Promise.all(this.children.map((child) => child.ended));
+    rmSync(this.path, { recursive: true, force: true });
+  }
+}
+
+export function launch() {
+  return puppeteer.launch({
+    executablePath: CHROMIUM,
+    // The tests run as root in containers, where the sandbox cannot.
+    args: ["--no-sandbox", "--disable-dev-shm-usage", "--force-color-profile=srgb"],
+  });
+}
+
+/** A page that keeps everything that went wrong in it. */
+export async function open(browser, url, { wide = 1280, scheme = "light" } = {}) {
+  const page = await browser.newPage();
+  page.setDefaultTimeout(PATIENCE);
+  page.wrong = [];
+  page.isDaemonAway = false;
+  const note = (what) => page.isDaemonAway || page.wrong.push(what);
+  page.on("console", (said) => ["error", "warning"].includes(said.type())
+    && note(`console: ${said.text()}`));
+  page.on("pageerror", (error) => page.wrong.push(`exception: ${error.message}`));
+  page.on("requestfailed", (request) => note(`failed: ${request.url()} ${
+    request.failure()?.errorText}`));
+  page.on("response", (answer) => answer.status() >= 400
+    && note(`${answer.status()}: ${answer.url()}`));
+  page.on("dialog", (dialog) => {
+    page.wrong.push(`a dialog of the browser: ${dialog.message()}`);
+    dialog.dismiss();
+  });
+  await page.evaluateOnNewDocument(() => addEventListener("securitypolicyviolation",
+    (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`)));
+  await page.setViewport({ width: wide, height: 900 });
+  await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+  await page.goto(url);
+  return page;
+}
+
+/** The text of the first element, as it is shown. */
+export const text = (page, selector) => page.$eval(selector, (element) => element.innerText);
+
+/** Waits until the element's text holds those words. */
+export function says(page, selector, words) {
+  const wait = page.waitForFunction((css, wanted) =>
+    [...document.querySelectorAll(css)].some((element) => element.checkVisibility()
+      && element.innerText.replace(/\s+/g, " ").includes(wanted)), {}, selector, words);
+  return wait.catch(async () => {
+    const all = await page.$$eval(selector, (found) => found.map((one) => one.innerText));
+    throw new Error(`${selector} never said “${words}”, but: ${all.join(" | ")}`);
+  });
+}
+
+/** Waits until the page shows so many snapshots more. */
+export async function snapshots(page, many) {
+  await page.evaluate(async (wanted) => {
+    const { shown } = await import("/ui/app.js");
+    for (let seen = 0, last = shown(); seen < wanted;) {
+      await new Promise((done) => requestAnimationFrame(done));
+      if (shown() !== last) [last, seen] = [shown(), seen + 1];
+    }
+  }, many);
+}
+
+export async function screenshot(page, name) {
+  mkdirSync(SCREENSHOTS, { recursive: true });
+  await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true });
+}
