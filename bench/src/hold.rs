@@ -83,7 +83,7 @@ fn hold(program: &Path, directory: &Path, config: Option<&PathBuf>) -> Command {
 }
 
 /// The program as it is now, beside this one.
-fn built() -> Result<PathBuf, String> {
+pub(crate) fn built() -> Result<PathBuf, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo);
     build.args(["build", "--quiet", "--release", "--package", "standpipe-cli"]);

@@ -1,4 +1,4 @@
-//! Speed of Standpipe, measured: `cargo xtask bench [core] [file] [wake] [hold] [redis]`.
+//! Speed of Standpipe, measured: `cargo xtask bench [core] [file] [wake] [hold] [redis] [daemon]`.
 //!
 //! Prints tables in Markdown; `bench/RESULTS.md` keeps a run with its machine and versions. Timing
 //! lives here and never in a test. What is compared is measured in the same run, in turns, because
@@ -12,6 +12,7 @@
 
 mod core_events;
 mod crowd;
+mod daemon;
 mod file;
 mod hold;
 mod pairs;
@@ -46,6 +47,7 @@ fn work(kind: &str, place: &str) -> Result<(), String> {
         "waiter" => wake::wait(place),
         "bare-waiter" => wake::wait_bare(place),
         "echo" => wake::echo(),
+        "empty-handler" => daemon::serve_nothing(place),
         _ if kind.starts_with("redis-") => redis::work(kind, place),
         _ => pairs::run(kind, place),
     }
@@ -53,7 +55,7 @@ fn work(kind: &str, place: &str) -> Result<(), String> {
 
 /// All parts, or those that are named.
 fn measure(wanted: &[&str]) -> Result<(), String> {
-    const PARTS: [&str; 5] = ["core", "file", "wake", "hold", "redis"];
+    const PARTS: [&str; 6] = ["core", "file", "wake", "hold", "redis", "daemon"];
     if let Some(unknown) = wanted.iter().find(|part| !PARTS.contains(part)) {
         return Err(format!("there is no part `{unknown}`; there are {}", PARTS.join(", ")));
     }
@@ -68,6 +70,7 @@ fn measure(wanted: &[&str]) -> Result<(), String> {
             }
             "wake" => wake::run()?,
             "hold" => hold::run()?,
+            "daemon" => daemon::run()?,
             _ => redis::run()?,
         }
     }

@@ -78,7 +78,10 @@ fn text(bytes: &[u8]) -> String {
 fn the_quick_start_does_what_it_says() {
     let readme = document("README.md");
     let blocks = blocks(&readme, "console");
-    let [install, semaphore, rate, status, ..] = blocks.as_slice() else { panic!("{blocks:?}") };
+    let [up, install, semaphore, rate, status, ..] = blocks.as_slice() else {
+        panic!("{blocks:?}")
+    };
+    assert_eq!(typed(up), ["cargo run --release -- up"]);
     assert_eq!(typed(install), ["cargo install --path crates/standpipe-cli"]);
     let newcomer = Newcomer::new();
 
@@ -172,10 +175,54 @@ fn a_server_is_started_and_secured_in_one_command() {
     }
 }
 
+/// A daemon of a newcomer's own. Answers where it listens.
+fn up(newcomer: &Newcomer) -> String {
+    let begun = newcomer.types("standpipe --json up --detach --listen 127.0.0.1:0");
+    assert!(begun.status.success(), "{begun:?}");
+    let said = text(&begun.stdout);
+    let url = said.split("\"url\":\"").nth(1).and_then(|rest| rest.split('"').next());
+    url.unwrap_or_else(|| panic!("{said}")).to_owned()
+}
+
+#[test]
+fn what_the_documents_ask_the_daemon_is_answered_as_they_say() {
+    for (name, pool, used) in [
+        ("README.md", "anthropic/sonnet", "\"used\":900"),
+        ("docs/daemon.md", "my/api", "\"used\":900"),
+    ] {
+        let page = document(name);
+        let script = blocks(&page, "sh")[0].join("\n");
+        let newcomer = Newcomer::new();
+        let url = up(&newcomer);
+        let ran = newcomer.types(&script.replace("http://127.0.0.1:8377", &url));
+        let shown = text(&newcomer.types(&format!("standpipe status {pool} --json")).stdout);
+        let down = newcomer.types("standpipe down");
+        assert!(ran.status.success(), "{name}: {ran:?}");
+        assert!(shown.contains("\"leases\":[]") && shown.contains(used), "{name}: {shown}");
+        assert!(down.status.success(), "{down:?}");
+    }
+}
+
+#[test]
+fn a_daemon_goes_to_the_background_and_comes_down_as_its_page_says() {
+    let page = document("docs/daemon.md");
+    let lines = blocks(&page, "console");
+    let [begin, end] = typed(&lines[0])[..] else { panic!("{lines:?}") };
+    let newcomer = Newcomer::new();
+    let begun = newcomer.types(&format!("{begin} --listen 127.0.0.1:0"));
+    let again = newcomer.types(&format!("{begin} --listen 127.0.0.1:0"));
+    let ended = newcomer.types(end);
+    let none = newcomer.types(end);
+    assert!(begun.status.success() && text(&begun.stdout).contains("is up"), "{begun:?}");
+    assert!(text(&again.stderr).contains("runs here already"), "{again:?}");
+    assert!(ended.status.success(), "{ended:?}");
+    assert!(text(&none.stderr).contains("no daemon runs"), "{none:?}");
+}
+
 #[test]
 fn the_script_in_the_readme_settles_what_it_took() {
     let readme = document("README.md");
-    let script = blocks(&readme, "sh")[0].join("\n");
+    let script = blocks(&readme, "sh")[1].join("\n");
     let newcomer = Newcomer::new();
     let ran = newcomer.types(&script);
     assert!(ran.status.success(), "{ran:?}");
