@@ -9,6 +9,7 @@ mod ledger;
 mod operate;
 pub(crate) mod parse;
 mod seeing;
+mod top;
 
 use std::path::PathBuf;
 
@@ -26,6 +27,7 @@ pub(crate) use ledger::{Dump, Move, Reset, Store, StoreAct, Upgrade};
 pub(crate) use operate::{Check, Completions, Config, ConfigAct, Init, Show};
 pub(crate) use parse::total;
 pub(crate) use seeing::{Events, Explain, Status};
+pub(crate) use top::Top;
 
 /// Every page of help: what it is, examples, then how it is called.
 const PAGE: &str = "\
@@ -113,6 +115,7 @@ pub(crate) enum Command {
     Pause(Pause),
     Resume(Resume),
     Status(Status),
+    Top(Top),
     Explain(Explain),
     Events(Events),
     Audit(Audit),

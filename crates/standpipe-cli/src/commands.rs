@@ -22,6 +22,7 @@ mod resume;
 mod status;
 mod store;
 mod throttle;
+mod top;
 mod units;
 mod up;
 
@@ -48,6 +49,7 @@ pub(crate) fn run(command: Command, settings: &Settings, printer: &Printer) -> E
         Command::Pause(args) => pause::run(&args, settings, printer),
         Command::Resume(args) => resume::run(&args, settings, printer),
         Command::Status(args) => status::run(&args, settings, printer),
+        Command::Top(args) => top::run(args, settings, printer),
         Command::Explain(args) => explain::run(&args, settings, printer),
         Command::Events(args) => events::run(&args, settings, printer),
         Command::Audit(args) => audit::run(&args, settings, printer),

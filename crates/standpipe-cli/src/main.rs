@@ -1,17 +1,20 @@
 //! `standpipe`, the command line: arguments, then settings, then the command, then the printer.
 //!
 //! Here is only the way through. What can be said is in `args`, what is done in `commands`, what it
-//! looks like in `show`, other programs in `process`.
+//! looks like in `show`, other programs in `process`, the live view in `top`, talking to a daemon in
+//! `daemon`.
 
 mod args;
 mod caller;
 mod commands;
+mod daemon;
 mod exit;
 mod failure;
 mod printer;
 mod process;
 mod settings;
 mod show;
+mod top;
 mod usage;
 
 use std::process::ExitCode;

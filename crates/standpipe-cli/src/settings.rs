@@ -72,6 +72,12 @@ impl Settings {
         Ok(self.opened.get_or_init(|| tap).clone())
     }
 
+    /// Which store that is, whether or not it can be opened.
+    pub(crate) fn store(&self, found: &standpipe::Settings) -> StoreUrl {
+        let said = found.store.as_ref().map(|store| store.url.clone());
+        self.globals.store.clone().or(said).unwrap_or(StoreUrl::File(None))
+    }
+
     /// How the ledger is opened.
     pub(crate) fn builder(&self) -> Builder {
         let mut builder = Standpipe::builder();

@@ -115,7 +115,7 @@ pub use self::retry::{Attempt, NotServed};
 pub use self::snapshot::{Snapshot, Unreadable};
 pub use self::status::{
     AgentStatus, Away, Incident, LeaseStatus, LimitStatus, Money, Origin, Pause, PoolStatus,
-    Retries, Stop, TicketStatus, Trouble,
+    Retries, Stop, TicketStatus, Trouble, Word,
 };
 pub use self::tap::{Builder, Standpipe};
 pub use self::workflow::Backpressure;

@@ -1,7 +1,7 @@
 //! How all pools stand at once: the one object that `status --json`, the daemon and the terminal
 //! view show.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::pool::Pool;
@@ -11,7 +11,7 @@ use crate::workflow::Backpressure;
 
 /// How pools stand.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Snapshot {
     /// What a person would call the store: a path, an address without secrets.
@@ -21,13 +21,13 @@ pub struct Snapshot {
     /// Which agents are throttled just now that others work for.
     pub backpressure: Vec<Backpressure>,
     /// The pools that could not be read.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub unreadable: Vec<Unreadable>,
 }
 
 /// A pool that cannot be read.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Unreadable {
     /// Its name.
@@ -67,5 +67,30 @@ impl Standpipe {
         }
         let (store, backpressure) = (self.store_place(), self.backpressure()?);
         Ok(Snapshot { store, pools: read, backpressure, unreadable })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Settings, StoreUrl};
+    use crate::request::Request;
+    use standpipe_core::{Limit, Rule};
+
+    #[test]
+    fn what_is_written_is_read_again_the_same() {
+        let tap = Standpipe::builder().settings(Settings::default()).store(StoreUrl::Memory);
+        let tap = tap.open().unwrap();
+        let pool = tap.pool("unit/snapshot").unwrap();
+        pool.limit(vec![Limit::new(Rule::Parallel { amount: 1 })]).unwrap();
+        let held = pool.reserve(Request::by("blog").model("sonnet")).blocking().unwrap();
+        pool.pause(std::time::Duration::from_secs(5)).unwrap();
+        let seen = tap.snapshot(&[pool]).unwrap();
+        let text = serde_json::to_string(&seen).unwrap();
+        assert_eq!(serde_json::from_str::<Snapshot>(&text).unwrap(), seen);
+        let value = serde_json::to_value(&seen).unwrap();
+        assert_eq!(serde_json::from_value::<Snapshot>(value).unwrap(), seen);
+        assert!(seen.pools[0].pause.is_some() && seen.pools[0].leases.len() == 1);
+        drop(held);
     }
 }

@@ -1,22 +1,27 @@
 //! How a pool stands: the one snapshot that every face shows.
 //!
-//! Plain values to print or to serialise. Moments are texts of the calendar, lengths are
-//! milliseconds (`*_ms`). Working them out is in `status/read.rs`.
+//! Plain values to print, to serialise, and to read again where another process serialised them.
+//! Moments are texts of the calendar, lengths are milliseconds (`*_ms`). Working them out is in
+//! `status/read.rs`.
 
 mod foresight;
 mod read;
 mod trouble;
+mod words;
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::lease_id::LeaseId;
 use crate::moment::Moment;
 
+/// One of a few fixed words; a field's own words say which.
+pub type Word = &'static str;
+
 /// How a pool stands.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PoolStatus {
     /// Its name.
@@ -44,9 +49,13 @@ pub struct PoolStatus {
     /// What the provider's refusals left behind.
     pub trouble: Trouble,
     /// How much quota is left: `green`, `amber` or `red`.
-    pub zone: &'static str,
+    #[serde(deserialize_with = "words::known")]
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub zone: Word,
     /// `closed`, `pre_emptive`, `open` or `half_open`.
-    pub breaker: &'static str,
+    #[serde(deserialize_with = "words::known")]
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub breaker: Word,
     /// What the last day cost, where the file has prices.
     pub money: Option<Money>,
     /// What it is limited by.
@@ -69,24 +78,28 @@ pub struct PoolStatus {
 
 /// A store that is away.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Away {
     /// For how long.
     pub for_ms: u64,
     /// What the pool does then: `open` or `share`.
-    pub mode: &'static str,
+    #[serde(deserialize_with = "words::known")]
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub mode: Word,
     /// Among how many processes its limits are shared.
     pub among: u64,
 }
 
 /// Where a pool's configuration came from.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Origin {
     /// `file`, `code`, or `none` while there is none.
-    pub source: &'static str,
+    #[serde(deserialize_with = "words::known")]
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub source: Word,
     /// The version the file states.
     pub version: Option<u64>,
     /// When the file was written.
@@ -97,7 +110,7 @@ pub struct Origin {
 
 /// Something that ends at a known moment.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Pause {
     /// When it ends.
@@ -108,7 +121,7 @@ pub struct Pause {
 
 /// The provider's word that nothing will be admitted.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Stop {
     /// When that ends, if it is known.
@@ -121,7 +134,7 @@ pub struct Stop {
 
 /// What a provider's refusals left behind. All of it is empty on a pool that was never refused.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Trouble {
     /// What the last pause began with.
@@ -133,7 +146,9 @@ pub struct Trouble {
     /// A pause is over, and everybody comes back in turn until then.
     pub coming_back: Option<Pause>,
     /// The first call after a pause: `wanted`, or `sent` while its answer is awaited.
-    pub probe: Option<&'static str>,
+    #[serde(default, deserialize_with = "words::some")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub probe: Option<Word>,
     /// Calls go one at a time, until then if nothing is refused.
     pub one_at_a_time: Option<Pause>,
     /// The part of the shortest rates that is used, in thousandths, while that is not the whole.
@@ -148,11 +163,13 @@ pub struct Trouble {
 
 /// What a pause began with.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Incident {
     /// `quota`, `concurrency`, `slow_down`, `overload` or `terminal`.
-    pub kind: &'static str,
+    #[serde(deserialize_with = "words::known")]
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub kind: Word,
     /// Whose call was refused.
     pub agent: Option<String>,
     /// When.
@@ -163,7 +180,7 @@ pub struct Incident {
 
 /// How many calls may be tried again.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Retries {
     /// Now.
@@ -174,7 +191,7 @@ pub struct Retries {
 
 /// How one limit stands.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LimitStatus {
     /// Its name in answers, for example `requests per 1min`.
@@ -182,7 +199,9 @@ pub struct LimitStatus {
     /// What it counts; `parallel` for calls in flight.
     pub unit: String,
     /// `window`, `bucket` or `parallel`.
-    pub kind: &'static str,
+    #[serde(deserialize_with = "words::known")]
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub kind: Word,
     /// As stated.
     pub amount: u64,
     /// What a bucket holds at most.
@@ -214,7 +233,7 @@ pub struct LimitStatus {
 
 /// A call in flight.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LeaseStatus {
     /// Its name.
@@ -222,7 +241,9 @@ pub struct LeaseStatus {
     /// Whose it is.
     pub agent: String,
     /// Its tier.
-    pub priority: &'static str,
+    #[serde(deserialize_with = "words::known")]
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub priority: Word,
     /// What it said it would take.
     pub cost: BTreeMap<String, u64>,
     /// When it was admitted.
@@ -230,7 +251,9 @@ pub struct LeaseStatus {
     /// How long that is ago.
     pub age_ms: u64,
     /// What ends it when nobody settles it: `session` or `ttl`.
-    pub holder: &'static str,
+    #[serde(deserialize_with = "words::known")]
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub holder: Word,
     /// The process that holds it, where that can be seen.
     pub pid: Option<u32>,
     /// In how long it ends by itself if nothing is heard.
@@ -243,13 +266,15 @@ pub struct LeaseStatus {
 
 /// A call that waits.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TicketStatus {
     /// Whose it is.
     pub agent: String,
     /// Its tier.
-    pub priority: &'static str,
+    #[serde(deserialize_with = "words::known")]
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub priority: Word,
     /// What it wants to take.
     pub cost: BTreeMap<String, u64>,
     /// How many stand in front, and itself.
@@ -259,7 +284,9 @@ pub struct TicketStatus {
     /// How long that is.
     pub waits_ms: u64,
     /// Why; none when it only has to be claimed.
-    pub reason: Option<&'static str>,
+    #[serde(default, deserialize_with = "words::some")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub reason: Option<Word>,
     /// The limit it is about.
     pub limit: Option<String>,
     /// How many units are missing there.
@@ -280,13 +307,15 @@ pub struct TicketStatus {
 
 /// Somebody who was seen on a pool.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AgentStatus {
     /// Its name.
     pub name: String,
     /// Its tier.
-    pub priority: &'static str,
+    #[serde(deserialize_with = "words::known")]
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub priority: Word,
     /// Its calls in flight.
     pub in_flight: usize,
     /// Its calls that wait.
@@ -305,7 +334,7 @@ pub struct AgentStatus {
 
 /// What the last day's calls cost.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Money {
     /// In millionths of a dollar.

@@ -38,13 +38,21 @@ impl Signals {
     /// # Errors
     /// When the operating system refuses a handler.
     pub(crate) fn listen() -> std::io::Result<Self> {
+        Self::listen_also(&[])
+    }
+
+    /// The same, for some more signals.
+    ///
+    /// # Errors
+    /// As [`Signals::listen`].
+    pub(crate) fn listen_also(more: &[i32]) -> std::io::Result<Self> {
         let (hears, rings) = UnixStream::pair()?;
         hears.set_nonblocking(true)?;
         rings.set_nonblocking(true)?;
         let ignored = ignored();
         let mut raised = Vec::new();
         let over = Arc::new(AtomicBool::new(false));
-        for signal in PASSED_ON.into_iter().chain([SIGCHLD]) {
+        for signal in PASSED_ON.into_iter().chain([SIGCHLD]).chain(more.iter().copied()) {
             if ignored & bit(signal) != 0 && signal != SIGCHLD {
                 continue;
             }

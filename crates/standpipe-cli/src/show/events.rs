@@ -15,7 +15,8 @@ pub(crate) fn line(event: &Event) -> String {
     format!("{day} {time}Z  {kind:<12}  {}  {}", event.pool, what(&event.what))
 }
 
-fn what(what: &What) -> String {
+/// What happened, in a sentence.
+pub(crate) fn what(what: &What) -> String {
     match what {
         What::Wait { agent, model, reason, ended, count, waited_ms, longest_ms, .. } => {
             let who = by(agent, model.as_deref());

@@ -5,13 +5,13 @@ mod foresight;
 mod limits;
 mod trouble;
 
-use standpipe::{Backpressure, PoolStatus};
+use standpipe::{Away, Backpressure, PoolStatus};
 
 use crate::show::length::length;
 use crate::show::style::{Ink, Style, columns};
 use crate::show::table::sentence;
 
-pub(crate) use calls::{waits_for, why};
+pub(crate) use calls::{ends, tier, waits_for, why, words};
 
 /// What a person is told who has no pool yet.
 pub(crate) const NO_POOLS: &str = "\
@@ -42,12 +42,18 @@ pub(crate) fn upstream(pressed: &[Backpressure]) -> String {
 
 fn pool(style: Style, status: &PoolStatus) -> Vec<String> {
     let mut lines = vec![heading(style, status)];
-    let state = state(style, status).into_iter();
-    lines.extend(state.flat_map(|line| sentence(2, style.width, &line)));
-    lines.extend(limits::lines(style, &status.limits));
+    lines.extend(summary(style, status));
     lines.extend(calls::holds(style, &status.leases));
     lines.extend(calls::waits(style, &status.tickets));
     lines.extend(calls::agents(style, &status.agents));
+    lines
+}
+
+/// What is said below a pool's name: what concerns all of it, then a bar per limit.
+pub(crate) fn summary(style: Style, status: &PoolStatus) -> Vec<String> {
+    let state = state(style, status).into_iter();
+    let mut lines: Vec<_> = state.flat_map(|line| sentence(2, style.width, &line)).collect();
+    lines.extend(limits::lines(style, &status.limits));
     lines
 }
 
@@ -73,6 +79,10 @@ fn heading(style: Style, status: &PoolStatus) -> String {
 /// What concerns the whole pool.
 fn state(style: Style, status: &PoolStatus) -> Vec<String> {
     let mut lines = Vec::new();
+    if let Some(away) = &status.cut_off {
+        let text = cut_off(away);
+        lines.push(style.ink(Ink::Bad, &text));
+    }
     if let Some(stop) = &status.terminal {
         let end = match (stop.for_ms, stop.until) {
             (Some(ms), Some(until)) => format!("until {until}, {} to go", length(ms)),
@@ -101,4 +111,15 @@ fn state(style: Style, status: &PoolStatus) -> Vec<String> {
         lines.push(style.ink(Ink::Dim, text));
     }
     lines
+}
+
+/// What is done while the store is away.
+fn cut_off(away: &Away) -> String {
+    let since = length(away.for_ms);
+    match (away.mode, away.among) {
+        ("share", among) => format!(
+            "cut off: the store is away for {since}; each of {among} processes takes its share"
+        ),
+        _ => format!("cut off: the store is away for {since}; nobody is held back meanwhile"),
+    }
 }

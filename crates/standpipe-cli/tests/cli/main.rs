@@ -12,3 +12,4 @@ mod manners;
 mod shapes;
 mod signals;
 mod support;
+mod top;

@@ -114,16 +114,17 @@ pub(crate) fn why(reason: &str, limit: Option<&str>, short_by: u64) -> String {
 }
 
 /// The usual tier goes without saying.
-fn tier(priority: &str) -> String {
+pub(crate) fn tier(priority: &str) -> String {
     if priority == "standard" { String::new() } else { priority.to_owned() }
 }
 
-fn words(figures: &BTreeMap<String, u64>) -> String {
+/// What a call takes, in words.
+pub(crate) fn words(figures: &BTreeMap<String, u64>) -> String {
     cost(figures.iter().map(|(unit, figure)| (unit.as_str(), *figure)))
 }
 
 /// A lease that nobody's life ends is worth a word about when it ends.
-fn ends(lease: &LeaseStatus) -> Option<String> {
+pub(crate) fn ends(lease: &LeaseStatus) -> Option<String> {
     let ms = lease.expires_ms.filter(|_| lease.holder == "ttl")?;
     Some(format!("ends in {}", length(ms)))
 }
