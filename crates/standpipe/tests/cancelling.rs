@@ -180,3 +180,67 @@ fn storm(pool: &standpipe::Pool, seed: u64) {
         }
     }
 }
+
+/// A call that somebody may come back for.
+fn with_id(id: &str) -> Request {
+    patient().id(id).ttl(std::time::Duration::from_secs(60)).keeps_place()
+}
+
+#[test]
+fn a_caller_that_went_away_finds_its_place_again_by_its_id() {
+    let world = World::new();
+    let (one, other) = (world.process(), world.process());
+    let pool = one.limited("t/slots", vec![parallel(1)]);
+    let held = other.pool("t/slots").reserve(at_once()).blocking().unwrap();
+    let mut first = Hand::new(pool.reserve(with_id("first")));
+    assert!(first.poll().is_pending());
+    let mut between = Hand::new(pool.reserve(patient()));
+    assert!(between.poll().is_pending());
+    drop(first);
+    assert_eq!(pool.status().unwrap().waiting, 2, "its place is kept");
+    let mut again = Hand::new(pool.reserve(with_id("first")));
+    assert!(again.poll().is_pending());
+    held.commit([]).unwrap();
+    let granted = again.run().unwrap();
+    assert!(between.poll().is_pending(), "whoever came between comes after");
+    granted.commit([]).unwrap();
+    between.run().unwrap().commit([]).unwrap();
+    assert_whole(&pool);
+}
+
+#[test]
+fn nobody_waits_for_a_caller_that_does_not_come_back() {
+    let world = World::new();
+    let (one, other) = (world.process(), world.process());
+    let pool = one.limited("t/slots", vec![parallel(1)]);
+    let held = other.pool("t/slots").reserve(at_once()).blocking().unwrap();
+    let mut gone = Hand::new(pool.reserve(with_id("gone")));
+    assert!(gone.poll().is_pending());
+    drop(gone);
+    let mut next = Hand::new(pool.reserve(patient()));
+    assert!(next.poll().is_pending());
+    held.commit([]).unwrap();
+    // Due and not claimed: after two seconds its unit goes on.
+    world.passes(Span::secs(3), &[&one]);
+    next.run().unwrap().commit([]).unwrap();
+}
+
+#[test]
+fn a_lease_that_is_let_go_of_stays_until_it_is_settled() {
+    let world = World::new();
+    let one = world.process();
+    let pool = one.limited("t/slots", vec![parallel(1)]);
+    let lease = pool.reserve(with_id("kept")).blocking().unwrap();
+    assert!(lease.is_new());
+    let id = lease.into_id();
+    assert_eq!(pool.status().unwrap().in_flight, 1);
+    world.passes(Span::secs(1), &[&one]);
+    let same = pool.reserve(with_id("kept")).blocking().unwrap();
+    assert!(!same.is_new());
+    assert_eq!(same.into_id(), id);
+    one.tap.lease(&id).unwrap().commit([]).unwrap();
+    let settled = pool.reserve(with_id("kept")).blocking().unwrap();
+    assert!(settled.is_settled());
+    drop(settled);
+    assert_whole(&pool);
+}
