@@ -3,7 +3,6 @@
 
 import { spawn, execFile } from "node:child_process";
 import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import puppeteer from "puppeteer-core";
@@ -13,17 +12,6 @@ const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const SCREENSHOTS = process.env.SCREENSHOTS ?? "target/screenshots";
 /** Far above what anything here takes; reached only when it never comes. */
 const PATIENCE = 20_000;
-
-/** A port that nobody has, as the system chose it. */
-function freePort() {
-  return new Promise((resolve, reject) => {
-    const server = createServer().once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const { port } = server.address();
-      server.close(() => resolve(port));
-    });
-  });
-}
 
 /** Asks until it is so. */
 export async function until(what, isSo) {
@@ -85,16 +73,15 @@ export class Home {
     return this.start("--quiet", "hold", pool, ...args, "--", "sleep", "600");
   }
 
-  /** The daemon, ready; on its old port if it had one. */
+  /** The daemon, ready; on its old port if it had one, else on one that the system chooses. */
   async up() {
-    this.port ??= await freePort();
-    this.url = `http://127.0.0.1:${this.port}`;
-    this.daemon = this.start("up", "--listen", `127.0.0.1:${this.port}`);
+    this.daemon = this.start("up", "--listen", `127.0.0.1:${this.port ?? 0}`);
     let isOver = false;
     this.daemon.ended.then(() => { isOver = true; });
     await until("the daemon is ready", async () => {
       if (isOver) throw new Error(`the daemon ended: ${this.daemon.said}`);
-      const answer = await fetch(`${this.url}/readyz`).catch(() => null);
+      [, this.url, this.port] = /(http:\/\/127\.0\.0\.1:(\d+))\//.exec(this.daemon.said) ?? [];
+      const answer = this.url && await fetch(`${this.url}/readyz`).catch(() => null);
       return answer?.ok;
     });
   }

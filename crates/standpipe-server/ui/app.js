@@ -5,7 +5,7 @@ import { attr, h, keyed, put, show } from "./dom.js";
 import { Journal, call, follow, keepToken, takeToken } from "./feed.js";
 import { History } from "./plot.js";
 import { PoolView } from "./pool.js";
-import { cost, count, isTold, plural, time, whole } from "./words.js";
+import { cost, count, isTold, joined, plural, time, whole } from "./words.js";
 
 const ROWS = 200;
 const ui = {};
@@ -19,13 +19,13 @@ let isFrozen = false;
 let isDue = false; // a drawing is asked for
 let view = null;
 const memory = {
-  history: new History(),
-  throttles: new Journal("since=8d&kind=throttle", () => true, 5_000),
-  recent: new Journal("since=1h", isTold, 2_000),
-  rows: ROWS,
+	history: new History(),
+	throttles: new Journal("since=8d&kind=throttle", () => true, 5_000),
+	recent: new Journal("since=1h", isTold, 2_000),
+	rows: ROWS,
 };
 
-/** The snapshot whose figures the page shows. */
+// The snapshot whose figures the page shows.
 export const shown = () => drawn;
 
 // ---- the stream
@@ -33,256 +33,253 @@ export const shown = () => drawn;
 takeToken();
 let hasTried = false;
 const again = follow(`/v1/pools?rows=${ROWS}`, {
-  snapshot(snapshot) {
-    if (isGone && latest) say("The daemon answers again.");
-    if (isGone || !latest) remember();
-    [latest, heard, isGone] = [snapshot, new Date().toISOString(), false];
-    for (const element of [ui.locked, ui.gone]) show(element, false);
-    document.body.classList.remove("stale");
-    memory.history.add(snapshot);
-    readJournals(snapshot.pools);
-    draw();
-  },
-  gone(error) {
-    if (isGone) return;
-    isGone = true;
-    document.body.classList.add("stale");
-    put(ui.gone, `The daemon does not answer${heard && ` since ${time(heard)}; figures below are `
-      + "from then"}. ${error?.problem ? `It says: ${error.message} ` : ""}This page tries again `
-      + "by itself.");
-    show(ui.gone, true);
-    put(ui.link, "not connected");
-  },
-  locked() {
-    for (const element of [ui.page, ui.empty, ui.gone]) show(element, false);
-    show(ui.locked, true);
-    put(ui.link, "locked");
-    put(ui.denied, hasTried ? "The daemon does not take this token." : "");
-    ui.token.focus();
-  },
+	snapshot(snapshot) {
+		if (isGone && latest) say("The daemon answers again.");
+		if (isGone || !latest) remember();
+		[latest, heard, isGone] = [snapshot, new Date().toISOString(), false];
+		for (const element of [ui.locked, ui.gone]) show(element, false);
+		document.body.classList.remove("stale");
+		memory.history.add(snapshot);
+		readJournals(snapshot.pools);
+		draw();
+	},
+	gone(error) {
+		if (isGone) return;
+		isGone = true;
+		document.body.classList.add("stale");
+		put(ui.gone, `The daemon does not answer${heard && ` since ${time(heard)}; figures below are `
+			+ "from then"}. ${error?.problem ? `It says: ${error.message} ` : ""}This page tries again `
+			+ "by itself.");
+		show(ui.gone, true);
+		put(ui.link, "not connected");
+	},
+	locked() {
+		for (const element of [ui.page, ui.empty, ui.gone]) show(element, false);
+		show(ui.locked, true);
+		put(ui.link, "locked");
+		put(ui.denied, hasTried ? "The daemon does not take this token." : "");
+		ui.token.focus();
+	},
 });
 
 ui.unlock.addEventListener("submit", (event) => {
-  event.preventDefault();
-  hasTried = true;
-  keepToken(ui.token.value.trim());
-  ui.token.value = "";
-  again();
+	event.preventDefault();
+	hasTried = true;
+	keepToken(ui.token.value.trim());
+	ui.token.value = "";
+	again();
 });
 
-/** What the daemon has of the last ten minutes; without it the plot begins now. */
+// What the daemon has of the last ten minutes; without it the plot begins now.
 async function remember() {
-  try {
-    memory.history.seed(await call("GET", "/v1/history"));
-    draw();
-  } catch {} // The stream tells when the daemon is away.
+	try {
+		memory.history.seed(await call("GET", "/v1/history"));
+		draw();
+	} catch {} // The stream tells when the daemon is away.
 }
 
 let isReading = false;
 let [positions, changed, read] = ["", 0, 0];
 
-/** Reads the journal on when pools moved, and again until its writers have caught up. */
+// Reads the journal on when pools moved, and again until its writers have caught up.
 async function readJournals(pools) {
-  const now = Date.now();
-  const found = pools.map(({ pool, position }) => `${pool} ${position}`).join();
-  if (found !== positions) [positions, changed] = [found, now];
-  const isWanted = changed > read || now - changed < 20_000;
-  if (isReading || !isWanted || now - read < 3_000) return;
-  [isReading, read] = [true, now];
-  try {
-    await memory.throttles.refresh();
-    await memory.recent.refresh();
-    draw();
-  } catch (error) {
-    if (error.problem) wrong("The journal cannot be read", error);
-  }
-  isReading = false;
+	const now = Date.now();
+	const found = pools.map(({ pool, position }) => `${pool} ${position}`).join();
+	if (found !== positions) [positions, changed] = [found, now];
+	const isWanted = changed > read || now - changed < 20_000;
+	if (isReading || !isWanted || now - read < 3_000) return;
+	[isReading, read] = [true, now];
+	try {
+		await memory.throttles.refresh();
+		await memory.recent.refresh();
+		draw();
+	} catch (error) {
+		if (error.problem) wrong("The journal cannot be read", error);
+	}
+	isReading = false;
 }
 
 // ---- drawing
 
 function draw() {
-  if (isDue || document.hidden) return;
-  isDue = true;
-  requestAnimationFrame(() => {
-    isDue = false;
-    if (!latest || (isFrozen && drawn)) return;
-    if (drawn) tellChanges(drawn.pools, latest.pools);
-    drawn = latest;
-    render(drawn);
-  });
+	if (isDue || document.hidden) return;
+	isDue = true;
+	requestAnimationFrame(() => {
+		isDue = false;
+		if (!latest || (isFrozen && drawn)) return;
+		if (drawn && Date.now() > quiet) tellChanges(drawn.pools, latest.pools);
+		drawn = latest;
+		render(drawn);
+	});
 }
 
 document.addEventListener("visibilitychange", draw);
 addEventListener("hashchange", () => {
-  if (!drawn || !location.hash.startsWith("#pool=")) return;
-  render(drawn);
-  view?.title.focus();
+	if (!drawn || !location.hash.startsWith("#pool=")) return;
+	render(drawn);
+	view?.title.focus();
 });
 
 function render({ pools, store, backpressure, unreadable = [] }) {
-  const isEmpty = pools.length + unreadable.length === 0;
-  show(ui.empty, isEmpty);
-  show(ui.page, !isEmpty);
-  show(ui.freeze, true);
-  put(ui.store, store);
-  if (!isGone) put(ui.link, `${isFrozen ? "frozen at" : "live,"} ${time(heard)}`);
-  const sum = (of) => count(pools.reduce((all, pool) => all + pool[of], 0));
-  put(ui.sum, `${plural(pools.length, "pool")}, ${sum("in_flight")} in flight, ${
-    sum("waiting")} waiting`);
-  document.title = `${sum("waiting") === "0" ? "" : `(${sum("waiting")} waiting) `}Standpipe`;
-  keyed(ui.upstream, backpressure, (of) => `${of.agent} ${of.pool}`, () => h("li"), (item, of) =>
-    put(item, `Workflows: ${of.agent} is throttled on ${of.pool} for another ${
-      whole(of.until_ms)}; whoever works downstream of it is told.`));
-  show(ui.upstream, backpressure.length > 0);
-  keyed(ui.unreadable, unreadable, (of) => of.pool, () => h("li", { class: "bad" }),
-    (item, of) => put(item, `${of.pool} cannot be read: ${of.detail}`));
-  // The pool that the address names, else the first.
-  const name = decodeURIComponent(location.hash.replace(/^#pool=/, ""));
-  const chosen = pools.find(({ pool }) => pool === name) ?? pools[0];
-  rail(pools, chosen);
-  if (view?.name !== chosen?.pool) {
-    view = chosen ? new PoolView(chosen.pool, { settle, pause, resume }) : null;
-    ui.main.replaceChildren(...(view ? [view.root] : []));
-  }
-  view?.update(chosen, memory);
+	const isEmpty = pools.length + unreadable.length === 0;
+	show(ui.empty, isEmpty);
+	show(ui.page, !isEmpty);
+	show(ui.freeze, true);
+	put(ui.store, store);
+	if (!isGone) put(ui.link, `${isFrozen ? "frozen at" : "live,"} ${time(heard)}`);
+	const sum = (of) => count(pools.reduce((all, pool) => all + pool[of], 0));
+	const waiting = `${sum("waiting")} waiting`;
+	put(ui.sum, `${plural(pools.length, "pool")}, ${sum("in_flight")} in flight, ${waiting}`);
+	document.title = `${waiting.startsWith("0") ? "" : `(${waiting}) `}Standpipe`;
+	keyed(ui.upstream, backpressure, (of) => `${of.agent} ${of.pool}`, () => h("li"), (item, of) =>
+		put(item, `Workflows: ${of.agent} is throttled on ${of.pool} for another ${
+			whole(of.until_ms)}.`));
+	keyed(ui.unreadable, unreadable, (of) => of.pool, () => h("li", { class: "bad" }),
+		(item, of) => put(item, `${of.pool} cannot be read: ${of.detail}`));
+	// The pool that the address names, else the first.
+	const named = ({ pool }) => [pool, encodeURIComponent(pool)].includes(location.hash.slice(6));
+	const chosen = pools.find(named) ?? pools[0];
+	rail(pools, chosen);
+	if (view?.name !== chosen?.pool) {
+		view = chosen ? new PoolView(chosen.pool, { settle, pause, resume }) : null;
+		ui.main.replaceChildren(...(view ? [view.root] : []));
+	}
+	view?.update(chosen, memory);
 }
 
 function rail(pools, chosen) {
-  keyed(ui.rail, pools, ({ pool }) => pool, ({ pool }) => h("li", {},
-    h("a", { href: `#pool=${encodeURIComponent(pool)}` }, h("span", { class: "name", text: pool }),
-      h("span", { class: "level" }, h("i")), h("small"))), (item, pool) => {
-    const anchor = item.firstChild;
-    attr(anchor, "class", `sign ${pool.zone}`);
-    attr(anchor, "aria-current", pool === chosen ? "page" : null);
-    const parts = pool.limits.map((of) => (of.used + of.held) / Math.max(1, of.effective));
-    anchor.children[1].firstChild.style.width = `${100 * Math.min(1, Math.max(0, ...parts))}%`;
-    put(anchor.children[2], standing(pool));
-  });
+	keyed(ui.rail, pools, ({ pool }) => pool, ({ pool }) => h("li", {},
+		h("a", { href: `#pool=${encodeURIComponent(pool)}` }, h("span", { class: "name", text: pool }),
+			h("span", { class: "level" }, h("i")), h("small"))), (item, pool) => {
+		const anchor = item.firstChild;
+		attr(anchor, "class", `sign ${pool.zone}`);
+		attr(anchor, "aria-current", pool === chosen ? "page" : null);
+		const parts = pool.limits.map((of) => (of.used + of.held) / Math.max(1, of.effective));
+		anchor.children[1].firstChild.style.width = `${100 * Math.min(1, Math.max(0, ...parts))}%`;
+		put(anchor.children[2], standing(pool));
+	});
 }
 
 function standing(pool) {
-  const said = [
-    pool.zone,
-    pool.terminal ? "stopped" : pool.pause && `paused ${whole(pool.pause.for_ms)}`,
-    !pool.enforce && "shadow",
-    (pool.learning || pool.trouble.cautious !== null) && "learning",
-    pool.cut_off && "cut off",
-    pool.in_flight > 0 && `${count(pool.in_flight)} in flight`,
-    pool.waiting > 0 && `${count(pool.waiting)} waiting`,
-    pool.in_flight + pool.waiting === 0 && "idle",
-  ];
-  return said.filter((word) => word).join(" · ");
+	return joined(" · ", pool.zone,
+		pool.terminal ? "stopped" : pool.pause && `paused ${whole(pool.pause.for_ms)}`,
+		!pool.enforce && "shadow",
+		(pool.learning || pool.trouble.cautious !== null) && "learning",
+		pool.cut_off && "cut off",
+		pool.in_flight > 0 && `${count(pool.in_flight)} in flight`,
+		pool.waiting > 0 && `${count(pool.waiting)} waiting`,
+		pool.in_flight + pool.waiting === 0 && "idle");
 }
 
-// ---- what is said to the reader
+// ---- what is said
 
 function say(text) {
-  put(ui.said, `${time(new Date())} ${text}`);
-  show(ui.said, true);
+	put(ui.said, `${time(new Date())} ${text}`);
 }
 
-/** A pause or a stop that begins or ends is worth a word; figures that move are not. */
+let quiet = 0; // until then, since the reader was just told of what the reader did
+
+// A pause or a stop that begins or ends is worth a word; figures that move are not.
 function tellChanges(before, now) {
-  const was = new Map(before.map((pool) => [pool.pool, pool]));
-  for (const { pool, pause, terminal } of now) {
-    const old = was.get(pool);
-    if (!old) continue;
-    if (terminal && !old.terminal) say(`${pool}: the provider said stop.`);
-    else if (pause && !old.pause) say(`${pool} pauses for ${whole(pause.for_ms)}.`);
-    else if (!pause && !terminal && (old.pause || old.terminal)) say(`${pool} admits calls again.`);
-  }
+	const was = new Map(before.map((pool) => [pool.pool, pool]));
+	for (const { pool, pause, terminal } of now) {
+		const old = was.get(pool);
+		if (!old) continue;
+		if (terminal && !old.terminal) say(`${pool}: the provider said stop.`);
+		else if (pause && !old.pause) say(`${pool} pauses for ${whole(pause.for_ms)}.`);
+		else if (!pause && !terminal && (old.pause || old.terminal)) say(`${pool} admits calls again.`);
+	}
 }
 
 function wrong(what, { problem, message }) {
-  ui.wrong.replaceChildren(h("p", {}, h("b", { text: `${what}: ` }),
-    problem ? message : "the daemon does not answer.", h("span", { text: problem?.hint ?? "" })),
-  h("button", { text: "Close", onclick: () => {
-    show(ui.wrong, false);
-    ui.main.focus();
-  } }));
-  show(ui.wrong, true);
+	const onclick = () => {
+		show(ui.wrong, false);
+		ui.main.focus();
+	};
+	ui.wrong.replaceChildren(h("p", {}, h("b", { text: `${what}: ` }),
+		problem ? message : "the daemon does not answer.", h("span", { text: problem?.hint ?? "" })),
+	h("button", { text: "Close", onclick }));
+	show(ui.wrong, true);
 }
 
-// ---- what the reader does
+// ---- what is done
 
 let onYes = () => {};
 
-/** Asks in the page, and does it if the answer is yes. */
+// Asks in the page, and does it if the answer is yes.
 function ask(title, body, label, yes) {
-  put(ui["ask-title"], title);
-  ui["ask-body"].replaceChildren(...body);
-  put(ui["ask-yes"], label);
-  onYes = yes;
-  ui.ask.showModal();
+	put(ui["ask-title"], title);
+	ui["ask-body"].replaceChildren(...body);
+	put(ui["ask-yes"], label);
+	onYes = yes;
+	ui.ask.showModal();
 }
 
 ui.ask.firstElementChild.addEventListener("submit", (event) => {
-  event.preventDefault();
-  ui.ask.close();
-  onYes();
+	event.preventDefault();
+	ui.ask.close();
+	onYes();
 });
 ui["ask-no"].addEventListener("click", () => ui.ask.close());
 
 async function act(failed, done, method, path, body) {
-  show(ui.wrong, false);
-  try {
-    await call(method, path, body);
-    say(done);
-  } catch (error) {
-    wrong(failed, error);
-  }
+	show(ui.wrong, false);
+	try {
+		await call(method, path, body);
+		quiet = Date.now() + 3_000;
+		say(done);
+	} catch (error) {
+		wrong(failed, error);
+	}
 }
 
 function settle(lease) {
-  const owner = lease.pid ? `${lease.agent}, pid ${lease.pid}` : lease.agent;
-  ask("Settle this lease?", [
-    h("p", {}, h("b", { text: owner }),
-      ` holds it for ${whole(lease.age_ms)}: ${cost(lease.cost)}.`),
-    h("p", { text: "Settling counts all of that as used and frees its place in flight. The call "
-      + "itself is not stopped: do this when its program is stuck or gone. If it reports later, "
-      + "it is told that the lease has ended." }),
-  ], "Settle it", () => act("The lease was not settled", `The lease of ${owner} is settled.`,
-    "DELETE", `/v1/leases/${encodeURIComponent(lease.id)}`));
+	const owner = lease.pid ? `${lease.agent}, pid ${lease.pid}` : lease.agent;
+	ask("Settle this lease?", [
+		h("p", {}, h("b", { text: owner }),
+			` holds it for ${whole(lease.age_ms)}: ${cost(lease.cost)}.`),
+		h("p", { text: "Settling counts all of that as used and frees its place in flight. The call "
+			+ "itself is not stopped: do this when its program is stuck or gone." }),
+	], "Settle it", () => act("The lease was not settled", `The lease of ${owner} is settled.`,
+		"DELETE", `/v1/leases/${encodeURIComponent(lease.id)}`));
 }
 
 function pause(pool) {
-  const lengths = [10, 30, 60, 300, 900, 3_600].map((seconds) =>
-    h("option", { value: seconds * 1_000, text: whole(seconds * 1_000) }));
-  const select = h("select", {}, ...lengths);
-  select.value = 60_000;
-  ask(`Pause ${pool}?`, [
-    h("p", { text: "Nobody is admitted until it ends, on any process or machine that shares this "
-      + "pool. Calls in flight go on. It ends by itself, or when somebody resumes it." }),
-    h("label", {}, "For ", select),
-  ], "Pause it", () => act(`${pool} was not paused`,
-    `${pool} is paused for ${whole(select.value)}.`,
-    "POST", "/v1/pause", { pool, for_ms: Number(select.value) }));
+	const lengths = [10, 30, 60, 300, 900, 3_600].map((seconds) =>
+		h("option", { value: seconds * 1_000, text: whole(seconds * 1_000) }));
+	const select = h("select", {}, ...lengths);
+	select.value = 60_000;
+	ask(`Pause ${pool}?`, [
+		h("p", { text: "Nobody who shares this pool is admitted until it ends, by itself or when "
+			+ "somebody resumes it. Calls in flight go on." }),
+		h("label", {}, "For ", select),
+	], "Pause it", () => act(`${pool} was not paused`,
+		`${pool} is paused for ${whole(select.value)}.`,
+		"POST", "/v1/pause", { pool, for_ms: Number(select.value) }));
 }
 
 function resume({ pool, terminal }) {
-  const send = () => act(`${pool} was not resumed`, `${pool} admits calls again.`,
-    "POST", "/v1/resume", { pool });
-  if (!terminal) return send();
-  return ask(`Resume ${pool}?`, [h("p", { text: "The provider said stop. Resume when the cause is "
-    + "gone, for example when the account has credit again; else the next call is refused too." })],
-  "Resume it", send);
+	const send = () => act(`${pool} was not resumed`, `${pool} admits calls again.`,
+		"POST", "/v1/resume", { pool });
+	if (!terminal) return send();
+	return ask(`Resume ${pool}?`, [h("p", { text: "The provider said stop. If the cause is not gone, "
+		+ "the next call is refused too." })], "Resume it", send);
 }
 
 ui.freeze.addEventListener("click", () => {
-  isFrozen = !isFrozen;
-  attr(ui.freeze, "aria-pressed", isFrozen);
-  document.body.classList.toggle("frozen", isFrozen);
-  if (isFrozen) put(ui.link, `frozen at ${time(drawn.pools[0]?.at ?? heard)}`);
-  draw();
+	isFrozen = !isFrozen;
+	attr(ui.freeze, "aria-pressed", isFrozen);
+	document.body.classList.toggle("frozen", isFrozen);
+	if (isFrozen) put(ui.link, `frozen at ${time(drawn.pools[0]?.at ?? heard)}`);
+	draw();
 });
 
 ui.theme.value = document.documentElement.dataset.theme ?? "auto";
 ui.theme.addEventListener("change", () => {
-  document.documentElement.dataset.theme = ui.theme.value;
-  // Without storage it is not remembered.
-  try { localStorage.setItem("standpipe-theme", ui.theme.value); } catch {}
+	document.documentElement.dataset.theme = ui.theme.value;
+	// Without storage it is not remembered.
+	try { localStorage.setItem("standpipe-theme", ui.theme.value); } catch {}
 });
 
 put(ui.curl, `curl ${location.origin}/v1/leases -H 'content-type: application/json' \\\n`
-  + "  -d '{\"pool\": \"my/slots\", \"limits\": {\"parallel\": 2}}'");
+	+ "  -d '{\"pool\": \"my/slots\", \"limits\": {\"parallel\": 2}}'");

@@ -1,101 +1,93 @@
-// Making and keeping elements. Text from the server only ever becomes text: nothing here parses
-// markup. Elements stay from one snapshot to the next, and with them focus and scroll positions.
+// Making and keeping elements. What the server says only ever becomes text. Elements stay from one
+// snapshot to the next, and with them focus and scroll positions.
 
-/** An element with attributes (`on…` are listeners, `text` is its text) and children. */
+// An element. Of its attributes, `on…` are listeners and `text` is its text.
 export const h = (tag, attributes, ...children) =>
-  fill(document.createElement(tag), attributes, children);
+	fill(document.createElement(tag), attributes, children);
 
-/** The same for drawings. */
 export const s = (tag, attributes, ...children) =>
-  fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+	fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 
 function fill(element, attributes, children) {
-  for (const [name, value] of Object.entries(attributes ?? {})) {
-    if (name === "text") element.textContent = value;
-    else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else attr(element, name, value);
-  }
-  element.append(...children);
-  return element;
+	for (const [name, value] of Object.entries(attributes ?? {})) {
+		if (name === "text") element.textContent = value;
+		else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+		else attr(element, name, value);
+	}
+	element.append(...children);
+	return element;
 }
 
-/** Sets a text if it is another. */
 export function put(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+	if (element.textContent !== text) element.textContent = text;
 }
 
-/** Sets an attribute if it is another; `null` takes it away. */
+// Sets an attribute if it is another; `null` takes it away.
 export function attr(element, name, value) {
-  if (value === null || value === undefined) element.removeAttribute(name);
-  else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
+	if (value === null || value === undefined) element.removeAttribute(name);
+	else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
 }
 
 export function show(element, visible) {
-  if (element.hidden === visible) element.hidden = !visible;
+	if (element.hidden === visible) element.hidden = !visible;
 }
 
 const kept = new WeakMap();
 
-/**
- * Makes the children of `parent` stand for `items`: one each, found again by its key, in their
- * order. Whoever had the focus in one that goes is taken to `refuge`.
- */
+// One child for each item, found again by its key. A focus in one that goes moves to `refuge`.
 export function keyed(parent, items, keyOf, make, update = () => {}, refuge = null) {
-  const before = kept.get(parent) ?? new Map();
-  const after = new Map();
-  for (const item of items) {
-    let key = String(keyOf(item));
-    while (after.has(key)) key += "+";
-    after.set(key, before.get(key) ?? make(item));
-  }
-  for (const [key, element] of before) {
-    if (after.has(key)) continue;
-    if (element.contains(document.activeElement)) refuge?.focus();
-    element.remove();
-  }
-  let [next, at] = [parent.firstChild, 0];
-  for (const element of after.values()) {
-    if (element === next) next = next.nextSibling;
-    else parent.insertBefore(element, next);
-    update(element, items[at++]);
-  }
-  kept.set(parent, after);
+	const before = kept.get(parent) ?? new Map();
+	const after = new Map();
+	for (const item of items) {
+		let key = String(keyOf(item));
+		while (after.has(key)) key += "+";
+		after.set(key, before.get(key) ?? make(item));
+	}
+	for (const [key, element] of before) {
+		if (after.has(key)) continue;
+		if (element.contains(document.activeElement)) refuge?.focus();
+		element.remove();
+	}
+	let [next, at] = [parent.firstChild, 0];
+	for (const element of after.values()) {
+		if (element === next) next = next.nextSibling;
+		else parent.insertBefore(element, next);
+		update(element, items[at++]);
+	}
+	kept.set(parent, after);
 }
 
-/**
- * A table. On a narrow screen it is shown as cards: hence the roles, so that it stays a table for
- * screen readers, and the heads again at every cell. A head of class `n` is over figures.
- */
+// A table, shown as cards on a phone: hence the roles, and the heads again at every cell.
 export class Table {
-  constructor(caption, heads) {
-    this.heads = heads;
-    this.body = h("tbody", { role: "rowgroup" });
-    this.root = h("table", { role: "table" }, h("caption", { text: caption }),
-      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, ...heads.map(([text, kind]) =>
-        h("th", { role: "columnheader", scope: "col", class: kind, text })))), this.body);
-  }
+	constructor(caption, heads) {
+		this.heads = heads;
+		this.body = h("tbody", { role: "rowgroup" });
+		this.root = h("table", { role: "table" }, h("caption", { text: caption }),
+			h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, ...heads.map(([text, kind]) =>
+				h("th", { role: "columnheader", scope: "col", class: kind, text })))), this.body);
+	}
 
-  /** `fit(row)` once for each new row, `texts(item, row)` gives what its cells say. */
-  rows(items, keyOf, fit, texts, refuge) {
-    const make = () => {
-      const row = h("tr", { role: "row" }, ...this.heads.map(([head, kind], at) => at === 0
-        ? h("th", { role: "rowheader", scope: "row", class: kind, "data-head": head })
-        : h("td", { role: "cell", class: kind, "data-head": head })));
-      fit?.(row);
-      return row;
-    };
-    keyed(this.body, items, keyOf, make, (row, item) => texts(item, row).forEach((text, at) => {
-      const cell = row.cells[at];
-      if (text === null) return;
-      put(cell, text || "–");
-      if (cell.className !== "n") attr(cell, "data-none", text ? null : "");
-    }), refuge);
-  }
+	// `fit(row)` once for each new row; `texts(item, row)` is what its cells say.
+	rows(items, keyOf, fit, texts, refuge) {
+		const make = () => {
+			const row = h("tr", { role: "row" }, ...this.heads.map(([head, kind], at) => at === 0
+				? h("th", { role: "rowheader", scope: "row", class: kind, "data-head": head })
+				: h("td", { role: "cell", class: kind, "data-head": head })));
+			fit?.(row);
+			return row;
+		};
+		keyed(this.body, items, keyOf, make, (row, item) => texts(item, row).forEach((text, at) => {
+			const cell = row.cells[at];
+			if (text === null) return;
+			put(cell, text || "–");
+			if (cell.className !== "n") attr(cell, "data-none", text ? null : "");
+		}), refuge);
+	}
 }
 
-/** A moment: local to the reader, in UTC when pointed at. */
+// A moment: local to the reader, in UTC when pointed at.
 export function tell(element, moment, text) {
-  attr(element, "datetime", moment);
-  attr(element, "title", moment && `${moment.replace("T", " ").replace(/(\.\d+)?Z$/, "")} UTC`);
-  put(element, text);
+	attr(element, "datetime", moment);
+	attr(element, "title", moment && `${moment.replace("T", " ").replace(/(\.\d+)?Z$/, "")} UTC`);
+	put(element, text);
 }

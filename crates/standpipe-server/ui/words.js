@@ -2,151 +2,151 @@
 
 const figures = new Intl.NumberFormat("en-US");
 
-/** `1,200`. */
 export const count = (n) => figures.format(n);
 
-/** An amount of a unit; money is kept in millionths of a dollar. */
+// An amount of a unit; money is kept in millionths of a dollar.
 export const amount = (unit, n) => (unit === "usd" ? dollars(n) : count(n));
-/** The same where only the limit's name is known, which begins with its unit. */
+// The same where only the limit's name is known, which begins with its unit.
 const amountOf = (limit, n) => amount(limit.split(" ")[0], n);
 
 export const dollars = (millionths) => `$${(millionths / 1e6).toLocaleString("en-US",
-  { minimumFractionDigits: 2, maximumFractionDigits: millionths < 1e6 ? 6 : 2 })}`;
+	{ minimumFractionDigits: 2, maximumFractionDigits: millionths < 1e6 ? 6 : 2 })}`;
 
 const rank = (unit) => (unit === "requests" ? 0 : unit === "usd" ? 2 : 1);
 
-/** `1 request, 1,200 input_tokens`. */
+// `1 request, 1,200 input_tokens`.
 export function cost(units) {
-  const all = Object.entries(units).filter(([, n]) => n > 0);
-  const said = all.sort(([a], [b]) => rank(a) - rank(b)).map(([unit, n]) =>
-    unit === "usd" ? dollars(n) : n === 1 ? `1 ${unit.replace(/s$/, "")}` : `${count(n)} ${unit}`);
-  return said.join(", ") || "nothing";
+	const all = Object.entries(units).filter(([, n]) => n > 0);
+	const said = all.sort(([a], [b]) => rank(a) - rank(b)).map(([unit, n]) =>
+		unit === "usd" ? dollars(n) : n === 1 ? `1 ${unit.replace(/s$/, "")}` : `${count(n)} ${unit}`);
+	return said.join(", ") || "nothing";
 }
 
-/** `850 ms`, `4.2 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`: rounded up, so never too early. */
+// `850 ms`, `4.2 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`: rounded up, so never too early.
 export function length(ms) {
-  if (ms < 1_000) return `${ms} ms`;
-  return ms < 10_000 ? `${Math.ceil(ms / 100) / 10} s` : whole(ms);
+	if (ms < 1_000) return `${ms} ms`;
+	return ms < 10_000 ? `${Math.ceil(ms / 100) / 10} s` : whole(ms);
 }
 
-/** The same in whole seconds, for what moves before one's eyes. */
+// The same in whole seconds, for what moves before one's eyes.
 export function whole(ms) {
-  const seconds = Math.ceil(ms / 1_000);
-  if (seconds < 3_600) return two(seconds, 60, "min", "s");
-  const minutes = Math.round(seconds / 60);
-  if (minutes < 1_440) return two(minutes, 60, "h", "min");
-  return two(Math.round(minutes / 60), 24, "d", "h");
+	const seconds = Math.ceil(ms / 1_000);
+	if (seconds < 3_600) return two(seconds, 60, "min", "s");
+	const minutes = Math.round(seconds / 60);
+	if (minutes < 1_440) return two(minutes, 60, "h", "min");
+	return two(Math.round(minutes / 60), 24, "d", "h");
 }
 
 function two(small, per, large, name) {
-  const [whole, rest] = [Math.floor(small / per), small % per];
-  if (whole === 0) return `${rest} ${name}`;
-  return rest === 0 ? `${whole} ${large}` : `${whole} ${large} ${rest} ${name}`;
+	const [whole, rest] = [Math.floor(small / per), small % per];
+	if (whole === 0) return `${rest} ${name}`;
+	return rest === 0 ? `${whole} ${large}` : `${whole} ${large} ${rest} ${name}`;
 }
+
+export const joined = (by, ...words) => words.filter((word) => word).join(by);
 
 export const percent = (perMille) => `${perMille / 10} %`;
 
 export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
 
 const clock = new Intl.DateTimeFormat([],
-  { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+	{ hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const day = new Intl.DateTimeFormat([], { day: "numeric", month: "short" });
 
 export const dayOf = (at) => day.format(new Date(at));
 
-/** The time of day; with the day if it is not today's. */
+// The time of day; with the day if it is not today's.
 export function time(text) {
-  const at = new Date(text);
-  const isToday = new Date().toDateString() === at.toDateString();
-  return `${isToday ? "" : `${dayOf(at)} `}${clock.format(at)}`;
+	const at = new Date(text);
+	const isToday = new Date().toDateString() === at.toDateString();
+	return `${isToday ? "" : `${dayOf(at)} `}${clock.format(at)}`;
 }
 
-/** The reasons of the admission rule. `of` is the limit; `short` is said when units are missing. */
+// The reasons of the admission rule, about a limit.
 const REASONS = {
-  terminal: () => "the provider said stop",
-  never: (of, short) => `more than ${of} allows at all${short}`,
-  pause: () => "everybody pauses",
-  return_window: () => "comes back from a pause in its turn",
-  zone: (of) => `little is left of ${of}: its agent keeps a distance`,
-  yield: (of) => `little is left of ${of}: background gives way`,
-  hold: () => "somebody it depends on was throttled",
-  probe: () => "the first call after a pause is not answered yet",
-  sequential: () => "one call at a time, since several agents were throttled",
-  retry_budget: () => "too many of the last minute’s calls were retries",
-  cap: (of, short) => `its own cap on ${of} is reached${short}`,
-  order: (of, short) => `others come first for ${of}${short}`,
-  limit: (of, short) => `${of} has no room${short}`,
-  floor: (of, short) => `what is left of ${of} is kept for others${short}`,
-  pace: (of) => `too soon after the last call (${of})`,
-  learning: () => "the ledger is still finding out what there is",
-  queue_full: () => "too many calls wait or are in flight",
-  deadline: () => "its time is up",
-  store: () => "the store does not answer",
+	terminal: () => "the provider said stop",
+	never: (of, short) => `more than ${of} allows at all${short}`,
+	pause: () => "everybody pauses",
+	return_window: () => "comes back from a pause in its turn",
+	zone: (of) => `little is left of ${of}: its agent keeps a distance`,
+	yield: (of) => `little is left of ${of}: background gives way`,
+	hold: () => "somebody it depends on was throttled",
+	probe: () => "the first call after a pause is not answered yet",
+	sequential: () => "one call at a time, since several agents were throttled",
+	retry_budget: () => "too many of the last minute’s calls were retries",
+	cap: (of, short) => `its own cap on ${of} is reached${short}`,
+	order: (of, short) => `others come first for ${of}${short}`,
+	limit: (of, short) => `${of} has no room${short}`,
+	floor: (of, short) => `what is left of ${of} is kept for others${short}`,
+	pace: (of) => `too soon after the last call (${of})`,
+	learning: () => "the ledger is still finding out what there is",
+	queue_full: () => "too many calls wait or are in flight",
+	deadline: () => "its time is up",
+	store: () => "the store does not answer",
 };
 
 export function why(reason, limit, missing) {
-  if (!reason) return "it is its turn";
-  const short = missing > 0 ? `, short by ${amountOf(limit ?? "", missing)}` : "";
-  return REASONS[reason]?.(limit ?? "a limit", short) ?? reason;
+	if (!reason) return "it is its turn";
+	const short = missing > 0 ? `, short by ${amountOf(limit ?? "", missing)}` : "";
+	return REASONS[reason]?.(limit ?? "a limit", short) ?? reason;
 }
 
-/** When a waiting call goes on, if that is known. */
+// When a waiting call goes on, if that is known.
 export function expected({ reason, limit, until_ms: ms }) {
-  if (reason === null) return "now";
-  // The ledger only knows when it would stop waiting for a holder that fell silent.
-  if (limit === "parallel" && (reason === "limit" || reason === "order")) return "when a call ends";
-  if (ms === null) return "not known";
-  return `in ${whole(ms)}${reason === "order" ? " or later" : ""}`;
+	if (reason === null) return "now";
+	// The ledger only knows when it would stop waiting for a holder that fell silent.
+	if (limit === "parallel" && (reason === "limit" || reason === "order")) return "when a call ends";
+	if (ms === null) return "not known";
+	return `in ${whole(ms)}${reason === "order" ? " or later" : ""}`;
 }
 
-/** The kinds of refusals, each with a head for its column and what its agent was told. */
+// The kinds of refusals: a head for its column, and what its agent was told.
 export const KINDS = {
-  quota: ["quota", "was told that its quota is used up"],
-  concurrency: ["in flight", "was told that too many calls are in flight"],
-  slow_down: ["slow down", "was told to slow down"],
-  overload: ["overload", "found the provider overloaded"],
-  terminal: ["stop", "was told to stop"],
+	quota: ["quota", "was told that its quota is used up"],
+	concurrency: ["in flight", "was told that too many calls are in flight"],
+	slow_down: ["slow down", "was told to slow down"],
+	overload: ["overload", "found the provider overloaded"],
+	terminal: ["stop", "was told to stop"],
 };
 
-/** What a pause began with. */
 export function cause({ incident, streak, overloads }) {
-  if (!incident) return "";
-  const row = Math.max(streak, overloads);
-  return `: ${incident.agent ?? "a call"} ${KINDS[incident.kind]?.[1] ?? "was refused"} ${
-    whole(incident.ago_ms)} ago${row > 1 ? `, ${count(row)} times in a row` : ""}`;
+	if (!incident) return "";
+	const row = Math.max(streak, overloads);
+	return `: ${incident.agent ?? "a call"} ${KINDS[incident.kind]?.[1] ?? "was refused"} ${
+		whole(incident.ago_ms)} ago${row > 1 ? `, ${count(row)} times in a row` : ""}`;
 }
 
 const by = ({ agent, model }) => (model ? `${agent} (${model})` : agent);
 
-/** The events that are worth a line; others come with every call or every process. */
+// The events that are worth a line; others come with every call or every process.
 const EVENTS = {
-  wait: (e) => `${e.count === 1 ? `${by(e)} waited ${length(e.waited_ms)}`
-    : `${count(e.count)} calls of ${by(e)} waited ${length(e.waited_ms)}, the longest ${
-      length(e.longest_ms)}`} (${why(e.reason)}), then ${e.ended}`,
-  shadow: (e) => `${by(e)} would have waited: ${why(e.reason, e.limit)}`,
-  throttle: (e) => `${e.agent ?? "a call"} ${KINDS[e.about]?.[1] ?? "was refused"}${
-    e.retry_after_ms === undefined ? "" : `, retry after ${length(e.retry_after_ms)}`}${
-    e.said ? `: “${e.said}”` : ""}`,
-  reclaim: (e) => `a lease of ${e.agent} was taken back: ${
-    e.why === "expired" ? "its time was up" : "its process is gone"}`,
-  pause: (e) => `paused for ${length(e.for_ms)}, until ${time(e.until)}`,
-  resume: () => "admits calls again",
-  stop: (e) => `the provider said stop${e.until ? `, until ${time(e.until)}` : ""}`,
-  config: (e) => `a configuration from ${e.source}: ${e.result}`,
-  window_reset: (e) => `the provider’s window of ${e.limit} began anew`,
-  sequential: (e) => (e.on ? "several agents were throttled: calls go one at a time"
-    : "calls no longer go one at a time"),
-  learn: (e) => `the provider taught a limit: ${amountOf(e.limit, e.amount)} ${e.limit}`,
-  zone: (e) => `the light is ${e.zone}`,
-  promote: (e) => `${e.agent} was denied for long and is served as a standard agent, once`,
-  headroom: (e) => `uses ${percent(e.per_mille)} of ${e.limit} from now on`,
-  outside: (e) => `somebody drew ${amountOf(e.limit, e.units)} of ${e.limit} without asking, ${
-    amountOf(e.limit, e.total)} in all`,
-  breaker: (e) => (e.on ? "at this rate calls will have to wait: they are advised to ask for less"
-    : "calls need not wait"),
-  doubt: (e) => `${e.about} “${e.value}” was not believed: ${e.why}`,
-  store: (e) => e.what,
-  lost: (e) => `${plural(e.lines, "line")} of the journal could not be written`,
+	wait: (e) => `${e.count === 1 ? `${by(e)} waited ${length(e.waited_ms)}`
+		: `${count(e.count)} calls of ${by(e)} waited ${length(e.waited_ms)}, the longest ${
+			length(e.longest_ms)}`} (${why(e.reason)}), then ${e.ended}`,
+	shadow: (e) => `${by(e)} would have waited: ${why(e.reason, e.limit)}`,
+	throttle: (e) => `${e.agent ?? "a call"} ${KINDS[e.about]?.[1] ?? "was refused"}${
+		e.retry_after_ms === undefined ? "" : `, retry after ${length(e.retry_after_ms)}`}${
+		e.said ? `: “${e.said}”` : ""}`,
+	reclaim: (e) => `a lease of ${e.agent} was taken back: ${
+		e.why === "expired" ? "its time was up" : "its process is gone"}`,
+	pause: (e) => `paused for ${length(e.for_ms)}, until ${time(e.until)}`,
+	resume: () => "admits calls again",
+	stop: (e) => `the provider said stop${e.until ? `, until ${time(e.until)}` : ""}`,
+	config: (e) => `a configuration from ${e.source}: ${e.result}`,
+	window_reset: (e) => `the provider’s window of ${e.limit} began anew`,
+	sequential: (e) => (e.on ? "several agents were throttled: calls go one at a time"
+		: "calls no longer go one at a time"),
+	learn: (e) => `the provider taught a limit: ${amountOf(e.limit, e.amount)} ${e.limit}`,
+	zone: (e) => `the light is ${e.zone}`,
+	promote: (e) => `${e.agent} was denied for long and is served as a standard agent, once`,
+	headroom: (e) => `uses ${percent(e.per_mille)} of ${e.limit} from now on`,
+	outside: (e) => `somebody drew ${amountOf(e.limit, e.units)} of ${e.limit} without asking, ${
+		amountOf(e.limit, e.total)} in all`,
+	breaker: (e) => (e.on ? "at this rate calls will have to wait: they are advised to ask for less"
+		: "calls need not wait"),
+	doubt: (e) => `${e.about} “${e.value}” was not believed: ${e.why}`,
+	store: (e) => e.what,
+	lost: (e) => `${plural(e.lines, "line")} of the journal could not be written`,
 };
 
 export const isTold = (event) => Object.hasOwn(EVENTS, event.kind);
