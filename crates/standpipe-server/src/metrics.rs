@@ -1,8 +1,9 @@
 //! What `GET /metrics` answers: Prometheus text, format 0.0.4.
 //!
-//! Gauges are how the pools stand ([`standpipe::Snapshot`]). Counters are added up from the machine's
-//! journal, which every process writes, so they count everybody and not only those who come over
-//! HTTP; they begin at nothing when the daemon does. Nothing here asks the store or reads a file.
+//! Gauges are how the pools stand ([`standpipe::Snapshot`]). Counters are added up from the
+//! machine's journal, which every process writes, so they count everybody and not only those who
+//! come over HTTP; they begin at nothing when the daemon does. Nothing here asks the store or reads
+//! a file.
 //!
 //! Invariant: however many pools, agents, limits and odd words there are, the text is bounded.
 

@@ -1,5 +1,5 @@
-//! What is in `deploy/` is what the programs that read it take: units, containers, manifests, alerts,
-//! the dashboard; and the names of metrics in it are names that the daemon prints.
+//! What is in `deploy/` is what the programs that read it take: units, containers, manifests,
+//! alerts, the dashboard; and the names of metrics in it are names that the daemon prints.
 //!
 //! Nothing is started. Every check runs twice: on the files as they are, and on a copy with one
 //! mistake, which it has to refuse.

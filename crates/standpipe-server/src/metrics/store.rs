@@ -1,5 +1,5 @@
-//! How long steps on the store take, and how often they fail. Shared and cheap: every step adds to a
-//! few atomic figures, and nobody waits.
+//! How long steps on the store take, and how often they fail. Shared and cheap: every step adds to
+//! a few atomic figures, and nobody waits.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

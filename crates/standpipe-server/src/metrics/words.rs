@@ -1,5 +1,5 @@
-//! The fixed words that labels are made of. What is not among them counts as the last of its list, so
-//! that nothing a journal line says can make a new label.
+//! The fixed words that labels are made of. What is not among them counts as the last of its list,
+//! so that nothing a journal line says can make a new label.
 
 /// Tiers; lines of earlier versions do not say theirs.
 pub(super) const PRIORITIES: [&str; 4] = ["critical", "standard", "background", "unknown"];

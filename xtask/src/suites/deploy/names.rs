@@ -42,7 +42,7 @@ pub(super) fn questions(dashboard: &str) -> Result<String, String> {
     Ok(format!("groups:\n  - name: questions\n    rules:\n{rules}"))
 }
 
-/// The text that follows a line which ends so, without its margin, up to one that is not further in.
+/// The text after a line which ends so, without its margin, up to one that is not further in.
 pub(super) fn block(text: &str, opening: &str) -> Option<String> {
     let margin = |line: &str| line.len() - line.trim_start().len();
     let mut lines = text.lines().skip_while(|line| !line.ends_with(opening));

@@ -1,7 +1,7 @@
 //! The programs that check the files: got once, kept beside what cargo builds.
 //!
-//! Prometheus' own tool comes out of Debian's package, which is unpacked and not installed: it would
-//! bring a service. The others come into a Python environment of their own.
+//! Prometheus' own tool comes out of Debian's package, which is unpacked and not installed: it
+//! would bring a service. The others come into a Python environment of their own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
