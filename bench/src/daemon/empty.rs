@@ -8,8 +8,8 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::UnixListener;
 
 pub(crate) fn serve(path: &str) -> Result<(), String> {
-    let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    let runtime = runtime.worker_threads(2).enable_all().build();
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     runtime.block_on(async {
         let listener = UnixListener::bind(path).map_err(|error| error.to_string())?;

@@ -35,12 +35,7 @@ const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\n
     x-standpipe-origin: ledger\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
 /// Takes connections until the daemon stops, and then lets those that are open end.
-pub(crate) async fn serve(
-    house: Arc<House>,
-    app: Router,
-    tcp: TcpListener,
-    unix: Option<UnixListener>,
-) {
+pub(crate) async fn serve(house: Arc<House>, app: Router, tcp: TcpListener, unix: UnixListener) {
     let open = Arc::new(GracefulShutdown::new());
     let door = Door { house: Arc::clone(&house), app, open };
     let stops = house.stops();
@@ -51,8 +46,8 @@ pub(crate) async fn serve(
                 Ok((stream, _)) => door.take_tcp(stream),
                 Err(error) => door.wait_a_moment(&error).await,
             },
-            came = accept_unix(unix.as_ref()) => match came {
-                Ok(stream) => door.take(stream, Via::Unix),
+            came = unix.accept() => match came {
+                Ok((stream, _)) => door.take(stream, Via::Unix),
                 Err(error) => door.wait_a_moment(&error).await,
             },
             () = &mut stops => break,
@@ -63,15 +58,8 @@ pub(crate) async fn serve(
         tokio::select! {
             () = open.shutdown() => {}
             () = tokio::time::sleep(DRAIN) => {}
-            () = house.at_once.notified() => {}
+            () = house.ends_at_once() => {}
         }
-    }
-}
-
-async fn accept_unix(unix: Option<&UnixListener>) -> io::Result<tokio::net::UnixStream> {
-    match unix {
-        Some(unix) => unix.accept().await.map(|(stream, _)| stream),
-        None => std::future::pending().await,
     }
 }
 

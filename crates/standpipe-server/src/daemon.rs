@@ -8,15 +8,15 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use standpipe::config::StoreSettings;
 use standpipe::{Builder, Settings, Standpipe, StoreUrl, state_directory};
-use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::claim::{Claim, Running, is_for_group};
+use crate::doors::{self, Doors, Listeners};
 use crate::failure::Failure;
 use crate::house::House;
 use crate::log::Log;
 use crate::token::Token;
-use crate::{accept, api, counting, guard, listen, reload, ui, watching};
+use crate::{api, counting, guard, listen, reload, ui, watching};
 
 /// How the daemon is started.
 #[derive(Clone, Debug, Default)]
@@ -129,17 +129,13 @@ pub fn run(options: &Options, begun: impl FnOnce(&Begun)) -> Result<(), Failure>
         socket: Some(socket.clone()),
         token: needs_token,
     };
-    let runtime = runtime()?;
+    let runtime = doors::runtime()?;
     let served = runtime.block_on(async {
-        let tcp = listen::nonblocking(tcp, |tcp| tcp.set_nonblocking(true))?;
-        let unix = listen::nonblocking(unix, |unix| unix.set_nonblocking(true))?;
-        let cannot = |error: std::io::Error| Failure::new(format!("cannot listen: {error}"), "");
-        let tcp = tokio::net::TcpListener::from_std(tcp).map_err(cannot)?;
-        let unix = tokio::net::UnixListener::from_std(unix).map_err(cannot)?;
         let helpers = start_helpers(&house, options);
+        let doors = Doors::open(&house, &app(&house), &Listeners { tcp, unix })?;
         claim.announce(&running)?;
         begun(&Begun { running, store, config });
-        accept::serve(Arc::clone(&house), app(&house), tcp, Some(unix)).await;
+        doors.closed().await;
         helpers.into_iter().for_each(|helper| helper.abort());
         Ok(())
     });
@@ -148,17 +144,6 @@ pub fn run(options: &Options, begun: impl FnOnce(&Begun)) -> Result<(), Failure>
     runtime.shutdown_background();
     drop(claim);
     served
-}
-
-fn runtime() -> Result<Runtime, Failure> {
-    let threads = std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 4));
-    let built = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(threads)
-        .max_blocking_threads(64)
-        .thread_name("standpipe")
-        .enable_all()
-        .build();
-    built.map_err(|error| Failure::new(format!("no threads can be started: {error}"), "try again"))
 }
 
 /// Everything that is answered.
@@ -204,5 +189,5 @@ async fn stop_when_told(house: Arc<House>) {
         _ = interrupt.recv() => {}
     }
     house.log.warn("told twice: ending at once");
-    house.at_once.notify_one();
+    house.at_once.send_replace(true);
 }

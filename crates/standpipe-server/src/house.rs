@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Instant, SystemTime};
 
 use standpipe::{Error, Standpipe};
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 
 use crate::history::History;
 use crate::log::Log;
@@ -31,7 +31,7 @@ pub(crate) struct House {
     known: Mutex<BTreeSet<String>>,
     pub(crate) stopping: watch::Sender<bool>,
     /// Nobody is waited for any more.
-    pub(crate) at_once: Notify,
+    pub(crate) at_once: watch::Sender<bool>,
     pub(crate) frames: watch::Sender<Option<Arc<Frame>>>,
     /// Counts up when the journal has grown.
     pub(crate) journal_grew: watch::Sender<u64>,
@@ -53,7 +53,7 @@ impl House {
             token: RwLock::new(token),
             known: Mutex::default(),
             stopping: watch::Sender::new(false),
-            at_once: Notify::new(),
+            at_once: watch::Sender::new(false),
             frames: watch::Sender::new(None),
             journal_grew: watch::Sender::new(0),
             history: Mutex::default(),
@@ -96,9 +96,12 @@ impl House {
 
     /// Ends when the daemon does.
     pub(crate) async fn stops(&self) {
-        let mut stopping = self.stopping.subscribe();
-        // The sender lives as long as this.
-        let _ended = stopping.wait_for(|stopping| *stopping).await;
+        turned(&self.stopping).await;
+    }
+
+    /// Ends when nobody is to be waited for any more.
+    pub(crate) async fn ends_at_once(&self) {
+        turned(&self.at_once).await;
     }
 
     /// Does something with the store: at once where that takes microseconds, on a thread for
@@ -148,6 +151,13 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.0.connections.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+/// Ends when it is so.
+async fn turned(what: &watch::Sender<bool>) {
+    let mut hears = what.subscribe();
+    // Whoever says so lives as long as the house.
+    let _ended = hears.wait_for(|so| *so).await;
 }
 
 /// A lock that outlives a panic elsewhere: what it guards is only figures to look at.

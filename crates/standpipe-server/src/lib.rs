@@ -12,6 +12,7 @@ pub mod api;
 mod claim;
 mod counting;
 mod daemon;
+mod doors;
 mod failure;
 mod guard;
 mod history;

@@ -1,7 +1,7 @@
 //! Where the daemon listens: an address of this machine, and a Unix socket beside it.
 
 use std::fs;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -138,13 +138,4 @@ pub(crate) fn raise_file_limit() {
         // With fewer, fewer callers are served at once.
         let _as_it_was = setrlimit(Resource::Nofile, raised);
     }
-}
-
-/// Ready for the runtime.
-pub(crate) fn nonblocking<L>(
-    listener: L,
-    set: impl FnOnce(&L) -> io::Result<()>,
-) -> Result<L, Failure> {
-    set(&listener).map_err(|error| Failure::new(format!("cannot listen: {error}"), "try again"))?;
-    Ok(listener)
 }
