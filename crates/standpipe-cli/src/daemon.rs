@@ -12,7 +12,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketType};
 use serde_json::Value;
 
 pub(crate) use address::Address;
@@ -127,10 +128,11 @@ impl Daemon {
 /// A connection to a socket. One whose owner takes no more is told at once, not waited for.
 fn connect(path: &Path) -> std::io::Result<UnixStream> {
     let at = SocketAddrUnix::new(path)?;
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    net::connect(&socket, &at)?;
+    let socket = net::socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
+    fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
     let stream = UnixStream::from(socket);
+    stream.set_nonblocking(true)?;
+    net::connect(&stream, &at)?;
     stream.set_nonblocking(false)?;
     Ok(stream)
 }

@@ -1,8 +1,8 @@
 //! `standpipe`, the command line: arguments, then settings, then the command, then the printer.
 //!
 //! Here is only the way through. What can be said is in `args`, what is done in `commands`, what it
-//! looks like in `show`, other programs in `process`, the live view in `top`, talking to a daemon in
-//! `daemon`.
+//! looks like in `show`, other programs in `process`, the live view in `top`, talking to a daemon
+//! in `daemon`.
 
 mod args;
 mod caller;

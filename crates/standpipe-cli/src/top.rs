@@ -1,8 +1,8 @@
 //! `top`: how pools stand, live, and a few keys to act on them.
 //!
-//! `source` looks and acts, `watch` does so aside from the screen, `state` is what is on it and what
-//! a key does to that, `draw` is how it looks, `screen` the terminal itself. Invariant: every figure
-//! is one of the snapshot that `status --json` prints.
+//! `source` looks and acts, `watch` does so aside from the screen, `state` is what is on it and
+//! what a key does to that, `draw` is how it looks, `screen` the terminal itself. Invariant: every
+//! figure is one of the snapshot that `status --json` prints.
 
 mod draw;
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! An HTTP answer, read from bytes as they come: head, then a body of a stated length, in chunks, or
-//! to the end. It knows nothing of sockets.
+//! An HTTP answer, read from bytes as they come: head, then a body of a stated length, in chunks,
+//! or to the end. It knows nothing of sockets.
 //!
 //! Invariant: no more than a bounded number of bytes is kept, whatever is said.
 

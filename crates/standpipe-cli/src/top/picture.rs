@@ -64,13 +64,24 @@ impl Memory {
 /// turn the direction of a text or hide in it.
 fn clean(value: &mut Value) {
     match value {
-        Value::String(text) if text.chars().any(is_hidden) => {
-            *text = text.chars().map(|c| if is_hidden(c) { '?' } else { c }).collect();
-        }
+        Value::String(text) if has_hidden(text) => *text = seen(text),
         Value::Array(all) => all.iter_mut().for_each(clean),
-        Value::Object(all) => all.values_mut().for_each(clean),
+        Value::Object(all) => {
+            all.values_mut().for_each(clean);
+            if all.keys().any(|key| has_hidden(key)) {
+                *all = std::mem::take(all).into_iter().map(|(k, v)| (seen(&k), v)).collect();
+            }
+        }
         _ => {}
     }
+}
+
+fn has_hidden(text: &str) -> bool {
+    text.chars().any(is_hidden)
+}
+
+fn seen(text: &str) -> String {
+    text.chars().map(|c| if is_hidden(c) { '?' } else { c }).collect()
 }
 
 fn is_hidden(c: char) -> bool {
@@ -95,9 +106,9 @@ mod tests {
 
     #[test]
     fn nothing_that_comes_can_move_the_cursor() {
-        let mut value = json!({ "task": ["a\u{1b}[2Jb\u{9b}c", "x\u{202e}y", "größe ✓"], "n": 1 });
+        let mut value = json!({ "task": ["a\u{1b}[2Jb\u{9b}c", "x\u{202e}y", "größe ✓"], "\n": 1 });
         clean(&mut value);
-        assert_eq!(value, json!({ "task": ["a?[2Jb?c", "x?y", "größe ✓"], "n": 1 }));
+        assert_eq!(value, json!({ "task": ["a?[2Jb?c", "x?y", "größe ✓"], "?": 1 }));
     }
 
     #[test]

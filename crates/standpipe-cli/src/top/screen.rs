@@ -74,7 +74,7 @@ impl Drop for Screen {
     }
 }
 
-/// Waits for what comes from the terminal next: all that came. It may come back early, with nothing.
+/// Waits for what comes from the terminal next: all that came. It may come back with nothing.
 ///
 /// # Errors
 /// When the terminal is gone. That is looked for here, because a reader that is told "nothing more"

@@ -1,4 +1,4 @@
-//! Looking and acting aside from the screen, so that a store or daemon that hangs never stops a key.
+//! Looking and acting aside from the screen, so that a store or daemon that hangs stops no key.
 //!
 //! Invariant: one look at a time, and looking takes at most a part of the time, however much there
 //! is to see.

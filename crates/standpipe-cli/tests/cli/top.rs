@@ -239,3 +239,42 @@ fn a_daemon_that_is_away_is_told_and_waited_for() {
     terminal.press("q");
     terminal.end();
 }
+
+/// With a store in memory only the daemon knows: it is found, shown, acted on, and missed.
+#[test]
+fn the_daemon_of_a_memory_store_is_found_by_itself() {
+    let home = Home::new();
+    home.configure("store = \"memory\"\nopen_pools = true\n");
+    let mut daemon = home.start(["up", "--listen", "127.0.0.1:0", "--json"]);
+    assert!(daemon.line().contains("\"socket\""));
+    let body = r#"{"pool":"my/slots","agent":"blog","limits":{"parallel":1}}"#;
+    let length = body.len();
+    let ask = format!(
+        "POST /v1/leases HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    let socket = home.path.join("state/standpipe.sock");
+    let mut stream = std::os::unix::net::UnixStream::connect(socket).unwrap();
+    stream.write_all(ask.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+
+    let mut terminal = Terminal::run(&home, BETWEEN);
+    terminal.shows(&["daemon unix:", "my/slots", "1 in flight"]);
+    terminal.press("2");
+    terminal.shows(&["> blog"]);
+    terminal.press("xy");
+    terminal.shows(&["is settled at its estimate", "no call is in flight"]);
+    terminal.press("1");
+    terminal.shows(&["> my/slots"]);
+    terminal.press("p\r");
+    terminal.shows(&["nobody is admitted to `my/slots` for 1min", "paused "]);
+    terminal.press("r");
+    terminal.shows(&["`my/slots` admits calls again", "idle"]);
+    daemon.signal(Signal::TERM);
+    terminal.shows(&["away, trying again: the daemon does not answer"]);
+    terminal.press("q");
+    assert!(terminal.end().contains("restored, code 0"));
+    daemon.end();
+}

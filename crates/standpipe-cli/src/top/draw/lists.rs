@@ -1,4 +1,4 @@
-//! The panes that are tables: leases, the queue, agents, events; and the strip of what happened last.
+//! The panes that are tables: leases, queue, agents, events; and the strip of what happened last.
 //!
 //! Only the rows that can be seen are made, so that a long list costs no more than a short one.
 
