@@ -1,8 +1,8 @@
 //! The daemon: one local process that any language can talk to, and that shows what is going on.
 //!
-//! In reading order: `daemon` (its life), `accept` and `guard` (who gets in), `house` (what requests
-//! share), `api` (what can be asked), `watching`, `counting` and `reload` (what goes on beside
-//! that).
+//! In reading order: `daemon` (its life), `doors`, `accept` and `guard` (who gets in), `house`
+//! (what requests share), `api` (what can be asked), `watching`, `counting` and `reload` (what goes
+//! on beside that).
 //!
 //! Invariant: what the ledger says is never kept here. Every answer comes from the pool itself, so
 //! that callers by HTTP, the command line and the library may use one pool at the same time.

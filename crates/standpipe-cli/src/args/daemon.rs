@@ -12,8 +12,9 @@ Examples:
 ";
 
 const UP_AFTER: &str = "\
-It serves the HTTP API, the dashboard and metrics on 127.0.0.1:8377 and on a Unix socket in the state
-directory. An address that others can reach needs a token: [server] token_file in standpipe.toml.
+It serves the HTTP API, the dashboard and metrics on 127.0.0.1:8377 and on a Unix socket in the
+state directory. An address that others can reach needs a token: [server] token_file in the
+configuration.
 SIGHUP, or a change of standpipe.toml, reads the configuration again: all of it or nothing.";
 
 /// Run the daemon: HTTP API, dashboard, metrics
