@@ -162,7 +162,7 @@ impl Pool {
         const USUAL: Duration = Duration::from_secs(600);
         let (shared, desk) = self.ready()?;
         let said = |state: &State| state.facts().config.as_ref().map(|config| config.lease_ttl);
-        Ok(shared.read(&desk, |state, _, _| said(state))?.map_or(USUAL, micros))
+        Ok(shared.find(&desk, said)?.map_or(USUAL, micros))
     }
 
     /// No call is admitted for so long, by anybody. A running pause is never shortened by this.

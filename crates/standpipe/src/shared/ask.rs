@@ -30,7 +30,22 @@ impl Shared {
         Ok(answer(&state, &now, counter))
     }
 
-    /// The same, without the dead. That they are is only said if it can be: who looks at a pool
+    /// Looks for something in what this process knows already, and reads what others did only when
+    /// it is not there. For what does not change by time.
+    pub(crate) fn find<T>(
+        &self,
+        desk: &Desk,
+        look: impl Fn(&State) -> Option<T>,
+    ) -> Result<Option<T>, Error> {
+        let mut counter = desk.counter();
+        if let Some(found) = look(counter.member.replica().state()) {
+            return Ok(Some(found));
+        }
+        counter.member.refresh()?;
+        Ok(look(counter.member.replica().state()))
+    }
+
+    /// [`Shared::read`] without the dead. That they are is only said if it can be: who looks at a pool
     /// does not wait for it.
     fn read_living<T>(
         &self,

@@ -162,7 +162,7 @@ impl Shared {
         if !self.journal.is_kept() {
             return None;
         }
-        self.read(desk, |state, _, _| known(state, lease)).ok()?
+        self.find(desk, |state| known(state, lease)).ok()?
     }
 }
 
