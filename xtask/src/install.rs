@@ -6,6 +6,7 @@
 
 pub(crate) mod apt;
 mod old_redis;
+pub(crate) mod python;
 mod sources;
 mod valkey;
 

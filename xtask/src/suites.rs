@@ -1,5 +1,6 @@
 //! The suites of `cargo xtask test`, in the order in which they run: the quick ones first.
 
+mod api;
 mod browser;
 mod clippy;
 mod deploy;
@@ -39,6 +40,7 @@ pub(crate) const ALL: &[Suite] = &[
         about: "files for operators are what their readers take",
         run: deploy::run,
     },
+    Suite { name: "api", about: "the HTTP API is what its document says", run: api::run },
     Suite { name: "browser", about: "the dashboard, in a real browser", run: browser::run },
     Suite { name: "faults", about: "every known fault has its test", run: faults::run },
     Suite { name: "planted", about: "every planted bug is caught by its tests", run: planted::run },

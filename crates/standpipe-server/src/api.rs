@@ -64,6 +64,7 @@ pub(crate) enum Problems {
 }
 
 #[derive(utoipa::OpenApi)]
+#[openapi(components(schemas(Problem)))]
 struct Described;
 
 fn paths() -> OpenApiRouter<Arc<House>> {
@@ -91,6 +92,11 @@ fn paths() -> OpenApiRouter<Arc<House>> {
 /// All paths of the API.
 pub(crate) fn router() -> Router<Arc<House>> {
     let (router, _) = paths().split_for_parts();
+    router
+}
+
+/// What is answered where there is nothing, or not in that way. It counts for the routes there are.
+pub(crate) fn or_else(router: Router<Arc<House>>) -> Router<Arc<House>> {
     router.fallback(nothing_here).method_not_allowed_fallback(not_that_way)
 }
 

@@ -8,7 +8,7 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use standpipe::config::StoreSettings;
 use standpipe::{Builder, Settings, Standpipe, StoreUrl, state_directory};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::claim::{Claim, Running, is_for_group};
 use crate::doors::{self, Doors, Listeners};
@@ -106,6 +106,7 @@ pub(crate) fn no_token(address: SocketAddr) -> Failure {
 /// When it cannot begin: another one runs, the address is taken, the configuration is wrong.
 pub fn run(options: &Options, begun: impl FnOnce(&Begun)) -> Result<(), Failure> {
     let settings = reload::find(options)?;
+    let version = reload::version(settings.origin.as_deref());
     let token = settings.server.token_file.as_deref().map(Token::read).transpose();
     let token = token.map_err(|what| Failure::config(what, "mend it, and start again"))?;
     let wanted = address(options, &settings);
@@ -131,7 +132,9 @@ pub fn run(options: &Options, begun: impl FnOnce(&Begun)) -> Result<(), Failure>
     };
     let runtime = doors::runtime()?;
     let served = runtime.block_on(async {
-        let helpers = start_helpers(&house, options);
+        // From here on signals are heard, so that whoever is told that it is ready can send one.
+        let signals = Signals::listen()?;
+        let helpers = start_helpers(&house, options, signals, version);
         let doors = Doors::open(&house, &app(&house), &Listeners { tcp, unix })?;
         claim.announce(&running)?;
         begun(&Begun { running, store, config });
@@ -148,12 +151,37 @@ pub fn run(options: &Options, begun: impl FnOnce(&Begun)) -> Result<(), Failure>
 
 /// Everything that is answered.
 fn app(house: &Arc<House>) -> Router {
-    let routes = api::router().merge(ui::router());
+    let routes = api::or_else(api::router().merge(ui::router()));
     routes.layer(from_fn_with_state(Arc::clone(house), guard::check)).with_state(Arc::clone(house))
 }
 
+/// The signals that tell it something.
+struct Signals {
+    hangup: Signal,
+    term: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Self, Failure> {
+        let cannot =
+            |error| Failure::new(format!("cannot listen for signals: {error}"), "try again");
+        Ok(Self {
+            hangup: signal(SignalKind::hangup()).map_err(cannot)?,
+            term: signal(SignalKind::terminate()).map_err(cannot)?,
+            interrupt: signal(SignalKind::interrupt()).map_err(cannot)?,
+        })
+    }
+}
+
 /// What goes on beside the answering.
-fn start_helpers(house: &Arc<House>, options: &Options) -> Vec<tokio::task::JoinHandle<()>> {
+fn start_helpers(
+    house: &Arc<House>,
+    options: &Options,
+    signals: Signals,
+    version: reload::Version,
+) -> Vec<tokio::task::JoinHandle<()>> {
+    let Signals { hangup, term, interrupt } = signals;
     let pools: Vec<_> = house.tap().settings().pools.keys().cloned().collect();
     let shared = Arc::clone(house);
     tokio::task::spawn_blocking(move || {
@@ -165,19 +193,13 @@ fn start_helpers(house: &Arc<House>, options: &Options) -> Vec<tokio::task::Join
     vec![
         tokio::spawn(watching::keep_looking(Arc::clone(house))),
         tokio::spawn(counting::keep_counting(Arc::clone(house))),
-        tokio::spawn(reload::keep_reading(Arc::clone(house), options.clone())),
-        tokio::spawn(stop_when_told(Arc::clone(house))),
+        tokio::spawn(reload::keep_reading(Arc::clone(house), options.clone(), hangup, version)),
+        tokio::spawn(stop_when_told(Arc::clone(house), term, interrupt)),
     ]
 }
 
 /// Ends the daemon in good order when it is told to, and at once when it is told twice.
-async fn stop_when_told(house: Arc<House>) {
-    let (Ok(mut term), Ok(mut interrupt)) =
-        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
-        house.log.warn("cannot listen for signals; end the daemon with kill -9");
-        return;
-    };
+async fn stop_when_told(house: Arc<House>, mut term: Signal, mut interrupt: Signal) {
     tokio::select! {
         _ = term.recv() => {}
         _ = interrupt.recv() => {}

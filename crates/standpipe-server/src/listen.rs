@@ -39,7 +39,8 @@ pub(crate) fn tcp(address: SocketAddr) -> Result<TcpListener, Failure> {
 pub(crate) fn unix(path: &Path, group: bool) -> Result<UnixListener, Failure> {
     clear(path)?;
     // Private from its first moment on.
-    let before = rustix::process::umask(if group { Mode::RWXO } else { Mode::RWXG | Mode::RWXO });
+    let hidden = if group { Mode::XGRP } else { Mode::RWXG };
+    let before = rustix::process::umask(Mode::XUSR | hidden | Mode::RWXO);
     let bound = UnixListener::bind(path);
     rustix::process::umask(before);
     bound.map_err(|error| {

@@ -167,6 +167,9 @@ impl From<Error> for Problem {
             Error::Invalid { what, remedy } => Self::invalid(what, remedy),
             Error::Store(_) => {
                 let mut problem = said(StatusCode::SERVICE_UNAVAILABLE, "store", &text);
+                if problem.hint.is_empty() {
+                    "see that it runs; `standpipe doctor` says more".clone_into(&mut problem.hint);
+                }
                 problem.more.reason = Some("store");
                 problem.retry(Duration::from_secs(1))
             }

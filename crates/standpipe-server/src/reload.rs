@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use standpipe::{Settings, Standpipe, StoreUrl};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::Signal;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::daemon::{Options, address, socket};
@@ -19,32 +19,43 @@ use crate::token::Token;
 const EVERY: Duration = Duration::from_secs(1);
 
 /// What tells one version of a file from another.
-type Version = Option<(SystemTime, u64, u64)>;
+pub(crate) type Version = Option<(SystemTime, u64, u64)>;
 
 /// Reads it again when it is time, for as long as the daemon lives.
-pub(crate) async fn keep_reading(house: Arc<House>, options: Options) {
-    let Ok(mut hangup) = signal(SignalKind::hangup()) else {
-        house.log.warn("cannot listen for SIGHUP; the configuration is read again when it changes");
-        return;
-    };
+///
+/// `read` is the version of the file that counts now.
+pub(crate) async fn keep_reading(
+    house: Arc<House>,
+    options: Options,
+    mut hangup: Signal,
+    mut read: Version,
+) {
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut read = version(file(&house).as_deref());
     let mut seen = read;
+    // What is wrong with it: told once, for as long as it stays so.
+    let mut told: Option<String> = None;
     loop {
         let asked = tokio::select! {
             _ = ticks.tick() => false,
             _ = hangup.recv() => true,
             () = house.stops() => return,
         };
-        let now = version(file(&house).as_deref());
+        let looked_at = file(&house);
+        let now = version(looked_at.as_deref());
         // Whoever is writing it is given the time to finish.
         let changed = (now != read && now == seen) || appeared(&house, &options);
         seen = now;
         if asked || changed {
-            read = now;
-            again(&house, &options, asked).await;
-            read = version(file(&house).as_deref()).or(read);
+            let wrong = again(&house, &options, asked).await;
+            if let Some(wrong) =
+                wrong.as_ref().filter(|wrong| asked || told.as_ref() != Some(wrong))
+            {
+                house.log.warn(wrong);
+            }
+            told = wrong;
+            // What was written while it was read is read again.
+            read = if file(&house) == looked_at { now } else { version(file(&house).as_deref()) };
             seen = read;
         }
     }
@@ -54,13 +65,13 @@ fn file(house: &House) -> Option<PathBuf> {
     house.tap().settings().origin.clone()
 }
 
-/// Whether there is a file now, where there was none.
+/// Whether there is a file now, where there was none: one that can be used, or not.
 fn appeared(house: &House, options: &Options) -> bool {
     let none = house.tap().settings().origin.is_none();
-    none && find(options).is_ok_and(|found| found.origin.is_some())
+    none && find(options).map_or(true, |found| found.origin.is_some())
 }
 
-fn version(file: Option<&Path>) -> Version {
+pub(crate) fn version(file: Option<&Path>) -> Version {
     use std::os::unix::fs::MetadataExt;
     let there = fs::metadata(file?).ok()?;
     Some((there.modified().ok()?, there.len(), there.ino()))
@@ -70,21 +81,22 @@ pub(crate) fn find(options: &Options) -> Result<Settings, Failure> {
     Ok(Settings::find(options.config.as_deref(), &|name| std::env::var(name).ok())?)
 }
 
-async fn again(house: &Arc<House>, options: &Options, asked: bool) {
+/// Reads it again. Answers what is wrong with it.
+async fn again(house: &Arc<House>, options: &Options, asked: bool) -> Option<String> {
     let (shared, options) = (Arc::clone(house), options.clone());
     let read = tokio::task::spawn_blocking(move || read(&shared, &options)).await;
     let what = match read {
         Ok(Ok(Some(what))) => what,
         Ok(Ok(None)) if asked => "the configuration was read again; nothing has changed".to_owned(),
-        Ok(Ok(None)) => return,
+        Ok(Ok(None)) => return None,
         Ok(Err(failure)) => {
             let kept = "the configuration was not taken over, the one before still counts";
-            house.log.warn(&format!("{kept}: {failure}"));
-            return;
+            return Some(format!("{kept}: {failure}"));
         }
-        Err(_) => return,
+        Err(_) => return None,
     };
     house.log.info(&what);
+    None
 }
 
 /// Takes the whole configuration over, or nothing of it. Answers what changed.

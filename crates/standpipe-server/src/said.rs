@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use axum::body::{Body, to_bytes};
-use axum::extract::{FromRequest, FromRequestParts, Query, Request};
+use axum::body::Body;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 
 use crate::problem::Problem;
@@ -78,6 +79,23 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
     }
 }
 
+/// A part of the path.
+pub(crate) struct Part(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Part {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Path::<String>::from_request_parts(parts, state).await {
+            Ok(Path(part)) => Ok(Self(part)),
+            Err(rejection) => Err(Problem::invalid(
+                format!("the path cannot be read: {}", plain(&rejection.body_text())),
+                "use ids as they were given",
+            )),
+        }
+    }
+}
+
 /// `application/json`, whatever follows it.
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
@@ -98,9 +116,13 @@ async fn read(body: Body, headers: &HeaderMap) -> Result<hyper::body::Bytes, Pro
     if length.and_then(|text| text.parse::<usize>().ok()).is_some_and(|length| length > LARGEST) {
         return Err(too_large());
     }
-    match tokio::time::timeout(PATIENCE, to_bytes(body, LARGEST)).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(_)) => Err(too_large()),
+    match tokio::time::timeout(PATIENCE, Limited::new(body, LARGEST).collect()).await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+        Ok(Err(_)) => Err(Problem::invalid(
+            "the body cannot be read: it is cut short, or its pieces are not what they say",
+            "send it whole, with its length",
+        )),
         Err(_) => Err(Problem::new(
             StatusCode::REQUEST_TIMEOUT,
             "too_slow",
@@ -111,6 +133,11 @@ async fn read(body: Body, headers: &HeaderMap) -> Result<hyper::body::Bytes, Pro
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    // A list would be taken for the fields in their order.
+    if bytes.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
+        let what = "the body cannot be read: it is not an object";
+        return Err(Problem::invalid(what, "see /openapi.json for what can be said"));
+    }
     serde_json::from_slice(bytes).map_err(|error| {
         let what = format!("the body cannot be read: {}", plain(&error.to_string()));
         Problem::invalid(what, "see /openapi.json for what can be said")

@@ -4,7 +4,6 @@ use std::io::Write;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::Path;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -13,6 +12,7 @@ use flate2::write::GzEncoder;
 
 use crate::house::House;
 use crate::problem::Problem;
+use crate::said::Part;
 
 /// A file of the dashboard: its name, what it is, what it says.
 struct File(&'static str, &'static str, &'static [u8]);
@@ -51,7 +51,7 @@ async fn page(headers: HeaderMap) -> Response {
     answer(&PAGE, &headers)
 }
 
-async fn file(Path(name): Path<String>, headers: HeaderMap) -> Response {
+async fn file(Part(name): Part, headers: HeaderMap) -> Response {
     match FILES.iter().find(|file| file.0 == name) {
         Some(file) => answer(file, &headers),
         None => {

@@ -68,6 +68,14 @@ impl Pool {
         Reserving::new(self.clone(), request)
     }
 
+    /// Whether a request can be understood. Nobody is asked.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when it cannot: what is wrong, and what to do.
+    pub fn check(&self, request: &Request) -> Result<(), Error> {
+        request.resolve(&self.name, self.dialect(), self.tap.agent()).map(drop)
+    }
+
     /// What a request would be answered now. Changes nothing.
     ///
     /// # Errors

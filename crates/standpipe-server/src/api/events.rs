@@ -37,6 +37,7 @@ pub(crate) struct Which {
     /// Only of this kind: `wait`, `throttle`, `pause`, `reclaim` …
     kind: Option<String>,
     /// Only on this pool.
+    #[param(pattern = r"^[A-Za-z0-9._:@-]{1,64}(/[A-Za-z0-9._:@-]{1,128}){1,3}$")]
     pool: Option<String>,
     /// At most so many; the newest, unless `after` is given.
     #[param(minimum = 1, maximum = 10_000)]

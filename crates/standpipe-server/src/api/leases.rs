@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use standpipe::{
@@ -13,24 +13,32 @@ use standpipe::{
 };
 use utoipa::ToSchema;
 
-use super::words::{Figure, Figures, Headers, Tier, amounts, limits, meaning, reply, same_agent};
+use super::words::{
+    Figure, Figures, HeaderText, Headers, Tier, amounts, limits, meaning, reply, same_agent,
+};
 use super::{Problems, SCHEMA};
 use crate::house::{House, MOST_WAITS};
 use crate::pools;
 use crate::problem::Problem;
-use crate::said::{Said, SaidOrNothing};
+use crate::said::{Part, Said, SaidOrNothing};
 
 /// The longest a call may wait here.
 const LONGEST_WAIT: u64 = 3_600_000;
+/// The longest a lease may be asked for: 400 days. How long it lives at most is the pool's to say.
+const LONGEST_TTL: u64 = 400 * 86_400_000;
 
 /// A call that asks to be admitted.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Ask {
     /// The shared quota, `provider/scope`.
-    #[schema(example = "anthropic/sonnet")]
+    #[schema(
+        example = "anthropic/sonnet",
+        pattern = r"^[A-Za-z0-9._:@-]{1,64}(/[A-Za-z0-9._:@-]{1,128}){1,3}$"
+    )]
     pool: String,
     /// Who asks. Else the header `x-standpipe-agent`, else the calling program's name.
+    #[schema(pattern = r"^[A-Za-z0-9._@-]{1,64}$")]
     agent: Option<String>,
     /// Who goes first, when it is not the agent's own.
     priority: Option<Tier>,
@@ -39,7 +47,10 @@ pub(crate) struct Ask {
     /// The model, for the record.
     model: Option<String>,
     /// What the call takes; one of `requests` is implied.
-    #[schema(example = json!({"input_tokens": 1200, "output_tokens": 800}))]
+    #[schema(
+        value_type = Option<BTreeMap<String, u64>>,
+        example = json!({"input_tokens": 1200, "output_tokens": 800})
+    )]
     cost: Option<Figures>,
     /// Limits for a pool that no file describes, as with `--limit` on the command line.
     #[schema(example = json!({"requests": "60/min", "parallel": 5}))]
@@ -48,7 +59,7 @@ pub(crate) struct Ask {
     #[schema(maximum = 3_600_000, default = 300_000)]
     timeout_ms: Option<u64>,
     /// How long the lease lives if nothing is heard of it. Else the pool's, 10 minutes.
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 34_560_000_000_i64)]
     ttl_ms: Option<u64>,
     /// Makes it repeatable: the same id of the same agent is answered with the first, and keeps its
     /// place in the queue while nobody is connected.
@@ -172,6 +183,8 @@ fn prepare(house: &House, tap: &Standpipe, ask: &Ask) -> Result<(Pool, Request),
     let name = pools::name(&ask.pool)?;
     let pool = pools::to_draw_on(house, tap, &name, !stated.is_empty())?;
     if !stated.is_empty() {
+        // A call that cannot be understood changes nothing.
+        pool.check(&request)?;
         pool.limit(stated)?;
     }
     let pool = tap.route(pool, &request)?;
@@ -219,6 +232,12 @@ fn told(ask: &Ask) -> Result<(Request, Vec<Limit>), Problem> {
         return Err(Problem::invalid(
             format!("timeout_ms is more than {LONGEST_WAIT}"),
             "wait at most an hour; with an `id` you may ask again and keep your place",
+        ));
+    }
+    if ask.ttl_ms.is_some_and(|ttl| !(1..=LONGEST_TTL).contains(&ttl)) {
+        return Err(Problem::invalid(
+            format!("ttl_ms is not 1 to {LONGEST_TTL}"),
+            "ask for as long as the call may be silent; POST /v1/leases/ID/heartbeat extends it",
         ));
     }
     let mut request = Request::by(ask.agent.clone().unwrap_or_default());
@@ -270,6 +289,7 @@ fn granted(lease: Lease, advice: Option<Advice>) -> Granted {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Commit {
     /// Totals of the call so far; what is not named settles at the estimate.
+    #[schema(value_type = Option<BTreeMap<String, u64>>)]
     used: Option<Figures>,
     /// The call goes on; the lease too.
     progress: Option<bool>,
@@ -277,6 +297,7 @@ pub(crate) struct Commit {
     #[schema(minimum = 100, maximum = 599)]
     status: Option<u16>,
     /// The answer's headers, by name: what they say of limits and usage counts.
+    #[schema(value_type = Option<BTreeMap<String, HeaderText>>)]
     headers: Option<Headers>,
 }
 
@@ -303,7 +324,7 @@ pub(crate) struct Told {
 )]
 pub(crate) async fn commit(
     State(house): State<Arc<House>>,
-    Path(id): Path<String>,
+    Part(id): Part,
     SaidOrNothing(said): SaidOrNothing<Commit>,
 ) -> Result<Json<Told>, Problem> {
     let progress = said.progress == Some(true);
@@ -343,7 +364,7 @@ fn settle(
 )]
 pub(crate) async fn cancel(
     State(house): State<Arc<House>>,
-    Path(id): Path<String>,
+    Part(id): Part,
 ) -> Result<Json<Told>, Problem> {
     let shared = Arc::clone(&house);
     let act = move |tap: &Standpipe| {
@@ -362,7 +383,7 @@ pub(crate) async fn cancel(
 )]
 pub(crate) async fn release(
     State(house): State<Arc<House>>,
-    Path(id): Path<String>,
+    Part(id): Part,
 ) -> Result<Json<Told>, Problem> {
     let shared = Arc::clone(&house);
     let act = move |tap: &Standpipe| settle(&shared, tap, &id, &Commit::default(), false);
@@ -391,7 +412,7 @@ pub(crate) struct Lives {
 )]
 pub(crate) async fn heartbeat(
     State(house): State<Arc<House>>,
-    Path(id): Path<String>,
+    Part(id): Part,
 ) -> Result<Json<Lives>, Problem> {
     let shared = Arc::clone(&house);
     let act = move |tap: &Standpipe| {

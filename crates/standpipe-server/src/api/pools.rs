@@ -26,9 +26,17 @@ use crate::{stream, watching};
 #[into_params(parameter_in = Query)]
 pub(crate) struct Which {
     /// Only this pool.
+    #[param(pattern = r"^[A-Za-z0-9._:@-]{1,64}(/[A-Za-z0-9._:@-]{1,128}){1,3}$")]
     pub(crate) pool: Option<String>,
     /// At most so many leases, tickets and agents of each.
-    pub(crate) rows: Option<usize>,
+    #[param(maximum = 4_294_967_295_i64)]
+    pub(crate) rows: Option<u32>,
+}
+
+impl Which {
+    fn rows(&self) -> Option<usize> {
+        self.rows.and_then(|rows| usize::try_from(rows).ok())
+    }
 }
 
 /// How pools stand.
@@ -62,10 +70,10 @@ pub(crate) async fn pools(
             let (shared, only) = (Arc::clone(&house), only.clone());
             house.aside(move |tap| pools::known(&shared, tap, &only).map(drop)).await?;
         }
-        return watching::stream(&house, only, which.rows);
+        return watching::stream(&house, only, which.rows());
     }
     let snapshot = look(&house, only).await?;
-    let snapshot = snapshot.at_most(which.rows.unwrap_or(usize::MAX));
+    let snapshot = snapshot.at_most(which.rows().unwrap_or(usize::MAX));
     Ok(Json(Seen { schema: SCHEMA, snapshot }).into_response())
 }
 
@@ -106,7 +114,7 @@ pub(crate) async fn agents(
     Asked(which): Asked<Which>,
 ) -> Result<Json<Agents>, Problem> {
     let only = which.pool.as_deref().map(pools::name).transpose()?;
-    let seen = look(&house, only).await?.at_most(which.rows.unwrap_or(usize::MAX));
+    let seen = look(&house, only).await?.at_most(which.rows().unwrap_or(usize::MAX));
     let agents = seen.pools.into_iter().flat_map(|pool| {
         let name = pool.pool;
         pool.agents.into_iter().map(move |agent| OnPool { pool: name.clone(), agent })
@@ -117,7 +125,10 @@ pub(crate) async fn agents(
 /// What the limits looked like over the last ten minutes.
 #[utoipa::path(
     get, path = "/v1/history", tag = "looking",
-    params(("pool" = Option<String>, Query, description = "Only this pool")),
+    params((
+        "pool" = Option<String>, Query, description = "Only this pool",
+        pattern = r"^[A-Za-z0-9._:@-]{1,64}(/[A-Za-z0-9._:@-]{1,128}){1,3}$"
+    )),
     responses((status = 200, description = "Oldest first", body = Past), Problems)
 )]
 pub(crate) async fn history(
@@ -134,13 +145,16 @@ pub(crate) async fn history(
 #[into_params(parameter_in = Query)]
 pub(crate) struct Question {
     /// On which pool.
+    #[param(pattern = r"^[A-Za-z0-9._:@-]{1,64}(/[A-Za-z0-9._:@-]{1,128}){1,3}$")]
     pool: String,
     /// Who asks.
+    #[param(pattern = r"^[A-Za-z0-9._@-]{1,64}$")]
     agent: Option<String>,
     /// In which tier.
     #[param(inline)]
     priority: Option<Tier>,
     /// What it takes, for example `input_tokens=1200,output_tokens=800`.
+    #[param(pattern = r"^[a-z][a-z0-9_]{0,31}=[0-9]{1,9}(,[a-z][a-z0-9_]{0,31}=[0-9]{1,9})*$")]
     cost: Option<String>,
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use standpipe::{Moment, Reply, Standpipe, Throttle, ThrottleKind};
 use utoipa::ToSchema;
 
-use super::words::{Headers, meaning, reply, same_agent};
+use super::words::{HeaderText, Headers, meaning, reply, same_agent};
 use super::{Problems, SCHEMA};
 use crate::house::House;
 use crate::pools;
@@ -46,10 +46,12 @@ impl From<Kind> for ThrottleKind {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Refusal {
     /// On which pool.
+    #[schema(pattern = r"^[A-Za-z0-9._:@-]{1,64}(/[A-Za-z0-9._:@-]{1,128}){1,3}$")]
     pool: String,
     /// The call's lease; this settles it.
     lease: Option<String>,
     /// Whose call it was.
+    #[schema(pattern = r"^[A-Za-z0-9._@-]{1,64}$")]
     agent: Option<String>,
     /// How long the provider says to wait.
     retry_after_ms: Option<u64>,
@@ -59,6 +61,7 @@ pub(crate) struct Refusal {
     #[schema(minimum = 100, maximum = 599)]
     status: Option<u16>,
     /// The answer's headers, by name.
+    #[schema(value_type = Option<BTreeMap<String, HeaderText>>)]
     headers: Option<Headers>,
 }
 
@@ -140,6 +143,7 @@ fn elsewhere(on: &str, pool: &str) -> Problem {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Observation {
     /// On which pool.
+    #[schema(pattern = r"^[A-Za-z0-9._:@-]{1,64}(/[A-Za-z0-9._:@-]{1,128}){1,3}$")]
     pool: String,
     /// The lease of the call it answered; it goes on.
     lease: Option<String>,
@@ -147,6 +151,7 @@ pub(crate) struct Observation {
     #[schema(minimum = 100, maximum = 599)]
     status: Option<u16>,
     /// The answer's headers, by name.
+    #[schema(value_type = BTreeMap<String, HeaderText>)]
     headers: Headers,
 }
 
@@ -181,6 +186,7 @@ pub(crate) async fn observe(
 #[serde(deny_unknown_fields)]
 pub(crate) struct PauseFor {
     /// Which pool.
+    #[schema(pattern = r"^[A-Za-z0-9._:@-]{1,64}(/[A-Za-z0-9._:@-]{1,128}){1,3}$")]
     pool: String,
     /// For how long; at most 8 days.
     #[schema(minimum = 1, maximum = 691_200_000)]
@@ -219,6 +225,7 @@ pub(crate) async fn pause(
 #[serde(deny_unknown_fields)]
 pub(crate) struct OnlyPool {
     /// Which pool.
+    #[schema(pattern = r"^[A-Za-z0-9._:@-]{1,64}(/[A-Za-z0-9._:@-]{1,128}){1,3}$")]
     pool: String,
 }
 

@@ -65,7 +65,10 @@ pub(crate) fn limits(said: Option<&BTreeMap<String, Figure>>) -> Result<Vec<Limi
             Figure::Number(number) => format!("{unit}={number}"),
             Figure::Rate(rate) => format!("{unit}={rate}"),
         };
-        text::limit(&text).map_err(|wrong| Problem::invalid(wrong.what, wrong.remedy))
+        text::limit(&text).map_err(|wrong| {
+            let shown: String = unit.chars().take(40).flat_map(char::escape_debug).collect();
+            Problem::invalid(format!("limits.{shown}: {}", wrong.what), wrong.remedy)
+        })
     });
     each.collect()
 }

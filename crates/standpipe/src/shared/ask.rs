@@ -45,8 +45,8 @@ impl Shared {
         Ok(look(counter.member.replica().state()))
     }
 
-    /// [`Shared::read`] without the dead. That they are is only said if it can be: who looks at a pool
-    /// does not wait for it.
+    /// [`Shared::read`] without the dead. That they are is only said if it can be: who looks at a
+    /// pool does not wait for it.
     fn read_living<T>(
         &self,
         desk: &Desk,

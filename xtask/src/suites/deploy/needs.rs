@@ -5,11 +5,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use crate::context::Context;
-use crate::install::apt;
-use crate::process::BUILD;
+use crate::install::{apt, python};
 
 /// Where the programs are.
 pub(super) struct Tools {
@@ -38,7 +36,7 @@ pub(super) fn get(context: &Context) -> Result<Tools, String> {
     fs::create_dir_all(&directory)
         .map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
     let promtool = promtool(context, &directory)?;
-    let python = python(context, &directory)?;
+    let python = python::environment(context, &directory.join("python"), &PACKAGES)?;
     Ok(Tools { promtool, python })
 }
 
@@ -67,32 +65,4 @@ fn promtool(context: &Context, directory: &Path) -> Result<PathBuf, String> {
     apt::run(context, &mut unpack).map_err(told)?;
     let _ = fs::remove_dir_all(&download);
     Ok(program)
-}
-
-fn python(context: &Context, directory: &Path) -> Result<PathBuf, String> {
-    let environment = directory.join("python");
-    let (programs, done) = (environment.join("bin"), environment.join("installed"));
-    let wanted = PACKAGES.join("\n");
-    if fs::read_to_string(&done).is_ok_and(|had| had == wanted) {
-        return Ok(programs);
-    }
-    let make = || {
-        let mut venv = context.program("python3");
-        venv.args(["-m", "venv", "--clear"]).arg(&environment);
-        context.run(&mut venv, BUILD).is_ok_and(|finished| finished.ok)
-    };
-    if !make() {
-        apt::install(context, "python3-venv").map_err(|why| format!("no Python venv; {why}"))?;
-        if !make() {
-            return Err("python3 -m venv fails".to_owned());
-        }
-    }
-    let mut pip = context.program(&programs.join("pip").display().to_string());
-    pip.args(["install", "--quiet", "--disable-pip-version-check"]).args(PACKAGES);
-    let finished = context.run(&mut pip, Duration::from_secs(900))?;
-    if !finished.ok {
-        return Err(format!("pip cannot install {}: {}", PACKAGES.join(" "), finished.output));
-    }
-    fs::write(&done, wanted).map_err(|error| format!("cannot write: {error}"))?;
-    Ok(programs)
 }
