@@ -2,6 +2,7 @@
 //! say nothing.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -18,6 +19,7 @@ use tower_service::Service;
 
 use crate::guard::Via;
 use crate::house::House;
+use crate::peer::Peer;
 use crate::stalls::Stalls;
 
 /// How many connections are open at once.
@@ -81,7 +83,7 @@ impl Door {
 
     fn take<S>(&self, mut stream: S, via: Via)
     where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        S: AsyncRead + AsyncWrite + AsFd + Unpin + Send + 'static,
     {
         if self.house.connections.load(Ordering::Relaxed) >= MOST {
             tokio::spawn(async move {
@@ -91,9 +93,10 @@ impl Door {
             return;
         }
         let counted = self.house.count_connection();
-        let app = self.app.clone();
+        let (app, peer) = (self.app.clone(), Peer::of(&stream));
         let service = service_fn(move |mut request: hyper::Request<Incoming>| {
             request.extensions_mut().insert(via);
+            request.extensions_mut().insert(peer.clone());
             app.clone().call(request)
         });
         let connection = http1::Builder::new()
@@ -111,7 +114,7 @@ impl Door {
 
     /// Out of file descriptors, for example: others have to end first.
     async fn wait_a_moment(&self, error: &io::Error) {
-        self.house.log.warn(&format!("cannot take a connection: {error}"));
+        self.house.warn_of_connections(error);
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }

@@ -43,6 +43,7 @@ impl Claim {
         };
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        options.custom_flags(no_links());
         let mut file = options.open(&path).map_err(|error| cannot(&error))?;
         // Somebody may just be looking whether a daemon runs.
         let tries = (0..10).map(|_| {
@@ -67,7 +68,7 @@ impl Claim {
         let beside = path.with_extension("new");
         let text = serde_json::to_vec(running).unwrap_or_default();
         let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
+        options.write(true).create(true).truncate(true).mode(0o600).custom_flags(no_links());
         let written = options
             .open(&beside)
             .and_then(|mut file| file.write_all(&text))
@@ -131,6 +132,12 @@ fn make(directory: &Path) -> Result<(), Failure> {
         let what = format!("cannot make the state directory {}: {error}", directory.display());
         Failure::new(what, "set STANDPIPE_HOME to a directory on a local disk")
     })
+}
+
+/// What lies in a shared directory may be a link that somebody else laid.
+#[must_use]
+pub fn no_links() -> i32 {
+    i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or_default()
 }
 
 /// Whether others of its group share a directory.

@@ -40,6 +40,8 @@ pub struct Begun {
     pub store: String,
     /// The configuration file.
     pub config: Option<PathBuf>,
+    /// A pool of it, where calls may use no others.
+    pub pool: Option<String>,
 }
 
 impl Options {
@@ -122,6 +124,8 @@ pub fn run(options: &Options, begun: impl FnOnce(&Begun)) -> Result<(), Failure>
     listen::raise_file_limit();
     let tap = options.builder(settings).open()?;
     let (store, config) = (tap.store_place(), tap.settings().origin.clone());
+    let pool = tap.settings().pools.keys().next().map(ToString::to_string);
+    let pool = pool.filter(|_| !tap.settings().open_pools);
     let needs_token = token.is_some();
     let house = Arc::new(House::new(tap, token, options.log)?);
     let running = Running {
@@ -137,7 +141,9 @@ pub fn run(options: &Options, begun: impl FnOnce(&Begun)) -> Result<(), Failure>
         let helpers = start_helpers(&house, options, signals, version);
         let doors = Doors::open(&house, &app(&house), &Listeners { tcp, unix })?;
         claim.announce(&running)?;
-        begun(&Begun { running, store, config });
+        let up = format!("up: http://{}, process {}", running.address, running.pid);
+        begun(&Begun { running, store, config, pool });
+        house.log.info(&up);
         doors.closed().await;
         helpers.into_iter().for_each(|helper| helper.abort());
         Ok(())
@@ -186,6 +192,9 @@ fn start_helpers(
     let shared = Arc::clone(house);
     tokio::task::spawn_blocking(move || {
         let tap = shared.tap();
+        if let Err(error) = tap.ping() {
+            shared.log.warn(&format!("{error}; until it answers, calls are told 503"));
+        }
         for name in &pools {
             reload::tell(&shared, &tap, name.as_str());
         }

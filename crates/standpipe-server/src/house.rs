@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use standpipe::{Error, Standpipe};
 use tokio::sync::{Semaphore, watch};
@@ -19,6 +19,9 @@ use crate::watching::Frame;
 pub(crate) const MOST_WAITS: usize = 2_048;
 /// How many streams of events or snapshots are open at once.
 pub(crate) const MOST_STREAMS: usize = 128;
+
+/// How often the same trouble is told.
+const NOW_AND_THEN: Duration = Duration::from_secs(10);
 
 /// What all requests share.
 pub(crate) struct House {
@@ -42,11 +45,14 @@ pub(crate) struct House {
     pub(crate) streams: Arc<Semaphore>,
     pub(crate) connections: AtomicUsize,
     pub(crate) began: SystemTime,
+    /// When it was last said that connections cannot be taken.
+    warned: Mutex<Option<Instant>>,
     pub(crate) log: Log,
 }
 
 impl House {
     pub(crate) fn new(tap: Standpipe, token: Option<Token>, log: Log) -> Result<Self, Error> {
+        tap.keep_record()?;
         Ok(Self {
             remote: tap.is_remote()?,
             tap: RwLock::new(tap),
@@ -63,6 +69,7 @@ impl House {
             streams: Arc::new(Semaphore::new(MOST_STREAMS)),
             connections: AtomicUsize::new(0),
             began: SystemTime::now(),
+            warned: Mutex::default(),
             log,
         })
     }
@@ -136,6 +143,15 @@ impl House {
     /// The pools that were seen to exist.
     pub(crate) fn known(&self) -> MutexGuard<'_, BTreeSet<String>> {
         held(&self.known)
+    }
+
+    /// Says that a connection could not be taken, now and then.
+    pub(crate) fn warn_of_connections(&self, error: &std::io::Error) {
+        let mut warned = held(&self.warned);
+        if warned.is_none_or(|at: Instant| at.elapsed() >= NOW_AND_THEN) {
+            *warned = Some(Instant::now());
+            self.log.warn(&format!("cannot take connections: {error}"));
+        }
     }
 
     pub(crate) fn count_connection(self: &Arc<Self>) -> Connection {

@@ -20,6 +20,7 @@ mod house;
 mod listen;
 mod log;
 pub mod metrics;
+mod peer;
 mod pools;
 mod problem;
 mod reload;
@@ -30,7 +31,7 @@ mod token;
 mod ui;
 mod watching;
 
-pub use self::claim::{Running, running};
+pub use self::claim::{Running, no_links, running};
 pub use self::daemon::{Begun, Options, run};
 pub use self::failure::Failure;
 pub use self::log::Log;

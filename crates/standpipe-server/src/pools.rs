@@ -33,7 +33,10 @@ pub(crate) fn to_draw_on(
         return Err(standpipe::Error::NoLimits { pool: name.clone() }.into());
     }
     if !described && house.known().len() >= MOST {
-        return Err(Problem::too_many("pools", MOST).about(name.as_str()));
+        let detail = format!("there are {MOST} pools already, the most that calls make");
+        let hint = "use one of them, describe it in standpipe.toml, or remove those that nobody \
+                    needs: standpipe store reset POOL --yes";
+        return Err(Problem::invalid(detail, hint).about(name.as_str()));
     }
     Ok(pool)
 }

@@ -115,6 +115,12 @@ impl Problem {
             .retry(Duration::from_secs(1))
     }
 
+    /// Whoever asked has closed the connection; what is answered now is read by nobody.
+    pub(crate) fn nobody_is_there() -> Self {
+        let (detail, hint) = ("the caller is gone", "ask again; with an `id` the place is kept");
+        Self::new(StatusCode::REQUEST_TIMEOUT, "too_slow", detail, hint)
+    }
+
     /// Something failed here.
     pub(crate) fn internal(detail: impl Into<String>) -> Self {
         let hint = "see the daemon's log";
@@ -206,8 +212,11 @@ impl From<Refused> for Problem {
         problem.more.retry_after_ms = refused.retry_after.map(millis);
         problem.more.position = refused.position;
         problem.more.backpressure = refused.backpressure;
+        let for_a_slot = problem.more.limit.as_deref() == Some("parallel");
         problem.retry_after = match (kind, refused.retry_after) {
             ("never", _) => None,
+            // `until` is when the calls in flight must have ended; most end sooner.
+            ("not_in_time", _) if for_a_slot => Some(Duration::from_secs(1)),
             // Nobody knows when; soon is as good a guess as any.
             ("not_in_time" | "queue_full", None) => Some(Duration::from_secs(1)),
             (_, known) => known,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs;
+use std::io::Read;
 use std::path::Path;
 
 use subtle::ConstantTimeEq;
@@ -10,6 +11,8 @@ use subtle::ConstantTimeEq;
 const SHORTEST: usize = 16;
 /// And the longest.
 const LONGEST: usize = 1_024;
+/// How much of the file is read.
+const LARGEST: u64 = 4_096;
 
 /// A secret. Nothing shows it.
 pub(crate) struct Token(Vec<u8>);
@@ -20,8 +23,16 @@ impl Token {
     /// # Errors
     /// What is wrong with it, never what it says.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
-        let text = fs::read(path)
-            .map_err(|error| format!("token_file {} cannot be read: {error}", path.display()))?;
+        let cannot = |error: std::io::Error| {
+            format!("token_file {} cannot be read: {error}", path.display())
+        };
+        // Neither a pipe that nobody writes to nor a device without end.
+        if !fs::metadata(path).map_err(cannot)?.is_file() {
+            return Err(format!("token_file {} is no file", path.display()));
+        }
+        let mut text = Vec::new();
+        let file = fs::File::open(path).map_err(cannot)?;
+        file.take(LARGEST).read_to_end(&mut text).map_err(cannot)?;
         let token = text.trim_ascii();
         if !(SHORTEST..=LONGEST).contains(&token.len()) || !token.iter().all(u8::is_ascii_graphic) {
             return Err(format!(

@@ -136,9 +136,10 @@ function render({ pools, store, backpressure, unreadable = [] }) {
 			whole(of.until_ms)}.`));
 	keyed(ui.unreadable, unreadable, (of) => of.pool, () => h("li", { class: "bad" }),
 		(item, of) => put(item, `${of.pool} cannot be read: ${of.detail}`));
-	// The pool that the address names, else the first.
+	// The pool that the address names, else the one that is looked at, else one in trouble.
 	const named = ({ pool }) => [pool, encodeURIComponent(pool)].includes(location.hash.slice(6));
-	const chosen = pools.find(named) ?? pools[0];
+	const chosen = pools.find(named) ?? pools.find(({ pool }) => pool === view?.name)
+		?? pools.find((of) => of.terminal || of.pause) ?? pools.find((of) => of.waiting) ?? pools[0];
 	rail(pools, chosen);
 	if (view?.name !== chosen?.pool) {
 		view = chosen ? new PoolView(chosen.pool, { settle, pause, resume }) : null;

@@ -191,6 +191,18 @@ impl Standpipe {
         Ok(self.tap.guard()?.shared().store().is_remote())
     }
 
+    /// Has what is gathered written down in time, also when nothing more happens. A process that
+    /// lives long and is often idle says so once; it costs a thread.
+    ///
+    /// # Errors
+    /// When the store cannot be used.
+    pub fn keep_record(&self) -> Result<(), Error> {
+        let guard = self.tap.guard()?;
+        // Without a thread it is written with the next call, as without this.
+        let _started = guard.shared().keeper().start(guard.shared());
+        Ok(())
+    }
+
     /// The agent that requests without one are made by.
     #[must_use]
     pub fn agent(&self) -> &str {

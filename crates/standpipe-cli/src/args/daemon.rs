@@ -22,7 +22,7 @@ SIGHUP, or a change of standpipe.toml, reads the configuration again: all of it 
 #[command(help_template = super::PAGE, before_help = UP, after_help = UP_AFTER)]
 pub(crate) struct Up {
     /// The address to listen on [default: the file's, else 127.0.0.1:8377]
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) listen: Option<SocketAddr>,
     /// Go on in the background once it is ready
     #[arg(long)]
@@ -30,6 +30,11 @@ pub(crate) struct Up {
     /// The process that `--detach` starts
     #[arg(long, hide = true, conflicts_with = "detach")]
     pub(crate) detached: bool,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let wrong = "write an address and a port, for example 127.0.0.1:8377 or [::1]:8377";
+    text.parse().map_err(|_| wrong.to_owned())
 }
 
 const DOWN: &str = "\

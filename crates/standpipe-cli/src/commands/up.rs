@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::{Map, Value, json};
-use standpipe_server::{Begun, Log, Options, Running};
+use standpipe_server::{Begun, Log, Options, Running, no_links};
 
 use super::Ended;
 use crate::args::Up;
@@ -56,6 +56,7 @@ fn object(begun: &Begun) -> Map<String, Value> {
     object.insert("token".to_owned(), json!(token));
     object.insert("store".to_owned(), json!(begun.store));
     object.insert("config".to_owned(), json!(begun.config));
+    object.insert("pool".to_owned(), json!(begun.pool));
     object
 }
 
@@ -67,6 +68,13 @@ fn welcome(begun: &Begun, detached: bool) -> String {
     };
     let socket = socket.as_ref().map(|path| format!("  unix:{}", path.display()));
     let header = if *token { " \\\n     -H \"authorization: Bearer $TOKEN\"" } else { "" };
+    let (ask, hold) = match &begun.pool {
+        Some(pool) => (format!("{{\"pool\":\"{pool}\"}}"), pool.clone()),
+        None => (
+            r#"{"pool":"my/slots","limits":{"parallel":2}}"#.to_owned(),
+            "my/slots --limit parallel=2".to_owned(),
+        ),
+    };
     let end = if detached { "`standpipe down` stops it." } else { "Ctrl-C stops it." };
     format!(
         "standpipe {version} is up.\n\n  \
@@ -76,9 +84,9 @@ fn welcome(begun: &Begun, detached: bool) -> String {
            config     {config}\n\n\
          Ask before a call, settle after it:\n\n  \
            curl -s http://{address}/v1/leases{header} -H content-type:application/json \\\n     \
-           -d '{{\"pool\":\"my/slots\",\"limits\":{{\"parallel\":2}}}}'\n  \
+           -d '{ask}'\n  \
            curl -s -X DELETE http://{address}/v1/leases/LEASE{header}\n\n\
-         Or from a shell: standpipe hold my/slots -- sleep 10. {end}\n",
+         Or from a shell: standpipe hold {hold} -- sleep 10. {end}\n",
         version = env!("CARGO_PKG_VERSION"),
         socket = socket.unwrap_or_default(),
         store = begun.store,
@@ -121,7 +129,8 @@ fn detach(options: &Options, printer: &Printer) -> Ended {
 fn begun(directory: &Path, said: &Map<String, Value>) -> Option<Begun> {
     let running = standpipe_server::running(directory)?;
     let config = said.get("config").and_then(Value::as_str).map(PathBuf::from);
-    Some(Begun { running, store: said.get("store")?.as_str()?.to_owned(), config })
+    let pool = said.get("pool").and_then(Value::as_str).map(ToOwned::to_owned);
+    Some(Begun { running, store: said.get("store")?.as_str()?.to_owned(), config, pool })
 }
 
 /// What a daemon that did not begin said last.
@@ -146,7 +155,7 @@ fn to_the_log(options: &Options) {
         let _kept_as_it_is = std::fs::rename(&path, directory.join("daemon.1.log"));
     }
     let mut open = OpenOptions::new();
-    let log = open.append(true).create(true).mode(0o600).open(&path);
+    let log = open.append(true).create(true).mode(0o600).custom_flags(no_links()).open(&path);
     let Ok(log) = log.or_else(|_| File::options().write(true).open("/dev/null")) else { return };
     let _speaks_to_nobody = rustix::stdio::dup2_stdout(&log);
     let _speaks_to_nobody = rustix::stdio::dup2_stderr(&log);

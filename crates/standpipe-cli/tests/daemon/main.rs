@@ -16,6 +16,7 @@ mod support;
 mod calls;
 mod crowds;
 mod events;
+mod found;
 mod killed;
 mod life;
 mod looking;

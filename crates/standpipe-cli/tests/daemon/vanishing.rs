@@ -38,6 +38,23 @@ fn who_goes_away_while_it_waits_leaves_nothing() {
     }
 }
 
+/// Behind bytes that are not read yet the end of a connection is easily overlooked.
+#[test]
+fn who_sent_more_than_its_request_and_goes_away_leaves_nothing() {
+    let home = Home::new();
+    let daemon = Daemon::up(&home);
+    let held = take_the_slot(&daemon);
+    for more in ["\r\n", "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"] {
+        let mut gone = daemon.unix();
+        gone.start_json("/v1/leases", &wants_the_slot("gone"));
+        gone.send(more.as_bytes());
+        until_waiting(&home, "my/slots", 1);
+        drop(gone);
+        until_waiting(&home, "my/slots", 0);
+    }
+    daemon.settle(&held, "commit").ok(200);
+}
+
 #[test]
 fn a_program_that_is_killed_while_it_waits_leaves_nothing() {
     let home = Home::new();

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use standpipe::{
-    Advice, Backpressure, Lease, LeaseId, Limit, Moment, Pool, Request, Standpipe, Unit,
+    Advice, Backpressure, Configured, Lease, LeaseId, Limit, Moment, Pool, Request, Standpipe, Unit,
 };
 use utoipa::ToSchema;
 
@@ -18,6 +18,7 @@ use super::words::{
 };
 use super::{Problems, SCHEMA};
 use crate::house::{House, MOST_WAITS};
+use crate::peer::Peer;
 use crate::pools;
 use crate::problem::Problem;
 use crate::said::{Part, Said, SaidOrNothing};
@@ -97,6 +98,9 @@ pub(crate) struct Granted {
     /// Somebody this agent works for is throttled.
     #[serde(skip_serializing_if = "Option::is_none")]
     backpressure: Option<Backpressure>,
+    /// Something to know, for example that other limits count than those the call states.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notice: Option<String>,
 }
 
 /// What a call would be told now.
@@ -134,6 +138,7 @@ pub(crate) enum Answer {
 )]
 pub(crate) async fn reserve(
     State(house): State<Arc<House>>,
+    peer: Peer,
     headers: HeaderMap,
     Said(mut ask): Said<Ask>,
 ) -> Result<(StatusCode, Json<Answer>), Problem> {
@@ -146,16 +151,24 @@ pub(crate) async fn reserve(
         let would_be = house.on_store(move |tap| peek(&shared, tap, &ask)).await?;
         return Ok((StatusCode::OK, Json(Answer::WouldBe(would_be))));
     }
-    let shared = Arc::clone(&house);
-    let (pool, request) = house.on_store(move |tap| prepare(&shared, tap, &ask)).await?;
+    let (shared, has_id) = (Arc::clone(&house), ask.id.is_some());
+    let prepared = house.on_store(move |tap| prepare(&shared, tap, &ask)).await?;
+    let Prepared { pool, request, notice } = prepared;
     let _place = house.waits.try_acquire().map_err(|_| Problem::too_many("calls", MOST_WAITS))?;
     let asked = request.clone();
     // Whoever goes away drops this, and what it asked for with it.
     let admitted = tokio::select! {
+        biased;
         outcome = pool.reserve(request) => outcome,
         () = house.stops() => return Err(Problem::stopping()),
+        () = peer.goes_away() => return Err(Problem::nobody_is_there()),
     };
     match admitted {
+        // Nobody would know of it. With an id, whoever comes back does.
+        Ok(lease) if peer.is_gone() && !has_id => {
+            house.on_store(move |_| Ok(lease.cancel()?)).await?;
+            Err(Problem::nobody_is_there())
+        }
         Ok(lease) => {
             let advice = match lease.advice() {
                 Some(_) => house.on_store(move |_| Ok(pool.advise(&asked)?)).await?,
@@ -163,7 +176,7 @@ pub(crate) async fn reserve(
             };
             let new = lease.is_new();
             let status = if new { StatusCode::CREATED } else { StatusCode::OK };
-            Ok((status, Json(Answer::Granted(Box::new(granted(lease, advice))))))
+            Ok((status, Json(Answer::Granted(Box::new(granted(lease, advice, notice))))))
         }
         Err(error) => {
             let late = error.as_refused().is_some_and(|refused| !refused.is_never());
@@ -177,22 +190,34 @@ pub(crate) async fn reserve(
     }
 }
 
+/// A call that is ready to ask.
+struct Prepared {
+    pool: Pool,
+    request: Request,
+    /// What its caller should know, although it is no reason to say no.
+    notice: Option<String>,
+}
+
 /// Everything before it asks: which pool, with which limits, and for how long.
-fn prepare(house: &House, tap: &Standpipe, ask: &Ask) -> Result<(Pool, Request), Problem> {
+fn prepare(house: &House, tap: &Standpipe, ask: &Ask) -> Result<Prepared, Problem> {
+    let mut notice = None;
     let (request, stated) = told(ask)?;
     let name = pools::name(&ask.pool)?;
     let pool = pools::to_draw_on(house, tap, &name, !stated.is_empty())?;
     if !stated.is_empty() {
         // A call that cannot be understood changes nothing.
         pool.check(&request)?;
-        pool.limit(stated)?;
+        if pool.limit(stated)? == Configured::Kept {
+            let what = "other limits count on this pool than those the call states";
+            notice = Some(format!("{what}; GET /v1/pools?pool={name} shows them"));
+        }
     }
     let pool = tap.route(pool, &request)?;
     let ttl = match ask.ttl_ms {
         Some(millis) => Duration::from_millis(millis),
         None => pool.lease_ttl()?,
     };
-    Ok((pool, request.ttl(ttl).keeps_place()))
+    Ok(Prepared { pool, request: request.ttl(ttl).keeps_place(), notice })
 }
 
 fn peek(house: &House, tap: &Standpipe, ask: &Ask) -> Result<WouldBe, Problem> {
@@ -265,7 +290,7 @@ fn told(ask: &Ask) -> Result<(Request, Vec<Limit>), Problem> {
     Ok((request, limits(ask.limits.as_ref())?))
 }
 
-fn granted(lease: Lease, advice: Option<Advice>) -> Granted {
+fn granted(lease: Lease, advice: Option<Advice>, notice: Option<String>) -> Granted {
     let cost = lease.cost().iter().map(|(unit, figure)| (unit.name().to_owned(), figure));
     Granted {
         schema: SCHEMA,
@@ -273,15 +298,24 @@ fn granted(lease: Lease, advice: Option<Advice>) -> Granted {
         agent: lease.agent().to_owned(),
         cost: cost.collect(),
         expires_at: Moment::of(lease.expires_at()),
-        ttl_ms: millis(lease.ttl().unwrap_or_default()),
+        ttl_ms: millis(lives_for(&lease)),
         waited_ms: millis(lease.waited()),
         zone: lease.zone().word(),
         settled: lease.is_settled(),
         advice,
         backpressure: lease.backpressure().cloned(),
+        notice,
         // From here on it lives by itself: whoever has its id settles it.
         lease: lease.into_id(),
     }
+}
+
+/// How long it lives if nothing is heard of it: its own time, or what the pool allows at most.
+fn lives_for(lease: &Lease) -> Duration {
+    let own = lease.ttl().unwrap_or_default();
+    let left = lease.expires_at().duration_since(SystemTime::now()).unwrap_or_default();
+    // What has passed since it was granted is no part of it.
+    if own > left + Duration::from_secs(1) { left } else { own }
 }
 
 /// How a call went.
