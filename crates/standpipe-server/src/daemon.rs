@@ -144,6 +144,8 @@ pub fn run(options: &Options, begun: impl FnOnce(&Begun)) -> Result<(), Failure>
         let up = format!("up: http://{}, process {}", running.address, running.pid);
         begun(&Begun { running, store, config, pool });
         house.log.info(&up);
+        let shared = Arc::clone(&house);
+        tokio::task::spawn_blocking(move || look_around(&shared));
         doors.closed().await;
         helpers.into_iter().for_each(|helper| helper.abort());
         Ok(())
@@ -188,23 +190,23 @@ fn start_helpers(
     version: reload::Version,
 ) -> Vec<tokio::task::JoinHandle<()>> {
     let Signals { hangup, term, interrupt } = signals;
-    let pools: Vec<_> = house.tap().settings().pools.keys().cloned().collect();
-    let shared = Arc::clone(house);
-    tokio::task::spawn_blocking(move || {
-        let tap = shared.tap();
-        if let Err(error) = tap.ping() {
-            shared.log.warn(&format!("{error}; until it answers, calls are told 503"));
-        }
-        for name in &pools {
-            reload::tell(&shared, &tap, name.as_str());
-        }
-    });
     vec![
         tokio::spawn(watching::keep_looking(Arc::clone(house))),
         tokio::spawn(counting::keep_counting(Arc::clone(house))),
         tokio::spawn(reload::keep_reading(Arc::clone(house), options.clone(), hangup, version)),
         tokio::spawn(stop_when_told(Arc::clone(house), term, interrupt)),
     ]
+}
+
+/// Looks whether the store is there, and tells pools what the file says of them.
+fn look_around(house: &House) {
+    let tap = house.tap();
+    if let Err(error) = tap.ping() {
+        house.log.warn(&format!("{error}; until it answers, calls are told 503"));
+    }
+    for name in tap.settings().pools.keys() {
+        reload::tell(house, &tap, name.as_str());
+    }
 }
 
 /// Ends the daemon in good order when it is told to, and at once when it is told twice.
