@@ -1,10 +1,12 @@
 //! Who asks when nobody says: the name of the program that called us.
 
+use standpipe::named_after;
+
 /// `$STANDPIPE_AGENT`, else the calling program's name, with every character that no agent's name
 /// has turned into `-`.
 pub(crate) fn agent() -> String {
     let said = std::env::var("STANDPIPE_AGENT").ok().filter(|name| !name.is_empty());
-    said.unwrap_or_else(|| plain(&parent().unwrap_or_default()))
+    said.unwrap_or_else(|| named_after(&parent().unwrap_or_default()))
 }
 
 /// Programs that only run others: whoever called them is meant.
@@ -42,13 +44,6 @@ fn parent_in(stat: &str) -> Option<i32> {
     fields.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-fn plain(name: &str) -> String {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || "._@-".contains(c);
-    let name = name.trim().chars().map(|c| if allowed(c) { c } else { '-' }).take(64);
-    let name: String = name.collect();
-    if name.is_empty() { "unnamed".to_owned() } else { name }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,10 +58,10 @@ mod tests {
 
     #[test]
     fn a_programs_name_becomes_an_agents() {
-        assert_eq!(plain("bash\n"), "bash");
-        assert_eq!(plain("my script.sh"), "my-script.sh");
-        assert_eq!(plain("(sd🚰pam)"), "-sd-pam-");
-        assert_eq!(plain(" \n"), "unnamed");
-        assert_eq!(plain(&"x".repeat(70)).len(), 64);
+        assert_eq!(named_after("bash\n"), "bash");
+        assert_eq!(named_after("my script.sh"), "my-script.sh");
+        assert_eq!(named_after("(sd🚰pam)"), "-sd-pam-");
+        assert_eq!(named_after(" \n"), "unnamed");
+        assert_eq!(named_after(&"x".repeat(70)).len(), 64);
     }
 }

@@ -132,6 +132,28 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// All of them, in their order.
+    pub const ALL: [Self; 18] = [
+        Self::Terminal,
+        Self::Never,
+        Self::Pause,
+        Self::ReturnWindow,
+        Self::Zone,
+        Self::Hold,
+        Self::Yield,
+        Self::Cap,
+        Self::Order,
+        Self::Limit,
+        Self::Floor,
+        Self::Pace,
+        Self::Probe,
+        Self::Sequential,
+        Self::Learning,
+        Self::RetryBudget,
+        Self::QueueFull,
+        Self::Deadline,
+    ];
+
     /// The word for it, the same on every face.
     #[must_use]
     pub const fn word(self) -> &'static str {

@@ -38,8 +38,7 @@ const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\n
 
 /// Takes connections until the daemon stops, and then lets those that are open end.
 pub(crate) async fn serve(house: Arc<House>, app: Router, tcp: TcpListener, unix: UnixListener) {
-    let open = Arc::new(GracefulShutdown::new());
-    let door = Door { house: Arc::clone(&house), app, open };
+    let door = Door { house: Arc::clone(&house), app, open: GracefulShutdown::new() };
     let stops = house.stops();
     tokio::pin!(stops);
     loop {
@@ -56,19 +55,17 @@ pub(crate) async fn serve(house: Arc<House>, app: Router, tcp: TcpListener, unix
         }
     }
     drop((tcp, unix));
-    if let Some(open) = Arc::into_inner(door.open) {
-        tokio::select! {
-            () = open.shutdown() => {}
-            () = tokio::time::sleep(DRAIN) => {}
-            () = house.ends_at_once() => {}
-        }
+    tokio::select! {
+        () = door.open.shutdown() => {}
+        () = tokio::time::sleep(DRAIN) => {}
+        () = house.ends_at_once() => {}
     }
 }
 
 struct Door {
     house: Arc<House>,
     app: Router,
-    open: Arc<GracefulShutdown>,
+    open: GracefulShutdown,
 }
 
 impl Door {

@@ -18,10 +18,16 @@ pub(crate) async fn keep_counting(house: Arc<House>) {
     let mut usage = tap.journal().follow(None, Some(Kind::Usage));
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut unwatched = 0_u8;
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
             () = house.stops() => return,
+        }
+        // Counters may be a second old while nobody follows the events.
+        unwatched = if house.journal_grew.receiver_count() > 0 { 0 } else { (unwatched + 1) % 4 };
+        if unwatched != 0 {
+            continue;
         }
         let shared = Arc::clone(&house);
         let read = tokio::task::spawn_blocking(move || {

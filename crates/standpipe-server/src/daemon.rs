@@ -69,7 +69,7 @@ impl Options {
         !address(self, settings).ip().is_loopback()
     }
 
-    fn stored(&self, settings: &Settings) -> StoreSettings {
+    pub(crate) fn stored(&self, settings: &Settings) -> StoreSettings {
         let store = settings.store.clone().unwrap_or_default();
         match &self.store {
             Some(url) => store.at(url.clone()),

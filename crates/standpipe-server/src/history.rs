@@ -104,6 +104,7 @@ impl History {
     }
 }
 
-fn millis(length: Duration) -> u64 {
+/// A length in milliseconds.
+pub(crate) fn millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }

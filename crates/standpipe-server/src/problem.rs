@@ -9,6 +9,8 @@ use standpipe::config::ConfigError;
 use standpipe::{Advice, Backpressure, Error, LeaseId, Moment, Reason, Refused};
 use utoipa::ToSchema;
 
+use crate::history::millis;
+
 /// Why something was not done, and what to do about it (`application/problem+json`).
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Problem {
@@ -203,7 +205,6 @@ impl From<Refused> for Problem {
             _ => (StatusCode::TOO_MANY_REQUESTS, "not_in_time"),
         };
         let mut problem = said(status, kind, &refused.to_string()).about(refused.pool.as_str());
-        let millis = |length: Duration| u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
         problem.more.reason = Some(refused.reason.word());
         problem.more.waited_for = refused.waited_for.map(Reason::word);
         problem.more.limit = refused.limit;
@@ -259,8 +260,7 @@ impl IntoResponse for Problem {
         headers.insert("x-standpipe-origin", HeaderValue::from_static("ledger"));
         if let Some(after) = self.retry_after {
             // Whole seconds, rounded up: nobody comes back too early.
-            let millis = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-            let seconds = millis.div_ceil(1_000).max(1);
+            let seconds = millis(after).div_ceil(1_000).max(1);
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         if status == StatusCode::UNAUTHORIZED {

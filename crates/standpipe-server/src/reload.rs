@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use standpipe::{Settings, Standpipe, StoreUrl};
+use standpipe::{Settings, Standpipe};
 use tokio::signal::unix::Signal;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -142,11 +142,8 @@ pub(crate) fn tell(house: &House, tap: &Standpipe, name: &str) -> bool {
 
 /// What cannot change while the daemon runs.
 fn fixed(options: &Options, before: &Settings, after: &Settings) -> Result<(), Failure> {
-    let store = |settings: &Settings| {
-        options.store.clone().map_or_else(|| settings.store.clone(), |url| Some(at(settings, url)))
-    };
     let changed = [
-        ("store", store(before) != store(after)),
+        ("store", options.stored(before) != options.stored(after)),
         ("listen", address(options, before) != address(options, after)),
         ("socket", socket(before) != socket(after)),
     ];
@@ -157,8 +154,4 @@ fn fixed(options: &Options, before: &Settings, after: &Settings) -> Result<(), F
             "restart it: standpipe down, then standpipe up",
         )),
     }
-}
-
-fn at(settings: &Settings, url: StoreUrl) -> standpipe::config::StoreSettings {
-    settings.store.clone().unwrap_or_default().at(url)
 }

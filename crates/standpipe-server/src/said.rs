@@ -47,21 +47,11 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for SaidOrNot
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let empty = request.body().size_hint_is_nothing();
+        let empty = hyper::body::Body::size_hint(request.body()).exact() == Some(0);
         if empty && !request.headers().contains_key(header::CONTENT_TYPE) {
             return Ok(Self(T::default()));
         }
         Said::from_request(request, state).await.map(|Said(said)| Self(said))
-    }
-}
-
-trait SizeHint {
-    fn size_hint_is_nothing(&self) -> bool;
-}
-
-impl SizeHint for Body {
-    fn size_hint_is_nothing(&self) -> bool {
-        hyper::body::Body::size_hint(self).exact() == Some(0)
     }
 }
 

@@ -117,7 +117,7 @@ pub use self::status::{
     AgentStatus, Away, Incident, LeaseStatus, LimitStatus, Money, Origin, Pause, PoolStatus,
     Retries, Stop, TicketStatus, Trouble, Word,
 };
-pub use self::tap::{Builder, Standpipe};
+pub use self::tap::{Builder, Standpipe, named_after};
 pub use self::workflow::Backpressure;
 
 /// The Rust in the README compiles.

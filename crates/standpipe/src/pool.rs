@@ -23,7 +23,7 @@ use crate::report::{Observation, Throttle};
 use crate::request::{Request, key_on};
 use crate::reserving::Reserving;
 use crate::shared::{PATIENCE, Shared};
-use crate::status::PoolStatus;
+use crate::status::{Pause, PoolStatus};
 use crate::tap::Tap;
 
 /// One shared quota. Clones are the same pool; it may be used from any thread.
@@ -179,6 +179,15 @@ impl Pool {
     /// When the store cannot be reached.
     pub fn pause(&self, length: Duration) -> Result<(), Error> {
         self.tell(Action::Pause { length: span(length) })
+    }
+
+    /// The pause that runs, if one does.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn paused(&self) -> Result<Option<Pause>, Error> {
+        let (shared, desk) = self.ready()?;
+        shared.read(&desk, |state, now, _| Pause::of(state.facts().pause?, now))
     }
 
     /// Lifts a pause, and the provider's word that ended everything.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant as Local};
 
 use standpipe_store::{InvalidPoolName, PoolName};
 
-pub use self::builder::Builder;
+pub use self::builder::{Builder, named_after};
 use crate::anchor::Anchor;
 use crate::config::Settings;
 use crate::error::Error;

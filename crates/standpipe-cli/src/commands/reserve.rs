@@ -17,9 +17,6 @@ use crate::printer::Printer;
 use crate::settings::{Settings, duration};
 use crate::show::problem::refusal;
 
-/// How long a lease lives by itself where the pool does not say.
-const USUAL_TTL: Duration = Duration::from_secs(600);
-
 pub(super) fn run(args: Reserve, settings: &Settings, printer: &Printer) -> Ended {
     if args.ttl == Some(Span::ZERO) {
         return Err(Failure::usage(
@@ -55,7 +52,7 @@ pub(super) fn run(args: Reserve, settings: &Settings, printer: &Printer) -> Ende
     }
     let ttl = match args.ttl {
         Some(ttl) => duration(ttl),
-        None => pool.config()?.map_or(USUAL_TTL, |config| duration(config.lease_ttl)),
+        None => pool.lease_ttl()?,
     };
     let printed = if printer.json {
         printer.object(object(&lease, ttl, advice(&lease, &pool, &request)?))

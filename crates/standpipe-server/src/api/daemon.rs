@@ -13,6 +13,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{Problems, SCHEMA};
+use crate::history::millis;
 use crate::house::{House, MOST_STREAMS, MOST_WAITS, held};
 use crate::metrics::{self, About};
 use crate::problem::Problem;
@@ -45,7 +46,7 @@ pub(crate) async fn health(State(house): State<Arc<House>>) -> Json<Alive> {
         server: "standpipe",
         version: env!("CARGO_PKG_VERSION"),
         pid: std::process::id(),
-        up_ms: u64::try_from(up.as_millis()).unwrap_or(u64::MAX),
+        up_ms: millis(up),
     })
 }
 
@@ -80,7 +81,7 @@ pub(crate) async fn ready(State(house): State<Arc<House>>) -> Result<Json<Ready>
             "see `standpipe doctor`",
         ))
     })?;
-    let store_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    let store_ms = millis(took);
     Ok(Json(Ready { schema: SCHEMA, status: "ready", store_ms }))
 }
 

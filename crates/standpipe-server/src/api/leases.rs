@@ -17,6 +17,7 @@ use super::words::{
     Figure, Figures, HeaderText, Headers, Tier, amounts, limits, meaning, reply, same_agent,
 };
 use super::{Problems, SCHEMA};
+use crate::history::millis;
 use crate::house::{House, MOST_WAITS};
 use crate::peer::Peer;
 use crate::pools;
@@ -467,8 +468,4 @@ pub(crate) async fn heartbeat(
 fn about(id: &LeaseId, settled: bool) -> Told {
     let (lease, pool) = (id.to_string(), id.pool().to_string());
     Told { schema: SCHEMA, lease, pool, settled, meaning: None }
-}
-
-fn millis(length: Duration) -> u64 {
-    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }

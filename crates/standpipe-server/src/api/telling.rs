@@ -162,8 +162,10 @@ pub(crate) struct Observation {
 )]
 pub(crate) async fn observe(
     State(house): State<Arc<House>>,
+    headers: HeaderMap,
     Said(said): Said<Observation>,
 ) -> Result<Json<Heard>, Problem> {
+    let agent = same_agent(None, &headers);
     let shared = Arc::clone(&house);
     let act = move |tap: &Standpipe| {
         let name = pools::name(&said.pool)?;
@@ -175,7 +177,7 @@ pub(crate) async fn observe(
         let Some(told) = reply(said.status, Some(&said.headers))? else {
             return heard(&pool, None, None);
         };
-        let (meant, limits) = pool.heard(&told, None)?;
+        let (meant, limits) = pool.heard(&told, Some(&agent))?;
         heard(&pool, Some(meaning(&meant)), Some(limits))
     };
     house.on_store(act).await.map(Json)
@@ -253,7 +255,7 @@ fn heard(
     meaning: Option<&'static str>,
     limits: Option<usize>,
 ) -> Result<Heard, Problem> {
-    let pause = pool.status()?.pause;
+    let pause = pool.paused()?;
     Ok(Heard {
         schema: SCHEMA,
         pool: pool.name().to_string(),

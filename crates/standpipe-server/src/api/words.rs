@@ -134,9 +134,7 @@ pub(crate) fn same_agent(said: Option<String>, headers: &HeaderMap) -> String {
     }
     let program = text(header::USER_AGENT.as_str()).unwrap_or_default();
     let program = program.split(['/', ' ']).next().unwrap_or_default();
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "._@-".contains(c) { c } else { '-' };
-    let name: String = program.chars().map(plain).take(64).collect();
-    if name.is_empty() { "http".to_owned() } else { name }
+    if program.is_empty() { "http".to_owned() } else { standpipe::named_after(program) }
 }
 
 #[cfg(test)]

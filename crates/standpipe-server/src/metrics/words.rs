@@ -1,6 +1,8 @@
 //! The fixed words that labels are made of. What is not among them counts as the last of its list,
 //! so that nothing a journal line says can make a new label.
 
+use standpipe::Reason;
+
 /// Tiers; lines of earlier versions do not say theirs.
 pub(super) const PRIORITIES: [&str; 4] = ["critical", "standard", "background", "unknown"];
 
@@ -8,29 +10,18 @@ pub(super) const PRIORITIES: [&str; 4] = ["critical", "standard", "background", 
 pub(super) const KINDS: [&str; 6] =
     ["quota", "concurrency", "slow_down", "overload", "terminal", "other"];
 
-/// Why calls wait or are refused.
-pub(super) const REASONS: [&str; 20] = [
-    "terminal",
-    "never",
-    "pause",
-    "return_window",
-    "zone",
-    "hold",
-    "yield",
-    "cap",
-    "order",
-    "limit",
-    "floor",
-    "pace",
-    "probe",
-    "sequential",
-    "learning",
-    "retry_budget",
-    "queue_full",
-    "deadline",
-    "store",
-    "other",
-];
+/// Why calls wait or are refused: the ledger's reasons, a store that is away, and what is not
+/// known.
+pub(super) const REASONS: [&str; Reason::ALL.len() + 2] = {
+    let mut words = ["other"; Reason::ALL.len() + 2];
+    let mut at = 0;
+    while at < Reason::ALL.len() {
+        words[at] = Reason::ALL[at].word();
+        at += 1;
+    }
+    words[at] = "store";
+    words
+};
 
 /// Why a lease was taken back.
 pub(super) const RECLAIMS: [&str; 3] = ["expired", "owner_gone", "other"];

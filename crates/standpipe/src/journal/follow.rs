@@ -5,6 +5,8 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use standpipe_store::hash;
+
 use super::mark::{Mark, Part};
 use super::{Choice, Event, Place};
 
@@ -225,7 +227,7 @@ impl Page {
         if read.is_ok() {
             let end = first.iter().position(|byte| *byte == b'\n');
             let end = end.or_else(|| (first.len() as u64 == FIRST).then_some(first.len()));
-            self.origin = end.map(|end| hash(&first[..end]));
+            self.origin = end.map(|end| hash(0, &first[..end]));
         }
         let _ = self.file.seek(SeekFrom::Start(back));
     }
@@ -233,13 +235,6 @@ impl Page {
 
 /// How much of a first line tells it from others.
 const FIRST: u64 = 512;
-
-/// FNV-1a: only tells a few files apart.
-fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
 
 #[cfg(unix)]
 fn is_same(one: &File, other: &File) -> bool {

@@ -39,9 +39,9 @@ impl PoolStatus {
             headroom_per_mille: least.unwrap_or_else(|| headroom.per_mille()),
             headroom_auto: headroom == Headroom::Auto,
             origin: origin(config, facts.provenance),
-            pause: facts.pause.and_then(|until| pause(until, now)),
+            pause: facts.pause.and_then(|until| Pause::of(until, now)),
             terminal: stop,
-            learning: learning.and_then(|until| pause(until, now)),
+            learning: learning.and_then(|until| Pause::of(until, now)),
             trouble: Trouble::of(state, now),
             zone: state.zone().word(),
             breaker: state.breaker(now.store).word(),
@@ -98,9 +98,12 @@ fn origin(config: Option<&PoolConfig>, provenance: Provenance) -> Origin {
     Origin { source, version: provenance.version, written, changes: provenance.changes }
 }
 
-pub(super) fn pause(until: Instant, now: &Now) -> Option<Pause> {
-    let for_ms = now.millis_until(until);
-    (for_ms > 0).then(|| Pause { until: now.ahead(until), for_ms })
+impl Pause {
+    /// What ends then, unless it has ended.
+    pub(crate) fn of(until: Instant, now: &Now) -> Option<Self> {
+        let for_ms = now.millis_until(until);
+        (for_ms > 0).then(|| Self { until: now.ahead(until), for_ms })
+    }
 }
 
 fn limit(figures: &Figures, told: Option<u64>, now: &Now) -> LimitStatus {

@@ -2,8 +2,7 @@
 
 use standpipe_core::{Probe, State};
 
-use super::read::pause;
-use super::{Incident, Retries, Trouble};
+use super::{Incident, Pause, Retries, Trouble};
 use crate::moment::Now;
 
 impl Trouble {
@@ -23,13 +22,13 @@ impl Trouble {
             incident,
             streak: trouble.streak,
             overloads: trouble.overloads,
-            coming_back: coming_back.and_then(|until| pause(until, now)),
+            coming_back: coming_back.and_then(|until| Pause::of(until, now)),
             probe: match trouble.probe {
                 Probe::Over => None,
                 Probe::Wanted => Some("wanted"),
                 Probe::Sent { .. } => Some("sent"),
             },
-            one_at_a_time: trouble.sequential.and_then(|mode| pause(mode.ends, now)),
+            one_at_a_time: trouble.sequential.and_then(|mode| Pause::of(mode.ends, now)),
             speed_per_mille: trouble.ramp.map(|ramp| 1_000 >> ramp.halvings.min(9)),
             bears: trouble.bears.map(|bears| bears.calls),
             cautious: state.cautious(),

@@ -2,9 +2,10 @@
 //! program's word that this one does not know is `unknown`.
 
 use serde::{Deserialize, Deserializer};
+use standpipe_core::Reason;
 
-/// All that the fields of a snapshot may say.
-const WORDS: [&str; 45] = [
+/// All that the fields of a snapshot may say, beside why a call waits.
+const WORDS: [&str; 27] = [
     // Where a configuration came from.
     "file",
     "code",
@@ -39,25 +40,6 @@ const WORDS: [&str; 45] = [
     "critical",
     "standard",
     "background",
-    // Why a call waits.
-    "terminal",
-    "never",
-    "pause",
-    "return_window",
-    "zone",
-    "hold",
-    "yield",
-    "cap",
-    "order",
-    "limit",
-    "floor",
-    "pace",
-    "probe",
-    "sequential",
-    "learning",
-    "retry_budget",
-    "queue_full",
-    "deadline",
     "store",
     // Whatever comes later.
     "unknown",
@@ -73,12 +55,13 @@ pub(super) fn some<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'static
 }
 
 fn find(word: &str) -> &'static str {
-    WORDS.into_iter().find(|known| *known == word).unwrap_or("unknown")
+    let reasons = Reason::ALL.map(Reason::word);
+    WORDS.into_iter().chain(reasons).find(|known| *known == word).unwrap_or("unknown")
 }
 
 #[cfg(test)]
 mod tests {
-    use standpipe_core::{Reason, ThrottleKind};
+    use standpipe_core::ThrottleKind;
 
     use super::*;
 

@@ -165,9 +165,11 @@ fn program_agent() -> String {
     named_after(&name.to_string_lossy())
 }
 
-fn named_after(program: &str) -> String {
+/// The agent that a program is when nobody says: its name, other characters becoming `-`.
+#[must_use]
+pub fn named_after(program: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._@-".contains(c) { c } else { '-' };
-    let name: String = program.chars().map(plain).take(64).collect();
+    let name: String = program.trim().chars().map(plain).take(64).collect();
     if name.is_empty() { "unnamed".to_owned() } else { name }
 }
 
