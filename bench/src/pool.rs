@@ -3,8 +3,8 @@
 
 use standpipe_core::{
     Action, AgentName, AgentRule, Amounts, Answer, Commit, Configure, Decision, Event, Headroom,
-    Instant, Key, Limit, Of, Policy, PoolConfig, Portion, Reserve, Rule, Share, Source, Span,
-    State, Unit, Zones,
+    Instant, Key, Limit, LimitSelector, Policy, PoolConfig, Portion, Reserve, Rule, Share, Source,
+    Span, State, Unit, Zones,
 };
 
 /// A ledger and what it takes to send it events.
@@ -72,7 +72,7 @@ impl Pool {
 
 /// A tenth of everything is kept for an agent.
 fn rule(name: &str) -> AgentRule {
-    let floors = vec![Share { of: Of::All, portion: Portion::PerMille(100) }];
+    let floors = vec![Share { of: LimitSelector::All, portion: Portion::PerMille(100) }];
     AgentRule { name: named(name), priority: None, floors, caps: Vec::new() }
 }
 

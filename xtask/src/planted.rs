@@ -24,7 +24,7 @@ pub(crate) struct Planted {
 pub(crate) const TABLE: &[Planted] = &[
     Planted {
         name: "off-by-one-in-the-window",
-        file: "crates/standpipe-core/src/window.rs",
+        file: "crates/standpipe-core/src/usage/window.rs",
         before: "now < first.stamp + period",
         after: "now + Span(1) < first.stamp + period",
         caught_by: &[
@@ -34,17 +34,17 @@ pub(crate) const TABLE: &[Planted] = &[
     },
     Planted {
         name: "slice-stamped-with-its-start",
-        file: "crates/standpipe-core/src/window.rs",
+        file: "crates/standpipe-core/src/usage/window.rs",
         before: "Instant(now.0.div_ceil(width).saturating_mul(width))",
         after: "Instant((now.0 / width).saturating_mul(width))",
         caught_by: &[
-            "standpipe-core::lib::window::tests::joined_entries_are_late_never_early_and_bounded",
+            "standpipe-core::lib::usage::window::tests::joined_entries_are_late_and_bounded",
             "standpipe-store::memory::golden_traces_are_told_the_same",
         ],
     },
     Planted {
         name: "refund-of-what-has-aged-out",
-        file: "crates/standpipe-core/src/window.rs",
+        file: "crates/standpipe-core/src/usage/window.rs",
         before: "self.entries.binary_search_by(|entry| entry.stamp.cmp(&stamp))",
         after: "self.entries.front().map(|_| 0).ok_or(0_usize)",
         caught_by: &[
@@ -55,8 +55,8 @@ pub(crate) const TABLE: &[Planted] = &[
     Planted {
         name: "refund-twice",
         file: "crates/standpipe-core/src/lease.rs",
-        before: "tally.refund(now, self.mark, self.charged - total, spec)",
-        after: "tally.refund(now, self.mark, 2 * (self.charged - total), spec)",
+        before: "counter.refund(now, self.mark, self.charged - total, spec)",
+        after: "counter.refund(now, self.mark, 2 * (self.charged - total), spec)",
         caught_by: &[
             "standpipe-core::props::all_or_nothing",
             "standpipe-store::memory::golden_traces_are_told_the_same",
@@ -64,9 +64,9 @@ pub(crate) const TABLE: &[Planted] = &[
     },
     Planted {
         name: "newcomer-barges",
-        file: "crates/standpipe-core/src/judge.rs",
-        before: "Standing::of(*first) < standing",
-        after: "Standing::of(*first) > standing",
+        file: "crates/standpipe-core/src/lease/admission.rs",
+        before: "Rank::of(*first) < rank",
+        after: "Rank::of(*first) > rank",
         caught_by: &[
             "standpipe-core::order::order_holds",
             "standpipe-store::memory::golden_traces_are_told_the_same",
@@ -74,14 +74,14 @@ pub(crate) const TABLE: &[Planted] = &[
     },
     Planted {
         name: "held-ticket-blocks",
-        file: "crates/standpipe-core/src/serve.rs",
-        before: "self.not_yet(&asker, now)",
-        after: "self.not_yet(&asker, now).filter(|_| false)",
+        file: "crates/standpipe-core/src/queue/serve.rs",
+        before: "self.held_back(&candidate, now)",
+        after: "self.held_back(&candidate, now).filter(|_| false)",
         caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
     },
     Planted {
         name: "large-call-is-starved",
-        file: "crates/standpipe-core/src/serve.rs",
+        file: "crates/standpipe-core/src/queue/serve.rs",
         before: "self.is_too_late(head, now)",
         after: "true",
         caught_by: &[
@@ -91,9 +91,9 @@ pub(crate) const TABLE: &[Planted] = &[
     },
     Planted {
         name: "all-or-nothing-broken",
-        file: "crates/standpipe-core/src/judge.rs",
-        before: "(0..self.index.plan.lanes.len()).filter(lacks)",
-        after: "(0..1).filter(lacks)",
+        file: "crates/standpipe-core/src/lease/admission.rs",
+        before: "(0..self.index.compiled.constraints.len()).filter(shortfalls)",
+        after: "(0..1).filter(shortfalls)",
         caught_by: &[
             "standpipe-core::props::all_or_nothing",
             "standpipe-store::memory::golden_traces_are_told_the_same",
@@ -101,16 +101,16 @@ pub(crate) const TABLE: &[Planted] = &[
     },
     Planted {
         name: "lapse-loses-what-was-set-aside",
-        file: "crates/standpipe-core/src/serve.rs",
-        before: "lanes_of(aside)",
-        after: "lanes_of(aside & (aside >> 31))",
+        file: "crates/standpipe-core/src/queue/serve.rs",
+        before: "constraints_in(earmarked)",
+        after: "constraints_in(earmarked & (earmarked >> 31))",
         caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
     },
     Planted {
         name: "set-aside-withheld-from-a-higher-tier",
-        file: "crates/standpipe-core/src/judge.rs",
-        before: "aside.by_tier[..tier].iter().sum()",
-        after: "aside.by_tier.iter().sum()",
+        file: "crates/standpipe-core/src/lease/admission.rs",
+        before: "earmarked.by_tier[..tier].iter().sum()",
+        after: "earmarked.by_tier.iter().sum()",
         caught_by: &[
             "standpipe-core::order::critical_first",
             "standpipe-store::memory::golden_traces_are_told_the_same",
@@ -118,18 +118,18 @@ pub(crate) const TABLE: &[Planted] = &[
     },
     Planted {
         name: "small-calls-pass-beside-a-floor",
-        file: "crates/standpipe-core/src/serve.rs",
-        before: "instant.is_none_or(|at| at > ticket.deadline)",
-        after: "matches!(ticket.phase, Phase::Line(lane)
-            if self.ticket_lack(place, usize::from(lane), now)
-                .is_some_and(|lack| lack.reason == Reason::Floor))",
+        file: "crates/standpipe-core/src/queue/serve.rs",
+        before: "instant.is_some_and(|at| at > ticket.deadline)",
+        after: "matches!(ticket.phase, Phase::Line(constraint)
+            if self.ticket_shortfall(queue_key, usize::from(constraint), now)
+                .is_some_and(|shortfall| shortfall.reason == Reason::Floor))",
         caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
     },
     Planted {
         name: "progress-added-not-replaced",
-        file: "crates/standpipe-core/src/settle.rs",
-        before: "charge.progress(tally, spec, total, now)",
-        after: "charge.progress(tally, spec, total + charge.charged, now)",
+        file: "crates/standpipe-core/src/lease/settlement.rs",
+        before: "charge.progress(counter, spec, total, now)",
+        after: "charge.progress(counter, spec, total + charge.charged, now)",
         caught_by: &[
             "standpipe-core::props::progress_totals_replace",
             "standpipe-store::memory::golden_traces_are_told_the_same",
@@ -147,8 +147,8 @@ pub(crate) const TABLE: &[Planted] = &[
     },
     Planted {
         name: "due-lower-tier-before-a-higher-one",
-        file: "crates/standpipe-core/src/serve.rs",
-        before: "self.take_back_behind(head, lane, now)",
+        file: "crates/standpipe-core/src/queue/serve.rs",
+        before: "self.release_behind(head, constraint, now)",
         after: "()",
         caught_by: &[
             "standpipe-core::order::critical_first",
@@ -157,7 +157,7 @@ pub(crate) const TABLE: &[Planted] = &[
     },
     Planted {
         name: "refill-rounded-in-favour",
-        file: "crates/standpipe-core/src/bucket.rs",
+        file: "crates/standpipe-core/src/usage/bucket.rs",
         before: "over.saturating_sub(self.credit).div_ceil(u128::from(refill.amount.max(1)))",
         after: "(over.saturating_sub(self.credit) / u128::from(refill.amount.max(1)))",
         caught_by: &[
@@ -167,7 +167,7 @@ pub(crate) const TABLE: &[Planted] = &[
     },
     Planted {
         name: "pause-shortened-by-a-shorter-one",
-        file: "crates/standpipe-core/src/throttle.rs",
+        file: "crates/standpipe-core/src/provider/throttle.rs",
         before: "self.facts.pause.is_some_and(|before| before >= until)",
         after: "self.facts.pause.is_some_and(|before| before == until)",
         caught_by: &[
@@ -177,70 +177,71 @@ pub(crate) const TABLE: &[Planted] = &[
     },
     Planted {
         name: "dead-session-keeps-its-slots",
-        file: "crates/standpipe-core/src/sessions.rs",
-        before: "holder == Holder::Session(session)",
-        after: "holder == Holder::Session(session + 1)",
+        file: "crates/standpipe-core/src/lease/sessions.rs",
+        before: "holder == LeaseOwner::Session(session)",
+        after: "holder == LeaseOwner::Session(session + 1)",
         caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
     },
     Planted {
         name: "stragglers-raise-the-streak",
-        file: "crates/standpipe-core/src/throttle.rs",
+        file: "crates/standpipe-core/src/provider/throttle.rs",
         before: "started > began",
         after: "started <= began || started > began",
         caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
     },
     Planted {
         name: "a-success-from-before-the-pause-resets-the-streak",
-        file: "crates/standpipe-core/src/answered.rs",
-        before: "trouble.began.is_none_or(|began| started > began)",
-        after: "trouble.began.is_none_or(|began| started > began || started <= began)",
+        file: "crates/standpipe-core/src/provider/answered.rs",
+        before: "self.facts.throttling.pause_began.is_none_or(|began| started > began)",
+        after: "self.facts.throttling.pause_began
+            .is_none_or(|began| started > began || started <= began)",
         caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
     },
     Planted {
         name: "no-probe-after-a-pause",
-        file: "crates/standpipe-core/src/comeback.rs",
-        before: "self.facts.trouble.probe = Probe::Wanted",
-        after: "self.facts.trouble.probe = Probe::Over",
+        file: "crates/standpipe-core/src/provider/return_windows.rs",
+        before: "self.facts.returning.probe = Probe::Wanted",
+        after: "self.facts.returning.probe = Probe::Over",
         caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
     },
     Planted {
         name: "a-probe-that-was-never-sent-keeps-its-role",
-        file: "crates/standpipe-core/src/gate.rs",
+        file: "crates/standpipe-core/src/rules/gate.rs",
         before: "if was_sent { Probe::Over } else { Probe::Wanted }",
-        after: "if was_sent { Probe::Over } else { trouble.probe }",
+        after: "if was_sent { Probe::Over } else { self.facts.returning.probe }",
         caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
     },
     Planted {
         name: "everybody-comes-back-at-the-windows-start",
-        file: "crates/standpipe-core/src/comeback.rs",
+        file: "crates/standpipe-core/src/provider/return_windows.rs",
         before: "width * share / ((n.max(1) as u128) << 32)",
         after: "width * share / ((n.max(1) as u128) << 120)",
         caught_by: &["standpipe-core::policies::nobody_comes_back_together"],
     },
     Planted {
         name: "one-at-a-time-ends-at-once",
-        file: "crates/standpipe-core/src/gate.rs",
-        before: "trouble.sequential.is_some_and(|sequential| sequential.ends <= now)",
-        after: "trouble.sequential.is_some_and(|sequential| sequential.began <= now)",
+        file: "crates/standpipe-core/src/rules/gate.rs",
+        before: "self.facts.cascade.sequential.is_some_and(|sequential| sequential.ends <= now)",
+        after: "self.facts.cascade.sequential.is_some_and(|sequential| sequential.began <= now)",
         caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
     },
     Planted {
         name: "one-retry-too-many",
-        file: "crates/standpipe-core/src/retries.rs",
-        before: "trouble.retries.used_at(at, MINUTE) < share.max(u64::from(budget.least))",
-        after: "trouble.retries.used_at(at, MINUTE) <= share.max(u64::from(budget.least))",
+        file: "crates/standpipe-core/src/rules/retry_budget.rs",
+        before: "used < share.max(u64::from(budget.least))",
+        after: "used <= share.max(u64::from(budget.least))",
         caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
     },
     Planted {
         name: "an-overload-raises-the-streak",
-        file: "crates/standpipe-core/src/throttle.rs",
-        before: "self.facts.trouble.overloads = self.facts.trouble.overloads.saturating_add(1)",
-        after: "self.facts.trouble.streak = self.facts.trouble.overloads.saturating_add(1)",
+        file: "crates/standpipe-core/src/provider/throttle.rs",
+        before: "throttling.overloads = throttling.overloads.saturating_add(1)",
+        after: "throttling.streak = throttling.overloads.saturating_add(1)",
         caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
     },
     Planted {
         name: "all-at-once-when-the-gate-opens",
-        file: "crates/standpipe-core/src/comeback.rs",
+        file: "crates/standpipe-core/src/provider/return_windows.rs",
         before: "last.map_or(now, |last| last + gap)",
         after: "last.unwrap_or(now)",
         caught_by: &[
@@ -250,47 +251,61 @@ pub(crate) const TABLE: &[Planted] = &[
     },
     Planted {
         name: "the-light-protects-nobody",
-        file: "crates/standpipe-core/src/zone.rs",
-        before: "!self.superiors_active(asker.tier(), now)",
-        after: "asker.tier() == Priority::Critical",
+        file: "crates/standpipe-core/src/agents/activity.rs",
+        before: "!self.superiors_active(tier, from)",
+        after: "tier == Priority::Critical",
         caught_by: &["standpipe-core::foresight::b38_a_lone_agent_of_any_tier_uses_everything"],
     },
     Planted {
         name: "background-does-not-give-way",
-        file: "crates/standpipe-core/src/yields.rs",
-        before: "self.left(Lit::Rates, now) < LITTLE",
-        after: "self.left(Lit::Rates, now) < LITTLE / 300",
+        file: "crates/standpipe-core/src/rules/background_yield.rs",
+        before: "self.left_reaches(ZoneScope::Rates, SCARCE, from)",
+        after: "self.left_reaches(ZoneScope::Rates, SCARCE / 300, from)",
         caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
     },
     Planted {
         name: "pauses-count-towards-promotion",
-        file: "crates/standpipe-core/src/promote.rs",
-        before: "self.facts.outlook.paused = self.facts.outlook.paused + end.since(began)",
-        after: "self.facts.outlook.paused = self.facts.outlook.paused + began.since(end)",
+        file: "crates/standpipe-core/src/queue/promotion.rs",
+        before: "self.facts.paused_total = self.facts.paused_total + end.since(began)",
+        after: "self.facts.paused_total = self.facts.paused_total + began.since(end)",
         caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
     },
     Planted {
         name: "headroom-does-not-rest",
-        file: "crates/standpipe-core/src/headroom.rs",
-        before: "now >= warmth.since + period && now >= warmth.rests",
-        after: "now >= warmth.since + period && now >= warmth.since",
+        file: "crates/standpipe-core/src/provider/auto_margin.rs",
+        before: "now >= margin.since + period && now >= margin.rests",
+        after: "now >= margin.since + period && now >= margin.since",
         caught_by: &["standpipe-core::foresight::headroom_falls_to_half_and_rests_for_ten_periods"],
     },
     Planted {
         name: "outside-is-believed-at-once",
-        file: "crates/standpipe-core/src/reconcile.rs",
+        file: "crates/standpipe-core/src/provider/reconcile.rs",
         before: "known.gap == 0 && !caught",
         after: "known.gap > stated && !caught",
         caught_by: &["standpipe-core::foresight::the_providers_count_only_ever_lowers_the_view"],
     },
     Planted {
         name: "an-agents-sizes-are-everybodys",
-        file: "crates/standpipe-core/src/estimate.rs",
+        file: "crates/standpipe-core/src/usage/estimate.rs",
         before: "agent.and_then(|agent| p90(Some(agent))).or_else(|| p90(None))",
         after: "agent.and_then(|_| p90(None)).or_else(|| p90(None))",
         caught_by: &[
             "standpipe-core::foresight::what_is_not_said_is_estimated_by_agent_then_by_pool",
         ],
+    },
+    Planted {
+        name: "a-changed-limit-forgets-what-was-used",
+        file: "crates/standpipe-core/src/usage/history.rs",
+        before: "counter.charge(at, entry.units, spec)",
+        after: "counter.charge(at, entry.units - entry.units, spec)",
+        caught_by: &["standpipe-core::reconfigure::nothing_is_handed_out_twice"],
+    },
+    Planted {
+        name: "every-commit-wakes-everybody",
+        file: "crates/standpipe-core/src/lease/settlement.rs",
+        before: "less && scarce",
+        after: "less || scarce",
+        caught_by: &["standpipe-core::waking::b62_a_commit_that_gives_nothing_back_wakes_nobody"],
     },
 ];
 
@@ -299,7 +314,6 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::references;
 
     #[test]
     fn every_bug_has_a_name_of_its_own_and_somebody_who_catches_it() {
@@ -307,7 +321,7 @@ mod tests {
         assert_eq!(names.len(), TABLE.len(), "two bugs have the same name");
         for bug in TABLE {
             assert!(!bug.caught_by.is_empty(), "nobody catches {}", bug.name);
-            assert!(bug.caught_by.iter().all(|test| references::parts(test).is_some()));
+            assert!(bug.caught_by.iter().all(|test| test.contains("::")));
             assert_ne!(bug.before, bug.after, "{} is no bug", bug.name);
         }
     }

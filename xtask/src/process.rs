@@ -105,7 +105,7 @@ mod tests {
 
     fn context() -> Context {
         let target = std::env::temp_dir().join("standpipe-xtask-tests");
-        Context { root: std::env::temp_dir(), target, long: false }
+        Context::new(std::env::temp_dir(), target)
     }
 
     #[test]

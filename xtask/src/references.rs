@@ -1,13 +1,13 @@
 //! Names of tests as documents and tables write them, and whether there is such a test.
 //!
-//! `package::target::path` is a test of the workspace, `planted::name` a planted bug, and
-//! `trace::stem` a golden trace.
+//! `package::path` is a test of the workspace, as [`crate::programs`] names it, `planted::name` a
+//! planted bug, and `trace::stem` a golden trace.
 
 use std::collections::BTreeSet;
 
 use crate::context::Context;
 use crate::planted;
-use crate::testbins::TestBinary;
+use crate::programs::TestProgram;
 
 /// Every name there is.
 #[derive(Clone, Debug, Default)]
@@ -15,11 +15,11 @@ pub(crate) struct Known(BTreeSet<String>);
 
 impl Known {
     /// All tests of these programs, all planted bugs and all golden traces.
-    pub(crate) fn collect(context: &Context, binaries: &[TestBinary]) -> Result<Self, String> {
+    pub(crate) fn collect(context: &Context, programs: &[TestProgram]) -> Result<Self, String> {
         let mut known = Self::default();
-        for binary in binaries {
-            for test in binary.tests(context)? {
-                known.0.insert(format!("{}::{}::{test}", binary.package, binary.target));
+        for program in programs {
+            for test in program.tests(context)? {
+                known.0.insert(program.reference(&test));
             }
         }
         known.0.extend(planted::TABLE.iter().map(|bug| format!("planted::{}", bug.name)));
@@ -53,13 +53,6 @@ impl Known {
     }
 }
 
-/// A reference to a test of the workspace in its three parts: package, target, path.
-pub(crate) fn parts(reference: &str) -> Option<(&str, &str, &str)> {
-    let (package, rest) = reference.split_once("::")?;
-    let (target, path) = rest.split_once("::")?;
-    Some((package, target, path))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,11 +65,5 @@ mod tests {
         let error = known.check("core::lib::holds").unwrap_err();
         assert!(error.ends_with("is `core::props::holds` meant?"), "{error}");
         assert!(known.check("core::props::other").is_err());
-    }
-
-    #[test]
-    fn a_reference_has_three_parts() {
-        assert_eq!(parts("core::lib::a::tests::b"), Some(("core", "lib", "a::tests::b")));
-        assert_eq!(parts("trace::order"), None);
     }
 }

@@ -2,19 +2,11 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "printing is what this file is for")]
 
-use std::io::Write;
 use std::time::Duration;
 
 /// A line of data.
 pub(crate) fn line(text: &str) {
     println!("{text}");
-}
-
-/// The beginning of a line whose rest comes later.
-pub(crate) fn begin(text: &str) {
-    print!("{text}");
-    // Whoever watches should see it now; if nobody can, nothing is lost.
-    let _ = std::io::stdout().flush();
 }
 
 /// A time to the tenth of a second. By integers: the workspace does without floating point.

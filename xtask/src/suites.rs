@@ -1,20 +1,31 @@
-//! The suites of `cargo xtask test`, in the order in which they run: the quick ones first.
+//! The suites of `cargo xtask test`.
 
-mod api;
-mod browser;
-mod clippy;
-mod deploy;
+pub(crate) mod api;
+pub(crate) mod browser;
+pub(crate) mod clippy;
+pub(crate) mod deploy;
 mod docs;
 mod faults;
-mod fmt;
+pub(crate) mod fmt;
 mod fuzz;
 mod planted;
 mod purity;
-mod tidy;
-mod unit;
+pub(crate) mod tidy;
+pub(crate) mod unit;
 
-use crate::context::Context;
-use crate::report::Report;
+use crate::schedule::Step;
+
+/// When and beside what a suite runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// Before everything else: it takes seconds.
+    First,
+    /// With the tests that were built. Nothing here calls cargo, which would wait for the other
+    /// lane.
+    Run,
+    /// Beside the first lane, with less right to the processor: it compiles.
+    Compile,
+}
 
 /// A suite.
 #[derive(Debug)]
@@ -23,26 +34,38 @@ pub(crate) struct Suite {
     pub(crate) name: &'static str,
     /// What it checks, in one line.
     pub(crate) about: &'static str,
+    /// When it runs.
+    pub(crate) lane: Lane,
+    /// Whether it uses what the workspace's tests build.
+    pub(crate) needs_build: bool,
     /// Runs it. `Err` means that it could not be run, which counts as one failure.
-    pub(crate) run: fn(&Context) -> Result<Report, String>,
+    pub(crate) run: Step,
 }
 
-/// All of them.
+const fn first(name: &'static str, about: &'static str, run: Step) -> Suite {
+    Suite { name, about, lane: Lane::First, needs_build: false, run }
+}
+
+const fn runs(name: &'static str, about: &'static str, run: Step) -> Suite {
+    Suite { name, about, lane: Lane::Run, needs_build: true, run }
+}
+
+const fn compiles(name: &'static str, about: &'static str, run: Step) -> Suite {
+    Suite { name, about, lane: Lane::Compile, needs_build: false, run }
+}
+
+/// All of them; those of one lane run in this order.
 pub(crate) const ALL: &[Suite] = &[
-    Suite { name: "fmt", about: "the code is formatted", run: fmt::run },
-    Suite { name: "clippy", about: "no lint has anything to say", run: clippy::run },
-    Suite { name: "tidy", about: "house rules on files, functions and words", run: tidy::run },
-    Suite { name: "purity", about: "the core knows no clock, chance or system", run: purity::run },
-    Suite { name: "unit", about: "every test of the workspace, doctests too", run: unit::run },
-    Suite { name: "docs", about: "the documentation builds without a warning", run: docs::run },
-    Suite {
-        name: "deploy",
-        about: "files for operators are what their readers take",
-        run: deploy::run,
-    },
-    Suite { name: "api", about: "the HTTP API is what its document says", run: api::run },
-    Suite { name: "browser", about: "the dashboard, in a real browser", run: browser::run },
-    Suite { name: "faults", about: "every known fault has its test", run: faults::run },
-    Suite { name: "planted", about: "every planted bug is caught by its tests", run: planted::run },
-    Suite { name: "fuzz", about: "odd events and odd bytes for a minute", run: fuzz::run },
+    first("fmt", "the code is formatted", fmt::run),
+    first("tidy", "rules on files, functions and words", tidy::run),
+    compiles("clippy", "the compiler and clippy have no warnings", clippy::run),
+    runs("unit", "every test of the workspace", unit::run),
+    runs("api", "the HTTP API does what its OpenAPI document says", api::run),
+    runs("browser", "the dashboard, in a real browser", browser::run),
+    runs("deploy", "the programs that read the files in deploy/ accept them", deploy::run),
+    runs("faults", "every known fault names a test that exists", faults::run),
+    compiles("docs", "the documentation builds, and its examples pass", docs::run),
+    compiles("purity", "the core uses no clock, randomness or system call", purity::run),
+    compiles("planted", "every planted bug is caught by its tests", planted::run),
+    compiles("fuzz", "random events and bytes for a minute", fuzz::run),
 ];

@@ -80,7 +80,7 @@ impl TextFile {
 
 /// The paths of all files that git tracks or would track, in order.
 pub(crate) fn paths(context: &Context) -> Result<Vec<String>, String> {
-    let mut git = context.program("git");
+    let mut git = context.user_program("git");
     git.args(["-c", "core.quotePath=off", "ls-files", "-co", "--exclude-standard"]);
     let listed = context.run_apart(&mut git, BUILD)?;
     if !listed.ok {

@@ -11,7 +11,7 @@ use standpipe_core::{
     Action, Amounts, Answer, Commit, Configure, Count, Decision, Instant, Key, Limit, PoolConfig,
     Reserve, Rule, Source, Span, Unit, bounds,
 };
-use standpipe_store::{Member, PoolName, Store};
+use standpipe_store::{Participant, PoolName, Store};
 use standpipe_store_file::{FileLog, FileStore, Options, Time};
 
 use super::{TOKENS, USED};
@@ -53,7 +53,7 @@ const ENTRIES: usize = 1_000_000;
 const TOGETHER: usize = 256;
 
 fn fill(
-    member: &mut Member<FileLog>,
+    member: &mut Participant<FileLog>,
     asks: &[Reserve],
     ahead: &AtomicU64,
     period: Span,
@@ -73,7 +73,7 @@ fn fill(
         member.submit(commits).map_err(wrong)?;
     }
     let facts = member.replica().state().facts();
-    let entries = facts.lanes.iter().map(|lane| match &lane.count {
+    let entries = facts.counters.iter().map(|lane| match &lane.count {
         Count::Window(window) => window.entries().len(),
         _ => 0,
     });
@@ -113,21 +113,24 @@ fn limits(period: Span) -> Vec<Limit> {
 }
 
 /// This process on the pool, with these limits.
-pub(crate) fn member_of(store: &FileStore, limits: Vec<Limit>) -> Result<Member<FileLog>, String> {
+pub(crate) fn member_of(
+    store: &FileStore,
+    limits: Vec<Limit>,
+) -> Result<Participant<FileLog>, String> {
     let pool: PoolName = "bench/pool".parse().map_err(|_| "no such name")?;
     let sessions = store.clone();
     let begin = move || {
         let begun = sessions.begin_session();
-        begun.unwrap_or_else(|_| standpipe_store::member::random_session())
+        begun.unwrap_or_else(|_| standpipe_store::participant::random_session())
     };
-    let mut member = Member::new(store.pool_log(&pool), begin);
+    let mut member = Participant::new(store.pool_log(&pool), begin);
     let configure = Configure { source: Source::Code, config: PoolConfig::new(limits) };
     let told = member.submit(vec![Action::Configure(Box::new(configure))]);
     told.map_err(|error| error.to_string())?;
     Ok(member)
 }
 
-fn pair(member: &mut Member<FileLog>, ask: &Reserve) {
+fn pair(member: &mut Participant<FileLog>, ask: &Reserve) {
     let outcomes = member.submit(vec![Action::from(ask.clone())]);
     let admitted = outcomes.map(|outcomes| lease_of(&outcomes[0].answer));
     let settled = match admitted {

@@ -9,8 +9,8 @@ use standpipe_core::{
     Action, Amounts, Answer, Commit, Configure, Decision, Event, Instant, Key, PoolConfig, Source,
     Unit,
 };
-use standpipe_store::member::random_session;
-use standpipe_store::{Log, Member, PoolName, Replica, Since, StoreError, entry};
+use standpipe_store::participant::random_session;
+use standpipe_store::{Log, LogRead, Participant, PoolName, Replica, StoreError, entry};
 use standpipe_store_redis::{Options, RedisLog, RedisStore};
 
 use super::FULL;
@@ -87,8 +87,8 @@ pub(super) fn dead_sessions(url: &str, pool: &str, count: usize) -> Result<(), S
         let bodies: Vec<Vec<u8>> = sessions.iter().map(first).collect();
         reader.catch_up(&mut log, |_, _, _| ()).map_err(wrong)?;
         match log.append(reader.position(), &bodies).map_err(wrong)? {
-            Since::Tail(_) => {}
-            Since::Forked => return Err("the pool forked while it was filled".to_owned()),
+            LogRead::Tail(_) => {}
+            LogRead::Forked => return Err("the pool forked while it was filled".to_owned()),
         }
         let ends = sessions.into_iter().map(|session| Action::SessionEnded { session });
         undertaker.submit(ends.collect()).map_err(wrong)?;
@@ -105,8 +105,8 @@ fn name(pool: &str) -> Result<PoolName, String> {
     pool.parse().map_err(|_| format!("`{pool}` is no name"))
 }
 
-fn configured(store: &RedisStore, pool: &str) -> Result<Member<RedisLog>, String> {
-    let mut member = Member::new(store.pool_log(&name(pool)?), random_session);
+fn configured(store: &RedisStore, pool: &str) -> Result<Participant<RedisLog>, String> {
+    let mut member = Participant::new(store.pool_log(&name(pool)?), random_session);
     let configure = Configure { source: Source::Code, config: PoolConfig::new(limits()) };
     let told = member.submit(vec![Action::Configure(Box::new(configure))]);
     told.map_err(|error| error.to_string())?;

@@ -4,6 +4,7 @@
 use std::io;
 
 use serde_json::{Map, Value, json};
+use standpipe::escape;
 
 use crate::exit::Exit;
 
@@ -89,9 +90,7 @@ const fn title(exit: Exit) -> &'static str {
 
 /// Whatever a message holds, it stays on its line and out of the terminal's hands.
 pub(crate) fn one_line(text: &str) -> String {
-    let clean = text.split(['\n', '\r']).map(str::trim).filter(|part| !part.is_empty());
-    let line = clean.collect::<Vec<_>>().join(" ");
-    line.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+    escape::text(text.trim()).into_owned()
 }
 
 #[cfg(test)]
@@ -101,7 +100,7 @@ mod tests {
     #[test]
     fn a_failure_is_one_line_with_what_to_do() {
         let failure = Failure::usage("`a\nb` is no\x1b[31m pool", "name it `provider/scope`");
-        assert_eq!(failure.lines, ["`a b` is no?[31m pool; name it `provider/scope`"]);
+        assert_eq!(failure.lines, [r"`a\nb` is no\u{1b}[31m pool; name it `provider/scope`"]);
         assert_eq!(failure.problem["type"], "usage");
     }
 

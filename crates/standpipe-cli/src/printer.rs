@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 
 use serde_json::{Map, Value, json};
+use standpipe::escape;
 
 use crate::args::Globals;
 use crate::failure::{Failure, one_line};
@@ -28,7 +29,8 @@ impl Printer {
         Self { json: globals.json, quiet: globals.quiet, style: Style::of_stdout() }
     }
 
-    /// Writes to standard output and sees that it is out.
+    /// Writes to standard output and sees that it is out. What it holds from outside was escaped
+    /// before it was laid out.
     ///
     /// # Errors
     /// When nobody takes it.
@@ -41,12 +43,12 @@ impl Printer {
         out.flush()
     }
 
-    /// One line of data.
+    /// One line of data, escaped.
     ///
     /// # Errors
     /// When nobody takes it.
     pub(crate) fn line(&self, text: &str) -> io::Result<()> {
-        self.data(&format!("{text}\n"))
+        self.data(&format!("{}\n", escape::text(text)))
     }
 
     /// An object, with the version of its shape in front: over several lines for people on a
@@ -58,7 +60,7 @@ impl Printer {
         let object = with_schema(object);
         let text =
             if io::stdout().is_terminal() { format!("{object:#}") } else { object.to_string() };
-        self.line(&text)
+        self.json_lines(&text)
     }
 
     /// One of many objects, on a line of its own.
@@ -66,7 +68,13 @@ impl Printer {
     /// # Errors
     /// When nobody takes it.
     pub(crate) fn object_line(&self, object: Map<String, Value>) -> io::Result<()> {
-        self.line(&with_schema(object).to_string())
+        self.json_lines(&with_schema(object).to_string())
+    }
+
+    fn json_lines(&self, text: &str) -> io::Result<()> {
+        let lines: String =
+            text.lines().flat_map(|line| [escape::json(line), "\n".into()]).collect();
+        self.data(&lines)
     }
 
     /// What was done: an object for programs, a remark for people.

@@ -4,6 +4,7 @@ pub(crate) mod amount;
 pub(crate) mod audit;
 pub(crate) mod bar;
 pub(crate) mod compare;
+pub(crate) mod escaped;
 pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod findings;

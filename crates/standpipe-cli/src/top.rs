@@ -20,6 +20,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use ratatui::crossterm::event::{Event, KeyEventKind};
+use standpipe::escape;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -64,7 +65,7 @@ pub(crate) fn run(
     style: Style,
     interval: Duration,
 ) -> Result<Over, Failure> {
-    let state = State::new(source.place(), interval);
+    let state = State::new(escape::text(&source.place()).into_owned(), interval);
     let (sender, messages) = channel();
     let system = |error: std::io::Error| Failure::system("the terminal cannot be used", &error);
     signals::listen(sender.clone()).map_err(system)?;

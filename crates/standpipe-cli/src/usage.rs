@@ -57,13 +57,18 @@ fn line(page: &str, command: &str, lacks_dashes: bool) -> String {
     let page = without_store(page);
     let page = page.as_str();
     let said = page.split_once("Usage:").map_or(page, |(said, _)| said);
-    let said = said.split("\n\n").map(one_line).filter(|part| !part.is_empty());
+    let said = said.split("\n\n").map(joined).filter(|part| !part.is_empty());
     let said: Vec<String> = said
         .map(|part| part.trim_start_matches("error: ").trim_start_matches("tip: ").to_owned())
         .filter(|part| !part.starts_with("For more information"))
         .collect();
     let dashes = if lacks_dashes { "; put the command after `--`" } else { "" };
     format!("{}{dashes}; see `{command} --help`", repeatable(&said.join("; ")))
+}
+
+/// A paragraph on one line.
+fn joined(paragraph: &str) -> String {
+    one_line(&paragraph.lines().map(str::trim).collect::<Vec<_>>().join(" "))
 }
 
 /// The same without a value of `--store` that may hold a password, whatever is wrong with it.

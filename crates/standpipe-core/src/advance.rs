@@ -1,30 +1,34 @@
-//! What time alone brings, in the order in which it comes.
+//! What time alone changes, in order.
 //!
-//! Every change has its own instant, so it does not matter in how many steps time passes: advancing
-//! to a moment between and then on is the same as advancing at once.
+//! Every change has an instant of its own, so the number of steps does not matter: advancing to an
+//! instant in between and then on gives the same state as advancing at once.
 
 use alloc::vec::Vec;
 
 use crate::bounds;
 use crate::config::Resets;
-use crate::judge::Asker;
-use crate::kept::KeptNow;
+use crate::fuel::Fuel;
+use crate::lease::admission::Candidate;
 use crate::outcome::{Notice, Reason, Reclaim};
+use crate::queue::ticket::{Phase, QueueKey};
+use crate::rules::floor_forecast::FloorsNow;
 use crate::state::{Index, State, Timer};
-use crate::tally::{Count, Reset, ResetPhase};
-use crate::ticket::{Phase, Place};
 use crate::time::Instant;
+use crate::usage::counter::{Count, Reset, ResetPhase};
 
 impl State {
-    /// Brings the ledger to `now`.
+    /// Advances the ledger to `now`.
     pub(crate) fn advance(&mut self, now: Instant) {
         let mut next = self.next;
+        let mut fuel = Fuel::new(bounds::CHANGES);
         while let Some(instant) = next.filter(|next| *next <= now) {
+            // Without fuel, everything that is left happens at the end: late, never early.
+            let instant = if fuel.burn() { instant } else { now };
             self.facts.clock = instant;
             self.expire_all(instant);
             self.fire(instant);
             self.serve(instant);
-            next = self.next_change(instant);
+            next = self.next_change(instant).filter(|_| instant < now || fuel.burn());
         }
         self.facts.clock = now;
         self.expire_all(now);
@@ -33,101 +37,116 @@ impl State {
     /// The next instant after `now` at which time alone changes something.
     pub(crate) fn next_change(&self, now: Instant) -> Option<Instant> {
         let timer = self.index.timers.first().map(|(at, _)| *at);
-        let silence = self.index.heard.first().map(|(heard, _)| *heard + bounds::SILENCE);
         let terminal = self.facts.terminal.and_then(|terminal| terminal.until);
-        let lanes = (0..self.index.lines.len()).filter_map(|lane| self.lane_stirs(lane, now));
-        let lanes = lanes.chain(self.owners_stir(now));
-        let always = [timer, silence, self.facts.pause, terminal, self.gate_stirs()];
-        let foreseen = [self.light_stirs(now), self.promotion_stirs()];
+        let constraints = (0..self.index.lines.len())
+            .filter_map(|constraint| self.constraint_next_event(constraint, now));
+        let constraints = constraints.chain(self.owners_next_event(now));
+        let always =
+            [timer, self.facts.pause, terminal, self.gate_next_event(), self.ramp_next_step()];
+        let foreseen = [self.zone_next_event(now), self.promotion_next_event()];
         let always = always.into_iter().chain(foreseen);
-        always.flatten().map(|at| at.max(now)).chain(lanes).min()
+        always.flatten().map(|at| at.max(now)).chain(constraints).min()
     }
 
-    /// When time alone may give the line of a lane something.
-    fn lane_stirs(&self, lane: usize, now: Instant) -> Option<Instant> {
-        let head = *self.index.lines[lane].first()?;
+    /// When time alone may give units to the head of a line.
+    fn constraint_next_event(&self, constraint: usize, now: Instant) -> Option<Instant> {
+        let head = *self.index.lines[constraint].first()?;
         let ticket = self.facts.tickets.get(&head)?;
-        let room = self.room_comes(&self.asker_of(head, ticket), lane, now);
-        if !self.index.plan.lanes[lane].floored {
+        let room = self.room_comes(&self.candidate_of(head, ticket), constraint, now);
+        if !self.index.compiled.constraints[constraint].floored {
             return room;
         }
-        // Floors move with the owners' own use and rest; a look at each of those instants will do.
+        // Floors move with their owners' use and activity. Looking at each of those instants is
+        // enough.
         let ageing = self.index.floor_owners.iter().filter_map(|owner| {
-            let (_, meter, tally) = self.floor_meter(*owner, lane)?;
-            tally.next_room(0, now, &meter.spec)
+            let (usage, counter) = self.floor_usage(*owner, constraint)?;
+            counter.next_room(0, now, &usage.spec)
         });
-        let idle = self.index.floor_owners.iter().map(|owner| self.goes_idle(*owner, lane));
+        let idle = self.index.floor_owners.iter().map(|owner| self.goes_idle(*owner, constraint));
         room.into_iter().chain(ageing).chain(idle).filter(|at| *at > now).min()
     }
 
-    /// When time alone may let the owner of a floor pass: it need not stand in the line of what it
-    /// lacks.
-    fn owners_stir(&self, now: Instant) -> Option<Instant> {
-        let places = self.index.line_owners.iter().map(|(_, place)| *place);
-        let mut standing = places.filter_map(|place| {
-            let ticket = self.facts.tickets.get(&place)?;
-            Some(Asker { passes: true, ..self.asker_of(place, ticket) })
+    /// When time alone may let a floor owner pass. It need not stand in the line of the constraint
+    /// that it lacks.
+    fn owners_next_event(&self, now: Instant) -> Option<Instant> {
+        let queue_keys = self.index.line_owners.iter().map(|(_, queue_key)| *queue_key);
+        let mut rank = queue_keys.filter_map(|queue_key| {
+            let ticket = self.facts.tickets.get(&queue_key)?;
+            Some(Candidate { passes: true, ..self.candidate_of(queue_key, ticket) })
         });
-        let first = standing.next()?;
-        let lanes = 0..self.index.plan.lanes.len();
-        let rooms = lanes.clone().filter_map(|lane| self.room_comes(&first, lane, now));
+        let first = rank.next()?;
+        let constraints = 0..self.index.compiled.constraints.len();
+        let rooms =
+            constraints.clone().filter_map(|constraint| self.room_comes(&first, constraint, now));
         let rooms = rooms.min();
-        // Only a bucket's room depends on who asks.
-        let bucket = |lane: &usize| matches!(self.facts.lanes[*lane].count, Count::Bucket(_));
-        let buckets = lanes.filter(bucket).map(|lane| (lane, KeptNow::new(self, lane, now)));
+        // Only in a bucket the next room depends on the size of the call.
+        let bucket =
+            |constraint: &usize| matches!(self.facts.counters[*constraint].count, Count::Bucket(_));
+        let buckets = constraints
+            .filter(bucket)
+            .map(|constraint| (constraint, FloorsNow::new(self, constraint, now)));
         let buckets: Vec<_> = buckets.collect();
         if buckets.is_empty() {
             return rooms;
         }
-        let of_others = standing.flat_map(|asker| {
-            let rooms = buckets.iter().filter_map(move |(lane, kept)| {
-                self.room_beside(&asker, *lane, kept.from(&asker), now)
+        let of_others = rank.flat_map(|candidate| {
+            let rooms = buckets.iter().filter_map(move |(constraint, kept)| {
+                self.room_beside(&candidate, *constraint, kept.from(&candidate), now)
             });
             rooms.min()
         });
         rooms.into_iter().chain(of_others).min()
     }
 
-    /// When time alone next gives a lane room that may be enough for somebody.
+    /// When time alone next frees units of a constraint that may be enough for a candidate.
     pub(crate) fn room_comes(
         &self,
-        asker: &Asker<'_>,
-        lane: usize,
+        candidate: &Candidate<'_>,
+        constraint: usize,
         now: Instant,
     ) -> Option<Instant> {
-        self.room_beside(asker, lane, self.kept_for_others(asker, lane, now), now)
+        self.room_beside(
+            candidate,
+            constraint,
+            self.kept_for_others(candidate, constraint, now),
+            now,
+        )
     }
 
     fn room_beside(
         &self,
-        asker: &Asker<'_>,
-        lane: usize,
+        candidate: &Candidate<'_>,
+        constraint: usize,
         kept: u64,
         now: Instant,
     ) -> Option<Instant> {
-        let plan = &self.index.plan.lanes[lane];
-        let need = plan.need(asker.cost);
-        let before = self.aside_before(lane, self.standing(asker, lane, need, now), now);
+        let declared = &self.index.compiled.constraints[constraint];
+        let need = declared.need(candidate.cost);
+        let before =
+            self.earmarked_before(constraint, self.rank(candidate, constraint, need, now), now);
         let want = need.saturating_add(before).saturating_add(kept);
-        self.facts.lanes[lane].next_room(want, now, &plan.spec)
+        self.facts.counters[constraint].next_room(want, now, &declared.spec)
     }
 
     fn expire_all(&mut self, now: Instant) {
-        for (tally, lane) in self.facts.lanes.iter_mut().zip(&self.index.plan.lanes) {
-            tally.expire(now, &lane.spec);
+        for (counter, constraint) in
+            self.facts.counters.iter_mut().zip(&self.index.compiled.constraints)
+        {
+            counter.expire(now, &constraint.spec);
         }
-        for agent in self.index.metered.iter().map(|agent| usize::from(*agent)) {
-            let rule = self.index.loads[agent].rule.map_or(0, usize::from);
-            let meters = &self.index.plan.agents[rule].meters;
-            for (tally, meter) in self.facts.agents[agent].meters.iter_mut().zip(meters) {
-                tally.expire(now, &meter.spec);
+        for agent in self.index.limited.iter().map(|agent| usize::from(*agent)) {
+            let rule = self.index.agent_loads[agent].rule.map_or(0, usize::from);
+            let usages = &self.index.compiled.agents[rule].usages;
+            for (counter, usage) in self.facts.agents[agent].usages.iter_mut().zip(usages) {
+                counter.expire(now, &usage.spec);
             }
         }
         self.forget_old_ids(now);
         self.forget_old_retries(now);
+        self.forget_idle_sessions(now);
     }
 
-    /// Everything that happens at exactly this instant.
+    /// Runs everything that is due at exactly this instant.
     fn fire(&mut self, now: Instant) {
         while let Some((at, timer)) = self.index.timers.first().copied() {
             if at > now {
@@ -135,68 +154,66 @@ impl State {
             }
             self.index.timers.pop_first();
             match timer {
-                Timer::LeaseEnds(key) => self.reclaim(key, Reclaim::Expired, now),
-                Timer::TicketEnds(place) => self.end_ticket(place, Some(Reason::Deadline), now),
-                Timer::TicketStirs(place) => self.stir(place, now),
-                Timer::ProviderResets(lane) => self.provider_resets(usize::from(lane), now),
+                Timer::LeaseExpiry(key) => self.reclaim(key, Reclaim::Expired, now),
+                Timer::TicketDeadline(queue_key) => {
+                    self.end_ticket(queue_key, Some(Reason::Deadline), now)
+                }
+                Timer::TicketRecheck(queue_key) => self.on_timer(queue_key, now),
+                Timer::ProviderReset(constraint) => {
+                    self.provider_resets(usize::from(constraint), now)
+                }
             }
-        }
-        while let Some((heard, session)) = self.index.heard.first().copied() {
-            if heard + bounds::SILENCE > now {
-                break;
-            }
-            self.end_session(session, now);
-            self.forget_session(session);
         }
         self.end_pause(now);
-        self.tend_gate(now);
+        self.expire_gate(now);
+        self.advance_ramp(now);
         self.promote_all(now);
-        self.mind_the_light(now);
-        // Room may have come with age alone: all lines are looked at.
-        for lane in 0..self.index.lines.len() {
-            self.mark_dirty(lane);
+        self.update_zone(now);
+        // Units may have aged out anywhere, so every line is served.
+        for constraint in 0..self.index.lines.len() {
+            self.mark_dirty(constraint);
         }
     }
 
-    /// A due ticket that nobody claimed lapses; one that was held back finds its place.
-    fn stir(&mut self, place: Place, now: Instant) {
-        match self.facts.tickets.get(&place).map(|ticket| ticket.phase) {
-            Some(Phase::Due(_)) => self.step_out(place),
-            Some(_) => self.stand(place, now),
+    /// A due ticket that nobody claimed lapses. A ticket that was held back is enqueued again.
+    fn on_timer(&mut self, queue_key: QueueKey, now: Instant) {
+        match self.facts.tickets.get(&queue_key).map(|ticket| ticket.phase) {
+            Some(Phase::Due(_)) => self.dequeue(queue_key),
+            Some(_) => self.enqueue(queue_key, now),
             None => {}
         }
     }
 
     fn end_pause(&mut self, now: Instant) {
         if self.facts.pause.is_some_and(|until| until <= now) {
-            self.come_back(now);
+            self.end_pause_now(now);
         }
         let terminal = self.facts.terminal.and_then(|terminal| terminal.until);
         if terminal.is_some_and(|until| until <= now) {
             self.facts.terminal = None;
-            self.news.notices.push(Notice::Resumed);
+            self.effects.notices.push(Notice::Resumed);
         }
     }
 
-    /// The announced end of the provider's window: calls under way now may count in the next one.
-    fn provider_resets(&mut self, lane: usize, _now: Instant) {
-        let carried = self.charged_in_flight(lane);
+    /// The provider's window ends as announced. Calls in flight now may count in the next window.
+    fn provider_resets(&mut self, constraint: usize, _now: Instant) {
+        let carried = self.charged_in_flight(constraint);
         if let Some(Reset { phase: phase @ ResetPhase::Announced, .. }) =
-            &mut self.facts.lanes[lane].reset
+            &mut self.facts.counters[constraint].reset
         {
             *phase = ResetPhase::Passed { carried };
         }
-        self.mark_dirty(lane);
+        self.mark_dirty(constraint);
     }
 }
 
 impl Index {
-    /// Remembers to look when the provider's window ends.
-    pub(crate) fn watch_reset(&mut self, lane: usize, reset: &Reset) {
-        let counts = self.plan.lanes[lane].resets == Resets::Provider;
+    /// Sets a timer for the end of the provider's window.
+    pub(crate) fn watch_reset(&mut self, constraint: usize, reset: &Reset) {
+        let counts = self.compiled.constraints[constraint].resets == Resets::Provider;
         if counts && reset.phase == ResetPhase::Announced {
-            let lane = u8::try_from(lane).unwrap_or(u8::MAX);
-            self.timers.insert((reset.at, Timer::ProviderResets(lane)));
+            let constraint = u8::try_from(constraint).unwrap_or(u8::MAX);
+            self.timers.insert((reset.at, Timer::ProviderReset(constraint)));
         }
     }
 }

@@ -1,35 +1,68 @@
-//! The table of agents: who gets a record, and when an agent counts as active.
+//! The table of agents: which agent gets a record, and which refusals keep it active.
+//!
+//! The table is bounded: beyond [`bounds::AGENTS`], an unknown agent reuses the record of a long
+//! idle one or shares the record `other`. `agents/agent.rs` has the record.
+
+pub(crate) mod activity;
+pub(crate) mod agent;
 
 use alloc::vec::Vec;
 
-use crate::agent::{Agent, AgentId};
+use crate::agents::agent::{Agent, AgentId};
 use crate::bounds;
 use crate::event::Reserve;
 use crate::name::AgentName;
-use crate::state::{Load, State};
+use crate::state::{AgentLoad, State};
 use crate::time::Instant;
+use crate::unit::Amounts;
 
 impl State {
-    /// What the configuration says of an agent, by name.
+    /// The index of an agent's rules in the configuration, by name.
     pub(crate) fn rule_of(&self, name: &AgentName) -> Option<u16> {
         let config = self.facts.config.as_ref()?;
         let rule = config.agents.iter().position(|rule| rule.name == *name)?;
         u16::try_from(rule).ok()
     }
 
-    /// An agent's number. A new one gets a record while there is room, else the record of one long
-    /// gone; failing that it counts as `other`.
+    /// The record that counts for an agent: its own, or `other` if the table is full. `None` if the
+    /// agent is new and would get a record.
+    pub(crate) fn record_of(&self, name: &AgentName, now: Instant) -> Option<AgentId> {
+        let own = self.index.agent_of.get(name).copied();
+        own.or_else(|| {
+            let shared = self.index.agent_of.get(AgentName::OTHER).copied();
+            shared.filter(|_| !self.has_room_for(name) && self.longest_idle(now).is_none())
+        })
+    }
+
+    /// Whether the table has or can make a record for an agent. Only configured agents need one:
+    /// `other` cannot count the floor or cap of one agent.
+    pub(crate) fn has_record_for(&self, name: &AgentName, now: Instant) -> bool {
+        self.rule_of(name).is_none()
+            || self.index.agent_of.contains_key(name)
+            || self.has_room_for(name)
+            || self.longest_idle(now).is_some()
+    }
+
+    /// Whether the table has room for another record; the last one is kept free for `other`.
+    fn has_room_for(&self, name: &AgentName) -> bool {
+        let max = match self.rule_of(name) {
+            Some(_) => bounds::AGENT_RECORDS,
+            None => bounds::AGENTS,
+        };
+        self.facts.agents.len() + 1 < max
+    }
+
+    /// The id of an agent's record. A new agent gets a new record, else the record of the agent
+    /// that is idle longest, else `other`.
     pub(crate) fn agent_for(&mut self, name: &AgentName, now: Instant) -> AgentId {
         if let Some(agent) = self.index.agent_of.get(name) {
             return *agent;
         }
-        let known = self.facts.agents.len();
-        // The last record is kept for `other`.
-        if known + 1 < bounds::AGENTS {
+        if self.has_room_for(name) {
             return self.new_agent(name, now);
         }
-        if let Some(gone) = self.longest_gone(now) {
-            return self.replace_agent(gone, name, now);
+        if let Some(idle) = self.longest_idle(now) {
+            return self.replace_agent(idle, name, now);
         }
         match (self.index.agent_of.get(AgentName::OTHER), AgentName::new(AgentName::OTHER)) {
             (Some(other), _) => *other,
@@ -40,72 +73,87 @@ impl State {
 
     fn new_agent(&mut self, name: &AgentName, now: Instant) -> AgentId {
         let agent = AgentId::try_from(self.facts.agents.len()).unwrap_or(AgentId::MAX);
-        let record = self.record_for(name, now);
+        let record = self.record_for(name, self.facts.agents.len(), now);
+        // Records, loads and ids are parallel: the id is the index of all three.
         self.facts.agents.push(record);
-        self.index.loads.push(Load::default());
+        self.index.agent_loads.push(AgentLoad::default());
         self.index.agent_of.insert(name.clone(), agent);
-        self.index.obey_rule(agent, self.rule_of(name).map(usize::from));
+        self.index.index_rule(agent, self.rule_of(name).map(usize::from));
         agent
     }
 
     fn replace_agent(&mut self, agent: AgentId, name: &AgentName, now: Instant) -> AgentId {
-        let record = self.record_for(name, now);
-        let gone = core::mem::replace(&mut self.facts.agents[usize::from(agent)], record);
-        self.facts.trouble.refused.retain(|(refused, _)| *refused != agent);
+        let record = self.record_for(name, usize::from(agent), now);
+        let replaced = core::mem::replace(&mut self.facts.agents[usize::from(agent)], record);
+        // Whatever refers to the agent by its id must not pass to the new one.
+        self.facts.cascade.throttled.retain(|(refused, _)| *refused != agent);
         self.forget_sizes(agent);
-        self.index.agent_of.remove(&gone.name);
+        self.index.agent_of.remove(&replaced.name);
         self.index.agent_of.insert(name.clone(), agent);
-        self.index.obey_rule(agent, self.rule_of(name).map(usize::from));
+        self.index.index_rule(agent, self.rule_of(name).map(usize::from));
         agent
     }
 
-    fn record_for(&self, name: &AgentName, now: Instant) -> Agent {
-        let meters = self.meters_of(self.rule_of(name)).iter();
-        let meters: Vec<_> = meters.map(|meter| meter.fresh(&self.index.plan.lanes)).collect();
+    fn record_for(&self, name: &AgentName, slot: usize, now: Instant) -> Agent {
+        let usages = self.usages_of(self.rule_of(name)).iter();
+        let usages: Vec<_> =
+            usages.map(|usage| usage.fresh(&self.index.compiled.constraints)).collect();
         Agent {
             name: name.clone(),
             active: now,
             refused: None,
+            asked: Amounts::default(),
             admitted: None,
             denied: None,
             promoted: None,
-            meters,
+            usages,
+            units: self.fresh_units(slot),
         }
     }
 
-    /// Of the agents without a rule or anything under way that are idle, the one idle longest.
-    fn longest_gone(&self, now: Instant) -> Option<AgentId> {
-        let free = |load: &Load| *load == Load::default();
-        let all = self.facts.agents.iter().zip(&self.index.loads).enumerate();
+    /// The longest idle agent that has no rule, no lease and no ticket.
+    fn longest_idle(&self, now: Instant) -> Option<AgentId> {
+        let unloaded = |load: &AgentLoad| *load == AgentLoad::default();
+        let all = self.facts.agents.iter().zip(&self.index.agent_loads).enumerate();
         let idle = all.filter(|(_, (agent, load))| {
             let other = agent.name.as_str() == AgentName::OTHER;
-            free(load) && !other && now >= agent.active + bounds::IDLE
+            unloaded(load) && !other && now >= agent.active + bounds::IDLE
         });
-        let gone = idle.min_by_key(|(_, (agent, _))| agent.active)?;
-        AgentId::try_from(gone.0).ok()
+        let longest = idle.min_by_key(|(_, (agent, _))| agent.active)?;
+        AgentId::try_from(longest.0).ok()
     }
 
-    pub(crate) fn seen_active(&mut self, agent: AgentId, now: Instant) {
+    /// Remembers the last cost of a floor owner: its floor must cover that.
+    pub(crate) fn record_ask(&mut self, agent: AgentId, cost: &Amounts) {
+        let asked = &mut self.facts.agents[usize::from(agent)].asked;
+        if self.index.floor_owners.contains(&agent) && asked != cost {
+            *asked = cost.clone();
+        }
+    }
+
+    pub(crate) fn touch_agent(&mut self, agent: AgentId, now: Instant) {
         self.facts.agents[usize::from(agent)].active = now;
     }
 
-    /// Whether a refusal of this reserve would leave a trace: a floor owner that only polls is
-    /// active too, and a background agent that only polls is denied too, so their refusals are
-    /// recorded, though not each. A store that answers refusals without appending them must append
-    /// this one.
+    /// Returns whether a refusal of this reserve must be appended to the log.
+    ///
+    /// A floor owner that only polls is active, and a background agent that only polls is denied,
+    /// so their refusals change the state, at most once per interval. All other refusals change
+    /// nothing, and a store may answer them without appending.
     #[must_use]
     pub fn refusal_leaves_trace(&self, reserve: &Reserve, now: Instant) -> bool {
         let now = now.max(self.facts.clock);
         self.owner_refusal_counts(reserve, now) || self.denial_counts(reserve, now)
     }
 
-    /// Who asks for more than its floor does not draw on it: its polling keeps nothing from others.
+    /// Whether a refusal keeps a floor owner active. A cost above the floor does not draw on it, so
+    /// polling with such a cost must not reserve the floor.
     fn owner_refusal_counts(&self, reserve: &Reserve, now: Instant) -> bool {
-        let lanes = &self.index.plan.lanes;
-        let meters = self.meters_of(self.rule_of(&reserve.agent)).iter();
-        let mut floors = meters.filter(|meter| meter.floor > 0).peekable();
-        let owns = floors.peek().is_some();
-        if !owns || floors.any(|meter| meter.need(lanes, &reserve.cost) > meter.floor) {
+        let constraints = &self.index.compiled.constraints;
+        let usages = self.usages_of(self.rule_of(&reserve.agent)).iter();
+        let mut floors = usages.filter(|usage| usage.owned).peekable();
+        let owns_floor = floors.peek().is_some();
+        if !owns_floor || floors.any(|usage| usage.need(constraints, &reserve.cost) > usage.floor) {
             return false;
         }
         let Some(agent) = self.index.agent_of.get(&reserve.agent) else { return true };
@@ -120,8 +168,9 @@ impl State {
             let agent = self.agent_for(&reserve.agent, now);
             let record = &mut self.facts.agents[usize::from(agent)];
             (record.refused, record.active) = (Some(now), now);
+            self.record_ask(agent, &reserve.cost);
             let rule = self.rule_of(&reserve.agent);
-            self.tier_was_active(self.tier_asked(reserve, rule), now);
+            self.touch_tier(self.tier_asked(reserve, rule), now);
         }
         if denied {
             let agent = self.agent_for(&reserve.agent, now);

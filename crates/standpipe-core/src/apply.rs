@@ -1,46 +1,50 @@
-//! Events in, outcomes out. Only branches: what each event means is in the file of its idea.
+//! Events in, outcomes out.
+//!
+//! This file only dispatches; what each event means is in the folder of its subject.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 
 use crate::bounds;
 use crate::event::{Action, Event, Key, Recovered, Reserve};
 use crate::lease::Ending;
+use crate::lease::session::Session;
 use crate::outcome::{Answer, Decision, LeaseAnswer, Notice, Outcome, Reclaim};
-use crate::session::Session;
 use crate::state::State;
-use crate::tally::Count;
 use crate::time::{Instant, Span};
 use crate::unit::Amounts;
 
 impl State {
-    /// Applies one event at the instant its store stamped it with, and says what came of it.
+    /// Applies one event at the instant its store stamped it with.
     ///
     /// Total and deterministic: no event panics, and the same events at the same instants give the
-    /// same state and the same outcomes everywhere. An instant before the last one counts as the
-    /// last.
+    /// same state and the same outcomes on every replica. An instant before the last one counts as
+    /// the last.
     pub fn apply(&mut self, event: &Event, now: Instant) -> Outcome {
         let now = now.max(self.facts.clock);
         self.advance(now);
-        let answer = match self.hear(event, now) {
+        let answer = match self.check_sequence(event, now) {
             Some(unheard) => unheard,
             None => self.act(event.key, &event.action, now),
         };
-        self.mind_the_light(now);
-        // What one limit gave or took may decide whether a call in line for another is still in
-        // time.
-        for lane in 0..self.index.lines.len() {
-            if !self.index.lines[lane].is_empty() {
-                self.mark_dirty(lane);
+        self.advance_ramp(now);
+        self.update_zone(now);
+        // Units that one limit gained or lost can change whether a ticket in another line still
+        // meets its deadline.
+        for constraint in 0..self.index.lines.len() {
+            if !self.index.lines[constraint].is_empty() {
+                self.mark_dirty(constraint);
             }
         }
         self.serve(now);
-        let mut news = core::mem::take(&mut self.news);
-        news.wake.dedup();
+        let mut effects = core::mem::take(&mut self.effects);
+        let mut woken = BTreeSet::new();
+        effects.wake.retain(|ticket| woken.insert(*ticket));
         self.next = self.next_change(now);
-        Outcome { answer, notices: news.notices, wake: news.wake, next: self.next }
+        Outcome { answer, notices: effects.notices, wake: effects.wake, next: self.next }
     }
 
-    /// What a reserve would be answered at an instant, with no side effect.
+    /// Returns what a reserve would be answered at an instant, without side effects.
     #[must_use]
     pub fn peek(&self, reserve: &Reserve, now: Instant) -> Decision {
         let now = now.max(self.facts.clock);
@@ -52,25 +56,26 @@ impl State {
         self.decide(reserve, now)
     }
 
-    /// Whether a session may speak: its number must be greater than its last, and a session begins
-    /// with 1. A recovered event may begin with any, because the store lost what was before.
-    fn hear(&mut self, event: &Event, now: Instant) -> Option<Answer> {
+    /// Rejects duplicates and events of ended sessions. Numbers of a session increase and begin
+    /// with 1; a recovered event may begin with any number, because the store lost the earlier
+    /// ones.
+    fn check_sequence(&mut self, event: &Event, now: Instant) -> Option<Answer> {
         let Key { session, number } = event.key;
         let recovers = matches!(event.action, Action::Recovered(_));
         match self.facts.sessions.get_mut(&session) {
-            Some(known) if number <= known.last => return Some(Answer::Copy),
+            Some(known) if number <= known.last => return Some(Answer::Duplicate),
             Some(known) if known.ended => return Some(Answer::SessionEnded),
             Some(known) => {
-                self.index.hear(session, known.heard, now);
-                (known.last, known.heard) = (number, now);
+                self.index.check_sequence(session, known.last_seen, now);
+                (known.last, known.last_seen) = (number, now);
             }
-            None if number == 0 => return Some(Answer::Copy),
+            None if number == 0 => return Some(Answer::Duplicate),
             None if number > 1 && !recovers => return Some(Answer::SessionEnded),
             None => {
-                self.make_room_for_a_session();
-                let new = Session { last: number, heard: now, ended: false };
+                self.evict_idle_session();
+                let new = Session { last: number, last_seen: now, ended: false };
                 self.facts.sessions.insert(session, new);
-                self.index.heard.insert((now, session));
+                self.index.last_seen.insert((now, session));
             }
         }
         None
@@ -84,7 +89,7 @@ impl State {
             Action::Configure(configure) => self.configure(configure, now),
             Action::Pause { length } => self.pause(*length, now),
             Action::Resume => self.resume(now),
-            Action::Forgotten => self.forget(now),
+            Action::Forgotten => self.state_lost(now),
             about_calls => self.act_on_calls(key, about_calls, now),
         }
     }
@@ -127,41 +132,33 @@ impl State {
         if self.facts.pause.is_some() {
             self.count_pause(now);
         }
-        let stopped = self.facts.pause.take().is_some() | self.facts.terminal.take().is_some();
-        if stopped {
-            self.news.notices.push(Notice::Resumed);
+        let final_refusal =
+            self.facts.pause.take().is_some() | self.facts.terminal.take().is_some();
+        if final_refusal {
+            self.effects.notices.push(Notice::Resumed);
         }
-        self.lift(now);
-        self.stand_all(now);
+        self.clear_incident(now);
+        self.enqueue_all(now);
         Answer::Done
     }
 
-    /// The store lost what it knew: all limits count as full.
-    fn forget(&mut self, now: Instant) -> Answer {
-        self.facts.forgotten = Some(now);
-        if self.facts.config.is_some() {
-            self.fill_what_was_forgotten(now);
-            self.stand_all(now);
+    /// Handles the loss of the store's state: all limits count as full, including those that are
+    /// configured later.
+    fn state_lost(&mut self, now: Instant) -> Answer {
+        self.facts.state_lost_at = Some(now);
+        let lease_ttl = self.index.compiled.lease_ttl;
+        let limits = self
+            .index
+            .compiled
+            .constraints
+            .iter()
+            .filter(|constraint| constraint.limit().is_some());
+        // The gate is last and is not a limit: unanswered calls were lost with their leases.
+        for (counter, constraint) in self.facts.counters.iter_mut().zip(limits) {
+            counter.assume_full(now, lease_ttl, &constraint.spec);
         }
+        self.enqueue_all(now);
         Answer::Done
-    }
-
-    /// Limits that are told after the state was lost count as full too, unless all would have come
-    /// back by now.
-    pub(crate) fn fill_what_was_forgotten(&mut self, now: Instant) {
-        let Some(forgotten) = self.facts.forgotten.take() else { return };
-        let lease_ttl = self.index.plan.lease_ttl;
-        let limits = self.index.plan.lanes.iter().filter(|lane| lane.limit().is_some());
-        // The gate comes last, and is no limit: who is unanswered is not forgotten but gone.
-        for (tally, lane) in self.facts.lanes.iter_mut().zip(limits) {
-            let learned = match tally.count {
-                Count::Slots => lease_ttl,
-                _ => lane.spec.period,
-            };
-            if now < forgotten + learned {
-                tally.assume_full(now, lease_ttl, &lane.spec);
-            }
-        }
     }
 
     fn recovered(&mut self, key: Key, recovered: &Recovered, now: Instant) -> Answer {
@@ -175,7 +172,7 @@ impl State {
     }
 }
 
-/// For callers who build events by hand.
+/// Converts a reserve for callers that build events by hand.
 impl From<Reserve> for Action {
     fn from(reserve: Reserve) -> Self {
         Self::Reserve(Box::new(reserve))

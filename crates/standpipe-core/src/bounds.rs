@@ -1,62 +1,80 @@
-//! Every bound of the ledger in one place, with the reason for the number.
+//! All bounds of the state, with the reason for each number.
 //!
-//! Reaching one of these is a clear refusal or a documented fallback, never growth.
+//! Reaching a bound causes a clear refusal or a documented fallback. The state never grows beyond.
 
 use crate::time::Span;
 
-/// Leases in flight in one pool.
+/// The number of leases in flight in one pool.
 pub const LEASES: usize = 4_096;
-/// Tickets waiting in one pool.
+/// The number of tickets in one pool.
 pub const TICKETS: usize = 4_096;
-/// Sessions that hold a lease or a ticket in one pool.
+/// The number of sessions in one pool that have a lease or a ticket.
 pub const SESSIONS: usize = 4_096;
-/// All sessions remembered, also those that hold nothing: every run of the command line is one, and
-/// each is kept for [`SILENCE`] so that a late copy of its events is recognised.
+/// The number of all remembered sessions, including idle ones. Every run of the command line is a
+/// session and is kept for [`SILENCE`], so that a late duplicate of its events is recognised.
 pub const SESSIONS_KEPT: usize = 2 * SESSIONS;
-/// Agents with a record of their own; further ones count as `other`.
+/// The number of agents with a record of their own; further agents share the record `other`.
 pub const AGENTS: usize = 1_024;
-/// Agents a configuration may name.
+/// The number of all agent records. Configured agents get one even beyond [`AGENTS`].
+pub const AGENT_RECORDS: usize = AGENTS + AGENT_RULES;
+/// The number of agents that a configuration may name.
 pub const AGENT_RULES: usize = 256;
-/// Limits of one pool, `parallel` among them.
+/// The number of limits of one pool, `parallel` included.
 pub const LIMITS: usize = 16;
-/// Limits, their paces and the gate: what a ticket can stand in line for. Fits the bits of a `u64`.
-pub const LANES: usize = 2 * LIMITS + 1;
-/// Different units in one cost.
+/// The number of constraints that a ticket can wait for: limits, their paces and the gate. Sets of
+/// constraints are bits of a `u64`.
+pub const CONSTRAINTS: usize = 2 * LIMITS + 1;
+/// The number of different units in one cost.
 pub const UNITS: usize = 16;
-/// Meters (one per floor or cap of one agent on one limit) in one pool.
-pub const METERS: usize = 1_024;
-/// Ids whose call has ended that are remembered; the oldest is forgotten first.
+/// The number of agent usage counters in one pool: one per agent, limit, and floor or cap.
+pub const AGENT_USAGES: usize = 1_024;
+/// The number of ids of ended calls that are remembered; the oldest is evicted first.
 pub const IDS: usize = 4_096;
-/// Entries a window keeps exactly; from then on they are joined per slice.
+/// The number of entries that a window keeps exactly; further ones are merged per slice.
 pub const WINDOW_EXACT: usize = 512;
-/// Slices of a period: what an entry's age can be late by, as a share of the period.
+/// The number of slices of a period. A merged entry expires at most one slice late.
 pub const WINDOW_SLICES: u64 = 512;
-/// The same two for the meter of one agent, of which there may be many.
-pub const METER_EXACT: usize = 32;
-/// See [`METER_EXACT`].
-pub const METER_SLICES: u64 = 32;
-/// The most units one figure may name. Sums over all entries, leases and tickets stay far below
+/// [`WINDOW_EXACT`] for the usage counters of agents, of which there can be many.
+pub const AGENT_EXACT: usize = 32;
+/// [`WINDOW_SLICES`] for the usage counters of agents.
+pub const AGENT_SLICES: u64 = 32;
+/// [`WINDOW_EXACT`] for the history of one agent and unit, of which there are most.
+pub const COARSE_EXACT: usize = 16;
+/// [`WINDOW_SLICES`] for the history of one agent and unit.
+pub const COARSE_SLICES: u64 = 16;
+/// The number of units whose charges are remembered; units with a limit come first.
+pub const UNIT_HISTORIES: usize = 64;
+/// The number of histories of agents, one per agent and unit; further agents have none.
+pub const AGENT_HISTORIES: usize = 2_048;
+/// The largest amount of one unit. Sums over all entries, leases and tickets stay far below
 /// `u64::MAX`.
 pub const AMOUNT: u64 = 1_000_000_000_000_000;
 /// The longest period or wait: 400 days.
 pub const SPAN: Span = Span::secs(400 * 86_400);
-/// The longest pause a provider's word is believed for.
+/// The longest pause that a provider may ask for; a longer one is ignored.
 pub const PAUSE: Span = Span::secs(8 * 86_400);
-/// A session that says nothing for so long has ended.
+/// The silence after which an idle session is forgotten, and after which a session that has leases
+/// or tickets may be reported as ended if its process cannot be tested.
 pub const SILENCE: Span = Span::secs(120);
-/// An agent is idle, and its floor donated, after this or after one period if that is shorter.
+/// The time after which an agent is idle and its floor is available to others, unless the period of
+/// the limit is shorter.
 pub const IDLE: Span = Span::secs(30);
-/// How often a busy floor owner's refusals are recorded.
+/// The interval at which refusals of a busy floor owner are recorded.
 pub const REFUSAL_EVERY: Span = Span::secs(10);
-/// How often it is recorded that a background agent is denied.
+/// The interval at which denials of a background agent are recorded.
 pub const DENIAL_EVERY: Span = Span::secs(60);
-/// Histograms of how large calls are; further agents go by those of all.
+/// The number of size histograms; further agents use the pool's histograms.
 pub const HISTOGRAMS: usize = 256;
-/// Tickets that cannot be served before their deadline are looked at again when units come back,
-/// but only so many, so that a crowd of them does not slow everybody's commit down.
+/// The number of too-late tickets that are checked again when units are returned. A larger number
+/// would let a crowd of hopeless tickets slow down every commit.
 pub const TOO_LATE_LOOKS: usize = 8;
-/// How many waiters one outcome wakes because their instant moved forward.
+/// The number of waiters that one outcome wakes because their instant moved forward.
 pub const WAKE_EARLIER: usize = 8;
 
-const _: () = assert!(LANES <= u64::BITS as usize, "asides are kept as bits of a u64");
+/// The rounds of a loop that forecasts: each round, a floor owner goes idle or an entry expires.
+pub(crate) const LOOK_AHEAD: usize = 1 << 14;
+/// The timed changes between two events: each entry, lease and ticket once, and its consequences.
+pub(crate) const CHANGES: usize = 1 << 18;
+
+const _: () = assert!(CONSTRAINTS <= u64::BITS as usize, "earmarks are kept as bits of a u64");
 const _: () = assert!(AMOUNT.checked_mul((LEASES + TICKETS) as u64).is_some(), "sums must fit");

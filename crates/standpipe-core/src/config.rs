@@ -1,211 +1,221 @@
-//! What a pool is told about itself: limits, agents, and a few times.
+//! The configuration of a pool: limits, agents, durations and policies, as plain values.
 //!
-//! Plain values. Finding out which of two configurations counts is in `precedence.rs`; putting one
-//! into force is in `configure.rs`. Files, rates as text and defaults are the business of others.
+//! [`PoolConfig::check`] is the only validation: a configuration that passes it cannot overflow or
+//! exceed [`bounds`] later. Files, rates as text and defaults belong to other crates.
+//!
+//! `precedence.rs` decides which of two configurations wins, `compiled.rs` derives the constraints
+//! from it, and `change.rs` puts it into force.
+
+pub(crate) mod change;
+pub(crate) mod compiled;
+pub(crate) mod policy;
+pub(crate) mod precedence;
 
 use alloc::vec::Vec;
 use core::fmt;
 
 use crate::bounds;
+use crate::config::policy::Policy;
 use crate::name::AgentName;
-use crate::policy::Policy;
 use crate::time::Span;
 use crate::unit::{Amounts, Unit};
 
-/// Everything a pool is told about itself.
+/// The configuration of one pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolConfig {
-    /// Its limits, at least one.
+    /// The limits, at least one unless limits are learned.
     pub limits: Vec<Limit>,
-    /// The share of every stated rate that is used.
+    /// The usable share of every stated rate.
     pub headroom: Headroom,
-    /// What widens every period, against jitter on the way to the provider.
+    /// The time added to every period, because calls reach the provider with jitter.
     pub slack: Span,
-    /// How long units stay set aside for a due ticket that nobody claims.
+    /// The time for which units stay earmarked for a due ticket that nobody claims.
     pub claim: Span,
-    /// How long a lease without a session lives, and how long the id of an ended call is known.
+    /// The default time to live of a lease without a session, and the time for which the id of an
+    /// ended call is remembered.
     pub lease_ttl: Span,
-    /// How long any lease lives without a commit of progress; `None` where it may be for ever.
+    /// The longest time a lease stays in flight without a progress commit; `None` is unlimited.
     pub longest_lease: Option<Span>,
-    /// `false` is shadow mode: decide, record, admit anyway.
+    /// Whether limits are enforced. `false` is shadow mode: decide, record, admit anyway.
     pub enforce: bool,
-    /// What it does when the provider says no, and before.
+    /// The policies before and after a refusal of the provider.
     pub policy: Policy,
-    /// What is said about particular agents.
+    /// The rules for particular agents.
     pub agents: Vec<AgentRule>,
-    /// What a million of a unit costs, in millionths of a dollar.
+    /// The price of a million of each unit, in millionths of a dollar.
     pub prices: Amounts,
 }
 
-/// One rule of a pool.
+/// One limit of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// So many units per period, or so many calls in flight.
+    /// The kind of the limit and its numbers.
     pub rule: Rule,
-    /// The least time between two grants that take from this limit.
+    /// The minimum gap between two grants that draw on this limit.
     pub pace: Option<Span>,
-    /// When a call's units are charged.
+    /// When the units of a call are charged.
     pub charged: Charged,
     /// How the provider counts the period.
     pub resets: Resets,
 }
 
-/// The kind and the numbers of a limit.
+/// The kind of a limit and its numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// At most `amount` in any rolling `period`.
+    /// A rolling window: at most `amount` units in any interval of one `period`.
     Window {
-        /// What it counts.
+        /// The unit it counts.
         unit: Unit,
-        /// How many.
+        /// The number of units.
         amount: u64,
-        /// In any stretch of this length.
+        /// The length of the window.
         period: Span,
     },
-    /// Refills by `amount` per `period`, up to `burst`.
+    /// A token bucket: refills continuously by `amount` per `period`, up to `burst`.
     Bucket {
-        /// What it counts.
+        /// The unit it counts.
         unit: Unit,
-        /// How many come back.
+        /// The units refilled in one period.
         amount: u64,
-        /// In this time, continuously.
+        /// The refill period.
         period: Span,
-        /// The most it holds.
+        /// The capacity.
         burst: u64,
     },
-    /// At most `amount` leases in flight.
+    /// A concurrency limit: at most `amount` leases in flight.
     Parallel {
-        /// How many.
+        /// The number of leases.
         amount: u64,
     },
 }
 
-/// When a call's units are charged.
+/// When the units of a call are charged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Charged {
-    /// When it is admitted.
+    /// At admission.
     #[default]
     Start,
-    /// When they are known; held while the call is in flight.
+    /// When the call reports them; until then the estimate is held.
     End,
 }
 
-/// How the provider counts a window.
+/// How the provider counts the period of a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Resets {
-    /// As we do: any stretch of one period.
+    /// As a rolling window.
     #[default]
     Rolling,
-    /// In fixed stretches whose end it announces.
+    /// In fixed windows whose end the provider announces.
     Provider,
 }
 
-/// The share of a stated rate that is used.
+/// The usable share of a stated rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Headroom {
-    /// Begins at 800 ‰ and finds its own figure.
+    /// A share that starts at 800 ‰ and adjusts itself; see `provider/auto_margin.rs`.
     Auto,
-    /// So many thousandths.
+    /// A fixed share, in thousandths.
     Fixed(u16),
 }
 
-/// What is said about one agent.
+/// The rules for one agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentRule {
-    /// Who.
+    /// The name of the agent.
     pub name: AgentName,
-    /// Its tier, unless a reserve names another.
+    /// The priority, unless a reserve names another.
     pub priority: Option<Priority>,
-    /// What is kept for it while it is active.
+    /// The shares that are reserved for the agent while it is active.
     pub floors: Vec<Share>,
-    /// The most it may use.
+    /// The shares that the agent may not exceed.
     pub caps: Vec<Share>,
 }
 
-/// A part of a pool's limits: which, and how much of them.
+/// A share of some limits of a pool: the amount of a floor or cap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// Of which limits.
-    pub of: Of,
-    /// How much.
+    /// The limits it applies to.
+    pub of: LimitSelector,
+    /// The amount.
     pub portion: Portion,
 }
 
-/// Which limits a [`Share`] is about.
+/// The limits that a [`Share`] applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Of {
+pub enum LimitSelector {
     /// Every limit of the pool.
     All,
-    /// Those that count this unit.
+    /// The limits that count this unit.
     Unit(Unit),
-    /// Calls in flight.
+    /// The concurrency limit.
     Parallel,
 }
 
-/// How much of a limit.
+/// The amount of a [`Share`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Portion {
-    /// Thousandths of it.
+    /// Thousandths of the limit.
     PerMille(u16),
-    /// As a rate. A floor is scaled to the limit's period; a cap has this period of its own.
+    /// A rate. A floor is scaled to the period of the limit; a cap keeps this period.
     Rate {
-        /// How many units.
+        /// The number of units.
         amount: u64,
-        /// In how long.
+        /// The period.
         period: Span,
     },
-    /// So many calls in flight.
+    /// A number of leases in flight.
     Slots(u64),
 }
 
-/// A tier: critical before standard before background.
+/// The priority of an agent or call. All agents of one priority form a tier; a lower value is
+/// served first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
-    /// P0.
+    /// P0: served first, never paced by the zone.
     Critical,
-    /// P1.
+    /// P1: the default.
     #[default]
     Standard,
-    /// P2.
+    /// P2: served last, parked in the red zone.
     Background,
 }
 
-/// What makes a limit the same limit across configurations, and its name in answers.
+/// The identity of a limit: it is the same limit across configurations while this is equal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LimitId {
-    /// A rolling window.
+    /// A rolling window of this unit and period.
     Window(Unit, Span),
-    /// A bucket.
+    /// A bucket of this unit and period.
     Bucket(Unit, Span),
-    /// Calls in flight.
+    /// The concurrency limit.
     Parallel,
-    /// Calls in flight that are not answered, while others wait for their answers.
+    /// The gate: calls in flight that the provider has not answered, while others wait for it.
     Unanswered,
 }
 
-/// Why a configuration cannot be used.
+/// The reason why a configuration is not valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvalidConfig {
     /// There is no limit, or there are more than [`bounds::LIMITS`].
     Limits(usize),
-    /// The same unit, kind and period twice.
+    /// Two limits have the same unit, kind and period.
     Twice(LimitId),
-    /// An amount, burst or portion that is zero or too large.
+    /// An amount or burst is zero or too large.
     Amount(LimitId),
-    /// A period, pace or other time that is zero or too long.
+    /// A period, pace or other duration is zero or too long, or a policy is out of range.
     Time,
-    /// Headroom outside 1 to 1,000 thousandths.
+    /// The usable share is outside 1 to 1,000 thousandths.
     Headroom(u16),
-    /// More agents than [`bounds::AGENT_RULES`], or one named twice.
+    /// More than [`bounds::AGENT_RULES`] agents are named, or one is named twice.
     Agents,
-    /// A floor or cap of an agent that is zero, too large or too many.
+    /// A floor or cap of an agent is zero, too large, or one of too many.
     Share(AgentName),
     /// The floors on a limit add up to more than the limit.
     Floors(LimitId),
 }
 
 impl Headroom {
-    /// In thousandths.
+    /// Returns the share in thousandths, for `Auto` the one it starts with.
     #[must_use]
     pub const fn per_mille(self) -> u16 {
         match self {
@@ -216,25 +226,26 @@ impl Headroom {
 }
 
 impl Priority {
-    /// All tiers, the first served first.
+    /// All priorities, in the order in which they are served.
     pub const ALL: [Self; 3] = [Self::Critical, Self::Standard, Self::Background];
 }
 
 impl Limit {
-    /// A limit with the defaults: charged at the start, rolling, no pace.
+    /// Creates a limit with the defaults: charged at the start, rolling, no pace.
     #[must_use]
     pub const fn new(rule: Rule) -> Self {
         Self { rule, pace: None, charged: Charged::Start, resets: Resets::Rolling }
     }
 
-    /// A bucket that a provider with a rolling window cannot object to: `burst` at once, and never
-    /// more than `amount` in any stretch of one `period`, because burst and refill share it.
+    /// Creates a bucket that also satisfies a rolling window of `amount` per `period`.
+    ///
+    /// A bucket admits its burst plus one refill in one period, so the refill is `amount - burst`.
     #[must_use]
     pub const fn bucket_under_window(unit: Unit, amount: u64, period: Span, burst: u64) -> Self {
         Self::new(Rule::Bucket { unit, amount: amount.saturating_sub(burst), period, burst })
     }
 
-    /// What identifies it.
+    /// Returns the identity of the limit.
     #[must_use]
     pub fn id(&self) -> LimitId {
         match &self.rule {
@@ -244,7 +255,7 @@ impl Limit {
         }
     }
 
-    /// The most one call can ever take of it, as stated.
+    /// Returns the largest cost that one call can ever have on this limit.
     #[must_use]
     pub const fn stated(&self) -> u64 {
         match self.rule {
@@ -263,7 +274,7 @@ impl Limit {
         if !amount_fits(amount) || !amount_fits(burst) {
             return Err(InvalidConfig::Amount(self.id()));
         }
-        if !time_fits(period) || !self.pace.is_none_or(time_fits) {
+        if !is_valid_duration(period) || !self.pace.is_none_or(is_valid_duration) {
             return Err(InvalidConfig::Time);
         }
         Ok(())
@@ -271,7 +282,7 @@ impl Limit {
 }
 
 impl LimitId {
-    /// The unit it counts; none for calls in flight.
+    /// Returns the unit the limit counts, or `None` for calls in flight.
     #[must_use]
     pub const fn unit(&self) -> Option<&Unit> {
         match self {
@@ -280,7 +291,7 @@ impl LimitId {
         }
     }
 
-    /// Its period; none for calls in flight.
+    /// Returns the period of the limit, or `None` for calls in flight.
     #[must_use]
     pub const fn period(&self) -> Option<Span> {
         match self {
@@ -291,9 +302,10 @@ impl LimitId {
 }
 
 impl PoolConfig {
-    /// These limits with the defaults for all else: everything of the stated rate is used, no
-    /// slack, tickets claimed within 2 s, leases of 10 min, none longer than an hour, and after a
-    /// refusal only what the provider says.
+    /// Creates a configuration of these limits with the core's defaults for all else.
+    ///
+    /// The whole stated rate is usable, there is no slack, tickets must be claimed within 2 s,
+    /// leases live 10 min and at most 1 h, and [`Policy::NONE`] applies.
     #[must_use]
     pub fn new(limits: Vec<Limit>) -> Self {
         Self {
@@ -310,23 +322,23 @@ impl PoolConfig {
         }
     }
 
-    /// What is said about that agent.
+    /// Returns the rules for an agent.
     #[must_use]
     pub fn agent(&self, name: &AgentName) -> Option<&AgentRule> {
         self.agents.iter().find(|rule| rule.name == *name)
     }
 
-    /// The longest period of its limits; silence for so long means everything has aged.
+    /// Returns the longest period of all limits; after that time without use every window is empty.
     #[must_use]
     pub fn longest_period(&self) -> Span {
         let periods = self.limits.iter().filter_map(|limit| limit.id().period());
         periods.max().unwrap_or(Span::ZERO)
     }
 
-    /// Whether it can be used at all.
+    /// Checks that the configuration can be used.
     ///
     /// # Errors
-    /// The first thing that is wrong with it.
+    /// The first problem found.
     pub fn check(&self) -> Result<(), InvalidConfig> {
         let nothing = self.limits.is_empty() && !self.policy.learn;
         if nothing || self.limits.len() > bounds::LIMITS {
@@ -343,7 +355,7 @@ impl PoolConfig {
             return Err(InvalidConfig::Headroom(per_mille));
         }
         let times = [self.claim, self.lease_ttl, self.longest_lease.unwrap_or(Span(1))];
-        let times_fit = times.into_iter().all(time_fits) && self.policy.check();
+        let times_fit = times.into_iter().all(is_valid_duration) && self.policy.check();
         if !times_fit || self.slack > bounds::SPAN {
             return Err(InvalidConfig::Time);
         }
@@ -361,9 +373,9 @@ impl PoolConfig {
             }
             let all = rule.floors.iter().chain(&rule.caps);
             shares += all.clone().count();
-            // A share may apply to every limit, so this bounds the meters there can be.
-            let many = shares * self.limits.len() > bounds::METERS;
-            if many || !all.clone().all(Share::check) {
+            // A share may apply to every limit, so this bounds the number of usage counters.
+            let too_many = shares * self.limits.len() > bounds::AGENT_USAGES;
+            if too_many || !all.clone().all(Share::check) {
                 return Err(InvalidConfig::Share(rule.name.clone()));
             }
         }
@@ -372,10 +384,10 @@ impl PoolConfig {
 
     fn check_floors(&self) -> Result<(), InvalidConfig> {
         for limit in &self.limits {
-            // In thousandths: of a small limit what is too much might be lost in rounding.
+            // In thousandths: on a small limit, rounding to whole units could hide an excess.
             let floors = self.agents.iter().flat_map(|rule| &rule.floors);
-            let kept: u128 = floors.filter_map(|floor| floor.thousandths_of(limit)).sum();
-            if kept > u128::from(limit.stated()) * 1_000 {
+            let reserved: u128 = floors.filter_map(|floor| floor.thousandths_of(limit)).sum();
+            if reserved > u128::from(limit.stated()) * 1_000 {
                 return Err(InvalidConfig::Floors(limit.id()));
             }
         }
@@ -385,38 +397,43 @@ impl PoolConfig {
 
 impl Share {
     fn check(&self) -> bool {
-        let makes_sense = matches!(
+        let kinds_match = matches!(
             (&self.of, self.portion),
             (_, Portion::PerMille(_))
-                | (Of::Unit(_), Portion::Rate { .. })
-                | (Of::Parallel, Portion::Slots(_))
+                | (LimitSelector::Unit(_), Portion::Rate { .. })
+                | (LimitSelector::Parallel, Portion::Slots(_))
         );
-        makes_sense && self.portion.check()
+        kinds_match && self.portion.check()
     }
 
-    /// How much of the stated limit this is, scaled to its period; nothing if it is about others.
+    /// Returns the units of the stated limit, scaled to its period, or `None` if the share applies
+    /// to other limits.
     #[must_use]
     pub fn of_limit(&self, limit: &Limit) -> Option<u64> {
+        self.of_usable(limit, limit.stated())
+    }
+
+    /// Returns the same as [`Share::of_limit`] if only `usable` units of the limit are usable.
+    #[must_use]
+    pub fn of_usable(&self, limit: &Limit, usable: u64) -> Option<u64> {
         let id = limit.id();
-        let concerns = match (&self.of, id.unit()) {
-            (Of::All, _) | (Of::Parallel, None) => true,
-            (Of::Unit(unit), Some(counted)) => unit == counted,
+        let applies = match (&self.of, id.unit()) {
+            (LimitSelector::All, _) | (LimitSelector::Parallel, None) => true,
+            (LimitSelector::Unit(unit), Some(counted)) => unit == counted,
             _ => false,
         };
-        if !concerns {
+        if !applies {
             return None;
         }
         match (self.portion, id.period()) {
-            (Portion::PerMille(share), _) => Some(part(limit.stated(), u64::from(share), 1_000)),
-            (Portion::Rate { amount, period }, Some(of)) => Some(part(amount, of.0, period.0)),
+            (Portion::PerMille(share), _) => Some(mul_div(usable, u64::from(share), 1_000)),
+            (Portion::Rate { amount, period }, Some(of)) => Some(mul_div(amount, of.0, period.0)),
             (Portion::Slots(amount), None) => Some(amount),
             _ => None,
         }
     }
-}
 
-impl Share {
-    /// The same, not rounded to whole units.
+    /// The units of the stated limit in thousandths, so that nothing is rounded.
     fn thousandths_of(&self, limit: &Limit) -> Option<u128> {
         let whole = self.of_limit(limit)?;
         Some(match self.portion {
@@ -431,7 +448,7 @@ impl Portion {
         match self {
             Self::PerMille(share) => (1..=1_000).contains(&share),
             Self::Rate { amount, period } => {
-                (1..=bounds::AMOUNT).contains(&amount) && time_fits(period)
+                (1..=bounds::AMOUNT).contains(&amount) && is_valid_duration(period)
             }
             Self::Slots(amount) => (1..=bounds::AMOUNT).contains(&amount),
         }
@@ -453,17 +470,17 @@ impl fmt::Display for InvalidConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Limits(0) => f.write_str("the pool has no limit; give it at least one"),
-            Self::Limits(n) => write!(f, "{n} limits; at most {} are kept", bounds::LIMITS),
-            Self::Twice(id) => write!(f, "two limits for {id}; keep the stricter one"),
+            Self::Limits(n) => write!(f, "{n} limits, at most {} are allowed", bounds::LIMITS),
+            Self::Twice(id) => write!(f, "two limits for {id} (keep the stricter one)"),
             Self::Amount(id) => {
                 write!(f, "the limit for {id} must be between 1 and {}", bounds::AMOUNT)
             }
-            Self::Time => f.write_str("a time is zero or longer than 400 days"),
-            Self::Headroom(n) => write!(f, "headroom of {n} thousandths; use 1 to 1000"),
+            Self::Time => f.write_str("a duration is zero or longer than 400 days"),
+            Self::Headroom(n) => write!(f, "headroom of {n} thousandths is not between 1 and 1000"),
             Self::Agents => {
-                write!(f, "an agent is named twice, or more than {} are", bounds::AGENT_RULES)
+                write!(f, "an agent is named twice, or more than {} are named", bounds::AGENT_RULES)
             }
-            Self::Share(name) => write!(f, "a floor or cap of `{name}` cannot be used"),
+            Self::Share(name) => write!(f, "a floor or cap of `{name}` is not valid"),
             Self::Floors(id) => write!(f, "the floors on {id} add up to more than the limit"),
         }
     }
@@ -471,12 +488,12 @@ impl fmt::Display for InvalidConfig {
 
 impl core::error::Error for InvalidConfig {}
 
-/// `amount` × `share` / `whole`, rounded down, without overflow.
-pub(crate) const fn part(amount: u64, share: u64, whole: u64) -> u64 {
+/// Returns `amount` × `share` / `whole`, rounded down and at most [`bounds::AMOUNT`].
+pub(crate) const fn mul_div(amount: u64, share: u64, whole: u64) -> u64 {
     let product = amount as u128 * share as u128 / if whole == 0 { 1 } else { whole as u128 };
     if product > bounds::AMOUNT as u128 { bounds::AMOUNT } else { product as u64 }
 }
 
-const fn time_fits(span: Span) -> bool {
+const fn is_valid_duration(span: Span) -> bool {
     span.0 > 0 && span.0 <= bounds::SPAN.0
 }

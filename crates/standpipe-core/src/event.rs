@@ -1,7 +1,8 @@
-//! Everything that can happen to a pool, as plain values.
+//! The events of the replicated log: every input of [`crate::State::apply`], as plain values.
 //!
-//! An event can be logged, sent again, replayed, fuzzed and written in a golden trace. Times in it
-//! are lengths, never moments: the store stamps it, and moments are counted from that stamp.
+//! An event can be logged, sent twice, replayed, fuzzed and written in a golden trace. It carries
+//! durations, never instants: the store stamps the event, and durations count from that stamp, so
+//! that no caller's clock enters a decision. What an event results in is in `outcome.rs`.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -11,110 +12,114 @@ use crate::name::{AgentName, Text};
 use crate::time::Span;
 use crate::unit::{Amounts, Unit};
 
-/// The number of an event within its session. It names the event, and the ticket and the lease that
-/// come from it.
+/// The identity of an event: its session and its sequence number within that session.
+///
+/// The ticket and the lease that result from a reserve have the reserve's key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
-    /// The living process that sent it.
+    /// The session of the process that sent the event.
     pub session: u64,
-    /// 1 for a session's first event on this pool, and greater with every further one.
+    /// The sequence number: 1 for a session's first event on this pool, then strictly increasing.
     pub number: u64,
 }
 
-/// Something that happens to a pool.
+/// One entry of a pool's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Who sent it and which of theirs it is. One whose number is not greater than the session's
-    /// last is a copy and changes nothing.
+    /// The identity of the event. A number that is not greater than the session's last one marks a
+    /// duplicate, which changes nothing.
     pub key: Key,
-    /// What happens.
+    /// What the event does.
     pub action: Action,
 }
 
-/// What happens.
+/// What an event does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// A call asks to be admitted, or a ticket is claimed.
+    /// Requests admission of a call, or claims a ticket.
     Reserve(Box<Reserve>),
-    /// A call says what it used.
+    /// Reports what a call used.
     Commit(Commit),
-    /// The call was never sent: everything goes back.
+    /// Returns everything, because the call was never sent.
     Cancel {
-        /// The lease, or the ticket of a caller that no longer waits.
+        /// The lease, or the ticket of a caller that gave up.
         lease: Key,
     },
-    /// The provider refused a call.
+    /// Reports that the provider refused a call.
     Throttled(Throttled),
-    /// The provider said how things stand.
+    /// Reports the rate-limit headers of a response.
     Observed(Observed),
-    /// The session lives; with a lease, that lease lives on.
+    /// Keeps the session alive, and extends a lease if one is named.
     Heartbeat {
-        /// The lease to extend, or to give a life of its own.
+        /// The lease to extend, or to detach from its session.
         lease: Option<Key>,
-        /// From now on the lease lives so long by itself, without its session.
+        /// The time to live that the lease has from now on, independent of its session.
         ttl: Option<Span>,
     },
-    /// A session was seen to be dead.
+    /// Reports that a session's process is dead.
     SessionEnded {
-        /// Which one.
+        /// The session.
         session: u64,
     },
-    /// The owner of a lease without a session was seen to be dead.
+    /// Reports that the owner process of a lease without a session is dead.
     OwnerEnded {
-        /// Its lease.
+        /// The lease it owned.
         lease: Key,
     },
-    /// The pool is told about itself.
+    /// Offers a configuration; see [`Source`] for which one wins.
     Configure(Box<Configure>),
-    /// No call is admitted for so long.
+    /// Pauses the pool by hand: no call is admitted until the pause ends.
     Pause {
-        /// From now.
+        /// The length of the pause, from the stamp of the event.
         length: Span,
     },
-    /// The pause, or the provider's word that ended everything, is lifted.
+    /// Ends the pause and the terminal state.
     Resume,
-    /// An event of the sender's that the store had acknowledged and then lost.
+    /// Restores an event that the store acknowledged and then lost.
     Recovered(Recovered),
-    /// The store lost the pool's state: all limits count as full and come back over one period.
+    /// Reports that the store lost the pool's state: every limit counts as full and becomes free
+    /// again over one period.
     Forgotten,
 }
 
-/// A call that asks to be admitted.
+/// A request to admit a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reserve {
-    /// Who asks.
+    /// The agent that makes the call.
     pub agent: AgentName,
-    /// The tier, when it is not the agent's own.
+    /// The priority, if it differs from the agent's configured one.
     pub priority: Option<Priority>,
-    /// What the call takes.
+    /// The units the call takes.
     pub cost: Amounts,
-    /// How long it waits at most; nothing means it never waits.
+    /// The longest time to wait in the queue; zero never queues.
     pub patience: Span,
-    /// The lease lives so long by itself; without it the lease lives with its session.
+    /// The lease's own time to live; without it the lease ends with its session.
     pub ttl: Option<Span>,
-    /// A process whose death ends a lease that has no session.
+    /// The process whose death ends a lease that has no session.
     pub owner: Option<Owner>,
-    /// Makes the reserve repeatable: the same id of the same agent is answered with the first.
+    /// The idempotency id: a second reserve of the same agent with the same id gets the first
+    /// one's answer.
     pub id: Option<Text>,
-    /// For the record.
+    /// The model, for views only.
     pub model: Option<Text>,
-    /// For the record.
+    /// The task, for views only.
     pub task: Option<Text>,
-    /// The lease of the call this one tries again.
+    /// The lease of the call that this one retries.
     pub retry_of: Option<Key>,
-    /// The ticket this is the claim of. An unknown one makes it a new reserve.
+    /// The ticket that this reserve claims. An unknown ticket makes it a new reserve.
     pub ticket: Option<Key>,
-    /// Not before so long from now: somebody it depends on was refused, on this pool or another.
+    /// The shortest time to wait, because an agent upstream in the workflow was throttled, on this
+    /// pool or another.
     pub hold: Option<Span>,
-    /// How many bytes are sent: what the tokens of a prompt are estimated by when the cost does not
-    /// name them.
+    /// The size of the request in bytes, from which prompt tokens are estimated if the cost does
+    /// not name them.
     pub bytes: Option<u64>,
-    /// Units that the cost does not name and of which the call takes no more than this.
+    /// Upper bounds for units that the cost does not name.
     pub at_most: Amounts,
 }
 
 impl Reserve {
-    /// A call of this cost that does not wait and whose lease lives with its session.
+    /// Creates a reserve of this cost that never queues and whose lease ends with its session.
     #[must_use]
     pub fn new(agent: AgentName, cost: Amounts) -> Self {
         Self {
@@ -136,71 +141,71 @@ impl Reserve {
     }
 }
 
-/// A process as its operating system names it. The ledger keeps it and does not look at it.
+/// A process, as its operating system identifies it. The core stores it and never interprets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// Its process id.
+    /// The process id.
     pub pid: u32,
-    /// When it started, so that a reused id is recognised.
+    /// The start time of the process, which distinguishes it from a later one with the same id.
     pub started: u64,
 }
 
-/// What a call says it used.
+/// A report of what a call used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
-    /// Which call.
+    /// The lease of the call.
     pub lease: Key,
-    /// Totals of the call so far. What a final commit does not name settles at the estimate.
+    /// The totals of the call so far. A unit that a final commit omits settles at the estimate.
     pub used: Amounts,
-    /// The call goes on.
+    /// Whether the call continues; otherwise the commit ends the lease.
     pub progress: bool,
-    /// The provider refused it: what is charged at the end was not used.
+    /// Whether the provider refused the call, so that end-charged units were not used.
     pub refused: bool,
 }
 
-/// A provider's refusal.
+/// A report that the provider refused a call (429, 503, 529).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Throttled {
-    /// The call it refused; it is settled by this.
+    /// The lease of the refused call, which this event settles.
     pub lease: Option<Key>,
-    /// Whose call it was, when the lease does not say.
+    /// The agent that made the call, if no lease is named.
     pub agent: Option<AgentName>,
-    /// What kind of refusal.
+    /// The kind of refusal.
     pub kind: ThrottleKind,
-    /// How long the provider says to wait.
+    /// The wait the provider asks for (`Retry-After`).
     pub retry_after: Option<Span>,
-    /// The limit it says was exceeded.
+    /// The limit that the provider reports as exceeded.
     pub hit: Option<Hit>,
 }
 
-/// The limit a provider says was exceeded.
+/// The limit that a provider reports as exceeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hit {
-    /// What it counts.
+    /// The unit it counts.
     pub unit: Unit,
-    /// Its period, when known.
+    /// Its period, if known.
     pub period: Option<Span>,
 }
 
-/// What a refusal is about.
+/// The kind of a provider's refusal. The kind selects the policies that react to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThrottleKind {
     /// A rate was exceeded.
     Quota,
-    /// Too many calls in flight.
+    /// Too many calls were in flight.
     Concurrency,
     /// The rate grew too fast.
     SlowDown,
     /// The provider is short of capacity.
     Overload,
-    /// Nothing will be admitted for long: a spend cap, a daily quota.
+    /// The quota is used up for a long time: a spend cap, a daily quota.
     Terminal,
 }
 
 impl ThrottleKind {
-    /// The word for it, the same on every face.
+    /// Returns the name of the kind, the same in every API, view and metric.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Quota => "quota",
             Self::Concurrency => "concurrency",
@@ -211,74 +216,74 @@ impl ThrottleKind {
     }
 }
 
-/// What a provider's answer said of its limits.
+/// A report of the rate-limit headers of one response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observed {
-    /// The call it answered.
+    /// The lease of the call that got the response.
     pub lease: Option<Key>,
-    /// One reading per limit it spoke of.
+    /// One reading per limit in the response.
     pub readings: Vec<Reading>,
 }
 
-/// What a provider said of one limit.
+/// What a provider reports about one of its limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// What it counts.
+    /// The unit the limit counts.
     pub unit: Unit,
-    /// Its period, when known.
+    /// The period of the limit, if known.
     pub period: Option<Span>,
-    /// The limit.
+    /// The size of the limit.
     pub limit: Option<u64>,
-    /// What is left of it.
+    /// The units that remain.
     pub remaining: Option<u64>,
-    /// What that is rounded to; 1 is exact.
+    /// The granularity of `remaining`; 1 is exact.
     pub coarse: u64,
-    /// When its window begins anew, from now.
+    /// The time until a fixed window resets.
     pub reset_in: Option<Span>,
-    /// When all of it is there again, from now, where it comes back bit by bit.
+    /// The time until a continuously refilled limit is full.
     pub full_in: Option<Span>,
 }
 
-/// A configuration and where it comes from.
+/// A configuration and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Configure {
-    /// What decides between two that differ.
+    /// The source, which decides between two different configurations.
     pub source: Source,
-    /// What it says.
+    /// The configuration.
     pub config: PoolConfig,
 }
 
-/// Where a configuration comes from.
+/// Where a configuration comes from. `config/precedence.rs` compares sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A file.
+    /// A configuration file.
     File {
-        /// The version it states.
+        /// The `version` key of the file.
         version: Option<u64>,
-        /// When it was written, by the file system, in any unit that grows.
+        /// The modification time of the file, in any unit that grows.
         written: u64,
     },
-    /// Code or flags.
+    /// Limits given in code or as flags.
     Code,
-    /// An explicit change at run time: newer than what is there.
+    /// An explicit change at run time, which counts as newer than the configuration in force.
     Change,
 }
 
-/// What a process knows it had done before the store forgot.
+/// A past event of a process, appended again because the store lost it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recovered {
-    /// It had been admitted: the lease is in flight again, above the limit if need be.
+    /// The call was admitted: its lease is in flight again, above the limit if necessary.
     Reserve {
-        /// The lease.
+        /// The key of the lease.
         lease: Key,
-        /// The reserve it came from.
+        /// The original reserve.
         reserve: Box<Reserve>,
     },
-    /// It had settled: the lease ends without a refund.
+    /// The call was settled: its lease ends without a refund.
     Commit {
-        /// The lease.
+        /// The key of the lease.
         lease: Key,
     },
-    /// It had been refused by the provider: the pool pauses.
+    /// The provider refused the call: the pool pauses.
     Throttled(Throttled),
 }

@@ -1,91 +1,132 @@
-//! All that a pool's ledger knows: what a snapshot holds, and nothing that follows from it.
+//! Everything the ledger of a pool knows: the contents of a snapshot, and nothing derived.
 //!
-//! Two replicas are equal when their facts are. Everything else in [`crate::State`] is an index
-//! that is worked out from here.
+//! Two replicas are equal when their facts are equal. Everything else in [`crate::State`] is an
+//! index that is computed from them.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use crate::agent::{Agent, AgentId};
+use crate::agents::agent::{Agent, AgentId};
 use crate::config::PoolConfig;
 use crate::event::Key;
 use crate::lease::Lease;
-use crate::name::Text;
-use crate::outlook::Outlook;
-use crate::session::Session;
-use crate::tally::Tally;
-use crate::ticket::{Place, Ticket};
-use crate::time::Instant;
-use crate::trouble::Trouble;
+use crate::lease::call::CallId;
+use crate::lease::session::Session;
 
-/// All that a pool's ledger knows.
+use crate::provider::auto_margin::AutoMargin;
+use crate::provider::cascade::Cascade;
+use crate::provider::learn::Learned;
+use crate::provider::ramp::Ramp;
+use crate::provider::reconcile::ExternalUsage;
+use crate::provider::return_windows::Returning;
+use crate::provider::throttle::Throttling;
+use crate::queue::ticket::{QueueKey, Ticket};
+use crate::rules::retry_budget::RetryUsage;
+use crate::rules::zone::Zone;
+use crate::time::{Instant, Span};
+use crate::usage::counter::UsageCounter;
+use crate::usage::history::UnitHistory;
+use crate::usage::money::Spending;
+use crate::usage::size_histogram::{SizeHistogram, SizeKey};
+
+/// Everything the ledger of a pool knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// The stamp of the last event.
     pub clock: Instant,
-    /// What the pool was told about itself.
+    /// The configuration in force.
     pub config: Option<PoolConfig>,
-    /// Where that came from.
+    /// The origin of that configuration.
     pub provenance: Provenance,
-    /// When the pool was last used or configured: code may loosen it only after a silence.
+    /// When the pool was last used or configured. Code may loosen limits only after a silence.
     pub used: Instant,
-    /// How many tickets ever came.
+    /// How many tickets were ever issued.
     pub arrivals: u64,
-    /// No call is admitted before then.
+    /// The end of the shared pause: no call is admitted before it.
     pub pause: Option<Instant>,
-    /// The provider said stop.
+    /// Set while the provider refuses everything, for example after a spend cap.
     pub terminal: Option<Terminal>,
-    /// What else is remembered of its refusals.
-    pub trouble: Trouble,
-    /// What is remembered so that there are none.
-    pub outlook: Outlook,
-    /// The store lost the pool's state then, and no limits have been told since that could count as
-    /// full.
-    pub forgotten: Option<Instant>,
-    /// One per limit in the configuration's order, then those the provider taught, then one per
-    /// limit that has a pace, then the gate where there is one.
-    pub lanes: Vec<Tally>,
-    /// Who was seen; an agent's number is its place here.
+    /// The refusals of the present incident.
+    pub throttling: Throttling,
+    /// How calls return after the last pause.
+    pub returning: Returning,
+    /// Agents throttled lately, and the sequential phase.
+    pub cascade: Cascade,
+    /// Set while the shortest rates are reduced after a refusal.
+    pub ramp: Option<Ramp>,
+    /// What the provider taught about its limits.
+    pub learned: Learned,
+    /// The calls that were admitted while the gate was shut and are not answered.
+    pub unanswered: BTreeSet<Key>,
+    /// The last minute's admissions and retries.
+    pub retry_usage: RetryUsage,
+    /// How much quota is left.
+    pub zone: Zone,
+    /// By tier: when a call of it last began or ended.
+    pub tier_activity: [Option<Instant>; 3],
+    /// How long all pauses that have ended lasted together.
+    pub paused_total: Span,
+    /// The usable share of each rate, where the margin is automatic.
+    pub auto_margins: Vec<AutoMargin>,
+    /// What others use of each limit.
+    pub external: Vec<ExternalUsage>,
+    /// How large calls turned out to be: of one agent, or of all.
+    pub sizes: BTreeMap<(Option<AgentId>, SizeKey), SizeHistogram>,
+    /// Whether the burn rate says that calls will have to wait.
+    pub pre_emptive: bool,
+    /// A day's spending.
+    pub spending: Spending,
+    /// When the store lost the pool's state: since then limits count as full and return over one
+    /// period.
+    pub state_lost_at: Option<Instant>,
+    /// When limits were last switched on after shadow mode.
+    pub enforced: Instant,
+    /// The charges of each unit, kept so that a new or changed limit counts them.
+    pub units: Vec<UnitHistory>,
+    /// One counter per limit in the configuration's order, then per learned limit, then per limit
+    /// with a pace, then for the gate if there is one.
+    pub counters: Vec<UsageCounter>,
+    /// The agents seen; an agent's id is its index here.
     pub agents: Vec<Agent>,
-    /// The living processes.
+    /// The sessions of living processes.
     pub sessions: BTreeMap<u64, Session>,
     /// The calls in flight.
     pub leases: BTreeMap<Key, Lease>,
-    /// The calls that wait, in order.
-    pub tickets: BTreeMap<Place, Ticket>,
-    /// Reserves that can be repeated.
-    pub ids: BTreeMap<(AgentId, Text), Known>,
+    /// The calls that wait, in queue order.
+    pub tickets: BTreeMap<QueueKey, Ticket>,
+    /// Reserves that can be repeated with the same id.
+    pub ids: BTreeMap<CallId, IdRecord>,
 }
 
-/// Where a configuration came from; the greater counts.
+/// Where a configuration comes from. The greater one wins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Provenance {
-    /// It is from a file.
+    /// Whether it comes from a file.
     pub file: bool,
     /// The version it states.
     pub version: Option<u64>,
     /// When the file was written.
     pub written: u64,
-    /// Explicit changes since.
+    /// How many explicit changes were made since.
     pub changes: u64,
 }
 
-/// The provider's word that nothing will be admitted.
+/// The provider refuses everything for a long time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terminal {
-    /// When that ends, if it is known.
+    /// When it ends, if the provider said so.
     pub until: Option<Instant>,
-    /// From then on one call is let through, to see.
-    pub look: Option<Instant>,
-    /// The call that was.
+    /// From then on one call is admitted as a probe.
+    pub next_probe: Option<Instant>,
+    /// The call that is the probe.
     pub probe: Option<Key>,
 }
 
-/// What became of a reserve with an id.
+/// The call behind an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
-    /// The first reserve with it: a ticket's or a lease's name.
+pub struct IdRecord {
+    /// The key of the first reserve with the id: its ticket and its lease have the same key.
     pub first: Key,
-    /// When its call ended; none while it waits or is in flight.
+    /// When its call ended; `None` while it waits or is in flight.
     pub ended: Option<Instant>,
 }

@@ -1,96 +1,117 @@
-//! Leases: what a granted call holds, and how each unit of it is settled.
+//! Leases: what an admitted call holds, and how each of its charges is settled.
 //!
-//! A lease is a list of charges, one for every tally it draws on. The functions here move units
-//! between "held", "charged" and "given back" on one tally; which leases end when is decided
-//! elsewhere.
+//! A lease is a list of charges, one per counter it draws on. The functions here move units between
+//! held, charged and returned on one counter. `settlement` and `expiry` decide which leases end
+//! when.
 //!
-//! Invariant: a lease's share of a tally's `held` is what [`Charge::holds`] says, always.
+//! Invariant: a lease's share of a counter's `held` is [`Charge::holds`].
+
+pub(crate) mod admission;
+pub(crate) mod call;
+pub(crate) mod expiry;
+pub(crate) mod grant;
+pub(crate) mod ids;
+pub(crate) mod reserve;
+pub(crate) mod session;
+pub(crate) mod sessions;
+pub(crate) mod settlement;
 
 use alloc::vec::Vec;
 
-use crate::agent::AgentId;
+use crate::agents::agent::AgentId;
 use crate::bounds;
-use crate::call::Call;
 use crate::config::{Charged, Priority};
-use crate::tally::{Count, Spec, Tally};
+use crate::lease::call::Call;
 use crate::time::{Instant, Span};
+use crate::usage::counter::{Count, CounterSpec, UsageCounter};
 
-/// What a granted call holds until it is settled.
+/// What an admitted call holds until it is settled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// What ends it when nobody settles it.
-    pub holder: Holder,
-    /// Whose call it is.
+    /// What ends the lease if nobody settles it.
+    pub owner: LeaseOwner,
+    /// The agent of the call.
     pub agent: AgentId,
-    /// Its tier when it was admitted.
+    /// The tier in which it was admitted.
     pub tier: Priority,
-    /// What it said it would take, and what else was said of it.
+    /// The cost and everything else the caller stated.
     pub call: Call,
     /// When it was admitted.
     pub started: Instant,
-    /// The last sign that the call goes on: its start, or a commit of progress.
+    /// The last sign of life: its start, or a commit of progress.
     pub progressed: Instant,
-    /// One for every tally it draws on.
+    /// One charge per counter it draws on.
     pub charges: Vec<Charge>,
 }
 
 /// What ends a lease when nobody settles it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Holder {
-    /// The silence or death of a session.
+pub enum LeaseOwner {
+    /// The end of its session.
     Session(u64),
-    /// Its own time to live.
+    /// A time to live of its own.
     Ttl {
-        /// How long a heartbeat extends it by.
+        /// By how much a heartbeat extends it.
         ttl: Span,
-        /// When it ends.
+        /// When it expires.
         expires: Instant,
     },
 }
 
-/// A lease's part in one tally.
+/// The part of a lease in one counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Charge {
-    /// Which tally.
+    /// Which counter.
     pub to: Target,
-    /// When its units are charged, as it was when the lease began.
+    /// When its units are charged, as configured when the lease began.
     pub when: Charged,
-    /// What was reserved.
+    /// The units reserved.
     pub estimate: u64,
-    /// What has been charged so far.
+    /// The units charged so far.
     pub charged: u64,
-    /// Where the first of it can be found for a refund.
+    /// Where the first charge is found for a refund.
     pub mark: u64,
-    /// The figure is known; it can still grow but no more comes back.
+    /// The final figure is known: it can grow, but nothing is refunded any more.
     pub known: bool,
-    /// What was left of the stated limit then, with this taken.
+    /// What was left of the stated limit after this charge.
     pub left: u64,
 }
 
-/// What a charge is made to.
+/// The counter a charge is made to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// A lane of the pool.
-    Lane(u8),
-    /// A meter of the lease's agent.
-    Meter(u8),
+    /// A constraint of the pool.
+    Constraint(u8),
+    /// A floor or cap of the lease's agent.
+    Usage(u8),
+    /// The history of a unit.
+    Unit(u8),
+    /// The history of a unit for the lease's agent alone.
+    AgentUnit(u8),
+}
+
+impl Target {
+    /// Whether it only remembers charges and limits nothing.
+    pub(crate) const fn is_history(self) -> bool {
+        matches!(self, Self::Unit(_) | Self::AgentUnit(_))
+    }
 }
 
 /// How a lease's units are settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// With the figures given; at the estimate where none is.
+    /// With the reported figures, at the estimate where none is reported.
     Used,
-    /// Nobody said: at the estimate.
+    /// At the estimate, because nobody reported.
     Lost,
-    /// Refused by the provider: what is charged at the end was not used.
+    /// Refused by the provider: end-charged units were not used.
     Refused,
-    /// Never sent: everything goes back.
+    /// Never sent: everything is returned.
     Cancelled,
 }
 
-impl Holder {
-    /// A time to live of its own, or its session.
+impl LeaseOwner {
+    /// A time to live if there is one, else the session.
     pub(crate) fn of(ttl: Option<Span>, session: u64, now: Instant) -> Self {
         match ttl.map(|ttl| ttl.min(bounds::SPAN)) {
             Some(ttl) => Self::Ttl { ttl, expires: now + ttl },
@@ -99,23 +120,16 @@ impl Holder {
     }
 }
 
-impl Lease {
-    /// The units of a tally's `held` that are this lease's.
-    pub(crate) fn holds(&self, of: Target) -> u64 {
-        self.charges.iter().filter(|charge| charge.to == of).map(Charge::holds).sum()
-    }
-}
-
 impl Charge {
-    /// Takes `need` units of a tally.
+    /// Reserves `need` units of a counter.
     pub(crate) fn take(
         to: Target,
-        tally: &mut Tally,
-        spec: &Spec,
+        counter: &mut UsageCounter,
+        spec: &CounterSpec,
         need: u64,
         now: Instant,
     ) -> Self {
-        let when = match tally.count {
+        let when = match counter.count {
             Count::Slots => Charged::End,
             Count::Gate { .. } => Charged::Start,
             _ => spec.charged,
@@ -124,16 +138,16 @@ impl Charge {
             Self { to, when, estimate: need, charged: 0, mark: 0, known: false, left: 0 };
         match when {
             Charged::Start => {
-                charge.mark = tally.charge(now, need, spec);
+                charge.mark = counter.charge(now, need, spec);
                 charge.charged = need;
             }
-            Charged::End => tally.held = tally.held.saturating_add(need),
+            Charged::End => counter.held = counter.held.saturating_add(need),
         }
-        charge.left = spec.stated.saturating_sub(tally.taken_at(now, spec));
+        charge.left = spec.stated.saturating_sub(counter.taken_at(now, spec));
         charge
     }
 
-    /// The units of the tally's `held` that are this lease's.
+    /// The units of the counter's `held` that belong to this lease.
     pub(crate) const fn holds(&self) -> u64 {
         match self.when {
             Charged::Start => 0,
@@ -141,22 +155,28 @@ impl Charge {
         }
     }
 
-    /// The call goes on and has used `total` so far. Sending the same again changes nothing.
-    pub(crate) fn progress(&mut self, tally: &mut Tally, spec: &Spec, total: u64, now: Instant) {
+    /// Records that the call has used `total` so far. Repeating it changes nothing.
+    pub(crate) fn progress(
+        &mut self,
+        counter: &mut UsageCounter,
+        spec: &CounterSpec,
+        total: u64,
+        now: Instant,
+    ) {
         match self.when {
             Charged::Start => {
-                self.know(tally, spec, total, now);
+                self.know(counter, spec, total, now);
                 self.known = true;
             }
-            Charged::End => self.stamp(tally, spec, total, now),
+            Charged::End => self.stamp(counter, spec, total, now),
         }
     }
 
-    /// The call is over.
+    /// Settles the charge.
     pub(crate) fn end(
         mut self,
-        tally: &mut Tally,
-        spec: &Spec,
+        counter: &mut UsageCounter,
+        spec: &CounterSpec,
         ending: Ending,
         total: Option<u64>,
         now: Instant,
@@ -164,40 +184,40 @@ impl Charge {
         match (self.when, ending) {
             (Charged::Start, Ending::Used) => {
                 if let Some(total) = total {
-                    self.know(tally, spec, total, now);
+                    self.know(counter, spec, total, now);
                 }
             }
             (Charged::Start, Ending::Lost | Ending::Refused) => {}
-            (Charged::Start, Ending::Cancelled) => self.know(tally, spec, 0, now),
+            (Charged::Start, Ending::Cancelled) => self.know(counter, spec, 0, now),
             (Charged::End, Ending::Used | Ending::Lost) => {
                 let total = total.unwrap_or(self.estimate);
-                self.stamp(tally, spec, total, now);
+                self.stamp(counter, spec, total, now);
             }
             (Charged::End, Ending::Refused | Ending::Cancelled) => {}
         }
-        tally.held = tally.held.saturating_sub(self.holds());
+        counter.held = counter.held.saturating_sub(self.holds());
     }
 
-    /// A start-charged figure becomes known: the difference goes back at once, or is charged now.
-    fn know(&mut self, tally: &mut Tally, spec: &Spec, total: u64, now: Instant) {
+    /// A start-charged figure becomes known: refund the difference, or charge it now.
+    fn know(&mut self, counter: &mut UsageCounter, spec: &CounterSpec, total: u64, now: Instant) {
         if total > self.charged {
-            tally.charge(now, total - self.charged, spec);
+            counter.charge(now, total - self.charged, spec);
         } else if self.known {
             return;
         } else {
-            tally.refund(now, self.mark, self.charged - total, spec);
+            counter.refund(now, self.mark, self.charged - total, spec);
         }
         self.charged = total;
     }
 
-    /// What an end-charged figure grew by is stamped now and leaves the hold.
-    fn stamp(&mut self, tally: &mut Tally, spec: &Spec, total: u64, now: Instant) {
+    /// Stamps what an end-charged figure grew by, and releases it from `held`.
+    fn stamp(&mut self, counter: &mut UsageCounter, spec: &CounterSpec, total: u64, now: Instant) {
         if total <= self.charged {
             return;
         }
         let held_before = self.holds();
-        tally.charge(now, total - self.charged, spec);
+        counter.charge(now, total - self.charged, spec);
         self.charged = total;
-        tally.held = tally.held.saturating_sub(held_before - self.holds());
+        counter.held = counter.held.saturating_sub(held_before - self.holds());
     }
 }

@@ -25,7 +25,7 @@
 //! let first = send(Action::from(call.clone()), Instant(0));
 //! assert!(matches!(first, Answer::Decided(Decision::Admit(_))));
 //!
-//! // The second is told exactly when it will be admitted.
+//! // The second is refused, with the exact instant at which it would be admitted.
 //! let second = send(Action::from(call), Instant(3_000_000));
 //! let Answer::Decided(Decision::Refuse(refusal)) = second else { panic!() };
 //! assert_eq!(refusal.until, Some(Instant(10_000_000)));
@@ -33,22 +33,39 @@
 //!
 //! # The contract
 //!
-//! - [`State::apply`] is the only way anything changes. The same events at the same instants give
-//!   the same facts and the same outcomes, on every machine.
-//! - It is total: no event, however odd, panics, overflows or grows anything beyond [`bounds`].
-//! - [`State::peek`] answers without changing anything.
-//! - A refusal is a value. There are no errors here, because nothing here can fail.
+//! - [`State::apply`] is the only way to change a ledger. The same events at the same instants give
+//!   the same facts and the same outcomes on every machine.
+//! - It is total: no event panics, overflows or grows anything beyond [`bounds`].
+//! - [`State::peek`] answers without side effects.
+//! - A refusal is a value. There are no errors, because nothing here can fail.
 //!
-//! # What it does not do
+//! # What it never does
 //!
-//! It has no clock, no randomness, no IO, no threads, no logging and no dependencies. It does not
-//! know stores, files or providers. It does not wait: it says until when.
+//! It has no clock, randomness, IO, threads, logging or dependencies. It does not know stores,
+//! files or providers. It does not wait: it returns the instant until which to wait.
 //!
-//! # Reading order
+//! # Where things are
 //!
-//! `event` and `outcome` (what goes in and out), `facts` (what is known), `judge` (the admission
-//! rule), `serve` (how tickets move), `advance` (what time brings), `apply` (where it comes
-//! together).
+//! | folder | contents |
+//! |---|---|
+//! | `config` | what was declared, compiled, and changed at run time |
+//! | `usage` | charges: windows, buckets, counters, histories, estimates |
+//! | `queue` | tickets, lines, earmarked units, forecasts, promotion |
+//! | `lease` | reserve, admission, settlement, expiry, sessions, ids |
+//! | `rules` | one file per rule of admission, and the table of them |
+//! | `provider` | refusals, pauses, return windows, learned limits, outside use |
+//! | `agents` | records of agents, and which tiers are active |
+//!
+//! # Following one reservation
+//!
+//! 1. `apply.rs`: [`State::apply`] advances time, checks the session's number, dispatches.
+//! 2. `lease/reserve.rs`: the reserve repeats an id, claims a ticket, or is a newcomer.
+//! 3. `lease/admission.rs`: the rules of `rules.rs` in their order, then every constraint.
+//! 4. Admitted: `lease/grant.rs` charges it everywhere at once.
+//! 5. Refused but willing to wait: `queue/serve.rs` puts its ticket in a line; `queue/forecast.rs`
+//!    computes until when.
+//! 6. Later: `lease/settlement.rs` settles the lease, `advance.rs` applies what time changes, and
+//!    `queue/serve.rs` gives what came free to the next tickets.
 
 #![no_std]
 
@@ -56,107 +73,74 @@ extern crate alloc;
 
 pub mod bounds;
 mod name;
+mod splitmix;
 mod time;
 mod unit;
 
-mod config;
 mod event;
 mod outcome;
-mod policy;
 
-mod bucket;
-mod tally;
-mod window;
-
-mod agent;
-mod call;
-mod facts;
-mod lease;
-mod outlook;
-mod session;
-mod sizes;
-mod ticket;
-mod trouble;
-
-mod plan;
-mod state;
-
-mod endings;
-mod floor;
-mod judge;
-mod kept;
-mod until;
-
-mod admit;
 mod agents;
-mod ids;
-mod reserve;
-mod serve;
-mod sessions;
-mod settle;
-
-mod configure;
-mod observe;
-mod precedence;
-
-mod activity;
-mod breaker;
-mod estimate;
-mod headroom;
-mod money;
-mod promote;
-mod reconcile;
-mod yields;
-mod zone;
-
-mod answered;
-mod cascade;
-mod comeback;
-mod gate;
-mod learn;
-mod mix;
-mod retries;
-mod stop;
-mod throttle;
+mod config;
+mod lease;
+mod provider;
+mod queue;
+mod rules;
+mod usage;
 
 mod advance;
 mod apply;
 mod check;
+mod facts;
+#[cfg(not(fuzzing))]
+mod fuel;
+#[cfg(fuzzing)]
+pub mod fuel;
+mod state;
 mod view;
 
-pub use crate::agent::{Agent, AgentId, Denied, Promoted};
-pub use crate::breaker::{Advice, Breaker};
-pub use crate::bucket::{Bucket, BucketFacts, Missing};
-pub use crate::call::Call;
+pub use crate::agents::agent::{Agent, AgentId, Denied, Promoted};
 pub use crate::check::InvalidFacts;
+pub use crate::config::policy::{Backoff, Policy, RetryBudget, ReturnWindows, TimeRange, Zones};
 pub use crate::config::{
-    AgentRule, Charged, Headroom, InvalidConfig, Limit, LimitId, Of, PoolConfig, Portion, Priority,
-    Resets, Rule, Share,
+    AgentRule, Charged, Headroom, InvalidConfig, Limit, LimitId, LimitSelector, PoolConfig,
+    Portion, Priority, Resets, Rule, Share,
 };
 pub use crate::event::{
     Action, Commit, Configure, Event, Hit, Key, Observed, Owner, Reading, Recovered, Reserve,
     Source, ThrottleKind, Throttled,
 };
-pub use crate::facts::{Facts, Known, Provenance, Terminal};
-pub use crate::lease::{Charge, Holder, Lease, Target};
+pub use crate::facts::{Facts, IdRecord, Provenance, Terminal};
+pub use crate::lease::call::{Call, CallId};
+pub use crate::lease::session::Session;
+pub use crate::lease::{Charge, Lease, LeaseOwner, Target};
 pub use crate::name::{AgentName, Text, UnitName};
 pub use crate::outcome::{
-    Answer, Configured, Decision, Grant, Hold, LeaseAnswer, Notice, Outcome, Reason, Reclaim,
+    Answer, Configured, Decision, Grant, LeaseAnswer, Notice, Outcome, Queued, Reason, Reclaim,
     Refusal,
 };
-pub use crate::outlook::{Low, Measure, Outlook, Outside, Warmth, Zone};
-pub use crate::policy::{Backoff, Policy, RetryBudget, ReturnWindows, Stretch, Zones};
-pub use crate::session::Session;
-pub use crate::sizes::Sizes;
+pub use crate::provider::auto_margin::AutoMargin;
+pub use crate::provider::cascade::{Cascade, Sequential};
+pub use crate::provider::learn::{Learned, LearnedConcurrency, LearnedLimit};
+pub use crate::provider::ramp::Ramp;
+pub use crate::provider::reconcile::{ExternalUsage, RecentLow};
+pub use crate::provider::return_windows::{Probe, Returning};
+pub use crate::provider::throttle::{Incident, Throttling};
+pub use crate::queue::ticket::{Phase, QueueKey, Ticket};
+pub use crate::rules::breaker::{Advice, Breaker};
+pub use crate::rules::retry_budget::RetryUsage;
+pub use crate::rules::zone::Zone;
 pub use crate::state::{Found, State};
-pub use crate::tally::{Count, Reset, ResetPhase, Tally};
-pub use crate::ticket::{Phase, Place, Ticket};
 pub use crate::time::{Instant, Span};
-pub use crate::trouble::{Bears, Incident, Probe, Ramp, Sequential, Told, Trouble};
 pub use crate::unit::{Amounts, InvalidAmounts, Unit};
-pub use crate::view::{Figures, Laid};
-pub use crate::window::{Entry, Grain, Window};
+pub use crate::usage::bucket::{Bucket, BucketCharge, BucketFacts};
+pub use crate::usage::counter::{Count, Reset, ResetPhase, UsageCounter};
+pub use crate::usage::history::UnitHistory;
+pub use crate::usage::money::Spending;
+pub use crate::usage::size_histogram::{SizeHistogram, SizeKey};
+pub use crate::usage::window::{Grain, Window, WindowEntry};
+pub use crate::view::{AdmissionSteps, LimitUsage};
 
 /// Changes whenever the same events would give another outcome or another layout. Binaries of equal
 /// semantics may share a pool.
-pub const SEMANTICS: u32 = 4;
+pub const SEMANTICS: u32 = 5;

@@ -1,4 +1,7 @@
-//! Bounded, validated strings: once built they are known to be short and printable.
+//! Bounded, validated strings.
+//!
+//! Each type is checked once, in its constructor: a value is always short and printable, so no
+//! other module has to check it again.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -7,20 +10,21 @@ use core::fmt;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AgentName(Box<str>);
 
-/// The name of a unit by declaration: `[a-z][a-z0-9_]{0,31}`.
+/// The name of a unit that the configuration declares: `[a-z][a-z0-9_]{0,31}`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnitName(Box<str>);
 
-/// A word of the caller's that the ledger keeps but does not read: an id, a model, a task. 1 to 128
-/// bytes without control characters.
+/// A string of the caller that the core stores but never interprets: an id, a model, a task.
+///
+/// It has 1 to 128 bytes and no control characters.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Text(Box<str>);
 
 impl AgentName {
-    /// The agent that stands for everybody beyond the bound of known agents.
+    /// The name of the shared record of all agents beyond [`crate::bounds::AGENTS`].
     pub const OTHER: &str = "other";
 
-    /// The name, if it is one.
+    /// Returns the name if it matches the pattern.
     #[must_use]
     pub fn new(name: &str) -> Option<Self> {
         let fits = (1..=64).contains(&name.len());
@@ -30,18 +34,18 @@ impl AgentName {
 }
 
 impl UnitName {
-    /// The name, if it is one.
+    /// Returns the name if it matches the pattern.
     #[must_use]
     pub fn new(name: &str) -> Option<Self> {
         let fits = (1..=32).contains(&name.len());
         let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
-        let letter_first = name.bytes().next().is_some_and(|b| b.is_ascii_lowercase());
-        (fits && letter_first && name.bytes().all(plain)).then(|| Self(name.into()))
+        let starts_with_letter = name.bytes().next().is_some_and(|b| b.is_ascii_lowercase());
+        (fits && starts_with_letter && name.bytes().all(plain)).then(|| Self(name.into()))
     }
 }
 
 impl Text {
-    /// The text, if it is short and printable.
+    /// Returns the text if it is short and printable.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let fits = (1..=128).contains(&text.len());
@@ -52,7 +56,7 @@ impl Text {
 macro_rules! string_like {
     ($($name:ident),*) => {$(
         impl $name {
-            /// The characters.
+            /// Returns the string.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0

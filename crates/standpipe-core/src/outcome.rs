@@ -1,138 +1,141 @@
-//! What comes of an event: an answer to its sender, and what else everybody should know.
+//! The result of an event: an answer for its sender, notices for everybody, tickets to wake, and
+//! the next instant at which time alone changes the state.
+//!
+//! A refusal is a value, not an error. Every replica computes the same outcome for the same event.
 
 use alloc::vec::Vec;
 
 use crate::config::{InvalidConfig, LimitId};
 use crate::event::{Key, ThrottleKind};
 use crate::name::AgentName;
-use crate::outlook::Zone;
+use crate::rules::zone::Zone;
 use crate::time::{Instant, Span};
 
-/// What came of an event.
+/// The result of applying one event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "an outcome says whether the call may be made and whom to wake"]
 pub struct Outcome {
-    /// For the sender.
+    /// The answer for the sender.
     pub answer: Answer,
-    /// What happened besides, in order.
+    /// The other changes, in the order in which they happened.
     pub notices: Vec<Notice>,
-    /// Tickets whose waiters should look now: they became due, were refused, or come earlier.
+    /// The tickets whose waiters should claim now: they became due, ended, or became due earlier.
     pub wake: Vec<Key>,
-    /// When time alone changes something next.
+    /// The next instant at which time alone changes the state.
     pub next: Option<Instant>,
 }
 
-/// For the sender of an event.
+/// The answer for the sender of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// To a reserve.
+    /// The answer to a reserve.
     Decided(Decision),
-    /// To a commit, a cancel or a throttle that names a lease, to a heartbeat of a lease.
+    /// The answer to a commit, cancel, throttle or heartbeat that names a lease.
     Lease(LeaseAnswer),
-    /// To a configuration.
+    /// The answer to a configuration.
     Configured(Configured),
-    /// It is noted.
+    /// The event was applied and has no other answer.
     Done,
-    /// The number is not new; the answer is the first one's. What became of a reserve can be asked
-    /// with [`crate::State::find`].
-    Copy,
-    /// The session has ended; its process goes on under a new one.
+    /// The event is a duplicate and was ignored. [`crate::State::find`] returns the state of an
+    /// earlier reserve.
+    Duplicate,
+    /// The session has ended. Its process must continue under a new session.
     SessionEnded,
 }
 
-/// Whether a call may be made.
+/// The decision about a reserve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Now.
+    /// The call may be made now.
     Admit(Grant),
-    /// Not yet; a ticket keeps its place.
-    Wait(Hold),
-    /// No. Nothing was taken and nothing is kept.
+    /// The call has to wait; a ticket holds its position in the queue.
+    Wait(Queued),
+    /// The call may not be made. No unit was charged and no ticket exists.
     Refuse(Refusal),
 }
 
-/// A call that may be made.
+/// The admission of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// What it holds.
+    /// The key of the lease.
     pub lease: Key,
-    /// When the lease ends by itself, if nothing is heard.
+    /// The instant at which the lease expires; [`Instant::NEVER`] if only the end of its session
+    /// ends it.
     pub expires_at: Instant,
-    /// An earlier call of the same id that has ended since; this one must not be made.
+    /// Whether an earlier call of the same id has already ended, so that this one must not be made.
     pub settled: bool,
-    /// In shadow mode: what would have been said.
+    /// The refusal that shadow mode suppressed.
     pub instead_of: Option<Refusal>,
 }
 
-/// A place in the queue.
+/// A queued reserve.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hold {
-    /// The place's name, to claim it with.
+pub struct Queued {
+    /// The key of the ticket, with which the waiter claims.
     pub ticket: Key,
-    /// How many stand in front, and itself.
+    /// The position in the queue; 1 is first.
     pub position: usize,
-    /// Why.
+    /// The reason for the wait.
     pub refusal: Refusal,
 }
 
-/// Why not now.
+/// The reason why a call is not admitted now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The first step of the admission rule that said no.
+    /// The first step of the admission rule that refuses the call.
     pub reason: Reason,
-    /// The limit it is about.
+    /// The limit that refuses it, if one does.
     pub limit: Option<LimitId>,
-    /// How many units are missing there.
+    /// The units that the limit lacks.
     pub short_by: u64,
-    /// When it is admitted if nothing else happens; behind other tickets, not before. `None`:
-    /// never.
+    /// The instant of admission if nothing else happens, and a lower bound behind other tickets.
+    /// `None` if time alone never admits the call.
     pub until: Option<Instant>,
 }
 
-/// Why a call is not admitted, in the order in which it is asked.
+/// The steps of the admission rule that can refuse a call, in the order in which they are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// The provider said stop for good.
+    /// The provider reported that the quota is used up for a long time.
     Terminal,
-    /// It is above a stated limit.
+    /// The cost is above a stated limit.
     Never,
-    /// Everybody waits.
+    /// The pool is paused.
     Pause,
-    /// The pause is over; its instant to come back is not there yet.
+    /// The pause is over, but the return instant of this call lies ahead.
     ReturnWindow,
-    /// Little is left: its agent keeps a distance, or parks.
+    /// The zone is amber or red and a higher tier is active: the agent is paced or parked.
     Zone,
-    /// Somebody it depends on was refused.
+    /// An agent upstream in the workflow was throttled.
     Hold,
-    /// What is left is for higher tiers.
+    /// The remaining units are left to higher tiers.
     Yield,
-    /// The agent's own cap.
+    /// The agent's cap is reached.
     Cap,
-    /// Somebody came first.
+    /// An earlier ticket of the same or a higher tier waits for the same limit.
     Order,
-    /// A limit has no room.
+    /// A limit lacks room.
     Limit,
-    /// A limit has room, but it is kept for others.
+    /// A limit has room, but floors of other agents reserve it.
     Floor,
-    /// Too soon after the last one.
+    /// The minimum gap since the last grant has not passed.
     Pace,
-    /// The first call after a pause is under way.
+    /// The probe after a pause has not been answered.
     Probe,
-    /// Everybody goes one at a time.
+    /// The pool is in sequential mode and a call is unanswered.
     Sequential,
-    /// The ledger lost its memory and is finding out what is in flight, or nothing is known of the
-    /// provider's limits yet.
+    /// The store lost the calls in flight, or the provider's limits are not known yet.
     Learning,
-    /// Too many calls are second tries.
+    /// The retry budget is used up.
     RetryBudget,
-    /// A bound of the ledger is reached.
+    /// A bound of [`crate::bounds`] is reached.
     QueueFull,
-    /// Its time is up.
+    /// The deadline of the ticket has passed.
     Deadline,
 }
 
 impl Reason {
-    /// All of them, in their order.
+    /// All reasons, in order.
     pub const ALL: [Self; 18] = [
         Self::Terminal,
         Self::Never,
@@ -154,9 +157,9 @@ impl Reason {
         Self::Deadline,
     ];
 
-    /// The word for it, the same on every face.
+    /// Returns the name of the reason, the same in every API, view and metric.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Terminal => "terminal",
             Self::Never => "never",
@@ -180,151 +183,151 @@ impl Reason {
     }
 }
 
-/// To an event about a lease.
+/// The answer to an event that names a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseAnswer {
-    /// It goes on, until then if nothing is heard.
+    /// The lease is in flight and expires at this instant unless it is extended.
     Lives(Instant),
-    /// It ended with this.
+    /// The event ended the lease.
     Ended,
-    /// There is no such lease, or no longer; nothing changed.
+    /// The lease does not exist, or no longer; nothing changed.
     Gone,
 }
 
-/// To a configuration.
+/// The answer to a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Configured {
-    /// It is in force.
+    /// The configuration is now in force.
     Applied,
-    /// The pool knew it already.
+    /// The same configuration is already in force.
     Same,
-    /// Another one counts: newer, or from a file, or stricter.
+    /// The configuration in force takes precedence: it is newer, from a file, or stricter.
     Kept,
-    /// It cannot be used.
+    /// The configuration is not valid.
     Invalid(InvalidConfig),
 }
 
-/// What happened besides the answer.
+/// A change of the state besides the answer, for the journal and for views.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// A lease ended without being settled, and counts at its estimate.
+    /// A lease ended without being settled and is charged at its estimate.
     Reclaimed {
-        /// Which.
+        /// The lease.
         lease: Key,
-        /// Whose.
+        /// The agent that held it.
         agent: AgentName,
-        /// Why.
+        /// The reason why it ended.
         why: Reclaim,
     },
     /// A ticket ended without a lease.
     TicketEnded {
-        /// Which.
+        /// The ticket.
         ticket: Key,
-        /// Whose.
+        /// The agent that waited.
         agent: AgentName,
-        /// [`Reason::Deadline`], [`Reason::Never`], [`Reason::Terminal`], [`Reason::Pause`] or
-        /// [`Reason::ReturnWindow`].
+        /// The reason: [`Reason::Deadline`], [`Reason::Never`], [`Reason::Terminal`],
+        /// [`Reason::Pause`] or [`Reason::ReturnWindow`].
         why: Reason,
-        /// How long it had waited.
+        /// The time the ticket waited.
         waited: Span,
     },
     /// A ticket became a lease.
     Waited {
-        /// Which.
+        /// The ticket.
         ticket: Key,
-        /// Whose.
+        /// The agent that waited.
         agent: AgentName,
-        /// How long.
+        /// The time the ticket waited.
         waited: Span,
     },
-    /// A session fell silent or died.
+    /// A session was reported as ended.
     SessionEnded {
-        /// Which.
+        /// The session.
         session: u64,
     },
     /// The provider refused a call.
     Throttled {
-        /// Whose.
+        /// The agent that made the call, if known.
         agent: Option<AgentName>,
-        /// What kind of refusal.
+        /// The kind of refusal.
         kind: ThrottleKind,
-        /// Whether it says something new: the call was admitted after the last pause.
+        /// Whether the call was admitted after the last pause began, so that it raises the streak.
         new: bool,
-        /// Refusals in a row.
+        /// The number of refusals in a row.
         streak: u32,
     },
-    /// The provider's word on how long to wait is beyond reason and counts as none.
+    /// The provider's `Retry-After` is out of range and was ignored.
     Unbelieved {
-        /// What it said.
+        /// The value that the provider sent.
         retry_after: Option<Span>,
     },
-    /// Everybody goes one at a time from now on, or no longer.
+    /// Sequential mode began or ended.
     Sequential {
-        /// Whether it begins.
+        /// Whether it began.
         on: bool,
     },
-    /// The provider taught the size of a limit.
+    /// The size of a limit was learned from the provider.
     Learned {
-        /// Which.
+        /// The limit.
         limit: LimitId,
-        /// How large it is.
+        /// Its size.
         amount: u64,
     },
-    /// How much quota is left has changed.
+    /// The zone changed.
     Zone {
-        /// To this.
+        /// The new zone.
         zone: Zone,
     },
-    /// A background agent was denied for so long that it is served as a standard one, once.
+    /// A background agent was denied for so long that its next call is served as standard.
     Promoted {
-        /// Who.
+        /// The agent.
         agent: AgentName,
     },
-    /// More or less of a stated rate is used from now on.
+    /// The automatic margin changed the usable share of a rate.
     Headroom {
-        /// Of which limit.
+        /// The limit.
         limit: LimitId,
-        /// In thousandths.
+        /// The new usable share, in thousandths.
         per_mille: u16,
     },
-    /// Somebody draws on the key without asking.
+    /// Callers outside Standpipe draw on the same key.
     Outside {
-        /// On which limit.
+        /// The limit they draw on.
         limit: LimitId,
-        /// What was charged for it now.
+        /// The units that were charged for them now.
         units: u64,
-        /// What counts of it in all.
+        /// All units that count for them now.
         total: u64,
     },
-    /// The burn rate says that calls will have to wait, or no longer.
+    /// The breaker began or ceased to forecast that calls will have to wait.
     Breaker {
-        /// Whether it begins.
+        /// Whether it began.
         on: bool,
     },
-    /// Nobody is admitted before then.
+    /// A pause began or became longer.
     Paused {
-        /// The end.
+        /// The end of the pause.
         until: Instant,
     },
     /// The pause is over.
     Resumed,
-    /// The provider said stop for good; known end or not.
+    /// The provider reported that the quota is used up for a long time.
     Stopped {
-        /// The end.
+        /// The end of the terminal state, if known.
         until: Option<Instant>,
     },
-    /// The provider's window began anew.
+    /// A fixed window of the provider was reset.
     WindowReset {
-        /// Of which limit.
+        /// The limit.
         limit: LimitId,
     },
 }
 
-/// Why a lease ended without being settled.
+/// The reason why a lease ended without being settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reclaim {
-    /// Its time was up.
+    /// Its time to live passed.
     Expired,
-    /// Its session or owner is gone.
+    /// Its session or owner process is dead.
     OwnerGone,
 }

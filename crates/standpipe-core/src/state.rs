@@ -1,36 +1,39 @@
-//! The ledger of one pool: its facts, and the index that makes them quick to ask.
+//! The ledger of one pool: its facts, and an index over them.
 //!
-//! `State` is a value. Nothing in it knows a clock, a thread or a file.
+//! `State` is a value without a clock, a thread or a file. Events change it in `apply.rs`, time
+//! changes it in `advance.rs`.
 //!
-//! Invariant: the index is what [`Index::of`] would work out from the facts; [`State::check`]
-//! proves it.
+//! Invariant: the index is what [`Index::of`] would compute from the facts; [`State::check`]
+//! compares both.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
-use crate::agent::AgentId;
+use crate::agents::agent::AgentId;
 use crate::bounds;
 use crate::config::Priority;
+use crate::config::compiled::CompiledConfig;
 use crate::event::Key;
 use crate::facts::Facts;
-use crate::lease::{Holder, Lease};
-use crate::name::{AgentName, Text};
+use crate::lease::call::CallId;
+use crate::lease::{Lease, LeaseOwner};
+use crate::name::AgentName;
 use crate::outcome::Notice;
-use crate::plan::Plan;
-use crate::ticket::{Phase, Place, Ticket};
+use crate::queue::ticket::{Phase, QueueKey, Ticket};
+use crate::rules::zone::TierRestrictions;
 use crate::time::Instant;
-use crate::zone::Light;
 
 /// The ledger of one pool.
 #[derive(Clone, Debug, Default)]
 pub struct State {
     pub(crate) facts: Facts,
     pub(crate) index: Index,
-    pub(crate) news: News,
-    /// When time alone changes something next, as of the clock: asked by every event.
+    pub(crate) effects: Effects,
+    /// The next instant at which time alone changes something, as of the clock. Every event needs
+    /// it.
     pub(crate) next: Option<Instant>,
-    /// What the light says to those who wait, as of the clock.
-    pub(crate) light: Light,
+    /// What zone and yield demand of waiting calls, as of the clock.
+    pub(crate) restrictions: TierRestrictions,
 }
 
 /// What became of a reserve.
@@ -40,99 +43,91 @@ pub enum Found {
     Lease,
     /// It waits.
     Ticket,
-    /// It was refused, or has ended.
-    Neither,
+    /// It was refused, or it has ended.
+    Absent,
 }
 
-/// What happened while an event was applied; empty between events.
+/// Side effects of the event that is being applied; empty between events.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct News {
+pub(crate) struct Effects {
     pub(crate) notices: Vec<Notice>,
     pub(crate) wake: Vec<Key>,
 }
 
-/// What follows from the facts.
+/// Everything that is derived from the facts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Index {
-    pub(crate) plan: Plan,
-    /// Who stands in the line of each lane.
-    pub(crate) lines: Vec<BTreeSet<Place>>,
-    /// What is set aside on each lane.
-    pub(crate) asides: Vec<Aside>,
-    /// The arrivals that wait in each tier, in order: a ticket's position is its place here.
+    pub(crate) compiled: CompiledConfig,
+    /// The tickets in the line of each constraint.
+    pub(crate) lines: Vec<BTreeSet<QueueKey>>,
+    /// The units earmarked on each constraint.
+    pub(crate) earmarks: Vec<Earmarks>,
+    /// The arrivals waiting in each tier, in order. A ticket's position is its index here.
     pub(crate) order: [VecDeque<u64>; 3],
-    pub(crate) place_of: BTreeMap<Key, Place>,
+    pub(crate) queue_key_of: BTreeMap<Key, QueueKey>,
     pub(crate) agent_of: BTreeMap<AgentName, AgentId>,
     /// By agent.
-    pub(crate) loads: Vec<Load>,
-    /// The agents with a floor or a cap, where their tickets are, and their leases.
-    pub(crate) metered: BTreeSet<AgentId>,
-    pub(crate) metered_tickets: BTreeSet<(AgentId, Place)>,
-    pub(crate) metered_leases: BTreeSet<(AgentId, Key)>,
+    pub(crate) agent_loads: Vec<AgentLoad>,
+    /// The agents with a floor or a cap, and their tickets.
+    pub(crate) limited: BTreeSet<AgentId>,
+    pub(crate) limited_tickets: BTreeSet<(AgentId, QueueKey)>,
     /// The agents with a floor, and those of their tickets that are due.
     pub(crate) floor_owners: BTreeSet<AgentId>,
-    pub(crate) due_owners: BTreeSet<Place>,
-    /// Those of them that stand in a line.
-    pub(crate) line_owners: BTreeSet<(AgentId, Place)>,
-    /// Leases by when they end at the latest, whatever is heard of their session.
-    pub(crate) lease_ends: BTreeSet<(Instant, Key)>,
-    /// The leases of each session, and the sessions that have any by when they were last heard.
-    pub(crate) session_leases: BTreeSet<(u64, Key)>,
-    pub(crate) lease_sessions: BTreeSet<(Instant, u64)>,
+    pub(crate) due_owners: BTreeSet<QueueKey>,
+    /// The tickets of floor owners that stand in a line.
+    pub(crate) line_owners: BTreeSet<(AgentId, QueueKey)>,
     pub(crate) timers: BTreeSet<(Instant, Timer)>,
-    /// Sessions by when they were last heard.
-    pub(crate) heard: BTreeSet<(Instant, u64)>,
-    /// By session: how many leases and tickets are its.
-    pub(crate) holdings: BTreeMap<u64, u32>,
-    pub(crate) ended_ids: BTreeSet<(Instant, AgentId, Text)>,
-    pub(crate) too_late: BTreeSet<Place>,
-    /// By tier: the calls in flight.
+    /// Sessions by the time of their last event.
+    pub(crate) last_seen: BTreeSet<(Instant, u64)>,
+    /// How many leases and tickets each session has.
+    pub(crate) in_flight_by_session: BTreeMap<u64, u32>,
+    pub(crate) ended_ids: BTreeSet<(Instant, CallId)>,
+    pub(crate) too_late: BTreeSet<QueueKey>,
+    /// How many calls are in flight, by tier.
     pub(crate) tier_leases: [u32; 3],
-    /// Who is denied in the background and waits, by since when.
+    /// Background agents that wait and are denied, by since when.
     pub(crate) denied: BTreeSet<(Instant, AgentId)>,
-    /// Lanes, as bits, on which something changed since lines were last served.
+    /// Constraints, as bits, that changed since their lines were last served.
     pub(crate) dirty: u64,
-    /// Lanes, as bits, on which units came back otherwise than by age.
+    /// Constraints, as bits, to which units returned other than by ageing.
     pub(crate) returned: u64,
 }
 
-/// What is set aside on a lane.
+/// The units earmarked on one constraint for tickets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Aside {
+pub(crate) struct Earmarks {
     pub(crate) by_tier: [u64; 3],
-    pub(crate) holders: BTreeSet<Place>,
+    pub(crate) holders: BTreeSet<QueueKey>,
 }
 
-/// What an agent has under way.
+/// What one agent has in flight and waiting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Load {
-    /// Its rule in the configuration.
+pub(crate) struct AgentLoad {
+    /// The index of its rule in the configuration.
     pub(crate) rule: Option<u16>,
     pub(crate) leases: u32,
     pub(crate) tickets: u32,
-    /// Those of them in the background.
+    /// Tickets in the background tier.
     pub(crate) background: u32,
-    /// Ids that refer to it.
-    pub(crate) ids: u32,
 }
 
-/// Why something happens at an instant. The order is the order of events at the same instant.
+/// What happens at an instant. The order of the variants is the order at equal instants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
-    LeaseEnds(Key),
-    TicketEnds(Place),
-    TicketStirs(Place),
-    ProviderResets(u8),
+    LeaseExpiry(Key),
+    TicketDeadline(QueueKey),
+    TicketRecheck(QueueKey),
+    ProviderReset(u8),
 }
 
 impl State {
-    /// A pool nobody has used or configured.
+    /// A pool that nobody has used or configured.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// All it knows.
+    /// Everything a snapshot holds.
     #[must_use]
     pub const fn facts(&self) -> &Facts {
         &self.facts
@@ -149,10 +144,10 @@ impl State {
     pub fn find(&self, key: Key) -> Found {
         if self.facts.leases.contains_key(&key) {
             Found::Lease
-        } else if self.index.place_of.contains_key(&key) {
+        } else if self.index.queue_key_of.contains_key(&key) {
             Found::Ticket
         } else {
-            Found::Neither
+            Found::Absent
         }
     }
 
@@ -162,37 +157,32 @@ impl State {
         self.facts.sessions.get(&session).map(|session| session.last)
     }
 
-    /// When a lease ends if nothing is heard from now on; never, if there is no such lease.
+    /// When a lease expires; [`Instant::NEVER`] if it does not, or if there is no such lease.
     #[must_use]
     pub fn lease_ends(&self, key: Key) -> Instant {
         self.facts.leases.get(&key).map_or(Instant::NEVER, |lease| self.lease_ends_at(lease))
     }
 
     pub(crate) fn lease_ends_at(&self, lease: &Lease) -> Instant {
-        let longest = self.index.plan.longest_lease;
+        let longest = self.index.compiled.longest_lease;
         let too_long = longest.map_or(Instant::NEVER, |longest| lease.progressed + longest);
-        let alone = match lease.holder {
-            Holder::Ttl { expires, .. } => expires,
-            Holder::Session(session) => self.session_ends(session),
+        let alone = match lease.owner {
+            LeaseOwner::Ttl { expires, .. } => expires,
+            LeaseOwner::Session(_) => Instant::NEVER,
         };
         alone.min(too_long)
     }
 
-    pub(crate) fn session_ends(&self, session: u64) -> Instant {
-        let session = self.facts.sessions.get(&session);
-        session.map_or(Instant::NEVER, |session| session.heard + bounds::SILENCE)
-    }
-
-    /// How many tickets stand before a place, and itself.
-    pub(crate) fn position(&self, place: Place) -> usize {
-        let higher = Priority::ALL.iter().filter(|tier| **tier < place.tier);
+    /// The number of tickets up to and including a queue key.
+    pub(crate) fn position(&self, queue_key: QueueKey) -> usize {
+        let higher = Priority::ALL.iter().filter(|tier| **tier < queue_key.tier);
         let before: usize = higher.map(|tier| self.index.order[*tier as usize].len()).sum();
-        let own = &self.index.order[place.tier as usize];
-        before + own.partition_point(|arrival| *arrival < place.arrival) + 1
+        let own = &self.index.order[queue_key.tier as usize];
+        before + own.partition_point(|arrival| *arrival < queue_key.arrival) + 1
     }
 
-    pub(crate) fn mark_dirty(&mut self, lane: usize) {
-        self.index.dirty |= 1 << lane;
+    pub(crate) fn mark_dirty(&mut self, constraint: usize) {
+        self.index.dirty |= 1 << constraint;
     }
 }
 
@@ -205,44 +195,43 @@ impl PartialEq for State {
 impl Eq for State {}
 
 impl Index {
-    /// Works everything out. The facts must be sound.
+    /// Computes the index. The facts must be sound.
     pub(crate) fn of(facts: &Facts) -> Self {
-        let plan = Plan::of_facts(facts);
-        let lanes = plan.lanes.len();
+        let compiled = CompiledConfig::of_facts(facts);
+        let constraints = compiled.constraints.len();
         let mut index = Self {
-            plan,
-            lines: alloc::vec![BTreeSet::new(); lanes],
-            asides: alloc::vec![Aside::default(); lanes],
+            compiled,
+            lines: alloc::vec![BTreeSet::new(); constraints],
+            earmarks: alloc::vec![Earmarks::default(); constraints],
             ..Self::default()
         };
         index.add_agents(facts);
         for (number, session) in &facts.sessions {
-            index.heard.insert((session.heard, *number));
+            index.last_seen.insert((session.last_seen, *number));
         }
         for (key, lease) in &facts.leases {
-            index.loads[usize::from(lease.agent)].leases += 1;
-            index.add_lease(*key, lease, &facts.sessions);
+            index.agent_loads[usize::from(lease.agent)].leases += 1;
+            index.add_lease(*key, lease);
         }
-        for (place, ticket) in &facts.tickets {
-            index.add_ticket(*place, ticket);
+        for (queue_key, ticket) in &facts.tickets {
+            index.add_ticket(*queue_key, ticket);
         }
         for (at, agent) in facts.agents.iter().enumerate() {
             let stands = agent.promoted.is_some_and(|promoted| promoted.ticket.is_some());
-            let waits = index.loads[at].background > 0 && !stands;
+            let waits = index.agent_loads[at].background > 0 && !stands;
             if let Some(denied) = agent.denied.filter(|_| waits) {
                 let id = AgentId::try_from(at).unwrap_or(AgentId::MAX);
                 index.denied.insert((denied.since, id));
             }
         }
-        for ((agent, id), known) in &facts.ids {
-            index.loads[usize::from(*agent)].ids += 1;
+        for (id, known) in &facts.ids {
             if let Some(ended) = known.ended {
-                index.ended_ids.insert((ended, *agent, id.clone()));
+                index.ended_ids.insert((ended, id.clone()));
             }
         }
-        for (lane, tally) in facts.lanes.iter().enumerate() {
-            if let Some(reset) = &tally.reset {
-                index.watch_reset(lane, reset);
+        for (constraint, counter) in facts.counters.iter().enumerate() {
+            if let Some(reset) = &counter.reset {
+                index.watch_reset(constraint, reset);
             }
         }
         index
@@ -252,131 +241,131 @@ impl Index {
         for (at, agent) in facts.agents.iter().enumerate() {
             let id = AgentId::try_from(at).unwrap_or(AgentId::MAX);
             self.agent_of.insert(agent.name.clone(), id);
-            self.loads.push(Load::default());
+            self.agent_loads.push(AgentLoad::default());
             let rules = facts.config.iter().flat_map(|config| &config.agents);
             let rule = rules.into_iter().position(|rule| rule.name == agent.name);
-            self.obey_rule(id, rule);
+            self.index_rule(id, rule);
         }
     }
 
-    pub(crate) fn obey_rule(&mut self, agent: AgentId, rule: Option<usize>) {
-        let load = &mut self.loads[usize::from(agent)];
+    pub(crate) fn index_rule(&mut self, agent: AgentId, rule: Option<usize>) {
+        let load = &mut self.agent_loads[usize::from(agent)];
         load.rule = rule.and_then(|rule| u16::try_from(rule).ok());
         let Some(rule) = rule else { return };
-        let meters = &self.plan.agents[rule].meters;
-        if !meters.is_empty() {
-            self.metered.insert(agent);
+        let usages = &self.compiled.agents[rule].usages;
+        if !usages.is_empty() {
+            self.limited.insert(agent);
         }
-        if meters.iter().any(|meter| meter.floor > 0) {
+        if usages.iter().any(|usage| usage.owned) {
             self.floor_owners.insert(agent);
         }
     }
 
-    /// A session has one thing less.
-    pub(crate) fn let_go(&mut self, session: u64) {
-        if let Some(count) = self.holdings.get_mut(&session) {
+    /// Decrements the session's in-flight count.
+    pub(crate) fn session_released(&mut self, session: u64) {
+        if let Some(count) = self.in_flight_by_session.get_mut(&session) {
             *count -= 1;
             if *count == 0 {
-                self.holdings.remove(&session);
+                self.in_flight_by_session.remove(&session);
             }
         }
     }
 
-    pub(crate) fn add_ticket(&mut self, place: Place, ticket: &Ticket) {
-        let own = &mut self.order[place.tier as usize];
-        let at = own.partition_point(|arrival| *arrival < place.arrival);
-        own.insert(at, place.arrival);
-        self.place_of.insert(ticket.key, place);
-        self.timers.insert((ticket.deadline, Timer::TicketEnds(place)));
-        let load = &mut self.loads[usize::from(ticket.agent)];
+    pub(crate) fn add_ticket(&mut self, queue_key: QueueKey, ticket: &Ticket) {
+        let own = &mut self.order[queue_key.tier as usize];
+        let at = own.partition_point(|arrival| *arrival < queue_key.arrival);
+        own.insert(at, queue_key.arrival);
+        self.queue_key_of.insert(ticket.key, queue_key);
+        self.timers.insert((ticket.deadline, Timer::TicketDeadline(queue_key)));
+        let load = &mut self.agent_loads[usize::from(ticket.agent)];
         load.tickets += 1;
-        load.background += u32::from(place.tier == Priority::Background);
-        if self.metered.contains(&ticket.agent) {
-            self.metered_tickets.insert((ticket.agent, place));
+        load.background += u32::from(queue_key.tier == Priority::Background);
+        if self.limited.contains(&ticket.agent) {
+            self.limited_tickets.insert((ticket.agent, queue_key));
         }
         if let Some(session) = ticket.session {
-            *self.holdings.entry(session).or_default() += 1;
+            *self.in_flight_by_session.entry(session).or_default() += 1;
         }
-        self.add_phase(place, ticket);
-        for lane in lanes_of(ticket.aside) {
-            let need = self.plan.lanes[lane].need(&ticket.call.cost);
-            self.asides[lane].by_tier[place.tier as usize] += need;
-            self.asides[lane].holders.insert(place);
+        self.add_phase(queue_key, ticket);
+        for constraint in constraints_in(ticket.earmarked) {
+            let need = self.compiled.constraints[constraint].need(&ticket.call.cost);
+            self.earmarks[constraint].by_tier[queue_key.tier as usize] += need;
+            self.earmarks[constraint].holders.insert(queue_key);
         }
     }
 
-    pub(crate) fn remove_ticket(&mut self, place: Place, ticket: &Ticket) {
-        let own = &mut self.order[place.tier as usize];
-        if let Ok(at) = own.binary_search(&place.arrival) {
+    pub(crate) fn remove_ticket(&mut self, queue_key: QueueKey, ticket: &Ticket) {
+        let own = &mut self.order[queue_key.tier as usize];
+        if let Ok(at) = own.binary_search(&queue_key.arrival) {
             own.remove(at);
         }
-        self.place_of.remove(&ticket.key);
-        self.timers.remove(&(ticket.deadline, Timer::TicketEnds(place)));
-        let load = &mut self.loads[usize::from(ticket.agent)];
+        self.queue_key_of.remove(&ticket.key);
+        self.timers.remove(&(ticket.deadline, Timer::TicketDeadline(queue_key)));
+        let load = &mut self.agent_loads[usize::from(ticket.agent)];
         load.tickets -= 1;
-        load.background -= u32::from(place.tier == Priority::Background);
-        self.metered_tickets.remove(&(ticket.agent, place));
+        load.background -= u32::from(queue_key.tier == Priority::Background);
+        self.limited_tickets.remove(&(ticket.agent, queue_key));
         if let Some(session) = ticket.session {
-            self.let_go(session);
+            self.session_released(session);
         }
-        self.remove_phase(place, ticket);
-        for lane in lanes_of(ticket.aside) {
-            let need = self.plan.lanes[lane].need(&ticket.call.cost);
-            self.asides[lane].by_tier[place.tier as usize] -= need;
-            self.asides[lane].holders.remove(&place);
+        self.remove_phase(queue_key, ticket);
+        for constraint in constraints_in(ticket.earmarked) {
+            let need = self.compiled.constraints[constraint].need(&ticket.call.cost);
+            self.earmarks[constraint].by_tier[queue_key.tier as usize] -= need;
+            self.earmarks[constraint].holders.remove(&queue_key);
         }
     }
 
-    pub(crate) fn add_phase(&mut self, place: Place, ticket: &Ticket) {
+    pub(crate) fn add_phase(&mut self, queue_key: QueueKey, ticket: &Ticket) {
         match ticket.phase {
-            Phase::Line(lane) => {
-                self.lines[usize::from(lane)].insert(place);
+            Phase::Line(constraint) => {
+                self.lines[usize::from(constraint)].insert(queue_key);
                 if self.floor_owners.contains(&ticket.agent) {
-                    self.line_owners.insert((ticket.agent, place));
+                    self.line_owners.insert((ticket.agent, queue_key));
                 }
             }
             Phase::TooLate => {
-                self.too_late.insert(place);
+                self.too_late.insert(queue_key);
             }
             Phase::Lapsed => {}
             Phase::Held { .. } | Phase::Due(_) => {
-                self.timers.insert((self.stirs(ticket), Timer::TicketStirs(place)));
+                self.timers.insert((self.next_event_at(ticket), Timer::TicketRecheck(queue_key)));
             }
         }
         let due = matches!(ticket.phase, Phase::Due(_));
         if due && self.floor_owners.contains(&ticket.agent) {
-            self.due_owners.insert(place);
+            self.due_owners.insert(queue_key);
         }
     }
 
-    pub(crate) fn remove_phase(&mut self, place: Place, ticket: &Ticket) {
+    pub(crate) fn remove_phase(&mut self, queue_key: QueueKey, ticket: &Ticket) {
         match ticket.phase {
-            Phase::Line(lane) => {
-                self.lines[usize::from(lane)].remove(&place);
-                self.line_owners.remove(&(ticket.agent, place));
+            Phase::Line(constraint) => {
+                self.lines[usize::from(constraint)].remove(&queue_key);
+                self.line_owners.remove(&(ticket.agent, queue_key));
             }
             Phase::TooLate => {
-                self.too_late.remove(&place);
+                self.too_late.remove(&queue_key);
             }
             Phase::Lapsed => {}
             Phase::Held { .. } | Phase::Due(_) => {
-                self.timers.remove(&(self.stirs(ticket), Timer::TicketStirs(place)));
+                self.timers.remove(&(self.next_event_at(ticket), Timer::TicketRecheck(queue_key)));
             }
         }
-        self.due_owners.remove(&place);
+        self.due_owners.remove(&queue_key);
     }
 
-    /// When time alone moves a ticket that is held or due.
-    fn stirs(&self, ticket: &Ticket) -> Instant {
+    /// When time alone moves a ticket that is held back or due.
+    fn next_event_at(&self, ticket: &Ticket) -> Instant {
         match ticket.phase {
             Phase::Held { until, .. } => until,
-            Phase::Due(since) => since + self.plan.claim,
+            Phase::Due(since) => since + self.compiled.claim,
             _ => Instant::NEVER,
         }
     }
 }
 
-/// The lanes whose bits are set.
-pub(crate) fn lanes_of(bits: u64) -> impl Iterator<Item = usize> {
-    (0..bounds::LANES).filter(move |lane| bits & (1 << lane) != 0)
+/// The constraints whose bits are set.
+pub(crate) fn constraints_in(bits: u64) -> impl Iterator<Item = usize> {
+    (0..bounds::CONSTRAINTS).filter(move |constraint| bits & (1 << constraint) != 0)
 }

@@ -1,22 +1,22 @@
-//! Time as integers we own: microseconds on the clock of the store that stamped an event.
+//! Instants and durations: integer microseconds on the clock of the store that stamps events.
 //!
-//! Nothing here reads a clock. Arithmetic saturates, so that no event, however odd, overflows.
+//! No function reads a clock. Arithmetic saturates, so that no event can cause an overflow.
 
 use core::ops::{Add, Sub};
 
-/// A moment on a store's clock, in microseconds since an origin only that store knows.
+/// An instant on a store's clock, in microseconds since an origin that only that store knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(pub u64);
 
-/// A length of time in microseconds.
+/// A duration in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(pub u64);
 
 impl Instant {
-    /// Later than every instant a store can stamp.
+    /// An instant later than every stamp of a store.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// How long after `earlier` this is; nothing if it is before it.
+    /// Returns the duration from `earlier` to this instant, or zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0))
@@ -24,22 +24,22 @@ impl Instant {
 }
 
 impl Span {
-    /// No time at all.
+    /// The zero duration.
     pub const ZERO: Self = Self(0);
 
-    /// So many microseconds.
+    /// Returns a duration of `n` microseconds.
     #[must_use]
     pub const fn micros(n: u64) -> Self {
         Self(n)
     }
 
-    /// So many milliseconds.
+    /// Returns a duration of `n` milliseconds.
     #[must_use]
     pub const fn millis(n: u64) -> Self {
         Self(n.saturating_mul(1_000))
     }
 
-    /// So many seconds.
+    /// Returns a duration of `n` seconds.
     #[must_use]
     pub const fn secs(n: u64) -> Self {
         Self(n.saturating_mul(1_000_000))

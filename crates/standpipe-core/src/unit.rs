@@ -1,4 +1,7 @@
-//! Units, and costs over several of them.
+//! Units, and amounts of several units: the cost of a call and the usage of a commit.
+//!
+//! [`Amounts`] is validated when it is built: sorted, no duplicates, every amount within
+//! [`bounds::AMOUNT`].
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -6,24 +9,24 @@ use core::fmt;
 use crate::bounds;
 use crate::name::UnitName;
 
-/// What a limit counts.
+/// A unit that a limit counts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Unit {
-    /// Calls. One is implied in every cost that does not say otherwise.
+    /// Calls; a cost that does not name them takes one.
     Requests,
-    /// Tokens sent.
+    /// Tokens of the prompt.
     InputTokens,
-    /// Tokens generated.
+    /// Tokens of the completion.
     OutputTokens,
-    /// Tokens of both directions, where a provider counts them together.
+    /// Input and output tokens together, for providers that limit their sum.
     Tokens,
-    /// Weighted calls.
+    /// Weighted calls, as GitHub counts them.
     Points,
-    /// Things created.
+    /// Created content, as GitHub counts it.
     Content,
     /// Money, in millionths of a dollar.
     Usd,
-    /// A unit by declaration.
+    /// A unit that the configuration declares.
     Other(UnitName),
 }
 
@@ -38,14 +41,14 @@ impl Unit {
         ("usd", Self::Usd),
     ];
 
-    /// The unit of that name, if it is a name at all.
+    /// Returns the unit of this name, or `None` if the name is not valid.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let known = Self::KNOWN.into_iter().find(|(known, _)| *known == name);
         known.map(|(_, unit)| unit).or_else(|| UnitName::new(name).map(Self::Other))
     }
 
-    /// Its name.
+    /// Returns the name of the unit.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -67,49 +70,49 @@ impl fmt::Display for Unit {
     }
 }
 
-/// Amounts of several units, each named at most once, in the order of [`Unit`].
+/// Amounts of several units, each unit at most once, in the order of [`Unit`].
 ///
-/// As the cost of a call it is what the call takes; as the usage of a commit, what it took so far.
+/// The cost of a reserve and the usage of a commit are both of this type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Amounts(Vec<(Unit, u64)>);
 
-/// Why amounts could not be taken as they were given.
+/// The reason why amounts are not valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvalidAmounts {
-    /// The unit is named twice.
+    /// A unit occurs twice.
     Twice(Unit),
-    /// The figure is above [`bounds::AMOUNT`].
+    /// The amount of a unit is above [`bounds::AMOUNT`].
     TooLarge(Unit),
-    /// More than [`bounds::UNITS`] units.
+    /// There are more than [`bounds::UNITS`] units.
     TooMany,
 }
 
 impl Amounts {
-    /// Exactly these figures.
+    /// Creates exactly these amounts.
     ///
     /// # Errors
-    /// When a unit is named twice, a figure is too large, or there are too many.
-    pub fn new(figures: impl IntoIterator<Item = (Unit, u64)>) -> Result<Self, InvalidAmounts> {
+    /// When a unit occurs twice, an amount is too large, or there are too many units.
+    pub fn new(amounts: impl IntoIterator<Item = (Unit, u64)>) -> Result<Self, InvalidAmounts> {
         let mut list: Vec<(Unit, u64)> = Vec::new();
-        for (unit, amount) in figures {
+        for (unit, amount) in amounts {
             if amount > bounds::AMOUNT {
                 return Err(InvalidAmounts::TooLarge(unit));
             }
             match list.binary_search_by(|(known, _)| known.cmp(&unit)) {
                 Ok(_) => return Err(InvalidAmounts::Twice(unit)),
                 Err(_) if list.len() == bounds::UNITS => return Err(InvalidAmounts::TooMany),
-                Err(place) => list.insert(place, (unit, amount)),
+                Err(at) => list.insert(at, (unit, amount)),
             }
         }
         Ok(Self(list))
     }
 
-    /// The cost of a call: these figures, and one request unless they say otherwise.
+    /// Creates the cost of a call: these amounts, and one request unless they name requests.
     ///
     /// # Errors
     /// As [`Amounts::new`].
-    pub fn cost(figures: impl IntoIterator<Item = (Unit, u64)>) -> Result<Self, InvalidAmounts> {
-        let mut cost = Self::new(figures)?;
+    pub fn cost(amounts: impl IntoIterator<Item = (Unit, u64)>) -> Result<Self, InvalidAmounts> {
+        let mut cost = Self::new(amounts)?;
         if cost.of(&Unit::Requests).is_none() {
             if cost.0.len() == bounds::UNITS {
                 return Err(InvalidAmounts::TooMany);
@@ -119,28 +122,28 @@ impl Amounts {
         Ok(cost)
     }
 
-    /// The figure for a unit, if it is named.
+    /// Returns the amount of a unit, if it is named.
     #[must_use]
     pub fn of(&self, unit: &Unit) -> Option<u64> {
         self.0.iter().find(|(known, _)| known == unit).map(|(_, amount)| *amount)
     }
 
-    /// Whether it names nothing.
+    /// Returns whether no unit is named.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Names one more unit, if it is not named and there is room.
+    /// Adds a unit, unless it is already named or [`bounds::UNITS`] is reached.
     pub(crate) fn add(&mut self, unit: Unit, amount: u64) {
-        if let Err(place) = self.0.binary_search_by(|(known, _)| known.cmp(&unit))
+        if let Err(at) = self.0.binary_search_by(|(known, _)| known.cmp(&unit))
             && self.0.len() < bounds::UNITS
         {
-            self.0.insert(place, (unit, amount.min(bounds::AMOUNT)));
+            self.0.insert(at, (unit, amount.min(bounds::AMOUNT)));
         }
     }
 
-    /// All figures in order.
+    /// Returns all units and amounts in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Unit, u64)> {
         self.0.iter().map(|(unit, amount)| (unit, *amount))
     }
@@ -151,7 +154,7 @@ impl fmt::Display for InvalidAmounts {
         match self {
             Self::Twice(unit) => write!(f, "`{unit}` is named twice"),
             Self::TooLarge(unit) => {
-                write!(f, "the figure for `{unit}` is above {}", bounds::AMOUNT)
+                write!(f, "the amount of `{unit}` is above {}", bounds::AMOUNT)
             }
             Self::TooMany => write!(f, "more than {} units", bounds::UNITS),
         }

@@ -1,74 +1,55 @@
-//! How a ledger stands, for people to look at: its figures, and the admission rule laid open.
+//! Read-only views for people: the use of each limit, and every reason against a call.
 //!
-//! Only reads. Nothing here decides anything; it asks the functions that do.
+//! Nothing here decides; it asks the functions that do.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
 
+use crate::config::compiled::ConstraintKind;
 use crate::config::{Limit, Priority};
 use crate::event::Reserve;
-use crate::judge::{Asker, before};
-use crate::learn::limits_in_force;
+use crate::lease::admission::Candidate;
 use crate::outcome::{Reason, Refusal};
-use crate::plan::LaneKind;
+use crate::provider::learn::limits_in_force;
 use crate::state::State;
-use crate::tally::{Count, Tally};
 use crate::time::Instant;
 use crate::unit::Amounts;
+use crate::usage::counter::{Count, UsageCounter};
 
-/// How one limit stands.
+/// How much of one limit is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Figures {
-    /// The limit, as told.
+pub struct LimitUsage {
+    /// The limit as configured or learned.
     pub limit: Limit,
-    /// What is used of it, after headroom.
+    /// What is usable of it, after margin, outside use and ramp.
     pub effective: u64,
     /// What is charged.
     pub used: u64,
-    /// What calls in flight hold beside that.
+    /// Units that calls in flight hold and that are not charged yet.
     pub held: u64,
     /// What is left of `effective`.
     pub left: u64,
-    /// When nothing of it is charged any more if only time passes; none where nothing is charged,
-    /// and where time alone brings nothing.
+    /// When nothing of it is charged any more if only time passes; `None` if nothing is charged or
+    /// if time alone frees nothing.
     pub clear_at: Option<Instant>,
-    /// When its pace lets the next grant pass; none if that is now.
+    /// When its pace admits the next call; `None` if that is now.
     pub next_grant: Option<Instant>,
 }
 
-/// What the admission rule says to a call, step by step.
+/// Everything that refuses a call at an instant, in the order of the admission rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Laid {
-    /// The tier the call is judged in.
+pub struct AdmissionSteps {
+    /// The tier in which the call is judged.
     pub tier: Priority,
-    /// What it takes, with what is estimated because nobody said.
+    /// Its cost, completed by estimates.
     pub cost: Amounts,
-    /// 1: the provider said stop for good.
-    pub terminal: Option<Refusal>,
-    /// 2: it is above a stated limit.
-    pub never: Option<Refusal>,
-    /// Too many calls are second tries.
-    pub retry_budget: Option<Refusal>,
-    /// 3: everybody waits.
-    pub pause: Option<Refusal>,
-    /// 3: its instant to come back from the last pause is not there yet.
-    pub return_window: Option<Refusal>,
-    /// 3: little is left, and its agent keeps a distance.
-    pub zone: Option<Refusal>,
-    /// 3: somebody it depends on was refused.
-    pub hold: Option<Refusal>,
-    /// 4: what is left is for higher tiers.
-    pub yields: Option<Refusal>,
-    /// 4: the agent's own cap.
-    pub cap: Option<Refusal>,
-    /// 5: the limits for which somebody came first.
-    pub order: Vec<Refusal>,
-    /// 6: the limits and gates that have no room for it.
-    pub room: Vec<Refusal>,
+    /// The rules that refuse it, each with the instant from which it alone would admit; then limits
+    /// for which an earlier ticket waits; then limits and gates without room.
+    pub refusals: Vec<Refusal>,
 }
 
 impl State {
-    /// The ledger as it is at an instant if nothing happens but time.
+    /// Returns the ledger as it will be at an instant if only time passes.
     #[must_use]
     pub fn at(&self, now: Instant) -> Cow<'_, Self> {
         if self.next.is_none_or(|next| next > now) {
@@ -76,96 +57,79 @@ impl State {
         }
         let mut ahead = self.clone();
         ahead.advance(now);
-        ahead.news = crate::state::News::default();
+        ahead.effects = crate::state::Effects::default();
         ahead.next = ahead.next_change(now);
         Cow::Owned(ahead)
     }
 
-    /// How each limit stands at an instant, in the configuration's order.
+    /// Returns the use of each limit at an instant, in the configuration's order.
     #[must_use]
-    pub fn figures(&self, now: Instant) -> Vec<Figures> {
+    pub fn figures(&self, now: Instant) -> Vec<LimitUsage> {
         let now = now.max(self.facts.clock);
         let Some(config) = &self.facts.config else { return Vec::new() };
-        let mut limits = limits_in_force(config, &self.facts.trouble, &self.facts.outlook);
-        // As told, where it was; what is used of it says the rest.
+        let mut limits = limits_in_force(config, &self.facts);
+        // Show declared limits as declared; `effective` shows what is usable of them.
         limits[..config.limits.len()].clone_from_slice(&config.limits);
-        let lanes = limits.iter().enumerate();
-        lanes.map(|(lane, limit)| self.figures_of(lane, limit, now)).collect()
+        let constraints = limits.iter().enumerate();
+        constraints.map(|(constraint, limit)| self.figures_of(constraint, limit, now)).collect()
     }
 
-    /// The admission rule for a call at an instant. Every step is asked, also behind one that says
-    /// no. What is said of time is when this one alone would say yes.
+    /// Evaluates every step of the admission rule for a call, also those behind a refusal.
     #[must_use]
-    pub fn lay_open(&self, reserve: &Reserve, now: Instant) -> Laid {
+    pub fn admission_steps(&self, reserve: &Reserve, now: Instant) -> AdmissionSteps {
         let now = now.max(self.facts.clock);
-        let agent = self.index.agent_of.get(&reserve.agent).copied();
         let reserve = &*self.completed(reserve);
-        let asker = self.newcomer(reserve, agent, now);
-        let light = self.light_lets_pass(&asker, now);
-        let lacks = self.lacks(&asker, now);
-        let (order, room) = lacks.into_iter().partition(|no| no.reason == Reason::Order);
-        let until = |refusal: Refusal, until: Instant| Refusal {
-            until: Some(until).filter(|until| *until != Instant::NEVER),
-            ..refusal
-        };
-        Laid {
-            tier: asker.tier(),
-            cost: reserve.cost.clone(),
-            terminal: self.terminated(now),
-            never: self.never_fits(&asker),
-            retry_budget: self.out_of_retries(reserve, now),
-            pause: self.paused(now).map(|no| Refusal { until: self.facts.pause, ..no }),
-            return_window: before(Reason::ReturnWindow, asker.returns, now)
-                .map(|no| until(no, asker.returns)),
-            zone: self.zoned(&asker, now).map(|no| until(no, light)),
-            hold: before(Reason::Hold, asker.holds, now).map(|no| until(no, asker.holds)),
-            yields: self.yields(&asker, now).map(|no| until(no, light)),
-            cap: self.capped(&asker, now).map(|no| until(no, self.cap_fits(&asker, now))),
-            order,
-            room,
-        }
+        let candidate = self.newcomer(reserve, now);
+        let (order, room): (Vec<_>, Vec<_>) = self
+            .shortfalls(&candidate, now)
+            .into_iter()
+            .partition(|refusal| refusal.reason == Reason::Order);
+        let refusals = self.rule_refusals(&candidate, now).chain(order).chain(room).collect();
+        AdmissionSteps { tier: candidate.tier(), cost: reserve.cost.clone(), refusals }
     }
 
-    fn lacks(&self, asker: &Asker<'_>, now: Instant) -> Vec<Refusal> {
-        let lanes = 0..self.index.plan.lanes.len();
-        let lacks = lanes.filter_map(|lane| {
-            let lack = self.lack(asker, lane, now)?;
-            let fits = (lack.reason != Reason::Order).then(|| self.lane_fits(asker, lane, now));
+    fn shortfalls(&self, candidate: &Candidate<'_>, now: Instant) -> Vec<Refusal> {
+        let constraints = 0..self.index.compiled.constraints.len();
+        let shortfalls = constraints.filter_map(|constraint| {
+            let shortfall = self.shortfall(candidate, constraint, now)?;
+            let fits = (shortfall.reason != Reason::Order)
+                .then(|| self.constraint_fits(candidate, constraint, now));
             Some(Refusal {
-                reason: lack.reason,
-                limit: self.index.plan.lanes[lane].limit(),
-                short_by: lack.short_by,
+                reason: shortfall.reason,
+                limit: self.index.compiled.constraints[constraint].limit(),
+                short_by: shortfall.short_by,
                 until: fits.filter(|until| *until != Instant::NEVER),
             })
         });
-        let mut lacks: Vec<Refusal> = lacks.collect();
-        // Whoever comes first also takes what is there: that there is no room is said as well.
-        for (at, lane) in self.index.plan.lanes.iter().enumerate() {
-            let free = self.facts.lanes[at].free_at(now, &lane.spec);
-            let short_by = lane.need(asker.cost).saturating_sub(free);
-            let limit = lane.limit().filter(|_| lane.kind != LaneKind::Gate);
+        let mut shortfalls: Vec<Refusal> = shortfalls.collect();
+        // An earlier ticket also takes what is free, so show the lack of room as well.
+        for (at, constraint) in self.index.compiled.constraints.iter().enumerate() {
+            let free = self.facts.counters[at].free_at(now, &constraint.spec);
+            let short_by = constraint.need(candidate.cost).saturating_sub(free);
+            let limit = constraint.limit().filter(|_| constraint.kind != ConstraintKind::Gate);
             let named = |no: &Refusal| no.limit == limit && no.reason != Reason::Order;
-            if short_by > 0 && limit.is_some() && !lacks.iter().any(named) {
-                let until = Some(self.lane_fits(asker, at, now));
+            if short_by > 0 && limit.is_some() && !shortfalls.iter().any(named) {
+                let until = Some(self.constraint_fits(candidate, at, now));
                 let until = until.filter(|until| *until != Instant::NEVER);
-                lacks.push(Refusal { reason: Reason::Limit, limit, short_by, until });
+                shortfalls.push(Refusal { reason: Reason::Limit, limit, short_by, until });
             }
         }
-        lacks
+        shortfalls
     }
 
-    fn figures_of(&self, lane: usize, limit: &Limit, now: Instant) -> Figures {
-        let (tally, spec) = (&self.facts.lanes[lane], &self.index.plan.lanes[lane].spec);
-        let used = tally.taken_at(now, spec).saturating_sub(tally.held);
-        let clears = matches!(tally.count, Count::Window(_) | Count::Bucket(_)) && used > 0;
-        let alone = Tally { held: 0, ..tally.clone() };
-        let cleared = clears.then(|| alone.fits_from(spec.effective, now, spec, Vec::new));
-        Figures {
+    fn figures_of(&self, constraint: usize, limit: &Limit, now: Instant) -> LimitUsage {
+        let (counter, spec) =
+            (&self.facts.counters[constraint], &self.index.compiled.constraints[constraint].spec);
+        let used = counter.taken_at(now, spec).saturating_sub(counter.held);
+        let clears = matches!(counter.count, Count::Window(_) | Count::Bucket(_)) && used > 0;
+        let alone = UsageCounter { held: 0, ..counter.clone() };
+        let cleared = clears.then(|| alone.fits_from(spec.effective, now, spec));
+        LimitUsage {
             limit: limit.clone(),
             effective: spec.effective,
             used,
-            held: tally.held,
-            left: tally.free_at(now, spec),
+            held: counter.held,
+            left: counter.free_at(now, spec),
             clear_at: cleared.filter(|at| *at != Instant::NEVER),
             next_grant: self.pace_opens(limit, now),
         }
@@ -173,10 +137,12 @@ impl State {
 
     fn pace_opens(&self, limit: &Limit, now: Instant) -> Option<Instant> {
         let id = limit.id();
-        let lanes = self.index.plan.lanes.iter().zip(&self.facts.lanes);
-        let mut gates = lanes.filter(|(lane, _)| lane.kind == LaneKind::Gate && lane.id == id);
-        let (gate, tally) = gates.next()?;
-        let Count::Gate { last: Some(last) } = tally.count else { return None };
+        let constraints = self.index.compiled.constraints.iter().zip(&self.facts.counters);
+        let mut gates = constraints.filter(|(constraint, _)| {
+            constraint.kind == ConstraintKind::Gate && constraint.id == id
+        });
+        let (gate, counter) = gates.next()?;
+        let Count::Gate { last: Some(last) } = counter.count else { return None };
         Some(last + gate.spec.period).filter(|opens| *opens > now)
     }
 }
@@ -197,7 +163,7 @@ mod tests {
         Reserve::new(AgentName::new("blog").unwrap(), cost)
     }
 
-    /// 100 tokens in 10 s with a second between grants, two calls in flight; 40 are taken.
+    /// 100 tokens in 10 s with 1 s between grants, two calls in flight; 40 are charged.
     fn state() -> State {
         let period = Span::secs(10);
         let mut rate = Limit::new(Rule::Window { unit: Unit::Tokens, amount: 100, period });
@@ -228,14 +194,14 @@ mod tests {
 
     #[test]
     fn every_step_is_asked_and_dated() {
-        let laid = state().lay_open(&tokens(101), Instant(500_000));
-        assert_eq!(laid.never.map(|no| no.short_by), Some(1));
-        assert_eq!((laid.terminal, laid.pause, laid.cap), (None, None, None));
-        let laid = state().lay_open(&tokens(70), Instant(500_000));
-        assert_eq!(laid.never, None);
-        let room: Vec<_> = laid.room.iter().map(|no| (no.reason, no.until)).collect();
+        let refusals = |tokens: u64| {
+            let steps = state().admission_steps(&self::tokens(tokens), Instant(500_000));
+            let each = steps.refusals.into_iter();
+            each.map(|no| (no.reason, no.short_by, no.until)).collect::<Vec<_>>()
+        };
+        assert_eq!(refusals(101)[0], (Reason::Never, 1, None));
         let (rate, gate) = (Some(Instant(10_000_000)), Some(Instant(1_000_000)));
-        assert_eq!(room, [(Reason::Limit, rate), (Reason::Pace, gate)]);
+        assert_eq!(refusals(70), [(Reason::Limit, 10, rate), (Reason::Pace, 1, gate)]);
     }
 
     #[test]
@@ -243,7 +209,9 @@ mod tests {
         let state = state();
         assert!(matches!(state.at(Instant(1)), Cow::Borrowed(_)));
         let ahead = state.at(Instant(500_000_000));
-        assert!(ahead.facts().leases.is_empty(), "its session has been silent");
+        assert_eq!(ahead.facts().leases.len(), 1, "no session ends by time");
+        let ahead = state.at(Instant(3_600_000_000));
+        assert!(ahead.facts().leases.is_empty(), "no lease is longer than that");
         assert_eq!(state.facts().leases.len(), 1);
     }
 }

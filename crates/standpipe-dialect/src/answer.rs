@@ -1,4 +1,6 @@
-//! What goes in, an answer as it came, and what comes out, what it means. Plain values.
+//! The input and output of reading: a provider's [`Response`] in, an [`Answer`] out. Plain values.
+//!
+//! [`Dialect::read`](crate::Dialect::read) turns the first into the second.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -6,83 +8,85 @@ use std::time::Duration;
 use crate::doubt::Doubt;
 use crate::usage::Usage;
 
-/// A provider's answer as it came.
+/// A provider's HTTP response.
 #[derive(Clone, Copy, Debug)]
 pub struct Response<'a> {
     /// The HTTP status.
     pub status: u16,
-    /// Names, in any case, and values.
+    /// Names, in any letter case, and values.
     pub headers: &'a [(&'a str, &'a str)],
-    /// The body, without content encoding; may be empty or only a beginning.
+    /// The decoded body. It may be empty or truncated.
     pub body: &'a [u8],
-    /// When it was received, by the local clock, in milliseconds since 1970; 0 if that is not
-    /// known. Used only where the answer has no `date` that can be believed.
+    /// When the response was received, by the local clock, in milliseconds since 1970; 0 if
+    /// unknown. Used only if the response has no plausible `date` header.
     pub received: u64,
 }
 
-/// What an answer means.
+/// What a response says about limits, usage and refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Whether it was a refusal.
+    /// Whether the provider served, refused or failed the call.
     pub verdict: Verdict,
-    /// The limits it told of.
+    /// The limits that the response states.
     pub limits: Vec<LimitSeen>,
-    /// What the call used, if it says so.
+    /// What the call used, if the response states it.
     pub usage: Option<Usage>,
-    /// What it said and was not believed.
+    /// The values that were rejected as implausible.
     pub doubts: Vec<Doubt>,
 }
 
-/// Whether a call was served, refused, or failed for reasons of its own.
+/// Whether the provider served, refused or failed a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Served.
+    /// The provider served the call.
     Ok,
-    /// The provider said no, for a reason that concerns everybody on the pool.
+    /// The provider refused the call for a reason that affects every caller of the pool.
     Refused(Refused),
-    /// An error that says nothing about quota.
-    NotOurs {
-        /// Whether the same call may be tried again.
+    /// The call failed with an error that says nothing about quota.
+    Failed {
+        /// Whether retrying the same call can succeed.
         transient: bool,
     },
 }
 
-/// A refusal that concerns everybody on the pool.
+/// A refusal that affects every caller of the pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// What it is about.
+    /// The reason for the refusal.
     pub kind: Kind,
-    /// How long to wait, if it says so. Of a terminal one, until it ends, if that is known and
-    /// within eight days.
+    /// How long to wait, if the response states it, at most [`WAIT`](crate::bounds::WAIT). For
+    /// [`Kind::Terminal`] until calls are served again, at most
+    /// [`TERMINAL_WAIT`](crate::bounds::TERMINAL_WAIT).
     pub wait: Option<Duration>,
-    /// What the limit that was hit counts, if it says so.
+    /// The unit of the exceeded limit, if the response states it.
     pub unit: Option<Cow<'static, str>>,
-    /// The period of the limit that was hit, if it says so.
+    /// The period of the exceeded limit, if the response states it.
     pub period: Option<Duration>,
-    /// The provider's words, shortened, without control characters and without anything that looks
-    /// like a key or an account.
+    /// The provider's error message: one short line without control characters, with anything
+    /// that looks like a key or an account masked.
     pub message: String,
 }
 
-/// What a refusal is about.
+/// The reason for a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A rate was exceeded.
+    /// A rate limit was exceeded.
     Quota,
-    /// Too many calls in flight.
+    /// Too many calls are in flight.
     Concurrency,
-    /// The rate grew too fast.
+    /// The call rate rose too fast.
     SlowDown,
-    /// The provider is short of capacity; nobody's quota is at fault.
+    /// The provider lacks capacity; the caller's quota is not exceeded.
     Overload,
-    /// Nothing will be served for long: a spend cap, a daily quota, an empty account.
+    /// The provider serves nothing for hours or longer: a spend cap, a daily quota, an empty
+    /// account.
     Terminal,
 }
 
 impl Kind {
-    /// The word for it everywhere.
+    /// The name of the kind in configuration, logs and the API.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Quota => "quota",
             Self::Concurrency => "concurrency",
@@ -93,37 +97,38 @@ impl Kind {
     }
 }
 
-/// What an answer said of one limit.
+/// One limit as a response states it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitSeen {
-    /// What it counts: `requests`, `input_tokens`, `output_tokens`, `tokens`, `points`, `content`,
-    /// `bytes`; `parallel` for calls in flight; `budget` where only a share of it is told.
+    /// What the limit counts: `requests`, `input_tokens`, `output_tokens`, `tokens`, `points`,
+    /// `content`, `bytes`; `parallel` for calls in flight; `budget` if the provider states only a
+    /// share.
     pub unit: Cow<'static, str>,
-    /// Its period, when known.
+    /// The period, if known.
     pub period: Option<Duration>,
-    /// The limit.
+    /// The limit itself.
     pub limit: Option<u64>,
-    /// What is left of it.
+    /// What remains of the limit.
     pub remaining: Option<u64>,
-    /// What `remaining` is rounded to; 1 is exact.
+    /// The step that the provider rounds `remaining` to; 1 means exact.
     pub coarse: u64,
-    /// How long until it resets, from the answer's date.
+    /// The time until the reset, counted from the response's date.
     pub reset_in: Option<Duration>,
-    /// What resetting means.
+    /// What happens at the reset.
     pub reset: ResetMeans,
-    /// The share that is used, in parts per million, where the provider tells that instead.
+    /// The share used, in parts per million, if the provider states that instead of counts.
     pub utilization: Option<u32>,
-    /// What the provider calls it: `5h`, `core`, `burst`.
+    /// The provider's name for the limit: `5h`, `core`, `burst`.
     pub name: Option<String>,
 }
 
-/// What happens at the instant a provider calls a reset.
+/// What happens at the instant that a provider calls a reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResetMeans {
-    /// A bucket is full again; calls are let through long before.
+    /// A token bucket is full again. Calls are admitted long before.
     Full,
-    /// A fixed window ends and the count begins anew.
+    /// A fixed window ends and its count starts from zero.
     WindowEnds,
-    /// It does not say.
+    /// The provider does not document it.
     Unknown,
 }

@@ -1,34 +1,36 @@
-//! Every bound of reading an answer in one place, with the reason for the number.
+//! Every bound on reading a response, each with the reason for its value.
 //!
-//! Answers come from outside: what lies beyond a bound is left out, never grown for.
+//! Responses are untrusted input: the reader drops what lies beyond a bound and never allocates
+//! for it.
 
 use std::time::Duration;
 
-/// Headers looked at. Real answers have some thirty.
+/// Most headers read. Real responses have about thirty.
 pub const HEADERS: usize = 256;
-/// Bytes of a header's value; longer ones are not about limits.
+/// Most bytes of a header value. A longer value does not describe a limit.
 pub const VALUE: usize = 1_024;
-/// Bytes of an error body that are looked at. Real ones have a few hundred.
+/// Most bytes read of an error body. Real ones have a few hundred.
 pub const ERROR_BODY: usize = 64 * 1_024;
-/// Bytes of one event of a stream; larger ones are passed over.
+/// Most bytes of one stream event. The reader skips a larger event.
 pub const EVENT: usize = 1_024 * 1_024;
-/// Limits told of by one answer.
+/// Most limits reported for one response.
 pub const LIMITS: usize = 32;
-/// Doubts told of by one answer.
+/// Most doubts reported for one response.
 pub const DOUBTS: usize = 16;
-/// Characters of a provider's words that are kept.
+/// Most characters kept of a provider's error message.
 pub const MESSAGE: usize = 200;
-/// Characters of a value that was not believed, and of the name of a limit.
+/// Most characters kept of a rejected value and of a limit's name.
 pub const SHORT: usize = 64;
-/// The largest figure that is believed; the greatest limits known are far below.
-pub const FIGURE: u64 = 1_000_000_000_000;
-/// The longest wait that is believed: a weekly limit, and a day for clocks.
+/// The largest amount accepted. The greatest known limits are far below.
+pub const AMOUNT: u64 = 1_000_000_000_000;
+/// The longest wait accepted: a weekly limit, plus a day for clock differences.
 pub const WAIT: Duration = Duration::from_secs(8 * 86_400);
 
-/// The longest stop with a known end that is believed: the provider's months and years of budget.
-pub const STOP: Duration = Duration::from_secs(400 * 86_400);
-/// How far the answer's own `date` may be from the time it was received. Any time zone taken for
-/// another, and any drifting clock, is within it; what is further off was not written just now.
+/// The longest wait accepted for a terminal refusal: monthly and yearly budgets.
+pub const TERMINAL_WAIT: Duration = Duration::from_secs(400 * 86_400);
+/// The largest difference accepted between the response's `date` header and the time it was
+/// received. It covers any time-zone mistake and any drifting clock; a date further off belongs to
+/// a cached response or an unset clock.
 pub const SKEW_MS: i64 = 2 * 86_400_000;
-/// The beginning of 2020: a local clock before it was never set, and says nothing.
+/// The start of 2020. A local clock before it was never set, so the reader ignores it.
 pub const CLOCK_SET_MS: i64 = 1_577_836_800_000;

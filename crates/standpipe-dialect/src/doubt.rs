@@ -1,57 +1,57 @@
-//! What was said and not believed, for the journal.
+//! Values that a response states and the reader rejects, for the journal.
 
 use std::fmt;
 
 use crate::bounds;
-use crate::message;
+use crate::text::redact;
 
-/// Something an answer said that was left out of account, and why.
+/// A value that a response states and the reader ignores, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Doubt {
     /// The header or the field of the body.
     pub what: String,
-    /// What it said, shortened.
+    /// The rejected value, shortened.
     pub value: String,
-    /// Why it was not believed.
-    pub why: Why,
+    /// Why the reader rejected it.
+    pub why: DoubtReason,
 }
 
-/// Why something was not believed.
+/// Why the reader rejects a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Why {
-    /// It is not what this header or field should be.
+pub enum DoubtReason {
+    /// It does not have the syntax of this header or field.
     Unreadable,
-    /// It is below zero.
+    /// It is negative.
     Negative,
-    /// A limit of nothing.
+    /// It is a limit of zero.
     Zero,
-    /// It is beyond any figure that is known.
+    /// It is larger than any known limit.
     TooLarge,
-    /// It is further ahead than eight days.
+    /// It is more than eight days ahead.
     TooLong,
-    /// It passed more than eight days ago.
+    /// It is more than eight days in the past.
     InThePast,
-    /// Something else in the same answer says otherwise.
+    /// Another value in the same response contradicts it.
     Contradiction,
     /// More remains than the limit allows.
     MoreThanLimit,
-    /// The answer's date is days away from the time it was received.
+    /// The `date` of the response is days away from the time it was received.
     FarFromNow,
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for DoubtReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Unreadable => "it cannot be read",
-            Self::Negative => "it is below zero",
-            Self::Zero => "a limit of nothing would let nobody through",
-            Self::TooLarge => "it is larger than any limit there is",
+            Self::Unreadable => "it cannot be parsed",
+            Self::Negative => "it is negative",
+            Self::Zero => "a limit of 0 would admit nothing",
+            Self::TooLarge => "it is larger than any known limit",
             Self::TooLong => "it is more than 8 days ahead",
-            Self::InThePast => "it passed more than 8 days ago",
-            Self::Contradiction => "something else in the answer says otherwise",
+            Self::InThePast => "it is more than 8 days in the past",
+            Self::Contradiction => "another value in the same response contradicts it",
             Self::MoreThanLimit => "more remains than the limit allows",
-            Self::FarFromNow => "it is more than 2 days from the time the answer came",
+            Self::FarFromNow => "it is more than 2 days from the local clock",
         })
     }
 }
@@ -62,19 +62,19 @@ impl fmt::Display for Doubt {
     }
 }
 
-/// The doubts of one answer; no more than a bound.
+/// The doubts about one response: no duplicates, at most [`bounds::DOUBTS`].
 #[derive(Debug, Default)]
 pub(crate) struct Doubts(Vec<Doubt>);
 
 impl Doubts {
-    pub(crate) fn add(&mut self, what: &str, value: &str, why: Why) {
+    pub(crate) fn add(&mut self, what: &str, value: &str, why: DoubtReason) {
         if self.0.len() == bounds::DOUBTS {
             return;
         }
-        let what = message::scrubbed(what, bounds::SHORT);
-        let value = message::scrubbed(value, bounds::SHORT);
+        let what = redact(what, bounds::SHORT);
+        let value = redact(value, bounds::SHORT);
         let doubt = Doubt { what, value, why };
-        // A header may be looked at more than once.
+        // The reader may read the same header several times.
         if !self.0.contains(&doubt) {
             self.0.push(doubt);
         }
@@ -82,5 +82,17 @@ impl Doubts {
 
     pub(crate) fn into_vec(self) -> Vec<Doubt> {
         self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doubts_are_bounded() {
+        let mut doubts = Doubts::default();
+        (0..100).for_each(|n| doubts.add("a", &n.to_string(), DoubtReason::Unreadable));
+        assert_eq!(doubts.into_vec().len(), bounds::DOUBTS);
     }
 }

@@ -1,5 +1,4 @@
-//! What a provider's answer means: the limits it tells of, what the call used, and whether it was
-//! a refusal; in the dialect of each provider.
+//! Reads what a provider's response says about limits, usage and refusals.
 //!
 //! ```
 //! use std::time::Duration;
@@ -19,57 +18,45 @@
 //! assert_eq!(answer.limits[0].limit, Some(30_000));
 //! ```
 //!
-//! # The contract
+//! A streamed response goes through a [`StreamReader`] as it passes: feed it every chunk, then ask
+//! for usage and refusal.
 //!
-//! - Reading is total: no answer, however odd, panics or costs more than [`bounds`] allow.
-//! - What cannot be is not believed, and told as a [`Doubt`]: no wait is longer than eight days, no
-//!   figure larger than any limit there is.
-//! - An answer that Standpipe itself wrote teaches nothing.
-//! - The provider's words are kept short and without secrets.
+//! # Contract
 //!
-//! # What it does not do
+//! - Reading is total: no response panics or costs more than [`bounds`] allow.
+//! - An implausible value is ignored and reported as a [`Doubt`]. No amount exceeds
+//!   [`bounds::AMOUNT`] and no wait exceeds [`bounds::WAIT`], or [`bounds::TERMINAL_WAIT`] for a
+//!   terminal refusal.
+//! - A response that Standpipe itself wrote yields no limits, no usage and no refusal.
+//! - A provider's error message is kept as one short line with secrets masked.
+//! - The result depends on the arguments alone.
 //!
-//! It has no clock, no IO, no logging. It does not decide anything: what follows from a refusal is
-//! the ledger's.
+//! # What it never does
+//!
+//! It has no clock, no IO and no logging. It decides nothing: the ledger decides what follows from
+//! a refusal.
 //!
 //! # Reading order
 //!
-//! `answer` (what goes in and out), `dialect` (where it comes together), `reading` and `rows` (how
-//! headers become limits), then a provider: `openai` is short, `generic` is a table, `stream` reads
-//! what arrives piece by piece.
+//! `answer` (input and output), `dialect` (the steps of reading), `providers` (the table: one row
+//! and one file per provider; `openai` is short, `stripe` is pure data), `reader` (headers and
+//! error bodies), `parse` (numbers, dates, JSON), `stream` (streamed responses).
 
 pub mod bounds;
 
 mod answer;
 mod dialect;
 mod doubt;
-mod usage;
-
-mod date;
-mod duration;
-mod fault;
-mod headers;
-mod hints;
-mod json;
-mod message;
-mod number;
-mod reading;
-mod rows;
-mod status;
-mod words;
-
-mod anthropic;
-mod azure;
-mod copilot;
-mod gemini;
-mod generic;
-mod github;
-mod openai;
-
+mod parse;
+mod providers;
+mod reader;
 mod stream;
+mod text;
+mod usage;
 
 pub use crate::answer::{Answer, Kind, LimitSeen, Refused, ResetMeans, Response, Verdict};
 pub use crate::dialect::Dialect;
-pub use crate::doubt::{Doubt, Why};
+pub use crate::doubt::{Doubt, DoubtReason};
 pub use crate::stream::StreamReader;
+pub use crate::text::is_invisible;
 pub use crate::usage::Usage;

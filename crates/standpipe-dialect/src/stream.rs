@@ -1,98 +1,99 @@
-//! A streamed answer as it passes: what it used so far, and an error that came after the 200.
+//! [`StreamReader`]: reads a streamed response as it passes, for usage and for errors after the
+//! 200.
 //!
-//! Bytes come in pieces of any size; a splitter makes events of them and [`events`] reads those.
-//! How a stream is split shows in its first byte: frames of AWS begin with 0, JSON with a bracket,
-//! and everything else is server-sent events. Events have the same shapes at many providers, so one
-//! reader knows them all, and only what an error means is left to the dialect.
+//! Bytes arrive in chunks of any size; a decoder splits them into events and [`events`] reads
+//! those. The first byte tells the format: AWS frames start with 0, JSON with a bracket, and
+//! everything else is server-sent events. Providers share the shapes of events, so one reader
+//! knows them all; only the meaning of an error depends on the dialect.
 
+mod aws_frames;
 mod events;
-mod frames;
+mod json_values;
 mod sse;
-mod values;
 
 use crate::answer::Refused;
 use crate::dialect::Dialect;
 use crate::usage::Usage;
 
-use events::Seen;
+use events::StreamState;
 
-/// Reads a streamed answer as it passes.
+/// Reads a streamed response as it passes.
 #[derive(Clone, Debug)]
 pub struct StreamReader {
     dialect: Dialect,
-    splitter: Splitter,
-    seen: Seen,
+    decoder: Decoder,
+    state: StreamState,
 }
 
 #[derive(Clone, Debug)]
-enum Splitter {
-    /// Nothing but blanks yet.
-    Blank,
-    Sse(sse::Lines),
-    Values(values::Values),
-    Frames(frames::Frames),
+enum Decoder {
+    /// Only whitespace so far: the format is not known yet.
+    Undetected,
+    Sse(sse::SseDecoder),
+    Json(json_values::JsonDecoder),
+    AwsFrames(aws_frames::FrameDecoder),
 }
 
 impl StreamReader {
-    /// One that has seen nothing yet.
+    /// A reader at the start of a stream.
     #[must_use]
     pub const fn new(dialect: Dialect) -> Self {
-        Self { dialect, splitter: Splitter::Blank, seen: Seen::new() }
+        Self { dialect, decoder: Decoder::Undetected, state: StreamState::new() }
     }
 
-    /// Takes the next bytes. In how many pieces they come makes no difference.
+    /// Reads the next bytes. The result does not depend on how the stream is cut into chunks.
     pub fn feed(&mut self, bytes: &[u8]) {
         let mut bytes = bytes;
-        if matches!(self.splitter, Splitter::Blank) {
+        if matches!(self.decoder, Decoder::Undetected) {
             bytes = bytes.trim_ascii_start();
-            self.splitter = match bytes.first() {
-                None => Splitter::Blank,
-                Some(0) => Splitter::Frames(frames::Frames::default()),
-                Some(b'{' | b'[') => Splitter::Values(values::Values::default()),
-                Some(_) => Splitter::Sse(sse::Lines::default()),
+            self.decoder = match bytes.first() {
+                None => Decoder::Undetected,
+                Some(0) => Decoder::AwsFrames(aws_frames::FrameDecoder::default()),
+                Some(b'{' | b'[') => Decoder::Json(json_values::JsonDecoder::default()),
+                Some(_) => Decoder::Sse(sse::SseDecoder::default()),
             };
         }
-        let (dialect, seen) = (self.dialect, &mut self.seen);
-        match &mut self.splitter {
-            Splitter::Blank => {}
-            Splitter::Sse(lines) => lines.feed(bytes, |data| seen.take(dialect, "", data)),
-            Splitter::Values(values) => {
-                values.feed(bytes, |value| seen.take(dialect, "", value));
-                seen.finished |= values.is_closed();
+        let (dialect, state) = (self.dialect, &mut self.state);
+        match &mut self.decoder {
+            Decoder::Undetected => {}
+            Decoder::Sse(decoder) => decoder.feed(bytes, |data| state.on_event(dialect, "", data)),
+            Decoder::Json(decoder) => {
+                decoder.feed(bytes, |value| state.on_event(dialect, "", value));
+                state.finished |= decoder.is_closed();
             }
-            Splitter::Frames(frames) => {
-                frames.feed(bytes, |name, payload| seen.take(dialect, name, payload));
+            Decoder::AwsFrames(decoder) => {
+                decoder.feed(bytes, |name, payload| state.on_event(dialect, name, payload));
             }
         }
     }
 
-    /// What the call used, as far as it has been told.
+    /// What the call used, as far as the stream has stated it.
     #[must_use]
     pub const fn usage(&self) -> &Usage {
-        &self.seen.usage
+        &self.state.usage
     }
 
-    /// Whether the input is known: it can be settled while the output still flows.
+    /// Whether the input tokens are known, so that they can be settled before the stream ends.
     #[must_use]
     pub const fn is_input_known(&self) -> bool {
-        self.seen.usage.input_tokens.is_some()
+        self.state.usage.input_tokens.is_some()
     }
 
-    /// The refusal that came after the 200.
+    /// The refusal that came after the 200, if any.
     #[must_use]
     pub const fn refused(&self) -> Option<&Refused> {
-        self.seen.refused.as_ref()
+        self.state.refused.as_ref()
     }
 
-    /// Whether the stream came to its own end.
+    /// Whether the stream is complete.
     #[must_use]
     pub const fn finished(&self) -> bool {
-        self.seen.finished
+        self.state.finished
     }
 
-    /// The bytes of content so far, to estimate the output of a stream that dies.
+    /// Bytes of content so far, to estimate the output of a stream that breaks off.
     #[must_use]
     pub const fn text_bytes(&self) -> u64 {
-        self.seen.text_bytes
+        self.state.text_bytes
     }
 }

@@ -5,60 +5,81 @@ use serde_json::Value;
 use crate::bounds;
 use crate::dialect::Dialect;
 use crate::doubt::Doubts;
-use crate::json;
+use crate::parse::json;
 
-/// What a call used; what is not told is none.
+/// What a call used. `None` means that the response does not state it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Tokens of the prompt. Whether those read from a cache are among them differs: see
-    /// [`Usage::charged_input`].
+    /// Tokens of the prompt. Providers differ in whether they include tokens read from a cache:
+    /// see [`Usage::charged_input`].
     pub input_tokens: Option<u64>,
-    /// Tokens that were generated, thoughts among them.
+    /// Tokens that were generated, including reasoning tokens.
     pub output_tokens: Option<u64>,
     /// Tokens that were read from a cache.
     pub cache_read_tokens: Option<u64>,
     /// Tokens that were written to a cache.
     pub cache_write_tokens: Option<u64>,
-    /// All of it, as the provider sums it up.
+    /// The total, as the provider sums it.
     pub total_tokens: Option<u64>,
     /// Points of a query.
     pub points: Option<u64>,
 }
 
-/// Where providers write a figure; the first that is there counts.
-type Places = &'static [&'static [&'static str]];
+/// How a provider charges cached input against its limits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ChargedInput {
+    /// `input_tokens` includes cached tokens, and all of them are charged.
+    AsReported,
+    /// `input_tokens` excludes cached tokens; cache writes are charged as well.
+    PlusCacheWrites,
+    /// `input_tokens` includes cached tokens; cache reads are not charged.
+    MinusCacheReads,
+}
 
-const INPUT: Places =
+/// The paths at which providers put an amount. The first that is present counts.
+type Paths = &'static [&'static [&'static str]];
+
+const INPUT: Paths =
     &[&["prompt_tokens"], &["input_tokens"], &["promptTokenCount"], &["inputTokens"]];
-const OUTPUT: Places =
+const OUTPUT: Paths =
     &[&["completion_tokens"], &["output_tokens"], &["candidatesTokenCount"], &["outputTokens"]];
-const CACHE_READ: Places = &[
+const CACHE_READ: Paths = &[
     &["cache_read_input_tokens"],
     &["prompt_tokens_details", "cached_tokens"],
     &["input_tokens_details", "cached_tokens"],
     &["cachedContentTokenCount"],
     &["cacheReadInputTokens"],
 ];
-const CACHE_WRITE: Places = &[
+const CACHE_WRITE: Paths = &[
     &["cache_creation_input_tokens"],
     &["prompt_tokens_details", "cache_write_tokens"],
     &["input_tokens_details", "cache_write_tokens"],
     &["cacheWriteInputTokens"],
 ];
-const TOTAL: Places = &[&["total_tokens"], &["totalTokenCount"], &["totalTokens"]];
-/// Gemini tells these apart from what they are part of.
-const TOOL_PROMPT: Places = &[&["toolUsePromptTokenCount"]];
-const THOUGHTS: Places = &[&["thoughtsTokenCount"]];
+const TOTAL: Paths = &[&["total_tokens"], &["totalTokenCount"], &["totalTokens"]];
+/// Gemini reports these two apart from the prompt and the candidates; they are added to them.
+const TOOL_PROMPT: Paths = &[&["toolUsePromptTokenCount"]];
+const THOUGHTS: Paths = &[&["thoughtsTokenCount"]];
 
 impl Usage {
-    /// What a `usage` or `usageMetadata` object says, in any dialect: their names do not clash.
-    pub(crate) fn of(value: &Value, doubts: &mut Doubts) -> Self {
-        let mut take = |places: Places| {
-            let told = |path: &&[&str]| json::at(value, path).is_some_and(|told| !told.is_null());
-            let path = places.iter().copied().find(told)?;
-            let found = json::at(value, path)?;
-            let read = json::figure(found);
-            read.map_err(|why| doubts.add(&path.join("."), &found.to_string(), why)).ok()
+    /// No amount known. Usable in `const fn`, unlike [`Default::default`].
+    pub(crate) const EMPTY: Self = Self {
+        input_tokens: None,
+        output_tokens: None,
+        cache_read_tokens: None,
+        cache_write_tokens: None,
+        total_tokens: None,
+        points: None,
+    };
+
+    /// Reads a `usage` or `usageMetadata` object of any provider: their member names do not clash.
+    pub(crate) fn from_json(value: &Value, doubts: &mut Doubts) -> Self {
+        let mut take = |paths: Paths| {
+            let is_present = |path: &&[&str]| json::get(value, path).is_some_and(|v| !v.is_null());
+            let path = paths.iter().copied().find(is_present)?;
+            let found = json::get(value, path)?;
+            let amount = json::amount(found);
+            amount.map_err(|why| doubts.add(&path.join("."), &found.to_string(), why)).ok()
         };
         Self {
             input_tokens: sum(take(INPUT), take(TOOL_PROMPT)),
@@ -70,15 +91,15 @@ impl Usage {
         }
     }
 
-    /// Whether nothing is told.
+    /// Whether no amount is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+        *self == Self::EMPTY
     }
 
-    /// Takes in what a later event says. Figures of a stream are totals so far, so the larger one
-    /// is the later one.
-    pub(crate) fn grow(&mut self, later: &Self) {
+    /// Merges the usage of a later stream event. Streams report running totals, so the larger
+    /// amount is the later one.
+    pub(crate) fn merge_later(&mut self, later: &Self) {
         self.input_tokens = self.input_tokens.max(later.input_tokens);
         self.output_tokens = self.output_tokens.max(later.output_tokens);
         self.cache_read_tokens = self.cache_read_tokens.max(later.cache_read_tokens);
@@ -89,17 +110,19 @@ impl Usage {
 
     /// The input that counts against the provider's limit.
     ///
-    /// Anthropic and Bedrock leave cached tokens out of `input_tokens` and charge those written;
-    /// Groq puts them in and does not charge those read; the others put them in and charge them.
+    /// Anthropic and Bedrock exclude cached tokens from `input_tokens` and charge cache writes.
+    /// Groq includes them and does not charge cache reads. All others include and charge them.
     #[must_use]
     pub fn charged_input(&self, dialect: Dialect) -> Option<u64> {
         let input = self.input_tokens?;
-        Some(match dialect {
-            Dialect::Anthropic | Dialect::Bedrock => {
+        Some(match dialect.provider().charged_input {
+            ChargedInput::AsReported => input,
+            ChargedInput::PlusCacheWrites => {
                 input.saturating_add(self.cache_write_tokens.unwrap_or(0))
             }
-            Dialect::Groq => input.saturating_sub(self.cache_read_tokens.unwrap_or(0)),
-            _ => input,
+            ChargedInput::MinusCacheReads => {
+                input.saturating_sub(self.cache_read_tokens.unwrap_or(0))
+            }
         })
     }
 }
@@ -107,6 +130,6 @@ impl Usage {
 fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     match (a, b) {
         (None, None) => None,
-        (a, b) => Some((a.unwrap_or(0) + b.unwrap_or(0)).min(bounds::FIGURE)),
+        (a, b) => Some((a.unwrap_or(0) + b.unwrap_or(0)).min(bounds::AMOUNT)),
     }
 }

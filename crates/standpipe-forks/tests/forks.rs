@@ -33,12 +33,14 @@ impl Family {
         Self { directory, parent, said }
     }
 
-    /// What they say until all of these were said, in any order.
+    /// Reads what they print until all of these lines were printed, in any order.
     fn says_all(&mut self, expected: &[&str]) {
         let mut missing: Vec<&str> = expected.to_vec();
         while !missing.is_empty() {
             let mut line = String::new();
             assert!(self.said.read_line(&mut line).unwrap() > 0, "they ended before {missing:?}");
+            assert!(!line.contains("refused a slot"), "{line} instead of {missing:?}");
+            assert!(!line.contains("is locked out"), "{line} instead of {missing:?}");
             missing.retain(|wanted| !line.starts_with(wanted));
         }
     }
@@ -56,15 +58,15 @@ fn scratch() -> PathBuf {
 }
 
 fn pool_in(directory: &Path) -> Pool {
-    let tap = Standpipe::builder().settings(Settings::default()).home(directory);
-    tap.open().unwrap().pool("test/slots").unwrap()
+    let builder = Standpipe::builder().settings(Settings::default()).home(directory);
+    builder.open().unwrap().pool("test/slots").unwrap()
 }
 
 impl Drop for Family {
     fn drop(&mut self) {
         drop(self.parent.stdin.take());
         let _ = self.parent.wait();
-        // The child may still be writing to it for a moment.
+        // The child may still write to the directory for a moment.
         let mut rest = String::new();
         let _ = std::io::Read::read_to_string(&mut self.said, &mut rest);
         let _ = std::fs::remove_dir_all(&self.directory);
@@ -89,7 +91,7 @@ fn b50_after_a_fork_the_child_is_a_session_of_its_own() {
 fn b50_a_child_does_not_keep_its_dead_parents_session_alive() {
     let mut family = Family::start();
     family.says_all(&BOTH);
-    // The child lives on, with everything it inherited, as long as its input is open.
+    // The child lives, with everything it inherited, while its standard input is open.
     let input = family.parent.stdin.take();
     family.parent.kill().unwrap();
     family.parent.wait().unwrap();
@@ -121,4 +123,26 @@ fn b50_a_thread_that_blocks_while_its_process_forks_is_woken_and_so_is_the_child
     family.says_all(&["parent gave back", "child gave back"]);
     assert!(family.parent.wait().unwrap().success());
     assert_eq!(pool.status().unwrap().leases.len(), 0);
+}
+
+/// A child must not keep a lock of its parent: nobody could use the pool any more.
+#[test]
+fn b50_killed_inside_a_step_while_a_forked_child_lives_a_process_locks_nobody_out() {
+    let mut family = Family::start_in(scratch(), &["inside"]);
+    family.says_all(&["parent inside", "child out"]);
+    let input = family.parent.stdin.take();
+    family.parent.kill().unwrap();
+    family.parent.wait().unwrap();
+    // Neither the child nor others are locked out.
+    family.says_all(&["child holds"]);
+    let patient = Request::by("stranger").timeout(Duration::from_secs(20));
+    drop(family.pool().reserve(patient).blocking().unwrap());
+    drop(input);
+}
+
+#[test]
+fn b50_a_program_that_starts_itself_anew_does_not_keep_its_leases() {
+    let mut family = Family::start_in(scratch(), &["exec"]);
+    family.says_all(&["after holds"]);
+    assert_eq!(family.pool().status().unwrap().leases.len(), 1);
 }

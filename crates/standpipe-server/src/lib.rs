@@ -34,4 +34,5 @@ mod watching;
 pub use self::claim::{Running, no_links, running};
 pub use self::daemon::{Begun, Options, run};
 pub use self::failure::Failure;
+pub use self::listen::raise_file_limit;
 pub use self::log::Log;

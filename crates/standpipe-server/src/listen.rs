@@ -15,9 +15,18 @@ use crate::failure::Failure;
 /// How long whoever has the port already may take to say who it is.
 const PATIENCE: Duration = Duration::from_millis(500);
 
+/// How many connections may wait to be accepted; the system may allow fewer.
+const BACKLOG: i32 = 4_096;
+
 /// Listens on an address.
 pub(crate) fn tcp(address: SocketAddr) -> Result<TcpListener, Failure> {
-    TcpListener::bind(address).map_err(|error| match error.kind() {
+    let bound = TcpListener::bind(address);
+    if let Ok(listener) = &bound {
+        // The standard library lets 128 wait to be accepted. The kernel drops the first packet of
+        // further ones, and they try again after a second.
+        let _as_it_was = rustix::net::listen(listener, BACKLOG);
+    }
+    bound.map_err(|error| match error.kind() {
         ErrorKind::AddrInUse => {
             let who = who_listens(address).unwrap_or_else(|| "another program".to_owned());
             let what = format!("{address} is taken by {who}");
@@ -129,8 +138,8 @@ fn listening(line: &str, port: u16) -> Option<String> {
     same.then(|| (*fields.get(9)?).to_owned().into())?
 }
 
-/// As many files as this process may open: each caller is one.
-pub(crate) fn raise_file_limit() {
+/// Raises how many files this process may open: each connection is one.
+pub fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let most = limit.maximum.unwrap_or(65_536).min(65_536);
@@ -138,5 +147,19 @@ pub(crate) fn raise_file_limit() {
         let raised = Rlimit { current: Some(most), maximum: limit.maximum };
         // With fewer, fewer callers are served at once.
         let _as_it_was = setrlimit(Resource::Nofile, raised);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_of_callers_need_not_wait_until_each_is_accepted() {
+        let listener = tcp(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let address = listener.local_addr().unwrap();
+        let connect = |_| TcpStream::connect_timeout(&address, Duration::from_secs(5)).unwrap();
+        let burst: Vec<TcpStream> = (0..400).map(connect).collect();
+        assert_eq!(burst.len(), 400);
     }
 }

@@ -5,7 +5,7 @@
 use std::io::Write;
 
 use serde_json::json;
-use standpipe::Moment;
+use standpipe::{Moment, escape};
 
 /// How the daemon speaks.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,11 +31,13 @@ impl Log {
 
     fn write(self, level: &str, text: &str) {
         let at = Moment::now().to_string();
-        let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         let line = match self.json {
-            true => json!({ "at": at, "level": level, "message": clean }).to_string(),
-            false if level == "info" => format!("{at} {clean}"),
-            false => format!("{at} {level}: {clean}"),
+            true => {
+                let line = json!({ "at": at, "level": level, "message": text }).to_string();
+                escape::json(&line).into_owned()
+            }
+            false if level == "info" => format!("{at} {}", escape::text(text)),
+            false => format!("{at} {level}: {}", escape::text(text)),
         };
         // Nobody is left to hear that standard error is gone.
         let _heard = writeln!(std::io::stderr(), "{line}");

@@ -205,8 +205,8 @@ impl From<Refused> for Problem {
             _ => (StatusCode::TOO_MANY_REQUESTS, "not_in_time"),
         };
         let mut problem = said(status, kind, &refused.to_string()).about(refused.pool.as_str());
-        problem.more.reason = Some(refused.reason.word());
-        problem.more.waited_for = refused.waited_for.map(Reason::word);
+        problem.more.reason = Some(refused.reason.as_str());
+        problem.more.waited_for = refused.waited_for.map(Reason::as_str);
         problem.more.limit = refused.limit;
         problem.more.short_by = Some(refused.short_by).filter(|short| *short > 0);
         problem.more.until = refused.until.map(Moment::not_before);

@@ -10,16 +10,25 @@ export const s = (tag, attributes, ...children) =>
 
 function fill(element, attributes, children) {
 	for (const [name, value] of Object.entries(attributes ?? {})) {
-		if (name === "text") element.textContent = value;
+		if (name === "text") element.textContent = visible(value);
 		else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
 		else attr(element, name, value);
 	}
-	element.append(...children);
+	element.append(...children.map((child) => (typeof child === "string" ? visible(child) : child)));
 	return element;
 }
 
 export function put(element, text) {
-	if (element.textContent !== text) element.textContent = text;
+	const shown = visible(text);
+	if (element.textContent !== shown) element.textContent = shown;
+}
+
+// The same text with its control and format characters written out, as the command line does it:
+// what came from outside must not turn or hide what stands beside it.
+const invisible = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+
+export function visible(text) {
+	return String(text ?? "").replace(invisible, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
 }
 
 // Sets an attribute if it is another; `null` takes it away.

@@ -7,6 +7,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crate::port::Port;
 use crate::server::Server;
@@ -30,6 +31,7 @@ struct State {
     target: String,
     stalled: bool,
     cut: bool,
+    slow: Option<Slow>,
     to_lose: usize,
     /// How many answers to requests with this word in them are lost.
     to_lose_after: (String, usize),
@@ -48,6 +50,15 @@ struct Connection {
     holed: bool,
     /// Its next answer is lost.
     doomed: bool,
+}
+
+/// How answers are slowed down.
+#[derive(Clone, Copy, Debug)]
+enum Slow {
+    /// Each part of an answer is late by at least and at most so much.
+    Lag(Duration, Duration),
+    /// One byte after the other, with a gap.
+    Trickle(Duration),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -117,11 +128,21 @@ impl Gate {
         self.shared.state().stalled = true;
     }
 
+    /// Every answer is late from now on, by a length between these two.
+    pub fn lag(&self, least: Duration, most: Duration) {
+        self.shared.state().slow = Some(Slow::Lag(least, most));
+    }
+
+    /// Answers arrive byte by byte from now on, with this gap between two.
+    pub fn trickle(&self, gap: Duration) {
+        self.shared.state().slow = Some(Slow::Trickle(gap));
+    }
+
     /// All is well again, except for connections that have lost something: those are closed.
     pub fn heal(&self) {
         let mut state = self.shared.state();
         state.close_where(|connection| connection.holed);
-        (state.stalled, state.cut) = (false, false);
+        (state.stalled, state.cut, state.slow) = (false, false, None);
         drop(state);
         self.open();
     }
@@ -233,13 +254,35 @@ impl Shared {
             let bytes = &buffer[..length];
             let fate = self.state().fate(name, way, bytes);
             match fate {
-                Fate::Pass if to.write_all(bytes).is_ok() => {}
+                Fate::Pass if self.pass(way, bytes, &mut to).is_ok() => {}
                 Fate::Swallow => {}
                 Fate::Pass | Fate::Close => break,
             }
         }
         self.state().close_where(|connection| connection.name == name);
     }
+
+    /// Passes bytes on, answers as slowly as was asked for.
+    fn pass(&self, way: Way, bytes: &[u8], to: &mut TcpStream) -> std::io::Result<()> {
+        let slow = self.state().slow.filter(|_| way == Way::Answer);
+        match slow {
+            None => to.write_all(bytes),
+            Some(Slow::Lag(least, most)) => {
+                std::thread::sleep(between(least, most, bytes));
+                to.write_all(bytes)
+            }
+            Some(Slow::Trickle(gap)) => bytes.iter().try_for_each(|byte| {
+                std::thread::sleep(gap);
+                to.write_all(&[*byte])
+            }),
+        }
+    }
+}
+
+/// A length between two, the same for the same bytes.
+fn between(least: Duration, most: Duration, bytes: &[u8]) -> Duration {
+    let mixed = bytes.iter().fold(7_u32, |mixed, byte| mixed.wrapping_mul(31) ^ u32::from(*byte));
+    least + most.saturating_sub(least) * (mixed % 1_000) / 1_000
 }
 
 impl State {

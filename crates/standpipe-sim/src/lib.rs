@@ -18,9 +18,9 @@
 //!
 //! # The contract
 //!
-//! - Nothing here reads a clock, draws from entropy or starts a thread: time is an argument, in
-//!   microseconds since the start of the world, and chance comes from a seed. The same world runs
-//!   the same way every time.
+//! - Nothing but `socket` reads a clock or starts a thread, and nothing draws from entropy: time is
+//!   an argument, in microseconds since the start of the world, and chance comes from a seed. The
+//!   same world runs the same way every time.
 //! - Everything is counted in integers.
 //! - Replies have the headers and bodies that the real providers send, so that what reads them
 //!   here reads them there.
@@ -30,11 +30,13 @@
 //! `provider/rule` (what is enforced), `provider/meter` (how it is counted), `provider` (a call
 //! arrives and finishes), `provider/shape` (how it is told); then `world/manner` (how an agent
 //! calls), `world` (the event loop) and `world/story` (what came of it); then `tap` (the ledger
-//! that all share) and `world/tapped` (those who ask it).
+//! that all share) and `world/tapped` (those who ask it). `socket` serves the same provider to real
+//! processes: see [`ProviderServer`].
 
 mod calendar;
 mod provider;
 mod random;
+mod socket;
 mod tap;
 mod world;
 
@@ -43,6 +45,7 @@ pub use crate::provider::{
     Shape, Unit, Used, Verdict,
 };
 pub use crate::random::Random;
+pub use crate::socket::{Clock, Logged, ManualClock, ProviderServer, RealClock, ServerOptions};
 pub use crate::tap::{Decided, Tap};
 pub use crate::world::{
     Agent, AgentStory, Alone, Ask, Habits, Manner, Network, Pattern, Retries, Says, Step, Story,

@@ -1,4 +1,11 @@
 //! The store: a state directory, opened by one process.
+//!
+//! [`FileStore`] hands out the logs of pools and knows the sessions of this machine. The
+//! [`directory`] holds `pools/`, with one file per pool, and `sessions/`; [`survey`] inspects it
+//! for diagnosis.
+
+pub(crate) mod directory;
+pub(crate) mod survey;
 
 use std::fmt;
 use std::fs;
@@ -7,97 +14,110 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use standpipe_core::Instant;
-use standpipe_store::{Log, PoolName, Process, Snapshot, Store, StoreError};
+use standpipe_store::{Liveness, Log, PoolName, Process, Snapshot, Store, StoreError};
 
-use crate::directory::{self, Directory, For};
-use crate::head::{Label, Sizes};
+use self::directory::{Audience, Directory, fs_error};
+use crate::file::head::Sizes;
+use crate::file::label::Label;
+use crate::file::pool_file::PoolFile;
 use crate::log::FileLog;
-use crate::pool_file::PoolFile;
-use crate::sessions::Sessions;
+use crate::session::Sessions;
+use crate::sys;
 use crate::time::Time;
 
 /// The embedded store: every process of one machine on one directory.
 #[derive(Clone)]
 pub struct FileStore {
-    shared: Arc<Shared>,
+    shared: Arc<StoreShared>,
 }
 
-/// How a [`FileStore`] is opened.
+/// How to open a [`FileStore`].
 #[derive(Clone)]
 pub struct Options {
-    /// Whom the directory is for when it has to be made.
-    pub whom: For,
+    /// Who may use the directory if it has to be created.
+    pub audience: Audience,
     /// The clocks.
     pub time: Time,
-    /// How large the parts of a new pool's file are.
+    /// The sizes of the parts of a new pool's file.
     pub sizes: Sizes,
-    /// How long a step waits for others to leave theirs.
-    pub patience: Duration,
-    /// Damaged files are set aside and the pool begins anew; otherwise they are only reported.
-    pub mends: bool,
+    /// How long an operation waits for the lock of a pool.
+    pub lock_timeout: Duration,
+    /// Quarantine damaged files and create new ones; otherwise damage is only an error.
+    pub recover_if_damaged: bool,
 }
 
 /// What all logs of one store share.
-pub(crate) struct Shared {
+pub(crate) struct StoreShared {
     pub(crate) directory: Directory,
     pools: PathBuf,
     pub(crate) sessions: Sessions,
     pub(crate) time: Time,
     pub(crate) sizes: Sizes,
-    pub(crate) patience: Duration,
-    mends: bool,
-    news: Mutex<Vec<String>>,
+    pub(crate) lock_timeout: Duration,
+    recover_if_damaged: bool,
+    warnings: Mutex<Vec<String>>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
-            whom: For::User,
+            audience: Audience::User,
             time: Time::system(),
             sizes: Sizes::default(),
-            patience: Duration::from_secs(2),
-            mends: true,
+            lock_timeout: Duration::from_secs(2),
+            recover_if_damaged: true,
         }
     }
 }
 
 impl FileStore {
-    /// The store in this directory, made for this user if it is not there.
+    /// Opens the store in a directory, which is created for this user alone if it is missing.
     ///
     /// # Errors
-    /// When the directory cannot be used: it is somebody else's, read-only, or on a network.
+    /// When the directory cannot be used: it belongs to another user, is read-only, or is on a
+    /// network file system.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
         Self::open_with(directory, Options::default())
     }
 
-    /// The same, with everything said.
+    /// Opens the store in a directory with these options.
     ///
     /// # Errors
     /// As [`FileStore::open`].
     pub fn open_with(directory: &Path, options: Options) -> Result<Self, StoreError> {
-        let directory = Directory::open(directory, options.whom)?;
-        let pools = directory.inner("pools")?;
+        options.time.check()?;
+        let directory = Directory::open(directory, options.audience)?;
+        let pools = directory.subdirectory("pools")?;
         let sessions = Sessions::new(directory.clone())?;
-        let Options { time, sizes, patience, mends, .. } = options;
-        let news = Mutex::default();
-        let shared = Shared { directory, pools, sessions, time, sizes, patience, mends, news };
+        let Options { time, sizes, lock_timeout, recover_if_damaged, .. } = options;
+        let shared = StoreShared {
+            directory,
+            pools,
+            sessions,
+            time,
+            sizes,
+            lock_timeout,
+            recover_if_damaged,
+            warnings: Mutex::default(),
+        };
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// The log of a pool, not made before it is used.
+    /// Returns the log of a pool. Its file is opened or created on first use.
     #[must_use]
     pub fn pool_log(&self, pool: &PoolName) -> FileLog {
         let path = self.path_of(pool);
-        FileLog::new(Arc::clone(&self.shared), pool.clone(), path, self.shared.mends)
+        let recover_if_damaged = self.shared.recover_if_damaged;
+        FileLog::new(Arc::clone(&self.shared), pool.clone(), path, recover_if_damaged)
     }
 
-    /// Where the file of a pool is.
+    /// Returns the path of a pool's file.
     #[must_use]
     pub fn path_of(&self, pool: &PoolName) -> PathBuf {
         self.shared.pools.join(directory::file_name(pool))
     }
 
-    pub(crate) fn pools_folder(&self) -> &Path {
+    pub(crate) fn pools_directory(&self) -> &Path {
         &self.shared.pools
     }
 
@@ -105,31 +125,20 @@ impl FileStore {
         &self.shared.directory
     }
 
-    /// Begins a pool anew as if nobody had ever used it. Who is using it now puts back what it
-    /// holds. Answers whether there was such a pool.
+    /// Removes a pool as if it had never been used. Living processes restore what they hold in it.
+    /// Returns whether there was such a pool.
     ///
     /// # Errors
     /// When its file cannot be removed.
     pub fn reset(&self, pool: &PoolName) -> Result<bool, StoreError> {
-        let path = self.path_of(pool);
-        if !path.exists() {
-            return Ok(false);
-        }
-        let mut log = self.pool_log(pool);
-        let failed = |error| directory::cannot("remove", &path, error);
-        log.step(|log, _, _| {
-            // First what says that the pool was known: a missing file is then a new pool's.
-            let _ = fs::remove_file(log.marker());
-            fs::remove_file(&log.path).map_err(failed)
-        })?;
-        Ok(true)
+        self.pool_log(pool).reset()
     }
 
-    /// Takes a pool over from another kind of store: it goes on from this snapshot, made at this
-    /// moment of that store's clock. Answers `false` if there is a pool of that name already.
+    /// Creates a pool from the snapshot of another kind of store, taken at `now` by that store's
+    /// clock. Returns `false` if the pool already exists.
     ///
     /// # Errors
-    /// When its file cannot be made.
+    /// When its file cannot be created.
     pub fn take_over(
         &self,
         pool: &PoolName,
@@ -139,24 +148,26 @@ impl FileStore {
         self.pool_log(pool).take_over(snapshot, now)
     }
 
-    /// Moves a pool that nobody uses to another store.
+    /// Moves a pool that no process uses to another store.
     ///
     /// # Errors
-    /// When there is no such pool, the other store has one of that name, or it is in use.
+    /// When there is no such pool, the other store has one of that name, or a process holds its
+    /// lock.
     pub fn move_pool(&self, pool: &PoolName, to: &Self) -> Result<(), StoreError> {
         let (from, into) = (self.path_of(pool), to.path_of(pool));
         if !from.exists() {
             return Err(StoreError::unusable(format!("there is no pool `{pool}` to move")));
         }
-        self.pool_log(pool).step(|log, _, _| {
+        self.pool_log(pool).with_lock(|log, _, _| {
             let draft = into.with_extension("moving.new");
-            let failed = |error| directory::cannot("write", &into, error);
+            let failed = |error| fs_error("write", &into, error);
             fs::copy(&from, &draft).map_err(failed)?;
+            // A link, unlike a rename, does not replace a pool that is already there.
             let linked = fs::hard_link(&draft, &into);
             let _ = fs::remove_file(&draft);
             if linked.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::AlreadyExists)
             {
-                let shown = to.place();
+                let shown = to.location();
                 return Err(StoreError::unusable(format!(
                     "there is a pool `{pool}` in {shown} already; reset it first"
                 )));
@@ -164,17 +175,17 @@ impl FileStore {
             linked.map_err(failed)?;
             let _ = to.shared.directory.create(&to.pool_log(pool).marker());
             let _ = fs::remove_file(log.marker());
-            fs::remove_file(&from).map_err(|error| directory::cannot("remove", &from, error))
+            fs::remove_file(&from).map_err(|error| fs_error("remove", &from, error))
         })
     }
 }
 
-impl Shared {
-    /// Something happened that people should know.
-    pub(crate) fn tell(&self, news: String) {
-        let mut told = self.news.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.len() < NEWS && !told.contains(&news) {
-            told.push(news);
+impl StoreShared {
+    /// Keeps a warning until [`Store::take_messages`] returns it.
+    pub(crate) fn warn(&self, warning: String) {
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        if warnings.len() < MAX_WARNINGS && !warnings.contains(&warning) {
+            warnings.push(warning);
         }
     }
 }
@@ -182,24 +193,23 @@ impl Shared {
 impl Store for FileStore {
     fn log(&self, pool: &PoolName) -> Result<Box<dyn Log + Send>, StoreError> {
         let mut log = self.pool_log(pool);
-        log.opened()?;
+        log.ensure_open()?;
         Ok(Box::new(log))
     }
 
     fn pools(&self) -> Result<Vec<PoolName>, StoreError> {
         let folder = &self.shared.pools;
-        let entries =
-            fs::read_dir(folder).map_err(|error| directory::cannot("read", folder, error))?;
+        let entries = fs::read_dir(folder).map_err(|error| fs_error("read", folder, error))?;
         let mut names: Vec<PoolName> = Vec::new();
         for entry in entries {
-            let path = entry.map_err(|error| directory::cannot("read", folder, error))?.path();
+            let path = entry.map_err(|error| fs_error("read", folder, error))?.path();
             if path.extension().is_none_or(|extension| extension != "pool") {
                 continue;
             }
-            match name_of(&path) {
+            match pool_at(&path) {
                 Some(name) => names.push(name),
-                None => self.shared.tell(format!(
-                    "{} lies among the ledgers and is none; move it away",
+                None => self.shared.warn(format!(
+                    "{} is in the directory of pools but is not a pool's file; move it away",
                     path.display()
                 )),
             }
@@ -216,8 +226,16 @@ impl Store for FileStore {
         self.shared.sessions.end(session);
     }
 
-    fn is_gone(&self, session: u64) -> bool {
-        self.shared.sessions.is_gone(session)
+    fn renew_session(&self, session: u64) {
+        self.shared.sessions.renew(session);
+    }
+
+    fn liveness(&self, session: u64) -> Liveness {
+        self.shared.sessions.liveness(session)
+    }
+
+    fn try_begin_liveness_check(&self, pool: &PoolName) -> bool {
+        sys::file::touch_if_older(&self.pool_log(pool).marker(), LIVENESS_INTERVAL)
     }
 
     fn process_of(&self, session: u64) -> Option<Process> {
@@ -225,45 +243,50 @@ impl Store for FileStore {
     }
 
     fn wait_for_wake(&self, at_most: Duration) {
-        self.shared.sessions.listen(at_most);
+        self.shared.sessions.wait_for_wake(at_most);
     }
 
     fn interrupt(&self) {
         self.shared.sessions.interrupt();
     }
 
-    fn belongs_to_a_parent(&self) -> bool {
-        !self.shared.sessions.is_mine()
+    fn was_forked(&self) -> bool {
+        !self.shared.sessions.is_same_process()
     }
 
-    fn news(&self) -> Vec<String> {
-        let mut told = self.shared.news.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *told)
+    fn take_messages(&self) -> Vec<String> {
+        let mut warnings = self.shared.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *warnings)
     }
 
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         format!("file:{}", self.shared.directory.path().display())
     }
 }
 
 impl fmt::Debug for FileStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FileStore").field("place", &self.place()).finish_non_exhaustive()
+        f.debug_struct("FileStore").field("location", &self.location()).finish_non_exhaustive()
     }
 }
 
-/// The pool whose file this is: by its label, or, if that cannot be read or is another's, by the
-/// name of the file. Whoever opens it learns what is wrong.
-fn name_of(path: &Path) -> Option<PoolName> {
+/// Returns the pool that a file belongs to.
+///
+/// The label decides. If it is unreadable or another pool's, the file name does: opening that pool
+/// then reports what is wrong.
+fn pool_at(path: &Path) -> Option<PoolName> {
     let file = path.file_name()?.to_str()?;
     let label = PoolFile::open(path).and_then(|open| open.label());
     let labelled = match label {
         Ok(Label::Pool(name)) => name.parse().ok(),
         _ => None,
     };
-    let its_own = |name: &PoolName| directory::file_name(name) == file;
-    labelled.filter(its_own).or_else(|| directory::pool_of(file))
+    let matches_file = |name: &PoolName| directory::file_name(name) == file;
+    labelled.filter(matches_file).or_else(|| directory::pool_of_file(file))
 }
 
-/// How many sentences are kept for whoever asks.
-const NEWS: usize = 64;
+/// The least time between two rounds of liveness tests on a pool, over all processes. Waiters ask
+/// every 250 ms, and sometimes a little early.
+const LIVENESS_INTERVAL: Duration = Duration::from_millis(200);
+/// How many warnings are kept until they are read.
+const MAX_WARNINGS: usize = 64;

@@ -1,20 +1,20 @@
-//! Which server is meant: its address, read from a URL, and how to log in there.
+//! The address of a server, parsed from a URL, and the login.
 //!
 //! ```text
 //! redis://[user[:password]@]host[:port][/db]        one server
-//! rediss://…                                        the same, encrypted
-//! redis+cluster://…host:port,host:port              a cluster, from any of its nodes
-//! redis+sentinel://…host:port,host:port/master[/db] whoever Sentinel says is the master
-//! redis+unix:///path                                a socket on this machine
+//! rediss://…                                        the same with TLS
+//! redis+cluster://…host:port,host:port              a cluster, found from any of its nodes
+//! redis+sentinel://…host:port,host:port/master[/db] the master that Sentinel names
+//! redis+unix:///path                                a Unix socket
 //! ```
 //!
-//! Only this module holds the password, and nothing shows it.
+//! Only this module stores the password. `Display`, `Debug` and errors never show it.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Which server is meant, and how to log in there.
+/// The address of a server, and the login.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
     pub(crate) route: Route,
@@ -22,11 +22,11 @@ pub struct Address {
     pub(crate) database: i64,
     pub(crate) user: Option<String>,
     password: Option<String>,
-    /// A certificate authority of one's own, as PEM.
+    /// A certificate authority to use instead of the system's, as PEM.
     pub(crate) authority: Option<Vec<u8>>,
 }
 
-/// How the server is found.
+/// How to find the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     Server(Node),
@@ -42,7 +42,8 @@ pub(crate) struct Node {
     pub(crate) port: u16,
 }
 
-/// Why a text is not the address of a server. It shows nothing of the text.
+/// The error for a URL that is not the address of a server. It contains no part of the URL, which
+/// may hold a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidAddress {
     /// What is wrong.
@@ -52,42 +53,43 @@ pub struct InvalidAddress {
 }
 
 impl Address {
-    /// The password, instead of the URL's.
+    /// Sets the password, instead of the URL's.
     #[must_use]
     pub fn with_password(mut self, password: impl Into<String>) -> Self {
         self.password = Some(password.into());
         self
     }
 
-    /// The user to log in as, instead of the URL's.
+    /// Sets the user to log in as, instead of the URL's.
     #[must_use]
     pub fn with_user(mut self, user: impl Into<String>) -> Self {
         self.user = Some(user.into());
         self
     }
 
-    /// Certificates are checked against this authority (PEM) instead of the system's.
+    /// Verifies certificates against this authority (PEM) instead of the system's.
     #[must_use]
     pub fn with_authority(mut self, pem: Vec<u8>) -> Self {
         self.authority = Some(pem);
         self
     }
 
-    /// Whether it says how to log in.
+    /// Whether there is a password.
     #[must_use]
     pub const fn has_password(&self) -> bool {
         self.password.is_some()
     }
 
-    /// Whether what is said there is encrypted, or does not leave this machine.
+    /// Whether the traffic is encrypted or stays on this machine.
     pub(crate) fn is_private(&self) -> bool {
-        let here = |node: &Node| matches!(node.host.as_str(), "localhost" | "127.0.0.1" | "::1");
+        let is_local =
+            |node: &Node| matches!(node.host.as_str(), "localhost" | "127.0.0.1" | "::1");
         self.encrypted
             || match &self.route {
-                Route::Server(node) => here(node),
+                Route::Server(node) => is_local(node),
                 Route::Socket(_) => true,
                 Route::Cluster(nodes) | Route::Sentinel { sentinels: nodes, .. } => {
-                    nodes.iter().all(here)
+                    nodes.iter().all(is_local)
                 }
             }
     }
@@ -102,20 +104,20 @@ impl FromStr for Address {
 
     fn from_str(url: &str) -> Result<Self, InvalidAddress> {
         let (scheme, rest) = url.split_once("://").ok_or(FORM)?;
-        let (encrypted, way) = match scheme.split_once('+').unwrap_or((scheme, "")) {
-            ("redis", way) => (false, way),
-            ("rediss", way) => (true, way),
+        let (encrypted, kind) = match scheme.split_once('+').unwrap_or((scheme, "")) {
+            ("redis", kind) => (false, kind),
+            ("rediss", kind) => (true, kind),
             _ => return Err(FORM),
         };
-        let (identity, place) = rest.rsplit_once('@').map_or((None, rest), |(i, p)| (Some(i), p));
+        let (userinfo, place) = rest.rsplit_once('@').map_or((None, rest), |(u, p)| (Some(u), p));
         if place.contains(['?', '#']) {
             return Err(InvalidAddress {
                 what: "the store's URL has a query",
                 remedy: "write settings as keys of [store]: password_file, password_env, ca",
             });
         }
-        let (user, password) = identity.map(log_in).transpose()?.unwrap_or_default();
-        let plain = Self {
+        let (user, password) = userinfo.map(parse_userinfo).transpose()?.unwrap_or_default();
+        let base = Self {
             route: Route::Socket(PathBuf::new()),
             encrypted,
             database: 0,
@@ -123,20 +125,21 @@ impl FromStr for Address {
             password,
             authority: None,
         };
-        if way == "unix" {
-            let path = decoded(place)?;
+        if kind == "unix" {
+            let path = percent_decode(place)?;
             let absolute = path.starts_with('/') && !encrypted;
             let route = Route::Socket(PathBuf::from(path));
-            return if absolute { Ok(Self { route, ..plain }) } else { Err(SOCKET) };
+            return if absolute { Ok(Self { route, ..base }) } else { Err(SOCKET) };
         }
         let (hosts, path) = place.split_once('/').unwrap_or((place, ""));
-        let (route, database) = match way {
+        let (route, database) = match kind {
             "" if hosts.contains(',') => return Err(SEVERAL),
-            "" => (Route::Server(node(hosts, REDIS)?), path),
-            "cluster" => (Route::Cluster(nodes(hosts, REDIS)?), path),
+            "" => (Route::Server(parse_node(hosts, REDIS_PORT)?), path),
+            "cluster" => (Route::Cluster(parse_nodes(hosts, REDIS_PORT)?), path),
             "sentinel" => {
                 let (master, database) = path.split_once('/').unwrap_or((path, ""));
-                let (sentinels, master) = (nodes(hosts, SENTINEL)?, decoded(master)?);
+                let (sentinels, master) =
+                    (parse_nodes(hosts, SENTINEL_PORT)?, percent_decode(master)?);
                 if master.is_empty() {
                     return Err(MASTER);
                 }
@@ -148,23 +151,23 @@ impl FromStr for Address {
             "" => 0,
             number => i64::from(number.parse::<u16>().map_err(|_| DATABASE)?),
         };
-        if database != 0 && way == "cluster" {
+        if database != 0 && kind == "cluster" {
             return Err(DATABASE);
         }
-        Ok(Self { route, database, ..plain })
+        Ok(Self { route, database, ..base })
     }
 }
 
-fn nodes(hosts: &str, usual: u16) -> Result<Vec<Node>, InvalidAddress> {
-    hosts.split(',').map(|host| node(host, usual)).collect()
+fn parse_nodes(hosts: &str, default_port: u16) -> Result<Vec<Node>, InvalidAddress> {
+    hosts.split(',').map(|host| parse_node(host, default_port)).collect()
 }
 
-fn node(text: &str, usual: u16) -> Result<Node, InvalidAddress> {
-    // An IPv6 address stands in brackets, because it has colons of its own.
-    let bare = text.rsplit_once(']').map_or(text, |(_, port)| port);
-    let (host, port) = match bare.rsplit_once(':') {
+fn parse_node(text: &str, default_port: u16) -> Result<Node, InvalidAddress> {
+    // Look for the port behind the brackets of an IPv6 address, which contains colons.
+    let after_host = text.rsplit_once(']').map_or(text, |(_, port)| port);
+    let (host, port) = match after_host.rsplit_once(':') {
         Some((_, port)) => (&text[..text.len() - port.len() - 1], port.parse().map_err(|_| PORT)?),
-        None => (text, usual),
+        None => (text, default_port),
     };
     let host = host.trim_start_matches('[').trim_end_matches(']');
     if host.is_empty() || host.contains(|c: char| c.is_whitespace() || c.is_control()) {
@@ -173,35 +176,34 @@ fn node(text: &str, usual: u16) -> Result<Node, InvalidAddress> {
     Ok(Node { host: host.to_owned(), port })
 }
 
-/// A user and a password as they stand before the host.
-fn log_in(identity: &str) -> Result<(Option<String>, Option<String>), InvalidAddress> {
-    let (user, password) = match identity.split_once(':') {
-        Some((user, password)) => (user, Some(decoded(password)?)),
-        None => (identity, None),
+/// Parses `user[:password]`, the part before the `@`.
+fn parse_userinfo(text: &str) -> Result<(Option<String>, Option<String>), InvalidAddress> {
+    let (user, password) = match text.split_once(':') {
+        Some((user, password)) => (user, Some(percent_decode(password)?)),
+        None => (text, None),
     };
-    Ok((Some(decoded(user)?).filter(|user| !user.is_empty()), password))
+    Ok((Some(percent_decode(user)?).filter(|user| !user.is_empty()), password))
 }
 
-/// What a URL writes as `%40` is an `@`.
-fn decoded(text: &str) -> Result<String, InvalidAddress> {
+fn percent_decode(text: &str) -> Result<String, InvalidAddress> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
-    while let Some((first, behind)) = rest.split_first() {
-        rest = behind;
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
         if *first != b'%' {
             bytes.push(*first);
             continue;
         }
-        let (digits, behind) = rest.split_at_checked(2).ok_or(ESCAPE)?;
+        let (digits, after) = rest.split_at_checked(2).ok_or(ESCAPE)?;
         let digits = std::str::from_utf8(digits).map_err(|_| ESCAPE)?;
         bytes.push(u8::from_str_radix(digits, 16).map_err(|_| ESCAPE)?);
-        rest = behind;
+        rest = after;
     }
     String::from_utf8(bytes).map_err(|_| ESCAPE)
 }
 
-const REDIS: u16 = 6_379;
-const SENTINEL: u16 = 26_379;
+const REDIS_PORT: u16 = 6_379;
+const SENTINEL_PORT: u16 = 26_379;
 
 const FORM: InvalidAddress = InvalidAddress {
     what: "this is not the URL of a Redis server",
@@ -218,7 +220,7 @@ const SOCKET: InvalidAddress = InvalidAddress {
 };
 const MASTER: InvalidAddress = InvalidAddress {
     what: "the store's URL names no master",
-    remedy: "write the name Sentinel knows it by behind the hosts: redis+sentinel://host/mymaster",
+    remedy: "write the name that Sentinel uses after the hosts: redis+sentinel://host/mymaster",
 };
 const DATABASE: InvalidAddress = InvalidAddress {
     what: "what follows the host is not the number of a database",

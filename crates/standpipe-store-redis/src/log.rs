@@ -1,383 +1,335 @@
-//! The log of one pool on its server: the order of steps, and what is done when the server forgot
-//! something.
+//! The log of one pool: the step loop around `append.lua`.
 //!
-//! Three things can be missing. The pool: it is new, or, if this machine remembers one that has not
-//! expired, it was lost, and its limits count as full. The last entries: the position of whoever
-//! read them is not on the log any more, which is answered as forked. The server: another process
-//! answers than before, after a restart or a failover, and may lack entries that somebody has
-//! not missed yet; the first to write there pauses the pool for a moment, in which every living
-//! process puts back what it has.
+//! A step is one script call. [`RedisLog::step`] repeats it until it is made, because three things
+//! may have to be dealt with first:
+//!
+//! - The pool is missing. It is new, or it was lost, if this machine's marker has not expired.
+//!   After a loss the new log begins with [`Preamble::StateLost`], and its limits count as full.
+//! - The last entries are missing. The position of a reader that saw them is not on the log any
+//!   more, and the read returns [`LogRead::Forked`].
+//! - Another server process answers, after a restart or a failover. It may lack entries that no
+//!   reader has missed yet. The first append there begins with [`Preamble::RejoinPause`], and in
+//!   that pause every living process re-appends what it has.
+//!
+//! Read next: `recovery` for damage and loss, `chunks` for what exceeds one call.
+
+mod chunks;
+#[cfg(feature = "harm")]
+mod fault_injection;
+mod marker;
+mod recovery;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant as Local};
 
-use redis::{Cmd, Value, cmd};
-use standpipe_core::{Action, Event, Instant, Key, SEMANTICS, Span};
-use standpipe_store::member::random_session;
-use standpipe_store::{Log, PoolName, Position, Replica, Since, Snapshot, StoreError, Tail, entry};
+use redis::{Cmd, cmd};
+use standpipe_core::{Instant, SEMANTICS, Span};
+use standpipe_store::participant::random_session;
+use standpipe_store::{Log, LogRead, PoolName, Position, Snapshot, StoreError, Tail, entry};
 
-use crate::answer::{self, Answer, Done};
-use crate::keys::{self, Keys};
-use crate::link::Link;
-use crate::marker::Marker;
-use crate::record;
-use crate::store::Shared;
+use self::marker::PoolMarker;
+pub(crate) use self::recovery::entry_of;
+use crate::address::Route;
+use crate::connection::ServerConnection;
+use crate::protocol::keys::{self, Keys};
+use crate::protocol::record;
+use crate::protocol::reply::{self, AppendReply, Cursor, Step};
+use crate::store::StoreInner;
 
-/// The most that one call carries either way.
-pub(crate) const PIECE: usize = 65_536;
+/// The most bytes that one call carries either way, so that no call blocks the server for long.
+pub(crate) const MAX_CALL_BYTES: usize = 65_536;
 
-/// For how long a pool is paused after its server changed.
-pub(crate) const REJOIN: Span = Span::secs(2);
+/// How long a pool is paused after its server changed or an operator reset it.
+pub(crate) const REJOIN_PAUSE: Span = Span::secs(2);
 
-/// How often a step begins again because something was in its way.
-const ATTEMPTS: usize = 8;
+/// How many times a step is tried before the keys count as contended.
+const MAX_ATTEMPTS: usize = 8;
+
+/// Keys are kept for at least this long, so that rounding never matters.
+const MIN_RETENTION: Span = Span::secs(3_600);
+
+/// How often a process puts its pools on the pool index again, in case the index was lost.
+const INDEX_REFRESH: Duration = Duration::from_secs(60);
 
 /// The log of one pool on its server.
 pub struct RedisLog {
-    pub(crate) store: Arc<Shared>,
+    pub(crate) store: Arc<StoreInner>,
     pub(crate) pool: PoolName,
     pub(crate) keys: Keys,
-    pub(crate) link: Mutex<Link>,
-    /// The id of the log, as the last answer had it.
-    pub(crate) id: String,
-    /// A place in it that this process has been to.
-    known: Option<Spot>,
-    marker: Marker,
-    /// For how many milliseconds of silence the keys are kept.
-    lasts: u64,
-    /// Which connection the last answer came over, and how often the listener had lost its own.
-    heard_over: (u64, u64),
+    connection: Mutex<ServerConnection>,
+    /// The id of the log, from the last reply; empty before the first.
+    log_id: String,
+    /// The last head, whose offset is known.
+    last_head: Option<Cursor>,
+    marker: PoolMarker,
+    /// How long the keys are kept without an append, in milliseconds.
+    retention_ms: u64,
+    /// The connection epoch of the last reply; see [`Self::connection_epoch`].
+    last_epoch: (u64, u64),
+    /// When this process last put the pool on the pool index.
+    indexed_at: Option<Local>,
 }
 
-/// A position, and how many bytes of records lie before it.
+/// An entry that a step puts before the caller's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Spot {
-    pub(crate) at: Position,
-    pub(crate) bytes: u64,
-}
-
-impl Spot {
-    pub(crate) const START: Self = Self { at: Position::START, bytes: 0 };
-}
-
-/// What the first of the entries sent account for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum For {
-    Nothing,
-    Server,
-    Loss,
+enum Preamble {
+    None,
+    /// Another server process answers: pause the pool so that every process can rejoin.
+    RejoinPause,
+    /// An earlier log of the pool was lost: its limits count as full.
+    StateLost,
 }
 
 impl RedisLog {
-    pub(crate) fn new(store: Arc<Shared>, pool: PoolName) -> Self {
+    pub(crate) fn new(store: Arc<StoreInner>, pool: PoolName) -> Self {
         let keys = Keys::new(&store.options.prefix, &pool);
-        let link = Mutex::new(Link::new(Arc::clone(&store.address)));
-        let marker = Marker::read(store.options.markers.as_deref(), &store.place, &keys, &pool);
-        let lasts = SHORTEST.0 / 1_000;
-        let (id, known, heard_over) = (String::new(), None, (0, 0));
-        Self { store, pool, keys, link, id, known, marker, lasts, heard_over }
+        let connection = Mutex::new(ServerConnection::new(Arc::clone(&store.address)));
+        let directory = store.options.marker_dir.as_deref();
+        let marker = PoolMarker::read(directory, &store.place, &keys, &pool);
+        Self {
+            store,
+            pool,
+            keys,
+            connection,
+            log_id: String::new(),
+            last_head: None,
+            marker,
+            retention_ms: MIN_RETENTION.0 / 1_000,
+            last_epoch: (0, 0),
+            indexed_at: None,
+        }
     }
 
-    pub(crate) fn link(&self) -> MutexGuard<'_, Link> {
-        self.link.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn connection(&self) -> MutexGuard<'_, ServerConnection> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One step on the server.
-    fn step(
-        &self,
-        from: Spot,
-        bodies: &[Vec<u8>],
-        begins: Option<&str>,
-        account: For,
-    ) -> Result<Answer, StoreError> {
-        let mut link = self.link();
-        let server = if bodies.is_empty() { String::new() } else { link.server()? };
-        let asked = self.asked(from, account);
-        let arguments = |command: &mut Cmd| {
-            command.arg(4).arg(&self.keys.all()).arg(&asked).arg(format!("{server:40}"));
-            command.arg(self.marker.id()).arg(begins.unwrap_or_default());
-            for body in bodies {
-                command.arg(record::sent(body));
-            }
-        };
-        let replicas = if bodies.is_empty() { 0 } else { self.store.options.wait_replicas };
-        let value = link.run(&self.store.scripts.append, arguments, replicas)?;
-        answer::read(value).ok_or_else(|| {
-            StoreError::transient(format!("{} gave an answer that is none", self.store.place))
-        })
-    }
-
-    /// What the script is told in every step, packed.
-    fn asked(&self, from: Spot, account: For) -> Vec<u8> {
-        let given = self.store.given_time().map_or(0, |now| now.0 + 1);
-        let words = [given, from.at.number, from.bytes, self.lasts, self.marker.expires()];
-        let mut asked: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
-        asked.extend(u32::try_from(PIECE).unwrap_or(u32::MAX).to_le_bytes());
-        asked.extend(SEMANTICS.to_le_bytes());
-        asked.push(match account {
-            For::Nothing => 0,
-            For::Server => 1,
-            For::Loss => 2,
-        });
-        asked.extend(record::digits(from.at.chain).as_bytes());
-        asked
-    }
-
-    /// Appends these and answers what came since.
-    fn steps(&mut self, from: Position, bodies: &[Vec<u8>]) -> Result<Since, StoreError> {
-        let Some(spot) = self.spot(from)? else { return Ok(Since::Forked) };
-        let (mut begins, mut account) = (None, For::Nothing);
-        for _ in 0..ATTEMPTS {
-            let first = self.accounting(account);
+    /// Appends entries and returns what others appended since `from`. Without entries it reads.
+    fn step(&mut self, from: Position, bodies: &[Vec<u8>]) -> Result<LogRead, StoreError> {
+        let Some(cursor) = self.cursor(from)? else { return Ok(LogRead::Forked) };
+        let (mut new_log_id, mut preamble) = (None, Preamble::None);
+        for _ in 0..MAX_ATTEMPTS {
+            let first = self.preamble_entry(preamble);
             let sent: Vec<Vec<u8>> = first.iter().chain(bodies).cloned().collect();
-            match self.step(spot, &sent, begins.as_deref(), account)? {
-                Answer::Done(done) => {
-                    if begins.is_some() {
-                        self.say_begun();
+            match self.call_append(cursor, &sent, new_log_id.as_deref(), preamble)? {
+                AppendReply::Done(step) => {
+                    if new_log_id.is_some() {
+                        self.announce_new_log();
                     }
-                    return self.tail(spot, &sent, *done);
+                    return self.read_result(cursor, &sent, *step);
                 }
-                Answer::Forked => return Ok(Since::Forked),
-                Answer::Missing { .. } if from != Position::START => return Ok(Since::Forked),
-                Answer::Missing { now } => {
-                    let known = self.marker.is_known(now / 1_000);
-                    if bodies.is_empty() && !known {
-                        return Ok(Since::Tail(answer::empty(now)));
+                // Every log contains the start, so this one is damaged.
+                AppendReply::Forked if from == Position::START => return Err(self.damaged_keys()),
+                AppendReply::Forked => return Ok(LogRead::Forked),
+                AppendReply::Missing { .. } if from != Position::START => {
+                    return Ok(LogRead::Forked);
+                }
+                AppendReply::Missing { now } => {
+                    let lost = self.marker.missing_means_lost(now / 1_000);
+                    if bodies.is_empty() && !lost {
+                        return Ok(LogRead::Tail(reply::empty_tail(now)));
                     }
-                    if known {
-                        account = For::Loss;
-                        self.lost();
+                    if lost {
+                        preamble = Preamble::StateLost;
+                        self.report_loss();
                     }
-                    begins = Some(format!("{:014x}", random_session()));
+                    new_log_id = Some(random_log_id());
                 }
-                Answer::Another => {
-                    account = For::Loss;
-                    self.lost();
+                AppendReply::Replaced => {
+                    preamble = Preamble::StateLost;
+                    self.report_loss();
                 }
-                Answer::Changed => account = For::Server,
-                Answer::Accounted => account = For::Nothing,
-                Answer::Broken => return Err(self.broken()),
-                Answer::Full => {
-                    return Err(StoreError::transient(format!(
-                        "the log of `{}` is full and no snapshot could be written; see the \
-                         server's memory, or `standpipe store reset {}`",
-                        self.pool, self.pool
-                    )));
-                }
-                Answer::Semantics { theirs, last, now } => {
-                    self.of_other_semantics(theirs, last, now)?;
+                AppendReply::ServerChanged => preamble = Preamble::RejoinPause,
+                AppendReply::PreambleNotNeeded => preamble = Preamble::None,
+                AppendReply::Broken => return Err(self.damaged_keys()),
+                AppendReply::Full => return Err(self.log_full()),
+                AppendReply::OtherSemantics { theirs, last_stamp, now } => {
+                    self.upgrade_semantics(theirs, last_stamp, now)?;
                 }
             }
         }
         Err(StoreError::transient(format!(
-            "the keys of `{}` on {} are replaced again and again; see who writes there",
+            "the keys of `{}` on {} keep being replaced; check what else writes there",
             self.pool, self.store.place
         )))
     }
 
-    /// Whoever knew another log of this pool looks at once.
-    pub(crate) fn say_begun(&self) {
-        let channel = keys::begun(&self.store.options.prefix);
-        self.link().send(cmd("PUBLISH").arg(channel).arg(self.pool.as_str()));
+    /// Calls `append.lua` once.
+    fn call_append(
+        &self,
+        from: Cursor,
+        bodies: &[Vec<u8>],
+        new_log_id: Option<&str>,
+        preamble: Preamble,
+    ) -> Result<AppendReply, StoreError> {
+        let packed = self.packed_arguments(from, preamble);
+        let arguments = |command: &mut Cmd, run_id: &str| {
+            // A read changes nothing, so it does not have to notice a change of server.
+            let run_id = if bodies.is_empty() { "" } else { run_id };
+            command.arg(4).arg(&self.keys.all()).arg(&packed).arg(format!("{run_id:40}"));
+            command.arg(self.marker.log_id()).arg(new_log_id.unwrap_or_default());
+            for body in bodies {
+                command.arg(record::encode(body));
+            }
+        };
+        let replicas = if bodies.is_empty() { 0 } else { self.store.options.wait_replicas };
+        let script = &self.store.scripts.append;
+        let value = self.connection().run_script_with_run_id(script, arguments, replicas)?;
+        reply::decode_append(value).ok_or_else(|| reply::unexpected(&self.store.place))
     }
 
-    /// Where a position is in the log; none if it is not there.
-    fn spot(&mut self, at: Position) -> Result<Option<Spot>, StoreError> {
-        if at == Position::START {
-            return Ok(Some(Spot::START));
-        }
-        if let Some(known) = self.known.filter(|known| known.at == at) {
-            return Ok(Some(known));
-        }
-        self.find(at)
+    /// Packs the first argument of `append.lua`.
+    fn packed_arguments(&self, from: Cursor, preamble: Preamble) -> Vec<u8> {
+        let given_time = self.store.given_time().map_or(0, |now| now.0 + 1);
+        let Cursor { position, offset } = from;
+        let expires_at = self.marker.expires_at();
+        let words = [given_time, position.number, offset, self.retention_ms, expires_at];
+        let mut packed: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
+        packed.extend(u32::try_from(MAX_CALL_BYTES).unwrap_or(u32::MAX).to_le_bytes());
+        packed.extend(SEMANTICS.to_le_bytes());
+        packed.push(match preamble {
+            Preamble::None => 0,
+            Preamble::RejoinPause => 1,
+            Preamble::StateLost => 2,
+        });
+        packed.extend(record::chain_hex(position.chain).as_bytes());
+        packed
     }
 
-    fn tail(&mut self, from: Spot, sent: &[Vec<u8>], done: Done) -> Result<Since, StoreError> {
-        let own: u64 = sent.iter().map(|body| record::length(body)).sum();
-        let before = done.head.bytes - own;
-        let mut records = done.records;
-        let got = done.begin + records.len() as u64;
-        if got < before {
-            match self.pieces_of_log(&done.id, got, before)? {
+    /// Returns a position with its offset, or `None` if it is not on the log.
+    fn cursor(&mut self, position: Position) -> Result<Option<Cursor>, StoreError> {
+        if position == Position::START {
+            return Ok(Some(Cursor::START));
+        }
+        if let Some(head) = self.last_head.filter(|head| head.position == position) {
+            return Ok(Some(head));
+        }
+        self.locate(position)
+    }
+
+    /// Completes the result of a step: fetches what did not fit into the reply, and puts the
+    /// caller's own entries at the end. If records or snapshot were dropped meanwhile, it reads
+    /// again; the entries are on the log already.
+    fn read_result(
+        &mut self,
+        from: Cursor,
+        sent: &[Vec<u8>],
+        step: Step,
+    ) -> Result<LogRead, StoreError> {
+        let own: u64 = sent.iter().map(|body| record::record_len(body)).sum();
+        let end = step.head.offset - own;
+        let mut records = step.records;
+        let received = step.records_at + records.len() as u64;
+        if received < end {
+            match self.read_log_range(&step.log_id, received, end)? {
                 Some(rest) => records.extend(rest),
-                None => return self.steps(from.at, &[]),
+                None => return self.step(from.position, &[]),
             }
         }
-        let snapshot = match (done.jumps, done.mark) {
-            (Some(length), Some(mark)) if done.snapshot.len() as u64 != length => {
-                match self.pieces_of_snapshot(&done.id, &mark, length)? {
-                    Some(bytes) => Some(Snapshot { mark, bytes }),
-                    None => return self.steps(from.at, &[]),
+        let snapshot = match (step.snapshot_length, step.snapshot_id) {
+            (Some(length), Some(mark)) if step.snapshot.len() as u64 != length => {
+                match self.read_snapshot(&step.log_id, &mark, length)? {
+                    Some(bytes) => Some(Snapshot { id: mark, bytes }),
+                    None => return self.step(from.position, &[]),
                 }
             }
-            (Some(_), Some(mark)) => Some(Snapshot { mark, bytes: done.snapshot }),
+            (Some(_), Some(mark)) => Some(Snapshot { id: mark, bytes: step.snapshot }),
             _ => None,
         };
-        let begin = snapshot.as_ref().map_or(from.at, |snapshot| snapshot.mark.at);
-        let mut entries = record::entries(begin.chain, &records);
+        let start = snapshot.as_ref().map_or(from.position, |snapshot| snapshot.id.at);
+        let mut entries = record::to_entries(start.chain, &records);
         for body in sent {
-            entry::put(done.now, body, &mut entries);
+            entry::put(step.now, body, &mut entries);
         }
-        self.remember(&done.id, done.expires, done.head);
-        Ok(Since::Tail(Tail {
+        self.record_contact(&step.log_id, step.expires_at, step.head);
+        Ok(LogRead::Tail(Tail {
             snapshot,
             entries,
-            head: done.head.at,
-            now: done.now,
-            mark: done.mark,
-            snapshot_due: done.due,
+            head: step.head.position,
+            now: step.now,
+            latest_snapshot: step.snapshot_id,
+            snapshot_due: step.snapshot_due,
         }))
     }
 
-    fn remember(&mut self, id: &str, expires: u64, head: Spot) {
-        if self.id != id {
-            id.clone_into(&mut self.id);
+    /// Stores what the next step needs, and keeps marker and pool index up to date.
+    fn record_contact(&mut self, log_id: &str, expires_at: u64, head: Cursor) {
+        if self.log_id != log_id {
+            log_id.clone_into(&mut self.log_id);
         }
-        self.known = Some(head);
-        self.heard_over = self.connections();
-        if self.marker.keep(id, expires) {
-            self.store.list(&self.pool, expires);
+        self.last_head = Some(head);
+        self.last_epoch = self.connection_epoch();
+        let changed = self.marker.update(log_id, expires_at);
+        let indexed = self.indexed_at.is_some_and(|at| at.elapsed() < INDEX_REFRESH);
+        if changed || !indexed {
+            self.indexed_at = Some(Local::now());
+            self.index_pool(expires_at, changed);
         }
     }
 
-    fn connections(&self) -> (u64, u64) {
-        (self.link().generation(), self.store.listener.losses())
-    }
-
-    /// The pool was removed on purpose: nothing is to be remembered of it.
-    pub(crate) fn forget(&mut self) {
-        self.marker.remove();
-    }
-
-    fn lost(&self) {
-        self.store.tell(format!(
-            "`{}` was lost on {}; rates count as full and come back over one \
-             period, slots after `lease_ttl`",
-            self.pool, self.store.place
-        ));
-    }
-
-    /// The entries that account for something.
-    fn accounting(&self, account: For) -> Vec<Vec<u8>> {
-        let action = match account {
-            For::Nothing => return Vec::new(),
-            For::Server => {
-                self.store.tell(format!(
-                    "another server process answers for {}; `{}` pauses for a moment so that \
-                     everybody puts back what it may have lost",
-                    self.store.place, self.pool
-                ));
-                Action::Pause { length: REJOIN }
-            }
-            For::Loss => Action::Forgotten,
-        };
-        let key = Key { session: random_session(), number: 1 };
-        vec![entry::body(&Event { key, action })]
-    }
-
-    pub(crate) fn broken(&self) -> StoreError {
-        StoreError::damaged(format!(
-            "the keys of `{}` on {} do not belong together; some were removed or changed",
-            self.pool, self.store.place
-        ))
-    }
-
-    /// The pool was last used by a program that understands events differently.
-    fn of_other_semantics(&mut self, theirs: u64, last: u64, now: u64) -> Result<(), StoreError> {
-        let pool = &self.pool;
-        if theirs > u64::from(SEMANTICS) {
-            return Err(StoreError::foreign(format!(
-                "`{pool}` is used by a newer Standpipe (semantics {theirs}, this one {SEMANTICS}); \
-                 update this one"
-            )));
+    /// Puts the pool on the pool index. A changed marker is indexed at once; a refresh goes along
+    /// with the next call, unless the index is on another node of a cluster.
+    fn index_pool(&self, expires_at: u64, changed: bool) {
+        let is_cluster = matches!(self.store.address.route, Route::Cluster(_));
+        match changed || is_cluster {
+            true => self.store.index_pool(&self.pool, expires_at),
+            false => self.connection().send(&self.store.index_command(&self.pool, expires_at)),
         }
-        let silent = Span(now.saturating_sub(last));
-        if silent < standpipe_core::bounds::SILENCE {
-            return Err(StoreError::foreign(format!(
-                "`{pool}` was used by an older Standpipe {} s ago (semantics {theirs}, this one \
-                 {SEMANTICS}); update or stop it everywhere, and wait until it was silent for 2 \
-                 min",
-                silent.0 / 1_000_000
-            )));
-        }
-        self.put_aside("older")?;
-        self.marker.insist();
-        self.store.tell(format!(
-            "`{pool}` was last used by an older Standpipe; its ledger is kept aside for a week, \
-             its limits count as full and come back over one period"
-        ));
-        Ok(())
     }
 
-    /// Puts the keys out of the way. Answers whether it did: nobody else has done so before.
-    fn put_aside(&self, why: &str) -> Result<bool, StoreError> {
-        let mut link = self.link();
-        let read = link.call(cmd("HGET").arg(&self.keys.head).arg("h"))?;
-        let seen = answer::bulk(read).unwrap_or_default();
-        let aside = self.keys.aside(why, self.store.wall_millis());
-        let arguments = |command: &mut Cmd| {
-            command.arg(8).arg(&self.keys.all()).arg(&aside).arg(&seen);
-        };
-        let done = link.run(&self.store.scripts.aside, arguments, 0)?;
-        Ok(done == Value::Int(1))
+    /// Announces a new log, so that every process that knew an earlier one reads at once.
+    pub(crate) fn announce_new_log(&self) {
+        let channel = keys::new_log_channel(&self.store.options.prefix);
+        self.connection().send(cmd("PUBLISH").arg(channel).arg(self.pool.as_str()));
+    }
+
+    /// Returns a value that changes when this log or the subscriber reconnects, or a new log is
+    /// announced: then the server may lack entries, and what was read may be outdated.
+    fn connection_epoch(&self) -> (u64, u64) {
+        (self.connection().generation(), self.store.subscriber.epoch())
+    }
+
+    /// Deletes the marker: an operator removed the pool.
+    pub(crate) fn delete_marker(&mut self) {
+        self.marker.delete();
     }
 }
 
 impl Log for RedisLog {
-    fn append(&mut self, from: Position, bodies: &[Vec<u8>]) -> Result<Since, StoreError> {
-        self.steps(from, bodies)
+    fn append(&mut self, from: Position, bodies: &[Vec<u8>]) -> Result<LogRead, StoreError> {
+        self.step(from, bodies)
     }
 
-    fn read(&mut self, from: Position) -> Result<Since, StoreError> {
-        self.steps(from, &[])
+    fn read(&mut self, from: Position) -> Result<LogRead, StoreError> {
+        self.step(from, &[])
     }
 
     fn write_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), StoreError> {
-        let Some(spot) = self.spot(snapshot.mark.at)? else { return Ok(()) };
-        self.keep_snapshot(spot, snapshot)
+        let Some(cursor) = self.cursor(snapshot.id.at)? else { return Ok(()) };
+        self.send_snapshot(cursor, snapshot)
     }
 
-    fn set_aside(&mut self) -> Result<bool, StoreError> {
-        if !self.store.options.mends {
-            return Ok(false);
-        }
-        let id = self.id.clone();
-        match Replica::new().catch_up(self, |_, _, _| ()) {
-            Err(error) if error.is_damaged() => {}
-            // It was damaged on the way only, or somebody else has seen to it.
-            Ok(_) => return Ok(self.id != id),
-            Err(error) => return Err(error),
-        }
-        if self.put_aside("damaged")? {
-            self.store.tell(format!(
-                "the ledger of `{}` on {} is damaged. It is kept for a week as `{}:damaged:…`; \
-                 the pool begins anew, its limits count as full and come back over one period",
-                self.pool,
-                self.store.place,
-                self.keys.base()
-            ));
-        }
-        self.marker.insist();
-        self.known = None;
-        Ok(true)
+    fn quarantine(&mut self) -> Result<bool, StoreError> {
+        self.quarantine_if_damaged()
     }
 
-    /// Whether the connection it last heard something over is still there.
     fn is_current(&self) -> Option<bool> {
-        Some(self.id.is_empty() || self.connections() == self.heard_over)
+        Some(self.log_id.is_empty() || self.connection_epoch() == self.last_epoch)
     }
 
-    fn lasts(&mut self, silent: Span) {
-        self.lasts = silent.max(SHORTEST).0 / 1_000;
+    fn set_lifetime(&mut self, silent: Span) {
+        self.retention_ms = silent.max(MIN_RETENTION).0 / 1_000;
     }
 
-    fn wake(&self, sessions: &[u64]) {
+    fn wake_sessions(&self, sessions: &[u64]) {
+        let prefix = &self.store.options.prefix;
         let mut channels: Vec<String> =
-            sessions.iter().map(|id| keys::channel(&self.store.options.prefix, *id)).collect();
+            sessions.iter().map(|session| keys::wake_channel(prefix, *session)).collect();
         channels.dedup();
-        let mut link = self.link();
+        let mut connection = self.connection();
         for channel in channels {
-            link.send(cmd("PUBLISH").arg(channel).arg(""));
+            connection.send(cmd("PUBLISH").arg(channel).arg(""));
         }
     }
 
@@ -386,8 +338,10 @@ impl Log for RedisLog {
     }
 }
 
-/// Keys are kept for at least so long, so that what is rounded anywhere does not matter.
-const SHORTEST: Span = Span::secs(3_600);
+/// Returns the id of a new log.
+pub(crate) fn random_log_id() -> String {
+    format!("{:014x}", random_session())
+}
 
 impl fmt::Debug for RedisLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

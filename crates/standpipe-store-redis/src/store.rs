@@ -1,74 +1,93 @@
-//! The store: a server, as one process uses it.
+//! The store: what all pool logs of one process share on a server.
+//!
+//! It lists pools, begins sessions and waits for wake-ups. Connections are made when they are
+//! needed: one per pool log, one for the pool index, one for the subscriber.
+
+mod admin;
+mod subscriber;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use redis::{FromRedisValue, Value, cmd};
+use redis::{Cmd, Value, cmd};
 use standpipe_core::Instant;
-use standpipe_store::member::random_session;
-use standpipe_store::{Log, PoolName, Process, Store, StoreError};
+use standpipe_store::participant::random_session;
+use standpipe_store::{Liveness, Log, PoolName, Process, Store, StoreError};
 
+pub use self::admin::ServerInfo;
+use self::subscriber::{Channels, WakeSubscriber};
 use crate::address::Address;
-use crate::keys;
-use crate::link::Link;
-use crate::listener::Listener;
+use crate::connection::ServerConnection;
 use crate::log::RedisLog;
-use crate::scripts::Scripts;
+use crate::protocol::keys;
+use crate::protocol::reply::convert;
+use crate::protocol::scripts::Scripts;
 
-/// Redis or Valkey: every process of many machines on one server.
+/// How many reports are kept until somebody reads them.
+const MAX_REPORTS: usize = 64;
+
+/// A Redis or Valkey server whose pools many machines share.
 #[derive(Clone)]
 pub struct RedisStore {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) inner: Arc<StoreInner>,
 }
 
 /// How a [`RedisStore`] is opened.
 #[derive(Clone)]
 pub struct Options {
-    /// What all keys begin with.
+    /// The beginning of all keys and channels.
     pub prefix: String,
     /// How many replicas must have an entry before it counts.
     pub wait_replicas: u32,
-    /// Where this machine remembers the pools it has used.
-    pub markers: Option<PathBuf>,
-    /// Who sees whether a process of this machine lives.
-    pub lives: Option<Arc<dyn Lives>>,
-    /// A damaged log is put aside and the pool begins anew; otherwise it is only reported.
-    pub mends: bool,
+    /// The directory of this machine's pool markers. Without it markers end with the process.
+    pub marker_dir: Option<PathBuf>,
+    /// Detects which processes of this machine are alive. Without it a killed process keeps its
+    /// leases until it was silent for 2 min.
+    pub local_sessions: Option<Arc<dyn SessionRegistry>>,
+    /// Whether a damaged log is quarantined and the pool starts again. Otherwise the damage is only
+    /// reported as an error.
+    pub quarantine_damaged: bool,
 }
 
-/// Sessions of this machine, whose end can be seen there. A server sees only silence.
-pub trait Lives: fmt::Debug + Send + Sync {
-    /// Begins a session; see [`Store::begin_session`].
+/// The sessions of this machine. The server cannot see that a process ended, this machine can.
+pub trait SessionRegistry: fmt::Debug + Send + Sync {
+    /// Begins a session and returns its id; see [`Store::begin_session`].
     ///
     /// # Errors
-    /// When it cannot.
+    /// When the session cannot be registered.
     fn begin(&self) -> Result<u64, StoreError>;
 
-    /// Ends one.
+    /// Ends a session.
     fn end(&self, session: u64);
 
-    /// Whether a session of this machine is known to be gone.
-    fn is_gone(&self, session: u64) -> bool;
+    /// Makes sure that others can still test whether the session lives; see
+    /// [`Store::renew_session`].
+    fn renew(&self, session: u64);
 
-    /// What can be shown of its process.
+    /// Whether the process of a session of this machine lives.
+    fn liveness(&self, session: u64) -> Liveness;
+
+    /// Returns what is known about the process of a session.
     fn process_of(&self, session: u64) -> Option<Process>;
 }
 
 /// What all logs of one store share.
-pub(crate) struct Shared {
+pub(crate) struct StoreInner {
     pub(crate) address: Arc<Address>,
+    /// The address without secrets, for messages.
     pub(crate) place: String,
     pub(crate) options: Options,
     pub(crate) scripts: Scripts,
-    pub(crate) listener: Arc<Listener>,
-    /// For what is not a pool's: the list of pools.
-    pub(crate) index: Mutex<Link>,
-    /// The upper bits of this process's sessions, when nobody else gives them.
+    pub(crate) subscriber: Arc<WakeSubscriber>,
+    /// For commands that concern no single pool. In a cluster the index may be on another node.
+    index_connection: Mutex<ServerConnection>,
+    /// The upper bits of this process's session ids, if there is no session registry.
     process: u64,
+    /// The process that opened the store, to detect a fork.
     pid: u32,
-    news: Mutex<Vec<String>>,
+    reports: Mutex<Vec<String>>,
     #[cfg(feature = "harm")]
     pub(crate) clock: Option<standpipe_store::Clock>,
 }
@@ -78,51 +97,56 @@ impl Default for Options {
         Self {
             prefix: "standpipe".to_owned(),
             wait_replicas: 0,
-            markers: None,
-            lives: None,
-            mends: true,
+            marker_dir: None,
+            local_sessions: None,
+            quarantine_damaged: true,
         }
     }
 }
 
 impl RedisStore {
-    /// The store at this address. Nothing is connected before it is needed.
+    /// Returns the store at an address. It connects when it is first used.
     #[must_use]
     pub fn new(address: Address, options: Options) -> Self {
         let address = Arc::new(address);
-        let shared = Shared {
+        let inner = StoreInner {
             place: address.to_string(),
-            index: Mutex::new(Link::new(Arc::clone(&address))),
+            index_connection: Mutex::new(ServerConnection::new(Arc::clone(&address))),
             address,
             options,
             scripts: Scripts::new(),
-            listener: Arc::default(),
+            subscriber: Arc::default(),
             process: random_session() >> 32,
             pid: std::process::id(),
-            news: Mutex::default(),
+            reports: Mutex::default(),
             #[cfg(feature = "harm")]
             clock: None,
         };
-        Self { shared: Arc::new(shared) }
+        Self { inner: Arc::new(inner) }
     }
 
-    /// The log of a pool, not asked for before it is used.
+    /// Adds a message for people to [`Store::take_messages`].
+    pub fn report(&self, message: String) {
+        self.inner.report(message);
+    }
+
+    /// Returns the log of a pool. It connects when it is first used.
     #[must_use]
     pub fn pool_log(&self, pool: &PoolName) -> RedisLog {
-        RedisLog::new(Arc::clone(&self.shared), pool.clone())
+        RedisLog::new(Arc::clone(&self.inner), pool.clone())
     }
 }
 
-impl Shared {
-    /// Something happened that people should know.
-    pub(crate) fn tell(&self, news: String) {
-        let mut told = self.news.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.len() < NEWS && !told.contains(&news) {
-            told.push(news);
+impl StoreInner {
+    /// Adds a message for people, unless the same one is waiting to be read.
+    pub(crate) fn report(&self, message: String) {
+        let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        if reports.len() < MAX_REPORTS && !reports.contains(&message) {
+            reports.push(message);
         }
     }
 
-    /// The time, if tests give it.
+    /// Returns the time that tests stamp with, if they do.
     pub(crate) fn given_time(&self) -> Option<Instant> {
         #[cfg(feature = "harm")]
         return self.clock.as_ref().map(|clock| clock());
@@ -130,28 +154,54 @@ impl Shared {
         None
     }
 
-    /// This machine's wall clock: only for names, never for decisions.
+    /// Returns this machine's wall clock. Only names of quarantined keys contain it; no decision
+    /// depends on it.
     pub(crate) fn wall_millis(&self) -> u64 {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Lists a pool until its keys expire. A list is for people: if it fails, it is made up for
-    /// the next time.
-    pub(crate) fn list(&self, pool: &PoolName, expires: u64) {
-        let key = keys::index(&self.options.prefix);
-        let mut index = self.index();
-        let _ = index.call(cmd("ZADD").arg(key).arg(expires).arg(pool.as_str()));
+    /// Puts a pool on the pool index until its keys expire. A failure is ignored: only people read
+    /// the index, and the pool is put there again later.
+    pub(crate) fn index_pool(&self, pool: &PoolName, expires_at: u64) {
+        let _ = self.call_on_index(&self.index_command(pool, expires_at));
     }
 
-    pub(crate) fn index(&self) -> std::sync::MutexGuard<'_, Link> {
-        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns the command that puts a pool on the pool index.
+    pub(crate) fn index_command(&self, pool: &PoolName, expires_at: u64) -> Cmd {
+        let key = keys::pool_index(&self.options.prefix);
+        cmd("ZADD").arg(key).arg(expires_at).arg(pool.as_str()).to_owned()
+    }
+
+    /// Sends a command for the pool index. A foreign value in its place is quarantined: processes
+    /// index the pools they use again.
+    pub(crate) fn call_on_index(&self, command: &Cmd) -> Result<Value, StoreError> {
+        let mut connection = self.index_connection();
+        match connection.call(command) {
+            Err(error) if error.is_damaged() && self.options.quarantine_damaged => {}
+            result => return result,
+        }
+        let key = keys::pool_index(&self.options.prefix);
+        let quarantined = keys::quarantined_index(&self.options.prefix, self.wall_millis());
+        // If this fails, another process was faster and the next call works, or it returns why not.
+        if connection.call(cmd("RENAME").arg(&key).arg(&quarantined)).is_ok() {
+            self.report(format!(
+                "`{key}` on {} holds something that Standpipe did not write; it is kept as \
+                 `{quarantined}`, and the list of pools starts again",
+                self.place
+            ));
+        }
+        connection.call(command)
+    }
+
+    fn index_connection(&self) -> MutexGuard<'_, ServerConnection> {
+        self.index_connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Shared {
+impl Drop for StoreInner {
     fn drop(&mut self) {
-        self.listener.stop();
+        self.subscriber.stop();
     }
 }
 
@@ -161,80 +211,83 @@ impl Store for RedisStore {
     }
 
     fn pools(&self) -> Result<Vec<PoolName>, StoreError> {
-        let shared = &self.shared;
-        let index = keys::index(&shared.options.prefix);
-        let mut link = shared.index();
-        let time: (u64, u64) = read(link.call(&cmd("TIME"))?, &shared.place)?;
+        let inner = &self.inner;
+        let index = keys::pool_index(&inner.options.prefix);
+        let time: (u64, u64) = convert(inner.index_connection().call(&cmd("TIME"))?, &inner.place)?;
+        // The score is the expiry: expired pools are left out.
         let from = format!("({}", time.0 * 1_000 + time.1 / 1_000);
-        let range = link.call(cmd("ZRANGEBYSCORE").arg(&index).arg(from).arg("+inf"))?;
-        drop(link);
-        let names: Vec<String> = read(range, &shared.place)?;
+        let range = inner.call_on_index(cmd("ZRANGEBYSCORE").arg(&index).arg(from).arg("+inf"))?;
+        let names: Vec<String> = convert(range, &inner.place)?;
         let mut pools: Vec<PoolName> = names.iter().filter_map(|name| name.parse().ok()).collect();
         pools.sort();
         Ok(pools)
     }
 
     fn begin_session(&self) -> Result<u64, StoreError> {
-        let session = match &self.shared.options.lives {
-            Some(lives) => lives.begin()?,
-            None => self.shared.process << 32 | random_session() & u64::from(u32::MAX),
+        let session = match &self.inner.options.local_sessions {
+            Some(sessions) => sessions.begin()?,
+            None => self.inner.process << 32 | random_session() & u64::from(u32::MAX),
         };
-        let prefix = &self.shared.options.prefix;
-        self.shared.listener.hear([keys::channel(prefix, session), keys::begun(prefix)]);
+        let prefix = &self.inner.options.prefix;
+        self.inner.subscriber.set_channels(Channels {
+            wake: keys::wake_channel(prefix, session),
+            new_log: keys::new_log_channel(prefix),
+        });
         Ok(session)
     }
 
     fn end_session(&self, session: u64) {
-        if let Some(lives) = &self.shared.options.lives {
-            lives.end(session);
+        if let Some(sessions) = &self.inner.options.local_sessions {
+            sessions.end(session);
         }
     }
 
-    fn is_gone(&self, session: u64) -> bool {
-        self.shared.options.lives.as_ref().is_some_and(|lives| lives.is_gone(session))
+    fn renew_session(&self, session: u64) {
+        if let Some(sessions) = &self.inner.options.local_sessions {
+            sessions.renew(session);
+        }
+    }
+
+    fn liveness(&self, session: u64) -> Liveness {
+        match &self.inner.options.local_sessions {
+            Some(sessions) => sessions.liveness(session),
+            None if session >> 32 == self.inner.process => Liveness::Alive,
+            None => Liveness::Unknown,
+        }
     }
 
     fn process_of(&self, session: u64) -> Option<Process> {
-        self.shared.options.lives.as_ref().and_then(|lives| lives.process_of(session))
+        self.inner.options.local_sessions.as_ref().and_then(|sessions| sessions.process_of(session))
     }
 
     fn wait_for_wake(&self, at_most: Duration) {
-        self.shared.listener.wait(&self.shared.address, at_most);
+        self.inner.subscriber.wait(&self.inner.address, at_most);
     }
 
     fn interrupt(&self) {
-        self.shared.listener.ring();
+        self.inner.subscriber.notify();
     }
 
-    fn belongs_to_a_parent(&self) -> bool {
-        self.shared.pid != std::process::id()
+    fn was_forked(&self) -> bool {
+        self.inner.pid != std::process::id()
     }
 
     fn is_remote(&self) -> bool {
         true
     }
 
-    fn news(&self) -> Vec<String> {
-        let mut told = self.shared.news.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *told)
+    fn take_messages(&self) -> Vec<String> {
+        let mut reports = self.inner.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *reports)
     }
 
-    fn place(&self) -> String {
-        self.shared.place.clone()
+    fn location(&self) -> String {
+        self.inner.place.clone()
     }
-}
-
-/// An answer as a value of ours.
-pub(crate) fn read<T: FromRedisValue>(value: Value, place: &str) -> Result<T, StoreError> {
-    T::from_redis_value(value)
-        .map_err(|_| StoreError::transient(format!("{place} gave an answer that is none")))
 }
 
 impl fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisStore").field("place", &self.shared.place).finish_non_exhaustive()
+        f.debug_struct("RedisStore").field("place", &self.inner.place).finish_non_exhaustive()
     }
 }
-
-/// How many sentences are kept for whoever asks.
-const NEWS: usize = 64;

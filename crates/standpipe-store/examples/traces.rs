@@ -1,7 +1,7 @@
-//! Runs the golden traces and compares their digests with those written down.
+//! Runs the golden traces and compares their digests with the stored ones.
 //!
-//! `--write` writes them down anew. It refuses to change the digest of a story that was there
-//! before unless the semantics number grew: that change is what the digests are there to show.
+//! `--write` stores the present digests. It rejects a changed digest of an existing trace unless
+//! the semantics number grew, because the digests exist to expose exactly that change.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,40 +9,47 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use standpipe_core::SEMANTICS;
-use standpipe_store::trace::{self, Bare, Digests, Mistake};
+use standpipe_store::trace::{self, CoreLedger, Digests, TraceError};
 
 fn main() -> ExitCode {
     let write = match std::env::args().nth(1).as_deref() {
         None => false,
         Some("--write") => true,
         Some(other) => {
-            let _ = writeln!(io::stderr(), "unknown argument {other}; there is only --write");
+            let _ = writeln!(io::stderr(), "unknown argument {other}; the only one is --write");
             return ExitCode::from(2);
         }
     };
-    match digests().and_then(|now| if write { write_down(now) } else { compare(&now) }) {
-        Ok(told) => {
-            let _ = writeln!(io::stdout(), "{told}");
+    match digests().and_then(|now| if write { store(now) } else { compare(&now) }) {
+        Ok(message) => {
+            let _ = writeln!(io::stdout(), "{message}");
             ExitCode::SUCCESS
         }
-        Err(wrong) => {
-            let _ = writeln!(io::stderr(), "{wrong}");
+        Err(message) => {
+            let _ = writeln!(io::stderr(), "{message}");
             ExitCode::FAILURE
         }
     }
 }
 
 fn digests() -> Result<Digests, String> {
-    let stories = trace::stories().map_err(|mistake| mistake.to_string())?;
-    let digest = |story: trace::Story| -> Result<(String, String), Mistake> {
-        let digest = trace::run(&story, &mut Bare::default())?;
-        Ok((story.name, digest))
+    let loaded = trace::load_all().map_err(|error| error.to_string())?;
+    let digest = |golden: trace::Trace| -> Result<(String, String), TraceError> {
+        let digest = trace::run(&golden, &mut CoreLedger::default())?;
+        Ok((golden.name, digest))
     };
-    let traces: Result<BTreeMap<_, _>, _> = stories.into_iter().map(digest).collect();
-    Ok(Digests { semantics: SEMANTICS, traces: traces.map_err(|mistake| mistake.to_string())? })
+    let (passed, failed): (Vec<_>, Vec<_>) =
+        loaded.into_iter().map(digest).partition(Result::is_ok);
+    let failed: Vec<String> =
+        failed.into_iter().filter_map(Result::err).map(|m| m.to_string()).collect();
+    if !failed.is_empty() {
+        return Err(failed.join("\n"));
+    }
+    let traces: BTreeMap<_, _> = passed.into_iter().filter_map(Result::ok).collect();
+    Ok(Digests { semantics: SEMANTICS, traces })
 }
 
-fn kept() -> Result<Digests, String> {
+fn stored() -> Result<Digests, String> {
     match fs::read_to_string(trace::directory().join("digests.json")) {
         Ok(text) => Digests::read(&text).map_err(|wrong| format!("digests.json: {wrong}")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Digests::default()),
@@ -51,19 +58,20 @@ fn kept() -> Result<Digests, String> {
 }
 
 fn compare(now: &Digests) -> Result<String, String> {
-    let differences = kept()?.differences(now);
+    let differences = stored()?.differences(now);
     if differences.is_empty() {
-        return Ok(format!("{} stories, as they were written down", now.traces.len()));
+        return Ok(format!("{} traces match the stored digests", now.traces.len()));
     }
     Err(differences.join("\n"))
 }
 
-fn write_down(now: Digests) -> Result<String, String> {
+fn store(now: Digests) -> Result<String, String> {
     let count = now.traces.len();
-    let updated = kept()?.updated(now).map_err(|changed| {
+    let updated = stored()?.updated(now).map_err(|changed| {
         format!(
-            "these come out otherwise than before: {}\nbump SEMANTICS in standpipe-core, then \
-             write them down; if a story itself was changed, give it a new name",
+            "these traces have another digest than before: {}\nbump SEMANTICS in \
+             standpipe-core, then store the digests; if a trace itself was changed, give it a new \
+             name",
             changed.join(", ")
         )
     })?;

@@ -1,8 +1,8 @@
-//! The suite a store proves itself with.
+//! The conformance suite that every engine must pass.
 //!
-//! A store adopts it in a few lines: a [`Harness`] that opens a fresh pool on a given clock and
-//! attaches to it as another process would, and [`conformance!`](crate::conformance!), which makes
-//! one test of every behaviour:
+//! An engine adopts it with a [`Harness`], which opens a new pool on a given clock and attaches to
+//! it as another process would, and with [`conformance!`](crate::conformance!), which generates one
+//! test per behaviour:
 //!
 //! ```text
 //! struct Memory;
@@ -10,31 +10,33 @@
 //! standpipe_store::conformance!(Memory);
 //! ```
 //!
-//! The suite owns time, so nothing in it sleeps. It is seeded: a failure names its seed and happens
-//! again. With `STANDPIPE_LONG=1` it does ten times as much. It panics where a store is wrong, and
-//! is therefore for tests only.
+//! The suite controls the clock, so no test sleeps. Random tests are seeded: a failure names its
+//! seed and is reproducible. With `STANDPIPE_LONG=1` they run ten times as many iterations. The
+//! suite asserts and panics, so it is for tests only.
 
-mod answers;
 mod entries;
+mod fixture;
 mod forks;
+mod lost_answers;
 mod race;
 mod random;
 mod replicas;
 mod snapshots;
-mod stories;
-mod world;
+mod traces;
 
-pub use self::answers::{
-    a_reserve_sent_again_finds_its_ticket, an_ended_session_goes_on_as_a_new_one,
-    lost_answers_do_nothing_twice_and_lose_nothing, what_changes_nothing_leaves_no_trace,
-};
 pub use self::entries::{
-    damage_is_never_skipped, damage_on_the_way_is_read_again, stamps_never_go_back,
+    a_tail_that_lacks_an_entry_admits_nobody, damage_is_never_skipped,
+    damage_on_the_way_is_read_again, stamps_never_go_back,
     what_nobody_understands_is_skipped_alike,
 };
+pub use self::fixture::iteration_factor;
 pub use self::forks::{
     a_fork_is_seen_and_what_was_lost_comes_back, a_fork_under_a_lost_answer_does_it_once,
     a_lost_commit_comes_back_and_ends_its_lease, a_position_that_is_not_on_the_log_is_forked,
+};
+pub use self::lost_answers::{
+    a_reserve_sent_again_finds_its_ticket, an_ended_session_goes_on_as_a_new_one,
+    lost_answers_do_nothing_twice_and_lose_nothing, what_changes_nothing_leaves_no_trace,
 };
 pub use self::race::exactly_the_limit_is_admitted;
 pub use self::random::{Random, RandomEvents};
@@ -43,32 +45,31 @@ pub use self::snapshots::{
     a_new_reader_begins_with_the_snapshot, a_slow_reader_can_finish,
     a_snapshot_is_kept_only_if_it_is_ahead_and_on_the_log, a_wrong_snapshot_stops_everybody,
 };
-pub use self::stories::golden_traces_are_told_the_same;
-pub use self::world::long;
+pub use self::traces::golden_traces_are_told_the_same;
 
 use crate::log::{Clock, Log};
 
-/// How the suite gets at a store.
+/// Gives the suite access to a store.
 pub trait Harness: Sync {
-    /// A pool in the store.
+    /// A pool of the store.
     type Pool: Sync;
-    /// Its log, as one process has it.
+    /// The pool's log, as one process opens it.
     type Log: Log + Send;
 
-    /// A pool that nobody has used, stamped by this clock.
+    /// Creates a pool whose entries are stamped by this clock.
     fn open(&self, clock: Clock) -> Self::Pool;
 
-    /// The pool as another process sees it.
+    /// Opens the pool as another process would.
     fn attach(&self, pool: &Self::Pool) -> Self::Log;
 
-    /// Makes the store forget its last entries, as a failover would, and go on.
-    fn lose(&self, pool: &Self::Pool, entries: u64);
+    /// Makes the store lose its last entries and continue, as after a failover.
+    fn lose_entries(&self, pool: &Self::Pool, entries: u64);
 
-    /// Flips a bit of the body of an entry, the first entry being 1, where it lies.
-    fn damage(&self, pool: &Self::Pool, entry: u64);
+    /// Flips a bit in the stored body of an entry, counted from 1.
+    fn corrupt_entry(&self, pool: &Self::Pool, entry: u64);
 }
 
-/// Calls a macro with the name of every behaviour.
+/// Calls a macro with the names of all behaviours.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! each_behaviour {
@@ -89,6 +90,7 @@ macro_rules! each_behaviour {
             what_nobody_understands_is_skipped_alike
             damage_is_never_skipped
             damage_on_the_way_is_read_again
+            a_tail_that_lacks_an_entry_admits_nobody
             stamps_never_go_back
             a_new_reader_begins_with_the_snapshot
             a_slow_reader_can_finish
@@ -111,7 +113,7 @@ macro_rules! behaviours_as_tests {
     };
 }
 
-/// Makes one test of every behaviour of the suite, on a `Harness`.
+/// Generates one test per behaviour of the suite for a `Harness`.
 #[macro_export]
 macro_rules! conformance {
     ($harness:expr) => {
@@ -125,16 +127,16 @@ macro_rules! behaviours_by_name {
     };
 }
 
-/// A behaviour, by its name.
+/// The name and the test function of a behaviour.
 pub type Behaviour<H> = (&'static str, fn(&H));
 
-/// Every behaviour with its name.
+/// Returns all behaviours with their names.
 #[must_use]
 pub fn behaviours<H: Harness>() -> Vec<Behaviour<H>> {
     crate::each_behaviour! { behaviours_by_name, H }
 }
 
-/// Every behaviour, one after the other.
+/// Runs all behaviours in order.
 pub fn run_all<H: Harness>(harness: &H) {
     for (_, behaviour) in behaviours::<H>() {
         behaviour(harness);

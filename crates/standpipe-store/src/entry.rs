@@ -1,4 +1,4 @@
-//! Entries: events as they lie in a log.
+//! Entries: the framing of events in a log.
 //!
 //! ```text
 //! length   LEB128       of the body
@@ -7,12 +7,13 @@
 //! body     semantics (LEB128), then the event in the byte layout
 //! ```
 //!
-//! The appender makes the body; the engine orders and stamps it. The checksum runs over the body
-//! first so that an engine that cannot compute it whole (a script) can go on from the appender's.
+//! The appender encodes the body; the engine orders and stamps it. The checksum covers the body
+//! first, so that an engine that cannot checksum bytes itself (a script) can continue from the
+//! appender's value.
 //!
-//! Reading tells three things apart: an entry that is understood; one whose checksum is right but
-//! which is not understood, which everybody skips alike; and a wrong checksum, which nobody may
-//! skip. What to do about each is the business of [`crate::replica`].
+//! Reading distinguishes three cases: an entry that this program understands; an entry with a valid
+//! checksum that it does not, which every process skips alike; and a wrong checksum, which no
+//! process may skip. [`crate::replica`] acts on each case.
 
 use std::fmt;
 
@@ -20,52 +21,54 @@ use standpipe_core::{Event, Instant, SEMANTICS};
 
 use crate::layout::{self, Malformed, put_number, take_number};
 
-/// The largest body. A store may have to carry several entries in one call of 64 KB.
-pub const LARGEST_BODY: usize = 60_000;
+/// The most bytes of a body, and of the bodies of one append: a store carries at most 64 KB per
+/// call.
+pub const MAX_BODY_LEN: usize = 60_000;
 
-/// What a store may put around a body on its way: small ones would make a call twice as long.
-pub const AROUND_BODY: usize = 32;
+/// The most bytes that a store adds to a body in transit. It counts, because with many small bodies
+/// it doubles the size of a call.
+pub const BODY_OVERHEAD: usize = 32;
 
-/// What stands between an entry's length and its body, in bytes.
+/// The number of bytes between an entry's length and its body.
 pub const STAMP_AND_CHECKSUM: usize = 12;
 
 /// An entry of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// When the engine took it in.
+    /// The engine's clock when it appended the entry.
     pub stamp: Instant,
-    /// What the appender handed in.
+    /// The bytes that the appender passed in.
     pub body: &'a [u8],
-    /// What it says.
+    /// The decoded body.
     pub content: Content,
 }
 
-/// What an entry says.
+/// The decoded body of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// An event.
     Event(Event),
-    /// Something whole that this program does not understand.
+    /// An intact body that this program does not understand.
     Unknown(Unknown),
 }
 
-/// Why an entry is not understood.
+/// Why this program does not understand an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unknown {
-    /// It was written by a program of these other semantics.
+    /// A program with these other semantics wrote it.
     Semantics(u32),
     /// It is not in the byte layout.
     Malformed(Malformed),
 }
 
-/// Bytes that are not what was written: they may not be skipped.
+/// Bytes that differ from what was written. They must not be skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damaged {
-    /// What was seen.
+    /// The part that is damaged.
     pub what: &'static str,
 }
 
-/// The body for an event.
+/// Encodes the body of an event.
 #[must_use]
 pub fn body(event: &Event) -> Vec<u8> {
     let mut body = Vec::with_capacity(48);
@@ -74,7 +77,7 @@ pub fn body(event: &Event) -> Vec<u8> {
     body
 }
 
-/// A body of any semantics. Only [`SEMANTICS`] is understood by this program.
+/// Encodes a body of any semantics. This program understands only [`SEMANTICS`].
 #[must_use]
 pub fn body_of(semantics: u32, payload: &[u8]) -> Vec<u8> {
     let mut body = Vec::with_capacity(payload.len() + 5);
@@ -83,7 +86,7 @@ pub fn body_of(semantics: u32, payload: &[u8]) -> Vec<u8> {
     body
 }
 
-/// Writes an entry behind what is there.
+/// Appends an encoded entry to `out`.
 pub fn put(stamp: Instant, body: &[u8], out: &mut Vec<u8>) {
     put_number(body.len() as u64, out);
     out.extend_from_slice(&stamp.0.to_le_bytes());
@@ -91,10 +94,10 @@ pub fn put(stamp: Instant, body: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(body);
 }
 
-/// Reads the entry at the front. Answers it and what follows.
+/// Decodes the first entry of `bytes`, and returns it with the bytes after it.
 ///
 /// # Errors
-/// When the checksum is wrong or the entry is not whole.
+/// When the checksum does not match or the entry is truncated.
 pub fn take(bytes: &[u8]) -> Result<(Entry<'_>, &[u8]), Damaged> {
     let (length, rest) = take_number(bytes).map_err(|_| Damaged { what: "an entry's length" })?;
     let (stamp, rest) = split(rest, 8)?;
@@ -104,10 +107,10 @@ pub fn take(bytes: &[u8]) -> Result<(Entry<'_>, &[u8]), Damaged> {
     if sum != checksum(stamp, body).to_le_bytes() {
         return Err(Damaged { what: "an entry's checksum" });
     }
-    Ok((Entry { stamp, body, content: understand(body) }, rest))
+    Ok((Entry { stamp, body, content: decode_body(body) }, rest))
 }
 
-fn understand(body: &[u8]) -> Content {
+fn decode_body(body: &[u8]) -> Content {
     let malformed = |wrong| Content::Unknown(Unknown::Malformed(wrong));
     let (semantics, payload) = match take_number(body) {
         Ok(taken) => taken,
@@ -133,7 +136,7 @@ fn checksum(stamp: Instant, body: &[u8]) -> u32 {
 
 impl fmt::Display for Damaged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is not as it was written", self.what)
+        write!(f, "{} does not match what was written", self.what)
     }
 }
 

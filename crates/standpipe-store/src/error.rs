@@ -1,7 +1,7 @@
-//! What can fail in a store. A refusal is not among it: that is a decision.
+//! The error of a store. A refused reserve is not an error: it is a decision.
 //!
-//! Opaque, with questions to ask: a driver sets the kind where it knows, callers only need to know
-//! whether trying again can help.
+//! The kind is private. An engine sets it where the failure happens; callers ask what they may do
+//! next, mostly whether a retry can help.
 
 use std::error::Error;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::entry::Damaged;
 
-/// The machinery of a store failed. Clones are for several who wait for the same answer.
+/// A failure of a store. It can be cloned, so that every caller of one append receives it.
 #[derive(Clone, Debug)]
 pub struct StoreError {
     kind: Kind,
@@ -18,73 +18,74 @@ pub struct StoreError {
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
-/// What kind of failure.
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Transient,
     Damaged,
-    Foreign,
+    Incompatible,
     Unusable,
 }
 
 impl StoreError {
-    /// The store did not answer. What was asked may have been done or not: sending it again is
+    /// The store did not answer. The call may or may not have taken effect; sending it again is
     /// safe.
     pub fn transient(message: impl Into<String>) -> Self {
         Self::new(Kind::Transient, message)
     }
 
-    /// What the store holds is not what was written, or contradicts itself.
+    /// The stored data differs from what was written, or contradicts itself.
     pub fn damaged(message: impl Into<String>) -> Self {
         Self::new(Kind::Damaged, message)
     }
 
-    /// The pool was written by a program that understands it differently.
-    pub fn foreign(message: impl Into<String>) -> Self {
-        Self::new(Kind::Foreign, message)
+    /// The pool was written by a version of the program with other semantics.
+    pub fn incompatible(message: impl Into<String>) -> Self {
+        Self::new(Kind::Incompatible, message)
     }
 
-    /// It cannot work like this, now or later.
+    /// The call cannot succeed, now or later.
     pub fn unusable(message: impl Into<String>) -> Self {
         Self::new(Kind::Unusable, message)
     }
 
-    /// The same, caused by something below.
+    /// Adds the underlying error as the source.
     #[must_use]
     pub fn caused_by(mut self, source: impl Error + Send + Sync + 'static) -> Self {
         self.source = Some(Arc::new(source));
         self
     }
 
-    /// The same, and what was asked has certainly not been done: it never left this process.
+    /// Marks that the call has not taken effect, because it never left this process.
     #[must_use]
     pub const fn unsent(mut self) -> Self {
         self.unsent = true;
         self
     }
 
-    /// Whether what was asked has certainly not been done.
+    /// Returns whether the call has certainly not taken effect.
     #[must_use]
     pub const fn is_unsent(&self) -> bool {
         self.unsent
     }
 
-    /// Trying again can help.
+    /// Returns whether a retry can succeed.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         self.kind == Kind::Transient
     }
 
-    /// The store must be set aside and begun anew; nothing may be decided on it.
+    /// Returns whether the store is damaged. No decision may be based on it; it must be
+    /// quarantined.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
         self.kind == Kind::Damaged
     }
 
-    /// Another version of the program is needed.
+    /// Returns whether the pool needs another version of the program.
     #[must_use]
-    pub fn is_foreign(&self) -> bool {
-        self.kind == Kind::Foreign
+    pub fn is_incompatible(&self) -> bool {
+        self.kind == Kind::Incompatible
     }
 
     fn new(kind: Kind, message: impl Into<String>) -> Self {
@@ -106,6 +107,6 @@ impl Error for StoreError {
 
 impl From<Damaged> for StoreError {
     fn from(damaged: Damaged) -> Self {
-        Self::damaged(format!("{damaged}; the pool's log has to be set aside")).caused_by(damaged)
+        Self::damaged(format!("{damaged}; quarantine the pool's log")).caused_by(damaged)
     }
 }

@@ -1,17 +1,16 @@
-//! A short hash of bytes, for chains of entries and for the agreement of replicas.
+//! A 64-bit hash for chains of entries and for comparing snapshots.
 //!
-//! Against accidents, not against an adversary: whoever can write to a store can do worse than
-//! forge a hash. It is part of the layout: the same bytes give the same hash on every machine, for
-//! ever.
+//! It detects accidents, not attacks: an attacker who can write to a store needs no forged hash. It
+//! is part of the byte layout, so equal bytes hash equally on every machine and in every version.
 //!
-//! Invariant: for the same bytes, different seeds give different hashes. So two chains that differ
-//! stay different however many equal entries follow.
+//! Invariant: for equal bytes, different seeds give different hashes. So two chains that differ
+//! stay different, however many equal entries follow.
 
-/// The hash of `bytes` as a continuation of `seed`.
+/// Hashes `bytes` as a continuation of `seed`.
 ///
-/// Eight bytes at a time are mixed in by steps that can each be undone (exclusive or,
-/// multiplication by an odd number, shift), then the length, then the finalizer of `MurmurHash3`,
-/// in which every bit of the input reaches every bit of the output.
+/// It mixes in the length, then eight bytes at a time, each in invertible steps (exclusive or,
+/// multiplication by an odd number, shift), and ends with the finalizer of `MurmurHash3`, in which
+/// every bit of the input affects every bit of the output.
 #[must_use]
 pub fn hash(seed: u64, bytes: &[u8]) -> u64 {
     let mut mixed = step(seed.wrapping_add(START), bytes.len() as u64);
@@ -25,10 +24,10 @@ pub fn hash(seed: u64, bytes: &[u8]) -> u64 {
     finish(mixed)
 }
 
-/// Any number with bits all over, so that nothing hashed from nothing is not zero.
+/// An arbitrary constant, so that empty input with seed 0 does not hash to zero.
 const START: u64 = 0x5bf0_3635_dcd1_d867;
 
-/// Up to eight bytes as a number, the first one lowest.
+/// Reads up to eight bytes as a little-endian number.
 fn word(bytes: &[u8]) -> u64 {
     let mut all = [0; 8];
     all[..bytes.len()].copy_from_slice(bytes);

@@ -1,14 +1,13 @@
-//! The one byte layout of events and of a pool's facts, for logs, snapshots and whatever else keeps
-//! them.
+//! The byte layout of events and of a pool's facts, shared by all logs and snapshots.
 //!
-//! It is compact (LEB128 integers, one-byte tags, stamps as differences), canonical (what decodes
-//! encodes to the same bytes again) and total (no bytes, however odd, make it panic or allocate
-//! more than they could hold). It says nothing about checksums, lengths and stamps of entries: see
-//! [`crate::entry`].
+//! The layout is compact (LEB128 integers, one-byte tags, stamps as differences), canonical
+//! (whatever decodes encodes to the same bytes) and total (no input makes it panic or allocate out
+//! of proportion to its length). Checksums, lengths and stamps of entries are in [`crate::entry`].
 //!
-//! There is no version number in the bytes: [`standpipe_core::SEMANTICS`] changes whenever the
-//! layout does, and travels with every entry and every snapshot. Tags are never used again for
-//! anything else.
+//! The bytes carry no version number: [`standpipe_core::SEMANTICS`] changes whenever the layout
+//! does, and every entry and every snapshot carries it. Tags are never reused.
+//!
+//! `wire.rs` encodes plain values and has the macros; `event.rs` and `facts.rs` list the fields.
 
 mod event;
 mod facts;
@@ -20,16 +19,16 @@ use standpipe_core::{Event, Facts};
 
 use self::wire::{Reader, Wire};
 
-/// Bytes that are not what they should be. Sending or reading them again does not help.
+/// Bytes that do not decode. Reading them again does not help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed {
-    /// How many bytes had been understood.
+    /// How many bytes were decoded before the error.
     pub at: usize,
-    /// What was wrong there.
+    /// What is wrong at that point.
     pub what: &'static str,
 }
 
-/// An event as bytes.
+/// Encodes an event.
 #[must_use]
 pub fn encode_event(event: &Event) -> Vec<u8> {
     let mut out = Vec::with_capacity(48);
@@ -37,20 +36,20 @@ pub fn encode_event(event: &Event) -> Vec<u8> {
     out
 }
 
-/// Writes an event's bytes behind what is there.
+/// Appends an encoded event to `out`.
 pub fn put_event(event: &Event, out: &mut Vec<u8>) {
     event.put(out);
 }
 
-/// The event these bytes are.
+/// Decodes an event.
 ///
 /// # Errors
-/// When they are no event, or not written as [`encode_event`] writes it.
+/// When the bytes are not exactly what [`encode_event`] writes for some event.
 pub fn decode_event(bytes: &[u8]) -> Result<Event, Malformed> {
     decode(bytes)
 }
 
-/// All that a pool's ledger knows, as bytes. Replicas are equal when these are.
+/// Encodes the facts of a ledger. Two replicas are equal if and only if these bytes are.
 #[must_use]
 pub fn encode_state(facts: &Facts) -> Vec<u8> {
     let mut out = Vec::with_capacity(1_024);
@@ -58,27 +57,27 @@ pub fn encode_state(facts: &Facts) -> Vec<u8> {
     out
 }
 
-/// The facts these bytes are. Whether they fit together is for `State::from_facts` to say.
+/// Decodes the facts of a ledger. `State::from_facts` checks that they are consistent.
 ///
 /// # Errors
-/// When they are no facts, or not written as [`encode_state`] writes them.
+/// When the bytes are not exactly what [`encode_state`] writes for some facts.
 pub fn decode_state(bytes: &[u8]) -> Result<Facts, Malformed> {
     decode(bytes)
 }
 
-/// Writes a number as the layout does.
+/// Appends a LEB128 number to `out`.
 pub fn put_number(number: u64, out: &mut Vec<u8>) {
     number.put(out);
 }
 
-/// Reads a number from the front. Answers it and what follows.
+/// Decodes the LEB128 number at the start of `bytes`, and returns it with the bytes after it.
 ///
 /// # Errors
-/// When there is none.
+/// When the bytes do not start with a number.
 pub fn take_number(bytes: &[u8]) -> Result<(u64, &[u8]), Malformed> {
     let mut input = Reader::new(bytes);
     let number = u64::get(&mut input)?;
-    Ok((number, &bytes[bytes.len() - input.left()..]))
+    Ok((number, &bytes[bytes.len() - input.remaining()..]))
 }
 
 fn decode<T: Wire>(bytes: &[u8]) -> Result<T, Malformed> {

@@ -1,147 +1,162 @@
-//! The log: the one thing a store is.
+//! The contract between an engine and the rest of the crate: one ordered, stamped log per pool.
 //!
-//! An engine orders entries and stamps them with its own clock; it decides nothing. Everything it
-//! must do is [`Log::append`], in one atomic step, and [`Log::read`]; snapshots keep its log short,
-//! wake-ups are hints. What the entries mean is the business of [`crate::replica`], who sends them
-//! that of [`crate::member`].
+//! An engine orders entries and stamps them with its own clock. It does not interpret entries and
+//! decides nothing about quotas. [`Log::append`] is one atomic step; [`Log::read`] is the same step
+//! with nothing to append. Snapshots keep the log short. Wake-ups are hints: no result depends on
+//! their delivery.
+//!
+//! [`crate::entry`] defines the bytes, [`crate::replica`] applies them, [`crate::participant`]
+//! sends them.
 
 use standpipe_core::{Instant, Span};
 
 use crate::error::StoreError;
 use crate::hash::hash;
 
-/// Reads the clock of an engine that takes it from outside: `file`, `memory`, and tests, which own
-/// time. It should begin no earlier than [`standpipe_core::bounds::SPAN`]: what is assumed after a
-/// loss of state is stamped up to one period back, and before the origin there is nothing.
+/// The clock of an engine that does not bring its own: `file`, `memory`, and tests.
+///
+/// It should start at [`standpipe_core::bounds::SPAN`] or later. After a loss of state the core
+/// assumes usage with stamps up to one period in the past, and an [`Instant`] cannot be negative.
 pub type Clock = std::sync::Arc<dyn Fn() -> Instant + Send + Sync>;
 
-/// A place in a log: after so many entries, whose hashes form this chain.
+/// A position in a log: the number of entries before it and the hash chain over them.
 ///
-/// Two processes at the same position have read the same entries. The same number with another
-/// chain means that the store lost entries and went on: it forked.
+/// Two processes at the same position have read the same entries. An equal number with a different
+/// chain means that the store lost entries and accepted others since: the log forked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Position {
-    /// How many entries lie before it.
+    /// The number of entries before this position.
     pub number: u64,
-    /// The chain of their hashes.
+    /// The hash chain over those entries.
     pub chain: u64,
 }
 
 impl Position {
-    /// Before everything. Every log has it, and it is never forked.
+    /// The position before the first entry. It is on every log and never forked.
     pub const START: Self = Self { number: 0, chain: 0 };
 }
 
-/// A store's log of one pool, as one process sees it.
+/// The log of one pool, as one process sees it.
 ///
-/// Processes and threads each have a value of their own. An implementation proves itself with the
-/// suite in `standpipe_store::conformance`.
+/// Every process and thread opens its own value. An implementation must pass the suite in
+/// `standpipe_store::conformance`.
 pub trait Log {
-    /// Appends entries, given as bodies (see [`crate::entry`]), behind all others.
+    /// Appends entries, given as bodies (see [`crate::entry`]), and returns the log since `from`.
     ///
-    /// One atomic step: it stamps them, in order, with the engine's clock, which never goes back,
-    /// and answers everything that came since `from`, these at the end. If `from` is not on this
-    /// log it appends nothing and answers [`Since::Forked`]. With no bodies it is a read.
+    /// This is one atomic step: the engine stamps the entries in order with its clock, which never
+    /// goes back, and returns everything after `from` with the new entries last. If `from` is not
+    /// on this log, the engine appends nothing and returns [`LogRead::Forked`]. With no bodies this
+    /// is a read.
     ///
     /// # Errors
-    /// When the engine cannot be reached or cannot go on. After a transient error the entries may
-    /// be there or not.
-    fn append(&mut self, from: Position, bodies: &[Vec<u8>]) -> Result<Since, StoreError>;
+    /// When the engine cannot be reached or cannot continue. After a transient error the entries
+    /// may or may not be in the log.
+    fn append(&mut self, from: Position, bodies: &[Vec<u8>]) -> Result<LogRead, StoreError>;
 
-    /// Everything that came since `from`.
+    /// Returns everything after `from`.
     ///
     /// # Errors
     /// As [`Log::append`].
-    fn read(&mut self, from: Position) -> Result<Since, StoreError>;
+    fn read(&mut self, from: Position) -> Result<LogRead, StoreError>;
 
-    /// Keeps a snapshot and drops entries behind the previous one, which stays, so that who is
-    /// reading it can finish. One that is not ahead of the present one, or not on this log, is
-    /// dropped instead.
+    /// Stores a snapshot and trims the entries before the previous one.
+    ///
+    /// The engine keeps the previous snapshot, so that a process that is reading it can finish. It
+    /// ignores a snapshot that is not ahead of the latest one or whose position is not on this log.
     ///
     /// # Errors
-    /// As [`Log::append`]. The log is as it was before, or has the snapshot.
+    /// As [`Log::append`]. The log is unchanged, or it has the snapshot.
     fn write_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), StoreError>;
 
-    /// What was read is damaged, and reading again did not help. An engine that finds the same when
-    /// it looks keeps the damaged log aside and begins anew, with limits that count as full; then,
-    /// or when somebody else has done so, it answers `true`.
+    /// Moves a damaged log aside. Callers report damage here that a second read did not clear.
+    ///
+    /// An engine that confirms the damage keeps the damaged log for inspection and starts an empty
+    /// one whose limits count as full. It returns `true` when it did so or another process already
+    /// had.
     ///
     /// # Errors
     /// As [`Log::append`].
-    fn set_aside(&mut self) -> Result<bool, StoreError> {
+    fn quarantine(&mut self) -> Result<bool, StoreError> {
         Ok(false)
     }
 
-    /// Whether what is read and written is still the pool's log, as a quick look tells that costs
-    /// next to nothing; none where it cannot be otherwise.
+    /// Returns whether this value still refers to the pool's current log, as far as a check of
+    /// negligible cost can tell; `None` for an engine whose log cannot be replaced.
     fn is_current(&self) -> Option<bool> {
         None
     }
 
-    /// Nothing in the log counts any more once it was silent for so long, this append included. An
-    /// engine that others pay for may forget it then.
-    fn lasts(&mut self, _silent: Span) {}
+    /// Announces how long after its last append, including the next one, the log still matters.
+    ///
+    /// An engine may expire a log that was idle for longer.
+    fn set_lifetime(&mut self, _idle: Span) {}
 
-    /// Tells sessions to look. A hint: nothing depends on its arrival.
-    fn wake(&self, _sessions: &[u64]) {}
+    /// Wakes sessions so that they read the log. This is a hint: a lost wake-up only costs latency.
+    fn wake_sessions(&self, _sessions: &[u64]) {}
 
-    /// The chain after an entry that follows `chain`. An engine that has to compute it itself may
-    /// have its own way; it must be the same for everybody on the store.
+    /// Returns the chain after an entry that follows `chain`.
+    ///
+    /// An engine that computes the chain itself may use another function, as long as every process
+    /// on the store uses the same one.
     fn chain(&self, chain: u64, stamp: Instant, body: &[u8]) -> u64 {
         hash(hash(chain, &stamp.0.to_le_bytes()), body)
     }
 }
 
-/// What a log answers to a position.
+/// The result of reading a log from a position.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Since {
-    /// What came since.
+pub enum LogRead {
+    /// The log after the position.
     Tail(Tail),
-    /// The position is not on this log: the store lost entries and went on.
+    /// The position is not on this log: the store lost entries and accepted others since.
     Forked,
 }
 
-/// What came since a position.
+/// The log after a position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tail {
-    /// To begin with, when the position is too old or reading all since would be longer.
+    /// The snapshot to start from. Set when the entries since the position were trimmed, or take
+    /// more bytes than the snapshot and the entries after it.
     pub snapshot: Option<Snapshot>,
-    /// All entries since the position, or since the snapshot, one behind the other.
+    /// The encoded entries after the position, or after the snapshot if there is one.
     pub entries: Vec<u8>,
-    /// Where the last of them ends. Who gets there with another chain must not decide anything.
+    /// The position after the last entry. A reader that computes another chain must not decide.
     pub head: Position,
-    /// The engine's clock, not before the last stamp.
+    /// The engine's clock, never before the last stamp.
     pub now: Instant,
-    /// The latest snapshot's place and hash: who passes it can see that they agree.
-    pub mark: Option<Mark>,
-    /// The log has grown so long that whoever appends should write a snapshot.
+    /// The id of the latest snapshot. A reader that passes its position compares hashes.
+    pub latest_snapshot: Option<SnapshotId>,
+    /// Whether the log has grown so long that the appender should write a snapshot.
     pub snapshot_due: bool,
 }
 
-/// All that a pool's ledger knew at a position.
+/// The complete state of a pool's ledger at a position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Where, and how it hashes.
-    pub mark: Mark,
-    /// The semantics, how many entries were skipped, and the state in the byte layout.
+    /// The snapshot's position and hash.
+    pub id: SnapshotId,
+    /// The semantics number, the number of skipped entries, and the state in the byte layout.
     pub bytes: Vec<u8>,
 }
 
-/// What a snapshot hashes to at a position.
+/// The position and the hash of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
-    /// The position.
+pub struct SnapshotId {
+    /// The position whose state the snapshot holds.
     pub at: Position,
-    /// The hash of the snapshot's bytes there.
+    /// The hash of the snapshot's bytes.
     pub hash: u64,
 }
 
-/// Whether a log with so many bytes behind its snapshot should get a new one: when reading them
-/// takes longer than reading the snapshot. Small ones are not worth the trouble.
+/// Returns whether a log with `tail` bytes after a snapshot of `snapshot` bytes should get a new
+/// snapshot.
+///
+/// That is the case once a new reader spends more on the entries than on the snapshot. Short tails
+/// never need one.
 #[must_use]
 pub const fn snapshot_due(tail: usize, snapshot: usize) -> bool {
-    tail > snapshot && tail > SMALL_TAIL
+    tail > snapshot && tail > SHORT_TAIL
 }
 
-/// A tail up to this is read in one go by every engine.
-const SMALL_TAIL: usize = 4_096;
+/// Every engine reads a tail of up to this many bytes in one call.
+const SHORT_TAIL: usize = 4_096;

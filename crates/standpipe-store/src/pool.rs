@@ -1,28 +1,30 @@
-//! The name of a pool.
+//! The name of a pool, and what makes a text an invalid one.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The name of a pool: `provider/model-or-scope`, two to four segments of `[A-Za-z0-9._:@-]`, the
-/// first of at most 64 characters and the others of at most 128.
+/// The name of a pool: `provider/model-or-scope`.
+///
+/// It has two to four segments of `[A-Za-z0-9._:@-]`. The first has at most 64 characters, the
+/// others at most 128.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PoolName(Box<str>);
 
-/// Why a text is not the name of a pool.
+/// Why a text is not a valid pool name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidPoolName {
-    /// There is only one segment, or none.
+    /// There is only one segment, or the text is empty.
     NoScope,
-    /// More than four segments.
+    /// There are more than four segments.
     TooDeep,
     /// A segment is empty or too long.
     Length,
-    /// A character that no name has.
+    /// A character is not allowed in names.
     Character(char),
 }
 
 impl PoolName {
-    /// The characters.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -1,10 +1,19 @@
-//! A replica: a pool's state and the position in its log up to which it has read.
+//! A replica: a pool's state and the position in its log up to which the state has applied entries.
 //!
-//! It applies tails and loads snapshots, and makes sure that it has read what everybody else has.
-//! It sends nothing and keeps no history.
+//! A replica applies tails, loads snapshots and verifies both. It appends nothing and keeps no
+//! history.
 //!
-//! Invariant: after an error it is still a true replica at its position, at worst at the start; and
-//! a call that returns `Ok` left it at the log's head, with the head's own chain.
+//! Guarantees:
+//!
+//! - After `Ok` the replica is at the log's head, with the head's own chain, unless it returned
+//!   [`CaughtUp::Forked`]. After an error it is a correct replica at an earlier position, at worst
+//!   at the start.
+//! - The replica applies no entry before the chain over all entries read matches the head, so a
+//!   tail with a missing, duplicated or reordered entry leads to no decision.
+//! - Outcomes that precede a snapshot's position are released only once the state there hashes to
+//!   the snapshot's hash.
+//!
+//! [`crate::participant`] is the user of this module that also appends.
 
 use standpipe_core::{Event, Instant, Outcome, SEMANTICS, State};
 
@@ -12,7 +21,7 @@ use crate::entry::{self, Content};
 use crate::error::StoreError;
 use crate::hash::hash;
 use crate::layout::{decode_state, encode_state, put_number, take_number};
-use crate::log::{Log, Mark, Position, Since, Snapshot, Tail};
+use crate::log::{Log, LogRead, Position, Snapshot, SnapshotId, Tail};
 
 /// A pool's state and the position up to which it has read.
 #[derive(Debug, Default)]
@@ -23,96 +32,99 @@ pub struct Replica {
     skipped: u64,
 }
 
-/// How a replica came to the head of its log.
+/// How a replica reached the head of its log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reached {
-    /// By applying every entry since its position.
-    Step,
-    /// By loading a snapshot: entries it had not seen were jumped over.
-    Jump,
-    /// Not at all: its position is not on the log any more.
+pub enum CaughtUp {
+    /// It applied every entry after its position.
+    ByEntries,
+    /// It loaded a snapshot and jumped over entries whose outcomes it did not see.
+    BySnapshot,
+    /// It did not: its position is not on the log.
     Forked,
 }
 
 impl Replica {
-    /// One that has read nothing yet.
+    /// Creates a replica that has read nothing.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Reads and applies all there is, and hands every event with its stamp and its outcome to
-    /// `each`.
+    /// Reads the log to its head and calls `each` with every event, its stamp and its outcome.
     ///
     /// # Errors
-    /// When the store cannot be read, or is still damaged when it is read again.
+    /// When the store cannot be read, or is still damaged on the second read.
     pub fn catch_up<L: Log>(
         &mut self,
         log: &mut L,
         each: impl FnMut(&Event, Instant, Outcome),
-    ) -> Result<Reached, StoreError> {
-        let since = log.read(self.position)?;
-        self.take(log, since, each)
+    ) -> Result<CaughtUp, StoreError> {
+        let read = log.read(self.position)?;
+        self.apply_read(log, read, each)
     }
 
-    /// Applies what a log answered to this replica's position. What turns out to be damaged is read
-    /// again once.
+    /// Applies the result of an append or a read from this replica's position.
+    ///
+    /// If the tail is damaged, the replica reads it from the log once more: damage in transit does
+    /// not stop the pool.
     ///
     /// # Errors
     /// As [`Replica::catch_up`].
-    pub fn take<L: Log>(
+    pub fn apply_read<L: Log>(
         &mut self,
         log: &mut L,
-        since: Since,
+        read: LogRead,
         mut each: impl FnMut(&Event, Instant, Outcome),
-    ) -> Result<Reached, StoreError> {
-        let Since::Tail(tail) = since else {
-            return Ok(Reached::Forked);
+    ) -> Result<CaughtUp, StoreError> {
+        let LogRead::Tail(tail) = read else {
+            return Ok(CaughtUp::Forked);
         };
-        match self.follow(log, &tail, &mut each) {
+        match self.apply_tail(log, &tail, &mut each) {
             Err(error) if error.is_damaged() => {}
             done => return done,
         }
         let from = self.position;
         match log.read(from)? {
-            Since::Forked => Ok(Reached::Forked),
-            Since::Tail(tail) => {
-                let reached = self.follow(log, &tail, &mut each)?;
-                Ok(if from == Position::START { Reached::Jump } else { reached })
+            LogRead::Forked => Ok(CaughtUp::Forked),
+            LogRead::Tail(tail) => {
+                let reached = self.apply_tail(log, &tail, &mut each)?;
+                // The first attempt may have reset the replica, so this one may have replayed
+                // entries from the start: the caller must treat that as a jump.
+                Ok(if from == Position::START { CaughtUp::BySnapshot } else { reached })
             }
         }
     }
 
-    /// Begins anew; the next read is of everything.
+    /// Discards everything read so far. The next read starts at the beginning.
     pub fn reset(&mut self) {
         *self = Self::new();
     }
 
-    /// The state at [`Replica::position`].
+    /// Returns the state at [`Replica::position`].
     #[must_use]
     pub const fn state(&self) -> &State {
         &self.state
     }
 
-    /// Up to where it has read.
+    /// Returns the position up to which the replica has read.
     #[must_use]
     pub const fn position(&self) -> Position {
         self.position
     }
 
-    /// The engine's clock when it last answered.
+    /// Returns the engine's clock as of the last read.
     #[must_use]
     pub const fn now(&self) -> Instant {
         self.now
     }
 
-    /// How many entries there were, from the beginning, that nobody understands.
+    /// Returns how many entries of the log, from its first, were skipped as not understood.
     #[must_use]
     pub const fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// Everything it knows, for a new reader to begin with.
+    /// Encodes the replica as a snapshot from which a new reader can start.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let state = encode_state(self.state.facts());
@@ -120,81 +132,122 @@ impl Replica {
         put_number(u64::from(SEMANTICS), &mut bytes);
         put_number(self.skipped, &mut bytes);
         bytes.extend_from_slice(&state);
-        Snapshot { mark: Mark { at: self.position, hash: hash(0, &bytes) }, bytes }
+        Snapshot { id: SnapshotId { at: self.position, hash: hash(0, &bytes) }, bytes }
     }
 
-    fn follow<L: Log>(
+    /// Verifies a tail, applies it and releases its outcomes.
+    fn apply_tail<L: Log>(
         &mut self,
         log: &L,
         tail: &Tail,
         each: &mut impl FnMut(&Event, Instant, Outcome),
-    ) -> Result<Reached, StoreError> {
-        if let Some(snapshot) = &tail.snapshot {
-            *self = Self::load(snapshot)?;
+    ) -> Result<CaughtUp, StoreError> {
+        let loaded = tail.snapshot.as_ref().map(Self::load).transpose()?;
+        let from = loaded.as_ref().map_or(self.position, |loaded| loaded.position);
+        let Some(verified) = verify_chain(log, from, tail)? else {
+            self.reset();
+            return Err(StoreError::damaged(
+                "the entries read do not lead to the log's head; quarantine the log",
+            ));
+        };
+        if let Some(loaded) = loaded {
+            *self = loaded;
         }
-        let mut rest = tail.entries.as_slice();
-        while !rest.is_empty() {
-            let (entry, behind) = entry::take(rest)?;
-            rest = behind;
-            self.position.chain = log.chain(self.position.chain, entry.stamp, entry.body);
-            self.position.number += 1;
-            match entry.content {
+        // A state that differs from the snapshot's was wrong before that position too. Outcomes
+        // stay staged until the snapshot's position is passed and the hashes agree.
+        let ahead = |id: &SnapshotId| (from.number + 1..=tail.head.number).contains(&id.at.number);
+        let mut unchecked = tail.latest_snapshot.filter(ahead);
+        let mut staged = Vec::new();
+        for VerifiedEntry { at, stamp, content } in verified {
+            self.position = at;
+            match content {
                 Content::Event(event) => {
-                    let outcome = self.state.apply(&event, entry.stamp);
-                    each(&event, entry.stamp, outcome);
+                    let outcome = self.state.apply(&event, stamp);
+                    staged.push((event, stamp, outcome));
                 }
                 Content::Unknown(_) => self.skipped += 1,
             }
-            if let Some(mark) = &tail.mark {
-                self.agree(mark)?;
+            if let Some(id) = unchecked.take_if(|id| id.at.number == at.number) {
+                self.check_snapshot_hash(&id)?;
+            }
+            if unchecked.is_none() {
+                staged.drain(..).for_each(|(event, stamp, outcome)| each(&event, stamp, outcome));
             }
         }
-        if self.position != tail.head {
-            self.reset();
-            return Err(StoreError::damaged(
-                "the entries read do not lead to the log's head; the log has to be set aside",
-            ));
-        }
         self.now = tail.now;
-        Ok(if tail.snapshot.is_some() { Reached::Jump } else { Reached::Step })
+        Ok(if tail.snapshot.is_some() { CaughtUp::BySnapshot } else { CaughtUp::ByEntries })
     }
 
-    /// At the place of a snapshot somebody else wrote, theirs and ours must be the same.
-    fn agree(&mut self, mark: &Mark) -> Result<(), StoreError> {
-        if self.position.number != mark.at.number || self.snapshot().mark == *mark {
+    /// Checks that this replica and the writer of a snapshot reached the same state.
+    fn check_snapshot_hash(&mut self, id: &SnapshotId) -> Result<(), StoreError> {
+        if self.snapshot().id == *id {
             return Ok(());
         }
-        let number = mark.at.number;
+        let number = id.at.number;
         self.reset();
         Err(StoreError::damaged(format!(
-            "another process came to another state after entry {number}; run the same version of \
-             Standpipe everywhere, then begin the pool anew"
+            "another process has a different state after entry {number}; run the same version of \
+             Standpipe everywhere, then reset the pool"
         )))
     }
 
-    /// A replica that begins with a snapshot.
+    /// Creates a replica from a snapshot.
     ///
     /// # Errors
-    /// When the snapshot is damaged or of other semantics.
+    /// When the snapshot is damaged or has other semantics.
     pub fn load(snapshot: &Snapshot) -> Result<Self, StoreError> {
-        let broken = |what: &str| {
-            StoreError::damaged(format!("the snapshot {what}; the pool has to be set aside"))
-        };
-        if hash(0, &snapshot.bytes) != snapshot.mark.hash {
-            return Err(broken("does not hash to what was written down"));
+        let broken =
+            |what: &str| StoreError::damaged(format!("the snapshot {what}; quarantine the pool"));
+        if hash(0, &snapshot.bytes) != snapshot.id.hash {
+            return Err(broken("does not match its hash"));
         }
-        let cut = |_| broken("is cut short");
+        let cut = |_| broken("is truncated");
         let (semantics, rest) = take_number(&snapshot.bytes).map_err(cut)?;
         if semantics != u64::from(SEMANTICS) {
-            return Err(StoreError::foreign(format!(
+            return Err(StoreError::incompatible(format!(
                 "the pool has semantics {semantics} and this program {SEMANTICS}; use the version \
                  of Standpipe that the others on this pool use"
             )));
         }
         let (skipped, state) = take_number(rest).map_err(cut)?;
         let facts = decode_state(state).map_err(|wrong| broken("is malformed").caused_by(wrong))?;
-        let state =
-            State::from_facts(facts).map_err(|wrong| broken("is no state").caused_by(wrong))?;
-        Ok(Self { state, position: snapshot.mark.at, now: Instant::default(), skipped })
+        let state = State::from_facts(facts)
+            .map_err(|wrong| broken("holds no valid state").caused_by(wrong))?;
+        Ok(Self { state, position: snapshot.id.at, now: Instant::default(), skipped })
     }
+}
+
+/// An entry on the verified chain to a log's head.
+struct VerifiedEntry {
+    /// The position after the entry.
+    at: Position,
+    stamp: Instant,
+    content: Content,
+}
+
+/// Decodes the entries of a tail, or returns `None` if their chain does not lead from `from` to the
+/// tail's head because an entry is missing, duplicated or out of order.
+///
+/// # Errors
+/// When an entry's checksum does not match.
+fn verify_chain<L: Log>(
+    log: &L,
+    from: Position,
+    tail: &Tail,
+) -> Result<Option<Vec<VerifiedEntry>>, StoreError> {
+    let mut at = from;
+    let count = tail.head.number.saturating_sub(from.number);
+    // The store sends the count, so the bytes received bound the allocation.
+    let mut verified = Vec::with_capacity(
+        usize::try_from(count).unwrap_or(0).min(tail.entries.len() / entry::STAMP_AND_CHECKSUM),
+    );
+    let mut rest = tail.entries.as_slice();
+    while !rest.is_empty() {
+        let (entry, behind) = entry::take(rest)?;
+        rest = behind;
+        at.chain = log.chain(at.chain, entry.stamp, entry.body);
+        at.number += 1;
+        verified.push(VerifiedEntry { at, stamp: entry.stamp, content: entry.content });
+    }
+    Ok((at == tail.head).then_some(verified))
 }

@@ -1,7 +1,7 @@
-//! Golden traces: stories about a pool, one per file, that every ledger must tell the same way.
+//! The runner of golden traces: recorded sequences of events with the outcomes they must have.
 //!
-//! A trace is JSON lines. The first line says what the story is about; every other one is an event
-//! at a time, or a look that changes nothing, with what must come of it:
+//! A trace is a file of JSON lines. The first line describes it. Every other line is an event at an
+//! instant, or a peek that changes nothing, with the expected outcome:
 //!
 //! ```text
 //! {"story": "one sentence", "why": "what it guards", "slack": "0s", "claim": "2s"}
@@ -13,62 +13,62 @@
 //! {"at": "11s", "session": "two", "claim": "b", "admit": true}
 //! ```
 //!
-//! What a line states must be so; what it does not state is not looked at, but goes into the
-//! story's digest with everything else. `spec/traces/README.md` lists all words. The runner numbers
-//! the events of each session by itself and owns the clock. It does not know how a store works: see
-//! [`Ledger`].
+//! The runner compares only the fields that a line states. All fields enter the trace's digest.
+//! `spec/traces/README.md` lists the keys. The runner numbers the events of each session and
+//! controls the clock. [`Ledger`] is what it runs a trace on: the core alone, or a replica on a
+//! log.
 
 mod config;
 mod digests;
 mod ledger;
-mod line;
+mod parse;
+mod render;
 mod run;
-mod show;
-mod text;
+mod values;
 
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use self::digests::Digests;
-pub use self::ledger::{Bare, Ledger, OnLog, Time};
-pub use self::line::Story;
+pub use self::ledger::{CoreLedger, Ledger, LogLedger, ManualClock};
+pub use self::parse::Trace;
 pub use self::run::run;
 
-/// Something that is not as it should be, and where.
+/// A trace that cannot be read or whose outcome is not the expected one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistake {
-    /// The trace.
+pub struct TraceError {
+    /// The file.
     pub file: String,
-    /// Its line, from 1.
+    /// The line, counted from 1.
     pub line: usize,
     /// What was expected there and what was found.
-    pub what: String,
+    pub message: String,
 }
 
-/// All stories of this repository, in the order of their names.
+/// Loads all traces of this repository, sorted by name.
 ///
 /// # Errors
-/// The first file that cannot be read, or line that cannot be understood.
-pub fn stories() -> Result<Vec<Story>, Mistake> {
-    stories_in(&directory())
+/// The first file that cannot be read, or the first line that cannot be parsed.
+pub fn load_all() -> Result<Vec<Trace>, TraceError> {
+    load_dir(&directory())
 }
 
-/// Where the stories of this repository are.
+/// Returns the directory of the traces of this repository.
 #[must_use]
 pub fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/traces")
 }
 
-/// All stories in a directory, in the order of their names.
+/// Loads all traces of a directory, sorted by name.
 ///
 /// # Errors
-/// As [`stories`].
-pub fn stories_in(directory: &Path) -> Result<Vec<Story>, Mistake> {
-    let unreadable = |path: &Path, error: std::io::Error| Mistake {
+/// As [`load_all`].
+pub fn load_dir(directory: &Path) -> Result<Vec<Trace>, TraceError> {
+    let unreadable = |path: &Path, error: std::io::Error| TraceError {
         file: path.display().to_string(),
         line: 0,
-        what: format!("cannot be read: {error}"),
+        message: format!("cannot be read: {error}"),
     };
     let listing = fs::read_dir(directory).map_err(|error| unreadable(directory, error))?;
     let mut paths: Vec<PathBuf> = listing.flatten().map(|entry| entry.path()).collect();
@@ -77,15 +77,15 @@ pub fn stories_in(directory: &Path) -> Result<Vec<Story>, Mistake> {
     let read = |path: &PathBuf| {
         let text = fs::read_to_string(path).map_err(|error| unreadable(path, error))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        Story::read(&name, &text)
+        Trace::parse(&name, &text)
     };
     paths.iter().map(read).collect()
 }
 
-impl fmt::Display for Mistake {
+impl fmt::Display for TraceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.file, self.line, self.what)
+        write!(f, "{}:{}: {}", self.file, self.line, self.message)
     }
 }
 
-impl std::error::Error for Mistake {}
+impl std::error::Error for TraceError {}

@@ -46,7 +46,7 @@ impl Anchor {
 
     /// What a person would call the store.
     pub(crate) fn place(&self) -> String {
-        self.first.guard.shared().store().place()
+        self.first.guard.shared().store().location()
     }
 
     /// It is made first and put in its place then, so that the place is locked for no time.
@@ -132,11 +132,11 @@ mod tests {
             self.inner.interrupt();
         }
 
-        fn belongs_to_a_parent(&self) -> bool {
+        fn was_forked(&self) -> bool {
             self.inherited.load(Ordering::SeqCst)
         }
 
-        fn place(&self) -> String {
+        fn location(&self) -> String {
             "inherited".to_owned()
         }
     }
@@ -148,7 +148,7 @@ mod tests {
         let world = MemoryStore::new(Arc::new(|| Instant(bounds::SPAN.0)));
         let open: Opener = Arc::new(move || {
             let (inherited, touched) = (AtomicBool::new(false), AtomicUsize::new(0));
-            let store = Arc::new(Inherited { inner: world.another(), inherited, touched });
+            let store = Arc::new(Inherited { inner: world.another_process(), inherited, touched });
             opened.lock().unwrap().push(Arc::clone(&store));
             Ok(Engine::Other(store))
         });

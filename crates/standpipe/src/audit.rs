@@ -157,7 +157,7 @@ impl Standpipe {
     /// # let tap = tap.store(StoreUrl::Memory).open()?;
     /// let audit = tap.audit(None, std::time::Duration::from_secs(86_400))?;
     /// for finding in audit.pools.iter().flat_map(|pool| &pool.findings) {
-    ///     println!("{}: {}", finding.level.word(), finding.what);
+    ///     println!("{}: {}", finding.level.as_str(), finding.what);
     /// }
     /// # Ok(())
     /// # }

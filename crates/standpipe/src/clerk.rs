@@ -31,15 +31,17 @@ pub(crate) trait Errand: Send {
     /// Learns what came of its question.
     fn hear(&mut self, counter: &mut Counter) -> Progress;
 
-    /// Tells whoever awaits it that it is done: somebody else's code, which must not run while the
-    /// desk is taken.
-    fn announce(&self);
+    /// Hands its outcome over and wakes the task that awaits it: somebody else's code, which must
+    /// not run while the desk is taken. The process may end as soon as it has the outcome, so
+    /// nothing of this may keep the store open by then: the last handle ends the session and
+    /// writes the journal.
+    fn announce(self: Box<Self>);
 }
 
 /// How far an errand is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// It is done, and its outcome is laid down.
+    /// It is done, and its outcome is known.
     Over,
     /// There is nothing to do before its bell rings.
     Sleeps,

@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use standpipe_core::{AgentName, AgentRule, PoolConfig, Priority, Share, Source};
+use standpipe_core::{AgentName, AgentRule, PoolConfig, Portion, Priority, Share, Source};
 use standpipe_store::{InvalidPoolName, PoolName};
 use toml::de::DeTable;
 
@@ -142,18 +142,17 @@ impl Settings {
             return None;
         }
         let store = self.store.clone().unwrap_or_default();
-        let concerning = |shares: &Shares| -> Vec<Share> {
-            let concerns = |share: &&Share| {
-                settings.limits.iter().any(|limit| share.of_limit(limit).is_some())
-            };
-            shares.on(pool).iter().filter(concerns).cloned().collect()
-        };
+        let is_of_a_limit =
+            |share: &&Share| settings.limits.iter().any(|limit| share.of_limit(limit).is_some());
+        // A cap that is a rate needs no limit of the pool: it has a period of its own.
+        let is_cap =
+            |share: &&Share| matches!(share.portion, Portion::Rate { .. }) || is_of_a_limit(share);
         let rules = self.agents.iter().map(|(name, agent)| AgentRule {
             name: name.clone(),
             // Standard is what an agent has anyway.
             priority: agent.priority.filter(|tier| *tier != Priority::Standard),
-            floors: concerning(&agent.floor),
-            caps: concerning(&agent.cap),
+            floors: agent.floor.on(pool).iter().filter(is_of_a_limit).cloned().collect(),
+            caps: agent.cap.on(pool).iter().filter(is_cap).cloned().collect(),
         });
         let says_something = |rule: &AgentRule| {
             rule.priority.is_some() || !rule.floors.is_empty() || !rule.caps.is_empty()

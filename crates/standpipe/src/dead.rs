@@ -1,18 +1,21 @@
-//! Who of those that hold something on a pool, or wait there, is dead.
+//! Who of those that hold something on a pool, or wait there, is dead or silent for too long.
 //!
-//! A store that sees deaths is only asked when it matters: by whoever waits, and before a call is
-//! refused or a pool is shown. Then the ledger is told, and what the dead held is free.
+//! The ledger ends no session by itself: a process that waits, that is about to be refused or that
+//! shows a pool tests the others and appends what it found. A session whose process is dead ends at
+//! once; one whose life cannot be tested ends after [`bounds::SILENCE`]; a living one, stopped or
+//! not, never does.
 
 use std::collections::BTreeSet;
 
-use standpipe_core::{Action, Facts, Holder, Key, Owner, Reason, Ticket};
-use standpipe_store::Store;
+use standpipe_core::{Action, Facts, Instant, Key, LeaseOwner, Owner, Reason, bounds};
+use standpipe_store::{Liveness, Store};
 
 use crate::desk::Counter;
-use crate::owner;
+use crate::owner::Here;
 
-/// How many are tested in one look, so that a crowd does not make it long.
-const MOST: usize = 256;
+/// How many are tested in one round. The next round goes on behind them, so a crowd makes no round
+/// long and nobody is left out.
+const ROUND: usize = 1_024;
 
 /// Those who may be dead, in the order in which they are tested.
 #[derive(Default)]
@@ -22,7 +25,8 @@ pub(crate) struct Suspects {
 }
 
 enum Suspect {
-    Session(u64),
+    /// A session, and when it was last heard of.
+    Session(u64, Option<Instant>),
     Owner(Key, Owner),
 }
 
@@ -30,52 +34,57 @@ impl Suspects {
     /// Everybody who has something on the pool: first who holds, then who waits.
     pub(crate) fn of(facts: &Facts) -> Self {
         let mut suspects = Self::default();
-        suspects.add_holders(facts);
-        facts.tickets.values().for_each(|ticket| suspects.add_waiter(ticket));
+        for (key, lease) in &facts.leases {
+            match (lease.owner, lease.call.owner) {
+                (LeaseOwner::Session(session), _) => suspects.add(facts, session),
+                (LeaseOwner::Ttl { .. }, Some(owner)) => {
+                    suspects.order.push(Suspect::Owner(*key, owner));
+                }
+                (LeaseOwner::Ttl { .. }, None) => {}
+            }
+        }
+        for session in facts.tickets.values().filter_map(|ticket| ticket.session) {
+            suspects.add(facts, session);
+        }
         suspects
     }
 
-    /// Those who hold leases.
-    pub(crate) fn add_holders(&mut self, facts: &Facts) {
-        for (key, lease) in &facts.leases {
-            match (lease.holder, lease.call.owner) {
-                (Holder::Session(session), _) => self.add(session),
-                (Holder::Ttl { .. }, Some(owner)) => self.order.push(Suspect::Owner(*key, owner)),
-                (Holder::Ttl { .. }, None) => {}
-            }
-        }
-    }
-
-    /// Somebody who waits.
-    pub(crate) fn add_waiter(&mut self, ticket: &Ticket) {
-        if let Some(session) = ticket.session {
-            self.add(session);
-        }
-    }
-
-    fn add(&mut self, session: u64) {
+    fn add(&mut self, facts: &Facts, session: u64) {
         if self.sessions.insert(session) {
-            self.order.push(Suspect::Session(session));
+            let heard = facts.sessions.get(&session).map(|known| known.last_seen);
+            self.order.push(Suspect::Session(session, heard));
         }
     }
 
-    /// What to say of those who are dead.
-    pub(crate) fn dead(self, store: &dyn Store) -> Vec<Action> {
-        let tested = self.order.into_iter().take(MOST);
-        tested.filter_map(|suspect| suspect.obituary(store)).collect()
-    }
-}
-
-impl Suspect {
-    fn obituary(self, store: &dyn Store) -> Option<Action> {
-        match self {
-            Self::Session(session) => {
-                store.is_gone(session).then_some(Action::SessionEnded { session })
-            }
-            Self::Owner(lease, owner) => {
-                owner::is_gone(owner).then_some(Action::OwnerEnded { lease })
-            }
+    /// Those whose turn it is in this round. `behind` is where the last round ended.
+    pub(crate) fn in_round(mut self, behind: &mut usize) -> Self {
+        if self.order.len() > ROUND {
+            let begin = *behind % self.order.len();
+            self.order.rotate_left(begin);
+            self.order.truncate(ROUND);
+            *behind = begin + ROUND;
         }
+        self
+    }
+
+    /// What to say of those who are dead or were silent for too long.
+    pub(crate) fn dead(self, store: &dyn Store, now: Instant) -> Vec<Action> {
+        let here = Here::see();
+        let ended = |suspect: Suspect| match suspect {
+            Suspect::Session(session, heard) => {
+                let silent = heard.is_some_and(|heard| now >= heard + bounds::SILENCE);
+                let ended = match store.liveness(session) {
+                    Liveness::Alive => false,
+                    Liveness::Dead => true,
+                    Liveness::Unknown => silent,
+                };
+                ended.then_some(Action::SessionEnded { session })
+            }
+            Suspect::Owner(lease, owner) => {
+                here.is_gone(owner).then_some(Action::OwnerEnded { lease })
+            }
+        };
+        self.order.into_iter().filter_map(ended).collect()
     }
 }
 
@@ -84,9 +93,22 @@ impl Suspect {
 pub(crate) fn bury(counter: &mut Counter, store: &dyn Store) -> bool {
     let now = counter.now();
     let state = counter.member.replica().state().at(now.store);
-    let actions = Suspects::of(state.facts()).dead(store);
+    let actions = Suspects::of(state.facts()).dead(store, now.store);
     drop(state);
     !actions.is_empty() && counter.tell_all(actions)
+}
+
+/// The stopped processes that hold leases, a few at most: who waits for them should know.
+pub(crate) fn stopped_holders(facts: &Facts, store: &dyn Store) -> Vec<u32> {
+    let held = facts.leases.values().filter_map(|lease| match lease.owner {
+        LeaseOwner::Session(session) => Some(session),
+        LeaseOwner::Ttl { .. } => None,
+    });
+    let sessions: BTreeSet<u64> = held.collect();
+    let processes = sessions.into_iter().take(LOOKED_AT).filter_map(|each| store.process_of(each));
+    let stopped: BTreeSet<u32> =
+        processes.filter(|process| process.stopped).map(|process| process.pid).collect();
+    stopped.into_iter().take(NAMED).collect()
 }
 
 /// Whether the end of somebody else could bring what was refused for this reason.
@@ -103,4 +125,121 @@ pub(crate) const fn could_help(reason: Reason) -> bool {
             | Reason::QueueFull
             | Reason::Deadline
     )
+}
+
+/// How many holders are looked at to find stopped ones, and how many of those are named.
+const LOOKED_AT: usize = 64;
+const NAMED: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use standpipe_core::{
+        AgentName, Amounts, Configure, Event, Limit, PoolConfig, Reserve, Rule, Source, Span, State,
+    };
+    use standpipe_store::{Log, MemoryStore, PoolName, Process, StoreError};
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A store on which every session is as it says.
+    #[derive(Debug)]
+    struct Says(MemoryStore, Liveness);
+
+    impl Store for Says {
+        fn log(&self, pool: &PoolName) -> Result<Box<dyn Log + Send>, StoreError> {
+            self.0.log(pool)
+        }
+
+        fn pools(&self) -> Result<Vec<PoolName>, StoreError> {
+            self.0.pools()
+        }
+
+        fn begin_session(&self) -> Result<u64, StoreError> {
+            self.0.begin_session()
+        }
+
+        fn end_session(&self, session: u64) {
+            self.0.end_session(session);
+        }
+
+        fn liveness(&self, _session: u64) -> Liveness {
+            self.1
+        }
+
+        fn process_of(&self, session: u64) -> Option<Process> {
+            let pid = u32::try_from(session).unwrap();
+            Some(Process { pid, stopped: session == 2 })
+        }
+
+        fn wait_for_wake(&self, at_most: Duration) {
+            self.0.wait_for_wake(at_most);
+        }
+
+        fn interrupt(&self) {
+            self.0.interrupt();
+        }
+
+        fn location(&self) -> String {
+            self.0.location()
+        }
+    }
+
+    const BEGAN: Instant = Instant(bounds::SPAN.0);
+
+    /// A pool on which these sessions hold a lease each.
+    fn held_by(sessions: impl IntoIterator<Item = u64>) -> State {
+        let mut state = State::new();
+        let config = PoolConfig::new(vec![Limit::new(Rule::Parallel { amount: 4_000 })]);
+        let configure = Configure { source: Source::Code, config };
+        let mut apply = |session, action| {
+            let _ = state.apply(&Event { key: Key { session, number: 1 }, action }, BEGAN);
+        };
+        apply(1_000_000, Action::Configure(Box::new(configure)));
+        let agent = AgentName::new("holder").unwrap();
+        for session in sessions {
+            let reserve = Reserve::new(agent.clone(), Amounts::cost([]).unwrap());
+            apply(session, Action::from(reserve));
+        }
+        state
+    }
+
+    fn ended(state: &State, liveness: Liveness, after: Span) -> usize {
+        let store = Says(MemoryStore::new(Arc::new(|| BEGAN)), liveness);
+        Suspects::of(state.facts()).dead(&store, BEGAN + after).len()
+    }
+
+    #[test]
+    fn only_a_session_whose_life_cannot_be_tested_ends_by_silence() {
+        let state = held_by([1]);
+        let (brief, long) = (Span(bounds::SILENCE.0 - 1), bounds::SILENCE);
+        assert_eq!(ended(&state, Liveness::Dead, Span::ZERO), 1, "at once");
+        assert_eq!(ended(&state, Liveness::Unknown, brief), 0);
+        assert_eq!(ended(&state, Liveness::Unknown, long), 1);
+        let stopped_for_a_day = Span::secs(86_400);
+        assert_eq!(ended(&state, Liveness::Alive, stopped_for_a_day), 0, "it lives");
+    }
+
+    #[test]
+    fn however_many_there_are_a_few_rounds_test_everybody() {
+        let state = held_by(1..=3_000);
+        let (mut behind, mut tested) = (0, BTreeSet::new());
+        let store = Says(MemoryStore::new(Arc::new(|| BEGAN)), Liveness::Dead);
+        for _ in 0..3 {
+            let round = Suspects::of(state.facts()).in_round(&mut behind);
+            let dead = round.dead(&store, BEGAN);
+            assert!(dead.len() <= ROUND);
+            tested.extend(dead.into_iter().map(|action| match action {
+                Action::SessionEnded { session } => session,
+                other => panic!("{other:?}"),
+            }));
+        }
+        assert_eq!(tested.len(), 3_000);
+    }
+
+    #[test]
+    fn stopped_holders_are_named() {
+        let store = Says(MemoryStore::new(Arc::new(|| BEGAN)), Liveness::Alive);
+        assert_eq!(stopped_holders(held_by([1, 2, 3]).facts(), &store), [2]);
+    }
 }

@@ -6,24 +6,28 @@
 //! answers lie ready for the others. So a crowd of callers costs the store one call, no answer is
 //! given to the wrong caller, and nobody loses a place in the queue because of a hiccup.
 
+mod contact;
+mod fallback;
 mod inbox;
+mod turn;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant as Local;
 
 use standpipe_core::{Action, Answer, Configured, Decision, Found, Key, Outcome};
-use standpipe_store::{Log, Member, PoolName, StoreError};
+use standpipe_store::{Log, Participant, PoolName, StoreError};
 
+pub(crate) use self::contact::{Contact, Uptime};
 use self::inbox::{Asked, Inbox};
+pub(crate) use self::turn::Turn;
 use crate::bell::Bell;
-use crate::cut_off::CutOff;
 use crate::journal::{What, Writer};
 use crate::moment::Now;
 use crate::notices;
+use crate::offline::{OfflineFallback, Sharing};
 
 /// Who at a desk an answer is for.
 pub(crate) type Caller = u64;
@@ -37,7 +41,10 @@ pub(crate) struct Desk {
     told: Mutex<BTreeMap<u64, Configured>>,
     inbox: Arc<Inbox>,
     /// Where calls are decided on while the store is away.
-    cut_off: Mutex<Option<Arc<CutOff>>>,
+    cut_off: Mutex<Option<Arc<OfflineFallback>>>,
+    /// What configurations of the pool say about an unavailable store.
+    opens: AtomicBool,
+    shares: AtomicBool,
     /// Of such a place: the desk it stands in for, and that one once the store is back.
     stands_in_for: Option<Arc<Self>>,
     moved: AtomicBool,
@@ -48,7 +55,7 @@ pub(crate) struct Desk {
 pub(crate) struct Counter {
     pool: PoolName,
     journal: Arc<Writer>,
-    pub(crate) member: Member<Box<dyn Log + Send>>,
+    pub(crate) member: Participant<Box<dyn Log + Send>>,
     /// By ticket, and then by caller: two may wait with the same id.
     waiters: BTreeMap<(Key, Caller), Arc<Bell>>,
     inbox: Arc<Inbox>,
@@ -58,62 +65,26 @@ pub(crate) struct Counter {
     rings: Vec<Arc<Bell>>,
     /// What is still to be said, when the desk was too busy to say it.
     later: Vec<Action>,
-    /// Since when the store has not answered.
-    silent_since: Option<Local>,
+    /// When the store last took a write.
+    pub(crate) contact: Contact,
+    /// What a share of the limits will be computed from, if the pool falls back to one.
+    pub(crate) sharing: Option<Sharing>,
     active_at: Option<Local>,
     /// When the keeper looks again.
     pub(crate) look_at: Option<Local>,
-    /// When it last tested who lives.
+    /// When it last tested who lives, and up to whom.
     pub(crate) tested: Option<Local>,
+    pub(crate) tested_up_to: usize,
     /// When it says the next time that this process lives.
     pub(crate) beat_at: Option<Local>,
-}
-
-/// A caller's turn at a desk. Those it has news for are told when it ends: a waker is somebody
-/// else's code, which must not run while the desk is taken.
-pub(crate) struct Turn<'a> {
-    // Fields are dropped in their order: first the desk is free, then the bells ring.
-    counter: MutexGuard<'a, Counter>,
-    after: Rings,
-}
-
-/// Bells that ring when this is dropped.
-#[derive(Default)]
-struct Rings(Vec<Arc<Bell>>);
-
-impl Deref for Turn<'_> {
-    type Target = Counter;
-
-    fn deref(&self) -> &Counter {
-        &self.counter
-    }
-}
-
-impl DerefMut for Turn<'_> {
-    fn deref_mut(&mut self) -> &mut Counter {
-        &mut self.counter
-    }
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        self.after.0 = std::mem::take(&mut self.counter.rings);
-    }
-}
-
-impl Drop for Rings {
-    fn drop(&mut self) {
-        for bell in &self.0 {
-            bell.ring();
-        }
-    }
 }
 
 impl Desk {
     pub(crate) fn new(
         pool: PoolName,
-        member: Member<Box<dyn Log + Send>>,
+        member: Participant<Box<dyn Log + Send>>,
         journal: Arc<Writer>,
+        uptime: Uptime,
     ) -> Self {
         let inbox = Arc::new(Inbox::default());
         let counter = Counter {
@@ -125,10 +96,12 @@ impl Desk {
             answered: BTreeMap::new(),
             rings: Vec::new(),
             later: Vec::new(),
-            silent_since: None,
+            contact: Contact::new(uptime),
+            sharing: None,
             active_at: None,
             look_at: None,
             tested: None,
+            tested_up_to: 0,
             beat_at: None,
         };
         Self {
@@ -137,47 +110,12 @@ impl Desk {
             told: Mutex::default(),
             inbox,
             cut_off: Mutex::default(),
+            opens: AtomicBool::new(false),
+            shares: AtomicBool::new(false),
             stands_in_for: None,
             moved: AtomicBool::new(false),
             counter: Mutex::new(counter),
         }
-    }
-
-    /// A desk that stands in for another one, whose store is away.
-    pub(crate) fn standing_in(
-        home: &Arc<Self>,
-        member: Member<Box<dyn Log + Send>>,
-        journal: Arc<Writer>,
-    ) -> Self {
-        let desk = Self::new(home.pool.clone(), member, journal);
-        Self { stands_in_for: Some(Arc::clone(home)), ..desk }
-    }
-
-    /// Whether it stands in for another one.
-    pub(crate) const fn is_substitute(&self) -> bool {
-        self.stands_in_for.is_some()
-    }
-
-    /// The desk it stood in for, since that one is served again.
-    pub(crate) fn moved_to(&self) -> Option<Arc<Self>> {
-        self.stands_in_for.clone().filter(|_| self.moved.load(Ordering::Acquire))
-    }
-
-    /// The store is back: what is held here is held there from now on.
-    pub(crate) fn moves(&self) {
-        self.moved.store(true, Ordering::Release);
-        if let Some(home) = &self.stands_in_for {
-            home.held.fetch_add(self.held.swap(0, Ordering::Relaxed), Ordering::Relaxed);
-        }
-    }
-
-    /// Where calls are decided on while the store is away.
-    pub(crate) fn cut_off(&self) -> Option<Arc<CutOff>> {
-        self.lock_cut_off().clone()
-    }
-
-    pub(crate) fn lock_cut_off(&self) -> MutexGuard<'_, Option<Arc<CutOff>>> {
-        self.cut_off.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) const fn pool(&self) -> &PoolName {
@@ -186,8 +124,7 @@ impl Desk {
 
     /// The desk, when it is one's turn. A caller that panicked left it as its last whole step did.
     pub(crate) fn counter(&self) -> Turn<'_> {
-        let counter = self.counter.lock().unwrap_or_else(PoisonError::into_inner);
-        Turn { counter, after: Rings::default() }
+        Turn::new(self.counter.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// A caller wants this to be sent; it fetches its answer with [`Counter::answer`]. Nothing
@@ -279,15 +216,17 @@ impl Counter {
     }
 
     /// Whether there is something to be sent that nobody is about to send.
-    pub(crate) fn is_owing(&self) -> bool {
+    pub(crate) fn has_pending(&self) -> bool {
         let left_word = |asked: &Asked| asked.caller == NOBODY;
-        !self.later.is_empty() || self.member.is_owing() || self.inbox.lock().iter().any(left_word)
+        !self.later.is_empty()
+            || self.member.has_pending()
+            || self.inbox.lock().iter().any(left_word)
     }
 
     /// Sends what nobody awaits, if there is such, and what somebody does.
     pub(crate) fn flush(&mut self) -> Result<(), StoreError> {
-        let under_way = self.member.under_way().next().is_some();
-        if self.is_owing() || under_way { self.send() } else { Ok(()) }
+        let under_way = self.member.unanswered_events().next().is_some();
+        if self.has_pending() || under_way { self.send() } else { Ok(()) }
     }
 
     /// The caller no longer waits for an answer, but wants what it asked for to be sent all the
@@ -306,9 +245,9 @@ impl Counter {
         for outcome in self.answered.remove(&caller).and_then(Result::ok).into_iter().flatten() {
             match outcome.answer {
                 Answer::Decided(Decision::Admit(grant)) if !grant.settled => {
-                    self.member.abandon(grant.lease);
+                    self.member.cancel_later(grant.lease);
                 }
-                Answer::Decided(Decision::Wait(hold)) => self.member.abandon(hold.ticket),
+                Answer::Decided(Decision::Wait(hold)) => self.member.cancel_later(hold.ticket),
                 _ => {}
             }
         }
@@ -368,7 +307,7 @@ impl Counter {
     }
 
     fn note_put_back(&mut self) {
-        if let Some(count) = self.member.take_put_back() {
+        if let Some(count) = self.member.take_restored() {
             let what = format!(
                 "the store lost its latest entries; {count} of this process's were put back"
             );
@@ -381,9 +320,24 @@ impl Counter {
         self.later.push(action);
     }
 
-    /// Since when the store has not answered.
-    pub(crate) const fn silent_since(&self) -> Option<Local> {
-        self.silent_since
+    /// Whether the answer to a caller lies ready.
+    pub(crate) fn has_answer(&self, caller: Caller) -> bool {
+        self.answered.contains_key(&caller)
+    }
+
+    /// Sends something, what is owed or else a beat: whether the store takes writes.
+    pub(crate) fn probe_write(&mut self) -> bool {
+        // After minutes of silence the ledger no longer knows this session and would take what it
+        // has already for something new: read first what of it came through.
+        let under_way = self.member.unanswered_events().next().is_some();
+        if under_way && self.member.refresh().is_err() {
+            return false;
+        }
+        let unsent = !self.later.is_empty() || self.member.unanswered_events().next().is_some();
+        if unsent {
+            return self.flush().is_ok();
+        }
+        self.tell(Action::Heartbeat { lease: None, ttl: None })
     }
 
     /// Those who wait here are told to look.
@@ -391,17 +345,34 @@ impl Counter {
         self.rings.extend(self.waiters.values().cloned());
     }
 
-    /// Sends everything that was asked for, and lays the answers ready.
+    /// Sends everything that was asked for, and lays the answers ready. What nobody awaits goes in
+    /// bounded batches: it may be a long outage's.
     fn send(&mut self) -> Result<(), StoreError> {
+        loop {
+            self.send_batch()?;
+            if self.later.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn send_batch(&mut self) -> Result<(), StoreError> {
+        // What earlier attempts left under way goes first, alone if there is much of it.
+        if self.member.unanswered_events().count() > MOST_WORDS {
+            let sent = self.member.submit_for(Vec::new());
+            self.heard(&[], sent)?;
+        }
         let asked = std::mem::take(&mut *self.inbox.lock());
         let callers: Vec<Caller> = asked.iter().map(|asked| asked.caller).collect();
-        let words = std::mem::take(&mut self.later).into_iter().map(|action| (NOBODY, action));
+        let words = self.later.drain(..MOST_WORDS.min(self.later.len()));
+        let words: Vec<Action> = words.collect();
+        let words = words.into_iter().map(|action| (NOBODY, action));
         let questions = asked.into_iter().flat_map(|Asked { caller, actions }| {
             actions.into_iter().map(move |action| (caller, action))
         });
         let events: Vec<(Caller, Action)> = words.chain(questions).collect();
-        let nothing = events.is_empty() && self.member.under_way().next().is_none();
-        let sent = match nothing && !self.member.is_owing() {
+        let nothing = events.is_empty() && self.member.unanswered_events().next().is_none();
+        let sent = match nothing && !self.member.has_pending() {
             true => self.member.refresh().map(|()| Vec::new()),
             false => self.member.submit_for(events),
         };
@@ -414,16 +385,13 @@ impl Counter {
         callers: &[Caller],
         sent: Result<Vec<(Caller, Outcome)>, StoreError>,
     ) -> Result<(), StoreError> {
-        if sent.as_ref().is_err_and(StoreError::is_transient) {
-            self.silent_since.get_or_insert_with(Local::now);
-        } else {
-            self.silent_since = None;
-        }
+        let store = self.member.replica().now();
+        self.contact.note(self.member.last_written(), store, sent.as_ref().err());
         match sent {
             Ok(answers) => {
                 self.active_at = Some(Local::now());
                 self.note_put_back();
-                let unheard = self.member.take_unheard();
+                let unheard = self.member.take_unclaimed_outcomes();
                 self.spread(unheard.iter().chain(answers.iter().map(|(_, outcome)| outcome)));
                 // Also those who only wanted to know what is new.
                 for caller in callers {
@@ -443,7 +411,7 @@ impl Counter {
                 Err(error)
             }
             Err(error) => {
-                let waiting: Vec<Caller> = self.member.askers().collect();
+                let waiting: Vec<Caller> = self.member.callers().collect();
                 for caller in waiting.iter().chain(callers) {
                     self.answered.insert(*caller, Err(error.clone()));
                 }
@@ -469,6 +437,9 @@ impl Counter {
         }
     }
 }
+
+/// How much that nobody awaits is sent in one step.
+const MOST_WORDS: usize = 1_024;
 
 /// For how many taps it is remembered what came of their files.
 const TOLD: usize = 64;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use standpipe_core::bounds;
-use standpipe_store::{PoolName, Process, Replica, Store, StoreError};
+use standpipe_store::{Liveness, PoolName, Process, Replica, Store, StoreError};
 use standpipe_store_file::FileStore;
-use standpipe_store_redis::{Lives, RedisStore};
+use standpipe_store_redis::{RedisStore, SessionRegistry};
 
 use crate::error::Error;
 
@@ -71,7 +71,7 @@ impl Engine {
             Self::Other(to) => return Err(cannot(&**to)),
         };
         if !taken {
-            let what = format!("there is a pool `{pool}` in {} already", to.store().place());
+            let what = format!("there is a pool `{pool}` in {} already", to.store().location());
             return Err(Error::invalid(what, "reset it first"));
         }
         match self {
@@ -86,7 +86,7 @@ impl Engine {
 /// Processes of other machines cannot be seen; that they are silent can.
 fn is_silent(pool: &PoolName, replica: &Replica) -> Result<(), Error> {
     let living = replica.state().facts().sessions.values().filter(|session| !session.ended);
-    let Some(last) = living.map(|session| session.heard).max() else { return Ok(()) };
+    let Some(last) = living.map(|session| session.last_seen).max() else { return Ok(()) };
     let silent = replica.now().since(last);
     if silent >= bounds::SILENCE {
         return Ok(());
@@ -96,7 +96,7 @@ fn is_silent(pool: &PoolName, replica: &Replica) -> Result<(), Error> {
 }
 
 fn cannot(store: &dyn Store) -> Error {
-    let what = format!("the store {} cannot do that to single pools", store.place());
+    let what = format!("the store {} cannot do that to single pools", store.location());
     Error::invalid(what, "a ledger in memory ends with its process")
 }
 
@@ -105,7 +105,7 @@ fn cannot(store: &dyn Store) -> Error {
 #[derive(Debug)]
 pub(crate) struct LocalSessions(pub(crate) FileStore);
 
-impl Lives for LocalSessions {
+impl SessionRegistry for LocalSessions {
     fn begin(&self) -> Result<u64, StoreError> {
         self.0.begin_session()
     }
@@ -114,8 +114,12 @@ impl Lives for LocalSessions {
         self.0.end_session(session);
     }
 
-    fn is_gone(&self, session: u64) -> bool {
-        self.0.is_gone(session)
+    fn renew(&self, session: u64) {
+        self.0.renew_session(session);
+    }
+
+    fn liveness(&self, session: u64) -> Liveness {
+        self.0.liveness(session)
     }
 
     fn process_of(&self, session: u64) -> Option<Process> {

@@ -105,7 +105,7 @@ impl Verdict {
 
     /// `admitted`, `waits` or `refused`.
     #[must_use]
-    pub const fn word(&self) -> &'static str {
+    pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Admitted { .. } => "admitted",
             Self::Waits(_) => "waits",

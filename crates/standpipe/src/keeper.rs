@@ -21,6 +21,9 @@ use crate::shared::Shared;
 /// How often a session says that it lives.
 pub(crate) const BEAT: Duration = Duration::from_secs(30);
 
+/// How often a caller does the work of a thread that could not be started.
+const STAND_IN: Duration = Duration::from_millis(250);
+
 /// How long it sleeps when nothing is to be done.
 const IDLE: Duration = Duration::from_secs(3_600);
 
@@ -36,6 +39,10 @@ pub(crate) struct Keeper {
 struct State {
     started: bool,
     stopped: bool,
+    /// The thread could not be started. Callers do its work then, with their own calls.
+    failed: bool,
+    /// When a caller last did.
+    stood_in: Option<Local>,
     /// Until when it sleeps; none while it works.
     sleeps: Option<Local>,
     /// What was planned while it worked.
@@ -57,11 +64,35 @@ impl Keeper {
     pub(crate) fn start(&self, shared: &Arc<Shared>) -> bool {
         let mut state = self.lock();
         if !state.started && !state.stopped {
-            let shared = Arc::clone(shared);
-            let thread = std::thread::Builder::new().name("standpipe".to_owned());
-            state.started = thread.spawn(move || run(&shared)).is_ok();
+            let started = spawn(shared);
+            state.started = started.is_ok();
+            if let Err(error) = started
+                && !std::mem::replace(&mut state.failed, true)
+            {
+                shared.report(format!(
+                    "the maintenance thread cannot be started: {error}; this process sends \
+                     heartbeats and wakes its waiters only while it calls Standpipe; raise its \
+                     limit of threads (ulimit -u)"
+                ));
+            }
         }
         state.started
+    }
+
+    /// Does the thread's work on the caller's thread, if the thread could not be started and it is
+    /// time. No pool may be in use by the caller.
+    pub(crate) fn stand_in(&self, shared: &Arc<Shared>) {
+        let now = Local::now();
+        let mut state = self.lock();
+        let due = state.stood_in.is_none_or(|last| now >= last + STAND_IN);
+        if !state.failed || state.started || state.stopped || !due {
+            return;
+        }
+        state.stood_in = Some(now);
+        drop(state);
+        if !self.start(shared) {
+            see_to_all(shared, now, false);
+        }
     }
 
     /// It will be awake by then.
@@ -135,6 +166,16 @@ impl Keeper {
     }
 }
 
+fn spawn(shared: &Arc<Shared>) -> std::io::Result<()> {
+    #[cfg(test)]
+    if tests::NO_THREADS.get() {
+        return Err(std::io::ErrorKind::WouldBlock.into());
+    }
+    let shared = Arc::clone(shared);
+    let thread = std::thread::Builder::new().name("standpipe".to_owned());
+    thread.spawn(move || run(&shared)).map(drop)
+}
+
 fn run(shared: &Arc<Shared>) {
     let keeper = shared.keeper();
     let mut woken = true;
@@ -162,6 +203,39 @@ fn see_to_all(shared: &Arc<Shared>, now: Local, woken: bool) -> Option<Local> {
 mod tests {
     use super::*;
     use crate::{Limit, Request, Rule, Settings, Standpipe};
+    use std::cell::Cell;
+
+    thread_local! {
+        /// This thread has reached its limit of threads.
+        pub(super) static NO_THREADS: Cell<bool> = const { Cell::new(false) };
+    }
+
+    #[test]
+    fn b61_without_a_thread_the_caller_is_warned_and_its_own_calls_keep_its_session() {
+        let name = format!("standpipe-no-thread-{}", std::process::id());
+        let home = std::env::temp_dir().join(name);
+        let tap = Standpipe::builder().settings(Settings::default()).home(&home).open().unwrap();
+        let pool = tap.pool("my/slots").unwrap();
+        pool.limit(vec![Limit::new(Rule::Parallel { amount: 1 })]).unwrap();
+        NO_THREADS.set(true);
+        let lease = pool.reserve(Request::by("holder")).blocking().unwrap();
+        let news = tap.news().unwrap().concat();
+        assert!(news.contains("maintenance thread cannot be started"), "{news}");
+        assert_eq!(tap.news().unwrap(), [] as [String; 0], "once");
+        // What shows that it lives was removed. Its next call makes it again.
+        let sessions = home.join("sessions");
+        for file in std::fs::read_dir(&sessions).unwrap() {
+            std::fs::remove_file(file.unwrap().path()).unwrap();
+        }
+        tap.guard().unwrap().shared().keeper().lock().stood_in = None;
+        pool.status().unwrap();
+        let locks = std::fs::read_dir(&sessions).unwrap();
+        let is_lock = |name: std::ffi::OsString| name.to_string_lossy().ends_with(".lock");
+        assert_eq!(locks.filter(|file| is_lock(file.as_ref().unwrap().file_name())).count(), 1);
+        NO_THREADS.set(false);
+        drop((lease, pool, tap));
+        std::fs::remove_dir_all(&home).unwrap();
+    }
 
     #[test]
     fn what_was_used_is_written_in_time_though_nobody_calls_any_more() {

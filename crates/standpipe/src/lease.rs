@@ -94,7 +94,7 @@ impl Lease {
         let id = LeaseId::new(desk.pool().clone(), granted.key);
         let held = if granted.settled { Held::No } else { Held::Yes };
         if held == Held::Yes && granted.reserve.ttl.is_none() {
-            guard.shared().holds(&desk);
+            guard.shared().holds(desk.moved_to().as_ref().unwrap_or(&desk));
         }
         Self { guard, desk, id, held, granted, around }
     }

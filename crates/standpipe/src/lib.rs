@@ -39,6 +39,21 @@
 //! All handles of one process on one store are one session: one replica per pool, one thread that
 //! wakes and beats, started when it is first needed. After a fork the child's handles begin a
 //! session of their own, and a lease carried over stays the parent's.
+//!
+//! # Reading order
+//!
+//! 1. `tap`, `pool`, `request`, `lease`: what people hold. `tap/open` chooses the engine.
+//! 2. `reserving`, `reserving/waiting`: one call that asks and waits, the same steps for a blocked
+//!    thread and a polled future. Dropped at any moment, it leaves nothing behind.
+//! 3. `desk`: one per pool and process; callers share its participant, and one append carries what
+//!    all of them want. `clerk` does that for tasks where the store is across a network. `offline`
+//!    is the ledger used while the store takes no writes; it hands over each call once.
+//! 4. `keeper`: the one thread. It wakes waiters, sends heartbeats, reports dead sessions.
+//! 5. `registry`, `session`: all handles of a process on one store are one session.
+//! 6. `advice`, `route`, `reply`, `retry`, `workflow`: fallbacks, provider answers, retries,
+//!    back-pressure.
+//! 7. `config`, `status`, `explain`, `journal`, `audit`, `doctor`: configuration and views.
+//!    `escape` makes text from outside safe to show; every printer uses it.
 
 mod advice;
 mod anchor;
@@ -47,12 +62,12 @@ mod bell;
 mod built_in;
 mod clerk;
 pub mod config;
-mod cut_off;
 mod dead;
 mod desk;
 mod doctor;
 mod engine;
 mod error;
+pub mod escape;
 mod explain;
 mod finding;
 mod home;
@@ -62,6 +77,7 @@ mod lease;
 mod lease_id;
 mod moment;
 mod notices;
+mod offline;
 mod owner;
 mod pool;
 mod refused;
@@ -84,9 +100,9 @@ mod workflow;
 
 pub use standpipe_core::{
     AgentName, AgentRule, Amounts, Backoff, Breaker, Charged, Configured, Headroom, InvalidAmounts,
-    InvalidConfig, Limit, LimitId, Of, Policy, PoolConfig, Portion, Priority, Reading, Reason,
-    Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, Stretch, ThrottleKind, Unit,
-    Zone, Zones,
+    InvalidConfig, Limit, LimitId, LimitSelector, Policy, PoolConfig, Portion, Priority, Reading,
+    Reason, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, ThrottleKind, TimeRange,
+    Unit, Zone, Zones,
 };
 pub use standpipe_store::{InvalidPoolName, MemoryStore, PoolName, Process, Store, StoreError};
 

@@ -30,7 +30,7 @@ pub(crate) fn event(pool: &PoolName, notice: &Notice, now: &Now) -> Option<What>
         Notice::Learned { limit, amount } => {
             What::Learn { limit: limit_text(limit), amount: *amount }
         }
-        Notice::Zone { zone } => What::Zone { zone: zone.word().to_owned() },
+        Notice::Zone { zone } => What::Zone { zone: zone.as_str().to_owned() },
         Notice::Promoted { agent, .. } => What::Promote { agent: agent.to_string() },
         Notice::Headroom { limit, per_mille } => {
             What::Headroom { limit: limit_text(limit), per_mille: *per_mille }

@@ -24,13 +24,22 @@ pub(crate) fn of(pid: u32) -> Result<Owner, Error> {
     Ok(Owner { pid, started: seal(world, started) })
 }
 
-/// Whether that process is known to be gone.
-pub(crate) fn is_gone(owner: Owner) -> bool {
-    let Some(world) = world() else { return false };
-    if (owner.started >> 32) != u64::from(world) {
-        return false;
+/// This boot and this process namespace, seen once for many owners.
+pub(crate) struct Here(Option<u32>);
+
+impl Here {
+    pub(crate) fn see() -> Self {
+        Self(world())
     }
-    started(owner.pid).is_none_or(|started| seal(world, started) != owner.started)
+
+    /// Whether that process is known to be gone.
+    pub(crate) fn is_gone(&self, owner: Owner) -> bool {
+        let Some(world) = self.0 else { return false };
+        if (owner.started >> 32) != u64::from(world) {
+            return false;
+        }
+        started(owner.pid).is_none_or(|started| seal(world, started) != owner.started)
+    }
 }
 
 fn seal(world: u32, started: u64) -> u64 {
@@ -81,9 +90,10 @@ mod tests {
     #[test]
     fn a_living_process_is_told_from_one_that_has_its_number() {
         let me = of(std::process::id()).unwrap();
-        assert!(!is_gone(me));
-        assert!(is_gone(Owner { started: me.started ^ 1, ..me }));
+        let here = Here::see();
+        assert!(!here.is_gone(me));
+        assert!(here.is_gone(Owner { started: me.started ^ 1, ..me }));
         let elsewhere = me.started ^ (1 << 40);
-        assert!(!is_gone(Owner { started: elsewhere, ..me }), "another container's");
+        assert!(!here.is_gone(Owner { started: elsewhere, ..me }), "another container's");
     }
 }

@@ -81,14 +81,14 @@ impl Pool {
     /// # Errors
     /// When the request cannot be understood, the pool has no limits, or the store cannot be read.
     pub fn peek(&self, request: &Request) -> Result<Verdict, Error> {
-        let (shared, desk) = self.ready()?;
+        let (shared, desk) = self.present()?;
         let reserve = self.resolve(&shared, request)?;
         shared.peek(&desk, &reserve)
     }
 
     /// What the ledger foresees for such a request, and what can be done about it here.
     pub(crate) fn foresee(&self, request: &Request) -> Result<Option<Advice>, Error> {
-        let (shared, desk) = self.ready()?;
+        let (shared, desk) = self.present()?;
         let reserve = self.resolve(&shared, request)?;
         let told = shared.read(&desk, |state, now, _| state.advise(&reserve, now.store))?;
         Ok(told.as_ref().map(Advice::of))
@@ -99,7 +99,7 @@ impl Pool {
     /// # Errors
     /// As [`Pool::peek`].
     pub fn explain(&self, request: &Request) -> Result<Explanation, Error> {
-        let (shared, desk) = self.ready()?;
+        let (shared, desk) = self.present()?;
         let reserve = self.resolve(&shared, request)?;
         let mut told = shared.explain(&desk, &reserve)?;
         if told.advice.is_some() {
@@ -168,7 +168,7 @@ impl Pool {
     /// When the store cannot be read.
     pub fn lease_ttl(&self) -> Result<Duration, Error> {
         const USUAL: Duration = Duration::from_secs(600);
-        let (shared, desk) = self.ready()?;
+        let (shared, desk) = self.present()?;
         let said = |state: &State| state.facts().config.as_ref().map(|config| config.lease_ttl);
         Ok(shared.find(&desk, said)?.map_or(USUAL, micros))
     }
@@ -186,7 +186,7 @@ impl Pool {
     /// # Errors
     /// When the store cannot be read.
     pub fn paused(&self) -> Result<Option<Pause>, Error> {
-        let (shared, desk) = self.ready()?;
+        let (shared, desk) = self.present()?;
         shared.read(&desk, |state, now, _| Pause::of(state.facts().pause?, now))
     }
 
@@ -205,7 +205,7 @@ impl Pool {
     /// # Errors
     /// [`Error::LeaseGone`] when it names a lease that has ended; the refusal counts all the same.
     pub fn throttle(&self, throttle: &Throttle) -> Result<(), Error> {
-        let (shared, desk) = self.ready()?;
+        let (shared, desk) = self.present()?;
         shared.throttle(&desk, throttle, self.tap.graph())
     }
 
@@ -215,7 +215,7 @@ impl Pool {
     /// # Errors
     /// When the store cannot be reached.
     pub fn heard(&self, reply: &Reply, agent: Option<&str>) -> Result<(Meaning, usize), Error> {
-        let (shared, desk) = self.ready()?;
+        let (shared, desk) = self.present()?;
         let read = reply.read(self.dialect(), &self.name);
         shared.note_headers(&self.name, reply);
         shared.heard(&desk, agent, &read, self.tap.graph())?;
@@ -228,7 +228,7 @@ impl Pool {
     /// # Errors
     /// When the lease it names is on another pool, or the store cannot be reached.
     pub fn observe(&self, observation: &Observation) -> Result<(), Error> {
-        let (shared, desk) = self.ready()?;
+        let (shared, desk) = self.present()?;
         let lease = observation.lease.as_ref();
         let key = lease.map(|lease| key_on(&self.name, lease)).transpose()?;
         if observation.readings.is_empty() {
@@ -244,7 +244,7 @@ impl Pool {
     /// # Errors
     /// When the store cannot be reached.
     pub fn heartbeat_agent(&self, agent: &AgentName) -> Result<usize, Error> {
-        let (shared, desk) = self.ready()?;
+        let (shared, desk) = self.present()?;
         shared.beat_for(&desk, agent)
     }
 
@@ -316,6 +316,14 @@ impl Pool {
         Ok((Arc::clone(guard.shared()), desk))
     }
 
+    /// The desk that answers questions about the pool now: while the store is unavailable, that of
+    /// the ledger which stands in for it.
+    fn present(&self) -> Result<(Arc<Shared>, Arc<Desk>), Error> {
+        let (shared, desk) = self.ready()?;
+        let present = desk.present();
+        Ok((shared, present))
+    }
+
     /// Tells the pool what the file says of it, once per process.
     pub(crate) fn configure_from_file(
         &self,
@@ -323,11 +331,15 @@ impl Pool {
         guard: &Guard,
         desk: &Arc<Desk>,
     ) -> Result<Option<Configured>, Error> {
+        let settings = self.tap.settings();
+        let fallback = settings.pools.get(&self.name).map(|pool| pool.on_store_failure);
+        if desk.set_fallback(fallback.unwrap_or_default()) {
+            guard.shared().begin_sharing(desk);
+        }
         let told = desk.told(self.tap.number());
         if told.is_some() {
             return Ok(told);
         }
-        let settings = self.tap.settings();
         let Some(config) = settings.pool_config(&self.name) else {
             return self.learn_from_provider(patience, guard, desk).map(|()| None);
         };

@@ -37,6 +37,8 @@ pub struct Refused {
     pub waited: Duration,
     /// Somebody this agent works for is throttled, on whatever pool.
     pub backpressure: Option<Backpressure>,
+    /// Processes that hold leases and are stopped (`SIGSTOP`), a few at most.
+    pub stopped_holders: Vec<u32>,
 }
 
 impl Refused {
@@ -64,6 +66,7 @@ impl Refused {
             position: None,
             waited: Duration::ZERO,
             backpressure: None,
+            stopped_holders: Vec::new(),
         }
     }
 
@@ -80,6 +83,7 @@ impl Refused {
             position: None,
             waited: Duration::ZERO,
             backpressure: None,
+            stopped_holders: Vec::new(),
         }
     }
 
@@ -126,7 +130,10 @@ impl fmt::Display for Refused {
         }
         match (self.retry_after, self.until) {
             // When the calls in flight end is not known; `until` is only when they must have.
-            _ if self.waits_for_a_slot() => f.write_str("; a call has to end first"),
+            _ if self.waits_for_a_slot() => {
+                f.write_str("; a call has to end first")?;
+                self.fmt_stopped(f)
+            }
             (Some(after), Some(until)) => {
                 write!(f, "; ask again in {} ({})", short(after), Moment::not_before(until))
             }
@@ -145,7 +152,14 @@ impl Refused {
         if unit == Unit::Usd { format!("${figure}") } else { self.short_by.to_string() }
     }
 
-    fn waits_for_a_slot(&self) -> bool {
+    fn fmt_stopped(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for pid in &self.stopped_holders {
+            write!(f, "; process {pid} holds one and is stopped (kill -CONT {pid} continues it)")?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn waits_for_a_slot(&self) -> bool {
         let why = self.waited_for.unwrap_or(self.reason);
         let for_room = matches!(why, Reason::Limit | Reason::Order | Reason::Floor);
         for_room && self.limit.as_deref() == Some("parallel")
@@ -249,8 +263,8 @@ impl Serialize for Refused {
         let millis = |length: Duration| u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
         let told = Told {
             pool: self.pool.to_string(),
-            reason: self.reason.word(),
-            waited_for: self.waited_for.map(Reason::word),
+            reason: self.reason.as_str(),
+            waited_for: self.waited_for.map(Reason::as_str),
             limit: self.limit.clone(),
             short_by: self.short_by,
             until: self.until.map(Moment::not_before),

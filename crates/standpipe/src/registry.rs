@@ -65,7 +65,7 @@ impl Guard {
 
     /// Whether this process opened it; if not, its parent did, and nothing of it may be touched.
     pub(crate) fn is_ours(&self) -> bool {
-        !self.shared.store().belongs_to_a_parent()
+        !self.shared.store().was_forked()
     }
 }
 

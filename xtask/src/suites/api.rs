@@ -12,8 +12,7 @@ use std::time::Duration;
 
 use crate::context::Context;
 use crate::install::python;
-use crate::process::BUILD;
-use crate::report::Report;
+use crate::report::{Report, last_lines};
 
 /// Where its settings are.
 const TESTS: &str = "tests/api";
@@ -22,16 +21,25 @@ const PACKAGES: [&str; 1] = ["schemathesis==4.32.5"];
 /// It ends by itself long before; this one ends a run that hangs.
 const BOUND: Duration = Duration::from_secs(600);
 
+/// Where its Python environment is.
+fn environment(context: &Context) -> PathBuf {
+    context.target.join("api-tools/python")
+}
+
+/// Whether schemathesis is here.
+pub(crate) fn is_here(context: &Context) -> bool {
+    python::is_here(&environment(context), &PACKAGES)
+}
+
+/// Installs schemathesis.
+pub(crate) fn install(context: &Context) -> Result<(), String> {
+    python::environment(context, &environment(context), &PACKAGES).map(drop)
+}
+
 pub(super) fn run(context: &Context) -> Result<Report, String> {
-    let built = context.run(&mut context.cargo(["build", "--package", "standpipe-cli"]), BUILD)?;
-    if !built.ok {
-        return Ok(Report::one(false, built.output));
-    }
-    let environment = context.target.join("api-tools/python");
-    let programs = python::environment(context, &environment, &PACKAGES)?;
     let daemon = Daemon::start(context)?;
     let junit = daemon.home.join("report.xml");
-    let mut command = context.program(&programs.join("schemathesis").display().to_string());
+    let mut command = context.program(environment(context).join("bin/schemathesis"));
     // What it remembers of a run is not there in the next one.
     command.current_dir(settings(context, &daemon.home)?);
     command.env("SCHEMATHESIS_HOOKS", "hooks").env("PYTHONDONTWRITEBYTECODE", "1");
@@ -41,14 +49,16 @@ pub(super) fn run(context: &Context) -> Result<Report, String> {
         command.args(["--max-examples", "500"]);
     }
     let finished = context.run(&mut command, BOUND)?;
-    let said = fs::read_to_string(&junit).unwrap_or_default();
-    let mut report = report(finished.ok, &said, finished.output);
+    let results = fs::read_to_string(&junit).unwrap_or_default();
+    let mut report = report(finished.ok, &results, &finished.output);
     match daemon.lives() {
-        true => report.count(true),
-        false => report.fail("the daemon ended while it was asked"),
+        true => report.pass(),
+        false => report.fail("daemon", "the daemon ended during the run", REPEAT),
     }
     Ok(report)
 }
+
+const REPEAT: &str = "cargo xtask test api";
 
 /// A copy of the settings, to be run in.
 fn settings<'a>(context: &Context, home: &'a Path) -> Result<&'a Path, String> {
@@ -72,7 +82,7 @@ impl Daemon {
         let _ = fs::remove_dir_all(&home);
         fs::create_dir_all(&home).map_err(|error| format!("cannot make a home: {error}"))?;
         let config = context.root.join(TESTS).join("standpipe.toml");
-        let mut command = context.program(&program(&context.target));
+        let mut command = context.program(context.standpipe());
         command.arg("--json").arg("--config").arg(config);
         command.args(["up", "--listen", "127.0.0.1:0"]).env("STANDPIPE_HOME", home.join("state"));
         let log = fs::File::create(home.join("log")).map_err(|error| error.to_string())?;
@@ -108,18 +118,20 @@ impl Drop for Daemon {
     }
 }
 
-fn program(target: &Path) -> String {
-    target.join("debug/standpipe").display().to_string()
-}
-
-/// Each operation is one test.
-fn report(ok: bool, junit: &str, output: String) -> Report {
+/// Each operation is one test. The run is seeded, so repeating the suite repeats the failure.
+fn report(ok: bool, junit: &str, output: &str) -> Report {
     let all = attribute(junit, "tests");
     let mut failed = attribute(junit, "failures") + attribute(junit, "errors");
     if failed == 0 && (!ok || all == 0) {
         failed = 1;
     }
-    Report { passed: all.saturating_sub(failed), failed, notes: Vec::new(), output }
+    let mut report = Report { passed: all.saturating_sub(failed), ..Report::default() };
+    for number in 1..=failed {
+        // One output tells of all of them.
+        let output = if number == 1 { last_lines(output, 120) } else { String::new() };
+        report.fail(&format!("api, failure {number} of {failed}"), output, REPEAT);
+    }
+    report
 }
 
 /// A figure of the whole run.
@@ -137,14 +149,14 @@ mod tests {
     #[test]
     fn operations_are_counted() {
         let junit = "<?xml?><testsuites disabled=\"0\" errors=\"1\" failures=\"2\" tests=\"18\">";
-        let report = report(false, junit, String::new());
-        assert_eq!((report.passed, report.failed), (15, 3));
+        let report = report(false, junit, "");
+        assert_eq!((report.passed, report.failed()), (15, 3));
     }
 
     #[test]
     fn a_run_that_found_nothing_to_test_is_a_failure() {
         for (ok, junit) in [(true, ""), (true, "<testsuites tests=\"0\">"), (false, "")] {
-            assert_eq!(report(ok, junit, String::new()).failed, 1, "{junit}");
+            assert_eq!(report(ok, junit, "").failed(), 1, "{junit}");
         }
     }
 }

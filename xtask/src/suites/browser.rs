@@ -3,13 +3,13 @@
 //!
 //! What the tests need of npm comes from their lock file, and only when that has changed.
 
-use std::path::Path;
-use std::process::Command;
+use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::context::Context;
 use crate::process::BUILD;
-use crate::report::Report;
+use crate::report::{Report, last_lines};
 
 /// Where the tests are.
 const TESTS: &str = "tests/browser";
@@ -17,51 +17,63 @@ const TESTS: &str = "tests/browser";
 const BOUND: Duration = Duration::from_secs(600);
 
 pub(super) fn run(context: &Context) -> Result<Report, String> {
-    let built = context.run(&mut context.cargo(["build", "--package", "standpipe-cli"]), BUILD)?;
-    if !built.ok {
-        return Ok(Report::one(false, built.output));
+    let mut node = context.program("node");
+    node.current_dir(context.root.join(TESTS));
+    node.args(["--test", "--test-reporter=tap"]);
+    if let Some(name) = &context.only {
+        node.arg(format!("--test-name-pattern={name}"));
     }
-    packages(context)?;
-    let mut node = program(context, "node");
-    node.args(["--test", "--test-reporter=tap", "dashboard.test.mjs"]);
-    node.env("STANDPIPE_BIN", context.target.join("debug/standpipe"));
+    node.arg("dashboard.test.mjs").env("STANDPIPE_BIN", context.standpipe());
     node.env("SCREENSHOTS", context.target.join("screenshots"));
-    let finished = context.run(&mut node, BOUND)?;
-    Ok(report(finished.ok, finished.output))
-}
-
-/// A program, run where the tests are.
-fn program(context: &Context, name: &str) -> Command {
-    let mut command = context.program(name);
-    command.current_dir(context.root.join(TESTS));
-    command
-}
-
-/// Installs the packages of the lock file, unless exactly those are there.
-fn packages(context: &Context) -> Result<(), String> {
-    let tests = context.root.join(TESTS);
-    let (wanted, mark) = (tests.join("package-lock.json"), tests.join("node_modules/.installed"));
-    let read = |path: &Path| std::fs::read(path).ok();
-    if read(&wanted).is_some() && read(&wanted) == read(&mark) {
-        return Ok(());
+    if let Some(sandbox) = &context.sandbox {
+        node.env("CHROMIUM", sandbox.program("chromium"));
     }
-    let finished = context.run(program(context, "npm").args(["ci", "--no-audit"]), BUILD)?;
+    let finished = context.run(&mut node, BOUND)?;
+    // A test that is switched off has not passed.
+    let skipped = context.only.is_none() && number(&finished.output, "# skipped ") > 0;
+    Ok(report(finished.ok && !skipped, &finished.output))
+}
+
+fn paths(context: &Context) -> (PathBuf, PathBuf) {
+    let tests = context.root.join(TESTS);
+    (tests.join("package-lock.json"), tests.join("node_modules/.installed"))
+}
+
+/// Whether exactly the packages of the lock file are here.
+pub(crate) fn is_here(context: &Context) -> bool {
+    let (wanted, had) = paths(context);
+    fs::read(wanted).is_ok_and(|wanted| fs::read(had).is_ok_and(|had| had == wanted))
+}
+
+/// Installs the packages of the lock file.
+pub(crate) fn install(context: &Context) -> Result<(), String> {
+    let mut npm = context.user_program("npm");
+    let finished =
+        context.run(npm.args(["ci", "--no-audit"]).current_dir(context.root.join(TESTS)), BUILD)?;
     if !finished.ok {
         return Err(format!("`npm ci` failed in {TESTS}:\n{}", finished.output));
     }
-    std::fs::copy(&wanted, &mark)
-        .map(|_| ())
-        .map_err(|error| format!("cannot write {}: {error}", mark.display()))
+    let (wanted, had) = paths(context);
+    fs::copy(wanted, &had).map(drop).map_err(|error| format!("{}: {error}", had.display()))
 }
 
-fn report(ok: bool, output: String) -> Report {
-    let (passed, mut failed) = (number(&output, "# pass "), number(&output, "# fail "));
-    // A test that was cut short or switched off is not one that passed.
-    failed += number(&output, "# cancelled ") + number(&output, "# skipped ");
-    if failed == 0 && (!ok || passed == 0) {
-        failed = 1;
+fn report(ok: bool, output: &str) -> Report {
+    let mut report = Report { passed: number(output, "# pass "), ..Report::default() };
+    let lines: Vec<&str> = output.lines().collect();
+    for (at, line) in lines.iter().enumerate() {
+        let Some((_, test)) = line.strip_prefix("not ok ").and_then(|line| line.split_once(" - "))
+        else {
+            continue;
+        };
+        // What went wrong is a block of YAML behind the line.
+        let why = lines[at + 1..].iter().take_while(|line| line.trim() != "...");
+        let why: Vec<&str> = why.copied().collect();
+        report.count("browser", test, Err(why.join("\n")));
     }
-    Report { passed, failed, notes: Vec::new(), output }
+    if report.failures.is_empty() && (!ok || report.passed == 0) {
+        report.fail("browser", last_lines(output, 40), "cargo xtask test browser");
+    }
+    report
 }
 
 /// The number behind a word at the beginning of a line.
@@ -75,16 +87,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_runner_counts() {
-        let output = "ok 1 - one\n# tests 4\n# pass 2\n# fail 1\n# cancelled 1\n# skipped 0\n";
-        let report = report(false, output.into());
-        assert_eq!((report.passed, report.failed), (2, 2));
+    fn a_failed_test_comes_with_what_went_wrong() {
+        let output = "ok 1 - one\nnot ok 2 - the light is red\n  ---\n  error: 'no light'\n  ...\n\
+                      # tests 2\n# pass 1\n# fail 1\n# cancelled 0\n# skipped 0\n";
+        let found = report(false, output);
+        assert_eq!((found.passed, found.failed()), (1, 1));
+        assert!(found.failures[0].output.contains("no light"));
+        assert_eq!(found.failures[0].repeat, "cargo xtask test 'browser::the light is red'");
     }
 
     #[test]
-    fn a_runner_that_did_not_run_is_a_failure() {
-        for (ok, output) in [(false, "cannot find module"), (true, ""), (false, "# pass 3\n")] {
-            assert_eq!(report(ok, output.into()).failed, 1, "{output}");
-        }
+    fn a_run_without_a_test_is_a_failure() {
+        assert_eq!(report(true, "# tests 0\n# pass 0\n").failed(), 1);
+        assert_eq!(report(false, "").failed(), 1);
+        assert_eq!(report(true, "# pass 2\n# fail 0\n# skipped 0\n").failed(), 0);
     }
 }

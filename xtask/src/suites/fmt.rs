@@ -4,11 +4,11 @@ use crate::context::Context;
 use crate::process::BUILD;
 use crate::report::Report;
 
-pub(super) fn run(context: &Context) -> Result<Report, String> {
+pub(crate) fn run(context: &Context) -> Result<Report, String> {
     const CHECK: [&str; 4] = ["--", "--check", "--color", "never"];
     let main = context.run(context.cargo(["fmt", "--all"]).args(CHECK), BUILD)?;
     // The fuzz targets are a workspace of their own.
     let mut fuzz = context.cargo(["fmt", "--manifest-path", "fuzz/Cargo.toml"]);
     let fuzz = context.run(fuzz.args(CHECK), BUILD)?;
-    Ok(Report::one(main.ok && fuzz.ok, main.output + &fuzz.output))
+    Ok(Report::one("fmt", main.ok && fuzz.ok, main.output + &fuzz.output))
 }

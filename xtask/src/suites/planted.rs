@@ -12,9 +12,8 @@ use std::collections::BTreeSet;
 
 use crate::context::Context;
 use crate::planted::{Planted, TABLE};
-use crate::references;
+use crate::programs::{self, TestProgram};
 use crate::report::Report;
-use crate::testbins::{self, TestBinary};
 
 pub(super) fn run(context: &Context) -> Result<Report, String> {
     let mut report = Report::default();
@@ -23,27 +22,30 @@ pub(super) fn run(context: &Context) -> Result<Report, String> {
         return Ok(report);
     }
     let there = Context { root: context.target.join("planted"), ..context.clone() };
-    let there = Context { target: there.root.join("target"), ..there };
     let sources = inject::all(TABLE, |path| {
         std::fs::read_to_string(context.root.join(path)).map_err(|error| format!("{path}: {error}"))
     })?;
     copy::all(context, &there.root, &sources)?;
-    let binaries = build(&there, TABLE)?;
-    catch::all(&there, TABLE, &binaries, &mut report);
+    let selected = |bug: &Planted| context.only.as_ref().is_none_or(|only| only == bug.name);
+    let bugs: Vec<(usize, &Planted)> =
+        TABLE.iter().enumerate().filter(|(_, bug)| selected(bug)).collect();
+    let programs = build(&there, TABLE)?;
+    catch::all(&there, &bugs, &programs, &mut report);
     Ok(report)
 }
 
-/// Builds the tests of the packages that catch something, and no others.
-fn build(there: &Context, table: &[Planted]) -> Result<Vec<TestBinary>, String> {
+/// Builds the tests of the packages that catch something, and no others. What the project was built
+/// with is used again: only the copy's own crates are compiled.
+fn build(there: &Context, table: &[Planted]) -> Result<Vec<TestProgram>, String> {
     let named = table.iter().flat_map(|bug| bug.caught_by);
     let packages: BTreeSet<&str> =
-        named.filter_map(|test| references::parts(test)).map(|(package, ..)| package).collect();
-    let mut cargo = there.cargo(["test", "--all-features"]);
+        named.filter_map(|test| Some(test.split_once("::")?.0)).collect();
+    let mut cargo = there.cargo(["test", "--all-features", "--lib", "--test", "it"]);
     for package in packages {
         cargo.args(["--package", package]);
     }
-    // A wrong expression may leave a variable unused; that is not what is tested here.
-    cargo.env("CARGO_TARGET_DIR", &there.target).env("RUSTFLAGS", "--cap-lints=allow");
-    testbins::build(there, &mut cargo)
+    cargo.env("CARGO_BUILD_BUILD_DIR", &there.target);
+    cargo.env("CARGO_TARGET_DIR", there.root.join("target"));
+    programs::build(there, &mut cargo)
         .map_err(|output| format!("the project with its planted bugs does not build:\n{output}"))
 }

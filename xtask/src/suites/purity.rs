@@ -19,19 +19,12 @@ const WASM: &str = "wasm32-unknown-unknown";
 pub(super) fn run(context: &Context) -> Result<Report, String> {
     let tree = Tree::read(context)?;
     let mut report = Report::default();
-    settle(&mut report, no_std(&tree));
-    settle(&mut report, no_dependencies(&tree));
-    settle(&mut report, words::check(&tree, CORE));
-    settle(&mut report, symbols::check(context)?);
+    report.count("purity", "no_std", no_std(&tree));
+    report.count("purity", "no dependencies", no_dependencies(&tree));
+    report.count("purity", "words", words::check(&tree, CORE));
+    report.count("purity", "symbols", symbols::check(context)?);
     wasm(context, &mut report)?;
     Ok(report)
-}
-
-fn settle(report: &mut Report, found: Result<(), String>) {
-    match found {
-        Ok(()) => report.count(true),
-        Err(why) => report.fail(&why),
-    }
 }
 
 fn no_std(tree: &Tree) -> Result<(), String> {
@@ -74,7 +67,7 @@ fn wasm(context: &Context, report: &mut Report) -> Result<(), String> {
     }
     let mut cargo = context.cargo(["build", "--package", "standpipe-core", "--target", WASM]);
     let built = context.run(&mut cargo, BUILD)?;
-    settle(report, if built.ok { Ok(()) } else { Err(built.output) });
+    report.count("purity", "wasm", if built.ok { Ok(()) } else { Err(built.output) });
     Ok(())
 }
 

@@ -33,7 +33,7 @@ const RULES: &[Rule] = &[
     ("the lock file is kept", lock::check),
 ];
 
-pub(super) fn run(context: &Context) -> Result<Report, String> {
+pub(crate) fn run(context: &Context) -> Result<Report, String> {
     Ok(check(&Tree::read(context)?))
 }
 
@@ -41,11 +41,8 @@ fn check(tree: &Tree) -> Report {
     let mut report = Report::default();
     for (name, rule) in RULES {
         let found = rule(tree);
-        if found.is_empty() {
-            report.count(true);
-        } else {
-            report.fail(&format!("{name}: {} found\n  {}\n", found.len(), found.join("\n  ")));
-        }
+        let why = || format!("{} found\n  {}", found.len(), found.join("\n  "));
+        report.count("tidy", name, if found.is_empty() { Ok(()) } else { Err(why()) });
     }
     report
 }
@@ -58,9 +55,9 @@ mod tests {
     #[test]
     fn each_rule_is_one_test() {
         let good = check(&tree(&[("Cargo.lock", ""), ("a.rs", "//! Purpose.\n")]));
-        assert_eq!((good.passed, good.failed), (RULES.len() as u64, 0), "{}", good.output);
+        assert_eq!((good.passed, good.failed()), (RULES.len() as u64, 0), "{good:?}");
         let bad = check(&tree(&[("Cargo.lock", ""), ("a.rs", "fn a() {}\n")]));
-        assert_eq!((bad.passed, bad.failed), (RULES.len() as u64 - 1, 1));
-        assert!(bad.output.contains("a.rs"), "{}", bad.output);
+        assert_eq!((bad.passed, bad.failed()), (RULES.len() as u64 - 1, 1));
+        assert!(bad.failures[0].output.contains("a.rs"), "{bad:?}");
     }
 }

@@ -16,7 +16,7 @@ pub(super) fn run(act: ConfigAct, settings: &Settings, printer: &Printer) -> End
         ConfigAct::Check(args) => check(&args, settings, printer),
         ConfigAct::Show(args) => show(&args, settings, printer),
         ConfigAct::Schema => {
-            printer.line(&format!("{:#}", standpipe::Settings::schema()))?;
+            printer.data(&format!("{:#}\n", standpipe::Settings::schema()))?;
             Ok(Exit::Ok)
         }
     }

@@ -44,7 +44,7 @@ pub(super) fn run(args: &Events, settings: &Settings, printer: &Printer) -> Ende
 
 fn kind(word: &str) -> Result<Kind, Failure> {
     word.parse().map_err(|_| {
-        let words = Kind::ALL.map(Kind::word).join(", ");
+        let words = Kind::ALL.map(Kind::as_str).join(", ");
         Failure::usage(
             &format!("there is no kind of event `{word}`"),
             &format!("use one of: {words}"),

@@ -45,7 +45,7 @@ pub(super) fn object(meaning: &Meaning) -> Map<String, Value> {
         Meaning::Refused { kind, retry_after, message } => {
             let millis = retry_after.map(|after| u64::try_from(after.as_millis()).unwrap_or(0));
             object.insert("meaning".to_owned(), json!("refused"));
-            object.insert("kind".to_owned(), json!(kind.word()));
+            object.insert("kind".to_owned(), json!(kind.as_str()));
             object.insert("retry_after_ms".to_owned(), json!(millis));
             object.insert("message".to_owned(), json!(message));
         }
@@ -66,7 +66,11 @@ pub(super) fn sentence(meaning: &Meaning) -> Option<String> {
         Meaning::Refused { kind, retry_after, .. } => {
             let millis = |after: std::time::Duration| u64::try_from(after.as_millis()).unwrap_or(0);
             let after = retry_after.map(|after| format!(", for {}", length(millis(after))));
-            Some(format!("the provider refused it ({}{})", kind.word(), after.unwrap_or_default()))
+            Some(format!(
+                "the provider refused it ({}{})",
+                kind.as_str(),
+                after.unwrap_or_default()
+            ))
         }
         Meaning::Failed { transient: true } => Some("it failed, and may be tried again".to_owned()),
         Meaning::Failed { .. } => Some("it failed for a reason of its own".to_owned()),

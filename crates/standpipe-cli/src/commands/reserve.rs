@@ -170,7 +170,7 @@ fn object(lease: &Lease, ttl: Duration, advice: Option<Advice>) -> Map<String, V
     if let Some(told) = lease.backpressure() {
         object.insert("backpressure".to_owned(), json!(told));
     }
-    object.insert("zone".to_owned(), json!(lease.zone().word()));
+    object.insert("zone".to_owned(), json!(lease.zone().as_str()));
     object.insert("advice".to_owned(), json!(advice));
     object
 }

@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, one_line};
 use crate::printer::Printer;
 use crate::settings::Settings;
-use crate::show::status;
+use crate::show::{escaped, status};
 
 pub(super) fn run(args: &Status, settings: &Settings, printer: &Printer) -> Ended {
     let tap = settings.open()?;
@@ -28,8 +28,9 @@ pub(super) fn run(args: &Status, settings: &Settings, printer: &Printer) -> Ende
     } else if pools.is_empty() {
         printer.data(status::NO_POOLS)?;
     } else {
-        printer.data(&status::pools(printer.style, &seen.pools))?;
-        printer.data(&status::upstream(&seen.backpressure))?;
+        let shown = escaped::snapshot(&seen).map_err(unreadable)?;
+        printer.data(&status::pools(printer.style, &shown.pools))?;
+        printer.data(&status::upstream(&shown.backpressure))?;
     }
     match unread(&seen.unreadable) {
         Some(failure) => Err(failure),
@@ -48,6 +49,10 @@ fn has_room(pools: &[Pool], settings: &Settings) -> Result<bool, Failure> {
         }
     }
     Ok(true)
+}
+
+fn unreadable(error: serde_json::Error) -> Failure {
+    Failure::new(Exit::Internal, "internal", &format!("cannot show the pools: {error}"), "")
 }
 
 /// A line for each that cannot be read. To programs they are told with the others.

@@ -58,7 +58,8 @@ fn dump(args: &Dump, settings: &Settings, printer: &Printer) -> Ended {
         return Ok(Exit::Ok);
     }
     for pool in &pools {
-        printer.line(&format!("{}: {}", pool.name(), pool.dump()?))?;
+        // The dump of a ledger goes over many lines; Rust's own form of it is escaped.
+        printer.data(&format!("{}: {}\n", pool.name(), pool.dump()?))?;
     }
     Ok(Exit::Ok)
 }

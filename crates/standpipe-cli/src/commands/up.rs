@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::{Map, Value, json};
+use standpipe::escape;
 use standpipe_server::{Begun, Log, Options, Running, no_links};
 
 use super::Ended;
@@ -31,9 +32,12 @@ pub(super) fn run(args: &Up, settings: &Settings, printer: &Printer) -> Ended {
     }
     let mut told = Ok(());
     standpipe_server::run(&options, |begun| {
+        // The command in front returns when it reads the announcement: by then the log is there.
+        let log = args.detached.then(|| open_log(&options)).flatten();
         told = announce(begun, printer, args.detached);
-        if args.detached {
-            to_the_log(&options);
+        if let Some(log) = log {
+            let _not_redirected = rustix::stdio::dup2_stdout(&log);
+            let _not_redirected = rustix::stdio::dup2_stderr(&log);
         }
     })?;
     told.map(|()| Exit::Ok)
@@ -63,10 +67,11 @@ fn object(begun: &Begun) -> Map<String, Value> {
 fn welcome(begun: &Begun, detached: bool) -> String {
     let Running { address, socket, token, .. } = &begun.running;
     let config = match &begun.config {
-        Some(file) => file.display().to_string(),
+        Some(file) => escape::text(&file.display().to_string()).into_owned(),
         None => "none; `standpipe config init` writes one".to_owned(),
     };
-    let socket = socket.as_ref().map(|path| format!("  unix:{}", path.display()));
+    let socket = socket.as_ref().map(|path| path.display().to_string());
+    let socket = socket.map(|path| format!("  unix:{}", escape::text(&path)));
     let header = if *token { " \\\n     -H \"authorization: Bearer $TOKEN\"" } else { "" };
     let (ask, hold) = match &begun.pool {
         Some(pool) => (format!("{{\"pool\":\"{pool}\"}}"), pool.clone()),
@@ -89,7 +94,7 @@ fn welcome(begun: &Begun, detached: bool) -> String {
          Or from a shell: standpipe hold {hold} -- sleep 10. {end}\n",
         version = env!("CARGO_PKG_VERSION"),
         socket = socket.unwrap_or_default(),
-        store = begun.store,
+        store = escape::text(&begun.store),
     )
 }
 
@@ -147,18 +152,16 @@ fn why_not(mut child: std::process::Child) -> Failure {
     Failure::new(Exit::Code(code), "daemon", what, remedy)
 }
 
-/// From now on it speaks to a file: whoever started it has heard enough.
-fn to_the_log(options: &Options) {
-    let Ok(directory) = options.directory() else { return };
+/// The log of a daemon in the background; nothing is kept if it cannot be opened.
+fn open_log(options: &Options) -> Option<File> {
+    let directory = options.directory().ok()?;
     let path = directory.join("daemon.log");
     if std::fs::metadata(&path).is_ok_and(|log| log.len() > LARGEST_LOG) {
         let _kept_as_it_is = std::fs::rename(&path, directory.join("daemon.1.log"));
     }
     let mut open = OpenOptions::new();
     let log = open.append(true).create(true).mode(0o600).custom_flags(no_links()).open(&path);
-    let Ok(log) = log.or_else(|_| File::options().write(true).open("/dev/null")) else { return };
-    let _speaks_to_nobody = rustix::stdio::dup2_stdout(&log);
-    let _speaks_to_nobody = rustix::stdio::dup2_stderr(&log);
+    log.or_else(|_| File::options().write(true).open("/dev/null")).ok()
 }
 
 impl From<standpipe_server::Failure> for Failure {

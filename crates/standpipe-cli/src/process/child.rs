@@ -9,6 +9,8 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
+use crate::failure::one_line;
+
 /// The hidden command. It is no part of the command line that people use.
 const WORD: &str = "__child";
 
@@ -45,8 +47,8 @@ pub(crate) fn become_the_command() -> Option<ExitCode> {
     }
     let error = Command::new(&program).args(arguments).exec();
     let code = code_of(&error);
-    let name = program.to_string_lossy();
-    let said = writeln!(std::io::stderr(), "standpipe: cannot run `{name}`: {error}");
+    let line = one_line(&format!("cannot run `{}`: {error}", program.to_string_lossy()));
+    let said = writeln!(std::io::stderr(), "standpipe: {line}");
     Some(ExitCode::from(if said.is_ok() { code } else { NOT_EXECUTABLE }))
 }
 

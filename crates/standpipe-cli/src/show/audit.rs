@@ -1,6 +1,6 @@
 //! An audit for people: who calls how often, all together against the quota, who is at risk.
 
-use standpipe::{AgentAudit, AgentRate, Audit, LimitAudit, PoolAudit, Rate};
+use standpipe::{AgentAudit, AgentRate, Audit, LimitAudit, PoolAudit, Rate, escape};
 
 use crate::show::amount::amount;
 use crate::show::findings;
@@ -74,9 +74,10 @@ fn heading(style: Style, told: &PoolAudit, back: &str) -> String {
     }
     about.push(format!("the last {back}"));
     let about = about.join(style.dot());
-    let used = columns(&told.pool) + columns(&about);
+    let name = escape::text(&told.pool);
+    let used = columns(&name) + columns(&about);
     let gap = style.width.min(100).saturating_sub(used).max(2);
-    format!("{}{}{about}", style.ink(Ink::Bold, &told.pool), " ".repeat(gap))
+    format!("{}{}{about}", style.ink(Ink::Bold, &name), " ".repeat(gap))
 }
 
 /// Who called, and what became of it.
@@ -87,7 +88,7 @@ fn agents(style: Style, all: &[AgentAudit]) -> Vec<String> {
         vec![["", "calls", "429s", "retries", "waited", cost].map(str::to_owned).to_vec()];
     rows.extend(all.iter().take(SHOWN).map(|agent| {
         vec![
-            agent.agent.clone(),
+            escape::text(&agent.agent).into_owned(),
             amount("calls", agent.calls),
             some(agent.refused),
             some(agent.retries),
@@ -107,9 +108,11 @@ fn agents(style: Style, all: &[AgentAudit]) -> Vec<String> {
 fn rates(style: Style, limit: &LimitAudit, told: &PoolAudit, at: usize) -> Vec<String> {
     let unit = &limit.unit;
     let of = |agent: &AgentAudit, rate: &AgentRate| {
-        vec![agent.agent.clone(), average(unit, rate.average), amount(unit, rate.peak)]
+        let name = escape::text(&agent.agent).into_owned();
+        vec![name, average(unit, rate.average), amount(unit, rate.peak)]
     };
-    let mut rows = vec![vec![limit.limit.clone(), "average".to_owned(), "peak".to_owned()]];
+    let name = escape::text(&limit.limit).into_owned();
+    let mut rows = vec![vec![name, "average".to_owned(), "peak".to_owned()]];
     let each = told.agents.iter().take(SHOWN);
     rows.extend(each.filter_map(|agent| Some(of(agent, agent.rates.get(at)?))));
     let sum = average(unit, limit.average);

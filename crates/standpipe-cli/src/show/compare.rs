@@ -1,6 +1,6 @@
 //! Before and after, side by side, for people.
 
-use standpipe::{Comparison, PoolName, Traffic};
+use standpipe::{Comparison, PoolName, Traffic, escape};
 
 use crate::show::amount::amount;
 use crate::show::length::length;
@@ -44,7 +44,7 @@ fn nothing(pool: &str) -> String {
 
 /// How to record what is missing.
 fn missing(style: Style, text: &str) -> String {
-    sentence(0, style.width, text).join("\n") + "\n"
+    sentence(0, style.width, &escape::text(text)).join("\n") + "\n"
 }
 
 fn comparison(style: Style, told: &Comparison) -> String {
@@ -58,7 +58,7 @@ fn comparison(style: Style, told: &Comparison) -> String {
         let cell = |side: Option<&Traffic>| side.map_or_else(|| "-".to_owned(), figure);
         vec![(*name).to_owned(), cell(sides.0), cell(sides.1)]
     }));
-    let mut lines = vec![style.ink(Ink::Bold, &told.pool)];
+    let mut lines = vec![style.ink(Ink::Bold, &escape::text(&told.pool))];
     lines.extend(table(2, style.width, &rows));
     lines.join("\n") + "\n"
 }

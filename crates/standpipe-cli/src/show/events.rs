@@ -11,7 +11,7 @@ pub(crate) fn line(event: &Event) -> String {
     let at = event.at.to_string();
     let day = at.get(..10).unwrap_or_default();
     let time = at.get(11..19).unwrap_or_default();
-    let kind = event.what.kind().word();
+    let kind = event.what.kind().as_str();
     format!("{day} {time}Z  {kind:<12}  {}  {}", event.pool, what(&event.what))
 }
 

@@ -1,6 +1,6 @@
 //! The admission rule for one call, step by step, for people.
 
-use standpipe::{Explanation, Refused, Step};
+use standpipe::{Explanation, Refused, Step, escape};
 
 use crate::show::amount::{amount, cost};
 use crate::show::length::length;
@@ -14,7 +14,7 @@ const SHOWN: usize = 5;
 pub(crate) fn explanation(style: Style, told: &Explanation) -> String {
     let takes = cost(told.cost.iter().map(|(unit, figure)| (unit.as_str(), *figure)));
     let asks = format!("{} asks {} for {takes} ({})", told.agent, told.pool, told.priority);
-    let mut lines = sentence(0, style.width, &asks);
+    let mut lines = sentence(0, style.width, &escape::text(&asks));
     lines.push(String::new());
     let rows: Vec<_> = told.steps.iter().map(|step| row(style, step)).collect();
     lines.extend(table(2, style.width, &rows));
@@ -26,7 +26,8 @@ pub(crate) fn explanation(style: Style, told: &Explanation) -> String {
     lines.extend(sentence(0, style.width, &verdict(style, told)));
     lines.extend(waiting(style, told));
     if let Some(advice) = told.advice.as_ref().filter(|advice| !advice.try_this.is_empty()) {
-        lines.extend(sentence(0, style.width, &format!("Advice: {}.", advice.sentence())));
+        let advice = format!("Advice: {}.", advice.sentence());
+        lines.extend(sentence(0, style.width, &escape::text(&advice)));
     }
     lines.join("\n") + "\n"
 }
@@ -37,7 +38,7 @@ fn row(style: Style, step: &Step) -> Vec<String> {
         let why = why(no.reason, no.limit.as_deref(), no.short_by);
         no.until_ms.map_or_else(|| why.clone(), |ms| format!("{why}, {} to go", length(ms)))
     });
-    let noes = noes.collect::<Vec<_>>().join("; ");
+    let noes = escape::text(&noes.collect::<Vec<_>>().join("; ")).into_owned();
     let said = if step.says_no() { noes } else { style.ink(Ink::Dim, step.question) };
     vec![format!("{}.", step.number), style.ink(ink, mark), step.name.to_owned(), said]
 }
@@ -48,7 +49,7 @@ fn figures(style: Style, told: &Explanation) -> Vec<String> {
         let parallel = limit.kind == "parallel";
         let takes = told.cost.get(&limit.unit).copied().unwrap_or(u64::from(parallel));
         vec![
-            limit.limit.clone(),
+            escape::text(&limit.limit).into_owned(),
             format!("takes {}", amount(&limit.unit, takes)),
             format!("{} left", amount(&limit.unit, limit.left)),
             format!("of {}", amount(&limit.unit, limit.effective)),
@@ -67,7 +68,7 @@ fn waiting(style: Style, told: &Explanation) -> Vec<String> {
         let since = length(ticket.waits_ms);
         let (place, why) = (ticket.position, waits_for(ticket));
         let text = format!("A call of it waits for {since}, at place {place}: {why}.");
-        sentence(0, style.width, &text)
+        sentence(0, style.width, &escape::text(&text))
     });
     let mut lines: Vec<String> = each.collect();
     if told.waiting.len() > SHOWN {
@@ -78,6 +79,7 @@ fn waiting(style: Style, told: &Explanation) -> Vec<String> {
 
 fn verdict(style: Style, told: &Explanation) -> String {
     let sentence = told.why.as_ref().map(Refused::to_string);
+    let sentence = sentence.map(|why| escape::text(&why).into_owned());
     match (told.verdict, sentence) {
         ("admitted", None) => style.ink(Ink::Good, "It would be admitted now."),
         ("admitted", Some(why)) => format!("Shadow mode: it would be admitted; otherwise {why}."),

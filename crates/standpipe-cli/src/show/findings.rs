@@ -1,6 +1,6 @@
 //! What was found and what to do about it: a line each, the remedy below.
 
-use standpipe::{Finding, Level};
+use standpipe::{Finding, Level, escape};
 
 use crate::show::style::{Ink, Style, columns};
 use crate::show::table::table;
@@ -36,11 +36,11 @@ fn row(style: Style, name: &str, finding: &Finding) -> Vec<Vec<String>> {
         Level::Warning => Ink::Short,
         Level::Failure => Ink::Bad,
     };
-    let level = format!("{name}{}", style.ink(ink, finding.level.word()));
-    let mut rows = vec![vec![level, finding.what.clone()]];
+    let level = format!("{name}{}", style.ink(ink, finding.level.as_str()));
+    let mut rows = vec![vec![level, escape::text(&finding.what).into_owned()]];
     if let Some(remedy) = &finding.remedy {
         let arrow = if style.unicode { "→" } else { "->" };
-        rows.push(vec![String::new(), format!("{arrow} {remedy}")]);
+        rows.push(vec![String::new(), format!("{arrow} {}", escape::text(remedy))]);
     }
     rows
 }
@@ -51,7 +51,7 @@ fn summary(findings: &[Finding]) -> String {
     let counts = [Level::Failure, Level::Warning, Level::Note].map(|level| (level, count(level)));
     let words = counts.iter().filter(|(_, count)| *count > 0).map(|(level, count)| {
         let many = if *count == 1 { "" } else { "s" };
-        format!("{count} {}{many}", level.word())
+        format!("{count} {}{many}", level.as_str())
     });
     let words: Vec<String> = words.collect();
     if words.is_empty() { "All is well.".to_owned() } else { format!("{}.", words.join(", ")) }

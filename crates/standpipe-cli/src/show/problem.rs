@@ -65,8 +65,8 @@ pub(crate) fn refusal(refused: &Refused) -> Failure {
         refused.retry_after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
     let failure = said(exit, kind, &refused.to_string())
         .with("pool", json!(refused.pool.as_str()))
-        .with("reason", json!(refused.reason.word()))
-        .with("waited_for", json!(refused.waited_for.map(Reason::word)))
+        .with("reason", json!(refused.reason.as_str()))
+        .with("waited_for", json!(refused.waited_for.map(Reason::as_str)))
         .with("limit", json!(refused.limit))
         .with("short_by", json!(refused.short_by))
         .with("until", json!(refused.until.map(|until| Moment::of(until).to_string())))

@@ -8,6 +8,7 @@ use standpipe::Snapshot;
 use standpipe::journal::Event;
 
 use super::source::Source;
+use crate::show::escaped::escape_strings;
 
 /// How many events are remembered.
 const EVENTS: usize = 500;
@@ -39,7 +40,7 @@ impl Memory {
     }
 
     fn picture(&self, mut seen: Value) -> Result<Picture, String> {
-        clean(&mut seen);
+        escape_strings(&mut seen);
         let seen = serde_json::from_value(seen).map_err(|error| {
             format!("what came is no snapshot of pools ({error}); is the daemon of this version?")
         })?;
@@ -50,7 +51,7 @@ impl Memory {
     /// already: a daemon that began anew tells the last hour again.
     fn remember(&mut self, events: Vec<Value>) {
         for mut event in events {
-            clean(&mut event);
+            escape_strings(&mut event);
             let event = serde_json::from_value::<Event>(event);
             self.events.extend(event.ok().filter(|event| !self.events.contains(event)));
             if self.events.len() > EVENTS {
@@ -58,36 +59,6 @@ impl Memory {
             }
         }
     }
-}
-
-/// Puts a `?` for every character that is not meant to be seen: control characters, and those that
-/// turn the direction of a text or hide in it.
-fn clean(value: &mut Value) {
-    match value {
-        Value::String(text) if has_hidden(text) => *text = seen(text),
-        Value::Array(all) => all.iter_mut().for_each(clean),
-        Value::Object(all) => {
-            all.values_mut().for_each(clean);
-            if all.keys().any(|key| has_hidden(key)) {
-                *all = std::mem::take(all).into_iter().map(|(k, v)| (seen(&k), v)).collect();
-            }
-        }
-        _ => {}
-    }
-}
-
-fn has_hidden(text: &str) -> bool {
-    text.chars().any(is_hidden)
-}
-
-fn seen(text: &str) -> String {
-    text.chars().map(|c| if is_hidden(c) { '?' } else { c }).collect()
-}
-
-fn is_hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
-        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
 }
 
 /// The picture in these texts.
@@ -103,13 +74,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn nothing_that_comes_can_move_the_cursor() {
-        let mut value = json!({ "task": ["a\u{1b}[2Jb\u{9b}c", "x\u{202e}y", "größe ✓"], "\n": 1 });
-        clean(&mut value);
-        assert_eq!(value, json!({ "task": ["a?[2Jb?c", "x?y", "größe ✓"], "?": 1 }));
-    }
 
     #[test]
     fn what_is_no_snapshot_is_told() {

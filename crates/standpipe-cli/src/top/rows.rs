@@ -63,7 +63,7 @@ impl<'a> Row<'a> {
             Self::Agent(pool, agent) => words(&pool.pool, &agent.name, &None, &None),
             Self::Event(event) => {
                 within(&event.pool, text)
-                    || within(event.what.kind().word(), text)
+                    || within(event.what.kind().as_str(), text)
                     || agent(&event.what).is_some_and(|agent| within(agent, text))
                     || model(&event.what).is_some_and(|model| within(model, text))
             }
@@ -99,7 +99,7 @@ impl<'a> Row<'a> {
     }
 
     fn kind(self) -> &'static str {
-        if let Self::Event(event) = self { event.what.kind().word() } else { "" }
+        if let Self::Event(event) = self { event.what.kind().as_str() } else { "" }
     }
 }
 

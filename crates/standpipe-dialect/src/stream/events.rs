@@ -1,19 +1,19 @@
-//! What the events of a stream say, in every shape that providers give them.
+//! Reads the events of a stream: usage, content, the end, errors, in the shapes of all providers.
 
 use serde_json::Value;
 
 use crate::answer::Refused;
 use crate::dialect::Dialect;
 use crate::doubt::Doubts;
-use crate::fault::Fault;
-use crate::json;
+use crate::parse::json;
+use crate::reader::ErrorBody;
 use crate::usage::Usage;
 
 /// Where events carry the usage.
 const USAGE: [&[&str]; 4] =
     [&["usage"], &["message", "usage"], &["response", "usage"], &["usageMetadata"]];
 
-/// Events that are the last, by their type or, of answers that came whole, by their object.
+/// The `type` of the last event of a stream, and the `object` of a response that is not streamed.
 const LAST: [&str; 8] = [
     "message_stop",
     "message",
@@ -29,36 +29,28 @@ const LAST: [&str; 8] = [
 const CONTENT: [&str; 7] =
     ["text", "partial_json", "thinking", "content", "reasoning_content", "reasoning", "refusal"];
 
-/// What a stream has said so far.
+/// What a stream has stated so far.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct StreamState {
     pub(super) usage: Usage,
     pub(super) refused: Option<Refused>,
     pub(super) finished: bool,
     pub(super) text_bytes: u64,
 }
 
-impl Seen {
+impl StreamState {
     pub(super) const fn new() -> Self {
-        let usage = Usage {
-            input_tokens: None,
-            output_tokens: None,
-            cache_read_tokens: None,
-            cache_write_tokens: None,
-            total_tokens: None,
-            points: None,
-        };
-        Self { usage, refused: None, finished: false, text_bytes: 0 }
+        Self { usage: Usage::EMPTY, refused: None, finished: false, text_bytes: 0 }
     }
 
-    /// Takes one event; `name` is what stands outside of its data, if anything does.
-    pub(super) fn take(&mut self, dialect: Dialect, name: &str, data: &[u8]) {
+    /// Reads one event. `name` is the name outside of its data; empty if it has none.
+    pub(super) fn on_event(&mut self, dialect: Dialect, name: &str, data: &[u8]) {
         if data.trim_ascii() == b"[DONE]" {
             self.finished = true;
             return;
         }
         let Ok(value) = serde_json::from_slice::<Value>(data) else { return };
-        // A list of one is how some send an error.
+        // Gemini sends an error as an array of one.
         let value = match &value {
             Value::Array(list) => list.first().unwrap_or(&value),
             _ => &value,
@@ -66,70 +58,72 @@ impl Seen {
         if !value.is_object() {
             return;
         }
-        self.take_usage(value);
+        self.add_usage(value);
         self.text_bytes = self.text_bytes.saturating_add(content_bytes(value));
         self.finished |= is_last(name, value);
-        if let Some(fault) = fault(name, value) {
-            let refused = dialect.refused_in_stream(&fault);
+        if let Some(error) = error_in_event(name, value) {
+            // The first refusal counts.
+            let refused = dialect.refusal_in_stream(&error);
             self.refused = self.refused.take().or(refused);
         }
     }
 
-    fn take_usage(&mut self, value: &Value) {
-        let found = USAGE.iter().find_map(|path| json::at(value, path).filter(|v| v.is_object()));
+    fn add_usage(&mut self, value: &Value) {
+        let found = USAGE.iter().find_map(|path| json::get(value, path).filter(|v| v.is_object()));
         if let Some(found) = found {
-            self.usage.grow(&Usage::of(found, &mut Doubts::default()));
+            self.usage.merge_later(&Usage::from_json(found, &mut Doubts::default()));
         }
     }
 }
 
+/// Whether an event is the last of its stream.
 fn is_last(name: &str, value: &Value) -> bool {
     let kind = |member: &str| value.get(member).and_then(Value::as_str).unwrap_or_default();
     let is_done = |candidate: &Value| candidate.get("finishReason").is_some_and(Value::is_string);
     name == "metadata"
         || LAST.contains(&kind("type"))
         || LAST.contains(&kind("object"))
-        || json::list(value.get("candidates")).iter().any(is_done)
+        || json::array(value.get("candidates")).iter().any(is_done)
 }
 
-/// The error an event tells of.
-fn fault(name: &str, value: &Value) -> Option<Fault> {
+/// The error that an event states.
+fn error_in_event(name: &str, value: &Value) -> Option<ErrorBody> {
     if name.to_ascii_lowercase().ends_with("exception") {
-        return Some(Fault { code: name.to_owned(), ..Fault::of_value(value) });
+        return Some(ErrorBody { code: name.to_owned(), ..ErrorBody::from_json(value) });
     }
-    let failed = json::at(value, &["response", "error"]).filter(|error| error.is_object());
+    let failed = json::get(value, &["response", "error"]).filter(|error| error.is_object());
     if let Some(error) = failed {
-        return Some(Fault::of_value(error));
+        return Some(ErrorBody::from_json(error));
     }
     let kind = value.get("type").and_then(Value::as_str);
     let has_error = value.get("error").is_some_and(|error| !error.is_null());
-    (has_error || kind == Some("error")).then(|| Fault::of_value(value))
+    (has_error || kind == Some("error")).then(|| ErrorBody::from_json(value))
 }
 
-/// The bytes of content in an event.
+/// Bytes of content in an event.
 fn content_bytes(value: &Value) -> u64 {
-    let mut sum = of_delta(value.get("delta"));
-    for choice in json::list(value.get("choices")) {
-        sum += of_delta(choice.get("delta")) + length(choice.get("text"));
+    let mut sum = delta_bytes(value.get("delta"));
+    for choice in json::array(value.get("choices")) {
+        sum += delta_bytes(choice.get("delta")) + text_len(choice.get("text"));
     }
-    for candidate in json::list(value.get("candidates")) {
-        let parts = json::list(json::at(candidate, &["content", "parts"]));
-        sum += parts.iter().map(|part| length(part.get("text"))).sum::<u64>();
+    for candidate in json::array(value.get("candidates")) {
+        let parts = json::array(json::get(candidate, &["content", "parts"]));
+        sum += parts.iter().map(|part| text_len(part.get("text"))).sum::<u64>();
     }
     sum
 }
 
-fn of_delta(delta: Option<&Value>) -> u64 {
+fn delta_bytes(delta: Option<&Value>) -> u64 {
     let Some(delta) = delta else { return 0 };
-    let direct = length(Some(delta));
-    let members: u64 = CONTENT.iter().map(|name| length(delta.get(name))).sum();
-    let calls = json::list(delta.get("tool_calls")).iter();
-    let calls: u64 = calls.map(|call| length(json::at(call, &["function", "arguments"]))).sum();
-    let deeper = [&["toolUse", "input"], &["reasoningContent", "text"]];
-    let deeper: u64 = deeper.iter().map(|path| length(json::at(delta, *path))).sum();
-    direct + members + calls + deeper
+    let direct = text_len(Some(delta));
+    let members: u64 = CONTENT.iter().map(|name| text_len(delta.get(name))).sum();
+    let calls = json::array(delta.get("tool_calls")).iter();
+    let calls: u64 = calls.map(|call| text_len(json::get(call, &["function", "arguments"]))).sum();
+    let nested = [&["toolUse", "input"], &["reasoningContent", "text"]];
+    let nested: u64 = nested.iter().map(|path| text_len(json::get(delta, *path))).sum();
+    direct + members + calls + nested
 }
 
-fn length(value: Option<&Value>) -> u64 {
+fn text_len(value: Option<&Value>) -> u64 {
     value.and_then(Value::as_str).map_or(0, |text| text.len() as u64)
 }

@@ -1,23 +1,23 @@
-//! Server-sent events: lines, of which those that begin with `data:` make up an event.
+//! Splits server-sent events: the `data:` lines up to a blank line are one event.
 //!
-//! The name of an event is not needed: every event that matters says in its data what it is.
+//! Event names are ignored: every event that matters states its type in its data.
 
 use crate::bounds;
 
-/// The lines so far of an event that is not complete.
+/// Decoder that buffers the event under way.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Lines {
+pub(super) struct SseDecoder {
     line: Vec<u8>,
     data: Vec<u8>,
     has_data: bool,
-    /// The event is too large: everything up to its end is passed over.
+    /// The event is larger than [`bounds::EVENT`]: skip to its end.
     skips: bool,
-    /// The last byte ended a line, and a line feed after it belongs to it.
+    /// The last byte was a carriage return; a line feed right after it belongs to it.
     after_return: bool,
 }
 
-impl Lines {
-    pub(super) fn feed(&mut self, bytes: &[u8], mut event: impl FnMut(&[u8])) {
+impl SseDecoder {
+    pub(super) fn feed(&mut self, bytes: &[u8], mut on_event: impl FnMut(&[u8])) {
         let mut rest = bytes;
         while !rest.is_empty() {
             if self.after_return {
@@ -31,7 +31,7 @@ impl Lines {
             };
             self.extend(&rest[..end]);
             self.after_return = rest[end] == b'\r';
-            self.end_line(&mut event);
+            self.end_line(&mut on_event);
             rest = &rest[end + 1..];
         }
     }
@@ -43,23 +43,24 @@ impl Lines {
         if !self.skips {
             self.line.extend_from_slice(bytes);
         } else if !bytes.is_empty() {
-            // That the line is not blank is all that is still of interest.
+            // Keep one byte of the line: a blank line would end the event.
             self.data.clear();
             self.line.clear();
             self.line.push(b':');
         }
     }
 
-    fn end_line(&mut self, event: &mut impl FnMut(&[u8])) {
+    fn end_line(&mut self, on_event: &mut impl FnMut(&[u8])) {
         if self.line.is_empty() {
             if self.has_data && !self.skips {
-                event(&self.data);
+                on_event(&self.data);
             }
             self.data.clear();
             self.has_data = false;
             self.skips = false;
             return;
         }
+        // The stream may start with a byte order mark.
         let line = self.line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&self.line);
         if let Some(data) = line.strip_prefix(b"data:") {
             if self.has_data {
@@ -78,7 +79,8 @@ mod tests {
 
     fn events(bytes: &[u8]) -> Vec<String> {
         let mut found = Vec::new();
-        Lines::default().feed(bytes, |data| found.push(String::from_utf8_lossy(data).into_owned()));
+        SseDecoder::default()
+            .feed(bytes, |data| found.push(String::from_utf8_lossy(data).into_owned()));
         found
     }
 
@@ -95,12 +97,12 @@ mod tests {
         let large = "x".repeat(bounds::EVENT);
         let text = format!("data: a\n\ndata: {large}\ndata: {large}\n\ndata: b\n\n");
         assert_eq!(events(text.as_bytes()), ["a", "b"]);
-        let mut lines = Lines::default();
+        let mut decoder = SseDecoder::default();
         let mut count = 0;
         for byte in text.bytes() {
-            lines.feed(&[byte], |_| count += 1);
+            decoder.feed(&[byte], |_| count += 1);
         }
         assert_eq!(count, 2);
-        assert!(lines.line.capacity() + lines.data.capacity() <= 4 * bounds::EVENT);
+        assert!(decoder.line.capacity() + decoder.data.capacity() <= 4 * bounds::EVENT);
     }
 }

@@ -222,5 +222,5 @@ impl Follower {
 
 fn shown(event: &Event, mark: &Mark) -> sse::Event {
     let data = serde_json::to_string(event).unwrap_or_default();
-    sse::Event::default().event(event.what.kind().word()).id(mark.to_string()).data(data)
+    sse::Event::default().event(event.what.kind().as_str()).id(mark.to_string()).data(data)
 }

@@ -171,8 +171,12 @@ pub(crate) async fn reserve(
             Err(Problem::nobody_is_there())
         }
         Ok(lease) => {
+            // The call is admitted and charged: advice that cannot be had does not change that.
             let advice = match lease.advice() {
-                Some(_) => house.on_store(move |_| Ok(pool.advise(&asked)?)).await?,
+                Some(own) => {
+                    let advised = house.on_store(move |_| Ok(pool.advise(&asked)?)).await;
+                    advised.unwrap_or(Some(own))
+                }
                 None => None,
             };
             let new = lease.is_new();
@@ -301,7 +305,7 @@ fn granted(lease: Lease, advice: Option<Advice>, notice: Option<String>) -> Gran
         expires_at: Moment::of(lease.expires_at()),
         ttl_ms: millis(lives_for(&lease)),
         waited_ms: millis(lease.waited()),
-        zone: lease.zone().word(),
+        zone: lease.zone().as_str(),
         settled: lease.is_settled(),
         advice,
         backpressure: lease.backpressure().cloned(),

@@ -52,7 +52,7 @@ impl StoreTimes {
         self.fail(match () {
             () if error.is_transient() => "transient",
             () if error.is_damaged() => "damaged",
-            () if error.is_foreign() => "foreign",
+            () if error.is_incompatible() => "foreign",
             () => "unusable",
         });
     }

@@ -110,7 +110,7 @@ impl Tally {
 
     /// How many lines there were of each kind.
     pub(super) fn kinds(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        Kind::ALL.iter().map(|kind| kind.word()).zip(self.kinds)
+        Kind::ALL.iter().map(|kind| kind.as_str()).zip(self.kinds)
     }
 
     /// How many lines processes could not write.

@@ -16,7 +16,7 @@ pub(super) const REASONS: [&str; Reason::ALL.len() + 2] = {
     let mut words = ["other"; Reason::ALL.len() + 2];
     let mut at = 0;
     while at < Reason::ALL.len() {
-        words[at] = Reason::ALL[at].word();
+        words[at] = Reason::ALL[at].as_str();
         at += 1;
     }
     words[at] = "store";

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use standpipe_core::{
-    Action, AgentName, Amounts, Commit, Decision, Hit, Key, Observed, Priority, Reading, Reserve,
-    Span, ThrottleKind, Throttled, Unit,
+    Action, AgentName, Amounts, Commit, Decision, Hit, Key, Observed, Priority, Reading, Reason,
+    Reserve, Span, ThrottleKind, Throttled, Unit, bounds,
 };
 use standpipe_dialect::{
     Answer, Dialect, Kind, LimitSeen, Refused, ResetMeans, Response, Usage, Verdict,
@@ -15,6 +15,9 @@ use super::habits::Habits;
 use super::manner::{Ask, Manner, Step};
 use crate::provider::{ORIGIN, Reply};
 use crate::tap::{Asks, Tap};
+
+/// How often a waiter looks whether it can go, in microseconds.
+const LOOK: u64 = 1_000_000;
 
 /// An agent on the tap: a session of its own, and the one retry layer.
 #[derive(Debug)]
@@ -77,12 +80,17 @@ impl Tapped {
                 if errand.ticket.replace(hold.ticket) != Some(hold.ticket) {
                     errand.spell = now.saturating_add(patience);
                 }
+                // The first few look every second, the others every five.
+                let every = if hold.position <= bounds::WAKE_EARLIER { LOOK } else { 5 * LOOK };
                 let until = hold.refusal.until.map_or(errand.spell, Tap::moment);
-                Step::WaitUntil(until.min(errand.spell))
+                Step::WaitUntil(until.min(now.saturating_add(every)).min(errand.spell))
             }
             Decision::Refuse(refusal) => {
                 errand.ticket = None;
-                match waits.again(now, refusal.until.map(Tap::moment)) {
+                // When a call in flight ends is not known: then it asks again in a while.
+                let ends = !matches!(refusal.reason, Reason::Never | Reason::Terminal);
+                let soon = ends.then(|| now.saturating_add(LOOK));
+                match waits.again(now, refusal.until.map(Tap::moment).or(soon)) {
                     Some(until) if until <= errand.deadline && until > now => {
                         Step::WaitUntil(until)
                     }
@@ -153,7 +161,7 @@ impl Manner for Tapped {
                 self.tells_limits(now, ask, lease, &answer.limits);
                 if terminal { self.gives_up(ask) } else { self.again(now, ask, lease) }
             }
-            Verdict::NotOurs { transient } => {
+            Verdict::Failed { transient } => {
                 self.tells(now, ask, Action::Commit(refused));
                 if transient { self.again(now, ask, lease) } else { self.gives_up(ask) }
             }

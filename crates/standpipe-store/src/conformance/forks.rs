@@ -1,107 +1,108 @@
-//! A store that lost entries and went on: it is seen, and what living processes did comes back.
+//! A store that lost entries and continued: every reader detects it, and live processes restore
+//! their own events.
 
 use standpipe_core::{Action, Answer, Event, Found, Key, Span};
 
 use super::Harness;
-use super::world::{
-    HOUR, World, admitted, commit, only, parallel, requests, reserve, sent, state_bytes, used,
+use super::fixture::{
+    Fixture, HOUR, admitted, commit, ok, only, parallel, requests, reserve, state_bytes, used,
 };
 use crate::entry;
-use crate::faulty::{Fault, Faults, Faulty};
-use crate::log::{Log, Position, Since};
+use crate::fault_injection::{Fault, FaultQueue, FaultyLog};
+use crate::log::{Log, LogRead, Position};
 
-/// A position that is not on the log is answered as forked, whether it lies behind the head, at it
-/// or beyond, and nothing is appended then.
+/// A position that is not on the log is reported as forked, whether it is before, at or after the
+/// head, and nothing is appended.
 pub fn a_position_that_is_not_on_the_log_is_forked<H: Harness>(harness: &H) {
-    let world = World::with(harness, vec![parallel(9)]);
-    let mut busy = world.member();
-    let mut left = Vec::new();
+    let fixture = Fixture::with(harness, vec![parallel(9)]);
+    let mut busy = fixture.participant();
+    let mut positions = Vec::new();
     for _ in 0..4 {
-        sent(busy.submit(vec![reserve(Span::ZERO)]));
-        left.push(busy.replica().position());
+        ok(busy.submit(vec![reserve(Span::ZERO)]));
+        positions.push(busy.replica().position());
     }
-    let kept = left.remove(0);
-    world.harness.lose(&world.pool, 3);
+    let kept = positions.remove(0);
+    fixture.harness.lose_entries(&fixture.pool, 3);
     for _ in 0..2 {
-        sent(world.member().submit(vec![reserve(Span::ZERO)]));
+        ok(fixture.participant().submit(vec![reserve(Span::ZERO)]));
     }
-    let head = world.replica().position();
+    let head = fixture.replica().position();
     let bodies = [entry::body(&Event {
         key: Key { session: 1, number: 1 },
         action: Action::Heartbeat { lease: None, ttl: None },
     })];
-    for gone in left {
-        assert_eq!(sent(world.log().read(gone)), Since::Forked, "{gone:?} is not on the log");
-        assert_eq!(sent(world.log().append(gone, &bodies)), Since::Forked, "{gone:?}");
+    for gone in positions {
+        assert_eq!(ok(fixture.log().read(gone)), LogRead::Forked, "{gone:?} is not on the log");
+        assert_eq!(ok(fixture.log().append(gone, &bodies)), LogRead::Forked, "{gone:?}");
     }
-    assert_eq!(world.replica().position(), head, "nothing was appended");
+    assert_eq!(fixture.replica().position(), head, "nothing was appended");
     for there in [Position::START, kept, head] {
-        assert_ne!(sent(world.log().read(there)), Since::Forked, "{there:?} is on the log");
+        assert_ne!(ok(fixture.log().read(there)), LogRead::Forked, "{there:?} is on the log");
     }
 }
 
-/// The store forgets three entries and others go on: the process they were of puts its lease back
-/// in flight, above the limit, and its finished call back on the count; everybody agrees
+/// The store loses three entries of a process and others continue. The process puts its lease back
+/// in flight, above the limit, and its finished call is charged again. All replicas agree
 /// afterwards.
 pub fn a_fork_is_seen_and_what_was_lost_comes_back<H: Harness>(harness: &H) {
-    let world = World::with(harness, vec![requests(100, HOUR), parallel(2)]);
-    let mut honest = world.member();
-    let finished = admitted(&only(sent(honest.submit(vec![reserve(Span::ZERO)]))));
-    let held = admitted(&only(sent(honest.submit(vec![reserve(Span::ZERO)]))));
-    sent(honest.submit(vec![commit(finished)]));
-    world.harness.lose(&world.pool, 3);
+    let fixture = Fixture::with(harness, vec![requests(100, HOUR), parallel(2)]);
+    let mut owner = fixture.participant();
+    let finished = admitted(&only(ok(owner.submit(vec![reserve(Span::ZERO)]))));
+    let held = admitted(&only(ok(owner.submit(vec![reserve(Span::ZERO)]))));
+    ok(owner.submit(vec![commit(finished)]));
+    fixture.harness.lose_entries(&fixture.pool, 3);
 
-    let mut others = world.member();
-    let theirs = sent(others.submit(vec![reserve(Span::ZERO), reserve(Span::ZERO)]));
-    assert_eq!(theirs.len(), 2, "the store forgot, so there is room");
+    let mut others = fixture.participant();
+    let theirs = ok(others.submit(vec![reserve(Span::ZERO), reserve(Span::ZERO)]));
+    assert_eq!(theirs.len(), 2, "the store lost the leases, so there is room");
 
-    sent(honest.refresh());
-    let state = world.replica();
+    ok(owner.refresh());
+    let state = fixture.replica();
     assert_eq!(state.state().find(held), Found::Lease, "in flight again");
-    assert_eq!(state.state().find(finished), Found::Neither, "it had ended");
+    assert_eq!(state.state().find(finished), Found::Absent, "it had ended");
     assert_eq!(state.state().facts().leases.len(), 3, "above the limit of 2");
     assert_eq!(used(state.state(), 0), 4, "two of theirs, two recovered");
 
-    let answer = only(sent(honest.submit(vec![commit(held)])));
+    let answer = only(ok(owner.submit(vec![commit(held)])));
     assert_eq!(answer, Answer::Lease(standpipe_core::LeaseAnswer::Ended));
-    sent(others.refresh());
-    assert_eq!(state_bytes(others.replica().state()), state_bytes(honest.replica().state()));
-    let done = honest.replica().position();
-    sent(honest.refresh());
-    assert_eq!(honest.replica().position(), done, "recovered once, not again and again");
+    ok(others.refresh());
+    assert_eq!(state_bytes(others.replica().state()), state_bytes(owner.replica().state()));
+    let done = owner.replica().position();
+    ok(owner.refresh());
+    assert_eq!(owner.replica().position(), done, "recovered once");
 }
 
-/// The store forgets a commit only: the lease ends again, without a refund.
+/// The store loses only a commit. The lease ends again, without a refund.
 pub fn a_lost_commit_comes_back_and_ends_its_lease<H: Harness>(harness: &H) {
-    let world = World::with(harness, vec![requests(100, HOUR), parallel(1)]);
-    let mut honest = world.member();
-    let lease = admitted(&only(sent(honest.submit(vec![reserve(Span::ZERO)]))));
-    sent(honest.submit(vec![commit(lease)]));
-    world.harness.lose(&world.pool, 1);
-    sent(world.member().submit(vec![Action::Heartbeat { lease: None, ttl: None }]));
-    assert_eq!(world.replica().state().find(lease), Found::Lease, "the store forgot the commit");
-    sent(honest.refresh());
-    assert_eq!(world.replica().state().find(lease), Found::Neither);
-    assert_eq!(used(world.replica().state(), 0), 1);
+    let fixture = Fixture::with(harness, vec![requests(100, HOUR), parallel(1)]);
+    let mut owner = fixture.participant();
+    let lease = admitted(&only(ok(owner.submit(vec![reserve(Span::ZERO)]))));
+    ok(owner.submit(vec![commit(lease)]));
+    fixture.harness.lose_entries(&fixture.pool, 1);
+    ok(fixture.participant().submit(vec![Action::Heartbeat { lease: None, ttl: None }]));
+    assert_eq!(fixture.replica().state().find(lease), Found::Lease, "the store lost the commit");
+    ok(owner.refresh());
+    assert_eq!(fixture.replica().state().find(lease), Found::Absent);
+    assert_eq!(used(fixture.replica().state(), 0), 1);
 }
 
-/// An answer is lost, then the store forgets what it had done, then the event is sent again: it is
-/// done once. The same when the store did not forget it.
+/// An answer is lost, then the store loses entries, then the event is sent again. It takes effect
+/// once, whether or not the store had lost it.
 pub fn a_fork_under_a_lost_answer_does_it_once<H: Harness>(harness: &H) {
-    for forgets in [1, 2] {
-        let world = World::with(harness, vec![requests(100, HOUR)]);
-        let faults = Faults::default();
-        let mut member = world.member_on(Faulty::new(world.log(), faults.clone()));
-        sent(member.submit(vec![Action::Heartbeat { lease: None, ttl: None }]));
-        sent(world.member().submit(vec![Action::Heartbeat { lease: None, ttl: None }]));
+    for lost in [1, 2] {
+        let fixture = Fixture::with(harness, vec![requests(100, HOUR)]);
+        let faults = FaultQueue::default();
+        let mut participant = fixture.participant_on(FaultyLog::new(fixture.log(), faults.clone()));
+        ok(participant.submit(vec![Action::Heartbeat { lease: None, ttl: None }]));
+        ok(fixture.participant().submit(vec![Action::Heartbeat { lease: None, ttl: None }]));
         faults.push(Fault::LoseAnswer);
-        assert!(member.submit(vec![reserve(Span::ZERO)]).is_err());
-        world.harness.lose(&world.pool, forgets);
-        let mut other = world.member();
-        sent(other.submit(vec![Action::Heartbeat { lease: None, ttl: None }]));
-        let lease = admitted(&only(sent(member.resend())));
-        let end = world.replica();
+        assert!(participant.submit(vec![reserve(Span::ZERO)]).is_err());
+        fixture.harness.lose_entries(&fixture.pool, lost);
+        let mut other = fixture.participant();
+        ok(other.submit(vec![Action::Heartbeat { lease: None, ttl: None }]));
+        let lease = admitted(&only(ok(participant.resend())));
+        let end = fixture.replica();
         assert_eq!(end.state().find(lease), Found::Lease);
-        assert_eq!(used(end.state(), 0), 1, "once, after the store forgot {forgets}");
+        assert_eq!(used(end.state(), 0), 1, "charged once after the store lost {lost}");
     }
 }

@@ -1,24 +1,24 @@
-//! Random numbers from a seed, and random events that make sense often enough to be interesting.
+//! Seeded random numbers, and random events that refer to existing keys often enough to matter.
 
 use standpipe_core::{
     Action, AgentName, AgentRule, Amounts, Backoff, Charged, Commit, Configure, Event, Headroom,
-    Hit, Key, Limit, Observed, Of, Policy, PoolConfig, Portion, Priority, Reading, Recovered,
-    Reserve, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, Text, ThrottleKind,
-    Throttled, Unit, Zones,
+    Hit, Key, Limit, LimitSelector, Observed, Policy, PoolConfig, Portion, Priority, Reading,
+    Recovered, Reserve, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, Text,
+    ThrottleKind, Throttled, Unit, Zones,
 };
 
-/// Random numbers from a seed (`SplitMix64`).
+/// A seeded random number generator (`SplitMix64`).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The same seed gives the same numbers.
+    /// Creates a generator. The same seed gives the same numbers.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Any number.
+    /// Returns a random number.
     pub const fn any(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -27,34 +27,34 @@ impl Random {
         mixed ^ mixed >> 31
     }
 
-    /// A number below `bound`, or 0.
+    /// Returns a number below `bound`, or 0 if that is 0.
     pub const fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 { 0 } else { self.any() % bound }
     }
 
-    /// A place in a list of this length, or 0.
-    pub fn place(&mut self, length: usize) -> usize {
+    /// Returns an index into a list of this length, or 0 if it is empty.
+    pub fn index(&mut self, length: usize) -> usize {
         usize::try_from(self.below(length as u64)).unwrap_or(0)
     }
 
-    /// Yes, once in `times` times.
+    /// Returns `true` with probability 1 / `times`.
     pub const fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
 
-    /// One of these.
+    /// Returns a random element.
     pub fn one_of<T: Clone>(&mut self, all: &[T]) -> Option<T> {
-        let at = self.place(all.len());
+        let at = self.index(all.len());
         all.get(at).cloned()
     }
 }
 
-/// Random events of a few sessions.
+/// A seeded stream of random events of a few sessions.
 #[derive(Clone, Debug)]
 pub struct RandomEvents {
     random: Random,
     numbers: [u64; SESSIONS],
-    /// Keys of reserves, the latest last: what commits, claims and cancels are about.
+    /// The keys of reserves, latest last. Commits, claims and cancels refer to them.
     keys: Vec<Key>,
 }
 
@@ -62,13 +62,13 @@ const SESSIONS: usize = 6;
 const AGENTS: [&str; 5] = ["blog", "news", "picard", "data", "neelix"];
 
 impl RandomEvents {
-    /// The same seed gives the same events.
+    /// Creates a stream. The same seed gives the same events.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self { random: Random::new(seed), numbers: [0; SESSIONS], keys: Vec::new() }
     }
 
-    /// How much time passes before the next event: often none, mostly little, seldom much.
+    /// Returns the time until the next event: often none, mostly short, rarely long.
     pub const fn pause(&mut self) -> Span {
         match self.random.below(200) {
             0 => Span::secs(self.random.below(200)),
@@ -78,9 +78,9 @@ impl RandomEvents {
         }
     }
 
-    /// The next event.
+    /// Returns the next event.
     pub fn event(&mut self) -> Event {
-        let at = self.random.place(SESSIONS);
+        let at = self.random.index(SESSIONS);
         self.numbers[at] += 1;
         let key = Key { session: at as u64 + 1, number: self.numbers[at] };
         let action = self.action();
@@ -90,7 +90,7 @@ impl RandomEvents {
         Event { key, action }
     }
 
-    /// The first event of a pool, so that there are limits from the beginning.
+    /// Returns a configuration, so that the pool has limits from its first event on.
     pub fn first(&mut self) -> Event {
         self.numbers[0] += 1;
         let key = Key { session: 1, number: self.numbers[0] };
@@ -138,13 +138,13 @@ impl RandomEvents {
     }
 
     fn amounts(&mut self, most: u64) -> Amounts {
-        let mut figures = Vec::new();
+        let mut amounts = Vec::new();
         for unit in [Unit::Requests, Unit::InputTokens, Unit::OutputTokens] {
             if self.random.once_in(2) {
-                figures.push((unit, self.random.below(most)));
+                amounts.push((unit, self.random.below(most)));
             }
         }
-        Amounts::cost(figures).unwrap_or_default()
+        Amounts::cost(amounts).unwrap_or_default()
     }
 
     fn reserve(&mut self) -> Reserve {
@@ -253,7 +253,7 @@ impl RandomEvents {
         Configure { source, config }
     }
 
-    /// Each on or off. Short, so that much happens in little time.
+    /// Returns a policy with each part on or off, and short times so that much happens.
     fn policy(&mut self) -> Policy {
         let backoff = Backoff {
             base: Span::millis(300),
@@ -270,7 +270,7 @@ impl RandomEvents {
             cascade,
             retries: self.random.once_in(2).then_some(RetryBudget { per_mille: 100, least: 1 }),
             learn,
-            second_look: self.random.once_in(2).then_some(Span::secs(10)),
+            terminal_probe: self.random.once_in(2).then_some(Span::secs(10)),
             zones: if self.random.once_in(3) { Zones::Off } else { Zones::All },
             yields: self.random.once_in(2),
             promotes: self.random.once_in(2),
@@ -281,9 +281,9 @@ impl RandomEvents {
     }
 
     fn rules(&mut self) -> Vec<AgentRule> {
-        let quarter = Share { of: Of::All, portion: Portion::PerMille(250) };
+        let quarter = Share { of: LimitSelector::All, portion: Portion::PerMille(250) };
         let few = Portion::Rate { amount: 3, period: Span::secs(4) };
-        let capped = Share { of: Of::Unit(Unit::Requests), portion: few };
+        let capped = Share { of: LimitSelector::Unit(Unit::Requests), portion: few };
         let mut rules = Vec::new();
         for (name, floors, caps) in
             [("picard", vec![quarter], Vec::new()), ("neelix", Vec::new(), vec![capped])]
@@ -297,5 +297,5 @@ impl RandomEvents {
 }
 
 fn named(name: &str) -> AgentName {
-    super::world::sent(AgentName::new(name).ok_or("no name"))
+    super::fixture::ok(AgentName::new(name).ok_or("no name"))
 }

@@ -1,13 +1,12 @@
-//! The layout of events and of the values they are made of.
+//! The layout of events and of the values in them.
 //!
-//! Tags are written in logs that outlive a process: a new variant takes a new number, an old number
-//! is never used again.
+//! Logs outlive processes: a new variant takes a new tag, and a tag is never reused.
 
 use standpipe_core::{
     Action, AgentName, AgentRule, Amounts, Backoff, Charged, Commit, Configure, Event, Headroom,
-    Hit, Instant, Key, Limit, Observed, Of, Owner, Policy, PoolConfig, Portion, Priority, Reading,
-    Recovered, Reserve, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, Stretch,
-    Text, ThrottleKind, Throttled, Unit, UnitName, Zones, bounds,
+    Hit, Instant, Key, Limit, LimitSelector, Observed, Owner, Policy, PoolConfig, Portion,
+    Priority, Reading, Recovered, Reserve, Resets, RetryBudget, ReturnWindows, Rule, Share, Source,
+    Span, Text, ThrottleKind, Throttled, TimeRange, Unit, UnitName, Zones, bounds,
 };
 
 use super::Malformed;
@@ -33,12 +32,12 @@ wire_struct! {
         limits, headroom, slack, claim, lease_ttl, longest_lease, enforce, policy, agents, prices,
     }
     Policy {
-        backoff, comeback, cascade, retries, learn, second_look, zones, yields, promotes, breaker,
-        reconciles, estimates,
+        backoff, comeback, cascade, retries, learn, terminal_probe, zones, yields, promotes,
+        breaker, reconciles, estimates,
     }
     Backoff { base, factor_per_mille, cap, jitter }
     ReturnWindows { critical, standard, background }
-    Stretch { from, to }
+    TimeRange { from, to }
     RetryBudget { per_mille, least }
     Limit { rule, pace, charged, resets }
     AgentRule { name, priority, floors, caps }
@@ -77,7 +76,7 @@ wire_enum! {
     Resets { 0 => Rolling, 1 => Provider }
     Zones { 0 => Off, 1 => Long, 2 => All }
     Headroom { 0 => Auto, 1 => Fixed(per_mille) }
-    Of { 0 => All, 1 => Unit(unit), 2 => Parallel }
+    LimitSelector { 0 => All, 1 => Unit(unit), 2 => Parallel }
     Portion { 0 => PerMille(share), 1 => Rate { amount, period }, 2 => Slots(amount) }
     Priority { 0 => Critical, 1 => Standard, 2 => Background }
     Unit {
@@ -112,7 +111,8 @@ impl Wire for Text {
     }
 }
 
-/// A declared unit. One that has the name of a known unit would be a second way to write that one.
+/// A declared unit. The name of a built-in unit is rejected, because it would be a second encoding
+/// of that unit.
 impl Wire for UnitName {
     fn put(&self, out: &mut Vec<u8>) {
         put_str(self.as_str(), out);
@@ -139,19 +139,19 @@ impl Wire for Amounts {
     fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
         let count = input.count()?;
         if count > bounds::UNITS {
-            return input.wrong("more units than one cost may name");
+            return input.malformed("more units than one cost may name");
         }
-        let mut figures: Vec<(Unit, u64)> = Vec::with_capacity(count);
+        let mut amounts: Vec<(Unit, u64)> = Vec::with_capacity(count);
         for _ in 0..count {
             let (unit, amount) = <(Unit, u64)>::get(input)?;
-            if figures.last().is_some_and(|(last, _)| *last >= unit) {
-                return input.wrong("units out of order");
+            if amounts.last().is_some_and(|(last, _)| *last >= unit) {
+                return input.malformed("units out of order");
             }
-            figures.push((unit, amount));
+            amounts.push((unit, amount));
         }
-        match Self::new(figures) {
+        match Self::new(amounts) {
             Ok(amounts) => Ok(amounts),
-            Err(_) => input.wrong("an amount above the bound"),
+            Err(_) => input.malformed("an amount above the bound"),
         }
     }
 }

@@ -1,12 +1,14 @@
-//! The layout of all that a pool's ledger knows.
+//! The layout of the facts of a pool's ledger.
 //!
-//! Stamps and marks ascend, so they are written as differences: most take one to three bytes.
+//! Stamps ascend, so they are written as differences: most take one to three bytes.
 
 use standpipe_core::{
-    Agent, Bears, Bucket, BucketFacts, Call, Charge, Count, Denied, Entry, Facts, Grain, Holder,
-    Incident, Instant, Known, Lease, LimitId, Low, Measure, Missing, Outlook, Outside, Phase,
-    Place, Probe, Promoted, Provenance, Ramp, Reason, Reset, ResetPhase, Sequential, Session,
-    Sizes, Tally, Target, Terminal, Ticket, Told, Trouble, Warmth, Window, Zone,
+    Agent, AutoMargin, Bucket, BucketCharge, BucketFacts, Call, CallId, Cascade, Charge, Count,
+    Denied, ExternalUsage, Facts, Grain, IdRecord, Incident, Instant, Learned, LearnedConcurrency,
+    LearnedLimit, Lease, LeaseOwner, LimitId, Phase, Probe, Promoted, Provenance, QueueKey, Ramp,
+    Reason, RecentLow, Reset, ResetPhase, RetryUsage, Returning, Sequential, Session,
+    SizeHistogram, SizeKey, Spending, Target, Terminal, Throttling, Ticket, UnitHistory,
+    UsageCounter, Window, WindowEntry, Zone,
 };
 
 use super::Malformed;
@@ -14,35 +16,40 @@ use super::wire::{Reader, Wire, wire_enum, wire_struct};
 
 wire_struct! {
     Facts {
-        clock, config, provenance, used, arrivals, pause, terminal, trouble, outlook, forgotten,
-        lanes, agents, sessions, leases, tickets, ids,
+        clock, config, provenance, used, arrivals, pause, terminal, throttling, returning, cascade,
+        ramp, learned, unanswered, retry_usage, zone, tier_activity, paused_total, auto_margins,
+        external, sizes, pre_emptive, spending, state_lost_at, enforced, units, counters, agents,
+        sessions, leases, tickets, ids,
     }
     Provenance { file, version, written, changes }
-    Terminal { until, look, probe }
-    Trouble {
-        began, incident, streak, overloads, behind, ended, probe, refused, sequential, ramp, bears,
-        told, courage, unanswered, admissions, retries,
-    }
+    Terminal { until, next_probe, probe }
+    Throttling { pause_began, incident, streak, overloads }
+    Returning { newcomers, pause_ended, probe }
+    Cascade { throttled, sequential }
+    Learned { concurrency, limits, slow_start_exp }
+    RetryUsage { admissions, retries }
+    Spending { spent, wasted }
     Incident { kind, agent, at }
     Sequential { began, ends, successes }
     Ramp { halvings, since, paced }
-    Bears { calls, since }
-    Told { unit, period, amount }
-    Known { first, ended }
-    Agent { name, active, refused, admitted, denied, promoted, meters }
+    LearnedConcurrency { calls, since }
+    LearnedLimit { unit, period, amount }
+    IdRecord { first, ended }
+    CallId { agent, id }
+    UnitHistory { unit, span, span_before, charged, counter }
+    Agent { name, active, refused, asked, admitted, denied, promoted, usages, units }
     Denied { since, last }
     Promoted { arrival, ticket }
-    Outlook { zone, active, paused, warmth, outside, sizes, pre_emptive, spent, wasted }
-    Warmth { limit, per_mille, since, successes, rests }
-    Outside { limit, since, heard, low, gap, standing, early, spare, charged, eased }
-    Low { since, left, before }
-    Session { last, heard, ended }
-    Place { tier, arrival }
+    AutoMargin { limit, per_mille, since, successes, rests }
+    ExternalUsage { limit, since, last_seen, low, gap, believed, initial, spare, charged, eased }
+    RecentLow { since, left, before }
+    Session { last, last_seen, ended }
+    QueueKey { tier, arrival }
     Call { cost, owner, id, model, task, retry_of, bytes, tokens_follow }
-    Ticket { key, session, agent, call, since, deadline, phase, aside, returns, holds, ttl }
-    Lease { holder, agent, tier, call, started, progressed, charges }
+    Ticket { key, session, agent, call, since, deadline, phase, earmarked, returns, holds, ttl }
+    Lease { owner, agent, tier, call, started, progressed, charges }
     Charge { to, when, estimate, charged, mark, known, left }
-    Tally { count, held, reset, learning }
+    UsageCounter { count, held, reset, learning }
     BucketFacts { credit, at, next }
     Reset { at, phase }
 }
@@ -50,14 +57,14 @@ wire_struct! {
 wire_enum! {
     Phase {
         0 => Held { reason, until },
-        1 => Line(lane),
+        1 => Line(constraint),
         2 => Due(since),
         3 => Lapsed,
         4 => TooLate,
     }
     Probe { 0 => Over, 1 => Wanted, 2 => Sent { lease, at } }
-    Holder { 0 => Session(session), 1 => Ttl { ttl, expires } }
-    Target { 0 => Lane(lane), 1 => Meter(meter) }
+    LeaseOwner { 0 => Session(session), 1 => Ttl { ttl, expires } }
+    Target { 0 => Constraint(constraint), 1 => Usage(usage), 2 => Unit(unit), 3 => AgentUnit(unit) }
     Count { 0 => Window(window), 1 => Bucket(bucket), 2 => Slots, 3 => Gate { last } }
     ResetPhase {
         0 => Announced,
@@ -65,9 +72,9 @@ wire_enum! {
         2 => Probing { carried, probe },
         3 => Spent { carried },
     }
-    Grain { 0 => Limit, 1 => Meter }
+    Grain { 0 => Limit, 1 => Agent, 2 => Coarse }
     Zone { 0 => Green, 1 => Amber, 2 => Red }
-    Measure { 0 => Of(unit), 1 => PerBytes(unit) }
+    SizeKey { 0 => Units(unit), 1 => PerBytes(unit) }
     LimitId {
         0 => Window(unit, period),
         1 => Bucket(unit, period),
@@ -105,15 +112,15 @@ impl Wire for Window {
     fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
         let grain = Grain::get(input)?;
         let entries = get_ascending(input)?.into_iter();
-        let entries = entries.map(|(stamp, units)| Entry { stamp: Instant(stamp), units });
+        let entries = entries.map(|(stamp, units)| WindowEntry { stamp: Instant(stamp), units });
         match Self::of(grain, entries) {
             Some(window) => Ok(window),
-            None => input.wrong("no window has these entries"),
+            None => input.malformed("no window has these entries"),
         }
     }
 }
 
-impl Wire for Sizes {
+impl Wire for SizeHistogram {
     fn put(&self, out: &mut Vec<u8>) {
         let bins = self.bins().iter();
         put_ascending(bins.map(|(bin, count)| (u64::from(*bin), u64::from(*count))), out);
@@ -125,7 +132,7 @@ impl Wire for Sizes {
         let bins: Option<Vec<_>> = get_ascending(input)?.into_iter().map(small).collect();
         match bins.and_then(Self::of) {
             Some(sizes) => Ok(sizes),
-            None => input.wrong("no calls have these sizes"),
+            None => input.malformed("no calls have these sizes"),
         }
     }
 }
@@ -139,22 +146,22 @@ impl Wire for Bucket {
     fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
         let facts = BucketFacts::get(input)?;
         let charges = get_ascending(input)?.into_iter();
-        let charges = charges.map(|(mark, units)| Missing { mark, units });
+        let charges = charges.map(|(mark, units)| BucketCharge { mark, units });
         match Self::of(facts, charges) {
             Some(bucket) => Ok(bucket),
-            None => input.wrong("no bucket has these charges"),
+            None => input.malformed("no bucket has these charges"),
         }
     }
 }
 
-/// Pairs whose first figures ascend: each is written as the difference to the one before.
+/// Writes pairs whose first numbers ascend, each first number as the difference to the last one.
 fn put_ascending(pairs: impl ExactSizeIterator<Item = (u64, u64)>, out: &mut Vec<u8>) {
     (pairs.len() as u64).put(out);
     let mut last = 0;
-    for (figure, units) in pairs {
-        figure.saturating_sub(last).put(out);
+    for (number, units) in pairs {
+        number.saturating_sub(last).put(out);
         units.put(out);
-        last = figure;
+        last = number;
     }
 }
 
@@ -164,11 +171,11 @@ fn get_ascending(input: &mut Reader<'_>) -> Result<Vec<(u64, u64)>, Malformed> {
     let mut last: u64 = 0;
     for _ in 0..count {
         let (more, units) = <(u64, u64)>::get(input)?;
-        let Some(figure) = last.checked_add(more) else {
-            return input.wrong("figures beyond 64 bits");
+        let Some(number) = last.checked_add(more) else {
+            return input.malformed("numbers beyond 64 bits");
         };
-        pairs.push((figure, units));
-        last = figure;
+        pairs.push((number, units));
+        last = number;
     }
     Ok(pairs)
 }

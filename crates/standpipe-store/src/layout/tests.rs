@@ -1,10 +1,9 @@
-//! The layout is canonical and total, on events and states as they come and on bytes as they do
-//! not.
+//! The layout is canonical and total, on valid events and states and on arbitrary bytes.
 
 use standpipe_core::{Action, Event, Key, State, bounds};
 
 use super::*;
-use crate::conformance::{Random, RandomEvents, long};
+use crate::conformance::{Random, RandomEvents, iteration_factor};
 
 /// Whatever decodes must encode to the same bytes again.
 fn canonical(bytes: &[u8]) -> bool {
@@ -16,7 +15,7 @@ fn canonical(bytes: &[u8]) -> bool {
 #[test]
 fn events_are_read_as_they_were_written() {
     let mut events = RandomEvents::new(1);
-    for _ in 0..20_000 * long() {
+    for _ in 0..20_000 * iteration_factor() {
         let event = events.event();
         let bytes = encode_event(&event);
         assert_eq!(decode_event(&bytes).as_ref(), Ok(&event));
@@ -29,7 +28,7 @@ fn events_are_read_as_they_were_written() {
 
 #[test]
 fn states_are_read_as_they_were_written() {
-    for seed in 0..20 * long() {
+    for seed in 0..20 * iteration_factor() {
         let mut events = RandomEvents::new(seed);
         let mut state = State::new();
         let mut now = standpipe_core::Instant(5);
@@ -53,13 +52,13 @@ fn changed_bytes_are_refused_or_canonical() {
     let mut random = Random::new(7);
     let mut events = RandomEvents::new(7);
     let mut state = State::new();
-    for step in 0..300 * long() {
+    for step in 0..300 * iteration_factor() {
         let event = events.event();
         let _ = state.apply(&event, standpipe_core::Instant(step * 50_000));
         for bytes in [encode_event(&event), encode_state(state.facts())] {
             for _ in 0..40 {
                 let mut changed = bytes.clone();
-                let at = random.place(changed.len());
+                let at = random.index(changed.len());
                 changed[at] = random.any() as u8;
                 assert!(canonical(&changed), "{changed:?}");
             }
@@ -70,7 +69,7 @@ fn changed_bytes_are_refused_or_canonical() {
 #[test]
 fn random_bytes_are_refused_or_canonical() {
     let mut random = Random::new(3);
-    for _ in 0..100_000 * long() {
+    for _ in 0..100_000 * iteration_factor() {
         let length = random.below(40);
         // Small bytes are tags and lengths more often.
         let most = if random.once_in(2) { 256 } else { 14 };

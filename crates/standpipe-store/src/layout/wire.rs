@@ -1,10 +1,9 @@
-//! How plain values become bytes: integers, options, lists, and the macros that make a layout of a
-//! struct or an enum by naming its parts.
+//! The encoding of plain values (integers, options, lists), and macros that derive the layout of a
+//! struct or an enum from the list of its fields.
 //!
-//! Knows nothing of the ledger's types. Every value takes at least one byte, so a list cannot claim
-//! more elements than there are bytes left.
-//!
-//! Invariant: `get` accepts exactly what `put` writes.
+//! Invariant: `get` accepts exactly what `put` writes. Every value takes at least one byte, so a
+//! list cannot claim more elements than there are bytes left. This module does not know the
+//! ledger's types.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,14 +11,14 @@ use super::Malformed;
 
 /// A value with a layout.
 pub(crate) trait Wire: Sized {
-    /// Writes it behind what is there.
+    /// Appends the encoded value to `out`.
     fn put(&self, out: &mut Vec<u8>);
 
-    /// Reads it from the front of what is left.
+    /// Decodes a value from the start of the remaining input.
     fn get(input: &mut Reader<'_>) -> Result<Self, Malformed>;
 }
 
-/// What is left to read.
+/// A cursor over the input.
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -30,40 +29,44 @@ impl<'a> Reader<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// Nothing may be left.
+    /// Fails if any input remains.
     pub(crate) fn finish(&self) -> Result<(), Malformed> {
-        if self.left() == 0 { Ok(()) } else { self.wrong("more bytes than belong there") }
+        if self.remaining() == 0 { Ok(()) } else { self.malformed("trailing bytes") }
     }
 
-    pub(crate) const fn left(&self) -> usize {
+    pub(crate) const fn remaining(&self) -> usize {
         self.bytes.len() - self.at
     }
 
-    pub(crate) fn wrong<T>(&self, what: &'static str) -> Result<T, Malformed> {
+    pub(crate) fn malformed<T>(&self, what: &'static str) -> Result<T, Malformed> {
         Err(Malformed { at: self.at, what })
     }
 
     pub(crate) fn byte(&mut self) -> Result<u8, Malformed> {
         let Some(byte) = self.bytes.get(self.at) else {
-            return self.wrong("too few bytes");
+            return self.malformed("too few bytes");
         };
         self.at += 1;
         Ok(*byte)
     }
 
     pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
-        if count > self.left() {
-            return self.wrong("too few bytes");
+        if count > self.remaining() {
+            return self.malformed("too few bytes");
         }
         let taken = &self.bytes[self.at..self.at + count];
         self.at += count;
         Ok(taken)
     }
 
-    /// The number of elements of a list, of which each takes at least one byte.
+    /// Decodes the number of elements of a list, bounded by the remaining bytes.
     pub(crate) fn count(&mut self) -> Result<usize, Malformed> {
         let count = usize::try_from(u64::get(self)?).unwrap_or(usize::MAX);
-        if count > self.left() { self.wrong("a list longer than its bytes") } else { Ok(count) }
+        if count > self.remaining() {
+            self.malformed("a list longer than its bytes")
+        } else {
+            Ok(count)
+        }
     }
 }
 
@@ -88,14 +91,14 @@ impl Wire for u64 {
             value |= part << shift;
             if byte & 0x80 == 0 {
                 let padded = byte == 0 && shift > 0;
-                return if padded { input.wrong("an integer with padding") } else { Ok(value) };
+                return if padded { input.malformed("an integer with padding") } else { Ok(value) };
             }
         }
-        input.wrong("an integer that is too large")
+        input.malformed("an integer that is too large")
     }
 }
 
-/// Narrower integers are written as [`u64`] and refused when they do not fit.
+/// Narrower integers are written as [`u64`] and rejected when they do not fit.
 macro_rules! narrow {
     ($($type:ty),*) => {$(
         impl Wire for $type {
@@ -106,7 +109,7 @@ macro_rules! narrow {
             fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
                 match Self::try_from(u64::get(input)?) {
                     Ok(value) => Ok(value),
-                    Err(_) => input.wrong("an integer that is too large"),
+                    Err(_) => input.malformed("an integer that is too large"),
                 }
             }
         }
@@ -147,7 +150,7 @@ impl Wire for bool {
         match input.byte()? {
             0 => Ok(false),
             1 => Ok(true),
-            _ => input.wrong("neither yes nor no"),
+            _ => input.malformed("a boolean that is neither 0 nor 1"),
         }
     }
 }
@@ -208,7 +211,7 @@ impl<T: Wire + Ord> Wire for BTreeSet<T> {
         for _ in 0..count {
             let each = T::get(input)?;
             if set.last().is_some_and(|last| *last >= each) {
-                return input.wrong("members out of order");
+                return input.malformed("elements out of order");
             }
             set.insert(each);
         }
@@ -226,7 +229,7 @@ impl<T: Wire> Wire for Vec<T> {
 
     fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
         let count = input.count()?;
-        // Grows as elements are read, so that memory is in proportion to bytes that were there.
+        // The list grows as elements are read, so memory stays in proportion to the input.
         let mut list = Self::new();
         for _ in 0..count {
             list.push(T::get(input)?);
@@ -250,7 +253,7 @@ impl<K: Wire + Ord, V: Wire> Wire for BTreeMap<K, V> {
         for _ in 0..count {
             let key = K::get(input)?;
             if map.last_key_value().is_some_and(|(last, _)| *last >= key) {
-                return input.wrong("entries out of order");
+                return input.malformed("entries out of order");
             }
             map.insert(key, V::get(input)?);
         }
@@ -258,13 +261,13 @@ impl<K: Wire + Ord, V: Wire> Wire for BTreeMap<K, V> {
     }
 }
 
-/// Text: its length and its bytes.
+/// Writes a text as its length and its bytes.
 pub(crate) fn put_str(text: &str, out: &mut Vec<u8>) {
     (text.len() as u64).put(out);
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Text that makes a value of a type which knows what it may be.
+/// Decodes a text and converts it with `make`, which rejects invalid ones.
 pub(crate) fn get_str<T>(
     input: &mut Reader<'_>,
     make: impl FnOnce(&str) -> Option<T>,
@@ -273,11 +276,11 @@ pub(crate) fn get_str<T>(
     let bytes = input.take(length)?;
     match std::str::from_utf8(bytes).ok().and_then(make) {
         Some(value) => Ok(value),
-        None => input.wrong("a name that is none"),
+        None => input.malformed("an invalid name"),
     }
 }
 
-/// The layout of a struct: its fields in the order they are named here, all of them.
+/// The layout of a struct: all its fields, in the order given here.
 macro_rules! wire_struct {
     ($($type:ident { $($field:ident),* $(,)? })*) => {$(
         impl Wire for $type {
@@ -308,7 +311,7 @@ macro_rules! wire_newtype {
     )*};
 }
 
-/// The layout of an enum: one byte for the variant, then its parts in the order named here.
+/// The layout of an enum: one byte for the variant, then its fields in the order given here.
 macro_rules! wire_enum {
     ($($type:ident { $(
         $tag:literal => $variant:ident
@@ -333,7 +336,7 @@ macro_rules! wire_enum {
                         $($(let $field = Wire::get(input)?;)*)?
                         Ok(Self::$variant $(( $($part),* ))? $({ $($field),* })?)
                     })*
-                    _ => input.wrong(concat!("no known ", stringify!($type))),
+                    _ => input.malformed(concat!("an unknown tag of ", stringify!($type))),
                 }
             }
         }

@@ -1,4 +1,6 @@
-//! Memory logs of many pools, as one process has them.
+//! A store in memory: many pools and their sessions.
+//!
+//! Several values made by [`MemoryStore::another_process`] act as several processes on one store.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,48 +9,49 @@ use std::time::Duration;
 
 use super::MemoryLog;
 use crate::error::StoreError;
-use crate::log::{Clock, Log, Position, Since, Snapshot};
-use crate::member::random_session;
+use crate::log::{Clock, Log, LogRead, Position, Snapshot};
+use crate::participant::random_session;
 use crate::pool::PoolName;
-use crate::store::Store;
+use crate::store::{Liveness, Store};
 
-/// The pools of one process. Nothing survives it.
+/// A store in memory. Nothing survives the process.
 pub struct MemoryStore {
     shared: Arc<Shared>,
-    bell: Arc<Bell>,
+    wake_flag: Arc<WakeFlag>,
 }
 
 struct Shared {
     clock: Clock,
     pools: Mutex<BTreeMap<PoolName, MemoryLog>>,
-    /// The living sessions and whom to wake for them.
-    sessions: Mutex<BTreeMap<u64, Arc<Bell>>>,
+    /// The live sessions, and the wake-up flag of the process that owns each.
+    sessions: Mutex<BTreeMap<u64, Arc<WakeFlag>>>,
 }
 
+/// A wake-up flag that one thread can wait for.
 #[derive(Default)]
-struct Bell {
-    rung: Mutex<bool>,
+struct WakeFlag {
+    is_set: Mutex<bool>,
     changed: Condvar,
 }
 
-/// A memory log that also wakes.
-struct Woken {
+/// A memory log that can wake the sessions of its store.
+struct WakingLog {
     log: MemoryLog,
     shared: Arc<Shared>,
 }
 
 impl MemoryStore {
-    /// An empty store on this clock.
+    /// Creates an empty store with this clock.
     #[must_use]
     pub fn new(clock: Clock) -> Self {
         let (pools, sessions) = (Mutex::default(), Mutex::default());
-        Self { shared: Arc::new(Shared { clock, pools, sessions }), bell: Arc::default() }
+        Self { shared: Arc::new(Shared { clock, pools, sessions }), wake_flag: Arc::default() }
     }
 
-    /// The same pools as another process would have them, with sessions of its own.
+    /// Opens the same pools as another process would, with its own sessions.
     #[must_use]
-    pub fn another(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared), bell: Arc::default() }
+    pub fn another_process(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), wake_flag: Arc::default() }
     }
 }
 
@@ -57,7 +60,7 @@ impl Store for MemoryStore {
         let mut pools = lock(&self.shared.pools);
         let clock = &self.shared.clock;
         let log = pools.entry(pool.clone()).or_insert_with(|| MemoryLog::new(clock.clone()));
-        Ok(Box::new(Woken { log: log.clone(), shared: Arc::clone(&self.shared) }))
+        Ok(Box::new(WakingLog { log: log.clone(), shared: Arc::clone(&self.shared) }))
     }
 
     fn pools(&self) -> Result<Vec<PoolName>, StoreError> {
@@ -66,7 +69,7 @@ impl Store for MemoryStore {
 
     fn begin_session(&self) -> Result<u64, StoreError> {
         let session = random_session();
-        lock(&self.shared.sessions).insert(session, Arc::clone(&self.bell));
+        lock(&self.shared.sessions).insert(session, Arc::clone(&self.wake_flag));
         Ok(session)
     }
 
@@ -74,32 +77,35 @@ impl Store for MemoryStore {
         lock(&self.shared.sessions).remove(&session);
     }
 
-    fn is_gone(&self, session: u64) -> bool {
-        !lock(&self.shared.sessions).contains_key(&session)
+    fn liveness(&self, session: u64) -> Liveness {
+        match lock(&self.shared.sessions).contains_key(&session) {
+            true => Liveness::Alive,
+            false => Liveness::Dead,
+        }
     }
 
     fn wait_for_wake(&self, at_most: Duration) {
-        let rung = lock(&self.bell.rung);
-        let waited = self.bell.changed.wait_timeout_while(rung, at_most, |rung| !*rung);
-        let (mut rung, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        *rung = false;
+        let is_set = lock(&self.wake_flag.is_set);
+        let waited = self.wake_flag.changed.wait_timeout_while(is_set, at_most, |is_set| !*is_set);
+        let (mut is_set, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        *is_set = false;
     }
 
     fn interrupt(&self) {
-        self.bell.ring();
+        self.wake_flag.set();
     }
 
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         "memory".to_owned()
     }
 }
 
-impl Log for Woken {
-    fn append(&mut self, from: Position, bodies: &[Vec<u8>]) -> Result<Since, StoreError> {
+impl Log for WakingLog {
+    fn append(&mut self, from: Position, bodies: &[Vec<u8>]) -> Result<LogRead, StoreError> {
         self.log.append(from, bodies)
     }
 
-    fn read(&mut self, from: Position) -> Result<Since, StoreError> {
+    fn read(&mut self, from: Position) -> Result<LogRead, StoreError> {
         self.log.read(from)
     }
 
@@ -107,17 +113,17 @@ impl Log for Woken {
         self.log.write_snapshot(snapshot)
     }
 
-    fn wake(&self, sessions: &[u64]) {
-        let living = lock(&self.shared.sessions);
-        for bell in sessions.iter().filter_map(|session| living.get(session)) {
-            bell.ring();
+    fn wake_sessions(&self, sessions: &[u64]) {
+        let sessions_alive = lock(&self.shared.sessions);
+        for wake_flag in sessions.iter().filter_map(|session| sessions_alive.get(session)) {
+            wake_flag.set();
         }
     }
 }
 
-impl Bell {
-    fn ring(&self) {
-        *lock(&self.rung) = true;
+impl WakeFlag {
+    fn set(&self) {
+        *lock(&self.is_set) = true;
         self.changed.notify_all();
     }
 }
@@ -128,7 +134,7 @@ impl fmt::Debug for MemoryStore {
     }
 }
 
-/// What these mutexes guard is whole after every statement, so a panic leaves nothing half done.
+/// Locks a mutex and ignores poisoning: the guarded values are consistent after every statement.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,16 +1,16 @@
-//! Configurations as traces write them, close to how a configuration file does.
+//! The parser of configurations in traces, whose syntax follows the configuration file.
 
 use serde_json::{Map, Value};
 use standpipe_core::{
-    AgentName, AgentRule, Backoff, Charged, Configure, Headroom, Limit, Of, Policy, PoolConfig,
-    Portion, Priority, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, Stretch,
-    Unit, Zones,
+    AgentName, AgentRule, Backoff, Charged, Configure, Headroom, Limit, LimitSelector, Policy,
+    PoolConfig, Portion, Priority, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span,
+    TimeRange, Unit, Zones,
 };
 
-use super::line::amounts;
-use super::text::{rate, span};
+use super::parse::amounts;
+use super::values::{rate, span};
 
-/// What the first line of a story says of every configuration in it.
+/// Settings in the first line of a trace that apply to all its configurations.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Defaults {
     pub(super) slack: Span,
@@ -18,15 +18,15 @@ pub(super) struct Defaults {
 }
 
 pub(super) fn configure(
-    said: &Map<String, Value>,
+    fields: &Map<String, Value>,
     defaults: Defaults,
 ) -> Result<Configure, String> {
     let mut config = PoolConfig::new(Vec::new());
     config.slack = defaults.slack;
     config.claim = defaults.claim;
     let mut source = Source::Code;
-    for (word, value) in said {
-        match word.as_str() {
+    for (key, value) in fields {
+        match key.as_str() {
             "source" => source = source_of(value)?,
             "headroom" => config.headroom = headroom(value)?,
             "lease_ttl" => config.lease_ttl = time(value)?,
@@ -48,19 +48,19 @@ pub(super) fn priority(value: &Value) -> Result<Priority, String> {
         Some("critical") => Ok(Priority::Critical),
         Some("standard") => Ok(Priority::Standard),
         Some("background") => Ok(Priority::Background),
-        _ => Err(format!("{value} is no priority; critical, standard or background")),
+        _ => Err(format!("{value} is not a priority; use critical, standard or background")),
     }
 }
 
 pub(super) fn amount(value: &Value) -> Result<u64, String> {
-    value.as_u64().ok_or_else(|| format!("{value} is no whole number"))
+    value.as_u64().ok_or_else(|| format!("{value} is not a whole number"))
 }
 
 pub(super) fn time(value: &Value) -> Result<Span, String> {
     span(
         value
             .as_str()
-            .ok_or_else(|| format!("{value} is no time; write it as text, like \"2s\""))?,
+            .ok_or_else(|| format!("{value} is not a time; write it as text, like \"2s\""))?,
     )
 }
 
@@ -75,7 +75,7 @@ fn source_of(value: &Value) -> Result<Source, String> {
         _ => {}
     }
     let Some(file) = value.get("file") else {
-        return Err(format!("{value} is no source; code, change or {{\"file\": …}}"));
+        return Err(format!("{value} is not a source; use code, change or {{\"file\": …}}"));
     };
     let version = file.get("version").map(amount).transpose()?;
     let written = file.get("written").map(amount).transpose()?.unwrap_or(0);
@@ -86,33 +86,33 @@ fn headroom(value: &Value) -> Result<Headroom, String> {
     if value == "auto" {
         return Ok(Headroom::Auto);
     }
-    let wrong = || format!("{value} is no headroom; \"auto\" or thousandths");
+    let wrong = || format!("{value} is not a headroom; use \"auto\" or thousandths");
     Ok(Headroom::Fixed(u16::try_from(amount(value)?).map_err(|_| wrong())?))
 }
 
-/// `usual`, or only what is named: everything else is off.
+/// Parses a policy: `usual`, or an object; what it does not name is off.
 fn policy(value: &Value) -> Result<Policy, String> {
     if value == "usual" {
         return Ok(Policy::usual());
     }
     let mut policy = Policy::NONE;
-    for (word, value) in object(value)? {
-        match word.as_str() {
+    for (key, value) in object(value)? {
+        match key.as_str() {
             "backoff" => policy.backoff = Some(backoff(value)?),
             "return_windows" => policy.comeback = Some(windows(value)?),
             "cascade" => policy.cascade = value == true,
             "learn" => policy.learn = value == true,
             "retry_budget" => {
-                let figure = |word: &str, usual: u16| {
-                    let said = value.get(word).map(amount).transpose()?;
-                    let figure = said.map_or(Ok(usual), u16::try_from);
-                    figure.map_err(|_| format!("{value} is no retry budget"))
+                let number = |key: &str, usual: u16| {
+                    let given = value.get(key).map(amount).transpose()?;
+                    let number = given.map_or(Ok(usual), u16::try_from);
+                    number.map_err(|_| format!("{value} is not a retry budget"))
                 };
                 let RetryBudget { per_mille, least } = RetryBudget::USUAL;
-                let (per_mille, least) = (figure("per_mille", per_mille)?, figure("least", least)?);
+                let (per_mille, least) = (number("per_mille", per_mille)?, number("least", least)?);
                 policy.retries = Some(RetryBudget { per_mille, least });
             }
-            "second_look" => policy.second_look = Some(time(value)?),
+            "second_look" => policy.terminal_probe = Some(time(value)?),
             "zones" if value == "long" => policy.zones = Zones::Long,
             "zones" => policy.zones = if value == true { Zones::All } else { Zones::Off },
             "yield" => policy.yields = value == true,
@@ -120,7 +120,7 @@ fn policy(value: &Value) -> Result<Policy, String> {
             "breaker" => policy.breaker = value == true,
             "reconcile" => policy.reconciles = value == true,
             "estimates" => policy.estimates = value == true,
-            _ => return Err(format!("no policy is called `{word}`")),
+            _ => return Err(format!("unknown policy `{key}`")),
         }
     }
     Ok(policy)
@@ -128,22 +128,22 @@ fn policy(value: &Value) -> Result<Policy, String> {
 
 fn backoff(value: &Value) -> Result<Backoff, String> {
     let mut backoff = Backoff::USUAL;
-    for (word, value) in object(value)? {
-        match word.as_str() {
+    for (key, value) in object(value)? {
+        match key.as_str() {
             "base" => backoff.base = time(value)?,
             "factor_per_mille" => {
                 let factor = u32::try_from(amount(value)?);
-                backoff.factor_per_mille = factor.map_err(|_| "no factor")?;
+                backoff.factor_per_mille = factor.map_err(|_| "the factor is too large")?;
             }
             "cap" => backoff.cap = Some(time(value)?),
             "jitter" => backoff.jitter = value == true,
-            _ => return Err(format!("a backoff cannot have `{word}`")),
+            _ => return Err(format!("a backoff cannot have `{key}`")),
         }
     }
     Ok(backoff)
 }
 
-/// `usual`, one stretch for everybody, or one per tier.
+/// Parses return windows: `usual`, one time range for all priorities, or one per priority.
 fn windows(value: &Value) -> Result<ReturnWindows, String> {
     if value == "usual" {
         return Ok(ReturnWindows::USUAL);
@@ -151,22 +151,23 @@ fn windows(value: &Value) -> Result<ReturnWindows, String> {
     if value.is_string() {
         return time(value).map(ReturnWindows::smear);
     }
-    let stretch = |tier: &str| {
+    let range = |tier: &str| {
         let ends = value.get(tier).and_then(Value::as_array).map(Vec::as_slice);
         let Some([from, to]) = ends else {
-            return Err(format!("{value} does not say when {tier} comes back"));
+            return Err(format!("{value} has no time range for {tier}"));
         };
-        Ok(Stretch { from: time(from)?, to: time(to)? })
+        Ok(TimeRange { from: time(from)?, to: time(to)? })
     };
-    let (critical, standard) = (stretch("critical")?, stretch("standard")?);
-    Ok(ReturnWindows { critical, standard, background: stretch("background")? })
+    let (critical, standard) = (range("critical")?, range("standard")?);
+    Ok(ReturnWindows { critical, standard, background: range("background")? })
 }
 
-/// One limit or several of one unit.
-fn limits(word: &str, value: &Value, into: &mut Vec<Limit>) -> Result<(), String> {
-    let unit = Unit::named(word).ok_or_else(|| format!("`{word}` is no unit and no setting"))?;
+/// Parses one limit or several of one unit.
+fn limits(key: &str, value: &Value, into: &mut Vec<Limit>) -> Result<(), String> {
+    let unit =
+        Unit::named(key).ok_or_else(|| format!("`{key}` is neither a unit nor a setting"))?;
     match value {
-        Value::Array(several) => several.iter().try_for_each(|one| limits(word, one, into)),
+        Value::Array(several) => several.iter().try_for_each(|one| limits(key, one, into)),
         Value::Object(long) => {
             into.push(long_limit(&unit, long)?);
             Ok(())
@@ -179,41 +180,41 @@ fn limits(word: &str, value: &Value, into: &mut Vec<Limit>) -> Result<(), String
     }
 }
 
-fn long_limit(unit: &Unit, said: &Map<String, Value>) -> Result<Limit, String> {
-    let text = said.get("rate").and_then(Value::as_str).ok_or("a limit needs a `rate`")?;
+fn long_limit(unit: &Unit, fields: &Map<String, Value>) -> Result<Limit, String> {
+    let text = fields.get("rate").and_then(Value::as_str).ok_or("a limit needs a `rate`")?;
     let (amount_per, period) = rate(text)?;
     let unit = unit.clone();
-    let mut limit = Limit::new(if said.get("kind").is_some_and(|kind| kind == "bucket") {
-        let burst = said.get("burst").map(amount).transpose()?.unwrap_or(amount_per);
+    let mut limit = Limit::new(if fields.get("kind").is_some_and(|kind| kind == "bucket") {
+        let burst = fields.get("burst").map(amount).transpose()?.unwrap_or(amount_per);
         Rule::Bucket { unit, amount: amount_per, period, burst }
     } else {
         Rule::Window { unit, amount: amount_per, period }
     });
-    for (word, value) in said {
-        match (word.as_str(), value.as_str()) {
+    for (key, value) in fields {
+        match (key.as_str(), value.as_str()) {
             ("rate", _) | ("kind", Some("window" | "bucket")) | ("burst", _) => {}
             ("charged", Some("start")) => limit.charged = Charged::Start,
             ("charged", Some("end")) => limit.charged = Charged::End,
             ("pace", _) => limit.pace = Some(time(value)?),
             ("resets", Some("rolling")) => limit.resets = Resets::Rolling,
             ("resets", Some("provider")) => limit.resets = Resets::Provider,
-            _ => return Err(format!("a limit cannot have `{word}`: {value}")),
+            _ => return Err(format!("a limit cannot have `{key}`: {value}")),
         }
     }
     Ok(limit)
 }
 
 fn agents(value: &Value) -> Result<Vec<AgentRule>, String> {
-    let each = |(name, said): (&String, &Value)| {
-        let known = AgentName::new(name).ok_or_else(|| format!("`{name}` is no agent's name"))?;
+    let each = |(name, fields): (&String, &Value)| {
+        let known = AgentName::new(name).ok_or_else(|| format!("`{name}` is not an agent name"))?;
         let mut rule =
             AgentRule { name: known, priority: None, floors: Vec::new(), caps: Vec::new() };
-        for (word, value) in object(said)? {
-            match word.as_str() {
+        for (key, value) in object(fields)? {
+            match key.as_str() {
                 "priority" => rule.priority = Some(priority(value)?),
                 "floor" => rule.floors = shares(value)?,
                 "cap" => rule.caps = shares(value)?,
-                _ => return Err(format!("an agent cannot have `{word}`")),
+                _ => return Err(format!("an agent cannot have `{key}`")),
             }
         }
         Ok(rule)
@@ -221,21 +222,25 @@ fn agents(value: &Value) -> Result<Vec<AgentRule>, String> {
     object(value)?.iter().map(each).collect()
 }
 
-/// A percentage of everything, or a part of some units.
+/// Parses a percentage of all limits, or amounts of single units.
 fn shares(value: &Value) -> Result<Vec<Share>, String> {
     if let Some(text) = value.as_str() {
-        let percent = text.strip_suffix('%').and_then(|figure| figure.parse::<u16>().ok());
+        let percent = text.strip_suffix('%').and_then(|number| number.parse::<u16>().ok());
         let share = percent.and_then(|percent| percent.checked_mul(10));
-        let share = share.ok_or_else(|| format!("{value} is no share; write it like \"25%\""))?;
-        return Ok(vec![Share { of: Of::All, portion: Portion::PerMille(share) }]);
+        let share =
+            share.ok_or_else(|| format!("{value} is not a share; write it like \"25%\""))?;
+        return Ok(vec![Share { of: LimitSelector::All, portion: Portion::PerMille(share) }]);
     }
-    let each = |(word, value): (&String, &Value)| {
-        if word == "parallel" {
-            return Ok(Share { of: Of::Parallel, portion: Portion::Slots(amount(value)?) });
+    let each = |(key, value): (&String, &Value)| {
+        if key == "parallel" {
+            return Ok(Share {
+                of: LimitSelector::Parallel,
+                portion: Portion::Slots(amount(value)?),
+            });
         }
-        let unit = Unit::named(word).ok_or_else(|| format!("`{word}` is no unit"))?;
+        let unit = Unit::named(key).ok_or_else(|| format!("`{key}` is not a unit"))?;
         let (amount, period) = rate(value.as_str().unwrap_or_default())?;
-        Ok(Share { of: Of::Unit(unit), portion: Portion::Rate { amount, period } })
+        Ok(Share { of: LimitSelector::Unit(unit), portion: Portion::Rate { amount, period } })
     };
     object(value)?.iter().map(each).collect()
 }

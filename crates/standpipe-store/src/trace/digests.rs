@@ -1,41 +1,41 @@
-//! The digests of all stories, kept in a file so that a change of the core's semantics is seen.
+//! The digests of all traces, stored in a file that makes a change of semantics visible.
 //!
-//! A digest changes when the same events give another outcome or another layout. Then the semantics
-//! number must grow, because processes of both kinds would disagree about a pool. This file only
-//! compares and says what to do; reading and writing the file is for its callers.
+//! A digest changes when the same events give another outcome or another layout. The semantics
+//! number must then grow, because old and new processes would disagree about a pool. This module
+//! compares digests; its callers read and write the file.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// The digests of all stories, and the semantics they were made with.
+/// The digests of all traces, and the semantics of the core that computed them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Digests {
     /// See [`standpipe_core::SEMANTICS`].
     pub semantics: u32,
-    /// By the names of the stories' files.
+    /// The digests by file name.
     pub traces: BTreeMap<String, String>,
 }
 
 impl Digests {
-    /// Reads them from JSON.
+    /// Parses digests from JSON.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// When the text is not a file of digests; the message says why.
     pub fn read(text: &str) -> Result<Self, String> {
         let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let semantics = value.get("semantics").and_then(Value::as_u64);
         let semantics = semantics.and_then(|semantics| u32::try_from(semantics).ok());
         let traces = value.get("traces").and_then(Value::as_object);
         let (Some(semantics), Some(traces)) = (semantics, traces) else {
-            return Err("no `semantics` or no `traces` in it".to_owned());
+            return Err("`semantics` or `traces` is missing".to_owned());
         };
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let traces = traces.iter().map(|(name, digest)| (name.clone(), text(digest))).collect();
         Ok(Self { semantics, traces })
     }
 
-    /// As JSON, one story per line.
+    /// Formats the digests as JSON, one trace per line.
     #[must_use]
     pub fn show(&self) -> String {
         let traces: serde_json::Map<_, _> = self
@@ -49,20 +49,20 @@ impl Digests {
         text
     }
 
-    /// What differs in `now`, and what to do about it.
+    /// Describes how `now` differs from these digests, and what to do about each difference.
     #[must_use]
     pub fn differences(&self, now: &Self) -> Vec<String> {
         let mut differences = Vec::new();
         for (name, digest) in &now.traces {
             match self.traces.get(name) {
-                Some(kept) if kept == digest && self.semantics == now.semantics => {}
+                Some(stored) if stored == digest && self.semantics == now.semantics => {}
                 None => differences.push(format!("{name} is new: run `cargo xtask traces`")),
                 Some(_) if now.semantics > self.semantics => {
                     differences.push(format!("{name}: SEMANTICS grew: run `cargo xtask traces`"));
                 }
                 Some(_) => differences.push(format!(
-                    "{name} comes out otherwise than before: bump SEMANTICS, then `cargo xtask \
-                     traces`; if the story itself was changed, give it a new name"
+                    "{name} has another digest than before: bump SEMANTICS, then `cargo xtask \
+                     traces`; if the trace itself was changed, give it a new name"
                 )),
             }
         }
@@ -71,15 +71,15 @@ impl Digests {
         differences
     }
 
-    /// The digests to write: those of `now`, unless that would hide a change of semantics.
+    /// Returns the digests to store: those of `now`, unless they hide a change of semantics.
     ///
     /// # Errors
-    /// The stories that changed although the semantics did not.
+    /// The traces whose digests changed although the semantics number did not grow.
     pub fn updated(&self, now: Self) -> Result<Self, Vec<String>> {
         let same_number = now.semantics == self.semantics;
         let changed = |(name, digest): (&String, &String)| {
-            let kept = self.traces.get(name)?;
-            (kept != digest && same_number).then(|| name.clone())
+            let stored = self.traces.get(name)?;
+            (stored != digest && same_number).then(|| name.clone())
         };
         let changed: Vec<String> = now.traces.iter().filter_map(changed).collect();
         if now.semantics < self.semantics {
@@ -103,20 +103,23 @@ mod tests {
 
     #[test]
     fn a_changed_digest_needs_greater_semantics() {
-        let kept = digests(1, &[("a", "1"), ("b", "2")]);
-        assert_eq!(kept.updated(digests(1, &[("a", "9"), ("b", "2")])), Err(vec!["a".to_owned()]));
+        let stored = digests(1, &[("a", "1"), ("b", "2")]);
+        assert_eq!(
+            stored.updated(digests(1, &[("a", "9"), ("b", "2")])),
+            Err(vec!["a".to_owned()])
+        );
         let grown = digests(2, &[("a", "9"), ("b", "2")]);
-        assert_eq!(kept.updated(grown.clone()), Ok(grown));
+        assert_eq!(stored.updated(grown.clone()), Ok(grown));
         let more = digests(1, &[("a", "1"), ("b", "2"), ("c", "3")]);
-        assert_eq!(kept.updated(more.clone()), Ok(more));
-        assert!(kept.updated(digests(0, &[])).is_err());
+        assert_eq!(stored.updated(more.clone()), Ok(more));
+        assert!(stored.updated(digests(0, &[])).is_err());
     }
 
     #[test]
     fn what_is_shown_can_be_read() {
-        let kept = digests(3, &[("a.jsonl", "0f"), ("b.jsonl", "1e")]);
-        assert_eq!(Digests::read(&kept.show()), Ok(kept.clone()));
-        assert!(kept.differences(&kept).is_empty());
-        assert_eq!(kept.differences(&digests(3, &[("a.jsonl", "00")])).len(), 2);
+        let stored = digests(3, &[("a.jsonl", "0f"), ("b.jsonl", "1e")]);
+        assert_eq!(Digests::read(&stored.show()), Ok(stored.clone()));
+        assert!(stored.differences(&stored).is_empty());
+        assert_eq!(stored.differences(&digests(3, &[("a.jsonl", "00")])).len(), 2);
     }
 }

@@ -1,4 +1,4 @@
-//! What a story can be told to: the bare core, or a replica on a store's log.
+//! What a trace runs on: the core alone, or a replica on a store's log.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,39 +9,39 @@ use crate::entry;
 use crate::error::StoreError;
 use crate::layout::{decode_state, encode_state};
 use crate::log::{Clock, Log};
-use crate::replica::{Reached, Replica};
+use crate::replica::{CaughtUp, Replica};
 
-/// Something that keeps a pool's ledger.
+/// A ledger that can run a trace.
 pub trait Ledger {
-    /// An event happens at an instant.
+    /// Applies an event at an instant.
     ///
     /// # Errors
-    /// When the machinery fails.
+    /// When the store fails.
     fn apply(&mut self, event: &Event, now: Instant) -> Result<Outcome, String>;
 
-    /// A look at an instant.
+    /// Returns what a reserve would be answered at an instant.
     ///
     /// # Errors
-    /// When the machinery fails.
+    /// When the store fails.
     fn peek(&mut self, reserve: &Reserve, now: Instant) -> Result<Decision, String>;
 
-    /// Writes the ledger down and goes on with what is read back.
+    /// Writes a snapshot and continues from what is read back.
     ///
     /// # Errors
-    /// When the machinery fails, or something else is read than was written.
+    /// When the store fails, or the state read back differs from the one written.
     fn snapshot(&mut self, now: Instant) -> Result<(), String>;
 
-    /// The state in the byte layout.
+    /// Returns the state in the byte layout.
     fn bytes(&self) -> Vec<u8>;
 }
 
-/// The bare core.
+/// The core alone, without a store.
 #[derive(Debug, Default)]
-pub struct Bare {
+pub struct CoreLedger {
     state: State,
 }
 
-impl Ledger for Bare {
+impl Ledger for CoreLedger {
     fn apply(&mut self, event: &Event, now: Instant) -> Result<Outcome, String> {
         let outcome = self.state.apply(event, now);
         self.state.check()?;
@@ -49,7 +49,7 @@ impl Ledger for Bare {
             Answer::Decided(Decision::Admit(grant))
                 if !grant.settled && self.state.find(grant.lease) != Found::Lease =>
             {
-                Err("it says admitted, but there is no lease".to_owned())
+                Err("the outcome is admitted, but there is no lease".to_owned())
             }
             _ => Ok(outcome),
         }
@@ -66,7 +66,7 @@ impl Ledger for Bare {
         if self.bytes() == bytes {
             Ok(())
         } else {
-            Err("the snapshot reads as another state than was written".to_owned())
+            Err("the state read back differs from the snapshot written".to_owned())
         }
     }
 
@@ -77,54 +77,55 @@ impl Ledger for Bare {
 
 /// A replica on a store's log.
 #[derive(Debug)]
-pub struct OnLog<L> {
+pub struct LogLedger<L> {
     log: L,
     replica: Replica,
-    time: Time,
+    time: ManualClock,
 }
 
-impl<L: Log> OnLog<L> {
-    /// A ledger on this log, whose clock is `time`'s.
-    pub fn new(log: L, time: Time) -> Self {
+impl<L: Log> LogLedger<L> {
+    /// Creates a ledger on this log, whose clock must be that of `time`.
+    pub fn new(log: L, time: ManualClock) -> Self {
         Self { log, replica: Replica::new(), time }
     }
 }
 
-impl<L: Log> Ledger for OnLog<L> {
+impl<L: Log> Ledger for LogLedger<L> {
     fn apply(&mut self, event: &Event, now: Instant) -> Result<Outcome, String> {
         self.time.set(now);
         let bodies = [entry::body(event)];
-        let since = self.log.append(self.replica.position(), &bodies).map_err(told)?;
+        let read = self.log.append(self.replica.position(), &bodies).map_err(store_failed)?;
         let mut last = None;
-        let see =
+        let keep_last =
             |seen: &Event, stamp: Instant, outcome| last = Some((seen.clone(), stamp, outcome));
-        let reached = self.replica.take(&mut self.log, since, see).map_err(told)?;
+        let reached =
+            self.replica.apply_read(&mut self.log, read, keep_last).map_err(store_failed)?;
         match (reached, last) {
-            (Reached::Forked, _) => Err("the log says it forked".to_owned()),
+            (CaughtUp::Forked, _) => Err("the log reports a fork".to_owned()),
             (_, Some((seen, stamp, outcome))) if seen == *event && stamp == now => Ok(outcome),
             (_, Some((seen, stamp, _))) => {
                 Err(format!("the log ends with {seen:?} at {stamp:?}, which is not what was sent"))
             }
-            (_, None) => Err("the log does not have what was just appended".to_owned()),
+            (_, None) => Err("the log lacks the entry just appended".to_owned()),
         }
     }
 
     fn peek(&mut self, reserve: &Reserve, now: Instant) -> Result<Decision, String> {
         self.time.set(now);
-        self.replica.catch_up(&mut self.log, |_, _, _| ()).map_err(told)?;
+        self.replica.catch_up(&mut self.log, |_, _, _| ()).map_err(store_failed)?;
         Ok(self.replica.state().peek(reserve, self.replica.now()))
     }
 
     fn snapshot(&mut self, now: Instant) -> Result<(), String> {
         self.time.set(now);
         let before = self.bytes();
-        self.log.write_snapshot(&self.replica.snapshot()).map_err(told)?;
+        self.log.write_snapshot(&self.replica.snapshot()).map_err(store_failed)?;
         self.replica.reset();
-        self.replica.catch_up(&mut self.log, |_, _, _| ()).map_err(told)?;
+        self.replica.catch_up(&mut self.log, |_, _, _| ()).map_err(store_failed)?;
         if self.bytes() == before {
             Ok(())
         } else {
-            Err("a new reader comes to another state".to_owned())
+            Err("a new reader reaches a different state".to_owned())
         }
     }
 
@@ -133,27 +134,27 @@ impl<L: Log> Ledger for OnLog<L> {
     }
 }
 
-fn told(error: StoreError) -> String {
+fn store_failed(error: StoreError) -> String {
     format!("the store failed: {error}")
 }
 
-/// Time that stands still until it is set; clones share it.
+/// A clock that stands still until it is set. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct Time(Arc<AtomicU64>);
+pub struct ManualClock(Arc<AtomicU64>);
 
-impl Time {
-    /// Makes it `now`, earlier or later.
+impl ManualClock {
+    /// Sets the clock, forward or back.
     pub fn set(&self, now: Instant) {
         self.0.store(now.0, Ordering::SeqCst);
     }
 
-    /// What it is.
+    /// Returns the time.
     #[must_use]
     pub fn now(&self) -> Instant {
         Instant(self.0.load(Ordering::SeqCst))
     }
 
-    /// The clock that reads it.
+    /// Returns a [`Clock`] for an engine.
     #[must_use]
     pub fn clock(&self) -> Clock {
         let time = self.clone();

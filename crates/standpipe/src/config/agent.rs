@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use standpipe_core::{Of, Portion, Priority, Share, Unit};
+use standpipe_core::{LimitSelector, Portion, Priority, Share, Unit};
 use standpipe_store::PoolName;
 
 use super::policy::PRIORITIES;
@@ -95,22 +95,22 @@ fn of_all(reader: &mut Reader<'_>, item: &Item<'_>) -> Vec<Share> {
     };
     let Some(share) = reader.take(item, read) else { return Vec::new() };
     let portion = not_zero(reader, item, share);
-    portion.map(|portion| Share { of: Of::All, portion }).into_iter().collect()
+    portion.map(|portion| Share { of: LimitSelector::All, portion }).into_iter().collect()
 }
 
 /// A rate of one unit, or a percentage of what counts it; slots, for calls in flight.
 fn of_unit(reader: &mut Reader<'_>, item: &Item<'_>) -> Option<Share> {
     let is_percent = item.value.as_str().is_some_and(|text| text.trim().ends_with('%'));
     let of = match item.key {
-        "parallel" => Of::Parallel,
-        _ => Of::Unit(reader_unit(reader, item)?),
+        "parallel" => LimitSelector::Parallel,
+        _ => LimitSelector::Unit(reader_unit(reader, item)?),
     };
     let portion = if is_percent {
         let share = reader.take(item, text::percent)?;
         not_zero(reader, item, share)?
     } else {
         match &of {
-            Of::Unit(unit) => rate(reader, item, unit)?,
+            LimitSelector::Unit(unit) => rate(reader, item, unit)?,
             _ => Portion::Slots(reader.take(item, text::slots)?),
         }
     };

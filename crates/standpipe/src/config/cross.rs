@@ -1,7 +1,7 @@
 //! What can only be seen when the whole file is read: names that refer to each other, floors that
 //! add up, and whether the core would take each pool.
 
-use standpipe_core::{AgentName, Limit, LimitId, Of, Share, Unit, bounds};
+use standpipe_core::{AgentName, Limit, LimitId, LimitSelector, Portion, Share, Unit, bounds};
 use standpipe_store::PoolName;
 
 use super::Settings;
@@ -18,6 +18,7 @@ pub(super) fn check(reader: &mut Reader<'_>, settings: &Settings) {
     units(reader, settings);
     if settings.agents.len() <= bounds::AGENT_RULES {
         floors(reader, settings);
+        floors_above_caps(reader, settings);
     } else {
         let line = reader.lines.get("agent").copied().unwrap_or(1);
         let what = format!("{} agents are described", settings.agents.len());
@@ -101,7 +102,7 @@ fn note_units(
     known: impl Fn(&Unit) -> bool,
 ) {
     for share in shares {
-        let Of::Unit(unit @ Unit::Other(_)) = &share.of else { continue };
+        let LimitSelector::Unit(unit @ Unit::Other(_)) = &share.of else { continue };
         if known(unit) {
             continue;
         }
@@ -123,12 +124,10 @@ fn floors(reader: &mut Reader<'_>, settings: &Settings) {
     let mut told: Vec<usize> = Vec::new();
     for (name, pool) in &settings.pools {
         for limit in &pool.limits {
-            let mut kept = 0_u64;
+            let mut all = 0_u64;
             let over = stated.iter().find(|(_, _, rule)| {
-                let shares = rule.floor.on(name).iter();
-                let own = shares.filter_map(|share| share.of_limit(limit));
-                kept = own.fold(kept, u64::saturating_add);
-                kept > limit.stated()
+                all = all.saturating_add(kept(rule.floor.on(name), limit));
+                all > limit.stated()
             });
             if let Some((line, agent, _)) = over.filter(|(line, ..)| !told.contains(line)) {
                 told.push(*line);
@@ -138,16 +137,72 @@ fn floors(reader: &mut Reader<'_>, settings: &Settings) {
     }
 }
 
+/// An agent that keeps more than it may use: the floor would be withheld from others for nothing.
+fn floors_above_caps(reader: &mut Reader<'_>, settings: &Settings) {
+    for (agent, rule) in &settings.agents {
+        let everywhere = [&rule.floor, &rule.cap].map(|shares| percentage(&shares.everywhere));
+        let mut above = match everywhere {
+            [Some(floor), Some(cap)] if floor > cap => Some(format!("the floor of `{agent}`")),
+            _ => None,
+        };
+        for (name, pool) in &settings.pools {
+            let (floor, cap) = (rule.floor.on(name), rule.cap.on(name));
+            let over = pool.limits.iter().find(|limit| is_above(floor, cap, limit));
+            let on = |limit: &Limit| {
+                format!(
+                    "the floor of `{agent}` on `{name}` ({})",
+                    of_what(limit, kept(floor, limit))
+                )
+            };
+            above = above.or_else(|| over.map(on));
+        }
+        if let Some(floor) = above {
+            let line = line_of(reader, &join(&join("agent", agent.as_str()), "floor"));
+            reader.wrong(line, format!("{floor} is above its cap"), ABOVE_CAP);
+        }
+    }
+}
+
+const ABOVE_CAP: &str = "lower the floor to what the cap allows, or raise the cap";
+
+/// The share of every limit, where that is what the file says.
+fn percentage(shares: &[Share]) -> Option<u16> {
+    shares.iter().find_map(|share| match (&share.of, share.portion) {
+        (LimitSelector::All, Portion::PerMille(share)) => Some(share),
+        _ => None,
+    })
+}
+
+fn is_above(floor: &[Share], cap: &[Share], limit: &Limit) -> bool {
+    let most = cap.iter().filter_map(|cap| {
+        let units = cap.of_limit(limit)?;
+        // A cap of a share allows at least one unit; one of a rate has a period of its own.
+        Some(if matches!(cap.portion, Portion::Rate { .. }) { units } else { units.max(1) })
+    });
+    most.min().is_some_and(|most| kept(floor, limit) > most)
+}
+
+/// What is kept of a limit for one agent.
+fn kept(floor: &[Share], limit: &Limit) -> u64 {
+    let own = floor.iter().filter_map(|share| share.of_limit(limit));
+    own.fold(0, u64::saturating_add)
+}
+
 const TOO_MUCH: &str = "lower floors until they fit; a cap, not a floor, is what limits an agent";
 
 fn too_much(pool: &PoolName, limit: &Limit, agent: &AgentName) -> String {
-    let of = match limit.id() {
-        LimitId::Parallel | LimitId::Unanswered => format!("{} calls in flight", limit.stated()),
-        LimitId::Window(unit, period) | LimitId::Bucket(unit, period) => {
-            format!("{unit} of {}", plain::rate(&unit, limit.stated(), period))
-        }
-    };
+    let of = of_what(limit, limit.stated());
     format!("with `{agent}` the floors on `{pool}` add up to more than its {of}")
+}
+
+/// So much of a limit: `requests of 25/min`.
+fn of_what(limit: &Limit, amount: u64) -> String {
+    match limit.id() {
+        LimitId::Parallel | LimitId::Unanswered => format!("{amount} calls in flight"),
+        LimitId::Window(unit, period) | LimitId::Bucket(unit, period) => {
+            format!("{unit} of {}", plain::rate(&unit, amount, period))
+        }
+    }
 }
 
 /// Whatever the checks above do not know of.

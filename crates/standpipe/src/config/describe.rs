@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use standpipe_core::{
-    Backoff, Charged, Limit, Of, Portion, Resets, Rule, Share, Span, Stretch, Unit,
+    Backoff, Charged, Limit, LimitSelector, Portion, Resets, Rule, Share, Span, TimeRange, Unit,
 };
 use standpipe_store::PoolName;
 
@@ -17,6 +17,7 @@ use super::pool::PoolSettings;
 use super::reader::join;
 use super::text::charged_by_default;
 use super::{ProviderSettings, ServerSettings, Settings};
+use crate::escape;
 
 /// See [`Settings::describe`].
 pub(super) fn describe(settings: &Settings) -> Value {
@@ -44,8 +45,9 @@ pub(super) fn to_toml(settings: &Settings, origins: bool) -> String {
         let widths = lines.iter().map(|line| line.chars().count()).filter(|width| *width <= 60);
         let width = widths.max().unwrap_or_default();
         for (line, (key, _)) in lines.iter().zip(&rows) {
-            let comment = origin(settings, key).escape_debug().to_string();
             if origins {
+                let origin = origin(settings, key);
+                let comment = escape::text(&origin);
                 toml.push_str(&format!("{line:width$}  # {comment}\n"));
             } else {
                 toml.push_str(&format!("{line}\n"));
@@ -205,7 +207,7 @@ fn nested(path: &str, pool: &PoolSettings, rows: &mut Vec<Row>) {
     match &pool.return_windows {
         None => rows.push((windows, false.into())),
         Some(each) => rows.extend(PRIORITIES.iter().map(|(tier, priority)| {
-            let Stretch { from, to } = each.of(*priority);
+            let TimeRange { from, to } = each.of(*priority);
             (join(&windows, tier), json!([span(from), span(to)]))
         })),
     }
@@ -277,7 +279,7 @@ fn share_rows(path: &str, shares: &[Share], rows: &mut Vec<Row>) {
     for share in shares {
         let portion: Value = match (&share.of, share.portion) {
             (_, Portion::PerMille(share)) => plain::percent(share).into(),
-            (Of::Unit(unit), Portion::Rate { amount, period }) => {
+            (LimitSelector::Unit(unit), Portion::Rate { amount, period }) => {
                 plain::rate(unit, amount, period).into()
             }
             (_, Portion::Rate { amount, period }) => {
@@ -286,9 +288,9 @@ fn share_rows(path: &str, shares: &[Share], rows: &mut Vec<Row>) {
             (_, Portion::Slots(slots)) => slots.into(),
         };
         let key = match &share.of {
-            Of::All => path.to_owned(),
-            Of::Unit(unit) => join(path, unit.name()),
-            Of::Parallel => join(path, "parallel"),
+            LimitSelector::All => path.to_owned(),
+            LimitSelector::Unit(unit) => join(path, unit.name()),
+            LimitSelector::Parallel => join(path, "parallel"),
         };
         rows.push((key, portion));
     }
@@ -339,8 +341,8 @@ fn in_toml(value: &Value) -> String {
             let entries: Vec<String> = map.iter().map(entry).collect();
             format!("{{ {} }}", entries.join(", "))
         }
-        // The one character that JSON writes as it is and TOML does not.
-        plain => plain.to_string().replace('\u{7f}', "\\u007f"),
+        // What JSON writes as it is and TOML or a terminal does not take.
+        plain => escape::toml(&plain.to_string()).into_owned(),
     }
 }
 

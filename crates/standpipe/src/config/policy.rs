@@ -1,7 +1,7 @@
 //! How a pool behaves when a provider says no or a store is away: what the file says of it. What it
 //! means is the core's business.
 
-use standpipe_core::{Backoff, Priority, RetryBudget, ReturnWindows, Span, Stretch};
+use standpipe_core::{Backoff, Priority, RetryBudget, ReturnWindows, Span, TimeRange};
 
 use super::reader::{Item, Reader};
 use super::text;
@@ -145,7 +145,7 @@ pub(super) fn return_windows(reader: &mut Reader<'_>, item: &Item<'_>) -> Option
     Some(windows)
 }
 
-fn stretch(reader: &mut Reader<'_>, item: &Item<'_>) -> Option<Stretch> {
+fn stretch(reader: &mut Reader<'_>, item: &Item<'_>) -> Option<TimeRange> {
     let elements = reader.list(item);
     let [from, to] = elements.as_slice() else {
         if item.value.is_array() {
@@ -155,7 +155,7 @@ fn stretch(reader: &mut Reader<'_>, item: &Item<'_>) -> Option<Stretch> {
         return None;
     };
     let (from, to) = (reader.span(from), reader.span(to));
-    let stretch = Stretch { from: from?, to: to? };
+    let stretch = TimeRange { from: from?, to: to? };
     if stretch.from > stretch.to {
         reader.wrong_at(item, "ends before it begins", "write the earlier time first");
         return None;

@@ -156,7 +156,7 @@ impl PoolSettings {
             cascade: self.cascade,
             retries: self.retry_budget,
             learn: self.learn,
-            second_look: Policy::usual().second_look,
+            terminal_probe: Policy::usual().terminal_probe,
             zones: match self.zones {
                 Toggle::Auto => Zones::Long,
                 Toggle::On => Zones::All,

@@ -1,26 +1,27 @@
 //! What callers ask for at the same time is sent together, and everybody gets its own answer.
 
 use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
 
 use standpipe_core::{
     AgentName, Amounts, Configure, Instant, Limit, Observed, PoolConfig, Reading, Reserve, Rule,
     Source, Unit, bounds,
 };
-use standpipe_store::faulty::{Fault, Faults, Faulty};
-use standpipe_store::{MemoryLog, Position, Since, Snapshot};
+use standpipe_store::fault_injection::{Fault, FaultQueue, FaultyLog};
+use standpipe_store::{LogRead, MemoryLog, Position, Snapshot};
 
 use super::*;
 
 /// A log that counts how often something is appended.
-struct Counted(Faulty<MemoryLog>, Arc<AtomicUsize>);
+struct Counted(FaultyLog<MemoryLog>, Arc<AtomicUsize>);
 
 impl Log for Counted {
-    fn append(&mut self, from: Position, bodies: &[Vec<u8>]) -> Result<Since, StoreError> {
+    fn append(&mut self, from: Position, bodies: &[Vec<u8>]) -> Result<LogRead, StoreError> {
         self.1.fetch_add(1, Ordering::SeqCst);
         self.0.append(from, bodies)
     }
 
-    fn read(&mut self, from: Position) -> Result<Since, StoreError> {
+    fn read(&mut self, from: Position) -> Result<LogRead, StoreError> {
         self.0.read(from)
     }
 
@@ -32,15 +33,20 @@ impl Log for Counted {
 struct Room {
     desk: Desk,
     appends: Arc<AtomicUsize>,
-    faults: Faults,
+    faults: FaultQueue,
 }
 
 fn room(slots: u64) -> Room {
-    let (appends, faults) = (Arc::new(AtomicUsize::new(0)), Faults::default());
+    let (appends, faults) = (Arc::new(AtomicUsize::new(0)), FaultQueue::default());
     let log = MemoryLog::new(Arc::new(|| Instant(bounds::SPAN.0)));
-    let log = Counted(Faulty::new(log, faults.clone()), Arc::clone(&appends));
-    let member = Member::new(Box::new(log) as Box<dyn Log + Send>, || 7);
-    let desk = Desk::new("a/b".parse().unwrap(), member, Arc::new(Writer::default()));
+    let log = Counted(FaultyLog::new(log, faults.clone()), Arc::clone(&appends));
+    let member = Participant::new(Box::new(log) as Box<dyn Log + Send>, || 7);
+    let desk = Desk::new(
+        "a/b".parse().unwrap(),
+        member,
+        Arc::new(Writer::default()),
+        Arc::new(|| Duration::ZERO),
+    );
     let config = PoolConfig::new(vec![Limit::new(Rule::Parallel { amount: slots })]);
     let configure = Configure { source: Source::Code, config };
     desk.ask(1, vec![Action::Configure(Box::new(configure))]);
@@ -100,6 +106,20 @@ fn after_a_lost_answer_each_gets_its_own_and_who_left_leaves_nothing() {
     assert!(kept.iter().all(Option::is_some) && kept[0] != kept[1], "{kept:?}");
     counter.flush().unwrap();
     assert_eq!(counter.member.replica().state().facts().leases.len(), 2, "the third is given back");
+}
+
+#[test]
+fn however_much_is_left_for_later_all_of_it_is_sent() {
+    let room = room(3);
+    let mut counter = room.desk.counter();
+    room.faults.push(Fault::Cut);
+    let beats = (0..40_000).map(|_| Action::Heartbeat { lease: None, ttl: None });
+    assert!(!counter.tell_all(beats), "not now");
+    assert!(counter.has_pending());
+    counter.flush().unwrap();
+    let last = counter.member.last_written().unwrap();
+    assert_eq!(last.number, 40_001, "behind the configuration");
+    assert!(!counter.has_pending());
 }
 
 #[test]

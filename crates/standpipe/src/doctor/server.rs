@@ -1,6 +1,6 @@
 //! The server of a network store: whether it can keep a ledger, and for whom.
 
-use standpipe_store_redis::Server;
+use standpipe_store_redis::ServerInfo;
 
 use super::{Scene, told};
 use crate::finding::Finding;
@@ -15,20 +15,20 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
     let Some(redis) = guard.as_ref().and_then(|guard| guard.shared().engine().redis()) else {
         return Vec::new();
     };
-    match redis.look() {
+    match redis.server_info() {
         Ok(server) => findings(&server),
         Err(error) => vec![told(Finding::failure, NAME, &error.to_string())],
     }
 }
 
-fn findings(server: &Server) -> Vec<Finding> {
+fn findings(server: &ServerInfo) -> Vec<Finding> {
     let mut found = vec![version(server)];
     let others = [role(server), eviction(server), memory(server), privacy(server)];
     found.extend(others.into_iter().flatten());
     found
 }
 
-fn version(server: &Server) -> Finding {
+fn version(server: &ServerInfo) -> Finding {
     let number = server.version.split(' ').next_back().unwrap_or_default();
     let mut parts = number.split('.').map(|part| part.parse::<u32>().unwrap_or_default());
     let known = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
@@ -41,7 +41,7 @@ fn version(server: &Server) -> Finding {
     }
 }
 
-fn role(server: &Server) -> Option<Finding> {
+fn role(server: &ServerInfo) -> Option<Finding> {
     (!server.is_master).then(|| {
         Finding::failure(NAME, "it is a replica, and takes no writes")
             .remedy("name the master in the store's URL, or use redis+sentinel://")
@@ -49,7 +49,7 @@ fn role(server: &Server) -> Option<Finding> {
 }
 
 /// Our keys have an end, so every policy but one can drop them.
-fn eviction(server: &Server) -> Option<Finding> {
+fn eviction(server: &ServerInfo) -> Option<Finding> {
     let policy = server.eviction.as_deref()?;
     if policy == "noeviction" {
         return Some(Finding::ok(NAME, "it never drops a ledger to make room"));
@@ -60,9 +60,9 @@ fn eviction(server: &Server) -> Option<Finding> {
     Some(Finding::warning(NAME, what).remedy(remedy))
 }
 
-fn memory(server: &Server) -> Option<Finding> {
+fn memory(server: &ServerInfo) -> Option<Finding> {
     let replicas = server.replicas.unwrap_or_default();
-    match (server.appends?, replicas) {
+    match (server.append_only_file?, replicas) {
         (true, _) => Some(Finding::ok(NAME, "it keeps what it was told over a restart")),
         (false, 0) => {
             let what = "a restart of it forgets: limits then count as full for one period";
@@ -73,7 +73,7 @@ fn memory(server: &Server) -> Option<Finding> {
 }
 
 /// Whoever can reach the server can take quota.
-fn privacy(server: &Server) -> Option<Finding> {
+fn privacy(server: &ServerInfo) -> Option<Finding> {
     let (what, remedy) = match (server.is_private, server.has_password) {
         (true, _) => return None,
         (false, true) => {
@@ -92,18 +92,18 @@ mod tests {
     use super::*;
     use crate::finding::Level;
 
-    fn sound() -> Server {
-        Server {
+    fn sound() -> ServerInfo {
+        ServerInfo {
             version: "Valkey 8.0.1".to_owned(),
             eviction: Some("noeviction".to_owned()),
-            appends: Some(true),
+            append_only_file: Some(true),
             is_master: true,
             is_private: true,
-            ..Server::default()
+            ..ServerInfo::default()
         }
     }
 
-    fn levels(change: impl FnOnce(&mut Server)) -> Vec<Level> {
+    fn levels(change: impl FnOnce(&mut ServerInfo)) -> Vec<Level> {
         let mut server = sound();
         change(&mut server);
         let mut levels: Vec<Level> =
@@ -119,15 +119,16 @@ mod tests {
         assert_eq!(levels(|server| server.version = "Redis 6.2.0".to_owned()), []);
         assert_eq!(levels(|server| server.version = "Redis".to_owned()), [Level::Note]);
         assert_eq!(levels(|server| server.is_master = false), [Level::Failure]);
-        let lru = |server: &mut Server| server.eviction = Some("volatile-lru".to_owned());
+        let lru = |server: &mut ServerInfo| server.eviction = Some("volatile-lru".to_owned());
         assert_eq!(levels(lru), [Level::Warning]);
-        assert_eq!(levels(|server| server.appends = Some(false)), [Level::Note]);
-        let copied = |server: &mut Server| {
-            (server.appends, server.replicas) = (Some(false), Some(1));
+        assert_eq!(levels(|server| server.append_only_file = Some(false)), [Level::Note]);
+        let copied = |server: &mut ServerInfo| {
+            (server.append_only_file, server.replicas) = (Some(false), Some(1));
         };
         assert_eq!(levels(copied), []);
         assert_eq!(levels(|server| server.is_private = false), [Level::Warning]);
-        let silent = |server: &mut Server| (server.appends, server.eviction) = (None, None);
+        let silent =
+            |server: &mut ServerInfo| (server.append_only_file, server.eviction) = (None, None);
         assert_eq!(levels(silent), [], "what it does not tell is not held against it");
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
         found.extend(dead(name, pool));
         found.extend(unused(name, pool));
     }
-    found.extend(set_aside(scene));
+    found.extend(quarantine(scene));
     or_ok(found, NAME, || "nothing was left behind".to_owned())
 }
 
@@ -73,9 +73,10 @@ fn unused(name: &PoolName, pool: &Glance) -> Option<Finding> {
 }
 
 /// Ledgers that were damaged, or of an older version, and kept for people to look at.
-fn set_aside(scene: &Scene) -> Vec<Finding> {
+fn quarantine(scene: &Scene) -> Vec<Finding> {
     let guard = scene.tap.as_ref().ok().and_then(|tap| tap.guard().ok());
-    let paths = guard.as_ref().and_then(|guard| Some(guard.shared().engine().file()?.set_aside()));
+    let paths =
+        guard.as_ref().and_then(|guard| Some(guard.shared().engine().file()?.quarantined_files()));
     let each = paths.into_iter().flatten();
     let tell = |path: std::path::PathBuf| {
         let shown = path.display().to_string();

@@ -12,7 +12,7 @@ use crate::tap::Standpipe;
 
 const NAME: &str = "store";
 
-/// Less room than this is worth a word: the journal takes up to 64 MB, a pool 4 MB.
+/// Less room than this is worth a word: the journal takes up to 64 MB, a pool 6 MB.
 const LITTLE: u64 = 128 << 20;
 
 pub(super) fn check(scene: &Scene) -> Vec<Finding> {
@@ -74,7 +74,7 @@ fn try_round_trip(pool: Option<&PoolName>, tap: &Standpipe) -> Result<String, Er
     let guard = tap.guard()?;
     let shared = guard.shared();
     let file = shared.engine().file();
-    file.map_or(Ok(()), FileStore::leave_and_remove_a_mark)?;
+    file.map_or(Ok(()), FileStore::check_writable)?;
     let Some(pool) = pool else {
         return Ok(match file {
             Some(_) => "a mark was written and read again".to_owned(),
@@ -133,7 +133,7 @@ fn room(survey: &Survey) -> Finding {
     if survey.free >= LITTLE {
         return Finding::ok(NAME, format!("{free} free on its disk"));
     }
-    let what = format!("only {free} free on its disk; a new pool takes 4 MB, the journal up to 64");
+    let what = format!("only {free} free on its disk; a new pool takes 6 MB, the journal up to 64");
     Finding::warning(NAME, what).remedy("make room, or point STANDPIPE_HOME to another disk")
 }
 

@@ -274,7 +274,7 @@ impl Kind {
 
     /// The word for it, as in the lines.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Wait => "wait",
             Self::Shadow => "shadow",
@@ -341,7 +341,7 @@ impl fmt::Display for UnknownKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("no such kind of event; use one of:")?;
         for (at, kind) in Kind::ALL.into_iter().enumerate() {
-            write!(f, "{} {}", if at == 0 { "" } else { "," }, kind.word())?;
+            write!(f, "{} {}", if at == 0 { "" } else { "," }, kind.as_str())?;
         }
         Ok(())
     }
@@ -351,7 +351,7 @@ impl std::error::Error for UnknownKind {}
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.as_str())
     }
 }
 
@@ -359,7 +359,7 @@ impl FromStr for Kind {
     type Err = UnknownKind;
 
     fn from_str(word: &str) -> Result<Self, UnknownKind> {
-        Self::ALL.into_iter().find(|kind| kind.word() == word).ok_or(UnknownKind)
+        Self::ALL.into_iter().find(|kind| kind.as_str() == word).ok_or(UnknownKind)
     }
 }
 
@@ -382,7 +382,7 @@ mod tests {
             assert_eq!(serde_json::from_str::<Event>(&line).unwrap(), event);
         }
         for kind in Kind::ALL {
-            assert_eq!(kind.word().parse(), Ok(kind));
+            assert_eq!(kind.as_str().parse(), Ok(kind));
         }
         assert!("waits".parse::<Kind>().unwrap_err().to_string().contains("wait, shadow"));
     }

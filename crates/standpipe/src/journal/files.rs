@@ -168,9 +168,11 @@ fn open(path: &Path) -> io::Result<File> {
 fn make(path: &Path, mut options: OpenOptions) -> io::Result<File> {
     use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
     let directory = path.parent().map(fs::metadata).transpose()?;
-    let group = directory.is_some_and(|directory| directory.permissions().mode() & 0o020 != 0);
+    let writes = |directory: &fs::Metadata| directory.permissions().mode() & 0o020 != 0;
+    let group = directory.as_ref().is_some_and(writes);
     let mode = if group { 0o660 } else { 0o600 };
     let file = options.create(true).mode(mode).open(path)?;
+    hand_over(&file, directory.as_ref());
     if group {
         // Whoever lost the race to make it may not change it, and need not.
         let _ = file.set_permissions(fs::Permissions::from_mode(mode));
@@ -189,7 +191,21 @@ fn make_directory(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
     }
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    let above = path.parent().and_then(|above| fs::metadata(above).ok());
+    hand_over(&File::open(path)?, above.as_ref());
+    Ok(())
+}
+
+/// What the superuser makes in a user's directory belongs to that user, who could not add to it
+/// otherwise. Nobody else can give files away, and need not.
+#[cfg(unix)]
+fn hand_over(made: &File, directory: Option<&fs::Metadata>) {
+    use std::os::unix::fs::{MetadataExt, fchown};
+    let owner = made.metadata().map(|meta| meta.uid()).ok();
+    if let Some(directory) = directory.filter(|directory| Some(directory.uid()) != owner) {
+        let _ = fchown(made, Some(directory.uid()), Some(directory.gid()));
+    }
 }
 
 #[cfg(not(unix))]

@@ -110,6 +110,7 @@ impl Seat {
     /// Sleeps until it is told to look, or the moment has come.
     pub(crate) fn sleep(&mut self, until: Local) {
         let shared = self.guard.shared();
+        shared.keeper().stand_in(shared);
         if !shared.keeper().sits_down(self.caller, &self.bell) {
             self.bell.wait_until(until);
             return;

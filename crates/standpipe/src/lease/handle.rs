@@ -78,7 +78,7 @@ impl LeaseHandle {
     /// As [`LeaseHandle::commit`].
     pub fn throttled(&self, throttle: Throttle) -> Result<(), Error> {
         let guard = self.tap.guard()?;
-        let desk = guard.shared().desk(self.id.pool())?;
+        let desk = guard.shared().desk(self.id.pool())?.of_lease(self.id.key());
         guard.shared().throttle(&desk, &throttle.lease(self.id.clone()), self.tap.graph())
     }
 
@@ -95,7 +95,7 @@ impl LeaseHandle {
         let used = amounts(used)?;
         let pool = Pool::new(Arc::clone(&self.tap), self.id.pool().clone());
         let guard = self.tap.guard()?;
-        let desk = guard.shared().desk(self.id.pool())?;
+        let desk = guard.shared().desk(self.id.pool())?.of_lease(self.id.key());
         let read = reply.read(pool.dialect(), pool.name());
         let agent = guard.shared().agent_of(&desk, self.id.key())?;
         let (agent, graph) = (agent.as_ref().map(|agent| agent.as_str()), self.tap.graph());
@@ -129,7 +129,8 @@ impl LeaseHandle {
 
     fn about(&self, action: Action) -> Result<(LeaseAnswer, crate::moment::Now), Error> {
         let guard = self.tap.guard()?;
-        let (shared, desk) = (guard.shared(), guard.shared().desk(self.id.pool())?);
+        let shared = guard.shared();
+        let desk = shared.desk(self.id.pool())?.of_lease(self.id.key());
         let Some(how) = Ended::by(&action) else {
             return shared.about_lease(&desk, &self.id, action);
         };

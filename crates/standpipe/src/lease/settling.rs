@@ -41,7 +41,9 @@ impl Settling {
 
     fn begin(mut lease: Lease, action: Action) -> Result<Stage, Error> {
         let shared = lease.ours()?;
-        if !shared.store().is_remote() {
+        let desk = lease.desk();
+        // While the store is unavailable the ledger in memory answers at once.
+        if !shared.store().is_remote() || desk.is_substitute() || desk.cut_off().is_some() {
             lease.end(action)?;
             return Ok(Stage::Over);
         }
@@ -57,6 +59,7 @@ impl Settling {
             caller,
             bell,
             slot: Arc::clone(&slot),
+            outcome: None,
             deadline: Local::now() + PATIENCE,
             pause: FIRST_RETRY,
             timer: None,
@@ -70,6 +73,7 @@ impl Settling {
                 while errand.hear(&mut desk.counter()) != Progress::Over {
                     std::thread::sleep(FIRST_RETRY);
                 }
+                errand.announce();
                 Ok(Stage::Handed(slot))
             }
         }
@@ -115,6 +119,7 @@ struct SettleErrand {
     caller: Caller,
     bell: Arc<Bell>,
     slot: Arc<Slot<Result<(), Error>>>,
+    outcome: Option<Result<(), Error>>,
     deadline: Local,
     pause: Duration,
     timer: Option<Local>,
@@ -126,7 +131,7 @@ impl SettleErrand {
             self.lease.guard.shared().keeper().clear_timer(at, self.caller);
         }
         self.lease.let_go();
-        self.slot.put(outcome);
+        self.outcome = Some(outcome);
         Progress::Over
     }
 
@@ -141,8 +146,13 @@ impl SettleErrand {
 }
 
 impl Errand for SettleErrand {
-    fn announce(&self) {
-        self.slot.wake();
+    fn announce(self: Box<Self>) {
+        let Self { lease, slot, outcome, .. } = *self;
+        drop(lease);
+        if let Some(outcome) = outcome {
+            slot.put(outcome);
+        }
+        slot.wake();
     }
 
     fn desk(&self) -> Arc<Desk> {

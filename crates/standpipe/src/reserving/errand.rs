@@ -16,12 +16,13 @@ pub(super) type CallSlot = Slot<Result<Lease, Error>>;
 pub(super) struct CallErrand {
     waiting: Box<Waiting>,
     slot: Arc<CallSlot>,
+    outcome: Option<Result<Lease, Error>>,
 }
 
 impl CallErrand {
     pub(super) fn new(waiting: Box<Waiting>) -> Self {
         let slot = Slot::new(Arc::clone(waiting.bell()));
-        Self { waiting, slot }
+        Self { waiting, slot, outcome: None }
     }
 
     pub(super) fn slot(&self) -> Arc<CallSlot> {
@@ -37,10 +38,7 @@ impl CallErrand {
             },
             Step::Over(outcome) => *outcome,
         };
-        // Whoever stopped awaiting does not make the call.
-        if let Some(Ok(lease)) = self.slot.put(outcome) {
-            lease.give_back();
-        }
+        self.outcome = Some(outcome);
         Progress::Over
     }
 }
@@ -68,7 +66,14 @@ impl Errand for CallErrand {
         self.took(step)
     }
 
-    fn announce(&self) {
-        self.slot.wake();
+    fn announce(self: Box<Self>) {
+        let Self { waiting, slot, outcome } = *self;
+        drop(waiting);
+        match outcome.and_then(|outcome| slot.put(outcome)) {
+            // A task that stopped awaiting does not make the call.
+            Some(Ok(lease)) => lease.give_back(),
+            Some(Err(_)) => {}
+            None => slot.wake(),
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! One call on its way to a lease, a step at a time.
 
-mod cut_off;
 mod notes;
+mod offline;
 mod outcome;
 
 use std::sync::Arc;
@@ -91,6 +91,7 @@ impl Waiting {
     pub(super) fn new(pool: &Pool, request: &Request, began: Local) -> Result<Self, Error> {
         let reserve = request.resolve(pool.name(), pool.dialect(), pool.tap().agent())?;
         let guard = pool.tap().guard()?;
+        guard.shared().keeper().stand_in(guard.shared());
         let desk = guard.shared().desk(pool.name())?;
         let caller = guard.shared().caller();
         // What is longer than any span the ledger knows is no further away than that.
@@ -183,6 +184,9 @@ impl Waiting {
             return None;
         }
         if self.ticket.is_none() && !self.desk.is_substitute() {
+            self.stays_offline();
+        }
+        if self.ticket.is_none() && !self.desk.is_substitute() {
             if let Err(trouble) = self.configure() {
                 let desk = Arc::clone(&self.desk);
                 return Some(self.took(&mut desk.counter(), Err(trouble)));
@@ -202,6 +206,12 @@ impl Waiting {
 
     /// Learns what came of its question.
     pub(super) fn hear(&mut self, counter: &mut Counter) -> Step {
+        if self.desk.moved_to().is_some() && !counter.has_answer(self.caller) {
+            // Whatever this ledger decided now, the store would not learn of.
+            counter.give_up(self.caller);
+            (self.unanswered, self.wakes_at) = (false, None);
+            return Step::Again;
+        }
         let answered = counter.answer(self.caller);
         let decided = match answered {
             Err(error) => Err(Trouble::Store(error)),
@@ -343,6 +353,10 @@ impl Waiting {
         let now = Local::now();
         if let Some(step) = self.goes_away(counter) {
             return step;
+        }
+        if self.desk.falls_back() {
+            // The keeper finds out whether the store takes writes.
+            self.guard.shared().owes();
         }
         if now >= self.deadline {
             self.leave(counter);

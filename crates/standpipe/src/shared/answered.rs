@@ -93,7 +93,7 @@ impl Shared {
                 What::Throttle {
                     agent: agent.map(ToOwned::to_owned),
                     lease: lease.map(ToString::to_string),
-                    about: kind.word().to_owned(),
+                    about: kind.as_str().to_owned(),
                     retry_after_ms: retry_after.map(millis),
                     said,
                 },

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use standpipe_core::{Action, AgentName, Decision, Hold, Holder, Laid, Reason, Refusal, Reserve};
+use standpipe_core::{Action, AgentName, Decision, LeaseOwner, Queued, Reason, Refusal, Reserve};
 use standpipe_core::{Amounts, Priority, State};
 
 use super::Shared;
@@ -19,10 +19,11 @@ use crate::status::PoolStatus;
 impl Shared {
     /// Reads what others did, and answers from the pool as it is now.
     pub(crate) fn read<T>(
-        &self,
+        self: &Arc<Self>,
         desk: &Desk,
         answer: impl FnOnce(&State, &Now, &Counter) -> T,
     ) -> Result<T, Error> {
+        self.keeper.stand_in(self);
         let mut counter = desk.counter();
         counter.member.refresh()?;
         let (counter, now) = (&*counter, counter.now());
@@ -48,7 +49,7 @@ impl Shared {
     /// [`Shared::read`] without the dead. That they are is only said if it can be: who looks at a
     /// pool does not wait for it.
     fn read_living<T>(
-        &self,
+        self: &Arc<Self>,
         desk: &Desk,
         answer: impl FnOnce(&State, &Now, &Counter) -> T,
     ) -> Result<T, Error> {
@@ -61,25 +62,29 @@ impl Shared {
         self.read(desk, answer)
     }
 
-    pub(crate) fn peek(&self, desk: &Desk, reserve: &Reserve) -> Result<Verdict, Error> {
+    pub(crate) fn peek(self: &Arc<Self>, desk: &Desk, reserve: &Reserve) -> Result<Verdict, Error> {
         self.read_living(desk, |state, now, _| verdict(desk, state, reserve, now))?
     }
 
-    pub(crate) fn explain(&self, desk: &Desk, reserve: &Reserve) -> Result<Explanation, Error> {
+    pub(crate) fn explain(
+        self: &Arc<Self>,
+        desk: &Desk,
+        reserve: &Reserve,
+    ) -> Result<Explanation, Error> {
         self.read_living(desk, |state, now, _| {
             let verdict = verdict(desk, state, reserve, now)?;
-            let laid = state.lay_open(reserve, now.store);
+            let judged = state.admission_steps(reserve, now.store);
             Ok(Explanation {
                 pool: desk.pool().to_string(),
                 agent: reserve.agent.to_string(),
-                priority: tier_word(laid.tier),
-                cost: figures(&laid.cost),
-                zone: state.zone().word(),
-                breaker: state.breaker(now.store).word(),
+                priority: tier_word(judged.tier),
+                cost: figures(&judged.cost),
+                zone: state.zone().as_str(),
+                breaker: state.breaker(now.store).as_str(),
                 advice: state.advise(reserve, now.store).as_ref().map(Advice::of),
-                verdict: verdict.word(),
+                verdict: verdict.as_str(),
                 why: verdict.why().cloned(),
-                steps: steps(laid, now),
+                steps: steps(&judged.refusals, now),
                 limits: PoolStatus::limits_of(state, now),
                 waiting: PoolStatus::waiting(state, &reserve.agent, now, &**self.store()),
             })
@@ -87,7 +92,7 @@ impl Shared {
     }
 
     pub(crate) fn status(
-        &self,
+        self: &Arc<Self>,
         desk: &Desk,
         provider: Option<String>,
     ) -> Result<PoolStatus, Error> {
@@ -116,7 +121,7 @@ impl Shared {
             let facts = state.facts();
             let leases = facts.leases.iter().filter(|(_, lease)| {
                 let its = facts.agents.get(usize::from(lease.agent));
-                let alone = matches!(lease.holder, Holder::Ttl { .. });
+                let alone = matches!(lease.owner, LeaseOwner::Ttl { .. });
                 alone && its.is_some_and(|known| known.name == *agent)
             });
             let beat = |key| Action::Heartbeat { lease: Some(key), ttl: None };
@@ -136,7 +141,7 @@ fn verdict(desk: &Desk, state: &State, reserve: &Reserve, now: &Now) -> Result<V
         Decision::Admit(grant) => {
             Verdict::Admitted { instead_of: grant.instead_of.as_ref().map(refused) }
         }
-        Decision::Wait(Hold { refusal, position, .. }) => {
+        Decision::Wait(Queued { refusal, position, .. }) => {
             let mut waits = refused(&refusal);
             waits.position = Some(position);
             Verdict::Waits(waits)
@@ -153,20 +158,32 @@ pub(crate) fn has_no_limits(refusal: &Refusal) -> bool {
     refusal.reason == Reason::Never && refusal.limit.is_none()
 }
 
-fn steps(laid: Laid, now: &Now) -> Vec<Step> {
-    let noes = |refusals: Vec<Refusal>| refusals.iter().map(|refusal| no(refusal, now)).collect();
-    let one = |refusal: Option<Refusal>| noes(refusal.into_iter().collect());
-    let not_yet = [laid.pause, laid.return_window, laid.zone, laid.hold];
-    let not_yet = not_yet.into_iter().flatten().collect();
-    let not_these = [laid.yields, laid.cap].into_iter().flatten().collect();
-    let never = [laid.never, laid.retry_budget].into_iter().flatten().collect();
+fn steps(refusals: &[Refusal], now: &Now) -> Vec<Step> {
+    let noes = |reasons: &[Reason]| {
+        let named = refusals.iter().filter(|refusal| reasons.contains(&refusal.reason));
+        named.map(|refusal| no(refusal, now)).collect()
+    };
+    let own = [Reason::Pause, Reason::ReturnWindow, Reason::Zone, Reason::Hold];
+    let room = [
+        Reason::Limit,
+        Reason::Floor,
+        Reason::Pace,
+        Reason::Probe,
+        Reason::Sequential,
+        Reason::Learning,
+    ];
+    let never = [Reason::Never, Reason::RetryBudget];
     let names = [
-        ("terminal", "did the provider say stop for good?", one(laid.terminal)),
-        ("never", "is it larger than a limit, or one retry too many?", noes(never)),
-        ("not yet", "does anything of its own hold it back?", noes(not_yet)),
-        ("not these units", "does it give way, or is its cap reached?", noes(not_these)),
-        ("not before them", "did somebody come first?", noes(laid.order)),
-        ("not now", "is there room on every limit?", noes(laid.room)),
+        ("terminal", "did the provider say stop for good?", noes(&[Reason::Terminal])),
+        ("never", "is it larger than a limit, or one retry too many?", noes(&never)),
+        ("not yet", "does anything of its own hold it back?", noes(&own)),
+        (
+            "not these units",
+            "does it give way, or is its cap reached?",
+            noes(&[Reason::Yield, Reason::Cap]),
+        ),
+        ("not before them", "did somebody come first?", noes(&[Reason::Order])),
+        ("not now", "is there room on every limit?", noes(&room)),
     ];
     let numbered = (1..).zip(names);
     numbered.map(|(number, (name, question, noes))| Step { number, name, question, noes }).collect()
@@ -174,7 +191,7 @@ fn steps(laid: Laid, now: &Now) -> Vec<Step> {
 
 fn no(refusal: &Refusal, now: &Now) -> No {
     No {
-        reason: refusal.reason.word(),
+        reason: refusal.reason.as_str(),
         limit: refusal.limit.as_ref().map(limit_text),
         short_by: refusal.short_by,
         until: refusal.until.map(|until| now.ahead(until)),

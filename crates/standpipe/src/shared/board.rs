@@ -41,7 +41,7 @@ impl Shared {
     fn try_pin(self: &Arc<Self>, desk: &Desk, agent: &AgentName) -> Result<(), Error> {
         let length = self.read(desk, |state, now, _| {
             let facts = state.facts();
-            let stopped = facts.terminal.map(|terminal| terminal.until.or(terminal.look));
+            let stopped = facts.terminal.map(|terminal| terminal.until.or(terminal.next_probe));
             let end = facts.pause.max(stopped.flatten())?;
             Some(end.since(now.store))
         })?;

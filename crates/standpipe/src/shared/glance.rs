@@ -1,6 +1,7 @@
 //! A pool as it is, looked at from the side: no file has its say, and the dead are not buried.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use standpipe_core::{Instant, State};
 use standpipe_store::{PoolName, Store};
@@ -27,7 +28,7 @@ pub(crate) struct Glance {
 
 impl Shared {
     /// Looks at a pool that there is.
-    pub(crate) fn glance(&self, pool: &PoolName) -> Result<Glance, Error> {
+    pub(crate) fn glance(self: &Arc<Self>, pool: &PoolName) -> Result<Glance, Error> {
         let desk = self.desk(pool)?;
         let store = &**self.store();
         self.read(&desk, |state, now, _| Glance {
@@ -35,7 +36,7 @@ impl Shared {
             unused_ms: Some(state.facts().used)
                 .filter(|used| *used > Instant(0))
                 .map(|used| now.millis_since(used)),
-            dead: Suspects::of(state.facts()).dead(store).len(),
+            dead: Suspects::of(state.facts()).dead(store, now.store).len(),
             processes: processes(state, store),
             clock: clock(now),
         })

@@ -15,7 +15,7 @@ pub(super) fn outside(state: &State, limit: &LimitId, now: &Now) -> u64 {
 pub(super) fn headroom(state: &State, limit: &LimitId) -> Option<u16> {
     let config = state.facts().config.as_ref()?;
     limit.period()?;
-    let warmth = &state.facts().outlook.warmth;
+    let warmth = &state.facts().auto_margins;
     let tuned = warmth.iter().find(|warmth| warmth.limit == *limit);
     Some(match (config.headroom, tuned) {
         (Headroom::Auto, Some(tuned)) => tuned.per_mille,

@@ -1,10 +1,11 @@
 //! Working out how a pool stands from its state.
 
 use standpipe_core::{
-    Agent, AgentName, Decision, Figures, Headroom, Hold, Holder, Instant, Key, Lease, LimitId, Of,
-    Owner, PoolConfig, Portion, Provenance, Refusal, Reserve, Rule, Share, State, Ticket,
+    Agent, AgentName, Decision, Headroom, Instant, Key, Lease, LeaseOwner, LimitId, LimitSelector,
+    LimitUsage, Owner, PoolConfig, Portion, Provenance, Queued, Refusal, Reserve, Rule, Share,
+    State, Ticket,
 };
-use standpipe_store::{PoolName, Store};
+use standpipe_store::{PoolName, Process, Store};
 
 use super::foresight;
 use super::{
@@ -24,11 +25,11 @@ impl PoolStatus {
         let headroom = config.map_or(Headroom::Auto, |config| config.headroom);
         let limits = Self::limits_of(state, now);
         let least = limits.iter().filter_map(|limit| limit.headroom_per_mille).min();
-        let learning = facts.lanes.iter().filter_map(|lane| lane.learning).max();
+        let learning = facts.counters.iter().filter_map(|lane| lane.learning).max();
         let stop = facts.terminal.map(|terminal| Stop {
             until: terminal.until.map(|until| now.ahead(until)),
             for_ms: terminal.until.map(|until| now.millis_until(until)),
-            look_ms: terminal.look.map(|look| now.millis_until(look)),
+            look_ms: terminal.next_probe.map(|look| now.millis_until(look)),
         });
         Self {
             pool: pool.to_string(),
@@ -43,8 +44,8 @@ impl PoolStatus {
             terminal: stop,
             learning: learning.and_then(|until| Pause::of(until, now)),
             trouble: Trouble::of(state, now),
-            zone: state.zone().word(),
-            breaker: state.breaker(now.store).word(),
+            zone: state.zone().as_str(),
+            breaker: state.breaker(now.store).as_str(),
             money: foresight::money(state, now),
             limits,
             in_flight: facts.leases.len(),
@@ -71,7 +72,7 @@ impl PoolStatus {
     /// How its limits stand.
     pub(crate) fn limits_of(state: &State, now: &Now) -> Vec<LimitStatus> {
         let told = |id: &LimitId| {
-            let told = state.facts().trouble.told.iter();
+            let told = state.facts().learned.limits.iter();
             let mut same = told
                 .filter(|told| id.unit() == Some(&told.unit) && id.period() == Some(told.period));
             same.next().map(|told| told.amount)
@@ -106,7 +107,7 @@ impl Pause {
     }
 }
 
-fn limit(figures: &Figures, told: Option<u64>, now: &Now) -> LimitStatus {
+fn limit(figures: &LimitUsage, told: Option<u64>, now: &Now) -> LimitStatus {
     let id = figures.limit.id();
     let (kind, amount, burst) = match figures.limit.rule {
         Rule::Window { amount, .. } => ("window", amount, None),
@@ -140,9 +141,9 @@ fn leases(pool: &PoolName, state: &State, now: &Now, store: &dyn Store) -> Vec<L
     leases.sort_by_key(|(key, lease)| (lease.started, **key));
     let status = |(key, lease): (&Key, &Lease)| {
         let ends = state.lease_ends(*key);
-        let (holder, pid) = match lease.holder {
-            Holder::Session(session) => ("session", pid_of(Some(session), None, store)),
-            Holder::Ttl { .. } => ("ttl", pid_of(None, lease.call.owner, store)),
+        let (holder, process) = match lease.owner {
+            LeaseOwner::Session(session) => ("session", process_of(Some(session), None, store)),
+            LeaseOwner::Ttl { .. } => ("ttl", process_of(None, lease.call.owner, store)),
         };
         LeaseStatus {
             id: LeaseId::new(pool.clone(), *key),
@@ -152,7 +153,8 @@ fn leases(pool: &PoolName, state: &State, now: &Now, store: &dyn Store) -> Vec<L
             since: now.past(lease.started),
             age_ms: now.millis_since(lease.started),
             holder,
-            pid,
+            pid: process.map(|process| process.pid),
+            stopped: process.is_some_and(|process| process.stopped),
             expires_ms: (ends != Instant::NEVER).then(|| now.millis_until(ends)),
             model: lease.call.model.as_ref().map(ToString::to_string),
             task: lease.call.task.as_ref().map(ToString::to_string),
@@ -163,9 +165,10 @@ fn leases(pool: &PoolName, state: &State, now: &Now, store: &dyn Store) -> Vec<L
 
 fn tickets(state: &State, now: &Now, store: &dyn Store) -> Vec<TicketStatus> {
     let ordered = (1..).zip(&state.facts().tickets);
-    let status = |(position, (place, ticket)): (usize, (&standpipe_core::Place, &Ticket))| {
+    let status = |(position, (place, ticket)): (usize, (&standpipe_core::QueueKey, &Ticket))| {
         let why = why(state, ticket, now);
         let until = why.as_ref().and_then(|refusal| refusal.until);
+        let process = process_of(ticket.session, ticket.call.owner, store);
         TicketStatus {
             agent: agent_of(state, ticket.agent),
             priority: tier_word(place.tier),
@@ -173,12 +176,13 @@ fn tickets(state: &State, now: &Now, store: &dyn Store) -> Vec<TicketStatus> {
             position,
             since: now.past(ticket.since),
             waits_ms: now.millis_since(ticket.since),
-            reason: why.as_ref().map(|refusal| refusal.reason.word()),
+            reason: why.as_ref().map(|refusal| refusal.reason.as_str()),
             limit: why.as_ref().and_then(|refusal| refusal.limit.as_ref()).map(limit_text),
             short_by: why.as_ref().map_or(0, |refusal| refusal.short_by),
             until: until.map(|until| now.ahead(until)),
             until_ms: until.map(|until| now.millis_until(until)),
-            pid: pid_of(ticket.session, ticket.call.owner, store),
+            pid: process.map(|process| process.pid),
+            stopped: process.is_some_and(|process| process.stopped),
             deadline_ms: now.millis_until(ticket.deadline),
             model: ticket.call.model.as_ref().map(ToString::to_string),
             task: ticket.call.task.as_ref().map(ToString::to_string),
@@ -193,7 +197,7 @@ fn why(state: &State, ticket: &Ticket, now: &Now) -> Option<Refusal> {
     let mut claim = Reserve::new(agent, ticket.call.cost.clone());
     claim.ticket = Some(ticket.key);
     match state.peek(&claim, now.store) {
-        Decision::Wait(Hold { refusal, .. }) | Decision::Refuse(refusal) => Some(refusal),
+        Decision::Wait(Queued { refusal, .. }) | Decision::Refuse(refusal) => Some(refusal),
         Decision::Admit(_) => None,
     }
 }
@@ -228,15 +232,15 @@ fn share_text(share: &Share) -> String {
         Portion::PerMille(share) if share % 10 == 0 => format!("{}%", share / 10),
         Portion::PerMille(share) => format!("{}.{}%", share / 10, share % 10),
         Portion::Rate { amount, period } => match &share.of {
-            Of::Unit(unit) => plain::rate(unit, amount, period),
+            LimitSelector::Unit(unit) => plain::rate(unit, amount, period),
             _ => format!("{amount}/{}", spoken(period)),
         },
         Portion::Slots(slots) => slots.to_string(),
     };
     match &share.of {
-        Of::All => portion,
-        Of::Unit(unit) => format!("{unit} {portion}"),
-        Of::Parallel => format!("parallel {portion}"),
+        LimitSelector::All => portion,
+        LimitSelector::Unit(unit) => format!("{unit} {portion}"),
+        LimitSelector::Parallel => format!("parallel {portion}"),
     }
 }
 
@@ -245,7 +249,7 @@ fn agent_of(state: &State, agent: u16) -> String {
     agent.map_or_else(|| "other".to_owned(), |agent| agent.name.to_string())
 }
 
-fn pid_of(session: Option<u64>, owner: Option<Owner>, store: &dyn Store) -> Option<u32> {
+fn process_of(session: Option<u64>, owner: Option<Owner>, store: &dyn Store) -> Option<Process> {
     let process = session.and_then(|session| store.process_of(session));
-    process.map(|process| process.pid).or_else(|| owner.map(|owner| owner.pid))
+    process.or_else(|| owner.map(|owner| Process { pid: owner.pid, stopped: false }))
 }

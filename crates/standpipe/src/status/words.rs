@@ -55,7 +55,7 @@ pub(super) fn some<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'static
 }
 
 fn find(word: &str) -> &'static str {
-    let reasons = Reason::ALL.map(Reason::word);
+    let reasons = Reason::ALL.map(Reason::as_str);
     WORDS.into_iter().chain(reasons).find(|known| *known == word).unwrap_or("unknown")
 }
 
@@ -68,8 +68,8 @@ mod tests {
     #[test]
     fn words_are_read_as_they_are_written() {
         assert_eq!(find("return_window"), "return_window");
-        assert_eq!(find(ThrottleKind::SlowDown.word()), "slow_down");
-        assert_eq!(find(Reason::RetryBudget.word()), "retry_budget");
+        assert_eq!(find(ThrottleKind::SlowDown.as_str()), "slow_down");
+        assert_eq!(find(Reason::RetryBudget.as_str()), "retry_budget");
         assert_eq!(find("a word of next year"), "unknown");
     }
 }

@@ -6,8 +6,8 @@ use std::time::Instant as Local;
 
 use standpipe_core::{Instant, Span, bounds};
 use standpipe_store::{MemoryStore, Store};
-use standpipe_store_file::{FileStore, For, Options};
-use standpipe_store_redis::{Address, InvalidAddress, Lives, RedisStore};
+use standpipe_store_file::{Audience, FileStore, Options};
+use standpipe_store_redis::{Address, InvalidAddress, RedisStore, SessionRegistry};
 
 use crate::config::{Settings, StoreSettings, StoreUrl};
 use crate::engine::{Engine, LocalSessions};
@@ -43,9 +43,9 @@ pub(super) fn by_settings(
     };
     match &store.url {
         StoreUrl::Memory => Ok(memory()),
-        StoreUrl::File(Some(directory)) => Ok(file(directory.clone(), For::Group)),
-        StoreUrl::File(None) => Ok(file(users()?, For::User)),
-        StoreUrl::Redis(url) => redis(url, store, users().ok(), env),
+        StoreUrl::File(Some(directory)) => Ok(file(directory.clone(), Audience::Group)),
+        StoreUrl::File(None) => Ok(file(users()?, Audience::User)),
+        StoreUrl::Redis(url) => redis(url, store, users(), env),
         other @ StoreUrl::Etcd(_) => Err(Error::invalid(
             format!("this build has no engine for the store {other}"),
             "use `file`, `memory` or `redis://…`",
@@ -54,23 +54,23 @@ pub(super) fn by_settings(
 }
 
 /// A directory that is named is for everybody of its group, the default one for its user.
-fn file(directory: PathBuf, whom: For) -> Found {
+fn file(directory: PathBuf, audience: Audience) -> Found {
     let absolute = std::path::absolute(&directory).unwrap_or(directory);
     let real = absolute.canonicalize().unwrap_or_else(|_| absolute.clone());
     let opened = absolute.clone();
     let open: Opener = Arc::new(move || {
-        let options = Options { whom, ..Options::default() };
+        let options = Options { audience, ..Options::default() };
         Ok(Engine::File(FileStore::open_with(&opened, options)?))
     });
     Found { key: format!("file {}", real.display()), open, directory: Some(absolute) }
 }
 
-/// A server. What this machine remembers of its pools, and who lives here, is in its user's state
-/// directory; without one, it goes without.
+/// A server. What this machine remembers of its pools, and which sessions live here, is in its
+/// user's state directory. Without one everything works, and a warning says what is missing.
 fn redis(
     url: &str,
     store: &StoreSettings,
-    directory: Option<PathBuf>,
+    directory: Result<PathBuf, Error>,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Found, Error> {
     let mut address: Address =
@@ -83,17 +83,37 @@ fn redis(
     }
     let key = format!("redis {address} {} {}", store.prefix, store.wait_replicas);
     let (prefix, wait_replicas) = (store.prefix.clone(), store.wait_replicas);
-    let markers = directory.as_ref().map(|directory| directory.join("known"));
-    let home = directory.clone();
+    let home = directory.map_err(|error| error.to_string());
+    let directory = home.clone().ok();
+    let marker_dir = directory.as_ref().map(|directory| directory.join("known"));
     let open: Opener = Arc::new(move || {
-        let lives = home.as_ref().and_then(|home| FileStore::open(home).ok());
-        let lives = lives.map(|store| Arc::new(LocalSessions(store)) as Arc<dyn Lives>);
-        let (prefix, markers) = (prefix.clone(), markers.clone());
-        let options =
-            standpipe_store_redis::Options { prefix, wait_replicas, markers, lives, mends: true };
-        Ok(Engine::Redis(RedisStore::new(address.clone(), options)))
+        let local = home.clone().and_then(|home| {
+            FileStore::open(&home).map(LocalSessions).map_err(|error| error.to_string())
+        });
+        let warning = local.as_ref().err().map(|error| without_local_sessions(error));
+        let local_sessions = local.ok().map(|local| Arc::new(local) as Arc<dyn SessionRegistry>);
+        let options = standpipe_store_redis::Options {
+            prefix: prefix.clone(),
+            wait_replicas,
+            marker_dir: marker_dir.clone(),
+            local_sessions,
+            quarantine_damaged: true,
+        };
+        let store = RedisStore::new(address.clone(), options);
+        if let Some(warning) = warning {
+            store.report(warning);
+        }
+        Ok(Engine::Redis(store))
     });
     Ok(Found { key, open, directory })
+}
+
+/// The state directory cannot be used.
+fn without_local_sessions(error: &str) -> String {
+    format!(
+        "processes of this machine that are killed keep their slots until they were silent for 2 \
+         min, because the state directory cannot be used: {error}"
+    )
 }
 
 /// The password that does not stand in the URL.

@@ -1,9 +1,10 @@
 //! The checks, and for each a mistake that it has to find.
 
+use std::path::Path;
 use std::process::Command;
 
-use super::names;
 use super::{EXPOSITION, Scene, read, write};
+use super::{names, needs};
 use crate::process::BUILD;
 
 /// One check.
@@ -27,8 +28,8 @@ pub(super) const ALL: &[Check] = &[
             let file = scene.directory.join(EXPOSITION);
             // It reads from its input.
             let script = format!("\"$0\" check metrics < '{}'", file.display());
-            let promtool = scene.tools.promtool.as_os_str();
-            scene.ask(Command::new("sh").arg("-c").arg(script).arg(promtool))
+            let mut shell = scene.program("sh");
+            scene.ask(shell.arg("-c").arg(script).arg(needs::promtool(scene.context)))
         },
         mistake: Mistake { file: EXPOSITION, right: "_total counter", wrong: "_total gauge" },
     },
@@ -124,20 +125,19 @@ const YAML: &str = "{extends: default, rules: {line-length: {max: 100}, document
 
 impl Scene<'_> {
     /// A program, run where the copy is.
-    fn program(&self, name: &str) -> Command {
-        let mut command = self.context.program(name);
+    fn program(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = self.context.program(program);
         command.current_dir(&self.directory).env("NO_COLOR", "1");
         command
     }
 
     /// One of those that were installed for this.
     fn tool(&self, name: &str) -> Command {
-        let path = self.tools.python.join(name);
-        self.program(&path.display().to_string())
+        self.program(needs::python_programs(self.context).join(name))
     }
 
     fn promtool(&self) -> Command {
-        self.program(&self.tools.promtool.display().to_string())
+        self.program(needs::promtool(self.context))
     }
 
     /// Runs a program that is content or says why not.
@@ -168,8 +168,8 @@ fn configurations(scene: &Scene<'_>) -> Result<(), String> {
             .ok_or_else(|| format!("{file} has no `{opening}`"))?;
         let path = scene.directory.join(format!("{file}.toml"));
         write(&path, &text)?;
-        let mut cargo = scene.context.cargo(["run", "--quiet", "--package", "standpipe-cli", "--"]);
-        scene.ask(cargo.args(["config", "check", "--config"]).arg(&path))?;
+        let mut standpipe = scene.program(scene.context.standpipe());
+        scene.ask(standpipe.args(["config", "check", "--config"]).arg(&path))?;
     }
     Ok(())
 }

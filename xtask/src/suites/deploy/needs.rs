@@ -1,7 +1,7 @@
-//! The programs that check the files: got once, kept beside what cargo builds.
+//! The programs that check the files, kept in the build directory.
 //!
-//! Prometheus' own tool comes out of Debian's package, which is unpacked and not installed: it
-//! would bring a service. The others come into a Python environment of their own.
+//! Prometheus' own tool is unpacked from Debian's package and not installed, because the package
+//! brings a service. The others come into a Python environment of their own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::context::Context;
 use crate::install::{apt, python};
 
-/// Where the programs are.
-pub(super) struct Tools {
-    pub(super) promtool: PathBuf,
-    /// The directory of those written in Python.
-    pub(super) python: PathBuf,
-}
-
-/// Each of one version, so that nobody's new rule breaks an old commit.
+/// Each of one version, so that a new rule of theirs cannot break an old commit.
 const PACKAGES: [&str; 4] = [
     "check-jsonschema==0.39.0",
     "kubernetes-validate==1.37.0",
@@ -24,45 +17,56 @@ const PACKAGES: [&str; 4] = [
     "yamllint==1.38.0",
 ];
 
-/// Gets what is missing.
-///
-/// # Errors
-/// What could not be had, and how to have it.
-pub(super) fn get(context: &Context) -> Result<Tools, String> {
-    if !apt::works(context, "systemd-analyze", &["--version"]) {
-        apt::install(context, "systemd").map_err(|why| format!("no systemd-analyze; {why}"))?;
-    }
-    let directory = context.target.join("deploy-tools");
-    fs::create_dir_all(&directory)
-        .map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
-    let promtool = promtool(context, &directory)?;
-    let python = python::environment(context, &directory.join("python"), &PACKAGES)?;
-    Ok(Tools { promtool, python })
+fn directory(context: &Context) -> PathBuf {
+    context.target.join("deploy-tools")
 }
 
-fn promtool(context: &Context, directory: &Path) -> Result<PathBuf, String> {
-    let program = directory.join("prometheus/usr/bin/promtool");
-    if program.is_file() {
-        return Ok(program);
-    }
-    let told = |why: String| format!("no promtool, of Debian's package prometheus: {why}");
-    let download = directory.join("download");
-    fs::create_dir_all(&download).map_err(|error| told(error.to_string()))?;
+/// The directory of the programs written in Python.
+pub(super) fn python_programs(context: &Context) -> PathBuf {
+    directory(context).join("python/bin")
+}
+
+pub(super) fn promtool(context: &Context) -> PathBuf {
+    directory(context).join("prometheus/usr/bin/promtool")
+}
+
+/// Whether the programs written in Python are here.
+pub(crate) fn is_here(context: &Context) -> bool {
+    python::is_here(&directory(context).join("python"), &PACKAGES)
+}
+
+/// Installs the programs written in Python.
+pub(crate) fn install(context: &Context) -> Result<(), String> {
+    python::environment(context, &directory(context).join("python"), &PACKAGES).map(drop)
+}
+
+/// Whether Prometheus' tool is here.
+pub(crate) fn has_promtool(context: &Context) -> bool {
+    promtool(context).is_file()
+}
+
+/// Unpacks Prometheus' tool.
+pub(crate) fn install_promtool(context: &Context) -> Result<(), String> {
+    let download = directory(context).join("download");
+    let result = unpack(context, &download);
+    let _ = fs::remove_dir_all(&download);
+    result
+}
+
+fn unpack(context: &Context, download: &Path) -> Result<(), String> {
+    fs::create_dir_all(download)
+        .map_err(|error| format!("cannot make {}: {error}", download.display()))?;
     let fetch = || {
         let mut command = apt::apt_get(context, &["download", "prometheus"]);
-        // The user it downloads as may not see our directory.
-        command.args(["-o", "APT::Sandbox::User=root"]).current_dir(&download);
+        // The user it downloads as may not be able to read our directory.
+        command.args(["-o", "APT::Sandbox::User=root"]).current_dir(download);
         apt::run(context, &mut command)
     };
     // A clean machine has no list of packages.
-    let update = || apt::run(context, &mut apt::apt_get(context, &["update"]));
-    fetch().or_else(|_| update().and_then(|()| fetch())).map_err(told)?;
-    let files = fs::read_dir(&download).into_iter().flatten().flatten().map(|entry| entry.path());
+    fetch().or_else(|_| apt::update(context).and_then(|()| fetch()))?;
+    let files = fs::read_dir(download).into_iter().flatten().flatten().map(|entry| entry.path());
     let package = files.into_iter().find(|path| path.extension().is_some_and(|end| end == "deb"));
-    let package = package.ok_or_else(|| told("nothing was downloaded".to_owned()))?;
-    let mut unpack = context.program("dpkg-deb");
-    unpack.arg("-x").arg(package).arg(directory.join("prometheus"));
-    apt::run(context, &mut unpack).map_err(told)?;
-    let _ = fs::remove_dir_all(&download);
-    Ok(program)
+    let mut unpack = context.user_program("dpkg-deb");
+    unpack.arg("-x").arg(package.ok_or("no package was downloaded")?);
+    apt::run(context, unpack.arg(directory(context).join("prometheus")))
 }

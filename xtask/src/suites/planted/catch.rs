@@ -8,9 +8,8 @@ use std::time::Duration;
 use crate::context::Context;
 use crate::planted::Planted;
 use crate::process::Finished;
-use crate::references;
+use crate::programs::TestProgram;
 use crate::report::Report;
-use crate::testbins::TestBinary;
 
 use super::inject::VARIABLE;
 
@@ -28,30 +27,27 @@ const PROPERTIES: [(&str, &str); 5] = [
     ("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1"),
 ];
 
-/// Judges every bug of the table.
+/// Judges these bugs, each with its number in the table.
 pub(super) fn all(
     context: &Context,
-    table: &[Planted],
-    binaries: &[TestBinary],
+    bugs: &[(usize, &Planted)],
+    programs: &[TestProgram],
     report: &mut Report,
 ) {
-    let named: BTreeSet<&str> = table.iter().flat_map(|bug| bug.caught_by).copied().collect();
+    let named: BTreeSet<&str> = bugs.iter().flat_map(|(_, bug)| bug.caught_by).copied().collect();
     let mut runs: Vec<Run> = named.iter().map(|test| Run { test, bug: None }).collect();
-    for (number, bug) in table.iter().enumerate() {
-        runs.extend(bug.caught_by.iter().map(|test| Run { test, bug: Some(number) }));
+    for (number, bug) in bugs {
+        runs.extend(bug.caught_by.iter().map(|test| Run { test, bug: Some(*number) }));
     }
-    let results = run_all(context, &runs, binaries);
-    for (number, bug) in table.iter().enumerate() {
-        let judged = bug.caught_by.iter().map(|test| judge(test, number, &results));
+    let results = run_all(context, &runs, programs);
+    for (number, bug) in bugs {
+        let judged = bug.caught_by.iter().map(|test| judge(test, *number, &results));
         let (right, wrong): (Vec<_>, Vec<_>) = judged.partition(Result::is_ok);
         let notes = right.into_iter().flatten().flatten();
         report.notes.extend(notes.map(|note| format!("{}: {note}", bug.name)));
-        if wrong.is_empty() {
-            report.count(true);
-            continue;
-        }
         let wrong: Vec<String> = wrong.into_iter().filter_map(Result::err).collect();
-        report.fail(&format!("planted bug `{}`: {}", bug.name, wrong.join("\n")));
+        let found = if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) };
+        report.count("planted", bug.name, found);
     }
 }
 
@@ -71,14 +67,14 @@ struct Run<'a> {
 
 type Results<'a> = BTreeMap<Run<'a>, Result<Finished, String>>;
 
-fn run_all<'a>(context: &Context, runs: &[Run<'a>], binaries: &[TestBinary]) -> Results<'a> {
+fn run_all<'a>(context: &Context, runs: &[Run<'a>], programs: &[TestProgram]) -> Results<'a> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Results::new());
     std::thread::scope(|scope| {
         for _ in 0..WORKERS {
             scope.spawn(|| {
                 while let Some(run) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let result = run_one(context, *run, binaries);
+                    let result = run_one(context, *run, programs);
                     if let Ok(mut results) = results.lock() {
                         results.insert(*run, result);
                     }
@@ -89,17 +85,13 @@ fn run_all<'a>(context: &Context, runs: &[Run<'a>], binaries: &[TestBinary]) -> 
     results.into_inner().unwrap_or_default()
 }
 
-fn run_one(context: &Context, run: Run<'_>, binaries: &[TestBinary]) -> Result<Finished, String> {
-    let (package, target, path) =
-        references::parts(run.test).ok_or("is not of the form `package::target::path`")?;
-    let binary = binaries
-        .iter()
-        .find(|binary| binary.package == package && binary.target == target)
-        .ok_or_else(|| format!("there is no test program `{package}::{target}`"))?;
+fn run_one(context: &Context, run: Run<'_>, programs: &[TestProgram]) -> Result<Finished, String> {
+    let mut found = programs.iter().filter_map(|one| Some((one, one.path_of(run.test)?)));
+    let (program, path) = found.next().ok_or("its package has no such test program")?;
     let mut variables: Vec<(&str, String)> =
         PROPERTIES.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
     variables.extend(run.bug.map(|number| (VARIABLE, number.to_string())));
-    binary.run_one(context, path, &variables, BOUND)
+    program.run(context, &["--exact", path], &variables, BOUND)
 }
 
 /// Without a bug the test must have run and passed.

@@ -9,7 +9,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("standpipe-core", &[]),
     ("standpipe-dialect", &[]),
     ("standpipe-store", &["standpipe-core"]),
-    ("standpipe-store-file", &["standpipe-core", "standpipe-store"]),
+    ("standpipe-store-file", &["standpipe-core", "standpipe-store", "standpipe-sys"]),
     ("standpipe-store-redis", &["standpipe-core", "standpipe-store"]),
     (
         "standpipe",
@@ -23,8 +23,22 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("standpipe-server", &["standpipe"]),
     ("standpipe-cli", &["standpipe", "standpipe-server"]),
-    ("standpipe-forks", &["standpipe"]),
+    ("standpipe-sys", &[]),
+    ("standpipe-forks", &["standpipe", "standpipe-store-file"]),
     ("standpipe-servers", &[]),
+    (
+        "standpipe-pairs",
+        &[
+            "standpipe",
+            "standpipe-core",
+            "standpipe-forks",
+            "standpipe-server",
+            "standpipe-servers",
+            "standpipe-sim",
+            "standpipe-store",
+            "standpipe-store-file",
+        ],
+    ),
     ("standpipe-sim", &["standpipe-core", "standpipe-dialect", "standpipe-store"]),
     (
         "standpipe-bench",

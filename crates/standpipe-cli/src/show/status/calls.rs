@@ -17,7 +17,7 @@ pub(super) fn holds(style: Style, leases: &[LeaseStatus]) -> Vec<String> {
         vec![
             title(style, at, "holds"),
             lease.agent.clone(),
-            pid(style, lease.pid),
+            pid(style, lease.pid, lease.stopped),
             tier(lease.priority),
             words(&lease.cost),
             format!("for {}", length(lease.age_ms)),
@@ -32,7 +32,7 @@ pub(super) fn waits(style: Style, tickets: &[TicketStatus]) -> Vec<String> {
         vec![
             title(style, at, "waits"),
             ticket.agent.clone(),
-            pid(style, ticket.pid),
+            pid(style, ticket.pid, ticket.stopped),
             tier(ticket.priority),
             words(&ticket.cost),
             format!("for {}", length(ticket.waits_ms)),
@@ -129,8 +129,9 @@ pub(crate) fn ends(lease: &LeaseStatus) -> Option<String> {
     Some(format!("ends in {}", length(ms)))
 }
 
-fn pid(style: Style, pid: Option<u32>) -> String {
-    pid.map_or_else(String::new, |pid| style.ink(Ink::Dim, &format!("pid {pid}")))
+fn pid(style: Style, pid: Option<u32>, stopped: bool) -> String {
+    let stopped = if stopped { " stopped" } else { "" };
+    pid.map_or_else(String::new, |pid| style.ink(Ink::Dim, &format!("pid {pid}{stopped}")))
 }
 
 fn about(style: Style, words: [Option<String>; 3]) -> String {

@@ -136,7 +136,7 @@ fn cells(style: Style, row: Row<'_>) -> Vec<String> {
         ],
         Row::Event(event) => vec![
             clock(event),
-            event.what.kind().word().to_owned(),
+            event.what.kind().as_str().to_owned(),
             event.pool.clone(),
             what(&event.what),
         ],

@@ -38,7 +38,7 @@ fn agents(state: &State, pane: Pane) -> Vec<String> {
         Row::Ticket(_, ticket) => ticket.agent.clone(),
         Row::Agent(_, agent) => agent.name.clone(),
         Row::Pool(pool) => pool.pool.clone(),
-        Row::Event(event) => event.what.kind().word().to_owned(),
+        Row::Event(event) => event.what.kind().as_str().to_owned(),
     });
     named.collect()
 }

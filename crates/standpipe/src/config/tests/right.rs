@@ -2,8 +2,8 @@
 
 use super::*;
 use standpipe_core::{
-    Backoff, Charged, Headroom, Limit, Of, Policy, Portion, Priority, Resets, ReturnWindows, Rule,
-    Span, Stretch, Unit,
+    Backoff, Charged, Headroom, Limit, LimitSelector, Policy, Portion, Priority, Resets,
+    ReturnWindows, Rule, Span, TimeRange, Unit,
 };
 
 #[test]
@@ -53,7 +53,7 @@ fn every_policy_of_a_pool_is_read() {
     let windows = pool.return_windows.unwrap();
     assert_eq!(windows.critical.to, Span::secs(1));
     assert_eq!(windows.standard, ReturnWindows::USUAL.standard);
-    assert_eq!(windows.background, Stretch { from: Span::secs(2), to: Span::millis(30_500) });
+    assert_eq!(windows.background, TimeRange { from: Span::secs(2), to: Span::millis(30_500) });
     assert_eq!(
         (pool.retry_budget.unwrap().per_mille, pool.longest_wait),
         (50, Some(Span::secs(120)))
@@ -113,7 +113,7 @@ fn the_core_takes_each_pool_with_what_concerns_it() {
     let names: Vec<&str> = sonnet.agents.iter().map(|rule| rule.name.as_str()).collect();
     assert_eq!(names, ["data@ship", "picard"], "nothing is said about ralph");
     let (data, picard) = (&sonnet.agents[0], &sonnet.agents[1]);
-    assert_eq!(data.floors, [Share { of: Of::All, portion: Portion::PerMille(100) }]);
+    assert_eq!(data.floors, [Share { of: LimitSelector::All, portion: Portion::PerMille(100) }]);
     assert_eq!(picard.priority, Some(Priority::Critical));
     assert_eq!((picard.floors.len(), picard.caps.len()), (1, 2));
 
@@ -126,10 +126,18 @@ fn the_core_takes_each_pool_with_what_concerns_it() {
     assert_eq!(all.pool_config(&pool_name("no/such")), None);
 }
 
+/// There is nothing to keep of what is not limited, but an agent can be held to a rate.
 #[test]
-fn a_share_of_a_unit_the_pool_does_not_limit_does_not_concern_it() {
-    let text = "[pool.\"a/b\"]\nparallel = 2\n[agent.x]\ncap = { tokens = \"5/min\" }";
-    assert_eq!(settings(text).pool_config(&pool_name("a/b")).unwrap().agents, []);
+fn of_a_unit_the_pool_does_not_limit_there_is_a_cap_and_no_floor() {
+    let agent = "[agent.x]\ncap = { requests = \"5/min\" }\nfloor = { requests = \"5/min\" }";
+    for pool in ["[pool.\"a/b\"]\nparallel = 2\n", "[pool.\"a/b\"]\nprovider = \"anthropic\"\n"] {
+        let config = settings(&format!("{pool}{agent}")).pool_config(&pool_name("a/b")).unwrap();
+        assert_eq!(config.check(), Ok(()));
+        let [rule] = config.agents.as_slice() else { panic!("{:?}", config.agents) };
+        assert_eq!((rule.caps.len(), rule.floors.len()), (1, 0));
+    }
+    let share = "[pool.\"a/b\"]\nprovider = \"anthropic\"\n[agent.x]\ncap = \"50%\"";
+    assert_eq!(settings(share).pool_config(&pool_name("a/b")).unwrap().agents, []);
 }
 
 #[test]

@@ -118,6 +118,33 @@ fn shares_and_floors() {
 }
 
 #[test]
+fn a_floor_above_the_same_agent_s_cap() {
+    let pool = "[pool.\"a/b\"]\nrequests = \"100/min\"\nparallel = 10\n[agent.x]\n";
+    for (shares, said) in [
+        ("floor = \"30%\"\ncap = \"20%\"", "the floor of `x` is above its cap"),
+        ("floor = \"25%\"\ncap = { requests = \"10/min\" }", "(requests of 25/min) is above"),
+        // A cap has a period of its own: 20 in ten minutes are two in one.
+        ("floor = \"3%\"\ncap = { requests = \"20/10min\" }", "(requests of 3/min) is above"),
+        ("floor = { parallel = 5 }\ncap = { parallel = 4 }", "(5 calls in flight) is above"),
+        ("floor = { \"a/b\" = \"30%\" }\ncap = \"20%\"", "on `a/b` (requests of 30/min) is above"),
+        ("floor = { requests = \"1/s\" }\ncap = { \"a/b\" = \"50%\" }", "(requests of 60/min)"),
+    ] {
+        told(&format!("{pool}{shares}"), 5, said);
+        told(&format!("{pool}{shares}"), 5, "lower the floor to what the cap allows, or raise");
+    }
+    for shares in [
+        "floor = \"20%\"\ncap = \"20%\"",
+        "floor = \"10%\"\ncap = { requests = \"10/min\" }",
+        "floor = \"10%\"\ncap = { requests = \"1/s\", parallel = 1 }",
+        "floor = { \"a/b\" = \"1%\" }\ncap = \"0.1%\"",
+    ] {
+        settings(&format!("{pool}{shares}"));
+    }
+    // Where the limits are learned, shares can be compared all the same.
+    told("[agent.x]\nfloor = \"30%\"\ncap = \"20%\"", 2, "above its cap");
+}
+
+#[test]
 fn floors_that_add_up_to_more_than_there_is() {
     let pool = "[pool.\"a/b\"]\nrequests = \"100/min\"\nparallel = 4\n";
     let three =

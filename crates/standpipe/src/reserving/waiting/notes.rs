@@ -13,11 +13,11 @@ use crate::shared::ask::tier_word;
 use crate::shared::usage::Asker;
 
 impl Waiting {
-    /// Whether it was admitted just now, and is not an earlier call of the same id.
-    pub(super) fn is_new(&self, counter: &Counter, grant: &Grant) -> bool {
-        let facts = counter.member.replica().state().facts();
-        let started = facts.leases.get(&grant.lease).map(|lease| lease.started);
-        !grant.settled && (self.reserve.id.is_none() || started == Some(facts.clock))
+    /// Whether this call made its lease. Of all calls that share an id, in all processes, exactly
+    /// one did; the others got the lease that was there.
+    pub(super) fn is_new(&self, counter: &mut Counter, grant: &Grant) -> bool {
+        let shared = self.reserve.id.is_some();
+        !grant.settled && (!shared || counter.member.take_created(grant.lease))
     }
 
     pub(super) fn note_wait(&self, ended: &str, waited: Duration) {
@@ -27,7 +27,7 @@ impl Waiting {
             agent: self.reserve.agent.to_string(),
             model: self.reserve.model.as_ref().map(ToString::to_string),
             priority: self.tier.map(|tier| tier_word(tier).to_owned()),
-            reason: reason.word().to_owned(),
+            reason: reason.as_str().to_owned(),
             ended: ended.to_owned(),
             count: 1,
             waited_ms,
@@ -43,7 +43,7 @@ impl Waiting {
     /// It was not admitted, which is the end of it.
     pub(super) fn note_denied(&self, error: &Error) {
         let reason = match error {
-            Error::Refused(refused) => refused.reason.word(),
+            Error::Refused(refused) => refused.reason.as_str(),
             Error::Store(_) => "store",
             _ => return,
         };
@@ -58,7 +58,7 @@ impl Waiting {
         let what = What::Shadow {
             agent: self.reserve.agent.to_string(),
             model: self.reserve.model.as_ref().map(ToString::to_string),
-            reason: refusal.reason.word().to_owned(),
+            reason: refusal.reason.as_str().to_owned(),
             limit: refusal.limit.as_ref().map(limit_text),
         };
         self.guard.shared().journal().note(self.pool.name(), what);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use standpipe_core::{Grant, Hold, Reason, Refusal};
+use standpipe_core::{Grant, Queued, Reason, Refusal};
 use standpipe_store::StoreError;
 
 use super::{Step, Trouble, Waiting, over};
@@ -33,6 +33,9 @@ impl Waiting {
         if let Some(lease) = state.facts().leases.get(&grant.lease) {
             tier = Some(lease.tier);
             reserve.cost = lease.call.cost.clone();
+        }
+        if let Some(place) = self.desk.stands_in() {
+            place.note_cost(grant.lease, &reserve.cost);
         }
         let (zone, foreseen) = (state.zone(), state.advise(&reserve, now.store));
         let granted = Granted {
@@ -64,7 +67,7 @@ impl Waiting {
         over(Ok(lease))
     }
 
-    pub(super) fn wait(&mut self, counter: &mut Counter, hold: &Hold, now: &Now) -> Step {
+    pub(super) fn wait(&mut self, counter: &mut Counter, hold: &Queued, now: &Now) -> Step {
         if self.ticket != Some(hold.ticket) {
             self.left(counter);
             self.ticket = Some(hold.ticket);
@@ -122,7 +125,17 @@ impl Waiting {
         let waited = now.local.saturating_duration_since(self.began);
         let waited = if self.first.is_some() { waited } else { Duration::ZERO };
         self.note_wait("refused", waited);
-        Ok(over(Err(Refused { waited, ..self.refused(refusal, now) }.into())))
+        let refused = self.naming_the_stopped(self.refused(refusal, now), counter);
+        Ok(over(Err(Refused { waited, ..refused }.into())))
+    }
+
+    /// A stopped process is alive and keeps what it holds: the error names it.
+    fn naming_the_stopped(&self, mut refused: Refused, counter: &Counter) -> Refused {
+        if !self.desk.is_substitute() && refused.waits_for_a_slot() {
+            let (facts, store) = (counter.member.replica().state().facts(), self.guard.shared());
+            refused.stopped_holders = dead::stopped_holders(facts, &**store.store());
+        }
+        refused
     }
 
     /// Before it is refused: what it lacks may be the dead's. Answers whether it should ask again.
@@ -139,7 +152,7 @@ impl Waiting {
         self.leave(counter);
         let waited = self.began.elapsed();
         self.note_wait("refused", waited);
-        let last = self.last.take();
+        let last = self.last.take().map(|last| self.naming_the_stopped(last, counter));
         match last {
             Some(last) => over(Err(last.in_vain(waited, position).into())),
             None => over(Err(StoreError::transient("the store did not answer in time").into())),

@@ -1,0 +1,10 @@
+//! The built program: commands, daemon, documents, and kills at labelled points.
+
+#![cfg(test)]
+
+mod cli;
+mod daemon;
+mod docs;
+mod killed;
+mod redis;
+mod support;

@@ -1,0 +1,169 @@
+//! The command line on a real server, from two machines: two state directories.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use standpipe_servers::{Options, Server};
+
+/// A machine of its own: nothing on it is known to others but what is on the server.
+struct Machine {
+    home: PathBuf,
+    store: String,
+}
+
+impl Machine {
+    fn new(store: &str) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("standpipe-machine-{}-{number}", std::process::id());
+        let home = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&home).unwrap();
+        Self { home, store: store.to_owned() }
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_standpipe"));
+        command.args(["--store", &self.store]).args(line.split(' ')).stdin(Stdio::null());
+        command.env_clear().env("PATH", std::env::var("PATH").unwrap());
+        command.env("STANDPIPE_HOME", &self.home).env("XDG_CONFIG_HOME", &self.home);
+        command
+    }
+
+    fn run(&self, line: &str) -> Output {
+        self.command(line).output().unwrap()
+    }
+
+    fn says(&self, line: &str) -> String {
+        let output = self.run(line);
+        assert!(output.status.success(), "{line}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Holds a slot until its end of a pipe is closed.
+    fn holds(&self) -> Child {
+        let mut command = self.command("hold my/slots --limit parallel=1 -- sh -c");
+        command.arg("echo held; read line; true").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "held\n");
+        child
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.home);
+    }
+}
+
+fn let_go(mut child: Child) {
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+}
+
+const NEXT: &str = "hold my/slots --limit parallel=1 --timeout 60s -- true";
+const AT_ONCE: &str = "hold my/slots --limit parallel=1 --timeout 0 -- true";
+
+#[test]
+fn a_killed_holders_slot_is_free_at_once_on_its_machine_and_not_seen_from_another() {
+    let server = Server::start();
+    let (here, there) = (Machine::new(&server.url()), Machine::new(&server.url()));
+    let mut holder = here.holds();
+    assert_eq!(there.run(AT_ONCE).status.code(), Some(75), "it is held");
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    assert_eq!(there.run(AT_ONCE).status.code(), Some(75), "only silence tells, from here");
+    assert!(here.run(AT_ONCE).status.success(), "its death is seen here");
+    assert!(there.run(AT_ONCE).status.success(), "and told everybody");
+}
+
+#[test]
+fn calls_wait_for_a_server_that_restarts_and_go_on() {
+    let options = Options { persistent: true, ..Options::default() };
+    let mut server = Server::start_with(options);
+    let (here, there) = (Machine::new(&server.url()), Machine::new(&server.url()));
+    let holder = here.holds();
+    let waiter = there.command(NEXT).stderr(Stdio::piped()).spawn().unwrap();
+    server.kill();
+    server.start_again();
+    let_go(holder);
+    let waited = waiter.wait_with_output().unwrap();
+    assert!(waited.status.success(), "{waited:?}");
+    assert!(here.run(NEXT).status.success(), "capacity is whole");
+    let events = here.says("events --kind store") + &there.says("events --kind store");
+    assert!(events.contains("another server process answers"), "{events}");
+}
+
+#[test]
+fn a_server_that_stays_away_is_a_clear_error_in_time() {
+    let mut server = Server::start();
+    let here = Machine::new(&server.url());
+    assert!(here.run(AT_ONCE).status.success());
+    server.kill();
+    for line in [AT_ONCE, "status", "store ping", "reserve my/slots --timeout 1s"] {
+        let output = here.run(line);
+        assert_eq!(output.status.code(), Some(69), "{line}: {output:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("refuses connections; check that the server runs"), "{said}");
+    }
+}
+
+#[test]
+fn a_server_that_forgot_is_noticed_and_counts_as_full() {
+    let server = Server::start();
+    let (here, new) = (Machine::new(&server.url()), Machine::new(&server.url()));
+    let call = "hold my/api --limit requests=1000/h --timeout 0 -- true";
+    assert!(here.run(call).status.success());
+    server.run(&["FLUSHALL"]);
+    let refused = here.run(call);
+    assert_eq!(refused.status.code(), Some(75), "{refused:?}");
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(said.contains("`my/api` was lost"), "{said}");
+    assert!(here.says("events --kind store").contains("was lost"), "it is in the journal");
+    assert_eq!(new.run(call).status.code(), Some(75), "a machine that comes new is told, too");
+    let patient = call.replace("--timeout 0", "--timeout 60s");
+    let reset = here.run("store reset my/api --yes");
+    assert!(reset.status.success() && here.run(&patient).status.success(), "anew, on purpose");
+    assert!(new.run(&patient).status.success(), "which is no loss to anybody");
+}
+
+#[test]
+fn who_holds_something_when_a_pool_is_reset_puts_it_back_before_anybody_is_admitted() {
+    let server = Server::start();
+    let (here, there) = (Machine::new(&server.url()), Machine::new(&server.url()));
+    let holder = here.holds();
+    there.says("store reset my/slots --yes");
+    let waiter = there.command(NEXT).stderr(Stdio::piped()).spawn().unwrap();
+    while !there.says("status").contains("1 in flight") {}
+    assert_eq!(there.run(AT_ONCE).status.code(), Some(75));
+    let_go(holder);
+    assert!(waiter.wait_with_output().unwrap().status.success(), "then it is its turn");
+}
+
+#[test]
+fn pools_move_between_stores_with_all_that_counts() {
+    let server = Server::start();
+    let (file, redis) = (Machine::new("file"), Machine::new(&server.url()));
+    for _ in 0..3 {
+        let call = "hold my/api --limit requests=10/h --limit parallel=3 -- true";
+        assert!(file.run(call).status.success());
+    }
+    let moved = file.run(&format!("store move my/api --to {} --yes", server.url()));
+    assert!(moved.status.success(), "{moved:?}");
+    assert!(!file.says("status").contains("my/api"), "it is there no more");
+    let shown = redis.says("status my/api");
+    assert!(shown.contains("3 of 8 per hour") && shown.contains("0 of 3"), "{shown}");
+    assert!(redis.run("hold my/api -- true").status.success());
+    assert!(redis.says("status my/api").contains("4 of 8 per hour"), "and it goes on");
+    let busy = redis.run(&format!("store move my/api --to file:{} --yes", file.home.display()));
+    let said = String::from_utf8(busy.stderr).unwrap();
+    assert!(!busy.status.success() && said.contains("silent for 2 min"), "{said}");
+    let taken = file.run("hold my/api --limit requests=10/h -- true");
+    assert!(taken.status.success());
+    let twice = file.run(&format!("store move my/api --to {} --yes", server.url()));
+    let said = String::from_utf8(twice.stderr).unwrap();
+    assert!(!twice.status.success() && said.contains("already; reset it first"), "{said}");
+}

@@ -1,0 +1,363 @@
+//! A configuration compiled for admission: constraints with effective figures, floors and caps per
+//! agent.
+//!
+//! It is computed when a configuration comes into force or when something changes what is usable.
+
+use alloc::vec::Vec;
+
+use crate::bounds;
+use crate::config::{
+    AgentRule, Charged, Limit, LimitId, LimitSelector, PoolConfig, Portion, Priority, Resets, Rule,
+    Share, mul_div,
+};
+use crate::facts::Facts;
+use crate::provider::auto_margin::share_of;
+use crate::provider::learn::limits_in_force;
+use crate::provider::ramp::Ramp;
+
+use crate::provider::reconcile::believed;
+
+use crate::rules::gate;
+use crate::time::Span;
+use crate::unit::{Amounts, Unit};
+use crate::usage::bucket::Bucket;
+use crate::usage::counter::{Count, CounterSpec, UsageCounter};
+use crate::usage::history::UnitHistory;
+use crate::usage::window::{Grain, Window};
+
+/// What a configuration means for admission.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CompiledConfig {
+    /// In the order of [`crate::Facts::counters`].
+    pub(crate) constraints: Vec<Constraint>,
+    /// The constraint at which calls wait for the answers of others.
+    pub(crate) gate: Option<usize>,
+    /// In the order of the configuration's agents.
+    pub(crate) agents: Vec<CompiledAgent>,
+    /// How histories count, in the order of [`crate::Facts::units`].
+    pub(crate) units: Vec<CounterSpec>,
+    pub(crate) lease_ttl: Span,
+    pub(crate) longest_lease: Option<Span>,
+    pub(crate) claim: Span,
+    pub(crate) enforce: bool,
+    /// Whether zones or yield need to know who is active.
+    pub(crate) protects: bool,
+    pub(crate) yields: bool,
+    pub(crate) promotes: bool,
+}
+
+/// Something a ticket can wait for: a limit, the pace of a limit, or the gate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Constraint {
+    pub(crate) id: LimitId,
+    pub(crate) kind: ConstraintKind,
+    pub(crate) spec: CounterSpec,
+    pub(crate) resets: Resets,
+    /// Whether an agent has a floor on it.
+    pub(crate) floored: bool,
+    /// Whether zones apply to it.
+    pub(crate) lit: bool,
+}
+
+/// In the order in which tickets join lines: what is earmarked last is earmarked shortest, and a
+/// slot is the most expensive to earmark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ConstraintKind {
+    Rate,
+    Gate,
+    Slots,
+}
+
+/// The floors and caps of one agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CompiledAgent {
+    pub(crate) tier: Priority,
+    pub(crate) usages: Vec<AgentUsage>,
+}
+
+/// An agent's floor or cap, and how its use is counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AgentUsage {
+    pub(crate) measures: UsageOf,
+    /// The effective limit is the cap.
+    pub(crate) spec: CounterSpec,
+    pub(crate) floor: u64,
+    /// Whether a floor is declared. It may come to zero while little is usable.
+    pub(crate) owned: bool,
+    pub(crate) capped: bool,
+}
+
+/// What is counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum UsageOf {
+    /// The agent's use of a constraint.
+    Constraint(u8),
+    /// The agent's use of a unit over the cap's own period.
+    Unit(Unit),
+}
+
+impl CompiledConfig {
+    /// Compiles the configuration in force.
+    pub(crate) fn of_facts(facts: &Facts) -> Self {
+        let Some(config) = &facts.config else { return Self::default() };
+        let mut compiled = Self::of(config, facts);
+        if let Some(gate) = compiled.gate {
+            compiled.constraints[gate].spec.effective = gate::width(facts);
+        }
+        compiled.units = facts.units.iter().map(UnitHistory::spec).collect();
+        compiled
+    }
+
+    /// Compiles a configuration with an open gate.
+    pub(crate) fn of(config: &PoolConfig, facts: &Facts) -> Self {
+        let limits = limits_in_force(config, facts);
+        let mut constraints: Vec<Constraint> =
+            limits.iter().map(|limit| constraint(config, facts, limit)).collect();
+        let paced = limits.iter().filter(|limit| limit.pace.is_some());
+        constraints.extend(paced.map(pace));
+        halve(&mut constraints, facts.ramp);
+        let gate = config.policy.gates().then_some(constraints.len());
+        constraints.extend(gate.map(|_| unanswered()));
+        let mut agents: Vec<_> =
+            config.agents.iter().map(|rule| agent(config, rule, &constraints)).collect();
+        fit_floors(&mut agents, &constraints);
+        for usage in agents.iter().flat_map(|agent| &agent.usages) {
+            if let (UsageOf::Constraint(constraint), true) = (&usage.measures, usage.owned) {
+                constraints[usize::from(*constraint)].floored = true;
+            }
+        }
+        Self {
+            constraints,
+            gate,
+            agents,
+            units: Vec::new(),
+            lease_ttl: config.lease_ttl,
+            longest_lease: config.longest_lease,
+            claim: config.claim,
+            enforce: config.enforce,
+            protects: config.policy.protects(),
+            yields: config.policy.yields,
+            promotes: config.policy.promotes,
+        }
+    }
+}
+
+impl CompiledConfig {
+    /// The shortest period of its rates.
+    pub(crate) fn shortest_period(&self) -> Option<Span> {
+        shortest_period(&self.constraints)
+    }
+
+    /// The longest period of its rates.
+    pub(crate) fn longest_period(&self) -> Option<Span> {
+        let rates =
+            self.constraints.iter().filter(|constraint| constraint.kind == ConstraintKind::Rate);
+        rates.filter_map(|constraint| constraint.id.period()).max()
+    }
+}
+
+impl Constraint {
+    /// What a cost takes of this constraint.
+    pub(crate) fn need(&self, cost: &Amounts) -> u64 {
+        let units = self.id.unit().map_or(1, |unit| cost.of(unit).unwrap_or(0));
+        if self.kind == ConstraintKind::Gate { units.min(1) } else { units }
+    }
+
+    /// Its name in answers. The gate is not a limit.
+    pub(crate) fn limit(&self) -> Option<LimitId> {
+        (self.id != LimitId::Unanswered).then(|| self.id.clone())
+    }
+
+    /// The unit that a commit settles here; gates and slots have none.
+    pub(crate) fn settles(&self) -> Option<&Unit> {
+        self.id.unit().filter(|_| self.kind == ConstraintKind::Rate)
+    }
+
+    /// A counter with nothing charged.
+    pub(crate) fn fresh(&self) -> UsageCounter {
+        UsageCounter::new(match (self.kind, &self.id) {
+            (ConstraintKind::Gate, LimitId::Unanswered) => Count::Slots,
+            (ConstraintKind::Gate, _) => Count::Gate { last: None },
+            (_, LimitId::Window(..)) => Count::Window(Window::new(Grain::Limit)),
+            (_, LimitId::Bucket(..)) => Count::Bucket(Bucket::default()),
+            (_, LimitId::Parallel | LimitId::Unanswered) => Count::Slots,
+        })
+    }
+
+    /// After how long without activity a floor owner is idle here.
+    pub(crate) fn idle_after(&self) -> Span {
+        self.id.period().map_or(bounds::IDLE, |period| period.min(bounds::IDLE))
+    }
+}
+
+impl AgentUsage {
+    pub(crate) fn is_of_constraint(&self, constraint: usize) -> bool {
+        matches!(self.measures, UsageOf::Constraint(at) if usize::from(at) == constraint)
+    }
+
+    /// What a cost adds.
+    pub(crate) fn need(&self, constraints: &[Constraint], cost: &Amounts) -> u64 {
+        match &self.measures {
+            UsageOf::Constraint(constraint) => constraints[usize::from(*constraint)].need(cost),
+            UsageOf::Unit(unit) => cost.of(unit).unwrap_or(0),
+        }
+    }
+
+    /// The unit it counts; `None` for calls in flight.
+    pub(crate) fn unit<'a>(&'a self, constraints: &'a [Constraint]) -> Option<&'a Unit> {
+        match &self.measures {
+            UsageOf::Constraint(constraint) => constraints[usize::from(*constraint)].id.unit(),
+            UsageOf::Unit(unit) => Some(unit),
+        }
+    }
+
+    /// A counter with nothing charged. The use of a bucket is counted in a window of its period.
+    pub(crate) fn fresh(&self, constraints: &[Constraint]) -> UsageCounter {
+        let slots = match &self.measures {
+            UsageOf::Constraint(constraint) => {
+                constraints[usize::from(*constraint)].kind == ConstraintKind::Slots
+            }
+            UsageOf::Unit(_) => false,
+        };
+        UsageCounter::new(if slots {
+            Count::Slots
+        } else {
+            Count::Window(Window::new(Grain::Agent))
+        })
+    }
+}
+
+fn constraint(config: &PoolConfig, facts: &Facts, limit: &Limit) -> Constraint {
+    let share = u64::from(share_of(config, &facts.auto_margins, &limit.id()));
+    let used_of = |amount: u64| mul_div(amount, share, 1_000).max(1);
+    let (kind, effective, refill, period) = match limit.rule {
+        Rule::Window { amount, period, .. } => {
+            let beside_others =
+                used_of(amount).saturating_sub(believed(&facts.external, &limit.id()));
+            (ConstraintKind::Rate, beside_others.max(1), 0, period)
+        }
+        Rule::Bucket { amount, period, burst, .. } => {
+            (ConstraintKind::Rate, used_of(burst), used_of(amount), period)
+        }
+        Rule::Parallel { amount } => (ConstraintKind::Slots, amount, 0, Span::ZERO),
+    };
+    let spec = CounterSpec {
+        stated: limit.stated(),
+        effective,
+        period: period + config.slack,
+        refill,
+        charged: limit.charged,
+        slack: config.slack,
+    };
+    let lit = kind == ConstraintKind::Rate && config.policy.zones.look_at(period);
+    Constraint { id: limit.id(), kind, spec, resets: limit.resets, floored: false, lit }
+}
+
+fn pace(limit: &Limit) -> Constraint {
+    let spec = CounterSpec {
+        stated: 1,
+        effective: 1,
+        period: limit.pace.unwrap_or(Span::ZERO),
+        refill: 0,
+        charged: Charged::Start,
+        slack: Span::ZERO,
+    };
+    let (id, kind) = (limit.id(), ConstraintKind::Gate);
+    Constraint { id, kind, spec, resets: Resets::Rolling, floored: false, lit: false }
+}
+
+/// Open until a reason shuts it.
+const fn unanswered() -> Constraint {
+    let spec = CounterSpec {
+        stated: 1,
+        effective: bounds::AMOUNT,
+        period: Span::ZERO,
+        refill: 0,
+        charged: Charged::End,
+        slack: Span::ZERO,
+    };
+    let (id, kind) = (LimitId::Unanswered, ConstraintKind::Gate);
+    Constraint { id, kind, spec, resets: Resets::Rolling, floored: false, lit: false }
+}
+
+/// Halves the shortest rates while a ramp lasts.
+fn halve(constraints: &mut [Constraint], ramp: Option<Ramp>) {
+    let Some(ramp) = ramp else { return };
+    let shortest = shortest_period(constraints);
+    let halved = |units: u64| units >> ramp.halvings;
+    for constraint in
+        constraints.iter_mut().filter(|constraint| constraint.kind == ConstraintKind::Rate)
+    {
+        if constraint.id.period() == shortest {
+            constraint.spec.effective = halved(constraint.spec.effective).max(1);
+            constraint.spec.refill =
+                halved(constraint.spec.refill).max(constraint.spec.refill.min(1));
+        }
+    }
+}
+
+fn shortest_period(constraints: &[Constraint]) -> Option<Span> {
+    let rates = constraints.iter().filter(|constraint| constraint.kind == ConstraintKind::Rate);
+    rates.filter_map(|constraint| constraint.id.period()).min()
+}
+
+fn agent(config: &PoolConfig, rule: &AgentRule, constraints: &[Constraint]) -> CompiledAgent {
+    let mut usages = Vec::new();
+    for (at, (limit, constraint)) in config.limits.iter().zip(constraints).enumerate() {
+        let usable = constraint.spec.effective;
+        let floors = rule.floors.iter().filter_map(|floor| floor.of_usable(limit, usable));
+        let floor = floors.fold(0, u64::saturating_add).min(usable);
+        let shared = rule.caps.iter().filter(|cap| !matches!(cap.portion, Portion::Rate { .. }));
+        let cap = shared.filter_map(|cap| cap.of_limit(limit)).min();
+        let owned = rule.floors.iter().any(|floor| floor.of_limit(limit).is_some());
+        if owned || cap.is_some() {
+            let mut spec = constraint.spec.clone();
+            spec.effective = cap.map_or(u64::MAX, |cap| cap.max(1));
+            let measures = UsageOf::Constraint(u8::try_from(at).unwrap_or(u8::MAX));
+            usages.push(AgentUsage { measures, spec, floor, owned, capped: cap.is_some() });
+        }
+    }
+    usages.extend(rule.caps.iter().filter_map(|cap| cap_of_its_own(config, cap)));
+    CompiledAgent { tier: rule.priority.unwrap_or_default(), usages }
+}
+
+/// Scales floors down together where they exceed what is usable. Otherwise each owner would be kept
+/// from its floor by the others.
+fn fit_floors(agents: &mut [CompiledAgent], constraints: &[Constraint]) {
+    for (at, constraint) in constraints.iter().enumerate() {
+        let of_constraint = |usage: &&mut AgentUsage| usage.is_of_constraint(at);
+        let floors = agents.iter().flat_map(|agent| &agent.usages);
+        let floors = floors.filter(|usage| usage.is_of_constraint(at)).map(|usage| usage.floor);
+        let all = floors.fold(0, u64::saturating_add);
+        if all > constraint.spec.effective {
+            let usages = agents.iter_mut().flat_map(|agent| &mut agent.usages);
+            usages.filter(of_constraint).for_each(|usage| {
+                usage.floor = mul_div(usage.floor, constraint.spec.effective, all);
+            });
+        }
+    }
+}
+
+/// A cap given as a rate has a period of its own, whatever the pool's limits have.
+fn cap_of_its_own(config: &PoolConfig, cap: &Share) -> Option<AgentUsage> {
+    let (LimitSelector::Unit(unit), Portion::Rate { amount, period }) = (&cap.of, cap.portion)
+    else {
+        return None;
+    };
+    let same_unit = config.limits.iter().find(|limit| limit.id().unit() == Some(unit));
+    let spec = CounterSpec {
+        stated: amount,
+        effective: amount,
+        period: period + config.slack,
+        refill: 0,
+        charged: same_unit.map_or(Charged::Start, |limit| limit.charged),
+        slack: config.slack,
+    };
+    Some(AgentUsage {
+        measures: UsageOf::Unit(unit.clone()),
+        spec,
+        floor: 0,
+        owned: false,
+        capped: true,
+    })
+}

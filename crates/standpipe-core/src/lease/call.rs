@@ -1,0 +1,61 @@
+//! The description of a call: what a ticket and a lease keep of their reserve, unchanged.
+
+use crate::event::{Key, Owner, Reserve};
+use crate::name::{AgentName, Text};
+use crate::unit::{Amounts, Unit};
+
+/// The description of a call. [`Reserve`] documents the fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// The units it takes, estimates included.
+    pub cost: Amounts,
+    /// The process whose death ends the lease.
+    pub owner: Option<Owner>,
+    /// The idempotency id.
+    pub id: Option<CallId>,
+    /// The model, for views only.
+    pub model: Option<Text>,
+    /// The task, for views only.
+    pub task: Option<Text>,
+    /// The call that this one retries.
+    pub retry_of: Option<Key>,
+    /// The size of the request in bytes.
+    pub bytes: Option<u64>,
+    /// Whether [`Unit::Tokens`] is the sum of input and output tokens, because the cost did not
+    /// name it.
+    pub tokens_follow: bool,
+}
+
+/// An idempotency id, scoped to the agent that gave it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CallId {
+    /// The name of the agent, as the reserve has it.
+    pub agent: AgentName,
+    /// The id, as the reserve has it.
+    pub id: Text,
+}
+
+impl CallId {
+    /// Returns the id of a reserve, if it has one.
+    #[must_use]
+    pub fn of(reserve: &Reserve) -> Option<Self> {
+        let (agent, id) = (reserve.agent.clone(), reserve.id.clone()?);
+        Some(Self { agent, id })
+    }
+}
+
+impl Call {
+    /// Describes a reserve as it was requested, with the completed cost.
+    pub(crate) fn of(requested: &Reserve, completed: &Reserve) -> Self {
+        Self {
+            cost: completed.cost.clone(),
+            owner: completed.owner,
+            id: CallId::of(completed),
+            model: completed.model.clone(),
+            task: completed.task.clone(),
+            retry_of: completed.retry_of,
+            bytes: completed.bytes,
+            tokens_follow: requested.cost.of(&Unit::Tokens).is_none(),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Creates leases: charges a call to every constraint, usage and history at once.
+
+use alloc::vec::Vec;
+
+use crate::agents::agent::AgentId;
+use crate::bounds;
+use crate::config::Priority;
+use crate::config::compiled::ConstraintKind;
+use crate::event::{Key, Reserve};
+use crate::lease::call::Call;
+use crate::lease::{Charge, Ending, Lease, LeaseOwner, Target};
+use crate::outcome::{Answer, Decision, Grant};
+use crate::queue::ticket::{Phase, QueueKey};
+use crate::state::State;
+use crate::time::Instant;
+use crate::unit::Amounts;
+use crate::usage::counter::{Reset, ResetPhase};
+
+impl State {
+    /// Turns a call into a lease. The caller has decided that it may be made.
+    pub(crate) fn admit(
+        &mut self,
+        key: Key,
+        agent: AgentId,
+        tier: Priority,
+        holder: LeaseOwner,
+        call: Call,
+        now: Instant,
+    ) -> Grant {
+        let charges = self.charge_all(key, agent, &call.cost, now);
+        self.record_lows(&charges, now);
+        self.record_id(call.id.as_ref(), key);
+        let call_cost = call.cost.clone();
+        let lease =
+            Lease { owner: holder, agent, tier, call, started: now, progressed: now, charges };
+        self.index.agent_loads[usize::from(agent)].leases += 1;
+        self.index.add_lease(key, &lease);
+        self.facts.leases.insert(key, lease);
+        self.touch_agent(agent, now);
+        self.record_ask(agent, &call_cost);
+        self.facts.agents[usize::from(agent)].admitted = Some(now);
+        self.no_longer_denied(agent, now);
+        self.touch_tier(tier, now);
+        self.facts.used = now;
+        self.count_admission(now);
+        self.enter_gate(key, now);
+        self.space_newcomers(tier, now);
+        self.start_terminal_probe(key, now);
+        self.hold_capped(agent, now);
+        self.hold_zone_paced(agent, now);
+        let expires_at = self.lease_ends(key);
+        Grant { lease: key, expires_at, settled: false, instead_of: None }
+    }
+
+    fn charge_all(
+        &mut self,
+        key: Key,
+        agent: AgentId,
+        cost: &Amounts,
+        now: Instant,
+    ) -> Vec<Charge> {
+        let constraints = &self.index.compiled.constraints;
+        let mut charges = Vec::with_capacity(constraints.len());
+        for (at, (constraint, counter)) in
+            constraints.iter().zip(&mut self.facts.counters).enumerate()
+        {
+            let need = constraint.need(cost);
+            // A rate that the cost does not name is charged with what the commit reports. The gate
+            // remembers who passes it by itself.
+            let gate = self.index.compiled.gate == Some(at);
+            if gate || need == 0 && constraint.kind != ConstraintKind::Rate {
+                continue;
+            }
+            if need > counter.free_at(now, &constraint.spec)
+                && counter.probe_open_at(now, &constraint.spec)
+            {
+                send_probe(&mut counter.reset, key);
+            }
+            let to = Target::Constraint(u8::try_from(at).unwrap_or(u8::MAX));
+            charges.push(Charge::take(to, counter, &constraint.spec, need, now));
+            self.index.dirty |= 1 << at;
+        }
+        let rule = self.index.agent_loads[usize::from(agent)].rule.map(usize::from);
+        let usages = rule.map_or(&[][..], |rule| &self.index.compiled.agents[rule].usages);
+        let counters = &mut self.facts.agents[usize::from(agent)].usages;
+        for (at, (usage, counter)) in usages.iter().zip(counters).enumerate() {
+            let need = usage.need(constraints, cost);
+            let to = Target::Usage(u8::try_from(at).unwrap_or(u8::MAX));
+            charges.push(Charge::take(to, counter, &usage.spec, need, now));
+        }
+        self.remember(agent, cost, now, &mut charges);
+        charges
+    }
+
+    /// Puts a lease that the store lost back in flight, above the limit if need be.
+    pub(crate) fn reinstate(
+        &mut self,
+        lease: Key,
+        by: Key,
+        reserve: &Reserve,
+        now: Instant,
+    ) -> Answer {
+        if self.facts.leases.contains_key(&lease) {
+            return Answer::Done;
+        }
+        let beyond = self.facts.leases.len() >= bounds::LEASES;
+        if let Some(queue_key) = self.index.queue_key_of.get(&lease).copied() {
+            self.end_ticket(queue_key, None, now);
+        }
+        let asked = reserve;
+        let reserve = &self.completed(asked).into_owned();
+        let tier = self.newcomer(reserve, now).tier();
+        let agent = self.agent_for(&reserve.agent, now);
+        let holder = LeaseOwner::of(reserve.ttl, by.session, now);
+        let grant = self.admit(lease, agent, tier, holder, Call::of(asked, reserve), now);
+        if beyond {
+            // There is no room to hold it, but the call was made, so it stays charged.
+            let _ = self.end_lease(lease, Ending::Used, &Amounts::default(), now);
+            return Answer::Done;
+        }
+        Answer::Decided(Decision::Admit(grant))
+    }
+
+    /// Holds back other tickets of an agent that has just reached its cap.
+    fn hold_capped(&mut self, agent: AgentId, now: Instant) {
+        self.enqueue_capped(agent, now, |state, queue_key| {
+            let ticket = &state.facts.tickets[&queue_key];
+            let held = matches!(ticket.phase, Phase::Held { .. });
+            !held && state.held_back(&state.candidate_of(queue_key, ticket), now).is_some()
+        });
+    }
+
+    /// Enqueues again those tickets of a capped agent that the predicate selects.
+    pub(crate) fn enqueue_capped(
+        &mut self,
+        agent: AgentId,
+        now: Instant,
+        meant: impl Fn(&Self, QueueKey) -> bool,
+    ) {
+        let load = self.index.agent_loads[usize::from(agent)];
+        if load.tickets == 0 || !self.usages_of(load.rule).iter().any(|usage| usage.capped) {
+            return;
+        }
+        let queue_keys: Vec<QueueKey> =
+            self.tickets_of(agent).filter(|queue_key| meant(self, *queue_key)).collect();
+        for queue_key in queue_keys {
+            self.enqueue(queue_key, now);
+        }
+    }
+}
+
+fn send_probe(reset: &mut Option<Reset>, probe: Key) {
+    if let Some(reset) = reset {
+        let carried = match reset.phase {
+            ResetPhase::Passed { carried } => carried,
+            _ => 0,
+        };
+        reset.phase = ResetPhase::Probing { carried, probe };
+    }
+}

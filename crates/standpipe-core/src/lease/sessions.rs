@@ -1,0 +1,103 @@
+//! The end of sessions: when a participant reports that a process died, its leases and tickets end.
+//!
+//! No session ends by time alone, because a stopped process is alive and keeps its leases. A
+//! session without leases and tickets is forgotten [`bounds::SILENCE`] after its last event.
+
+use alloc::vec::Vec;
+
+use crate::bounds;
+use crate::event::Key;
+use crate::lease::LeaseOwner;
+use crate::outcome::{Notice, Reclaim};
+use crate::queue::ticket::QueueKey;
+use crate::state::State;
+use crate::time::Instant;
+
+impl State {
+    /// Ends the leases and tickets of a session. Leases settle at their estimate. Tickets with an
+    /// id keep their position without blocking anybody; the others are removed.
+    pub(crate) fn end_session(&mut self, session: u64, now: Instant) {
+        if !self.index.in_flight_by_session.contains_key(&session) {
+            return;
+        }
+        self.effects.notices.push(Notice::SessionEnded { session });
+        let its = |holder: LeaseOwner| holder == LeaseOwner::Session(session);
+        let leases = self.facts.leases.iter().filter(|(_, lease)| its(lease.owner));
+        let leases: Vec<Key> = leases.map(|(key, _)| *key).collect();
+        for lease in leases {
+            // The process may have died before it handed the lease to its caller, so the next
+            // reserve with this id may make the call. The units of this lease stay charged.
+            let id = self.facts.leases.get(&lease).and_then(|lease| lease.call.id.clone());
+            self.id_unused(id.as_ref(), lease);
+            self.reclaim(lease, Reclaim::OwnerGone, now);
+        }
+        let tickets = self.facts.tickets.iter().filter(|(_, t)| t.session == Some(session));
+        let tickets: Vec<QueueKey> = tickets.map(|(queue_key, _)| *queue_key).collect();
+        for queue_key in tickets {
+            self.abandon_ticket(queue_key, now);
+        }
+    }
+
+    /// Removes a ticket whose session ended, or detaches it if its id can take it over.
+    fn abandon_ticket(&mut self, queue_key: QueueKey, now: Instant) {
+        let Some(ticket) = self.facts.tickets.get(&queue_key) else { return };
+        if ticket.call.id.is_none() {
+            self.end_ticket(queue_key, None, now);
+            return;
+        }
+        self.dequeue(queue_key);
+        let ticket = self.facts.tickets.get_mut(&queue_key);
+        if let Some(session) = ticket.and_then(|ticket| ticket.session.take()) {
+            self.index.session_released(session);
+        }
+    }
+
+    /// Returns the sessions with leases or tickets that sent no event for [`bounds::SILENCE`]. A
+    /// participant may report them as ended if it cannot test whether their process is alive.
+    pub fn silent_sessions(&self, now: Instant) -> impl Iterator<Item = u64> {
+        let silent = self
+            .index
+            .last_seen
+            .iter()
+            .take_while(move |(last_seen, _)| *last_seen + bounds::SILENCE <= now);
+        silent.map(|(_, session)| *session).filter(|session| self.session_in_use(*session))
+    }
+
+    fn session_in_use(&self, session: u64) -> bool {
+        self.index.in_flight_by_session.contains_key(&session)
+    }
+
+    /// Forgets silent sessions without leases and tickets. This needs no timer: only an event of
+    /// the session can tell the difference.
+    pub(crate) fn forget_idle_sessions(&mut self, now: Instant) {
+        let silent = self
+            .index
+            .last_seen
+            .iter()
+            .take_while(|(last_seen, _)| *last_seen + bounds::SILENCE <= now);
+        let idle = silent.map(|(_, session)| *session);
+        let idle: Vec<u64> = idle.filter(|session| !self.session_in_use(*session)).collect();
+        for session in idle {
+            self.forget_session(session);
+        }
+    }
+
+    pub(crate) fn forget_session(&mut self, session: u64) {
+        if let Some(known) = self.facts.sessions.remove(&session) {
+            self.index.last_seen.remove(&(known.last_seen, session));
+        }
+    }
+
+    /// Makes room for a session: evicts the idle one with the oldest last event. Idle sessions are
+    /// only remembered to recognise late duplicates of their events.
+    pub(crate) fn evict_idle_session(&mut self) {
+        if self.facts.sessions.len() < bounds::SESSIONS_KEPT {
+            return;
+        }
+        let idle = |session: &u64| !self.session_in_use(*session);
+        let oldest = self.index.last_seen.iter().map(|(_, session)| *session).find(idle);
+        if let Some(session) = oldest {
+            self.forget_session(session);
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Forecasts: when will a call be admitted if only time passes?
+//!
+//! Ageing, refill, the end of pauses and the lending of floors are included. The end of a call in
+//! flight has no known instant, so what needs it has none. With no other ticket in the pool the
+//! answer is exact; behind other tickets it is a lower bound.
+
+use crate::bounds;
+use crate::config::Priority;
+use crate::fuel::Fuel;
+use crate::lease::admission::Candidate;
+use crate::outcome::{Reason, Refusal};
+use crate::queue::ticket::QueueKey;
+use crate::rules::floor_forecast::FloorForecast;
+use crate::state::State;
+use crate::time::{Instant, Span};
+
+impl State {
+    /// The first instant at which every rule and constraint admits a candidate, as if no other
+    /// ticket were there. Floor owners with tickets count as served, which may be soon.
+    pub(crate) fn admitted_at(&self, candidate: &Candidate<'_>, now: Instant) -> Option<Instant> {
+        let own = self.admitted_before_ramp_step(candidate, now);
+        let lifted =
+            self.promoted_from(candidate, now).filter(|at| own.is_none_or(|own| *at < own));
+        let Some(lifted) = lifted else { return own };
+        // A background agent that is denied for long is served in standard.
+        let queue_key = QueueKey::last_of(Priority::Standard);
+        let standard =
+            self.admitted_before_ramp_step(&Candidate { queue_key, ..*candidate }, lifted);
+        own.into_iter().chain(standard).min()
+    }
+
+    /// While a ramp lasts, its next step changes what is usable. Nothing is forecast beyond it, so
+    /// the step is the bound.
+    fn admitted_before_ramp_step(
+        &self,
+        candidate: &Candidate<'_>,
+        now: Instant,
+    ) -> Option<Instant> {
+        let step = self.ramp_next_step().map(|at| at.max(now));
+        self.admitted_in_tier(candidate, now).into_iter().chain(step).min()
+    }
+
+    fn admitted_in_tier(&self, candidate: &Candidate<'_>, now: Instant) -> Option<Instant> {
+        let mut at = now;
+        let mut fuel = Fuel::new(bounds::LOOK_AHEAD);
+        // Floors free and take units over time, and ageing admissions take retries away: then
+        // everything is asked again at a later instant. Without them nothing that admits refuses
+        // again.
+        let comes_and_goes = candidate.is_retry || !self.index.floor_owners.is_empty();
+        loop {
+            let mut next = self.rules_admit_from(candidate, at);
+            for constraint in 0..self.index.compiled.constraints.len() {
+                next = next.max(self.constraint_fits(candidate, constraint, next));
+            }
+            if next == Instant::NEVER {
+                return None;
+            }
+            if next == at || !comes_and_goes || !fuel.burn() {
+                return Some(next);
+            }
+            at = next;
+        }
+    }
+
+    /// Adds the instant at which a refusal ends, if it has one.
+    ///
+    /// Exact if nobody waits. Beside other tickets it is a lower bound: not before its own instant,
+    /// nor before anything it depends on changes.
+    pub(crate) fn with_until(
+        &self,
+        mut refusal: Refusal,
+        candidate: &Candidate<'_>,
+        now: Instant,
+    ) -> Refusal {
+        let alone = self.facts.tickets.is_empty()
+            || matches!(refusal.reason, Reason::Terminal | Reason::RetryBudget);
+        refusal.until = match refusal.reason {
+            Reason::QueueFull => None,
+            _ if alone => self.admitted_past_ramp(candidate, now),
+            _ => self
+                .admitted_past_ramp(candidate, now)
+                .map(|own| own.max(self.next_relevant_event(candidate, now))),
+        };
+        let fixed = matches!(refusal.reason, Reason::Pause | Reason::ReturnWindow | Reason::Hold);
+        if refusal.until.is_none() && fixed {
+            // It also needs a call in flight to end, but it is not admitted before this.
+            let held = self.held_until(candidate, now);
+            refusal.until = self.retry_left_from(candidate, held).map(|_| held);
+        }
+        refusal
+    }
+
+    /// As [`State::admitted_at`], across the steps of a ramp: what follows a step is asked of the
+    /// ledger as it will be then.
+    pub(crate) fn admitted_past_ramp(
+        &self,
+        candidate: &Candidate<'_>,
+        now: Instant,
+    ) -> Option<Instant> {
+        let at = self.admitted_at(candidate, now)?;
+        match self.ramp_next_step() {
+            Some(step) if step > self.facts.clock && at >= step => {
+                let from = self.held_until(candidate, now).max(step);
+                self.at(step).admitted_past_ramp(candidate, from)
+            }
+            _ => Some(at),
+        }
+    }
+
+    /// Before this instant time alone changes nothing that could admit a candidate that is refused
+    /// now.
+    fn next_relevant_event(&self, candidate: &Candidate<'_>, now: Instant) -> Instant {
+        let constraints = 0..self.index.compiled.constraints.len();
+        let rooms = constraints
+            .clone()
+            .filter_map(|constraint| self.room_comes(candidate, constraint, now));
+        let floored = constraints.filter(|constraint| self.floors_bind(candidate, *constraint));
+        let idle = floored.flat_map(|constraint| {
+            self.index.floor_owners.iter().map(move |owner| self.goes_idle(*owner, constraint))
+        });
+        // Rules about the candidate alone: other tickets cannot change them.
+        let own = self.rule_changes(candidate, now);
+        let own = own.chain(self.promoted_from(candidate, now));
+        let all = rooms.chain(idle).chain(self.next_change(now)).chain(own);
+        all.filter(|at| *at > now).min().unwrap_or(now + Span(1))
+    }
+
+    /// The first instant from `from` on at which a constraint has room for a candidate.
+    pub(crate) fn constraint_fits(
+        &self,
+        candidate: &Candidate<'_>,
+        constraint: usize,
+        from: Instant,
+    ) -> Instant {
+        let declared = &self.index.compiled.constraints[constraint];
+        let need = declared.need(candidate.cost);
+        if need == 0 {
+            return from;
+        }
+        if self.index.compiled.gate == Some(constraint) {
+            return self.gate_admits_from(constraint, from);
+        }
+        let counter = &self.facts.counters[constraint];
+        let fits = |kept: u64, from| {
+            let want = need.saturating_add(kept);
+            if kept > 0 && want > declared.spec.effective {
+                return Instant::NEVER;
+            }
+            counter.fits_from(want, from, &declared.spec)
+        };
+        let probed = counter.probed_from(need, from, &declared.spec).unwrap_or(Instant::NEVER);
+        if !self.floors_bind(candidate, constraint) {
+            return fits(0, from).min(probed);
+        }
+        let mut ahead = FloorForecast::new(self, candidate, constraint);
+        // What floors keep grows as their owners' use ages, and falls only when an owner goes idle.
+        // So nothing fits before it fits beside what is kept now, or before an owner goes idle.
+        let mut at = fits(0, from);
+        let mut fuel = Fuel::new(bounds::LOOK_AHEAD);
+        while at != Instant::NEVER && fuel.burn() {
+            let (kept, idle) = ahead.kept_at(at);
+            let fit = fits(kept, at);
+            if fit == at {
+                break;
+            }
+            at = idle.map_or(fit, |idle| idle.min(fit));
+        }
+        at.min(probed)
+    }
+}

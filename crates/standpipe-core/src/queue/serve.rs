@@ -1,0 +1,371 @@
+//! How tickets move: into lines, to the front, to due, and back when somebody goes before them.
+//!
+//! A ticket stands in one line at a time. When room comes to the head of a line, its units are
+//! earmarked and it joins the line of what it still lacks; lacking nothing, it is due. Earmarked
+//! units are withheld only from tickets behind. Lines are ordered by tier and arrival; a floor
+//! owner passes others only if it can pass on every constraint at once.
+//!
+//! Invariant after [`State::serve`]: no constraint has more units earmarked than are free (except
+//! for one call that passes alone), and no head of a line could be given what it waits for.
+
+use alloc::vec::Vec;
+
+use crate::bounds;
+use crate::fuel::Fuel;
+use crate::lease::admission::{Candidate, Rank, Shortfall};
+use crate::outcome::{Notice, Reason};
+use crate::queue::ticket::{Phase, QueueKey, Ticket};
+use crate::state::{State, constraints_in};
+use crate::time::Instant;
+
+impl State {
+    /// Gives freed units to tickets in line, in order, until nothing moves.
+    pub(crate) fn serve(&mut self, now: Instant) {
+        self.retry_too_late(now);
+        // Each round advances a ticket, releases an earmark, or finds a line at rest.
+        let mut fuel = Fuel::new(16 + 8 * (self.facts.tickets.len() + 1) * bounds::CONSTRAINTS);
+        loop {
+            while self.index.dirty != 0 && fuel.burn() {
+                let constraint = self.index.dirty.trailing_zeros() as usize;
+                self.index.dirty &= !(1 << constraint);
+                self.serve_constraint(constraint, now, &mut fuel);
+            }
+            let Some(owner) = self.owner_that_passes(now).filter(|_| fuel.burn()) else { break };
+            self.make_due(owner, now);
+        }
+        self.index.dirty = 0;
+        self.wake_earlier();
+    }
+
+    fn serve_constraint(&mut self, constraint: usize, now: Instant, fuel: &mut Fuel) {
+        self.release_excess(constraint, now);
+        while let Some(head) = self.index.lines[constraint].first().copied().filter(|_| fuel.burn())
+        {
+            if self.ticket_shortfall(head, constraint, now).is_none() {
+                self.earmark(head, constraint);
+                self.advance_ticket(head, now);
+                self.release_excess(constraint, now);
+            } else if self.is_too_late(head, now) {
+                self.dequeue(head);
+                self.set_phase(head, Phase::TooLate);
+            } else {
+                self.release_behind(head, constraint, now);
+                return;
+            }
+        }
+    }
+
+    /// A ticket in line whose agent's floor lets it pass on every constraint.
+    fn owner_that_passes(&self, now: Instant) -> Option<QueueKey> {
+        let passes = |queue_key: &QueueKey| {
+            let Some(ticket) = self.facts.tickets.get(queue_key) else { return false };
+            let candidate = Candidate { passes: true, ..self.candidate_of(*queue_key, ticket) };
+            let owned = self.index.floor_owners.contains(&ticket.agent);
+            let shortfalls = |constraint: usize| {
+                ticket.earmarked & (1 << constraint) == 0
+                    && self.refuses(&candidate, constraint, now)
+            };
+            let constraints = 0..self.index.lines.len();
+            owned
+                && matches!(ticket.phase, Phase::Line(_))
+                && !constraints.into_iter().any(shortfalls)
+        };
+        let constraints = 0..self.index.lines.len();
+        let heads = constraints
+            .clone()
+            .filter_map(|constraint| self.index.lines[constraint].first().copied());
+        let others = constraints.flat_map(|constraint| self.floor_covered_in_line(constraint, now));
+        heads.chain(others).filter(passes).min()
+    }
+
+    /// Tickets in the line of a constraint whose agent's floor may let them pass there. All others
+    /// come after the head.
+    fn floor_covered_in_line(
+        &self,
+        constraint: usize,
+        now: Instant,
+    ) -> impl Iterator<Item = QueueKey> {
+        let (declared, counter) =
+            (&self.index.compiled.constraints[constraint], &self.facts.counters[constraint]);
+        let gives =
+            counter.free_at(now, &declared.spec) > 0 || counter.probe_open_at(now, &declared.spec);
+        let line = &self.index.lines[constraint];
+        let open = declared.floored && gives && !line.is_empty();
+        let owners = self.index.floor_owners.iter().copied().filter(move |_| open);
+        let unfilled = owners.filter(move |owner| self.unfilled(*owner, constraint, now) > 0);
+        let its = unfilled.flat_map(|owner| self.tickets_of(owner));
+        its.filter(|queue_key| line.contains(queue_key))
+    }
+
+    /// Whether a ticket cannot be served before its deadline.
+    fn is_too_late(&self, queue_key: QueueKey, now: Instant) -> bool {
+        let Some(ticket) = self.facts.tickets.get(&queue_key) else { return false };
+        // A ticket that waits for a call in flight to end may still be in time.
+        let instant = self.admitted_at(&self.candidate_of(queue_key, ticket), now);
+        instant.is_some_and(|at| at > ticket.deadline)
+    }
+
+    fn ticket_shortfall(
+        &self,
+        queue_key: QueueKey,
+        constraint: usize,
+        now: Instant,
+    ) -> Option<Shortfall> {
+        let ticket = self.facts.tickets.get(&queue_key)?;
+        self.shortfall(&self.candidate_of(queue_key, ticket), constraint, now)
+    }
+
+    pub(crate) fn candidate_of<'a>(
+        &self,
+        queue_key: QueueKey,
+        ticket: &'a Ticket,
+    ) -> Candidate<'a> {
+        let rule = self.index.agent_loads[usize::from(ticket.agent)].rule;
+        let passes = matches!(ticket.phase, Phase::Due(_));
+        let (cost, returns, holds) = (&ticket.call.cost, ticket.returns, ticket.holds);
+        Candidate {
+            agent: Some(ticket.agent),
+            rule,
+            cost,
+            queue_key,
+            passes,
+            returns,
+            holds,
+            is_retry: false,
+        }
+    }
+
+    /// Puts a ticket where it belongs: held back, too late, in a line, or due.
+    pub(crate) fn enqueue(&mut self, queue_key: QueueKey, now: Instant) {
+        self.dequeue(queue_key);
+        let Some(ticket) = self.facts.tickets.get(&queue_key) else { return };
+        let candidate = self.candidate_of(queue_key, ticket);
+        if let Some((reason, until)) = self.held_back(&candidate, now) {
+            self.set_phase(queue_key, Phase::Held { reason, until });
+            return;
+        }
+        if self.is_too_late(queue_key, now) {
+            self.set_phase(queue_key, Phase::TooLate);
+        } else {
+            self.advance_ticket(queue_key, now);
+        }
+    }
+
+    /// Moves a ticket to the next line, or makes it due.
+    pub(crate) fn advance_ticket(&mut self, queue_key: QueueKey, now: Instant) {
+        let Some(ticket) = self.facts.tickets.get(&queue_key) else { return };
+        match self.line_for(&self.candidate_of(queue_key, ticket), ticket.earmarked, now) {
+            Some(constraint) => {
+                self.set_phase(queue_key, Phase::Line(u8::try_from(constraint).unwrap_or(u8::MAX)));
+                self.mark_dirty(constraint);
+            }
+            None => self.make_due(queue_key, now),
+        }
+    }
+
+    /// Earmarks everything for a ticket that lacks nothing.
+    fn make_due(&mut self, queue_key: QueueKey, now: Instant) {
+        let Some(ticket) = self.facts.tickets.get(&queue_key) else { return };
+        let (key, earmarked) = (ticket.key, ticket.earmarked);
+        for constraint in 0..self.index.compiled.constraints.len() {
+            if earmarked & (1 << constraint) == 0 {
+                self.earmark(queue_key, constraint);
+                self.mark_dirty(constraint);
+            }
+        }
+        self.set_phase(queue_key, Phase::Due(now));
+        self.effects.wake.push(key);
+    }
+
+    fn set_phase(&mut self, queue_key: QueueKey, phase: Phase) {
+        let Some(ticket) = self.facts.tickets.get_mut(&queue_key) else { return };
+        self.index.remove_phase(queue_key, ticket);
+        ticket.phase = phase;
+        self.index.add_phase(queue_key, ticket);
+    }
+
+    fn earmark(&mut self, queue_key: QueueKey, constraint: usize) {
+        let Some(ticket) = self.facts.tickets.get_mut(&queue_key) else { return };
+        let need = self.index.compiled.constraints[constraint].need(&ticket.call.cost);
+        if need > 0 && ticket.earmarked & (1 << constraint) == 0 {
+            ticket.earmarked |= 1 << constraint;
+            self.index.earmarks[constraint].by_tier[queue_key.tier as usize] += need;
+            self.index.earmarks[constraint].holders.insert(queue_key);
+        }
+    }
+
+    fn release_earmark(&mut self, queue_key: QueueKey, constraint: usize) {
+        let Some(ticket) = self.facts.tickets.get_mut(&queue_key) else { return };
+        if ticket.earmarked & (1 << constraint) != 0 {
+            ticket.earmarked &= !(1 << constraint);
+            let need = self.index.compiled.constraints[constraint].need(&ticket.call.cost);
+            self.index.earmarks[constraint].by_tier[queue_key.tier as usize] -= need;
+            self.index.earmarks[constraint].holders.remove(&queue_key);
+            self.mark_dirty(constraint);
+        }
+    }
+
+    /// Takes a ticket out of its line and releases its earmarks, so that it blocks nobody.
+    pub(crate) fn dequeue(&mut self, queue_key: QueueKey) {
+        let Some(ticket) = self.facts.tickets.get(&queue_key) else { return };
+        if let Phase::Line(constraint) = ticket.phase {
+            self.mark_dirty(usize::from(constraint));
+        }
+        let earmarked = self.facts.tickets[&queue_key].earmarked;
+        for constraint in constraints_in(earmarked) {
+            self.release_earmark(queue_key, constraint);
+        }
+        self.set_phase(queue_key, Phase::Lapsed);
+    }
+
+    /// Releases earmarks from the last ticket backwards until no more units are earmarked than are
+    /// free.
+    fn release_excess(&mut self, constraint: usize, now: Instant) {
+        let spec = &self.index.compiled.constraints[constraint].spec;
+        let counter = &self.facts.counters[constraint];
+        let free = counter.free_at(now, spec);
+        let alone = counter.is_empty_at(now, spec) || counter.probe_open_at(now, spec);
+        loop {
+            let earmarked = &self.index.earmarks[constraint];
+            let all: u64 = earmarked.by_tier.iter().sum();
+            let passes_alone = alone && earmarked.holders.len() == 1;
+            if all <= free || passes_alone {
+                return;
+            }
+            let Some(last) = self.last_earmarked(constraint, now) else { return };
+            self.release(last, constraint);
+        }
+    }
+
+    /// Releases the earmarks of tickets behind the head of a line.
+    fn release_behind(&mut self, head: QueueKey, constraint: usize, now: Instant) {
+        while let Some(last) = self.last_earmarked(constraint, now) {
+            if self.rank_of_ticket(last, constraint, now) < Rank::of(head) {
+                return;
+            }
+            self.release(last, constraint);
+        }
+    }
+
+    /// Releases one earmark. A due ticket goes back into the line.
+    fn release(&mut self, queue_key: QueueKey, constraint: usize) {
+        self.release_earmark(queue_key, constraint);
+        if let Some(Phase::Due(_)) = self.facts.tickets.get(&queue_key).map(|ticket| ticket.phase) {
+            self.set_phase(queue_key, Phase::Line(u8::try_from(constraint).unwrap_or(u8::MAX)));
+        }
+    }
+
+    /// The ticket with earmarks on a constraint that ranks behind all others.
+    fn last_earmarked(&self, constraint: usize, now: Instant) -> Option<QueueKey> {
+        let holders = &self.index.earmarks[constraint].holders;
+        if self.index.compiled.constraints[constraint].floored {
+            // In the lowest tier, tickets covered by a floor rank before the others.
+            let last = holders.last()?;
+            let mut tier = holders.range(QueueKey::first_of(last.tier)..).rev();
+            let behind =
+                |queue_key: &&QueueKey| !self.rank_of_ticket(**queue_key, constraint, now).covered;
+            tier.find(behind).or(Some(last)).copied()
+        } else {
+            holders.last().copied()
+        }
+    }
+
+    /// Units returned: tickets that were too late for their deadline may be in time now.
+    fn retry_too_late(&mut self, now: Instant) {
+        if self.index.returned == 0 || self.index.too_late.is_empty() {
+            return;
+        }
+        let mut after = None;
+        for _ in 0..bounds::TOO_LATE_LOOKS {
+            let next = match after {
+                None => self.index.too_late.first().copied(),
+                Some(last) => self.index.too_late.range(next_to(last)..).next().copied(),
+            };
+            let Some(queue_key) = next else { return };
+            self.enqueue(queue_key, now);
+            after = Some(queue_key);
+        }
+    }
+
+    fn wake_earlier(&mut self) {
+        let returned = core::mem::take(&mut self.index.returned);
+        // Tickets that are held back stand in no line, but the returned units may admit them as
+        // soon as the pause or their return window ends.
+        let opened = self.index.compiled.gate.is_some_and(|gate| returned & (1 << gate) != 0);
+        if returned != 0 && self.facts.pause.is_some() || opened {
+            let first = self.facts.tickets.values().take(bounds::WAKE_EARLIER);
+            self.effects.wake.extend(first.map(|ticket| ticket.key));
+        }
+        if returned == 0 {
+            return;
+        }
+        for line in &self.index.lines {
+            for queue_key in line.iter().take(bounds::WAKE_EARLIER) {
+                let Some(ticket) = self.facts.tickets.get(queue_key) else { continue };
+                let needs = |constraint: usize| {
+                    self.index.compiled.constraints[constraint].need(&ticket.call.cost) > 0
+                };
+                if constraints_in(returned).any(needs) {
+                    self.effects.wake.push(ticket.key);
+                }
+            }
+        }
+    }
+
+    /// Enqueues every ticket again, in order, after a pause began or ended. Lapsed tickets block
+    /// nobody until they are claimed.
+    pub(crate) fn enqueue_all(&mut self, now: Instant) {
+        let waiting = self.facts.tickets.iter().filter(|(_, ticket)| ticket.phase != Phase::Lapsed);
+        let queue_keys: Vec<QueueKey> = waiting.map(|(queue_key, _)| *queue_key).collect();
+        self.enqueue_these(&queue_keys, now);
+    }
+
+    pub(crate) fn enqueue_these(&mut self, queue_keys: &[QueueKey], now: Instant) {
+        for queue_key in queue_keys {
+            self.dequeue(*queue_key);
+        }
+        for queue_key in queue_keys {
+            self.enqueue(*queue_key, now);
+        }
+    }
+
+    /// Ends the selected tickets at once with a reason.
+    pub(crate) fn end_tickets(
+        &mut self,
+        why: Reason,
+        now: Instant,
+        meant: impl Fn(&Ticket) -> bool,
+    ) {
+        let tickets = self.facts.tickets.iter().filter(|(_, ticket)| meant(ticket));
+        let queue_keys: Vec<QueueKey> = tickets.map(|(queue_key, _)| *queue_key).collect();
+        for queue_key in queue_keys {
+            self.effects.wake.push(self.facts.tickets[&queue_key].key);
+            self.end_ticket(queue_key, Some(why), now);
+        }
+    }
+
+    /// Ends a ticket without a lease.
+    pub(crate) fn end_ticket(&mut self, queue_key: QueueKey, why: Option<Reason>, now: Instant) {
+        self.dequeue(queue_key);
+        let Some(ticket) = self.facts.tickets.remove(&queue_key) else { return };
+        self.index.remove_ticket(queue_key, &ticket);
+        self.touch_agent(ticket.agent, now);
+        self.touch_tier(queue_key.tier, now);
+        self.denied_ticket_ended(ticket.agent, ticket.key, now);
+        self.id_unused(ticket.call.id.as_ref(), ticket.key);
+        if let Some(why) = why {
+            let agent = self.facts.agents[usize::from(ticket.agent)].name.clone();
+            let waited = now.since(ticket.since);
+            self.effects.notices.push(Notice::TicketEnded {
+                ticket: ticket.key,
+                agent,
+                why,
+                waited,
+            });
+        }
+    }
+}
+
+const fn next_to(queue_key: QueueKey) -> QueueKey {
+    QueueKey { tier: queue_key.tier, arrival: queue_key.arrival.saturating_add(1) }
+}

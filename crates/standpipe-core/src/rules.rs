@@ -1,0 +1,209 @@
+//! The rules of admission, in the order in which they are asked.
+//!
+//! Each rule is one file and answers one question: *from when on would you admit this candidate?*
+//! Whether a call is admitted, when it would be, why a ticket is held back and what `explain` shows
+//! all follow from that answer. The table has the rules about a call as a whole; what each limit
+//! says (order, room, floors, pace, gates) is in `lease/admission.rs`. A rule is added by adding a
+//! file and a row.
+
+pub(crate) mod background_yield;
+pub(crate) mod breaker;
+pub(crate) mod cap;
+pub(crate) mod floor;
+pub(crate) mod floor_forecast;
+pub(crate) mod gate;
+pub(crate) mod hold;
+pub(crate) mod never;
+pub(crate) mod pause;
+pub(crate) mod retry_budget;
+pub(crate) mod return_window;
+pub(crate) mod terminal;
+pub(crate) mod zone;
+
+use crate::config::LimitId;
+use crate::lease::admission::Candidate;
+use crate::outcome::{Reason, Refusal};
+use crate::state::State;
+use crate::time::Instant;
+
+/// One rule about a call as a whole.
+pub(crate) struct Rule {
+    /// Why it refuses.
+    pub(crate) reason: Reason,
+    /// What a refusal means for the call.
+    pub(crate) effect: Effect,
+    /// From when on it admits a candidate, as seen at an instant.
+    pub(crate) admits: fn(&State, &Candidate<'_>, Instant) -> Admits,
+    /// What a refusal at that instant names.
+    pub(crate) names: fn(&State, &Candidate<'_>, Instant) -> Named,
+}
+
+/// What a rule's refusal means for the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// The call is refused at once, however long it would wait.
+    Refuse,
+    /// Its ticket keeps its place and blocks nobody until a fixed instant. A call whose deadline
+    /// lies before that instant is refused at once.
+    HoldUntil,
+    /// Its ticket keeps its place and blocks nobody for as long as the rule says; units that come
+    /// back may end it earlier.
+    Hold,
+}
+
+/// From when on a rule admits a candidate, if nothing but time passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admits {
+    /// It does not object.
+    Now,
+    /// Exactly from then on.
+    At(Instant),
+    /// It depends on others.
+    NotBefore {
+        /// It refuses at every instant before.
+        earliest: Instant,
+        /// Time alone makes it admit then, if others stay as they are.
+        by_time: Instant,
+    },
+    /// Something must happen that has no instant: a call in flight ends, somebody resumes the pool.
+    Unknown,
+    /// As long as the pool is configured as it is.
+    Never,
+}
+
+/// What a refusal names: the limit, and the units that are missing there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Named {
+    pub(crate) limit: Option<LimitId>,
+    pub(crate) short_by: u64,
+}
+
+/// All rules about a call as a whole, in their order.
+const RULES: [Rule; 9] = [
+    terminal::RULE,
+    never::RULE,
+    retry_budget::RULE,
+    pause::RULE,
+    return_window::RULE,
+    zone::RULE,
+    hold::RULE,
+    background_yield::RULE,
+    cap::RULE,
+];
+
+impl Admits {
+    /// At an instant, or now if that has come.
+    pub(crate) fn at(instant: Instant, now: Instant) -> Self {
+        match instant {
+            Instant::NEVER => Self::Unknown,
+            _ if instant <= now => Self::Now,
+            _ => Self::At(instant),
+        }
+    }
+
+    /// Before this it refuses; [`Instant::NEVER`] where no instant is known.
+    pub(crate) const fn earliest(self, now: Instant) -> Instant {
+        match self {
+            Self::Now => now,
+            Self::At(at) | Self::NotBefore { earliest: at, .. } => at,
+            Self::Unknown | Self::Never => Instant::NEVER,
+        }
+    }
+
+    /// When time alone makes it admit.
+    const fn by_time(self, now: Instant) -> Instant {
+        match self {
+            Self::NotBefore { by_time, .. } => by_time,
+            other => other.earliest(now),
+        }
+    }
+}
+
+impl Named {
+    /// A refusal that is about no limit.
+    pub(crate) fn nothing(_: &State, _: &Candidate<'_>, _: Instant) -> Self {
+        Self::default()
+    }
+}
+
+impl Rule {
+    pub(crate) fn refuses(&self, state: &State, candidate: &Candidate<'_>, now: Instant) -> bool {
+        (self.admits)(state, candidate, now) != Admits::Now
+    }
+
+    fn refusal(
+        &self,
+        state: &State,
+        candidate: &Candidate<'_>,
+        now: Instant,
+        until: Option<Instant>,
+    ) -> Refusal {
+        let Named { limit, short_by } = (self.names)(state, candidate, now);
+        Refusal { reason: self.reason, limit, short_by, until }
+    }
+}
+
+impl State {
+    /// The first rule that refuses a candidate. `until` is left open; see [`State::with_until`].
+    pub(crate) fn rule_refusal(&self, candidate: &Candidate<'_>, now: Instant) -> Option<Refusal> {
+        let rule = RULES.iter().find(|rule| rule.refuses(self, candidate, now))?;
+        Some(rule.refusal(self, candidate, now, None))
+    }
+
+    /// Every rule that refuses a candidate, each with the instant from which it alone would admit.
+    pub(crate) fn rule_refusals(
+        &self,
+        candidate: &Candidate<'_>,
+        now: Instant,
+    ) -> impl Iterator<Item = Refusal> {
+        RULES.iter().filter_map(move |rule| {
+            let admits = (rule.admits)(self, candidate, now);
+            let until = Some(admits.earliest(now)).filter(|at| *at != Instant::NEVER);
+            (admits != Admits::Now).then(|| rule.refusal(self, candidate, now, until))
+        })
+    }
+
+    /// Why a ticket is held back without standing in a line, and when it is asked again.
+    pub(crate) fn held_back(
+        &self,
+        candidate: &Candidate<'_>,
+        now: Instant,
+    ) -> Option<(Reason, Instant)> {
+        let holds = RULES.iter().filter(|rule| rule.effect != Effect::Refuse);
+        holds
+            .map(|rule| (rule.reason, (rule.admits)(self, candidate, now)))
+            .find(|(_, admits)| *admits != Admits::Now)
+            .map(|(reason, admits)| (reason, admits.by_time(now)))
+    }
+
+    /// The first instant from `from` on at which no rule refuses.
+    pub(crate) fn rules_admit_from(&self, candidate: &Candidate<'_>, from: Instant) -> Instant {
+        let mut at = from;
+        for rule in &RULES {
+            at = at.max((rule.admits)(self, candidate, at).earliest(at));
+            if at == Instant::NEVER {
+                break;
+            }
+        }
+        at
+    }
+
+    /// When nothing with a fixed instant holds a candidate back any more: pause, return window,
+    /// hold.
+    pub(crate) fn held_until(&self, candidate: &Candidate<'_>, now: Instant) -> Instant {
+        let fixed = RULES.iter().filter(|rule| rule.effect == Effect::HoldUntil);
+        let ends = fixed.map(|rule| (rule.admits)(self, candidate, now).earliest(now));
+        ends.fold(now, Instant::max)
+    }
+
+    /// Instants at which time alone may end what holds a candidate back.
+    pub(crate) fn rule_changes(
+        &self,
+        candidate: &Candidate<'_>,
+        now: Instant,
+    ) -> impl Iterator<Item = Instant> {
+        let held = RULES.iter().filter(|rule| rule.effect == Effect::Hold);
+        let held = held.map(move |rule| (rule.admits)(self, candidate, now).earliest(now));
+        held.chain([self.held_until(candidate, now)]).filter(|at| *at != Instant::NEVER)
+    }
+}

@@ -1,0 +1,96 @@
+//! The retry budget: limits the share of admissions that are retries, over all processes.
+//!
+//! A retry draws on the budget when it is admitted or queued. A first attempt never does.
+
+use crate::bounds;
+use crate::config::policy::RetryBudget;
+use crate::event::Reserve;
+use crate::lease::admission::Candidate;
+use crate::outcome::Reason;
+use crate::rules::{Admits, Effect, Named, Rule};
+use crate::state::State;
+use crate::time::{Instant, Span};
+use crate::usage::window::{Grain, Window};
+
+/// The last minute's admissions and retries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RetryUsage {
+    /// All admissions.
+    pub admissions: Window,
+    /// The retries among them.
+    pub retries: Window,
+}
+
+impl Default for RetryUsage {
+    fn default() -> Self {
+        Self { admissions: Window::new(Grain::Agent), retries: Window::new(Grain::Agent) }
+    }
+}
+
+/// The interval over which admissions and retries are counted.
+const MINUTE: Span = Span::secs(60);
+
+pub(super) const RULE: Rule = Rule {
+    reason: Reason::RetryBudget,
+    effect: Effect::Refuse,
+    admits: |state, candidate, now| {
+        state.retry_left_from(candidate, now).map_or(Admits::Unknown, |at| Admits::at(at, now))
+    },
+    names: |_, _, _| Named { limit: None, short_by: 1 },
+};
+
+impl State {
+    fn budget(&self) -> Option<RetryBudget> {
+        self.facts.config.as_ref()?.policy.retries
+    }
+
+    /// The first instant from `now` on at which the budget admits a candidate, if only time passes.
+    /// For a first attempt that is `now`.
+    pub(crate) fn retry_left_from(
+        &self,
+        candidate: &Candidate<'_>,
+        now: Instant,
+    ) -> Option<Instant> {
+        let Some(budget) = self.budget().filter(|_| candidate.is_retry) else { return Some(now) };
+        let left = |at: Instant| {
+            let admitted = self.facts.retry_usage.admissions.used_at(at, MINUTE);
+            let share = crate::config::mul_div(admitted, u64::from(budget.per_mille), 1_000);
+            let used = self.facts.retry_usage.retries.used_at(at, MINUTE);
+            used < share.max(u64::from(budget.least))
+        };
+        // Time frees budget only when a retry expires, so those instants suffice. Each is tested,
+        // because admissions that expire meanwhile shrink the budget.
+        let expiries = self.facts.retry_usage.retries.entries().map(|entry| entry.stamp + MINUTE);
+        core::iter::once(now).chain(expiries.filter(|at| *at > now)).find(|at| left(*at))
+    }
+
+    /// Charges the budget for a retry that was admitted or queued.
+    pub(crate) fn draw_retry(&mut self, reserve: &Reserve, now: Instant) {
+        if reserve.retry_of.is_some() && self.budget().is_some() {
+            self.facts.retry_usage.retries.charge(now, 1, MINUTE);
+        }
+    }
+
+    pub(crate) fn count_admission(&mut self, now: Instant) {
+        if self.budget().is_some() {
+            self.facts.retry_usage.admissions.charge(now, 1, MINUTE);
+        }
+    }
+
+    pub(crate) fn forget_old_retries(&mut self, now: Instant) {
+        self.facts.retry_usage.admissions.expire(now, MINUTE);
+        self.facts.retry_usage.retries.expire(now, MINUTE);
+    }
+
+    /// Returns the retries that are left and the whole budget of the last minute, or `None` without
+    /// a budget.
+    #[must_use]
+    pub fn retries_left(&self, now: Instant) -> Option<(u64, u64)> {
+        let budget = self.budget()?;
+        let now = now.max(self.facts.clock);
+        let admitted = self.facts.retry_usage.admissions.used_at(now, MINUTE);
+        let share = crate::config::mul_div(admitted, u64::from(budget.per_mille), 1_000);
+        let all = share.max(u64::from(budget.least)).min(bounds::AMOUNT);
+        Some((all.saturating_sub(self.facts.retry_usage.retries.used_at(now, MINUTE)), all))
+    }
+}

@@ -1,0 +1,16 @@
+//! The ledger from outside: random scenes against an oracle, stories of policies, named faults.
+
+#![cfg(test)]
+
+mod exact;
+mod faults;
+mod floors;
+mod foresight;
+mod order;
+mod policies;
+mod props;
+mod reconfigure;
+mod support;
+mod time;
+mod total;
+mod waking;

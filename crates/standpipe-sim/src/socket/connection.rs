@@ -1,0 +1,109 @@
+//! One client: its requests in their order, each decided, held for its service time and answered.
+
+use std::net::TcpStream;
+use std::time::Duration;
+
+use super::Shared;
+use super::calls::{Asked, Decided};
+use super::http::{Request, Wire, Wrong};
+use crate::provider::{Call, Reply, Used};
+
+/// Serves a connection until the client closes it, breaks a bound, or the server stops.
+pub(super) fn serve(stream: TcpStream, shared: &Shared) {
+    let Ok(mut wire) = Wire::new(stream, shared.patience) else { return };
+    loop {
+        let request = match wire.request() {
+            Ok(request) => request,
+            Err(Wrong::Closed) => return,
+            Err(Wrong::Answer(status)) => {
+                // The connection ends either way.
+                let _told = wire.reply(status, &[], b"", None);
+                return;
+            }
+        };
+        let Some(reply) = answer(&request, shared) else { return };
+        let sent = wire.reply(reply.status, &reply.headers, &reply.body, Some(&request));
+        if sent.is_err() || !request.keep_alive {
+            return;
+        }
+    }
+}
+
+/// There are as many connections as may be.
+pub(super) fn turn_away(stream: TcpStream) {
+    if let Ok(mut wire) = Wire::new(stream, Duration::from_millis(100)) {
+        let _told = wire.reply(503, &[], b"", None);
+    }
+}
+
+/// The reply to a request; none when the server stops first.
+fn answer(request: &Request, shared: &Shared) -> Option<Reply> {
+    if request.method == "GET" && request.path() == "/log" {
+        return Some(log(request, shared));
+    }
+    let asked = asked(request);
+    let call = asked.call;
+    let (decided, now) = {
+        let mut calls = shared.calls();
+        let now = shared.clock.now();
+        (calls.arrive(now, asked), now)
+    };
+    shared.happened.notify_all();
+    let ticket = match decided {
+        Decided::Accepted(ticket) => ticket,
+        Decided::Refused(reply) => return Some(reply),
+        Decided::Full => return Some(plain(503, "text/plain", b"the log is full\n".to_vec())),
+    };
+    let service = request.number("x-service-ms").map(|ms| ms.saturating_mul(1_000));
+    if !shared.clock.wait_until(now.saturating_add(service.unwrap_or(shared.service))) {
+        return None;
+    }
+    let used = Used {
+        input: request.number("x-used-input").unwrap_or(call.input),
+        output: request.number("x-used-output").unwrap_or(call.max_output),
+        ..Used::default()
+    };
+    let reply = {
+        let mut calls = shared.calls();
+        let now = shared.clock.now();
+        calls.finish(now, &ticket, used)
+    };
+    shared.happened.notify_all();
+    reply
+}
+
+/// The log, a JSON object per line; `?after=N` leaves out the first N calls.
+fn log(request: &Request, shared: &Shared) -> Reply {
+    let after = request.target.split_once("?after=").and_then(|(_, after)| after.parse().ok());
+    let calls = shared.calls();
+    let shown = calls.log().iter().skip(after.unwrap_or(0));
+    let lines: String = shown.map(|logged| format!("{}\n", logged.json())).collect();
+    drop(calls);
+    plain(200, "application/x-ndjson", lines.into_bytes())
+}
+
+fn plain(status: u16, content: &str, body: Vec<u8>) -> Reply {
+    Reply { status, headers: vec![("content-type".to_owned(), content.to_owned())], body }
+}
+
+/// What a request asks of the provider.
+fn asked(request: &Request) -> Asked {
+    let text = |name: &str| request.header(name).unwrap_or_default().to_owned();
+    let writes = !matches!(request.method.as_str(), "GET" | "HEAD");
+    let path = request.path().to_owned();
+    let call = Call {
+        agent: 0,
+        // As providers estimate it before they read it: four bytes are a token.
+        input: request.number("x-input-tokens").unwrap_or(request.length / 4),
+        max_output: request.number("x-max-output-tokens").unwrap_or(0),
+        writes,
+        creates: request.method == "POST",
+        graphql: path.ends_with("/graphql"),
+    };
+    let key = KEYS.iter().find_map(|name| request.header(name)).unwrap_or_default();
+    let key = key.strip_prefix("Bearer ").unwrap_or(key).to_owned();
+    Asked { key, path, agent: text("x-agent"), lease: text("x-lease"), call }
+}
+
+/// Where the clients of real providers put the API key.
+const KEYS: [&str; 4] = ["authorization", "x-api-key", "api-key", "x-goog-api-key"];

@@ -1,0 +1,180 @@
+//! What the stories on the tap share: a tap, agents on it, and what was seen of the ledger.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use standpipe_core::{
+    AgentName, Decision, Limit, Notice, Policy, PoolConfig, Rule as Declared, Span, State, Unit,
+};
+use standpipe_dialect::Dialect;
+use standpipe_sim::{
+    Agent, Ask, Decided, Habits, Manner, Network, Provider, Reply, Shape, Step, Story, Tap, Tapped,
+    Wanted, World,
+};
+
+use crate::stories::scene::{HOUR, STEADY};
+
+/// A tap, and what was seen of its first ledger after each step of anybody.
+#[derive(Clone, Debug)]
+pub(crate) struct Tale {
+    pub(crate) tap: Tap,
+    log: Rc<RefCell<Vec<Look>>>,
+}
+
+/// What was seen of a ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Look {
+    pub(crate) at: u64,
+    pub(crate) in_flight: u64,
+    /// Of those in flight, how many began in single file, while everybody goes so.
+    pub(crate) single_file: Option<u64>,
+    pub(crate) streak: u32,
+    pub(crate) cautious: Option<u64>,
+    pub(crate) bears: Option<u64>,
+    pub(crate) effective: Vec<u64>,
+    pub(crate) paused: bool,
+}
+
+impl Look {
+    fn of(at: u64, state: &State) -> Self {
+        let facts = state.facts();
+        let single_file = facts.cascade.sequential.map(|sequential| {
+            let began = sequential.began;
+            facts.leases.values().filter(|lease| lease.started >= began).count() as u64
+        });
+        let figures = state.figures(Tap::instant(at));
+        Self {
+            at,
+            in_flight: facts.leases.len() as u64,
+            single_file,
+            streak: facts.throttling.streak,
+            cautious: state.cautious(),
+            bears: facts.learned.concurrency.map(|bears| bears.calls),
+            effective: figures.iter().map(|figures| figures.effective).collect(),
+            paused: facts.pause.is_some(),
+        }
+    }
+}
+
+impl Tale {
+    pub(crate) fn new(shape: Shape, config: PoolConfig) -> Self {
+        Self::of(vec![(dialect(shape), config)])
+    }
+
+    pub(crate) fn of(pools: Vec<(Dialect, PoolConfig)>) -> Self {
+        Self { tap: Tap::new(pools), log: Rc::default() }
+    }
+
+    pub(crate) fn agent(&self, name: &str, work: Vec<Wanted>) -> Agent {
+        self.agent_with(Habits::USUAL, name, work)
+    }
+
+    pub(crate) fn agent_with(&self, habits: Habits, name: &str, work: Vec<Wanted>) -> Agent {
+        let known = AgentName::new(&name.replace(' ', "-")).unwrap();
+        let tapped = Tapped::new(&self.tap, known, habits);
+        Agent::new(name, Watched { tapped, tale: self.clone() }, work)
+    }
+
+    pub(crate) fn looks(&self) -> Vec<Look> {
+        self.log.borrow().clone()
+    }
+
+    pub(crate) fn notices(&self) -> Vec<(u64, Notice)> {
+        self.tap.notices(0)
+    }
+
+    /// When calls were admitted, and whose they were.
+    pub(crate) fn admitted(&self) -> Vec<Decided> {
+        let admitted = |told: &Decided| matches!(told.decision, Decision::Admit(_));
+        self.tap.decisions(0).into_iter().filter(admitted).collect()
+    }
+
+    /// When pauses were told, and until when.
+    pub(crate) fn pauses(&self) -> Vec<(u64, u64)> {
+        let pause = |(at, notice): (u64, Notice)| match notice {
+            Notice::Paused { until } => Some((at, Tap::moment(until))),
+            _ => None,
+        };
+        self.notices().into_iter().filter_map(pause).collect()
+    }
+}
+
+/// An agent on the tap whose every step is followed by a look at the ledger.
+#[derive(Debug)]
+struct Watched {
+    tapped: Tapped,
+    tale: Tale,
+}
+
+impl Watched {
+    fn look(&self, at: u64) {
+        let look = self.tale.tap.look(0, |state| Look::of(at, state));
+        self.tale.log.borrow_mut().push(look);
+    }
+}
+
+impl Manner for Watched {
+    fn wants(&mut self, now: u64, ask: &Ask) -> Step {
+        let step = self.tapped.wants(now, ask);
+        self.look(now);
+        step
+    }
+
+    fn replied(&mut self, now: u64, ask: &Ask, reply: &Reply) -> Step {
+        let step = self.tapped.replied(now, ask, reply);
+        self.look(now);
+        step
+    }
+
+    fn woken(&mut self, now: u64, ask: &Ask) -> Step {
+        let step = self.tapped.woken(now, ask);
+        self.look(now);
+        step
+    }
+
+    fn rings(&mut self) -> Vec<usize> {
+        self.tapped.rings()
+    }
+
+    fn killed(&mut self, now: u64) {
+        self.tapped.killed(now);
+        self.look(now);
+    }
+}
+
+pub(crate) const fn dialect(shape: Shape) -> Dialect {
+    match shape {
+        Shape::Anthropic => Dialect::Anthropic,
+        Shape::OpenAi => Dialect::OpenAi,
+        Shape::Azure => Dialect::AzureOpenAi,
+        Shape::Gemini => Dialect::Gemini,
+        Shape::GitHub => Dialect::GitHub,
+        Shape::Plain => Dialect::Generic,
+    }
+}
+
+/// A pool with what people get who say nothing else, and these limits used whole.
+pub(crate) fn usual(limits: Vec<Limit>) -> PoolConfig {
+    PoolConfig { policy: Policy::usual(), ..PoolConfig::new(limits) }
+}
+
+/// So many requests in any stretch of time, declared.
+pub(crate) fn declared(amount: u64, period: u64) -> Limit {
+    Limit::new(Declared::Window { unit: Unit::Requests, amount, period: Span(period) })
+}
+
+/// Runs a world to its end; a story that does not end is a fault.
+pub(crate) fn play(provider: Provider, agents: Vec<Agent>) -> (Story, World) {
+    play_over(STEADY, provider, agents)
+}
+
+pub(crate) fn play_over(
+    network: Network,
+    provider: Provider,
+    agents: Vec<Agent>,
+) -> (Story, World) {
+    let mut world = World::new(provider, network, agents, 1);
+    let story = world.run(240 * HOUR);
+    assert!(story.is_over(), "{story}");
+    (story, world)
+}

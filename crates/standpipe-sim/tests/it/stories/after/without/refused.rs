@@ -1,0 +1,59 @@
+//! Scenes in which the provider refuses, each run with a policy and without it.
+
+use standpipe_core::{Policy, PoolConfig};
+use standpipe_sim::{Habits, Options, Pattern, Provider, Rule, Shape, Story, Unit, Wanted, Work};
+
+use super::super::scene::{Tale, declared, play, usual};
+use crate::stories::scene::{HOUR, MILLI, MINUTE, SECOND, requests};
+
+/// What is different from scene to scene.
+struct Scene {
+    rules: Vec<Rule>,
+    /// How much longer each answer takes.
+    late: u64,
+}
+
+/// Fifteen agents with sixty calls each, one every two seconds, on a pool that takes itself for
+/// larger than it is. The provider's headers say nothing of it.
+fn fifteen(scene: Scene, policy: Policy) -> Story {
+    let Scene { rules, late } = scene;
+    let config = PoolConfig { policy, ..usual(vec![declared(600, MINUTE)]) };
+    let tale = Tale::new(Shape::OpenAi, config);
+    let habits = Habits { patience: HOUR, ..Habits::USUAL };
+    let like = Wanted { lasts: 400 * MILLI, late, ..Wanted::default() };
+    let work = Work { calls: 60, like, pattern: Pattern::Every(2 * SECOND), vary: 0 };
+    let agents = (0..15).map(|n| tale.agent_with(habits, &format!("agent {n}"), work.calls(n)));
+    let options = Options { silent: true, refused_count: false, ..Options::of(Shape::OpenAi) };
+    play(Provider::new(Shape::OpenAi, rules, 1).with(options), agents.collect()).0
+}
+
+/// Others use all there is for a minute, and then for twenty seconds again.
+pub(super) fn taken_twice(policy: Policy) -> Story {
+    let others = |from, until| Rule::Foreign { per_second: 50, input: 0, output: 0, from, until };
+    let rules = vec![
+        requests(200, MINUTE),
+        others(30 * SECOND, 90 * SECOND),
+        others(130 * SECOND, 150 * SECOND),
+    ];
+    fifteen(Scene { rules, late: 0 }, policy)
+}
+
+/// Ten calls at once and ten a second are borne, and for two minutes others take eight of them.
+pub(super) fn crowded(late: u64, policy: Policy) -> Story {
+    let others = Rule::Foreign { per_second: 8, input: 0, output: 0, from: 0, until: 2 * MINUTE };
+    let bucket = Rule::Bucket { unit: Unit::Requests, amount: 600, period: MINUTE, burst: 10 };
+    let rules = vec![bucket, others];
+    fifteen(Scene { rules, late }, policy)
+}
+
+/// Twice as much is declared as there is. The provider's headers say so.
+pub(super) fn declared_too_high(policy: Policy) -> Story {
+    let config = PoolConfig { policy, ..usual(vec![declared(600, MINUTE)]) };
+    let tale = Tale::new(Shape::OpenAi, config);
+    let habits = Habits { patience: HOUR, ..Habits::USUAL };
+    let like = Wanted { lasts: 300 * MILLI, ..Wanted::default() };
+    let work = Work { calls: 300, like, pattern: Pattern::Every(SECOND), vary: 0 };
+    let agents = (0..8).map(|n| tale.agent_with(habits, &format!("agent {n}"), work.calls(n)));
+    let upstream = crate::stories::scene::provider(Shape::OpenAi, &[requests(300, MINUTE)]);
+    play(upstream, agents.collect()).0
+}

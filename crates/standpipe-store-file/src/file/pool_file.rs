@@ -1,0 +1,194 @@
+//! An open pool file: reading and writing its label, heads, log and snapshots.
+//!
+//! This module has the layout, not the order of reads and writes: that is in [`crate::log`] and
+//! [`crate::file::append`]. A read beyond the end of the file returns zeros, which no checksum
+//! accepts, so a truncated file is damage like any other. Nothing is mapped, so truncation never
+//! raises `SIGBUS`.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+
+use standpipe_store::{Snapshot, entry, layout};
+use standpipe_sys::UnsharedFile;
+
+use crate::file::head::{HEAD_SIZE, HEADS_AT, Head, LOG_AT, LogOffset, SnapshotSlot};
+use crate::file::label::{LABEL_SIZE, Label, decode_label};
+use crate::sys;
+
+/// The bytes of the chain hash behind an entry.
+pub(crate) const CHAIN_SIZE: usize = 8;
+
+/// An open pool file.
+#[derive(Debug)]
+pub(crate) struct PoolFile {
+    pub(crate) file: UnsharedFile,
+    device: u64,
+    inode: u64,
+}
+
+/// The two heads of a file as they were read.
+pub(crate) enum Heads {
+    /// Both are valid and have consecutive numbers. This is the later one.
+    Consecutive(Head),
+    /// Both are valid but their numbers are not consecutive: at least one of them is not the last
+    /// head written in its place, as after a power loss. This is the later one.
+    Inconsistent(Head),
+    /// One has a wrong checksum. This is the other one.
+    OneValid(Head),
+    /// Both have a wrong checksum.
+    NoneValid,
+}
+
+/// A record of the log: an entry and the chain hash after it.
+pub(crate) struct Record<'a> {
+    pub(crate) entry: entry::Entry<'a>,
+    /// The chain hash as it was written.
+    pub(crate) chain: u64,
+    /// The bytes of the whole record.
+    pub(crate) length: usize,
+}
+
+impl PoolFile {
+    /// Opens the pool file at `path`.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        Self::open_by(|| sys::file::open_noatime(path))
+    }
+
+    /// Opens the file that `open` opens or creates.
+    pub(crate) fn open_by(open: impl FnOnce() -> io::Result<File>) -> io::Result<Self> {
+        let file = UnsharedFile::open(open)?;
+        let meta = file.metadata()?;
+        Ok(Self { file, device: meta.dev(), inode: meta.ino() })
+    }
+
+    /// Whether `path` still names this file.
+    pub(crate) fn is_at(&self, path: &Path) -> bool {
+        sys::file::identity(path).is_ok_and(|identity| identity == (self.device, self.inode))
+    }
+
+    /// Reads the label.
+    pub(crate) fn label(&self) -> io::Result<Label> {
+        let mut bytes = [0; LABEL_SIZE];
+        self.read_at(&mut bytes, 0)?;
+        Ok(decode_label(&bytes))
+    }
+
+    /// Reads both heads.
+    pub(crate) fn heads(&self) -> io::Result<Heads> {
+        let mut bytes = [0; 2 * HEAD_SIZE];
+        self.read_at(&mut bytes, HEADS_AT)?;
+        let (first, second) = bytes.split_at(HEAD_SIZE);
+        Ok(match (Head::decode(first), Head::decode(second)) {
+            (Some(first), Some(second)) => {
+                let consecutive = first.sequence.abs_diff(second.sequence) == 1;
+                let later = if first.sequence > second.sequence { first } else { second };
+                if consecutive { Heads::Consecutive(later) } else { Heads::Inconsistent(later) }
+            }
+            (Some(valid), None) | (None, Some(valid)) => Heads::OneValid(valid),
+            (None, None) => Heads::NoneValid,
+        })
+    }
+
+    /// Writes a head to the place that its number selects.
+    pub(crate) fn write_head(&self, head: &Head) -> io::Result<()> {
+        let head = Head { inode: self.inode, ..head.clone() };
+        self.file.write_all_at(&head.encode(), head.file_offset())
+    }
+
+    /// Whether this file is a copy of the one that the head was written to.
+    pub(crate) const fn is_copy(&self, head: &Head) -> bool {
+        head.inode != 0 && head.inode != self.inode
+    }
+
+    /// Reads the bytes of the log between two offsets.
+    pub(crate) fn read_log(&self, head: &Head, from: u64, to: u64) -> io::Result<Vec<u8>> {
+        let length = to.saturating_sub(from).min(head.log_size);
+        let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+        let (begin, first) = ring_span(head, from, bytes.len());
+        let (before, wrapped) = bytes.split_at_mut(first);
+        self.read_at(before, begin)?;
+        self.read_at(wrapped, LOG_AT)?;
+        Ok(bytes)
+    }
+
+    /// Writes bytes to the log at an offset.
+    pub(crate) fn write_log(&self, head: &Head, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let (begin, first) = ring_span(head, at, bytes.len());
+        let (before, wrapped) = bytes.split_at(first);
+        self.file.write_all_at(before, begin)?;
+        if wrapped.is_empty() { Ok(()) } else { self.file.write_all_at(wrapped, LOG_AT) }
+    }
+
+    /// Reads the snapshot in a slot. The caller verifies its hash.
+    pub(crate) fn snapshot(&self, slot: &SnapshotSlot) -> io::Result<Snapshot> {
+        let length = usize::try_from(slot.length.min(slot.capacity)).unwrap_or(0);
+        let mut bytes = vec![0; length];
+        self.read_at(&mut bytes, slot.offset)?;
+        Ok(Snapshot { id: slot.id(), bytes })
+    }
+
+    /// Fills `bytes` from an offset of the file. Bytes beyond the end of the file stay zero.
+    fn read_at(&self, bytes: &mut [u8], mut at: u64) -> io::Result<()> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match self.file.read_at(rest, at) {
+                Ok(0) => return Ok(()),
+                Ok(read) => {
+                    at += read as u64;
+                    rest = &mut rest[read..];
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns where in the file a log offset is, and how many of `length` bytes fit before the ring
+/// wraps.
+fn ring_span(head: &Head, at: u64, length: usize) -> (u64, usize) {
+    let size = head.log_size.max(1);
+    let until_wrap = usize::try_from(size - at % size).unwrap_or(usize::MAX);
+    (LOG_AT + at % size, length.min(until_wrap))
+}
+
+/// Splits off the first record and verifies the checksum of its entry.
+pub(crate) fn split_record(bytes: &[u8]) -> Result<(Record<'_>, &[u8]), entry::Damaged> {
+    let (entry, rest) = entry::take(bytes)?;
+    let truncated = entry::Damaged { what: "the end of an entry" };
+    let (chain, rest) = rest.split_first_chunk::<CHAIN_SIZE>().ok_or(truncated)?;
+    let length = bytes.len() - rest.len();
+    Ok((Record { entry, chain: u64::from_le_bytes(*chain), length }, rest))
+}
+
+/// Returns the entries of a run of records, without the chain hashes between them.
+///
+/// Only lengths are read: the replica that applies the entries verifies them. Bytes that cannot be
+/// split into records are passed on unchanged, so that the replica finds the damage.
+pub(crate) fn entries_of(records: &[u8]) -> Vec<u8> {
+    let mut entries = Vec::with_capacity(records.len());
+    let mut rest = records;
+    while let Some(length) = layout::take_number(rest).ok().and_then(|(body, behind)| {
+        let before = rest.len() - behind.len() + entry::STAMP_AND_CHECKSUM;
+        before.checked_add(usize::try_from(body).ok()?)
+    }) {
+        let Some(with_chain) = length.checked_add(CHAIN_SIZE).filter(|end| *end <= rest.len())
+        else {
+            break;
+        };
+        entries.extend_from_slice(&rest[..length]);
+        rest = &rest[with_chain..];
+    }
+    entries.extend_from_slice(rest);
+    entries
+}
+
+/// Whether the record that ends at `offset` has the chain hash of that position.
+pub(crate) fn chain_matches(file: &PoolFile, head: &Head, offset: LogOffset) -> io::Result<bool> {
+    let bytes =
+        file.read_log(head, offset.bytes.saturating_sub(CHAIN_SIZE as u64), offset.bytes)?;
+    Ok(bytes == offset.position.chain.to_le_bytes())
+}

@@ -1,0 +1,183 @@
+//! Getting in: certificates, passwords, rights, and servers that are not meant. What is wrong is
+//! told clearly, without a secret.
+
+use standpipe_servers::{Options as ServerOptions, Pair, Server};
+use standpipe_store::{Log, Position, Snapshot, SnapshotId, Store, StoreError};
+use standpipe_store_redis::{Address, Options, RedisStore};
+
+use crate::support::{
+    beat, configure, failed, insist, key, member, parallel, pool, store, take_all,
+};
+
+fn with_authority(server: &Server, authority: &Server) -> RedisStore {
+    let address: Address = server.url().parse().unwrap();
+    let pem = std::fs::read(authority.ca_file()).unwrap();
+    RedisStore::new(address.with_authority(pem), Options::default())
+}
+
+#[test]
+fn an_encrypted_server_is_used_and_a_stranger_in_its_place_is_not() {
+    let options = ServerOptions { tls: true, ..ServerOptions::default() };
+    let (server, stranger) = (Server::start_with(options.clone()), Server::start_with(options));
+    let mut inside = member(&with_authority(&server, &server));
+    insist(&mut inside, vec![configure(vec![parallel(2)])]);
+    assert_eq!(take_all(&mut inside, 9).len(), 2);
+    let error = failed(member(&with_authority(&server, &stranger)).submit(vec![beat()]));
+    assert!(error.to_string().contains("certificate"), "{error}");
+    assert!(error.to_string().contains(&server.url()), "{error}");
+    let plain = server.url().replace("rediss://", "redis://");
+    failed(member(&store(&plain)).submit(vec![beat()]));
+}
+
+/// All that a user needs, as `docs/redis.md` lists it.
+const RIGHTS: &str = "eval evalsha hget hmget hset get set getrange setrange append strlen rename \
+                      del exists pexpire pexpireat time zadd zrangebyscore zrem publish subscribe \
+                      info ping wait";
+
+/// Those without which less is told or it is told later, but everything is decided as before.
+const COMFORTS: [&str; 6] = ["info", "publish", "subscribe", "wait", "zadd", "zrem"];
+
+const PASSWORD: &str = "a-secret-of-ours";
+
+fn guarded() -> Server {
+    let rights: Vec<String> = RIGHTS.split_whitespace().map(|right| format!("+{right}")).collect();
+    let user = format!("user us on >{PASSWORD} ~standpipe:* &standpipe:* {}", rights.join(" "));
+    let acl = Some(format!("user default off\n{user}"));
+    Server::start_with(ServerOptions { acl, ..ServerOptions::default() })
+}
+
+fn as_us(server: &Server) -> RedisStore {
+    let address: Address = server.url().parse().unwrap();
+    RedisStore::new(address.with_user("us").with_password(PASSWORD), Options::default())
+}
+
+/// Everything that a store does to a server.
+fn full_use(store: &RedisStore) -> Result<(), StoreError> {
+    let mut member = member(store);
+    member.submit(vec![configure(vec![parallel(2)])])?;
+    for _ in 0..3 {
+        member.submit(vec![beat(); 200])?;
+        store.pool_log(&pool()).write_snapshot(&member.replica().snapshot())?;
+    }
+    store.pool_log(&pool()).read(Position::START)?;
+    // One too large for a call; what is in it does not matter.
+    member.submit(vec![beat()])?;
+    let mark = SnapshotId { at: member.replica().position(), hash: 1 };
+    let large = Snapshot { id: mark, bytes: vec![7; 100_000] };
+    store.pool_log(&pool()).write_snapshot(&large)?;
+    store.pool_log(&pool()).wake_sessions(&[1]);
+    // That one is damaged: whoever reads it puts the log aside.
+    crate::support::member(store).submit(vec![beat()])?;
+    store.pools()?;
+    store.server_info()?;
+    store.reset(&pool())?;
+    Ok(())
+}
+
+#[test]
+fn a_user_needs_exactly_the_rights_that_are_listed() {
+    let server = guarded();
+    full_use(&as_us(&server)).unwrap();
+    for right in RIGHTS.split_whitespace() {
+        server.run(&["ACL", "SETUSER", "us", &format!("-{right}")]);
+        server.run(&["FLUSHALL"]);
+        server.run(&["SCRIPT", "FLUSH"]);
+        let used = full_use(&as_us(&server));
+        match COMFORTS.contains(&right) {
+            true => used.unwrap(),
+            false => {
+                let error = failed(used);
+                assert!(!error.is_transient(), "without {right}: {error}");
+                let told = error.to_string();
+                assert!(told.contains(&format!("'{right}'")), "without {right}: {told}");
+                assert!(told.contains("right"), "without {right}: {told}");
+                assert!(!told.contains(PASSWORD), "{told}");
+            }
+        }
+        server.run(&["ACL", "SETUSER", "us", &format!("+{right}")]);
+    }
+}
+
+#[test]
+fn a_user_kept_from_our_keys_is_told_so() {
+    let server = guarded();
+    server.run(&["ACL", "SETUSER", "us", "resetkeys", "~other:*"]);
+    let error = failed(member(&as_us(&server)).submit(vec![beat()]));
+    assert!(!error.is_transient(), "{error}");
+    assert!(error.to_string().contains("right"), "{error}");
+}
+
+#[test]
+fn a_wrong_password_is_told_without_showing_it() {
+    let server = guarded();
+    let address: Address = server.url().parse().unwrap();
+    let wrong = address.clone().with_user("us").with_password("a-wrong-secret");
+    for address in [wrong, address] {
+        let error =
+            failed(member(&RedisStore::new(address, Options::default())).submit(vec![beat()]));
+        let told = format!("{error} {error:?}");
+        assert!(!error.is_transient(), "{told}");
+        assert!(told.contains("does not accept the user and password"), "{told}");
+        assert!(!told.contains("secret"), "{told}");
+    }
+}
+
+#[test]
+fn a_replica_that_may_not_be_written_to_is_told_with_the_remedy() {
+    let pair = Pair::start();
+    let error = failed(member(&store(&pair.replica.url())).submit(vec![beat()]));
+    assert!(error.to_string().contains("read-only replica"), "{error}");
+    assert!(error.to_string().contains("redis+sentinel://"), "{error}");
+    assert!(!store(&pair.replica.url()).server_info().unwrap().is_master);
+}
+
+/// Something that Standpipe would never write, in the place of one of the keys.
+fn put_foreign(server: &Server, part: &str) {
+    let foreign = key(part);
+    let wrong = match part {
+        "head" => ["SET", foreign.as_str(), "theirs"],
+        _ => ["LPUSH", foreign.as_str(), "theirs"],
+    };
+    server.run(&wrong);
+}
+
+#[test]
+fn what_somebody_else_put_in_our_place_is_kept_and_the_pool_counts_as_full() {
+    for part in ["head", "log", "snapshot", "previous"] {
+        let server = Server::start();
+        put_foreign(&server, part);
+        let store = store(&server.url());
+        let mut member = member(&store);
+        insist(&mut member, vec![configure(vec![parallel(2)])]);
+        assert_eq!(take_all(&mut member, 9).len(), 0, "{part}: of a limit that counts as full");
+        let aside = server.run(&["KEYS", &key(&format!("damaged:*:{part}"))]);
+        let kind = if part == "head" { "string" } else { "list" };
+        assert_eq!(server.run(&["TYPE", &aside]), kind, "{part}: {aside}");
+        assert_eq!(server.run(&["PTTL", &aside]), "-1", "{part}: theirs has no end");
+        assert!(store.take_messages().join("\n").contains("is damaged"), "{part}");
+    }
+}
+
+#[test]
+fn who_only_looks_tells_what_somebody_else_put_in_our_place_and_leaves_it_alone() {
+    for part in ["head", "log", "snapshot", "previous"] {
+        let server = Server::start();
+        put_foreign(&server, part);
+        let before = server.run(&["DEBUG", "DIGEST"]);
+        let options = Options { quarantine_damaged: false, ..Options::default() };
+        let store = RedisStore::new(server.url().parse().unwrap(), options);
+        let error = failed(member(&store).submit(vec![beat()]));
+        assert!(error.is_damaged(), "{part}: {error}");
+        assert_eq!(server.run(&["DEBUG", "DIGEST"]), before, "{part} was changed");
+    }
+}
+
+#[test]
+fn the_eviction_policy_can_be_seen() {
+    let args = ["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"];
+    let args = args.map(str::to_owned).to_vec();
+    let server = Server::start_with(ServerOptions { args, ..ServerOptions::default() });
+    let seen = store(&server.url()).server_info().unwrap();
+    assert_eq!(seen.eviction.as_deref(), Some("allkeys-lru"));
+    assert!(seen.is_master);
+}

@@ -1,0 +1,173 @@
+//! The append loop: sends the queue until every event in it has an outcome.
+//!
+//! A fork or an ended session restarts the loop with renumbered events; see the protocol in
+//! [`crate::participant`]. The loop bounds those restarts and never waits.
+
+use std::mem;
+
+use standpipe_core::{Answer, Event, Instant, Outcome, Span};
+
+use super::pending::PendingEvent;
+use super::{Participant, lifetime, resolve};
+use crate::entry;
+use crate::error::StoreError;
+use crate::log::{Log, LogRead};
+use crate::replica::CaughtUp;
+
+impl<L: Log> Participant<L> {
+    /// Appends until everything in the queue has an outcome.
+    pub(super) fn flush(&mut self) -> Result<(), StoreError> {
+        let mut restarts = 0;
+        loop {
+            let (bodies, last) = self.next_batch();
+            if bodies.is_empty() {
+                return Ok(());
+            }
+            self.log.set_lifetime(self.lifetime());
+            let appended = self.log.append(self.replica.position(), &bodies);
+            if !appended.as_ref().is_err_and(StoreError::is_unsent) {
+                let sent = self.queue.iter_mut().filter(|event| event.event.key.number <= last);
+                sent.for_each(|event| event.maybe_stored = true);
+            }
+            let read = self.recover_if_damaged(appended)?;
+            let due = matches!(&read, LogRead::Tail(tail) if tail.snapshot_due);
+            if self.apply_read(read)? == CaughtUp::Forked {
+                self.recover()?;
+                restarts += 1;
+            } else {
+                self.resolve_duplicates(last);
+                restarts += usize::from(self.restart_session_if_ended());
+                self.snapshot_if_due(due);
+            }
+            if restarts > MAX_RESTARTS {
+                return Err(StoreError::transient(
+                    "the store repeatedly forks or ends this session; check that its server keeps \
+                     the writes that it acknowledged",
+                ));
+            }
+        }
+    }
+
+    /// Returns as many unanswered events as one call may carry, and the number of the last one.
+    fn next_batch(&self) -> (Vec<Vec<u8>>, u64) {
+        let mut room = entry::MAX_BODY_LEN;
+        let (mut bodies, mut last) = (Vec::new(), 0);
+        for pending in self.unanswered() {
+            let length = pending.body.len() + entry::BODY_OVERHEAD;
+            if length > room && !bodies.is_empty() {
+                break;
+            }
+            room = room.saturating_sub(length);
+            bodies.push(pending.body.clone());
+            last = pending.event.key.number;
+        }
+        (bodies, last)
+    }
+
+    /// Returns how long the log matters after this append if nothing follows it.
+    fn lifetime(&self) -> Span {
+        let actions = self.unanswered().map(|pending| &pending.event.action);
+        lifetime::required(self.replica.state(), actions)
+    }
+
+    /// Applies a read, assigns the outcomes of own events and wakes sessions that became due.
+    pub(super) fn apply_read(&mut self, read: LogRead) -> Result<CaughtUp, StoreError> {
+        let (queue, own_events, session) = (&mut self.queue, &mut self.own_events, self.session);
+        let observer = &mut self.observer;
+        let mut to_wake = Vec::new();
+        let on_entry = |event: &Event, stamp: Instant, outcome: Outcome| {
+            own_events.record_reclaims(&outcome.notices, stamp);
+            if let Some(observer) = observer {
+                observer.on_event(event, event.key.session == session, stamp, &outcome);
+            }
+            if event.key.session != session || outcome.answer == Answer::Duplicate {
+                return;
+            }
+            let unanswered =
+                |own: &&mut PendingEvent| own.outcome.is_none() && own.event.key == event.key;
+            if let Some(own) = queue.iter_mut().find(unanswered) {
+                to_wake.extend(outcome.wake.iter().map(|ticket| ticket.session));
+                let created = resolve::created(event.key, &outcome);
+                own_events.record(event, stamp, &outcome.answer, created);
+                own.outcome = Some(outcome);
+            }
+        };
+        let reached = match self.replica.apply_read(&mut self.log, read, on_entry) {
+            // The log is empty now: recover as after a fork.
+            Err(error) if error.is_damaged() && self.log.quarantine()? => CaughtUp::Forked,
+            applied => applied?,
+        };
+        to_wake.sort_unstable();
+        to_wake.dedup();
+        to_wake.retain(|woken| *woken != session);
+        if !to_wake.is_empty() {
+            self.log.wake_sessions(&to_wake);
+        }
+        if reached == CaughtUp::BySnapshot {
+            // An engine that trimmed this position cannot tell that it was on a lost branch.
+            if self.own_events.lost_by(self.replica.state(), session) {
+                return Ok(CaughtUp::Forked);
+            }
+            let now = self.replica.now();
+            self.own_events.detect_reclaims(self.replica.state(), &|_| false, now);
+        }
+        self.own_events.prune(self.replica.now());
+        Ok(reached)
+    }
+
+    /// Looks up the outcomes of events up to the number `last` that were just sent and have none.
+    ///
+    /// The state ignored them as duplicates of entries that the replica jumped over.
+    fn resolve_duplicates(&mut self, last: u64) {
+        let unanswered = self.queue.iter_mut().filter(|event| event.outcome.is_none());
+        for duplicate in unanswered.take_while(|event| event.event.key.number <= last) {
+            let outcome = resolve::outcome(&self.replica, &duplicate.event);
+            resolve::record(&mut self.own_events, &self.replica, &duplicate.event, &outcome);
+            if let Some(observer) = &mut self.observer {
+                observer.on_event(&duplicate.event, true, self.replica.now(), &outcome);
+            }
+            duplicate.outcome = Some(outcome);
+        }
+    }
+
+    /// If the session had ended, begins a new one and renumbers everything it ignored.
+    fn restart_session_if_ended(&mut self) -> bool {
+        if !self.queue.iter().any(PendingEvent::hit_ended_session) {
+            return false;
+        }
+        self.begin_session();
+        let queue = mem::take(&mut self.queue);
+        self.requeue(queue);
+        true
+    }
+
+    /// Queues events again under new keys, and keeps those that have a real outcome.
+    pub(super) fn requeue(&mut self, events: Vec<PendingEvent>) {
+        for pending in events {
+            if pending.outcome.is_none() || pending.hit_ended_session() {
+                self.enqueue(pending.event.action, pending.waiter);
+            } else {
+                self.queue.push(pending);
+            }
+        }
+    }
+
+    /// Begins a new session.
+    ///
+    /// A store that cannot allocate one returns the same id. Numbers then continue, because keys
+    /// name leases and must not repeat.
+    pub(super) fn begin_session(&mut self) {
+        let ended = mem::replace(&mut self.session, (self.sessions)());
+        self.number = if self.session == ended { self.number } else { 0 };
+    }
+
+    /// Writes a snapshot if one is due. A failure is harmless: the next appender tries again.
+    fn snapshot_if_due(&mut self, due: bool) {
+        if due {
+            let _ = self.log.write_snapshot(&self.replica.snapshot());
+        }
+    }
+}
+
+/// How many forks and ended sessions in a row [`Participant::flush`] tolerates.
+const MAX_RESTARTS: usize = 4;

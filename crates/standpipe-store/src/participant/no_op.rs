@@ -1,0 +1,66 @@
+//! Answers without an entry in the log: reserves that are refused, and a configuration that the
+//! pool already has.
+//!
+//! Guarantees that such an answer comes from a replica that has just read to the head, and that
+//! everything which does change the state is appended.
+
+use standpipe_core::{Action, Event, Key};
+
+use super::pending::{PendingEvent, Waiter};
+use super::{Participant, resolve};
+use crate::error::StoreError;
+use crate::log::Log;
+
+impl<L: Log> Participant<L> {
+    /// Returns whether an action may turn out to change nothing, judged by the replica as it is.
+    ///
+    /// A configuration always may: a new process has not read yet whether the pool has one.
+    pub(super) fn may_be_no_op(&self, action: &Action) -> bool {
+        matches!(action, Action::Configure(_))
+            || resolve::no_op_outcome(&self.replica, action).is_some()
+    }
+
+    /// Reads to the head, answers the candidates that change nothing and queues the others.
+    pub(super) fn answer_no_ops(
+        &mut self,
+        candidates: Vec<(Waiter, Action)>,
+    ) -> Result<(), StoreError> {
+        if candidates.is_empty() {
+            return Ok(());
+        }
+        let read = if self.queue.is_empty() { self.refresh() } else { self.flush() };
+        let fresh = match read {
+            Ok(()) => true,
+            // Without a fresh replica every candidate is appended.
+            Err(error) if error.is_transient() => false,
+            Err(error) => return Err(error),
+        };
+        let mut reconfigures = false;
+        for (waiter, action) in candidates {
+            // A queued configuration may change the answer to what follows it.
+            let reliable = fresh && !reconfigures;
+            match resolve::no_op_outcome(&self.replica, &action).filter(|_| reliable) {
+                Some(outcome) => {
+                    if let Action::Configure(configure) = &action {
+                        let now = self.replica.now();
+                        self.own_events.record_known_config(self.session, configure, now);
+                    }
+                    // Number 0: the event is never sent and takes no number of the session.
+                    let event = Event { key: Key { session: self.session, number: 0 }, action };
+                    self.queue.push(PendingEvent {
+                        event,
+                        body: Vec::new(),
+                        maybe_stored: false,
+                        waiter: Some(waiter),
+                        outcome: Some(outcome),
+                    });
+                }
+                None => {
+                    reconfigures |= matches!(action, Action::Configure(_));
+                    self.enqueue(action, Some(waiter));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,301 @@
+//! The record of a process's own events, from which it recovers after the store lost entries.
+//!
+//! It holds the leases in flight, the leases that ended and the throttles reported in the last ten
+//! minutes, the last configuration and the last pause. Tickets are not recorded: a waiter claims
+//! its ticket, and a claim of an unknown ticket is a new reserve.
+//!
+//! Memory is bounded: of ended leases and of throttles at most [`MAX_RECORDS`] each are kept, and
+//! the oldest are dropped first. `recover.rs` appends what [`OwnEvents::actions_to_recover`]
+//! returns.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use standpipe_core::{
+    Action, Answer, Commit, Configure, Decision, Event, Found, Instant, Key, LeaseAnswer, Notice,
+    Recovered, Reserve, Source, Span, State, Throttled, bounds,
+};
+
+/// What a process records of its own events.
+#[derive(Debug, Default)]
+pub(super) struct OwnEvents {
+    leases: BTreeMap<Key, OwnLease>,
+    /// The ended ones among `leases`, oldest first.
+    ended: VecDeque<(Instant, Key)>,
+    throttles: VecDeque<Recorded<Throttled>>,
+    configure: Option<Recorded<Box<Configure>>>,
+    pause: Option<Recorded<Span>>,
+    /// The last event that is known to be in the log.
+    last: Option<(Key, Instant)>,
+}
+
+/// A lease of this process.
+#[derive(Debug)]
+struct OwnLease {
+    /// The event that admitted the lease, or recovered its admission.
+    admitted: Key,
+    reserve: Box<Reserve>,
+    /// The last commit that reported progress, and its event.
+    progress: Option<(Key, Commit)>,
+    ended: Option<Ended>,
+    /// An event of this process created the lease, and [`OwnEvents::take_created`] has not yet
+    /// returned `true` for it.
+    unreported: bool,
+}
+
+/// How a lease ended.
+#[derive(Clone, Copy, Debug)]
+enum Ended {
+    /// This event settled the lease: a commit, or a throttle that named it.
+    Settled(Key),
+    /// This event cancelled the lease: the call was never made.
+    Cancelled(Key),
+    /// The ledger reclaimed the lease.
+    Reclaimed,
+}
+
+/// A value that an event carried, with the event's key and stamp.
+#[derive(Debug)]
+struct Recorded<T> {
+    key: Key,
+    at: Instant,
+    what: T,
+}
+
+impl OwnEvents {
+    /// Records an event of this process that is in the log, with its answer.
+    ///
+    /// `created` is set if the event created the lease that it was given, and unset if the lease
+    /// already existed under the same call id.
+    pub(super) fn record(&mut self, event: &Event, at: Instant, answer: &Answer, created: bool) {
+        let key = event.key;
+        if *answer == Answer::SessionEnded {
+            // The state ignored the event, so there is nothing to recover.
+            return;
+        }
+        self.last = Some((key, at));
+        match (&event.action, answer) {
+            (Action::Reserve(reserve), Answer::Decided(Decision::Admit(grant)))
+                if !grant.settled =>
+            {
+                self.insert_lease(grant.lease, key, reserve, created);
+            }
+            (Action::Recovered(Recovered::Reserve { lease, reserve }), _) => {
+                self.insert_lease(*lease, key, reserve, false).admitted = key;
+            }
+            (Action::Recovered(Recovered::Commit { lease }), _) => {
+                self.end_lease(*lease, Ended::Settled(key), at);
+            }
+            (Action::Commit(commit), Answer::Lease(LeaseAnswer::Lives(_))) => {
+                if let Some(own) = self.leases.get_mut(&commit.lease) {
+                    own.progress = Some((key, commit.clone()));
+                }
+            }
+            (Action::Commit(Commit { lease, .. }), Answer::Lease(LeaseAnswer::Ended)) => {
+                self.end_lease(*lease, Ended::Settled(key), at);
+            }
+            (Action::Cancel { lease }, Answer::Lease(LeaseAnswer::Ended)) => {
+                self.end_lease(*lease, Ended::Cancelled(key), at);
+            }
+            (Action::Heartbeat { lease: Some(lease), ttl: Some(ttl) }, _) => {
+                if let Some(own) = self.leases.get_mut(lease) {
+                    own.reserve.ttl = Some(*ttl);
+                }
+            }
+            (Action::Throttled(throttled), _)
+            | (Action::Recovered(Recovered::Throttled(throttled)), _) => {
+                if let Some(lease) = throttled.lease {
+                    self.end_lease(lease, Ended::Settled(key), at);
+                }
+                self.throttles.push_back(Recorded { key, at, what: throttled.clone() });
+            }
+            (Action::Configure(configure), _) => {
+                self.configure = Some(Recorded { key, at, what: configure.clone() });
+            }
+            (Action::Pause { length }, _) => self.pause = Some(Recorded { key, at, what: *length }),
+            (Action::Resume, _) => self.pause = None,
+            _ => {}
+        }
+    }
+
+    /// Returns the key of the last event that is known to be in the log.
+    pub(super) fn last_written(&self) -> Option<Key> {
+        self.last.map(|(key, _)| key)
+    }
+
+    /// Records a configuration that the pool already has, or a newer one, so that it was not
+    /// appended. Its key has number 0.
+    pub(super) fn record_known_config(&mut self, session: u64, configure: &Configure, at: Instant) {
+        if self.configure.as_ref().is_none_or(|recorded| *recorded.what != *configure) {
+            let (key, what) = (Key { session, number: 0 }, Box::new(configure.clone()));
+            self.configure = Some(Recorded { key, at, what });
+        }
+    }
+
+    /// Returns `true` on the first call for a lease that an event of this process created.
+    pub(super) fn take_created(&mut self, lease: Key) -> bool {
+        let own = self.leases.get_mut(&lease);
+        own.is_some_and(|own| std::mem::take(&mut own.unreported))
+    }
+
+    /// Records the leases that the ledger reclaimed.
+    pub(super) fn record_reclaims(&mut self, notices: &[Notice], at: Instant) {
+        for notice in notices {
+            if let Notice::Reclaimed { lease, .. } = notice {
+                self.end_lease(*lease, Ended::Reclaimed, at);
+            }
+        }
+    }
+
+    /// Records, after a jump, leases whose admission is in the log but which the state no longer
+    /// has: the ledger reclaimed them in an entry that the replica did not see.
+    pub(super) fn detect_reclaims(
+        &mut self,
+        state: &State,
+        is_lost: &dyn Fn(Key) -> bool,
+        now: Instant,
+    ) {
+        let own = self.leases.iter().filter(|(_, own)| own.ended.is_none());
+        let gone = own
+            .filter(|(lease, own)| state.find(**lease) != Found::Lease && !is_lost(own.admitted));
+        for lease in gone.map(|(lease, _)| *lease).collect::<Vec<_>>() {
+            self.end_lease(lease, Ended::Reclaimed, now);
+        }
+    }
+
+    /// Returns, after a jump, whether the log lost an event of this session that it once had.
+    pub(super) fn lost_by(&self, state: &State, session: u64) -> bool {
+        let Some((last, stamped)) = self.last.filter(|(last, _)| last.session == session) else {
+            return false;
+        };
+        match state.last_number(session) {
+            Some(number) => number < last.number,
+            // The state drops sessions that were silent for long. One that it does not know
+            // although it was recently heard of was lost.
+            None => state.clock() < stamped + bounds::SILENCE,
+        }
+    }
+
+    /// Drops records that are too old to recover.
+    pub(super) fn prune(&mut self, now: Instant) {
+        let old = |at: Instant| now >= at + RETENTION;
+        while let Some((at, lease)) = self.ended.front().copied() {
+            if !old(at) && self.ended.len() <= MAX_RECORDS {
+                break;
+            }
+            self.ended.pop_front();
+            self.leases.remove(&lease);
+        }
+        while self.throttles.front().is_some_and(|recorded| old(recorded.at))
+            || self.throttles.len() > MAX_RECORDS
+        {
+            self.throttles.pop_front();
+        }
+    }
+
+    /// Returns the actions that restore the events for which `is_lost` holds, in the order in
+    /// which they must be appended.
+    pub(super) fn actions_to_recover(
+        &self,
+        state: &State,
+        is_lost: &dyn Fn(Key) -> bool,
+        now: Instant,
+    ) -> Vec<Action> {
+        let mut actions = Vec::new();
+        let configure = self.configure.as_ref();
+        if let Some(recorded) = configure.filter(|config| config.is_needed_by(state, is_lost, now))
+        {
+            actions.push(Action::Configure(recorded.what.clone()));
+        }
+        for (lease, own) in &self.leases {
+            own.push_lost(*lease, is_lost, &mut actions);
+        }
+        let throttles = self.throttles.iter().filter(|recorded| is_lost(recorded.key));
+        actions.extend(
+            throttles
+                .map(|recorded| Action::Recovered(Recovered::Throttled(recorded.what.clone()))),
+        );
+        if let Some(recorded) = self.pause.as_ref().filter(|recorded| is_lost(recorded.key)) {
+            let length = (recorded.at + recorded.what).since(now);
+            if length > Span::ZERO {
+                actions.push(Action::Pause { length });
+            }
+        }
+        actions
+    }
+
+    fn insert_lease(
+        &mut self,
+        lease: Key,
+        admitted: Key,
+        reserve: &Reserve,
+        unreported: bool,
+    ) -> &mut OwnLease {
+        self.leases.entry(lease).or_insert_with(|| OwnLease {
+            admitted,
+            reserve: Box::new(reserve.clone()),
+            progress: None,
+            ended: None,
+            unreported,
+        })
+    }
+
+    fn end_lease(&mut self, lease: Key, how: Ended, at: Instant) {
+        let Some(own) = self.leases.get_mut(&lease) else { return };
+        if own.ended.is_none() {
+            self.ended.push_back((at, lease));
+        }
+        // A reclaim never replaces what this process itself reported.
+        own.ended = match (own.ended, how) {
+            (Some(before), Ended::Reclaimed) => Some(before),
+            _ => Some(how),
+        };
+    }
+}
+
+impl Recorded<Box<Configure>> {
+    /// Returns whether this configuration must be appended again.
+    ///
+    /// A process also restores a configuration that another one appended, because that one may be
+    /// dead and a pool without limits admits nobody. The exception is a change at run time: it
+    /// would override later changes by others, so only its author restores it, unless the pool has
+    /// no configuration at all.
+    fn is_needed_by(&self, state: &State, is_lost: &dyn Fn(Key) -> bool, now: Instant) -> bool {
+        let own = self.key.number > 0 && is_lost(self.key);
+        let declared = self.what.source != Source::Change && state.would_configure(&self.what, now);
+        own || declared || state.facts().config.is_none()
+    }
+}
+
+impl OwnLease {
+    /// Appends to `actions` what restores this lease.
+    fn push_lost(&self, lease: Key, is_lost: &dyn Fn(Key) -> bool, actions: &mut Vec<Action>) {
+        // A cancelled call was never made, so a lost admission of it need not count.
+        let cancelled = matches!(self.ended, Some(Ended::Cancelled(_)));
+        let admission_lost = is_lost(self.admitted);
+        if admission_lost && !cancelled {
+            let reserve = self.reserve.clone();
+            actions.push(Action::Recovered(Recovered::Reserve { lease, reserve }));
+        }
+        match (&self.ended, &self.progress) {
+            (Some(Ended::Settled(key)), _) if admission_lost || is_lost(*key) => {
+                actions.push(Action::Recovered(Recovered::Commit { lease }));
+            }
+            (Some(Ended::Reclaimed), _) if admission_lost => {
+                actions.push(Action::Recovered(Recovered::Commit { lease }));
+            }
+            (Some(Ended::Cancelled(key)), _) if !admission_lost && is_lost(*key) => {
+                actions.push(Action::Cancel { lease });
+            }
+            (None, Some((key, commit))) if admission_lost || is_lost(*key) => {
+                actions.push(Action::Commit(commit.clone()));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// How long ended leases and throttles are kept.
+const RETENTION: Span = Span::secs(600);
+
+/// The most ended leases kept, and the most throttles.
+const MAX_RECORDS: usize = 65_536;

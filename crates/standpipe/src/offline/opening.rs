@@ -1,0 +1,226 @@
+//! What the ledger of a cut-off process begins with: its own charges and its own calls in flight,
+//! and an equal part, rounded up, of what no living session made.
+//!
+//! So processes that are cut off together do not use again what was used before.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use standpipe_core::{
+    Action, AgentName, Amounts, Facts, Instant, Key, Lease, LeaseOwner, LimitId, Priority,
+    Recovered, Reserve, Rule, Span, State, Unit, bounds,
+};
+use standpipe_core::{Charged, Count, Limit, PoolConfig};
+
+use super::alive::alive;
+use super::charges::{SessionCharges, Stamped, unit_of};
+
+/// What is known when the store was last read.
+pub(crate) struct Seen<'a> {
+    pub(crate) state: &'a State,
+    pub(crate) now: Instant,
+    /// The session of this process.
+    pub(crate) session: u64,
+    /// Among how many the limits are divided.
+    pub(crate) among: u64,
+    pub(crate) charges: &'a SessionCharges,
+}
+
+/// Actions by the instants at which they are to be applied, none of them after the present one.
+pub(crate) type Replay = BTreeMap<Instant, Vec<Action>>;
+
+/// What a share begins with.
+pub(crate) fn opening(seen: &Seen<'_>) -> Replay {
+    let facts = seen.state.facts();
+    let Some(config) = &facts.config else { return Replay::new() };
+    let alive = alive(facts, seen.now);
+    let mut used: BTreeMap<Instant, BTreeMap<Unit, u64>> = BTreeMap::new();
+    for unit in units(config) {
+        for (stamp, sum) in seen.start_of(config, &unit, &alive) {
+            let at = used.entry(stamp.min(seen.now)).or_default();
+            let before = at.get(&unit).copied().unwrap_or(0);
+            at.insert(unit.clone(), before.saturating_add(sum).min(bounds::AMOUNT));
+        }
+    }
+    let mut replay = Replay::new();
+    for (number, (stamp, sums)) in (1..).zip(used) {
+        let lease = Key { session: NO_SESSION, number };
+        let settled = reserve(lease, config, &sums, None).map(|call| [call, commit(lease)]);
+        replay.entry(stamp).or_default().extend(settled.into_iter().flatten());
+    }
+    let present = replay.entry(seen.now).or_default();
+    present.extend(seen.blocked_slots(config, &alive));
+    present.extend(own_leases(seen.state, seen.now, &|key| seen.is_own(key)));
+    replay
+}
+
+/// The calls in flight of this process, as they are put back into its own ledger.
+pub(crate) fn own_leases(state: &State, now: Instant, own: &dyn Fn(Key) -> bool) -> Vec<Action> {
+    let facts = state.facts();
+    let leases = facts.leases.iter().filter(|(key, _)| own(**key));
+    leases.filter_map(|(key, lease)| carried(facts, *key, lease, now)).collect()
+}
+
+impl Seen<'_> {
+    fn is_own(&self, lease: Key) -> bool {
+        lease.session == self.session || self.charges.is_own(lease)
+    }
+
+    /// What a share of a unit's limits begins with.
+    fn start_of(&self, config: &PoolConfig, unit: &Unit, alive: &BTreeSet<u64>) -> Stamped {
+        let Some((lane, limit)) = measured_by(config, unit) else { return Stamped::new() };
+        let (period, total) = match (&limit.rule, &self.state.facts().counters[lane].count) {
+            (Rule::Window { period, .. }, Count::Window(window)) => {
+                let period = *period + config.slack;
+                let counts = |stamp: Instant| stamp + period > self.now;
+                let entries = window.entries().filter(|entry| counts(entry.stamp));
+                (period, entries.map(|entry| (entry.stamp, entry.units)).collect())
+            }
+            // A bucket knows how much is missing, not since when.
+            (Rule::Bucket { period, .. }, _) => {
+                let figures = self.state.figures(self.now);
+                let used = figures.get(lane).map_or(0, |figures| figures.used);
+                (*period + config.slack, Stamped::from([(self.now, used)]))
+            }
+            _ => return Stamped::new(),
+        };
+        let since = self.now - period;
+        let living = self.charges.of_living(unit, since, alive);
+        let mut start = self.own_part(limit, unit, since, &total);
+        let held = self.held_by_none(limit, unit, alive);
+        for (stamp, sum) in parts(&total, &living, held, self.among, self.now) {
+            *start.entry(stamp).or_default() += sum;
+        }
+        start
+    }
+
+    /// The charges this process made itself, calls in flight not counted.
+    fn own_part(&self, limit: &Limit, unit: &Unit, since: Instant, total: &Stamped) -> Stamped {
+        let own = self.charges.own().get(unit).into_iter().flatten();
+        let own = own.filter(|(stamp, _)| **stamp >= since);
+        if matches!(limit.rule, Rule::Window { .. }) {
+            return own.map(|(stamp, units)| (*stamp, *units)).collect();
+        }
+        // What has been refilled since is no longer missing.
+        let sum: u64 = own.map(|(_, units)| *units).sum();
+        Stamped::from([(self.now, sum.min(total.values().sum()))])
+    }
+
+    /// What calls of no living session hold and is not charged yet.
+    fn held_by_none(&self, limit: &Limit, unit: &Unit, alive: &BTreeSet<u64>) -> u64 {
+        if limit.charged == Charged::Start {
+            return 0;
+        }
+        let costs = self.leases_of_none(alive).map(|(_, lease)| lease.call.cost.of(unit));
+        costs.map(Option::unwrap_or_default).sum()
+    }
+
+    /// The part of the slots that calls of no living session take.
+    fn blocked_slots(&self, config: &PoolConfig, alive: &BTreeSet<u64>) -> Vec<Action> {
+        let slots = |limit: &Limit| matches!(limit.rule, Rule::Parallel { .. });
+        if !config.limits.iter().any(slots) {
+            return Vec::new();
+        }
+        let ends = self.leases_of_none(alive).map(|(_, lease)| match lease.owner {
+            LeaseOwner::Ttl { expires, .. } => expires.since(self.now),
+            LeaseOwner::Session(_) => bounds::SILENCE,
+        });
+        let ends: Vec<Span> = ends.collect();
+        let ttl = ends.iter().max().copied().unwrap_or_default().max(Span(1));
+        let count = (ends.len() as u64).div_ceil(self.among);
+        let blocked = (1..=count).filter_map(|number| {
+            let lease = Key { session: NO_SESSION, number: SLOTS + number };
+            reserve(lease, config, &BTreeMap::new(), Some(ttl))
+        });
+        blocked.collect()
+    }
+
+    fn leases_of_none(&self, alive: &BTreeSet<u64>) -> impl Iterator<Item = (&Key, &Lease)> {
+        let owned = |key: &Key| self.is_own(*key) || alive.contains(&key.session);
+        self.state.facts().leases.iter().filter(move |(key, _)| !owned(key))
+    }
+}
+
+/// An equal part, rounded up as a whole, of what is in `total` or held and not in `living`, stamped
+/// where `total` has more than `living` had by then.
+fn parts(total: &Stamped, living: &Stamped, held: u64, among: u64, now: Instant) -> Stamped {
+    let sum = |stamped: &Stamped| stamped.values().sum::<u64>();
+    let unowned = sum(total).saturating_sub(sum(living));
+    let (mut seen, mut before) = (0_u64, 0_u64);
+    let mut parts = Stamped::new();
+    let mut part_up_to = |stamp: Instant, upto: u64| {
+        let part = upto.div_ceil(among) - before.div_ceil(among);
+        before = upto;
+        *parts.entry(stamp).or_default() += part;
+    };
+    let mut last = 0;
+    for (stamp, units) in total {
+        seen += units;
+        let lived: u64 = living.range(..=*stamp).map(|(_, units)| *units).sum();
+        last = seen.saturating_sub(lived).min(unowned).max(last);
+        part_up_to(*stamp, last);
+    }
+    part_up_to(now, unowned + held);
+    parts.retain(|_, part| *part > 0);
+    parts
+}
+
+/// The units that the pool's rates count, each once.
+pub(crate) fn units(config: &PoolConfig) -> BTreeSet<Unit> {
+    config.limits.iter().filter_map(|limit| unit_of(&limit.rule).cloned()).collect()
+}
+
+/// The limit that remembers a unit's charges for longest: a window where there is one.
+fn measured_by<'a>(config: &'a PoolConfig, unit: &Unit) -> Option<(usize, &'a Limit)> {
+    let rank = |limit: &Limit| match limit.id() {
+        LimitId::Window(_, period) => (1, period),
+        LimitId::Bucket(_, period) => (0, period),
+        _ => (0, Span::ZERO),
+    };
+    let its = |limit: &Limit| unit_of(&limit.rule) == Some(unit);
+    let limits = config.limits.iter().enumerate().filter(|(_, limit)| its(limit));
+    limits.max_by_key(|(_, limit)| rank(limit))
+}
+
+/// A call that took so much: every unit that is limited is named, so that nothing is estimated.
+fn reserve(
+    lease: Key,
+    config: &PoolConfig,
+    sums: &BTreeMap<Unit, u64>,
+    ttl: Option<Span>,
+) -> Option<Action> {
+    let figure = |unit: Unit| {
+        let sum = sums.get(&unit).copied().unwrap_or(0);
+        (unit, sum)
+    };
+    let cost = Amounts::new(units(config).into_iter().map(figure)).unwrap_or_default();
+    let mut reserve = Reserve::new(AgentName::new(EARLIER)?, cost);
+    (reserve.priority, reserve.ttl) = (Some(Priority::Background), ttl);
+    Some(Action::Recovered(Recovered::Reserve { lease, reserve: Box::new(reserve) }))
+}
+
+const fn commit(lease: Key) -> Action {
+    Action::Recovered(Recovered::Commit { lease })
+}
+
+/// A call in flight as it is put back.
+fn carried(facts: &Facts, key: Key, lease: &Lease, now: Instant) -> Option<Action> {
+    let agent = facts.agents.get(usize::from(lease.agent))?.name.clone();
+    let mut reserve = Reserve::new(agent, lease.call.cost.clone());
+    reserve.priority = Some(lease.tier);
+    reserve.ttl = match lease.owner {
+        LeaseOwner::Ttl { expires, .. } => Some(expires.since(now).max(Span(1))),
+        LeaseOwner::Session(_) => None,
+    };
+    reserve.model = lease.call.model.clone();
+    reserve.id = lease.call.id.as_ref().map(|own| own.id.clone());
+    Some(Action::Recovered(Recovered::Reserve { lease: key, reserve: Box::new(reserve) }))
+}
+
+/// The agent under which earlier use is shown while the store is unavailable.
+const EARLIER: &str = "earlier";
+
+/// Stands for no session at all.
+const NO_SESSION: u64 = 0;
+
+/// Where the numbers of slots begin, behind those of charges.
+const SLOTS: u64 = 1 << 32;

@@ -1,0 +1,240 @@
+//! What agents used is written down: calls, units, refusals, waits, by agent, model and mode.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use standpipe::journal::{Journal, Kind, Usage, What};
+use standpipe::{
+    Lease, Limit, Pool, PoolConfig, Priority, Reply, Request, Rule, Settings, Span, Standpipe,
+};
+use standpipe::{Throttle, Unit};
+
+/// A state directory of its own, gone at the end.
+struct Home(PathBuf);
+
+impl Home {
+    fn new() -> Self {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("standpipe-usage-{}-{number}", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+
+    fn tap(&self) -> Standpipe {
+        let builder = Standpipe::builder().settings(Settings::default()).agent("tests");
+        builder.home(&self.0).open().unwrap()
+    }
+
+    /// What was written, by everybody who is done.
+    fn lines(&self) -> Vec<Usage> {
+        let events = Journal::at(&self.0).events(None, Some(Kind::Usage));
+        let usage = |what| match what {
+            What::Usage(usage) => usage,
+            other => panic!("{other:?}"),
+        };
+        events.map(|event| usage(event.what)).collect()
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn pool(tap: &Standpipe, enforce: bool) -> Pool {
+    let pool = tap.pool("my/api").unwrap();
+    let rule = Rule::Window { unit: Unit::Tokens, amount: 1_000, period: Span::secs(3_600) };
+    let mut config = PoolConfig::new(vec![Limit::new(rule)]);
+    config.enforce = enforce;
+    pool.change(config).unwrap();
+    pool
+}
+
+fn call(tokens: u64) -> Request {
+    Request::by("blog").unit("tokens", tokens).timeout(Duration::ZERO)
+}
+
+fn sum(lines: &[Usage], figure: impl Fn(&Usage) -> u64) -> u64 {
+    lines.iter().map(figure).sum()
+}
+
+fn units(lines: &[Usage]) -> BTreeMap<String, u64> {
+    let mut all = BTreeMap::new();
+    for (unit, amount) in lines.iter().flat_map(|line| &line.units) {
+        *all.entry(unit.clone()).or_default() += amount;
+    }
+    all
+}
+
+#[test]
+fn calls_count_when_they_are_admitted_and_units_when_they_end() {
+    let home = Home::new();
+    let tap = home.tap();
+    let pool = pool(&tap, true);
+    let first = pool.reserve(call(100)).blocking().unwrap();
+    let again = call(10).retry_of(first.id().clone());
+    first.commit([(Unit::Tokens, 70)]).unwrap();
+    drop(pool.reserve(again).blocking().unwrap());
+    pool.reserve(call(500)).blocking().unwrap().cancel().unwrap();
+    assert!(pool.reserve(call(999)).blocking().is_err(), "what is not admitted is no call");
+    drop((pool, tap));
+    let lines = home.lines();
+    assert!(lines.iter().all(|line| line.agent == "blog" && line.enforced), "{lines:?}");
+    assert_eq!(sum(&lines, |line| line.calls), 3);
+    assert_eq!(sum(&lines, |line| line.seconds().map(|(_, calls)| calls).sum()), 3);
+    assert_eq!(sum(&lines, |line| line.retries), 1);
+    assert_eq!(sum(&lines, |line| line.cancelled), 1);
+    let used = [("requests".to_owned(), 2), ("tokens".to_owned(), 80)];
+    assert_eq!(
+        units(&lines),
+        BTreeMap::from(used),
+        "a figure, and an estimate where there is none"
+    );
+}
+
+#[test]
+fn a_call_that_the_provider_did_not_serve_used_its_request() {
+    let home = Home::new();
+    let tap = home.tap();
+    let pool = pool(&tap, false);
+    let reply = Reply::new(200).body(*br#"{"usage":{"total_tokens":9}}"#);
+    pool.reserve(call(100)).blocking().unwrap().answered(&reply).unwrap();
+    pool.reserve(call(100)).blocking().unwrap().answered(&Reply::new(429)).unwrap();
+    pool.reserve(call(100)).blocking().unwrap().answered(&Reply::new(400)).unwrap();
+    pool.reserve(call(100)).blocking().unwrap().throttled(Throttle::default()).unwrap();
+    pool.throttle(&Throttle::default().agent("blog")).unwrap();
+    pool.heard(&Reply::new(429), None).unwrap();
+    drop((pool, tap));
+    let lines = home.lines();
+    assert!(lines.iter().all(|line| !line.enforced), "shadow mode: {lines:?}");
+    assert_eq!(sum(&lines, |line| line.calls), 4);
+    assert_eq!(sum(&lines, |line| line.refused), 4);
+    let nobody = lines.iter().filter(|line| line.agent == "other");
+    assert_eq!(nobody.map(|line| line.refused).sum::<u64>(), 1);
+    assert_eq!(units(&lines)["requests"], 4);
+}
+
+#[test]
+fn what_another_process_settles_is_counted_there() {
+    let home = Home::new();
+    let tap = home.tap();
+    let lease = pool(&tap, true).reserve(call(100).model("m")).blocking().unwrap();
+    let id = lease.keep(Duration::from_secs(600)).unwrap();
+    drop(tap);
+    assert_eq!(units(&home.lines()), BTreeMap::new(), "nothing is known yet");
+    let tap = home.tap();
+    let handle = tap.lease(&id).unwrap();
+    handle.progress([(Unit::Tokens, 20)]).unwrap();
+    handle.commit([(Unit::Tokens, 60)]).unwrap();
+    assert!(handle.commit([(Unit::Tokens, 60)]).is_err());
+    drop((handle, tap));
+    let lines = home.lines();
+    assert_eq!(sum(&lines, |line| line.calls), 1);
+    assert!(lines.iter().all(|line| line.model.as_deref() == Some("m")), "{lines:?}");
+    assert_eq!(units(&lines)["tokens"], 60);
+}
+
+#[test]
+fn an_id_that_is_asked_twice_is_one_call() {
+    let home = Home::new();
+    let tap = home.tap();
+    let pool = pool(&tap, true);
+    let first = pool.reserve(call(100).id("k")).blocking().unwrap();
+    let second = pool.reserve(call(100).id("k")).blocking().unwrap();
+    assert_eq!(first.id(), second.id());
+    first.commit([]).unwrap();
+    drop(second);
+    assert!(pool.reserve(call(100).id("k")).blocking().unwrap().is_settled());
+    drop((pool, tap));
+    let lines = home.lines();
+    assert_eq!((sum(&lines, |line| line.calls), units(&lines)["tokens"]), (1, 100));
+}
+
+#[test]
+fn waits_are_counted_whatever_comes_of_them() {
+    let home = Home::new();
+    let tap = home.tap();
+    let pool = tap.pool("my/slots").unwrap();
+    pool.limit(vec![Limit::new(Rule::Parallel { amount: 1 })]).unwrap();
+    let held = pool.reserve(Request::by("holder")).blocking().unwrap();
+    let late = Request::by("blog").timeout(Duration::from_millis(20));
+    assert!(pool.reserve(late).blocking().is_err());
+    drop((held, pool, tap));
+    let lines = home.lines();
+    let waited = lines.iter().find(|line| line.agent == "blog").unwrap();
+    assert!(waited.waited_ms > 0 && waited.calls == 0, "{waited:?}");
+    assert_eq!(waited.waits.iter().sum::<u64>(), 1, "{waited:?}");
+    assert_eq!(waited.refusals, BTreeMap::from([("deadline".to_owned(), 1)]));
+    let holder = lines.iter().find(|line| line.agent == "holder").unwrap();
+    assert_eq!((&holder.waits[..], holder.waited_ms), (&[1][..], 0), "admitted at once");
+}
+
+#[test]
+fn a_call_that_waited_and_was_admitted_is_one_wait() {
+    let home = Home::new();
+    let tap = home.tap();
+    let pool = tap.pool("my/slots").unwrap();
+    pool.limit(vec![Limit::new(Rule::Parallel { amount: 1 })]).unwrap();
+    let held = pool.reserve(Request::by("holder")).blocking().unwrap();
+    let waiting = Waits::begin(&pool, Request::by("blog").timeout(Duration::from_secs(60)));
+    held.commit([]).unwrap();
+    drop(waiting.end());
+    drop((pool, tap));
+    let lines = home.lines();
+    let waits = |agent: &str| {
+        let its = lines.iter().filter(|line| line.agent == agent);
+        its.fold((0, 0, 0), |(calls, waits, refused), line| {
+            let all = line.waits.iter().sum::<u64>();
+            (calls + line.calls, waits + all, refused + line.refusals.len())
+        })
+    };
+    assert_eq!((waits("holder"), waits("blog")), ((1, 1, 0), (1, 1, 0)), "{lines:?}");
+}
+
+/// A call that waits on a thread of its own.
+struct Waits(std::thread::JoinHandle<Lease>);
+
+impl Waits {
+    /// Returns when it stands in line.
+    fn begin(pool: &Pool, request: Request) -> Self {
+        let asks = pool.clone();
+        let thread = std::thread::spawn(move || asks.reserve(request).blocking().unwrap());
+        while pool.status().unwrap().waiting == 0 {
+            std::thread::yield_now();
+        }
+        Self(thread)
+    }
+
+    fn end(self) -> Lease {
+        self.0.join().unwrap()
+    }
+}
+
+#[test]
+fn refusals_count_by_reason_and_tier_also_of_those_who_never_wait() {
+    let home = Home::new();
+    let tap = home.tap();
+    let pool = pool(&tap, true);
+    pool.reserve(call(900).priority(Priority::Critical)).blocking().unwrap().commit([]).unwrap();
+    for _ in 0..3 {
+        assert!(pool.reserve(call(200)).blocking().is_err());
+    }
+    let low = call(200).priority(Priority::Background);
+    assert!(pool.reserve(low).blocking().is_err());
+    assert!(pool.reserve(call(1_001)).blocking().is_err());
+    drop((pool, tap));
+    let lines = home.lines();
+    let denied = |tier: &str, reason: &str| {
+        let its = lines.iter().filter(|line| line.priority.as_deref() == Some(tier));
+        its.map(|line| line.refusals.get(reason).copied().unwrap_or(0)).sum::<u64>()
+    };
+    assert_eq!((denied("standard", "limit"), denied("standard", "never")), (3, 1), "{lines:?}");
+    assert_eq!(denied("background", "limit"), 1, "{lines:?}");
+    let critical = lines.iter().filter(|line| line.priority.as_deref() == Some("critical"));
+    assert_eq!(critical.map(|line| (line.calls, line.units["tokens"])).next(), Some((1, 900)));
+    let waits = lines.iter().flat_map(|line| &line.waits).sum::<u64>();
+    assert_eq!(waits, 1, "those who were refused at once waited for nothing");
+}
