@@ -8,8 +8,8 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use standpipe::{Request, Settings, Standpipe, StoreUrl};
 use standpipe_core::{
-    Action, Amounts, Answer, Commit, Configure, Count, Decision, Instant, Key, Limit, PoolConfig,
-    Reserve, Rule, Source, Span, Unit, bounds,
+    Action, Amounts, Answer, Commit, Configure, Decision, Instant, Key, Limit, PoolConfig, Reserve,
+    Rule, Source, Span, Unit, bounds,
 };
 use standpipe_store::{Participant, PoolName, Store};
 use standpipe_store_file::{FileLog, FileStore, Options, Time};
@@ -73,10 +73,7 @@ fn fill(
         member.submit(commits).map_err(wrong)?;
     }
     let facts = member.replica().state().facts();
-    let entries = facts.counters.iter().map(|lane| match &lane.count {
-        Count::Window(window) => window.entries().len(),
-        _ => 0,
-    });
+    let entries = facts.units.iter().map(|unit| unit.history.charges().len());
     match (facts.agents.len(), entries.max().unwrap_or(0)) {
         (AGENTS, 500..) => Ok(()),
         (agents, entries) => Err(format!("only {agents} agents and {entries} slices")),

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 
 use crate::bounds;
 use crate::config::Resets;
+use crate::config::compiled::ConstraintKind;
 use crate::fuel::Fuel;
 use crate::lease::admission::Candidate;
 use crate::outcome::{Notice, Reason, Reclaim};
@@ -14,7 +15,7 @@ use crate::queue::ticket::{Phase, QueueKey};
 use crate::rules::floor_forecast::FloorsNow;
 use crate::state::{Index, State, Timer};
 use crate::time::Instant;
-use crate::usage::counter::{Count, Reset, ResetPhase};
+use crate::usage::counter::{Reset, ResetPhase};
 
 impl State {
     /// Advances the ledger to `now`.
@@ -59,8 +60,8 @@ impl State {
         // Floors move with their owners' use and activity. Looking at each of those instants is
         // enough.
         let ageing = self.index.floor_owners.iter().filter_map(|owner| {
-            let (usage, counter) = self.floor_usage(*owner, constraint)?;
-            counter.next_room(0, now, &usage.spec)
+            let usage = self.floor_usage(*owner, constraint)?;
+            self.agent_usage(Some(*owner), usage).next_ageing(now)
         });
         let idle = self.index.floor_owners.iter().map(|owner| self.goes_idle(*owner, constraint));
         room.into_iter().chain(ageing).chain(idle).filter(|at| *at > now).min()
@@ -79,18 +80,13 @@ impl State {
         let rooms =
             constraints.clone().filter_map(|constraint| self.room_comes(&first, constraint, now));
         let rooms = rooms.min();
-        // Only in a bucket the next room depends on the size of the call.
-        let bucket =
-            |constraint: &usize| matches!(self.facts.counters[*constraint].count, Count::Bucket(_));
-        let buckets = constraints
-            .filter(bucket)
-            .map(|constraint| (constraint, FloorsNow::new(self, constraint, now)));
-        let buckets: Vec<_> = buckets.collect();
-        if buckets.is_empty() {
-            return rooms;
-        }
+        // The next room depends on the size of the call.
+        let rates = constraints
+            .filter(|at| self.index.compiled.constraints[*at].kind == ConstraintKind::Rate);
+        let rates = rates.map(|constraint| (constraint, FloorsNow::new(self, constraint, now)));
+        let rates: Vec<_> = rates.collect();
         let of_others = rank.flat_map(|candidate| {
-            let rooms = buckets.iter().filter_map(move |(constraint, kept)| {
+            let rooms = rates.iter().filter_map(move |(constraint, kept)| {
                 self.room_beside(&candidate, *constraint, kept.from(&candidate), now)
             });
             rooms.min()
@@ -125,24 +121,11 @@ impl State {
         let before =
             self.earmarked_before(constraint, self.rank(candidate, constraint, need, now), now);
         let want = need.saturating_add(before).saturating_add(kept);
-        self.facts.counters[constraint].next_room(want, now, &declared.spec)
+        self.usage(constraint).next_room(want, now)
     }
 
     fn expire_all(&mut self, now: Instant) {
-        for (counter, constraint) in
-            self.facts.counters.iter_mut().zip(&self.index.compiled.constraints)
-        {
-            counter.expire(now, &constraint.spec);
-        }
-        for agent in self.index.limited.iter().map(|agent| usize::from(*agent)) {
-            let rule = self.index.agent_loads[agent].rule.map_or(0, usize::from);
-            let usages = &self.index.compiled.agents[rule].usages;
-            for (counter, usage) in self.facts.agents[agent].usages.iter_mut().zip(usages) {
-                counter.expire(now, &usage.spec);
-            }
-        }
         self.forget_old_ids(now);
-        self.forget_old_retries(now);
         self.forget_idle_sessions(now);
     }
 

@@ -6,8 +6,6 @@
 pub(crate) mod activity;
 pub(crate) mod agent;
 
-use alloc::vec::Vec;
-
 use crate::agents::agent::{Agent, AgentId};
 use crate::bounds;
 use crate::event::Reserve;
@@ -95,9 +93,7 @@ impl State {
     }
 
     fn record_for(&self, name: &AgentName, slot: usize, now: Instant) -> Agent {
-        let usages = self.usages_of(self.rule_of(name)).iter();
-        let usages: Vec<_> =
-            usages.map(|usage| usage.fresh(&self.index.compiled.constraints)).collect();
+        let has_rule = self.rule_of(name).is_some();
         Agent {
             name: name.clone(),
             active: now,
@@ -106,8 +102,7 @@ impl State {
             admitted: None,
             denied: None,
             promoted: None,
-            usages,
-            units: self.fresh_units(slot),
+            units: self.fresh_units(slot, has_rule),
         }
     }
 

@@ -13,6 +13,8 @@ use crate::outcome::{Answer, Decision, LeaseAnswer, Notice, Outcome, Reclaim};
 use crate::state::State;
 use crate::time::{Instant, Span};
 use crate::unit::Amounts;
+use crate::usage::bucket::Bucket;
+use crate::usage::counter::Count;
 
 impl State {
     /// Applies one event at the instant its store stamped it with.
@@ -146,16 +148,23 @@ impl State {
     /// configured later.
     fn state_lost(&mut self, now: Instant) -> Answer {
         self.facts.state_lost_at = Some(now);
-        let lease_ttl = self.index.compiled.lease_ttl;
-        let limits = self
-            .index
-            .compiled
-            .constraints
-            .iter()
-            .filter(|constraint| constraint.limit().is_some());
-        // The gate is last and is not a limit: unanswered calls were lost with their leases.
-        for (counter, constraint) in self.facts.counters.iter_mut().zip(limits) {
-            counter.assume_full(now, lease_ttl, &constraint.spec);
+        for usage in &mut self.facts.units {
+            usage.history.clear();
+        }
+        let constraints = self.index.compiled.constraints.iter();
+        for (counter, constraint) in self.facts.counters.iter_mut().zip(constraints) {
+            let next_mark =
+                constraint.unit.map_or(0, |unit| self.facts.units[usize::from(unit)].next_mark);
+            let spec = &constraint.spec;
+            match &mut counter.count {
+                // Windows and slots count from the loss by themselves.
+                Count::Window { began } => *began = None,
+                Count::Slots => {}
+                Count::Bucket(bucket) => {
+                    *bucket = Bucket::empty(now, spec.effective, next_mark, spec.as_refill());
+                }
+                Count::Gate { last } => *last = Some(now),
+            }
         }
         self.enqueue_all(now);
         Answer::Done

@@ -30,18 +30,13 @@ pub const UNITS: usize = 16;
 pub const AGENT_USAGES: usize = 1_024;
 /// The number of ids of ended calls that are remembered; the oldest is evicted first.
 pub const IDS: usize = 4_096;
-/// The number of entries that a window keeps exactly; further ones are merged per slice.
-pub const WINDOW_EXACT: usize = 512;
-/// The number of slices of a period. A merged entry expires at most one slice late.
+/// The number of charges of a period that a history keeps exactly, and of the slices in which
+/// further ones are merged. A merged charge expires at most one slice late.
 pub const WINDOW_SLICES: u64 = 512;
-/// [`WINDOW_EXACT`] for the usage counters of agents, of which there can be many.
-pub const AGENT_EXACT: usize = 32;
-/// [`WINDOW_SLICES`] for the usage counters of agents.
+/// [`WINDOW_SLICES`] for the history of one agent, of which there can be many.
 pub const AGENT_SLICES: u64 = 32;
-/// [`WINDOW_EXACT`] for the history of one agent and unit, of which there are most.
-pub const COARSE_EXACT: usize = 16;
-/// [`WINDOW_SLICES`] for the history of one agent and unit.
-pub const COARSE_SLICES: u64 = 16;
+/// The number of periods for which a history has slices of their own; the others use finer ones.
+pub const UNIT_PERIODS: usize = 8;
 /// The number of units whose charges are remembered; units with a limit come first.
 pub const UNIT_HISTORIES: usize = 64;
 /// The number of histories of agents, one per agent and unit; further agents have none.

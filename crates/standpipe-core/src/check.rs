@@ -9,20 +9,24 @@ use alloc::vec::Vec;
 
 use crate::agents::agent::AgentId;
 use crate::bounds;
-use crate::config::compiled::{CompiledConfig, Constraint, ConstraintKind};
+use crate::config::compiled::{CompiledConfig, ConstraintKind};
 use crate::config::{Charged, LimitId, PoolConfig, Priority};
 use crate::facts::Facts;
-use crate::lease::{Charge, LeaseOwner, Target};
+use crate::lease::LeaseOwner;
 use crate::provider::cascade;
 
 use crate::provider::learn::LearnedLimit;
 use crate::queue::ticket::{Phase, QueueKey, Ticket};
 use crate::rules::gate;
 use crate::state::{Index, State, constraints_in};
-use crate::time::Instant;
-use crate::usage::counter::{Count, ResetPhase, UsageCounter};
-use crate::usage::history::{charges_of, has_histories};
-use crate::usage::window::Grain;
+use crate::time::{Instant, Span};
+use crate::usage::counter::{Count, ResetPhase};
+use crate::usage::history::Resolution;
+use crate::usage::unit_usage::has_histories;
+
+/// The resolution of what is counted beside the units.
+const BY_AGENT: Resolution<'_> =
+    Resolution { periods: &[bounds::SPAN], slices: bounds::AGENT_SLICES };
 
 /// Why facts are not those of a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,24 +57,15 @@ impl State {
         figures(&facts)?;
         let compiled = CompiledConfig::of_facts(&facts);
         policies(&facts)?;
-        refusals(&facts, &compiled)?;
+        refusals(&facts)?;
         forecasts(&facts, &compiled)?;
         constraints(&facts, &compiled)?;
-        histories(&facts)?;
+        units(&facts, &compiled)?;
         agents(&facts, &compiled)?;
         leases(&facts, &compiled)?;
         tickets(&facts, &compiled)?;
         ids(&facts)?;
         let index = Index::of(&facts);
-        let number = |at: usize| u8::try_from(at).unwrap_or(u8::MAX);
-        let held = facts.counters.iter().enumerate().all(|(at, counter)| {
-            let constraint = Target::Constraint(number(at));
-            compiled.gate == Some(at) || counter.held == held_by_leases(&facts, constraint)
-        });
-        let remembered = facts.units.iter().enumerate().all(|(at, history)| {
-            history.counter.held == held_by_leases(&facts, Target::Unit(number(at)))
-        });
-        ensure(held && remembered, "what is held is not what leases hold")?;
         let mut state = Self { facts, index, ..Self::default() };
         state.restrictions = state.restrictions_at(state.facts.clock);
         state.next = state.next_change(state.facts.clock);
@@ -100,14 +95,11 @@ impl State {
         for (at, constraint) in self.index.compiled.constraints.iter().enumerate() {
             let earmarked = &self.index.earmarks[at];
             let all: u64 = earmarked.by_tier.iter().sum();
-            let counter = &self.facts.counters[at];
-            let alone = counter.is_empty_at(now, &constraint.spec)
-                || counter.probe_open_at(now, &constraint.spec);
-            if all > counter.free_at(now, &constraint.spec)
-                && !(alone && earmarked.holders.len() == 1)
-            {
+            let usage = self.usage(at);
+            let alone = usage.is_empty_at(now) || usage.probe_open_at(now);
+            if all > usage.free_at(now) && !(alone && earmarked.holders.len() == 1) {
                 return Err(format!(
-                    "{all} earmarked on constraint {at}, more than is free: {counter:?}"
+                    "{all} earmarked on constraint {at}, more than is free: {constraint:?}"
                 ));
             }
         }
@@ -164,19 +156,20 @@ fn constraints(facts: &Facts, compiled: &CompiledConfig) -> Checked {
         "limits and counts differ in number",
     )?;
     for (counter, constraint) in facts.counters.iter().zip(&compiled.constraints) {
-        let fits = match (&counter.count, constraint.kind) {
-            (Count::Window(window), ConstraintKind::Rate) => window.grain() == Grain::Limit,
-            (Count::Bucket(bucket), ConstraintKind::Rate) => {
-                bucket.is_sound(constraint.spec.as_refill()) && bucket.facts().at <= facts.clock
+        let past = |at: Instant| at <= facts.clock;
+        let fits = match (&counter.count, constraint.kind, &constraint.id) {
+            (Count::Window { began }, ConstraintKind::Rate, LimitId::Window(..)) => {
+                began.is_none_or(|began| past(began.at) && began.carried <= bounds::AMOUNT)
             }
-            (Count::Slots, ConstraintKind::Slots) => true,
-            (Count::Slots, ConstraintKind::Gate) => constraint.id == LimitId::Unanswered,
-            (Count::Gate { last }, ConstraintKind::Gate) => {
-                last.is_none_or(|last| last <= facts.clock)
+            (Count::Bucket(bucket), ConstraintKind::Rate, LimitId::Bucket(..)) => {
+                past(bucket.at) && bucket.missing <= u128::MAX / 2
             }
+            (Count::Slots, ConstraintKind::Slots, _) => true,
+            (Count::Slots, ConstraintKind::Gate, id) => *id == LimitId::Unanswered,
+            (Count::Gate { last }, ConstraintKind::Gate, _) => last.is_none_or(past),
             _ => false,
         };
-        ensure(fits && same_kind(counter, constraint), "a count is not of its limit's kind")?;
+        ensure(fits, "a count is not of its limit's kind")?;
         let carried = counter.reset.as_ref().map_or(0, |reset| match reset.phase {
             ResetPhase::Announced => 0,
             ResetPhase::Passed { carried }
@@ -184,32 +177,38 @@ fn constraints(facts: &Facts, compiled: &CompiledConfig) -> Checked {
             | ResetPhase::Spent { carried } => carried,
         });
         ensure(carried <= bounds::AMOUNT, "a reset carries too much")?;
-        let passed = |at: Instant| at <= facts.clock;
         let announced = counter.reset.as_ref().is_none_or(|reset| {
-            reset.phase != ResetPhase::Announced || !passed(reset.at) || reset.at == facts.clock
+            reset.phase != ResetPhase::Announced || !past(reset.at) || reset.at == facts.clock
         });
         ensure(announced, "a reset was missed")?;
     }
     Ok(())
 }
 
-/// Checks that the histories of agents are those of the pool's units.
-fn histories(facts: &Facts) -> Checked {
+/// Checks that the units are those that the configuration counts, and the histories of agents those
+/// of the pool's units.
+fn units(facts: &Facts, compiled: &CompiledConfig) -> Checked {
     let mut units = alloc::collections::BTreeSet::new();
-    for history in &facts.units {
-        let twice = !units.insert((&history.unit, history.charged == Charged::Start));
-        ensure(!twice, "a unit is remembered twice")?;
-        ensure(history.is_sound(), "a history that cannot be")?;
+    for (usage, periods) in facts.units.iter().zip(&compiled.units) {
+        let twice = !units.insert((&usage.unit, usage.charged == Charged::Start));
+        ensure(!twice, "a unit is counted twice")?;
+        let kept = usage.kept_for();
+        ensure(kept <= bounds::SPAN && kept > Span::ZERO, "a unit is counted for no time")?;
+        let known = usage.history.last_mark() < usage.next_mark && usage.next_mark < 1 << 62;
+        let fits = usage.history.is_within(periods.of_pool(), facts.clock);
+        ensure(known && fits, "a history that cannot be")?;
     }
     ensure(facts.units.len() <= 2 * bounds::UNIT_HISTORIES, "too many histories")?;
     for (at, agent) in facts.agents.iter().enumerate() {
-        let own = if has_histories(at, facts.units.len()) { facts.units.len() } else { 0 };
-        let coarse = |counter: &UsageCounter| {
-            let plain = counter.reset.is_none() && counter.learning.is_none();
-            plain && charges_of(counter).is_some_and(|own| own.grain() == Grain::Coarse)
-        };
-        let fits = agent.units.len() == own && agent.units.iter().all(coarse);
-        ensure(fits, "an agent's histories are not those of its pool")?;
+        let has_rule = facts.config.as_ref().is_some_and(|own| own.agent(&agent.name).is_some());
+        let has = has_rule || has_histories(at, facts.units.len());
+        let own = if has { facts.units.len() } else { 0 };
+        let mut histories = agent.units.iter().zip(facts.units.iter().zip(&compiled.units));
+        let fits = histories.all(|(own, (usage, periods))| {
+            let known = own.history.last_mark() < usage.next_mark;
+            known && own.history.is_within(periods.of_agent(), facts.clock)
+        });
+        ensure(agent.units.len() == own && fits, "an agent's histories are not its pool's")?;
     }
     Ok(())
 }
@@ -241,20 +240,16 @@ fn policies(facts: &Facts) -> Checked {
 }
 
 /// Checks what follows from refusals against the calls in flight and the known agents.
-fn refusals(facts: &Facts, compiled: &CompiledConfig) -> Checked {
+fn refusals(facts: &Facts) -> Checked {
     let retries = [&facts.retry_usage.admissions, &facts.retry_usage.retries];
     let bounded = facts.cascade.throttled.len() <= cascade::AGENTS
-        && retries.iter().all(|window| window.grain() == Grain::Agent);
+        && retries.iter().all(|history| history.is_within(BY_AGENT, facts.clock));
     ensure(bounded, "what is remembered of refusals is beyond bounds")?;
     let known = |agent: &AgentId| usize::from(*agent) < facts.agents.len();
     let throttled = facts.cascade.throttled.iter().all(|(agent, _)| known(agent));
     ensure(throttled, "an unknown agent was throttled")?;
     let there = facts.unanswered.iter().all(|key| facts.leases.contains_key(key));
     ensure(there, "an unanswered call has no lease")?;
-    let waited =
-        compiled.gate.map(|gate| facts.counters.get(gate).map_or(0, |counter| counter.held));
-    let counted = waited.is_none_or(|held| held == facts.unanswered.len() as u64);
-    ensure(counted, "the gate does not count the unanswered calls")?;
     let open = gate::shut(facts).is_none();
     ensure(!open || facts.unanswered.is_empty(), "an open gate tracks calls")
 }
@@ -273,7 +268,7 @@ fn forecasts(facts: &Facts, compiled: &CompiledConfig) -> Checked {
         facts.auto_margins.iter().all(|own| rates(&own.limit) && warm(&own.limit) == 1);
     let seen = |limit: &LimitId| facts.external.iter().filter(|own| own.limit == *limit).count();
     let outside = facts.external.iter().all(|own| {
-        let usage = own.charged.grain() == Grain::Agent;
+        let usage = own.charged.is_within(BY_AGENT, facts.clock);
         rates(&own.limit) && seen(&own.limit) == 1 && usage
     });
     ensure(auto_margins && outside, "it knows of limits that are not there")?;
@@ -283,19 +278,9 @@ fn forecasts(facts: &Facts, compiled: &CompiledConfig) -> Checked {
     ensure(sizes && bounded, "sizes of nobody")?;
     let days = [&facts.spending.spent, &facts.spending.wasted]
         .iter()
-        .all(|day| day.grain() == Grain::Agent);
+        .all(|day| day.is_within(BY_AGENT, facts.clock));
     let past = facts.tier_activity.iter().flatten().all(|at| *at <= facts.clock);
     ensure(days && past && facts.paused_total.0 <= facts.clock.0, "a past that has not been")
-}
-
-fn same_kind(counter: &UsageCounter, constraint: &Constraint) -> bool {
-    matches!(
-        (&counter.count, &constraint.id),
-        (Count::Window(_), LimitId::Window(..))
-            | (Count::Bucket(_), LimitId::Bucket(..))
-            | (Count::Slots, LimitId::Parallel | LimitId::Unanswered)
-            | (Count::Gate { .. }, _)
-    )
 }
 
 fn agents(facts: &Facts, compiled: &CompiledConfig) -> Checked {
@@ -318,67 +303,39 @@ fn agents(facts: &Facts, compiled: &CompiledConfig) -> Checked {
             })
         });
         ensure(stands, "promoted without a ticket")?;
-        let rules = facts.config.iter().flat_map(|config| &config.agents);
-        let rule = rules.into_iter().position(|rule| rule.name == agent.name);
-        let usages = rule.map_or(&[][..], |rule| &compiled.agents[rule].usages);
-        ensure(agent.usages.len() == usages.len(), "an agent's usages are not its rule's")?;
-        for (counter, usage) in agent.usages.iter().zip(usages) {
-            let fits = match (&counter.count, &usage.fresh(&compiled.constraints).count) {
-                (Count::Window(window), Count::Window(_)) => window.grain() == Grain::Agent,
-                (Count::Slots, Count::Slots) => true,
-                _ => false,
-            };
-            let plain = counter.reset.is_none() && counter.learning.is_none();
-            ensure(fits && plain, "a usage is not of its kind")?;
-        }
     }
     Ok(())
 }
 
 fn leases(facts: &Facts, compiled: &CompiledConfig) -> Checked {
-    let mut held = alloc::vec![0_u64; facts.agents.len()];
+    let mut held = alloc::vec![0_u64; facts.units.len()];
+    let mut of_agents: Vec<Vec<u64>> =
+        facts.agents.iter().map(|agent| alloc::vec![0; agent.units.len()]).collect();
     for lease in facts.leases.values() {
-        let Some(agent) = facts.agents.get(usize::from(lease.agent)) else {
+        let Some(of_agent) = of_agents.get_mut(usize::from(lease.agent)) else {
             return Err(InvalidFacts("a lease of nobody"));
         };
-        for charge in &lease.charges {
-            let (there, gate) = match charge.to {
-                Target::Constraint(at) => {
-                    let constraint = compiled.constraints.get(usize::from(at));
-                    (
-                        constraint.is_some(),
-                        constraint
-                            .is_some_and(|constraint| constraint.kind == ConstraintKind::Gate),
-                    )
-                }
-                Target::Usage(at) => (usize::from(at) < agent.usages.len(), false),
-                Target::Unit(at) => (usize::from(at) < facts.units.len(), false),
-                Target::AgentUnit(at) => (usize::from(at) < agent.units.len(), false),
-            };
-            ensure(there, "a charge to nothing")?;
+        ensure(lease.charges.len() == facts.units.len(), "a lease is not charged to all units")?;
+        for (at, charge) in lease.charges.iter().enumerate() {
             let figures = [charge.estimate, charge.charged].iter().all(|n| *n <= bounds::AMOUNT);
-            ensure(figures && !(gate && charge.when == Charged::End), "a charge beyond bounds")?;
-            if let Target::Usage(_) | Target::AgentUnit(_) = charge.to {
-                held[usize::from(lease.agent)] += charge.holds();
+            ensure(figures && usize::from(charge.unit) == at, "a charge that cannot be")?;
+            held[at] = held[at].saturating_add(charge.holds());
+            if let Some(own) = of_agent.get_mut(at) {
+                *own = own.saturating_add(charge.holds());
             }
         }
+        let left = lease.left.is_empty() || lease.left.len() == compiled.constraints.len();
+        ensure(left, "what was left is of other limits")?;
         if let LeaseOwner::Session(session) = lease.owner {
             ensure(facts.sessions.contains_key(&session), "a lease of a session not known")?;
         }
         ensure(lease.progressed <= facts.clock, "a lease of the future")?;
     }
-    for (agent, held) in facts.agents.iter().zip(held) {
-        let counters = agent.usages.iter().chain(&agent.units);
-        let limited = counters.map(|counter| counter.held).fold(0, u64::saturating_add);
-        ensure(limited == held, "what usages hold is not what leases hold")?;
-    }
-    Ok(())
-}
-
-fn held_by_leases(facts: &Facts, target: Target) -> u64 {
-    let charges = facts.leases.values().flat_map(|lease| &lease.charges);
-    let its = charges.filter(|charge| charge.to == target);
-    its.map(Charge::holds).fold(0, u64::saturating_add)
+    let pool = facts.units.iter().map(|usage| usage.held).eq(held);
+    let agents = facts.agents.iter().zip(&of_agents);
+    let mut agents =
+        agents.map(|(agent, held)| agent.units.iter().map(|own| own.held).eq(held.iter().copied()));
+    ensure(pool && agents.all(|same| same), "what is held is not what leases hold")
 }
 
 fn tickets(facts: &Facts, compiled: &CompiledConfig) -> Checked {

@@ -25,9 +25,9 @@ use crate::rules::retry_budget::RetryUsage;
 use crate::rules::zone::Zone;
 use crate::time::{Instant, Span};
 use crate::usage::counter::UsageCounter;
-use crate::usage::history::UnitHistory;
 use crate::usage::money::Spending;
 use crate::usage::size_histogram::{SizeHistogram, SizeKey};
+use crate::usage::unit_usage::UnitUsage;
 
 /// Everything the ledger of a pool knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -81,8 +81,8 @@ pub struct Facts {
     pub state_lost_at: Option<Instant>,
     /// When limits were last switched on after shadow mode.
     pub enforced: Instant,
-    /// The charges of each unit, kept so that a new or changed limit counts them.
-    pub units: Vec<UnitHistory>,
+    /// The use of each unit that a limit or cap counts, now or in the previous configuration.
+    pub units: Vec<UnitUsage>,
     /// One counter per limit in the configuration's order, then per learned limit, then per limit
     /// with a pace, then for the gate if there is one.
     pub counters: Vec<UsageCounter>,

@@ -1,10 +1,9 @@
 //! Leases: what an admitted call holds, and how each of its charges is settled.
 //!
-//! A lease is a list of charges, one per counter it draws on. The functions here move units between
-//! held, charged and returned on one counter. `settlement` and `expiry` decide which leases end
-//! when.
+//! A lease is a list of charges, one per unit that is counted. The functions here move units between
+//! held, charged and returned. `settlement` and `expiry` decide which leases end when.
 //!
-//! Invariant: a lease's share of a counter's `held` is [`Charge::holds`].
+//! Invariant: a lease's share of what is held of a unit is [`Charge::holds`].
 
 pub(crate) mod admission;
 pub(crate) mod call;
@@ -22,8 +21,8 @@ use crate::agents::agent::AgentId;
 use crate::bounds;
 use crate::config::{Charged, Priority};
 use crate::lease::call::Call;
+use crate::state::State;
 use crate::time::{Instant, Span};
-use crate::usage::counter::{Count, CounterSpec, UsageCounter};
 
 /// What an admitted call holds until it is settled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,8 +39,11 @@ pub struct Lease {
     pub started: Instant,
     /// The last sign of life: its start, or a commit of progress.
     pub progressed: Instant,
-    /// One charge per counter it draws on.
+    /// One charge per unit that is counted.
     pub charges: Vec<Charge>,
+    /// What was left of each constraint when it was admitted, if readings of the provider are
+    /// compared with it.
+    pub left: Vec<u64>,
 }
 
 /// What ends a lease when nobody settles it.
@@ -58,43 +60,21 @@ pub enum LeaseOwner {
     },
 }
 
-/// The part of a lease in one counter.
+/// The part of a lease in one unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Charge {
-    /// Which counter.
-    pub to: Target,
+    /// The index of the unit in [`crate::Facts::units`].
+    pub unit: u8,
     /// When its units are charged, as configured when the lease began.
     pub when: Charged,
     /// The units reserved.
     pub estimate: u64,
     /// The units charged so far.
     pub charged: u64,
-    /// Where the first charge is found for a refund.
+    /// The mark of the first charge, under which it is refunded.
     pub mark: u64,
     /// The final figure is known: it can grow, but nothing is refunded any more.
     pub known: bool,
-    /// What was left of the stated limit after this charge.
-    pub left: u64,
-}
-
-/// The counter a charge is made to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
-    /// A constraint of the pool.
-    Constraint(u8),
-    /// A floor or cap of the lease's agent.
-    Usage(u8),
-    /// The history of a unit.
-    Unit(u8),
-    /// The history of a unit for the lease's agent alone.
-    AgentUnit(u8),
-}
-
-impl Target {
-    /// Whether it only remembers charges and limits nothing.
-    pub(crate) const fn is_history(self) -> bool {
-        matches!(self, Self::Unit(_) | Self::AgentUnit(_))
-    }
 }
 
 /// How a lease's units are settled.
@@ -121,103 +101,99 @@ impl LeaseOwner {
 }
 
 impl Charge {
-    /// Reserves `need` units of a counter.
-    pub(crate) fn take(
-        to: Target,
-        counter: &mut UsageCounter,
-        spec: &CounterSpec,
-        need: u64,
-        now: Instant,
-    ) -> Self {
-        let when = match counter.count {
-            Count::Slots => Charged::End,
-            Count::Gate { .. } => Charged::Start,
-            _ => spec.charged,
-        };
-        let mut charge =
-            Self { to, when, estimate: need, charged: 0, mark: 0, known: false, left: 0 };
-        match when {
-            Charged::Start => {
-                charge.mark = counter.charge(now, need, spec);
-                charge.charged = need;
-            }
-            Charged::End => counter.held = counter.held.saturating_add(need),
-        }
-        charge.left = spec.stated.saturating_sub(counter.taken_at(now, spec));
-        charge
-    }
-
-    /// The units of the counter's `held` that belong to this lease.
+    /// The units held in flight that belong to this lease.
     pub(crate) const fn holds(&self) -> u64 {
         match self.when {
             Charged::Start => 0,
             Charged::End => self.estimate.saturating_sub(self.charged),
         }
     }
+}
 
-    /// Records that the call has used `total` so far. Repeating it changes nothing.
-    pub(crate) fn progress(
+impl State {
+    /// Reserves `need` units of a unit.
+    pub(crate) fn take_unit(
         &mut self,
-        counter: &mut UsageCounter,
-        spec: &CounterSpec,
+        unit: u8,
+        agent: AgentId,
+        need: u64,
+        now: Instant,
+    ) -> Charge {
+        let when = self.facts.units[usize::from(unit)].charged;
+        let mut charge = Charge { unit, when, estimate: need, charged: 0, mark: 0, known: false };
+        match when {
+            Charged::Start => {
+                charge.mark = self.charge_unit(unit, agent, need, now);
+                charge.charged = need;
+            }
+            Charged::End => self.change_held(unit, agent, 0, need),
+        }
+        charge
+    }
+
+    /// Records that a call has used `total` so far. Repeating it changes nothing.
+    pub(crate) fn progress_charge(
+        &mut self,
+        charge: &mut Charge,
+        agent: AgentId,
         total: u64,
         now: Instant,
     ) {
-        match self.when {
+        match charge.when {
             Charged::Start => {
-                self.know(counter, spec, total, now);
-                self.known = true;
+                self.know(charge, agent, total, now);
+                charge.known = true;
             }
-            Charged::End => self.stamp(counter, spec, total, now),
+            Charged::End => self.stamp(charge, agent, total, now),
         }
     }
 
-    /// Settles the charge.
-    pub(crate) fn end(
-        mut self,
-        counter: &mut UsageCounter,
-        spec: &CounterSpec,
+    /// Settles a charge.
+    pub(crate) fn end_charge(
+        &mut self,
+        mut charge: Charge,
+        agent: AgentId,
         ending: Ending,
         total: Option<u64>,
         now: Instant,
     ) {
-        match (self.when, ending) {
+        match (charge.when, ending) {
             (Charged::Start, Ending::Used) => {
                 if let Some(total) = total {
-                    self.know(counter, spec, total, now);
+                    self.know(&mut charge, agent, total, now);
                 }
             }
             (Charged::Start, Ending::Lost | Ending::Refused) => {}
-            (Charged::Start, Ending::Cancelled) => self.know(counter, spec, 0, now),
+            (Charged::Start, Ending::Cancelled) => self.know(&mut charge, agent, 0, now),
             (Charged::End, Ending::Used | Ending::Lost) => {
-                let total = total.unwrap_or(self.estimate);
-                self.stamp(counter, spec, total, now);
+                let total = total.unwrap_or(charge.estimate);
+                self.stamp(&mut charge, agent, total, now);
             }
             (Charged::End, Ending::Refused | Ending::Cancelled) => {}
         }
-        counter.held = counter.held.saturating_sub(self.holds());
+        self.change_held(charge.unit, agent, charge.holds(), 0);
     }
 
     /// A start-charged figure becomes known: refund the difference, or charge it now.
-    fn know(&mut self, counter: &mut UsageCounter, spec: &CounterSpec, total: u64, now: Instant) {
-        if total > self.charged {
-            counter.charge(now, total - self.charged, spec);
-        } else if self.known {
+    fn know(&mut self, charge: &mut Charge, agent: AgentId, total: u64, now: Instant) {
+        if total > charge.charged {
+            self.charge_unit(charge.unit, agent, total - charge.charged, now);
+        } else if charge.known {
             return;
         } else {
-            counter.refund(now, self.mark, self.charged - total, spec);
+            self.refund_unit(charge, agent, charge.charged - total, now);
         }
-        self.charged = total;
+        charge.charged = total;
     }
 
-    /// Stamps what an end-charged figure grew by, and releases it from `held`.
-    fn stamp(&mut self, counter: &mut UsageCounter, spec: &CounterSpec, total: u64, now: Instant) {
-        if total <= self.charged {
+    /// Stamps what an end-charged figure grew by, and releases it from what is held.
+    fn stamp(&mut self, charge: &mut Charge, agent: AgentId, total: u64, now: Instant) {
+        if total <= charge.charged {
             return;
         }
-        let held_before = self.holds();
-        counter.charge(now, total - self.charged, spec);
-        self.charged = total;
-        counter.held = counter.held.saturating_sub(held_before - self.holds());
+        let held_before = charge.holds();
+        self.charge_unit(charge.unit, agent, total - charge.charged, now);
+        charge.charged = total;
+        self.change_held(charge.unit, agent, held_before, charge.holds());
     }
 }

@@ -113,7 +113,7 @@ pub use crate::event::{
 pub use crate::facts::{Facts, IdRecord, Provenance, Terminal};
 pub use crate::lease::call::{Call, CallId};
 pub use crate::lease::session::Session;
-pub use crate::lease::{Charge, Lease, LeaseOwner, Target};
+pub use crate::lease::{Charge, Lease, LeaseOwner};
 pub use crate::name::{AgentName, Text, UnitName};
 pub use crate::outcome::{
     Answer, Configured, Decision, Grant, LeaseAnswer, Notice, Outcome, Queued, Reason, Reclaim,
@@ -133,14 +133,14 @@ pub use crate::rules::zone::Zone;
 pub use crate::state::{Found, State};
 pub use crate::time::{Instant, Span};
 pub use crate::unit::{Amounts, InvalidAmounts, Unit};
-pub use crate::usage::bucket::{Bucket, BucketCharge, BucketFacts};
-pub use crate::usage::counter::{Count, Reset, ResetPhase, UsageCounter};
-pub use crate::usage::history::UnitHistory;
+pub use crate::usage::bucket::Bucket;
+pub use crate::usage::counter::{Began, Count, Reset, ResetPhase, UsageCounter};
+pub use crate::usage::history::{History, HistoryEntry};
 pub use crate::usage::money::Spending;
 pub use crate::usage::size_histogram::{SizeHistogram, SizeKey};
-pub use crate::usage::window::{Grain, Window, WindowEntry};
+pub use crate::usage::unit_usage::{AgentUnitUsage, UnitUsage};
 pub use crate::view::{AdmissionSteps, LimitUsage};
 
 /// Changes whenever the same events would give another outcome or another layout. Binaries of equal
 /// semantics may share a pool.
-pub const SEMANTICS: u32 = 5;
+pub const SEMANTICS: u32 = 6;

@@ -20,6 +20,7 @@ use crate::lease::{Lease, LeaseOwner};
 use crate::name::AgentName;
 use crate::outcome::Notice;
 use crate::queue::ticket::{Phase, QueueKey, Ticket};
+use crate::rules::gate;
 use crate::rules::zone::TierRestrictions;
 use crate::time::Instant;
 
@@ -91,6 +92,8 @@ pub(crate) struct Index {
     pub(crate) dirty: u64,
     /// Constraints, as bits, to which units returned other than by ageing.
     pub(crate) returned: u64,
+    /// How many more calls the gate admits.
+    pub(crate) gate_room: u64,
 }
 
 /// The units earmarked on one constraint for tickets.
@@ -205,6 +208,8 @@ impl Index {
             earmarks: alloc::vec![Earmarks::default(); constraints],
             ..Self::default()
         };
+        let width = index.compiled.gate.map_or(0, |_| gate::width(facts));
+        index.gate_room = width.saturating_sub(facts.unanswered.len() as u64);
         index.add_agents(facts);
         for (number, session) in &facts.sessions {
             index.last_seen.insert((session.last_seen, *number));

@@ -1,8 +1,8 @@
-//! What was used: the charges of units, and the counters that limits read them through.
+//! What was used: one history of charges per unit, and the limits, floors and caps as views of it.
 //!
-//! `window` and `bucket` are the arithmetic of the two kinds of rate. A `counter` is one of them,
-//! or a number of slots, for one limit or one agent. `history` remembers charges beyond the limits
-//! in force, so that a changed limit counts what was used before.
+//! `history` keeps the charges of a unit, `unit_usage` charges and refunds them and carries them from
+//! one configuration to the next. `counter` is what a limit remembers besides, `bucket` the
+//! arithmetic of one kind of it, and `view` answers how much of a limit is used and when it is free.
 
 pub(crate) mod bucket;
 pub(crate) mod counter;
@@ -10,4 +10,5 @@ pub(crate) mod estimate;
 pub(crate) mod history;
 pub(crate) mod money;
 pub(crate) mod size_histogram;
-pub(crate) mod window;
+pub(crate) mod unit_usage;
+pub(crate) mod view;

@@ -14,7 +14,7 @@ use crate::provider::learn::limits_in_force;
 use crate::state::State;
 use crate::time::Instant;
 use crate::unit::Amounts;
-use crate::usage::counter::{Count, UsageCounter};
+use crate::usage::counter::Count;
 
 /// How much of one limit is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +62,14 @@ impl State {
         Cow::Owned(ahead)
     }
 
+    /// Returns until when calls in flight are unknown because the store lost them.
+    #[must_use]
+    pub fn learning_until(&self) -> Option<Instant> {
+        let constraints = 0..self.index.compiled.constraints.len();
+        let until = constraints.filter_map(|at| self.usage(at).unknown_until()).max();
+        until.filter(|until| *until > self.facts.clock)
+    }
+
     /// Returns the use of each limit at an instant, in the configuration's order.
     #[must_use]
     pub fn figures(&self, now: Instant) -> Vec<LimitUsage> {
@@ -104,7 +112,7 @@ impl State {
         let mut shortfalls: Vec<Refusal> = shortfalls.collect();
         // An earlier ticket also takes what is free, so show the lack of room as well.
         for (at, constraint) in self.index.compiled.constraints.iter().enumerate() {
-            let free = self.facts.counters[at].free_at(now, &constraint.spec);
+            let free = self.usage(at).free_at(now);
             let short_by = constraint.need(candidate.cost).saturating_sub(free);
             let limit = constraint.limit().filter(|_| constraint.kind != ConstraintKind::Gate);
             let named = |no: &Refusal| no.limit == limit && no.reason != Reason::Order;
@@ -118,18 +126,16 @@ impl State {
     }
 
     fn figures_of(&self, constraint: usize, limit: &Limit, now: Instant) -> LimitUsage {
-        let (counter, spec) =
-            (&self.facts.counters[constraint], &self.index.compiled.constraints[constraint].spec);
-        let used = counter.taken_at(now, spec).saturating_sub(counter.held);
-        let clears = matches!(counter.count, Count::Window(_) | Count::Bucket(_)) && used > 0;
-        let alone = UsageCounter { held: 0, ..counter.clone() };
-        let cleared = clears.then(|| alone.fits_from(spec.effective, now, spec));
+        let usage = self.usage(constraint);
+        let used = usage.charged_at(now);
+        let rate = self.index.compiled.constraints[constraint].kind == ConstraintKind::Rate;
+        let cleared = (rate && used > 0).then(|| usage.charged_falls_to(0, now));
         LimitUsage {
             limit: limit.clone(),
-            effective: spec.effective,
+            effective: usage.spec.effective,
             used,
-            held: counter.held,
-            left: counter.free_at(now, spec),
+            held: usage.held,
+            left: usage.free_at(now),
             clear_at: cleared.filter(|at| *at != Instant::NEVER),
             next_grant: self.pace_opens(limit, now),
         }

@@ -6,7 +6,7 @@ use crate::event::Key;
 use crate::name::AgentName;
 use crate::time::Instant;
 use crate::unit::Amounts;
-use crate::usage::counter::UsageCounter;
+use crate::usage::unit_usage::AgentUnitUsage;
 
 /// The index of an agent's record in the table of a pool.
 pub type AgentId = u16;
@@ -28,12 +28,9 @@ pub struct Agent {
     pub denied: Option<Denied>,
     /// The promotion to standard, until the next admission.
     pub promoted: Option<Promoted>,
-    /// The usage of limits on which the agent has a floor or a cap, in the order of the compiled
-    /// configuration.
-    pub usages: Vec<UsageCounter>,
-    /// The charges per unit, in the order of [`crate::Facts::units`]; empty beyond
-    /// [`crate::bounds::AGENT_HISTORIES`].
-    pub units: Vec<UsageCounter>,
+    /// The use of each unit, in the order of [`crate::Facts::units`]; empty for agents without a
+    /// rule beyond [`crate::bounds::AGENT_HISTORIES`].
+    pub units: Vec<AgentUnitUsage>,
 }
 
 /// The denial of an agent that requests background calls and is not admitted.

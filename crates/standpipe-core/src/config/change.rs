@@ -1,18 +1,16 @@
 //! Puts a configuration into force: limits change, what was used stays.
 //!
-//! An unchanged limit keeps its counter. A new or changed limit counts the remembered charges of
-//! its unit as if it had always been in force; see `usage/history.rs`.
+//! Limits, floors and caps are views of the remembered charges of their unit, so a new or changed
+//! one counts as if it had always been in force; see `usage/unit_usage.rs`.
 
 use alloc::vec::Vec;
 
-use crate::agents::agent::Agent;
 use crate::bounds;
-use crate::config::compiled::{AgentUsage, CompiledConfig, Constraint, ConstraintKind, UsageOf};
+use crate::config::compiled::{CompiledConfig, Constraint, ConstraintKind};
 use crate::config::precedence::Precedence;
 use crate::config::{Headroom, LimitId, PoolConfig, Resets};
 use crate::event::{Configure, Key};
 use crate::facts::{Facts, Provenance};
-use crate::lease::{Charge, Target};
 use crate::outcome::{Answer, Configured, Reason};
 use crate::provider::cascade::Cascade;
 use crate::provider::learn::Learned;
@@ -22,17 +20,9 @@ use crate::rules::retry_budget::RetryUsage;
 use crate::rules::zone::Zone;
 use crate::state::{Index, State};
 use crate::time::{Instant, Span};
-use crate::unit::Unit;
-use crate::usage::counter::{Count, CounterSpec, UsageCounter};
-use crate::usage::history::{CountsFrom, Replayed, charges_of};
+use crate::usage::bucket::Bucket;
+use crate::usage::counter::{Count, UsageCounter};
 use crate::usage::money::Spending;
-
-/// A counter under a new configuration.
-struct Carried {
-    /// The index of the old counter that it continues; otherwise it was replayed from history.
-    same: Option<usize>,
-    count: Replayed,
-}
 
 impl State {
     pub(crate) fn configure(&mut self, configure: &Configure, now: Instant) -> Answer {
@@ -82,18 +72,17 @@ impl State {
             self.facts.enforced = now;
         }
         self.carry_histories(&config, &new, now);
-        let mut constraints = self.carry_constraints(&config, &old, &new, now);
-        let mut usages = self.carry_usages(&config, &old, &new, now);
-        self.carry_charges(&config, &new, &mut constraints, &mut usages, now);
+        let mut new = new;
+        new.connect(&self.facts.units);
+        let counters = new.constraints.iter();
         self.facts.counters =
-            constraints.into_iter().map(|constraint| constraint.count.counter).collect();
-        for (agent, carried) in self.facts.agents.iter_mut().zip(usages) {
-            agent.usages = carried.into_iter().map(|usage| usage.count.counter).collect();
-        }
+            counters.map(|constraint| self.counter_for(&config, constraint, &old, now)).collect();
         self.facts.config = Some(config);
         self.facts.provenance = provenance;
         self.facts.used = now;
         self.index = Index::of(&self.facts);
+        let left = self.left_of_stated(now);
+        self.facts.leases.values_mut().for_each(|lease| lease.left.clone_from(&left));
         self.set_gate();
         self.refuse_impossible(now);
         self.enqueue_these(&waiting, now);
@@ -103,203 +92,110 @@ impl State {
         }
     }
 
-    fn carry_constraints(
-        &self,
-        config: &PoolConfig,
-        old: &CompiledConfig,
-        new: &CompiledConfig,
-        now: Instant,
-    ) -> Vec<Carried> {
-        let constraints = new.constraints.iter().map(|constraint| {
-            match self.same_constraint(config, constraint, old) {
-                Some(at) => {
-                    let mut counter =
-                        carried(&self.facts.counters[at], &old.constraints[at], constraint, now);
-                    if self.facts.enforced == now {
-                        counter.forgive_debt(now, &constraint.spec);
-                    }
-                    Carried { same: Some(at), count: Replayed::unchanged(counter) }
-                }
-                None => {
-                    Carried { same: None, count: self.replay_constraint(constraint, old, new, now) }
-                }
-            }
-        });
-        constraints.collect()
-    }
-
-    /// The old constraint that a new one continues. A window that counts longer than before has
-    /// forgotten too much, and a bucket with another refill has refilled wrongly: both are
-    /// replayed.
-    fn same_constraint(
+    /// What a constraint remembers under a new configuration. Windows count the history of their
+    /// unit; a bucket that is new or has another rule replays it.
+    fn counter_for(
         &self,
         config: &PoolConfig,
         constraint: &Constraint,
         old: &CompiledConfig,
-    ) -> Option<usize> {
-        let at = old.constraints.iter().position(|other| is_same_limit(constraint, other))?;
-        let other = &old.constraints[at];
-        let keeps = match constraint.id {
-            _ if constraint.kind == ConstraintKind::Gate => true,
-            LimitId::Window(..) => constraint.spec.period <= other.spec.period,
-            LimitId::Bucket(..) => {
-                let rule = |config: &PoolConfig| {
-                    let limits = config.limits.iter();
-                    limits
-                        .clone()
-                        .find(|limit| limit.id() == constraint.id)
-                        .map(|limit| limit.rule.clone())
-                };
-                let before = self.facts.config.as_ref().and_then(rule);
-                before == rule(config) && constraint.spec.period == other.spec.period
-            }
-            LimitId::Parallel | LimitId::Unanswered => true,
+        now: Instant,
+    ) -> UsageCounter {
+        let same = old.constraints.iter().position(|other| is_same_limit(constraint, other));
+        let known = same.map(|at| (&self.facts.counters[at], &old.constraints[at]));
+        let reset = known.and_then(|(counter, _)| counter.reset.clone());
+        let reset = reset.filter(|_| constraint.resets == Resets::Provider);
+        let mut count = match known {
+            Some((counter, other)) => match counter.count {
+                Count::Bucket(mut bucket) if self.has_same_rule(config, constraint, other) => {
+                    bucket.rescale(now, other.spec.as_refill(), constraint.spec.as_refill());
+                    Count::Bucket(bucket)
+                }
+                Count::Bucket(before) => {
+                    Count::Bucket(self.replay_bucket(constraint, Some((before, other)), now))
+                }
+                kept => kept,
+            },
+            None => match constraint.fresh().count {
+                Count::Bucket(_) => Count::Bucket(self.replay_bucket(constraint, None, now)),
+                Count::Gate { .. } => Count::Gate { last: self.last_grant(constraint) },
+                fresh => fresh,
+            },
         };
-        keeps.then_some(at)
-    }
-
-    fn replay_constraint(
-        &self,
-        constraint: &Constraint,
-        old: &CompiledConfig,
-        new: &CompiledConfig,
-        now: Instant,
-    ) -> Replayed {
-        let history = self.history_of(constraint.id.unit(), constraint.spec.charged);
-        let charges = history.and_then(|at| self.facts.units[at].charges());
-        let lost = self.lost_within(constraint, new.lease_ttl, now);
-        let since = CountsFrom { lost, enforced: self.facts.enforced };
-        let mut replayed = Replayed::new(constraint.fresh(), &constraint.spec, charges, since, now);
-        let forgiven = self.facts.enforced == now;
-        if forgiven {
-            return replayed;
-        }
-        if let Some(at) = old.constraints.iter().position(|other| is_same_limit(constraint, other))
+        if let Count::Bucket(bucket) = &mut count
+            && self.facts.enforced == now
         {
-            replayed.keep_debt(
-                &self.facts.counters[at],
-                &old.constraints[at].spec,
-                &constraint.spec,
-                now,
-            );
+            let (spec, mark) = (&constraint.spec, self.next_mark(constraint));
+            bucket.forgive_debt(now, spec.effective, mark, spec.as_refill());
         }
-        replayed
+        UsageCounter { count, reset }
     }
 
-    /// When the state was lost, and how long unknown leases may be in flight, if the limit has not
-    /// recovered since.
-    fn lost_within(
+    /// Whether a bucket continues: one with another refill or period would have refilled wrongly.
+    fn has_same_rule(
+        &self,
+        config: &PoolConfig,
+        constraint: &Constraint,
+        other: &Constraint,
+    ) -> bool {
+        let rule = |config: &PoolConfig| {
+            let mut limits = config.limits.iter();
+            limits.find(|limit| limit.id() == constraint.id).map(|limit| limit.rule.clone())
+        };
+        let before = self.facts.config.as_ref().and_then(rule);
+        before == rule(config) && constraint.spec.period == other.spec.period
+    }
+
+    /// The mark of the next charge of a constraint's unit.
+    fn next_mark(&self, constraint: &Constraint) -> u64 {
+        constraint.unit.map_or(0, |unit| self.facts.units[usize::from(unit)].next_mark)
+    }
+
+    /// When a call was last charged that a new pace counts.
+    fn last_grant(&self, constraint: &Constraint) -> Option<Instant> {
+        let unit = self.history_of(constraint.id.unit(), constraint.spec.charged)?;
+        self.facts.units[usize::from(unit)].history.last_stamp()
+    }
+
+    /// A bucket as if it had been in force when the remembered charges were made.
+    fn replay_bucket(
         &self,
         constraint: &Constraint,
-        lease_ttl: Span,
+        before: Option<(Bucket, &Constraint)>,
         now: Instant,
-    ) -> Option<(Instant, Span)> {
-        let learned = match constraint.kind {
-            ConstraintKind::Slots => lease_ttl,
-            ConstraintKind::Rate | ConstraintKind::Gate => constraint.spec.remembers(),
-        };
-        let lost = self.facts.state_lost_at.filter(|_| constraint.limit().is_some())?;
-        (now < lost + learned).then_some((lost, lease_ttl))
-    }
-
-    fn carry_usages(
-        &self,
-        config: &PoolConfig,
-        old: &CompiledConfig,
-        new: &CompiledConfig,
-        now: Instant,
-    ) -> Vec<Vec<Carried>> {
-        let agents = self.facts.agents.iter().zip(&self.index.agent_loads);
-        let each = agents.map(|(agent, load)| {
-            let before = load.rule.map_or(&[][..], |at| &old.agents[usize::from(at)].usages);
-            let usages = usages_for(config, new, agent).iter();
-            let carried = usages.map(|usage| {
-                let same = before.iter().position(|other| is_same_usage(usage, new, other, old));
-                let count = match same {
-                    Some(at) => Replayed::unchanged(agent.usages[at].clone()),
-                    None => self.replay_usage(usage, new, agent, now),
-                };
-                Carried { same, count }
-            });
-            carried.collect()
-        });
-        each.collect()
-    }
-
-    fn replay_usage(
-        &self,
-        usage: &AgentUsage,
-        new: &CompiledConfig,
-        agent: &Agent,
-        now: Instant,
-    ) -> Replayed {
-        let history = self.history_of(usage.unit(&new.constraints), usage.spec.charged);
-        // An agent without a history of its own counts as if all charges were its own.
-        let charges = history.and_then(|at| match agent.units.get(at) {
-            Some(own) => charges_of(own),
-            None => self.facts.units[at].charges(),
-        });
-        let since = CountsFrom { lost: None, enforced: self.facts.enforced };
-        Replayed::new(usage.fresh(&new.constraints), &usage.spec, charges, since, now)
-    }
-
-    /// Carries what leases hold of constraints and usages. Histories are carried already.
-    fn carry_charges(
-        &mut self,
-        config: &PoolConfig,
-        new: &CompiledConfig,
-        constraints: &mut [Carried],
-        usages: &mut [Vec<Carried>],
-        now: Instant,
-    ) {
-        let number = |unit: Option<&Unit>, spec: &CounterSpec| {
-            self.history_of(unit, spec.charged).and_then(|at| u8::try_from(at).ok())
-        };
-        let of_constraints: Vec<_> = new
-            .constraints
-            .iter()
-            .map(|constraint| number(constraint.id.unit(), &constraint.spec))
-            .collect();
-        let of_usages: Vec<Vec<_>> = self
-            .facts
-            .agents
-            .iter()
-            .map(|agent| {
-                let usages = usages_for(config, new, agent).iter();
-                usages.map(|usage| number(usage.unit(&new.constraints), &usage.spec)).collect()
-            })
-            .collect();
-        let facts = &mut self.facts;
-        for lease in facts.leases.values_mut() {
-            let before = core::mem::take(&mut lease.charges);
-            let cost = &lease.call.cost;
-            for (at, (constraint, carried)) in
-                (0_u8..).zip(new.constraints.iter().zip(&mut *constraints))
-            {
-                let remembered = of_constraints[usize::from(at)].map(Target::Unit);
-                let of_gate = constraint.kind == ConstraintKind::Gate && carried.same.is_none();
-                let part =
-                    Part { to: Target::Constraint(at), need: constraint.need(cost), remembered };
-                if !of_gate {
-                    let charge =
-                        carried.charge(part, &before, &constraint.spec, Target::Constraint, now);
-                    lease.charges.extend(charge);
-                }
+    ) -> Bucket {
+        let (spec, refill) = (&constraint.spec, constraint.spec.as_refill());
+        let mark = self.next_mark(constraint);
+        let lost = self.facts.state_lost_at.filter(|lost| now < *lost + spec.remembers());
+        let mut bucket = lost
+            .map_or_else(Bucket::default, |lost| Bucket::empty(lost, spec.effective, 0, refill));
+        let unit = constraint.unit.map(|unit| &self.facts.units[usize::from(unit)]);
+        let mut forgiven = false;
+        for charge in unit.iter().flat_map(|unit| unit.history.charges()) {
+            // A slice may end after now.
+            let at = charge.stamp.min(now);
+            if at > self.facts.enforced && !forgiven {
+                let from = self.facts.enforced;
+                bucket.forgive_debt(from, spec.effective, charge.mark, refill);
+                forgiven = true;
             }
-            let agent = &facts.agents[usize::from(lease.agent)];
-            let own = usages_for(config, new, agent).iter();
-            let carried = &mut usages[usize::from(lease.agent)];
-            for (at, (usage, carried)) in (0_u8..).zip(own.zip(carried)) {
-                let history = of_usages[usize::from(lease.agent)][usize::from(at)];
-                let has_own = !agent.units.is_empty();
-                let target = if has_own { Target::AgentUnit } else { Target::Unit };
-                let need = usage.need(&new.constraints, cost);
-                let part = Part { to: Target::Usage(at), need, remembered: history.map(target) };
-                let charge = carried.charge(part, &before, &usage.spec, Target::Usage, now);
-                lease.charges.extend(charge);
-            }
-            lease.charges.extend(before.into_iter().filter(|charge| charge.to.is_history()));
+            bucket.charge(at, charge.units, refill);
         }
+        if !forgiven {
+            bucket.forgive_debt(self.facts.enforced, spec.effective, mark, refill);
+        }
+        if self.facts.enforced == now {
+            return bucket;
+        }
+        // The debt of a bucket may be older than what is remembered.
+        if let Some((before, other)) = before {
+            let owed = before.used_at(now, other.spec.as_refill());
+            let counted = bucket.used_at(now, refill);
+            if owed > other.spec.effective && owed > counted {
+                bucket.charge(now, owed - counted, refill);
+            }
+        }
+        bucket
     }
 
     /// Refuses waiting calls that a lowered limit can never hold.
@@ -359,87 +255,8 @@ impl Facts {
     }
 }
 
-/// The part of a lease in one constraint or usage.
-struct Part {
-    to: Target,
-    need: u64,
-    /// Where the lease's charge of the unit is remembered.
-    remembered: Option<Target>,
-}
-
-impl Carried {
-    /// A lease's charge: the one it had, the remembered one, or a new one as of now.
-    fn charge(
-        &mut self,
-        part: Part,
-        before: &[Charge],
-        spec: &CounterSpec,
-        target: fn(u8) -> Target,
-        now: Instant,
-    ) -> Option<Charge> {
-        let find = |to: Target| before.iter().find(|charge| charge.to == to);
-        let Part { to, need, remembered } = part;
-        if let Some(old) = self.same {
-            let old = find(target(u8::try_from(old).unwrap_or(u8::MAX)))?;
-            return Some(Charge { to, ..old.clone() });
-        }
-        Some(match remembered.and_then(find) {
-            Some(remembered) => self.count.charge_of(to, remembered),
-            None => Charge::take(to, &mut self.count.counter, spec, need, now),
-        })
-    }
-}
-
-/// The floors and caps that a configuration declares for an agent.
-fn usages_for<'a>(
-    config: &PoolConfig,
-    compiled: &'a CompiledConfig,
-    agent: &Agent,
-) -> &'a [AgentUsage] {
-    let rule = config.agents.iter().position(|rule| rule.name == agent.name);
-    rule.map_or(&[], |rule| &compiled.agents[rule].usages)
-}
-
-/// The counter of an unchanged limit.
-fn carried(
-    counter: &UsageCounter,
-    old: &Constraint,
-    new: &Constraint,
-    now: Instant,
-) -> UsageCounter {
-    let mut counter = counter.clone();
-    if let Count::Bucket(bucket) = &mut counter.count {
-        bucket.rescale(now, old.spec.as_refill(), new.spec.as_refill());
-    }
-    if new.resets != Resets::Provider {
-        counter.reset = None;
-    }
-    counter
-}
-
 /// Whether two constraints are the same limit, or the pace of the same limit.
 fn is_same_limit(constraint: &Constraint, other: &Constraint) -> bool {
     let gate = |constraint: &Constraint| constraint.kind == ConstraintKind::Gate;
     other.id == constraint.id && gate(other) == gate(constraint)
-}
-
-/// Whether a usage counts what an old one did, and no longer than that.
-fn is_same_usage(
-    usage: &AgentUsage,
-    new: &CompiledConfig,
-    other: &AgentUsage,
-    old: &CompiledConfig,
-) -> bool {
-    let same = match (&usage.measures, &other.measures) {
-        (UsageOf::Constraint(new_constraint), UsageOf::Constraint(old_constraint)) => {
-            let (new, old) = (
-                &new.constraints[usize::from(*new_constraint)],
-                &old.constraints[usize::from(*old_constraint)],
-            );
-            is_same_limit(new, old)
-        }
-        (UsageOf::Unit(unit), UsageOf::Unit(known)) => unit == known,
-        _ => false,
-    };
-    same && usage.spec.period <= other.spec.period
 }

@@ -22,8 +22,7 @@ use crate::time::Span;
 use crate::unit::{Amounts, Unit};
 use crate::usage::bucket::Bucket;
 use crate::usage::counter::{Count, CounterSpec, UsageCounter};
-use crate::usage::history::UnitHistory;
-use crate::usage::window::{Grain, Window};
+use crate::usage::unit_usage::{UnitPeriods, UnitUsage, history_of, unit_periods};
 
 /// What a configuration means for admission.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,8 +33,8 @@ pub(crate) struct CompiledConfig {
     pub(crate) gate: Option<usize>,
     /// In the order of the configuration's agents.
     pub(crate) agents: Vec<CompiledAgent>,
-    /// How histories count, in the order of [`crate::Facts::units`].
-    pub(crate) units: Vec<CounterSpec>,
+    /// The periods that count each unit, in the order of [`crate::Facts::units`].
+    pub(crate) units: Vec<UnitPeriods>,
     pub(crate) lease_ttl: Span,
     pub(crate) longest_lease: Option<Span>,
     pub(crate) claim: Span,
@@ -51,6 +50,8 @@ pub(crate) struct CompiledConfig {
 pub(crate) struct Constraint {
     pub(crate) id: LimitId,
     pub(crate) kind: ConstraintKind,
+    /// The index of the unit whose charges it counts.
+    pub(crate) unit: Option<u8>,
     pub(crate) spec: CounterSpec,
     pub(crate) resets: Resets,
     /// Whether an agent has a floor on it.
@@ -79,6 +80,8 @@ pub(crate) struct CompiledAgent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AgentUsage {
     pub(crate) measures: UsageOf,
+    /// The index of the unit whose charges it counts.
+    pub(crate) unit_index: Option<u8>,
     /// The effective limit is the cap.
     pub(crate) spec: CounterSpec,
     pub(crate) floor: u64,
@@ -104,8 +107,22 @@ impl CompiledConfig {
         if let Some(gate) = compiled.gate {
             compiled.constraints[gate].spec.effective = gate::width(facts);
         }
-        compiled.units = facts.units.iter().map(UnitHistory::spec).collect();
+        compiled.connect(&facts.units);
         compiled
+    }
+
+    /// Connects limits, floors and caps to the units whose charges they count.
+    pub(crate) fn connect(&mut self, units: &[UnitUsage]) {
+        self.units = unit_periods(units, self);
+        for constraint in &mut self.constraints {
+            let counts = constraint.kind == ConstraintKind::Rate;
+            let unit = constraint.id.unit().filter(|_| counts);
+            constraint.unit = history_of(units, unit, constraint.spec.charged);
+        }
+        for usage in self.agents.iter_mut().flat_map(|agent| &mut agent.usages) {
+            let unit = usage.unit(&self.constraints).cloned();
+            usage.unit_index = history_of(units, unit.as_ref(), usage.spec.charged);
+        }
     }
 
     /// Compiles a configuration with an open gate.
@@ -178,7 +195,7 @@ impl Constraint {
         UsageCounter::new(match (self.kind, &self.id) {
             (ConstraintKind::Gate, LimitId::Unanswered) => Count::Slots,
             (ConstraintKind::Gate, _) => Count::Gate { last: None },
-            (_, LimitId::Window(..)) => Count::Window(Window::new(Grain::Limit)),
+            (_, LimitId::Window(..)) => Count::Window { began: None },
             (_, LimitId::Bucket(..)) => Count::Bucket(Bucket::default()),
             (_, LimitId::Parallel | LimitId::Unanswered) => Count::Slots,
         })
@@ -211,19 +228,12 @@ impl AgentUsage {
         }
     }
 
-    /// A counter with nothing charged. The use of a bucket is counted in a window of its period.
-    pub(crate) fn fresh(&self, constraints: &[Constraint]) -> UsageCounter {
-        let slots = match &self.measures {
-            UsageOf::Constraint(constraint) => {
-                constraints[usize::from(*constraint)].kind == ConstraintKind::Slots
-            }
-            UsageOf::Unit(_) => false,
-        };
-        UsageCounter::new(if slots {
-            Count::Slots
-        } else {
-            Count::Window(Window::new(Grain::Agent))
-        })
+    /// What it counts: calls in flight, or the charges of a unit in a window of its period.
+    pub(crate) fn kind(&self, constraints: &[Constraint]) -> ConstraintKind {
+        match &self.measures {
+            UsageOf::Constraint(constraint) => constraints[usize::from(*constraint)].kind,
+            UsageOf::Unit(_) => ConstraintKind::Rate,
+        }
     }
 }
 
@@ -250,7 +260,7 @@ fn constraint(config: &PoolConfig, facts: &Facts, limit: &Limit) -> Constraint {
         slack: config.slack,
     };
     let lit = kind == ConstraintKind::Rate && config.policy.zones.look_at(period);
-    Constraint { id: limit.id(), kind, spec, resets: limit.resets, floored: false, lit }
+    Constraint { id: limit.id(), kind, unit: None, spec, resets: limit.resets, floored: false, lit }
 }
 
 fn pace(limit: &Limit) -> Constraint {
@@ -263,7 +273,7 @@ fn pace(limit: &Limit) -> Constraint {
         slack: Span::ZERO,
     };
     let (id, kind) = (limit.id(), ConstraintKind::Gate);
-    Constraint { id, kind, spec, resets: Resets::Rolling, floored: false, lit: false }
+    Constraint { id, kind, unit: None, spec, resets: Resets::Rolling, floored: false, lit: false }
 }
 
 /// Open until a reason shuts it.
@@ -277,7 +287,7 @@ const fn unanswered() -> Constraint {
         slack: Span::ZERO,
     };
     let (id, kind) = (LimitId::Unanswered, ConstraintKind::Gate);
-    Constraint { id, kind, spec, resets: Resets::Rolling, floored: false, lit: false }
+    Constraint { id, kind, unit: None, spec, resets: Resets::Rolling, floored: false, lit: false }
 }
 
 /// Halves the shortest rates while a ramp lasts.
@@ -314,7 +324,8 @@ fn agent(config: &PoolConfig, rule: &AgentRule, constraints: &[Constraint]) -> C
             let mut spec = constraint.spec.clone();
             spec.effective = cap.map_or(u64::MAX, |cap| cap.max(1));
             let measures = UsageOf::Constraint(u8::try_from(at).unwrap_or(u8::MAX));
-            usages.push(AgentUsage { measures, spec, floor, owned, capped: cap.is_some() });
+            let capped = cap.is_some();
+            usages.push(AgentUsage { measures, unit_index: None, spec, floor, owned, capped });
         }
     }
     usages.extend(rule.caps.iter().filter_map(|cap| cap_of_its_own(config, cap)));
@@ -355,6 +366,7 @@ fn cap_of_its_own(config: &PoolConfig, cap: &Share) -> Option<AgentUsage> {
     };
     Some(AgentUsage {
         measures: UsageOf::Unit(unit.clone()),
+        unit_index: None,
         spec,
         floor: 0,
         owned: false,

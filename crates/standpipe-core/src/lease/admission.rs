@@ -140,12 +140,12 @@ impl State {
     ) -> bool {
         let declared = &self.index.compiled.constraints[constraint];
         let need = declared.need(candidate.cost);
-        let counter = &self.facts.counters[constraint];
+        let usage = self.usage(constraint);
         // If the units are not free at all, order and floors need not be computed.
         let shortfalls = need > 0
             && need <= declared.spec.effective
-            && need > counter.free_at(now, &declared.spec)
-            && !counter.probe_open_at(now, &declared.spec);
+            && need > usage.free_at(now)
+            && !usage.probe_open_at(now);
         shortfalls || self.shortfall(candidate, constraint, now).is_some()
     }
 
@@ -166,19 +166,20 @@ impl State {
         if self.is_behind(rank, constraint) {
             return shortfall(Reason::Order, 0);
         }
-        let counter = &self.facts.counters[constraint];
+        let usage = self.usage(constraint);
         let before = self.earmarked_before(constraint, rank, now);
-        let full = need > counter.free_at(now, &declared.spec);
-        if full && before == 0 && counter.probe_open_at(now, &declared.spec) {
+        let free = usage.free_at(now);
+        if need > free && before == 0 && usage.probe_open_at(now) {
             return None;
         }
         let kept = self.kept_for_others(candidate, constraint, now);
+        let is_unknown = usage.unknown_until().is_some_and(|until| now < until);
         if need > declared.spec.effective && before == 0 && kept == 0 {
-            let alone = counter.is_empty_at(now, &declared.spec) && counter.learning.is_none();
-            let taken = counter.taken_at(now, &declared.spec);
+            let alone = usage.is_empty_at(now) && !is_unknown;
+            let taken = usage.taken_at(now);
             return if alone { None } else { shortfall(Reason::Limit, taken.max(1)) };
         }
-        let left = counter.free_at(now, &declared.spec).saturating_sub(before);
+        let left = free.saturating_sub(before);
         if need <= left.saturating_sub(kept) {
             return None;
         }
@@ -188,9 +189,7 @@ impl State {
                 self.gate_reason()
             }
             ConstraintKind::Gate => Reason::Pace,
-            ConstraintKind::Slots if counter.learning.is_some_and(|until| now < until) => {
-                Reason::Learning
-            }
+            ConstraintKind::Slots if is_unknown => Reason::Learning,
             ConstraintKind::Slots | ConstraintKind::Rate => Reason::Limit,
         };
         shortfall(reason, need - left.saturating_sub(kept))

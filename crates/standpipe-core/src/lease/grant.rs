@@ -1,20 +1,19 @@
-//! Creates leases: charges a call to every constraint, usage and history at once.
+//! Creates leases: charges a call to every unit at once.
 
 use alloc::vec::Vec;
 
 use crate::agents::agent::AgentId;
 use crate::bounds;
 use crate::config::Priority;
-use crate::config::compiled::ConstraintKind;
 use crate::event::{Key, Reserve};
 use crate::lease::call::Call;
-use crate::lease::{Charge, Ending, Lease, LeaseOwner, Target};
+use crate::lease::{Charge, Ending, Lease, LeaseOwner};
 use crate::outcome::{Answer, Decision, Grant};
 use crate::queue::ticket::{Phase, QueueKey};
 use crate::state::State;
 use crate::time::Instant;
 use crate::unit::Amounts;
-use crate::usage::counter::{Reset, ResetPhase};
+use crate::usage::counter::{Count, Reset, ResetPhase};
 
 impl State {
     /// Turns a call into a lease. The caller has decided that it may be made.
@@ -28,11 +27,12 @@ impl State {
         now: Instant,
     ) -> Grant {
         let charges = self.charge_all(key, agent, &call.cost, now);
-        self.record_lows(&charges, now);
+        let left = self.left_of_stated(now);
+        self.record_lows(&left, now);
         self.record_id(call.id.as_ref(), key);
         let call_cost = call.cost.clone();
-        let lease =
-            Lease { owner: holder, agent, tier, call, started: now, progressed: now, charges };
+        let (started, progressed) = (now, now);
+        let lease = Lease { owner: holder, agent, tier, call, started, progressed, charges, left };
         self.index.agent_loads[usize::from(agent)].leases += 1;
         self.index.add_lease(key, &lease);
         self.facts.leases.insert(key, lease);
@@ -52,6 +52,7 @@ impl State {
         Grant { lease: key, expires_at, settled: false, instead_of: None }
     }
 
+    /// Charges a call to every unit that is counted, and marks what it passes.
     fn charge_all(
         &mut self,
         key: Key,
@@ -59,37 +60,45 @@ impl State {
         cost: &Amounts,
         now: Instant,
     ) -> Vec<Charge> {
-        let constraints = &self.index.compiled.constraints;
-        let mut charges = Vec::with_capacity(constraints.len());
-        for (at, (constraint, counter)) in
-            constraints.iter().zip(&mut self.facts.counters).enumerate()
-        {
+        for at in 0..self.index.compiled.constraints.len() {
+            let constraint = &self.index.compiled.constraints[at];
             let need = constraint.need(cost);
-            // A rate that the cost does not name is charged with what the commit reports. The gate
-            // remembers who passes it by itself.
-            let gate = self.index.compiled.gate == Some(at);
-            if gate || need == 0 && constraint.kind != ConstraintKind::Rate {
+            // The gate remembers who passes it by itself.
+            if self.index.compiled.gate == Some(at) || need == 0 {
                 continue;
             }
-            if need > counter.free_at(now, &constraint.spec)
-                && counter.probe_open_at(now, &constraint.spec)
-            {
+            let usage = self.usage(at);
+            let probes = need > usage.free_at(now) && usage.probe_open_at(now);
+            let counter = &mut self.facts.counters[at];
+            if probes {
                 send_probe(&mut counter.reset, key);
             }
-            let to = Target::Constraint(u8::try_from(at).unwrap_or(u8::MAX));
-            charges.push(Charge::take(to, counter, &constraint.spec, need, now));
+            if let Count::Gate { last } = &mut counter.count {
+                *last = Some(now);
+            }
             self.index.dirty |= 1 << at;
         }
-        let rule = self.index.agent_loads[usize::from(agent)].rule.map(usize::from);
-        let usages = rule.map_or(&[][..], |rule| &self.index.compiled.agents[rule].usages);
-        let counters = &mut self.facts.agents[usize::from(agent)].usages;
-        for (at, (usage, counter)) in usages.iter().zip(counters).enumerate() {
-            let need = usage.need(constraints, cost);
-            let to = Target::Usage(u8::try_from(at).unwrap_or(u8::MAX));
-            charges.push(Charge::take(to, counter, &usage.spec, need, now));
+        let mut charges = Vec::with_capacity(self.facts.units.len());
+        for unit in 0..self.facts.units.len() {
+            // A unit that the cost does not name is charged with what the commit reports.
+            let need = cost.of(&self.facts.units[unit].unit).unwrap_or(0);
+            let unit = u8::try_from(unit).unwrap_or(u8::MAX);
+            charges.push(self.take_unit(unit, agent, need, now));
         }
-        self.remember(agent, cost, now, &mut charges);
         charges
+    }
+
+    /// What is left of each stated limit, if readings of the provider are compared with it.
+    pub(crate) fn left_of_stated(&self, now: Instant) -> Vec<u64> {
+        if !self.facts.config.as_ref().is_some_and(|config| config.policy.reconciles) {
+            return Vec::new();
+        }
+        let constraints = 0..self.index.compiled.constraints.len();
+        let left = constraints.map(|at| {
+            let usage = self.usage(at);
+            usage.spec.stated.saturating_sub(usage.taken_at(now))
+        });
+        left.collect()
     }
 
     /// Puts a lease that the store lost back in flight, above the limit if need be.

@@ -2,18 +2,20 @@
 //!
 //! Each lease ends exactly once: settled, cancelled, or reclaimed at its estimate.
 
+use alloc::vec::Vec;
+
 use crate::agents::agent::AgentId;
-use crate::config::compiled::{CompiledConfig, Constraint, UsageOf};
+use crate::config::compiled::ConstraintKind;
 use crate::event::{Commit, Key};
-use crate::lease::{Ending, Lease, LeaseOwner, Target};
+use crate::lease::{Ending, Lease, LeaseOwner};
 use crate::outcome::{Answer, LeaseAnswer, Notice, Reason, Reclaim};
 use crate::queue::ticket::{Phase, QueueKey};
 use crate::rules::gate::shut;
 use crate::state::State;
 use crate::time::{Instant, Span};
 use crate::unit::{Amounts, Unit};
-use crate::usage::counter::{Count, CounterSpec, Reset, ResetPhase, UsageCounter};
-use crate::usage::history::UnitHistory;
+use crate::usage::counter::{Reset, ResetPhase};
+use crate::usage::view::Counted;
 
 impl State {
     pub(crate) fn commit(&mut self, commit: &Commit, now: Instant) -> Answer {
@@ -42,6 +44,10 @@ impl State {
     /// Records what a call in flight has used so far.
     fn progress(&mut self, commit: &Commit, now: Instant) -> Answer {
         self.on_answer(commit.lease, now);
+        if !self.facts.leases.contains_key(&commit.lease) {
+            return Answer::Lease(LeaseAnswer::Gone);
+        }
+        let before = self.usage_before(now);
         let Some(mut lease) = self.facts.leases.remove(&commit.lease) else {
             return Answer::Lease(LeaseAnswer::Gone);
         };
@@ -49,21 +55,20 @@ impl State {
         // A unit that is not named yet has not been used.
         let used = self.with_totals(&commit.used, &Amounts::default(), &lease.call).into_owned();
         for charge in &mut lease.charges {
-            let (counter, spec, unit) = self.target(lease.agent, charge.to);
-            if let Some(total) = unit.and_then(|unit| used.of(unit)) {
-                let before = Before::of(counter, spec, now);
-                charge.progress(counter, spec, total, now);
-                let came_back = before.is_eased(counter, spec, now);
-                self.mark_units_moved(charge.to, came_back);
+            let unit = &self.facts.units[usize::from(charge.unit)].unit;
+            if let Some(total) = used.of(unit) {
+                self.progress_charge(charge, lease.agent, total, now);
             }
         }
         lease.progressed = now;
         if let LeaseOwner::Ttl { ttl, expires } = &mut lease.owner {
             *expires = now + *ttl;
         }
-        self.enqueue_held_by_cap(&lease, now);
         self.index.add_lease(commit.lease, &lease);
+        let agent = lease.agent;
         self.facts.leases.insert(commit.lease, lease);
+        self.mark_units_moved(&before, now);
+        self.enqueue_held_by_cap(agent, now);
         Answer::Lease(LeaseAnswer::Lives(self.lease_ends(commit.lease)))
     }
 
@@ -93,27 +98,25 @@ impl State {
         used: &Amounts,
         now: Instant,
     ) -> Answer {
+        if !self.facts.leases.contains_key(&key) {
+            return Answer::Lease(LeaseAnswer::Gone);
+        }
+        let before = self.usage_before(now);
         let Some(mut lease) = self.facts.leases.remove(&key) else {
             return Answer::Lease(LeaseAnswer::Gone);
         };
         self.index.remove_lease(key, &lease);
         self.index.agent_loads[usize::from(lease.agent)].leases -= 1;
         let used = &*self.with_totals(used, &lease.call.cost, &lease.call);
-        let mut drawn = 0_u64;
+        let drawn = self.drawn_by(&lease);
         for charge in core::mem::take(&mut lease.charges) {
-            let to = charge.to;
-            if let (Target::Constraint(constraint), true) =
-                (to, charge.estimate > 0 || charge.charged > 0)
-            {
-                drawn |= 1 << constraint;
-            }
-            let (counter, spec, unit) = self.target(lease.agent, to);
-            let total = unit.and_then(|unit| used.of(unit));
-            let before = Before::of(counter, spec, now);
-            charge.end(counter, spec, ending, total, now);
-            let came_back = before.is_eased(counter, spec, now);
+            let unit = &self.facts.units[usize::from(charge.unit)].unit;
+            let total = used.of(unit);
+            self.end_charge(charge, lease.agent, ending, total, now);
+        }
+        self.mark_units_moved(&before, now);
+        for counter in &mut self.facts.counters {
             probe_is_back(&mut counter.reset, key, ending);
-            self.mark_units_moved(to, came_back);
         }
         self.leave_gate(key, ending != Ending::Cancelled);
         if ending == Ending::Cancelled {
@@ -124,7 +127,7 @@ impl State {
         self.facts.used = now;
         self.learn_from(&lease, ending, used, drawn, now);
         self.id_ended(lease.call.id.as_ref(), key, now);
-        self.enqueue_held_by_cap(&lease, now);
+        self.enqueue_held_by_cap(lease.agent, now);
         Answer::Lease(LeaseAnswer::Ended)
     }
 
@@ -151,58 +154,51 @@ impl State {
         }
     }
 
-    /// Marks a constraint for serving. Waiters are woken only if units returned or are no longer
-    /// held: a charge alone says when it ages out.
-    fn mark_units_moved(&mut self, to: Target, came_back: bool) {
-        if let Target::Constraint(constraint) = to {
-            self.index.dirty |= 1 << constraint;
-            self.index.returned |= u64::from(came_back) << constraint;
+    /// The rates that a lease drew on, as bits.
+    fn drawn_by(&self, lease: &Lease) -> u64 {
+        let mut drawn = 0;
+        for charge in lease.charges.iter().filter(|own| own.estimate > 0 || own.charged > 0) {
+            for (at, constraint) in self.index.compiled.constraints.iter().enumerate() {
+                let rate = constraint.kind == ConstraintKind::Rate;
+                drawn |= u64::from(rate && constraint.unit == Some(charge.unit)) << at;
+            }
+        }
+        drawn
+    }
+
+    /// What is used of each constraint before a settlement.
+    fn usage_before(&self, now: Instant) -> Vec<UsageBefore> {
+        let each = (0..self.index.compiled.constraints.len()).map(|at| {
+            let usage = self.usage(at);
+            UsageBefore { taken: usage.taken_at(now), held: usage.held }
+        });
+        each.collect()
+    }
+
+    /// Marks the constraints whose usage changed for serving. Waiters are woken only if units
+    /// returned or are no longer held, and if they are slots, all were in use: a charge alone says
+    /// when it ages out.
+    fn mark_units_moved(&mut self, before: &[UsageBefore], now: Instant) {
+        for (at, before) in before.iter().enumerate() {
+            if self.index.compiled.gate == Some(at) {
+                continue;
+            }
+            let usage = self.usage(at);
+            let (taken, held) = (usage.taken_at(now), usage.held);
+            let less = taken < before.taken || held < before.held;
+            let slots = matches!(usage.counted, Counted::Slots { .. });
+            let scarce = !slots || before.taken >= usage.spec.effective;
+            self.index.dirty |= u64::from(taken != before.taken || held != before.held) << at;
+            self.index.returned |= u64::from(less && scarce) << at;
         }
     }
 
     /// Enqueues again the tickets that the agent's cap held back: its units may have returned.
-    fn enqueue_held_by_cap(&mut self, lease: &Lease, now: Instant) {
-        self.enqueue_capped(lease.agent, now, |state, queue_key: QueueKey| {
+    fn enqueue_held_by_cap(&mut self, agent: AgentId, now: Instant) {
+        self.enqueue_capped(agent, now, |state, queue_key: QueueKey| {
             let phase = state.facts.tickets[&queue_key].phase;
             matches!(phase, Phase::Held { reason: Reason::Cap, .. })
         });
-    }
-
-    /// The counter of a charge, its specification, and the unit it counts.
-    fn target(
-        &mut self,
-        agent: AgentId,
-        to: Target,
-    ) -> (&mut UsageCounter, &CounterSpec, Option<&Unit>) {
-        let compiled: &CompiledConfig = &self.index.compiled;
-        match to {
-            Target::Constraint(at) => {
-                let constraint: &Constraint = &compiled.constraints[usize::from(at)];
-                (&mut self.facts.counters[usize::from(at)], &constraint.spec, constraint.settles())
-            }
-            Target::Usage(at) => {
-                let agent = usize::from(agent);
-                let rule = self.index.agent_loads[agent].rule.map_or(0, usize::from);
-                let usage = &compiled.agents[rule].usages[usize::from(at)];
-                let unit = match &usage.measures {
-                    UsageOf::Constraint(constraint) => {
-                        compiled.constraints[usize::from(*constraint)].settles()
-                    }
-                    UsageOf::Unit(unit) => Some(unit),
-                };
-                (&mut self.facts.agents[agent].usages[usize::from(at)], &usage.spec, unit)
-            }
-            Target::Unit(at) => {
-                let (at, history) = (usize::from(at), &mut self.facts.units);
-                let UnitHistory { counter, unit, .. } = &mut history[at];
-                (counter, &compiled.units[at], Some(&*unit))
-            }
-            Target::AgentUnit(at) => {
-                let (at, agent) = (usize::from(at), usize::from(agent));
-                let unit = &self.facts.units[at].unit;
-                (&mut self.facts.agents[agent].units[at], &compiled.units[at], Some(unit))
-            }
-        }
     }
 
     /// Extends a lease by its time to live, or gives it one.
@@ -221,24 +217,10 @@ impl State {
     }
 }
 
-/// A counter before a settlement.
-struct Before {
+/// What is used of a constraint before a settlement.
+struct UsageBefore {
     taken: u64,
     held: u64,
-}
-
-impl Before {
-    fn of(counter: &UsageCounter, spec: &CounterSpec, now: Instant) -> Self {
-        Self { taken: counter.taken_at(now, spec), held: counter.held }
-    }
-
-    /// Whether a waiter may be admitted earlier because of the settlement: units returned or are no
-    /// longer held, and if they are slots, all were in use.
-    fn is_eased(&self, counter: &UsageCounter, spec: &CounterSpec, now: Instant) -> bool {
-        let less = counter.taken_at(now, spec) < self.taken || counter.held < self.held;
-        let scarce = !matches!(counter.count, Count::Slots) || self.taken >= spec.effective;
-        less && scarce
-    }
 }
 
 /// A probe that was never sent passes its role on. Any other end uses it up.

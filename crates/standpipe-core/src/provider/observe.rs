@@ -7,11 +7,10 @@ use crate::bounds;
 use crate::config::compiled::ConstraintKind;
 use crate::config::{LimitId, Resets};
 use crate::event::{Observed, Reading};
-use crate::lease::Target;
 use crate::outcome::{Answer, Notice};
 use crate::state::{State, Timer};
 use crate::time::{Instant, Span};
-use crate::usage::counter::{Count, Reset, ResetPhase};
+use crate::usage::counter::{Began, Count, Reset, ResetPhase};
 
 impl State {
     /// Applies the readings of a response. Sizes come first, because they can change the
@@ -85,18 +84,11 @@ impl State {
     /// Restarts a window at the provider's reset. Calls settled before it no longer count; calls in
     /// flight at the reset do.
     fn window_began(&mut self, constraint: usize, began: Instant, carried: u64) {
-        let counter = &mut self.facts.counters[constraint];
-        let Count::Window(window) = &mut counter.count else { return };
-        window.restart(began, carried);
-        // The units of calls in flight moved to the entry at `began`, so their refund handles must
-        // point there.
-        let to = Target::Constraint(u8::try_from(constraint).unwrap_or(u8::MAX));
-        for lease in self.facts.leases.values_mut() {
-            for charge in lease.charges.iter_mut().filter(|charge| charge.to == to) {
-                charge.mark = charge.mark.max(began.0);
-            }
-        }
-        self.restart_external(constraint, began);
+        let Count::Window { began: known } = &mut self.facts.counters[constraint].count else {
+            return;
+        };
+        *known = Some(Began { at: began, carried });
+        self.restart_external(constraint);
         let limit = self.index.compiled.constraints[constraint].id.clone();
         self.effects.notices.push(Notice::WindowReset { limit });
         self.index.dirty |= 1 << constraint;

@@ -9,13 +9,13 @@ use crate::bounds;
 use crate::config::compiled::{Constraint, ConstraintKind};
 use crate::config::{LimitId, mul_div};
 use crate::event::{Key, Reading};
-use crate::lease::{Charge, Target};
 use crate::outcome::Notice;
 
 use crate::state::State;
 use crate::time::{Instant, Span};
 use crate::usage::counter::Count;
-use crate::usage::window::{Grain, Window};
+use crate::usage::history::{History, Resolution};
+use crate::usage::view::Counted;
 
 /// What others use of one limit, as the provider's figures show.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct ExternalUsage {
     /// Since when the provider has more left than `believed` leaves, and the least surplus.
     pub spare: Option<(Instant, u64)>,
     /// What was charged to a bucket for others.
-    pub charged: Window,
+    pub charged: History,
     /// When some of that was last given back.
     pub eased: Instant,
 }
@@ -94,15 +94,13 @@ impl State {
         }
         let (limit, stated, period) =
             (declared.id.clone(), declared.spec.stated, declared.spec.period);
-        let taken = self.facts.counters[constraint].taken_at(now, &declared.spec);
-        let left = stated.saturating_sub(taken);
+        let left = stated.saturating_sub(self.usage(constraint).taken_at(now));
         let at_admission = self.left_at_admission(lease, constraint);
         let rounding = if reading.coarse > 1 { reading.coarse } else { 0 };
         let at = self.external_usage_of(limit, now);
         let known = &mut self.facts.external[at];
         known.last_seen = now;
         let least = left.min(at_admission).min(known.low.at(now, max_delay(period)));
-        known.charged.expire(now, period);
         // Once external usage is known, every gap counts at once: no tolerance, no second reading.
         let caught = known.believed > 0 || known.charged.used_at(now, period) > 0;
         let tolerance = if caught { 0 } else { mul_div(stated, TOLERANCE, 1_000) };
@@ -161,9 +159,7 @@ impl State {
     /// The units of a constraint that were left when a call was admitted.
     fn left_at_admission(&self, lease: Option<Key>, constraint: usize) -> u64 {
         let lease = lease.and_then(|lease| self.facts.leases.get(&lease));
-        let mut charges = lease.iter().flat_map(|lease| &lease.charges);
-        let to = Target::Constraint(u8::try_from(constraint).unwrap_or(u8::MAX));
-        charges.find(|charge| charge.to == to).map_or(u64::MAX, |charge| charge.left)
+        lease.and_then(|lease| lease.left.get(constraint)).copied().unwrap_or(u64::MAX)
     }
 
     /// Adds detected external usage, and returns whether the believed usage of a window changed.
@@ -175,7 +171,7 @@ impl State {
         let counter = &mut self.facts.counters[constraint];
         let known = &mut self.facts.external[at];
         let units = units.min(spec.stated.saturating_sub(known.believed)).min(bounds::AMOUNT);
-        let is_window = matches!(counter.count, Count::Window(_));
+        let is_window = matches!(counter.count, Count::Window { .. });
         // Others use more, so what they left unused before says nothing about the next period.
         known.spare = None;
         if is_window {
@@ -184,11 +180,10 @@ impl State {
             if now < known.initial_until(spec.period) {
                 known.initial += units;
             }
-        } else {
-            let mark = counter.charge(now, units, spec);
-            // `ease_external` refunds by this stamp. A bucket's mark is a sequence number far below
-            // `now`, so that refund finds nothing and only the refill returns these units.
-            known.charged.charge(Instant(mark).max(now), units, spec.period);
+        } else if let Count::Bucket(bucket) = &mut counter.count {
+            bucket.charge(now, units, spec.as_refill());
+            let kept = Resolution { periods: &[spec.period], slices: bounds::AGENT_SLICES };
+            known.charged.count(now, units, kept);
             self.index.dirty |= 1 << constraint;
         }
         known.eased = now;
@@ -216,38 +211,23 @@ impl State {
     /// Units that the provider may not have counted yet are no surplus: recent charges, and the
     /// units of calls in flight.
     fn ease_external(&mut self, at: usize, constraint: usize, surplus: u64, now: Instant) -> bool {
-        let spec = &self.index.compiled.constraints[constraint].spec;
-        let counter = &mut self.facts.counters[constraint];
-        let known = &mut self.facts.external[at];
+        let usage = self.usage(constraint);
+        // What was charged to a bucket for others returns by the refill.
+        let Counted::Window { history, .. } = usage.counted else { return false };
+        let (spec, held) = (usage.spec, usage.held);
+        let recent = history.charged_since(now - max_delay(spec.period));
+        let surplus = surplus.saturating_sub(recent).saturating_sub(held);
+        let known = &self.facts.external[at];
         let step_due = now >= known.eased + EASE_EVERY;
         let max_step = if step_due { mul_div(spec.stated, EASE, 1_000).max(1) } else { 0 };
-        if known.believed > 0 {
-            let Count::Window(window) = &counter.count else { return false };
-            let recent = window.charged_since(now - max_delay(spec.period));
-            let surplus = surplus.saturating_sub(recent).saturating_sub(counter.held);
-            return known.release(surplus, max_step, spec.period, now);
-        }
-        let in_flight =
-            self.charged_in_flight(constraint).saturating_add(self.facts.counters[constraint].held);
-        let (counter, known) = (&mut self.facts.counters[constraint], &mut self.facts.external[at]);
-        let Some(last) = known.charged.entries().filter(|entry| entry.units > 0).last() else {
-            return false;
-        };
-        let refund = surplus.saturating_sub(in_flight).min(max_step).min(last.units);
-        let refunded = counter.refund(now, last.stamp.0, refund, spec);
-        if refunded > 0 {
-            known.charged.refund(last.stamp, refunded);
-            known.eased = now;
-            self.index.dirty |= 1 << constraint;
-            self.index.returned |= 1 << constraint;
-        }
-        false
+        let (believed, period) = (known.believed, spec.period);
+        believed > 0 && self.facts.external[at].release(surplus, max_step, period, now)
     }
 
     fn external_usage_of(&mut self, limit: LimitId, now: Instant) -> usize {
         let all = &mut self.facts.external;
         all.iter().position(|known| known.limit == limit).unwrap_or_else(|| {
-            let charged = Window::new(Grain::Agent);
+            let charged = History::new();
             let low = RecentLow { since: now, left: u64::MAX, before: u64::MAX };
             let (since, eased) = (now, now);
             let new = ExternalUsage {
@@ -284,26 +264,24 @@ impl State {
     }
 
     /// Records what an admission left of each limit, for comparison with delayed readings.
-    pub(crate) fn record_lows(&mut self, charges: &[Charge], now: Instant) {
-        let constraints = &self.index.compiled.constraints;
-        for known in &mut self.facts.external {
-            let mut its = charges.iter().filter(|charge| match charge.to {
-                Target::Constraint(at) => constraints[usize::from(at)].id == known.limit,
-                Target::Usage(_) | Target::Unit(_) | Target::AgentUnit(_) => false,
-            });
-            if let Some(charge) = its.next() {
+    pub(crate) fn record_lows(&mut self, left: &[u64], now: Instant) {
+        let constraints = self.index.compiled.constraints.iter();
+        let rates = constraints.zip(left).filter(|(own, _)| own.kind == ConstraintKind::Rate);
+        for (constraint, left) in rates {
+            let known = self.facts.external.iter_mut().find(|own| own.limit == constraint.id);
+            if let Some(known) = known {
                 let period = known.limit.period().unwrap_or(MAX_DELAY);
-                known.low.note(charge.left, now, max_delay(period));
+                known.low.note(*left, now, max_delay(period));
             }
         }
     }
 
     /// Drops the external usage from before a reset of the provider's window.
-    pub(crate) fn restart_external(&mut self, constraint: usize, began: Instant) {
+    pub(crate) fn restart_external(&mut self, constraint: usize) {
         let limit = &self.index.compiled.constraints[constraint].id;
         let known = self.facts.external.iter_mut().find(|known| known.limit == *limit);
         let Some(known) = known else { return };
-        known.charged.restart(began, 0);
+        known.charged.clear();
         let had_usage = core::mem::take(&mut known.believed) > 0;
         known.initial = 0;
         if had_usage {
@@ -326,9 +304,8 @@ impl State {
     /// The units that calls in flight have charged to a constraint.
     pub(crate) fn charged_in_flight(&self, constraint: usize) -> u64 {
         let charges = self.facts.leases.values().flat_map(|lease| &lease.charges);
-        let its = charges.filter(
-            |charge| matches!(charge.to, Target::Constraint(at) if usize::from(at) == constraint),
-        );
+        let unit = self.index.compiled.constraints[constraint].unit;
+        let its = charges.filter(|charge| Some(charge.unit) == unit);
         its.map(|charge| charge.charged).fold(0, u64::saturating_add).min(bounds::AMOUNT)
     }
 }
@@ -383,9 +360,8 @@ impl ExternalUsage {
 
     /// The external usage that counts now, without usage from before Standpipe started.
     fn confirmed_at(&self, now: Instant, period: Span) -> u64 {
-        let entries = self.charged.entries().filter(|entry| now < entry.stamp + period);
-        let since = entries.filter(|entry| entry.stamp >= self.initial_until(period));
-        let charged: u64 = since.map(|entry| entry.units).sum();
+        let from = self.initial_until(period);
+        let charged = self.charged.sum_after(|stamp| stamp + period <= now || stamp < from);
         charged.saturating_add(self.believed - self.initial)
     }
 }

@@ -17,7 +17,6 @@ use crate::splitmix::splitmix;
 use crate::state::State;
 use crate::time::{Instant, Span};
 use crate::unit::Amounts;
-use crate::usage::counter::UsageCounter;
 use alloc::vec::Vec;
 
 /// The refusals of the present incident, and the pause that began with them.
@@ -170,14 +169,14 @@ impl State {
                 id.unit() == Some(&hit.unit) && hit.period.is_none_or(same)
             })
         };
-        let rates = self.index.compiled.constraints.iter().zip(&self.facts.counters).enumerate();
-        let rates = rates.filter(|(_, (constraint, _))| constraint.kind == ConstraintKind::Rate);
+        let rates = self.index.compiled.constraints.iter().enumerate();
+        let rates = rates.filter(|(_, constraint)| constraint.kind == ConstraintKind::Rate);
         let fullness = |constraint: &Constraint, taken: u64| {
             let taken = u128::from(taken) * u128::from(bounds::AMOUNT);
             taken / u128::from(constraint.spec.effective.max(1))
         };
-        let rank = |(_, (constraint, counter)): &(usize, (&Constraint, &UsageCounter))| {
-            let full = fullness(constraint, counter.taken_at(self.facts.clock, &constraint.spec));
+        let rank = |(at, constraint): &(usize, &Constraint)| {
+            let full = fullness(constraint, self.usage(*at).taken_at(self.facts.clock));
             (named(&constraint.id), full, constraint.id.period())
         };
         rates.max_by_key(rank).map(|(at, _)| at)

@@ -140,15 +140,15 @@ impl State {
         if self.index.compiled.gate == Some(constraint) {
             return self.gate_admits_from(constraint, from);
         }
-        let counter = &self.facts.counters[constraint];
+        let usage = self.usage(constraint);
         let fits = |kept: u64, from| {
             let want = need.saturating_add(kept);
             if kept > 0 && want > declared.spec.effective {
                 return Instant::NEVER;
             }
-            counter.fits_from(want, from, &declared.spec)
+            usage.fits_from(want, from)
         };
-        let probed = counter.probed_from(need, from, &declared.spec).unwrap_or(Instant::NEVER);
+        let probed = usage.probed_from(need, from).unwrap_or(Instant::NEVER);
         if !self.floors_bind(candidate, constraint) {
             return fits(0, from).min(probed);
         }

@@ -85,10 +85,9 @@ impl State {
         constraint: usize,
         now: Instant,
     ) -> impl Iterator<Item = QueueKey> {
-        let (declared, counter) =
-            (&self.index.compiled.constraints[constraint], &self.facts.counters[constraint]);
-        let gives =
-            counter.free_at(now, &declared.spec) > 0 || counter.probe_open_at(now, &declared.spec);
+        let (declared, usage) =
+            (&self.index.compiled.constraints[constraint], self.usage(constraint));
+        let gives = usage.free_at(now) > 0 || usage.probe_open_at(now);
         let line = &self.index.lines[constraint];
         let open = declared.floored && gives && !line.is_empty();
         let owners = self.index.floor_owners.iter().copied().filter(move |_| open);
@@ -221,10 +220,9 @@ impl State {
     /// Releases earmarks from the last ticket backwards until no more units are earmarked than are
     /// free.
     fn release_excess(&mut self, constraint: usize, now: Instant) {
-        let spec = &self.index.compiled.constraints[constraint].spec;
-        let counter = &self.facts.counters[constraint];
-        let free = counter.free_at(now, spec);
-        let alone = counter.is_empty_at(now, spec) || counter.probe_open_at(now, spec);
+        let usage = self.usage(constraint);
+        let free = usage.free_at(now);
+        let alone = usage.is_empty_at(now) || usage.probe_open_at(now);
         loop {
             let earmarked = &self.index.earmarks[constraint];
             let all: u64 = earmarked.by_tier.iter().sum();

@@ -11,7 +11,7 @@ use crate::outcome::Notice;
 use crate::provider::return_windows::Probe;
 use crate::state::State;
 use crate::time::{Instant, Span};
-use crate::usage::counter::Count;
+use crate::usage::view::Counted;
 
 /// The shortest wait that causes advice, and the interval over which the burn rate is measured.
 const HORIZON: Span = Span::secs(5);
@@ -99,14 +99,13 @@ impl State {
         constraint: usize,
         now: Instant,
     ) -> Option<Advice> {
-        let (declared, counter) =
-            (&self.index.compiled.constraints[constraint], &self.facts.counters[constraint]);
+        let (declared, usage) =
+            (&self.index.compiled.constraints[constraint], self.usage(constraint));
         let need = declared.need(candidate.cost);
         if need == 0 || declared.kind != ConstraintKind::Rate || need > declared.spec.effective {
             return None;
         }
-        let free = counter.free_at(now, &declared.spec);
-        let taken = counter.taken_at(now, &declared.spec);
+        let (free, taken) = (usage.free_at(now), usage.taken_at(now));
         // A cheap test for the common case: nobody waits, and there is room even if everything that
         // counts now is used once more.
         if self.facts.tickets.is_empty() && need.saturating_add(taken) <= free {
@@ -116,15 +115,14 @@ impl State {
         let first = self.facts.tickets.values().take(MAX_TICKETS);
         let waiting = first.map(|ticket| declared.need(&ticket.call.cost));
         let waiting = waiting.fold(0, u64::saturating_add).min(bounds::AMOUNT);
-        let burnt = match &counter.count {
-            Count::Window(window) => window.charged_since(now - HORIZON),
+        let burnt = match usage.counted {
+            Counted::Window { history, .. } => history.charged_since(now - HORIZON),
             _ => 0,
         };
         let competing = burnt.saturating_add(waiting);
         let want = need.saturating_add(competing).min(declared.spec.effective);
         // Nobody knows when calls in flight end, so a wait for them causes no advice.
-        let fits_from = Some(counter.fits_from(want, now, &declared.spec))
-            .filter(|at| *at != Instant::NEVER)?;
+        let fits_from = Some(usage.fits_from(want, now)).filter(|at| *at != Instant::NEVER)?;
         let wait = fits_from.since(now);
         let limit = declared.id.clone();
         let fits = free.saturating_sub(competing).min(need);

@@ -11,13 +11,11 @@ pub(super) const RULE: Rule =
 
 impl State {
     fn cap_admits(&self, candidate: &Candidate<'_>, from: Instant) -> Admits {
-        let (usages, counters) =
-            (self.usages_of(candidate.rule), self.counters_of(candidate.agent));
         let mut at = from;
-        for (usage, counter) in usages.iter().zip(counters).filter(|(usage, _)| usage.capped) {
+        for usage in self.usages_of(candidate.rule).iter().filter(|usage| usage.capped) {
             let need = usage.need(&self.index.compiled.constraints, candidate.cost);
             if need > 0 {
-                at = at.max(counter.fits_from(need, from, &usage.spec));
+                at = at.max(self.agent_usage(candidate.agent, usage).fits_from(need, from));
             }
         }
         Admits::at(at, from)
@@ -26,10 +24,10 @@ impl State {
 
 /// The first of the agent's caps that is reached.
 fn reached(state: &State, candidate: &Candidate<'_>, now: Instant) -> Named {
-    let (usages, counters) = (state.usages_of(candidate.rule), state.counters_of(candidate.agent));
-    for (usage, counter) in usages.iter().zip(counters).filter(|(usage, _)| usage.capped) {
+    for usage in state.usages_of(candidate.rule).iter().filter(|usage| usage.capped) {
         let need = usage.need(&state.index.compiled.constraints, candidate.cost);
-        let left = usage.spec.effective.saturating_sub(counter.taken_at(now, &usage.spec));
+        let taken = state.agent_usage(candidate.agent, usage).taken_at(now);
+        let left = usage.spec.effective.saturating_sub(taken);
         if need > left {
             return Named { limit: state.limit_of(usage), short_by: need - left };
         }

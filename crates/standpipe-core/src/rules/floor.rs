@@ -10,7 +10,6 @@ use crate::lease::admission::{Candidate, Rank};
 use crate::queue::ticket::{Phase, QueueKey};
 use crate::state::State;
 use crate::time::Instant;
-use crate::usage::counter::UsageCounter;
 
 impl State {
     /// The units of a constraint kept for other agents than the candidate's: the unfilled floors of
@@ -96,8 +95,8 @@ impl State {
 
     /// What an agent's floor on a constraint still lacks.
     pub(crate) fn unfilled(&self, agent: AgentId, constraint: usize, now: Instant) -> u64 {
-        self.floor_usage(agent, constraint).map_or(0, |(usage, counter)| {
-            usage.floor.saturating_sub(counter.taken_at(now, &usage.spec))
+        self.floor_usage(agent, constraint).map_or(0, |usage| {
+            usage.floor.saturating_sub(self.agent_usage(Some(agent), usage).taken_at(now))
         })
     }
 
@@ -115,15 +114,11 @@ impl State {
             .need(&self.facts.agents[usize::from(agent)].asked)
     }
 
-    /// The declaration and the counter of an agent's floor on a constraint.
-    pub(crate) fn floor_usage(
-        &self,
-        agent: AgentId,
-        constraint: usize,
-    ) -> Option<(&AgentUsage, &UsageCounter)> {
+    /// An agent's floor on a constraint.
+    pub(crate) fn floor_usage(&self, agent: AgentId, constraint: usize) -> Option<&AgentUsage> {
         let rule = self.index.agent_loads[usize::from(agent)].rule;
-        let mut usages = self.usages_of(rule).iter().zip(self.counters_of(Some(agent)));
-        usages.find(|(usage, _)| usage.owned && usage.is_of_constraint(constraint))
+        let mut usages = self.usages_of(rule).iter();
+        usages.find(|usage| usage.owned && usage.is_of_constraint(constraint))
     }
 
     /// Whether an owner's floor is withheld from the candidate. A ticket of the owner behind the
@@ -172,13 +167,9 @@ impl State {
         rule.map_or(Priority::default(), |rule| self.index.compiled.agents[usize::from(rule)].tier)
     }
 
-    /// The floors and caps of an agent's rule; the agent's counters are in the same order.
+    /// The floors and caps of an agent's rule.
     pub(crate) fn usages_of(&self, rule: Option<u16>) -> &[AgentUsage] {
         rule.map_or(&[], |rule| &self.index.compiled.agents[usize::from(rule)].usages)
-    }
-
-    pub(crate) fn counters_of(&self, agent: Option<AgentId>) -> &[UsageCounter] {
-        agent.map_or(&[], |agent| &self.facts.agents[usize::from(agent)].usages)
     }
 
     pub(crate) fn limit_of(&self, usage: &AgentUsage) -> Option<LimitId> {

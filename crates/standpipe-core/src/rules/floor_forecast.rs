@@ -8,12 +8,11 @@ use alloc::vec::Vec;
 
 use crate::agents::agent::AgentId;
 use crate::config::Priority;
-use crate::config::compiled::AgentUsage;
 use crate::lease::admission::Candidate;
 use crate::queue::ticket::QueueKey;
 use crate::state::State;
 use crate::time::Instant;
-use crate::usage::counter::UsageCounter;
+use crate::usage::view::UsageView;
 
 /// The floor owners on a constraint at later instants.
 pub(crate) struct FloorForecast<'a> {
@@ -26,8 +25,8 @@ pub(crate) struct FloorForecast<'a> {
 /// One floor owner.
 struct Owner<'a> {
     agent: AgentId,
-    usage: &'a AgentUsage,
-    counter: &'a UsageCounter,
+    floor: u64,
+    usage: UsageView<'a>,
     idle: Instant,
 }
 
@@ -41,10 +40,11 @@ impl<'a> FloorForecast<'a> {
             if own || load.tickets > 0 {
                 continue;
             }
-            let Some((usage, counter)) = state.floor_usage(agent, constraint) else { continue };
+            let Some(usage) = state.floor_usage(agent, constraint) else { continue };
             let busy = load.leases > 0;
             let idle = if busy { Instant::NEVER } else { state.goes_idle(agent, constraint) };
-            owners.push(Owner { agent, usage, counter, idle });
+            let (floor, usage) = (usage.floor, state.agent_usage(Some(agent), usage));
+            owners.push(Owner { agent, floor, usage, idle });
         }
         Self { state, constraint, owners }
     }
@@ -53,8 +53,7 @@ impl<'a> FloorForecast<'a> {
     pub(crate) fn kept_at(&mut self, at: Instant) -> (u64, Option<Instant>) {
         self.owners.retain(|owner| at < owner.idle);
         let unfilled = |owner: &Owner<'_>| {
-            let taken = owner.counter.taken_at(at, &owner.usage.spec);
-            let unfilled = owner.usage.floor.saturating_sub(taken);
+            let unfilled = owner.floor.saturating_sub(owner.usage.taken_at(at));
             let covers = unfilled >= self.state.last_need(owner.agent, self.constraint);
             if covers { unfilled } else { 0 }
         };

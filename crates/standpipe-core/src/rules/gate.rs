@@ -52,12 +52,9 @@ impl State {
             self.facts.unanswered.clear();
         }
         let width = width(&self.facts);
-        let (spec, counter) =
-            (&mut self.index.compiled.constraints[gate].spec, &mut self.facts.counters[gate]);
-        let before = spec.effective.saturating_sub(counter.held);
-        spec.effective = width;
-        counter.held = self.facts.unanswered.len() as u64;
-        let wider = spec.effective.saturating_sub(counter.held) > before;
+        let room = width.saturating_sub(self.facts.unanswered.len() as u64);
+        self.index.compiled.constraints[gate].spec.effective = width;
+        let wider = room > core::mem::replace(&mut self.index.gate_room, room);
         self.index.dirty |= 1 << gate;
         self.index.returned |= u64::from(wider) << gate;
     }

@@ -10,25 +10,20 @@ use crate::outcome::Reason;
 use crate::rules::{Admits, Effect, Named, Rule};
 use crate::state::State;
 use crate::time::{Instant, Span};
-use crate::usage::window::{Grain, Window};
+use crate::usage::history::{History, Resolution};
 
 /// The last minute's admissions and retries.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RetryUsage {
     /// All admissions.
-    pub admissions: Window,
+    pub admissions: History,
     /// The retries among them.
-    pub retries: Window,
-}
-
-impl Default for RetryUsage {
-    fn default() -> Self {
-        Self { admissions: Window::new(Grain::Agent), retries: Window::new(Grain::Agent) }
-    }
+    pub retries: History,
 }
 
 /// The interval over which admissions and retries are counted.
 const MINUTE: Span = Span::secs(60);
+const KEPT: Resolution<'_> = Resolution { periods: &[MINUTE], slices: bounds::AGENT_SLICES };
 
 pub(super) const RULE: Rule = Rule {
     reason: Reason::RetryBudget,
@@ -60,26 +55,21 @@ impl State {
         };
         // Time frees budget only when a retry expires, so those instants suffice. Each is tested,
         // because admissions that expire meanwhile shrink the budget.
-        let expiries = self.facts.retry_usage.retries.entries().map(|entry| entry.stamp + MINUTE);
+        let expiries = self.facts.retry_usage.retries.charges().map(|entry| entry.stamp + MINUTE);
         core::iter::once(now).chain(expiries.filter(|at| *at > now)).find(|at| left(*at))
     }
 
     /// Charges the budget for a retry that was admitted or queued.
     pub(crate) fn draw_retry(&mut self, reserve: &Reserve, now: Instant) {
         if reserve.retry_of.is_some() && self.budget().is_some() {
-            self.facts.retry_usage.retries.charge(now, 1, MINUTE);
+            self.facts.retry_usage.retries.count(now, 1, KEPT);
         }
     }
 
     pub(crate) fn count_admission(&mut self, now: Instant) {
         if self.budget().is_some() {
-            self.facts.retry_usage.admissions.charge(now, 1, MINUTE);
+            self.facts.retry_usage.admissions.count(now, 1, KEPT);
         }
-    }
-
-    pub(crate) fn forget_old_retries(&mut self, now: Instant) {
-        self.facts.retry_usage.admissions.expire(now, MINUTE);
-        self.facts.retry_usage.retries.expire(now, MINUTE);
     }
 
     /// Returns the retries that are left and the whole budget of the last minute, or `None` without

@@ -294,18 +294,18 @@ impl State {
     }
 
     fn left_of(&self, constraint: usize, now: Instant) -> u64 {
-        let spec = &self.index.compiled.constraints[constraint].spec;
-        let free = self.facts.counters[constraint].free_at(now, spec);
-        let share = u128::from(free) * 1_000 / u128::from(spec.effective.max(1));
+        let usage = self.usage(constraint);
+        let share = u128::from(usage.free_at(now)) * 1_000;
+        let share = share / u128::from(usage.spec.effective.max(1));
         u64::try_from(share).unwrap_or(1_000)
     }
 
     /// Whether more than a share is left of every limit that zones apply to.
     fn is_over(&self, per_mille: u64, now: Instant) -> bool {
         self.lit(ZoneScope::ByZones).all(|constraint| {
-            let spec = &self.index.compiled.constraints[constraint].spec;
-            let free = self.facts.counters[constraint].free_at(now, spec);
-            u128::from(free) * 1_000 > u128::from(per_mille) * u128::from(spec.effective)
+            let usage = self.usage(constraint);
+            let enough = u128::from(per_mille) * u128::from(usage.spec.effective);
+            u128::from(usage.free_at(now)) * 1_000 > enough
         })
     }
 
@@ -329,9 +329,8 @@ impl State {
 
     fn all_have(&self, which: ZoneScope, share: impl Fn(u64) -> u64, from: Instant) -> Instant {
         let each = self.lit(which).map(|constraint| {
-            let spec = &self.index.compiled.constraints[constraint].spec;
-            let want = share(spec.effective).min(spec.effective);
-            self.facts.counters[constraint].fits_from(want, from, spec)
+            let usage = self.usage(constraint);
+            usage.fits_from(share(usage.spec.effective).min(usage.spec.effective), from)
         });
         each.max().unwrap_or(from)
     }

@@ -1,216 +1,155 @@
 //! The arithmetic of a continuously refilled token bucket, in exact integers.
 //!
-//! The bucket stores its missing units: a queue of charges, of which the oldest is refilled first.
-//! A refill of less than a unit is stored as credit, multiplied by the period, so nothing is ever
-//! rounded. `usage/counter.rs` uses the bucket as one way to count.
-//!
-//! Invariant: marks strictly ascend, `used` is the sum of all charges, and `credit` is less than
-//! the first charge.
-
-use alloc::collections::VecDeque;
+//! The bucket stores what is missing from it, multiplied by the period, so nothing is ever rounded.
+//! The oldest charge is refilled first; which charges those were is in the unit's history.
 
 use crate::time::{Instant, Span};
+use crate::usage::history::History;
 
-/// The missing units of a token bucket.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// A token bucket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bucket {
-    /// The charges that are not refilled, oldest first.
-    charges: VecDeque<BucketCharge>,
-    used: u64,
-    /// The refilled part of the first charge: units × period in microseconds.
-    credit: u128,
-    /// The instant to which the refill is accounted.
-    at: Instant,
-    /// The mark of the next charge.
-    next: u64,
+    /// The units that are missing, multiplied by the period.
+    pub missing: u128,
+    /// When that was computed.
+    pub at: Instant,
+    /// Charges with a smaller mark cannot be refunded: their units were forgiven or assumed.
+    pub refundable_from: u64,
 }
 
-/// A charge that is not completely refilled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BucketCharge {
-    /// The handle of the charge for a refund: a sequence number, not an instant.
-    pub mark: u64,
-    /// The units that are still missing.
-    pub units: u64,
-}
-
-/// The refill rate of a bucket: `amount` units per `period`.
+/// How a bucket refills: so many units per period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refill {
     pub(crate) amount: u64,
     pub(crate) period: Span,
 }
 
-/// The fields of a bucket that a snapshot stores besides the charges.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BucketFacts {
-    /// The refilled part of the first charge: units × period in microseconds.
-    pub credit: u128,
-    /// The instant to which the refill is accounted.
-    pub at: Instant,
-    /// The mark of the next charge.
-    pub next: u64,
+/// A charge that is refunded in part.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refund {
+    /// The mark of the charge.
+    pub(crate) mark: u64,
+    /// What was charged under it.
+    pub(crate) charged: u64,
+    /// How much of that was not used.
+    pub(crate) unused: u64,
+    /// Units that others may have taken since then.
+    pub(crate) by_others: u64,
 }
 
+/// The largest sum of a bucket. It only bounds absurd debt, and keeps sums far from overflow.
+const MAX_UNITS: u128 = 1 << 62;
+
 impl Bucket {
-    /// Restores a bucket from a snapshot, or returns `None` if the charges break the invariant.
-    #[must_use]
-    pub fn of(facts: BucketFacts, charges: impl IntoIterator<Item = BucketCharge>) -> Option<Self> {
-        let BucketFacts { credit, at, next } = facts;
-        let mut bucket = Self { credit, at, next, ..Self::default() };
-        for charge in charges {
-            let after = bucket.charges.back().is_none_or(|last| last.mark < charge.mark);
-            let fits = charge.units <= MAX_UNITS - bucket.used;
-            if !after || !fits || charge.mark >= next || bucket.charges.len() == MAX_CHARGES {
-                return None;
-            }
-            bucket.used += charge.units;
-            bucket.charges.push_back(charge);
-        }
-        Some(bucket)
-    }
-
-    /// Whether the credit is less than the first charge, at this refill rate.
-    pub(crate) fn is_sound(&self, refill: Refill) -> bool {
-        let first = self.charges.front().map_or(0, |first| first.units);
-        self.credit == 0 || self.credit < u128::from(first) * refill.unit_credit()
-    }
-
-    /// Returns the fields that a snapshot stores besides the charges.
-    #[must_use]
-    pub const fn facts(&self) -> BucketFacts {
-        BucketFacts { credit: self.credit, at: self.at, next: self.next }
-    }
-
-    /// Returns the charges that are not refilled, oldest first.
-    pub fn charges(&self) -> impl ExactSizeIterator<Item = BucketCharge> + Clone {
-        self.charges.iter().copied()
-    }
-
-    /// Charges units now and returns the mark that [`Bucket::refund`] needs.
-    pub(crate) fn charge(&mut self, now: Instant, units: u64, refill: Refill) -> u64 {
+    /// Charges units now.
+    pub(crate) fn charge(&mut self, now: Instant, units: u64, refill: Refill) {
         self.settle(now, refill);
-        let units = units.min(MAX_UNITS - self.used);
-        if units == 0 {
-            return self.next;
-        }
-        self.used += units;
-        // A merged charge shares the mark, so a refund of either may return units of both.
-        if self.charges.len() == MAX_CHARGES
-            && let Some(last) = self.charges.back_mut()
-        {
-            last.units += units;
-            return last.mark;
-        }
-        let mark = self.next;
-        self.next = self.next.saturating_add(1);
-        self.charges.push_back(BucketCharge { mark, units });
-        mark
+        let most = MAX_UNITS * refill.unit();
+        self.missing = (self.missing + u128::from(units) * refill.unit()).min(most);
     }
 
-    /// Returns units of a charge that are not refilled, and how many those were.
-    pub(crate) fn refund(&mut self, now: Instant, mark: u64, units: u64, refill: Refill) -> u64 {
+    /// Returns the unused units of a charge, as far as they are not refilled already. Must precede
+    /// the refund in the history.
+    pub(crate) fn refund(&mut self, now: Instant, back: Refund, history: &History, refill: Refill) {
         self.settle(now, refill);
-        let Ok(at) = self.charges.binary_search_by(|charge| charge.mark.cmp(&mark)) else {
-            return 0;
-        };
-        // Part of the first charge may be refilled, and not in whole units. If what would remain of
-        // the charge is already refilled, the whole charge goes and its credit with it: otherwise
-        // that credit would refill the next charge as well.
-        let refilled = if at == 0 { self.credit } else { 0 };
-        let all = self.charges[at].units;
-        let refunded = if u128::from(all - units.min(all)) * refill.unit_credit() <= refilled {
-            if at == 0 {
-                self.credit = 0;
-            }
-            all
-        } else {
-            units
-        };
-        self.charges[at].units -= refunded;
-        self.used -= refunded;
-        self.settle(now, refill);
-        refunded
-    }
-
-    /// Accounts for the refill up to now.
-    pub(crate) fn settle(&mut self, now: Instant, refill: Refill) {
-        self.credit = self.credit_at(now, refill);
-        self.at = self.at.max(now);
-        while let Some(first) = self.charges.front() {
-            let full = u128::from(first.units) * refill.unit_credit();
-            if self.credit < full {
-                return;
-            }
-            self.credit -= full;
-            self.used -= first.units;
-            self.charges.pop_front();
-        }
-        // A full bucket does not save credit for later charges.
-        self.credit = 0;
+        let found = history.find(back.mark).filter(|_| back.mark >= self.refundable_from);
+        let Some((sample, after)) = found else { return };
+        let unit = refill.unit();
+        let after = u128::from(after.saturating_add(back.by_others)) * unit;
+        let unrefilled = self.missing.saturating_sub(after).min(u128::from(sample.units) * unit);
+        let refilled = u128::from(sample.units) * unit - unrefilled;
+        // The sample may hold other charges. This one counts as the oldest of them, whose units are
+        // refilled first: that gives back the least.
+        let own = (u128::from(back.charged) * unit).saturating_sub(refilled);
+        self.missing -= own.min(unrefilled).min(u128::from(back.unused) * unit);
     }
 
     /// The units that are missing at an instant, rounded up.
     pub(crate) fn used_at(&self, now: Instant, refill: Refill) -> u64 {
-        let all = u128::from(self.used) * refill.unit_credit();
-        let missing = all.saturating_sub(self.credit_at(now, refill));
-        u64::try_from(missing.div_ceil(refill.unit_credit())).unwrap_or(u64::MAX)
+        let missing = self.missing_at(now, refill).div_ceil(refill.unit());
+        u64::try_from(missing).unwrap_or(u64::MAX)
     }
 
     /// The first instant from `from` on at which at most `allowed` units are missing.
     pub(crate) fn falls_to(&self, allowed: u64, from: Instant, refill: Refill) -> Instant {
-        let over = u128::from(self.used.saturating_sub(allowed)) * refill.unit_credit();
-        let wait = over.saturating_sub(self.credit).div_ceil(u128::from(refill.amount.max(1)));
-        let wait = Span(u64::try_from(wait).unwrap_or(u64::MAX));
-        from.max(self.at + wait)
+        let over = self.missing.saturating_sub(u128::from(allowed) * refill.unit());
+        let wait = over.div_ceil(u128::from(refill.amount.max(1)));
+        from.max(self.at + Span(u64::try_from(wait).unwrap_or(u64::MAX)))
     }
 
-    /// Changes the refill rate. Credit is measured in units × period, so a new period drops it.
+    /// Changes the refill rate. What is missing is measured in units × period, so with a new period
+    /// it is rounded up to whole units.
     pub(crate) fn rescale(&mut self, now: Instant, old: Refill, new: Refill) {
         self.settle(now, old);
         if old.period != new.period {
-            self.credit = 0;
+            self.missing = self.missing.div_ceil(old.unit()) * new.unit();
         }
     }
 
-    /// Limits the missing units to `burst`, because usage in shadow mode is no debt. The old
-    /// charges can no longer be refunded, or a refund would return units that were forgiven.
-    pub(crate) fn forgive_debt(&mut self, now: Instant, burst: u64, refill: Refill) {
+    /// Limits the missing units to `burst`, because usage in shadow mode is no debt. Earlier charges
+    /// can no longer be refunded, or a refund would return units that were forgiven.
+    pub(crate) fn forgive_debt(
+        &mut self,
+        now: Instant,
+        burst: u64,
+        next_mark: u64,
+        refill: Refill,
+    ) {
         if self.used_at(now, refill) > burst {
-            self.assume_empty(now, burst, refill);
+            *self = Self::empty(now, burst, next_mark, refill);
         }
     }
 
-    /// Assumes an empty bucket: `burst` units are missing.
-    pub(crate) fn assume_empty(&mut self, now: Instant, burst: u64, refill: Refill) {
-        *self = Self { at: now, next: self.next, ..Self::default() };
-        self.charge(now, burst, refill);
+    /// A bucket from which `burst` units are missing, for whatever reason.
+    pub(crate) fn empty(now: Instant, burst: u64, next_mark: u64, refill: Refill) -> Self {
+        let missing = u128::from(burst) * refill.unit();
+        Self { missing, at: now, refundable_from: next_mark }
     }
 
-    fn credit_at(&self, now: Instant, refill: Refill) -> u128 {
+    fn settle(&mut self, now: Instant, refill: Refill) {
+        self.missing = self.missing_at(now, refill);
+        self.at = self.at.max(now);
+    }
+
+    fn missing_at(&self, now: Instant, refill: Refill) -> u128 {
         let refilled = u128::from(now.since(self.at).0) * u128::from(refill.amount);
-        self.credit.saturating_add(refilled)
+        self.missing.saturating_sub(refilled)
     }
 }
 
 impl Refill {
-    /// The credit of one unit.
-    fn unit_credit(self) -> u128 {
+    /// One unit, in what `missing` counts.
+    fn unit(self) -> u128 {
         u128::from(self.period.0.max(1))
     }
 }
 
-/// The largest sum of a bucket. It only bounds absurd debt, and keeps sums far from overflow.
-const MAX_UNITS: u64 = 1 << 62;
-
-/// The number of charges that can be refunded separately; further ones merge into the last.
-const MAX_CHARGES: usize = 1_024;
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::usage::history::Resolution;
 
     const PER_SECOND: Refill = Refill { amount: 3, period: Span::secs(1) };
+    const KEPT: Resolution<'_> = Resolution { periods: &[Span::secs(9)], slices: 512 };
+
+    /// A bucket with its history.
+    #[derive(Default)]
+    struct Charges(Bucket, History, u64);
+
+    impl Charges {
+        fn charge(&mut self, at: u64, units: u64) -> (u64, u64) {
+            self.2 += 1;
+            self.0.charge(Instant(at), units, PER_SECOND);
+            self.1.charge(self.2, Instant(at), units, KEPT);
+            (self.2, units)
+        }
+
+        fn refund(&mut self, at: u64, (mark, charged): (u64, u64), unused: u64) {
+            let back = Refund { mark, charged, unused, by_others: 0 };
+            self.0.refund(Instant(at), back, &self.1, PER_SECOND);
+            self.1.refund(mark, unused);
+        }
+    }
 
     #[test]
     fn refill_is_exact_to_the_microsecond() {
@@ -223,41 +162,30 @@ mod tests {
 
     #[test]
     fn a_refund_after_the_refill_gives_nothing() {
-        let mut bucket = Bucket::default();
-        let mark = bucket.charge(Instant(0), 3, PER_SECOND);
-        bucket.charge(Instant(1_000_000), 3, PER_SECOND);
-        assert_eq!(bucket.refund(Instant(1_000_000), mark, 3, PER_SECOND), 0);
-        assert_eq!(bucket.used_at(Instant(1_000_000), PER_SECOND), 3);
+        let mut charges = Charges::default();
+        let first = charges.charge(0, 3);
+        charges.charge(1_000_000, 3);
+        charges.refund(1_000_000, first, 3);
+        assert_eq!(charges.0.used_at(Instant(1_000_000), PER_SECOND), 3);
     }
 
     #[test]
     fn refunds_in_any_order_give_everything_back() {
-        let mut bucket = Bucket::default();
-        let first = bucket.charge(Instant(0), 2, PER_SECOND);
-        let second = bucket.charge(Instant(0), 3, PER_SECOND);
-        assert_eq!(bucket.refund(Instant(0), second, 3, PER_SECOND), 3);
-        assert_eq!(bucket.refund(Instant(0), first, 2, PER_SECOND), 2);
-        assert_eq!(bucket.used_at(Instant(0), PER_SECOND), 0);
+        let mut charges = Charges::default();
+        let (first, second) = (charges.charge(0, 2), charges.charge(0, 3));
+        charges.refund(0, second, 3);
+        charges.refund(0, first, 2);
+        assert_eq!(charges.0.used_at(Instant(0), PER_SECOND), 0);
     }
 
     #[test]
     fn a_charge_that_is_partly_refilled_gives_back_the_rest() {
-        let mut bucket = Bucket::default();
-        let mark = bucket.charge(Instant(0), 3, PER_SECOND);
-        bucket.charge(Instant(0), 1, PER_SECOND);
-        bucket.refund(Instant(100_000), mark, 1, PER_SECOND);
-        assert_eq!(bucket.falls_to(0, Instant(100_000), PER_SECOND), Instant(1_000_000));
-        bucket.refund(Instant(100_000), mark, 2, PER_SECOND);
-        assert_eq!(bucket.falls_to(0, Instant(100_000), PER_SECOND), Instant(433_334));
-    }
-
-    #[test]
-    fn charges_are_bounded() {
-        let mut bucket = Bucket::default();
-        for n in 0..5_000 {
-            bucket.charge(Instant(n), 1, PER_SECOND);
-        }
-        assert!(bucket.charges().len() <= MAX_CHARGES);
-        assert_eq!(bucket.used_at(Instant(4_999), PER_SECOND), 5_000);
+        let mut charges = Charges::default();
+        let first = charges.charge(0, 3);
+        charges.charge(0, 1);
+        charges.refund(100_000, first, 1);
+        assert_eq!(charges.0.falls_to(0, Instant(100_000), PER_SECOND), Instant(1_000_000));
+        charges.refund(100_000, (first.0, 2), 2);
+        assert_eq!(charges.0.falls_to(0, Instant(100_000), PER_SECOND), Instant(433_334));
     }
 }

@@ -1,41 +1,49 @@
-//! A counter: the use of one limit, gate, floor or cap.
+//! What a constraint remembers beside the history of its unit, and what the configuration says of
+//! it.
 //!
-//! It knows how much is charged and held, and when time alone frees units. It does not know who
-//! asks, who waits, or what is kept for whom.
+//! A rolling window needs nothing but the history, unless the provider has reset it. `usage/view.rs`
+//! computes from both how much is used.
 
 use crate::config::Charged;
 use crate::event::Key;
 use crate::time::{Instant, Span};
 use crate::usage::bucket::{Bucket, Refill};
-use crate::usage::window::Window;
 
-/// The use of one limit, gate, floor or cap.
+/// What a constraint remembers beside the history of its unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageCounter {
-    /// The units charged.
+    /// How units are counted.
     pub count: Count,
-    /// Units of calls in flight that are not charged yet.
-    pub held: u64,
     /// The provider's own window, if it announces one.
     pub reset: Option<Reset>,
-    /// Calls in flight are unknown before then, because state was lost.
-    pub learning: Option<Instant>,
 }
 
 /// How units are counted.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
-    /// In a rolling window.
-    Window(Window),
+    /// In a rolling window: the charges of the last period.
+    Window {
+        /// The last reset of the provider's own window; earlier charges do not count.
+        began: Option<Began>,
+    },
     /// In a bucket.
     Bucket(Bucket),
-    /// In flight only.
+    /// Calls in flight.
     Slots,
     /// A minimum gap between two grants; counts as a limit of one.
     Gate {
         /// The last grant.
         last: Option<Instant>,
     },
+}
+
+/// A reset of the provider's own window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Began {
+    /// When the window began.
+    pub at: Instant,
+    /// The units of calls that were in flight then: they may count in the new window.
+    pub carried: u64,
 }
 
 /// The end of a provider's fixed window.
@@ -71,7 +79,7 @@ pub enum ResetPhase {
     },
 }
 
-/// What the configuration says of one counter.
+/// What the configuration says of one limit, gate, floor or cap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CounterSpec {
     /// The most that one call can ever take.
@@ -89,148 +97,7 @@ pub(crate) struct CounterSpec {
 
 impl UsageCounter {
     pub(crate) const fn new(count: Count) -> Self {
-        Self { count, held: 0, reset: None, learning: None }
-    }
-
-    /// The units charged and held at an instant.
-    pub(crate) fn taken_at(&self, now: Instant, spec: &CounterSpec) -> u64 {
-        let charged = match &self.count {
-            Count::Window(window) => window.used_at(now, spec.period),
-            Count::Bucket(bucket) => bucket.used_at(now, spec.as_refill()),
-            Count::Slots => 0,
-            Count::Gate { last } => {
-                let shut = last.is_some_and(|last| now < last + spec.period);
-                u64::from(shut)
-            }
-        };
-        charged.saturating_add(self.held)
-    }
-
-    /// The units that are free at an instant.
-    pub(crate) fn free_at(&self, now: Instant, spec: &CounterSpec) -> u64 {
-        if self.learning.is_some_and(|until| now < until) {
-            return 0;
-        }
-        spec.effective.saturating_sub(self.taken_at(now, spec))
-    }
-
-    /// Whether one call may pass without room: the provider's window should have reset, and the
-    /// answer will show it.
-    pub(crate) fn probe_open_at(&self, now: Instant, spec: &CounterSpec) -> bool {
-        self.probe_opens(spec).is_some_and(|opens| now >= opens)
-    }
-
-    /// Whether nothing is charged or held: then a call above the effective limit may pass alone.
-    pub(crate) fn is_empty_at(&self, now: Instant, spec: &CounterSpec) -> bool {
-        self.taken_at(now, spec) == 0
-    }
-
-    /// When a call of `need` units passes as a probe, because there is no room then.
-    pub(crate) fn probed_from(
-        &self,
-        need: u64,
-        from: Instant,
-        spec: &CounterSpec,
-    ) -> Option<Instant> {
-        let opens = self.probe_opens(spec)?.max(from);
-        (need > self.free_at(opens, spec)).then_some(opens)
-    }
-
-    fn probe_opens(&self, spec: &CounterSpec) -> Option<Instant> {
-        let reset = self.reset.as_ref()?;
-        let open = matches!(reset.phase, ResetPhase::Announced | ResetPhase::Passed { .. });
-        open.then(|| reset.at + spec.slack)
-    }
-
-    /// The next instant at which time alone frees units. In a bucket it depends on how many are
-    /// wanted.
-    pub(crate) fn next_room(&self, want: u64, now: Instant, spec: &CounterSpec) -> Option<Instant> {
-        let by_count = match &self.count {
-            Count::Window(window) => window.next_ageing(spec.period),
-            Count::Bucket(bucket) => {
-                let allowed = spec.effective.saturating_sub(want.saturating_add(self.held));
-                Some(bucket.falls_to(allowed, now, spec.as_refill()))
-            }
-            Count::Slots => None,
-            Count::Gate { last } => last.map(|last| last + spec.period),
-        };
-        let all = [by_count, self.probe_opens(spec), self.learning];
-        all.into_iter().flatten().filter(|at| *at > now).min()
-    }
-
-    /// The first instant from `from` on at which `need` units fit if only time passes;
-    /// [`Instant::NEVER`] if calls in flight hold them. Probes are not considered.
-    pub(crate) fn fits_from(&self, need: u64, from: Instant, spec: &CounterSpec) -> Instant {
-        let from = from.max(self.learning.unwrap_or(from));
-        // A call above the effective limit needs the counter to be empty.
-        match spec.effective.saturating_sub(need).checked_sub(self.held) {
-            Some(allowed) => self.charged_falls_to(allowed, from, spec),
-            None => Instant::NEVER,
-        }
-    }
-
-    fn charged_falls_to(&self, allowed: u64, from: Instant, spec: &CounterSpec) -> Instant {
-        match &self.count {
-            Count::Window(window) => window.falls_to(allowed, from, spec.period),
-            Count::Bucket(bucket) => bucket.falls_to(allowed, from, spec.as_refill()),
-            Count::Slots => from,
-            Count::Gate { last } => last.map_or(from, |last| from.max(last + spec.period)),
-        }
-    }
-
-    /// Charges units now and returns the handle for a refund.
-    pub(crate) fn charge(&mut self, now: Instant, units: u64, spec: &CounterSpec) -> u64 {
-        match &mut self.count {
-            Count::Window(window) => window.charge(now, units, spec.period).0,
-            Count::Bucket(bucket) => bucket.charge(now, units, spec.as_refill()),
-            Count::Slots => 0,
-            Count::Gate { last } => {
-                *last = Some(now);
-                0
-            }
-        }
-    }
-
-    /// Refunds units that were charged under a handle.
-    pub(crate) fn refund(
-        &mut self,
-        now: Instant,
-        mark: u64,
-        units: u64,
-        spec: &CounterSpec,
-    ) -> u64 {
-        match &mut self.count {
-            Count::Window(window) => window.refund(Instant(mark), units),
-            Count::Bucket(bucket) => bucket.refund(now, mark, units, spec.as_refill()),
-            Count::Slots | Count::Gate { .. } => 0,
-        }
-    }
-
-    /// Drops what no longer counts.
-    pub(crate) fn expire(&mut self, now: Instant, spec: &CounterSpec) {
-        if let Count::Window(window) = &mut self.count {
-            window.expire(now, spec.period);
-        }
-        if self.learning.is_some_and(|until| now >= until) {
-            self.learning = None;
-        }
-    }
-
-    /// Lets a bucket that is in debt count as empty.
-    pub(crate) fn forgive_debt(&mut self, now: Instant, spec: &CounterSpec) {
-        if let Count::Bucket(bucket) = &mut self.count {
-            bucket.forgive_debt(now, spec.effective, spec.as_refill());
-        }
-    }
-
-    /// Counts everything as used after a loss of state; it returns over time.
-    pub(crate) fn assume_full(&mut self, now: Instant, lease_ttl: Span, spec: &CounterSpec) {
-        match &mut self.count {
-            Count::Window(window) => window.assume_full(now, spec.effective, spec.period),
-            Count::Bucket(bucket) => bucket.assume_empty(now, spec.effective, spec.as_refill()),
-            Count::Slots => self.learning = Some(now + lease_ttl),
-            Count::Gate { last } => *last = Some(now),
-        }
+        Self { count, reset: None }
     }
 }
 

@@ -1,332 +1,373 @@
-//! The history of charges per unit, kept beyond the limits in force.
+//! The charges of one unit, as a bounded list of samples of their running total.
 //!
-//! A limit or cap that is added, changed or restored counts every remembered charge as if it had
-//! always been in force, so a changed configuration never hands out a second quota. Charges are
-//! remembered for the longest period of their unit in this configuration and the previous one;
-//! nothing older is invented. `config/change.rs` carries counters from one configuration to the
-//! next.
+//! Every limit, floor and cap of the unit is a view of one history: what a rolling window counts is
+//! the difference of two running totals. Few charges are kept exactly. Beyond that, charges of one
+//! slice of the period share a sample with the slice's end as its stamp, so a charge expires at
+//! most one slice late and never early. `usage/view.rs` reads histories, `usage/unit_usage.rs` owns
+//! them.
+//!
+//! Invariant: marks ascend, stamps and totals do not descend.
 
-use alloc::vec::Vec;
+use alloc::collections::VecDeque;
 
-use crate::agents::agent::AgentId;
-use crate::bounds;
-use crate::config::compiled::CompiledConfig;
-use crate::config::{Charged, PoolConfig};
-use crate::event::Key;
-use crate::lease::{Charge, Target};
-use crate::state::State;
 use crate::time::{Instant, Span};
-use crate::unit::{Amounts, Unit};
-use crate::usage::counter::{Count, CounterSpec, UsageCounter};
-use crate::usage::window::{Grain, Window};
 
-/// The remembered charges of one unit. There are two if some of its limits are charged at the start
-/// of a call and others at the end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnitHistory {
-    /// The unit.
-    pub unit: Unit,
-    /// The longest period of the unit in the configuration in force; zero if it has no limit there.
-    pub span: Span,
-    /// The same in the previous configuration.
-    pub span_before: Span,
-    /// When calls are charged.
-    pub charged: Charged,
-    /// The charges.
-    pub counter: UsageCounter,
+/// The charges of one unit: of all agents, or of one.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    samples: VecDeque<Sample>,
+    /// The running total before the first sample.
+    base: u64,
 }
 
-impl UnitHistory {
-    fn new(unit: Unit, charged: Charged) -> Self {
-        let counter = UsageCounter::new(Count::Window(Window::new(Grain::Limit)));
-        Self { unit, span: Span::ZERO, span_before: Span::ZERO, charged, counter }
+/// The running total after a charge, or after the last one of a slice.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    /// The mark of the last charge in it.
+    mark: u64,
+    stamp: Instant,
+    /// Wraps around; only differences matter.
+    total: u64,
+}
+
+/// One sample of a history, for views and for the byte layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoryEntry {
+    /// The number of its last charge; charges are numbered per unit.
+    pub mark: u64,
+    /// When it counts as charged.
+    pub stamp: Instant,
+    /// The units that are charged and not refunded.
+    pub units: u64,
+}
+
+/// How finely charges are kept: exact ones at first, then so many slices of each period.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Resolution<'a> {
+    /// The periods that views of the history count, each at least twice the one before it.
+    pub(crate) periods: &'a [Span],
+    /// The slices of a period, and the number of charges that are kept exactly.
+    pub(crate) slices: u64,
+}
+
+/// The largest sum of a history. It only bounds absurd debt, and keeps sums far from overflow.
+const MAX_UNITS: u64 = 1 << 62;
+
+/// The samples by which a history may exceed its resolution before it is thinned out.
+const SPARE: usize = 64;
+
+impl History {
+    /// Creates a history without charges.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { samples: VecDeque::new(), base: 0 }
     }
 
-    /// How long a charge is remembered.
-    pub(crate) fn kept_for(&self) -> Span {
-        self.span.max(self.span_before)
+    /// Restores a history, or returns `None` if none has these samples.
+    #[must_use]
+    pub fn of(charges: impl IntoIterator<Item = HistoryEntry>) -> Option<Self> {
+        let mut history = Self::new();
+        for HistoryEntry { mark, stamp, units } in charges {
+            let ascends =
+                history.samples.back().is_none_or(|last| last.stamp <= stamp && last.mark < mark);
+            if !ascends || units > MAX_UNITS - history.sum() {
+                return None;
+            }
+            let total = history.total().wrapping_add(units);
+            history.samples.push_back(Sample { mark, stamp, total });
+        }
+        Some(history)
     }
 
-    /// How its charges are counted.
-    pub(crate) const fn spec(&self) -> CounterSpec {
-        let kept_for = if self.span.0 > self.span_before.0 { self.span } else { self.span_before };
-        CounterSpec {
-            stated: bounds::AMOUNT,
-            effective: bounds::AMOUNT,
-            period: kept_for,
-            refill: 0,
-            charged: self.charged,
-            slack: Span::ZERO,
+    /// Returns the samples, oldest first.
+    pub fn charges(&self) -> impl ExactSizeIterator<Item = HistoryEntry> + Clone {
+        let mut before = self.base;
+        self.samples.iter().map(move |sample| {
+            let units = sample.total.wrapping_sub(before);
+            before = sample.total;
+            HistoryEntry { mark: sample.mark, stamp: sample.stamp, units }
+        })
+    }
+
+    /// Charges units now. `mark` is greater than that of every earlier charge.
+    pub(crate) fn charge(&mut self, mark: u64, now: Instant, units: u64, kept: Resolution<'_>) {
+        self.expire(now, kept.longest());
+        let units = units.min(MAX_UNITS - self.sum());
+        if units == 0 {
+            return;
+        }
+        let many = self.has_many(now, kept);
+        let total = self.total().wrapping_add(units);
+        match self.samples.back_mut() {
+            // The last sample is that of the current slice, or many charges come at one instant. A
+            // later stamp is safe, an earlier one would free units too soon.
+            Some(last) if last.stamp > now || many && last.stamp == now => {
+                (last.mark, last.total) = (mark, total);
+            }
+            _ => {
+                let width = if many { kept.slice_width(Span::ZERO) } else { 1 };
+                let stamp = Instant(now.0.div_ceil(width).saturating_mul(width));
+                self.samples.push_back(Sample { mark, stamp, total });
+            }
+        }
+        if self.samples.len() > kept.capacity() {
+            self.thin_out(now, kept);
         }
     }
 
-    pub(crate) fn is_sound(&self) -> bool {
-        let window =
-            matches!(&self.counter.count, Count::Window(own) if own.grain() == Grain::Limit);
-        let plain = self.counter.reset.is_none() && self.counter.learning.is_none();
-        window && plain && self.kept_for() <= bounds::SPAN && self.kept_for() > Span::ZERO
+    /// Charges units that are never refunded.
+    pub(crate) fn count(&mut self, now: Instant, units: u64, kept: Resolution<'_>) {
+        let mark = self.samples.back().map_or(1, |last| last.mark + 1);
+        self.charge(mark, now, units, kept);
     }
 
-    /// The charges, oldest first.
-    pub(crate) fn charges(&self) -> Option<&Window> {
-        charges_of(&self.counter)
-    }
-}
-
-/// The charges in a counter's window.
-pub(crate) const fn charges_of(counter: &UsageCounter) -> Option<&Window> {
-    match &counter.count {
-        Count::Window(window) => Some(window),
-        _ => None,
-    }
-}
-
-/// From when on charges count.
-#[derive(Clone, Copy)]
-pub(crate) struct CountsFrom {
-    /// When the state was lost, and how long unknown leases may live.
-    pub(crate) lost: Option<(Instant, Span)>,
-    /// Limits were switched on then: use before is not debt.
-    pub(crate) enforced: Instant,
-}
-
-/// A counter replayed from remembered charges.
-pub(crate) struct Replayed {
-    pub(crate) counter: UsageCounter,
-    /// The refund handle of each charge, by its stamp.
-    marks: Vec<(Instant, u64)>,
-}
-
-impl Replayed {
-    /// Replays charges as if this limit had been in force when they were made.
-    pub(crate) fn new(
-        mut counter: UsageCounter,
-        spec: &CounterSpec,
-        charges: Option<&Window>,
-        since: CountsFrom,
-        now: Instant,
-    ) -> Self {
-        if let Some((lost, lease_ttl)) = since.lost {
-            counter.assume_full(lost, lease_ttl, spec);
+    /// Refunds units of a charge, and returns how many those were. A charge that has expired is
+    /// refunded nothing.
+    pub(crate) fn refund(&mut self, mark: u64, units: u64) -> u64 {
+        let Some(at) = self.position(mark) else { return 0 };
+        let refunded = units.min(self.units_at(at));
+        for later in self.samples.range_mut(at..) {
+            later.total = later.total.wrapping_sub(refunded);
         }
-        let mut forgiven = false;
-        let window = matches!(counter.count, Count::Window(_));
-        let mut marks = Vec::new();
-        let entries = charges.into_iter().flat_map(Window::entries);
-        for entry in entries.filter(|entry| entry.units > 0) {
-            // A slice may end after now. Only a window can be charged ahead of time.
-            let at = if window { entry.stamp } else { entry.stamp.min(now) };
-            if window && now >= at + spec.period {
+        refunded
+    }
+
+    /// The sample that holds a charge, and the units charged after it.
+    pub(crate) fn find(&self, mark: u64) -> Option<(HistoryEntry, u64)> {
+        let at = self.position(mark)?;
+        let Sample { mark, stamp, total } = self.samples[at];
+        let charged = HistoryEntry { mark, stamp, units: self.units_at(at) };
+        Some((charged, self.total().wrapping_sub(total)))
+    }
+
+    /// The units of samples for which `is_over` does not hold. It holds for the oldest ones.
+    pub(crate) fn sum_after(&self, is_over: impl Fn(Instant) -> bool) -> u64 {
+        let over = self.samples.partition_point(|sample| is_over(sample.stamp));
+        self.total().wrapping_sub(self.total_before(over))
+    }
+
+    /// The units that count in a rolling window at an instant.
+    pub(crate) fn used_at(&self, now: Instant, period: Span) -> u64 {
+        self.sum_after(|stamp| stamp + period <= now)
+    }
+
+    /// The units charged since an instant.
+    pub(crate) fn charged_since(&self, since: Instant) -> u64 {
+        self.sum_after(|stamp| stamp < since)
+    }
+
+    /// The first stamp for which `is_over` holds. It must hold for all later ones.
+    pub(crate) fn first_stamp(&self, is_over: impl Fn(Instant) -> bool) -> Option<Instant> {
+        let at = self.samples.partition_point(|sample| !is_over(sample.stamp));
+        self.samples.get(at).map(|sample| sample.stamp)
+    }
+
+    /// Whether it has no more samples than a resolution allows, and none of the future but the
+    /// current slice.
+    pub(crate) fn is_within(&self, kept: Resolution<'_>, clock: Instant) -> bool {
+        let width = kept.slice_width(Span::ZERO);
+        let past = self.last_stamp().is_none_or(|last| last <= clock + Span(width));
+        past && self.samples.len() <= kept.capacity()
+    }
+
+    /// The mark of the last charge.
+    pub(crate) fn last_mark(&self) -> u64 {
+        self.samples.back().map_or(0, |last| last.mark)
+    }
+
+    /// The stamp of the last charge.
+    pub(crate) fn last_stamp(&self) -> Option<Instant> {
+        self.samples.back().map(|last| last.stamp)
+    }
+
+    /// Drops what counts in no window any more.
+    pub(crate) fn expire(&mut self, now: Instant, longest: Span) {
+        while let Some(first) = self.samples.front().filter(|first| first.stamp + longest <= now) {
+            self.base = first.total;
+            self.samples.pop_front();
+        }
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::new();
+    }
+
+    /// The same history with another resolution.
+    pub(crate) fn at_resolution(&self, now: Instant, kept: Resolution<'_>) -> Self {
+        let mut history = self.clone();
+        history.expire(now, kept.longest());
+        if history.samples.len() > kept.capacity() {
+            history.thin_out(now, kept);
+        }
+        history
+    }
+
+    /// Whether the shortest period has so many charges that further ones share samples.
+    fn has_many(&self, now: Instant, kept: Resolution<'_>) -> bool {
+        let (exact, shortest) = (kept.slices as usize, kept.shortest());
+        self.samples.len() >= exact && {
+            let old = self.samples.partition_point(|sample| sample.stamp + shortest <= now);
+            self.samples.len() - old >= exact
+        }
+    }
+
+    /// Drops samples so that each slice of the period that still counts it has one. The units of a
+    /// dropped sample count with the next one.
+    fn thin_out(&mut self, now: Instant, kept: Resolution<'_>) {
+        let mut thinned = VecDeque::with_capacity(self.samples.len());
+        for sample in self.samples.drain(..).rev() {
+            let newer: Option<&Sample> = thinned.front();
+            let width = kept.slice_width(now.since(sample.stamp));
+            let shares = newer.is_some_and(|newer| newer.stamp.0 / width == sample.stamp.0 / width);
+            if !shares {
+                thinned.push_front(sample);
+            }
+        }
+        self.samples = thinned;
+    }
+
+    fn position(&self, mark: u64) -> Option<usize> {
+        let at = self.samples.partition_point(|sample| sample.mark < mark);
+        // The first sample may lie behind the one that held the charge, if that has expired.
+        let holds = at > 0 || self.samples.front().is_some_and(|first| first.mark == mark);
+        (holds && at < self.samples.len()).then_some(at)
+    }
+
+    fn units_at(&self, at: usize) -> u64 {
+        self.samples[at].total.wrapping_sub(self.total_before(at))
+    }
+
+    fn total_before(&self, at: usize) -> u64 {
+        at.checked_sub(1).map_or(self.base, |before| self.samples[before].total)
+    }
+
+    fn total(&self) -> u64 {
+        self.samples.back().map_or(self.base, |last| last.total)
+    }
+
+    fn sum(&self) -> u64 {
+        self.total().wrapping_sub(self.base)
+    }
+}
+
+// Totals depend on what has expired, and a restored history begins at zero.
+impl PartialEq for History {
+    fn eq(&self, other: &Self) -> bool {
+        self.charges().eq(other.charges())
+    }
+}
+
+impl Eq for History {}
+
+impl Resolution<'_> {
+    fn shortest(&self) -> Span {
+        self.periods.first().copied().unwrap_or(Span::ZERO)
+    }
+
+    fn longest(&self) -> Span {
+        self.periods.last().copied().unwrap_or(Span::ZERO)
+    }
+
+    /// The width of the slices for charges of an age. Periods after the first one have slices of
+    /// half the width, because a charge may be late by a slice of each period it passed.
+    fn slice_width(&self, age: Span) -> u64 {
+        let at = self.periods.partition_point(|period| *period <= age);
+        let period = self.periods.get(at).copied().unwrap_or_else(|| self.longest());
+        let slices = if at == 0 { self.slices } else { 2 * self.slices };
+        period.0.div_ceil(slices).max(1)
+    }
+
+    /// The most samples.
+    fn capacity(&self) -> usize {
+        // The first period has exact charges and then slices, each further one half slices.
+        (self.slices as usize + 2) * 2 * self.periods.len().max(1) + SPARE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Span = Span::secs(1);
+    const MINUTE: Span = Span::secs(60);
+    const ONE: Resolution<'_> = Resolution { periods: &[SECOND], slices: 512 };
+    const TWO: Resolution<'_> = Resolution { periods: &[SECOND, MINUTE], slices: 512 };
+
+    #[test]
+    fn units_count_for_exactly_one_period() {
+        let mut history = History::new();
+        history.charge(1, Instant(10), 3, ONE);
+        assert_eq!(history.used_at(Instant(1_000_009), SECOND), 3);
+        assert_eq!(history.used_at(Instant(1_000_010), SECOND), 0);
+    }
+
+    #[test]
+    fn merged_charges_are_late_by_at_most_one_slice_and_bounded() {
+        let mut history = History::new();
+        let width = SECOND.0.div_ceil(512);
+        for mark in 0..100_000 {
+            let now = Instant(mark * 7);
+            history.charge(mark, now, 1, ONE);
+            let stamp = history.last_stamp().unwrap();
+            assert!(stamp >= now && stamp.since(now).0 <= width, "{stamp:?} for {now:?}");
+            assert!(history.samples.len() <= ONE.capacity());
+        }
+    }
+
+    #[test]
+    fn each_period_is_at_most_one_slice_late() {
+        let mut history = History::new();
+        let mut charged = alloc::vec::Vec::new();
+        let (mut now, mut random) = (Instant(0), 7_u64);
+        for mark in 0..30_000_u64 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            now = now + Span(random >> 45);
+            history.charge(mark, now, 1 + (random >> 20) % 5, TWO);
+            charged.push((now, 1 + (random >> 20) % 5));
+            assert!(history.samples.len() <= TWO.capacity());
+            if mark % 97 != 0 {
                 continue;
             }
-            if at > since.enforced && !forgiven {
-                counter.forgive_debt(since.enforced, spec);
-                forgiven = true;
-            }
-            marks.push((entry.stamp, counter.charge(at, entry.units, spec)));
-        }
-        if !forgiven {
-            counter.forgive_debt(since.enforced, spec);
-        }
-        if let Count::Bucket(bucket) = &mut counter.count {
-            bucket.settle(now, spec.as_refill());
-        }
-        counter.expire(now, spec);
-        Self { counter, marks }
-    }
-
-    /// A counter that continues as it is.
-    pub(crate) const fn unchanged(counter: UsageCounter) -> Self {
-        Self { counter, marks: Vec::new() }
-    }
-
-    /// Keeps the debt of a bucket, which may be older than what is remembered.
-    pub(crate) fn keep_debt(
-        &mut self,
-        before: &UsageCounter,
-        old: &CounterSpec,
-        new: &CounterSpec,
-        now: Instant,
-    ) {
-        let missing =
-            |counter: &UsageCounter, spec| counter.taken_at(now, spec).saturating_sub(counter.held);
-        let owed = missing(before, old);
-        let counted = missing(&self.counter, new);
-        if matches!(self.counter.count, Count::Bucket(_)) && owed > old.effective && owed > counted
-        {
-            self.counter.charge(now, owed - counted, new);
-        }
-    }
-
-    /// A lease's charge here, from its remembered charge.
-    pub(crate) fn charge_of(&mut self, to: Target, remembered: &Charge) -> Charge {
-        self.counter.held = self.counter.held.saturating_add(remembered.holds());
-        // A charge that is no longer remembered cannot be refunded.
-        let found = self.marks.binary_search_by_key(&remembered.mark, |(stamp, _)| stamp.0);
-        let mark = found.map_or(u64::MAX, |at| self.marks[at].1);
-        Charge { to, mark, ..remembered.clone() }
-    }
-}
-
-impl State {
-    /// Records what a call takes.
-    pub(crate) fn remember(
-        &mut self,
-        agent: AgentId,
-        cost: &Amounts,
-        now: Instant,
-        charges: &mut Vec<Charge>,
-    ) {
-        let own = &mut self.facts.agents[usize::from(agent)].units;
-        for (at, history) in self.facts.units.iter_mut().enumerate() {
-            let (spec, need) = (history.spec(), cost.of(&history.unit).unwrap_or(0));
-            let at8 = u8::try_from(at).unwrap_or(u8::MAX);
-            history.counter.expire(now, &spec);
-            charges.push(Charge::take(Target::Unit(at8), &mut history.counter, &spec, need, now));
-            if let Some(counter) = own.get_mut(at) {
-                counter.expire(now, &spec);
-                charges.push(Charge::take(Target::AgentUnit(at8), counter, &spec, need, now));
-            }
-        }
-    }
-
-    /// Empty histories for an agent; none if there are too many agents.
-    pub(crate) fn fresh_units(&self, agent: usize) -> Vec<UsageCounter> {
-        let units = self.facts.units.len();
-        let kept = if has_histories(agent, units) { units } else { 0 };
-        (0..kept).map(|_| UsageCounter::new(Count::Window(Window::new(Grain::Coarse)))).collect()
-    }
-
-    /// Decides which histories exist under a new configuration, and for how long. Histories of
-    /// units without a limit in this and the previous configuration are dropped.
-    pub(crate) fn carry_histories(
-        &mut self,
-        config: &PoolConfig,
-        new: &CompiledConfig,
-        now: Instant,
-    ) {
-        let changes = self.facts.config.as_ref() != Some(config);
-        let mut kept = self.expire_histories(now);
-        for (_, history) in kept.iter_mut().filter(|_| changes) {
-            history.span_before = core::mem::replace(&mut history.span, Span::ZERO);
-        }
-        for Need { unit, charged, span } in needs(new) {
-            let of_unit = |history: &UnitHistory| history.unit == unit;
-            let known = kept.iter().position(|(_, own)| of_unit(own) && own.charged == charged);
-            let at = known.unwrap_or_else(|| {
-                // What was charged at another time of the call was used all the same.
-                let other = kept.iter().find(|(_, own)| of_unit(own)).cloned();
-                let (from, other) =
-                    other.unwrap_or_else(|| (None, UnitHistory::new(unit.clone(), charged)));
-                kept.push((from, UnitHistory { charged, span: Span::ZERO, ..other }));
-                kept.len() - 1
-            });
-            let history = &mut kept[at].1;
-            history.span = history.span.max(span);
-        }
-        kept.retain(|(_, history)| history.kept_for() > Span::ZERO);
-        let from: Vec<Option<usize>> = kept.iter().map(|(from, _)| *from).collect();
-        self.facts.units = kept.into_iter().map(|(_, history)| history).collect();
-        self.carry_agent_histories(&from);
-        self.carry_remembered_charges(&from, now);
-    }
-
-    /// Takes the histories out, each with its old index, without what is too old.
-    fn expire_histories(&mut self, now: Instant) -> Vec<(Option<usize>, UnitHistory)> {
-        let mut kept = Vec::new();
-        for (at, mut history) in core::mem::take(&mut self.facts.units).into_iter().enumerate() {
-            let spec = history.spec();
-            history.counter.expire(now, &spec);
-            for agent in &mut self.facts.agents {
-                if let Some(counter) = agent.units.get_mut(at) {
-                    counter.expire(now, &spec);
-                }
-            }
-            kept.push((Some(at), history));
-        }
-        kept
-    }
-
-    fn carry_agent_histories(&mut self, from: &[Option<usize>]) {
-        for agent in 0..self.facts.agents.len() {
-            let fresh = self.fresh_units(agent);
-            let before = core::mem::replace(&mut self.facts.agents[agent].units, fresh);
-            for (counter, old) in self.facts.agents[agent].units.iter_mut().zip(from) {
-                if let Some(known) = old.and_then(|old| before.get(old)) {
-                    *counter = known.clone();
-                }
-            }
-        }
-    }
-
-    /// Charges calls in flight that are not remembered yet as of now.
-    fn carry_remembered_charges(&mut self, from: &[Option<usize>], now: Instant) {
-        let keys: Vec<Key> = self.facts.leases.keys().copied().collect();
-        for key in keys {
-            let Some(lease) = self.facts.leases.get_mut(&key) else { continue };
-            let (agent, cost) = (usize::from(lease.agent), &lease.call.cost);
-            let mut charges = Vec::new();
-            for (at, history) in self.facts.units.iter_mut().enumerate() {
-                let (spec, need) = (history.spec(), cost.of(&history.unit).unwrap_or(0));
-                let old = from[at].map(|old| u8::try_from(old).unwrap_or(u8::MAX));
-                let at = u8::try_from(at).unwrap_or(u8::MAX);
-                let mut carry = |to, before: Option<Target>, counter: &mut UsageCounter| {
-                    let known = lease.charges.iter().find(|charge| Some(charge.to) == before);
-                    charges.push(match known {
-                        Some(charge) => Charge { to, ..charge.clone() },
-                        None => Charge::take(to, counter, &spec, need, now),
-                    });
+            for period in [SECOND, MINUTE] {
+                let used = |late: u64| {
+                    let counts =
+                        charged.iter().rev().take_while(|(at, _)| now < *at + period + Span(late));
+                    counts.map(|(_, units)| units).sum::<u64>()
                 };
-                carry(Target::Unit(at), old.map(Target::Unit), &mut history.counter);
-                if let Some(counter) = self.facts.agents[agent].units.get_mut(usize::from(at)) {
-                    carry(Target::AgentUnit(at), old.map(Target::AgentUnit), counter);
-                }
+                let seen = history.used_at(now, period);
+                let (least, most) = (used(0), used(period.0.div_ceil(512)));
+                assert!((least..=most).contains(&seen), "{least} <= {seen} <= {most} at {mark}");
             }
-            lease.charges.retain(|charge| !charge.to.is_history());
-            lease.charges.extend(charges);
         }
     }
 
-    /// The index of the history that a limit of a unit counts.
-    pub(crate) fn history_of(&self, unit: Option<&Unit>, charged: Charged) -> Option<usize> {
-        let of_unit = |history: &UnitHistory| Some(&history.unit) == unit;
-        let same = |history: &UnitHistory| of_unit(history) && history.charged == charged;
-        let units = &self.facts.units;
-        units.iter().position(same).or_else(|| units.iter().position(of_unit))
+    #[test]
+    fn a_refund_finds_its_charge_and_is_nothing_once_that_expired() {
+        let mut history = History::new();
+        history.charge(4, Instant(5), 10, ONE);
+        history.charge(5, Instant(5), 1, ONE);
+        assert_eq!(history.refund(4, 4), 4);
+        assert_eq!(history.used_at(Instant(5), SECOND), 7);
+        history.charge(6, Instant(1_000_005), 2, ONE);
+        assert_eq!((history.refund(4, 6), history.refund(5, 1)), (0, 0));
+        assert_eq!(history.used_at(Instant(1_000_005), SECOND), 2);
     }
-}
 
-/// Whether an agent has histories of its own; their number is bounded over all agents.
-pub(crate) const fn has_histories(agent: usize, units: usize) -> bool {
-    (agent + 1) * units <= bounds::AGENT_HISTORIES
-}
-
-/// A history that a configuration needs.
-struct Need {
-    unit: Unit,
-    charged: Charged,
-    /// How long its charges matter.
-    span: Span,
-}
-
-/// The histories that a configuration needs: those of limits first, then those of caps.
-fn needs(compiled: &CompiledConfig) -> Vec<Need> {
-    let mut needs: Vec<Need> = Vec::new();
-    let mut add = |unit: &Unit, spec: &CounterSpec| {
-        let (charged, span) = (spec.charged, spec.remembers().min(bounds::SPAN));
-        let full = needs.len() == bounds::UNIT_HISTORIES;
-        let same = |need: &&mut Need| need.unit == *unit && need.charged == charged;
-        match needs.iter_mut().find(same) {
-            Some(need) => need.span = need.span.max(span),
-            None if full => {}
-            None => needs.push(Need { unit: unit.clone(), charged, span }),
+    #[test]
+    fn restored_it_is_the_same() {
+        let mut history = History::new();
+        for mark in 1..2_000 {
+            history.charge(mark, Instant(mark * 900), mark % 7, ONE);
+            if mark % 3 == 0 {
+                history.refund(mark / 3 * 2, 2);
+            }
         }
-    };
-    for constraint in &compiled.constraints {
-        constraint.id.unit().into_iter().for_each(|unit| add(unit, &constraint.spec));
+        let again = History::of(history.charges()).unwrap();
+        assert_eq!(again, history);
+        assert_eq!(
+            again.used_at(Instant(2_000_000), SECOND),
+            history.used_at(Instant(2_000_000), SECOND)
+        );
     }
-    for usage in compiled.agents.iter().flat_map(|agent| &agent.usages) {
-        usage.unit(&compiled.constraints).into_iter().for_each(|unit| add(unit, &usage.spec));
-    }
-    needs
 }

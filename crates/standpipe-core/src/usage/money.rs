@@ -10,25 +10,20 @@ use crate::lease::Lease;
 use crate::state::State;
 use crate::time::{Instant, Span};
 use crate::unit::{Amounts, Unit};
-use crate::usage::window::{Grain, Window};
+use crate::usage::history::{History, Resolution};
 
 /// A day's spending, in millionths of a dollar.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spending {
     /// What calls cost.
-    pub spent: Window,
+    pub spent: History,
     /// The part of it that bought nothing: retries, and calls nobody settled.
-    pub wasted: Window,
-}
-
-impl Default for Spending {
-    fn default() -> Self {
-        Self { spent: Window::new(Grain::Agent), wasted: Window::new(Grain::Agent) }
-    }
+    pub wasted: History,
 }
 
 /// The time for which spending is remembered.
 const DAY: Span = Span::secs(86_400);
+const KEPT: Resolution<'_> = Resolution { periods: &[DAY], slices: bounds::AGENT_SLICES };
 
 /// The number of units that a price refers to.
 const PRICED_UNITS: u128 = 1_000_000;
@@ -67,11 +62,9 @@ impl State {
         if !self.has_prices() || usd == 0 {
             return;
         }
-        self.facts.spending.spent.expire(now, DAY);
-        self.facts.spending.wasted.expire(now, DAY);
-        self.facts.spending.spent.charge(now, usd, DAY);
+        self.facts.spending.spent.count(now, usd, KEPT);
         if !settled || lease.call.retry_of.is_some() {
-            self.facts.spending.wasted.charge(now, usd, DAY);
+            self.facts.spending.wasted.count(now, usd, KEPT);
         }
     }
 

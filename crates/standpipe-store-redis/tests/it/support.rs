@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant as Local};
 
 use standpipe_core::{
-    Action, AgentName, Amounts, Answer, Commit, Configure, Count, Decision, Instant, Key, Limit,
-    Outcome, PoolConfig, Reserve, Rule, Source, Span, State, Unit,
+    Action, AgentName, Amounts, Answer, Commit, Configure, Decision, Instant, Key, Limit, Outcome,
+    PoolConfig, Reserve, Rule, Source, Span, State, Unit,
 };
 use standpipe_servers::Server;
 use standpipe_store::layout::encode_state;
@@ -173,10 +173,7 @@ pub(crate) fn state_hash(state: &State) -> u64 {
 
 /// What counts on a window, given by its place in the configuration.
 pub(crate) fn used(state: &State, limit: usize) -> u64 {
-    match state.facts().counters.get(limit).map(|tally| &tally.count) {
-        Some(Count::Window(window)) => window.entries().map(|entry| entry.units).sum(),
-        _ => 0,
-    }
+    state.figures(state.clock()).get(limit).map_or(0, |usage| usage.used)
 }
 
 /// No stretch of one period has more admissions than `limit`, by the server's stamps.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use standpipe_core::{
-    Action, AgentName, Amounts, Answer, Commit, Configure, Count, Decision, Key, Limit, Outcome,
+    Action, AgentName, Amounts, Answer, Commit, Configure, Decision, Key, Limit, Outcome,
     PoolConfig, Reserve, Rule, Source, Span, State, Unit,
 };
 
@@ -101,10 +101,7 @@ pub(super) fn state_bytes(state: &State) -> Vec<u8> {
 
 /// Returns the units charged to a window limit, given by its index in the configuration.
 pub(super) fn used(state: &State, limit: usize) -> u64 {
-    match state.facts().counters.get(limit).map(|counter| &counter.count) {
-        Some(Count::Window(window)) => window.entries().map(|entry| entry.units).sum(),
-        _ => 0,
-    }
+    state.figures(state.clock()).get(limit).map_or(0, |usage| usage.used)
 }
 
 pub(super) fn requests(amount: u64, period: Span) -> Limit {

@@ -3,12 +3,12 @@
 //! Stamps ascend, so they are written as differences: most take one to three bytes.
 
 use standpipe_core::{
-    Agent, AutoMargin, Bucket, BucketCharge, BucketFacts, Call, CallId, Cascade, Charge, Count,
-    Denied, ExternalUsage, Facts, Grain, IdRecord, Incident, Instant, Learned, LearnedConcurrency,
-    LearnedLimit, Lease, LeaseOwner, LimitId, Phase, Probe, Promoted, Provenance, QueueKey, Ramp,
-    Reason, RecentLow, Reset, ResetPhase, RetryUsage, Returning, Sequential, Session,
-    SizeHistogram, SizeKey, Spending, Target, Terminal, Throttling, Ticket, UnitHistory,
-    UsageCounter, Window, WindowEntry, Zone,
+    Agent, AgentUnitUsage, AutoMargin, Began, Bucket, Call, CallId, Cascade, Charge, Count, Denied,
+    ExternalUsage, Facts, History, HistoryEntry, IdRecord, Incident, Instant, Learned,
+    LearnedConcurrency, LearnedLimit, Lease, LeaseOwner, LimitId, Phase, Probe, Promoted,
+    Provenance, QueueKey, Ramp, Reason, RecentLow, Reset, ResetPhase, RetryUsage, Returning,
+    Sequential, Session, SizeHistogram, SizeKey, Spending, Terminal, Throttling, Ticket, UnitUsage,
+    UsageCounter, Zone,
 };
 
 use super::Malformed;
@@ -36,8 +36,9 @@ wire_struct! {
     LearnedLimit { unit, period, amount }
     IdRecord { first, ended }
     CallId { agent, id }
-    UnitHistory { unit, span, span_before, charged, counter }
-    Agent { name, active, refused, asked, admitted, denied, promoted, usages, units }
+    UnitUsage { unit, charged, span, span_before, next_mark, history, held }
+    AgentUnitUsage { history, held }
+    Agent { name, active, refused, asked, admitted, denied, promoted, units }
     Denied { since, last }
     Promoted { arrival, ticket }
     AutoMargin { limit, per_mille, since, successes, rests }
@@ -47,10 +48,11 @@ wire_struct! {
     QueueKey { tier, arrival }
     Call { cost, owner, id, model, task, retry_of, bytes, tokens_follow }
     Ticket { key, session, agent, call, since, deadline, phase, earmarked, returns, holds, ttl }
-    Lease { owner, agent, tier, call, started, progressed, charges }
-    Charge { to, when, estimate, charged, mark, known, left }
-    UsageCounter { count, held, reset, learning }
-    BucketFacts { credit, at, next }
+    Lease { owner, agent, tier, call, started, progressed, charges, left }
+    Charge { unit, when, estimate, charged, mark, known }
+    UsageCounter { count, reset }
+    Began { at, carried }
+    Bucket { missing, at, refundable_from }
     Reset { at, phase }
 }
 
@@ -64,15 +66,13 @@ wire_enum! {
     }
     Probe { 0 => Over, 1 => Wanted, 2 => Sent { lease, at } }
     LeaseOwner { 0 => Session(session), 1 => Ttl { ttl, expires } }
-    Target { 0 => Constraint(constraint), 1 => Usage(usage), 2 => Unit(unit), 3 => AgentUnit(unit) }
-    Count { 0 => Window(window), 1 => Bucket(bucket), 2 => Slots, 3 => Gate { last } }
+    Count { 0 => Window { began }, 1 => Bucket(bucket), 2 => Slots, 3 => Gate { last } }
     ResetPhase {
         0 => Announced,
         1 => Passed { carried },
         2 => Probing { carried, probe },
         3 => Spent { carried },
     }
-    Grain { 0 => Limit, 1 => Agent, 2 => Coarse }
     Zone { 0 => Green, 1 => Amber, 2 => Red }
     SizeKey { 0 => Units(unit), 1 => PerBytes(unit) }
     LimitId {
@@ -103,19 +103,37 @@ wire_enum! {
     }
 }
 
-impl Wire for Window {
+/// Marks and stamps ascend, so they are written as differences too.
+impl Wire for History {
     fn put(&self, out: &mut Vec<u8>) {
-        self.grain().put(out);
-        put_ascending(self.entries().map(|entry| (entry.stamp.0, entry.units)), out);
+        let entries = self.charges();
+        (entries.len() as u64).put(out);
+        let (mut mark, mut stamp) = (0, Instant(0));
+        for entry in entries {
+            (entry.mark - mark).put(out);
+            entry.stamp.since(stamp).put(out);
+            entry.units.put(out);
+            (mark, stamp) = (entry.mark, entry.stamp);
+        }
     }
 
     fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let grain = Grain::get(input)?;
-        let entries = get_ascending(input)?.into_iter();
-        let entries = entries.map(|(stamp, units)| WindowEntry { stamp: Instant(stamp), units });
-        match Self::of(grain, entries) {
-            Some(window) => Ok(window),
-            None => input.malformed("no window has these entries"),
+        let count = input.count()?;
+        let mut entries = Vec::new();
+        let (mut mark, mut stamp) = (0_u64, 0_u64);
+        for _ in 0..count {
+            let more = (u64::get(input)?, u64::get(input)?);
+            let sums = (mark.checked_add(more.0), stamp.checked_add(more.1));
+            let (Some(next_mark), Some(next_stamp)) = sums else {
+                return input.malformed("numbers beyond 64 bits");
+            };
+            (mark, stamp) = (next_mark, next_stamp);
+            let units = u64::get(input)?;
+            entries.push(HistoryEntry { mark, stamp: Instant(stamp), units });
+        }
+        match Self::of(entries) {
+            Some(history) => Ok(history),
+            None => input.malformed("no history has these charges"),
         }
     }
 }
@@ -133,23 +151,6 @@ impl Wire for SizeHistogram {
         match bins.and_then(Self::of) {
             Some(sizes) => Ok(sizes),
             None => input.malformed("no calls have these sizes"),
-        }
-    }
-}
-
-impl Wire for Bucket {
-    fn put(&self, out: &mut Vec<u8>) {
-        self.facts().put(out);
-        put_ascending(self.charges().map(|charge| (charge.mark, charge.units)), out);
-    }
-
-    fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let facts = BucketFacts::get(input)?;
-        let charges = get_ascending(input)?.into_iter();
-        let charges = charges.map(|(mark, units)| BucketCharge { mark, units });
-        match Self::of(facts, charges) {
-            Some(bucket) => Ok(bucket),
-            None => input.malformed("no bucket has these charges"),
         }
     }
 }

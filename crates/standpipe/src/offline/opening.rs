@@ -9,7 +9,7 @@ use standpipe_core::{
     Action, AgentName, Amounts, Facts, Instant, Key, Lease, LeaseOwner, LimitId, Priority,
     Recovered, Reserve, Rule, Span, State, Unit, bounds,
 };
-use standpipe_core::{Charged, Count, Limit, PoolConfig};
+use standpipe_core::{Charged, Limit, PoolConfig};
 
 use super::alive::alive;
 use super::charges::{SessionCharges, Stamped, unit_of};
@@ -68,20 +68,27 @@ impl Seen<'_> {
     /// What a share of a unit's limits begins with.
     fn start_of(&self, config: &PoolConfig, unit: &Unit, alive: &BTreeSet<u64>) -> Stamped {
         let Some((lane, limit)) = measured_by(config, unit) else { return Stamped::new() };
-        let (period, total) = match (&limit.rule, &self.state.facts().counters[lane].count) {
-            (Rule::Window { period, .. }, Count::Window(window)) => {
+        let figures = self.state.figures(self.now);
+        let used = figures.get(lane).map_or(0, |figures| figures.used);
+        let (period, total) = match &limit.rule {
+            Rule::Window { period, .. } => {
                 let period = *period + config.slack;
-                let counts = |stamp: Instant| stamp + period > self.now;
-                let entries = window.entries().filter(|entry| counts(entry.stamp));
-                (period, entries.map(|entry| (entry.stamp, entry.units)).collect())
+                let mut units = self.state.facts().units.iter();
+                let usage = units.find(|own| own.unit == *unit && own.charged == limit.charged);
+                let charges = usage.into_iter().flat_map(|usage| usage.history.charges());
+                let counts = charges.filter(|charge| charge.stamp + period > self.now);
+                let mut total = Stamped::new();
+                counts.for_each(|own| *total.entry(own.stamp).or_default() += own.units);
+                // What counts as used after a loss of state has no charges.
+                let assumed = used.saturating_sub(total.values().sum());
+                *total.entry(self.now).or_default() += assumed;
+                (period, total)
             }
             // A bucket knows how much is missing, not since when.
-            (Rule::Bucket { period, .. }, _) => {
-                let figures = self.state.figures(self.now);
-                let used = figures.get(lane).map_or(0, |figures| figures.used);
+            Rule::Bucket { period, .. } => {
                 (*period + config.slack, Stamped::from([(self.now, used)]))
             }
-            _ => return Stamped::new(),
+            Rule::Parallel { .. } => return Stamped::new(),
         };
         let since = self.now - period;
         let living = self.charges.of_living(unit, since, alive);

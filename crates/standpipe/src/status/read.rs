@@ -25,7 +25,7 @@ impl PoolStatus {
         let headroom = config.map_or(Headroom::Auto, |config| config.headroom);
         let limits = Self::limits_of(state, now);
         let least = limits.iter().filter_map(|limit| limit.headroom_per_mille).min();
-        let learning = facts.counters.iter().filter_map(|lane| lane.learning).max();
+        let learning = state.learning_until();
         let stop = facts.terminal.map(|terminal| Stop {
             until: terminal.until.map(|until| now.ahead(until)),
             for_ms: terminal.until.map(|until| now.millis_until(until)),

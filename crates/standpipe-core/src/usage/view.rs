@@ -1,0 +1,229 @@
+//! How much of a limit, gate, floor or cap is used at an instant, and when time alone frees units.
+//!
+//! It does not know who asks, who waits, or what is kept for whom.
+
+use crate::agents::agent::AgentId;
+use crate::config::compiled::{AgentUsage, ConstraintKind};
+use crate::config::{LimitId, mul_div};
+use crate::state::State;
+use crate::time::Instant;
+use crate::usage::bucket::Bucket;
+use crate::usage::counter::{Began, Count, CounterSpec, Reset, ResetPhase};
+use crate::usage::history::History;
+
+/// The use of one limit, gate, floor or cap.
+#[derive(Clone, Copy)]
+pub(crate) struct UsageView<'a> {
+    pub(crate) spec: &'a CounterSpec,
+    pub(crate) counted: Counted<'a>,
+    /// Units of calls in flight that are not charged yet; for slots, the calls in flight.
+    pub(crate) held: u64,
+    /// The provider's own window, if it announces one.
+    pub(crate) reset: Option<&'a Reset>,
+}
+
+/// Where charged units are counted.
+#[derive(Clone, Copy)]
+pub(crate) enum Counted<'a> {
+    /// The last period of a history.
+    Window {
+        history: &'a History,
+        began: Option<Began>,
+        /// When the store lost the pool's state. Then everything counts as used and returns evenly
+        /// over one period.
+        lost: Option<Instant>,
+    },
+    Bucket(&'a Bucket),
+    /// Only what is held. Calls in flight are unknown before an instant after a loss of state.
+    Slots {
+        unknown_until: Option<Instant>,
+    },
+    /// The last grant.
+    Gate {
+        last: Option<Instant>,
+    },
+}
+
+impl UsageView<'_> {
+    /// The units charged and held at an instant.
+    pub(crate) fn taken_at(&self, now: Instant) -> u64 {
+        self.charged_at(now).saturating_add(self.held)
+    }
+
+    /// The units charged at an instant.
+    pub(crate) fn charged_at(&self, now: Instant) -> u64 {
+        let period = self.spec.period;
+        match self.counted {
+            Counted::Window { history, began, lost } => {
+                let from = began.map_or(Instant(0), |began| began.at);
+                let used = history.sum_after(|stamp| stamp + period <= now || stamp < from);
+                let carried = began.filter(|began| now < began.at + period);
+                used.saturating_add(carried.map_or(0, |began| began.carried))
+                    .saturating_add(self.assumed_at(now, lost))
+            }
+            Counted::Bucket(bucket) => bucket.used_at(now, self.spec.as_refill()),
+            Counted::Slots { .. } => 0,
+            Counted::Gate { last } => u64::from(last.is_some_and(|last| now < last + period)),
+        }
+    }
+
+    /// What counts as used because the state was lost.
+    fn assumed_at(&self, now: Instant, lost: Option<Instant>) -> u64 {
+        let Some(lost) = lost else { return 0 };
+        let returned = mul_div(self.spec.effective, now.since(lost).0, self.spec.period.0);
+        self.spec.effective.saturating_sub(returned)
+    }
+
+    /// The units that are free at an instant.
+    pub(crate) fn free_at(&self, now: Instant) -> u64 {
+        if self.unknown_until().is_some_and(|until| now < until) {
+            return 0;
+        }
+        self.spec.effective.saturating_sub(self.taken_at(now))
+    }
+
+    /// Calls in flight are unknown before then.
+    pub(crate) const fn unknown_until(&self) -> Option<Instant> {
+        match self.counted {
+            Counted::Slots { unknown_until } => unknown_until,
+            _ => None,
+        }
+    }
+
+    /// Whether one call may pass without room: the provider's window should have reset, and the
+    /// answer will show it.
+    pub(crate) fn probe_open_at(&self, now: Instant) -> bool {
+        self.probe_opens().is_some_and(|opens| now >= opens)
+    }
+
+    /// Whether nothing is charged or held: then a call above the effective limit may pass alone.
+    pub(crate) fn is_empty_at(&self, now: Instant) -> bool {
+        self.taken_at(now) == 0
+    }
+
+    /// When a call of `need` units passes as a probe, because there is no room then.
+    pub(crate) fn probed_from(&self, need: u64, from: Instant) -> Option<Instant> {
+        let opens = self.probe_opens()?.max(from);
+        (need > self.free_at(opens)).then_some(opens)
+    }
+
+    fn probe_opens(&self) -> Option<Instant> {
+        let reset = self.reset?;
+        let open = matches!(reset.phase, ResetPhase::Announced | ResetPhase::Passed { .. });
+        open.then(|| reset.at + self.spec.slack)
+    }
+
+    /// The next instant after `now` at which time alone lets `want` units fit, or may.
+    pub(crate) fn next_room(&self, want: u64, now: Instant) -> Option<Instant> {
+        let fits = Some(self.fits_from(want, now)).filter(|at| *at != Instant::NEVER);
+        let all = [fits, self.probe_opens(), self.unknown_until()];
+        all.into_iter().flatten().filter(|at| *at > now).min()
+    }
+
+    /// The first instant from `from` on at which `need` units fit if only time passes;
+    /// [`Instant::NEVER`] if calls in flight hold them. Probes are not considered.
+    pub(crate) fn fits_from(&self, need: u64, from: Instant) -> Instant {
+        let from = from.max(self.unknown_until().unwrap_or(from));
+        // A call above the effective limit needs the counter to be empty.
+        match self.spec.effective.saturating_sub(need).checked_sub(self.held) {
+            Some(allowed) => self.charged_falls_to(allowed, from),
+            None => Instant::NEVER,
+        }
+    }
+
+    /// The first instant from `from` on at which at most `allowed` units are charged.
+    pub(crate) fn charged_falls_to(&self, allowed: u64, from: Instant) -> Instant {
+        let period = self.spec.period;
+        match self.counted {
+            Counted::Bucket(bucket) => bucket.falls_to(allowed, from, self.spec.as_refill()),
+            Counted::Slots { .. } => from,
+            Counted::Gate { last } => last.map_or(from, |last| from.max(last + period)),
+            Counted::Window { history, began, lost } => {
+                if self.charged_at(from) <= allowed {
+                    return from;
+                }
+                if lost.is_some_and(|lost| from < lost + period) {
+                    return self.search(allowed, from, history);
+                }
+                // Something expires at `stamp + period`, and nothing in between.
+                let reset = began.map(|began| began.at + period).filter(|at| *at > from);
+                let reset = reset.filter(|at| self.charged_at(*at) <= allowed);
+                let enough = |stamp: Instant| self.charged_at(stamp + period) <= allowed;
+                let aged = history.first_stamp(enough).map(|stamp| stamp + period);
+                reset.into_iter().chain(aged).min().unwrap_or(from).max(from)
+            }
+        }
+    }
+
+    /// Searches the first instant at which at most `allowed` units are charged, where units also
+    /// return between the samples of a history.
+    fn search(&self, allowed: u64, from: Instant, history: &History) -> Instant {
+        let last = history.last_stamp().map_or(from, |stamp| stamp.max(from));
+        let (mut over, mut under) = (from.0, (last + self.spec.period).0);
+        while over + 1 < under {
+            let middle = over.midpoint(under);
+            if self.charged_at(Instant(middle)) <= allowed {
+                under = middle;
+            } else {
+                over = middle;
+            }
+        }
+        Instant(under)
+    }
+
+    /// When a history of this view changes next by itself, whoever asks.
+    pub(crate) fn next_ageing(&self, now: Instant) -> Option<Instant> {
+        let charged = self.charged_at(now).checked_sub(1)?;
+        let at = self.charged_falls_to(charged, now);
+        Some(at).filter(|at| *at != Instant::NEVER && *at > now)
+    }
+}
+
+/// The history of agents that have none.
+static NO_CHARGES: History = History::new();
+
+impl State {
+    /// The use of a constraint.
+    pub(crate) fn usage(&self, constraint: usize) -> UsageView<'_> {
+        let declared = &self.index.compiled.constraints[constraint];
+        let counter = &self.facts.counters[constraint];
+        let unit = declared.unit.map(|unit| &self.facts.units[usize::from(unit)]);
+        let held_of_unit = unit.map_or(0, |unit| unit.held);
+        let lost = self.facts.state_lost_at;
+        let (counted, held) = match &counter.count {
+            Count::Window { began } => {
+                let history = unit.map_or(&NO_CHARGES, |unit| &unit.history);
+                (Counted::Window { history, began: *began, lost }, held_of_unit)
+            }
+            Count::Bucket(bucket) => (Counted::Bucket(bucket), held_of_unit),
+            Count::Slots if declared.id == LimitId::Unanswered => {
+                (Counted::Slots { unknown_until: None }, self.facts.unanswered.len() as u64)
+            }
+            Count::Slots => {
+                let unknown_until = lost.map(|lost| lost + self.index.compiled.lease_ttl);
+                (Counted::Slots { unknown_until }, self.facts.leases.len() as u64)
+            }
+            Count::Gate { last } => (Counted::Gate { last: *last }, 0),
+        };
+        UsageView { spec: &declared.spec, counted, held, reset: counter.reset.as_ref() }
+    }
+
+    /// An agent's own use of what it has a floor or a cap on.
+    pub(crate) fn agent_usage<'a>(
+        &'a self,
+        agent: Option<AgentId>,
+        usage: &'a AgentUsage,
+    ) -> UsageView<'a> {
+        let agent = agent.map(usize::from);
+        if usage.kind(&self.index.compiled.constraints) == ConstraintKind::Slots {
+            let held = agent.map_or(0, |at| u64::from(self.index.agent_loads[at].leases));
+            let counted = Counted::Slots { unknown_until: None };
+            return UsageView { spec: &usage.spec, counted, held, reset: None };
+        }
+        let units = agent.map_or(&[][..], |at| &self.facts.agents[at].units);
+        let own = usage.unit_index.and_then(|unit| units.get(usize::from(unit)));
+        let history = own.map_or(&NO_CHARGES, |own| &own.history);
+        let counted = Counted::Window { history, began: None, lost: None };
+        UsageView { spec: &usage.spec, counted, held: own.map_or(0, |own| own.held), reset: None }
+    }
+}
