@@ -19,7 +19,7 @@ pub(crate) fn run() {
     row("policies, nothing wrong", 0, Pool::new(u64::MAX >> 20, 100_000).with_policies());
     row("policies, after a refusal", 0, refused_once());
     row("policies, in the amber, background held back", 256, in_the_amber(256));
-    for count in [bounds::WINDOW_EXACT / 2, bounds::WINDOW_EXACT, 1_000_000] {
+    for count in [bounds::WINDOW_SLICES as usize / 2, bounds::WINDOW_SLICES as usize, 1_000_000] {
         row("entries of a window", count, with_entries(count));
     }
     for count in [256, bounds::LEASES - 2] {

@@ -9,6 +9,7 @@ use crate::bounds;
 use crate::config::Resets;
 use crate::config::compiled::ConstraintKind;
 use crate::fuel::Fuel;
+use crate::id::ConstraintId;
 use crate::lease::admission::Candidate;
 use crate::outcome::{Notice, Reason, Reclaim};
 use crate::queue::ticket::{Phase, QueueKey};
@@ -39,7 +40,10 @@ impl State {
     pub(crate) fn next_change(&self, now: Instant) -> Option<Instant> {
         let timer = self.index.timers.first().map(|(at, _)| *at);
         let terminal = self.facts.terminal.and_then(|terminal| terminal.until);
-        let constraints = (0..self.index.lines.len())
+        let constraints = self
+            .index
+            .lines
+            .ids()
             .filter_map(|constraint| self.constraint_next_event(constraint, now));
         let constraints = constraints.chain(self.owners_next_event(now));
         let always =
@@ -50,7 +54,7 @@ impl State {
     }
 
     /// When time alone may give units to the head of a line.
-    fn constraint_next_event(&self, constraint: usize, now: Instant) -> Option<Instant> {
+    fn constraint_next_event(&self, constraint: ConstraintId, now: Instant) -> Option<Instant> {
         let head = *self.index.lines[constraint].first()?;
         let ticket = self.facts.tickets.get(&head)?;
         let room = self.room_comes(&self.candidate_of(head, ticket), constraint, now);
@@ -76,7 +80,7 @@ impl State {
             Some(Candidate { passes: true, ..self.candidate_of(queue_key, ticket) })
         });
         let first = rank.next()?;
-        let constraints = 0..self.index.compiled.constraints.len();
+        let constraints = self.index.compiled.constraints.ids();
         let rooms =
             constraints.clone().filter_map(|constraint| self.room_comes(&first, constraint, now));
         let rooms = rooms.min();
@@ -98,7 +102,7 @@ impl State {
     pub(crate) fn room_comes(
         &self,
         candidate: &Candidate<'_>,
-        constraint: usize,
+        constraint: ConstraintId,
         now: Instant,
     ) -> Option<Instant> {
         self.room_beside(
@@ -112,7 +116,7 @@ impl State {
     fn room_beside(
         &self,
         candidate: &Candidate<'_>,
-        constraint: usize,
+        constraint: ConstraintId,
         kept: u64,
         now: Instant,
     ) -> Option<Instant> {
@@ -142,9 +146,7 @@ impl State {
                     self.end_ticket(queue_key, Some(Reason::Deadline), now)
                 }
                 Timer::TicketRecheck(queue_key) => self.on_timer(queue_key, now),
-                Timer::ProviderReset(constraint) => {
-                    self.provider_resets(usize::from(constraint), now)
-                }
+                Timer::ProviderReset(constraint) => self.provider_resets(constraint, now),
             }
         }
         self.end_pause(now);
@@ -153,7 +155,7 @@ impl State {
         self.promote_all(now);
         self.update_zone(now);
         // Units may have aged out anywhere, so every line is served.
-        for constraint in 0..self.index.lines.len() {
+        for constraint in self.index.lines.ids() {
             self.mark_dirty(constraint);
         }
     }
@@ -179,7 +181,7 @@ impl State {
     }
 
     /// The provider's window ends as announced. Calls in flight now may count in the next window.
-    fn provider_resets(&mut self, constraint: usize, _now: Instant) {
+    fn provider_resets(&mut self, constraint: ConstraintId, _now: Instant) {
         let carried = self.charged_in_flight(constraint);
         if let Some(Reset { phase: phase @ ResetPhase::Announced, .. }) =
             &mut self.facts.counters[constraint].reset
@@ -192,10 +194,9 @@ impl State {
 
 impl Index {
     /// Sets a timer for the end of the provider's window.
-    pub(crate) fn watch_reset(&mut self, constraint: usize, reset: &Reset) {
+    pub(crate) fn watch_reset(&mut self, constraint: ConstraintId, reset: &Reset) {
         let counts = self.compiled.constraints[constraint].resets == Resets::Provider;
         if counts && reset.phase == ResetPhase::Announced {
-            let constraint = u8::try_from(constraint).unwrap_or(u8::MAX);
             self.timers.insert((reset.at, Timer::ProviderReset(constraint)));
         }
     }

@@ -6,9 +6,10 @@
 pub(crate) mod activity;
 pub(crate) mod agent;
 
-use crate::agents::agent::{Agent, AgentId};
+use crate::agents::agent::Agent;
 use crate::bounds;
 use crate::event::Reserve;
+use crate::id::{AgentId, Id, RuleId};
 use crate::name::AgentName;
 use crate::state::{AgentLoad, State};
 use crate::time::Instant;
@@ -16,10 +17,9 @@ use crate::unit::Amounts;
 
 impl State {
     /// The index of an agent's rules in the configuration, by name.
-    pub(crate) fn rule_of(&self, name: &AgentName) -> Option<u16> {
+    pub(crate) fn rule_of(&self, name: &AgentName) -> Option<RuleId> {
         let config = self.facts.config.as_ref()?;
-        let rule = config.agents.iter().position(|rule| rule.name == *name)?;
-        u16::try_from(rule).ok()
+        config.agents.iter().position(|rule| rule.name == *name).map(RuleId::of)
     }
 
     /// The record that counts for an agent: its own, or `other` if the table is full. `None` if the
@@ -65,34 +65,33 @@ impl State {
         match (self.index.agent_of.get(AgentName::OTHER), AgentName::new(AgentName::OTHER)) {
             (Some(other), _) => *other,
             (None, Some(other)) => self.new_agent(&other, now),
-            (None, None) => 0,
+            (None, None) => AgentId::default(),
         }
     }
 
     fn new_agent(&mut self, name: &AgentName, now: Instant) -> AgentId {
-        let agent = AgentId::try_from(self.facts.agents.len()).unwrap_or(AgentId::MAX);
-        let record = self.record_for(name, self.facts.agents.len(), now);
-        // Records, loads and ids are parallel: the id is the index of all three.
-        self.facts.agents.push(record);
+        let record = self.record_for(name, AgentId::of(self.facts.agents.len()), now);
+        // Records and loads are parallel.
+        let agent = self.facts.agents.push(record);
         self.index.agent_loads.push(AgentLoad::default());
         self.index.agent_of.insert(name.clone(), agent);
-        self.index.index_rule(agent, self.rule_of(name).map(usize::from));
+        self.index.index_rule(agent, self.rule_of(name));
         agent
     }
 
     fn replace_agent(&mut self, agent: AgentId, name: &AgentName, now: Instant) -> AgentId {
-        let record = self.record_for(name, usize::from(agent), now);
-        let replaced = core::mem::replace(&mut self.facts.agents[usize::from(agent)], record);
+        let record = self.record_for(name, agent, now);
+        let replaced = core::mem::replace(&mut self.facts.agents[agent], record);
         // Whatever refers to the agent by its id must not pass to the new one.
         self.facts.cascade.throttled.retain(|(refused, _)| *refused != agent);
         self.forget_sizes(agent);
         self.index.agent_of.remove(&replaced.name);
         self.index.agent_of.insert(name.clone(), agent);
-        self.index.index_rule(agent, self.rule_of(name).map(usize::from));
+        self.index.index_rule(agent, self.rule_of(name));
         agent
     }
 
-    fn record_for(&self, name: &AgentName, slot: usize, now: Instant) -> Agent {
+    fn record_for(&self, name: &AgentName, agent: AgentId, now: Instant) -> Agent {
         let has_rule = self.rule_of(name).is_some();
         Agent {
             name: name.clone(),
@@ -102,32 +101,31 @@ impl State {
             admitted: None,
             denied: None,
             promoted: None,
-            units: self.fresh_units(slot, has_rule),
+            units: self.fresh_units(agent, has_rule),
         }
     }
 
     /// The longest idle agent that has no rule, no lease and no ticket.
     fn longest_idle(&self, now: Instant) -> Option<AgentId> {
         let unloaded = |load: &AgentLoad| *load == AgentLoad::default();
-        let all = self.facts.agents.iter().zip(&self.index.agent_loads).enumerate();
-        let idle = all.filter(|(_, (agent, load))| {
+        let idle = self.facts.agents.rows().filter(|(id, agent)| {
             let other = agent.name.as_str() == AgentName::OTHER;
-            unloaded(load) && !other && now >= agent.active + bounds::IDLE
+            let idle = now >= agent.active + bounds::IDLE;
+            unloaded(&self.index.agent_loads[*id]) && !other && idle
         });
-        let longest = idle.min_by_key(|(_, (agent, _))| agent.active)?;
-        AgentId::try_from(longest.0).ok()
+        idle.min_by_key(|(_, agent)| agent.active).map(|(id, _)| id)
     }
 
     /// Remembers the last cost of a floor owner: its floor must cover that.
     pub(crate) fn record_ask(&mut self, agent: AgentId, cost: &Amounts) {
-        let asked = &mut self.facts.agents[usize::from(agent)].asked;
+        let asked = &mut self.facts.agents[agent].asked;
         if self.index.floor_owners.contains(&agent) && asked != cost {
             *asked = cost.clone();
         }
     }
 
     pub(crate) fn touch_agent(&mut self, agent: AgentId, now: Instant) {
-        self.facts.agents[usize::from(agent)].active = now;
+        self.facts.agents[agent].active = now;
     }
 
     /// Returns whether a refusal of this reserve must be appended to the log.
@@ -152,7 +150,7 @@ impl State {
             return false;
         }
         let Some(agent) = self.index.agent_of.get(&reserve.agent) else { return true };
-        let record = &self.facts.agents[usize::from(*agent)];
+        let record = &self.facts.agents[*agent];
         let idle = now >= record.active + bounds::IDLE;
         idle || record.refused.is_none_or(|last| now >= last + bounds::REFUSAL_EVERY)
     }
@@ -161,7 +159,7 @@ impl State {
         let denied = self.denial_counts(reserve, now);
         if self.owner_refusal_counts(reserve, now) {
             let agent = self.agent_for(&reserve.agent, now);
-            let record = &mut self.facts.agents[usize::from(agent)];
+            let record = &mut self.facts.agents[agent];
             (record.refused, record.active) = (Some(now), now);
             self.record_ask(agent, &reserve.cost);
             let rule = self.rule_of(&reserve.agent);

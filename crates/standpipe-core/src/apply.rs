@@ -8,7 +8,6 @@ use alloc::collections::BTreeSet;
 use crate::bounds;
 use crate::event::{Action, Event, Key, Recovered, Reserve};
 use crate::lease::Ending;
-use crate::lease::session::Session;
 use crate::outcome::{Answer, Decision, LeaseAnswer, Notice, Outcome, Reclaim};
 use crate::state::State;
 use crate::time::{Instant, Span};
@@ -33,7 +32,7 @@ impl State {
         self.update_zone(now);
         // Units that one limit gained or lost can change whether a ticket in another line still
         // meets its deadline.
-        for constraint in 0..self.index.lines.len() {
+        for constraint in self.index.lines.ids() {
             if !self.index.lines[constraint].is_empty() {
                 self.mark_dirty(constraint);
             }
@@ -64,22 +63,15 @@ impl State {
     fn check_sequence(&mut self, event: &Event, now: Instant) -> Option<Answer> {
         let Key { session, number } = event.key;
         let recovers = matches!(event.action, Action::Recovered(_));
-        match self.facts.sessions.get_mut(&session) {
+        match self.facts.sessions.get(&session) {
             Some(known) if number <= known.last => return Some(Answer::Duplicate),
             Some(known) if known.ended => return Some(Answer::SessionEnded),
-            Some(known) => {
-                self.index.check_sequence(session, known.last_seen, now);
-                (known.last, known.last_seen) = (number, now);
-            }
+            Some(_) => {}
             None if number == 0 => return Some(Answer::Duplicate),
             None if number > 1 && !recovers => return Some(Answer::SessionEnded),
-            None => {
-                self.evict_idle_session();
-                let new = Session { last: number, last_seen: now, ended: false };
-                self.facts.sessions.insert(session, new);
-                self.index.last_seen.insert((now, session));
-            }
+            None => self.evict_idle_session(),
         }
+        self.touch_session(session, number, now);
         None
     }
 
@@ -153,8 +145,7 @@ impl State {
         }
         let constraints = self.index.compiled.constraints.iter();
         for (counter, constraint) in self.facts.counters.iter_mut().zip(constraints) {
-            let next_mark =
-                constraint.unit.map_or(0, |unit| self.facts.units[usize::from(unit)].next_mark);
+            let next_mark = constraint.unit.map_or(0, |unit| self.facts.units[unit].next_mark);
             let spec = &constraint.spec;
             match &mut counter.count {
                 // Windows and slots count from the loss by themselves.

@@ -7,18 +7,18 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::agents::agent::AgentId;
 use crate::bounds;
 use crate::config::compiled::{CompiledConfig, ConstraintKind};
 use crate::config::{Charged, LimitId, PoolConfig, Priority};
 use crate::facts::Facts;
+use crate::id::{AgentId, ConstraintId};
 use crate::lease::LeaseOwner;
 use crate::provider::cascade;
 
 use crate::provider::learn::LearnedLimit;
 use crate::queue::ticket::{Phase, QueueKey, Ticket};
 use crate::rules::gate;
-use crate::state::{Index, State, constraints_in};
+use crate::state::{Index, State};
 use crate::time::{Instant, Span};
 use crate::usage::counter::{Count, ResetPhase};
 use crate::usage::history::Resolution;
@@ -92,21 +92,21 @@ impl State {
             return Err(format!("next is {:?}, not {:?}", self.next, again.next));
         }
         let now = self.facts.clock;
-        for (at, constraint) in self.index.compiled.constraints.iter().enumerate() {
+        for (at, constraint) in self.index.compiled.constraints.rows() {
             let earmarked = &self.index.earmarks[at];
             let all: u64 = earmarked.by_tier.iter().sum();
             let usage = self.usage(at);
             let alone = usage.is_empty_at(now) || usage.probe_open_at(now);
             if all > usage.free_at(now) && !(alone && earmarked.holders.len() == 1) {
                 return Err(format!(
-                    "{all} earmarked on constraint {at}, more than is free: {constraint:?}"
+                    "{all} earmarked on {at:?}, more than is free: {constraint:?}"
                 ));
             }
         }
         let due = |ticket: &Ticket| matches!(ticket.phase, Phase::Due(_));
         for ticket in self.facts.tickets.values().filter(|ticket| due(ticket)) {
-            for (at, constraint) in self.index.compiled.constraints.iter().enumerate() {
-                if constraint.need(&ticket.call.cost) > 0 && ticket.earmarked & (1 << at) == 0 {
+            for (at, constraint) in self.index.compiled.constraints.rows() {
+                if constraint.need(&ticket.call.cost) > 0 && !ticket.earmarked.contains(at) {
                     return Err(format!("due without its units: {ticket:?}"));
                 }
             }
@@ -199,7 +199,7 @@ fn units(facts: &Facts, compiled: &CompiledConfig) -> Checked {
         ensure(known && fits, "a history that cannot be")?;
     }
     ensure(facts.units.len() <= 2 * bounds::UNIT_HISTORIES, "too many histories")?;
-    for (at, agent) in facts.agents.iter().enumerate() {
+    for (at, agent) in facts.agents.rows() {
         let has_rule = facts.config.as_ref().is_some_and(|own| own.agent(&agent.name).is_some());
         let has = has_rule || has_histories(at, facts.units.len());
         let own = if has { facts.units.len() } else { 0 };
@@ -285,7 +285,7 @@ fn forecasts(facts: &Facts, compiled: &CompiledConfig) -> Checked {
 
 fn agents(facts: &Facts, compiled: &CompiledConfig) -> Checked {
     let mut names = alloc::collections::BTreeSet::new();
-    for (number, agent) in facts.agents.iter().enumerate() {
+    for (number, agent) in facts.agents.rows() {
         ensure(names.insert(&agent.name), "an agent is there twice")?;
         let past = agent.admitted.into_iter().chain(agent.denied.map(|denied| denied.last));
         ensure(past.into_iter().all(|at| at <= facts.clock), "an agent of the future")?;
@@ -298,7 +298,7 @@ fn agents(facts: &Facts, compiled: &CompiledConfig) -> Checked {
         let stands = ticket.is_none_or(|key| {
             let mut tickets = facts.tickets.iter();
             tickets.any(|(queue_key, ticket)| {
-                let its = ticket.key == key && usize::from(ticket.agent) == number;
+                let its = ticket.key == key && ticket.agent == number;
                 its && queue_key.tier == Priority::Standard
             })
         });
@@ -347,20 +347,17 @@ fn tickets(facts: &Facts, compiled: &CompiledConfig) -> Checked {
         let fresh = keys.insert(ticket.key) && !facts.leases.contains_key(&ticket.key);
         ensure(fresh, "two things of one name")?;
         ensure(ticket.since <= facts.clock, "a ticket of the future")?;
-        let needs = |at: usize| {
+        let needs = |at: ConstraintId| {
             compiled
                 .constraints
-                .get(at)
+                .row(at)
                 .is_some_and(|constraint| constraint.need(&ticket.call.cost) > 0)
         };
-        ensure(constraints_in(ticket.earmarked).all(needs), "units earmarked for nothing")?;
+        ensure(ticket.earmarked.iter().all(needs), "units earmarked for nothing")?;
         let stands = match ticket.phase {
-            Phase::Line(at) => {
-                let at = usize::from(at);
-                needs(at) && ticket.earmarked & (1 << at) == 0
-            }
+            Phase::Line(at) => needs(at) && !ticket.earmarked.contains(at),
             Phase::Due(since) => since <= facts.clock,
-            Phase::Held { .. } | Phase::Lapsed | Phase::TooLate => ticket.earmarked == 0,
+            Phase::Held { .. } | Phase::Lapsed | Phase::TooLate => ticket.earmarked.is_empty(),
         };
         ensure(stands, "a ticket is in a phase that it cannot be in")?;
         if let Some(session) = ticket.session {

@@ -6,9 +6,10 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use crate::agents::agent::{Agent, AgentId};
+use crate::agents::agent::Agent;
 use crate::config::PoolConfig;
 use crate::event::Key;
+use crate::id::{AgentId, ConstraintId, IdVec, UnitId};
 use crate::lease::Lease;
 use crate::lease::call::CallId;
 use crate::lease::session::Session;
@@ -82,12 +83,12 @@ pub struct Facts {
     /// When limits were last switched on after shadow mode.
     pub enforced: Instant,
     /// The use of each unit that a limit or cap counts, now or in the previous configuration.
-    pub units: Vec<UnitUsage>,
+    pub units: IdVec<UnitId, UnitUsage>,
     /// One counter per limit in the configuration's order, then per learned limit, then per limit
     /// with a pace, then for the gate if there is one.
-    pub counters: Vec<UsageCounter>,
+    pub counters: IdVec<ConstraintId, UsageCounter>,
     /// The agents seen; an agent's id is its index here.
-    pub agents: Vec<Agent>,
+    pub agents: IdVec<AgentId, Agent>,
     /// The sessions of living processes.
     pub sessions: BTreeMap<u64, Session>,
     /// The calls in flight.

@@ -1,15 +1,16 @@
 //! Leases: what an admitted call holds, and how each of its charges is settled.
 //!
 //! A lease is a list of charges, one per unit that is counted. The functions here move units between
-//! held, charged and returned. `settlement` and `expiry` decide which leases end when.
+//! held, charged and returned. `settlement` decides which leases end
+//! how, and `leases` is their table.
 //!
 //! Invariant: a lease's share of what is held of a unit is [`Charge::holds`].
 
 pub(crate) mod admission;
 pub(crate) mod call;
-pub(crate) mod expiry;
 pub(crate) mod grant;
 pub(crate) mod ids;
+pub(crate) mod leases;
 pub(crate) mod reserve;
 pub(crate) mod session;
 pub(crate) mod sessions;
@@ -17,9 +18,9 @@ pub(crate) mod settlement;
 
 use alloc::vec::Vec;
 
-use crate::agents::agent::AgentId;
 use crate::bounds;
 use crate::config::{Charged, Priority};
+use crate::id::{AgentId, UnitId};
 use crate::lease::call::Call;
 use crate::state::State;
 use crate::time::{Instant, Span};
@@ -63,8 +64,8 @@ pub enum LeaseOwner {
 /// The part of a lease in one unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Charge {
-    /// The index of the unit in [`crate::Facts::units`].
-    pub unit: u8,
+    /// The unit.
+    pub unit: UnitId,
     /// When its units are charged, as configured when the lease began.
     pub when: Charged,
     /// The units reserved.
@@ -114,12 +115,12 @@ impl State {
     /// Reserves `need` units of a unit.
     pub(crate) fn take_unit(
         &mut self,
-        unit: u8,
+        unit: UnitId,
         agent: AgentId,
         need: u64,
         now: Instant,
     ) -> Charge {
-        let when = self.facts.units[usize::from(unit)].charged;
+        let when = self.facts.units[unit].charged;
         let mut charge = Charge { unit, when, estimate: need, charged: 0, mark: 0, known: false };
         match when {
             Charged::Start => {

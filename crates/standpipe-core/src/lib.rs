@@ -78,6 +78,7 @@ mod time;
 mod unit;
 
 mod event;
+mod id;
 mod outcome;
 
 mod agents;
@@ -99,7 +100,7 @@ pub mod fuel;
 mod state;
 mod view;
 
-pub use crate::agents::agent::{Agent, AgentId, Denied, Promoted};
+pub use crate::agents::agent::{Agent, Denied, Promoted};
 pub use crate::check::InvalidFacts;
 pub use crate::config::policy::{Backoff, Policy, RetryBudget, ReturnWindows, TimeRange, Zones};
 pub use crate::config::{
@@ -111,6 +112,7 @@ pub use crate::event::{
     Source, ThrottleKind, Throttled,
 };
 pub use crate::facts::{Facts, IdRecord, Provenance, Terminal};
+pub use crate::id::{AgentId, ConstraintId, ConstraintSet, Id, IdVec, RuleId, UnitId};
 pub use crate::lease::call::{Call, CallId};
 pub use crate::lease::session::Session;
 pub use crate::lease::{Charge, Lease, LeaseOwner};

@@ -88,9 +88,19 @@ pub struct Refusal {
     pub limit: Option<LimitId>,
     /// The units that the limit lacks.
     pub short_by: u64,
-    /// The instant of admission if nothing else happens, and a lower bound behind other tickets.
-    /// `None` if time alone never admits the call.
+    /// When the call is admitted: at this instant if it is exact, and not before it otherwise.
+    /// `None` if a call in flight must end first, or if time alone never admits the call.
     pub until: Option<Instant>,
+    /// Whether the call is admitted at `until` if nothing else happens. Otherwise it depends on
+    /// others: on tickets before it, on tiers above it, on what floors keep.
+    pub exact: bool,
+}
+
+impl Refusal {
+    /// A refusal that names no instant.
+    pub(crate) const fn new(reason: Reason, limit: Option<LimitId>, short_by: u64) -> Self {
+        Self { reason, limit, short_by, until: None, exact: false }
+    }
 }
 
 /// The steps of the admission rule that can refuse a call, in the order in which they are checked.
@@ -156,6 +166,22 @@ impl Reason {
         Self::QueueFull,
         Self::Deadline,
     ];
+
+    /// Whether time alone decides, whoever else is on the pool.
+    pub(crate) const fn has_exact_end(self) -> bool {
+        matches!(
+            self,
+            Self::Terminal
+                | Self::Pause
+                | Self::ReturnWindow
+                | Self::Hold
+                | Self::Cap
+                | Self::Limit
+                | Self::Pace
+                | Self::Learning
+                | Self::RetryBudget
+        )
+    }
 
     /// Returns the name of the reason, the same in every API, view and metric.
     #[must_use]

@@ -131,15 +131,9 @@ impl Rule {
         (self.admits)(state, candidate, now) != Admits::Now
     }
 
-    fn refusal(
-        &self,
-        state: &State,
-        candidate: &Candidate<'_>,
-        now: Instant,
-        until: Option<Instant>,
-    ) -> Refusal {
+    fn refusal(&self, state: &State, candidate: &Candidate<'_>, now: Instant) -> Refusal {
         let Named { limit, short_by } = (self.names)(state, candidate, now);
-        Refusal { reason: self.reason, limit, short_by, until }
+        Refusal::new(self.reason, limit, short_by)
     }
 }
 
@@ -147,7 +141,7 @@ impl State {
     /// The first rule that refuses a candidate. `until` is left open; see [`State::with_until`].
     pub(crate) fn rule_refusal(&self, candidate: &Candidate<'_>, now: Instant) -> Option<Refusal> {
         let rule = RULES.iter().find(|rule| rule.refuses(self, candidate, now))?;
-        Some(rule.refusal(self, candidate, now, None))
+        Some(rule.refusal(self, candidate, now))
     }
 
     /// Every rule that refuses a candidate, each with the instant from which it alone would admit.
@@ -159,8 +153,16 @@ impl State {
         RULES.iter().filter_map(move |rule| {
             let admits = (rule.admits)(self, candidate, now);
             let until = Some(admits.earliest(now)).filter(|at| *at != Instant::NEVER);
-            (admits != Admits::Now).then(|| rule.refusal(self, candidate, now, until))
+            let exact = matches!(admits, Admits::At(_));
+            let refusal = || Refusal { until, exact, ..rule.refusal(self, candidate, now) };
+            (admits != Admits::Now).then(refusal)
         })
+    }
+
+    /// Whether a rule admits a candidate only depending on others.
+    pub(crate) fn depends_on_others(&self, candidate: &Candidate<'_>, now: Instant) -> bool {
+        let mut answers = RULES.iter().map(|rule| (rule.admits)(self, candidate, now));
+        answers.any(|admits| matches!(admits, Admits::NotBefore { .. }))
     }
 
     /// Why a ticket is held back without standing in a line, and when it is asked again.

@@ -9,17 +9,15 @@
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
-use crate::agents::agent::AgentId;
-use crate::bounds;
 use crate::config::Priority;
 use crate::config::compiled::CompiledConfig;
 use crate::event::Key;
 use crate::facts::Facts;
+use crate::id::{AgentId, ConstraintId, ConstraintSet, Id, IdVec, RuleId};
 use crate::lease::call::CallId;
-use crate::lease::{Lease, LeaseOwner};
 use crate::name::AgentName;
 use crate::outcome::Notice;
-use crate::queue::ticket::{Phase, QueueKey, Ticket};
+use crate::queue::ticket::QueueKey;
 use crate::rules::gate;
 use crate::rules::zone::TierRestrictions;
 use crate::time::Instant;
@@ -60,15 +58,15 @@ pub(crate) struct Effects {
 pub(crate) struct Index {
     pub(crate) compiled: CompiledConfig,
     /// The tickets in the line of each constraint.
-    pub(crate) lines: Vec<BTreeSet<QueueKey>>,
+    pub(crate) lines: IdVec<ConstraintId, BTreeSet<QueueKey>>,
     /// The units earmarked on each constraint.
-    pub(crate) earmarks: Vec<Earmarks>,
+    pub(crate) earmarks: IdVec<ConstraintId, Earmarks>,
     /// The arrivals waiting in each tier, in order. A ticket's position is its index here.
     pub(crate) order: [VecDeque<u64>; 3],
     pub(crate) queue_key_of: BTreeMap<Key, QueueKey>,
     pub(crate) agent_of: BTreeMap<AgentName, AgentId>,
     /// By agent.
-    pub(crate) agent_loads: Vec<AgentLoad>,
+    pub(crate) agent_loads: IdVec<AgentId, AgentLoad>,
     /// The agents with a floor or a cap, and their tickets.
     pub(crate) limited: BTreeSet<AgentId>,
     pub(crate) limited_tickets: BTreeSet<(AgentId, QueueKey)>,
@@ -88,10 +86,10 @@ pub(crate) struct Index {
     pub(crate) tier_leases: [u32; 3],
     /// Background agents that wait and are denied, by since when.
     pub(crate) denied: BTreeSet<(Instant, AgentId)>,
-    /// Constraints, as bits, that changed since their lines were last served.
-    pub(crate) dirty: u64,
-    /// Constraints, as bits, to which units returned other than by ageing.
-    pub(crate) returned: u64,
+    /// The constraints that changed since their lines were last served.
+    pub(crate) dirty: ConstraintSet,
+    /// The constraints to which units returned other than by ageing.
+    pub(crate) returned: ConstraintSet,
     /// How many more calls the gate admits.
     pub(crate) gate_room: u64,
 }
@@ -107,7 +105,7 @@ pub(crate) struct Earmarks {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AgentLoad {
     /// The index of its rule in the configuration.
-    pub(crate) rule: Option<u16>,
+    pub(crate) rule: Option<RuleId>,
     pub(crate) leases: u32,
     pub(crate) tickets: u32,
     /// Tickets in the background tier.
@@ -120,7 +118,7 @@ pub(crate) enum Timer {
     LeaseExpiry(Key),
     TicketDeadline(QueueKey),
     TicketRecheck(QueueKey),
-    ProviderReset(u8),
+    ProviderReset(ConstraintId),
 }
 
 impl State {
@@ -160,22 +158,6 @@ impl State {
         self.facts.sessions.get(&session).map(|session| session.last)
     }
 
-    /// When a lease expires; [`Instant::NEVER`] if it does not, or if there is no such lease.
-    #[must_use]
-    pub fn lease_ends(&self, key: Key) -> Instant {
-        self.facts.leases.get(&key).map_or(Instant::NEVER, |lease| self.lease_ends_at(lease))
-    }
-
-    pub(crate) fn lease_ends_at(&self, lease: &Lease) -> Instant {
-        let longest = self.index.compiled.longest_lease;
-        let too_long = longest.map_or(Instant::NEVER, |longest| lease.progressed + longest);
-        let alone = match lease.owner {
-            LeaseOwner::Ttl { expires, .. } => expires,
-            LeaseOwner::Session(_) => Instant::NEVER,
-        };
-        alone.min(too_long)
-    }
-
     /// The number of tickets up to and including a queue key.
     pub(crate) fn position(&self, queue_key: QueueKey) -> usize {
         let higher = Priority::ALL.iter().filter(|tier| **tier < queue_key.tier);
@@ -184,8 +166,8 @@ impl State {
         before + own.partition_point(|arrival| *arrival < queue_key.arrival) + 1
     }
 
-    pub(crate) fn mark_dirty(&mut self, constraint: usize) {
-        self.index.dirty |= 1 << constraint;
+    pub(crate) fn mark_dirty(&mut self, constraint: ConstraintId) {
+        self.index.dirty.insert(constraint);
     }
 }
 
@@ -204,8 +186,8 @@ impl Index {
         let constraints = compiled.constraints.len();
         let mut index = Self {
             compiled,
-            lines: alloc::vec![BTreeSet::new(); constraints],
-            earmarks: alloc::vec![Earmarks::default(); constraints],
+            lines: alloc::vec![BTreeSet::new(); constraints].into(),
+            earmarks: alloc::vec![Earmarks::default(); constraints].into(),
             ..Self::default()
         };
         let width = index.compiled.gate.map_or(0, |_| gate::width(facts));
@@ -215,17 +197,15 @@ impl Index {
             index.last_seen.insert((session.last_seen, *number));
         }
         for (key, lease) in &facts.leases {
-            index.agent_loads[usize::from(lease.agent)].leases += 1;
             index.add_lease(*key, lease);
         }
         for (queue_key, ticket) in &facts.tickets {
             index.add_ticket(*queue_key, ticket);
         }
-        for (at, agent) in facts.agents.iter().enumerate() {
+        for (id, agent) in facts.agents.rows() {
             let stands = agent.promoted.is_some_and(|promoted| promoted.ticket.is_some());
-            let waits = index.agent_loads[at].background > 0 && !stands;
+            let waits = index.agent_loads[id].background > 0 && !stands;
             if let Some(denied) = agent.denied.filter(|_| waits) {
-                let id = AgentId::try_from(at).unwrap_or(AgentId::MAX);
                 index.denied.insert((denied.since, id));
             }
         }
@@ -234,7 +214,7 @@ impl Index {
                 index.ended_ids.insert((ended, id.clone()));
             }
         }
-        for (constraint, counter) in facts.counters.iter().enumerate() {
+        for (constraint, counter) in facts.counters.rows() {
             if let Some(reset) = &counter.reset {
                 index.watch_reset(constraint, reset);
             }
@@ -243,19 +223,18 @@ impl Index {
     }
 
     fn add_agents(&mut self, facts: &Facts) {
-        for (at, agent) in facts.agents.iter().enumerate() {
-            let id = AgentId::try_from(at).unwrap_or(AgentId::MAX);
+        for (id, agent) in facts.agents.rows() {
             self.agent_of.insert(agent.name.clone(), id);
             self.agent_loads.push(AgentLoad::default());
             let rules = facts.config.iter().flat_map(|config| &config.agents);
             let rule = rules.into_iter().position(|rule| rule.name == agent.name);
-            self.index_rule(id, rule);
+            self.index_rule(id, rule.map(RuleId::of));
         }
     }
 
-    pub(crate) fn index_rule(&mut self, agent: AgentId, rule: Option<usize>) {
-        let load = &mut self.agent_loads[usize::from(agent)];
-        load.rule = rule.and_then(|rule| u16::try_from(rule).ok());
+    pub(crate) fn index_rule(&mut self, agent: AgentId, rule: Option<RuleId>) {
+        let load = &mut self.agent_loads[agent];
+        load.rule = rule;
         let Some(rule) = rule else { return };
         let usages = &self.compiled.agents[rule].usages;
         if !usages.is_empty() {
@@ -266,7 +245,12 @@ impl Index {
         }
     }
 
-    /// Decrements the session's in-flight count.
+    /// Increments the session's count of leases and tickets.
+    pub(crate) fn session_holds(&mut self, session: u64) {
+        *self.in_flight_by_session.entry(session).or_default() += 1;
+    }
+
+    /// Decrements the session's count of leases and tickets.
     pub(crate) fn session_released(&mut self, session: u64) {
         if let Some(count) = self.in_flight_by_session.get_mut(&session) {
             *count -= 1;
@@ -275,102 +259,4 @@ impl Index {
             }
         }
     }
-
-    pub(crate) fn add_ticket(&mut self, queue_key: QueueKey, ticket: &Ticket) {
-        let own = &mut self.order[queue_key.tier as usize];
-        let at = own.partition_point(|arrival| *arrival < queue_key.arrival);
-        own.insert(at, queue_key.arrival);
-        self.queue_key_of.insert(ticket.key, queue_key);
-        self.timers.insert((ticket.deadline, Timer::TicketDeadline(queue_key)));
-        let load = &mut self.agent_loads[usize::from(ticket.agent)];
-        load.tickets += 1;
-        load.background += u32::from(queue_key.tier == Priority::Background);
-        if self.limited.contains(&ticket.agent) {
-            self.limited_tickets.insert((ticket.agent, queue_key));
-        }
-        if let Some(session) = ticket.session {
-            *self.in_flight_by_session.entry(session).or_default() += 1;
-        }
-        self.add_phase(queue_key, ticket);
-        for constraint in constraints_in(ticket.earmarked) {
-            let need = self.compiled.constraints[constraint].need(&ticket.call.cost);
-            self.earmarks[constraint].by_tier[queue_key.tier as usize] += need;
-            self.earmarks[constraint].holders.insert(queue_key);
-        }
-    }
-
-    pub(crate) fn remove_ticket(&mut self, queue_key: QueueKey, ticket: &Ticket) {
-        let own = &mut self.order[queue_key.tier as usize];
-        if let Ok(at) = own.binary_search(&queue_key.arrival) {
-            own.remove(at);
-        }
-        self.queue_key_of.remove(&ticket.key);
-        self.timers.remove(&(ticket.deadline, Timer::TicketDeadline(queue_key)));
-        let load = &mut self.agent_loads[usize::from(ticket.agent)];
-        load.tickets -= 1;
-        load.background -= u32::from(queue_key.tier == Priority::Background);
-        self.limited_tickets.remove(&(ticket.agent, queue_key));
-        if let Some(session) = ticket.session {
-            self.session_released(session);
-        }
-        self.remove_phase(queue_key, ticket);
-        for constraint in constraints_in(ticket.earmarked) {
-            let need = self.compiled.constraints[constraint].need(&ticket.call.cost);
-            self.earmarks[constraint].by_tier[queue_key.tier as usize] -= need;
-            self.earmarks[constraint].holders.remove(&queue_key);
-        }
-    }
-
-    pub(crate) fn add_phase(&mut self, queue_key: QueueKey, ticket: &Ticket) {
-        match ticket.phase {
-            Phase::Line(constraint) => {
-                self.lines[usize::from(constraint)].insert(queue_key);
-                if self.floor_owners.contains(&ticket.agent) {
-                    self.line_owners.insert((ticket.agent, queue_key));
-                }
-            }
-            Phase::TooLate => {
-                self.too_late.insert(queue_key);
-            }
-            Phase::Lapsed => {}
-            Phase::Held { .. } | Phase::Due(_) => {
-                self.timers.insert((self.next_event_at(ticket), Timer::TicketRecheck(queue_key)));
-            }
-        }
-        let due = matches!(ticket.phase, Phase::Due(_));
-        if due && self.floor_owners.contains(&ticket.agent) {
-            self.due_owners.insert(queue_key);
-        }
-    }
-
-    pub(crate) fn remove_phase(&mut self, queue_key: QueueKey, ticket: &Ticket) {
-        match ticket.phase {
-            Phase::Line(constraint) => {
-                self.lines[usize::from(constraint)].remove(&queue_key);
-                self.line_owners.remove(&(ticket.agent, queue_key));
-            }
-            Phase::TooLate => {
-                self.too_late.remove(&queue_key);
-            }
-            Phase::Lapsed => {}
-            Phase::Held { .. } | Phase::Due(_) => {
-                self.timers.remove(&(self.next_event_at(ticket), Timer::TicketRecheck(queue_key)));
-            }
-        }
-        self.due_owners.remove(&queue_key);
-    }
-
-    /// When time alone moves a ticket that is held back or due.
-    fn next_event_at(&self, ticket: &Ticket) -> Instant {
-        match ticket.phase {
-            Phase::Held { until, .. } => until,
-            Phase::Due(since) => since + self.compiled.claim,
-            _ => Instant::NEVER,
-        }
-    }
-}
-
-/// The constraints whose bits are set.
-pub(crate) fn constraints_in(bits: u64) -> impl Iterator<Item = usize> {
-    (0..bounds::CONSTRAINTS).filter(move |constraint| bits & (1 << constraint) != 0)
 }

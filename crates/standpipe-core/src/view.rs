@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use crate::config::compiled::ConstraintKind;
 use crate::config::{Limit, Priority};
 use crate::event::Reserve;
+use crate::id::ConstraintId;
 use crate::lease::admission::Candidate;
 use crate::outcome::{Reason, Refusal};
 use crate::provider::learn::limits_in_force;
@@ -65,7 +66,7 @@ impl State {
     /// Returns until when calls in flight are unknown because the store lost them.
     #[must_use]
     pub fn learning_until(&self) -> Option<Instant> {
-        let constraints = 0..self.index.compiled.constraints.len();
+        let constraints = self.index.compiled.constraints.ids();
         let until = constraints.filter_map(|at| self.usage(at).unknown_until()).max();
         until.filter(|until| *until > self.facts.clock)
     }
@@ -78,7 +79,7 @@ impl State {
         let mut limits = limits_in_force(config, &self.facts);
         // Show declared limits as declared; `effective` shows what is usable of them.
         limits[..config.limits.len()].clone_from_slice(&config.limits);
-        let constraints = limits.iter().enumerate();
+        let constraints = self.index.compiled.constraints.ids().zip(&limits);
         constraints.map(|(constraint, limit)| self.figures_of(constraint, limit, now)).collect()
     }
 
@@ -97,21 +98,20 @@ impl State {
     }
 
     fn shortfalls(&self, candidate: &Candidate<'_>, now: Instant) -> Vec<Refusal> {
-        let constraints = 0..self.index.compiled.constraints.len();
+        let constraints = self.index.compiled.constraints.ids();
         let shortfalls = constraints.filter_map(|constraint| {
             let shortfall = self.shortfall(candidate, constraint, now)?;
             let fits = (shortfall.reason != Reason::Order)
                 .then(|| self.constraint_fits(candidate, constraint, now));
-            Some(Refusal {
-                reason: shortfall.reason,
-                limit: self.index.compiled.constraints[constraint].limit(),
-                short_by: shortfall.short_by,
-                until: fits.filter(|until| *until != Instant::NEVER),
-            })
+            let until = fits.filter(|until| *until != Instant::NEVER);
+            let exact = until.is_some() && shortfall.reason.has_exact_end();
+            let limit = self.index.compiled.constraints[constraint].limit();
+            let refusal = Refusal::new(shortfall.reason, limit, shortfall.short_by);
+            Some(Refusal { until, exact, ..refusal })
         });
         let mut shortfalls: Vec<Refusal> = shortfalls.collect();
         // An earlier ticket also takes what is free, so show the lack of room as well.
-        for (at, constraint) in self.index.compiled.constraints.iter().enumerate() {
+        for (at, constraint) in self.index.compiled.constraints.rows() {
             let free = self.usage(at).free_at(now);
             let short_by = constraint.need(candidate.cost).saturating_sub(free);
             let limit = constraint.limit().filter(|_| constraint.kind != ConstraintKind::Gate);
@@ -119,13 +119,14 @@ impl State {
             if short_by > 0 && limit.is_some() && !shortfalls.iter().any(named) {
                 let until = Some(self.constraint_fits(candidate, at, now));
                 let until = until.filter(|until| *until != Instant::NEVER);
-                shortfalls.push(Refusal { reason: Reason::Limit, limit, short_by, until });
+                let refusal = Refusal::new(Reason::Limit, limit, short_by);
+                shortfalls.push(Refusal { exact: until.is_some(), until, ..refusal });
             }
         }
         shortfalls
     }
 
-    fn figures_of(&self, constraint: usize, limit: &Limit, now: Instant) -> LimitUsage {
+    fn figures_of(&self, constraint: ConstraintId, limit: &Limit, now: Instant) -> LimitUsage {
         let usage = self.usage(constraint);
         let used = usage.charged_at(now);
         let rate = self.index.compiled.constraints[constraint].kind == ConstraintKind::Rate;

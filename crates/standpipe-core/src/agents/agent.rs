@@ -1,15 +1,11 @@
 //! The record of an agent: its activity, its denials, and its own usage counters.
 
-use alloc::vec::Vec;
-
 use crate::event::Key;
+use crate::id::{IdVec, UnitId};
 use crate::name::AgentName;
 use crate::time::Instant;
 use crate::unit::Amounts;
 use crate::usage::unit_usage::AgentUnitUsage;
-
-/// The index of an agent's record in the table of a pool.
-pub type AgentId = u16;
 
 /// The record of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +26,7 @@ pub struct Agent {
     pub promoted: Option<Promoted>,
     /// The use of each unit, in the order of [`crate::Facts::units`]; empty for agents without a
     /// rule beyond [`crate::bounds::AGENT_HISTORIES`].
-    pub units: Vec<AgentUnitUsage>,
+    pub units: IdVec<UnitId, AgentUnitUsage>,
 }
 
 /// The denial of an agent that requests background calls and is not admitted.

@@ -11,6 +11,7 @@ use crate::config::precedence::Precedence;
 use crate::config::{Headroom, LimitId, PoolConfig, Resets};
 use crate::event::{Configure, Key};
 use crate::facts::{Facts, Provenance};
+use crate::id::ConstraintSet;
 use crate::outcome::{Answer, Configured, Reason};
 use crate::provider::cascade::Cascade;
 use crate::provider::learn::Learned;
@@ -63,7 +64,7 @@ impl State {
         let waiting = self.facts.tickets.iter().filter(|(_, ticket)| ticket.phase != Phase::Lapsed);
         let waiting: Vec<QueueKey> = waiting.map(|(queue_key, _)| *queue_key).collect();
         for ticket in self.facts.tickets.values_mut() {
-            (ticket.phase, ticket.earmarked) = (Phase::Lapsed, 0);
+            (ticket.phase, ticket.earmarked) = (Phase::Lapsed, ConstraintSet::default());
             if config.policy.comeback.is_none() {
                 ticket.returns = Instant(0);
             }
@@ -101,8 +102,9 @@ impl State {
         old: &CompiledConfig,
         now: Instant,
     ) -> UsageCounter {
-        let same = old.constraints.iter().position(|other| is_same_limit(constraint, other));
-        let known = same.map(|at| (&self.facts.counters[at], &old.constraints[at]));
+        let mut others = old.constraints.rows();
+        let same = others.find(|(_, other)| is_same_limit(constraint, other));
+        let known = same.map(|(at, other)| (&self.facts.counters[at], other));
         let reset = known.and_then(|(counter, _)| counter.reset.clone());
         let reset = reset.filter(|_| constraint.resets == Resets::Provider);
         let mut count = match known {
@@ -148,13 +150,13 @@ impl State {
 
     /// The mark of the next charge of a constraint's unit.
     fn next_mark(&self, constraint: &Constraint) -> u64 {
-        constraint.unit.map_or(0, |unit| self.facts.units[usize::from(unit)].next_mark)
+        constraint.unit.map_or(0, |unit| self.facts.units[unit].next_mark)
     }
 
     /// When a call was last charged that a new pace counts.
     fn last_grant(&self, constraint: &Constraint) -> Option<Instant> {
         let unit = self.history_of(constraint.id.unit(), constraint.spec.charged)?;
-        self.facts.units[usize::from(unit)].history.last_stamp()
+        self.facts.units[unit].history.last_stamp()
     }
 
     /// A bucket as if it had been in force when the remembered charges were made.
@@ -169,7 +171,7 @@ impl State {
         let lost = self.facts.state_lost_at.filter(|lost| now < *lost + spec.remembers());
         let mut bucket = lost
             .map_or_else(Bucket::default, |lost| Bucket::empty(lost, spec.effective, 0, refill));
-        let unit = constraint.unit.map(|unit| &self.facts.units[usize::from(unit)]);
+        let unit = constraint.unit.map(|unit| &self.facts.units[unit]);
         let mut forgiven = false;
         for charge in unit.iter().flat_map(|unit| unit.history.charges()) {
             // A slice may end after now.

@@ -11,6 +11,7 @@ use crate::config::{
     Share, mul_div,
 };
 use crate::facts::Facts;
+use crate::id::{ConstraintId, IdVec, RuleId, UnitId};
 use crate::provider::auto_margin::share_of;
 use crate::provider::learn::limits_in_force;
 use crate::provider::ramp::Ramp;
@@ -28,13 +29,13 @@ use crate::usage::unit_usage::{UnitPeriods, UnitUsage, history_of, unit_periods}
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CompiledConfig {
     /// In the order of [`crate::Facts::counters`].
-    pub(crate) constraints: Vec<Constraint>,
+    pub(crate) constraints: IdVec<ConstraintId, Constraint>,
     /// The constraint at which calls wait for the answers of others.
-    pub(crate) gate: Option<usize>,
+    pub(crate) gate: Option<ConstraintId>,
     /// In the order of the configuration's agents.
-    pub(crate) agents: Vec<CompiledAgent>,
+    pub(crate) agents: IdVec<RuleId, CompiledAgent>,
     /// The periods that count each unit, in the order of [`crate::Facts::units`].
-    pub(crate) units: Vec<UnitPeriods>,
+    pub(crate) units: IdVec<UnitId, UnitPeriods>,
     pub(crate) lease_ttl: Span,
     pub(crate) longest_lease: Option<Span>,
     pub(crate) claim: Span,
@@ -51,7 +52,7 @@ pub(crate) struct Constraint {
     pub(crate) id: LimitId,
     pub(crate) kind: ConstraintKind,
     /// The index of the unit whose charges it counts.
-    pub(crate) unit: Option<u8>,
+    pub(crate) unit: Option<UnitId>,
     pub(crate) spec: CounterSpec,
     pub(crate) resets: Resets,
     /// Whether an agent has a floor on it.
@@ -81,7 +82,7 @@ pub(crate) struct CompiledAgent {
 pub(crate) struct AgentUsage {
     pub(crate) measures: UsageOf,
     /// The index of the unit whose charges it counts.
-    pub(crate) unit_index: Option<u8>,
+    pub(crate) unit_index: Option<UnitId>,
     /// The effective limit is the cap.
     pub(crate) spec: CounterSpec,
     pub(crate) floor: u64,
@@ -94,7 +95,7 @@ pub(crate) struct AgentUsage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum UsageOf {
     /// The agent's use of a constraint.
-    Constraint(u8),
+    Constraint(ConstraintId),
     /// The agent's use of a unit over the cap's own period.
     Unit(Unit),
 }
@@ -112,7 +113,7 @@ impl CompiledConfig {
     }
 
     /// Connects limits, floors and caps to the units whose charges they count.
-    pub(crate) fn connect(&mut self, units: &[UnitUsage]) {
+    pub(crate) fn connect(&mut self, units: &IdVec<UnitId, UnitUsage>) {
         self.units = unit_periods(units, self);
         for constraint in &mut self.constraints {
             let counts = constraint.kind == ConstraintKind::Rate;
@@ -133,21 +134,21 @@ impl CompiledConfig {
         let paced = limits.iter().filter(|limit| limit.pace.is_some());
         constraints.extend(paced.map(pace));
         halve(&mut constraints, facts.ramp);
-        let gate = config.policy.gates().then_some(constraints.len());
-        constraints.extend(gate.map(|_| unanswered()));
-        let mut agents: Vec<_> =
+        let mut constraints: IdVec<ConstraintId, _> = constraints.into();
+        let gate = config.policy.gates().then(|| constraints.push(unanswered()));
+        let mut agents: IdVec<RuleId, _> =
             config.agents.iter().map(|rule| agent(config, rule, &constraints)).collect();
         fit_floors(&mut agents, &constraints);
         for usage in agents.iter().flat_map(|agent| &agent.usages) {
             if let (UsageOf::Constraint(constraint), true) = (&usage.measures, usage.owned) {
-                constraints[usize::from(*constraint)].floored = true;
+                constraints[*constraint].floored = true;
             }
         }
         Self {
             constraints,
             gate,
             agents,
-            units: Vec::new(),
+            units: IdVec::new(),
             lease_ttl: config.lease_ttl,
             longest_lease: config.longest_lease,
             claim: config.claim,
@@ -208,30 +209,37 @@ impl Constraint {
 }
 
 impl AgentUsage {
-    pub(crate) fn is_of_constraint(&self, constraint: usize) -> bool {
-        matches!(self.measures, UsageOf::Constraint(at) if usize::from(at) == constraint)
+    pub(crate) fn is_of_constraint(&self, constraint: ConstraintId) -> bool {
+        matches!(self.measures, UsageOf::Constraint(at) if at == constraint)
     }
 
     /// What a cost adds.
-    pub(crate) fn need(&self, constraints: &[Constraint], cost: &Amounts) -> u64 {
+    pub(crate) fn need(
+        &self,
+        constraints: &IdVec<ConstraintId, Constraint>,
+        cost: &Amounts,
+    ) -> u64 {
         match &self.measures {
-            UsageOf::Constraint(constraint) => constraints[usize::from(*constraint)].need(cost),
+            UsageOf::Constraint(constraint) => constraints[*constraint].need(cost),
             UsageOf::Unit(unit) => cost.of(unit).unwrap_or(0),
         }
     }
 
     /// The unit it counts; `None` for calls in flight.
-    pub(crate) fn unit<'a>(&'a self, constraints: &'a [Constraint]) -> Option<&'a Unit> {
+    pub(crate) fn unit<'a>(
+        &'a self,
+        constraints: &'a IdVec<ConstraintId, Constraint>,
+    ) -> Option<&'a Unit> {
         match &self.measures {
-            UsageOf::Constraint(constraint) => constraints[usize::from(*constraint)].id.unit(),
+            UsageOf::Constraint(constraint) => constraints[*constraint].id.unit(),
             UsageOf::Unit(unit) => Some(unit),
         }
     }
 
     /// What it counts: calls in flight, or the charges of a unit in a window of its period.
-    pub(crate) fn kind(&self, constraints: &[Constraint]) -> ConstraintKind {
+    pub(crate) fn kind(&self, constraints: &IdVec<ConstraintId, Constraint>) -> ConstraintKind {
         match &self.measures {
-            UsageOf::Constraint(constraint) => constraints[usize::from(*constraint)].kind,
+            UsageOf::Constraint(constraint) => constraints[*constraint].kind,
             UsageOf::Unit(_) => ConstraintKind::Rate,
         }
     }
@@ -311,9 +319,13 @@ fn shortest_period(constraints: &[Constraint]) -> Option<Span> {
     rates.filter_map(|constraint| constraint.id.period()).min()
 }
 
-fn agent(config: &PoolConfig, rule: &AgentRule, constraints: &[Constraint]) -> CompiledAgent {
+fn agent(
+    config: &PoolConfig,
+    rule: &AgentRule,
+    constraints: &IdVec<ConstraintId, Constraint>,
+) -> CompiledAgent {
     let mut usages = Vec::new();
-    for (at, (limit, constraint)) in config.limits.iter().zip(constraints).enumerate() {
+    for (limit, (id, constraint)) in config.limits.iter().zip(constraints.rows()) {
         let usable = constraint.spec.effective;
         let floors = rule.floors.iter().filter_map(|floor| floor.of_usable(limit, usable));
         let floor = floors.fold(0, u64::saturating_add).min(usable);
@@ -323,7 +335,7 @@ fn agent(config: &PoolConfig, rule: &AgentRule, constraints: &[Constraint]) -> C
         if owned || cap.is_some() {
             let mut spec = constraint.spec.clone();
             spec.effective = cap.map_or(u64::MAX, |cap| cap.max(1));
-            let measures = UsageOf::Constraint(u8::try_from(at).unwrap_or(u8::MAX));
+            let measures = UsageOf::Constraint(id);
             let capped = cap.is_some();
             usages.push(AgentUsage { measures, unit_index: None, spec, floor, owned, capped });
         }
@@ -334,8 +346,8 @@ fn agent(config: &PoolConfig, rule: &AgentRule, constraints: &[Constraint]) -> C
 
 /// Scales floors down together where they exceed what is usable. Otherwise each owner would be kept
 /// from its floor by the others.
-fn fit_floors(agents: &mut [CompiledAgent], constraints: &[Constraint]) {
-    for (at, constraint) in constraints.iter().enumerate() {
+fn fit_floors(agents: &mut [CompiledAgent], constraints: &IdVec<ConstraintId, Constraint>) {
+    for (at, constraint) in constraints.rows() {
         let of_constraint = |usage: &&mut AgentUsage| usage.is_of_constraint(at);
         let floors = agents.iter().flat_map(|agent| &agent.usages);
         let floors = floors.filter(|usage| usage.is_of_constraint(at)).map(|usage| usage.floor);

@@ -4,9 +4,9 @@
 //! order, limits, floors, paces and the gate. Charging is in `grant.rs`, waiting in
 //! `queue/serve.rs`.
 
-use crate::agents::agent::AgentId;
 use crate::config::Priority;
 use crate::config::compiled::ConstraintKind;
+use crate::id::{AgentId, ConstraintId, ConstraintSet, RuleId};
 use crate::outcome::{Reason, Refusal};
 use crate::queue::ticket::QueueKey;
 use crate::state::State;
@@ -19,7 +19,7 @@ pub(crate) struct Candidate<'a> {
     /// `None` if the agent has no record yet.
     pub(crate) agent: Option<AgentId>,
     /// The index of the agent's rule in the configuration.
-    pub(crate) rule: Option<u16>,
+    pub(crate) rule: Option<RuleId>,
     pub(crate) cost: &'a Amounts,
     /// A newcomer comes after every ticket of its tier.
     pub(crate) queue_key: QueueKey,
@@ -92,15 +92,16 @@ impl State {
     /// The first constraint that refuses: an earlier ticket is named before a lack of room; of
     /// several lacks, the constraint whose line the ticket would join.
     fn constraint_refusal(&self, candidate: &Candidate<'_>, now: Instant) -> Option<Refusal> {
-        let behind = |constraint: &usize| {
+        let behind = |constraint: &ConstraintId| {
             let need = self.index.compiled.constraints[*constraint].need(candidate.cost);
             need > 0 && self.is_behind(self.rank(candidate, *constraint, need, now), *constraint)
         };
-        let ordered = (0..self.index.compiled.constraints.len()).find(behind);
-        let constraint = ordered.or_else(|| self.line_for(candidate, 0, now))?;
+        let ordered = self.index.compiled.constraints.ids().find(behind);
+        let constraint =
+            ordered.or_else(|| self.line_for(candidate, ConstraintSet::default(), now))?;
         let shortfall = self.shortfall(candidate, constraint, now)?;
         let limit = self.index.compiled.constraints[constraint].limit();
-        Some(Refusal { reason: shortfall.reason, limit, short_by: shortfall.short_by, until: None })
+        Some(Refusal::new(shortfall.reason, limit, shortfall.short_by))
     }
 
     /// The line a ticket joins next: of the rates it lacks the one that frees last, then gates,
@@ -108,16 +109,16 @@ impl State {
     pub(crate) fn line_for(
         &self,
         candidate: &Candidate<'_>,
-        earmarked: u64,
+        earmarked: ConstraintSet,
         now: Instant,
-    ) -> Option<usize> {
-        let shortfalls = |constraint: &usize| {
-            earmarked & (1 << constraint) == 0 && self.refuses(candidate, *constraint, now)
+    ) -> Option<ConstraintId> {
+        let shortfalls = |constraint: &ConstraintId| {
+            !earmarked.contains(*constraint) && self.refuses(candidate, *constraint, now)
         };
-        let mut constraint_refusal = (0..self.index.compiled.constraints.len()).filter(shortfalls);
+        let mut constraint_refusal = self.index.compiled.constraints.ids().filter(shortfalls);
         let first = constraint_refusal.next()?;
         let Some(second) = constraint_refusal.next() else { return Some(first) };
-        let rank = |constraint: usize| {
+        let rank = |constraint: ConstraintId| {
             let kind = self.index.compiled.constraints[constraint].kind;
             let room = match kind {
                 ConstraintKind::Rate => self.constraint_fits(candidate, constraint, now),
@@ -135,7 +136,7 @@ impl State {
     pub(crate) fn refuses(
         &self,
         candidate: &Candidate<'_>,
-        constraint: usize,
+        constraint: ConstraintId,
         now: Instant,
     ) -> bool {
         let declared = &self.index.compiled.constraints[constraint];
@@ -153,7 +154,7 @@ impl State {
     pub(crate) fn shortfall(
         &self,
         candidate: &Candidate<'_>,
-        constraint: usize,
+        constraint: ConstraintId,
         now: Instant,
     ) -> Option<Shortfall> {
         let declared = &self.index.compiled.constraints[constraint];
@@ -196,7 +197,12 @@ impl State {
     }
 
     /// The units earmarked on a constraint for tickets before a rank.
-    pub(crate) fn earmarked_before(&self, constraint: usize, rank: Rank, now: Instant) -> u64 {
+    pub(crate) fn earmarked_before(
+        &self,
+        constraint: ConstraintId,
+        rank: Rank,
+        now: Instant,
+    ) -> u64 {
         let holders = &self.index.earmarks[constraint].holders;
         if holders.is_empty() {
             return 0;
@@ -223,7 +229,7 @@ impl State {
     }
 
     /// The units earmarked on a constraint for tickets before a queue key.
-    fn earmarked_before_key(&self, constraint: usize, queue_key: QueueKey) -> u64 {
+    fn earmarked_before_key(&self, constraint: ConstraintId, queue_key: QueueKey) -> u64 {
         let earmarked = &self.index.earmarks[constraint];
         let tier = queue_key.tier as usize;
         let higher: u64 = earmarked.by_tier[..tier].iter().sum();
@@ -236,12 +242,12 @@ impl State {
     }
 
     /// Whether a ticket before a rank stands in the line of a constraint.
-    fn is_behind(&self, rank: Rank, constraint: usize) -> bool {
+    fn is_behind(&self, rank: Rank, constraint: ConstraintId) -> bool {
         let first = self.index.lines[constraint].first();
         first.is_some_and(|first| Rank::of(*first) < rank)
     }
 
-    pub(crate) fn need_of_ticket(&self, constraint: usize, queue_key: QueueKey) -> u64 {
+    pub(crate) fn need_of_ticket(&self, constraint: ConstraintId, queue_key: QueueKey) -> u64 {
         let ticket = self.facts.tickets.get(&queue_key);
         ticket
             .map_or(0, |ticket| self.index.compiled.constraints[constraint].need(&ticket.call.cost))

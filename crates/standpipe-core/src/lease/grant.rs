@@ -2,10 +2,10 @@
 
 use alloc::vec::Vec;
 
-use crate::agents::agent::AgentId;
 use crate::bounds;
 use crate::config::Priority;
 use crate::event::{Key, Reserve};
+use crate::id::AgentId;
 use crate::lease::call::Call;
 use crate::lease::{Charge, Ending, Lease, LeaseOwner};
 use crate::outcome::{Answer, Decision, Grant};
@@ -33,12 +33,10 @@ impl State {
         let call_cost = call.cost.clone();
         let (started, progressed) = (now, now);
         let lease = Lease { owner: holder, agent, tier, call, started, progressed, charges, left };
-        self.index.agent_loads[usize::from(agent)].leases += 1;
-        self.index.add_lease(key, &lease);
-        self.facts.leases.insert(key, lease);
+        self.insert_lease(key, lease);
         self.touch_agent(agent, now);
         self.record_ask(agent, &call_cost);
-        self.facts.agents[usize::from(agent)].admitted = Some(now);
+        self.facts.agents[agent].admitted = Some(now);
         self.no_longer_denied(agent, now);
         self.touch_tier(tier, now);
         self.facts.used = now;
@@ -60,7 +58,7 @@ impl State {
         cost: &Amounts,
         now: Instant,
     ) -> Vec<Charge> {
-        for at in 0..self.index.compiled.constraints.len() {
+        for at in self.index.compiled.constraints.ids() {
             let constraint = &self.index.compiled.constraints[at];
             let need = constraint.need(cost);
             // The gate remembers who passes it by itself.
@@ -76,13 +74,12 @@ impl State {
             if let Count::Gate { last } = &mut counter.count {
                 *last = Some(now);
             }
-            self.index.dirty |= 1 << at;
+            self.index.dirty.insert(at);
         }
         let mut charges = Vec::with_capacity(self.facts.units.len());
-        for unit in 0..self.facts.units.len() {
+        for unit in self.facts.units.ids() {
             // A unit that the cost does not name is charged with what the commit reports.
             let need = cost.of(&self.facts.units[unit].unit).unwrap_or(0);
-            let unit = u8::try_from(unit).unwrap_or(u8::MAX);
             charges.push(self.take_unit(unit, agent, need, now));
         }
         charges
@@ -93,7 +90,7 @@ impl State {
         if !self.facts.config.as_ref().is_some_and(|config| config.policy.reconciles) {
             return Vec::new();
         }
-        let constraints = 0..self.index.compiled.constraints.len();
+        let constraints = self.index.compiled.constraints.ids();
         let left = constraints.map(|at| {
             let usage = self.usage(at);
             usage.spec.stated.saturating_sub(usage.taken_at(now))
@@ -146,7 +143,7 @@ impl State {
         now: Instant,
         meant: impl Fn(&Self, QueueKey) -> bool,
     ) {
-        let load = self.index.agent_loads[usize::from(agent)];
+        let load = self.index.agent_loads[agent];
         if load.tickets == 0 || !self.usages_of(load.rule).iter().any(|usage| usage.capped) {
             return;
         }

@@ -5,6 +5,7 @@ use crate::bounds;
 use crate::config::Priority;
 use crate::event::{Key, Reserve};
 use crate::facts::IdRecord;
+use crate::id::ConstraintSet;
 use crate::lease::LeaseOwner;
 use crate::lease::admission::Candidate;
 use crate::lease::call::{Call, CallId};
@@ -126,7 +127,7 @@ impl State {
     pub(crate) fn newcomer<'a>(&self, reserve: &'a Reserve, now: Instant) -> Candidate<'a> {
         let agent = self.record_of(&reserve.agent, now);
         let rule = match agent {
-            Some(agent) => self.index.agent_loads[usize::from(agent)].rule,
+            Some(agent) => self.index.agent_loads[agent].rule,
             None => self.rule_of(&reserve.agent),
         };
         let queue_key = self.queue_key_served(self.tier_asked(reserve, rule), agent, now);
@@ -185,7 +186,7 @@ impl State {
         now: Instant,
     ) -> Decision {
         let agent = self.agent_for(&reserve.agent, now);
-        let asked = self.tier_asked(reserve, self.index.agent_loads[usize::from(agent)].rule);
+        let asked = self.tier_asked(reserve, self.index.agent_loads[agent].rule);
         let queue_key = if asked == tier {
             self.facts.arrivals = self.facts.arrivals.saturating_add(1);
             QueueKey { tier, arrival: self.facts.arrivals }
@@ -200,7 +201,7 @@ impl State {
             since: now,
             deadline: now + reserve.patience.min(bounds::SPAN),
             phase: Phase::Lapsed,
-            earmarked: 0,
+            earmarked: ConstraintSet::default(),
             returns: self.facts.returning.newcomers[tier as usize],
             holds: hold_ends(reserve, now),
             ttl: reserve.ttl,
@@ -208,8 +209,7 @@ impl State {
         if ticket.returns > now {
             self.space_newcomers(tier, ticket.returns);
         }
-        self.index.add_ticket(queue_key, &ticket);
-        self.facts.tickets.insert(queue_key, ticket);
+        self.insert_ticket(queue_key, ticket);
         self.record_id(CallId::of(reserve).as_ref(), key);
         self.record_ask(agent, &reserve.cost);
         if tier == Priority::Background {
@@ -252,14 +252,12 @@ impl State {
         if ticket.session == Some(session) && !anew {
             return;
         }
-        let mut ticket = ticket.clone();
-        self.index.remove_ticket(queue_key, &ticket);
-        ticket.session = Some(session);
-        if anew {
-            ticket.deadline = ticket.deadline.max(now + reserve.patience.min(bounds::SPAN));
-        }
-        self.index.add_ticket(queue_key, &ticket);
-        self.facts.tickets.insert(queue_key, ticket);
+        self.update_ticket(queue_key, |ticket| {
+            ticket.session = Some(session);
+            if anew {
+                ticket.deadline = ticket.deadline.max(now + reserve.patience.min(bounds::SPAN));
+            }
+        });
     }
 
     /// Turns a due ticket into a lease; otherwise returns why it waits and until when.
@@ -269,12 +267,11 @@ impl State {
             waits => return waits,
         };
         self.dequeue(queue_key);
-        let Some(ticket) = self.facts.tickets.remove(&queue_key) else {
+        let Some(ticket) = self.remove_ticket(queue_key) else {
             return Decision::Refuse(queue_full());
         };
-        self.index.remove_ticket(queue_key, &ticket);
         self.effects.wake.retain(|woken| *woken != ticket.key);
-        let agent = self.facts.agents[usize::from(ticket.agent)].name.clone();
+        let agent = self.facts.agents[ticket.agent].name.clone();
         let waited = now.since(ticket.since);
         self.effects.notices.push(Notice::Waited { ticket: ticket.key, agent, waited });
         let session = ticket.session.unwrap_or(ticket.key.session);
@@ -327,7 +324,7 @@ impl State {
 }
 
 const fn queue_full() -> Refusal {
-    Refusal { reason: Reason::QueueFull, limit: None, short_by: 0, until: None }
+    Refusal::new(Reason::QueueFull, None, 0)
 }
 
 fn hold_ends(reserve: &Reserve, now: Instant) -> Instant {

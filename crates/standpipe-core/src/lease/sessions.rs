@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use crate::bounds;
 use crate::event::Key;
 use crate::lease::LeaseOwner;
+use crate::lease::session::Session;
 use crate::outcome::{Notice, Reclaim};
 use crate::queue::ticket::QueueKey;
 use crate::state::State;
@@ -46,10 +47,7 @@ impl State {
             return;
         }
         self.dequeue(queue_key);
-        let ticket = self.facts.tickets.get_mut(&queue_key);
-        if let Some(session) = ticket.and_then(|ticket| ticket.session.take()) {
-            self.index.session_released(session);
-        }
+        self.update_ticket(queue_key, |ticket| ticket.session = None);
     }
 
     /// Returns the sessions with leases or tickets that sent no event for [`bounds::SILENCE`]. A
@@ -61,6 +59,15 @@ impl State {
             .iter()
             .take_while(move |(last_seen, _)| *last_seen + bounds::SILENCE <= now);
         silent.map(|(_, session)| *session).filter(|session| self.session_in_use(*session))
+    }
+
+    /// Records an event of a session.
+    pub(crate) fn touch_session(&mut self, session: u64, number: u64, now: Instant) {
+        let new = Session { last: number, last_seen: now, ended: false };
+        if let Some(known) = self.facts.sessions.insert(session, new) {
+            self.index.last_seen.remove(&(known.last_seen, session));
+        }
+        self.index.last_seen.insert((now, session));
     }
 
     fn session_in_use(&self, session: u64) -> bool {

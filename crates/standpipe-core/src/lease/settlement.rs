@@ -2,11 +2,8 @@
 //!
 //! Each lease ends exactly once: settled, cancelled, or reclaimed at its estimate.
 
-use alloc::vec::Vec;
-
-use crate::agents::agent::AgentId;
-use crate::config::compiled::ConstraintKind;
 use crate::event::{Commit, Key};
+use crate::id::{AgentId, ConstraintId, ConstraintSet, IdVec};
 use crate::lease::{Ending, Lease, LeaseOwner};
 use crate::outcome::{Answer, LeaseAnswer, Notice, Reason, Reclaim};
 use crate::queue::ticket::{Phase, QueueKey};
@@ -44,29 +41,26 @@ impl State {
     /// Records what a call in flight has used so far.
     fn progress(&mut self, commit: &Commit, now: Instant) -> Answer {
         self.on_answer(commit.lease, now);
-        if !self.facts.leases.contains_key(&commit.lease) {
-            return Answer::Lease(LeaseAnswer::Gone);
-        }
         let before = self.usage_before(now);
-        let Some(mut lease) = self.facts.leases.remove(&commit.lease) else {
+        let Some(lease) = self.facts.leases.get_mut(&commit.lease) else {
             return Answer::Lease(LeaseAnswer::Gone);
         };
-        self.index.remove_lease(commit.lease, &lease);
+        let (agent, mut charges) = (lease.agent, core::mem::take(&mut lease.charges));
         // A unit that is not named yet has not been used.
-        let used = self.with_totals(&commit.used, &Amounts::default(), &lease.call).into_owned();
-        for charge in &mut lease.charges {
-            let unit = &self.facts.units[usize::from(charge.unit)].unit;
+        let call = &self.facts.leases[&commit.lease].call;
+        let used = self.with_totals(&commit.used, &Amounts::default(), call).into_owned();
+        for charge in &mut charges {
+            let unit = &self.facts.units[charge.unit].unit;
             if let Some(total) = used.of(unit) {
-                self.progress_charge(charge, lease.agent, total, now);
+                self.progress_charge(charge, agent, total, now);
             }
         }
-        lease.progressed = now;
-        if let LeaseOwner::Ttl { ttl, expires } = &mut lease.owner {
-            *expires = now + *ttl;
-        }
-        self.index.add_lease(commit.lease, &lease);
-        let agent = lease.agent;
-        self.facts.leases.insert(commit.lease, lease);
+        self.update_lease(commit.lease, |lease| {
+            (lease.charges, lease.progressed) = (charges, now);
+            if let LeaseOwner::Ttl { ttl, expires } = &mut lease.owner {
+                *expires = now + *ttl;
+            }
+        });
         self.mark_units_moved(&before, now);
         self.enqueue_held_by_cap(agent, now);
         Answer::Lease(LeaseAnswer::Lives(self.lease_ends(commit.lease)))
@@ -84,7 +78,7 @@ impl State {
     /// Settles an abandoned lease at its estimate, stamped now.
     pub(crate) fn reclaim(&mut self, key: Key, why: Reclaim, now: Instant) {
         let Some(lease) = self.facts.leases.get(&key) else { return };
-        let agent = self.facts.agents[usize::from(lease.agent)].name.clone();
+        let agent = self.facts.agents[lease.agent].name.clone();
         self.effects.notices.push(Notice::Reclaimed { lease: key, agent, why });
         self.leave_gate(key, false);
         let _ = self.end_lease(key, Ending::Lost, &Amounts::default(), now);
@@ -98,19 +92,14 @@ impl State {
         used: &Amounts,
         now: Instant,
     ) -> Answer {
-        if !self.facts.leases.contains_key(&key) {
-            return Answer::Lease(LeaseAnswer::Gone);
-        }
         let before = self.usage_before(now);
-        let Some(mut lease) = self.facts.leases.remove(&key) else {
+        let Some(mut lease) = self.remove_lease(key) else {
             return Answer::Lease(LeaseAnswer::Gone);
         };
-        self.index.remove_lease(key, &lease);
-        self.index.agent_loads[usize::from(lease.agent)].leases -= 1;
         let used = &*self.with_totals(used, &lease.call.cost, &lease.call);
         let drawn = self.drawn_by(&lease);
         for charge in core::mem::take(&mut lease.charges) {
-            let unit = &self.facts.units[usize::from(charge.unit)].unit;
+            let unit = &self.facts.units[charge.unit].unit;
             let total = used.of(unit);
             self.end_charge(charge, lease.agent, ending, total, now);
         }
@@ -137,7 +126,7 @@ impl State {
         lease: &Lease,
         ending: Ending,
         used: &Amounts,
-        drawn: u64,
+        drawn: ConstraintSet,
         now: Instant,
     ) {
         let said = matches!(ending, Ending::Used);
@@ -154,21 +143,20 @@ impl State {
         }
     }
 
-    /// The rates that a lease drew on, as bits.
-    fn drawn_by(&self, lease: &Lease) -> u64 {
-        let mut drawn = 0;
+    /// The rates that a lease drew on.
+    fn drawn_by(&self, lease: &Lease) -> ConstraintSet {
+        let mut drawn = ConstraintSet::default();
         for charge in lease.charges.iter().filter(|own| own.estimate > 0 || own.charged > 0) {
-            for (at, constraint) in self.index.compiled.constraints.iter().enumerate() {
-                let rate = constraint.kind == ConstraintKind::Rate;
-                drawn |= u64::from(rate && constraint.unit == Some(charge.unit)) << at;
+            for (at, constraint) in self.index.compiled.constraints.rows() {
+                drawn.insert_if(at, constraint.unit == Some(charge.unit));
             }
         }
         drawn
     }
 
     /// What is used of each constraint before a settlement.
-    fn usage_before(&self, now: Instant) -> Vec<UsageBefore> {
-        let each = (0..self.index.compiled.constraints.len()).map(|at| {
+    fn usage_before(&self, now: Instant) -> IdVec<ConstraintId, UsageBefore> {
+        let each = self.index.compiled.constraints.ids().map(|at| {
             let usage = self.usage(at);
             UsageBefore { taken: usage.taken_at(now), held: usage.held }
         });
@@ -178,8 +166,8 @@ impl State {
     /// Marks the constraints whose usage changed for serving. Waiters are woken only if units
     /// returned or are no longer held, and if they are slots, all were in use: a charge alone says
     /// when it ages out.
-    fn mark_units_moved(&mut self, before: &[UsageBefore], now: Instant) {
-        for (at, before) in before.iter().enumerate() {
+    fn mark_units_moved(&mut self, before: &IdVec<ConstraintId, UsageBefore>, now: Instant) {
+        for (at, before) in before.rows() {
             if self.index.compiled.gate == Some(at) {
                 continue;
             }
@@ -188,8 +176,8 @@ impl State {
             let less = taken < before.taken || held < before.held;
             let slots = matches!(usage.counted, Counted::Slots { .. });
             let scarce = !slots || before.taken >= usage.spec.effective;
-            self.index.dirty |= u64::from(taken != before.taken || held != before.held) << at;
-            self.index.returned |= u64::from(less && scarce) << at;
+            self.index.dirty.insert_if(at, taken != before.taken || held != before.held);
+            self.index.returned.insert_if(at, less && scarce);
         }
     }
 
@@ -203,16 +191,17 @@ impl State {
 
     /// Extends a lease by its time to live, or gives it one.
     pub(crate) fn extend(&mut self, key: Key, ttl: Option<Span>, now: Instant) -> Answer {
-        let Some(mut lease) = self.facts.leases.remove(&key) else {
+        if !self.facts.leases.contains_key(&key) {
             return Answer::Lease(LeaseAnswer::Gone);
-        };
-        self.index.remove_lease(key, &lease);
-        lease.owner = match lease.owner {
-            LeaseOwner::Ttl { ttl: own, .. } => LeaseOwner::of(Some(ttl.unwrap_or(own)), 0, now),
-            LeaseOwner::Session(session) => LeaseOwner::of(ttl, session, now),
-        };
-        self.index.add_lease(key, &lease);
-        self.facts.leases.insert(key, lease);
+        }
+        self.update_lease(key, |lease| {
+            lease.owner = match lease.owner {
+                LeaseOwner::Ttl { ttl: own, .. } => {
+                    LeaseOwner::of(Some(ttl.unwrap_or(own)), 0, now)
+                }
+                LeaseOwner::Session(session) => LeaseOwner::of(ttl, session, now),
+            };
+        });
         Answer::Lease(LeaseAnswer::Lives(self.lease_ends(key)))
     }
 }

@@ -7,9 +7,10 @@
 use crate::config::compiled::ConstraintKind;
 use crate::config::{Headroom, LimitId, PoolConfig};
 use crate::event::Hit;
+use crate::id::ConstraintSet;
 use crate::outcome::Notice;
 
-use crate::state::{State, constraints_in};
+use crate::state::State;
 use crate::time::{Instant, Span};
 
 /// The usable share of one rate, found automatically.
@@ -54,12 +55,12 @@ impl State {
 
     /// Counts a success on the constraints in `drawn`, and raises the usable share of those rates
     /// whose clean period is complete.
-    pub(crate) fn raise_margin_use(&mut self, drawn: u64, now: Instant) {
+    pub(crate) fn raise_margin_use(&mut self, drawn: ConstraintSet, now: Instant) {
         if !self.has_auto_margin() {
             return;
         }
         let mut risen = false;
-        for at in constraints_in(drawn) {
+        for at in drawn.iter() {
             let constraint = &self.index.compiled.constraints[at];
             if constraint.kind == ConstraintKind::Rate {
                 let (limit, period) =

@@ -1,10 +1,10 @@
 //! Cascades: when three agents are throttled within 30 s, one call at a time is admitted, in order,
 //! until three succeed in a row or 30 s pass without a refusal.
 
+use crate::id::AgentId;
 use crate::name::AgentName;
 use crate::outcome::Notice;
 
-use crate::agents::agent::AgentId;
 use crate::state::State;
 use crate::time::{Instant, Span};
 use alloc::vec::Vec;

@@ -158,15 +158,15 @@ impl State {
             return;
         }
         // The constraints are the same, so counters and lines stay and only the numbers change.
-        for (constraint, counter) in self.facts.counters.iter_mut().enumerate() {
+        for (constraint, counter) in new.constraints.ids().zip(&mut self.facts.counters) {
             let (old, new) = (&old.constraints[constraint].spec, &new.constraints[constraint].spec);
             if let Count::Bucket(bucket) = &mut counter.count {
                 bucket.rescale(now, old.as_refill(), new.as_refill());
             }
             // Waiters are woken only if there is more room; less room concerns nobody who waits.
             let more = new.effective > old.effective || new.refill > old.refill;
-            self.index.dirty |= 1 << constraint;
-            self.index.returned |= u64::from(more) << constraint;
+            self.index.dirty.insert(constraint);
+            self.index.returned.insert_if(constraint, more);
         }
         self.index.compiled = new;
         self.refuse_impossible(now);

@@ -7,6 +7,7 @@ use crate::bounds;
 use crate::config::compiled::ConstraintKind;
 use crate::config::{LimitId, Resets};
 use crate::event::{Observed, Reading};
+use crate::id::ConstraintId;
 use crate::outcome::{Answer, Notice};
 use crate::state::{State, Timer};
 use crate::time::{Instant, Span};
@@ -27,7 +28,7 @@ impl State {
         for reading in &observed.readings {
             let plausible = reading.reset_in.filter(|reset_in| *reset_in <= bounds::PAUSE);
             let Some(reset_in) = plausible else { continue };
-            for constraint in 0..self.index.compiled.constraints.len() {
+            for constraint in self.index.compiled.constraints.ids() {
                 if self.follows_reset(constraint, reading) {
                     self.reset_announced(constraint, now + reset_in, now);
                 }
@@ -44,7 +45,7 @@ impl State {
     }
 
     /// Whether a reading announces the reset of this constraint.
-    fn follows_reset(&self, constraint: usize, reading: &Reading) -> bool {
+    fn follows_reset(&self, constraint: ConstraintId, reading: &Reading) -> bool {
         let declared = &self.index.compiled.constraints[constraint];
         let of_unit = matches!(&declared.id, LimitId::Window(unit, period)
             if *unit == reading.unit && reading.period.is_none_or(|read| read == *period));
@@ -54,7 +55,7 @@ impl State {
     /// Applies an announced reset. One more than half a period after the known reset belongs to the
     /// next window. A nearer one is the same reset, measured again. One more than half a period
     /// earlier comes from a delayed response and is ignored.
-    fn reset_announced(&mut self, constraint: usize, at: Instant, now: Instant) {
+    fn reset_announced(&mut self, constraint: ConstraintId, at: Instant, now: Instant) {
         let half = Span(self.index.compiled.constraints[constraint].spec.period.0 / 2);
         let known = self.facts.counters[constraint].reset.clone();
         if let Some(known) = known {
@@ -76,14 +77,14 @@ impl State {
         self.facts.counters[constraint].reset = Some(reset);
     }
 
-    fn unwatch_reset(&mut self, constraint: usize, at: Instant) {
-        let timer = Timer::ProviderReset(u8::try_from(constraint).unwrap_or(u8::MAX));
+    fn unwatch_reset(&mut self, constraint: ConstraintId, at: Instant) {
+        let timer = Timer::ProviderReset(constraint);
         self.index.timers.remove(&(at, timer));
     }
 
     /// Restarts a window at the provider's reset. Calls settled before it no longer count; calls in
     /// flight at the reset do.
-    fn window_began(&mut self, constraint: usize, began: Instant, carried: u64) {
+    fn window_began(&mut self, constraint: ConstraintId, began: Instant, carried: u64) {
         let Count::Window { began: known } = &mut self.facts.counters[constraint].count else {
             return;
         };
@@ -91,7 +92,7 @@ impl State {
         self.restart_external(constraint);
         let limit = self.index.compiled.constraints[constraint].id.clone();
         self.effects.notices.push(Notice::WindowReset { limit });
-        self.index.dirty |= 1 << constraint;
-        self.index.returned |= 1 << constraint;
+        self.index.dirty.insert(constraint);
+        self.index.returned.insert(constraint);
     }
 }

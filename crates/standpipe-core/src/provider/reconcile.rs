@@ -9,6 +9,7 @@ use crate::bounds;
 use crate::config::compiled::{Constraint, ConstraintKind};
 use crate::config::{LimitId, mul_div};
 use crate::event::{Key, Reading};
+use crate::id::{ConstraintId, Id};
 use crate::outcome::Notice;
 
 use crate::state::State;
@@ -125,11 +126,11 @@ impl State {
 
     /// The rate constraint that a reading refers to. A reading without a period must match the only
     /// limit of its unit, and that limit's size; otherwise it may refer to another limit.
-    fn constraint_read(&self, reading: &Reading) -> Option<usize> {
+    fn constraint_read(&self, reading: &Reading) -> Option<ConstraintId> {
         let of_unit = |constraint: &Constraint| {
             constraint.kind == ConstraintKind::Rate && constraint.id.unit() == Some(&reading.unit)
         };
-        let constraints = self.index.compiled.constraints.iter().enumerate();
+        let constraints = self.index.compiled.constraints.rows();
         let mut constraints = constraints.filter(|(_, constraint)| of_unit(constraint));
         if let Some(period) = reading.period {
             return constraints
@@ -157,16 +158,22 @@ impl State {
     }
 
     /// The units of a constraint that were left when a call was admitted.
-    fn left_at_admission(&self, lease: Option<Key>, constraint: usize) -> u64 {
+    fn left_at_admission(&self, lease: Option<Key>, constraint: ConstraintId) -> u64 {
         let lease = lease.and_then(|lease| self.facts.leases.get(&lease));
-        lease.and_then(|lease| lease.left.get(constraint)).copied().unwrap_or(u64::MAX)
+        lease.and_then(|lease| lease.left.get(constraint.index())).copied().unwrap_or(u64::MAX)
     }
 
     /// Adds detected external usage, and returns whether the believed usage of a window changed.
     ///
     /// On a window it is believed to continue. If it expired like a charge, we would admit those
     /// units at the moment the others use them again.
-    fn charge_external(&mut self, at: usize, constraint: usize, units: u64, now: Instant) -> bool {
+    fn charge_external(
+        &mut self,
+        at: usize,
+        constraint: ConstraintId,
+        units: u64,
+        now: Instant,
+    ) -> bool {
         let spec = &self.index.compiled.constraints[constraint].spec;
         let counter = &mut self.facts.counters[constraint];
         let known = &mut self.facts.external[at];
@@ -184,7 +191,7 @@ impl State {
             bucket.charge(now, units, spec.as_refill());
             let kept = Resolution { periods: &[spec.period], slices: bounds::AGENT_SLICES };
             known.charged.count(now, units, kept);
-            self.index.dirty |= 1 << constraint;
+            self.index.dirty.insert(constraint);
         }
         known.eased = now;
         let (limit, total) = (known.limit.clone(), known.confirmed_at(now, spec.period));
@@ -210,7 +217,13 @@ impl State {
     ///
     /// Units that the provider may not have counted yet are no surplus: recent charges, and the
     /// units of calls in flight.
-    fn ease_external(&mut self, at: usize, constraint: usize, surplus: u64, now: Instant) -> bool {
+    fn ease_external(
+        &mut self,
+        at: usize,
+        constraint: ConstraintId,
+        surplus: u64,
+        now: Instant,
+    ) -> bool {
         let usage = self.usage(constraint);
         // What was charged to a bucket for others returns by the refill.
         let Counted::Window { history, .. } = usage.counted else { return false };
@@ -277,7 +290,7 @@ impl State {
     }
 
     /// Drops the external usage from before a reset of the provider's window.
-    pub(crate) fn restart_external(&mut self, constraint: usize) {
+    pub(crate) fn restart_external(&mut self, constraint: ConstraintId) {
         let limit = &self.index.compiled.constraints[constraint].id;
         let known = self.facts.external.iter_mut().find(|known| known.limit == *limit);
         let Some(known) = known else { return };
@@ -302,7 +315,7 @@ impl State {
     }
 
     /// The units that calls in flight have charged to a constraint.
-    pub(crate) fn charged_in_flight(&self, constraint: usize) -> u64 {
+    pub(crate) fn charged_in_flight(&self, constraint: ConstraintId) -> u64 {
         let charges = self.facts.leases.values().flat_map(|lease| &lease.charges);
         let unit = self.index.compiled.constraints[constraint].unit;
         let its = charges.filter(|charge| Some(charge.unit) == unit);

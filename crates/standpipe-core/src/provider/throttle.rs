@@ -8,6 +8,7 @@ use crate::config::LimitId;
 use crate::config::compiled::{Constraint, ConstraintKind};
 use crate::config::policy::Backoff;
 use crate::event::{Hit, Key, ThrottleKind, Throttled};
+use crate::id::ConstraintId;
 use crate::lease::Ending;
 use crate::outcome::{Answer, Notice, Reason};
 
@@ -63,7 +64,7 @@ impl State {
     pub(crate) fn throttled(&mut self, key: Key, throttled: &Throttled, now: Instant) -> Answer {
         let lease = throttled.lease.and_then(|lease| self.facts.leases.get(&lease));
         let started = lease.map(|lease| lease.started);
-        let agent = lease.map(|lease| self.facts.agents[usize::from(lease.agent)].name.clone());
+        let agent = lease.map(|lease| self.facts.agents[lease.agent].name.clone());
         let agent = agent.or_else(|| throttled.agent.clone());
         let new = match (started, self.facts.throttling.pause_began) {
             (Some(started), Some(began)) => started > began,
@@ -162,20 +163,20 @@ impl State {
     }
 
     /// The rate that was hit.
-    pub(crate) fn hit_constraint(&self, hit: Option<&Hit>) -> Option<usize> {
+    pub(crate) fn hit_constraint(&self, hit: Option<&Hit>) -> Option<ConstraintId> {
         let named = |id: &LimitId| {
             hit.is_none_or(|hit| {
                 let same = |period: Span| id.period() == Some(period);
                 id.unit() == Some(&hit.unit) && hit.period.is_none_or(same)
             })
         };
-        let rates = self.index.compiled.constraints.iter().enumerate();
+        let rates = self.index.compiled.constraints.rows();
         let rates = rates.filter(|(_, constraint)| constraint.kind == ConstraintKind::Rate);
         let fullness = |constraint: &Constraint, taken: u64| {
             let taken = u128::from(taken) * u128::from(bounds::AMOUNT);
             taken / u128::from(constraint.spec.effective.max(1))
         };
-        let rank = |(at, constraint): &(usize, &Constraint)| {
+        let rank = |(at, constraint): &(ConstraintId, &Constraint)| {
             let full = fullness(constraint, self.usage(*at).taken_at(self.facts.clock));
             (named(&constraint.id), full, constraint.id.period())
         };

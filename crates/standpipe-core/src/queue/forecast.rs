@@ -7,6 +7,7 @@
 use crate::bounds;
 use crate::config::Priority;
 use crate::fuel::Fuel;
+use crate::id::ConstraintId;
 use crate::lease::admission::Candidate;
 use crate::outcome::{Reason, Refusal};
 use crate::queue::ticket::QueueKey;
@@ -49,7 +50,7 @@ impl State {
         let comes_and_goes = candidate.is_retry || !self.index.floor_owners.is_empty();
         loop {
             let mut next = self.rules_admit_from(candidate, at);
-            for constraint in 0..self.index.compiled.constraints.len() {
+            for constraint in self.index.compiled.constraints.ids() {
                 next = next.max(self.constraint_fits(candidate, constraint, next));
             }
             if next == Instant::NEVER {
@@ -86,8 +87,22 @@ impl State {
             // It also needs a call in flight to end, but it is not admitted before this.
             let held = self.held_until(candidate, now);
             refusal.until = self.retry_left_from(candidate, held).map(|_| held);
+            return refusal;
         }
+        refusal.exact = alone
+            && refusal.until.is_some()
+            && refusal.reason.has_exact_end()
+            && !self.depends_on_others(candidate, now)
+            && !self.is_kept_back(candidate, now);
         refusal
+    }
+
+    /// Whether floors keep something from a candidate that it needs.
+    fn is_kept_back(&self, candidate: &Candidate<'_>, now: Instant) -> bool {
+        let mut constraints = self.index.compiled.constraints.rows();
+        constraints.any(|(at, constraint)| {
+            constraint.need(candidate.cost) > 0 && self.kept_for_others(candidate, at, now) > 0
+        })
     }
 
     /// As [`State::admitted_at`], across the steps of a ramp: what follows a step is asked of the
@@ -110,7 +125,7 @@ impl State {
     /// Before this instant time alone changes nothing that could admit a candidate that is refused
     /// now.
     fn next_relevant_event(&self, candidate: &Candidate<'_>, now: Instant) -> Instant {
-        let constraints = 0..self.index.compiled.constraints.len();
+        let constraints = self.index.compiled.constraints.ids();
         let rooms = constraints
             .clone()
             .filter_map(|constraint| self.room_comes(candidate, constraint, now));
@@ -129,7 +144,7 @@ impl State {
     pub(crate) fn constraint_fits(
         &self,
         candidate: &Candidate<'_>,
-        constraint: usize,
+        constraint: ConstraintId,
         from: Instant,
     ) -> Instant {
         let declared = &self.index.compiled.constraints[constraint];

@@ -4,10 +4,11 @@
 //! standard. Pauses do not count, because nobody is admitted then: denials are measured on a clock
 //! that stops during pauses.
 
-use crate::agents::agent::{AgentId, Denied, Promoted};
+use crate::agents::agent::{Agent, Denied, Promoted};
 use crate::bounds;
 use crate::config::Priority;
 use crate::event::{Key, Reserve};
+use crate::id::{AgentId, RuleId};
 use crate::lease::admission::Candidate;
 use crate::name::AgentName;
 use crate::outcome::Notice;
@@ -40,14 +41,14 @@ impl State {
     pub fn denied_for(&self, agent: &AgentName, now: Instant) -> Option<Span> {
         let now = now.max(self.facts.clock);
         let agent = *self.index.agent_of.get(agent)?;
-        let denied = self.facts.agents[usize::from(agent)].denied?;
+        let denied = self.facts.agents[agent].denied?;
         self.keeps_requesting(agent, denied, now)
             .then(|| self.without_pauses(now).since(denied.since))
     }
 
     /// Whether a denied agent has a ticket or requested recently.
     fn keeps_requesting(&self, agent: AgentId, denied: Denied, now: Instant) -> bool {
-        let waits = self.index.agent_loads[usize::from(agent)].tickets > 0;
+        let waits = self.index.agent_loads[agent].tickets > 0;
         waits || now.since(denied.last) < GIVEN_UP
     }
 
@@ -61,8 +62,8 @@ impl State {
     }
 
     /// The tier of a reserve: its own priority, else the agent's, else the default.
-    pub(crate) fn tier_asked(&self, reserve: &Reserve, rule: Option<u16>) -> Priority {
-        let own = rule.map(|rule| self.index.compiled.agents[usize::from(rule)].tier);
+    pub(crate) fn tier_asked(&self, reserve: &Reserve, rule: Option<RuleId>) -> Priority {
+        let own = rule.map(|rule| self.index.compiled.agents[rule].tier);
         reserve.priority.or(own).unwrap_or_default()
     }
 
@@ -78,13 +79,13 @@ impl State {
             promoted.filter(|agent| self.promotion_at(*agent, now).is_some_and(|at| at <= now));
         let Some(agent) = promoted else { return QueueKey::last_of(asked) };
         let tier = Priority::Standard;
-        let promoted = self.facts.agents[usize::from(agent)].promoted;
+        let promoted = self.facts.agents[agent].promoted;
         promoted.map_or(QueueKey::last_of(tier), |known| QueueKey { tier, arrival: known.arrival })
     }
 
     /// The instant at which a denied agent is promoted; `None` while one of its tickets is.
     fn promotion_at(&self, agent: AgentId, now: Instant) -> Option<Instant> {
-        let record = &self.facts.agents[usize::from(agent)];
+        let record = &self.facts.agents[agent];
         let has_ticket = record.promoted.is_some_and(|promoted| promoted.ticket.is_some());
         let denied = record.denied.filter(|_| !has_ticket)?;
         let requesting = self.keeps_requesting(agent, denied, now);
@@ -105,54 +106,51 @@ impl State {
             return;
         }
         let since = self.without_pauses(now);
-        self.unwatch_denied(agent);
-        let waited = self.index.agent_loads[usize::from(agent)].tickets > u32::from(queued);
-        let before = self.facts.agents[usize::from(agent)].denied;
+        let waited = self.index.agent_loads[agent].tickets > u32::from(queued);
+        let before = self.facts.agents[agent].denied;
         let before = before.filter(|denied| waited || now.since(denied.last) < GIVEN_UP);
         let since = before.map_or(since, |denied| denied.since);
-        let record = &mut self.facts.agents[usize::from(agent)];
-        // A promotion belongs to the denial that earned it.
-        if before.is_none() {
-            record.promoted = None;
-        }
-        record.denied = Some(Denied { since, last: now });
-        self.watch_denied(agent);
+        self.update_denial(agent, |record| {
+            // A promotion belongs to the denial that earned it.
+            if before.is_none() {
+                record.promoted = None;
+            }
+            record.denied = Some(Denied { since, last: now });
+        });
     }
 
     /// Ends the denial of an agent that was admitted. If it still has background tickets, a new
     /// denial starts now.
     pub(crate) fn no_longer_denied(&mut self, agent: AgentId, now: Instant) {
-        let record = &self.facts.agents[usize::from(agent)];
+        let record = &self.facts.agents[agent];
         if record.denied.is_none() && record.promoted.is_none() {
             return;
         }
-        self.unwatch_denied(agent);
-        let waits = self.index.agent_loads[usize::from(agent)].background > 0;
+        let waits = self.index.agent_loads[agent].background > 0;
         let since = self.without_pauses(now);
-        let record = &mut self.facts.agents[usize::from(agent)];
-        record.denied = waits.then_some(Denied { since, last: now });
-        record.promoted = None;
-        self.watch_denied(agent);
+        self.update_denial(agent, |record| {
+            record.denied = waits.then_some(Denied { since, last: now });
+            record.promoted = None;
+        });
     }
 
     /// Records that a ticket of a denied agent ended without a lease: the agent requested until
     /// now.
     pub(crate) fn denied_ticket_ended(&mut self, agent: AgentId, ticket: Key, now: Instant) {
-        if self.facts.agents[usize::from(agent)].denied.is_none() {
+        if self.facts.agents[agent].denied.is_none() {
             return;
         }
-        self.unwatch_denied(agent);
-        let record = &mut self.facts.agents[usize::from(agent)];
-        if let Some(denied) = &mut record.denied {
-            denied.last = now;
-        }
-        if let Some(promoted) = record.promoted.as_mut()
-            && promoted.ticket == Some(ticket)
-        {
-            // The promotion outlives its ticket: the next reserve takes the same arrival.
-            promoted.ticket = None;
-        }
-        self.watch_denied(agent);
+        self.update_denial(agent, |record| {
+            if let Some(denied) = &mut record.denied {
+                denied.last = now;
+            }
+            if let Some(promoted) = record.promoted.as_mut()
+                && promoted.ticket == Some(ticket)
+            {
+                // The promotion outlives its ticket: the next reserve takes the same arrival.
+                promoted.ticket = None;
+            }
+        });
     }
 
     /// Records a refused background reserve. An agent whose promotion is due gets its arrival now,
@@ -173,7 +171,7 @@ impl State {
         }
         // The first refusal of a new agent starts its denial.
         let Some(agent) = self.index.agent_of.get(&reserve.agent) else { return true };
-        let record = &self.facts.agents[usize::from(*agent)];
+        let record = &self.facts.agents[*agent];
         let promotion_due =
             record.promoted.is_none() && self.promotion_at(*agent, now).is_some_and(|at| at <= now);
         let record_due = |denied: Denied| now >= denied.last + bounds::DENIAL_EVERY;
@@ -202,12 +200,10 @@ impl State {
         let Some(queue_key) = self.oldest_in_background(agent) else { return };
         // The queue key changes with the tier, so the ticket leaves every index and enters again.
         self.dequeue(queue_key);
-        let Some(ticket) = self.facts.tickets.remove(&queue_key) else { return };
-        self.index.remove_ticket(queue_key, &ticket);
+        let Some(ticket) = self.remove_ticket(queue_key) else { return };
         let key = ticket.key;
         let queue_key = self.promote_to_standard(agent, Some(key));
-        self.index.add_ticket(queue_key, &ticket);
-        self.facts.tickets.insert(queue_key, ticket);
+        self.insert_ticket(queue_key, ticket);
         self.effects.wake.push(key);
         self.enqueue(queue_key, now);
     }
@@ -215,8 +211,7 @@ impl State {
     /// Promotes an agent and returns its queue key in standard. The key stays the same until the
     /// agent is admitted, so that repeated requests do not lose the position.
     pub(crate) fn promote_to_standard(&mut self, agent: AgentId, ticket: Option<Key>) -> QueueKey {
-        self.unwatch_denied(agent);
-        let record = &mut self.facts.agents[usize::from(agent)];
+        let record = &self.facts.agents[agent];
         let arrival = match record.promoted {
             Some(promoted) => promoted.arrival,
             None => {
@@ -226,7 +221,7 @@ impl State {
                 self.facts.arrivals
             }
         };
-        record.promoted = Some(Promoted { arrival, ticket });
+        self.update_denial(agent, |record| record.promoted = Some(Promoted { arrival, ticket }));
         QueueKey { tier: Priority::Standard, arrival }
     }
 
@@ -238,22 +233,18 @@ impl State {
         its.find(|(_, ticket)| ticket.agent == agent).map(|(queue_key, _)| *queue_key)
     }
 
-    /// Adds an agent to the index of pending promotions. Only agents that wait are in it: others
-    /// are promoted when they request again.
-    fn watch_denied(&mut self, agent: AgentId) {
-        let record = &self.facts.agents[usize::from(agent)];
-        let waits = self.index.agent_loads[usize::from(agent)].background > 0;
+    /// Changes an agent's denial or promotion, and the index of pending promotions with it. Only
+    /// agents that wait are in the index: others are promoted when they request again.
+    fn update_denial(&mut self, agent: AgentId, change: impl FnOnce(&mut Agent)) {
+        let record = &mut self.facts.agents[agent];
+        if let Some(denied) = record.denied {
+            self.index.denied.remove(&(denied.since, agent));
+        }
+        change(record);
+        let waits = self.index.agent_loads[agent].background > 0;
         let has_ticket = record.promoted.is_some_and(|promoted| promoted.ticket.is_some());
         if let (Some(denied), true) = (record.denied, waits && !has_ticket) {
             self.index.denied.insert((denied.since, agent));
-        }
-    }
-
-    /// Removes an agent from the index. The index is keyed by `denied.since`, so this must precede
-    /// every change of it.
-    fn unwatch_denied(&mut self, agent: AgentId) {
-        if let Some(denied) = self.facts.agents[usize::from(agent)].denied {
-            self.index.denied.remove(&(denied.since, agent));
         }
     }
 }

@@ -12,10 +12,11 @@ use alloc::vec::Vec;
 
 use crate::bounds;
 use crate::fuel::Fuel;
+use crate::id::{ConstraintId, ConstraintSet};
 use crate::lease::admission::{Candidate, Rank, Shortfall};
 use crate::outcome::{Notice, Reason};
 use crate::queue::ticket::{Phase, QueueKey, Ticket};
-use crate::state::{State, constraints_in};
+use crate::state::State;
 use crate::time::Instant;
 
 impl State {
@@ -25,19 +26,17 @@ impl State {
         // Each round advances a ticket, releases an earmark, or finds a line at rest.
         let mut fuel = Fuel::new(16 + 8 * (self.facts.tickets.len() + 1) * bounds::CONSTRAINTS);
         loop {
-            while self.index.dirty != 0 && fuel.burn() {
-                let constraint = self.index.dirty.trailing_zeros() as usize;
-                self.index.dirty &= !(1 << constraint);
+            while let Some(constraint) = self.index.dirty.pop_first().filter(|_| fuel.burn()) {
                 self.serve_constraint(constraint, now, &mut fuel);
             }
             let Some(owner) = self.owner_that_passes(now).filter(|_| fuel.burn()) else { break };
             self.make_due(owner, now);
         }
-        self.index.dirty = 0;
+        self.index.dirty = ConstraintSet::default();
         self.wake_earlier();
     }
 
-    fn serve_constraint(&mut self, constraint: usize, now: Instant, fuel: &mut Fuel) {
+    fn serve_constraint(&mut self, constraint: ConstraintId, now: Instant, fuel: &mut Fuel) {
         self.release_excess(constraint, now);
         while let Some(head) = self.index.lines[constraint].first().copied().filter(|_| fuel.burn())
         {
@@ -61,16 +60,15 @@ impl State {
             let Some(ticket) = self.facts.tickets.get(queue_key) else { return false };
             let candidate = Candidate { passes: true, ..self.candidate_of(*queue_key, ticket) };
             let owned = self.index.floor_owners.contains(&ticket.agent);
-            let shortfalls = |constraint: usize| {
-                ticket.earmarked & (1 << constraint) == 0
-                    && self.refuses(&candidate, constraint, now)
+            let shortfalls = |constraint: ConstraintId| {
+                !ticket.earmarked.contains(constraint) && self.refuses(&candidate, constraint, now)
             };
-            let constraints = 0..self.index.lines.len();
+            let constraints = self.index.lines.ids();
             owned
                 && matches!(ticket.phase, Phase::Line(_))
                 && !constraints.into_iter().any(shortfalls)
         };
-        let constraints = 0..self.index.lines.len();
+        let constraints = self.index.lines.ids();
         let heads = constraints
             .clone()
             .filter_map(|constraint| self.index.lines[constraint].first().copied());
@@ -82,7 +80,7 @@ impl State {
     /// come after the head.
     fn floor_covered_in_line(
         &self,
-        constraint: usize,
+        constraint: ConstraintId,
         now: Instant,
     ) -> impl Iterator<Item = QueueKey> {
         let (declared, usage) =
@@ -107,7 +105,7 @@ impl State {
     fn ticket_shortfall(
         &self,
         queue_key: QueueKey,
-        constraint: usize,
+        constraint: ConstraintId,
         now: Instant,
     ) -> Option<Shortfall> {
         let ticket = self.facts.tickets.get(&queue_key)?;
@@ -119,7 +117,7 @@ impl State {
         queue_key: QueueKey,
         ticket: &'a Ticket,
     ) -> Candidate<'a> {
-        let rule = self.index.agent_loads[usize::from(ticket.agent)].rule;
+        let rule = self.index.agent_loads[ticket.agent].rule;
         let passes = matches!(ticket.phase, Phase::Due(_));
         let (cost, returns, holds) = (&ticket.call.cost, ticket.returns, ticket.holds);
         Candidate {
@@ -155,7 +153,7 @@ impl State {
         let Some(ticket) = self.facts.tickets.get(&queue_key) else { return };
         match self.line_for(&self.candidate_of(queue_key, ticket), ticket.earmarked, now) {
             Some(constraint) => {
-                self.set_phase(queue_key, Phase::Line(u8::try_from(constraint).unwrap_or(u8::MAX)));
+                self.set_phase(queue_key, Phase::Line(constraint));
                 self.mark_dirty(constraint);
             }
             None => self.make_due(queue_key, now),
@@ -166,8 +164,8 @@ impl State {
     fn make_due(&mut self, queue_key: QueueKey, now: Instant) {
         let Some(ticket) = self.facts.tickets.get(&queue_key) else { return };
         let (key, earmarked) = (ticket.key, ticket.earmarked);
-        for constraint in 0..self.index.compiled.constraints.len() {
-            if earmarked & (1 << constraint) == 0 {
+        for constraint in self.index.compiled.constraints.ids() {
+            if !earmarked.contains(constraint) {
                 self.earmark(queue_key, constraint);
                 self.mark_dirty(constraint);
             }
@@ -176,42 +174,14 @@ impl State {
         self.effects.wake.push(key);
     }
 
-    fn set_phase(&mut self, queue_key: QueueKey, phase: Phase) {
-        let Some(ticket) = self.facts.tickets.get_mut(&queue_key) else { return };
-        self.index.remove_phase(queue_key, ticket);
-        ticket.phase = phase;
-        self.index.add_phase(queue_key, ticket);
-    }
-
-    fn earmark(&mut self, queue_key: QueueKey, constraint: usize) {
-        let Some(ticket) = self.facts.tickets.get_mut(&queue_key) else { return };
-        let need = self.index.compiled.constraints[constraint].need(&ticket.call.cost);
-        if need > 0 && ticket.earmarked & (1 << constraint) == 0 {
-            ticket.earmarked |= 1 << constraint;
-            self.index.earmarks[constraint].by_tier[queue_key.tier as usize] += need;
-            self.index.earmarks[constraint].holders.insert(queue_key);
-        }
-    }
-
-    fn release_earmark(&mut self, queue_key: QueueKey, constraint: usize) {
-        let Some(ticket) = self.facts.tickets.get_mut(&queue_key) else { return };
-        if ticket.earmarked & (1 << constraint) != 0 {
-            ticket.earmarked &= !(1 << constraint);
-            let need = self.index.compiled.constraints[constraint].need(&ticket.call.cost);
-            self.index.earmarks[constraint].by_tier[queue_key.tier as usize] -= need;
-            self.index.earmarks[constraint].holders.remove(&queue_key);
-            self.mark_dirty(constraint);
-        }
-    }
-
     /// Takes a ticket out of its line and releases its earmarks, so that it blocks nobody.
     pub(crate) fn dequeue(&mut self, queue_key: QueueKey) {
         let Some(ticket) = self.facts.tickets.get(&queue_key) else { return };
         if let Phase::Line(constraint) = ticket.phase {
-            self.mark_dirty(usize::from(constraint));
+            self.mark_dirty(constraint);
         }
         let earmarked = self.facts.tickets[&queue_key].earmarked;
-        for constraint in constraints_in(earmarked) {
+        for constraint in earmarked.iter() {
             self.release_earmark(queue_key, constraint);
         }
         self.set_phase(queue_key, Phase::Lapsed);
@@ -219,7 +189,7 @@ impl State {
 
     /// Releases earmarks from the last ticket backwards until no more units are earmarked than are
     /// free.
-    fn release_excess(&mut self, constraint: usize, now: Instant) {
+    fn release_excess(&mut self, constraint: ConstraintId, now: Instant) {
         let usage = self.usage(constraint);
         let free = usage.free_at(now);
         let alone = usage.is_empty_at(now) || usage.probe_open_at(now);
@@ -236,7 +206,7 @@ impl State {
     }
 
     /// Releases the earmarks of tickets behind the head of a line.
-    fn release_behind(&mut self, head: QueueKey, constraint: usize, now: Instant) {
+    fn release_behind(&mut self, head: QueueKey, constraint: ConstraintId, now: Instant) {
         while let Some(last) = self.last_earmarked(constraint, now) {
             if self.rank_of_ticket(last, constraint, now) < Rank::of(head) {
                 return;
@@ -246,15 +216,15 @@ impl State {
     }
 
     /// Releases one earmark. A due ticket goes back into the line.
-    fn release(&mut self, queue_key: QueueKey, constraint: usize) {
+    fn release(&mut self, queue_key: QueueKey, constraint: ConstraintId) {
         self.release_earmark(queue_key, constraint);
         if let Some(Phase::Due(_)) = self.facts.tickets.get(&queue_key).map(|ticket| ticket.phase) {
-            self.set_phase(queue_key, Phase::Line(u8::try_from(constraint).unwrap_or(u8::MAX)));
+            self.set_phase(queue_key, Phase::Line(constraint));
         }
     }
 
     /// The ticket with earmarks on a constraint that ranks behind all others.
-    fn last_earmarked(&self, constraint: usize, now: Instant) -> Option<QueueKey> {
+    fn last_earmarked(&self, constraint: ConstraintId, now: Instant) -> Option<QueueKey> {
         let holders = &self.index.earmarks[constraint].holders;
         if self.index.compiled.constraints[constraint].floored {
             // In the lowest tier, tickets covered by a floor rank before the others.
@@ -270,7 +240,7 @@ impl State {
 
     /// Units returned: tickets that were too late for their deadline may be in time now.
     fn retry_too_late(&mut self, now: Instant) {
-        if self.index.returned == 0 || self.index.too_late.is_empty() {
+        if self.index.returned.is_empty() || self.index.too_late.is_empty() {
             return;
         }
         let mut after = None;
@@ -289,21 +259,21 @@ impl State {
         let returned = core::mem::take(&mut self.index.returned);
         // Tickets that are held back stand in no line, but the returned units may admit them as
         // soon as the pause or their return window ends.
-        let opened = self.index.compiled.gate.is_some_and(|gate| returned & (1 << gate) != 0);
-        if returned != 0 && self.facts.pause.is_some() || opened {
+        let opened = self.index.compiled.gate.is_some_and(|gate| returned.contains(gate));
+        if !returned.is_empty() && self.facts.pause.is_some() || opened {
             let first = self.facts.tickets.values().take(bounds::WAKE_EARLIER);
             self.effects.wake.extend(first.map(|ticket| ticket.key));
         }
-        if returned == 0 {
+        if returned.is_empty() {
             return;
         }
         for line in &self.index.lines {
             for queue_key in line.iter().take(bounds::WAKE_EARLIER) {
                 let Some(ticket) = self.facts.tickets.get(queue_key) else { continue };
-                let needs = |constraint: usize| {
+                let needs = |constraint: ConstraintId| {
                     self.index.compiled.constraints[constraint].need(&ticket.call.cost) > 0
                 };
-                if constraints_in(returned).any(needs) {
+                if returned.iter().any(needs) {
                     self.effects.wake.push(ticket.key);
                 }
             }
@@ -345,14 +315,13 @@ impl State {
     /// Ends a ticket without a lease.
     pub(crate) fn end_ticket(&mut self, queue_key: QueueKey, why: Option<Reason>, now: Instant) {
         self.dequeue(queue_key);
-        let Some(ticket) = self.facts.tickets.remove(&queue_key) else { return };
-        self.index.remove_ticket(queue_key, &ticket);
+        let Some(ticket) = self.remove_ticket(queue_key) else { return };
         self.touch_agent(ticket.agent, now);
         self.touch_tier(queue_key.tier, now);
         self.denied_ticket_ended(ticket.agent, ticket.key, now);
         self.id_unused(ticket.call.id.as_ref(), ticket.key);
         if let Some(why) = why {
-            let agent = self.facts.agents[usize::from(ticket.agent)].name.clone();
+            let agent = self.facts.agents[ticket.agent].name.clone();
             let waited = now.since(ticket.since);
             self.effects.notices.push(Notice::TicketEnded {
                 ticket: ticket.key,

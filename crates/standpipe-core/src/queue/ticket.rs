@@ -3,9 +3,9 @@
 //! A ticket waits in the line of one constraint at a time. The units of constraints it no longer
 //! waits for are earmarked for it. This file has the data only; `serve.rs` moves tickets.
 
-use crate::agents::agent::AgentId;
 use crate::config::Priority;
 use crate::event::Key;
+use crate::id::{AgentId, ConstraintId, ConstraintSet};
 use crate::lease::call::Call;
 use crate::outcome::Reason;
 use crate::time::{Instant, Span};
@@ -36,8 +36,8 @@ pub struct Ticket {
     pub deadline: Instant,
     /// What it waits for.
     pub phase: Phase,
-    /// The constraints on which its units are earmarked, as bits.
-    pub earmarked: u64,
+    /// The constraints on which its units are earmarked.
+    pub earmarked: ConstraintSet,
     /// The instant at which it returns from the last pause.
     pub returns: Instant,
     /// The instant before which the workflow holds it, because an agent upstream was throttled.
@@ -57,8 +57,8 @@ pub enum Phase {
         /// The instant at which it is checked again.
         until: Instant,
     },
-    /// It is in the line of the constraint with this index.
-    Line(u8),
+    /// It is in the line of this constraint.
+    Line(ConstraintId),
     /// All its units are earmarked since this instant, and it waits for its claim.
     Due(Instant),
     /// It was due, and nobody claimed it in time. It keeps its position and blocks nobody until it

@@ -6,6 +6,7 @@ use crate::bounds;
 use crate::config::LimitId;
 use crate::config::compiled::ConstraintKind;
 use crate::event::Reserve;
+use crate::id::ConstraintId;
 use crate::lease::admission::Candidate;
 use crate::outcome::Notice;
 use crate::provider::return_windows::Probe;
@@ -85,7 +86,7 @@ impl State {
         if !enabled {
             return None;
         }
-        let constraints = 0..self.index.compiled.constraints.len();
+        let constraints = self.index.compiled.constraints.ids();
         let advice =
             constraints.filter_map(|constraint| self.breaker_advice_on(candidate, constraint, now));
         advice.max_by_key(|advice| advice.wait)
@@ -96,7 +97,7 @@ impl State {
     fn breaker_advice_on(
         &self,
         candidate: &Candidate<'_>,
-        constraint: usize,
+        constraint: ConstraintId,
         now: Instant,
     ) -> Option<Advice> {
         let (declared, usage) =

@@ -3,9 +3,9 @@
 //! A floor holds against the same and lower tiers while its owner is active. An idle owner's floor
 //! is lent.
 
-use crate::agents::agent::AgentId;
 use crate::config::compiled::{AgentUsage, UsageOf};
 use crate::config::{LimitId, Priority};
+use crate::id::{AgentId, ConstraintId, RuleId};
 use crate::lease::admission::{Candidate, Rank};
 use crate::queue::ticket::{Phase, QueueKey};
 use crate::state::State;
@@ -17,7 +17,7 @@ impl State {
     pub(crate) fn kept_for_others(
         &self,
         candidate: &Candidate<'_>,
-        constraint: usize,
+        constraint: ConstraintId,
         now: Instant,
     ) -> u64 {
         if !self.floors_bind(candidate, constraint) {
@@ -30,7 +30,7 @@ impl State {
             .fold(0, u64::saturating_add)
     }
 
-    pub(crate) fn floors_bind(&self, candidate: &Candidate<'_>, constraint: usize) -> bool {
+    pub(crate) fn floors_bind(&self, candidate: &Candidate<'_>, constraint: ConstraintId) -> bool {
         self.index.compiled.constraints[constraint].floored
             && candidate.tier() != Priority::Critical
     }
@@ -41,7 +41,7 @@ impl State {
         &self,
         owner: AgentId,
         candidate: &Candidate<'_>,
-        constraint: usize,
+        constraint: ConstraintId,
         now: Instant,
     ) -> u64 {
         if self.tier_of(owner) > candidate.tier()
@@ -66,7 +66,7 @@ impl State {
     pub(crate) fn rank(
         &self,
         candidate: &Candidate<'_>,
-        constraint: usize,
+        constraint: ConstraintId,
         need: u64,
         now: Instant,
     ) -> Rank {
@@ -81,7 +81,7 @@ impl State {
     pub(crate) fn rank_of_ticket(
         &self,
         queue_key: QueueKey,
-        constraint: usize,
+        constraint: ConstraintId,
         now: Instant,
     ) -> Rank {
         if !self.index.due_owners.contains(&queue_key) {
@@ -94,7 +94,7 @@ impl State {
     }
 
     /// What an agent's floor on a constraint still lacks.
-    pub(crate) fn unfilled(&self, agent: AgentId, constraint: usize, now: Instant) -> u64 {
+    pub(crate) fn unfilled(&self, agent: AgentId, constraint: ConstraintId, now: Instant) -> u64 {
         self.floor_usage(agent, constraint).map_or(0, |usage| {
             usage.floor.saturating_sub(self.agent_usage(Some(agent), usage).taken_at(now))
         })
@@ -103,20 +103,23 @@ impl State {
     /// What is kept of a constraint for an active owner: what its floor lacks, if that covers its
     /// last cost. Less than one of its calls would not help it, and two owners could keep each
     /// other out for ever.
-    pub(crate) fn keeps(&self, owner: AgentId, constraint: usize, now: Instant) -> u64 {
+    pub(crate) fn keeps(&self, owner: AgentId, constraint: ConstraintId, now: Instant) -> u64 {
         let unfilled = self.unfilled(owner, constraint, now);
         if unfilled < self.last_need(owner, constraint) { 0 } else { unfilled }
     }
 
     /// What an agent's last cost takes of a constraint.
-    pub(crate) fn last_need(&self, agent: AgentId, constraint: usize) -> u64 {
-        self.index.compiled.constraints[constraint]
-            .need(&self.facts.agents[usize::from(agent)].asked)
+    pub(crate) fn last_need(&self, agent: AgentId, constraint: ConstraintId) -> u64 {
+        self.index.compiled.constraints[constraint].need(&self.facts.agents[agent].asked)
     }
 
     /// An agent's floor on a constraint.
-    pub(crate) fn floor_usage(&self, agent: AgentId, constraint: usize) -> Option<&AgentUsage> {
-        let rule = self.index.agent_loads[usize::from(agent)].rule;
+    pub(crate) fn floor_usage(
+        &self,
+        agent: AgentId,
+        constraint: ConstraintId,
+    ) -> Option<&AgentUsage> {
+        let rule = self.index.agent_loads[agent].rule;
         let mut usages = self.usages_of(rule).iter();
         usages.find(|usage| usage.owned && usage.is_of_constraint(constraint))
     }
@@ -127,7 +130,7 @@ impl State {
         &self,
         owner: AgentId,
         candidate: &Candidate<'_>,
-        constraint: usize,
+        constraint: ConstraintId,
         now: Instant,
     ) -> bool {
         self.is_busy(owner, constraint, now)
@@ -144,9 +147,8 @@ impl State {
     }
 
     /// Whether an owner is active, whoever asks.
-    pub(crate) fn is_busy(&self, owner: AgentId, constraint: usize, now: Instant) -> bool {
-        self.index.agent_loads[usize::from(owner)].leases > 0
-            || now < self.goes_idle(owner, constraint)
+    pub(crate) fn is_busy(&self, owner: AgentId, constraint: ConstraintId, now: Instant) -> bool {
+        self.index.agent_loads[owner].leases > 0 || now < self.goes_idle(owner, constraint)
     }
 
     /// The tickets of an agent with a floor or a cap, in order.
@@ -157,25 +159,24 @@ impl State {
     }
 
     /// When an agent with nothing in flight or waiting becomes idle.
-    pub(crate) fn goes_idle(&self, agent: AgentId, constraint: usize) -> Instant {
-        self.facts.agents[usize::from(agent)].active
-            + self.index.compiled.constraints[constraint].idle_after()
+    pub(crate) fn goes_idle(&self, agent: AgentId, constraint: ConstraintId) -> Instant {
+        self.facts.agents[agent].active + self.index.compiled.constraints[constraint].idle_after()
     }
 
     pub(crate) fn tier_of(&self, agent: AgentId) -> Priority {
-        let rule = self.index.agent_loads[usize::from(agent)].rule;
-        rule.map_or(Priority::default(), |rule| self.index.compiled.agents[usize::from(rule)].tier)
+        let rule = self.index.agent_loads[agent].rule;
+        rule.map_or(Priority::default(), |rule| self.index.compiled.agents[rule].tier)
     }
 
     /// The floors and caps of an agent's rule.
-    pub(crate) fn usages_of(&self, rule: Option<u16>) -> &[AgentUsage] {
-        rule.map_or(&[], |rule| &self.index.compiled.agents[usize::from(rule)].usages)
+    pub(crate) fn usages_of(&self, rule: Option<RuleId>) -> &[AgentUsage] {
+        rule.map_or(&[], |rule| &self.index.compiled.agents[rule].usages)
     }
 
     pub(crate) fn limit_of(&self, usage: &AgentUsage) -> Option<LimitId> {
         match &usage.measures {
             UsageOf::Constraint(constraint) => {
-                Some(self.index.compiled.constraints[usize::from(*constraint)].id.clone())
+                Some(self.index.compiled.constraints[*constraint].id.clone())
             }
             UsageOf::Unit(unit) => Some(LimitId::Window(unit.clone(), usage.spec.period)),
         }

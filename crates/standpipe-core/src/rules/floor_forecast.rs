@@ -6,8 +6,8 @@
 
 use alloc::vec::Vec;
 
-use crate::agents::agent::AgentId;
 use crate::config::Priority;
+use crate::id::{AgentId, ConstraintId};
 use crate::lease::admission::Candidate;
 use crate::queue::ticket::QueueKey;
 use crate::state::State;
@@ -17,7 +17,7 @@ use crate::usage::view::UsageView;
 /// The floor owners on a constraint at later instants.
 pub(crate) struct FloorForecast<'a> {
     state: &'a State,
-    constraint: usize,
+    constraint: ConstraintId,
     /// In order of their ids.
     owners: Vec<Owner<'a>>,
 }
@@ -32,10 +32,14 @@ struct Owner<'a> {
 
 impl<'a> FloorForecast<'a> {
     /// The owners as of now. Owners with tickets count as served.
-    pub(crate) fn new(state: &'a State, candidate: &Candidate<'_>, constraint: usize) -> Self {
+    pub(crate) fn new(
+        state: &'a State,
+        candidate: &Candidate<'_>,
+        constraint: ConstraintId,
+    ) -> Self {
         let mut owners = Vec::new();
         for agent in state.index.floor_owners.iter().copied() {
-            let load = state.index.agent_loads[usize::from(agent)];
+            let load = state.index.agent_loads[agent];
             let own = Some(agent) == candidate.agent || state.tier_of(agent) > candidate.tier();
             if own || load.tickets > 0 {
                 continue;
@@ -82,7 +86,7 @@ struct Unfilled {
 }
 
 impl FloorsNow {
-    pub(crate) fn new(state: &State, constraint: usize, now: Instant) -> Self {
+    pub(crate) fn new(state: &State, constraint: ConstraintId, now: Instant) -> Self {
         let floored = state.index.compiled.constraints[constraint].floored;
         let owners = state.index.floor_owners.iter().copied().filter(|_| floored);
         let owners = owners.filter_map(|agent| {

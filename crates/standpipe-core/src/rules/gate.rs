@@ -8,6 +8,7 @@
 use crate::bounds;
 use crate::event::Key;
 use crate::facts::Facts;
+use crate::id::ConstraintId;
 use crate::outcome::Reason;
 use crate::provider::return_windows::PROBE;
 use crate::provider::return_windows::Probe;
@@ -55,8 +56,8 @@ impl State {
         let room = width.saturating_sub(self.facts.unanswered.len() as u64);
         self.index.compiled.constraints[gate].spec.effective = width;
         let wider = room > core::mem::replace(&mut self.index.gate_room, room);
-        self.index.dirty |= 1 << gate;
-        self.index.returned |= u64::from(wider) << gate;
+        self.index.dirty.insert(gate);
+        self.index.returned.insert_if(gate, wider);
     }
 
     /// The reason of a refusal at the gate.
@@ -80,7 +81,7 @@ impl State {
 
     /// The first instant from `from` on at which the gate admits a call by time alone. When an
     /// answer comes is unknown.
-    pub(crate) fn gate_admits_from(&self, gate: usize, from: Instant) -> Instant {
+    pub(crate) fn gate_admits_from(&self, gate: ConstraintId, from: Instant) -> Instant {
         let width = self.index.compiled.constraints[gate].spec.effective;
         let unanswered = &self.facts.unanswered;
         if (unanswered.len() as u64) < width {

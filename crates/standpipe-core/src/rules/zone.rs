@@ -6,10 +6,10 @@
 
 use alloc::vec::Vec;
 
-use crate::agents::agent::AgentId;
 use crate::bounds;
 use crate::config::Priority;
 use crate::config::compiled::ConstraintKind;
+use crate::id::{AgentId, ConstraintId};
 use crate::lease::admission::Candidate;
 use crate::outcome::{Notice, Reason};
 
@@ -186,7 +186,7 @@ impl State {
     /// Units returned: the first tickets that zone or yield hold back may be admitted now or
     /// earlier. The others are asked again at their own instant.
     fn reconsider_held(&mut self, now: Instant) {
-        if self.index.returned == 0 || self.restrictions == TierRestrictions::default() {
+        if self.index.returned.is_empty() || self.restrictions == TierRestrictions::default() {
             return;
         }
         let held = self.facts.tickets.iter().filter_map(|(queue_key, ticket)| match ticket.phase {
@@ -251,7 +251,7 @@ impl State {
 
     /// Holds back other tickets of an agent that was just admitted until its gap has passed.
     pub(crate) fn hold_zone_paced(&mut self, agent: AgentId, now: Instant) {
-        let none = self.index.agent_loads[usize::from(agent)].tickets == 0;
+        let none = self.index.agent_loads[agent].tickets == 0;
         if none || self.facts.zone == Zone::Green {
             return;
         }
@@ -266,11 +266,11 @@ impl State {
     }
 
     fn last_admission(&self, candidate: &Candidate<'_>) -> Option<Instant> {
-        self.facts.agents[usize::from(candidate.agent?)].admitted
+        self.facts.agents[candidate.agent?].admitted
     }
 
-    fn lit(&self, which: ZoneScope) -> impl Iterator<Item = usize> {
-        let constraints = self.index.compiled.constraints.iter().enumerate();
+    fn lit(&self, which: ZoneScope) -> impl Iterator<Item = ConstraintId> {
+        let constraints = self.index.compiled.constraints.rows();
         let lit = constraints.filter(move |(_, constraint)| match which {
             ZoneScope::ByZones => constraint.lit,
             ZoneScope::Rates => constraint.kind == ConstraintKind::Rate,
@@ -293,7 +293,7 @@ impl State {
         self.index.compiled.constraints[least].limit()
     }
 
-    fn left_of(&self, constraint: usize, now: Instant) -> u64 {
+    fn left_of(&self, constraint: ConstraintId, now: Instant) -> u64 {
         let usage = self.usage(constraint);
         let share = u128::from(usage.free_at(now)) * 1_000;
         let share = share / u128::from(usage.spec.effective.max(1));

@@ -6,10 +6,10 @@
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
 
-use crate::agents::agent::AgentId;
 use crate::bounds;
 use crate::config::compiled::ConstraintKind;
 use crate::event::Reserve;
+use crate::id::AgentId;
 use crate::lease::Lease;
 use crate::lease::call::Call;
 use crate::state::State;

@@ -7,11 +7,11 @@
 
 use alloc::vec::Vec;
 
-use crate::agents::agent::AgentId;
 use crate::bounds;
 use crate::config::compiled::CompiledConfig;
 use crate::config::{Charged, PoolConfig};
 use crate::event::Key;
+use crate::id::{AgentId, Id, IdVec, UnitId};
 use crate::lease::Charge;
 use crate::state::State;
 use crate::time::{Instant, Span};
@@ -100,16 +100,22 @@ impl UnitPeriods {
 
 impl State {
     /// Charges units of a unit to the pool and to an agent, and returns the mark of the charge.
-    pub(crate) fn charge_unit(&mut self, at: u8, agent: AgentId, units: u64, now: Instant) -> u64 {
-        let periods = &self.index.compiled.units[usize::from(at)];
-        let usage = &mut self.facts.units[usize::from(at)];
+    pub(crate) fn charge_unit(
+        &mut self,
+        at: UnitId,
+        agent: AgentId,
+        units: u64,
+        now: Instant,
+    ) -> u64 {
+        let periods = &self.index.compiled.units[at];
+        let usage = &mut self.facts.units[at];
         let mark = usage.next_mark;
         if units == 0 {
             return mark;
         }
         usage.next_mark += 1;
         usage.history.charge(mark, now, units, periods.of_pool());
-        if let Some(own) = self.facts.agents[usize::from(agent)].units.get_mut(usize::from(at)) {
+        if let Some(own) = self.facts.agents[agent].units.row_mut(at) {
             own.history.charge(mark, now, units, periods.of_agent());
         }
         let constraints = self.index.compiled.constraints.iter();
@@ -130,7 +136,7 @@ impl State {
         unused: u64,
         now: Instant,
     ) {
-        let at = usize::from(charge.unit);
+        let at = charge.unit;
         let usage = &mut self.facts.units[at];
         let found = usage.history.find(charge.mark).map(|(sample, _)| sample.stamp);
         let constraints = self.index.compiled.constraints.iter();
@@ -153,23 +159,26 @@ impl State {
             }
         }
         usage.history.refund(charge.mark, unused);
-        if let Some(own) = self.facts.agents[usize::from(agent)].units.get_mut(at) {
+        if let Some(own) = self.facts.agents[agent].units.row_mut(at) {
             own.history.refund(charge.mark, unused);
         }
     }
 
     /// Changes what calls in flight hold of a unit.
-    pub(crate) fn change_held(&mut self, at: u8, agent: AgentId, before: u64, after: u64) {
-        let at = usize::from(at);
+    pub(crate) fn change_held(&mut self, at: UnitId, agent: AgentId, before: u64, after: u64) {
         let change = |held: &mut u64| *held = held.saturating_sub(before).saturating_add(after);
         change(&mut self.facts.units[at].held);
-        if let Some(own) = self.facts.agents[usize::from(agent)].units.get_mut(at) {
+        if let Some(own) = self.facts.agents[agent].units.row_mut(at) {
             change(&mut own.held);
         }
     }
 
     /// Empty histories for an agent; none if there are too many agents.
-    pub(crate) fn fresh_units(&self, agent: usize, has_rule: bool) -> Vec<AgentUnitUsage> {
+    pub(crate) fn fresh_units(
+        &self,
+        agent: AgentId,
+        has_rule: bool,
+    ) -> IdVec<UnitId, AgentUnitUsage> {
         let units = self.facts.units.len();
         let kept = if has_rule || has_histories(agent, units) { units } else { 0 };
         (0..kept).map(|_| AgentUnitUsage::default()).collect()
@@ -203,7 +212,7 @@ impl State {
             usage.span = usage.span.max(span);
         }
         kept.retain(|(_, usage)| usage.kept_for() > Span::ZERO);
-        let from: Vec<Option<usize>> = kept.iter().map(|(from, _)| *from).collect();
+        let from: IdVec<UnitId, Option<UnitId>> = kept.iter().map(|(from, _)| *from).collect();
         self.facts.units = kept.into_iter().map(|(_, usage)| usage).collect();
         self.index.compiled.units = unit_periods(&self.facts.units, new);
         self.carry_agent_histories(config, &from, now);
@@ -211,13 +220,14 @@ impl State {
     }
 
     /// Takes the histories out, each with its old index, without what is too old.
-    fn take_histories(&mut self, now: Instant) -> Vec<(Option<usize>, UnitUsage)> {
+    fn take_histories(&mut self, now: Instant) -> Vec<(Option<UnitId>, UnitUsage)> {
         let mut kept = Vec::new();
         for (at, mut usage) in core::mem::take(&mut self.facts.units).into_iter().enumerate() {
+            let at = UnitId::of(at);
             let kept_for = usage.kept_for();
             usage.history.expire(now, kept_for);
             let agents = self.facts.agents.iter_mut();
-            for own in agents.filter_map(|agent| agent.units.get_mut(at)) {
+            for own in agents.filter_map(|agent| agent.units.row_mut(at)) {
                 own.history.expire(now, kept_for);
             }
             kept.push((Some(at), usage));
@@ -225,14 +235,19 @@ impl State {
         kept
     }
 
-    fn carry_agent_histories(&mut self, config: &PoolConfig, from: &[Option<usize>], now: Instant) {
-        for agent in 0..self.facts.agents.len() {
+    fn carry_agent_histories(
+        &mut self,
+        config: &PoolConfig,
+        from: &IdVec<UnitId, Option<UnitId>>,
+        now: Instant,
+    ) {
+        for agent in self.facts.agents.ids() {
             let has_rule = config.agent(&self.facts.agents[agent].name).is_some();
             let fresh = self.fresh_units(agent, has_rule);
             let before = core::mem::replace(&mut self.facts.agents[agent].units, fresh);
-            for (at, usage) in self.facts.agents[agent].units.iter_mut().enumerate() {
+            for (at, usage) in (0..).map(UnitId::of).zip(&mut self.facts.agents[agent].units) {
                 let periods = &self.index.compiled.units[at];
-                *usage = match from[at].and_then(|old| before.get(old)) {
+                *usage = match from[at].and_then(|old| before.row(old)) {
                     Some(known) => known.clone(),
                     // An agent without a history of its own counts as if all charges were its own.
                     None if before.is_empty() => AgentUnitUsage {
@@ -248,7 +263,7 @@ impl State {
     }
 
     /// Charges calls in flight to the units that are counted from now on.
-    fn carry_charges(&mut self, from: &[Option<usize>], now: Instant) {
+    fn carry_charges(&mut self, from: &IdVec<UnitId, Option<UnitId>>, now: Instant) {
         self.facts.units.iter_mut().for_each(|usage| usage.held = 0);
         let agents = self.facts.agents.iter_mut().flat_map(|agent| &mut agent.units);
         agents.for_each(|usage| usage.held = 0);
@@ -256,12 +271,12 @@ impl State {
         for key in keys {
             let Some(mut lease) = self.facts.leases.remove(&key) else { continue };
             let before = core::mem::take(&mut lease.charges);
-            for (at, old) in (0_u8..).zip(from) {
-                let known = before.iter().find(|charge| Some(usize::from(charge.unit)) == *old);
+            for (at, old) in from.rows() {
+                let known = before.iter().find(|charge| Some(charge.unit) == *old);
                 let charge = match known {
                     Some(charge) => Charge { unit: at, ..charge.clone() },
                     None => {
-                        let unit = &self.facts.units[usize::from(at)].unit;
+                        let unit = &self.facts.units[at].unit;
                         let need = lease.call.cost.of(unit).unwrap_or(0);
                         self.take_unit(at, lease.agent, need, now)
                     }
@@ -276,7 +291,7 @@ impl State {
     }
 
     /// The index of the history that a limit of a unit counts.
-    pub(crate) fn history_of(&self, unit: Option<&Unit>, charged: Charged) -> Option<u8> {
+    pub(crate) fn history_of(&self, unit: Option<&Unit>, charged: Charged) -> Option<UnitId> {
         history_of(&self.facts.units, unit, charged)
     }
 }
@@ -292,20 +307,27 @@ fn external_charges(
 }
 
 /// The index of the history that a limit of a unit counts.
-pub(crate) fn history_of(units: &[UnitUsage], unit: Option<&Unit>, charged: Charged) -> Option<u8> {
+pub(crate) fn history_of(
+    units: &IdVec<UnitId, UnitUsage>,
+    unit: Option<&Unit>,
+    charged: Charged,
+) -> Option<UnitId> {
     let of_unit = |usage: &UnitUsage| Some(&usage.unit) == unit;
     let same = |usage: &UnitUsage| of_unit(usage) && usage.charged == charged;
     let at = units.iter().position(same).or_else(|| units.iter().position(of_unit))?;
-    u8::try_from(at).ok()
+    Some(UnitId::of(at))
 }
 
 /// Whether an agent without a rule has histories of its own; their number is bounded.
-pub(crate) const fn has_histories(agent: usize, units: usize) -> bool {
-    (agent + 1) * units <= bounds::AGENT_HISTORIES
+pub(crate) fn has_histories(agent: AgentId, units: usize) -> bool {
+    (agent.index() + 1) * units <= bounds::AGENT_HISTORIES
 }
 
 /// The periods that count each unit under a configuration.
-pub(crate) fn unit_periods(units: &[UnitUsage], compiled: &CompiledConfig) -> Vec<UnitPeriods> {
+pub(crate) fn unit_periods(
+    units: &IdVec<UnitId, UnitUsage>,
+    compiled: &CompiledConfig,
+) -> IdVec<UnitId, UnitPeriods> {
     let of_unit = |usage: &UnitUsage| {
         let all = counted(compiled).filter(|(unit, _)| **unit == usage.unit);
         UnitPeriods::new(all.map(|(_, spec)| spec.period).collect(), usage.kept_for())

@@ -2,9 +2,9 @@
 //!
 //! It does not know who asks, who waits, or what is kept for whom.
 
-use crate::agents::agent::AgentId;
 use crate::config::compiled::{AgentUsage, ConstraintKind};
 use crate::config::{LimitId, mul_div};
+use crate::id::{AgentId, ConstraintId};
 use crate::state::State;
 use crate::time::Instant;
 use crate::usage::bucket::Bucket;
@@ -184,10 +184,10 @@ static NO_CHARGES: History = History::new();
 
 impl State {
     /// The use of a constraint.
-    pub(crate) fn usage(&self, constraint: usize) -> UsageView<'_> {
+    pub(crate) fn usage(&self, constraint: ConstraintId) -> UsageView<'_> {
         let declared = &self.index.compiled.constraints[constraint];
         let counter = &self.facts.counters[constraint];
-        let unit = declared.unit.map(|unit| &self.facts.units[usize::from(unit)]);
+        let unit = declared.unit.map(|unit| &self.facts.units[unit]);
         let held_of_unit = unit.map_or(0, |unit| unit.held);
         let lost = self.facts.state_lost_at;
         let (counted, held) = match &counter.count {
@@ -214,14 +214,13 @@ impl State {
         agent: Option<AgentId>,
         usage: &'a AgentUsage,
     ) -> UsageView<'a> {
-        let agent = agent.map(usize::from);
         if usage.kind(&self.index.compiled.constraints) == ConstraintKind::Slots {
             let held = agent.map_or(0, |at| u64::from(self.index.agent_loads[at].leases));
             let counted = Counted::Slots { unknown_until: None };
             return UsageView { spec: &usage.spec, counted, held, reset: None };
         }
-        let units = agent.map_or(&[][..], |at| &self.facts.agents[at].units);
-        let own = usage.unit_index.and_then(|unit| units.get(usize::from(unit)));
+        let own = agent.zip(usage.unit_index);
+        let own = own.and_then(|(agent, unit)| self.facts.agents[agent].units.row(unit));
         let history = own.map_or(&NO_CHARGES, |own| &own.history);
         let counted = Counted::Window { history, began: None, lost: None };
         UsageView { spec: &usage.spec, counted, held: own.map_or(0, |own| own.held), reset: None }

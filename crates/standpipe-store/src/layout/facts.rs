@@ -3,12 +3,12 @@
 //! Stamps ascend, so they are written as differences: most take one to three bytes.
 
 use standpipe_core::{
-    Agent, AgentUnitUsage, AutoMargin, Began, Bucket, Call, CallId, Cascade, Charge, Count, Denied,
-    ExternalUsage, Facts, History, HistoryEntry, IdRecord, Incident, Instant, Learned,
-    LearnedConcurrency, LearnedLimit, Lease, LeaseOwner, LimitId, Phase, Probe, Promoted,
-    Provenance, QueueKey, Ramp, Reason, RecentLow, Reset, ResetPhase, RetryUsage, Returning,
-    Sequential, Session, SizeHistogram, SizeKey, Spending, Terminal, Throttling, Ticket, UnitUsage,
-    UsageCounter, Zone,
+    Agent, AgentId, AgentUnitUsage, AutoMargin, Began, Bucket, Call, CallId, Cascade, Charge,
+    ConstraintId, ConstraintSet, Count, Denied, ExternalUsage, Facts, History, HistoryEntry, Id,
+    IdRecord, IdVec, Incident, Instant, Learned, LearnedConcurrency, LearnedLimit, Lease,
+    LeaseOwner, LimitId, Phase, Probe, Promoted, Provenance, QueueKey, Ramp, Reason, RecentLow,
+    Reset, ResetPhase, RetryUsage, Returning, Sequential, Session, SizeHistogram, SizeKey,
+    Spending, Terminal, Throttling, Ticket, UnitId, UnitUsage, UsageCounter, Zone,
 };
 
 use super::Malformed;
@@ -100,6 +100,34 @@ wire_enum! {
         15 => RetryBudget,
         16 => Zone,
         17 => Yield,
+    }
+}
+
+/// The layout of an id is that of its number.
+macro_rules! wire_id {
+    ($($type:ident),*) => {$(
+        impl Wire for $type {
+            fn put(&self, out: &mut Vec<u8>) {
+                self.0.put(out);
+            }
+
+            fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
+                Wire::get(input).map(Self)
+            }
+        }
+    )*};
+}
+
+wire_id!(AgentId, ConstraintId, ConstraintSet, UnitId);
+
+impl<I: Id, T: Wire> Wire for IdVec<I, T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.len() as u64).put(out);
+        self.iter().for_each(|row| row.put(out));
+    }
+
+    fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Vec::get(input).map(Self::from)
     }
 }
 

@@ -132,7 +132,7 @@ fn queued(state: &State, ticket: Key, reserve: &Reserve, now: Instant) -> Queued
 
 /// Returns a refusal whose cause no longer holds: the caller may retry at once.
 const fn retry_now(now: Instant) -> Refusal {
-    Refusal { reason: Reason::Order, limit: None, short_by: 0, until: Some(now) }
+    Refusal { reason: Reason::Order, limit: None, short_by: 0, until: Some(now), exact: false }
 }
 
 const fn outcome_of(answer: Answer) -> Outcome {
