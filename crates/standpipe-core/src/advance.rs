@@ -13,7 +13,7 @@ use crate::id::ConstraintId;
 use crate::lease::admission::Candidate;
 use crate::outcome::{Notice, Reason, Reclaim};
 use crate::queue::ticket::{Phase, QueueKey};
-use crate::rules::floor_forecast::FloorsNow;
+use crate::rules::floors_now::FloorsNow;
 use crate::state::{Index, State, Timer};
 use crate::time::Instant;
 use crate::usage::counter::{Reset, ResetPhase};
@@ -61,14 +61,17 @@ impl State {
         if !self.index.compiled.constraints[constraint].floored {
             return room;
         }
-        // Floors move with their owners' use and activity. Looking at each of those instants is
+        // Floors move with their owners' use and idle time. Looking at each of those instants is
         // enough.
         let ageing = self.index.floor_owners.iter().filter_map(|owner| {
             let usage = self.floor_usage(*owner, constraint)?;
             self.agent_usage(Some(*owner), usage).next_ageing(now)
         });
-        let idle = self.index.floor_owners.iter().map(|owner| self.goes_idle(*owner, constraint));
-        room.into_iter().chain(ageing).chain(idle).filter(|at| *at > now).min()
+        let owners = self.index.floor_owners.iter();
+        let lending = owners.filter_map(|owner| self.next_lending(*owner, constraint, now));
+        let waited = self.floors_end(&self.candidate_of(head, ticket), constraint);
+        let all = room.into_iter().chain(ageing).chain(lending).chain(waited);
+        all.filter(|at| *at > now).min()
     }
 
     /// When time alone may let a floor owner pass. It need not stand in the line of the constraint

@@ -145,4 +145,4 @@ pub use crate::view::{AdmissionSteps, LimitUsage};
 
 /// Changes whenever the same events would give another outcome or another layout. Binaries of equal
 /// semantics may share a pool.
-pub const SEMANTICS: u32 = 6;
+pub const SEMANTICS: u32 = 7;

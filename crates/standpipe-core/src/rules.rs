@@ -10,7 +10,7 @@ pub(crate) mod background_yield;
 pub(crate) mod breaker;
 pub(crate) mod cap;
 pub(crate) mod floor;
-pub(crate) mod floor_forecast;
+pub(crate) mod floors_now;
 pub(crate) mod gate;
 pub(crate) mod hold;
 pub(crate) mod never;

@@ -82,6 +82,7 @@ impl State {
         self.facts.provenance = provenance;
         self.facts.used = now;
         self.index = Index::of(&self.facts);
+        self.record_floor_owners(now);
         let left = self.left_of_stated(now);
         self.facts.leases.values_mut().for_each(|lease| lease.left.clone_from(&left));
         self.set_gate();
@@ -90,6 +91,16 @@ impl State {
         if self.is_shadow() {
             // In shadow mode every waiter is admitted with its next claim.
             self.effects.wake.extend(self.facts.tickets.values().map(|ticket| ticket.key));
+        }
+    }
+
+    /// Gives every agent with a floor a record: the floor of an agent that was never seen is lent
+    /// from when it was named.
+    fn record_floor_owners(&mut self, now: Instant) {
+        let rules = self.facts.config.iter().flat_map(|config| &config.agents);
+        let owners = rules.filter(|rule| !rule.floors.is_empty()).map(|rule| rule.name.clone());
+        for name in owners.collect::<Vec<_>>() {
+            let _ = self.agent_for(&name, now);
         }
     }
 

@@ -202,9 +202,9 @@ impl Constraint {
         })
     }
 
-    /// After how long without activity a floor owner is idle here.
-    pub(crate) fn idle_after(&self) -> Span {
-        self.id.period().map_or(bounds::IDLE, |period| period.min(bounds::IDLE))
+    /// Over which idle time the floor of an owner is lent.
+    pub(crate) fn lending_period(&self) -> Span {
+        self.id.period().unwrap_or(bounds::IDLE)
     }
 }
 

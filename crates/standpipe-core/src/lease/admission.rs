@@ -32,6 +32,8 @@ pub(crate) struct Candidate<'a> {
     pub(crate) holds: Instant,
     /// Whether it repeats a failed call and draws on the retry budget.
     pub(crate) is_retry: bool,
+    /// Since when it waits, if it has a ticket.
+    pub(crate) since: Option<Instant>,
 }
 
 /// Why a constraint refuses a call.

@@ -135,7 +135,8 @@ impl State {
         let (cost, returns) = (&reserve.cost, self.facts.returning.newcomers[tier as usize]);
         let holds = hold_ends(reserve, now);
         let is_retry = reserve.retry_of.is_some();
-        Candidate { agent, rule, cost, queue_key, passes: true, returns, holds, is_retry }
+        let since = None;
+        Candidate { agent, rule, cost, queue_key, passes: true, returns, holds, is_retry, since }
     }
 
     /// The candidate with the ticket it would get.

@@ -11,7 +11,6 @@ use crate::id::ConstraintId;
 use crate::lease::admission::Candidate;
 use crate::outcome::{Reason, Refusal};
 use crate::queue::ticket::QueueKey;
-use crate::rules::floor_forecast::FloorForecast;
 use crate::state::State;
 use crate::time::{Instant, Span};
 
@@ -131,7 +130,8 @@ impl State {
             .filter_map(|constraint| self.room_comes(candidate, constraint, now));
         let floored = constraints.filter(|constraint| self.floors_bind(candidate, *constraint));
         let idle = floored.flat_map(|constraint| {
-            self.index.floor_owners.iter().map(move |owner| self.goes_idle(*owner, constraint))
+            let owners = self.index.floor_owners.iter();
+            owners.filter_map(move |owner| self.next_lending(*owner, constraint, now))
         });
         // Rules about the candidate alone: other tickets cannot change them.
         let own = self.rule_changes(candidate, now);
@@ -164,22 +164,16 @@ impl State {
             usage.fits_from(want, from)
         };
         let probed = usage.probed_from(need, from).unwrap_or(Instant::NEVER);
-        if !self.floors_bind(candidate, constraint) {
+        let kept = self.kept_ahead(candidate, constraint, from);
+        if kept == 0 {
             return fits(0, from).min(probed);
         }
-        let mut ahead = FloorForecast::new(self, candidate, constraint);
-        // What floors keep grows as their owners' use ages, and falls only when an owner goes idle.
-        // So nothing fits before it fits beside what is kept now, or before an owner goes idle.
-        let mut at = fits(0, from);
-        let mut fuel = Fuel::new(bounds::LOOK_AHEAD);
-        while at != Instant::NEVER && fuel.burn() {
-            let (kept, idle) = ahead.kept_at(at);
-            let fit = fits(kept, at);
-            if fit == at {
-                break;
-            }
-            at = idle.map_or(fit, |idle| idle.min(fit));
-        }
-        at.min(probed)
+        // What floors keep falls only when a step of one is lent, or when the call has waited for a
+        // whole period. So nothing fits before that, or before it fits beside what is kept now.
+        let owners = self.index.floor_owners.iter();
+        let lending = owners.filter_map(|owner| self.next_lending(*owner, constraint, from));
+        let ends = lending.chain(self.floors_end(candidate, constraint)).filter(|at| *at > from);
+        let sooner = ends.min().unwrap_or(Instant::NEVER).max(fits(0, from));
+        fits(kept, from).min(sooner).min(probed)
     }
 }

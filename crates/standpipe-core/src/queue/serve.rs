@@ -129,6 +129,7 @@ impl State {
             returns,
             holds,
             is_retry: false,
+            since: Some(ticket.since),
         }
     }
 

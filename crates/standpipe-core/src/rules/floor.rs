@@ -1,26 +1,33 @@
 //! Floors: units of every period that are kept for an agent.
 //!
-//! A floor holds against the same and lower tiers while its owner is active. An idle owner's floor
-//! is lent.
+//! A floor holds against the same and lower tiers. It is lent step by step while its owner is idle,
+//! so that an agent that comes every five minutes still has most of an hourly floor, and a lone
+//! agent can use everything within one period. A lower bound.
 
 use crate::config::compiled::{AgentUsage, UsageOf};
-use crate::config::{LimitId, Priority};
+use crate::config::{LimitId, Priority, mul_div};
 use crate::id::{AgentId, ConstraintId, RuleId};
 use crate::lease::admission::{Candidate, Rank};
 use crate::queue::ticket::{Phase, QueueKey};
 use crate::state::State;
-use crate::time::Instant;
+use crate::time::{Instant, Span};
+
+/// The steps in which the floor of an idle owner is lent.
+const LENDING: u64 = 32;
 
 impl State {
     /// The units of a constraint kept for other agents than the candidate's: the unfilled floors of
-    /// active owners of the same or a higher tier. Nothing is kept from critical calls.
+    /// owners of the same or a higher tier. Nothing is kept from critical calls, nor from a ticket
+    /// that has waited for a whole period.
     pub(crate) fn kept_for_others(
         &self,
         candidate: &Candidate<'_>,
         constraint: ConstraintId,
         now: Instant,
     ) -> u64 {
-        if !self.floors_bind(candidate, constraint) {
+        if !self.floors_bind(candidate, constraint)
+            || self.waited_enough(candidate, constraint, now)
+        {
             return 0;
         }
         let others =
@@ -28,6 +35,43 @@ impl State {
         others
             .map(|owner| self.kept_for(*owner, candidate, constraint, now))
             .fold(0, u64::saturating_add)
+    }
+
+    /// The same at a later instant. Owners with tickets count as served by then, which may be soon.
+    pub(crate) fn kept_ahead(
+        &self,
+        candidate: &Candidate<'_>,
+        constraint: ConstraintId,
+        at: Instant,
+    ) -> u64 {
+        if !self.floors_bind(candidate, constraint) || self.waited_enough(candidate, constraint, at)
+        {
+            return 0;
+        }
+        let owners = self.index.floor_owners.iter().filter(|owner| {
+            Some(**owner) != candidate.agent && self.index.agent_loads[**owner].tickets == 0
+        });
+        let kept = owners.map(|owner| self.kept_for(*owner, candidate, constraint, at));
+        kept.fold(0, u64::saturating_add)
+    }
+
+    fn waited_enough(
+        &self,
+        candidate: &Candidate<'_>,
+        constraint: ConstraintId,
+        now: Instant,
+    ) -> bool {
+        self.floors_end(candidate, constraint).is_some_and(|end| now >= end)
+    }
+
+    /// When floors no longer bind a ticket.
+    pub(crate) fn floors_end(
+        &self,
+        candidate: &Candidate<'_>,
+        constraint: ConstraintId,
+    ) -> Option<Instant> {
+        let period = self.index.compiled.constraints[constraint].lending_period();
+        candidate.since.map(|since| since + period)
     }
 
     pub(crate) fn floors_bind(&self, candidate: &Candidate<'_>, constraint: ConstraintId) -> bool {
@@ -44,22 +88,21 @@ impl State {
         constraint: ConstraintId,
         now: Instant,
     ) -> u64 {
-        if self.tier_of(owner) > candidate.tier()
-            || !self.is_active(owner, candidate, constraint, now)
-        {
+        if self.tier_of(owner) > candidate.tier() {
             return 0;
         }
-        let unfilled = self.keeps(owner, constraint, now);
+        let idle = self.idle_for(owner, candidate.queue_key, now);
+        let kept = self.keeps(owner, constraint, idle, now);
         let holders = &self.index.earmarks[constraint].holders;
-        if unfilled == 0 || holders.is_empty() {
-            return unfilled;
+        if kept == 0 || holders.is_empty() {
+            return kept;
         }
         let before =
             self.tickets_of(owner).take_while(|queue_key| *queue_key < candidate.queue_key);
         let earmarked = before.filter(|queue_key| holders.contains(queue_key));
         let earmarked: u64 =
             earmarked.map(|queue_key| self.need_of_ticket(constraint, queue_key)).sum();
-        unfilled.saturating_sub(earmarked)
+        kept.saturating_sub(earmarked)
     }
 
     /// The rank of a candidate on a constraint.
@@ -100,12 +143,40 @@ impl State {
         })
     }
 
-    /// What is kept of a constraint for an active owner: what its floor lacks, if that covers its
-    /// last cost. Less than one of its calls would not help it, and two owners could keep each
-    /// other out for ever.
-    pub(crate) fn keeps(&self, owner: AgentId, constraint: ConstraintId, now: Instant) -> u64 {
-        let unfilled = self.unfilled(owner, constraint, now);
-        if unfilled < self.last_need(owner, constraint) { 0 } else { unfilled }
+    /// What is kept of a constraint for an owner: what its floor lacks, less what is lent the longer
+    /// it is idle, if that covers its last cost. Less than one of its calls would not help it, and
+    /// two owners could keep each other out for ever.
+    pub(crate) fn keeps(
+        &self,
+        owner: AgentId,
+        constraint: ConstraintId,
+        idle: Span,
+        now: Instant,
+    ) -> u64 {
+        let lent = self.lending_steps(constraint, idle);
+        let kept = mul_div(self.unfilled(owner, constraint, now), LENDING - lent, LENDING);
+        if kept < self.last_need(owner, constraint) { 0 } else { kept }
+    }
+
+    /// How many of the [`LENDING`] steps of a floor are lent to others after an idle time.
+    fn lending_steps(&self, constraint: ConstraintId, idle: Span) -> u64 {
+        let over = self.index.compiled.constraints[constraint].lending_period();
+        mul_div(idle.0, LENDING, over.0).min(LENDING)
+    }
+
+    /// When the next step of an idle owner's floor is lent.
+    pub(crate) fn next_lending(
+        &self,
+        owner: AgentId,
+        constraint: ConstraintId,
+        now: Instant,
+    ) -> Option<Instant> {
+        let active = self.facts.agents[owner].active;
+        let lent = self.lending_steps(constraint, now.since(active));
+        let over = self.index.compiled.constraints[constraint].lending_period();
+        let next = (u128::from(over.0) * u128::from(lent + 1)).div_ceil(u128::from(LENDING));
+        let next = active + Span(u64::try_from(next).unwrap_or(u64::MAX));
+        (lent < LENDING && self.index.agent_loads[owner].leases == 0).then_some(next)
     }
 
     /// What an agent's last cost takes of a constraint.
@@ -124,17 +195,13 @@ impl State {
         usages.find(|usage| usage.owned && usage.is_of_constraint(constraint))
     }
 
-    /// Whether an owner's floor is withheld from the candidate. A ticket of the owner behind the
-    /// candidate is no reason: the two could wait for each other.
-    fn is_active(
-        &self,
-        owner: AgentId,
-        candidate: &Candidate<'_>,
-        constraint: ConstraintId,
-        now: Instant,
-    ) -> bool {
-        self.is_busy(owner, constraint, now)
-            || self.first_waiting(owner).is_some_and(|first| first < candidate.queue_key)
+    /// For how long an owner counts as idle: not at all while it has a call in flight, or waits
+    /// before a queue key. A ticket of the owner behind the candidate is no reason: the two could
+    /// wait for each other.
+    fn idle_for(&self, owner: AgentId, queue_key: QueueKey, now: Instant) -> Span {
+        let busy = self.index.agent_loads[owner].leases > 0
+            || self.first_waiting(owner).is_some_and(|first| first < queue_key);
+        if busy { Span::ZERO } else { now.since(self.facts.agents[owner].active) }
     }
 
     /// The first ticket of an owner that waits for units. A ticket that is held back could not use
@@ -146,21 +213,11 @@ impl State {
         })
     }
 
-    /// Whether an owner is active, whoever asks.
-    pub(crate) fn is_busy(&self, owner: AgentId, constraint: ConstraintId, now: Instant) -> bool {
-        self.index.agent_loads[owner].leases > 0 || now < self.goes_idle(owner, constraint)
-    }
-
     /// The tickets of an agent with a floor or a cap, in order.
     pub(crate) fn tickets_of(&self, agent: AgentId) -> impl Iterator<Item = QueueKey> {
         let from = (agent, QueueKey::first_of(Priority::Critical));
         let upto = (agent, QueueKey::last_of(Priority::Background));
         self.index.limited_tickets.range(from..=upto).map(|(_, queue_key)| *queue_key)
-    }
-
-    /// When an agent with nothing in flight or waiting becomes idle.
-    pub(crate) fn goes_idle(&self, agent: AgentId, constraint: ConstraintId) -> Instant {
-        self.facts.agents[agent].active + self.index.compiled.constraints[constraint].idle_after()
     }
 
     pub(crate) fn tier_of(&self, agent: AgentId) -> Priority {

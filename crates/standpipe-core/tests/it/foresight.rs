@@ -100,6 +100,8 @@ fn b38_a_lone_agent_of_any_tier_uses_everything() {
         let mut config = usual([window(REQUESTS, 100, HOUR)]);
         config.agents.push(floored("absent", 900));
         let mut world = World::new(config);
+        // The floor of an agent that was never seen is lent over one period from when it was named.
+        world.live(HOUR);
         for n in 0..100 {
             let told = world.reserve("s", who).send();
             assert!(is_admitted(&told), "{who} (tier {tier}) after {n}: {told:?}");
@@ -145,6 +147,7 @@ fn b38_polling_for_more_than_a_floor_keeps_nothing_from_others() {
     let mut config = usual([window(REQUESTS, 10, MINUTE)]);
     config.agents.push(floored("troi", 300));
     let mut world = World::new(config);
+    world.after(MINUTE);
     let _ = world.reserve("d", "data").requests(10).admitted();
     let large = world.reserve("d", "data").requests(10).patience(HOUR).waits().ticket;
     for _ in 0..90 {

@@ -1,8 +1,4 @@
-//! What floors keep on a constraint, computed for many questions: at later instants, and for many
-//! candidates.
-//!
-//! Later instants are asked in ascending order. An owner with a call in flight stays active,
-//! because the end of that call is unknown.
+//! What floors keep on a constraint, computed once for many candidates.
 
 use alloc::vec::Vec;
 
@@ -11,60 +7,7 @@ use crate::id::{AgentId, ConstraintId};
 use crate::lease::admission::Candidate;
 use crate::queue::ticket::QueueKey;
 use crate::state::State;
-use crate::time::Instant;
-use crate::usage::view::UsageView;
-
-/// The floor owners on a constraint at later instants.
-pub(crate) struct FloorForecast<'a> {
-    state: &'a State,
-    constraint: ConstraintId,
-    /// In order of their ids.
-    owners: Vec<Owner<'a>>,
-}
-
-/// One floor owner.
-struct Owner<'a> {
-    agent: AgentId,
-    floor: u64,
-    usage: UsageView<'a>,
-    idle: Instant,
-}
-
-impl<'a> FloorForecast<'a> {
-    /// The owners as of now. Owners with tickets count as served.
-    pub(crate) fn new(
-        state: &'a State,
-        candidate: &Candidate<'_>,
-        constraint: ConstraintId,
-    ) -> Self {
-        let mut owners = Vec::new();
-        for agent in state.index.floor_owners.iter().copied() {
-            let load = state.index.agent_loads[agent];
-            let own = Some(agent) == candidate.agent || state.tier_of(agent) > candidate.tier();
-            if own || load.tickets > 0 {
-                continue;
-            }
-            let Some(usage) = state.floor_usage(agent, constraint) else { continue };
-            let busy = load.leases > 0;
-            let idle = if busy { Instant::NEVER } else { state.goes_idle(agent, constraint) };
-            let (floor, usage) = (usage.floor, state.agent_usage(Some(agent), usage));
-            owners.push(Owner { agent, floor, usage, idle });
-        }
-        Self { state, constraint, owners }
-    }
-
-    /// The units kept at an instant, and the next instant at which an active owner goes idle.
-    pub(crate) fn kept_at(&mut self, at: Instant) -> (u64, Option<Instant>) {
-        self.owners.retain(|owner| at < owner.idle);
-        let unfilled = |owner: &Owner<'_>| {
-            let unfilled = owner.floor.saturating_sub(owner.usage.taken_at(at));
-            let covers = unfilled >= self.state.last_need(owner.agent, self.constraint);
-            if covers { unfilled } else { 0 }
-        };
-        let kept = self.owners.iter().map(unfilled).fold(0, u64::saturating_add);
-        (kept, self.owners.iter().map(|owner| owner.idle).min())
-    }
-}
+use crate::time::{Instant, Span};
 
 /// The floor owners on a constraint now, for many candidates.
 pub(crate) struct FloorsNow {
@@ -79,8 +22,8 @@ struct Unfilled {
     agent: AgentId,
     tier: Priority,
     units: u64,
-    /// Set if the owner is active only for candidates behind its first ticket.
-    first: Option<QueueKey>,
+    /// The owner's first waiting ticket, and what is kept from candidates behind it.
+    first: Option<(QueueKey, u64)>,
     /// Units earmarked for it, by ticket: they are withheld from those behind already.
     earmarked: Vec<(QueueKey, u64)>,
 }
@@ -90,10 +33,13 @@ impl FloorsNow {
         let floored = state.index.compiled.constraints[constraint].floored;
         let owners = state.index.floor_owners.iter().copied().filter(|_| floored);
         let owners = owners.filter_map(|agent| {
-            let units = Some(state.keeps(agent, constraint, now)).filter(|units| *units > 0)?;
-            let busy = state.is_busy(agent, constraint, now);
-            let first = if busy { None } else { Some(state.first_waiting(agent)?) };
-            Some(Unfilled {
+            let busy = state.keeps(agent, constraint, Span::ZERO, now);
+            let in_flight = state.index.agent_loads[agent].leases > 0;
+            let idle = now.since(state.facts.agents[agent].active);
+            let units = if in_flight { busy } else { state.keeps(agent, constraint, idle, now) };
+            let first = state.first_waiting(agent).filter(|_| !in_flight);
+            let first = first.map(|first| (first, busy));
+            (busy > 0).then(|| Unfilled {
                 agent,
                 tier: state.tier_of(agent),
                 units,
@@ -138,10 +84,9 @@ impl Unfilled {
     }
 
     fn kept_from(&self, queue_key: QueueKey) -> u64 {
-        if self.first.is_some_and(|first| first >= queue_key) {
-            return 0;
-        }
+        let waits = self.first.filter(|(first, _)| *first < queue_key);
+        let kept = waits.map_or(self.units, |(_, units)| units);
         let before = self.earmarked.iter().filter(|(at, _)| *at < queue_key);
-        self.units.saturating_sub(before.map(|(_, units)| *units).sum())
+        kept.saturating_sub(before.map(|(_, units)| *units).sum())
     }
 }
