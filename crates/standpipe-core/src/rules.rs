@@ -2,9 +2,8 @@
 //!
 //! Each rule is one file and answers one question: *from when on would you admit this candidate?*
 //! Whether a call is admitted, when it would be, why a ticket is held back and what `explain` shows
-//! all follow from that answer. The table has the rules about a call as a whole; what each limit
-//! says (order, room, floors, pace, gates) is in `lease/admission.rs`. A rule is added by adding a
-//! file and a row.
+//! all follow from that answer. There are two tables: the rules about a call as a whole, then the
+//! rules about what it takes of each constraint. A rule is added by adding a file and a row.
 
 pub(crate) mod background_yield;
 pub(crate) mod breaker;
@@ -13,7 +12,9 @@ pub(crate) mod floor;
 pub(crate) mod floors_now;
 pub(crate) mod gate;
 pub(crate) mod hold;
+pub(crate) mod limit;
 pub(crate) mod never;
+pub(crate) mod order;
 pub(crate) mod pause;
 pub(crate) mod retry_budget;
 pub(crate) mod return_window;
@@ -21,10 +22,12 @@ pub(crate) mod terminal;
 pub(crate) mod zone;
 
 use crate::config::LimitId;
+use crate::id::ConstraintId;
 use crate::lease::admission::Candidate;
 use crate::outcome::{Reason, Refusal};
 use crate::state::State;
 use crate::time::Instant;
+use crate::usage::view::UsageView;
 
 /// One rule about a call as a whole.
 pub(crate) struct Rule {
@@ -90,6 +93,40 @@ const RULES: [Rule; 9] = [
     background_yield::RULE,
     cap::RULE,
 ];
+
+/// One rule about what a call takes of one constraint.
+pub(crate) struct ConstraintRule {
+    /// Why it refuses.
+    pub(crate) reason: fn(&State, &Part<'_>, Instant) -> Reason,
+    /// From when on it admits a part, as seen at an instant.
+    pub(crate) admits: fn(&State, &Part<'_>, Instant) -> Admits,
+    /// The units that are missing at that instant.
+    pub(crate) short_by: fn(&State, &Part<'_>, Instant) -> u64,
+}
+
+/// What a candidate takes of one constraint, and who comes before it there.
+pub(crate) struct Part<'a> {
+    pub(crate) candidate: &'a Candidate<'a>,
+    pub(crate) constraint: ConstraintId,
+    pub(crate) need: u64,
+    pub(crate) usage: UsageView<'a>,
+    /// Units earmarked for tickets before it.
+    pub(crate) before: u64,
+    /// Whether an earlier ticket stands in the line.
+    pub(crate) behind: bool,
+    /// A forecast counts other tickets as served.
+    pub(crate) is_forecast: bool,
+}
+
+/// Why a constraint refuses a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shortfall {
+    pub(crate) reason: Reason,
+    pub(crate) short_by: u64,
+}
+
+/// All rules about what a call takes of a constraint, in their order.
+const CONSTRAINT_RULES: [ConstraintRule; 3] = [order::RULE, limit::RULE, floor::RULE];
 
 impl Admits {
     /// At an instant, or now if that has come.
@@ -207,5 +244,60 @@ impl State {
         let held = RULES.iter().filter(|rule| rule.effect == Effect::Hold);
         let held = held.map(move |rule| (rule.admits)(self, candidate, now).earliest(now));
         held.chain([self.held_until(candidate, now)]).filter(|at| *at != Instant::NEVER)
+    }
+}
+
+impl State {
+    /// Why a constraint refuses a call, if it does.
+    pub(crate) fn shortfall(
+        &self,
+        candidate: &Candidate<'_>,
+        constraint: ConstraintId,
+        now: Instant,
+    ) -> Option<Shortfall> {
+        let need = self.index.compiled.constraints[constraint].need(candidate.cost);
+        if need == 0 {
+            return None;
+        }
+        let rank = self.rank(candidate, constraint, need, now);
+        let part = Part {
+            candidate,
+            constraint,
+            need,
+            usage: self.usage(constraint),
+            before: self.earmarked_before(constraint, rank, now),
+            behind: self.is_behind(rank, constraint),
+            is_forecast: false,
+        };
+        let refuses = |rule: &&ConstraintRule| (rule.admits)(self, &part, now) != Admits::Now;
+        let rule = CONSTRAINT_RULES.iter().find(refuses)?;
+        let (reason, short_by) =
+            ((rule.reason)(self, &part, now), (rule.short_by)(self, &part, now));
+        Some(Shortfall { reason, short_by })
+    }
+
+    /// The first instant from `from` on at which a constraint has room for a candidate, as if no
+    /// other ticket were there; [`Instant::NEVER`] where no instant is known. With floors it is a
+    /// lower bound.
+    pub(crate) fn constraint_fits(
+        &self,
+        candidate: &Candidate<'_>,
+        constraint: ConstraintId,
+        from: Instant,
+    ) -> Instant {
+        let need = self.index.compiled.constraints[constraint].need(candidate.cost);
+        if need == 0 {
+            return from;
+        }
+        let usage = self.usage(constraint);
+        let (before, behind, is_forecast) = (0, false, true);
+        let part = Part { candidate, constraint, need, usage, before, behind, is_forecast };
+        let mut at = from;
+        for rule in &CONSTRAINT_RULES {
+            if at != Instant::NEVER {
+                at = at.max((rule.admits)(self, &part, at).earliest(at));
+            }
+        }
+        at
     }
 }

@@ -1,13 +1,12 @@
 //! The admission rule: may this call be made, and if not, what refuses it first?
 //!
-//! Only reads. The rules about the call as a whole are in `rules.rs`; here are the constraints:
-//! order, limits, floors, paces and the gate. Charging is in `grant.rs`, waiting in
-//! `queue/serve.rs`.
+//! Only reads. The rules are in `rules.rs`: those about the call as a whole, then those about each
+//! constraint. Charging is in `grant.rs`, waiting in `queue/serve.rs`.
 
 use crate::config::Priority;
 use crate::config::compiled::ConstraintKind;
 use crate::id::{AgentId, ConstraintId, ConstraintSet, RuleId};
-use crate::outcome::{Reason, Refusal};
+use crate::outcome::Refusal;
 use crate::queue::ticket::QueueKey;
 use crate::state::State;
 use crate::time::Instant;
@@ -34,44 +33,6 @@ pub(crate) struct Candidate<'a> {
     pub(crate) is_retry: bool,
     /// Since when it waits, if it has a ticket.
     pub(crate) since: Option<Instant>,
-}
-
-/// Why a constraint refuses a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shortfall {
-    pub(crate) reason: Reason,
-    pub(crate) short_by: u64,
-}
-
-/// The rank of a candidate on one constraint. A cost that its agent's unfilled floor covers goes
-/// before everybody of its tier; among those it goes by arrival.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rank {
-    pub(crate) tier: Priority,
-    pub(crate) covered: bool,
-    pub(crate) arrival: u64,
-}
-
-impl Rank {
-    pub(crate) const fn of(queue_key: QueueKey) -> Self {
-        Self { tier: queue_key.tier, covered: false, arrival: queue_key.arrival }
-    }
-
-    const fn queue_key(self) -> QueueKey {
-        QueueKey { tier: self.tier, arrival: self.arrival }
-    }
-}
-
-impl PartialOrd for Rank {
-    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Rank {
-    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
-        (self.tier, !self.covered, self.arrival).cmp(&(other.tier, !other.covered, other.arrival))
-    }
 }
 
 impl Candidate<'_> {
@@ -141,117 +102,6 @@ impl State {
         constraint: ConstraintId,
         now: Instant,
     ) -> bool {
-        let declared = &self.index.compiled.constraints[constraint];
-        let need = declared.need(candidate.cost);
-        let usage = self.usage(constraint);
-        // If the units are not free at all, order and floors need not be computed.
-        let shortfalls = need > 0
-            && need <= declared.spec.effective
-            && need > usage.free_at(now)
-            && !usage.probe_open_at(now);
-        shortfalls || self.shortfall(candidate, constraint, now).is_some()
-    }
-
-    /// Why a constraint refuses a call, if it does.
-    pub(crate) fn shortfall(
-        &self,
-        candidate: &Candidate<'_>,
-        constraint: ConstraintId,
-        now: Instant,
-    ) -> Option<Shortfall> {
-        let declared = &self.index.compiled.constraints[constraint];
-        let need = declared.need(candidate.cost);
-        if need == 0 {
-            return None;
-        }
-        let shortfall = |reason, short_by| Some(Shortfall { reason, short_by });
-        let rank = self.rank(candidate, constraint, need, now);
-        if self.is_behind(rank, constraint) {
-            return shortfall(Reason::Order, 0);
-        }
-        let usage = self.usage(constraint);
-        let before = self.earmarked_before(constraint, rank, now);
-        let free = usage.free_at(now);
-        if need > free && before == 0 && usage.probe_open_at(now) {
-            return None;
-        }
-        let kept = self.kept_for_others(candidate, constraint, now);
-        let is_unknown = usage.unknown_until().is_some_and(|until| now < until);
-        if need > declared.spec.effective && before == 0 && kept == 0 {
-            let alone = usage.is_empty_at(now) && !is_unknown;
-            let taken = usage.taken_at(now);
-            return if alone { None } else { shortfall(Reason::Limit, taken.max(1)) };
-        }
-        let left = free.saturating_sub(before);
-        if need <= left.saturating_sub(kept) {
-            return None;
-        }
-        let reason = match declared.kind {
-            _ if need <= left => Reason::Floor,
-            ConstraintKind::Gate if self.index.compiled.gate == Some(constraint) => {
-                self.gate_reason()
-            }
-            ConstraintKind::Gate => Reason::Pace,
-            ConstraintKind::Slots if is_unknown => Reason::Learning,
-            ConstraintKind::Slots | ConstraintKind::Rate => Reason::Limit,
-        };
-        shortfall(reason, need - left.saturating_sub(kept))
-    }
-
-    /// The units earmarked on a constraint for tickets before a rank.
-    pub(crate) fn earmarked_before(
-        &self,
-        constraint: ConstraintId,
-        rank: Rank,
-        now: Instant,
-    ) -> u64 {
-        let holders = &self.index.earmarks[constraint].holders;
-        if holders.is_empty() {
-            return 0;
-        }
-        if !self.index.compiled.constraints[constraint].floored {
-            return self.earmarked_before_key(constraint, rank.queue_key());
-        }
-        // Count by queue key, then correct for due tickets whose floor lets them pass.
-        let tier = rank.tier;
-        let mut before = if rank.covered {
-            self.index.earmarks[constraint].by_tier[..tier as usize].iter().sum()
-        } else {
-            self.earmarked_before_key(constraint, rank.queue_key())
-        };
-        let owners = QueueKey::first_of(tier)..=QueueKey::last_of(tier);
-        for owner in self.index.due_owners.range(owners) {
-            let its = self.rank_of_ticket(*owner, constraint, now);
-            let counted = !rank.covered && owner.arrival < rank.arrival;
-            if its.covered && its < rank && !counted && holders.contains(owner) {
-                before += self.need_of_ticket(constraint, *owner);
-            }
-        }
-        before
-    }
-
-    /// The units earmarked on a constraint for tickets before a queue key.
-    fn earmarked_before_key(&self, constraint: ConstraintId, queue_key: QueueKey) -> u64 {
-        let earmarked = &self.index.earmarks[constraint];
-        let tier = queue_key.tier as usize;
-        let higher: u64 = earmarked.by_tier[..tier].iter().sum();
-        if earmarked.by_tier[tier] == 0 {
-            return higher;
-        }
-        let behind = earmarked.holders.range(queue_key..=QueueKey::last_of(queue_key.tier));
-        let behind: u64 = behind.map(|queue_key| self.need_of_ticket(constraint, *queue_key)).sum();
-        higher + (earmarked.by_tier[tier] - behind)
-    }
-
-    /// Whether a ticket before a rank stands in the line of a constraint.
-    fn is_behind(&self, rank: Rank, constraint: ConstraintId) -> bool {
-        let first = self.index.lines[constraint].first();
-        first.is_some_and(|first| Rank::of(*first) < rank)
-    }
-
-    pub(crate) fn need_of_ticket(&self, constraint: ConstraintId, queue_key: QueueKey) -> u64 {
-        let ticket = self.facts.tickets.get(&queue_key);
-        ticket
-            .map_or(0, |ticket| self.index.compiled.constraints[constraint].need(&ticket.call.cost))
+        self.shortfall(candidate, constraint, now).is_some()
     }
 }

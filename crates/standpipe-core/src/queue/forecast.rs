@@ -7,7 +7,6 @@
 use crate::bounds;
 use crate::config::Priority;
 use crate::fuel::Fuel;
-use crate::id::ConstraintId;
 use crate::lease::admission::Candidate;
 use crate::outcome::{Reason, Refusal};
 use crate::queue::ticket::QueueKey;
@@ -138,42 +137,5 @@ impl State {
         let own = own.chain(self.promoted_from(candidate, now));
         let all = rooms.chain(idle).chain(self.next_change(now)).chain(own);
         all.filter(|at| *at > now).min().unwrap_or(now + Span(1))
-    }
-
-    /// The first instant from `from` on at which a constraint has room for a candidate.
-    pub(crate) fn constraint_fits(
-        &self,
-        candidate: &Candidate<'_>,
-        constraint: ConstraintId,
-        from: Instant,
-    ) -> Instant {
-        let declared = &self.index.compiled.constraints[constraint];
-        let need = declared.need(candidate.cost);
-        if need == 0 {
-            return from;
-        }
-        if self.index.compiled.gate == Some(constraint) {
-            return self.gate_admits_from(constraint, from);
-        }
-        let usage = self.usage(constraint);
-        let fits = |kept: u64, from| {
-            let want = need.saturating_add(kept);
-            if kept > 0 && want > declared.spec.effective {
-                return Instant::NEVER;
-            }
-            usage.fits_from(want, from)
-        };
-        let probed = usage.probed_from(need, from).unwrap_or(Instant::NEVER);
-        let kept = self.kept_ahead(candidate, constraint, from);
-        if kept == 0 {
-            return fits(0, from).min(probed);
-        }
-        // What floors keep falls only when a step of one is lent, or when the call has waited for a
-        // whole period. So nothing fits before that, or before it fits beside what is kept now.
-        let owners = self.index.floor_owners.iter();
-        let lending = owners.filter_map(|owner| self.next_lending(*owner, constraint, from));
-        let ends = lending.chain(self.floors_end(candidate, constraint)).filter(|at| *at > from);
-        let sooner = ends.min().unwrap_or(Instant::NEVER).max(fits(0, from));
-        fits(kept, from).min(sooner).min(probed)
     }
 }

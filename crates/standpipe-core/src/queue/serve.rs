@@ -13,9 +13,11 @@ use alloc::vec::Vec;
 use crate::bounds;
 use crate::fuel::Fuel;
 use crate::id::{ConstraintId, ConstraintSet};
-use crate::lease::admission::{Candidate, Rank, Shortfall};
+use crate::lease::admission::Candidate;
 use crate::outcome::{Notice, Reason};
 use crate::queue::ticket::{Phase, QueueKey, Ticket};
+use crate::rules::Shortfall;
+use crate::rules::order::Rank;
 use crate::state::State;
 use crate::time::Instant;
 

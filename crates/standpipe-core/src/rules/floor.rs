@@ -7,15 +7,59 @@
 use crate::config::compiled::{AgentUsage, UsageOf};
 use crate::config::{LimitId, Priority, mul_div};
 use crate::id::{AgentId, ConstraintId, RuleId};
-use crate::lease::admission::{Candidate, Rank};
+use crate::lease::admission::Candidate;
+use crate::outcome::Reason;
 use crate::queue::ticket::{Phase, QueueKey};
+use crate::rules::{Admits, ConstraintRule, Part};
 use crate::state::State;
 use crate::time::{Instant, Span};
 
 /// The steps in which the floor of an idle owner is lent.
 const LENDING: u64 = 32;
 
+pub(super) const RULE: ConstraintRule = ConstraintRule {
+    reason: |_, _, _| Reason::Floor,
+    admits: |state, part, from| state.floors_admit(part, from),
+    short_by: |state, part, now| {
+        let free = part.usage.free_at(now).saturating_sub(part.before);
+        part.need.saturating_sub(free.saturating_sub(state.kept(part, now))).max(1)
+    },
+};
+
 impl State {
+    /// What floors keep falls only when a step of one is lent, or when the call has waited for a
+    /// whole period. So nothing fits before that, or before it fits beside what is kept now.
+    fn floors_admit(&self, part: &Part<'_>, from: Instant) -> Admits {
+        let kept = self.kept(part, from);
+        let free = part.usage.free_at(from);
+        let probes = part.need > free && part.before == 0 && part.usage.probe_open_at(from);
+        let want = part.need.saturating_add(part.before).saturating_add(kept);
+        if kept == 0 || probes || want <= free {
+            return Admits::Now;
+        }
+        let beside = if want > part.usage.spec.effective {
+            Instant::NEVER
+        } else {
+            part.usage.fits_from(want, from)
+        };
+        let owners = self.index.floor_owners.iter();
+        let lending = owners.filter_map(|owner| self.next_lending(*owner, part.constraint, from));
+        let ends = lending.chain(self.floors_end(part.candidate, part.constraint));
+        let earliest = ends.chain([beside]).filter(|at| *at > from).min();
+        match earliest.filter(|at| *at != Instant::NEVER) {
+            Some(earliest) => Admits::NotBefore { earliest, by_time: earliest },
+            None => Admits::Unknown,
+        }
+    }
+
+    /// The units kept from a candidate.
+    fn kept(&self, part: &Part<'_>, at: Instant) -> u64 {
+        match part.is_forecast {
+            true => self.kept_ahead(part.candidate, part.constraint, at),
+            false => self.kept_for_others(part.candidate, part.constraint, at),
+        }
+    }
+
     /// The units of a constraint kept for other agents than the candidate's: the unfilled floors of
     /// owners of the same or a higher tier. Nothing is kept from critical calls, nor from a ticket
     /// that has waited for a whole period.
@@ -38,12 +82,7 @@ impl State {
     }
 
     /// The same at a later instant. Owners with tickets count as served by then, which may be soon.
-    pub(crate) fn kept_ahead(
-        &self,
-        candidate: &Candidate<'_>,
-        constraint: ConstraintId,
-        at: Instant,
-    ) -> u64 {
+    fn kept_ahead(&self, candidate: &Candidate<'_>, constraint: ConstraintId, at: Instant) -> u64 {
         if !self.floors_bind(candidate, constraint) || self.waited_enough(candidate, constraint, at)
         {
             return 0;
@@ -103,37 +142,6 @@ impl State {
         let earmarked: u64 =
             earmarked.map(|queue_key| self.need_of_ticket(constraint, queue_key)).sum();
         kept.saturating_sub(earmarked)
-    }
-
-    /// The rank of a candidate on a constraint.
-    pub(crate) fn rank(
-        &self,
-        candidate: &Candidate<'_>,
-        constraint: ConstraintId,
-        need: u64,
-        now: Instant,
-    ) -> Rank {
-        let floored = self.index.compiled.constraints[constraint].floored && candidate.passes;
-        let unfilled = candidate
-            .agent
-            .filter(|_| floored)
-            .map_or(0, |agent| self.unfilled(agent, constraint, now));
-        Rank { covered: floored && need <= unfilled, ..Rank::of(candidate.queue_key) }
-    }
-
-    pub(crate) fn rank_of_ticket(
-        &self,
-        queue_key: QueueKey,
-        constraint: ConstraintId,
-        now: Instant,
-    ) -> Rank {
-        if !self.index.due_owners.contains(&queue_key) {
-            return Rank::of(queue_key);
-        }
-        self.facts.tickets.get(&queue_key).map_or(Rank::of(queue_key), |ticket| {
-            let need = self.index.compiled.constraints[constraint].need(&ticket.call.cost);
-            self.rank(&self.candidate_of(queue_key, ticket), constraint, need, now)
-        })
     }
 
     /// What an agent's floor on a constraint still lacks.

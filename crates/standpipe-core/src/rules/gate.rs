@@ -8,10 +8,10 @@
 use crate::bounds;
 use crate::event::Key;
 use crate::facts::Facts;
-use crate::id::ConstraintId;
 use crate::outcome::Reason;
 use crate::provider::return_windows::PROBE;
 use crate::provider::return_windows::Probe;
+use crate::rules::{Admits, Part};
 use crate::state::State;
 use crate::time::Instant;
 
@@ -79,17 +79,14 @@ impl State {
         self.reasons_end().min()
     }
 
-    /// The first instant from `from` on at which the gate admits a call by time alone. When an
-    /// answer comes is unknown.
-    pub(crate) fn gate_admits_from(&self, gate: ConstraintId, from: Instant) -> Instant {
-        let width = self.index.compiled.constraints[gate].spec.effective;
-        let unanswered = &self.facts.unanswered;
-        if (unanswered.len() as u64) < width {
-            return from;
+    /// From when on the gate admits a call by time alone. When an answer comes is unknown.
+    pub(super) fn gate_admits(&self, part: &Part<'_>, from: Instant) -> Admits {
+        if part.need.saturating_add(part.before) <= part.usage.free_at(from) {
+            return Admits::Now;
         }
         let cautious = is_cautious(&self.facts);
-        let by_time = self.reasons_end().max().filter(|_| !cautious);
-        by_time.unwrap_or(Instant::NEVER).max(from)
+        let by_time = self.reasons_end().max().filter(|at| !cautious && *at > from);
+        by_time.map_or(Admits::Unknown, |at| Admits::NotBefore { earliest: at, by_time: at })
     }
 
     /// Tracks an admitted call while the gate is shut.
