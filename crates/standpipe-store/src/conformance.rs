@@ -32,6 +32,7 @@ pub use self::entries::{
 pub use self::fixture::iteration_factor;
 pub use self::forks::{
     a_fork_is_seen_and_what_was_lost_comes_back, a_fork_under_a_lost_answer_does_it_once,
+    a_log_that_loses_entries_twice_in_a_minute_is_restored_twice,
     a_lost_commit_comes_back_and_ends_its_lease, a_position_that_is_not_on_the_log_is_forked,
 };
 pub use self::lost_answers::{
@@ -87,6 +88,7 @@ macro_rules! each_behaviour {
             a_fork_is_seen_and_what_was_lost_comes_back
             a_lost_commit_comes_back_and_ends_its_lease
             a_fork_under_a_lost_answer_does_it_once
+            a_log_that_loses_entries_twice_in_a_minute_is_restored_twice
             what_nobody_understands_is_skipped_alike
             damage_is_never_skipped
             damage_on_the_way_is_read_again

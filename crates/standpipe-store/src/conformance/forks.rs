@@ -1,7 +1,9 @@
 //! A store that lost entries and continued: every reader detects it, and live processes restore
 //! their own events.
 
-use standpipe_core::{Action, Answer, Event, Found, Key, Span};
+use std::collections::BTreeSet;
+
+use standpipe_core::{Action, Answer, Decision, Event, Found, Key, Span};
 
 use super::Harness;
 use super::fixture::{
@@ -104,5 +106,66 @@ pub fn a_fork_under_a_lost_answer_does_it_once<H: Harness>(harness: &H) {
         let end = fixture.replica();
         assert_eq!(end.state().find(lease), Found::Lease);
         assert_eq!(used(end.state(), 0), 1, "charged once after the store lost {lost}");
+    }
+}
+
+/// The store loses its last entries, continues, and 20 s later loses entries again, among them what
+/// was restored after the first loss. Living processes restore both times, also one that slept
+/// through the first loss and one that waits for a lost answer: no lease is lost, no slot is given
+/// twice and no call is charged twice.
+pub fn a_log_that_loses_entries_twice_in_a_minute_is_restored_twice<H: Harness>(harness: &H) {
+    for first in 1..=5 {
+        for second in 1..=4 {
+            for sleeps in [false, true] {
+                restored_after_two_losses(harness, [first, second], sleeps);
+            }
+        }
+    }
+}
+
+fn restored_after_two_losses<H: Harness>(harness: &H, losses: [u64; 2], sleeps: bool) {
+    let what = format!("the store lost {losses:?}; one sleeps: {sleeps}");
+    let beat = || vec![Action::Heartbeat { lease: None, ttl: None }];
+    let fixture = Fixture::with(harness, vec![requests(100, HOUR), parallel(3)]);
+    let mut owner = fixture.participant();
+    let finished = admitted(&only(ok(owner.submit(vec![reserve(Span::ZERO)]))));
+    ok(owner.submit(vec![commit(finished)]));
+    let held = admitted(&only(ok(owner.submit(vec![reserve(Span::ZERO)]))));
+    let mut sleeper = fixture.participant();
+    let slept_on = admitted(&only(ok(sleeper.submit(vec![reserve(Span::ZERO)]))));
+    let faults = FaultQueue::default();
+    let mut unanswered = fixture.participant_on(FaultyLog::new(fixture.log(), faults.clone()));
+    ok(unanswered.refresh());
+    faults.push(Fault::LoseAnswer);
+    assert!(unanswered.submit(vec![reserve(Span::ZERO)]).is_err(), "{what}");
+
+    let mut others = fixture.participant();
+    for entries in losses {
+        fixture.harness.lose_entries(&fixture.pool, entries);
+        ok(others.submit(beat()));
+        ok(owner.refresh());
+        if !sleeps {
+            ok(sleeper.refresh());
+        }
+        assert_eq!(fixture.replica().state().find(held), Found::Lease, "{what}");
+        fixture.advance(Span::secs(20));
+    }
+    ok(sleeper.refresh());
+    let answered = admitted(&only(ok(unanswered.resend())));
+
+    let end = fixture.replica();
+    let leases = end.state().facts().leases.keys().copied().collect::<BTreeSet<_>>();
+    assert_eq!(leases, BTreeSet::from([held, slept_on, answered]), "{what}");
+    assert_eq!(used(end.state(), 0), 4, "each call is charged once; {what}");
+    let refused = only(ok(others.submit(vec![reserve(Span::ZERO)])));
+    assert!(matches!(refused, Answer::Decided(Decision::Refuse(_))), "{what}: {refused:?}");
+    ok(owner.submit(vec![commit(held)]));
+    ok(sleeper.submit(vec![commit(slept_on)]));
+    ok(unanswered.submit(vec![commit(answered)]));
+    assert!(fixture.replica().state().facts().leases.is_empty(), "{what}");
+    for other in [&mut owner, &mut sleeper, &mut others] {
+        ok(other.refresh());
+        assert_eq!(other.replica().position(), fixture.replica().position(), "{what}");
+        assert_eq!(state_bytes(other.replica().state()), state_bytes(fixture.replica().state()));
     }
 }

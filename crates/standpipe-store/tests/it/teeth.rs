@@ -18,6 +18,7 @@ enum Bug {
     ReturnsOnlyItsOwn,
     DoesNotSeeForks,
     AppendsThoughForked,
+    DropsWritesAfterASecondLoss,
     ReadsThenWrites,
     TakesAnySnapshot,
     KeepsNoSnapshot,
@@ -26,13 +27,17 @@ enum Bug {
 }
 
 /// Each bug, and the behaviour that must fail on it.
-const CAUGHT: [(Bug, &str); 11] = [
+const CAUGHT: [(Bug, &str); 12] = [
     (Bug::LetsStampsGoBack, "stamps_never_go_back"),
     (Bug::AppendsTwice, "replicas_are_equal_at_equal_positions"),
     (Bug::AppendsInReverse, "replicas_are_equal_at_equal_positions"),
     (Bug::ReturnsOnlyItsOwn, "replicas_are_equal_at_equal_positions"),
     (Bug::DoesNotSeeForks, "a_position_that_is_not_on_the_log_is_forked"),
     (Bug::AppendsThoughForked, "a_position_that_is_not_on_the_log_is_forked"),
+    (
+        Bug::DropsWritesAfterASecondLoss,
+        "a_log_that_loses_entries_twice_in_a_minute_is_restored_twice",
+    ),
     (Bug::ReadsThenWrites, "exactly_the_limit_is_admitted"),
     (Bug::TakesAnySnapshot, "a_snapshot_is_kept_only_if_it_is_ahead_and_on_the_log"),
     (Bug::KeepsNoSnapshot, "a_new_reader_begins_with_the_snapshot"),
@@ -74,6 +79,7 @@ impl Harness for Store {
         let mut stored = pool.lock();
         let left = stored.entries.len() - usize::try_from(entries).unwrap();
         stored.entries.truncate(left);
+        stored.losses += 1;
     }
 
     fn corrupt_entry(&self, pool: &BuggyLog, entry: u64) {
@@ -100,6 +106,8 @@ struct Stored {
     snapshot: Option<Snapshot>,
     /// Readers before this position get the snapshot.
     trimmed: u64,
+    /// How often entries were lost.
+    losses: u64,
 }
 
 #[derive(Clone)]
@@ -190,16 +198,20 @@ impl Log for BuggyLog {
             Bug::AppendsInReverse => new.reverse(),
             _ => {}
         }
-        if self.bug == Bug::ReadsThenWrites && !new.is_empty() {
-            // Computes the answer, releases the lock, and only then writes.
+        let drops = self.bug == Bug::DropsWritesAfterASecondLoss && stored.losses > 1;
+        if (self.bug == Bug::ReadsThenWrites || drops) && !new.is_empty() {
+            // Computes the answer, releases the lock, and only then writes, or never.
             let mut seen = Stored {
                 entries: stored.entries.clone(),
                 snapshot: stored.snapshot.clone(),
                 trimmed: stored.trimmed,
+                losses: stored.losses,
             };
             drop(stored);
             std::thread::yield_now();
-            self.lock().entries.extend(new.iter().cloned());
+            if !drops {
+                self.lock().entries.extend(new.iter().cloned());
+            }
             seen.entries.extend(new);
             return Ok(LogRead::Tail(self.tail(&seen, from, bodies.len())));
         }
