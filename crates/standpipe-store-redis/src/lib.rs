@@ -69,13 +69,14 @@
 //!
 //! 1. `protocol/scripts/append.lua`: the step, its arguments and replies; `head.lua`: the head;
 //! 2. `protocol`: key names, records and replies;
-//! 3. `log`: the step loop; `log/recovery`: loss, damage, semantics; `log/marker`: markers;
-//!    `log/chunks`: what exceeds 64 KB;
+//! 3. `log`: the step loop; `log/recovery`: loss, damage, semantics; `log/chunks`: what exceeds
+//!    64 KB; `log/verified`: entries whose chain is known;
 //! 4. `connection`: reconnects, backoff, Sentinel, Cluster; `connection/error`: error messages;
 //! 5. `store`: sessions and the pool index; `store/subscriber`: wake-ups; `store/admin`: reset,
 //!    import, remove;
 //! 6. [`address`]: URLs and logins.
 //!
+//! Markers of pools and other parts that engines share are in [`standpipe_store::engine`].
 //! `docs/redis.md` describes operation, `docs/decisions/0016-redis.md` the reasons.
 
 pub mod address;
@@ -86,4 +87,5 @@ mod store;
 
 pub use self::address::{Address, InvalidAddress};
 pub use self::log::RedisLog;
-pub use self::store::{Options, RedisStore, ServerInfo, SessionRegistry};
+pub use self::store::{Options, RedisStore, ServerInfo};
+pub use standpipe_store::engine::SessionRegistry;

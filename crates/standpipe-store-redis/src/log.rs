@@ -16,8 +16,8 @@
 mod chunks;
 #[cfg(feature = "harm")]
 mod fault_injection;
-mod marker;
 mod recovery;
+mod verified;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,11 +25,10 @@ use std::time::{Duration, Instant as Local};
 
 use redis::{Cmd, cmd};
 use standpipe_core::{Instant, SEMANTICS, Span};
-use standpipe_store::participant::random_session;
+use standpipe_store::engine::{PoolMarker, random_log_id};
 use standpipe_store::{Log, LogRead, PoolName, Position, Snapshot, StoreError, Tail, entry};
 
-use self::marker::PoolMarker;
-pub(crate) use self::recovery::entry_of;
+use self::verified::VerifiedRecords;
 use crate::address::Route;
 use crate::connection::ServerConnection;
 use crate::protocol::keys::{self, Keys};
@@ -62,6 +61,8 @@ pub struct RedisLog {
     log_id: String,
     /// The last head, whose offset is known.
     last_head: Option<Cursor>,
+    /// What the last step read, for [`Log::chain`].
+    verified: VerifiedRecords,
     marker: PoolMarker,
     /// How long the keys are kept without an append, in milliseconds.
     retention_ms: u64,
@@ -86,7 +87,7 @@ impl RedisLog {
         let keys = Keys::new(&store.options.prefix, &pool);
         let connection = Mutex::new(ServerConnection::new(Arc::clone(&store.address)));
         let directory = store.options.marker_dir.as_deref();
-        let marker = PoolMarker::read(directory, &store.place, &keys, &pool);
+        let marker = PoolMarker::read(directory, &store.place, keys.base(), &pool);
         Self {
             store,
             pool,
@@ -94,6 +95,7 @@ impl RedisLog {
             connection,
             log_id: String::new(),
             last_head: None,
+            verified: VerifiedRecords::default(),
             marker,
             retention_ms: MIN_RETENTION.0 / 1_000,
             last_epoch: (0, 0),
@@ -111,7 +113,7 @@ impl RedisLog {
         let (mut new_log_id, mut preamble) = (None, Preamble::None);
         for _ in 0..MAX_ATTEMPTS {
             let first = self.preamble_entry(preamble);
-            let sent: Vec<Vec<u8>> = first.iter().chain(bodies).cloned().collect();
+            let sent: Vec<&[u8]> = first.iter().chain(bodies).map(Vec::as_slice).collect();
             match self.call_append(cursor, &sent, new_log_id.as_deref(), preamble)? {
                 AppendReply::Done(step) => {
                     if new_log_id.is_some() {
@@ -159,7 +161,7 @@ impl RedisLog {
     fn call_append(
         &self,
         from: Cursor,
-        bodies: &[Vec<u8>],
+        bodies: &[&[u8]],
         new_log_id: Option<&str>,
         preamble: Preamble,
     ) -> Result<AppendReply, StoreError> {
@@ -193,7 +195,7 @@ impl RedisLog {
             Preamble::RejoinPause => 1,
             Preamble::StateLost => 2,
         });
-        packed.extend(record::chain_hex(position.chain).as_bytes());
+        packed.extend(record::chain_hex(position.chain));
         packed
     }
 
@@ -214,7 +216,7 @@ impl RedisLog {
     fn read_result(
         &mut self,
         from: Cursor,
-        sent: &[Vec<u8>],
+        sent: &[&[u8]],
         step: Step,
     ) -> Result<LogRead, StoreError> {
         let own: u64 = sent.iter().map(|body| record::record_len(body)).sum();
@@ -238,7 +240,9 @@ impl RedisLog {
             _ => None,
         };
         let start = snapshot.as_ref().map_or(from.position, |snapshot| snapshot.id.at);
-        let mut entries = record::to_entries(start.chain, &records);
+        let (mut entries, intact) = record::to_entries(start.chain, &records);
+        records.truncate(intact);
+        self.verified = VerifiedRecords::new(start.chain, records);
         for body in sent {
             entry::put(step.now, body, &mut entries);
         }
@@ -334,13 +338,9 @@ impl Log for RedisLog {
     }
 
     fn chain(&self, chain: u64, stamp: Instant, body: &[u8]) -> u64 {
-        record::chain(chain, stamp, body)
+        let known = self.verified.chain_after(chain, stamp, body);
+        known.unwrap_or_else(|| record::chain(chain, stamp, body))
     }
-}
-
-/// Returns the id of a new log.
-pub(crate) fn random_log_id() -> String {
-    format!("{:014x}", random_session())
 }
 
 impl fmt::Debug for RedisLog {

@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use redis::{Cmd, Value, cmd};
 use standpipe_core::Instant;
+use standpipe_store::engine::{Messages, SessionRegistry};
 use standpipe_store::participant::random_session;
 use standpipe_store::{Liveness, Log, PoolName, Process, Store, StoreError};
 
@@ -24,9 +25,6 @@ use crate::log::RedisLog;
 use crate::protocol::keys;
 use crate::protocol::reply::convert;
 use crate::protocol::scripts::Scripts;
-
-/// How many reports are kept until somebody reads them.
-const MAX_REPORTS: usize = 64;
 
 /// A Redis or Valkey server whose pools many machines share.
 #[derive(Clone)]
@@ -51,28 +49,6 @@ pub struct Options {
     pub quarantine_damaged: bool,
 }
 
-/// The sessions of this machine. The server cannot see that a process ended, this machine can.
-pub trait SessionRegistry: fmt::Debug + Send + Sync {
-    /// Begins a session and returns its id; see [`Store::begin_session`].
-    ///
-    /// # Errors
-    /// When the session cannot be registered.
-    fn begin(&self) -> Result<u64, StoreError>;
-
-    /// Ends a session.
-    fn end(&self, session: u64);
-
-    /// Makes sure that others can still test whether the session lives; see
-    /// [`Store::renew_session`].
-    fn renew(&self, session: u64);
-
-    /// Whether the process of a session of this machine lives.
-    fn liveness(&self, session: u64) -> Liveness;
-
-    /// Returns what is known about the process of a session.
-    fn process_of(&self, session: u64) -> Option<Process>;
-}
-
 /// What all logs of one store share.
 pub(crate) struct StoreInner {
     pub(crate) address: Arc<Address>,
@@ -87,7 +63,7 @@ pub(crate) struct StoreInner {
     process: u64,
     /// The process that opened the store, to detect a fork.
     pid: u32,
-    reports: Mutex<Vec<String>>,
+    messages: Messages,
     #[cfg(feature = "harm")]
     pub(crate) clock: Option<standpipe_store::Clock>,
 }
@@ -118,7 +94,7 @@ impl RedisStore {
             subscriber: Arc::default(),
             process: random_session() >> 32,
             pid: std::process::id(),
-            reports: Mutex::default(),
+            messages: Messages::default(),
             #[cfg(feature = "harm")]
             clock: None,
         };
@@ -138,12 +114,9 @@ impl RedisStore {
 }
 
 impl StoreInner {
-    /// Adds a message for people, unless the same one is waiting to be read.
+    /// Adds a message for people.
     pub(crate) fn report(&self, message: String) {
-        let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
-        if reports.len() < MAX_REPORTS && !reports.contains(&message) {
-            reports.push(message);
-        }
+        self.messages.push(message);
     }
 
     /// Returns the time that tests stamp with, if they do.
@@ -277,8 +250,7 @@ impl Store for RedisStore {
     }
 
     fn take_messages(&self) -> Vec<String> {
-        let mut reports = self.inner.reports.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *reports)
+        self.inner.messages.take()
     }
 
     fn location(&self) -> String {

@@ -62,11 +62,13 @@
 //! - [`replica`]: a state and the position it has read to;
 //! - [`participant`]: a process on a pool, and the protocol it follows;
 //! - [`store`]: pools, sessions and liveness;
-//! - [`memory`]: the simplest engine.
+//! - [`memory`]: the simplest engine;
+//! - [`engine`]: parts for engines, such as the marker of a pool and messages.
 //!
 //! The feature `conformance` adds the suite that every engine must pass (`conformance`), injected
 //! faults (`fault_injection`) and the runner of golden traces (`trace`).
 
+pub mod engine;
 pub mod entry;
 pub mod error;
 mod hash;

@@ -68,7 +68,7 @@ pub(crate) fn script_denied(error: &RedisError, script: &str, place: &str) -> Op
     let digits = line.find(|c: char| !c.is_ascii_digit()).unwrap_or(line.len());
     let index = line[..digits].parse::<usize>().ok().and_then(|line| line.checked_sub(1));
     let source = index.and_then(|index| script.lines().nth(index)).unwrap_or_default();
-    let calls = source.split("redis.call('").skip(1).filter_map(|rest| rest.split('\'').next());
+    let calls = source.split("call('").skip(1).filter_map(|rest| rest.split('\'').next());
     let calls: Vec<String> = calls.map(|name| format!("'{}'", name.to_lowercase())).collect();
     let what = match calls.is_empty() {
         true => text.to_owned(),

@@ -72,7 +72,7 @@ impl RedisLog {
         let Cursor { position, offset } = cursor;
         let arguments = |command: &mut Cmd| {
             command.arg(5).arg(&self.keys.all()).arg(&stage).arg(&self.log_id);
-            command.arg(position.number).arg(record::chain_hex(position.chain)).arg(offset);
+            command.arg(position.number).arg(&record::chain_hex(position.chain)[..]).arg(offset);
             command.arg(snapshot_id_text(&snapshot.id)).arg(bytes.len()).arg(inline);
         };
         self.connection().run_script(&self.store.scripts.snapshot, arguments, 0).map(drop)

@@ -5,9 +5,9 @@
 //! limits count as full until living processes have re-appended what they hold.
 
 use redis::{Cmd, Value, cmd};
-use standpipe_core::{Action, Event, Key, SEMANTICS, Span, bounds};
-use standpipe_store::participant::random_session;
-use standpipe_store::{Replica, StoreError, entry};
+use standpipe_core::{Action, Span};
+use standpipe_store::engine::{entry_bodies, semantics};
+use standpipe_store::{Replica, StoreError};
 
 use super::{Preamble, REJOIN_PAUSE, RedisLog};
 use crate::protocol::reply;
@@ -29,7 +29,7 @@ impl RedisLog {
             }
             Preamble::StateLost => Action::Forgotten,
         };
-        Some(entry_of(action))
+        entry_bodies([action]).pop()
     }
 
     pub(super) fn report_loss(&self) {
@@ -65,28 +65,16 @@ impl RedisLog {
         last_stamp: u64,
         now: u64,
     ) -> Result<(), StoreError> {
-        let pool = &self.pool;
-        if theirs > u64::from(SEMANTICS) {
-            return Err(StoreError::incompatible(format!(
-                "`{pool}` is used by a newer Standpipe (semantics {theirs}, this one {SEMANTICS}); \
-                 update this one"
-            )));
-        }
+        let theirs = u32::try_from(theirs).unwrap_or(u32::MAX);
         let silent = Span(now.saturating_sub(last_stamp));
-        if silent < bounds::SILENCE {
-            return Err(StoreError::incompatible(format!(
-                "`{pool}` was used by an older Standpipe {} s ago (semantics {theirs}, this one \
-                 {SEMANTICS}); update or stop it everywhere, then wait until the pool was silent \
-                 for 2 min",
-                silent.0 / 1_000_000
-            )));
-        }
+        semantics::reject_in_use(&self.pool, theirs, silent)?;
         let head = self.read_head()?;
         self.quarantine_keys("older", &head)?;
         self.marker.assume_lost();
         self.store.report(format!(
-            "`{pool}` was last used by an older Standpipe; its ledger is kept for a week, its \
-             limits count as full and recover over one period"
+            "`{}` was last used by an older Standpipe; its ledger is kept for a week, its limits \
+             count as full and recover over one period",
+            self.pool
         ));
         Ok(())
     }
@@ -140,10 +128,4 @@ impl RedisLog {
         let script = &self.store.scripts.quarantine;
         Ok(self.connection().run_script(script, arguments, 0)? == Value::Int(1))
     }
-}
-
-/// Encodes an action as an entry of a session of its own: no participant waits for its outcome.
-pub(crate) fn entry_of(action: Action) -> Vec<u8> {
-    let key = Key { session: random_session(), number: 1 };
-    entry::body(&Event { key, action })
 }

@@ -72,7 +72,7 @@ impl Head {
             packed[index * 8..index * 8 + 8].copy_from_slice(&word.to_le_bytes());
         }
         let chain = record::chain_hex(self.chain);
-        packed[CHAIN_AT..CHAIN_AT + CHAIN_LEN].copy_from_slice(chain.as_bytes());
+        packed[CHAIN_AT..CHAIN_AT + CHAIN_LEN].copy_from_slice(&chain);
         packed
     }
 }

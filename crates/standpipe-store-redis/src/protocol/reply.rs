@@ -99,7 +99,9 @@ pub(crate) fn decode_append(value: Value) -> Option<AppendReply> {
             let snapshot_id = string(2).and_then(|text| parse_snapshot_id(&text));
             let mut bulks = parts.into_iter().skip(1);
             let packed = bulk(bulks.next()?)?;
-            let (records, snapshot) = (bulk(bulks.nth(1)?)?, bulk(bulks.next()?)?);
+            let (mut records, snapshot) = (bulk(bulks.nth(1)?)?, bulk(bulks.next()?)?);
+            // The script has compared the chain before the first record.
+            records.drain(..records.len().min(record::CHAIN_LEN));
             match decode_step(&packed, snapshot_id, records, snapshot) {
                 Some(step) => AppendReply::Done(Box::new(step)),
                 // The script copies chain and log id from the head: so the head is damaged.

@@ -2,12 +2,13 @@
 
 use redis::{Cmd, Value, cmd};
 use standpipe_core::{Action, Instant, SEMANTICS, Span, bounds};
+use standpipe_store::engine::{entry_bodies, random_log_id};
 use standpipe_store::participant::random_session;
 use standpipe_store::{Log, LogRead, PoolName, Position, Snapshot, StoreError};
 
 use super::RedisStore;
 use crate::connection::info_field;
-use crate::log::{REJOIN_PAUSE, RedisLog, entry_of, random_log_id};
+use crate::log::{REJOIN_PAUSE, RedisLog};
 use crate::protocol::keys;
 use crate::protocol::record;
 use crate::protocol::reply::{snapshot_id_text, text};
@@ -40,7 +41,7 @@ impl RedisLog {
         let arguments = |command: &mut Cmd| {
             command.arg(5).arg(&self.keys.all()).arg(&stage).arg(SEMANTICS).arg(&log_id);
             command.arg(if replace { "replace" } else { "" }).arg(at.number);
-            command.arg(record::chain_hex(at.chain)).arg(stamp).arg(&id).arg(length);
+            command.arg(&record::chain_hex(at.chain)[..]).arg(stamp).arg(&id).arg(length);
             command.arg(retention.0 / 1_000);
         };
         let created = self.connection().run_script(&self.store.scripts.create, arguments, 0)?;
@@ -81,7 +82,7 @@ impl RedisStore {
             log.announce_new_log();
             // Nothing is admitted before living processes have re-appended what they hold.
             let pause = Action::Pause { length: REJOIN_PAUSE };
-            log.append(Position::START, &[entry_of(pause)])?;
+            log.append(Position::START, &entry_bodies([pause]))?;
         }
         Ok(existed)
     }
@@ -105,7 +106,7 @@ impl RedisStore {
         if now + CLOCK_TOLERANCE < tail.now {
             // This server's clock is ahead: charges would expire too early, so limits count as
             // full.
-            log.append(snapshot.id.at, &[entry_of(Action::Forgotten)])?;
+            log.append(snapshot.id.at, &entry_bodies([Action::Forgotten]))?;
         }
         Ok(true)
     }

@@ -6,10 +6,11 @@
 //! connection is a hint, too: the server may have been replaced by one that lacks entries.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use redis::{Connection, RedisResult, Value, cmd};
+use standpipe_store::engine::WakeFlag;
 
 use crate::address::Address;
 use crate::connection::{REPLY_TIMEOUT, ServerConnection};
@@ -23,8 +24,7 @@ const MAX_BACKOFF: Duration = Duration::from_secs(1);
 /// Receives the wake-ups of this process.
 #[derive(Debug, Default)]
 pub(crate) struct WakeSubscriber {
-    notified: Mutex<bool>,
-    condition: Condvar,
+    woken: WakeFlag,
     started: AtomicBool,
     stopped: AtomicBool,
     epoch: AtomicU64,
@@ -49,16 +49,12 @@ impl WakeSubscriber {
     /// Waits for a wake-up or until `at_most` has passed.
     pub(crate) fn wait(self: &Arc<Self>, address: &Arc<Address>, at_most: Duration) {
         self.start(address);
-        let notified = lock(&self.notified);
-        let result = self.condition.wait_timeout_while(notified, at_most, |notified| !*notified);
-        let (mut notified, _) = result.unwrap_or_else(PoisonError::into_inner);
-        *notified = false;
+        self.woken.wait(at_most);
     }
 
     /// Ends the present wait, or else the next one.
     pub(crate) fn notify(&self) {
-        *lock(&self.notified) = true;
-        self.condition.notify_all();
+        self.woken.set();
     }
 
     /// Returns a number that grows with every lost connection and every announced log.

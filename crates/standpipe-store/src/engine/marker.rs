@@ -1,6 +1,6 @@
-//! The marker of a pool: which log this machine last used, and when its keys expire.
+//! The marker of a pool: which log this machine last used, and when that log expires.
 //!
-//! A pool that is not on the server is new, expired or lost, and the server cannot know which. So
+//! A pool that is not on its server is new, expired or lost, and the server cannot know which. So
 //! each machine keeps a small file per pool. The content is also kept in memory: if the file cannot
 //! be written, the marker only does not survive the process.
 
@@ -9,30 +9,30 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use standpipe_store::{PoolName, hash};
-
-use crate::protocol::keys::Keys;
+use crate::hash::hash;
+use crate::participant::random_session;
+use crate::pool::PoolName;
 
 /// Which log of a pool this machine last used.
 #[derive(Debug, Default)]
-pub(crate) struct PoolMarker {
+pub struct PoolMarker {
     path: Option<PathBuf>,
     log_id: String,
-    /// When the keys expire by the server's clock, in milliseconds.
+    /// When the log expires by the server's clock, in milliseconds.
     expires_at: u64,
     /// Set after a quarantine: the next log must record a loss, whatever the marker contains.
     assume_lost: bool,
 }
 
 impl PoolMarker {
-    /// Reads the marker of a pool on a server. An unreadable one counts as none.
-    pub(crate) fn read(
-        directory: Option<&Path>,
-        place: &str,
-        keys: &Keys,
-        pool: &PoolName,
-    ) -> Self {
-        let store = hash(hash(0, place.as_bytes()), keys.base().as_bytes());
+    /// Reads the marker of a pool. An unreadable one counts as none; without a directory the marker
+    /// ends with the process.
+    ///
+    /// `location` names the server and `key` the pool's place on it, so that pools of the same name
+    /// on several servers or under several prefixes have markers of their own.
+    #[must_use]
+    pub fn read(directory: Option<&Path>, location: &str, key: &str, pool: &PoolName) -> Self {
+        let store = hash(hash(0, location.as_bytes()), key.as_bytes());
         // A pool's name may be longer than a file's name may be. The hash keeps names distinct.
         let name: String = pool.as_str().replace('/', "+").chars().take(NAME_CHARS).collect();
         let path = directory.map(|directory| directory.join(format!("{name}-{store:016x}")));
@@ -41,27 +41,32 @@ impl PoolMarker {
         Self { path, log_id, expires_at, assume_lost: false }
     }
 
-    pub(crate) fn log_id(&self) -> &str {
+    /// Returns the id of the log that this machine last used, or an empty string.
+    #[must_use]
+    pub fn log_id(&self) -> &str {
         &self.log_id
     }
 
-    pub(crate) const fn expires_at(&self) -> u64 {
+    /// Returns when that log expires by the server's clock, in milliseconds.
+    #[must_use]
+    pub const fn expires_at(&self) -> u64 {
         self.expires_at
     }
 
     /// Whether a pool that is missing at this time of the server was lost, rather than new or
     /// expired.
-    pub(crate) fn missing_means_lost(&self, now_millis: u64) -> bool {
+    #[must_use]
+    pub fn missing_means_lost(&self, now_millis: u64) -> bool {
         self.assume_lost || !self.log_id.is_empty() && now_millis < self.expires_at
     }
 
     /// Makes the next log of this pool record a loss.
-    pub(crate) const fn assume_lost(&mut self) {
+    pub const fn assume_lost(&mut self) {
         self.assume_lost = true;
     }
 
     /// Deletes the marker: an operator removed the pool.
-    pub(crate) fn delete(&mut self) {
+    pub fn delete(&mut self) {
         if let Some(path) = &self.path {
             let _ = fs::remove_file(path);
         }
@@ -69,7 +74,7 @@ impl PoolMarker {
     }
 
     /// Stores the id and expiry of the log in use. Returns whether anything changed.
-    pub(crate) fn update(&mut self, log_id: &str, expires_at: u64) -> bool {
+    pub fn update(&mut self, log_id: &str, expires_at: u64) -> bool {
         self.assume_lost = false;
         if self.log_id == log_id && self.expires_at >= expires_at {
             return false;
@@ -82,6 +87,12 @@ impl PoolMarker {
         }
         true
     }
+}
+
+/// Returns the id of a new log: 14 hexadecimal digits.
+#[must_use]
+pub fn random_log_id() -> String {
+    format!("{:014x}", random_session())
 }
 
 /// Writes a file atomically: a temporary file, then a rename.
@@ -121,8 +132,7 @@ mod tests {
         let name = format!("standpipe-markers-{}", std::process::id());
         let directory = std::env::temp_dir().join(name);
         let pool: PoolName = "a/b".parse().unwrap();
-        let keys = Keys::new("standpipe", &pool);
-        let read = |place: &str| PoolMarker::read(Some(&directory), place, &keys, &pool);
+        let read = |location: &str| PoolMarker::read(Some(&directory), location, "k", &pool);
         let mut marker = read("redis://one");
         assert!(!marker.missing_means_lost(0));
         assert!(marker.update("id", 1_000), "it is new");
@@ -147,7 +157,7 @@ mod tests {
     /// The marker of a pool; all are on one server.
     fn marker(directory: &Path, pool: &str) -> PoolMarker {
         let pool: PoolName = pool.parse().unwrap();
-        PoolMarker::read(Some(directory), "redis://one", &Keys::new("standpipe", &pool), &pool)
+        PoolMarker::read(Some(directory), "redis://one", pool.as_str(), &pool)
     }
 
     fn scratch(name: &str) -> PathBuf {

@@ -4,10 +4,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::MemoryLog;
+use crate::engine::WakeFlag;
 use crate::error::StoreError;
 use crate::log::{Clock, Log, LogRead, Position, Snapshot};
 use crate::participant::random_session;
@@ -25,13 +26,6 @@ struct Shared {
     pools: Mutex<BTreeMap<PoolName, MemoryLog>>,
     /// The live sessions, and the wake-up flag of the process that owns each.
     sessions: Mutex<BTreeMap<u64, Arc<WakeFlag>>>,
-}
-
-/// A wake-up flag that one thread can wait for.
-#[derive(Default)]
-struct WakeFlag {
-    is_set: Mutex<bool>,
-    changed: Condvar,
 }
 
 /// A memory log that can wake the sessions of its store.
@@ -85,10 +79,7 @@ impl Store for MemoryStore {
     }
 
     fn wait_for_wake(&self, at_most: Duration) {
-        let is_set = lock(&self.wake_flag.is_set);
-        let waited = self.wake_flag.changed.wait_timeout_while(is_set, at_most, |is_set| !*is_set);
-        let (mut is_set, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        *is_set = false;
+        self.wake_flag.wait(at_most);
     }
 
     fn interrupt(&self) {
@@ -118,13 +109,6 @@ impl Log for WakingLog {
         for wake_flag in sessions.iter().filter_map(|session| sessions_alive.get(session)) {
             wake_flag.set();
         }
-    }
-}
-
-impl WakeFlag {
-    fn set(&self) {
-        *lock(&self.is_set) = true;
-        self.changed.notify_all();
     }
 }
 
