@@ -1,5 +1,7 @@
 //! Speed of Standpipe, measured: `cargo xtask bench [core] [file] [wake] [hold] [redis] [daemon]`.
 //!
+//! `redis:SECTION` runs one section of Redis: foreign, alone, crowd, thousand or flat.
+//!
 //! Prints tables in Markdown; `bench/RESULTS.md` keeps a run with its machine and versions. Timing
 //! lives here and never in a test. What is compared is measured in the same run, in turns, because
 //! only such ratios mean something on a machine that does other things too.
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words[..] {
         ["worker", kind, place] => work(kind, place),
+        [part] if part.starts_with("redis:") => redis::run(part.strip_prefix("redis:")),
         _ => measure(&words),
     };
     match done {
@@ -71,7 +74,7 @@ fn measure(wanted: &[&str]) -> Result<(), String> {
             "wake" => wake::run()?,
             "hold" => hold::run()?,
             "daemon" => daemon::run()?,
-            _ => redis::run()?,
+            _ => redis::run(None)?,
         }
     }
     Ok(())

@@ -6,6 +6,7 @@ mod contest;
 mod crowd;
 mod fill;
 mod flat;
+mod foreign;
 mod thousand;
 mod work;
 
@@ -29,7 +30,25 @@ struct Place {
 /// How many admissions a full window holds.
 const FULL: usize = 100_000;
 
-pub(crate) fn run() -> Result<(), String> {
+/// A section: its name and what it runs.
+type Section = (&'static str, fn(&Place) -> Result<(), String>);
+
+/// The sections, in the order in which they run.
+const SECTIONS: [Section; 5] = [
+    ("foreign", foreign::run),
+    ("alone", alone::run),
+    ("crowd", crowd::run),
+    ("thousand", thousand::run),
+    ("flat", flat::run),
+];
+
+/// Runs all sections, or the one that is named.
+pub(crate) fn run(only: Option<&str>) -> Result<(), String> {
+    let wanted = |name: &str| only.is_none_or(|only| only == name);
+    if !SECTIONS.iter().any(|(name, _)| wanted(name)) {
+        let names: Vec<&str> = SECTIONS.iter().map(|(name, _)| *name).collect();
+        return Err(format!("Redis has no such section; there are {}", names.join(", ")));
+    }
     println!("## Redis\n");
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split(' ').next().unwrap_or_default();
@@ -45,10 +64,10 @@ pub(crate) fn run() -> Result<(), String> {
         said(place.python.as_ref().map(|python| &python.versions)),
         said(place.node.as_ref().map(|node| &node.versions)),
     );
-    alone::run(&place)?;
-    crowd::run(&place)?;
-    thousand::run(&place)?;
-    flat::run(&place)
+    for (_, section) in SECTIONS.iter().filter(|(name, _)| wanted(name)) {
+        section(&place)?;
+    }
+    Ok(())
 }
 
 impl Place {

@@ -6,8 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use redis::{Client, cmd};
 use standpipe_core::{
-    Action, Amounts, Answer, Commit, Configure, Decision, Event, Instant, Key, PoolConfig, Source,
-    Unit,
+    Action, Amounts, Answer, Commit, Configure, Decision, Event, Instant, Key, Outcome, PoolConfig,
+    Source, Unit,
 };
 use standpipe_store::participant::random_session;
 use standpipe_store::{Log, LogRead, Participant, PoolName, Replica, StoreError, entry};
@@ -38,11 +38,7 @@ pub(super) fn window(url: &str, pool: &str) -> Result<(), String> {
         passed.fetch_add(MINUTE / steps as u64, Ordering::Relaxed);
         let reserves = vec![Action::from(ask.clone()); TOGETHER];
         let outcomes = member.submit(reserves).map_err(wrong)?;
-        let leases = outcomes.iter().filter_map(|outcome| match &outcome.answer {
-            Answer::Decided(Decision::Admit(grant)) => Some(grant.lease),
-            _ => None,
-        });
-        let commits: Vec<Action> = leases.map(commit).collect();
+        let commits: Vec<Action> = leases(&outcomes).map(commit).collect();
         if commits.len() != TOGETHER {
             return Err("not everything was admitted while the window was filled".to_owned());
         }
@@ -96,16 +92,16 @@ pub(super) fn dead_sessions(url: &str, pool: &str, count: usize) -> Result<(), S
     Ok(())
 }
 
-fn store(url: &str) -> Result<RedisStore, String> {
+pub(super) fn store(url: &str) -> Result<RedisStore, String> {
     let address = url.parse().map_err(|_| format!("`{url}` is no address"))?;
     Ok(RedisStore::new(address, Options::default()))
 }
 
-fn name(pool: &str) -> Result<PoolName, String> {
+pub(super) fn name(pool: &str) -> Result<PoolName, String> {
     pool.parse().map_err(|_| format!("`{pool}` is no name"))
 }
 
-fn configured(store: &RedisStore, pool: &str) -> Result<Participant<RedisLog>, String> {
+pub(super) fn configured(store: &RedisStore, pool: &str) -> Result<Participant<RedisLog>, String> {
     let mut member = Participant::new(store.pool_log(&name(pool)?), random_session);
     let configure = Configure { source: Source::Code, config: PoolConfig::new(limits()) };
     let told = member.submit(vec![Action::Configure(Box::new(configure))]);
@@ -113,7 +109,15 @@ fn configured(store: &RedisStore, pool: &str) -> Result<Participant<RedisLog>, S
     Ok(member)
 }
 
-fn commit(lease: Key) -> Action {
+/// The leases of those outcomes that admit.
+pub(super) fn leases(outcomes: &[Outcome]) -> impl Iterator<Item = Key> {
+    outcomes.iter().filter_map(|outcome| match &outcome.answer {
+        Answer::Decided(Decision::Admit(grant)) => Some(grant.lease),
+        _ => None,
+    })
+}
+
+pub(super) fn commit(lease: Key) -> Action {
     let used = Amounts::new([(Unit::Tokens, USED)]).unwrap_or_default();
     Action::Commit(Commit { lease, used, progress: false, refused: false })
 }
