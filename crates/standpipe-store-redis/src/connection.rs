@@ -216,7 +216,8 @@ impl ServerConnection {
         let open = self.open_or_connect().map_err(CallError::Store)?;
         let command = call(&open.run_id);
         let (value, copies) = open.exchange(&command, replicas, asking).map_err(CallError::Io)?;
-        if copies < i64::from(replicas) && matches!(value, Value::Array(_)) {
+        let succeeded = matches!(value, Value::Array(_) | Value::BulkString(_));
+        if copies < i64::from(replicas) && succeeded {
             return Err(CallError::Store(StoreError::transient(format!(
                 "{copies} of {replicas} replicas of {} have the last entry; check that they run, \
                  or lower `wait_replicas` in [store]",

@@ -18,8 +18,9 @@
 //!    are longer than the snapshot and the records behind it, it returns the snapshot first.
 //! 4. The script stamps the new entries with `TIME`, never before the last stamp, extends the chain
 //!    with SHA-1, appends the records and writes the head.
-//! 5. The process verifies checksum and chain of every record, applies them, then its own entries,
-//!    and has its outcome. It knows its own entries, so the reply does not repeat them.
+//! 5. The process verifies the chain of every record, which covers all of its bytes, applies them,
+//!    then its own entries, and has its outcome. It knows its own entries, so the reply does not
+//!    repeat them.
 //!
 //! With `wait_replicas` a `WAIT` follows in the same round trip, and an entry that too few replicas
 //! have counts as not answered.
@@ -67,7 +68,8 @@
 //!
 //! # Reading order
 //!
-//! 1. `protocol/scripts/append.lua`: the step, its arguments and replies; `head.lua`: the head;
+//! 1. `protocol/scripts/append.lua`: the step, its arguments and replies; `head.lua`: the head, and
+//!    `head_table.lua`: the head as the other scripts use it;
 //! 2. `protocol`: key names, records and replies;
 //! 3. `log`: the step loop; `log/recovery`: loss, damage, semantics; `log/chunks`: what exceeds
 //!    64 KB; `log/verified`: entries whose chain is known;

@@ -57,7 +57,7 @@ pub(crate) struct Step {
     pub(crate) head: Cursor,
     /// The server's time, never before the last stamp.
     pub(crate) now: Instant,
-    /// The id of the latest snapshot.
+    /// The id of the latest snapshot, if the caller's position is before it.
     pub(crate) snapshot_id: Option<SnapshotId>,
     /// Whether the caller should write a snapshot.
     pub(crate) snapshot_due: bool,
@@ -76,7 +76,13 @@ pub(crate) struct Step {
 
 /// Decodes a reply of `append.lua`. Returns `None` if it is not one.
 pub(crate) fn decode_append(value: Value) -> Option<AppendReply> {
-    let Value::Array(parts) = value else { return None };
+    let parts = match value {
+        Value::Array(parts) => parts,
+        Value::BulkString(packed) => {
+            return Some(step_reply(&packed, None, Vec::new(), Vec::new()));
+        }
+        _ => return None,
+    };
     let number = |index: usize| match parts.get(index)? {
         Value::Int(number) => u64::try_from(*number).ok(),
         _ => None,
@@ -102,14 +108,23 @@ pub(crate) fn decode_append(value: Value) -> Option<AppendReply> {
             let (mut records, snapshot) = (bulk(bulks.nth(1)?)?, bulk(bulks.next()?)?);
             // The script has compared the chain before the first record.
             records.drain(..records.len().min(record::CHAIN_LEN));
-            match decode_step(&packed, snapshot_id, records, snapshot) {
-                Some(step) => AppendReply::Done(Box::new(step)),
-                // The script copies chain and log id from the head: so the head is damaged.
-                None => AppendReply::Broken,
-            }
+            step_reply(&packed, snapshot_id, records, snapshot)
         }
         _ => return None,
     })
+}
+
+fn step_reply(
+    packed: &[u8],
+    snapshot_id: Option<SnapshotId>,
+    records: Vec<u8>,
+    snapshot: Vec<u8>,
+) -> AppendReply {
+    match decode_step(packed, snapshot_id, records, snapshot) {
+        Some(step) => AppendReply::Done(Box::new(step)),
+        // The script copies chain and log id from the head: so the head is damaged.
+        None => AppendReply::Broken,
+    }
 }
 
 fn decode_step(

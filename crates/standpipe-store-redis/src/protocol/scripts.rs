@@ -29,22 +29,22 @@ pub(crate) struct Scripts {
     pub(crate) create: Script,
 }
 
-/// A script with `head.lua` before it.
-macro_rules! with_head {
-    ($script:literal) => {
-        concat!(include_str!("scripts/head.lua"), include_str!($script))
+/// Scripts as one source.
+macro_rules! source {
+    ($($script:literal),+) => {
+        concat!($(include_str!(concat!("scripts/", $script, ".lua"))),+)
     };
 }
 
 impl Scripts {
     pub(crate) fn new() -> Self {
         Self {
-            append: Script::new(with_head!("scripts/append.lua")),
-            snapshot: Script::new(with_head!("scripts/snapshot.lua")),
-            read_range: Script::new(with_head!("scripts/read_range.lua")),
-            stage: Script::new(include_str!("scripts/stage.lua")),
-            quarantine: Script::new(with_head!("scripts/quarantine.lua")),
-            create: Script::new(with_head!("scripts/create.lua")),
+            append: Script::new(source!("head", "append")),
+            snapshot: Script::new(source!("head", "head_table", "snapshot")),
+            read_range: Script::new(source!("head", "head_table", "read_range")),
+            stage: Script::new(source!("stage")),
+            quarantine: Script::new(source!("head", "quarantine")),
+            create: Script::new(source!("head", "head_table", "create")),
         }
     }
 }

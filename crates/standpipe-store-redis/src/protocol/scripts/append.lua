@@ -13,9 +13,10 @@
 --       4 the id of a new log, if the caller wants one created, or ''
 --       5 and on: entries
 --
--- Returns {'ok', packed result, id of the latest snapshot, records, snapshot}; the records have the
--- chain before them, unless there are none. Or it returns one of these words and the time; then
--- nothing is appended:
+-- Returns the packed result if the caller has read everything before. Otherwise {'ok', packed result,
+-- id of the latest snapshot, records, snapshot}; the records have the chain before them, unless
+-- there are none, and the id is '' if the caller's position is not before that snapshot. Or it
+-- returns one of these words and the time; then nothing is appended:
 --   missing    there is no log, and the caller did not ask to create one
 --   forked     the caller's position is not on this log
 --   broken     the keys do not fit together
@@ -28,8 +29,9 @@
 -- The log string is the chain before the first kept record, then the records, each of which ends
 -- with its chain. So the 16 bytes before any offset are the chain at that offset.
 --
--- Every call of a command costs more than all arithmetic here. A step of a caller that has read
--- everything makes four: HMGET, TIME, APPEND, HSET.
+-- A command costs more than all arithmetic here, and so do a function, a table and a reply of
+-- several parts. A step of a caller that has read everything makes four commands: HGET, TIME,
+-- APPEND, HSET.
 local NO_PREAMBLE, REJOIN_PAUSE, STATE_LOST = 0, 1, 2
 local FIRST_ENTRY = 5
 local UNKNOWN_RUN_ID = '                                        '
@@ -41,16 +43,16 @@ local call, pack = redis.call, struct.pack
 local given_time, position, from, kept_ms, remembered_until, max_bytes, semantics, preamble,
   chain_at_position = struct.unpack('<I8I8I8I8I8I4I4I1c16', ARGV[1])
 local run_id = ARGV[2]
-local fields = call('HMGET', KEYS[1], 'h', 'sm')
+local packed_head = call('HGET', KEYS[1], 'h')
 local time = call('TIME')
 local now = given_time - 1
 if given_time == 0 then now = time[1] * 1000000 + time[2] end
 
--- The head, in locals because a table of them takes longer than a command. See head.lua.
+-- The head, in locals and not in a table. See head.lua.
 local entries, last_stamp, bytes, trimmed, snapshot_at, snapshot_length, expires_at,
   snapshot_requested_at, unused, log_semantics, loss_recorded, chain, log_run_id, log_id
 local created = false
-if not fields[1] then
+if not packed_head then
   -- Keys without a head are the rest of a damaged log, or somebody else's: never overwrite them.
   for i = 2, 4 do
     if string_length(KEYS[i]) ~= 0 then return {'broken', now} end
@@ -62,10 +64,10 @@ if not fields[1] then
   call('SET', KEYS[2], chain)
   created = true
 else
-  if #fields[1] ~= HEAD_LENGTH then return {'broken', now} end
+  if #packed_head ~= HEAD_LENGTH then return {'broken', now} end
   entries, last_stamp, bytes, trimmed, snapshot_at, snapshot_length, expires_at,
     snapshot_requested_at, unused, log_semantics, loss_recorded, chain, log_run_id, log_id =
-    struct.unpack(LAYOUT, fields[1])
+    struct.unpack(LAYOUT, packed_head)
   if preamble == STATE_LOST and loss_recorded == 1 then return {'accounted', now} end
   if preamble == NO_PREAMBLE and ARGV[3] ~= '' and ARGV[3] ~= log_id and loss_recorded == 0
     and remembered_until > time[1] * 1000 then
@@ -85,12 +87,14 @@ if now < last_stamp then now = last_stamp end
 -- snapshot if the records before it are gone, or if snapshot and the records behind it are shorter
 -- than all records since the position.
 if position > entries or from > bytes then return {'forked', now} end
+local read_everything = from == bytes
 local with_snapshot = 0
-local records, snapshot = '', ''
-if from == bytes then
+local snapshot_id, records, snapshot = '', '', ''
+if read_everything then
   if chain_at_position ~= chain then return {'forked', now} end
 else
   local was_trimmed = from < trimmed
+  if from < snapshot_at then snapshot_id = call('HGET', KEYS[1], 'sm') or '' end
   if snapshot_length > 0
     and (was_trimmed or bytes - from > snapshot_length + bytes - snapshot_at) then
     if not was_trimmed then
@@ -128,13 +132,19 @@ if writes then
   if server_changed then log_run_id = run_id end
   if preamble == STATE_LOST then loss_recorded = 1 end
   local stamp = pack('<I8', now)
-  local appended = {}
-  for i = FIRST_ENTRY, #ARGV do
-    chain = string.sub(redis.sha1hex(chain .. stamp .. ARGV[i]), 1, 16)
-    appended[#appended + 1] = ARGV[i] .. stamp .. chain
+  local added = ''
+  if #ARGV == FIRST_ENTRY then
+    chain = string.sub(redis.sha1hex(chain .. stamp .. ARGV[FIRST_ENTRY]), 1, 16)
+    added = ARGV[FIRST_ENTRY] .. stamp .. chain
+  else
+    local all = {}
+    for i = FIRST_ENTRY, #ARGV do
+      chain = string.sub(redis.sha1hex(chain .. stamp .. ARGV[i]), 1, 16)
+      all[#all + 1] = ARGV[i] .. stamp .. chain
+    end
+    added = table.concat(all)
   end
-  local added = table.concat(appended)
-  entries = entries + #appended
+  entries = entries + #ARGV - FIRST_ENTRY + 1
   bytes = bytes + #added
   last_stamp = now
   local length = call('APPEND', KEYS[2], added)
@@ -168,7 +178,7 @@ if writes then
     for i = 1, 4 do call('PEXPIREAT', KEYS[i], expires_at) end
   end
 end
-return {'ok',
-  pack('<I8I8I8I8I8I8I1I1c16c14', entries, now, bytes, expires_at, from, snapshot_length,
-    snapshot_due, with_snapshot, chain, log_id),
-  fields[2] or '', records, snapshot}
+local result = pack('<I8I8I8I8I8I8I1I1c16c14', entries, now, bytes, expires_at, from,
+  snapshot_length, snapshot_due, with_snapshot, chain, log_id)
+if read_everything then return result end
+return {'ok', result, snapshot_id, records, snapshot}

@@ -22,21 +22,6 @@
 local LAYOUT = '<I8I8I8I8I8I8I8I8I8I4I1c16c40c14'
 local HEAD_LENGTH = 147
 
-local function unpack_head(packed)
-  local head = {}
-  head.entries, head.last_stamp, head.bytes, head.trimmed, head.snapshot_at, head.snapshot_length,
-    head.expires_at, head.snapshot_requested_at, head.unused, head.semantics, head.loss_recorded,
-    head.chain, head.run_id, head.log_id = struct.unpack(LAYOUT, packed)
-  return head
-end
-
-local function write_head(key, head)
-  redis.call('HSET', key, 'h', struct.pack(LAYOUT,
-    head.entries, head.last_stamp, head.bytes, head.trimmed, head.snapshot_at,
-    head.snapshot_length, head.expires_at, head.snapshot_requested_at, head.unused,
-    head.semantics, head.loss_recorded, head.chain, head.run_id, head.log_id))
-end
-
 -- Returns the length of a string, or -1 if the key holds another type, which Standpipe never
 -- writes. For any other error, a missing right for example, it calls again to raise the error.
 local function string_length(key)
