@@ -21,10 +21,11 @@ pub(super) fn run(place: &Place) -> Result<(), String> {
     println!("### One process\n");
     println!(
         "Everybody on one server, one call after the other, {ROUNDS} rounds of {} ms that took \
-         turns; p50 and p99 are those of the round in the middle. The minimal script: `TIME`, \
-         `ZREMRANGEBYSCORE`, `ZCARD`, `ZADD`, `PEXPIRE`, called by `EVALSHA` with the same crate. \
-         A full window holds {FULL} admissions of the last minute. One core: worker and server are \
-         held to the first, so that no call has to wake the other.\n",
+         turns; p50 and p99 are those of the round in the middle, the aims compare the p50 of the \
+         best rounds. The minimal script: `TIME`, `ZREMRANGEBYSCORE`, `ZCARD`, `ZADD`, `PEXPIRE`, \
+         called by `EVALSHA` with the same crate. A full window holds {FULL} admissions of the \
+         last minute. One core: worker and server are held to the first, so that no call has to \
+         wake the other.\n",
         TIME.as_millis()
     );
     let mut both = contestants(place, false)?;
@@ -75,18 +76,23 @@ fn aims(both: &[Contestant], one: &[Contestant]) {
     for (cores, all) in [("both cores", both), ("one core", one)] {
         for (windows, ours, least) in [("", OURS, LEAST), ("full windows, ", OURS_FULL, LEAST_FULL)]
         {
-            let times = ratio(all, ours, least);
-            let text = format!("reserve, p50 at most 1.5 × the minimal script; {windows}{cores}");
-            aim(&text, times.map(reached), times.map(|times| times <= 1.5));
+            let times = best_ratio(all, ours, least);
+            let text = format!("reserve, p50 at most 1.4 × the minimal script; {windows}{cores}");
+            aim(&text, times.map(reached), times.map(|times| times <= 1.4));
         }
     }
-    let times = ratio(both, BOTTLENECK, PAIR);
+    let times = best_ratio(both, BOTTLENECK, PAIR);
     aim("at least 3 × faster than Bottleneck", times.map(reached), times.map(|t| t >= 3.0));
     println!();
 }
 
 fn ratio(all: &[Contestant], one: &str, other: &str) -> Option<f64> {
     Some(find(all, one)?.p50()? / find(all, other)?.p50()?)
+}
+
+/// The ratio of the best rounds: what other programs take from a round is in neither of them.
+fn best_ratio(all: &[Contestant], one: &str, other: &str) -> Option<f64> {
+    Some(find(all, one)?.best_p50()? / find(all, other)?.best_p50()?)
 }
 
 fn print(blocks: &[(&str, &[Contestant])]) {

@@ -58,6 +58,16 @@ impl Contestant {
         self.middle(|round| round.p50)
     }
 
+    /// The p50 of the best round.
+    pub(super) fn best_p50(&self) -> Option<f64> {
+        self.rounds.iter().map(|round| round.p50).min_by(f64::total_cmp)
+    }
+
+    /// The rate of the best round.
+    pub(super) fn best_rate(&self) -> Option<f64> {
+        self.rounds.iter().map(|round| round.rate).max_by(f64::total_cmp)
+    }
+
     pub(super) fn p99(&self) -> Option<f64> {
         self.middle(|round| round.p99)
     }
