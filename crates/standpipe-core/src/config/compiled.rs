@@ -250,9 +250,8 @@ fn constraint(config: &PoolConfig, facts: &Facts, limit: &Limit) -> Constraint {
     let used_of = |amount: u64| mul_div(amount, share, 1_000).max(1);
     let (kind, effective, refill, period) = match limit.rule {
         Rule::Window { amount, period, .. } => {
-            let beside_others =
-                used_of(amount).saturating_sub(believed(&facts.external, &limit.id()));
-            (ConstraintKind::Rate, beside_others.max(1), 0, period)
+            let beside_others = amount.saturating_sub(believed(&facts.external, &limit.id()));
+            (ConstraintKind::Rate, used_of(beside_others), 0, period)
         }
         Rule::Bucket { amount, period, burst, .. } => {
             (ConstraintKind::Rate, used_of(burst), used_of(amount), period)

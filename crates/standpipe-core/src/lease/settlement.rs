@@ -135,7 +135,7 @@ impl State {
         }
         if said || ending == Ending::Lost {
             let usd = used.of(&Unit::Usd).or_else(|| lease.call.cost.of(&Unit::Usd));
-            self.spend(lease, usd.unwrap_or(0), said, now);
+            self.spend(usd.unwrap_or(0), said, now);
         }
         if said {
             self.raise_margin_use(drawn, now);

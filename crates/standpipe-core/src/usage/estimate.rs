@@ -1,7 +1,8 @@
 //! Estimates of the units that a cost omits, learned from earlier calls of the agent or the pool.
 //!
-//! Without any information a call takes one unit of every rate limit. So a limit that is over its
-//! bound also blocks calls that do not name its unit. `size_histogram.rs` stores what was learned.
+//! Without any information a call takes one request, one point and one token of every limit, so a
+//! limit that is over its bound also blocks calls that do not name its unit. It takes no content and
+//! nothing of declared units: most calls do not. `size_histogram.rs` stores what was learned.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
@@ -65,7 +66,8 @@ impl State {
         let units = rates.filter_map(|constraint| constraint.id.unit());
         let prices = self.has_prices();
         let learned = units.filter(move |unit| match unit {
-            Unit::Requests => false,
+            // A call that names no content or other declared unit takes none of it.
+            Unit::Requests | Unit::Content | Unit::Other(_) => false,
             Unit::Usd => !prices,
             _ => true,
         });

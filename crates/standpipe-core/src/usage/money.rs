@@ -1,12 +1,11 @@
 //! Prices: convert units into millionths of a dollar, which a limit counts like any other unit.
 //!
-//! The cost of retries and of calls that nobody settled is reported as wasted, because it bought
-//! nothing new. `estimate.rs` completes the units of a call before they are priced.
+//! The cost of calls that nobody settled is reported as wasted, because it bought nothing. A retry
+//! that succeeded is not. `estimate.rs` completes the units of a call before they are priced.
 
 use alloc::borrow::Cow;
 
 use crate::bounds;
-use crate::lease::Lease;
 use crate::state::State;
 use crate::time::{Instant, Span};
 use crate::unit::{Amounts, Unit};
@@ -17,7 +16,7 @@ use crate::usage::history::{History, Resolution};
 pub struct Spending {
     /// What calls cost.
     pub spent: History,
-    /// The part of it that bought nothing: retries, and calls nobody settled.
+    /// The part of it that bought nothing: calls that nobody settled.
     pub wasted: History,
 }
 
@@ -58,12 +57,12 @@ impl State {
     }
 
     /// Records the cost of a call that ended.
-    pub(crate) fn spend(&mut self, lease: &Lease, usd: u64, settled: bool, now: Instant) {
+    pub(crate) fn spend(&mut self, usd: u64, settled: bool, now: Instant) {
         if !self.has_prices() || usd == 0 {
             return;
         }
         self.facts.spending.spent.count(now, usd, KEPT);
-        if !settled || lease.call.retry_of.is_some() {
+        if !settled {
             self.facts.spending.wasted.count(now, usd, KEPT);
         }
     }
