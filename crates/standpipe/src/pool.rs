@@ -223,6 +223,12 @@ impl Pool {
         Ok((read.meaning, limits))
     }
 
+    /// What a provider's answer means on this pool. Changes nothing.
+    #[must_use]
+    pub fn meaning_of(&self, reply: &Reply) -> Meaning {
+        reply.read(self.dialect(), &self.name).meaning
+    }
+
     /// The provider said how its limits stand.
     ///
     /// # Errors

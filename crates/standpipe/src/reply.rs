@@ -42,6 +42,7 @@ pub struct Reply {
     status: u16,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
+    unrecorded: bool,
 }
 
 /// What a provider's answer meant.
@@ -78,7 +79,7 @@ pub(crate) struct Read {
 impl Reply {
     /// An answer with this HTTP status.
     pub const fn new(status: u16) -> Self {
-        Self { status, headers: Vec::new(), body: Vec::new() }
+        Self { status, headers: Vec::new(), body: Vec::new(), unrecorded: false }
     }
 
     /// One header of it.
@@ -91,6 +92,13 @@ impl Reply {
     pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.body = body.into();
         self
+    }
+
+    /// A body that is read and never recorded: the journal gets neither the provider's error message
+    /// nor a value of the body that was not believed.
+    pub fn unrecorded_body(mut self, body: impl Into<Vec<u8>>) -> Self {
+        self.unrecorded = true;
+        self.body(body)
     }
 
     /// The HTTP status.
@@ -127,10 +135,25 @@ impl Reply {
             }
             answer.usage = Some(*stream.usage());
         }
+        if self.unrecorded {
+            self.remove_body_text(&mut answer);
+        }
         let read = Read::new(dialect, answer);
         match self.elsewhere(dialect, pool) {
             Some(resource) => read.about_another(resource),
             None => read,
+        }
+    }
+
+    /// Removes every text that came from the body.
+    fn remove_body_text(&self, answer: &mut Answer) {
+        if let Verdict::Refused(refused) = &mut answer.verdict {
+            refused.message.clear();
+        }
+        let is_header =
+            |what: &str| self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(what));
+        for doubt in answer.doubts.iter_mut().filter(|doubt| !is_header(&doubt.what)) {
+            "(not recorded)".clone_into(&mut doubt.value);
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod support;
 
+mod answers;
 mod calls;
 mod crowds;
 mod escaping;

@@ -14,7 +14,8 @@ use standpipe::{
 use utoipa::ToSchema;
 
 use super::words::{
-    Figure, Figures, HeaderText, Headers, Tier, amounts, limits, meaning, reply, same_agent,
+    AnswerBody, Answered, Figure, Figures, HeaderText, Headers, Meant, Tier, amounts, limits,
+    same_agent,
 };
 use super::{Problems, SCHEMA};
 use crate::history::millis;
@@ -338,6 +339,17 @@ pub(crate) struct Commit {
     /// The answer's headers, by name: what they say of limits and usage counts.
     #[schema(value_type = Option<BTreeMap<String, HeaderText>>)]
     headers: Option<Headers>,
+    /// The answer's body as text: an error's kind and wait are read from it, or the call's usage.
+    /// It is not stored.
+    #[schema(value_type = Option<String>, max_length = 131_072)]
+    body: Option<AnswerBody>,
+}
+
+impl Commit {
+    fn answered(&self) -> Answered<'_> {
+        let Self { status, headers, body, .. } = self;
+        Answered { status: *status, headers: headers.as_ref(), body: body.as_ref() }
+    }
 }
 
 /// A lease that was told something.
@@ -350,9 +362,9 @@ pub(crate) struct Told {
     pool: String,
     /// Whether it has ended by this.
     settled: bool,
-    /// What the provider's answer meant: `served`, `refused` or `failed`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    meaning: Option<&'static str>,
+    /// What the provider's answer meant, if the call reported one.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    meant: Option<Meant>,
 }
 
 /// Settles a lease with what the call used.
@@ -367,7 +379,7 @@ pub(crate) async fn commit(
     SaidOrNothing(said): SaidOrNothing<Commit>,
 ) -> Result<Json<Told>, Problem> {
     let progress = said.progress == Some(true);
-    if progress && (said.status.is_some() || said.headers.is_some()) {
+    if progress && said.answered().is_there() {
         return Err(Problem::invalid(
             "progress goes with figures only",
             "leave out `progress` when the provider has answered",
@@ -387,8 +399,8 @@ fn settle(
     let used: Vec<(Unit, u64)> = amounts(said.used.as_ref())?;
     let lease = pools::lease(house, tap, id)?;
     let mut told = about(lease.id(), !progress);
-    match reply(said.status, said.headers.as_ref())? {
-        Some(reply) => told.meaning = Some(meaning(&lease.answered_using(&reply, used)?)),
+    match said.answered().reply(200)? {
+        Some(reply) => told.meant = Some((&lease.answered_using(&reply, used)?).into()),
         None if progress => lease.progress(used)?,
         None => lease.commit(used)?,
     }
@@ -471,5 +483,5 @@ pub(crate) async fn heartbeat(
 
 fn about(id: &LeaseId, settled: bool) -> Told {
     let (lease, pool) = (id.to_string(), id.pool().to_string());
-    Told { schema: SCHEMA, lease, pool, settled, meaning: None }
+    Told { schema: SCHEMA, lease, pool, settled, meant: None }
 }

@@ -7,10 +7,10 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
-use standpipe::{Moment, Reply, Standpipe, Throttle, ThrottleKind};
+use standpipe::{Meaning, Moment, Reply, Standpipe, Throttle, ThrottleKind};
 use utoipa::ToSchema;
 
-use super::words::{HeaderText, Headers, meaning, reply, same_agent};
+use super::words::{AnswerBody, Answered, HeaderText, Headers, Meant, same_agent};
 use super::{Problems, SCHEMA};
 use crate::house::House;
 use crate::pools;
@@ -55,14 +55,18 @@ pub(crate) struct Refusal {
     agent: Option<String>,
     /// How long the provider says to wait.
     retry_after_ms: Option<u64>,
-    /// What it is about. Without one, and with a status or headers, that is read from those.
+    /// What it is about. Without it, it is read from `status`, `headers` and `body`.
     kind: Option<Kind>,
-    /// The answer's HTTP status.
+    /// The answer's HTTP status; 429 if only headers or a body are given.
     #[schema(minimum = 100, maximum = 599)]
     status: Option<u16>,
     /// The answer's headers, by name.
     #[schema(value_type = Option<BTreeMap<String, HeaderText>>)]
     headers: Option<Headers>,
+    /// The answer's body as text: what the refusal is about and how long it lasts is read from it.
+    /// It is not stored.
+    #[schema(value_type = Option<String>, max_length = 131_072)]
+    body: Option<AnswerBody>,
 }
 
 /// A pool that was told something.
@@ -75,9 +79,9 @@ pub(crate) struct Heard {
     paused_until: Option<Moment>,
     /// In how long that is.
     paused_for_ms: Option<u64>,
-    /// What the provider's answer meant: `served`, `refused` or `failed`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    meaning: Option<&'static str>,
+    /// What the provider's answer meant, if the call reported one.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    meant: Option<Meant>,
     /// Of how many limits it spoke.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<usize>,
@@ -101,28 +105,38 @@ pub(crate) async fn throttle(
 fn refused(house: &House, tap: &Standpipe, said: &Refusal, agent: &str) -> Result<Heard, Problem> {
     let name = pools::name(&said.pool)?;
     let pool = pools::to_tell(house, tap, &name)?;
-    let told = reply(said.status, said.headers.as_ref())?;
+    let Refusal { status, headers, body, .. } = said;
+    let answered = Answered { status: *status, headers: headers.as_ref(), body: body.as_ref() };
+    let reply = answered.reply(429)?.map(|reply| with_retry_after(reply, said.retry_after_ms));
     let lease = said.lease.as_deref().map(pools::id).transpose()?;
-    if let (Some(told), None) = (told, said.kind) {
-        let told = with_retry_after(told, said.retry_after_ms);
+    if let (Some(reply), None) = (&reply, said.kind) {
         let meant = match &lease {
             Some(lease) if *lease.pool() == name => {
-                pools::lease(house, tap, &lease.to_string())?.answered_using(&told, [])?
+                pools::lease(house, tap, &lease.to_string())?.answered_using(reply, [])?
             }
             Some(lease) => return Err(elsewhere(lease.pool().as_str(), &said.pool)),
-            None => pool.heard(&told, Some(agent))?.0,
+            None => pool.heard(reply, Some(agent))?.0,
         };
-        return heard(&pool, Some(meaning(&meant)), None);
+        return heard(&pool, Some(&meant), None);
     }
     let mut throttle = Throttle::new(said.kind.unwrap_or_default().into()).agent(agent);
-    if let Some(millis) = said.retry_after_ms {
-        throttle = throttle.retry_after(Duration::from_millis(millis));
+    let stated = said.retry_after_ms.map(Duration::from_millis);
+    if let Some(wait) = stated.or_else(|| wait_of(&pool, reply.as_ref()?)) {
+        throttle = throttle.retry_after(wait);
     }
     if let Some(lease) = lease {
         throttle = throttle.lease(lease);
     }
     pool.throttle(&throttle)?;
     heard(&pool, None, None)
+}
+
+/// How long the provider says to wait, whatever kind the caller says it is.
+fn wait_of(pool: &standpipe::Pool, reply: &Reply) -> Option<Duration> {
+    match pool.meaning_of(reply) {
+        Meaning::Refused { retry_after, .. } => retry_after,
+        _ => None,
+    }
 }
 
 /// What the caller says itself counts as if the answer had said it.
@@ -153,6 +167,10 @@ pub(crate) struct Observation {
     /// The answer's headers, by name.
     #[schema(value_type = BTreeMap<String, HeaderText>)]
     headers: Headers,
+    /// The answer's body as text: whether it is a refusal, and of which kind, is read from it.
+    /// It is not stored.
+    #[schema(value_type = Option<String>, max_length = 131_072)]
+    body: Option<AnswerBody>,
 }
 
 /// Feeds the headers of an answer: what they say of limits is believed.
@@ -174,11 +192,13 @@ pub(crate) async fn observe(
         if let Some(lease) = lease.filter(|lease| *lease.pool() != name) {
             return Err(elsewhere(lease.pool().as_str(), &said.pool));
         }
-        let Some(told) = reply(said.status, Some(&said.headers))? else {
+        let (headers, body) = (Some(&said.headers), said.body.as_ref());
+        let answered = Answered { status: said.status, headers, body };
+        let Some(reply) = answered.reply(200)? else {
             return heard(&pool, None, None);
         };
-        let (meant, limits) = pool.heard(&told, Some(&agent))?;
-        heard(&pool, Some(meaning(&meant)), Some(limits))
+        let (meant, limits) = pool.heard(&reply, Some(&agent))?;
+        heard(&pool, Some(&meant), Some(limits))
     };
     house.on_store(act).await.map(Json)
 }
@@ -252,7 +272,7 @@ pub(crate) async fn resume(
 /// How the pool stands after it was told.
 fn heard(
     pool: &standpipe::Pool,
-    meaning: Option<&'static str>,
+    meant: Option<&Meaning>,
     limits: Option<usize>,
 ) -> Result<Heard, Problem> {
     let pause = pool.paused()?;
@@ -261,7 +281,7 @@ fn heard(
         pool: pool.name().to_string(),
         paused_until: pause.as_ref().map(|pause| pause.until),
         paused_for_ms: pause.map(|pause| pause.for_ms),
-        meaning,
+        meant: meant.map(Meant::from),
         limits,
     })
 }

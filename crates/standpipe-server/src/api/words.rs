@@ -1,13 +1,16 @@
 //! What several calls say in the same way: figures, limits, tiers, headers, and who asks.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use axum::http::{HeaderMap, header};
-use serde::Deserialize;
+use axum::http::{HeaderMap, StatusCode, header};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use standpipe::config::text;
 use standpipe::{Limit, Meaning, Priority, Reply, Unit};
 use utoipa::ToSchema;
 
+use crate::history::millis;
 use crate::problem::Problem;
 
 /// Units and how many of each.
@@ -17,6 +20,36 @@ pub(crate) type Headers = BTreeMap<String, HeaderText>;
 
 /// How many headers are looked at.
 const MOST_HEADERS: usize = 200;
+
+/// The most bytes of a provider's answer that a call may carry. Errors have a few hundred.
+pub(crate) const MOST_BODY: usize = 128 * 1024;
+
+/// The body of a provider's answer. It may hold anything, so it appears in no message.
+pub(crate) struct AnswerBody(String);
+
+impl<'de> Deserialize<'de> for AnswerBody {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // An error of a typed read would quote the value.
+        match serde_json::Value::deserialize(deserializer)? {
+            serde_json::Value::String(text) => Ok(Self(text)),
+            _ => Err(D::Error::custom("`body` is not a string; send the answer's body as text")),
+        }
+    }
+}
+
+impl fmt::Debug for AnswerBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AnswerBody({} bytes)", self.0.len())
+    }
+}
+
+/// A provider's answer as a call reports it.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Answered<'a> {
+    pub(crate) status: Option<u16>,
+    pub(crate) headers: Option<&'a Headers>,
+    pub(crate) body: Option<&'a AnswerBody>,
+}
 
 /// The value of a header; several when it came several times.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -88,41 +121,73 @@ pub(crate) fn amounts(said: Option<&Figures>) -> Result<Vec<(Unit, u64)>, Proble
     each.collect()
 }
 
-/// A provider's answer, if one was told.
-pub(crate) fn reply(
-    status: Option<u16>,
-    headers: Option<&Headers>,
-) -> Result<Option<Reply>, Problem> {
-    if status.is_none() && headers.is_none() {
-        return Ok(None);
+impl Answered<'_> {
+    /// Whether the call reports an answer at all.
+    pub(crate) const fn is_there(&self) -> bool {
+        self.status.is_some() || self.headers.is_some() || self.body.is_some()
     }
-    let status = status.unwrap_or(200);
-    if !(100..600).contains(&status) {
-        return Err(Problem::invalid(
-            format!("{status} is no HTTP status"),
-            "give the status of the provider's answer, 100 to 599",
-        ));
+
+    /// The answer, if the call reports one. `usual` is its status if the call omits it.
+    pub(crate) fn reply(&self, usual: u16) -> Result<Option<Reply>, Problem> {
+        if !self.is_there() {
+            return Ok(None);
+        }
+        let status = self.status.unwrap_or(usual);
+        if !(100..600).contains(&status) {
+            return Err(Problem::invalid(
+                format!("{status} is not an HTTP status"),
+                "give the status of the provider's answer, 100 to 599",
+            ));
+        }
+        let mut reply = Reply::new(status);
+        let values = self.headers.into_iter().flatten().flat_map(|(name, text)| {
+            let values = match text {
+                HeaderText::One(value) => std::slice::from_ref(value),
+                HeaderText::Several(values) => values.as_slice(),
+            };
+            values.iter().map(move |value| (name, value))
+        });
+        for (name, value) in values.take(MOST_HEADERS) {
+            reply = reply.header(name.to_ascii_lowercase(), value.as_str());
+        }
+        match self.body {
+            Some(AnswerBody(body)) if body.len() > MOST_BODY => Err(Problem::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "too_large",
+                format!("`body` has {} bytes, the most is {MOST_BODY}", body.len()),
+                "send the body of errors only, and the usage of other calls as `used`",
+            )),
+            Some(AnswerBody(body)) => Ok(Some(reply.unrecorded_body(body.as_bytes()))),
+            None => Ok(Some(reply)),
+        }
     }
-    let mut reply = Reply::new(status);
-    let values = headers.into_iter().flatten().flat_map(|(name, text)| {
-        let values = match text {
-            HeaderText::One(value) => std::slice::from_ref(value),
-            HeaderText::Several(values) => values.as_slice(),
-        };
-        values.iter().map(move |value| (name, value))
-    });
-    for (name, value) in values.take(MOST_HEADERS) {
-        reply = reply.header(name.to_ascii_lowercase(), value.as_str());
-    }
-    Ok(Some(reply))
 }
 
-/// What an answer meant, in a word.
-pub(crate) const fn meaning(meaning: &Meaning) -> &'static str {
-    match meaning {
-        Meaning::Served => "served",
-        Meaning::Refused { .. } => "refused",
-        _ => "failed",
+/// What a provider's answer meant.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Meant {
+    /// `served`, `refused` or `failed`.
+    meaning: &'static str,
+    /// What a refusal is about: `quota`, `concurrency`, `slow_down`, `overload` or `terminal`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    /// How long the provider says to wait, if it says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after_ms: Option<u64>,
+}
+
+impl From<&Meaning> for Meant {
+    fn from(meaning: &Meaning) -> Self {
+        let plain = |meaning| Self { meaning, kind: None, retry_after_ms: None };
+        match meaning {
+            Meaning::Served => plain("served"),
+            Meaning::Refused { kind, retry_after, .. } => Self {
+                kind: Some(kind.as_str()),
+                retry_after_ms: retry_after.map(millis),
+                ..plain("refused")
+            },
+            _ => plain("failed"),
+        }
     }
 }
 
