@@ -9,7 +9,8 @@ const AUDIT: &str = "\
 Examples:
   standpipe audit                       # who calls how often, and is it too much?
   standpipe audit anthropic/sonnet --since 7d
-  standpipe audit --compare             # shadow mode against held back
+  standpipe audit --compare             # the last run in shadow mode against the last enforced run
+  standpipe audit --compare --since 2h  # only runs in the last two hours
   standpipe audit --json | jq '.pools[].findings'
 ";
 
@@ -23,7 +24,7 @@ pub(crate) struct Audit {
     /// How far back [default: a day; with --compare: all that is kept]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse::length)]
     pub(crate) since: Option<Span>,
-    /// Set what was recorded with `enforce = false` beside what was recorded without it
+    /// Compare the last run with `enforce = false` with the last run without it
     #[arg(long)]
     pub(crate) compare: bool,
 }

@@ -1,6 +1,6 @@
 //! Before and after, side by side, for people.
 
-use standpipe::{Comparison, PoolName, Traffic, escape};
+use standpipe::{Comparison, Moment, PoolName, Traffic, escape};
 
 use crate::show::amount::amount;
 use crate::show::length::length;
@@ -60,6 +60,13 @@ fn comparison(style: Style, told: &Comparison) -> String {
     }));
     let mut lines = vec![style.ink(Ink::Bold, &escape::text(&told.pool))];
     lines.extend(table(2, style.width, &rows));
+    if told.earlier_calls > 0 {
+        let left_out = format!(
+            "{} calls of earlier runs are left out: each side is the last run in its mode.",
+            amount("calls", told.earlier_calls)
+        );
+        lines.extend(sentence(2, style.width, &left_out));
+    }
     lines.join("\n") + "\n"
 }
 
@@ -71,6 +78,7 @@ const ROWS: &[Row] = &[
     ("calls", |side| amount("calls", side.calls)),
     ("429s (wasted calls)", |side| part(side.refused, side.refused_percent)),
     ("retries", |side| part(side.retries, side.retries_percent)),
+    ("began", |side| side.first.map_or_else(|| "-".to_owned(), |first| began(first))),
     ("wall clock", |side| length(side.wall_clock_ms)),
     (
         "time waited",
@@ -78,6 +86,13 @@ const ROWS: &[Row] = &[
     ),
     ("agents", |side| side.agents.to_string()),
 ];
+
+/// `2026-01-31 12:00:00Z`
+fn began(first: Moment) -> String {
+    let text = first.to_string();
+    let part = |range: std::ops::Range<usize>| text.get(range).unwrap_or_default().to_owned();
+    format!("{} {}Z", part(0..10), part(11..19))
+}
 
 fn part(count: u64, percent: u64) -> String {
     format!("{} ({percent} %)", amount("calls", count))

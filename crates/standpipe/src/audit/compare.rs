@@ -1,5 +1,7 @@
-//! Before and after: what was recorded in shadow mode beside what was recorded while the pool held
-//! calls back.
+//! Before and after: the last run in shadow mode beside the last run while the pool held calls back.
+//!
+//! A run is a stretch of time in which the pool did not change its mode. Earlier runs would add up
+//! to figures of no run at all, so they are left out and counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
@@ -22,6 +24,8 @@ pub struct Comparison {
     pub before: Option<Traffic>,
     /// While calls were held back; none if nothing was recorded.
     pub after: Option<Traffic>,
+    /// Calls of earlier runs in the same time, which neither side includes.
+    pub earlier_calls: u64,
 }
 
 /// What was recorded of a pool in one mode.
@@ -53,8 +57,9 @@ pub struct Traffic {
 }
 
 impl Standpipe {
-    /// What was recorded of a pool, or of all, in shadow mode beside what was recorded while calls
-    /// were held back. Without a length: as far back as the record goes.
+    /// The last run of a pool, or of each pool, in shadow mode beside the last run while calls were
+    /// held back. A run ends when the pool changes its mode. Without a length: as far back as the
+    /// record goes.
     #[must_use]
     pub fn compare(&self, pool: Option<&PoolName>, back: Option<Duration>) -> Vec<Comparison> {
         let since = back.and_then(|back| SystemTime::now().checked_sub(back));
@@ -68,9 +73,17 @@ impl Standpipe {
     }
 }
 
-/// What was added up, by pool and mode.
+/// The lines of each pool.
 #[derive(Debug, Default)]
-struct Sides(BTreeMap<String, [Side; 2]>);
+struct Sides(BTreeMap<String, Vec<Line>>);
+
+/// A line of the journal and when it counts from: the second of its first call, and among lines of
+/// one second when they were written.
+#[derive(Debug)]
+struct Line {
+    began: (Moment, Moment),
+    usage: Usage,
+}
 
 /// One mode of one pool.
 #[derive(Debug, Default)]
@@ -87,19 +100,41 @@ struct Side {
 impl Sides {
     fn add(&mut self, event: Event) {
         if let What::Usage(usage) = event.what {
-            let [before, after] = self.0.entry(event.pool).or_default();
-            if usage.enforced { after.add(usage) } else { before.add(usage) }
+            let line = Line { began: (usage.from, event.at), usage };
+            self.0.entry(event.pool).or_default().push(line);
         }
     }
 
     fn compared(self) -> Vec<Comparison> {
-        let compared = |(pool, [before, after]): (String, [Side; 2])| Comparison {
-            pool,
-            before: before.traffic(),
-            after: after.traffic(),
-        };
-        self.0.into_iter().map(compared).collect()
+        self.0.into_iter().map(|(pool, lines)| compared(pool, lines)).collect()
     }
+}
+
+fn compared(pool: String, mut lines: Vec<Line>) -> Comparison {
+    lines.sort_by_key(|line| line.began);
+    let starts = [false, true].map(|enforced| last_run(&lines, enforced));
+    let mut sides = [Side::default(), Side::default()];
+    let mut earlier_calls = 0_u64;
+    for Line { began, usage } in lines {
+        let at = usize::from(usage.enforced);
+        if starts[at].is_some_and(|start| began >= start) {
+            sides[at].add(usage);
+        } else {
+            earlier_calls = earlier_calls.saturating_add(usage.calls);
+        }
+    }
+    let [before, after] = sides.map(Side::traffic);
+    Comparison { pool, before, after, earlier_calls }
+}
+
+/// When the last run in that mode began. A line without calls does not end a run: it reports calls
+/// that were admitted before.
+fn last_run(lines: &[Line], enforced: bool) -> Option<(Moment, Moment)> {
+    let with_calls = lines.iter().rev().filter(|line| line.usage.calls > 0);
+    let run = with_calls
+        .skip_while(|line| line.usage.enforced != enforced)
+        .take_while(|line| line.usage.enforced == enforced);
+    run.last().map(|line| line.began)
 }
 
 impl Side {
@@ -179,6 +214,29 @@ mod tests {
         assert_eq!((before.wall_clock_ms, before.waited_ms), (3_000, 0));
         assert_eq!((after.agents, after.calls, after.peak_per_second), (1, 2, 2));
         assert_eq!((after.wall_clock_ms, after.waited_ms), (11_000, 4_000));
+    }
+
+    #[test]
+    fn only_the_last_run_of_each_mode_counts() {
+        let lines = vec![
+            used(false, "blog", 100, &[7]),
+            used(true, "blog", 200, &[5]),
+            used(false, "blog", 300, &[1, 2]),
+            used(true, "blog", 400, &[4]),
+            used(true, "blog", 500, &[4]),
+        ];
+        let mut late = used(false, "blog", 450, &[]);
+        late.refused = 1;
+        let shuffled = [4, 0, 3, 1, 2].map(|at| lines[at].clone());
+        let both = compare(shuffled.into_iter().chain([late]).collect());
+        let [Comparison { before: Some(before), after: Some(after), earlier_calls, .. }] =
+            &both[..]
+        else {
+            panic!("{both:?}")
+        };
+        assert_eq!((before.calls, before.refused, before.wall_clock_ms), (3, 1, 2_000));
+        assert_eq!((after.calls, after.wall_clock_ms), (8, 101_000));
+        assert_eq!(*earlier_calls, 12);
     }
 
     #[test]

@@ -122,6 +122,27 @@ fn before_and_after_stand_side_by_side() {
 }
 
 #[test]
+fn a_comparison_is_of_the_last_run_in_each_mode() {
+    let home = Home::new();
+    // Two trials, one after the other: only the second is compared.
+    for (file, calls) in [(SHADOW, 3), (HELD_BACK, 2), (SHADOW, 1), (HELD_BACK, 4)] {
+        home.configure(file);
+        (0..calls).for_each(|_| call(&home, "web/push", "ralph"));
+    }
+    let told = home.run(["audit", "--compare", "--json"]).json();
+    let pool = &told["pools"][0];
+    assert_eq!((&pool["before"]["calls"], &pool["after"]["calls"]), (&json!(1), &json!(4)));
+    assert_eq!(pool["earlier_calls"], 5);
+    let ran = home.run(["audit", "--compare", "web/push"]);
+    for words in ["began", "5 calls of earlier runs are left out"] {
+        assert!(ran.printed().contains(words), "{words} in {}", ran.out);
+    }
+    fits(&ran);
+    let nothing = home.run(["audit", "--compare", "--since", "0", "--json"]).json();
+    assert_eq!(nothing["pools"], json!([]), "{nothing}");
+}
+
+#[test]
 fn what_agents_used_is_an_event_when_it_is_asked_for() {
     let home = Home::new();
     call(&home, "my/api", "blog");
