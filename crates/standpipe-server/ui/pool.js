@@ -80,7 +80,7 @@ export class PoolView {
 
 function money({ spent_micro_usd: spent, wasted_micro_usd: wasted }) {
 	return `${dollars(spent)} spent, ${wasted === 0 ? "nothing" : dollars(wasted)} of it wasted on `
-		+ "second tries and calls nobody settled.";
+		+ "refused and failed calls.";
 }
 
 // What concerns the whole pool: how grave, in a word, in a sentence.

@@ -345,6 +345,6 @@ pub struct AgentStatus {
 pub struct Money {
     /// In millionths of a dollar.
     pub spent_micro_usd: u64,
-    /// The part of it that bought nothing: second tries, and calls nobody settled.
+    /// The part of it that refused and failed calls cost.
     pub wasted_micro_usd: u64,
 }

@@ -162,7 +162,7 @@ fn money(page: &mut Page, pools: &Pools<'_>) {
             family.put(&[("pool", pool)], millionths(money.spent_micro_usd));
         }
     }
-    let help = "The part of it that bought nothing: second tries and calls nobody settled.";
+    let help = "The part of it that refused and failed calls cost.";
     let mut family = page.gauge("day_wasted_usd", help);
     for (pool, status) in pools {
         if let Some(money) = &status.money {

@@ -49,7 +49,7 @@ pub(super) fn lines(style: Style, status: &PoolStatus) -> Vec<String> {
         let (spent, wasted) = (dollars(money.spent_micro_usd), dollars(money.wasted_micro_usd));
         let waste = match money.wasted_micro_usd {
             0 => String::new(),
-            _ => format!(", {wasted} of it for second tries and calls nobody settled"),
+            _ => format!(", {wasted} of it for refused and failed calls"),
         };
         lines.push(style.ink(Ink::Dim, &format!("the last day cost {spent}{waste}")));
     }
