@@ -151,6 +151,8 @@ pub fn run(options: &Options, begun: impl FnOnce(&Begun)) -> Result<(), Failure>
         Ok(())
     });
     let _left_as_it_is = std::fs::remove_file(&socket);
+    // Tasks that end with the runtime may hold the last handle, which would write it otherwise.
+    house.tap().flush_journal();
     // Whatever a thread still waits for, nobody waits for that.
     runtime.shutdown_background();
     drop(claim);

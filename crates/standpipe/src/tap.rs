@@ -224,6 +224,14 @@ impl Standpipe {
         Ok(pools)
     }
 
+    /// Writes what this process has to report into the journal now. That happens by itself every
+    /// few seconds and when the last handle is dropped; call it before a process ends otherwise.
+    pub fn flush_journal(&self) {
+        if let Ok(guard) = self.tap.guard() {
+            guard.shared().journal().flush();
+        }
+    }
+
     /// This process's part of the store.
     pub(crate) fn guard(&self) -> Result<Arc<Guard>, Error> {
         self.tap.guard()

@@ -125,11 +125,16 @@ impl Writer {
 
     /// Writes what is left, and no more after that.
     pub(crate) fn close(&self) {
-        let mut state = self.desk.lock();
-        state.closed = true;
+        self.desk.lock().closed = true;
         self.desk.changed.notify_all();
+        self.flush();
+    }
+
+    /// Writes everything that was noted and added up so far.
+    pub(crate) fn flush(&self) {
+        let state = self.desk.lock();
         let waits = self.desk.changed.wait_timeout_while(state, CLOSING, |state| state.writing);
-        state = waits.unwrap_or_else(PoisonError::into_inner).0;
+        let mut state = waits.unwrap_or_else(PoisonError::into_inner).0;
         let mut events = std::mem::take(&mut state.queue);
         drop(state);
         events.extend(self.desk.gather().take(Moment::now()));
