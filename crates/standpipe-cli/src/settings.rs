@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use standpipe::{
-    AgentName, Builder, Configured, Error, Limit, Origin, Pool, PoolName, Span, Standpipe, StoreUrl,
+    AgentName, Builder, Configured, Error, Limit, Origin, Pool, PoolName, Request, Span, Standpipe,
+    StoreUrl,
 };
 use standpipe_server::Log;
 
@@ -111,9 +112,12 @@ impl Settings {
         tap: &Standpipe,
         name: &PoolName,
         limits: &[Limit],
+        request: &Request,
         printer: &Printer,
     ) -> Result<Pool, Failure> {
         let pool = tap.pool(name.as_str())?;
+        // A call that cannot be understood makes no pool.
+        pool.check(request, limits)?;
         let described = tap.settings().pools.contains_key(name);
         let stated = !limits.is_empty() || described || pool.learns();
         if !stated && !tap.pools()?.contains(name) {

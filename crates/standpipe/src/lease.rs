@@ -201,7 +201,7 @@ impl Lease {
     /// [`Error::LeaseGone`] when it has ended before, by expiry for example. When the store does
     /// not answer, the commit is still sent with the next word to the store.
     pub fn commit(mut self, used: impl IntoIterator<Item = (Unit, u64)>) -> Result<(), Error> {
-        let used = amounts(used)?;
+        let used = self.checked(used)?;
         self.end(Action::Commit(Commit {
             lease: self.id.key(),
             used,
@@ -223,7 +223,7 @@ impl Lease {
     pub fn commit_async(self, used: impl IntoIterator<Item = (Unit, u64)>) -> Settling {
         let (lease, progress, refused) = (self.id.key(), false, false);
         let commit = |used| Action::Commit(Commit { lease, used, progress, refused });
-        let action = amounts(used).map(commit);
+        let action = self.checked(used).map(commit);
         Settling::new(self, action)
     }
 
@@ -233,7 +233,7 @@ impl Lease {
     /// # Errors
     /// As [`Lease::commit`].
     pub fn progress(&self, used: impl IntoIterator<Item = (Unit, u64)>) -> Result<(), Error> {
-        let used = amounts(used)?;
+        let used = self.checked(used)?;
         let (lease, refused) = (self.id.key(), false);
         let commit = Commit { lease, used, progress: true, refused };
         self.ours()?.about_lease(&self.desk(), &self.id, Action::Commit(commit)).map(drop)
@@ -296,7 +296,7 @@ impl Lease {
         reply: &Reply,
         used: impl IntoIterator<Item = (Unit, u64)>,
     ) -> Result<Meaning, Error> {
-        let used = amounts(used)?;
+        let used = self.checked(used)?;
         let shared = self.ours()?;
         if mem::replace(&mut self.held, Held::No) == Held::No {
             return Err(Error::LeaseGone { lease: self.id.clone() });
@@ -353,6 +353,13 @@ impl Lease {
             self.guard.shared().tell(&self.desk(), cancel);
             self.let_go();
         }
+    }
+
+    /// Figures of units that the pool or the lease counts.
+    fn checked(&self, used: impl IntoIterator<Item = (Unit, u64)>) -> Result<Amounts, Error> {
+        let used = amounts(used)?;
+        self.ours()?.check_units(&self.desk(), &used, &[], Some(self.id.key()))?;
+        Ok(used)
     }
 
     fn end(&mut self, action: Action) -> Result<(), Error> {

@@ -22,6 +22,7 @@ use crate::reply::{Meaning, Reply, dialect_of};
 use crate::report::{Observation, Throttle};
 use crate::request::{Request, key_on};
 use crate::reserving::Reserving;
+use crate::shared::units::check_stated;
 use crate::shared::{PATIENCE, Shared};
 use crate::status::{Pause, PoolStatus};
 use crate::tap::Tap;
@@ -68,12 +69,20 @@ impl Pool {
         Reserving::new(self.clone(), request)
     }
 
-    /// Whether a request can be understood. Nobody is asked.
+    /// Whether a request can be understood on a pool that is given these limits besides those it
+    /// has. Changes nothing.
     ///
     /// # Errors
     /// [`Error::Invalid`] when it cannot: what is wrong, and what to do.
-    pub fn check(&self, request: &Request) -> Result<(), Error> {
-        request.resolve(&self.name, self.dialect(), self.tap.agent()).map(drop)
+    pub fn check(&self, request: &Request, limits: &[Limit]) -> Result<(), Error> {
+        let reserve = request.resolve(&self.name, self.dialect(), self.tap.agent())?;
+        let limits = [limits, self.own_limits()].concat();
+        let stated = check_stated(&reserve.cost, &limits, &self.name);
+        if stated.is_ok() || !self.tap.guard()?.shared().store().pools()?.contains(&self.name) {
+            return stated;
+        }
+        let (shared, desk) = self.present()?;
+        shared.check_units(&desk, &reserve.cost, &limits, None)
     }
 
     /// What a request would be answered now. Changes nothing.
@@ -82,14 +91,14 @@ impl Pool {
     /// When the request cannot be understood, the pool has no limits, or the store cannot be read.
     pub fn peek(&self, request: &Request) -> Result<Verdict, Error> {
         let (shared, desk) = self.present()?;
-        let reserve = self.resolve(&shared, request)?;
+        let reserve = self.resolve(&shared, &desk, request)?;
         shared.peek(&desk, &reserve)
     }
 
     /// What the ledger foresees for such a request, and what can be done about it here.
     pub(crate) fn foresee(&self, request: &Request) -> Result<Option<Advice>, Error> {
         let (shared, desk) = self.present()?;
-        let reserve = self.resolve(&shared, request)?;
+        let reserve = self.resolve(&shared, &desk, request)?;
         let told = shared.read(&desk, |state, now, _| state.advise(&reserve, now.store))?;
         Ok(told.as_ref().map(Advice::of))
     }
@@ -100,7 +109,7 @@ impl Pool {
     /// As [`Pool::peek`].
     pub fn explain(&self, request: &Request) -> Result<Explanation, Error> {
         let (shared, desk) = self.present()?;
-        let reserve = self.resolve(&shared, request)?;
+        let reserve = self.resolve(&shared, &desk, request)?;
         let mut told = shared.explain(&desk, &reserve)?;
         if told.advice.is_some() {
             told.advice = self.advise(request)?;
@@ -288,8 +297,14 @@ impl Pool {
     }
 
     /// A request as the ledger takes it, with what holds its agent back elsewhere.
-    fn resolve(&self, shared: &Arc<Shared>, request: &Request) -> Result<Reserve, Error> {
+    fn resolve(
+        &self,
+        shared: &Arc<Shared>,
+        desk: &Desk,
+        request: &Request,
+    ) -> Result<Reserve, Error> {
         let mut reserve = request.resolve(&self.name, self.dialect(), self.tap.agent())?;
+        shared.check_units(desk, &reserve.cost, self.own_limits(), None)?;
         if let Some(seen) = shared.pressure(self.tap.graph(), &reserve.agent) {
             reserve.hold = reserve.hold.max(seen.hold);
         }
@@ -302,6 +317,11 @@ impl Pool {
     pub fn learns(&self) -> bool {
         let known = self.dialect() != Dialect::Generic;
         known && self.tap.settings().unknown_pool(&self.name).is_none()
+    }
+
+    /// The limits that this process's file gives it.
+    pub(crate) fn own_limits(&self) -> &[Limit] {
+        self.tap.settings().pools.get(&self.name).map_or(&[], |pool| pool.limits.as_slice())
     }
 
     /// How its provider writes.

@@ -5,6 +5,7 @@ mod answered;
 pub(crate) mod ask;
 pub(crate) mod board;
 pub(crate) mod glance;
+pub(crate) mod units;
 pub(crate) mod usage;
 
 use std::collections::BTreeMap;

@@ -26,9 +26,9 @@ pub(super) fn run(args: Hold, settings: &Settings, printer: &Printer) -> Ended {
     units::check_limits(&args.call, &args.admission)?;
     let tap = settings.open()?;
     let (pool, left) = Settings::in_time(duration(args.admission.timeout), || {
-        let pool = settings.limited(&tap, &args.call.pool, &args.admission.limit, printer)?;
-        units::check_costs(&args.call, &pool, printer)?;
-        Ok(pool)
+        let limits = &args.admission.limit;
+        let pool = settings.limited(&tap, &args.call.pool, limits, &request, printer)?;
+        Ok(tap.route(pool, &request)?)
     })?;
     let request = request.timeout(left);
     let signals = listen()?;

@@ -30,14 +30,12 @@ pub(super) fn run(args: Reserve, settings: &Settings, printer: &Printer) -> Ende
     if args.dry_run {
         let pool = settings.unchanged(&tap, &args.call.pool, &args.admission.limit)?;
         let pool = tap.route(pool, &request)?;
-        units::check_costs(&args.call, &pool, printer)?;
         return peek(&pool, &request, printer);
     }
     let (pool, left) = Settings::in_time(duration(args.admission.timeout), || {
-        let pool = settings.limited(&tap, &args.call.pool, &args.admission.limit, printer)?;
-        let pool = tap.route(pool, &request)?;
-        units::check_costs(&args.call, &pool, printer)?;
-        Ok(pool)
+        let limits = &args.admission.limit;
+        let pool = settings.limited(&tap, &args.call.pool, limits, &request, printer)?;
+        Ok(tap.route(pool, &request)?)
     })?;
     let request = request.timeout(left);
     if *pool.name() != args.call.pool {

@@ -1,7 +1,7 @@
 //! The daemon, asked from outside: over TCP and its Unix socket, by clients of every kind, beside
 //! the command line and the library on the same pools. Each test has a home of its own.
 
-mod support;
+pub(crate) mod support;
 
 mod answers;
 mod calls;

@@ -8,3 +8,4 @@ mod docs;
 mod killed;
 mod redis;
 mod support;
+mod units;

@@ -212,7 +212,7 @@ fn prepare(house: &House, tap: &Standpipe, ask: &Ask) -> Result<Prepared, Proble
     let pool = pools::to_draw_on(house, tap, &name, !stated.is_empty())?;
     if !stated.is_empty() {
         // A call that cannot be understood changes nothing.
-        pool.check(&request)?;
+        pool.check(&request, &stated)?;
         if pool.limit(stated)? == Configured::Kept {
             let what = "other limits count on this pool than those the call states";
             notice = Some(format!("{what}; GET /v1/pools?pool={name} shows them"));

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use standpipe_core::{Action, Commit, LeaseAnswer, Unit};
+use standpipe_core::{Action, Amounts, Commit, LeaseAnswer, Unit};
 
 use super::amounts;
 use crate::error::Error;
@@ -92,7 +92,7 @@ impl LeaseHandle {
         reply: &Reply,
         used: impl IntoIterator<Item = (Unit, u64)>,
     ) -> Result<Meaning, Error> {
-        let used = amounts(used)?;
+        let used = self.checked(used)?;
         let pool = Pool::new(Arc::clone(&self.tap), self.id.pool().clone());
         let guard = self.tap.guard()?;
         let desk = guard.shared().desk(self.id.pool())?.of_lease(self.id.key());
@@ -123,8 +123,17 @@ impl LeaseHandle {
         used: impl IntoIterator<Item = (Unit, u64)>,
         progress: bool,
     ) -> Result<(), Error> {
-        let (lease, used, refused) = (self.id.key(), amounts(used)?, false);
+        let (lease, used, refused) = (self.id.key(), self.checked(used)?, false);
         self.about(Action::Commit(Commit { lease, used, progress, refused })).map(drop)
+    }
+
+    /// Figures of units that the pool or the lease counts.
+    fn checked(&self, used: impl IntoIterator<Item = (Unit, u64)>) -> Result<Amounts, Error> {
+        let used = amounts(used)?;
+        let guard = self.tap.guard()?;
+        let desk = guard.shared().desk(self.id.pool())?.of_lease(self.id.key());
+        guard.shared().check_units(&desk, &used, &[], Some(self.id.key()))?;
+        Ok(used)
     }
 
     fn about(&self, action: Action) -> Result<(LeaseAnswer, crate::moment::Now), Error> {

@@ -294,10 +294,15 @@ impl Waiting {
         self.backpressure.is_some() && pressed().is_none()
     }
 
-    /// Tells the pool what the file says, before the first ask.
+    /// Tells the pool what the file says, and checks the units of the cost, before the first ask.
     fn configure(&self) -> Result<(), Trouble> {
-        match self.pool.configure_from_file(Duration::ZERO, &self.guard, &self.desk) {
-            Ok(_) => Ok(()),
+        let configured =
+            self.pool.configure_from_file(Duration::ZERO, &self.guard, &self.desk).and_then(|_| {
+                let (cost, own) = (&self.reserve.cost, self.pool.own_limits());
+                self.guard.shared().check_units(&self.desk, cost, own, None)
+            });
+        match configured {
+            Ok(()) => Ok(()),
             Err(Error::Store(error)) => Err(Trouble::Store(error)),
             Err(error) => Err(Trouble::Other(error)),
         }
