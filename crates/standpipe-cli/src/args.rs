@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use standpipe::StoreUrl;
 
-pub(crate) use call::{Admission, Call};
+pub(crate) use call::{Admission, Call, Work};
 pub(crate) use calls::{
     Cancel, Commit, Heartbeat, Kind, Observe, Pause, Priority, Reserve, Resume, Throttle,
 };

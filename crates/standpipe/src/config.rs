@@ -36,6 +36,7 @@ mod cross;
 mod describe;
 mod example;
 mod find;
+mod limit_form;
 mod limits;
 mod nearest;
 mod policy;

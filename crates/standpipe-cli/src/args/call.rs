@@ -29,10 +29,22 @@ pub(crate) struct Call {
     pub(crate) max_output: Option<u64>,
 }
 
+/// What a call is for.
+#[derive(Debug, Args)]
+pub(crate) struct Work {
+    /// The kind of task: for the record, and for the file's [route]
+    #[arg(long, value_name = "TASK", value_parser = parse::word)]
+    pub(crate) task: Option<String>,
+    /// The model, for the record
+    #[arg(long, value_name = "MODEL", value_parser = parse::word)]
+    pub(crate) model: Option<String>,
+}
+
 /// How a call is admitted: under which limits, and how long it waits.
 #[derive(Debug, Args)]
 pub(crate) struct Admission {
-    /// A limit of the pool, if no file gives it any: `parallel=2`, `requests=60/min`
+    /// A limit of the pool, if no file gives it any: `parallel=2`, `requests=60/min`; with options
+    /// after commas: `input_tokens=2M/min,burst=400k`
     #[arg(long, value_name = "UNIT=RATE", value_parser = parse::limit)]
     pub(crate) limit: Vec<Limit>,
     /// How long to wait at most: `500ms`, `30s`, `5min`; 0 never waits

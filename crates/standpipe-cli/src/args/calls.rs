@@ -4,7 +4,7 @@
 use clap::{Args, ValueEnum};
 use standpipe::{AgentName, PoolName, Span};
 
-use super::call::{Admission, Call};
+use super::call::{Admission, Call, Work};
 use super::parse::{self, Cost};
 
 /// Who goes first.
@@ -42,12 +42,8 @@ killed before that, nothing remains. With `--owner $$` the lease ends with that 
 pub(crate) struct Reserve {
     #[command(flatten)]
     pub(crate) call: Call,
-    /// The kind of task: for the record, and for the file's [route]
-    #[arg(long, value_name = "TASK", value_parser = parse::word)]
-    pub(crate) task: Option<String>,
-    /// The model, for the record
-    #[arg(long, value_name = "MODEL", value_parser = parse::word)]
-    pub(crate) model: Option<String>,
+    #[command(flatten)]
+    pub(crate) work: Work,
     #[command(flatten)]
     pub(crate) admission: Admission,
     /// How long the lease lives if nothing is heard of it [default: the pool's, 10min]

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::call::{Admission, Call};
+use super::call::{Admission, Call, Work};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -16,6 +16,9 @@ Examples:
 
   # Only if it is free now: 75 otherwise, here turned into 0
   standpipe hold my/backup --limit parallel=1 --timeout 0 --busy-exit 0 -- ./backup.sh
+
+  # A simple task goes where the file's [route] sends it
+  standpipe hold anthropic/sonnet --task classify --model claude-haiku -- ./classify.sh
 
   # A program that hides its 429s: everybody pauses when it says so
   standpipe hold github/core --throttled-match '(?i)rate limit' -- gh api /user
@@ -35,6 +38,8 @@ exit code is passed through all the same. With --throttled-match its standard er
 pub(crate) struct Hold {
     #[command(flatten)]
     pub(crate) call: Call,
+    #[command(flatten)]
+    pub(crate) work: Work,
     #[command(flatten)]
     pub(crate) admission: Admission,
     /// Exit with this instead of 75 when it is not admitted in time

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use standpipe::{Backpressure, Lease, Pool, PoolStatus, Request};
 
-use crate::args::{Call, Priority, total};
+use crate::args::{Call, Priority, Work, total};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -28,11 +28,21 @@ impl From<Priority> for standpipe::Priority {
 }
 
 /// What the words of the command line ask for.
-pub(super) fn request(call: &Call, settings: &Settings) -> Result<Request, Failure> {
+pub(super) fn request(
+    call: &Call,
+    work: Option<&Work>,
+    settings: &Settings,
+) -> Result<Request, Failure> {
     let agent = settings.agent(call.agent.clone())?;
     let mut request = Request::by(agent.as_str());
     for (unit, figure) in total(&call.cost)? {
         request = request.unit(unit.name(), figure);
+    }
+    if let Some(model) = work.and_then(|work| work.model.as_deref()) {
+        request = request.model(model);
+    }
+    if let Some(task) = work.and_then(|work| work.task.as_deref()) {
+        request = request.task(task);
     }
     if let Some(bytes) = call.bytes {
         request = request.bytes(bytes);
@@ -72,6 +82,13 @@ pub(super) fn admit(
         printer.talk(&upstream(told));
     }
     Ok(lease)
+}
+
+/// Reports the pool that the call's task was routed to, if it is another than the one named.
+pub(super) fn tell_route(pool: &Pool, call: &Call, printer: &Printer) {
+    if *pool.name() != call.pool {
+        printer.talk(&format!("routed to `{}` by its task", pool.name()));
+    }
 }
 
 /// Somebody this call depends on is throttled.

@@ -11,7 +11,7 @@ use crate::settings::Settings;
 use crate::show::explain::explanation;
 
 pub(super) fn run(args: &Explain, settings: &Settings, printer: &Printer) -> Ended {
-    let request = request(&args.call, settings)?;
+    let request = request(&args.call, None, settings)?;
     let tap = settings.open()?;
     let pool = settings.known(&tap, &args.call.pool)?;
     let told = pool.explain(&request)?;

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use standpipe::{Lease, Throttle, ThrottleKind};
 
-use super::admission::{admit, end_by, listen, request};
+use super::admission::{admit, end_by, listen, request, tell_route};
 use super::{Ended, units};
 use crate::args::{Hold, parse};
 use crate::exit::Exit;
@@ -22,7 +22,7 @@ pub(super) fn run(args: Hold, settings: &Settings, printer: &Printer) -> Ended {
     let command = args.command.first().map(|word| word.as_os_str()).unwrap_or_default();
     find::check(command, std::env::var_os("PATH").as_deref())
         .map_err(|error| cannot_run(command, &error))?;
-    let request = request(&args.call, settings)?;
+    let request = request(&args.call, Some(&args.work), settings)?;
     units::check_limits(&args.call, &args.admission)?;
     let tap = settings.open()?;
     let (pool, left) = Settings::in_time(duration(args.admission.timeout), || {
@@ -31,6 +31,7 @@ pub(super) fn run(args: Hold, settings: &Settings, printer: &Printer) -> Ended {
         Ok(tap.route(pool, &request)?)
     })?;
     let request = request.timeout(left);
+    tell_route(&pool, &args.call, printer);
     let signals = listen()?;
     let lease = admit(&pool, request, printer, &signals)
         .map_err(|failure| busy(failure, args.busy_exit))?;

@@ -8,7 +8,7 @@ use rustix::process::Pid;
 use serde_json::{Map, Value, json};
 use standpipe::{Advice, Lease, Moment, Pool, Request, Span};
 
-use super::admission::{admit, listen, request};
+use super::admission::{admit, listen, request, tell_route};
 use super::{Ended, leases, units};
 use crate::args::Reserve;
 use crate::exit::Exit;
@@ -24,7 +24,7 @@ pub(super) fn run(args: Reserve, settings: &Settings, printer: &Printer) -> Ende
             "give it some time: --ttl 30s",
         ));
     }
-    let request = told(&args, request(&args.call, settings)?)?;
+    let request = told(&args, request(&args.call, Some(&args.work), settings)?)?;
     units::check_limits(&args.call, &args.admission)?;
     let tap = settings.open()?;
     if args.dry_run {
@@ -38,9 +38,7 @@ pub(super) fn run(args: Reserve, settings: &Settings, printer: &Printer) -> Ende
         Ok(tap.route(pool, &request)?)
     })?;
     let request = request.timeout(left);
-    if *pool.name() != args.call.pool {
-        printer.talk(&format!("`{}`, by its task", pool.name()));
-    }
+    tell_route(&pool, &args.call, printer);
     let signals = listen()?;
     let lease = admit(&pool, request.clone(), printer, &signals)
         .map_err(|failure| advised(failure, &pool, &request))?;
@@ -91,12 +89,6 @@ fn told(args: &Reserve, request: Request) -> Result<Request, Failure> {
     }
     if let Some(id) = &args.id {
         request = request.id(id.as_str());
-    }
-    if let Some(model) = &args.model {
-        request = request.model(model.as_str());
-    }
-    if let Some(task) = &args.task {
-        request = request.task(task.as_str());
     }
     if let Some(lease) = &args.retry_of {
         request = request.retry_of(leases::id(lease)?);

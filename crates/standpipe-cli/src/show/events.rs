@@ -2,7 +2,7 @@
 
 use standpipe::journal::{Event, Usage, What};
 
-use crate::show::amount::cost;
+use crate::show::amount::{amount, cost};
 use crate::show::length::length;
 use crate::show::status::why;
 
@@ -18,9 +18,9 @@ pub(crate) fn line(event: &Event) -> String {
 /// What happened, in a sentence.
 pub(crate) fn what(what: &What) -> String {
     match what {
-        What::Wait { agent, model, reason, ended, count, waited_ms, longest_ms, .. } => {
+        What::Wait { agent, model, ended, count, waited_ms, longest_ms, .. } => {
             let who = by(agent, model.as_deref());
-            let why = why(reason, None, 0);
+            let why = waited_for(what);
             let waited = length(*waited_ms);
             match count {
                 1 => format!("{who} waited {waited} ({why}), then {ended}"),
@@ -84,6 +84,19 @@ pub(crate) fn what(what: &What) -> String {
         What::Usage(usage) => used(usage),
         What::Lost { lines } => format!("{lines} line(s) of the journal could not be written"),
         _ => String::new(),
+    }
+}
+
+/// `requests per 1min has no room: 60 of 60 used`
+fn waited_for(what: &What) -> String {
+    let What::Wait { reason, limit, used, usable, .. } = what else { return String::new() };
+    let why = why(reason, limit.as_deref(), 0);
+    match (limit, used, usable) {
+        (Some(limit), Some(used), Some(usable)) => {
+            let unit = limit.split(' ').next().unwrap_or_default();
+            format!("{why}: {} of {} used", amount(unit, *used), amount(unit, *usable))
+        }
+        _ => why,
     }
 }
 

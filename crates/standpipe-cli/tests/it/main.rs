@@ -6,6 +6,7 @@ mod cli;
 mod daemon;
 mod docs;
 mod killed;
+mod limits;
 mod redis;
 mod support;
 mod units;

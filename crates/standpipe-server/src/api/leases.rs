@@ -56,7 +56,7 @@ pub(crate) struct Ask {
     )]
     cost: Option<Figures>,
     /// Limits for a pool that no file describes, as with `--limit` on the command line.
-    #[schema(example = json!({"requests": "60/min", "parallel": 5}))]
+    #[schema(example = json!({"requests": "60/min", "tokens": "40k/min,burst=4k", "parallel": 5}))]
     limits: Option<BTreeMap<String, Figure>>,
     /// How long to wait at most; 0 never waits.
     #[schema(maximum = 3_600_000, default = 300_000)]

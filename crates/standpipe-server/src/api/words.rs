@@ -6,7 +6,7 @@ use std::fmt;
 use axum::http::{HeaderMap, StatusCode, header};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
-use standpipe::config::text;
+use standpipe::config::{TextError, text};
 use standpipe::{Limit, Meaning, Priority, Reply, Unit};
 use utoipa::ToSchema;
 
@@ -61,15 +61,45 @@ pub(crate) enum HeaderText {
     Several(Vec<String>),
 }
 
-/// A limit: a rate such as `60/min`, or a number for `parallel`.
+/// A limit of a unit, or several.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(
+    untagged,
+    expecting = "a limit is a rate such as \"60/min\", a number for `parallel`, an object with \
+                 `rate` and for example `burst`, or a list of these"
+)]
+pub(crate) enum Figure {
+    /// The most calls in flight, for `parallel`.
+    Number(u64),
+    /// A rate, with options after commas.
+    #[schema(example = "2M/min,burst=400k")]
+    Rate(String),
+    /// The long form of the configuration file: `rate`, `kind`, `burst`, `pace`, `charged`,
+    /// `resets`.
+    #[schema(example = json!({"rate": "2M/min", "burst": 400_000}))]
+    Long(BTreeMap<String, FigureText>),
+    /// Several limits of one unit.
+    #[schema(no_recursion)]
+    Several(Vec<Self>),
+}
+
+/// The value of an option of a limit.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(untagged)]
-pub(crate) enum Figure {
-    /// So many at once.
+pub(crate) enum FigureText {
+    /// An amount, or seconds.
     Number(u64),
-    /// A rate.
-    #[schema(example = "60/min")]
-    Rate(String),
+    /// Anything else.
+    Text(String),
+}
+
+impl fmt::Display for FigureText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
 }
 
 /// Who goes first.
@@ -93,17 +123,38 @@ impl From<Tier> for Priority {
 
 /// The limits that came with a call.
 pub(crate) fn limits(said: Option<&BTreeMap<String, Figure>>) -> Result<Vec<Limit>, Problem> {
-    let each = said.into_iter().flatten().map(|(unit, figure)| {
-        let text = match figure {
-            Figure::Number(number) => format!("{unit}={number}"),
-            Figure::Rate(rate) => format!("{unit}={rate}"),
+    let mut limits = Vec::new();
+    for (unit, figure) in said.into_iter().flatten() {
+        let each = match figure {
+            Figure::Several(several) => several.iter().collect(),
+            one => vec![one],
         };
-        text::limit(&text).map_err(|wrong| {
-            let shown: String = unit.chars().take(40).flat_map(char::escape_debug).collect();
-            Problem::invalid(format!("limits.{shown}: {}", wrong.what), wrong.remedy)
-        })
-    });
-    each.collect()
+        for figure in each {
+            limits.push(limit(unit, figure).map_err(|wrong| {
+                let shown: String = unit.chars().take(40).flat_map(char::escape_debug).collect();
+                Problem::invalid(format!("limits.{shown}: {}", wrong.what), wrong.remedy)
+            })?);
+        }
+    }
+    Ok(limits)
+}
+
+fn limit(unit: &str, figure: &Figure) -> Result<Limit, TextError> {
+    let wrong = |what: &str, remedy: &str| TextError { what: what.into(), remedy: remedy.into() };
+    let text = match figure {
+        Figure::Number(number) => format!("{unit}={number}"),
+        Figure::Rate(rate) => format!("{unit}={rate}"),
+        Figure::Long(options) => {
+            let rate = options.get("rate").ok_or_else(|| {
+                wrong("the limit has no rate", "add for example \"rate\": \"60/min\"")
+            })?;
+            let others = options.iter().filter(|(key, _)| *key != "rate");
+            let others = others.map(|(key, value)| format!(",{key}={value}"));
+            format!("{unit}={rate}{}", others.collect::<String>())
+        }
+        Figure::Several(_) => return Err(wrong("a list in a list", "write one list of limits")),
+    };
+    text::limit(&text)
 }
 
 /// Figures of a commit.
@@ -222,6 +273,20 @@ mod tests {
     fn a_limit_is_a_rate_or_a_number() {
         let said = serde_json::from_str(r#"{"requests":"60/min","parallel":5}"#).unwrap();
         assert_eq!(limits(Some(&said)).unwrap().len(), 2);
+        let said = serde_json::from_str(
+            r#"{"input_tokens":{"rate":"2M/min","burst":400000},"tokens":"9/s,burst=3",
+                "content":["80/min",{"rate":"500/h"}]}"#,
+        );
+        assert_eq!(limits(Some(&said.unwrap())).unwrap().len(), 4);
+        for (wrong, hint) in [
+            (r#"{"tokens":{"burst":5}}"#, "rate"),
+            (r#"{"tokens":{"rate":"5/s","brust":5}}"#, "did you mean `burst`?"),
+            (r#"{"tokens":[["5/s"]]}"#, "one list"),
+        ] {
+            let said = serde_json::from_str(wrong).unwrap();
+            let problem = limits(Some(&said)).unwrap_err();
+            assert!(problem.hint.contains(hint), "{problem:?}");
+        }
         let wrong = serde_json::from_str(r#"{"requests":"60/m"}"#).unwrap();
         assert!(limits(Some(&wrong)).unwrap_err().hint.contains("min"), "says what to write");
     }

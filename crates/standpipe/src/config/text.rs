@@ -8,6 +8,7 @@ use std::fmt;
 
 use standpipe_core::{Charged, Limit, Rule, Span, Unit, UnitName, bounds};
 
+use super::limit_form::compact;
 use super::nearest::nearest;
 
 /// Why a text is not what it should be, and what to write instead.
@@ -160,7 +161,8 @@ pub fn costs(text: &str) -> Result<Vec<(Unit, u64)>, TextError> {
     Ok(costs)
 }
 
-/// Reads a limit: `requests=60/min` or `parallel=5`. Output tokens are charged at the end, all else
+/// Reads a limit: `requests=60/min` or `parallel=5`, with the options of the file's long form after
+/// commas: `input_tokens=2M/min,burst=400k`. Output tokens and money are charged at the end, all else
 /// at the start.
 ///
 /// # Errors
@@ -184,10 +186,7 @@ pub fn limit(text: &str) -> Result<Limit, TextError> {
     if name == "parallel" {
         return slots(figure).map(|amount| Limit::new(Rule::Parallel { amount }));
     }
-    let unit = unit(name)?;
-    let (amount, period) = rate_of(&unit, figure)?;
-    let charged = charged_by_default(&unit);
-    Ok(Limit { charged, ..Limit::new(Rule::Window { unit, amount, period }) })
+    compact(&unit(name)?, figure)
 }
 
 /// Reads how many calls may be in flight: at least one.
@@ -195,9 +194,9 @@ pub fn limit(text: &str) -> Result<Limit, TextError> {
 /// # Errors
 /// When it is not a whole number of at least one.
 pub fn slots(text: &str) -> Result<u64, TextError> {
-    if text.contains('/') {
+    if text.contains(['/', ',']) {
         return Err(TextError::new(
-            format!("parallel is {}, which is a rate", quoted(text)),
+            format!("parallel is {}, which is not a number", quoted(text)),
             "`parallel` counts calls in flight: write a number alone, for example 5",
         ));
     }

@@ -28,8 +28,8 @@ pub struct Event {
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum What {
-    /// Calls waited. Those of one agent, model, tier and reason that end at about the same time are
-    /// one line.
+    /// Calls waited. Those of one agent, model, tier, reason and limit that end at about the same
+    /// time are one line.
     Wait {
         /// Whose they were.
         agent: String,
@@ -41,6 +41,18 @@ pub enum What {
         priority: Option<String>,
         /// What they first waited for.
         reason: String,
+        /// The limit they first waited for, if it was one.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        limit: Option<String>,
+        /// What was used of that limit and held by calls in flight when the first wait began.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        used: Option<u64>,
+        /// What was usable of it then.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        usable: Option<u64>,
+        /// The first wait's place in the queue when it began.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        position: Option<u64>,
         /// `admitted`, `refused` or `cancelled`.
         ended: String,
         /// How many.

@@ -211,20 +211,33 @@ fn join(line: &mut Event, event: &Event) -> bool {
     let same_pool = line.pool == event.pool;
     match (&mut line.what, &event.what) {
         (
-            What::Wait { agent, model, priority, reason, ended, count, waited_ms, longest_ms },
+            What::Wait {
+                agent,
+                model,
+                priority,
+                reason,
+                limit,
+                ended,
+                count,
+                waited_ms,
+                longest_ms,
+                ..
+            },
             What::Wait {
                 agent: who,
                 model: which,
                 priority: tier,
                 reason: why,
+                limit: what,
                 ended: how,
                 count: more,
                 waited_ms: waited,
                 longest_ms: longest,
+                ..
             },
         ) if same_pool
             && (&*agent, &*model, &*priority) == (who, which, tier)
-            && (&*reason, &*ended) == (why, how) =>
+            && (&*reason, &*limit, &*ended) == (why, what, how) =>
         {
             *count = count.saturating_add(*more);
             *waited_ms = waited_ms.saturating_add(*waited);
@@ -246,6 +259,10 @@ mod tests {
             model: None,
             priority: None,
             reason: "limit".to_owned(),
+            limit: None,
+            used: None,
+            usable: None,
+            position: None,
             ended: "admitted".to_owned(),
             count: 1,
             waited_ms,

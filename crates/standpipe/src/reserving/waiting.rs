@@ -13,6 +13,7 @@ use standpipe_core::{
 };
 use standpipe_store::StoreError;
 
+use self::notes::FirstWait;
 use super::bell;
 use crate::bell::Bell;
 use crate::desk::{Caller, Counter, Desk};
@@ -57,7 +58,7 @@ pub(super) struct Waiting {
     ticket: Option<Key>,
     /// What it was last told, and what it was first told.
     last: Option<Refused>,
-    first: Option<Reason>,
+    first: Option<FirstWait>,
     /// The tier it is in, once it was told to wait or refused.
     tier: Option<Priority>,
     /// It has asked for a lease and the store has not answered.

@@ -54,7 +54,20 @@ fn waited(agent: &str, reason: &str, ended: &str, waited_ms: u64) -> [Event; 2] 
     let (agent, reason, ended) = (agent.to_owned(), reason.to_owned(), ended.to_owned());
     let usage = Usage { agent: agent.clone(), waited_ms, enforced: true, ..Usage::default() };
     let (model, priority, count, longest_ms) = (None, None, 1, waited_ms);
-    let wait = What::Wait { agent, model, priority, reason, ended, count, waited_ms, longest_ms };
+    let wait = What::Wait {
+        agent,
+        model,
+        priority,
+        reason,
+        limit: None,
+        used: None,
+        usable: None,
+        position: None,
+        ended,
+        count,
+        waited_ms,
+        longest_ms,
+    };
     [event(wait), event(What::Usage(usage))]
 }
 

@@ -157,7 +157,7 @@ fn the_schema_knows_exactly_the_keys_that_are_read() {
     let pool = text::KNOWN_UNITS.into_iter().chain(pool::KEYS);
     assert_eq!(properties(&defs["pool"]), sorted(pool));
     assert_eq!(properties(&defs["agent"]), sorted(agent::KEYS));
-    assert_eq!(properties(&defs["limit"]["anyOf"][1]), sorted(limits::KEYS));
+    assert_eq!(properties(&defs["limit"]["anyOf"][1]), sorted(limit_form::KEYS));
     assert_eq!(properties(&schema["properties"]["store"]["anyOf"][1]), sorted(store::KEYS));
     let backoff = &defs["pool"]["properties"]["backoff"];
     assert_eq!(properties(&backoff["anyOf"][1]), sorted(policy::BACKOFF_KEYS));

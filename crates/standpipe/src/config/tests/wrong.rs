@@ -65,7 +65,10 @@ fn amounts_rates_and_durations() {
     slip("requests = []", "is an empty list");
     slip("requests = [\"5/min\", \"6/min\"]", "two limits of the same unit, kind and period");
     slip("requests = { pace = \"1s\" }", "the limit has no rate");
-    slip("requests = { rate = \"5/s\", burst = 5 }", "burst means nothing for a window");
+    slip(
+        "requests = { rate = \"5/s\", kind = \"window\", burst = 5 }",
+        "burst means nothing for a window",
+    );
     slip("requests = { rate = \"5/s\", kind = \"bucket\", burst = 0 }", "holds nothing");
     slip("requests = { rate = \"5/s\", kind = \"windw\" }", "did you mean \"window\"?");
     slip("requests = { rate = \"5/s\", pace = 0 }", "is no time at all");

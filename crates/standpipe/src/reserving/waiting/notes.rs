@@ -2,15 +2,41 @@
 
 use std::time::Duration;
 
-use standpipe_core::{Grant, Refusal};
+use standpipe_core::{Grant, Queued, Reason, Refusal, State};
 
 use super::Waiting;
 use crate::desk::Counter;
 use crate::error::Error;
 use crate::journal::What;
+use crate::moment::Now;
 use crate::refused::limit_text;
 use crate::shared::ask::tier_word;
 use crate::shared::usage::Asker;
+use crate::status::PoolStatus;
+
+/// What a call was told when it first had to wait.
+pub(super) struct FirstWait {
+    reason: Reason,
+    limit: Option<String>,
+    used: Option<u64>,
+    usable: Option<u64>,
+    position: usize,
+}
+
+impl FirstWait {
+    pub(super) fn new(queued: &Queued, state: &State, now: &Now) -> Self {
+        let limit = queued.refusal.limit.as_ref().map(limit_text);
+        let all = limit.is_some().then(|| PoolStatus::limits_of(state, now)).unwrap_or_default();
+        let full = all.into_iter().find(|known| Some(&known.limit) == limit.as_ref());
+        Self {
+            reason: queued.refusal.reason,
+            limit,
+            used: full.as_ref().map(|full| full.used.saturating_add(full.held)),
+            usable: full.as_ref().map(|full| full.effective),
+            position: queued.position,
+        }
+    }
+}
 
 impl Waiting {
     /// Whether this call made its lease. Of all calls that share an id, in all processes, exactly
@@ -21,13 +47,17 @@ impl Waiting {
     }
 
     pub(super) fn note_wait(&self, ended: &str, waited: Duration) {
-        let Some(reason) = self.first else { return };
+        let Some(first) = &self.first else { return };
         let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
         let what = What::Wait {
             agent: self.reserve.agent.to_string(),
             model: self.reserve.model.as_ref().map(ToString::to_string),
             priority: self.tier.map(|tier| tier_word(tier).to_owned()),
-            reason: reason.as_str().to_owned(),
+            reason: first.reason.as_str().to_owned(),
+            limit: first.limit.clone(),
+            used: first.used,
+            usable: first.usable,
+            position: u64::try_from(first.position).ok(),
             ended: ended.to_owned(),
             count: 1,
             waited_ms,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use standpipe_core::{Grant, Queued, Reason, Refusal};
 use standpipe_store::StoreError;
 
+use super::notes::FirstWait;
 use super::{Step, Trouble, Waiting, over};
 use crate::dead;
 use crate::desk::Counter;
@@ -77,8 +78,9 @@ impl Waiting {
             counter.look_at = Some(counter.look_at.map_or(soon, |at| at.min(soon)));
         }
         if self.first.is_none() {
-            self.first = Some(hold.refusal.reason);
-            self.tier = tier_asked(counter.member.replica().state(), &self.reserve);
+            let state = counter.member.replica().state();
+            self.tier = tier_asked(state, &self.reserve);
+            self.first = Some(FirstWait::new(hold, &state.at(now.store), now));
         }
         self.ends.get_or_insert(now.store + self.reserve.patience);
         self.last =

@@ -1,0 +1,109 @@
+//! Limits without a file, tasks and models of held commands, and what a wait leaves in the journal.
+
+use serde_json::{Value, json};
+
+use crate::daemon::support::{Daemon, limit, until_waiting};
+use crate::support::Home;
+
+/// What the journal has of waits.
+fn waits(home: &Home) -> Vec<Value> {
+    let told = home.run(["events", "--kind", "wait", "--json"]);
+    told.printed().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_bucket_with_a_burst_is_given_on_the_command_line() {
+    let home = Home::new();
+    let ask = ["reserve", "my/api", "--limit", "requests=60/h,burst=3", "--timeout", "0"];
+    for _ in 0..2 {
+        home.run(ask).printed();
+    }
+    let status = home.status("my/api");
+    let bucket = limit(&status, "requests");
+    assert_eq!((&bucket["kind"], &bucket["burst"]), (&json!("bucket"), &json!(3)), "{bucket}");
+    assert_eq!((&bucket["amount"], &bucket["used"]), (&json!(60), &json!(2)), "{bucket}");
+    for (wrong, says) in [
+        ("requests=60/h,brust=3", "did you mean `burst`?"),
+        ("requests=60/h,tokens=5/h", "a limit of its own"),
+        ("requests=60/h,burst=0", "at least 1"),
+    ] {
+        let ran = home.run(["reserve", "my/api", "--limit", wrong, "--timeout", "0"]);
+        ran.failed(2, &[says]);
+    }
+}
+
+#[test]
+fn a_bucket_with_a_burst_is_given_over_http() {
+    let home = Home::new();
+    let daemon = Daemon::up(&home);
+    for (pool, given) in [
+        ("my/text", json!("60/h,burst=3")),
+        ("my/object", json!({"rate": "60/h", "burst": 3})),
+        ("my/list", json!([{"rate": "60/h", "kind": "bucket", "burst": "3"}, "1000/d"])),
+    ] {
+        let ask = json!({"pool": pool, "limits": {"requests": given}, "timeout_ms": 0});
+        daemon.reserve(&ask).ok(201);
+        let status = home.status(pool);
+        let bucket = limit(&status, "requests");
+        assert_eq!((&bucket["kind"], &bucket["burst"]), (&json!("bucket"), &json!(3)), "{bucket}");
+    }
+    for (given, says) in [
+        (json!({"rate": "60/h", "brust": 3}), "did you mean `burst`?"),
+        (json!({"burst": 3}), "rate"),
+        (json!("60/h,kind=window,burst=3"), "leave"),
+        (json!("0/h"), "pause"),
+        (json!(true), "/openapi.json"),
+    ] {
+        let ask = json!({"pool": "my/wrong", "limits": {"requests": given}});
+        let wrong = daemon.reserve(&ask).problem(400, "invalid");
+        assert!(wrong["hint"].as_str().unwrap().contains(says), "{wrong}");
+    }
+}
+
+#[test]
+fn hold_names_a_task_and_a_model() {
+    let home = Home::new();
+    home.configure(
+        "version = 1\n[pool.\"my/large\"]\nparallel = 2\n[pool.\"my/small\"]\nparallel = 2\n\
+         [route]\nclassify = [\"my/small\"]\n",
+    );
+    let args = ["hold", "my/large", "--task", "classify", "--model", "tiny", "--as", "blog", "--"];
+    let held = home.start(args.into_iter().chain(["sh", "-c", "echo on; read line"]));
+    let mut held = held;
+    assert_eq!(held.line(), "on");
+    let status = home.status("my/small");
+    let lease = &status["leases"][0];
+    assert_eq!((&lease["task"], &lease["model"]), (&json!("classify"), &json!("tiny")), "{status}");
+    assert_eq!(home.status("my/large")["in_flight"], 0);
+    held.signal(rustix::process::Signal::TERM);
+    let ended = held.end();
+    assert!(ended.err.contains("routed to `my/small`"), "{ended:?}");
+}
+
+#[test]
+fn a_wait_is_recorded_with_the_limit_and_how_full_it_was() {
+    let home = Home::new();
+    let holder = home.hold_the_slot();
+    let args = ["hold", "my/slots", "--as", "late", "--model", "m", "--", "true"];
+    let late = home.start(args);
+    until_waiting(&home, "my/slots", 1);
+    holder.signal(rustix::process::Signal::TERM);
+    holder.end();
+    late.end();
+    let all = waits(&home);
+    let wait = all.iter().find(|wait| wait["agent"] == "late").unwrap();
+    assert_eq!((&wait["reason"], &wait["limit"]), (&json!("limit"), &json!("parallel")), "{wait}");
+    assert_eq!((&wait["used"], &wait["usable"]), (&json!(1), &json!(1)), "{wait}");
+    assert_eq!((&wait["position"], &wait["model"]), (&json!(1), &json!("m")), "{wait}");
+    let told = home.run(["events", "--kind", "wait"]);
+    assert!(told.printed().contains("parallel has no room: 1 of 1 used"), "{told:?}");
+
+    let rate = ["--limit", "tokens=1000/h", "--as", "rate", "--cost", "tokens=700"];
+    home.run(["reserve", "my/api"].into_iter().chain(rate)).printed();
+    let in_vain = ["reserve", "my/api", "--timeout", "200ms"].into_iter().chain(rate);
+    assert_eq!(home.run(in_vain).code, Some(75));
+    let all = waits(&home);
+    let wait = all.iter().find(|wait| wait["agent"] == "rate").unwrap();
+    assert_eq!(wait["limit"], "tokens per 1h", "{wait}");
+    assert_eq!((&wait["used"], &wait["usable"]), (&json!(700), &json!(800)), "{wait}");
+}
