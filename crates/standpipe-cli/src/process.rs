@@ -2,6 +2,7 @@
 
 pub(crate) mod child;
 pub(crate) mod find;
+pub(crate) mod reset;
 pub(crate) mod run;
 pub(crate) mod signals;
 pub(crate) mod tee;

@@ -40,7 +40,8 @@
 //!
 //! `answer` (input and output), `dialect` (the steps of reading), `providers` (the table: one row
 //! and one file per provider; `openai` is short, `stripe` is pure data), `reader` (headers and
-//! error bodies), `parse` (numbers, dates, JSON), `stream` (streamed responses).
+//! error bodies), `parse` (numbers, dates, JSON), `stream` (streamed responses), `printed` (messages
+//! of command-line programs).
 
 pub mod bounds;
 
@@ -48,6 +49,7 @@ mod answer;
 mod dialect;
 mod doubt;
 mod parse;
+mod printed;
 mod providers;
 mod reader;
 mod stream;
@@ -57,6 +59,7 @@ mod usage;
 pub use crate::answer::{Answer, Kind, LimitSeen, Refused, ResetMeans, Response, Verdict};
 pub use crate::dialect::Dialect;
 pub use crate::doubt::{Doubt, DoubtReason};
+pub use crate::printed::{PrintedLimit, PrintedReset, PrintedTime, printed_limit, printed_reset};
 pub use crate::stream::StreamReader;
 pub use crate::text::is_invisible;
 pub use crate::usage::Usage;

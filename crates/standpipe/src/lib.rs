@@ -70,6 +70,7 @@ mod error;
 pub mod escape;
 mod explain;
 mod finding;
+mod hearsay;
 mod home;
 pub mod journal;
 mod keeper;
@@ -103,6 +104,9 @@ pub use standpipe_core::{
     InvalidConfig, Limit, LimitId, LimitSelector, Policy, PoolConfig, Portion, Priority, Reading,
     Reason, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, ThrottleKind, TimeRange,
     Unit, Zone, Zones,
+};
+pub use standpipe_dialect::{
+    PrintedLimit, PrintedReset, PrintedTime, printed_limit, printed_reset,
 };
 pub use standpipe_store::{InvalidPoolName, MemoryStore, PoolName, Process, Store, StoreError};
 

@@ -319,6 +319,15 @@ impl Pool {
         known && self.tap.settings().unknown_pool(&self.name).is_none()
     }
 
+    /// The pool's state as it is now.
+    pub(crate) fn read_state<T>(
+        &self,
+        answer: impl FnOnce(&State, &crate::moment::Now) -> T,
+    ) -> Result<T, Error> {
+        let (shared, desk) = self.present()?;
+        shared.read(&desk, |state, now, _| answer(state, now))
+    }
+
     /// The limits that this process's file gives it.
     pub(crate) fn own_limits(&self) -> &[Limit] {
         self.tap.settings().pools.get(&self.name).map_or(&[], |pool| pool.limits.as_slice())

@@ -239,6 +239,10 @@ impl Standpipe {
 }
 
 impl Tap {
+    pub(crate) const fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
     /// This process's part of it.
     pub(crate) fn guard(&self) -> Result<Arc<Guard>, Error> {
         self.anchor.guard()

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 
 use super::call::{Admission, Call, Work};
+use crate::process::tee::LinePattern;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,6 +23,7 @@ Examples:
 
   # A program that hides its 429s: everybody pauses when it says so
   standpipe hold github/core --throttled-match '(?i)rate limit' -- gh api /user
+  standpipe hold claude/max --limit parallel=2 --throttled-match auto -- ./with-claude.sh
 ";
 
 const AFTER: &str = "\
@@ -30,7 +32,10 @@ the command. When `hold` itself is killed, its place comes back at once; on Linu
 with it. 127: no such command, 126: it cannot be executed; nothing was taken.
 
 A command that was throttled settles its place as refused, and the pool pauses for everybody; its
-exit code is passed through all the same. With --throttled-match its standard error is a pipe.";
+exit code is passed through all the same. With --throttled-match its standard error is a pipe. If the
+line states when the limit resets (`resets 3pm (Europe/Paris)`, `try again in 5 minutes`), the pause
+lasts until then. A message is not believed, and nobody pauses, if the reset it states has passed, or
+if the ledger knows that the limit was reset since and has room.";
 
 /// Run a command while holding a place in a pool
 #[derive(Debug, Args)]
@@ -49,9 +54,9 @@ pub(crate) struct Hold {
     #[arg(long, value_name = "CODE")]
     pub(crate) throttled_exit: Vec<u8>,
     /// The command was throttled if a line of its standard error matches; a group named `wait` is
-    /// how long to wait
+    /// how long to wait. `auto` knows the messages of claude, codex, copilot and gh
     #[arg(long, value_name = "REGEX", value_parser = super::parse::pattern)]
-    pub(crate) throttled_match: Option<regex::bytes::Regex>,
+    pub(crate) throttled_match: Option<LinePattern>,
     /// The command and its arguments, after `--`
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,

@@ -5,6 +5,7 @@ use standpipe::config::{TextError, text as written};
 use standpipe::{AgentName, Amounts, Limit, PoolName, Span, StoreUrl, Unit};
 
 use crate::failure::Failure;
+use crate::process::tee::LinePattern;
 
 /// `--cost` or `--used`: figures for some units.
 #[derive(Clone, Debug)]
@@ -38,10 +39,13 @@ pub(crate) fn length(text: &str) -> Result<Span, TextError> {
     written::duration(text)
 }
 
-/// A pattern to look for in what a program says. Bounded, so that it cannot eat the machine.
-pub(super) fn pattern(text: &str) -> Result<regex::bytes::Regex, String> {
+/// A pattern to look for in what a program prints. Its size is bounded.
+pub(super) fn pattern(text: &str) -> Result<LinePattern, String> {
+    if text == "auto" {
+        return Ok(LinePattern::Known);
+    }
     let compiled = regex::bytes::RegexBuilder::new(text).size_limit(1 << 20).build();
-    compiled.map_err(|error| error.to_string())
+    compiled.map(LinePattern::Regex).map_err(|error| error.to_string())
 }
 
 pub(super) fn store(text: &str) -> Result<StoreUrl, String> {

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::time::{Duration, SystemTime};
 
-use standpipe::{Lease, Throttle, ThrottleKind};
+use standpipe::{Lease, Pool, PrintedReset, Throttle, ThrottleKind, printed_limit, printed_reset};
 
 use super::admission::{admit, end_by, listen, request, tell_route};
 use super::{Ended, units};
@@ -14,6 +14,7 @@ use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::process::child::{NOT_FOUND, code_of};
 use crate::process::find;
+use crate::process::reset::{Reset, resolve};
 use crate::process::run::{self, Ran};
 use crate::process::signals::child_has_it_too;
 use crate::settings::{Settings, duration};
@@ -44,7 +45,7 @@ pub(super) fn run(args: Hold, settings: &Settings, printer: &Printer) -> Ended {
     });
     match ran {
         Ok(ended) => {
-            match throttled(&args, &ended, printer) {
+            match throttled(&args, &ended, &pool, printer) {
                 Some(report) => refuse(lease, report, printer),
                 None => settle(lease, printer),
             }
@@ -68,23 +69,66 @@ fn settle(lease: Lease, printer: &Printer) {
     }
 }
 
-/// How the command was throttled, if it was: by its code, or by what it said.
-fn throttled(args: &Hold, ended: &Ran, printer: &Printer) -> Option<Throttle> {
-    if !ended.found.matched && !args.throttled_exit.contains(&ended.code) {
-        return None;
-    }
+/// How the command was throttled, if it was: by its code, or by what it printed.
+fn throttled(args: &Hold, ended: &Ran, pool: &Pool, printer: &Printer) -> Option<Throttle> {
     let report = Throttle::new(ThrottleKind::Quota);
+    let Some(line) = &ended.found.line else {
+        return args.throttled_exit.contains(&ended.code).then_some(report);
+    };
     let said = ended.found.wait.as_deref().map(str::trim);
-    let wait = said.and_then(|wait| parse::length(wait).ok());
+    let wait = said.and_then(|wait| parse::length(wait).ok()).map(duration);
     if let (Some(said), None) = (said, wait) {
         printer.talk(&format!(
             "`{said}` is not a time that can be read (30, 30s, 5min), so it counts as none"
         ));
     }
-    Some(match wait {
-        Some(wait) => report.retry_after(duration(wait)),
+    let stated = stated_reset(line).filter(|_| wait.is_none());
+    let doubt = match stated {
+        Some((Reset::Passed, _)) => Some("the reset it states has passed".to_owned()),
+        // An instant that lies ahead is no message from a cache.
+        Some((Reset::In(_), Stated::Instant)) => None,
+        // A pool that cannot be read now is not known to be healthy.
+        _ => pool.doubt_refusal().ok().flatten(),
+    };
+    if let Some(why) = doubt {
+        let pool_name = pool.name();
+        pool.note_doubt("a throttled command's message", &why);
+        printer.talk(&format!(
+            "the command's message about a limit is not believed: {why}; nobody pauses \
+             (`standpipe throttle {pool_name}` does it by hand)"
+        ));
+        return None;
+    }
+    let reset = stated.and_then(|(reset, _)| match reset {
+        Reset::In(wait) => Some(wait),
+        Reset::Passed => None,
+    });
+    Some(match wait.or(reset) {
+        Some(wait) => report.retry_after(wait),
         None => report,
     })
+}
+
+/// How a message states its reset.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stated {
+    /// As an instant, which shows how old the message is.
+    Instant,
+    /// As a length, which does not.
+    Length,
+}
+
+/// The reset that a message states.
+fn stated_reset(line: &str) -> Option<(Reset, Stated)> {
+    let known = printed_limit(line);
+    let window = known.as_ref().and_then(|known| known.window);
+    let printed = known.and_then(|known| known.reset).or_else(|| printed_reset(line))?;
+    let stated = match printed {
+        PrintedReset::After(_) => Stated::Length,
+        _ => Stated::Instant,
+    };
+    let reset = resolve(&printed, window, jiff::Timestamp::now(), &jiff::tz::TimeZone::system())?;
+    Some((reset, stated))
 }
 
 /// The command was throttled: everybody on the pool learns of it.

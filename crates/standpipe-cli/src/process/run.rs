@@ -6,12 +6,11 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use regex::bytes::Regex;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::process::child::{NOT_EXECUTABLE, command_line};
 use crate::process::signals::{Signals, child_has_it_too};
-use crate::process::tee::{Found, Tee};
+use crate::process::tee::{Found, LinePattern, Tee};
 
 /// How a program ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +34,7 @@ pub(crate) struct Ran {
 /// When the program could not be started.
 pub(crate) fn run(
     command: &[OsString],
-    look_for: Option<&Regex>,
+    look_for: Option<&LinePattern>,
     signals: &Signals,
     every: Duration,
     mut chore: impl FnMut(),
@@ -47,7 +46,7 @@ pub(crate) fn run(
         program.stderr(Stdio::piped());
     }
     let mut child = program.spawn()?;
-    let tee = look_for.zip(child.stderr.take()).map(|(re, from)| Tee::new(from, re.clone()));
+    let tee = look_for.zip(child.stderr.take()).map(|(lines, from)| Tee::new(from, lines.clone()));
     for signal in early {
         // It came before there was a child that a terminal could have sent it to.
         pass_on(&child, signal);

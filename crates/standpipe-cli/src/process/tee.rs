@@ -6,18 +6,31 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use regex::bytes::Regex;
+use standpipe::printed_limit;
 
 /// A line is looked at up to here.
 const LONGEST_LINE: usize = 64 << 10;
 
+/// So much of a line that matched is kept.
+const KEPT: usize = 2 << 10;
+
 /// How long the last words are waited for: whoever the program left behind may keep the pipe open.
 const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// Which lines of a program say that it was throttled.
+#[derive(Clone, Debug)]
+pub(crate) enum LinePattern {
+    /// Those that match.
+    Regex(Regex),
+    /// The messages of programs we know.
+    Known,
+}
 
 /// What was found in a program's standard error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// A line matched.
-    pub(crate) matched: bool,
+    /// The last line that matched, or its beginning.
+    pub(crate) line: Option<String>,
     /// What the group `wait` of the pattern caught, if it has one.
     pub(crate) wait: Option<String>,
 }
@@ -29,7 +42,7 @@ pub(crate) struct Tee {
 
 impl Tee {
     /// Begins to read.
-    pub(crate) fn new(mut from: ChildStderr, pattern: Regex) -> Self {
+    pub(crate) fn new(mut from: ChildStderr, pattern: LinePattern) -> Self {
         let (tell, found) = channel();
         std::thread::spawn(move || {
             let mut lines = Lines::new(pattern);
@@ -58,13 +71,13 @@ impl Tee {
 
 /// Text that comes in pieces, line by line.
 struct Lines {
-    pattern: Regex,
+    pattern: LinePattern,
     line: Vec<u8>,
     found: Found,
 }
 
 impl Lines {
-    fn new(pattern: Regex) -> Self {
+    fn new(pattern: LinePattern) -> Self {
         Self { pattern, line: Vec::new(), found: Found::default() }
     }
 
@@ -83,11 +96,21 @@ impl Lines {
     }
 
     fn end(&mut self) {
-        if let Some(caught) = self.pattern.captures(&self.line) {
-            self.found.matched = true;
-            let wait = caught.name("wait").map(|wait| wait.as_bytes());
-            if let Some(wait) = wait {
-                self.found.wait = Some(String::from_utf8_lossy(wait).into_owned());
+        let line = || String::from_utf8_lossy(&self.line[..self.line.len().min(KEPT)]);
+        match &self.pattern {
+            LinePattern::Regex(pattern) => {
+                if let Some(caught) = pattern.captures(&self.line) {
+                    self.found.line = Some(line().into_owned());
+                    let wait = caught.name("wait").map(|wait| wait.as_bytes());
+                    if let Some(wait) = wait {
+                        self.found.wait = Some(String::from_utf8_lossy(wait).into_owned());
+                    }
+                }
+            }
+            LinePattern::Known => {
+                if printed_limit(&line()).is_some() {
+                    self.found.line = Some(line().into_owned());
+                }
             }
         }
         self.line.clear();
@@ -99,7 +122,7 @@ mod tests {
     use super::*;
 
     fn found(pattern: &str, pieces: &[&str]) -> Found {
-        let mut lines = Lines::new(Regex::new(pattern).unwrap());
+        let mut lines = Lines::new(LinePattern::Regex(Regex::new(pattern).unwrap()));
         for piece in pieces {
             lines.feed(piece.as_bytes());
         }
@@ -110,10 +133,12 @@ mod tests {
     #[test]
     fn a_line_is_found_however_it_is_cut() {
         let pieces = ["all is w", "ell\nrate li", "mit exceeded\n"];
-        assert!(found("rate limit", &pieces).matched);
-        assert!(found("(?i)RATE LIMIT", &["last words: rate limit"]).matched, "without an end");
-        assert!(!found("well rate", &pieces).matched, "no line has both");
-        assert!(found("^done$", &["10%\r100%\rdone\r"]).matched, "progress bars end lines too");
+        assert!(found("rate limit", &pieces).line.is_some());
+        let end = found("(?i)RATE LIMIT", &["last words: rate limit"]);
+        assert_eq!(end.line.as_deref(), Some("last words: rate limit"), "without an end");
+        assert_eq!(found("well rate", &pieces).line, None, "no line has both");
+        let bars = found("^done$", &["10%\r100%\rdone\r"]);
+        assert!(bars.line.is_some(), "progress bars end lines too");
     }
 
     #[test]
@@ -124,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_line_without_end_is_bounded() {
-        let mut lines = Lines::new(Regex::new("x").unwrap());
+        let mut lines = Lines::new(LinePattern::Regex(Regex::new("x").unwrap()));
         for _ in 0..100 {
             lines.feed(&[b'y'; 8 << 10]);
         }

@@ -5,6 +5,7 @@ mod calls;
 mod checking;
 mod configuration;
 mod help;
+mod hidden;
 mod hold;
 mod manners;
 mod shapes;

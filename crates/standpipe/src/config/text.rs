@@ -304,12 +304,16 @@ impl fmt::Display for TextError {
 
 impl std::error::Error for TextError {}
 
+/// What to write instead of a limit of nothing.
+pub(super) const ZERO: &str =
+    "write a limit above 0, or stop calls with `standpipe pause`; without a limit a unit is unlimited";
+
 const RATE_EXAMPLES: &str = "write for example \"60/min\", \"30/2s\" or \"2M/h\"";
 
 fn at_least_one(amount: u64, text: &str) -> Result<u64, TextError> {
     if amount == 0 {
-        let what = format!("{} allows nothing", quoted(text));
-        return Err(TextError::new(what, "write at least 1; `standpipe pause` stops a pool"));
+        let what = format!("{} admits no call", quoted(text));
+        return Err(TextError::new(what, ZERO));
     }
     Ok(amount)
 }

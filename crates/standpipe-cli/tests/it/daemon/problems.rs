@@ -24,7 +24,7 @@ fn bad_bodies_are_told_what_is_wrong_with_them() {
         (r#"{"pool":"my"}"#, "`my`"),
         (r#"{"pool":"my/api","limits":{"requests":"60/m"}}"#, "60/m"),
         (r#"{"pool":"my/api","limits":{"parallel":0}}"#, "parallel"),
-        (r#"{"pool":"my/api","limits":{"parallel":-1}}"#, "Figure"),
+        (r#"{"pool":"my/api","limits":{"parallel":-1}}"#, "a limit is a rate"),
         (r#"{"pool":"my/api","limits":{"parallel":1},"cost":{"Tokens":1}}"#, "Tokens"),
         (r#"{"pool":"my/api","limits":{"parallel":1},"cost":{"tokens":1.5}}"#, "1.5"),
         (r#"{"pool":"my/api","limits":{"parallel":1},"agent":"a b"}"#, "a b"),
