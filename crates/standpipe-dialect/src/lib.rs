@@ -40,8 +40,8 @@
 //!
 //! `answer` (input and output), `dialect` (the steps of reading), `providers` (the table: one row
 //! and one file per provider; `openai` is short, `stripe` is pure data), `reader` (headers and
-//! error bodies), `parse` (numbers, dates, JSON), `stream` (streamed responses), `printed` (messages
-//! of command-line programs).
+//! error bodies), `parse` (numbers, dates, JSON), `stream` (streamed responses), `printed`
+//! (messages of command-line programs).
 
 pub mod bounds;
 

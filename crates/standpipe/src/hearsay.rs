@@ -58,8 +58,8 @@ impl Pool {
     fn announced_reset(&self) -> Option<Moment> {
         let since = std::time::SystemTime::now().checked_sub(KEPT);
         let all = self.tap().journal().events(since, Some(Kind::Throttle));
-        let ours = all.filter(|event| event.pool == self.name().as_str());
-        ours.filter(is_quota).last().and_then(|event| match event.what {
+        let mut ours = all.filter(|event| event.pool == self.name().as_str());
+        ours.rfind(is_quota).and_then(|event| match event.what {
             What::Throttle { retry_after_ms, .. } => {
                 Some(Moment { millis: event.at.millis.saturating_add(retry_after_ms?) })
             }

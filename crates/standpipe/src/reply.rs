@@ -94,8 +94,8 @@ impl Reply {
         self
     }
 
-    /// A body that is read and never recorded: the journal gets neither the provider's error message
-    /// nor a value of the body that was not believed.
+    /// A body that is read and never recorded: the journal gets neither the provider's error
+    /// message nor a value of the body that was not believed.
     pub fn unrecorded_body(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.unrecorded = true;
         self.body(body)

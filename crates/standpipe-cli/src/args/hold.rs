@@ -32,10 +32,10 @@ the command. When `hold` itself is killed, its place comes back at once; on Linu
 with it. 127: no such command, 126: it cannot be executed; nothing was taken.
 
 A command that was throttled settles its place as refused, and the pool pauses for everybody; its
-exit code is passed through all the same. With --throttled-match its standard error is a pipe. If the
-line states when the limit resets (`resets 3pm (Europe/Paris)`, `try again in 5 minutes`), the pause
-lasts until then. A message is not believed, and nobody pauses, if the reset it states has passed, or
-if the ledger knows that the limit was reset since and has room.";
+exit code is passed through all the same. With --throttled-match its standard error is a pipe. If
+the line states when the limit resets (`resets 3pm (Europe/Paris)`, `try again in 5 minutes`), the
+pause lasts until then. A message is not believed, and nobody pauses, if the reset it states has
+passed, or if the ledger knows that the limit was reset since and has room.";
 
 /// Run a command while holding a place in a pool
 #[derive(Debug, Args)]

@@ -78,7 +78,7 @@ const ROWS: &[Row] = &[
     ("calls", |side| amount("calls", side.calls)),
     ("429s (wasted calls)", |side| part(side.refused, side.refused_percent)),
     ("retries", |side| part(side.retries, side.retries_percent)),
-    ("began", |side| side.first.map_or_else(|| "-".to_owned(), |first| began(first))),
+    ("began", |side| side.first.map_or_else(|| "-".to_owned(), began)),
     ("wall clock", |side| length(side.wall_clock_ms)),
     (
         "time waited",

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::daemon::support::{Daemon, limit, until_waiting};
+use standpipe::{Error, Limit, Rule, Span, Unit};
+
+use crate::daemon::support::{Daemon, library, limit, until_waiting};
 use crate::support::Home;
 
 /// What the journal has of waits.
@@ -106,4 +108,44 @@ fn a_wait_is_recorded_with_the_limit_and_how_full_it_was() {
     let wait = all.iter().find(|wait| wait["agent"] == "rate").unwrap();
     assert_eq!(wait["limit"], "tokens per 1h", "{wait}");
     assert_eq!((&wait["used"], &wait["usable"]), (&json!(700), &json!(800)), "{wait}");
+}
+
+/// A budget of 0 is an error on every face and never reads as unlimited.
+#[test]
+fn a_limit_of_zero_is_an_error_on_every_face() {
+    let home = Home::new();
+    for limit in ["usd=0/d", "usd=0.0/d", "requests=0/min", "parallel=0", "requests=5/s,burst=0"] {
+        let ran = home.run(["reserve", "my/api", "--limit", limit, "--timeout", "0"]);
+        ran.failed(2, &["admits no"]);
+    }
+    let daemon = Daemon::up(&home);
+    for given in [json!({"usd": "0/d"}), json!({"parallel": 0}), json!({"tokens": {"rate": "0/s"}})]
+    {
+        let ask = json!({"pool": "my/api", "limits": given, "timeout_ms": 0});
+        let wrong = daemon.reserve(&ask).problem(400, "invalid");
+        assert!(wrong["detail"].as_str().unwrap().contains("admits no call"), "{wrong}");
+        assert!(wrong["hint"].as_str().unwrap().contains("above 0"), "{wrong}");
+    }
+    daemon.stop();
+    let pool = library(&home).pool("my/api").unwrap();
+    let rule = Rule::Window { unit: Unit::Usd, amount: 0, period: Span::secs(86_400) };
+    let bucket = Rule::Bucket { unit: Unit::Usd, amount: 5, period: Span::secs(60), burst: 0 };
+    for rule in [rule, bucket, Rule::Parallel { amount: 0 }] {
+        let wrong = pool.limit(vec![Limit::new(rule)]).unwrap_err();
+        assert!(matches!(wrong, Error::Invalid { .. }), "{wrong}");
+    }
+    for (table, says) in [
+        ("[pool.\"a/b\"]\nusd = \"0/d\"", "admits no call"),
+        ("[pool.\"a/b\"]\nparallel = 0", "admits no call"),
+        ("[pool.\"a/b\"]\nrequests = { rate = \"5/s\", burst = 0 }", "admits nothing"),
+        (
+            "[pool.\"a/b\"]\nrequests = \"5/s\"\n[agent.x]\ncap = { usd = \"0/d\" }",
+            "admits no call",
+        ),
+        ("[pool.\"a/b\"]\nrequests = \"5/s\"\n[agent.x]\ncap = \"0%\"", "is nothing"),
+        ("[pool.\"a/b\"]\nrequests = \"5/s\"\n[agent.x]\ncap = { parallel = 0 }", "admits no call"),
+    ] {
+        home.configure(&format!("version = 1\n{table}\n"));
+        home.run(["config", "check"]).failed(78, &[says]);
+    }
 }

@@ -1,4 +1,5 @@
-//! Before and after: the last run in shadow mode beside the last run while the pool held calls back.
+//! Before and after: the last run in shadow mode beside the last run while the pool held calls
+//! back.
 //!
 //! A run is a stretch of time in which the pool did not change its mode. Earlier runs would add up
 //! to figures of no run at all, so they are left out and counted.
@@ -218,7 +219,7 @@ mod tests {
 
     #[test]
     fn only_the_last_run_of_each_mode_counts() {
-        let lines = vec![
+        let lines = [
             used(false, "blog", 100, &[7]),
             used(true, "blog", 200, &[5]),
             used(false, "blog", 300, &[1, 2]),

@@ -124,7 +124,8 @@ fn rate(reader: &mut Reader<'_>, item: &Item<'_>, unit: &Unit) -> Option<Portion
 
 fn not_zero(reader: &mut Reader<'_>, item: &Item<'_>, share: u16) -> Option<Portion> {
     if share == 0 {
-        reader.wrong_at(item, "is nothing", "write at least \"0.1%\", or leave it out");
+        let remedy = "write at least \"0.1%\", or leave it out for no floor or cap";
+        reader.wrong_at(item, "is nothing", remedy);
         return None;
     }
     Some(Portion::PerMille(share))

@@ -162,8 +162,8 @@ pub fn costs(text: &str) -> Result<Vec<(Unit, u64)>, TextError> {
 }
 
 /// Reads a limit: `requests=60/min` or `parallel=5`, with the options of the file's long form after
-/// commas: `input_tokens=2M/min,burst=400k`. Output tokens and money are charged at the end, all else
-/// at the start.
+/// commas: `input_tokens=2M/min,burst=400k`. Output tokens and money are charged at the end, all
+/// else at the start.
 ///
 /// # Errors
 /// When it is not one.
@@ -306,7 +306,7 @@ impl std::error::Error for TextError {}
 
 /// What to write instead of a limit of nothing.
 pub(super) const ZERO: &str =
-    "write a limit above 0, or stop calls with `standpipe pause`; without a limit a unit is unlimited";
+    "write a limit above 0, or stop calls with `standpipe pause`; leaving it out is no limit";
 
 const RATE_EXAMPLES: &str = "write for example \"60/min\", \"30/2s\" or \"2M/h\"";
 

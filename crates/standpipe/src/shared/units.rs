@@ -1,4 +1,5 @@
-//! Rejects units that are neither built in nor declared: a misspelled unit would be charged nowhere.
+//! Rejects units that are neither built in nor declared: a misspelled unit would be charged
+//! nowhere.
 
 use standpipe_core::{Amounts, Key, Limit, PoolConfig, Rule, State, Unit};
 use standpipe_store::PoolName;

@@ -221,7 +221,7 @@ fn a_file_that_cannot_be_taken_changes_nothing_and_is_told() {
     let elsewhere = format!("store = \"file:{}\"\n", store.display());
     for (text, says) in [
         (slots(2) + "nonsense", "not TOML"),
-        (slots(0), "allows nothing"),
+        (slots(0), "admits no call"),
         (listen(1) + &slots(2), "`listen` has changed"),
         (listen(0) + &elsewhere + &slots(2), "`store` has changed"),
         (listen(0) + "[server]\nsocket = \"/nowhere/x\"\n" + &slots(2), "`socket` has changed"),

@@ -57,7 +57,7 @@ fn unknown_keys_everywhere() {
 #[test]
 fn amounts_rates_and_durations() {
     slip("requests = \"-5/min\"", "`requests`: \"-5\" is negative");
-    slip("requests = \"0/min\"", "allows nothing");
+    slip("requests = \"0/min\"", "admits no call");
     slip("requests = \"1.5/min\"", "is not a whole number");
     slip("requests = \"99999999999G/min\"", "is too large");
     slip("requests = 60", "has no period; write for example \"60/min\"");
@@ -91,7 +91,7 @@ fn amounts_rates_and_durations() {
 #[test]
 fn numbers_of_calls_in_flight() {
     for (line, said) in [
-        ("0", "allows nothing"),
+        ("0", "admits no call"),
         ("-3", "is negative"),
         ("2.5", "is not a whole number"),
         ("\"5/min\"", "is a rate"),
@@ -113,7 +113,7 @@ fn shares_and_floors() {
     told("[agent.x]\nfloor = \"0%\"", 2, "is nothing");
     told("[agent.x]\nfloor = \"10/min\"", 2, "name the unit: { requests = \"10/min\" }");
     told("[agent.x]\nfloor = 25", 2, "is not a percentage; write for example \"25%\"");
-    told("[agent.x]\ncap = { parallel = 0 }", 2, "allows nothing");
+    told("[agent.x]\ncap = { parallel = 0 }", 2, "admits no call");
     told("[agent.x]\ncap = { request = \"1/min\" }", 2, "did you mean `requests`?");
     told("[agent.x]\ncap = { \"a/b\" = \"5%\" }", 2, "there is no pool `a/b`");
     told("[agent.x]\ncap = { \"a//b\" = \"5%\" }", 2, "is not the name of a pool");

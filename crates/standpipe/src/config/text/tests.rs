@@ -38,7 +38,7 @@ fn what_is_wrong_with_a_rate() {
     refused(rate("60/"), "has no unit", "60/min");
     refused(rate("60/60"), "has no unit", "30/2s");
     refused(rate("60/0s"), "is zero", "60/min");
-    refused(rate("0/min"), "allows nothing", "at least 1");
+    refused(rate("0/min"), "admits no call", "above 0");
     refused(rate("-5/min"), "negative", "0 or more");
     refused(rate("1.5/min"), "not a whole number", "whole");
     refused(rate("/min"), "not an amount", "1200");
@@ -159,7 +159,7 @@ fn limits_as_flags() {
     assert_eq!((output.rule, output.charged), (window(Unit::OutputTokens), Charged::End));
     refused(limit("requests"), "not a limit", "requests=60/min");
     refused(limit("requests=60"), "no period", "60/min");
-    refused(limit("parallel=0"), "allows nothing", "at least 1");
+    refused(limit("parallel=0"), "admits no call", "above 0");
     refused(limit("parallel=5/min"), "is a rate", "number alone");
     refused(limit("parallel=2.5"), "not a whole number", "whole");
     refused(limit("=5/min"), "not the name of a unit", "a-z");

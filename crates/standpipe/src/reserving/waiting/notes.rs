@@ -26,8 +26,10 @@ pub(super) struct FirstWait {
 impl FirstWait {
     pub(super) fn new(queued: &Queued, state: &State, now: &Now) -> Self {
         let limit = queued.refusal.limit.as_ref().map(limit_text);
-        let all = limit.is_some().then(|| PoolStatus::limits_of(state, now)).unwrap_or_default();
-        let full = all.into_iter().find(|known| Some(&known.limit) == limit.as_ref());
+        let full = limit.as_ref().and_then(|limit| {
+            let mut all = PoolStatus::limits_of(state, now).into_iter();
+            all.find(|known| known.limit == *limit)
+        });
         Self {
             reason: queued.refusal.reason,
             limit,
