@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_subscriptions_are_recognised_with_their_reset() {
+    fn b60_messages_of_subscriptions_are_recognised_with_their_reset() {
         let los_angeles = Some("America/Los_Angeles");
         for (line, reset) in [
             (

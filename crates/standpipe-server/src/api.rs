@@ -49,7 +49,7 @@ pub(crate) enum Problems {
     /// The body is too large.
     #[response(status = 413, content_type = "application/problem+json")]
     TooLarge(Problem),
-    /// The body is not said to be JSON.
+    /// The request has a body without `content-type: application/json`.
     #[response(status = 415, content_type = "application/problem+json")]
     NotJson(Problem),
     /// The call is larger than a limit.

@@ -31,8 +31,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Said<T> {
             return Err(Problem::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "not_json",
-                "the body is not said to be JSON",
-                "send the header content-type: application/json",
+                "expected Content-Type: application/json",
+                "send that header with every body",
             ));
         }
         let bytes = read(body, &parts.headers).await?;
@@ -63,7 +63,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
             Ok(Query(asked)) => Ok(Self(asked)),
             Err(rejection) => Err(Problem::invalid(
                 format!("the query cannot be read: {}", plain(&rejection.body_text())),
-                "see /openapi.json for what can be asked",
+                "see /openapi.json for the parameters",
             )),
         }
     }
@@ -99,7 +99,7 @@ async fn read(body: Body, headers: &HeaderMap) -> Result<hyper::body::Bytes, Pro
             StatusCode::PAYLOAD_TOO_LARGE,
             "too_large",
             format!("the body is larger than {LARGEST} bytes"),
-            "send the figures and headers that count, not the whole answer",
+            "send usage as `used`, and the `body` of errors only",
         )
     };
     let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
@@ -110,8 +110,8 @@ async fn read(body: Body, headers: &HeaderMap) -> Result<hyper::body::Bytes, Pro
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
         Ok(Err(_)) => Err(Problem::invalid(
-            "the body cannot be read: it is cut short, or its pieces are not what they say",
-            "send it whole, with its length",
+            "the body is incomplete, or its chunks are malformed",
+            "send all of it, with its length",
         )),
         Err(_) => Err(Problem::new(
             StatusCode::REQUEST_TIMEOUT,
@@ -125,12 +125,12 @@ async fn read(body: Body, headers: &HeaderMap) -> Result<hyper::body::Bytes, Pro
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     // A list would be taken for the fields in their order.
     if bytes.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
-        let what = "the body cannot be read: it is not an object";
-        return Err(Problem::invalid(what, "see /openapi.json for what can be said"));
+        let what = "the body is not a JSON object";
+        return Err(Problem::invalid(what, "see /openapi.json for the fields"));
     }
     serde_json::from_slice(bytes).map_err(|error| {
         let what = format!("the body cannot be read: {}", plain(&error.to_string()));
-        Problem::invalid(what, "see /openapi.json for what can be said")
+        Problem::invalid(what, "see /openapi.json for the fields")
     })
 }
 

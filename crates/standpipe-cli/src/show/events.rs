@@ -79,6 +79,9 @@ pub(crate) fn what(what: &What) -> String {
             "at this rate calls will have to wait: they are advised to ask for less".to_owned()
         }
         What::Breaker { on: false } => "calls need not wait".to_owned(),
+        What::Doubt { about, value, why } if value.is_empty() => {
+            format!("{about} was not believed: {why}")
+        }
         What::Doubt { about, value, why } => format!("{about} `{value}` was not believed: {why}"),
         What::Store { what } => what.clone(),
         What::Usage(usage) => used(usage),

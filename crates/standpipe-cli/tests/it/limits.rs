@@ -112,7 +112,7 @@ fn a_wait_is_recorded_with_the_limit_and_how_full_it_was() {
 
 /// A budget of 0 is an error on every face and never reads as unlimited.
 #[test]
-fn a_limit_of_zero_is_an_error_on_every_face() {
+fn b65_a_limit_of_zero_is_an_error_on_every_face() {
     let home = Home::new();
     for limit in ["usd=0/d", "usd=0.0/d", "requests=0/min", "parallel=0", "requests=5/s,burst=0"] {
         let ran = home.run(["reserve", "my/api", "--limit", limit, "--timeout", "0"]);

@@ -331,12 +331,12 @@ pub(crate) struct Commit {
     /// Totals of the call so far; what is not named settles at the estimate.
     #[schema(value_type = Option<BTreeMap<String, u64>>)]
     used: Option<Figures>,
-    /// The call goes on; the lease too.
+    /// The call is still running; the lease stays in flight.
     progress: Option<bool>,
-    /// The answer's HTTP status: a refusal pauses the pool for everybody.
+    /// The answer's HTTP status; a refusal pauses the pool for every caller.
     #[schema(minimum = 100, maximum = 599)]
     status: Option<u16>,
-    /// The answer's headers, by name: what they say of limits and usage counts.
+    /// The answer's headers, by name; limits and usage are read from them.
     #[schema(value_type = Option<BTreeMap<String, HeaderText>>)]
     headers: Option<Headers>,
     /// The answer's body as text: an error's kind and wait are read from it, or the call's usage.
@@ -352,15 +352,15 @@ impl Commit {
     }
 }
 
-/// A lease that was told something.
+/// The state of a lease after a report.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Told {
     schema: u64,
-    /// Which lease.
+    /// The lease.
     lease: String,
-    /// On which pool.
+    /// Its pool.
     pool: String,
-    /// Whether it has ended by this.
+    /// Whether this ended it.
     settled: bool,
     /// What the provider's answer meant, if the call reported one.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
@@ -371,7 +371,7 @@ pub(crate) struct Told {
 #[utoipa::path(
     post, path = "/v1/leases/{id}/commit", tag = "calls", request_body = Commit,
     params(("id" = String, Path, description = "The lease")),
-    responses((status = 200, description = "It is settled, or goes on", body = Told), Problems)
+    responses((status = 200, description = "The lease is settled, or stays in flight", body = Told), Problems)
 )]
 pub(crate) async fn commit(
     State(house): State<Arc<House>>,

@@ -1,4 +1,4 @@
-//! What pools are told: refusals, headers, and pauses by hand.
+//! Reports to pools: refusals, providers' answers, and pauses by hand.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::pools;
 use crate::problem::Problem;
 use crate::said::Said;
 
-/// What a refusal is about.
+/// The kind of a refusal.
 #[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
@@ -45,17 +45,17 @@ impl From<Kind> for ThrottleKind {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Refusal {
-    /// On which pool.
+    /// The pool.
     #[schema(pattern = r"^[A-Za-z0-9._:@-]{1,64}(/[A-Za-z0-9._:@-]{1,128}){1,3}$")]
     pool: String,
     /// The call's lease; this settles it.
     lease: Option<String>,
-    /// Whose call it was.
+    /// The agent whose call it was.
     #[schema(pattern = r"^[A-Za-z0-9._@-]{1,64}$")]
     agent: Option<String>,
     /// How long the provider says to wait.
     retry_after_ms: Option<u64>,
-    /// What it is about. Without it, it is read from `status`, `headers` and `body`.
+    /// The kind of the refusal. Without it, it is read from `status`, `headers` and `body`.
     kind: Option<Kind>,
     /// The answer's HTTP status; 429 if only headers or a body are given.
     #[schema(minimum = 100, maximum = 599)]
@@ -69,28 +69,28 @@ pub(crate) struct Refusal {
     body: Option<AnswerBody>,
 }
 
-/// A pool that was told something.
+/// The state of a pool after a report.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Heard {
     schema: u64,
-    /// Which.
+    /// The pool.
     pool: String,
-    /// Nobody is admitted before then.
+    /// The end of the pause; no call is admitted before it.
     paused_until: Option<Moment>,
-    /// In how long that is.
+    /// The time until then.
     paused_for_ms: Option<u64>,
     /// What the provider's answer meant, if the call reported one.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     meant: Option<Meant>,
-    /// Of how many limits it spoke.
+    /// How many limits the answer reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<usize>,
 }
 
-/// Reports that the provider refused a call: everybody pauses.
+/// Reports that the provider refused a call. The pool pauses for every caller.
 #[utoipa::path(
     post, path = "/v1/throttle", tag = "telling", request_body = Refusal,
-    responses((status = 200, description = "Everybody knows", body = Heard), Problems)
+    responses((status = 200, description = "The refusal is recorded", body = Heard), Problems)
 )]
 pub(crate) async fn throttle(
     State(house): State<Arc<House>>,
@@ -152,14 +152,14 @@ fn elsewhere(on: &str, pool: &str) -> Problem {
     Problem::invalid(detail, "name the pool the lease is on")
 }
 
-/// What a provider said.
+/// A provider's answer.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Observation {
-    /// On which pool.
+    /// The pool.
     #[schema(pattern = r"^[A-Za-z0-9._:@-]{1,64}(/[A-Za-z0-9._:@-]{1,128}){1,3}$")]
     pool: String,
-    /// The lease of the call it answered; it goes on.
+    /// The lease of the call it answered; it stays in flight.
     lease: Option<String>,
     /// The answer's HTTP status.
     #[schema(minimum = 100, maximum = 599)]
@@ -173,10 +173,10 @@ pub(crate) struct Observation {
     body: Option<AnswerBody>,
 }
 
-/// Feeds the headers of an answer: what they say of limits is believed.
+/// Reports a provider's answer. The ledger follows the limits in it; a refusal pauses the pool.
 #[utoipa::path(
     post, path = "/v1/observe", tag = "telling", request_body = Observation,
-    responses((status = 200, description = "It is known now", body = Heard), Problems)
+    responses((status = 200, description = "The answer is recorded", body = Heard), Problems)
 )]
 pub(crate) async fn observe(
     State(house): State<Arc<House>>,
@@ -221,7 +221,7 @@ const LONGEST_PAUSE: u64 = 8 * 86_400_000;
 /// Admits nobody for a while. A running pause is never shortened by this.
 #[utoipa::path(
     post, path = "/v1/pause", tag = "telling", request_body = PauseFor,
-    responses((status = 200, description = "Everybody waits", body = Heard), Problems)
+    responses((status = 200, description = "The pool is paused", body = Heard), Problems)
 )]
 pub(crate) async fn pause(
     State(house): State<Arc<House>>,
@@ -254,7 +254,7 @@ pub(crate) struct OnlyPool {
 /// Lifts a pause, and the provider's word that ended everything.
 #[utoipa::path(
     post, path = "/v1/resume", tag = "telling", request_body = OnlyPool,
-    responses((status = 200, description = "It goes on", body = Heard), Problems)
+    responses((status = 200, description = "The pool admits calls", body = Heard), Problems)
 )]
 pub(crate) async fn resume(
     State(house): State<Arc<House>>,
@@ -269,7 +269,7 @@ pub(crate) async fn resume(
     house.on_store(act).await.map(Json)
 }
 
-/// How the pool stands after it was told.
+/// The state of the pool after a report.
 fn heard(
     pool: &standpipe::Pool,
     meant: Option<&Meaning>,

@@ -195,8 +195,9 @@ pub fn limit(text: &str) -> Result<Limit, TextError> {
 /// When it is not a whole number of at least one.
 pub fn slots(text: &str) -> Result<u64, TextError> {
     if text.contains(['/', ',']) {
+        let is = if text.contains('/') { "is a rate" } else { "has options" };
         return Err(TextError::new(
-            format!("parallel is {}, which is not a number", quoted(text)),
+            format!("parallel is {}, which {is}", quoted(text)),
             "`parallel` counts calls in flight: write a number alone, for example 5",
         ));
     }

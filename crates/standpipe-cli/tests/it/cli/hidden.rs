@@ -41,7 +41,7 @@ fn assert_not_believed(home: &Home, ran: &Ran, why: &str) {
 }
 
 #[test]
-fn known_messages_pause_until_the_reset_they_state() {
+fn b60_known_messages_pause_until_the_reset_they_state() {
     let at = format!("You've hit your session limit · resets {}", clock(2));
     for (line, minutes) in [
         (at.as_str(), 118..=120),
@@ -76,7 +76,7 @@ fn a_message_whose_reset_has_passed_pauses_nobody() {
 }
 
 #[test]
-fn a_message_repeated_after_the_announced_reset_pauses_nobody() {
+fn b59_a_message_repeated_after_the_announced_reset_pauses_nobody() {
     let home = Home::new();
     let cached = "gh: API rate limit exceeded for user ID 7. (HTTP 403)";
     let first = prints(&home, "rate limit.* in (?<wait>\\d+)", "rate limit, again in 1");
@@ -95,7 +95,7 @@ fn a_message_repeated_after_the_announced_reset_pauses_nobody() {
 }
 
 #[test]
-fn a_message_is_not_believed_against_the_providers_own_report() {
+fn b59_a_message_is_not_believed_against_the_providers_own_report() {
     let home = Home::new();
     let cached = "gh: API rate limit exceeded for user ID 7. (HTTP 403)";
     let reserve = ["reserve", "my/api"].into_iter().chain(LIMIT);
