@@ -244,7 +244,7 @@ fn share_text(share: &Share) -> String {
     }
 }
 
-fn agent_of(state: &State, agent: u16) -> String {
+fn agent_of(state: &State, agent: AgentId) -> String {
     let agent = state.facts().agents.get(usize::from(agent));
     agent.map_or_else(|| "other".to_owned(), |agent| agent.name.to_string())
 }
