@@ -108,15 +108,16 @@ fn aims(standpipe: &[Crowd], recipe: &[Crowd]) {
     println!("|---|---:|---|");
     let best = |figures: &mut dyn Iterator<Item = f64>| figures.reduce(f64::max);
     let kept = best(&mut standpipe.iter().map(|crowd| crowd.total / crowd.alone));
-    let text = format!("{PROCESSES} processes together: at least 40 % of one alone");
-    aim(&text, kept.map(|kept| format!("{:.0} %", 100.0 * kept)), kept.map(|kept| kept >= 0.4));
+    let text = format!("{PROCESSES} processes together: at least 60 % of one alone");
+    aim(&text, kept.map(|kept| format!("{:.0} %", 100.0 * kept)), kept.map(|kept| kept >= 0.6));
     let both = standpipe.iter().zip(recipe).map(|(ours, theirs)| ours.total / theirs.total);
     let times = best(&mut both.into_iter());
     let text = format!("at least 50 times the JSON recipe with {PROCESSES} processes");
     aim(&text, times.map(reached), times.map(|times| times >= 50.0));
-    let fair = best(&mut standpipe.iter().map(|crowd| crowd.fairness));
+    // Fairness has to hold in every round, so the worst one counts.
+    let fair = standpipe.iter().map(|crowd| crowd.fairness).reduce(f64::min);
     aim(
-        "slowest by fastest at least 0.5",
+        "slowest by fastest at least 0.5 in every round",
         fair.map(|fair| format!("{fair:.2}")),
         fair.map(|fair| fair >= 0.5),
     );

@@ -1,5 +1,6 @@
 //! One reserve and its commit, on each of the engines that are compared.
 
+mod bare;
 mod governor;
 mod redis;
 mod sqlite;
@@ -17,6 +18,7 @@ pub(crate) fn run(kind: &str, place: &str) -> Result<(), String> {
         "standpipe" => serve(standpipe::plain(directory)?, 1),
         "standpipe-full" => serve(standpipe::full(directory)?, 1),
         "library" => serve(standpipe::library(directory)?, 1),
+        "bare" => serve(bare::pairs(directory)?, 1),
         "redis" => serve(redis::pairs(place)?, 1),
         "sqlite" => serve(sqlite::pairs(directory)?, 1),
         "governor" => serve(governor::pairs()?, 1_000),
