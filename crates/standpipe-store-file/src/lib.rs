@@ -38,12 +38,14 @@
 //!    heads, find the position, read the entries since, or the snapshot and the entries after it.
 //!    If the latest head no longer covers what was read, read again with the lock. An append works
 //!    from any position; catching up only keeps step 5 short.
-//! 2. *Take the lock* (`flock`, released by the kernel when its process dies). Check that the open
-//!    file is still the one at its path, and read and verify the head.
+//! 2. *Take the lock* (`flock`, released by the kernel when its process dies). Read and verify the
+//!    head, and check that the open file is still the pool's: it has as many names as before and no
+//!    mark that a process renamed it. At most every 100 µs look at the path itself.
 //! 3. *Append*: stamp the new entries and write them, each with the chain hash over all entries up
 //!    to it, behind the end that the head names.
 //! 4. *Write the head* that covers them, in the place of the older of the two heads.
-//! 5. *Unlock*, then read the entries that others appended since step 1 and apply everything.
+//! 5. *Unlock*, then read the entries that others appended since step 1 and apply them, and after
+//!    them the caller's own events, which are not read back.
 //!
 //! Whenever the log behind the snapshot is longer than the snapshot, the appender writes a new one
 //! into the other of two slots, and the log before the previous snapshot is trimmed.
@@ -64,9 +66,10 @@
 //! - **Power loss**: each page is its old or its new version. If heads and chain prove that the
 //!   file is the latest one it is used; otherwise it is quarantined and the limits of the new file
 //!   count as full.
-//! - **A replaced file**: each lock and each read compares the open file with the one at its path,
-//!   and each head names the inode it was written to. With an older copy the pool pauses for two
-//!   seconds, in which living processes restore what the copy lacks of theirs.
+//! - **A replaced file**: each lock and each read notices that the open file was deleted, replaced
+//!   or quarantined; one that was renamed by hand is noticed 100 µs later. Each head names the inode
+//!   it was written to. With an older copy the pool pauses for two seconds, in which living
+//!   processes restore what the copy lacks of theirs.
 //!
 //! `docs/file-store.md` has the complete table.
 //!

@@ -2,8 +2,12 @@
 //!
 //! An append takes the lock, checks that the open file is still the one at its path, reads and
 //! verifies the head, stamps and writes the records, writes the head and releases the lock. Reading
-//! what others appended, and applying it, happens outside the lock. A read takes no lock at all: if
-//! the latest head afterwards no longer covers what was read, it is repeated with the lock.
+//! what others appended, and applying it, happens outside the lock. The caller's own entries are
+//! not read back. A read takes no lock at all: if the latest head afterwards no longer covers what
+//! was read, it is repeated with the lock.
+//!
+//! Looking up a path costs half as much as all other calls of a step together, so a step asks for
+//! less: see [`FileLog::is_still_at_path`].
 //!
 //! Reading order: [`FileLog::with_lock`], `impl Log`, then [`lookup`] (finding a position in the
 //! file) and [`crate::file::append`] (writing).
@@ -15,11 +19,11 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use standpipe_core::SEMANTICS;
 use standpipe_store::log::snapshot_due;
-use standpipe_store::{Log, LogRead, PoolName, Position, Snapshot, StoreError, Tail};
+use standpipe_store::{Appended, Log, LogRead, PoolName, Position, Snapshot, StoreError, Tail};
 
 use self::lookup::{Lookup, ReadRange};
 use crate::file::head::{Head, LogOffset, SnapshotSlot};
@@ -50,6 +54,23 @@ pub struct FileLog {
     contended: bool,
     /// The file at the path was replaced since the last answer: positions are not comparable.
     replaced: bool,
+    /// The last time that the open file was seen at the path.
+    seen_at_path: Option<SeenAtPath>,
+}
+
+/// When the open file was seen at its path, and how many names it had then.
+struct SeenAtPath {
+    at: Instant,
+    links: Option<u64>,
+}
+
+/// What an append did with the lock held.
+struct Appending {
+    file: Arc<PoolFile>,
+    head: Head,
+    found: Lookup,
+    /// The end of the log before the caller's own entries.
+    after: LogOffset,
 }
 
 impl FileLog {
@@ -72,6 +93,7 @@ impl FileLog {
             appends: 0,
             contended: false,
             replaced: false,
+            seen_at_path: None,
         }
     }
 
@@ -89,11 +111,18 @@ impl FileLog {
             let guard = guard?;
             failpoint::reach("lock taken");
             // The file can have been replaced before this process got the lock.
-            if !file.is_at(&self.path) {
+            let read = file.read_heads().map_err(|error| self.io_error("read", error));
+            let regular = matches!(read, Ok((Heads::Consecutive(_), false)));
+            if !self.is_still_at_path(&file, regular) {
                 self.close_replaced();
                 continue;
             }
-            let Some(head) = self.verified_head(&file)? else {
+            let (heads, retired) = read?;
+            if retired {
+                // Somebody put a file back that was once renamed.
+                file.mark_retired(false).map_err(|error| self.io_error("write", error))?;
+            }
+            let Some(head) = self.verified_head(&file, heads)? else {
                 self.close_replaced();
                 continue;
             };
@@ -124,9 +153,30 @@ impl FileLog {
             return Ok(Arc::clone(open));
         }
         let file = Arc::new(self.open_or_create()?);
-        (self.last_end, self.verified_origin) = (None, None);
+        (self.last_end, self.verified_origin, self.seen_at_path) = (None, None, None);
         self.open = Some(Arc::clone(&file));
         Ok(file)
+    }
+
+    /// Whether the open file is still the one at the path.
+    ///
+    /// A file that is deleted, or replaced by renaming another one to its path, has one name less;
+    /// so the number of names is asked for each time. A file that a process quarantines is marked,
+    /// which shows in the heads. What neither shows, a file or a directory that somebody renames by
+    /// hand, is looked for at the path itself: every [`PATH_CHECK_EVERY`], and before anything but
+    /// two consecutive heads leads to a conclusion (`regular` is unset).
+    fn is_still_at_path(&mut self, file: &PoolFile, regular: bool) -> bool {
+        let links = file.link_count();
+        let recently = |seen: &SeenAtPath| {
+            links.is_some() && seen.links == links && seen.at.elapsed() < PATH_CHECK_EVERY
+        };
+        if regular && self.seen_at_path.as_ref().is_some_and(recently) {
+            return true;
+        }
+        let at = Instant::now();
+        let is_there = file.is_at(&self.path);
+        self.seen_at_path = is_there.then_some(SeenAtPath { at, links });
+        is_there
     }
 
     /// Yields the processor after every [`APPENDS_PER_TURN`] appends if others append too.
@@ -148,14 +198,13 @@ impl FileLog {
         (self.open, self.replaced) = (None, true);
     }
 
-    /// Reads a range of the file. `written` are records that this process just appended at its end,
-    /// which need not be read.
+    /// Reads a range of the file, up to the caller's own entries if it appended some at `own`.
     fn read_range(
         &mut self,
         file: &PoolFile,
         head: &Head,
         range: &ReadRange,
-        written: &[u8],
+        own: Option<LogOffset>,
     ) -> Result<Tail, StoreError> {
         let latest = head.snapshot();
         let since_snapshot = head.end.bytes - latest.map_or(0, |slot| slot.taken_at.bytes);
@@ -163,20 +212,20 @@ impl FileLog {
         let failed = |error| self.io_error("read", error);
         let slot = range.snapshot.map(|slot| &head.slots[slot]);
         let snapshot = slot.map(|slot| file.snapshot(slot).map_err(failed)).transpose()?;
-        let until = head.end.bytes.saturating_sub(written.len() as u64);
-        let mut records = match range.begin.bytes < until {
-            true => file.read_log(head, range.begin.bytes, until).map_err(failed)?,
+        let until = own.unwrap_or(head.end).bytes;
+        let entries = match range.begin.bytes < until {
+            true => entries_of(&file.read_log(head, range.begin.bytes, until).map_err(failed)?),
             false => Vec::new(),
         };
-        records.extend_from_slice(written);
         self.last_end = Some(head.end);
-        let now = head.stamp.max(self.store.time.now(head.origin));
         let long = since_snapshot > head.log_size / 4;
+        let now = || head.stamp.max(self.store.time.now(head.origin));
         Ok(Tail {
             snapshot,
-            entries: entries_of(&records),
+            entries,
+            appended: own.map(|own| Appended { after: own.position, stamp: head.stamp }),
             head: head.end.position,
-            now: if written.is_empty() { now } else { head.stamp },
+            now: own.map_or_else(now, |_| head.stamp),
             latest_snapshot: latest.map(SnapshotSlot::id),
             snapshot_due: long || snapshot_due(as_size(since_snapshot), as_size(size)),
         })
@@ -189,7 +238,7 @@ impl FileLog {
             Lookup::Replaced => Ok(LogRead::Forked),
             found => {
                 let range = ReadRange::choose(&head, &found);
-                log.read_range(file, &head, &range, &[]).map(LogRead::Tail)
+                log.read_range(file, &head, &range, None).map(LogRead::Tail)
             }
         })
     }
@@ -206,25 +255,26 @@ impl Log for FileLog {
         if bodies.is_empty() {
             return self.read(from);
         }
-        let (file, head, found, records) = self.with_lock(|log, file, head| {
+        let appending = self.with_lock(|log, file, head| {
             log.contended |= from != head.end.position;
-            let found = log.locate_from(file, &head, from)?;
-            let (head, records) = match found {
-                Lookup::Forked => (log.pause_for_restore(file, head)?, Vec::new()),
-                Lookup::Replaced => (head, Vec::new()),
-                Lookup::At(_) | Lookup::Trimmed => log.append_entries(file, &head, bodies)?,
-            };
-            Ok((Arc::clone(file), head, found, records))
+            match log.locate_from(file, &head, from)? {
+                Lookup::Forked => log.pause_for_restore(file, head).map(|_| None),
+                Lookup::Replaced => Ok(None),
+                found => {
+                    let (file, after) = (Arc::clone(file), head.end);
+                    let head = log.append_entries(&file, &head, bodies)?;
+                    Ok(Some(Appending { file, head, found, after }))
+                }
+            }
         })?;
         self.yield_if_contended();
-        if matches!(found, Lookup::Forked | Lookup::Replaced) {
+        let Some(Appending { file, head, found, after }) = appending else {
             return Ok(LogRead::Forked);
-        }
+        };
         let range = ReadRange::choose(&head, &found);
-        let only_ours =
-            range.snapshot.is_none() && range.begin.bytes + records.len() as u64 == head.end.bytes;
-        let tail = self.read_range(&file, &head, &range, &records)?;
-        if only_ours || range.is_still_covered(&file, &head) {
+        let tail = self.read_range(&file, &head, &range, Some(after))?;
+        let nothing_read = range.snapshot.is_none() && range.begin.bytes == after.bytes;
+        if nothing_read || range.is_still_covered(&file, &head) {
             return Ok(LogRead::Tail(tail));
         }
         self.read_locked(from)
@@ -232,19 +282,15 @@ impl Log for FileLog {
 
     fn read(&mut self, from: Position) -> Result<LogRead, StoreError> {
         let file = self.ensure_open()?;
-        if !file.is_at(&self.path) {
+        let (heads, retired) = file.read_heads().map_err(|error| self.io_error("read", error))?;
+        if !self.is_still_at_path(&file, !retired) {
             self.close_replaced();
         }
+        // If the heads are not consecutive, another process may be writing one right now.
+        let Heads::Consecutive(head) = heads else { return self.read_locked(from) };
         if self.replaced {
             return self.read_locked(from);
         }
-        let head = match file.heads().map_err(|error| self.io_error("read", error))? {
-            Heads::Consecutive(head) => head,
-            // Another process may be writing a head right now.
-            Heads::Inconsistent(_) | Heads::OneValid(_) | Heads::NoneValid => {
-                return self.read_locked(from);
-            }
-        };
         let same_boot = self.verified_origin == Some(head.origin)
             || self.store.time.is_same_boot(head.last_stamp());
         if head.semantics != SEMANTICS || !same_boot {
@@ -253,7 +299,7 @@ impl Log for FileLog {
         match self.locate(&file, &head, from) {
             Ok(found @ (Lookup::At(_) | Lookup::Trimmed)) => {
                 let range = ReadRange::choose(&head, &found);
-                let tail = self.read_range(&file, &head, &range, &[])?;
+                let tail = self.read_range(&file, &head, &range, None)?;
                 let empty = range.snapshot.is_none() && range.begin == head.end;
                 match empty || range.is_still_covered(&file, &head) {
                     true => Ok(LogRead::Tail(tail)),
@@ -320,6 +366,8 @@ fn as_size(bytes: u64) -> usize {
 const RETRY_TIMEOUT: Duration = Duration::from_millis(50);
 /// How many appends in a row a process makes before it yields to others.
 const APPENDS_PER_TURN: u32 = 64;
+/// How long the open file counts as the one at the path while the number of its names is the same.
+const PATH_CHECK_EVERY: Duration = Duration::from_micros(100);
 /// How often an operation starts again because the file was replaced meanwhile.
 const ATTEMPTS: usize = 8;
 

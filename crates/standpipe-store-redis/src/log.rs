@@ -250,6 +250,7 @@ impl RedisLog {
         Ok(LogRead::Tail(Tail {
             snapshot,
             entries,
+            appended: None,
             head: step.head.position,
             now: step.now,
             latest_snapshot: step.snapshot_id,

@@ -110,7 +110,8 @@ pub fn take(bytes: &[u8]) -> Result<(Entry<'_>, &[u8]), Damaged> {
     Ok((Entry { stamp, body, content: decode_body(body) }, rest))
 }
 
-fn decode_body(body: &[u8]) -> Content {
+/// Decodes a body whose checksum is known to match.
+pub(crate) fn decode_body(body: &[u8]) -> Content {
     let malformed = |wrong| Content::Unknown(Unknown::Malformed(wrong));
     let (semantics, payload) = match take_number(body) {
         Ok(taken) => taken,

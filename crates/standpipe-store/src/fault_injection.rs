@@ -129,7 +129,14 @@ pub(crate) fn flip(bytes: &mut [u8], bit: usize) {
 
 impl<L: Log> Log for FaultyLog<L> {
     fn append(&mut self, from: Position, bodies: &[Vec<u8>]) -> Result<LogRead, StoreError> {
-        self.inject(|log| log.append(from, bodies))
+        // The faults are those of a way on which the caller's own entries come back too.
+        self.inject(|log| {
+            let mut read = log.append(from, bodies)?;
+            if let LogRead::Tail(tail) = &mut read {
+                tail.include_appended(bodies);
+            }
+            Ok(read)
+        })
     }
 
     fn read(&mut self, from: Position) -> Result<LogRead, StoreError> {

@@ -89,7 +89,7 @@ pub mod trace;
 
 pub use self::error::StoreError;
 pub use self::hash::hash;
-pub use self::log::{Clock, Log, LogRead, Position, Snapshot, SnapshotId, Tail};
+pub use self::log::{Appended, Clock, Log, LogRead, Position, Snapshot, SnapshotId, Tail};
 pub use self::memory::{MemoryLog, MemoryStore};
 pub use self::participant::Participant;
 pub use self::pool::{InvalidPoolName, PoolName};

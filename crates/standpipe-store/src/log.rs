@@ -10,6 +10,7 @@
 
 use standpipe_core::{Instant, Span};
 
+use crate::entry;
 use crate::error::StoreError;
 use crate::hash::hash;
 
@@ -47,6 +48,9 @@ pub trait Log {
     /// goes back, and returns everything after `from` with the new entries last. If `from` is not
     /// on this log, the engine appends nothing and returns [`LogRead::Forked`]. With no bodies this
     /// is a read.
+    ///
+    /// An engine whose chain this process computed itself need not return the new entries: it sets
+    /// [`Tail::appended`], and the caller applies its events as it has them.
     ///
     /// # Errors
     /// When the engine cannot be reached or cannot continue. After a transient error the entries
@@ -118,8 +122,11 @@ pub struct Tail {
     /// The snapshot to start from. Set when the entries since the position were trimmed, or take
     /// more bytes than the snapshot and the entries after it.
     pub snapshot: Option<Snapshot>,
-    /// The encoded entries after the position, or after the snapshot if there is one.
+    /// The encoded entries after the position, or after the snapshot if there is one, up to the
+    /// caller's own ones if `appended` is set, else up to the head.
     pub entries: Vec<u8>,
+    /// The caller's own entries of this append, if they are not in `entries`.
+    pub appended: Option<Appended>,
     /// The position after the last entry. A reader that computes another chain must not decide.
     pub head: Position,
     /// The engine's clock, never before the last stamp.
@@ -128,6 +135,30 @@ pub struct Tail {
     pub latest_snapshot: Option<SnapshotId>,
     /// Whether the log has grown so long that the appender should write a snapshot.
     pub snapshot_due: bool,
+}
+
+/// The entries of an append that the caller need not read back: exactly the bodies that it passed
+/// in, all with one stamp, the last ones before [`Tail::head`].
+///
+/// The engine computed their checksums and the chain from `after` to the head in this call and in
+/// this process, so nothing is left that reading them back could prove.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// The position before the first of them.
+    pub after: Position,
+    /// The stamp of all of them.
+    pub stamp: Instant,
+}
+
+impl Tail {
+    /// Encodes the caller's own entries into `entries`, for callers that have only bodies.
+    ///
+    /// `bodies` are those of the append that returned this tail.
+    pub fn include_appended(&mut self, bodies: &[Vec<u8>]) {
+        if let Some(appended) = self.appended.take() {
+            bodies.iter().for_each(|body| entry::put(appended.stamp, body, &mut self.entries));
+        }
+    }
 }
 
 /// The complete state of a pool's ledger at a position.

@@ -15,7 +15,7 @@ use standpipe_core::Instant;
 
 use crate::entry;
 use crate::error::StoreError;
-use crate::log::{Clock, Log, LogRead, Position, Snapshot, Tail, snapshot_due};
+use crate::log::{Appended, Clock, Log, LogRead, Position, Snapshot, Tail, snapshot_due};
 
 pub use self::store::MemoryStore;
 
@@ -93,13 +93,15 @@ impl Log for MemoryLog {
         }
         shared.stamp = shared.stamp.max((self.clock)());
         let stamp = shared.stamp;
+        let after = shared.head();
         for body in bodies {
             let chain = self.chain(shared.head().chain, stamp, body);
             let mut bytes = Vec::with_capacity(body.len() + 16);
             entry::put(stamp, body, &mut bytes);
             shared.push(bytes, chain);
         }
-        Ok(LogRead::Tail(shared.tail(from)))
+        let appended = (!bodies.is_empty()).then_some(Appended { after, stamp });
+        Ok(LogRead::Tail(shared.tail(from, appended)))
     }
 
     fn read(&mut self, from: Position) -> Result<LogRead, StoreError> {
@@ -146,7 +148,8 @@ impl Shared {
         from.number >= self.base.number && self.chain_at(from.number) != Some(from.chain)
     }
 
-    fn tail(&self, from: Position) -> Tail {
+    /// Returns the log since a position, without the entries that the caller just appended.
+    fn tail(&self, from: Position, appended: Option<Appended>) -> Tail {
         let latest = self.snapshot.as_ref().map_or(Position::START, |snapshot| snapshot.id.at);
         let since_snapshot = self.bytes_since(latest.number);
         let size = self.snapshot.as_ref().map_or(0, |snapshot| snapshot.bytes.len());
@@ -154,9 +157,13 @@ impl Shared {
         let use_snapshot = trimmed || self.bytes_since(from.number) > size + since_snapshot;
         let snapshot = self.snapshot.as_ref().filter(|_| use_snapshot);
         let from = snapshot.map_or(from, |snapshot| snapshot.id.at);
+        let end = appended.map_or(self.head(), |appended| appended.after);
+        let count = usize::try_from(end.number - from.number).unwrap_or(usize::MAX);
+        let others = self.since(from.number).take(count);
         Tail {
             snapshot: snapshot.cloned(),
-            entries: self.since(from.number).flat_map(|entry| &entry.bytes).copied().collect(),
+            entries: others.flat_map(|entry| &entry.bytes).copied().collect(),
+            appended,
             head: self.head(),
             now: self.stamp,
             latest_snapshot: self.snapshot.as_ref().map(|snapshot| snapshot.id),

@@ -12,7 +12,9 @@
 //!
 //! **One append at a time.** Events wait in a queue until their outcome is known. An append carries
 //! as many of them as fit, in the order of their numbers, and returns what others appended since.
-//! The replica applies those entries, then its own; applying its own yields the outcomes.
+//! The replica applies those entries, then its own; applying its own yields the outcomes. Own
+//! events are encoded once and applied as they are; they are decoded only if an engine returns
+//! them, after a lost answer for example.
 //!
 //! **Resending after a lost answer.** After a transient error an event may or may not be in the
 //! log. It keeps its key and stays in the queue, and [`Participant::resend`] appends it again. If
@@ -45,7 +47,9 @@
 //!
 //! **No-ops.** A reserve that would be refused and a configuration that the pool already has do not
 //! change the state. The participant answers them from a replica that has just read to the head and
-//! appends nothing.
+//! appends nothing. It asks its replica first only where a refusal is likely: for a reserve that
+//! does not wait, and for any reserve after a refusal. So a reserve that waits is judged once, and
+//! a process whose reserves can never be admitted leaves one entry and not one for each.
 //!
 //! # Invariant
 //!
@@ -70,7 +74,7 @@ mod resolve;
 
 use std::mem;
 
-use standpipe_core::{Action, Decision, Event, Key, Outcome, Reserve};
+use standpipe_core::{Action, Answer, Decision, Event, Key, Outcome, Reserve};
 
 pub use self::observer::Observer;
 use self::own_events::OwnEvents;
@@ -91,6 +95,8 @@ pub struct Participant<L> {
     number: u64,
     /// Events without a known outcome, and answered ones that are not handed out yet.
     queue: Vec<PendingEvent>,
+    /// The bodies of the present append, moved out of the queue and back.
+    batch: Vec<Vec<u8>>,
     /// The number of actions submitted so far. Outcomes are returned in this order.
     submitted: u64,
     /// Leases and tickets to cancel with the next append: their callers gave up.
@@ -98,6 +104,8 @@ pub struct Participant<L> {
     /// Outcomes of the last append that no caller waits for.
     unclaimed: Vec<Outcome>,
     own_events: OwnEvents,
+    /// Whether the last reserve of this process was refused.
+    last_refused: bool,
     /// How many actions recovery has appended again; `None` without a recovery since the last
     /// [`Participant::take_restored`].
     restored: Option<usize>,
@@ -120,10 +128,12 @@ impl<L: Log> Participant<L> {
             sessions: Box::new(sessions),
             number: 0,
             queue: Vec::new(),
+            batch: Vec::new(),
             submitted: 0,
             pending_cancels: Vec::new(),
             unclaimed: Vec::new(),
             own_events: OwnEvents::default(),
+            last_refused: false,
             restored: None,
             observer: None,
         }
@@ -154,8 +164,8 @@ impl<L: Log> Participant<L> {
                 "an earlier submit has no answer yet; resend it or give it up first",
             ));
         }
-        let submitted = actions.into_iter().map(|action| (SINGLE_CALLER, action)).collect();
-        Ok(outcomes(self.submit_for(submitted)?))
+        self.send(actions.into_iter().map(|action| (SINGLE_CALLER, action)))?;
+        Ok(self.take_answered(|_, outcome| outcome))
     }
 
     /// Appends the actions of several callers in one step, together with everything still queued.
@@ -169,9 +179,18 @@ impl<L: Log> Participant<L> {
         &mut self,
         submitted: Vec<(CallerId, Action)>,
     ) -> Result<Vec<(CallerId, Outcome)>, StoreError> {
+        self.send(submitted.into_iter())?;
+        Ok(self.take_answered(|waiter, outcome| (waiter.caller, outcome)))
+    }
+
+    /// Queues actions and appends until everything in the queue has an outcome.
+    fn send(
+        &mut self,
+        submitted: impl ExactSizeIterator<Item = (CallerId, Action)>,
+    ) -> Result<(), StoreError> {
         let (queued_before, number) = (self.queue.len(), self.number);
         // A submit of nothing is a resend, which is never rejected: it is how the queue drains.
-        if !submitted.is_empty() && queued_before + submitted.len() > MAX_QUEUE {
+        if submitted.len() > 0 && queued_before + submitted.len() > MAX_QUEUE {
             return Err(StoreError::transient(
                 "too many events wait to be sent to the store; check that the store answers",
             ));
@@ -188,7 +207,7 @@ impl<L: Log> Participant<L> {
                 false => self.enqueue(action, Some(waiter)),
             }
         }
-        let largest = self.queue.iter().map(|pending| pending.body.len()).max();
+        let largest = self.queue.iter_mut().map(|pending| pending.body.get_mut().len()).max();
         if let Some(length) = largest.filter(|length| *length > entry::MAX_BODY_LEN) {
             self.queue.truncate(queued_before);
             self.number = number;
@@ -196,7 +215,7 @@ impl<L: Log> Participant<L> {
         }
         self.pending_cancels.clear();
         self.answer_no_ops(candidates)?;
-        self.resend_for()
+        self.flush()
     }
 
     /// Appends again everything without an outcome.
@@ -207,7 +226,8 @@ impl<L: Log> Participant<L> {
     /// # Errors
     /// As [`Participant::submit`].
     pub fn resend(&mut self) -> Result<Vec<Outcome>, StoreError> {
-        self.resend_for().map(outcomes)
+        self.flush()?;
+        Ok(self.take_answered(|_, outcome| outcome))
     }
 
     /// As [`Participant::resend`], with the caller of each outcome.
@@ -216,17 +236,29 @@ impl<L: Log> Participant<L> {
     /// As [`Participant::submit_for`].
     pub fn resend_for(&mut self) -> Result<Vec<(CallerId, Outcome)>, StoreError> {
         self.flush()?;
+        Ok(self.take_answered(|waiter, outcome| (waiter.caller, outcome)))
+    }
+
+    /// Empties the queue, in which everything has an outcome, and returns what callers wait for in
+    /// the order of submission.
+    fn take_answered<T>(&mut self, mut returned: impl FnMut(Waiter, Outcome) -> T) -> Vec<T> {
         self.unclaimed.clear();
-        let mut answered = Vec::new();
-        for PendingEvent { waiter, outcome, .. } in mem::take(&mut self.queue) {
-            match (waiter, outcome) {
-                (Some(waiter), Some(outcome)) => answered.push((waiter, outcome)),
+        self.queue.sort_by_key(|pending| pending.waiter.map(|waiter| waiter.submission_index));
+        let mut answered = Vec::with_capacity(self.queue.len());
+        // Draining keeps the queue's memory for the next call.
+        for PendingEvent { waiter, outcome, .. } in self.queue.drain(..) {
+            match (waiter, outcome.into_inner()) {
+                (Some(waiter), Some(outcome)) => {
+                    if let Answer::Decided(decision) = &outcome.answer {
+                        self.last_refused = matches!(decision, Decision::Refuse(_));
+                    }
+                    answered.push(returned(waiter, outcome));
+                }
                 (None, Some(outcome)) => self.unclaimed.push(outcome),
                 (_, None) => {}
             }
         }
-        answered.sort_by_key(|(waiter, _)| waiter.submission_index);
-        Ok(answered.into_iter().map(|(waiter, outcome)| (waiter.caller, outcome)).collect())
+        answered
     }
 
     /// Returns the outcomes of the last append that no caller waits for.
@@ -344,7 +376,7 @@ impl<L: Log> Participant<L> {
     }
 
     fn unanswered(&self) -> impl Iterator<Item = &PendingEvent> {
-        self.queue.iter().filter(|pending| pending.outcome.is_none())
+        self.queue.iter().filter(|pending| pending.is_unanswered())
     }
 
     /// Gives an action the next number and queues it.
@@ -353,7 +385,7 @@ impl<L: Log> Participant<L> {
         let key = Key { session: self.session, number: self.number };
         let event = Event { key, action };
         let body = entry::body(&event);
-        self.queue.push(PendingEvent { event, body, maybe_stored: false, waiter, outcome: None });
+        self.queue.push(PendingEvent::new(event, body, waiter));
     }
 }
 
@@ -362,10 +394,6 @@ impl<L: Log> Participant<L> {
 pub fn random_session() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one((std::process::id(), std::thread::current().id())) >> 8
-}
-
-fn outcomes(answered: Vec<(CallerId, Outcome)>) -> Vec<Outcome> {
-    answered.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
 fn too_large(length: usize) -> StoreError {

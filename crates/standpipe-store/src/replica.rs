@@ -10,6 +10,9 @@
 //!   at the start.
 //! - The replica applies no entry before the chain over all entries read matches the head, so a
 //!   tail with a missing, duplicated or reordered entry leads to no decision.
+//! - Each entry that others appended is checked and decoded once. The entries of an append of this
+//!   process are not read back: the replica applies the events themselves, after the chain of the
+//!   entries before them has led to the position at which the engine appended them.
 //! - Outcomes that precede a snapshot's position are released only once the state there hashes to
 //!   the snapshot's hash.
 //!
@@ -21,7 +24,7 @@ use crate::entry::{self, Content};
 use crate::error::StoreError;
 use crate::hash::hash;
 use crate::layout::{decode_state, encode_state, put_number, take_number};
-use crate::log::{Log, LogRead, Position, Snapshot, SnapshotId, Tail};
+use crate::log::{Appended, Log, LogRead, Position, Snapshot, SnapshotId, Tail};
 
 /// A pool's state and the position up to which it has read.
 #[derive(Debug, Default)]
@@ -63,7 +66,7 @@ impl Replica {
         self.apply_read(log, read, each)
     }
 
-    /// Applies the result of an append or a read from this replica's position.
+    /// Applies the result of a read, or of an append of which the caller has only the bodies.
     ///
     /// If the tail is damaged, the replica reads it from the log once more: damage in transit does
     /// not stop the pool.
@@ -76,10 +79,27 @@ impl Replica {
         read: LogRead,
         mut each: impl FnMut(&Event, Instant, Outcome),
     ) -> Result<CaughtUp, StoreError> {
+        let left_out = matches!(&read, LogRead::Tail(tail) if tail.appended.is_some());
+        // The caller's own entries are on the log but not in the tail.
+        let read = if left_out { log.read(self.position)? } else { read };
+        self.apply_append(log, read, std::iter::empty(), &mut each)
+    }
+
+    /// Applies the result of an append of the bodies of `own` from this replica's position.
+    ///
+    /// # Errors
+    /// As [`Replica::catch_up`].
+    pub fn apply_append<'e, L: Log>(
+        &mut self,
+        log: &mut L,
+        read: LogRead,
+        own: impl Iterator<Item = &'e Event>,
+        mut each: impl FnMut(&Event, Instant, Outcome),
+    ) -> Result<CaughtUp, StoreError> {
         let LogRead::Tail(tail) = read else {
             return Ok(CaughtUp::Forked);
         };
-        match self.apply_tail(log, &tail, &mut each) {
+        match self.apply_tail(log, &tail, own, &mut each) {
             Err(error) if error.is_damaged() => {}
             done => return done,
         }
@@ -87,7 +107,7 @@ impl Replica {
         match log.read(from)? {
             LogRead::Forked => Ok(CaughtUp::Forked),
             LogRead::Tail(tail) => {
-                let reached = self.apply_tail(log, &tail, &mut each)?;
+                let reached = self.apply_tail(log, &tail, std::iter::empty(), &mut each)?;
                 // The first attempt may have reset the replica, so this one may have replayed
                 // entries from the start: the caller must treat that as a jump.
                 Ok(if from == Position::START { CaughtUp::BySnapshot } else { reached })
@@ -136,26 +156,26 @@ impl Replica {
     }
 
     /// Verifies a tail, applies it and releases its outcomes.
-    fn apply_tail<L: Log>(
+    fn apply_tail<'e, L: Log>(
         &mut self,
         log: &L,
         tail: &Tail,
+        own: impl Iterator<Item = &'e Event>,
         each: &mut impl FnMut(&Event, Instant, Outcome),
     ) -> Result<CaughtUp, StoreError> {
         let loaded = tail.snapshot.as_ref().map(Self::load).transpose()?;
         let from = loaded.as_ref().map_or(self.position, |loaded| loaded.position);
-        let Some(verified) = verify_chain(log, from, tail)? else {
+        let end = tail.appended.map_or(tail.head, |appended| appended.after);
+        let Some(verified) = verify_chain(log, from, &tail.entries, end)? else {
             self.reset();
-            return Err(StoreError::damaged(
-                "the entries read do not lead to the log's head; quarantine the log",
-            ));
+            return Err(broken_chain());
         };
         if let Some(loaded) = loaded {
             *self = loaded;
         }
         // A state that differs from the snapshot's was wrong before that position too. Outcomes
         // stay staged until the snapshot's position is passed and the hashes agree.
-        let ahead = |id: &SnapshotId| (from.number + 1..=tail.head.number).contains(&id.at.number);
+        let ahead = |id: &SnapshotId| (from.number + 1..=end.number).contains(&id.at.number);
         let mut unchecked = tail.latest_snapshot.filter(ahead);
         let mut staged = Vec::new();
         for VerifiedEntry { at, stamp, content } in verified {
@@ -174,8 +194,33 @@ impl Replica {
                 staged.drain(..).for_each(|(event, stamp, outcome)| each(&event, stamp, outcome));
             }
         }
+        if let Some(appended) = tail.appended {
+            self.apply_own(appended, tail.head, own, each)?;
+        }
         self.now = tail.now;
         Ok(if tail.snapshot.is_some() { CaughtUp::BySnapshot } else { CaughtUp::ByEntries })
+    }
+
+    /// Applies the events of this process's own append, from its position to the head.
+    fn apply_own<'e>(
+        &mut self,
+        appended: Appended,
+        head: Position,
+        own: impl Iterator<Item = &'e Event>,
+        each: &mut impl FnMut(&Event, Instant, Outcome),
+    ) -> Result<(), StoreError> {
+        for event in own {
+            self.position.number += 1;
+            let outcome = self.state.apply(event, appended.stamp);
+            each(event, appended.stamp, outcome);
+        }
+        if self.position.number != head.number {
+            // The engine appended something else than it was given.
+            self.reset();
+            return Err(broken_chain());
+        }
+        self.position = head;
+        Ok(())
     }
 
     /// Checks that this replica and the writer of a snapshot reached the same state.
@@ -225,23 +270,24 @@ struct VerifiedEntry {
     content: Content,
 }
 
-/// Decodes the entries of a tail, or returns `None` if their chain does not lead from `from` to the
-/// tail's head because an entry is missing, duplicated or out of order.
+/// Decodes the entries of a tail, or returns `None` if their chain does not lead from `from` to
+/// `end` because an entry is missing, duplicated or out of order.
 ///
 /// # Errors
 /// When an entry's checksum does not match.
 fn verify_chain<L: Log>(
     log: &L,
     from: Position,
-    tail: &Tail,
+    entries: &[u8],
+    end: Position,
 ) -> Result<Option<Vec<VerifiedEntry>>, StoreError> {
     let mut at = from;
-    let count = tail.head.number.saturating_sub(from.number);
+    let count = end.number.saturating_sub(from.number);
     // The store sends the count, so the bytes received bound the allocation.
     let mut verified = Vec::with_capacity(
-        usize::try_from(count).unwrap_or(0).min(tail.entries.len() / entry::STAMP_AND_CHECKSUM),
+        usize::try_from(count).unwrap_or(0).min(entries.len() / entry::STAMP_AND_CHECKSUM),
     );
-    let mut rest = tail.entries.as_slice();
+    let mut rest = entries;
     while !rest.is_empty() {
         let (entry, behind) = entry::take(rest)?;
         rest = behind;
@@ -249,5 +295,9 @@ fn verify_chain<L: Log>(
         at.number += 1;
         verified.push(VerifiedEntry { at, stamp: entry.stamp, content: entry.content });
     }
-    Ok((at == tail.head).then_some(verified))
+    Ok((at == end).then_some(verified))
+}
+
+fn broken_chain() -> StoreError {
+    StoreError::damaged("the entries read do not lead to the log's head; quarantine the log")
 }

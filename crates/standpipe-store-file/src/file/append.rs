@@ -16,26 +16,26 @@ use crate::sys;
 use crate::testing::failpoint;
 
 impl FileLog {
-    /// Appends entries, stamped with the present time, and writes the head.
-    ///
-    /// Returns the new head and the records as written.
+    /// Appends entries, stamped with the present time, and writes the head. Returns the new head.
     pub(crate) fn append_entries(
         &self,
         file: &PoolFile,
         head: &Head,
         bodies: &[Vec<u8>],
-    ) -> Result<(Head, Vec<u8>), StoreError> {
+    ) -> Result<Head, StoreError> {
         self.append_entries_at(file, head, bodies, self.store.time.now(head.origin))
     }
 
     /// Appends entries stamped with `now`, or with the last stamp if that is later.
+    ///
+    /// This is the only place that computes checksum and chain of an own entry.
     pub(crate) fn append_entries_at(
         &self,
         file: &PoolFile,
         head: &Head,
         bodies: &[Vec<u8>],
         now: Instant,
-    ) -> Result<(Head, Vec<u8>), StoreError> {
+    ) -> Result<Head, StoreError> {
         let mut next = head.clone();
         next.stamp = head.stamp.max(now);
         next.wall = self.store.time.wall_for(next.stamp, head.last_stamp());
@@ -52,7 +52,7 @@ impl FileLog {
         written.map_err(|error| self.io_error("write", error))?;
         failpoint::reach("entry written");
         self.write_next_head(file, &mut next)?;
-        Ok((next, records))
+        Ok(next)
     }
 
     /// Gives `next` the next number and writes it in the place of the older head.

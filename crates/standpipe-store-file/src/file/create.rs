@@ -151,9 +151,9 @@ impl FileLog {
         sys::file::preallocate(&file.file, head.file_size())?;
         file.file.write_all_at(&encode_label(&self.pool), 0)?;
         // Readers expect two consecutive heads.
-        file.write_head(&head)?;
+        file.write_head(&mut head)?;
         head.sequence += 1;
-        file.write_head(&head)?;
+        file.write_head(&mut head)?;
         fill(&file, head).map_err(io::Error::other)
     }
 

@@ -3,6 +3,12 @@
 //! A file has two heads, written alternately, each with a checksum. They lie on two pages next to
 //! each other, so that one read returns both and a torn page spoils at most one. Bytes in and out;
 //! nothing here touches a file.
+//!
+//! Every append writes a head, although the entries behind an older one would prove themselves by
+//! length, checksum and chain, and the write is a quarter of a step. After a power loss any page of
+//! the log can be an old one. A chain that ends at the edge of such a page looks complete; only a
+//! head on another page shows that something followed. With a head per append, a file in which
+//! anything newer survived is either complete or is recognised as damaged.
 
 use standpipe_core::Instant;
 use standpipe_store::{Position, SnapshotId, hash};
@@ -13,6 +19,10 @@ use crate::time::{ClockOrigin, LastStamp};
 pub(crate) const HEADS_AT: u64 = 4_096 - HEAD_SIZE as u64;
 /// The bytes of one head.
 pub(crate) const HEAD_SIZE: usize = 320;
+/// The bytes of the retired mark, directly before the heads: not zero in a file that a process
+/// renamed because another one takes its place.
+pub(crate) const MARK_SIZE: usize = 8;
+pub(crate) const MARK_AT: u64 = HEADS_AT - MARK_SIZE as u64;
 /// Where the log begins.
 pub(crate) const LOG_AT: u64 = 8_192;
 
@@ -134,7 +144,14 @@ impl Head {
 
     /// Encodes the head, with its checksum.
     pub(crate) fn encode(&self) -> [u8; HEAD_SIZE] {
-        let mut words = vec![
+        let mut bytes = [0; HEAD_SIZE];
+        let mut places = bytes.chunks_exact_mut(8);
+        let mut put = |words: &[u64]| {
+            for (word, place) in words.iter().zip(&mut places) {
+                place.copy_from_slice(&word.to_le_bytes());
+            }
+        };
+        put(&[
             self.sequence,
             u64::from(self.semantics),
             self.stamp.0,
@@ -143,18 +160,14 @@ impl Head {
             self.origin.offset,
             self.log_size,
             self.latest_slot.map_or(0, |latest| latest as u64 + 1),
-        ];
-        words.extend(self.end.words());
-        words.extend(self.base.words());
+        ]);
+        put(&self.end.words());
+        put(&self.base.words());
         for slot in &self.slots {
-            words.extend([slot.offset, slot.capacity, slot.length, slot.hash]);
-            words.extend(slot.taken_at.words());
+            put(&[slot.offset, slot.capacity, slot.length, slot.hash]);
+            put(&slot.taken_at.words());
         }
-        words.push(self.inode);
-        let mut bytes = [0; HEAD_SIZE];
-        for (word, place) in words.iter().zip(bytes.chunks_exact_mut(8)) {
-            place.copy_from_slice(&word.to_le_bytes());
-        }
+        put(&[self.inode]);
         seal(&mut bytes);
         bytes
     }

@@ -9,11 +9,12 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use standpipe_store::{Snapshot, entry, layout};
 use standpipe_sys::UnsharedFile;
 
-use crate::file::head::{HEAD_SIZE, HEADS_AT, Head, LOG_AT, LogOffset, SnapshotSlot};
+use crate::file::head::{HEAD_SIZE, Head, LOG_AT, LogOffset, MARK_AT, MARK_SIZE, SnapshotSlot};
 use crate::file::label::{LABEL_SIZE, Label, decode_label};
 use crate::sys;
 
@@ -26,9 +27,22 @@ pub(crate) struct PoolFile {
     pub(crate) file: UnsharedFile,
     device: u64,
     inode: u64,
+    /// The heads as this process last read or wrote them. Equal bytes need not be decoded again.
+    known: Mutex<Option<Box<KnownHeads>>>,
 }
 
-/// The two heads of a file as they were read.
+/// The bytes of two consecutive heads, and the later one decoded.
+#[derive(Debug)]
+struct KnownHeads {
+    raw: RawHeads,
+    head: Head,
+}
+
+/// The retired mark and both heads of a file, as they were read.
+#[derive(Debug, PartialEq, Eq)]
+struct RawHeads([u8; MARK_SIZE + 2 * HEAD_SIZE]);
+
+/// The two heads of a file, decoded.
 pub(crate) enum Heads {
     /// Both are valid and have consecutive numbers. This is the later one.
     Consecutive(Head),
@@ -60,7 +74,8 @@ impl PoolFile {
     pub(crate) fn open_by(open: impl FnOnce() -> io::Result<File>) -> io::Result<Self> {
         let file = UnsharedFile::open(open)?;
         let meta = file.metadata()?;
-        Ok(Self { file, device: meta.dev(), inode: meta.ino() })
+        let known = Mutex::default();
+        Ok(Self { file, device: meta.dev(), inode: meta.ino(), known })
     }
 
     /// Whether `path` still names this file.
@@ -75,26 +90,56 @@ impl PoolFile {
         Ok(decode_label(&bytes))
     }
 
+    /// Returns how many names the file has; `None` if the system does not say.
+    pub(crate) fn link_count(&self) -> Option<u64> {
+        sys::file::link_count(&self.file).ok()
+    }
+
     /// Reads both heads.
     pub(crate) fn heads(&self) -> io::Result<Heads> {
-        let mut bytes = [0; 2 * HEAD_SIZE];
-        self.read_at(&mut bytes, HEADS_AT)?;
-        let (first, second) = bytes.split_at(HEAD_SIZE);
-        Ok(match (Head::decode(first), Head::decode(second)) {
-            (Some(first), Some(second)) => {
-                let consecutive = first.sequence.abs_diff(second.sequence) == 1;
-                let later = if first.sequence > second.sequence { first } else { second };
-                if consecutive { Heads::Consecutive(later) } else { Heads::Inconsistent(later) }
-            }
-            (Some(valid), None) | (None, Some(valid)) => Heads::OneValid(valid),
-            (None, None) => Heads::NoneValid,
-        })
+        self.read_heads().map(|(heads, _)| heads)
+    }
+
+    /// Reads both heads and whether the retired mark is set, which is a hint to look at the path.
+    pub(crate) fn read_heads(&self) -> io::Result<(Heads, bool)> {
+        let mut raw = RawHeads([0; MARK_SIZE + 2 * HEAD_SIZE]);
+        self.read_at(&mut raw.0, MARK_AT)?;
+        let retired = raw.is_retired();
+        let mut known = self.known();
+        if let Some(known) = known.as_ref().filter(|known| known.raw == raw) {
+            return Ok((Heads::Consecutive(known.head.clone()), retired));
+        }
+        let heads = raw.decode();
+        *known = match &heads {
+            Heads::Consecutive(head) => Some(Box::new(KnownHeads { raw, head: head.clone() })),
+            _ => None,
+        };
+        Ok((heads, retired))
+    }
+
+    /// Sets or clears the mark that this file is no longer the pool's.
+    pub(crate) fn mark_retired(&self, retired: bool) -> io::Result<()> {
+        self.file.write_all_at(&[u8::from(retired); MARK_SIZE], MARK_AT)
     }
 
     /// Writes a head to the place that its number selects.
-    pub(crate) fn write_head(&self, head: &Head) -> io::Result<()> {
-        let head = Head { inode: self.inode, ..head.clone() };
-        self.file.write_all_at(&head.encode(), head.file_offset())
+    pub(crate) fn write_head(&self, head: &mut Head) -> io::Result<()> {
+        head.inode = self.inode;
+        let bytes = head.encode();
+        let mut known = self.known();
+        // A write that fails may have written a part.
+        let before = known.take().filter(|before| before.head.sequence + 1 == head.sequence);
+        self.file.write_all_at(&bytes, head.file_offset())?;
+        *known = before.map(|mut before| {
+            before.raw.replace(head, &bytes);
+            before.head.clone_from(head);
+            before
+        });
+        Ok(())
+    }
+
+    fn known(&self) -> MutexGuard<'_, Option<Box<KnownHeads>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether this file is a copy of the one that the head was written to.
@@ -144,6 +189,31 @@ impl PoolFile {
             }
         }
         Ok(())
+    }
+}
+
+impl RawHeads {
+    fn is_retired(&self) -> bool {
+        self.0[..MARK_SIZE] != [0; MARK_SIZE]
+    }
+
+    fn decode(&self) -> Heads {
+        let (first, second) = self.0[MARK_SIZE..].split_at(HEAD_SIZE);
+        match (Head::decode(first), Head::decode(second)) {
+            (Some(first), Some(second)) => {
+                let consecutive = first.sequence.abs_diff(second.sequence) == 1;
+                let later = if first.sequence > second.sequence { first } else { second };
+                if consecutive { Heads::Consecutive(later) } else { Heads::Inconsistent(later) }
+            }
+            (Some(valid), None) | (None, Some(valid)) => Heads::OneValid(valid),
+            (None, None) => Heads::NoneValid,
+        }
+    }
+
+    /// Puts the bytes of a head that was just written in its place.
+    fn replace(&mut self, head: &Head, bytes: &[u8; HEAD_SIZE]) {
+        let at = usize::try_from(head.file_offset() - MARK_AT).unwrap_or(MARK_SIZE);
+        self.0[at..at + HEAD_SIZE].copy_from_slice(bytes);
     }
 }
 

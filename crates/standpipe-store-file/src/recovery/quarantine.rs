@@ -11,6 +11,7 @@ use standpipe_store::entry::Content;
 use standpipe_store::{Replica, StoreError};
 
 use crate::file::head::Head;
+use crate::file::label::Label;
 use crate::file::pool_file::{Heads, PoolFile, split_record};
 use crate::log::FileLog;
 use crate::store::directory::fs_error;
@@ -21,7 +22,19 @@ impl FileLog {
     /// Renames a damaged file and creates a new one, with the configuration if it can still be
     /// read.
     pub(crate) fn quarantine_file(&self, file: &PoolFile, reason: &str) -> Result<(), StoreError> {
-        self.quarantine_path(reason, self.salvage_config(file))
+        let quarantined = self.quarantine_path(reason, self.salvage_config(file));
+        self.retire(file);
+        quarantined
+    }
+
+    /// Marks a renamed file, so that every process that has it open looks at the path at once.
+    ///
+    /// Only a hint, so it need not succeed. What is not a ledger of this pool is kept as it is; its
+    /// heads are of no use to anybody, so processes look at the path anyway.
+    pub(crate) fn retire(&self, file: &PoolFile) {
+        if matches!(file.label(), Ok(Label::Pool(name)) if name == self.pool.as_str()) {
+            let _ = file.mark_retired(true);
+        }
     }
 
     /// Renames whatever is at the pool's path and creates a new file with full limits.

@@ -38,10 +38,10 @@ impl FileLog {
                 // After a reboot the wall clock is trusted again, even if it went back.
                 let wall = head.wall.min(self.store.time.wall());
                 let last = Head { origin, wall, ..head.clone() };
-                return self.append_entries(file, &last, part).map(|(head, _)| head);
+                return self.append_entries(file, &last, part);
             }
             let now = self.store.time.now(origin);
-            (head, _) = self.append_entries_at(file, &head, part, now)?;
+            head = self.append_entries_at(file, &head, part, now)?;
             rest = behind;
             replica = self.replay(file, &head)?.map_err(StoreError::damaged)?;
         }

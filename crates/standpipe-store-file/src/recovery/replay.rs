@@ -72,6 +72,7 @@ impl FileLog {
         Ok(Tail {
             snapshot: latest.map(|slot| file.snapshot(slot).map_err(failed)).transpose()?,
             entries: entries_of(&records),
+            appended: None,
             head: head.end.position,
             now: head.stamp,
             latest_snapshot: latest.map(SnapshotSlot::id),

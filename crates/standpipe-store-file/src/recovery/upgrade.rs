@@ -40,6 +40,7 @@ impl FileLog {
         let kept = self.quarantine_name("older");
         let config = self.salvage_config(file);
         fs::rename(&self.path, &kept).map_err(|error| fs_error("rename", &self.path, error))?;
+        self.retire(file);
         self.store.warn(format!(
             "`{pool}` was last used by an older Standpipe; its ledger is kept as {}, its limits \
              count as full and return over one period",

@@ -31,8 +31,11 @@ impl FileLog {
     ///
     /// A file is verified in full once per opening and clock origin; after that only the heads are
     /// read.
-    pub(crate) fn verified_head(&mut self, file: &PoolFile) -> Result<Option<Head>, StoreError> {
-        let heads = file.heads().map_err(|error| self.io_error("read", error))?;
+    pub(crate) fn verified_head(
+        &mut self,
+        file: &PoolFile,
+        heads: Heads,
+    ) -> Result<Option<Head>, StoreError> {
         let (head, both_valid) = match heads {
             Heads::Consecutive(head) => (head, true),
             Heads::OneValid(head) => (head, false),
@@ -103,7 +106,7 @@ impl FileLog {
             self.pool
         ));
         let pause = encode_bodies(random_session(), &[Action::Pause { length: RESTORE_PAUSE }]);
-        self.append_entries(file, &head, &pause).map(|(head, _)| head)
+        self.append_entries(file, &head, &pause)
     }
 
     fn quarantine_or_fail(

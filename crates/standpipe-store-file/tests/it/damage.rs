@@ -13,6 +13,9 @@ use crate::support::{
     write_to_the_first,
 };
 
+/// Where the mark of a renamed file is: directly before the heads.
+const MARK_AT: usize = 4_096 - 320 - 8;
+
 /// Five requests an hour.
 fn hourly() -> Action {
     let rule = Rule::Window { unit: Unit::Requests, amount: 5, period: Span::secs(3_600) };
@@ -149,6 +152,50 @@ fn b52_a_living_process_puts_back_what_it_holds() {
     assert!(facts.leases.contains_key(&lease), "{facts:?}");
     assert!(facts.config.is_some(), "the limits were carried over");
     living.submit(vec![commit(lease)]).unwrap();
+}
+
+#[test]
+fn a_quarantine_is_noticed_at_the_next_step() {
+    let scratch = Scratch::new();
+    let store = scratch.store();
+    let mut living = member(&store);
+    living.submit(vec![configure(vec![parallel(2)])]).unwrap();
+    let mut newcomer = member(&scratch.store());
+    store.pool_log(&pool()).damage(1).unwrap();
+    admitted(&ask(&mut living)).unwrap();
+    newcomer.refresh().unwrap();
+    assert!(admitted(&ask(&mut living)).is_none(), "it does not go on in the renamed file");
+    let kept = &quarantine(&store)[0];
+    // Put back by hand it is damaged again, whatever it was marked with.
+    fs::rename(kept, store.path_of(&pool())).unwrap();
+    assert!(admitted(&ask(&mut living)).is_none());
+    assert_eq!(quarantine(&store).len(), 1);
+}
+
+#[test]
+fn a_renamed_ledger_that_is_put_back_is_used_and_loses_its_mark() {
+    let scratch = Scratch::new();
+    let store = scratch.store();
+    used(&store);
+    let path = store.path_of(&pool());
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[MARK_AT] = 1;
+    write_to_the_first(&path, &bytes);
+    assert_eq!(newcomer_gets(&store), (2, false));
+    assert_eq!(fs::read(&path).unwrap()[MARK_AT], 0);
+}
+
+#[test]
+fn a_file_with_two_names_is_missed_when_one_is_deleted() {
+    let scratch = Scratch::new();
+    let store = scratch.store();
+    let path = store.path_of(&pool());
+    let mut living = member(&store);
+    living.submit(vec![configure(vec![parallel(2)])]).unwrap();
+    fs::hard_link(&path, scratch.path().join("backup")).unwrap();
+    admitted(&ask(&mut living)).unwrap();
+    fs::remove_file(&path).unwrap();
+    assert!(admitted(&ask(&mut living)).is_none(), "a lost ledger is not a new quota");
 }
 
 #[test]

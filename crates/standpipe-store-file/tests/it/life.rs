@@ -8,6 +8,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use standpipe_core::{Action, Answer, Decision, Instant, Limit, Reserve, Rule, Span, Unit, bounds};
 use standpipe_store::{Clock, Store};
@@ -98,6 +100,9 @@ fn a_file_moved_away_is_a_lost_one() {
     living.submit(vec![configure(vec![parallel(2)])]).unwrap();
     let lease = admitted(&ask(&mut living)).unwrap();
     fs::rename(store.path_of(&pool()), scratch.path().join("elsewhere")).unwrap();
+    // Nothing about the open file tells that it was renamed, so the path is looked at, once per
+    // 100 µs.
+    thread::sleep(Duration::from_micros(200));
     let outcomes = living.submit(vec![commit(lease)]).unwrap();
     assert!(matches!(outcomes[0].answer, Answer::Lease(_)), "{outcomes:?}");
     assert!(admitted(&ask(&mut living)).is_none(), "nothing is known of the others' calls");

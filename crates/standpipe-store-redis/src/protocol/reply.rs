@@ -164,6 +164,7 @@ pub(crate) const fn empty_tail(now: u64) -> Tail {
     Tail {
         snapshot: None,
         entries: Vec::new(),
+        appended: None,
         head: Position::START,
         now: Instant(now),
         latest_snapshot: None,

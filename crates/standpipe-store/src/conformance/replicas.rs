@@ -90,7 +90,7 @@ impl<'a, H: Harness> Cluster<'a, H> {
         let jumps = matches!(&read, LogRead::Tail(tail) if tail.snapshot.is_some());
         let mut seen = Vec::new();
         let collect = |event: &Event, _: Instant, outcome| seen.push((event.clone(), outcome));
-        ok(replica.apply_read(log, read, collect));
+        ok(replica.apply_append(log, read, batch.iter(), collect));
         if !jumps {
             let start = usize::try_from(from.number).unwrap_or(usize::MAX);
             assert_eq!(seen, self.outcomes[start..], "seed {}", self.seed);

@@ -19,16 +19,13 @@ impl<L: Log> Participant<L> {
     pub(super) fn flush(&mut self) -> Result<(), StoreError> {
         let mut restarts = 0;
         loop {
-            let (bodies, last) = self.next_batch();
-            if bodies.is_empty() {
+            let last = self.take_batch();
+            if self.batch.is_empty() {
                 return Ok(());
             }
             self.log.set_lifetime(self.lifetime());
-            let appended = self.log.append(self.replica.position(), &bodies);
-            if !appended.as_ref().is_err_and(StoreError::is_unsent) {
-                let sent = self.queue.iter_mut().filter(|event| event.event.key.number <= last);
-                sent.for_each(|event| event.maybe_stored = true);
-            }
+            let appended = self.log.append(self.replica.position(), &self.batch);
+            self.put_batch_back(appended.as_ref().err());
             let read = self.recover_if_damaged(appended)?;
             let due = matches!(&read, LogRead::Tail(tail) if tail.snapshot_due);
             if self.apply_read(read)? == CaughtUp::Forked {
@@ -48,20 +45,31 @@ impl<L: Log> Participant<L> {
         }
     }
 
-    /// Returns as many unanswered events as one call may carry, and the number of the last one.
-    fn next_batch(&self) -> (Vec<Vec<u8>>, u64) {
-        let mut room = entry::MAX_BODY_LEN;
-        let (mut bodies, mut last) = (Vec::new(), 0);
-        for pending in self.unanswered() {
-            let length = pending.body.len() + entry::BODY_OVERHEAD;
-            if length > room && !bodies.is_empty() {
+    /// Moves the bodies of as many unanswered events as one call may carry into the batch, and
+    /// returns the number of the last one.
+    fn take_batch(&mut self) -> u64 {
+        let (mut room, mut last) = (entry::MAX_BODY_LEN, 0);
+        for pending in self.queue.iter_mut().filter(|pending| pending.is_unanswered()) {
+            let length = pending.body.get_mut().len() + entry::BODY_OVERHEAD;
+            if length > room && !self.batch.is_empty() {
                 break;
             }
             room = room.saturating_sub(length);
-            bodies.push(pending.body.clone());
-            last = pending.event.key.number;
+            self.batch.push(pending.body.take());
+            (pending.in_append, last) = (true, pending.event.key.number);
         }
-        (bodies, last)
+        last
+    }
+
+    /// Moves the bodies back: an event whose answer is lost is sent again.
+    fn put_batch_back(&mut self, failed: Option<&StoreError>) {
+        let unsent = failed.is_some_and(StoreError::is_unsent);
+        let sent = self.queue.iter_mut().filter(|pending| pending.in_append);
+        for (pending, body) in sent.zip(self.batch.drain(..)) {
+            pending.body.set(body);
+            pending.maybe_stored |= !unsent;
+            pending.in_append = failed.is_none();
+        }
     }
 
     /// Returns how long the log matters after this append if nothing follows it.
@@ -72,7 +80,7 @@ impl<L: Log> Participant<L> {
 
     /// Applies a read, assigns the outcomes of own events and wakes sessions that became due.
     pub(super) fn apply_read(&mut self, read: LogRead) -> Result<CaughtUp, StoreError> {
-        let (queue, own_events, session) = (&mut self.queue, &mut self.own_events, self.session);
+        let (queue, own_events, session) = (&self.queue, &mut self.own_events, self.session);
         let observer = &mut self.observer;
         let mut to_wake = Vec::new();
         let on_entry = |event: &Event, stamp: Instant, outcome: Outcome| {
@@ -84,15 +92,18 @@ impl<L: Log> Participant<L> {
                 return;
             }
             let unanswered =
-                |own: &&mut PendingEvent| own.outcome.is_none() && own.event.key == event.key;
-            if let Some(own) = queue.iter_mut().find(unanswered) {
+                |own: &&PendingEvent| own.is_unanswered() && own.event.key == event.key;
+            if let Some(own) = queue.iter().find(unanswered) {
                 to_wake.extend(outcome.wake.iter().map(|ticket| ticket.session));
                 let created = resolve::created(event.key, &outcome);
-                own_events.record(event, stamp, &outcome.answer, created);
-                own.outcome = Some(outcome);
+                own_events.record(event, own.body.take(), stamp, &outcome.answer, created);
+                own.answer(outcome);
             }
         };
-        let reached = match self.replica.apply_read(&mut self.log, read, on_entry) {
+        let own = queue.iter().filter(|pending| pending.in_append).map(|pending| &pending.event);
+        let applied = self.replica.apply_append(&mut self.log, read, own, on_entry);
+        self.queue.iter_mut().for_each(|pending| pending.in_append = false);
+        let reached = match applied {
             // The log is empty now: recover as after a fork.
             Err(error) if error.is_damaged() && self.log.quarantine()? => CaughtUp::Forked,
             applied => applied?,
@@ -119,14 +130,14 @@ impl<L: Log> Participant<L> {
     ///
     /// The state ignored them as duplicates of entries that the replica jumped over.
     fn resolve_duplicates(&mut self, last: u64) {
-        let unanswered = self.queue.iter_mut().filter(|event| event.outcome.is_none());
+        let unanswered = self.queue.iter().filter(|pending| pending.is_unanswered());
         for duplicate in unanswered.take_while(|event| event.event.key.number <= last) {
             let outcome = resolve::outcome(&self.replica, &duplicate.event);
-            resolve::record(&mut self.own_events, &self.replica, &duplicate.event, &outcome);
+            resolve::record(&mut self.own_events, &self.replica, duplicate, &outcome);
             if let Some(observer) = &mut self.observer {
                 observer.on_event(&duplicate.event, true, self.replica.now(), &outcome);
             }
-            duplicate.outcome = Some(outcome);
+            duplicate.answer(outcome);
         }
     }
 
@@ -144,7 +155,7 @@ impl<L: Log> Participant<L> {
     /// Queues events again under new keys, and keeps those that have a real outcome.
     pub(super) fn requeue(&mut self, events: Vec<PendingEvent>) {
         for pending in events {
-            if pending.outcome.is_none() || pending.hit_ended_session() {
+            if pending.is_unanswered() || pending.hit_ended_session() {
                 self.enqueue(pending.event.action, pending.waiter);
             } else {
                 self.queue.push(pending);

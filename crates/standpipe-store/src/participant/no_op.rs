@@ -4,7 +4,7 @@
 //! Guarantees that such an answer comes from a replica that has just read to the head, and that
 //! everything which does change the state is appended.
 
-use standpipe_core::{Action, Event, Key};
+use standpipe_core::{Action, Event, Key, Span};
 
 use super::pending::{PendingEvent, Waiter};
 use super::{Participant, resolve};
@@ -14,10 +14,17 @@ use crate::log::Log;
 impl<L: Log> Participant<L> {
     /// Returns whether an action may turn out to change nothing, judged by the replica as it is.
     ///
-    /// A configuration always may: a new process has not read yet whether the pool has one.
+    /// A configuration always may: a new process has not read yet whether the pool has one. A
+    /// reserve that waits is refused only when waiting is of no use, and such refusals come in
+    /// rows.
     pub(super) fn may_be_no_op(&self, action: &Action) -> bool {
-        matches!(action, Action::Configure(_))
-            || resolve::no_op_outcome(&self.replica, action).is_some()
+        match action {
+            Action::Configure(_) => true,
+            Action::Reserve(reserve) if reserve.patience > Span::ZERO && !self.last_refused => {
+                false
+            }
+            _ => resolve::no_op_outcome(&self.replica, action).is_some(),
+        }
     }
 
     /// Reads to the head, answers the candidates that change nothing and queues the others.
@@ -47,13 +54,9 @@ impl<L: Log> Participant<L> {
                     }
                     // Number 0: the event is never sent and takes no number of the session.
                     let event = Event { key: Key { session: self.session, number: 0 }, action };
-                    self.queue.push(PendingEvent {
-                        event,
-                        body: Vec::new(),
-                        maybe_stored: false,
-                        waiter: Some(waiter),
-                        outcome: Some(outcome),
-                    });
+                    let pending = PendingEvent::new(event, Vec::new(), Some(waiter));
+                    pending.answer(outcome);
+                    self.queue.push(pending);
                 }
                 None => {
                     reconfigures |= matches!(action, Action::Configure(_));

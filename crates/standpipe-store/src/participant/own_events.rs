@@ -15,6 +15,8 @@ use standpipe_core::{
     Recovered, Reserve, Source, Span, State, Throttled, bounds,
 };
 
+use crate::entry::{self, Content};
+
 /// What a process records of its own events.
 #[derive(Debug, Default)]
 pub(super) struct OwnEvents {
@@ -33,9 +35,12 @@ pub(super) struct OwnEvents {
 struct OwnLease {
     /// The event that admitted the lease, or recovered its admission.
     admitted: Key,
-    reserve: Box<Reserve>,
+    /// The encoded event: of a thousand leases hardly one is recovered, so it stays encoded.
+    body: Vec<u8>,
+    /// The ttl, if a heartbeat changed it.
+    ttl: Option<Span>,
     /// The last commit that reported progress, and its event.
-    progress: Option<(Key, Commit)>,
+    progress: Option<Box<(Key, Commit)>>,
     ended: Option<Ended>,
     /// An event of this process created the lease, and [`OwnEvents::take_created`] has not yet
     /// returned `true` for it.
@@ -64,9 +69,16 @@ struct Recorded<T> {
 impl OwnEvents {
     /// Records an event of this process that is in the log, with its answer.
     ///
-    /// `created` is set if the event created the lease that it was given, and unset if the lease
-    /// already existed under the same call id.
-    pub(super) fn record(&mut self, event: &Event, at: Instant, answer: &Answer, created: bool) {
+    /// `body` is the encoded event. `created` is set if the event created the lease that it was
+    /// given, and unset if the lease already existed under the same call id.
+    pub(super) fn record(
+        &mut self,
+        event: &Event,
+        body: Vec<u8>,
+        at: Instant,
+        answer: &Answer,
+        created: bool,
+    ) {
         let key = event.key;
         if *answer == Answer::SessionEnded {
             // The state ignored the event, so there is nothing to recover.
@@ -74,20 +86,18 @@ impl OwnEvents {
         }
         self.last = Some((key, at));
         match (&event.action, answer) {
-            (Action::Reserve(reserve), Answer::Decided(Decision::Admit(grant)))
-                if !grant.settled =>
-            {
-                self.insert_lease(grant.lease, key, reserve, created);
+            (Action::Reserve(_), Answer::Decided(Decision::Admit(grant))) if !grant.settled => {
+                self.insert_lease(grant.lease, key, body, created);
             }
-            (Action::Recovered(Recovered::Reserve { lease, reserve }), _) => {
-                self.insert_lease(*lease, key, reserve, false).admitted = key;
+            (Action::Recovered(Recovered::Reserve { lease, .. }), _) => {
+                self.insert_lease(*lease, key, body, false).admitted = key;
             }
             (Action::Recovered(Recovered::Commit { lease }), _) => {
                 self.end_lease(*lease, Ended::Settled(key), at);
             }
             (Action::Commit(commit), Answer::Lease(LeaseAnswer::Lives(_))) => {
                 if let Some(own) = self.leases.get_mut(&commit.lease) {
-                    own.progress = Some((key, commit.clone()));
+                    own.progress = Some(Box::new((key, commit.clone())));
                 }
             }
             (Action::Commit(Commit { lease, .. }), Answer::Lease(LeaseAnswer::Ended)) => {
@@ -98,7 +108,7 @@ impl OwnEvents {
             }
             (Action::Heartbeat { lease: Some(lease), ttl: Some(ttl) }, _) => {
                 if let Some(own) = self.leases.get_mut(lease) {
-                    own.reserve.ttl = Some(*ttl);
+                    own.ttl = Some(*ttl);
                 }
             }
             (Action::Throttled(throttled), _)
@@ -227,12 +237,13 @@ impl OwnEvents {
         &mut self,
         lease: Key,
         admitted: Key,
-        reserve: &Reserve,
+        body: Vec<u8>,
         unreported: bool,
     ) -> &mut OwnLease {
         self.leases.entry(lease).or_insert_with(|| OwnLease {
             admitted,
-            reserve: Box::new(reserve.clone()),
+            body,
+            ttl: None,
             progress: None,
             ended: None,
             unreported,
@@ -267,16 +278,30 @@ impl Recorded<Box<Configure>> {
 }
 
 impl OwnLease {
+    /// Decodes the reserve of this lease.
+    fn reserve(&self) -> Option<Box<Reserve>> {
+        let Content::Event(event) = entry::decode_body(&self.body) else { return None };
+        let mut reserve = match event.action {
+            Action::Reserve(reserve) => reserve,
+            Action::Recovered(Recovered::Reserve { reserve, .. }) => reserve,
+            _ => return None,
+        };
+        reserve.ttl = self.ttl.or(reserve.ttl);
+        Some(reserve)
+    }
+
     /// Appends to `actions` what restores this lease.
     fn push_lost(&self, lease: Key, is_lost: &dyn Fn(Key) -> bool, actions: &mut Vec<Action>) {
         // A cancelled call was never made, so a lost admission of it need not count.
         let cancelled = matches!(self.ended, Some(Ended::Cancelled(_)));
         let admission_lost = is_lost(self.admitted);
-        if admission_lost && !cancelled {
-            let reserve = self.reserve.clone();
+        if admission_lost
+            && !cancelled
+            && let Some(reserve) = self.reserve()
+        {
             actions.push(Action::Recovered(Recovered::Reserve { lease, reserve }));
         }
-        match (&self.ended, &self.progress) {
+        match (&self.ended, self.progress.as_deref()) {
             (Some(Ended::Settled(key)), _) if admission_lost || is_lost(*key) => {
                 actions.push(Action::Recovered(Recovered::Commit { lease }));
             }

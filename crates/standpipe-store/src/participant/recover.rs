@@ -41,11 +41,11 @@ impl<L: Log> Participant<L> {
         let missing = self.own_events.actions_to_recover(state, &is_lost, now);
         self.restored = Some(self.restored.unwrap_or_default() + missing.len());
         self.own_events.detect_reclaims(state, &is_lost, now);
-        for pending in self.queue.iter_mut().filter(|pending| pending.outcome.is_none()) {
+        for pending in self.queue.iter().filter(|pending| pending.is_unanswered()) {
             if present(pending.event.key) {
                 let outcome = resolve::outcome(&self.replica, &pending.event);
-                resolve::record(&mut self.own_events, &self.replica, &pending.event, &outcome);
-                pending.outcome = Some(outcome);
+                resolve::record(&mut self.own_events, &self.replica, pending, &outcome);
+                pending.answer(outcome);
             }
         }
         if state.last_number(session).is_none() {

@@ -11,6 +11,7 @@ use standpipe_core::{
 };
 
 use super::own_events::OwnEvents;
+use super::pending::PendingEvent;
 use crate::replica::Replica;
 
 /// Returns the outcome of an event that is in the log before the replica's position.
@@ -54,9 +55,10 @@ pub(super) fn created(key: Key, outcome: &Outcome) -> bool {
 pub(super) fn record(
     own_events: &mut OwnEvents,
     replica: &Replica,
-    event: &Event,
+    pending: &PendingEvent,
     outcome: &Outcome,
 ) {
+    let event = &pending.event;
     let created = match &outcome.answer {
         Answer::Decided(Decision::Admit(grant)) => {
             let owner = replica.state().facts().leases.get(&grant.lease).map(|lease| lease.owner);
@@ -65,7 +67,7 @@ pub(super) fn record(
         }
         _ => false,
     };
-    own_events.record(event, replica.now(), &outcome.answer, created);
+    own_events.record(event, pending.body.take(), replica.now(), &outcome.answer, created);
 }
 
 /// Returns the outcome of an action that changes nothing and needs no entry, or `None` if it must

@@ -98,8 +98,9 @@ impl<L: Log> Ledger for LogLedger<L> {
         let mut last = None;
         let keep_last =
             |seen: &Event, stamp: Instant, outcome| last = Some((seen.clone(), stamp, outcome));
-        let reached =
-            self.replica.apply_read(&mut self.log, read, keep_last).map_err(store_failed)?;
+        let own = std::iter::once(event);
+        let applied = self.replica.apply_append(&mut self.log, read, own, keep_last);
+        let reached = applied.map_err(store_failed)?;
         match (reached, last) {
             (CaughtUp::Forked, _) => Err("the log reports a fork".to_owned()),
             (_, Some((seen, stamp, outcome))) if seen == *event && stamp == now => Ok(outcome),

@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod memory;
+mod one_pass;
 mod participant;
 mod teeth;
 mod traces_core;

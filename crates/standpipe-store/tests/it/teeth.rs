@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use standpipe_core::Instant;
 use standpipe_store::conformance::{self, Harness};
-use standpipe_store::{Clock, Log, LogRead, Position, Snapshot, StoreError, Tail, entry};
+use standpipe_store::{Appended, Clock, Log, LogRead, Position, Snapshot, StoreError, Tail, entry};
 
 /// A deliberate bug of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,7 @@ enum Bug {
     KeepsNoSnapshot,
     TrimsUnderSlowReaders,
     RepairsChecksums,
+    ReturnsAnotherStamp,
 }
 
 /// Each bug, and the behaviour that must fail on it.
@@ -43,6 +44,7 @@ const CAUGHT: [(Bug, &str); 12] = [
     (Bug::KeepsNoSnapshot, "a_new_reader_begins_with_the_snapshot"),
     (Bug::TrimsUnderSlowReaders, "a_slow_reader_can_finish"),
     (Bug::RepairsChecksums, "damage_is_never_skipped"),
+    (Bug::ReturnsAnotherStamp, "replicas_are_equal_at_equal_positions"),
 ];
 
 #[test]
@@ -164,6 +166,7 @@ impl BuggyLog {
         Tail {
             snapshot,
             entries,
+            appended: None,
             head: self.position(&stored.entries),
             now: stored
                 .entries
@@ -219,7 +222,15 @@ impl Log for BuggyLog {
         if forked && self.bug == Bug::AppendsThoughForked {
             return Ok(LogRead::Forked);
         }
-        Ok(LogRead::Tail(self.tail(&stored, from, bodies.len())))
+        let mut tail = self.tail(&stored, from, bodies.len());
+        if self.bug == Bug::ReturnsAnotherStamp && !bodies.is_empty() {
+            let (others, own) = stored.entries.split_at(stored.entries.len() - bodies.len());
+            let length: usize = own.iter().map(|entry| entry.bytes.len()).sum();
+            tail.entries.truncate(tail.entries.len() - length);
+            let stamp = Instant(stamp.0 + 1);
+            tail.appended = Some(Appended { after: self.position(others), stamp });
+        }
+        Ok(LogRead::Tail(tail))
     }
 
     fn read(&mut self, from: Position) -> Result<LogRead, StoreError> {
