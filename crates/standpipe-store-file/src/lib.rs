@@ -67,8 +67,8 @@
 //!   file is the latest one it is used; otherwise it is quarantined and the limits of the new file
 //!   count as full.
 //! - **A replaced file**: each lock and each read notices that the open file was deleted, replaced
-//!   or quarantined; one that was renamed by hand is noticed 100 µs later. Each head names the inode
-//!   it was written to. With an older copy the pool pauses for two seconds, in which living
+//!   or quarantined; one that was renamed by hand is noticed 100 µs later. Each head names the
+//!   inode it was written to. With an older copy the pool pauses for two seconds, in which living
 //!   processes restore what the copy lacks of theirs.
 //!
 //! `docs/file-store.md` has the complete table.
