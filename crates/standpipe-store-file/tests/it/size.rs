@@ -98,7 +98,9 @@ fn all_bounds_at_once_fit_a_file_of_six_megabytes() {
         facts.sessions.first_key_value().map(|(key, known)| (*key, *known)).unwrap();
     facts.sessions.extend((0..bounds::SESSIONS_KEPT as u64).map(|more| (first + more, known)));
     let agents = facts.agents.clone();
-    facts.agents.extend(agents.iter().cycle().take(bounds::AGENTS).cloned());
+    for agent in agents.iter().cycle().take(bounds::AGENTS) {
+        facts.agents.push(agent.clone());
+    }
     let size = encode_state(&facts).len() as u64;
     let room = Sizes::default().snapshot;
     assert!(size <= room, "a snapshot of {size} bytes does not fit {room}");

@@ -1,9 +1,9 @@
 //! Working out how a pool stands from its state.
 
 use standpipe_core::{
-    Agent, AgentName, Decision, Headroom, Instant, Key, Lease, LeaseOwner, LimitId, LimitSelector,
-    LimitUsage, Owner, PoolConfig, Portion, Provenance, Queued, Refusal, Reserve, Rule, Share,
-    State, Ticket,
+    Agent, AgentId, AgentName, Decision, Headroom, Instant, Key, Lease, LeaseOwner, LimitId,
+    LimitSelector, LimitUsage, Owner, PoolConfig, Portion, Provenance, Queued, Refusal, Reserve,
+    Rule, Share, State, Ticket,
 };
 use standpipe_store::{PoolName, Process, Store};
 
@@ -205,7 +205,7 @@ fn why(state: &State, ticket: &Ticket, now: &Now) -> Option<Refusal> {
 fn agents(state: &State, now: &Now) -> Vec<AgentStatus> {
     let facts = state.facts();
     let status = |(at, agent): (usize, &Agent)| {
-        let its = |id: u16| usize::from(id) == at;
+        let its = |id: AgentId| usize::from(id) == at;
         let rule = facts.config.as_ref().and_then(|config| config.agent(&agent.name));
         let shares = |shares: Option<&Vec<Share>>| {
             shares.into_iter().flatten().map(share_text).collect::<Vec<_>>()
