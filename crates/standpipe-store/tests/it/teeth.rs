@@ -28,7 +28,7 @@ enum Bug {
 }
 
 /// Each bug, and the behaviour that must fail on it.
-const CAUGHT: [(Bug, &str); 12] = [
+const CAUGHT: [(Bug, &str); 13] = [
     (Bug::LetsStampsGoBack, "stamps_never_go_back"),
     (Bug::AppendsTwice, "replicas_are_equal_at_equal_positions"),
     (Bug::AppendsInReverse, "replicas_are_equal_at_equal_positions"),
