@@ -10,10 +10,11 @@ pub(crate) mod survey;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use standpipe_core::Instant;
+use standpipe_store::engine::Messages;
 use standpipe_store::{Liveness, Log, PoolName, Process, Snapshot, Store, StoreError};
 
 use self::directory::{Audience, Directory, fs_error};
@@ -55,7 +56,7 @@ pub(crate) struct StoreShared {
     pub(crate) sizes: Sizes,
     pub(crate) lock_timeout: Duration,
     recover_if_damaged: bool,
-    warnings: Mutex<Vec<String>>,
+    warnings: Messages,
 }
 
 impl Default for Options {
@@ -98,7 +99,7 @@ impl FileStore {
             sizes,
             lock_timeout,
             recover_if_damaged,
-            warnings: Mutex::default(),
+            warnings: Messages::default(),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -183,10 +184,7 @@ impl FileStore {
 impl StoreShared {
     /// Keeps a warning until [`Store::take_messages`] returns it.
     pub(crate) fn warn(&self, warning: String) {
-        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
-        if warnings.len() < MAX_WARNINGS && !warnings.contains(&warning) {
-            warnings.push(warning);
-        }
+        self.warnings.push(warning);
     }
 }
 
@@ -255,8 +253,7 @@ impl Store for FileStore {
     }
 
     fn take_messages(&self) -> Vec<String> {
-        let mut warnings = self.shared.warnings.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *warnings)
+        self.shared.warnings.take()
     }
 
     fn location(&self) -> String {
@@ -288,5 +285,3 @@ fn pool_at(path: &Path) -> Option<PoolName> {
 /// The least time between two rounds of liveness tests on a pool, over all processes. Waiters ask
 /// every 250 ms, and sometimes a little early.
 const LIVENESS_INTERVAL: Duration = Duration::from_millis(200);
-/// How many warnings are kept until they are read.
-const MAX_WARNINGS: usize = 64;

@@ -10,9 +10,10 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use standpipe_core::{Action, Event, Instant, Key, SEMANTICS};
+use standpipe_core::{Action, Instant, SEMANTICS};
+use standpipe_store::engine::entry_bodies;
 use standpipe_store::participant::random_session;
-use standpipe_store::{Snapshot, StoreError, entry};
+use standpipe_store::{Snapshot, StoreError};
 
 use crate::file::head::{Head, LogOffset};
 use crate::file::label::{Label, encode_label};
@@ -92,7 +93,7 @@ impl FileLog {
 
     /// Creates the pool's file with these first events, unless another process was faster.
     pub(crate) fn create(&self, events: &[Action]) -> Result<(), StoreError> {
-        let bodies = encode_bodies(random_session(), events);
+        let bodies = entry_bodies(events.iter().cloned());
         let fill = |file: &PoolFile, head: Head| match bodies.is_empty() {
             true => Ok(()),
             false => self.append_entries(file, &head, &bodies).map(drop),
@@ -192,16 +193,6 @@ impl FileLog {
     pub(crate) fn marker(&self) -> PathBuf {
         self.path.with_extension("known")
     }
-}
-
-/// Encodes events of one session, numbered from 1, as entry bodies.
-pub(crate) fn encode_bodies(session: u64, events: &[Action]) -> Vec<Vec<u8>> {
-    let numbered = events.iter().zip(1..);
-    let event = |(action, number): (&Action, u64)| Event {
-        key: Key { session, number },
-        action: action.clone(),
-    };
-    numbered.map(|each| entry::body(&event(each))).collect()
 }
 
 /// How often opening starts again because the file was replaced meanwhile.

@@ -1,10 +1,9 @@
 //! The first use of a pool after a reboot: leases and tickets end, usage is carried over.
 
 use standpipe_core::{Action, Facts, LeaseOwner};
-use standpipe_store::participant::random_session;
+use standpipe_store::engine::entry_bodies;
 use standpipe_store::{Replica, StoreError, entry};
 
-use crate::file::create::encode_bodies;
 use crate::file::head::Head;
 use crate::file::pool_file::{CHAIN_SIZE, PoolFile};
 use crate::log::FileLog;
@@ -25,7 +24,7 @@ impl FileLog {
     ) -> Result<Head, StoreError> {
         failpoint::reach("reboot detected");
         let origin = self.store.time.origin_after_reboot(head.stamp, head.wall);
-        let bodies = encode_bodies(random_session(), &end_events(replica.state().facts()));
+        let bodies = entry_bodies(end_events(replica.state().facts()));
         let mut rest = bodies.as_slice();
         loop {
             let (part, behind) = rest.split_at(count_that_fits(rest, head.log_size / 2));

@@ -7,6 +7,7 @@ use std::fs;
 
 use standpipe_core::{Action, SEMANTICS};
 use standpipe_store::StoreError;
+use standpipe_store::engine::semantics::reject_newer;
 
 use crate::file::head::Head;
 use crate::file::pool_file::PoolFile;
@@ -22,12 +23,7 @@ impl FileLog {
         head: Head,
     ) -> Result<Option<Head>, StoreError> {
         let (theirs, pool) = (head.semantics, self.pool.clone());
-        if theirs > SEMANTICS {
-            return Err(StoreError::incompatible(format!(
-                "`{pool}` is used by a newer Standpipe (semantics {theirs}, this one {SEMANTICS}); \
-                 update this one"
-            )));
-        }
+        reject_newer(&pool, theirs)?;
         let living = self.store.sessions.living_pids();
         if !living.is_empty() {
             let pids: Vec<String> = living.iter().map(ToString::to_string).collect();

@@ -7,10 +7,9 @@
 //! entry, the file looks like that of a machine that stopped earlier.
 
 use standpipe_core::{Action, Instant, SEMANTICS, Span};
-use standpipe_store::participant::random_session;
+use standpipe_store::engine::entry_bodies;
 use standpipe_store::{Liveness, Replica, StoreError, entry, layout};
 
-use crate::file::create::encode_bodies;
 use crate::file::head::Head;
 use crate::file::pool_file::{Heads, PoolFile, split_record};
 use crate::log::FileLog;
@@ -105,7 +104,7 @@ impl FileLog {
              processes restore what the copy lacks of theirs",
             self.pool
         ));
-        let pause = encode_bodies(random_session(), &[Action::Pause { length: RESTORE_PAUSE }]);
+        let pause = entry_bodies([Action::Pause { length: RESTORE_PAUSE }]);
         self.append_entries(file, &head, &pause)
     }
 

@@ -116,6 +116,9 @@ impl OwnEvents {
                 if let Some(lease) = throttled.lease {
                     self.end_lease(lease, Ended::Settled(key), at);
                 }
+                if matches!(event.action, Action::Recovered(_)) {
+                    self.remove_restored(throttled);
+                }
                 self.throttles.push_back(Recorded { key, at, what: throttled.clone() });
             }
             (Action::Configure(configure), _) => {
@@ -124,6 +127,13 @@ impl OwnEvents {
             (Action::Pause { length }, _) => self.pause = Some(Recorded { key, at, what: *length }),
             (Action::Resume, _) => self.pause = None,
             _ => {}
+        }
+    }
+
+    /// Removes the record that a restored throttle replaces. Otherwise each loss would double them.
+    fn remove_restored(&mut self, throttled: &Throttled) {
+        if let Some(at) = self.throttles.iter().position(|recorded| recorded.what == *throttled) {
+            self.throttles.remove(at);
         }
     }
 

@@ -268,6 +268,23 @@ fn what_was_said_of_a_lease_comes_back_as_it_was_meant() {
     assert_eq!(facts.pause, Some(Instant(36_000_000)));
 }
 
+/// A restored throttle replaces the one it restores. Otherwise each loss would double them.
+#[test]
+fn a_throttle_is_restored_once_however_often_the_store_loses_it() {
+    let (log, _) = pool(vec![requests(100)]);
+    let mut owner = participant(&log);
+    owner.submit(vec![heartbeat()]).unwrap();
+    let (kind, retry_after) = (ThrottleKind::Quota, Some(Span::secs(30)));
+    let throttled = Throttled { hit: None, lease: None, agent: None, kind, retry_after };
+    owner.submit(vec![Action::Throttled(throttled)]).unwrap();
+    for _ in 0..4 {
+        log.lose_entries(1);
+        participant(&log).submit(vec![heartbeat()]).unwrap();
+        owner.refresh().unwrap();
+        assert_eq!(owner.take_restored(), Some(1));
+    }
+}
+
 #[test]
 fn a_process_survives_fork_after_fork() {
     let (log, _) = pool(vec![requests(100), parallel(9)]);
