@@ -79,15 +79,18 @@ pub(crate) fn what(what: &What) -> String {
             "at this rate calls will have to wait: they are advised to ask for less".to_owned()
         }
         What::Breaker { on: false } => "calls need not wait".to_owned(),
-        What::Doubt { about, value, why } if value.is_empty() => {
-            format!("{about} was not believed: {why}")
-        }
-        What::Doubt { about, value, why } => format!("{about} `{value}` was not believed: {why}"),
+        What::Doubt { about, value, why } => doubted(about, value, why),
         What::Store { what } => what.clone(),
         What::Usage(usage) => used(usage),
         What::Lost { lines } => format!("{lines} line(s) of the journal could not be written"),
         _ => String::new(),
     }
+}
+
+/// A message that was not believed has no value that may be shown.
+fn doubted(about: &str, value: &str, why: &str) -> String {
+    let value = if value.is_empty() { String::new() } else { format!(" `{value}`") };
+    format!("{about}{value} was not believed: {why}")
 }
 
 /// `requests per 1min has no room: 60 of 60 used`

@@ -371,7 +371,7 @@ pub(crate) struct Told {
 #[utoipa::path(
     post, path = "/v1/leases/{id}/commit", tag = "calls", request_body = Commit,
     params(("id" = String, Path, description = "The lease")),
-    responses((status = 200, description = "The lease is settled, or stays in flight", body = Told), Problems)
+    responses((status = 200, description = "Settled, or still in flight", body = Told), Problems)
 )]
 pub(crate) async fn commit(
     State(house): State<Arc<House>>,
