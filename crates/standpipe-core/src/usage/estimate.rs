@@ -39,6 +39,9 @@ impl State {
                 missing.extend(size.map(|size| (unit.clone(), size)));
             }
         }
+        if self.counts(&Unit::Points) && reserve.cost.of(&Unit::Points).is_none() {
+            missing.push((Unit::Points, 1));
+        }
         let prices = !config.prices.is_empty() && reserve.cost.of(&Unit::Usd).is_none();
         if missing.is_empty() && !prices {
             return Cow::Borrowed(reserve);
@@ -66,10 +69,10 @@ impl State {
         let units = rates.filter_map(|constraint| constraint.id.unit());
         let prices = self.has_prices();
         let learned = units.filter(move |unit| match unit {
-            // A call that names no content or other declared unit takes none of it.
-            Unit::Requests | Unit::Content | Unit::Other(_) => false,
+            Unit::InputTokens | Unit::OutputTokens | Unit::Tokens => true,
             Unit::Usd => !prices,
-            _ => true,
+            // A call that names no points takes one, and of the others none.
+            Unit::Requests | Unit::Points | Unit::Content | Unit::Other(_) => false,
         });
         let mut seen: Vec<&Unit> = Vec::new();
         learned.filter(move |unit| {
@@ -169,7 +172,7 @@ impl State {
         let input = used.of(&Unit::InputTokens);
         let output = used.of(&Unit::OutputTokens);
         let reported = input.is_some() || output.is_some();
-        let follows = self.estimates() && reported && call.tokens_follow && self.counts_tokens();
+        let follows = self.estimates() && reported && call.tokens_follow && self.counts(&Unit::Tokens);
         if !follows || used.of(&Unit::Tokens).is_some() {
             return self.priced(used, estimate);
         }
@@ -184,12 +187,10 @@ impl State {
         self.facts.config.as_ref().is_some_and(|config| config.policy.estimates)
     }
 
-    fn counts_tokens(&self) -> bool {
-        self.index
-            .compiled
-            .constraints
-            .iter()
-            .any(|constraint| constraint.settles() == Some(&Unit::Tokens))
+    /// Whether a limit counts a unit.
+    fn counts(&self, unit: &Unit) -> bool {
+        let mut constraints = self.index.compiled.constraints.iter();
+        constraints.any(|constraint| constraint.settles() == Some(unit))
     }
 
     /// Learns the sizes of a settled call.

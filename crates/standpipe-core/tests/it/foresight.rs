@@ -502,3 +502,25 @@ fn tokens_are_input_and_output_together() {
     let takes = world.state.admission_steps(&reserve, world.now).cost;
     assert_eq!(takes.of(&TOKENS), Some(1_100));
 }
+
+/// A call that names nothing takes one request, one point, no content, and an estimate of tokens
+/// that is never above the limit.
+#[test]
+fn b64_what_a_call_does_not_name_is_taken_by_default_and_never_above_the_limit() {
+    let declared = Unit::named("images").unwrap();
+    let limits = [
+        window(Unit::Points, 9, MINUTE),
+        window(Unit::Content, 2, MINUTE),
+        window(declared.clone(), 2, MINUTE),
+        window(TOKENS, 5, MINUTE),
+    ];
+    let mut world = World::new(usual(limits));
+    for _ in 0..20 {
+        let large = world.reserve("p", "a").cost(&[(TOKENS, 5)]).admitted();
+        let _ = world.commit(large).used(&[(TOKENS, 900)]).send();
+        world.live(HOUR);
+    }
+    let _ = world.reserve("p", "a").admitted();
+    let used: Vec<u64> = world.state.figures(world.now).iter().map(|own| own.used).collect();
+    assert_eq!(used, [1, 0, 0, 5]);
+}
