@@ -24,9 +24,9 @@ pub(crate) struct Planted {
 pub(crate) const TABLE: &[Planted] = &[
     Planted {
         name: "off-by-one-in-the-window",
-        file: "crates/standpipe-core/src/usage/window.rs",
-        before: "now < first.stamp + period",
-        after: "now + Span(1) < first.stamp + period",
+        file: "crates/standpipe-core/src/usage/view.rs",
+        before: "stamp + period <= now || stamp < from",
+        after: "stamp + period <= Instant(now.0 + 1) || stamp < from",
         caught_by: &[
             "standpipe-core::props::window_never_over",
             "standpipe-store::memory::golden_traces_are_told_the_same",
@@ -34,19 +34,19 @@ pub(crate) const TABLE: &[Planted] = &[
     },
     Planted {
         name: "slice-stamped-with-its-start",
-        file: "crates/standpipe-core/src/usage/window.rs",
+        file: "crates/standpipe-core/src/usage/history.rs",
         before: "Instant(now.0.div_ceil(width).saturating_mul(width))",
         after: "Instant((now.0 / width).saturating_mul(width))",
         caught_by: &[
-            "standpipe-core::lib::usage::window::tests::joined_entries_are_late_and_bounded",
+            "standpipe-core::lib::usage::history::tests::merged_charges_are_late_by_at_most_one_slice_and_bounded",
             "standpipe-store::memory::golden_traces_are_told_the_same",
         ],
     },
     Planted {
         name: "refund-of-what-has-aged-out",
-        file: "crates/standpipe-core/src/usage/window.rs",
-        before: "self.entries.binary_search_by(|entry| entry.stamp.cmp(&stamp))",
-        after: "self.entries.front().map(|_| 0).ok_or(0_usize)",
+        file: "crates/standpipe-core/src/usage/history.rs",
+        before: "(holds && at < self.samples.len()).then_some(at)",
+        after: "(at < self.samples.len()).then_some(if holds { at } else { 0 })",
         caught_by: &[
             "standpipe-core::faults::refund::b18_no_credit_from_a_charge_that_has_aged",
             "standpipe-store::memory::golden_traces_are_told_the_same",
@@ -55,8 +55,8 @@ pub(crate) const TABLE: &[Planted] = &[
     Planted {
         name: "refund-twice",
         file: "crates/standpipe-core/src/lease.rs",
-        before: "counter.refund(now, self.mark, self.charged - total, spec)",
-        after: "counter.refund(now, self.mark, 2 * (self.charged - total), spec)",
+        before: "self.refund_unit(charge, agent, charge.charged - total, now)",
+        after: "self.refund_unit(charge, agent, 2 * (charge.charged - total), now)",
         caught_by: &[
             "standpipe-core::props::all_or_nothing",
             "standpipe-store::memory::golden_traces_are_told_the_same",
@@ -64,7 +64,7 @@ pub(crate) const TABLE: &[Planted] = &[
     },
     Planted {
         name: "newcomer-barges",
-        file: "crates/standpipe-core/src/lease/admission.rs",
+        file: "crates/standpipe-core/src/rules/order.rs",
         before: "Rank::of(*first) < rank",
         after: "Rank::of(*first) > rank",
         caught_by: &[
@@ -92,8 +92,8 @@ pub(crate) const TABLE: &[Planted] = &[
     Planted {
         name: "all-or-nothing-broken",
         file: "crates/standpipe-core/src/lease/admission.rs",
-        before: "(0..self.index.compiled.constraints.len()).filter(shortfalls)",
-        after: "(0..1).filter(shortfalls)",
+        before: "!earmarked.contains(*constraint) && self.refuses(candidate, *constraint, now)",
+        after: "constraint.0 == 0 && self.refuses(candidate, *constraint, now)",
         caught_by: &[
             "standpipe-core::props::all_or_nothing",
             "standpipe-store::memory::golden_traces_are_told_the_same",
@@ -102,13 +102,13 @@ pub(crate) const TABLE: &[Planted] = &[
     Planted {
         name: "lapse-loses-what-was-set-aside",
         file: "crates/standpipe-core/src/queue/serve.rs",
-        before: "constraints_in(earmarked)",
-        after: "constraints_in(earmarked & (earmarked >> 31))",
+        before: "earmarked.iter()",
+        after: "ConstraintSet::default().iter()",
         caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
     },
     Planted {
         name: "set-aside-withheld-from-a-higher-tier",
-        file: "crates/standpipe-core/src/lease/admission.rs",
+        file: "crates/standpipe-core/src/rules/order.rs",
         before: "earmarked.by_tier[..tier].iter().sum()",
         after: "earmarked.by_tier.iter().sum()",
         caught_by: &[
@@ -121,15 +121,15 @@ pub(crate) const TABLE: &[Planted] = &[
         file: "crates/standpipe-core/src/queue/serve.rs",
         before: "instant.is_some_and(|at| at > ticket.deadline)",
         after: "matches!(ticket.phase, Phase::Line(constraint)
-            if self.ticket_shortfall(queue_key, usize::from(constraint), now)
+            if self.ticket_shortfall(queue_key, constraint, now)
                 .is_some_and(|shortfall| shortfall.reason == Reason::Floor))",
         caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
     },
     Planted {
         name: "progress-added-not-replaced",
         file: "crates/standpipe-core/src/lease/settlement.rs",
-        before: "charge.progress(counter, spec, total, now)",
-        after: "charge.progress(counter, spec, total + charge.charged, now)",
+        before: "self.progress_charge(charge, agent, total, now)",
+        after: "self.progress_charge(charge, agent, total + charge.charged, now)",
         caught_by: &[
             "standpipe-core::props::progress_totals_replace",
             "standpipe-store::memory::golden_traces_are_told_the_same",
@@ -158,8 +158,8 @@ pub(crate) const TABLE: &[Planted] = &[
     Planted {
         name: "refill-rounded-in-favour",
         file: "crates/standpipe-core/src/usage/bucket.rs",
-        before: "over.saturating_sub(self.credit).div_ceil(u128::from(refill.amount.max(1)))",
-        after: "(over.saturating_sub(self.credit) / u128::from(refill.amount.max(1)))",
+        before: "over.div_ceil(u128::from(refill.amount.max(1)))",
+        after: "(over / u128::from(refill.amount.max(1)))",
         caught_by: &[
             "standpipe-core::props::until_is_exact",
             "standpipe-store::memory::golden_traces_are_told_the_same",
@@ -295,9 +295,9 @@ pub(crate) const TABLE: &[Planted] = &[
     },
     Planted {
         name: "a-changed-limit-forgets-what-was-used",
-        file: "crates/standpipe-core/src/usage/history.rs",
-        before: "counter.charge(at, entry.units, spec)",
-        after: "counter.charge(at, entry.units - entry.units, spec)",
+        file: "crates/standpipe-core/src/config/change.rs",
+        before: "bucket.charge(at, charge.units, refill)",
+        after: "bucket.charge(at, charge.units - charge.units, refill)",
         caught_by: &["standpipe-core::reconfigure::nothing_is_handed_out_twice"],
     },
     Planted {

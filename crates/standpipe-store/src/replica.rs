@@ -93,7 +93,7 @@ impl Replica {
         &mut self,
         log: &mut L,
         read: LogRead,
-        own: impl Iterator<Item = &'e Event>,
+        own: impl Iterator<Item = &'e Event> + Clone,
         mut each: impl FnMut(&Event, Instant, Outcome),
     ) -> Result<CaughtUp, StoreError> {
         let LogRead::Tail(tail) = read else {
@@ -160,7 +160,7 @@ impl Replica {
         &mut self,
         log: &L,
         tail: &Tail,
-        own: impl Iterator<Item = &'e Event>,
+        own: impl Iterator<Item = &'e Event> + Clone,
         each: &mut impl FnMut(&Event, Instant, Outcome),
     ) -> Result<CaughtUp, StoreError> {
         let loaded = tail.snapshot.as_ref().map(Self::load).transpose()?;
@@ -206,18 +206,17 @@ impl Replica {
         &mut self,
         appended: Appended,
         head: Position,
-        own: impl Iterator<Item = &'e Event>,
+        own: impl Iterator<Item = &'e Event> + Clone,
         each: &mut impl FnMut(&Event, Instant, Outcome),
     ) -> Result<(), StoreError> {
-        for event in own {
-            self.position.number += 1;
-            let outcome = self.state.apply(event, appended.stamp);
-            each(event, appended.stamp, outcome);
-        }
-        if self.position.number != head.number {
+        if self.position.number + own.clone().count() as u64 != head.number {
             // The engine appended something else than it was given.
             self.reset();
             return Err(broken_chain());
+        }
+        for event in own {
+            let outcome = self.state.apply(event, appended.stamp);
+            each(event, appended.stamp, outcome);
         }
         self.position = head;
         Ok(())

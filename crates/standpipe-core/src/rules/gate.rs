@@ -85,8 +85,11 @@ impl State {
             return Admits::Now;
         }
         let cautious = is_cautious(&self.facts);
-        let by_time = self.reasons_end().max().filter(|at| !cautious && *at > from);
-        by_time.map_or(Admits::Unknown, |at| Admits::NotBefore { earliest: at, by_time: at })
+        match self.reasons_end().max().filter(|_| !cautious) {
+            Some(at) if at > from => Admits::NotBefore { earliest: at, by_time: at },
+            Some(_) => Admits::Now,
+            None => Admits::Unknown,
+        }
     }
 
     /// Tracks an admitted call while the gate is shut.

@@ -172,7 +172,8 @@ impl State {
         let input = used.of(&Unit::InputTokens);
         let output = used.of(&Unit::OutputTokens);
         let reported = input.is_some() || output.is_some();
-        let follows = self.estimates() && reported && call.tokens_follow && self.counts(&Unit::Tokens);
+        let follows =
+            self.estimates() && reported && call.tokens_follow && self.counts(&Unit::Tokens);
         if !follows || used.of(&Unit::Tokens).is_some() {
             return self.priced(used, estimate);
         }

@@ -193,14 +193,16 @@ impl History {
         *self = Self::new();
     }
 
-    /// The same history with another resolution.
-    pub(crate) fn at_resolution(&self, now: Instant, kept: Resolution<'_>) -> Self {
-        let mut history = self.clone();
-        history.expire(now, kept.longest());
-        if history.samples.len() > kept.capacity() {
-            history.thin_out(now, kept);
+    /// Brings the history to another resolution, because the periods that count it have changed.
+    pub(crate) fn fit(&mut self, now: Instant, kept: Resolution<'_>) {
+        self.expire(now, kept.longest());
+        // The last sample may have the end of a slice of a longer period. All its charges are past.
+        for sample in self.samples.iter_mut().rev().take_while(|sample| sample.stamp > now) {
+            sample.stamp = now;
         }
-        history
+        if self.samples.len() > kept.capacity() {
+            self.thin_out(now, kept);
+        }
     }
 
     /// Whether the shortest period has so many charges that further ones share samples.

@@ -215,6 +215,9 @@ impl State {
         let from: IdVec<UnitId, Option<UnitId>> = kept.iter().map(|(from, _)| *from).collect();
         self.facts.units = kept.into_iter().map(|(_, usage)| usage).collect();
         self.index.compiled.units = unit_periods(&self.facts.units, new);
+        for (usage, periods) in self.facts.units.iter_mut().zip(&self.index.compiled.units) {
+            usage.history.fit(now, periods.of_pool());
+        }
         self.carry_agent_histories(config, &from, now);
         self.carry_charges(&from, now);
     }
@@ -250,14 +253,12 @@ impl State {
                 *usage = match from[at].and_then(|old| before.row(old)) {
                     Some(known) => known.clone(),
                     // An agent without a history of its own counts as if all charges were its own.
-                    None if before.is_empty() => AgentUnitUsage {
-                        history: self.facts.units[at]
-                            .history
-                            .at_resolution(now, periods.of_agent()),
-                        held: 0,
-                    },
+                    None if before.is_empty() => {
+                        AgentUnitUsage { history: self.facts.units[at].history.clone(), held: 0 }
+                    }
                     None => AgentUnitUsage::default(),
                 };
+                usage.history.fit(now, periods.of_agent());
             }
         }
     }

@@ -163,3 +163,28 @@ fn limit() -> impl Strategy<Value = Limit> {
 fn period() -> impl Strategy<Value = Span> {
     prop_oneof![2 => Just(SECOND), 3 => Just(MINUTE), 1 => Just(secs(90)), 1 => Just(HOUR)]
 }
+
+/// Histories are kept at the resolution of the periods in force. After a change they must fit the
+/// new ones, or the next snapshot would be rejected as one that no ledger has.
+#[test]
+fn a_snapshot_after_a_change_of_periods_can_be_loaded() {
+    let day = || window(REQUESTS, 100_000, Span(24 * HOUR.0));
+    let minute = || window(REQUESTS, 100_000, MINUTE);
+    let both = || vec![minute(), day()];
+    for (first, second) in [(vec![day()], both()), (both(), vec![day()]), (both(), vec![minute()])]
+    {
+        let mut world = World::new(pool(first));
+        world.bulk = true;
+        for n in 0..3_000_u64 {
+            world.after(Span(n % 7 * 5_000_000));
+            let lease = world.reserve("p", AGENTS[0]).admitted();
+            let _ = world.commit(lease).send();
+        }
+        world.after(secs(1));
+        let used = |world: &World| world.state.figures(world.now).last().unwrap().used;
+        let before = used(&world);
+        let _ = world.change(pool(second));
+        world.check();
+        assert!(used(&world) <= before, "nothing is invented");
+    }
+}
