@@ -27,13 +27,13 @@ impl State {
             // Without fuel, everything that is left happens at the end: late, never early.
             let instant = if fuel.burn() { instant } else { now };
             self.facts.clock = instant;
-            self.expire_all(instant);
+            self.forget_expired(instant);
             self.fire(instant);
             self.serve(instant);
             next = self.next_change(instant).filter(|_| instant < now || fuel.burn());
         }
         self.facts.clock = now;
-        self.expire_all(now);
+        self.forget_expired(now);
     }
 
     /// The next instant after `now` at which time alone changes something.
@@ -78,11 +78,11 @@ impl State {
     /// that it lacks.
     fn owners_next_event(&self, now: Instant) -> Option<Instant> {
         let queue_keys = self.index.line_owners.iter().map(|(_, queue_key)| *queue_key);
-        let mut rank = queue_keys.filter_map(|queue_key| {
+        let mut owners = queue_keys.filter_map(|queue_key| {
             let ticket = self.facts.tickets.get(&queue_key)?;
             Some(Candidate { passes: true, ..self.candidate_of(queue_key, ticket) })
         });
-        let first = rank.next()?;
+        let first = owners.next()?;
         let constraints = self.index.compiled.constraints.ids();
         let rooms =
             constraints.clone().filter_map(|constraint| self.room_comes(&first, constraint, now));
@@ -92,7 +92,7 @@ impl State {
             .filter(|at| self.index.compiled.constraints[*at].kind == ConstraintKind::Rate);
         let rates = rates.map(|constraint| (constraint, FloorsNow::new(self, constraint, now)));
         let rates: Vec<_> = rates.collect();
-        let of_others = rank.flat_map(|candidate| {
+        let of_others = owners.flat_map(|candidate| {
             let rooms = rates.iter().filter_map(move |(constraint, kept)| {
                 self.room_beside(&candidate, *constraint, kept.from(&candidate), now)
             });
@@ -131,7 +131,7 @@ impl State {
         self.usage(constraint).next_room(want, now)
     }
 
-    fn expire_all(&mut self, now: Instant) {
+    fn forget_expired(&mut self, now: Instant) {
         self.forget_old_ids(now);
         self.forget_idle_sessions(now);
     }
@@ -149,10 +149,10 @@ impl State {
                     self.end_ticket(queue_key, Some(Reason::Deadline), now)
                 }
                 Timer::TicketRecheck(queue_key) => self.on_timer(queue_key, now),
-                Timer::ProviderReset(constraint) => self.provider_resets(constraint, now),
+                Timer::ProviderReset(constraint) => self.provider_resets(constraint),
             }
         }
-        self.end_pause(now);
+        self.end_pause_and_terminal(now);
         self.expire_gate(now);
         self.advance_ramp(now);
         self.promote_all(now);
@@ -172,7 +172,7 @@ impl State {
         }
     }
 
-    fn end_pause(&mut self, now: Instant) {
+    fn end_pause_and_terminal(&mut self, now: Instant) {
         if self.facts.pause.is_some_and(|until| until <= now) {
             self.end_pause_now(now);
         }
@@ -184,7 +184,7 @@ impl State {
     }
 
     /// The provider's window ends as announced. Calls in flight now may count in the next window.
-    fn provider_resets(&mut self, constraint: ConstraintId, _now: Instant) {
+    fn provider_resets(&mut self, constraint: ConstraintId) {
         let carried = self.charged_in_flight(constraint);
         if let Some(Reset { phase: phase @ ResetPhase::Announced, .. }) =
             &mut self.facts.counters[constraint].reset

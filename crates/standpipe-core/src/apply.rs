@@ -24,8 +24,8 @@ impl State {
     pub fn apply(&mut self, event: &Event, now: Instant) -> Outcome {
         let now = now.max(self.facts.clock);
         self.advance(now);
-        let answer = match self.check_sequence(event, now) {
-            Some(unheard) => unheard,
+        let answer = match self.accept_event(event, now) {
+            Some(rejected) => rejected,
             None => self.act(event.key, &event.action, now),
         };
         self.advance_ramp(now);
@@ -60,7 +60,7 @@ impl State {
     /// Rejects duplicates and events of ended sessions. Numbers of a session increase and begin
     /// with 1; a recovered event may begin with any number, because the store lost the earlier
     /// ones.
-    fn check_sequence(&mut self, event: &Event, now: Instant) -> Option<Answer> {
+    fn accept_event(&mut self, event: &Event, now: Instant) -> Option<Answer> {
         let Key { session, number } = event.key;
         let recovers = matches!(event.action, Action::Recovered(_));
         match self.facts.sessions.get(&session) {
@@ -84,7 +84,7 @@ impl State {
             Action::Pause { length } => self.pause(*length, now),
             Action::Resume => self.resume(now),
             Action::Forgotten => self.state_lost(now),
-            about_calls => self.act_on_calls(key, about_calls, now),
+            other => self.act_on_calls(key, other, now),
         }
     }
 
@@ -126,9 +126,8 @@ impl State {
         if self.facts.pause.is_some() {
             self.count_pause(now);
         }
-        let final_refusal =
-            self.facts.pause.take().is_some() | self.facts.terminal.take().is_some();
-        if final_refusal {
+        let was_stopped = self.facts.pause.take().is_some() | self.facts.terminal.take().is_some();
+        if was_stopped {
             self.effects.notices.push(Notice::Resumed);
         }
         self.clear_incident(now);
@@ -137,7 +136,7 @@ impl State {
     }
 
     /// Handles the loss of the store's state: all limits count as full, including those that are
-    /// configured later.
+    /// configured later. Caps and floors of agents begin anew.
     fn state_lost(&mut self, now: Instant) -> Answer {
         self.facts.state_lost_at = Some(now);
         for usage in &mut self.facts.units {
@@ -154,7 +153,7 @@ impl State {
                 Count::Bucket(bucket) => {
                     *bucket = Bucket::empty(now, spec.effective, next_mark, spec.as_refill());
                 }
-                Count::Gate { last } => *last = Some(now),
+                Count::Pace { last } => *last = Some(now),
             }
         }
         self.enqueue_all(now);

@@ -166,7 +166,7 @@ fn constraints(facts: &Facts, compiled: &CompiledConfig) -> Checked {
             }
             (Count::Slots, ConstraintKind::Slots, _) => true,
             (Count::Slots, ConstraintKind::Gate, id) => *id == LimitId::Unanswered,
-            (Count::Gate { last }, ConstraintKind::Gate, _) => last.is_none_or(past),
+            (Count::Pace { last }, ConstraintKind::Gate, _) => last.is_none_or(past),
             _ => false,
         };
         ensure(fits, "a count is not of its limit's kind")?;
@@ -196,7 +196,7 @@ fn units(facts: &Facts, compiled: &CompiledConfig) -> Checked {
         ensure(kept <= bounds::SPAN && kept > Span::ZERO, "a unit is counted for no time")?;
         let known = usage.history.last_mark() < usage.next_mark && usage.next_mark < 1 << 62;
         let fits = usage.history.is_within(periods.of_pool(), facts.clock);
-        ensure(known && fits, "a history that cannot be")?;
+        ensure(known && fits, "a history exceeds its resolution")?;
     }
     ensure(facts.units.len() <= 2 * bounds::UNIT_HISTORIES, "too many histories")?;
     for (at, agent) in facts.agents.rows() {
@@ -271,16 +271,19 @@ fn forecasts(facts: &Facts, compiled: &CompiledConfig) -> Checked {
         let usage = own.charged.is_within(BY_AGENT, facts.clock);
         rates(&own.limit) && seen(&own.limit) == 1 && usage
     });
-    ensure(auto_margins && outside, "it knows of limits that are not there")?;
+    ensure(auto_margins && outside, "margins or outside use of unknown limits")?;
     let known = |agent: &AgentId| usize::from(*agent) < facts.agents.len();
     let sizes = facts.sizes.keys().all(|(agent, _)| agent.as_ref().is_none_or(known));
     let bounded = facts.sizes.len() <= bounds::HISTOGRAMS + 2 * bounds::LIMITS;
-    ensure(sizes && bounded, "sizes of nobody")?;
+    ensure(sizes && bounded, "sizes of an unknown agent")?;
     let days = [&facts.spending.spent, &facts.spending.wasted]
         .iter()
         .all(|day| day.is_within(BY_AGENT, facts.clock));
     let past = facts.tier_activity.iter().flatten().all(|at| *at <= facts.clock);
-    ensure(days && past && facts.paused_total.0 <= facts.clock.0, "a past that has not been")
+    ensure(
+        days && past && facts.paused_total.0 <= facts.clock.0,
+        "spending, activity or pauses lie in the future",
+    )
 }
 
 fn agents(facts: &Facts, compiled: &CompiledConfig) -> Checked {
@@ -288,9 +291,9 @@ fn agents(facts: &Facts, compiled: &CompiledConfig) -> Checked {
     for (number, agent) in facts.agents.rows() {
         ensure(names.insert(&agent.name), "an agent is there twice")?;
         let past = agent.admitted.into_iter().chain(agent.denied.map(|denied| denied.last));
-        ensure(past.into_iter().all(|at| at <= facts.clock), "an agent of the future")?;
+        ensure(past.into_iter().all(|at| at <= facts.clock), "an agent was active in the future")?;
         let denied = agent.denied.is_some() || agent.promoted.is_some();
-        ensure(compiled.promotes || !denied, "nobody is denied where nobody is promoted")?;
+        ensure(compiled.promotes || !denied, "an agent is denied although promotion is off")?;
         let arrived =
             agent.promoted.is_none_or(|promoted| (1..=facts.arrivals).contains(&promoted.arrival));
         ensure(arrived, "promoted without an arrival")?;
@@ -313,12 +316,12 @@ fn leases(facts: &Facts, compiled: &CompiledConfig) -> Checked {
         facts.agents.iter().map(|agent| alloc::vec![0; agent.units.len()]).collect();
     for lease in facts.leases.values() {
         let Some(of_agent) = of_agents.get_mut(usize::from(lease.agent)) else {
-            return Err(InvalidFacts("a lease of nobody"));
+            return Err(InvalidFacts("a lease of an unknown agent"));
         };
         ensure(lease.charges.len() == facts.units.len(), "a lease is not charged to all units")?;
         for (at, charge) in lease.charges.iter().enumerate() {
             let figures = [charge.estimate, charge.charged].iter().all(|n| *n <= bounds::AMOUNT);
-            ensure(figures && usize::from(charge.unit) == at, "a charge that cannot be")?;
+            ensure(figures && usize::from(charge.unit) == at, "a charge is out of range")?;
             held[at] = held[at].saturating_add(charge.holds());
             if let Some(own) = of_agent.get_mut(at) {
                 *own = own.saturating_add(charge.holds());
@@ -329,7 +332,7 @@ fn leases(facts: &Facts, compiled: &CompiledConfig) -> Checked {
         if let LeaseOwner::Session(session) = lease.owner {
             ensure(facts.sessions.contains_key(&session), "a lease of a session not known")?;
         }
-        ensure(lease.progressed <= facts.clock, "a lease of the future")?;
+        ensure(lease.progressed <= facts.clock, "a lease began in the future")?;
     }
     let pool = facts.units.iter().map(|usage| usage.held).eq(held);
     let agents = facts.agents.iter().zip(&of_agents);
@@ -342,11 +345,11 @@ fn tickets(facts: &Facts, compiled: &CompiledConfig) -> Checked {
     let mut keys = alloc::collections::BTreeSet::new();
     for (queue_key, ticket) in &facts.tickets {
         let QueueKey { arrival, .. } = *queue_key;
-        ensure((1..=facts.arrivals).contains(&arrival), "a ticket that never came")?;
-        ensure(usize::from(ticket.agent) < facts.agents.len(), "a ticket of nobody")?;
+        ensure((1..=facts.arrivals).contains(&arrival), "a ticket without an arrival")?;
+        ensure(usize::from(ticket.agent) < facts.agents.len(), "a ticket of an unknown agent")?;
         let fresh = keys.insert(ticket.key) && !facts.leases.contains_key(&ticket.key);
-        ensure(fresh, "two things of one name")?;
-        ensure(ticket.since <= facts.clock, "a ticket of the future")?;
+        ensure(fresh, "a ticket and a lease have the same key")?;
+        ensure(ticket.since <= facts.clock, "a ticket was queued in the future")?;
         let needs = |at: ConstraintId| {
             compiled
                 .constraints
@@ -359,7 +362,7 @@ fn tickets(facts: &Facts, compiled: &CompiledConfig) -> Checked {
             Phase::Due(since) => since <= facts.clock,
             Phase::Held { .. } | Phase::Lapsed | Phase::TooLate => ticket.earmarked.is_empty(),
         };
-        ensure(stands, "a ticket is in a phase that it cannot be in")?;
+        ensure(stands, "a ticket's phase contradicts its earmarks")?;
         if let Some(session) = ticket.session {
             ensure(facts.sessions.contains_key(&session), "a ticket of a session not known")?;
         }
@@ -373,7 +376,7 @@ fn ids(facts: &Facts) -> Checked {
     for known in facts.ids.values() {
         let lives = facts.leases.contains_key(&known.first) || tickets.contains(&known.first);
         let ended = known.ended.is_some_and(|ended| ended <= facts.clock);
-        ensure(ended || known.ended.is_none() && lives, "an id of nothing")?;
+        ensure(ended || known.ended.is_none() && lives, "an id without a call")?;
     }
     Ok(())
 }

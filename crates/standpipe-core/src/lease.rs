@@ -142,7 +142,7 @@ impl State {
     ) {
         match charge.when {
             Charged::Start => {
-                self.know(charge, agent, total, now);
+                self.settle_start_charge(charge, agent, total, now);
                 charge.known = true;
             }
             Charged::End => self.stamp(charge, agent, total, now),
@@ -161,11 +161,13 @@ impl State {
         match (charge.when, ending) {
             (Charged::Start, Ending::Used) => {
                 if let Some(total) = total {
-                    self.know(&mut charge, agent, total, now);
+                    self.settle_start_charge(&mut charge, agent, total, now);
                 }
             }
             (Charged::Start, Ending::Lost | Ending::Refused) => {}
-            (Charged::Start, Ending::Cancelled) => self.know(&mut charge, agent, 0, now),
+            (Charged::Start, Ending::Cancelled) => {
+                self.settle_start_charge(&mut charge, agent, 0, now)
+            }
             (Charged::End, Ending::Used | Ending::Lost) => {
                 let total = total.unwrap_or(charge.estimate);
                 self.stamp(&mut charge, agent, total, now);
@@ -176,7 +178,13 @@ impl State {
     }
 
     /// A start-charged figure becomes known: refund the difference, or charge it now.
-    fn know(&mut self, charge: &mut Charge, agent: AgentId, total: u64, now: Instant) {
+    fn settle_start_charge(
+        &mut self,
+        charge: &mut Charge,
+        agent: AgentId,
+        total: u64,
+        now: Instant,
+    ) {
         if total > charge.charged {
             self.charge_unit(charge.unit, agent, total - charge.charged, now);
         } else if charge.known {

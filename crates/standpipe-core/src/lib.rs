@@ -44,15 +44,29 @@
 //! It has no clock, randomness, IO, threads, logging or dependencies. It does not know stores,
 //! files or providers. It does not wait: it returns the instant until which to wait.
 //!
+//! # Words
+//!
+//! | word | meaning |
+//! |---|---|
+//! | facts, state | what a snapshot holds, and that with its indexes |
+//! | constraint | something a call can wait for: a limit, the pace of a limit, the gate |
+//! | gate | calls wait at it for the answers of others: after a pause, in a cascade, while limits are unknown |
+//! | tier | all calls of one priority |
+//! | line | the tickets that wait for one constraint, in the order of tier and arrival |
+//! | earmarked | set aside for a ticket that waits for something else as well; withheld from those behind it |
+//! | due | a ticket with everything earmarked, which waits to be claimed |
+//! | charge, hold | units that count from now on, and units that a call in flight will be charged at its end |
+//! | margin | the share of a stated rate that is left unused |
+//!
 //! # Where things are
 //!
 //! | folder | contents |
 //! |---|---|
 //! | `config` | what was declared, compiled, and changed at run time |
-//! | `usage` | charges: windows, buckets, counters, histories, estimates |
-//! | `queue` | tickets, lines, earmarked units, forecasts, promotion |
-//! | `lease` | reserve, admission, settlement, expiry, sessions, ids |
-//! | `rules` | one file per rule of admission, and the table of them |
+//! | `usage` | charges: histories, buckets, views of them, estimates, prices |
+//! | `queue` | the table of tickets, lines, earmarked units, forecasts, promotion |
+//! | `lease` | the table of leases, reserve, admission, settlement, sessions, ids |
+//! | `rules` | the tables of rules, one file per rule of admission, and their helpers |
 //! | `provider` | refusals, pauses, return windows, learned limits, outside use |
 //! | `agents` | records of agents, and which tiers are active |
 //!
@@ -61,9 +75,11 @@
 //! 1. `apply.rs`: [`State::apply`] advances time, checks the session's number, dispatches.
 //! 2. `lease/reserve.rs`: the reserve repeats an id, claims a ticket, or is a newcomer.
 //! 3. `lease/admission.rs`: the rules of `rules.rs` in their order, then every constraint.
-//! 4. Admitted: `lease/grant.rs` charges it everywhere at once.
+//! 4. Admitted: `lease/grant.rs` charges it; `usage/unit_usage.rs` records the charge wherever it
+//!    counts.
 //! 5. Refused but willing to wait: `queue/serve.rs` puts its ticket in a line; `queue/forecast.rs`
-//!    computes until when.
+//!    computes until when. When it is due, its waiter claims it with a second reserve that names the
+//!    ticket, and it continues with step 4.
 //! 6. Later: `lease/settlement.rs` settles the lease, `advance.rs` applies what time changes, and
 //!    `queue/serve.rs` gives what came free to the next tickets.
 

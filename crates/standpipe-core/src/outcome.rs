@@ -103,7 +103,7 @@ impl Refusal {
     }
 }
 
-/// The steps of the admission rule that can refuse a call, in the order in which they are checked.
+/// Why a call is refused. The order in which rules are asked is that of the tables in `rules.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
     /// The provider reported that the quota is used up for a long time.

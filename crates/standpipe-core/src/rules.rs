@@ -3,7 +3,12 @@
 //! Each rule is one file and answers one question: *from when on would you admit this candidate?*
 //! Whether a call is admitted, when it would be, why a ticket is held back and what `explain` shows
 //! all follow from that answer. There are two tables: the rules about a call as a whole, then the
-//! rules about what it takes of each constraint. A rule is added by adding a file and a row.
+//! rules about what it takes of each constraint.
+//!
+//! A rule is added by a file and a row. Its reason goes to `outcome.rs` and to the layout in
+//! `standpipe-store`; its state, if it has any, to `facts.rs` and `check.rs`; its settings to
+//! `config/policy.rs`. If events and not only time change its answer, the code of those events
+//! enqueues the tickets again that it held back (see `rules/cap.rs` and `rules/zone.rs`).
 
 pub(crate) mod background_yield;
 pub(crate) mod breaker;

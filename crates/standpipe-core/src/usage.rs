@@ -1,8 +1,12 @@
-//! What was used: one history of charges per unit, and the limits, floors and caps as views of it.
+//! What was used.
 //!
-//! `history` keeps the charges of a unit, `unit_usage` charges and refunds them and carries them from
-//! one configuration to the next. `counter` is what a limit remembers besides, `bucket` the
-//! arithmetic of one kind of it, and `view` answers how much of a limit is used and when it is free.
+//! A charge is recorded under one number in the history of its unit, in the history of its agent, and
+//! in every bucket of the unit. Windows are views of the first, caps and floors of the second. A
+//! bucket keeps its own level and replays the history when its rule changes.
+//!
+//! `unit_usage` charges, refunds, and carries histories from one configuration to the next.
+//! `history` keeps charges, `counter` what a limit remembers besides, `bucket` is the arithmetic of
+//! one kind of it. `view` answers how much of a limit is used and when it is free.
 
 pub(crate) mod bucket;
 pub(crate) mod counter;

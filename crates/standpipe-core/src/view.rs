@@ -149,7 +149,7 @@ impl State {
             constraint.kind == ConstraintKind::Gate && constraint.id == id
         });
         let (gate, counter) = gates.next()?;
-        let Count::Gate { last: Some(last) } = counter.count else { return None };
+        let Count::Pace { last: Some(last) } = counter.count else { return None };
         Some(last + gate.spec.period).filter(|opens| *opens > now)
     }
 }

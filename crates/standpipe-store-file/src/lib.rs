@@ -15,7 +15,6 @@
 //! # }
 //! ```
 //!
-//!
 //! # Contract
 //!
 //! [`FileStore`] implements [`standpipe_store::Store`] and [`FileLog`] implements
@@ -34,18 +33,18 @@
 //!
 //! A process keeps a replica of the pool's state and the position it has read to.
 //!
-//! 1. *Catch up* ([`standpipe_store::Log::read`]) without the lock: read the latest of the two
-//!    heads, find the position, read the entries since, or the snapshot and the entries after it.
-//!    If the latest head no longer covers what was read, read again with the lock. An append works
-//!    from any position; catching up only keeps step 5 short.
-//! 2. *Take the lock* (`flock`, released by the kernel when its process dies). Read and verify the
+//! 1. *Take the lock* (`flock`, released by the kernel when its process dies). Read and verify the
 //!    head, and check that the open file is still the pool's: it has as many names as before and no
 //!    mark that a process renamed it. At most every 100 µs look at the path itself.
-//! 3. *Append*: stamp the new entries and write them, each with the chain hash over all entries up
+//! 2. *Append*: stamp the new entries and write them, each with the chain hash over all entries up
 //!    to it, behind the end that the head names.
-//! 4. *Write the head* that covers them, in the place of the older of the two heads.
-//! 5. *Unlock*, then read the entries that others appended since step 1 and apply them, and after
-//!    them the caller's own events, which are not read back.
+//! 3. *Write the head* that covers them, in the place of the older of the two heads.
+//! 4. *Unlock*, then read the entries that others appended since the caller's position and apply
+//!    them, and after them the caller's own events, which are not read back.
+//!
+//! A read takes no lock: it reads the latest of the two heads, finds the position, and reads the
+//! entries since, or the snapshot and the entries after it. If the latest head no longer covers what
+//! was read, it reads again with the lock.
 //!
 //! Whenever the log behind the snapshot is longer than the snapshot, the appender writes a new one
 //! into the other of two slots, and the log before the previous snapshot is trimmed.

@@ -22,9 +22,14 @@ pub(super) fn run(context: &Context) -> Result<Report, String> {
         return Ok(report);
     }
     let there = Context { root: context.target.join("planted"), ..context.clone() };
-    let sources = inject::all(TABLE, |path| {
+    let read = |path: &str| {
         std::fs::read_to_string(context.root.join(path)).map_err(|error| format!("{path}: {error}"))
-    })?;
+    };
+    let mut sources = inject::all(TABLE, read)?;
+    // Cargo tells crates of two workspaces apart by name and version only, and both are built in one
+    // directory. With the same version the project would be tested with the bugs in it.
+    let manifest = read("Cargo.toml")?.replace(VERSION, VERSION_OF_COPY);
+    sources.insert("Cargo.toml".to_owned(), manifest);
     copy::all(context, &there.root, &sources)?;
     let selected = |bug: &Planted| context.only.as_ref().is_none_or(|only| only == bug.name);
     let bugs: Vec<(usize, &Planted)> =
@@ -49,3 +54,6 @@ fn build(there: &Context, table: &[Planted]) -> Result<Vec<TestProgram>, String>
     programs::build(there, &mut cargo)
         .map_err(|output| format!("the project with its planted bugs does not build:\n{output}"))
 }
+
+const VERSION: &str = concat!("version = \"", env!("CARGO_PKG_VERSION"), "\"");
+const VERSION_OF_COPY: &str = concat!("version = \"", env!("CARGO_PKG_VERSION"), "+planted\"");

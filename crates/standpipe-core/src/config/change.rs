@@ -43,8 +43,8 @@ impl State {
     /// Whether a configuration would change anything. If not, it need not be sent.
     #[must_use]
     pub fn would_configure(&self, configure: &Configure, now: Instant) -> bool {
-        let weight = self.resolve(configure, now.max(self.facts.clock));
-        configure.config.check().is_ok() && matches!(weight, Precedence::Applies(..))
+        let precedence = self.resolve(configure, now.max(self.facts.clock));
+        configure.config.check().is_ok() && matches!(precedence, Precedence::Applies(..))
     }
 
     pub(crate) fn install(&mut self, config: PoolConfig, provenance: Provenance, now: Instant) {
@@ -131,7 +131,7 @@ impl State {
             },
             None => match constraint.fresh().count {
                 Count::Bucket(_) => Count::Bucket(self.replay_bucket(constraint, None, now)),
-                Count::Gate { .. } => Count::Gate { last: self.last_grant(constraint) },
+                Count::Pace { .. } => Count::Pace { last: self.last_grant(constraint) },
                 fresh => fresh,
             },
         };

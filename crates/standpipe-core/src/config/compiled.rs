@@ -195,7 +195,7 @@ impl Constraint {
     pub(crate) fn fresh(&self) -> UsageCounter {
         UsageCounter::new(match (self.kind, &self.id) {
             (ConstraintKind::Gate, LimitId::Unanswered) => Count::Slots,
-            (ConstraintKind::Gate, _) => Count::Gate { last: None },
+            (ConstraintKind::Gate, _) => Count::Pace { last: None },
             (_, LimitId::Window(..)) => Count::Window { began: None },
             (_, LimitId::Bucket(..)) => Count::Bucket(Bucket::default()),
             (_, LimitId::Parallel | LimitId::Unanswered) => Count::Slots,

@@ -75,13 +75,13 @@ impl State {
         earmarked: ConstraintSet,
         now: Instant,
     ) -> Option<ConstraintId> {
-        let shortfalls = |constraint: &ConstraintId| {
+        let lacks = |constraint: &ConstraintId| {
             !earmarked.contains(*constraint) && self.refuses(candidate, *constraint, now)
         };
-        let mut constraint_refusal = self.index.compiled.constraints.ids().filter(shortfalls);
-        let first = constraint_refusal.next()?;
-        let Some(second) = constraint_refusal.next() else { return Some(first) };
-        let rank = |constraint: ConstraintId| {
+        let mut lacking = self.index.compiled.constraints.ids().filter(lacks);
+        let first = lacking.next()?;
+        let Some(second) = lacking.next() else { return Some(first) };
+        let sort_key = |constraint: ConstraintId| {
             let kind = self.index.compiled.constraints[constraint].kind;
             let room = match kind {
                 ConstraintKind::Rate => self.constraint_fits(candidate, constraint, now),
@@ -89,10 +89,7 @@ impl State {
             };
             (kind, core::cmp::Reverse(room), constraint)
         };
-        [first, second]
-            .into_iter()
-            .chain(constraint_refusal)
-            .min_by_key(|constraint| rank(*constraint))
+        [first, second].into_iter().chain(lacking).min_by_key(|constraint| sort_key(*constraint))
     }
 
     /// Whether a constraint refuses a call.

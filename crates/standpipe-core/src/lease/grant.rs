@@ -22,7 +22,7 @@ impl State {
         key: Key,
         agent: AgentId,
         tier: Priority,
-        holder: LeaseOwner,
+        owner: LeaseOwner,
         call: Call,
         now: Instant,
     ) -> Grant {
@@ -32,7 +32,7 @@ impl State {
         self.record_id(call.id.as_ref(), key);
         let call_cost = call.cost.clone();
         let (started, progressed) = (now, now);
-        let lease = Lease { owner: holder, agent, tier, call, started, progressed, charges, left };
+        let lease = Lease { owner, agent, tier, call, started, progressed, charges, left };
         self.insert_lease(key, lease);
         self.touch_agent(agent, now);
         self.record_ask(agent, &call_cost);
@@ -71,7 +71,7 @@ impl State {
             if probes {
                 send_probe(&mut counter.reset, key);
             }
-            if let Count::Gate { last } = &mut counter.count {
+            if let Count::Pace { last } = &mut counter.count {
                 *last = Some(now);
             }
             self.index.dirty.insert(at);
@@ -117,8 +117,8 @@ impl State {
         let reserve = &self.completed(asked).into_owned();
         let tier = self.newcomer(reserve, now).tier();
         let agent = self.agent_for(&reserve.agent, now);
-        let holder = LeaseOwner::of(reserve.ttl, by.session, now);
-        let grant = self.admit(lease, agent, tier, holder, Call::of(asked, reserve), now);
+        let owner = LeaseOwner::of(reserve.ttl, by.session, now);
+        let grant = self.admit(lease, agent, tier, owner, Call::of(asked, reserve), now);
         if beyond {
             // There is no room to hold it, but the call was made, so it stays charged.
             let _ = self.end_lease(lease, Ending::Used, &Amounts::default(), now);

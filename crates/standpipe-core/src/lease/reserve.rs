@@ -76,10 +76,10 @@ impl State {
                 let instead_of =
                     instead_of.map(|refusal| self.refusal_with_until(refusal, reserve, now));
                 let agent = self.agent_for(&reserve.agent, now);
-                let holder = LeaseOwner::of(reserve.ttl, key.session, now);
+                let owner = LeaseOwner::of(reserve.ttl, key.session, now);
                 self.look_ahead(reserve, now);
                 self.draw_retry(reserve, now);
-                let grant = self.admit(key, agent, tier, holder, Call::of(asked, reserve), now);
+                let grant = self.admit(key, agent, tier, owner, Call::of(asked, reserve), now);
                 Decision::Admit(Grant { instead_of, ..grant })
             }
             Verdict::Queue(tier, _) => {
@@ -160,9 +160,8 @@ impl State {
         now: Instant,
     ) -> bool {
         let deadline = now + reserve.patience.min(bounds::SPAN);
-        let final_word =
-            matches!(no.reason, Reason::Terminal | Reason::Never | Reason::RetryBudget);
-        let waits = !final_word && deadline > now;
+        let is_final = matches!(no.reason, Reason::Terminal | Reason::Never | Reason::RetryBudget);
+        let waits = !is_final && deadline > now;
         waits && self.held_until(&self.as_queued(candidate), now) <= deadline
     }
 
@@ -225,7 +224,7 @@ impl State {
     /// Handles a waiter that asks again with its ticket or id.
     ///
     /// A ticket in a line stays in it until room comes, even if another limit now frees later:
-    /// those behind were told when this line moves, and a large call that changed lines with every
+    /// the tickets behind it were given a forecast of this line, and a large call that changed lines with every
     /// look would never be first in any.
     fn claim(
         &mut self,
@@ -276,8 +275,8 @@ impl State {
         let waited = now.since(ticket.since);
         self.effects.notices.push(Notice::Waited { ticket: ticket.key, agent, waited });
         let session = ticket.session.unwrap_or(ticket.key.session);
-        let holder = LeaseOwner::of(ticket.ttl, session, now);
-        let grant = self.admit(ticket.key, ticket.agent, queue_key.tier, holder, ticket.call, now);
+        let owner = LeaseOwner::of(ticket.ttl, session, now);
+        let grant = self.admit(ticket.key, ticket.agent, queue_key.tier, owner, ticket.call, now);
         Decision::Admit(Grant { instead_of, ..grant })
     }
 

@@ -129,15 +129,15 @@ impl State {
         drawn: ConstraintSet,
         now: Instant,
     ) {
-        let said = matches!(ending, Ending::Used);
-        if said {
+        let reported = matches!(ending, Ending::Used);
+        if reported {
             self.learn_sizes(lease, used);
         }
-        if said || ending == Ending::Lost {
+        if reported || ending == Ending::Lost {
             let usd = used.of(&Unit::Usd).or_else(|| lease.call.cost.of(&Unit::Usd));
-            self.spend(usd.unwrap_or(0), said, now);
+            self.spend(usd.unwrap_or(0), reported, now);
         }
-        if said {
+        if reported {
             self.raise_margin_use(drawn, now);
             self.expire_external(now);
         }

@@ -87,8 +87,9 @@ impl State {
         let cautious = is_cautious(&self.facts);
         match self.reasons_end().max().filter(|_| !cautious) {
             Some(at) if at > from => Admits::NotBefore { earliest: at, by_time: at },
-            Some(_) => Admits::Now,
-            None => Admits::Unknown,
+            Some(_) if part.is_forecast => Admits::Now,
+            // It is open when that was applied, together with everything else of that instant.
+            _ => Admits::Unknown,
         }
     }
 

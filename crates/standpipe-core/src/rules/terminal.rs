@@ -1,7 +1,7 @@
 //! The provider said stop for good: a spend cap, a daily quota.
 //!
 //! Nobody is admitted until the end it named. Once in a while one call is let through as a probe,
-//! because people pay their bills. What else a stop does is in `provider/terminal.rs`.
+//! because the quota may have been restored. What else a stop does is in `provider/terminal.rs`.
 
 use super::{Admits, Effect, Named, Rule};
 use crate::outcome::Reason;

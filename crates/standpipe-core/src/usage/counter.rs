@@ -31,7 +31,7 @@ pub enum Count {
     /// Calls in flight.
     Slots,
     /// A minimum gap between two grants; counts as a limit of one.
-    Gate {
+    Pace {
         /// The last grant.
         last: Option<Instant>,
     },

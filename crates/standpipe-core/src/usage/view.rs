@@ -39,7 +39,7 @@ pub(crate) enum Counted<'a> {
         unknown_until: Option<Instant>,
     },
     /// The last grant.
-    Gate {
+    Pace {
         last: Option<Instant>,
     },
 }
@@ -63,7 +63,7 @@ impl UsageView<'_> {
             }
             Counted::Bucket(bucket) => bucket.used_at(now, self.spec.as_refill()),
             Counted::Slots { .. } => 0,
-            Counted::Gate { last } => u64::from(last.is_some_and(|last| now < last + period)),
+            Counted::Pace { last } => u64::from(last.is_some_and(|last| now < last + period)),
         }
     }
 
@@ -137,7 +137,7 @@ impl UsageView<'_> {
         match self.counted {
             Counted::Bucket(bucket) => bucket.falls_to(allowed, from, self.spec.as_refill()),
             Counted::Slots { .. } => from,
-            Counted::Gate { last } => last.map_or(from, |last| from.max(last + period)),
+            Counted::Pace { last } => last.map_or(from, |last| from.max(last + period)),
             Counted::Window { history, began, lost } => {
                 if self.charged_at(from) <= allowed {
                     return from;
@@ -203,7 +203,7 @@ impl State {
                 let unknown_until = lost.map(|lost| lost + self.index.compiled.lease_ttl);
                 (Counted::Slots { unknown_until }, self.facts.leases.len() as u64)
             }
-            Count::Gate { last } => (Counted::Gate { last: *last }, 0),
+            Count::Pace { last } => (Counted::Pace { last: *last }, 0),
         };
         UsageView { spec: &declared.spec, counted, held, reset: counter.reset.as_ref() }
     }

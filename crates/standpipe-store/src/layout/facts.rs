@@ -66,7 +66,7 @@ wire_enum! {
     }
     Probe { 0 => Over, 1 => Wanted, 2 => Sent { lease, at } }
     LeaseOwner { 0 => Session(session), 1 => Ttl { ttl, expires } }
-    Count { 0 => Window { began }, 1 => Bucket(bucket), 2 => Slots, 3 => Gate { last } }
+    Count { 0 => Window { began }, 1 => Bucket(bucket), 2 => Slots, 3 => Pace { last } }
     ResetPhase {
         0 => Announced,
         1 => Passed { carried },
