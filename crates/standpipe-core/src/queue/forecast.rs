@@ -71,7 +71,8 @@ impl State {
         candidate: &Candidate<'_>,
         now: Instant,
     ) -> Refusal {
-        let alone = self.facts.tickets.is_empty()
+        let own = usize::from(candidate.since.is_some());
+        let alone = self.facts.tickets.len() == own
             || matches!(refusal.reason, Reason::Terminal | Reason::RetryBudget);
         refusal.until = match refusal.reason {
             Reason::QueueFull => None,

@@ -10,7 +10,7 @@ use crate::id::{AgentId, ConstraintId, RuleId};
 use crate::lease::admission::Candidate;
 use crate::outcome::Reason;
 use crate::queue::ticket::{Phase, QueueKey};
-use crate::rules::{Admits, ConstraintRule, Part};
+use crate::rules::{Admits, ConstraintRule, Part, limit};
 use crate::state::State;
 use crate::time::{Instant, Span};
 
@@ -20,10 +20,7 @@ const LENDING: u64 = 32;
 pub(super) const RULE: ConstraintRule = ConstraintRule {
     reason: |_, _, _| Reason::Floor,
     admits: |state, part, from| state.floors_admit(part, from),
-    short_by: |state, part, now| {
-        let free = part.usage.free_at(now).saturating_sub(part.before);
-        part.need.saturating_sub(free.saturating_sub(state.kept(part, now))).max(1)
-    },
+    short_by: limit::short_by,
 };
 
 impl State {
@@ -53,7 +50,7 @@ impl State {
     }
 
     /// The units kept from a candidate.
-    fn kept(&self, part: &Part<'_>, at: Instant) -> u64 {
+    pub(super) fn kept(&self, part: &Part<'_>, at: Instant) -> u64 {
         match part.is_forecast {
             true => self.kept_ahead(part.candidate, part.constraint, at),
             false => self.kept_for_others(part.candidate, part.constraint, at),

@@ -37,9 +37,12 @@ fn reason(state: &State, part: &Part<'_>, now: Instant) -> Reason {
     }
 }
 
-fn short_by(_: &State, part: &Part<'_>, now: Instant) -> u64 {
-    if part.need > part.usage.spec.effective && part.before == 0 {
+/// What floors keep is missing too.
+pub(super) fn short_by(state: &State, part: &Part<'_>, now: Instant) -> u64 {
+    let kept = state.kept(part, now);
+    if part.need > part.usage.spec.effective && part.before == 0 && kept == 0 {
         return part.usage.taken_at(now).max(1);
     }
-    part.need.saturating_sub(part.usage.free_at(now).saturating_sub(part.before)).max(1)
+    let free = part.usage.free_at(now).saturating_sub(part.before);
+    part.need.saturating_sub(free.saturating_sub(kept)).max(1)
 }

@@ -194,8 +194,8 @@ impl History {
     }
 
     /// Brings the history to another resolution, because the periods that count it have changed.
+    /// Nothing expires: a bucket that changed replays all that was remembered before the change.
     pub(crate) fn fit(&mut self, now: Instant, kept: Resolution<'_>) {
-        self.expire(now, kept.longest());
         // The last sample may have the end of a slice of a longer period. All its charges are past.
         for sample in self.samples.iter_mut().rev().take_while(|sample| sample.stamp > now) {
             sample.stamp = now;
