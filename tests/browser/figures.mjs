@@ -76,6 +76,17 @@ function sameLimit({ name, left, facts }, limit) {
   if (limit.full_again_ms > 0) sameLength(facts["all free"], limit.full_again_ms, name);
 }
 
+/** An exact instant, a lower bound, or what must happen first: never one for another. */
+function sameInstant(shown, { reason, until, not_before, waiting_for }) {
+  const known = until ?? not_before;
+  if (reason === null) return assert.equal(shown, "now");
+  if (known === null) return assert.equal(shown, `waiting for ${waiting_for}`);
+  const second = new Date(Math.ceil(Date.parse(known) / 1_000) * 1_000);
+  const clock = second.toTimeString().slice(0, 8);
+  assert.match(shown, until ? /^at / : /^not before /);
+  assert.ok(shown.endsWith(clock), `“${shown}” for ${known}`);
+}
+
 function sameQueue(rows, tickets) {
   assert.equal(rows.length, tickets.length);
   tickets.forEach((ticket, at) => {
@@ -89,7 +100,7 @@ function sameQueue(rows, tickets) {
     if (ticket.short_by > 0) assert.equal(number(/short by ([\d,]+)/.exec(why)[1]), ticket.short_by);
     if (ticket.limit) assert.ok(why.includes(ticket.limit), why);
     sameLength(waits, ticket.waits_ms, "waits");
-    if (ticket.until_ms !== null) sameLength(goes, ticket.until_ms, "goes on");
+    sameInstant(goes, ticket);
     sameLength(deadline, ticket.deadline_ms, "gives up");
   });
 }

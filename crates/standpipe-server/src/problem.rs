@@ -28,8 +28,6 @@ pub(crate) struct Problem {
     /// More, where there is more to say.
     #[serde(flatten)]
     pub(crate) more: Box<More>,
-    #[serde(skip)]
-    retry_after: Option<Duration>,
 }
 
 /// What some problems say beside that.
@@ -53,10 +51,18 @@ pub(crate) struct More {
     /// How many units are missing there.
     #[serde(skip_serializing_if = "Option::is_none")]
     short_by: Option<u64>,
-    /// When the call would be admitted if nothing else happens.
+    /// The exact instant at which the call is admitted if nothing else happens.
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<Moment>,
-    /// In how long that is.
+    /// A lower bound: the call is not admitted earlier, and perhaps later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_before: Option<Moment>,
+    /// What must happen first, if no instant is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting_for: Option<String>,
+    /// Milliseconds to `until` or `not_before`; absent with `waiting_for`. The header
+    /// `Retry-After` has the same in seconds, rounded up. If the daemon itself cannot serve
+    /// (`stopping`, `store`, too many connections), when to try again.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after_ms: Option<u64>,
     /// How many tickets stood in front, and its own.
@@ -84,7 +90,6 @@ impl Problem {
             detail: detail.into(),
             hint: hint.into(),
             more: Box::default(),
-            retry_after: None,
         }
     }
 
@@ -140,7 +145,7 @@ impl Problem {
     }
 
     fn retry(mut self, after: Duration) -> Self {
-        self.retry_after = Some(after);
+        self.more.retry_after_ms = Some(millis(after));
         self
     }
 
@@ -204,24 +209,18 @@ impl From<Refused> for Problem {
             Reason::QueueFull => (StatusCode::SERVICE_UNAVAILABLE, "queue_full"),
             _ => (StatusCode::TOO_MANY_REQUESTS, "not_in_time"),
         };
+        let when = refused.when();
         let mut problem = said(status, kind, &refused.to_string()).about(refused.pool.as_str());
         problem.more.reason = Some(refused.reason.as_str());
         problem.more.waited_for = refused.waited_for.map(Reason::as_str);
         problem.more.limit = refused.limit;
         problem.more.short_by = Some(refused.short_by).filter(|short| *short > 0);
-        problem.more.until = refused.until.map(Moment::not_before);
-        problem.more.retry_after_ms = refused.retry_after.map(millis);
+        problem.more.until = when.until;
+        problem.more.not_before = when.not_before;
+        problem.more.waiting_for = when.waiting_for;
+        problem.more.retry_after_ms = when.until_ms.or(when.not_before_ms);
         problem.more.position = refused.position;
         problem.more.backpressure = refused.backpressure;
-        let for_a_slot = problem.more.limit.as_deref() == Some("parallel");
-        problem.retry_after = match (kind, refused.retry_after) {
-            ("never", _) => None,
-            // `until` is when the calls in flight must have ended; most end sooner.
-            ("not_in_time", _) if for_a_slot => Some(Duration::from_secs(1)),
-            // Nobody knows when; soon is as good a guess as any.
-            ("not_in_time" | "queue_full", None) => Some(Duration::from_secs(1)),
-            (_, known) => known,
-        };
         problem
     }
 }
@@ -253,14 +252,15 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let body = serde_json::to_vec(&self).unwrap_or_default();
+        let retry_after_ms = self.more.retry_after_ms;
         let mut response = (status, body).into_response();
         let headers = response.headers_mut();
         let kind = HeaderValue::from_static("application/problem+json");
         headers.insert(header::CONTENT_TYPE, kind);
         headers.insert("x-standpipe-origin", HeaderValue::from_static("ledger"));
-        if let Some(after) = self.retry_after {
-            // Whole seconds, rounded up: nobody comes back too early.
-            let seconds = millis(after).div_ceil(1_000).max(1);
+        if let Some(after) = retry_after_ms {
+            // Whole seconds, rounded up: nobody returns too early.
+            let seconds = after.div_ceil(1_000);
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         if status == StatusCode::UNAUTHORIZED {

@@ -202,7 +202,7 @@ function who(cell, { agent, pid, model, task }) {
 class Queue extends Listing {
 	constructor() {
 		super("Waiting", "Calls that wait, in order", "Nobody waits.", [["place", "n"], ["agent"],
-			["tier", "tier"], ["wants"], ["why"], ["waits for", "n"], ["goes on"], ["gives up in", "n"]]);
+			["tier", "tier"], ["wants"], ["why"], ["waits for", "n"], ["admitted"], ["gives up in", "n"]]);
 	}
 
 	update({ tickets, waiting }) {
@@ -212,7 +212,7 @@ class Queue extends Listing {
 		}, (of, { cells }) => {
 			who(cells[1], of);
 			tell(cells[5].firstChild, of.since, whole(of.waits_ms));
-			tell(cells[6].firstChild, of.until, expected(of));
+			tell(cells[6].firstChild, of.until ?? of.not_before, expected(of));
 			return [count(of.position), null, of.priority, cost(of.cost),
 				why(of.reason, of.limit, of.short_by), null, null, whole(of.deadline_ms)];
 		});

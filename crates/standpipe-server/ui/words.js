@@ -62,6 +62,9 @@ export function time(text) {
 	return `${isToday ? "" : `${dayOf(at)} `}${clock.format(at)}`;
 }
 
+// The same rounded up to a second, so that it is not early.
+const ahead = (text) => time(Math.ceil(Date.parse(text) / 1_000) * 1_000);
+
 // The reasons of the admission rule, about a limit.
 const REASONS = {
 	terminal: () => "the provider said stop",
@@ -91,13 +94,12 @@ export function why(reason, limit, missing) {
 	return REASONS[reason]?.(limit ?? "a limit", short) ?? reason;
 }
 
-// When a waiting call goes on, if that is known.
-export function expected({ reason, limit, until_ms: ms }) {
+// When a waiting call may be admitted: an exact instant, a lower bound, or what must happen first.
+export function expected({ reason, until, not_before: bound, waiting_for: event }) {
 	if (reason === null) return "now";
-	// The ledger only knows when it would stop waiting for a holder that fell silent.
-	if (limit === "parallel" && (reason === "limit" || reason === "order")) return "when a call ends";
-	if (ms === null) return "not known";
-	return `in ${whole(ms)}${reason === "order" ? " or later" : ""}`;
+	if (until) return `at ${ahead(until)}`;
+	if (bound) return `not before ${ahead(bound)}`;
+	return event ? `waiting for ${event}` : "never";
 }
 
 // The kinds of refusals: a head for its column, and what its agent was told.

@@ -3,7 +3,6 @@
 
 use std::error::Error as StdError;
 use std::fmt;
-use std::time::Duration;
 
 use standpipe_store::{PoolName, StoreError};
 
@@ -51,8 +50,8 @@ impl Error {
     }
 
     /// The provider said stop to a call that was made.
-    pub(crate) fn stopped(pool: &PoolName, after: Option<Duration>) -> Self {
-        Self::Refused(Box::new(Refused::stopped(pool, after)))
+    pub(crate) fn stopped(pool: &PoolName) -> Self {
+        Self::Refused(Box::new(Refused::stopped(pool)))
     }
 
     pub(crate) fn invalid(what: impl Into<String>, remedy: impl Into<String>) -> Self {

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::advice::Advice;
-use crate::moment::Moment;
 use crate::refused::Refused;
 use crate::status::{LimitStatus, TicketStatus};
+use crate::when::When;
 
 /// What a call would be answered now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,10 +82,9 @@ pub struct No {
     pub limit: Option<String>,
     /// How many units are missing there.
     pub short_by: u64,
-    /// When this one no longer says no, if only time passes and it is known.
-    pub until: Option<Moment>,
-    /// In how long that is.
-    pub until_ms: Option<u64>,
+    /// When this step alone would admit the call.
+    #[serde(flatten)]
+    pub when: When,
 }
 
 impl Step {

@@ -97,6 +97,7 @@ mod shared;
 mod snapshot;
 mod status;
 mod tap;
+mod when;
 mod workflow;
 
 pub use standpipe_core::{
@@ -138,6 +139,7 @@ pub use self::status::{
     Retries, Stop, TicketStatus, Trouble, Word,
 };
 pub use self::tap::{Builder, Standpipe, named_after};
+pub use self::when::When;
 pub use self::workflow::Backpressure;
 
 /// The Rust in the README compiles.

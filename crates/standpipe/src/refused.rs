@@ -9,6 +9,7 @@ use standpipe_store::PoolName;
 
 use crate::config::plain;
 use crate::moment::{Moment, Now, spoken};
+use crate::when::{self, When};
 use crate::workflow::Backpressure;
 
 /// A call that may not be made.
@@ -26,10 +27,13 @@ pub struct Refused {
     pub limit: Option<String>,
     /// How many units are missing there.
     pub short_by: u64,
-    /// When the call would be admitted if nothing else happens; behind other tickets, not before.
-    /// None: never, or nobody knows.
+    /// When the call is admitted: at this instant if it is `exact`, and not before it otherwise.
+    /// `None` if no instant is known; [`Refused::waiting_for`] returns what must happen then.
     pub until: Option<SystemTime>,
-    /// The same as a length, from when this was said, rounded up to a whole millisecond.
+    /// Whether the call is admitted at `until` if nothing else happens. Otherwise `until` is a
+    /// lower bound.
+    pub exact: bool,
+    /// The time from the refusal to `until`, rounded up to a whole millisecond.
     pub retry_after: Option<Duration>,
     /// How many tickets stood in front, and its own; none if it never waited.
     pub position: Option<usize>,
@@ -54,15 +58,36 @@ impl Refused {
         self.reason == Reason::Terminal
     }
 
+    /// Returns what must happen before the call is admitted, if no instant is known:
+    /// `a call in flight to end`. `None` if `until` is known or nothing helps.
+    #[must_use]
+    pub fn waiting_for(&self) -> Option<&'static str> {
+        if self.until.is_some() {
+            return None;
+        }
+        when::waiting_for(self.waited_for.unwrap_or(self.reason))
+    }
+
+    /// Returns when the call may be admitted, as every face shows it.
+    #[must_use]
+    pub fn when(&self) -> When {
+        // At least one, so that nobody asks again at once.
+        let ms = self.retry_after.map_or(0, millis).max(1);
+        let at = self.until.map(|until| (Moment::not_before(until), ms));
+        When::new(at, self.exact, self.waiting_for())
+    }
+
     pub(crate) fn new(pool: &PoolName, refusal: &Refusal, now: &Now) -> Self {
+        let until = when::instant(refusal);
         Self {
             pool: pool.clone(),
             reason: refusal.reason,
             waited_for: None,
             limit: refusal.limit.as_ref().map(limit_text),
             short_by: refusal.short_by,
-            until: refusal.until.map(|until| now.system(until)),
-            retry_after: refusal.until.map(|until| now.until(until)),
+            until: until.map(|until| now.system(until)),
+            exact: refusal.exact,
+            retry_after: until.map(|until| now.until(until)),
             position: None,
             waited: Duration::ZERO,
             backpressure: None,
@@ -70,16 +95,17 @@ impl Refused {
         }
     }
 
-    /// The provider said stop, for so long if it said that.
-    pub(crate) fn stopped(pool: &PoolName, after: Option<Duration>) -> Self {
+    /// The provider refused a call for good, and the ledger could not be asked until when.
+    pub(crate) fn stopped(pool: &PoolName) -> Self {
         Self {
             pool: pool.clone(),
             reason: Reason::Terminal,
             waited_for: None,
             limit: None,
             short_by: 0,
-            until: after.and_then(|after| SystemTime::now().checked_add(after)),
-            retry_after: after,
+            until: None,
+            exact: false,
+            retry_after: None,
             position: None,
             waited: Duration::ZERO,
             backpressure: None,
@@ -116,7 +142,7 @@ impl fmt::Display for Refused {
             Reason::Never => return self.fmt_never(f),
             Reason::Terminal => write!(f, "the provider said stop on `{pool}`")?,
             Reason::QueueFull => {
-                return write!(f, "`{pool}` is full: too many calls wait or are in flight already");
+                write!(f, "`{pool}` is full: too many calls wait or are in flight already")?;
             }
             Reason::Deadline => {
                 let waited = short(self.waited);
@@ -128,18 +154,12 @@ impl fmt::Display for Refused {
                 self.fmt_why(f, Some(*reason))?;
             }
         }
-        match (self.retry_after, self.until) {
-            // When the calls in flight end is not known; `until` is only when they must have.
-            _ if self.waits_for_a_slot() => {
-                f.write_str("; a call has to end first")?;
-                self.fmt_stopped(f)
-            }
-            (Some(after), Some(until)) => {
-                write!(f, "; ask again in {} ({})", short(after), Moment::not_before(until))
-            }
-            _ if *reason == Reason::Terminal => f.write_str("; `resume` lifts it"),
-            _ => Ok(()),
-        }
+        match self.when() {
+            when if when.is_empty() => Ok(()),
+            when if when.until.is_some() => write!(f, "; ask again {when}"),
+            when => write!(f, "; {when}"),
+        }?;
+        self.fmt_stopped(f)
     }
 }
 
@@ -243,9 +263,13 @@ pub(crate) struct Told {
     limit: Option<String>,
     /// How many units are missing there.
     short_by: u64,
-    /// When the call would be admitted if nothing else happens.
+    /// The exact instant at which the call is admitted if nothing else happens.
     until: Option<Moment>,
-    /// In how long that is.
+    /// A lower bound: the call is not admitted earlier, and perhaps later.
+    not_before: Option<Moment>,
+    /// What must happen first, if no instant is known.
+    waiting_for: Option<String>,
+    /// Milliseconds to `until` or `not_before`.
     retry_after_ms: Option<u64>,
     /// How many tickets stood in front, and its own.
     position: Option<usize>,
@@ -260,15 +284,17 @@ pub(crate) struct Told {
 
 impl Serialize for Refused {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let millis = |length: Duration| u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
+        let when = self.when();
         let told = Told {
             pool: self.pool.to_string(),
             reason: self.reason.as_str(),
             waited_for: self.waited_for.map(Reason::as_str),
             limit: self.limit.clone(),
             short_by: self.short_by,
-            until: self.until.map(Moment::not_before),
-            retry_after_ms: self.retry_after.map(millis),
+            until: when.until,
+            not_before: when.not_before,
+            waiting_for: when.waiting_for,
+            retry_after_ms: when.until_ms.or(when.not_before_ms),
             position: self.position,
             waited_ms: millis(self.waited),
             backpressure: self.backpressure.clone(),
@@ -276,6 +302,10 @@ impl Serialize for Refused {
         };
         told.serialize(serializer)
     }
+}
+
+fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn short(length: Duration) -> String {

@@ -12,9 +12,11 @@ use std::time::{Duration, Instant as Local};
 use standpipe_core::{Reason, ThrottleKind};
 
 use crate::error::Error;
+use crate::explain::Verdict;
 use crate::lease::Lease;
 use crate::lease_id::LeaseId;
 use crate::pool::Pool;
+use crate::refused::Refused;
 use crate::reply::{Meaning, Reply};
 use crate::request::Request;
 
@@ -113,6 +115,7 @@ impl Pool {
                 Then::Return(value) => return Ok(value),
                 Then::Again(value) => last = Some(value),
                 Then::Stop(value, why) => {
+                    let why = self.until_of_stop(&tries.request, why);
                     return Err(NotServed { why, last: Some(value), tries: tries.count });
                 }
             }
@@ -142,10 +145,20 @@ impl Pool {
                 Then::Return(value) => return Ok(value),
                 Then::Again(value) => last = Some(value),
                 Then::Stop(value, why) => {
+                    let why = self.until_of_stop(&tries.request, why);
                     return Err(NotServed { why, last: Some(value), tries: tries.count });
                 }
             }
         }
+    }
+
+    /// Adds to a stop when the ledger admits the next call. That may be a probe before the end
+    /// that the provider named.
+    fn until_of_stop(&self, request: &Request, why: Error) -> Error {
+        let stop = why.as_refused().is_some_and(Refused::is_terminal);
+        let verdict = if stop { self.peek(request).ok() } else { None };
+        let known = verdict.as_ref().and_then(Verdict::why).filter(|known| known.is_terminal());
+        known.map_or(why, |known| known.clone().into())
     }
 }
 
@@ -188,8 +201,8 @@ impl Tries {
             Ok(Meaning::Served | Meaning::Failed { .. }) | Err(Error::LeaseGone { .. }) => {
                 Then::Return(value)
             }
-            Ok(Meaning::Refused { kind: ThrottleKind::Terminal, retry_after, .. }) => {
-                Then::Stop(value, Error::stopped(&pool, retry_after))
+            Ok(Meaning::Refused { kind: ThrottleKind::Terminal, .. }) => {
+                Then::Stop(value, Error::stopped(&pool))
             }
             // How long to wait is in the ledger now: the next reserve waits for it.
             Ok(Meaning::Refused { .. }) => {

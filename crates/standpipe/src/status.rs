@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::lease_id::LeaseId;
 use crate::moment::Moment;
+use crate::when::When;
 
 /// One of a few fixed words; a field's own words say which.
 pub type Word = &'static str;
@@ -294,10 +295,9 @@ pub struct TicketStatus {
     pub limit: Option<String>,
     /// How many units are missing there.
     pub short_by: u64,
-    /// When it is admitted if nothing else happens; behind others, not before.
-    pub until: Option<Moment>,
-    /// In how long that is.
-    pub until_ms: Option<u64>,
+    /// When it may be admitted.
+    #[serde(flatten)]
+    pub when: When,
     /// The process that waits, where that can be seen.
     pub pid: Option<u32>,
     /// That process is stopped (`SIGSTOP`) and keeps its place.

@@ -36,7 +36,7 @@ fn row(style: Style, step: &Step) -> Vec<String> {
     let (mark, ink) = if step.says_no() { ("no", Ink::Bad) } else { ("ok", Ink::Good) };
     let noes = step.noes.iter().map(|no| {
         let why = why(no.reason, no.limit.as_deref(), no.short_by);
-        no.until_ms.map_or_else(|| why.clone(), |ms| format!("{why}, {} to go", length(ms)))
+        if no.when.is_empty() { why } else { format!("{why}, {}", no.when) }
     });
     let noes = escape::text(&noes.collect::<Vec<_>>().join("; ")).into_owned();
     let said = if step.says_no() { noes } else { style.ink(Ink::Dim, step.question) };

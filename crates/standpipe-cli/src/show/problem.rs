@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use standpipe::config::{ConfigError, Problem};
-use standpipe::{Error, Moment, Reason, Refused};
+use standpipe::{Error, Reason, Refused};
 
 use crate::exit::Exit;
 use crate::failure::{Failure, one_line};
@@ -61,15 +61,17 @@ pub(crate) fn refusal(refused: &Refused) -> Failure {
         Reason::QueueFull => (Exit::NotInTime, "queue_full"),
         _ => (Exit::NotInTime, "not_in_time"),
     };
-    let after =
-        refused.retry_after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
+    let when = refused.when();
+    let after = when.until_ms.or(when.not_before_ms);
     let failure = said(exit, kind, &refused.to_string())
         .with("pool", json!(refused.pool.as_str()))
         .with("reason", json!(refused.reason.as_str()))
         .with("waited_for", json!(refused.waited_for.map(Reason::as_str)))
         .with("limit", json!(refused.limit))
         .with("short_by", json!(refused.short_by))
-        .with("until", json!(refused.until.map(|until| Moment::of(until).to_string())))
+        .with("until", json!(when.until))
+        .with("not_before", json!(when.not_before))
+        .with("waiting_for", json!(when.waiting_for))
         .with("retry_after_ms", json!(after))
         .with("position", json!(refused.position));
     match &refused.backpressure {

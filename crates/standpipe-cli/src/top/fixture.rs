@@ -48,8 +48,8 @@ fn sonnet() -> Value {
     pool["leases"][0]["task"] = json!("extract\u{1b}[2J");
     pool["waiting"] = json!(2);
     pool["tickets"] = json!([
-        ticket(1, "deploy", "critical", "pause", None, 42_000),
-        ticket(2, "crawler", "background", "yield", Some("requests per 1min"), 55_000),
+        ticket(1, "deploy", "critical", "pause", None, exact(42_000)),
+        ticket(2, "crawler", "background", "yield", Some("requests per 1min"), bound(42_000)),
     ]);
     pool["agents"] = json!([
         agent("blog", "standard", 1, 0, 12_000),
@@ -124,14 +124,26 @@ fn ticket(
     priority: &str,
     reason: &str,
     limit: Option<&str>,
-    until: u64,
+    when: Value,
 ) -> Value {
-    json!({
+    let mut ticket = json!({
         "agent": agent, "priority": priority, "cost": { "requests": 1 }, "position": position,
         "since": AT, "waits_ms": 8_000 * position, "reason": reason, "limit": limit,
-        "short_by": 1, "until": THEN, "until_ms": until, "pid": 99 + position,
-        "deadline_ms": 290_000, "model": null, "task": "größe",
-    })
+        "short_by": 1, "pid": 99 + position, "deadline_ms": 290_000, "model": null,
+        "task": "größe",
+    });
+    for (key, value) in when.as_object().into_iter().flatten() {
+        ticket[key] = value.clone();
+    }
+    ticket
+}
+
+fn exact(ms: u64) -> Value {
+    json!({ "until": THEN, "until_ms": ms })
+}
+
+fn bound(ms: u64) -> Value {
+    json!({ "not_before": THEN, "not_before_ms": ms })
 }
 
 fn agent(name: &str, priority: &str, in_flight: usize, waiting: usize, active: u64) -> Value {

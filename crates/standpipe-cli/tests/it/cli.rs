@@ -11,3 +11,4 @@ mod manners;
 mod shapes;
 mod signals;
 mod top;
+mod when;

@@ -18,3 +18,4 @@ mod rough;
 mod security;
 mod vanishing;
 mod waiting;
+mod when;

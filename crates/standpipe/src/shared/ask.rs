@@ -15,6 +15,7 @@ use crate::explain::{Explanation, No, Step, Verdict};
 use crate::moment::Now;
 use crate::refused::{Refused, limit_text};
 use crate::status::PoolStatus;
+use crate::when::When;
 
 impl Shared {
     /// Reads what others did, and answers from the pool as it is now.
@@ -194,8 +195,7 @@ fn no(refusal: &Refusal, now: &Now) -> No {
         reason: refusal.reason.as_str(),
         limit: refusal.limit.as_ref().map(limit_text),
         short_by: refusal.short_by,
-        until: refusal.until.map(|until| now.ahead(until)),
-        until_ms: refusal.until.map(|until| now.millis_until(until)),
+        when: When::of(refusal, now),
     }
 }
 

@@ -16,6 +16,7 @@ use crate::lease_id::LeaseId;
 use crate::moment::{Moment, Now, spoken};
 use crate::refused::limit_text;
 use crate::shared::ask::{figures, tier_word};
+use crate::when::When;
 
 impl PoolStatus {
     /// How a pool stands now. The state must have been brought to now.
@@ -167,7 +168,6 @@ fn tickets(state: &State, now: &Now, store: &dyn Store) -> Vec<TicketStatus> {
     let ordered = (1..).zip(&state.facts().tickets);
     let status = |(position, (place, ticket)): (usize, (&standpipe_core::QueueKey, &Ticket))| {
         let why = why(state, ticket, now);
-        let until = why.as_ref().and_then(|refusal| refusal.until);
         let process = process_of(ticket.session, ticket.call.owner, store);
         TicketStatus {
             agent: agent_of(state, ticket.agent),
@@ -179,8 +179,7 @@ fn tickets(state: &State, now: &Now, store: &dyn Store) -> Vec<TicketStatus> {
             reason: why.as_ref().map(|refusal| refusal.reason.as_str()),
             limit: why.as_ref().and_then(|refusal| refusal.limit.as_ref()).map(limit_text),
             short_by: why.as_ref().map_or(0, |refusal| refusal.short_by),
-            until: until.map(|until| now.ahead(until)),
-            until_ms: until.map(|until| now.millis_until(until)),
+            when: why.as_ref().map(|refusal| When::of(refusal, now)).unwrap_or_default(),
             pid: process.map(|process| process.pid),
             stopped: process.is_some_and(|process| process.stopped),
             deadline_ms: now.millis_until(ticket.deadline),

@@ -17,4 +17,5 @@ mod several;
 mod support;
 mod usage;
 mod waiting;
+mod when;
 mod workflows;

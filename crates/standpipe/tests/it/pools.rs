@@ -152,12 +152,16 @@ fn the_status_shows_who_holds_what_and_who_waits_for_what() {
     let ticket = &status.tickets[0];
     assert_eq!((ticket.agent.as_str(), ticket.position, ticket.waits_ms), ("data", 1, 5_000));
     assert_eq!((ticket.reason, ticket.short_by), (Some("limit"), 100));
-    assert_eq!((ticket.until_ms, ticket.deadline_ms), (Some(45_000), 295_000));
+    let when = &ticket.when;
+    assert_eq!(when.until_ms.or(when.not_before_ms), Some(45_000));
+    assert_eq!((&when.waiting_for, ticket.deadline_ms), (&None, 295_000));
     assert_eq!(ticket.limit.as_deref(), Some("tokens per 1min"));
     assert_eq!(status.agents.len(), 2);
     let json = serde_json::to_value(&status).unwrap();
     assert_eq!(json["leases"][0]["cost"]["tokens"], 700);
-    assert!(json["tickets"][0]["until"].as_str().unwrap().ends_with('Z'));
+    let ticket = &json["tickets"][0];
+    let instant = ticket["until"].as_str().or(ticket["not_before"].as_str());
+    assert!(instant.unwrap().ends_with('Z'), "{ticket}");
 }
 
 #[test]
@@ -180,7 +184,7 @@ fn an_explanation_walks_through_the_rule() {
     let large = pool.explain(&at_once().unit("tokens", 101)).unwrap();
     assert_eq!(large.why.map(|why| why.reason), Some(Reason::Never));
     assert!(large.steps[1].says_no() && large.steps[2].says_no(), "every step is asked");
-    assert_eq!(large.steps[2].noes[0].until_ms, Some(7_000));
+    assert_eq!(large.steps[2].noes[0].when.until_ms, Some(7_000));
 }
 
 #[test]

@@ -73,6 +73,10 @@ fn a_terminal_answer_is_final() {
     let not = served.unwrap_err();
     assert!(matches!(&not.why, Error::Refused(no) if no.is_terminal()), "{not}");
     assert_eq!(calls, 1);
+    // As everybody else is refused from now on.
+    let everybody = pool.peek(&Request::by("news")).unwrap();
+    let (no, theirs) = (not.why.as_refused().unwrap(), everybody.why().unwrap());
+    assert_eq!((no.retry_after, no.exact), (theirs.retry_after, theirs.exact));
     let next = pool.with_retry(Request::by("news"), LONG, |_| Attempt::NotSent(()));
     let next = next.unwrap_err();
     assert!(next.last.is_none(), "nobody else is let through either: {next}");

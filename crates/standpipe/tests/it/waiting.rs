@@ -108,7 +108,7 @@ fn with_a_timeout_of_nothing_nobody_waits() {
     assert_eq!((no.reason, no.short_by, no.position), (Reason::Limit, 1, None));
     assert_eq!(no.limit.as_deref(), Some("requests per 1min"));
     assert_eq!(no.retry_after, Some(Duration::from_secs(60)));
-    assert!(no.to_string().contains("no room (short by 1); ask again in 1min"), "{no}");
+    assert!(no.to_string().contains("no room (short by 1); ask again in 1 min ("), "{no}");
     assert_eq!(pool.status().unwrap().tickets, []);
 }
 

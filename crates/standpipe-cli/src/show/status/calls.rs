@@ -69,18 +69,11 @@ fn is_told_of(agent: &AgentStatus) -> bool {
     agent.priority != "standard" || !agent.floor.is_empty() || !agent.cap.is_empty()
 }
 
-/// Why a call waits, and until when.
+/// Why a call waits, and when it may be admitted or what must happen first.
 pub(crate) fn waits_for(ticket: &TicketStatus) -> String {
     let Some(reason) = ticket.reason else { return "it is its turn".to_owned() };
     let why = why(reason, ticket.limit.as_deref(), ticket.short_by);
-    let until = match (ticket.until_ms, reason, ticket.limit.as_deref()) {
-        // The ledger only knows when it would stop waiting for a holder that fell silent.
-        (_, "limit" | "order", Some("parallel")) => "until a call ends".to_owned(),
-        (Some(ms), "order", _) => format!("not before {}", length(ms)),
-        (Some(ms), ..) => format!("in {}", length(ms)),
-        (None, ..) => return why,
-    };
-    format!("{why}, {until}")
+    if ticket.when.is_empty() { why } else { format!("{why}, {}", ticket.when) }
 }
 
 /// A reason of the admission rule, in words.

@@ -57,6 +57,7 @@ fn every_pane_at_80_by_24() {
         let mut state = looking(&format!("{}", at + 1));
         golden(&format!("{}-80x24", pane.name()), &mut state, PLAIN, 80, 24);
     }
+    golden("bound-80x24", &mut looking("3j"), PLAIN, 80, 24);
 }
 
 #[test]

@@ -66,17 +66,6 @@ fn who_states_other_limits_than_those_that_count_is_told() {
 }
 
 #[test]
-fn a_slot_is_worth_asking_for_soon() {
-    let home = Home::new();
-    let daemon = Daemon::up(&home);
-    let ask = json!({"pool": "my/slots", "limits": {"parallel": 1}, "timeout_ms": 0});
-    daemon.reserve(&ask).ok(201);
-    let refused = daemon.reserve(&ask);
-    refused.problem(429, "not_in_time");
-    assert_eq!(refused.header("retry-after"), Some("1"));
-}
-
-#[test]
 fn a_lease_says_how_long_it_lives() {
     let home = Home::new();
     let daemon = Daemon::up(&home);

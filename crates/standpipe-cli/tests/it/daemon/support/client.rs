@@ -254,9 +254,12 @@ impl Answer {
             let text = value[said].as_str().unwrap_or_default();
             assert!(!text.is_empty(), "no {said}: {self:?}");
         }
-        let retries = self.header("retry-after").map(|text| text.parse::<u64>().unwrap());
+        let seconds = self.header("retry-after").map(|text| text.parse::<u64>().unwrap());
+        let millis = value["retry_after_ms"].as_u64();
+        assert_eq!(seconds, millis.map(|millis| millis.div_ceil(1_000)), "{self:?}");
+        assert!(seconds != Some(0) && !(seconds.is_some() && value["waiting_for"].is_string()));
         if matches!(kind, "not_in_time" | "queue_full" | "stopping" | "store") {
-            assert!(retries.is_some_and(|seconds| seconds > 0), "{self:?}");
+            assert!(seconds.is_some() || value["waiting_for"].is_string(), "{self:?}");
         }
         value
     }
