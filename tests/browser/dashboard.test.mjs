@@ -138,7 +138,7 @@ test("who waits is shown with place, reason, countdown and deadline", async () =
   assert.equal(first[0], "1");
   // 7,000 are left, of which the boss's floor keeps 1,500.
   assert.equal(first[4], "tokens per 1h has no room, short by 1,700");
-  // The floor may be lent earlier or later, so the instant is a bound.
+  // A floor may keep units for longer, so the instant is a bound.
   assert.match(first[6], /^not before (.* )?\d\d:\d\d:\d\d$/);
   assert.match((await cells("later"))[4], /^others come first for tokens per 1h/);
   // It counts down.
