@@ -38,7 +38,7 @@ pub(crate) const TABLE: &[Planted] = &[
         before: "Instant(now.0.div_ceil(width).saturating_mul(width))",
         after: "Instant((now.0 / width).saturating_mul(width))",
         caught_by: &[
-            "standpipe-core::lib::usage::history::tests::merged_charges_are_late_by_at_most_one_slice_and_bounded",
+            "standpipe-core::lib::usage::history::tests::each_period_is_at_most_one_slice_late",
             "standpipe-store::memory::golden_traces_are_told_the_same",
         ],
     },

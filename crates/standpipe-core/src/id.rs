@@ -1,4 +1,5 @@
-//! Typed indexes: an agent, a rule for agents, a constraint, a unit; and lists that only they index.
+//! Typed indexes: an agent, a rule for agents, a constraint, a unit; and lists that only they
+//! index.
 
 use alloc::vec::Vec;
 use core::fmt;

@@ -1,8 +1,8 @@
 //! Leases: what an admitted call holds, and how each of its charges is settled.
 //!
-//! A lease is a list of charges, one per unit that is counted. The functions here move units between
-//! held, charged and returned. `settlement` decides which leases end
-//! how, and `leases` is their table.
+//! A lease is a list of charges, one per unit that is counted. The functions here move units
+//! between held, charged and returned. `settlement` decides which leases end how, and `leases` is
+//! their table.
 //!
 //! Invariant: a lease's share of what is held of a unit is [`Charge::holds`].
 

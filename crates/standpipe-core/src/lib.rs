@@ -50,12 +50,12 @@
 //! |---|---|
 //! | facts, state | what a snapshot holds, and that with its indexes |
 //! | constraint | something a call can wait for: a limit, the pace of a limit, the gate |
-//! | gate | calls wait at it for the answers of others: after a pause, in a cascade, while limits are unknown |
+//! | gate | where calls wait for the answers of others, after a pause for example |
 //! | tier | all calls of one priority |
 //! | line | the tickets that wait for one constraint, in the order of tier and arrival |
-//! | earmarked | set aside for a ticket that waits for something else as well; withheld from those behind it |
+//! | earmarked | kept for a ticket that waits for something else as well |
 //! | due | a ticket with everything earmarked, which waits to be claimed |
-//! | charge, hold | units that count from now on, and units that a call in flight will be charged at its end |
+//! | charged, held | what counts from now on; what a call in flight is charged at its end |
 //! | margin | the share of a stated rate that is left unused |
 //!
 //! # Where things are
@@ -78,8 +78,8 @@
 //! 4. Admitted: `lease/grant.rs` charges it; `usage/unit_usage.rs` records the charge wherever it
 //!    counts.
 //! 5. Refused but willing to wait: `queue/serve.rs` puts its ticket in a line; `queue/forecast.rs`
-//!    computes until when. When it is due, its waiter claims it with a second reserve that names the
-//!    ticket, and it continues with step 4.
+//!    computes until when. When it is due, its waiter claims it with a second reserve that names
+//!    the ticket, and it continues with step 4.
 //! 6. Later: `lease/settlement.rs` settles the lease, `advance.rs` applies what time changes, and
 //!    `queue/serve.rs` gives what came free to the next tickets.
 

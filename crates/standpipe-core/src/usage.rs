@@ -1,8 +1,8 @@
 //! What was used.
 //!
-//! A charge is recorded under one number in the history of its unit, in the history of its agent, and
-//! in every bucket of the unit. Windows are views of the first, caps and floors of the second. A
-//! bucket keeps its own level and replays the history when its rule changes.
+//! A charge is recorded under one number in the history of its unit, in the history of its agent,
+//! and in every bucket of the unit. Windows are views of the first, caps and floors of the second.
+//! A bucket keeps its own level and replays the history when its rule changes.
 //!
 //! `unit_usage` charges, refunds, and carries histories from one configuration to the next.
 //! `history` keeps charges, `counter` what a limit remembers besides, `bucket` is the arithmetic of

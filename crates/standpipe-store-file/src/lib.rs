@@ -43,8 +43,8 @@
 //!    them, and after them the caller's own events, which are not read back.
 //!
 //! A read takes no lock: it reads the latest of the two heads, finds the position, and reads the
-//! entries since, or the snapshot and the entries after it. If the latest head no longer covers what
-//! was read, it reads again with the lock.
+//! entries since, or the snapshot and the entries after it. If the latest head no longer covers
+//! what was read, it reads again with the lock.
 //!
 //! Whenever the log behind the snapshot is longer than the snapshot, the appender writes a new one
 //! into the other of two slots, and the log before the previous snapshot is trimmed.

@@ -26,8 +26,8 @@ pub(super) fn run(context: &Context) -> Result<Report, String> {
         std::fs::read_to_string(context.root.join(path)).map_err(|error| format!("{path}: {error}"))
     };
     let mut sources = inject::all(TABLE, read)?;
-    // Cargo tells crates of two workspaces apart by name and version only, and both are built in one
-    // directory. With the same version the project would be tested with the bugs in it.
+    // Cargo tells crates of two workspaces apart by name and version only, and both are built in
+    // one directory. With the same version the project would be tested with the bugs in it.
     let manifest = read("Cargo.toml")?.replace(VERSION, VERSION_OF_COPY);
     sources.insert("Cargo.toml".to_owned(), manifest);
     copy::all(context, &there.root, &sources)?;

@@ -32,7 +32,8 @@ impl State {
         }
     }
 
-    /// Returns when a lease expires; [`Instant::NEVER`] if it does not, or if there is no such lease.
+    /// Returns when a lease expires; [`Instant::NEVER`] if it does not, or if there is no such
+    /// lease.
     #[must_use]
     pub fn lease_ends(&self, key: Key) -> Instant {
         let lease = self.facts.leases.get(&key);

@@ -223,9 +223,9 @@ impl State {
 
     /// Handles a waiter that asks again with its ticket or id.
     ///
-    /// A ticket in a line stays in it until room comes, even if another limit now frees later:
-    /// the tickets behind it were given a forecast of this line, and a large call that changed lines with every
-    /// look would never be first in any.
+    /// A ticket in a line stays in it until room comes, even if another limit now frees later: the
+    /// tickets behind it were given a forecast of this line, and a large call that changed lines
+    /// with every look would never be first in any.
     fn claim(
         &mut self,
         queue_key: QueueKey,

@@ -1,5 +1,5 @@
-//! The table of tickets, with its indexes: order, lines, earmarks, timers, and the counts a ticket is
-//! part of.
+//! The table of tickets, with its indexes: order, lines, earmarks, timers, and the counts a ticket
+//! is part of.
 //!
 //! Invariant: tickets are changed through these functions only, so the indexes follow. `serve.rs`
 //! decides where tickets go.

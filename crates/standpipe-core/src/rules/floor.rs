@@ -148,9 +148,9 @@ impl State {
         })
     }
 
-    /// What is kept of a constraint for an owner: what its floor lacks, less what is lent the longer
-    /// it is idle, if that covers its last cost. Less than one of its calls would not help it, and
-    /// two owners could keep each other out for ever.
+    /// What is kept of a constraint for an owner: what its floor lacks, less what is lent the
+    /// longer it is idle, if that covers its last cost. Less than one of its calls would not help
+    /// it, and two owners could keep each other out for ever.
     pub(crate) fn keeps(
         &self,
         owner: AgentId,

@@ -1,5 +1,5 @@
-//! Room: what is free of a limit or a pace, less what is earmarked for tickets before the call. Exact,
-//! unless calls in flight hold what it lacks.
+//! Room: what is free of a limit or a pace, less what is earmarked for tickets before the call.
+//! Exact, unless calls in flight hold what it lacks.
 
 use crate::config::compiled::ConstraintKind;
 use crate::outcome::Reason;

@@ -1,5 +1,5 @@
-//! Order: an earlier ticket of the same or a higher tier stands in the line of a limit. When that is
-//! served is unknown.
+//! Order: an earlier ticket of the same or a higher tier stands in the line of a limit. When that
+//! is served is unknown.
 //!
 //! A cost that the asker's own unfilled floor covers passes tickets of its own tier.
 

@@ -86,8 +86,8 @@ impl Bucket {
         }
     }
 
-    /// Limits the missing units to `burst`, because usage in shadow mode is no debt. Earlier charges
-    /// can no longer be refunded, or a refund would return units that were forgiven.
+    /// Limits the missing units to `burst`, because usage in shadow mode is no debt. Earlier
+    /// charges can no longer be refunded, or a refund would return units that were forgiven.
     pub(crate) fn forgive_debt(
         &mut self,
         now: Instant,

@@ -1,8 +1,8 @@
 //! What a constraint remembers beside the history of its unit, and what the configuration says of
 //! it.
 //!
-//! A rolling window needs nothing but the history, unless the provider has reset it. `usage/view.rs`
-//! computes from both how much is used.
+//! A rolling window needs nothing but the history, unless the provider has reset it.
+//! `usage/view.rs` computes from both how much is used.
 
 use crate::config::Charged;
 use crate::event::Key;

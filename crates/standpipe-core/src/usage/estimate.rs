@@ -1,8 +1,8 @@
 //! Estimates of the units that a cost omits, learned from earlier calls of the agent or the pool.
 //!
 //! Without any information a call takes one request, one point and one token of every limit, so a
-//! limit that is over its bound also blocks calls that do not name its unit. It takes no content and
-//! nothing of declared units: most calls do not. `size_histogram.rs` stores what was learned.
+//! limit that is over its bound also blocks calls that do not name its unit. It takes no content
+//! and nothing of declared units: most calls do not. `size_histogram.rs` stores what was learned.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;

@@ -1,10 +1,10 @@
 //! The charges of one unit, as a bounded list of samples of their running total.
 //!
-//! What a rolling window counts is the difference of two running totals, so windows, caps and floors
-//! of any period are views of a history. Few charges are kept exactly. Beyond that, charges of one
-//! slice of the period share a sample with the slice's end as its stamp, so a charge expires at
-//! most one slice late and never early. `usage/view.rs` reads histories, `usage/unit_usage.rs` owns
-//! them.
+//! What a rolling window counts is the difference of two running totals, so windows, caps and
+//! floors of any period are views of a history. Few charges are kept exactly. Beyond that, charges
+//! of one slice of the period share a sample with the slice's end as its stamp, so a charge expires
+//! at most one slice late and never early. `usage/view.rs` reads histories, `usage/unit_usage.rs`
+//! owns them.
 //!
 //! Invariant: marks ascend, stamps and totals do not descend.
 

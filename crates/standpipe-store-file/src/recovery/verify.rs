@@ -28,8 +28,8 @@ impl FileLog {
     /// Returns the latest head of a verified file. `None` means that the file was quarantined and
     /// another one is in its place.
     ///
-    /// Once per opening and clock origin the log is verified too: after a reboot all of it, after an
-    /// idle time or with a damaged head what lies behind the head. Otherwise only the heads are.
+    /// Once per opening and clock origin the log is verified too: after a reboot all of it, after
+    /// an idle time or with a damaged head what lies behind the head. Otherwise only the heads are.
     pub(crate) fn verified_head(
         &mut self,
         file: &PoolFile,

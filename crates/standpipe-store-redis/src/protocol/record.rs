@@ -147,8 +147,8 @@ pub(crate) fn split_first(bytes: &[u8]) -> Result<(Record<'_>, &[u8]), Damaged> 
 /// Verifies the chain of records and converts them to the entry format that all stores share.
 /// Returns the entries and how many bytes of the records are intact.
 ///
-/// At the first damaged record it stops and appends bytes that no reader accepts as an entry, so the
-/// replica finds the damage and applies nothing.
+/// At the first damaged record it stops and appends bytes that no reader accepts as an entry, so
+/// the replica finds the damage and applies nothing.
 pub(crate) fn to_entries(mut chain_before: u64, records: &[u8]) -> (Vec<u8>, usize) {
     let mut out = Vec::with_capacity(records.len());
     let mut rest = records;

@@ -168,7 +168,7 @@ fn what_others_leave_is_used_and_nobody_is_refused() {
     let shared = shared(USUAL);
     assert_eq!((shared.refused, shared.waves), (0, 0));
     assert_eq!(shared.own[WARM..], [AMOUNT / 5 * 4; MINUTES as usize - WARM]);
-    assert_eq!(shared.used(), 930, "half an hour with twenty minutes of rising in it");
+    assert_eq!(shared.used(), 942, "half an hour with twenty minutes of rising in it");
     // In the first minute it could have been anybody; what still counts in the third is others.
     assert_eq!(shared.told, [(120, 60, 60)]);
 }
@@ -198,7 +198,7 @@ fn where_nothing_is_shown_headroom_finds_what_is_left() {
 #[test]
 fn of_a_bucket_less_is_seen() {
     let shared = shared(Scene { bucket: true, ..USUAL });
-    assert_eq!((shared.refused, shared.waves, shared.used()), (1, 1, 1_015));
+    assert_eq!((shared.refused, shared.waves, shared.used()), (2, 1, 1_017));
     let (at, more, all) = shared.told[0];
     assert_eq!((at, more, all), (689, 8, 8));
 }
