@@ -142,6 +142,9 @@ impl State {
         for usage in &mut self.facts.units {
             usage.history.clear();
         }
+        for own in self.facts.agents.iter_mut().flat_map(|agent| &mut agent.units) {
+            own.history.clear();
+        }
         let constraints = self.index.compiled.constraints.iter();
         for (counter, constraint) in self.facts.counters.iter_mut().zip(constraints) {
             let next_mark = constraint.unit.map_or(0, |unit| self.facts.units[unit].next_mark);

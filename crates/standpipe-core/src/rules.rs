@@ -161,6 +161,13 @@ impl Admits {
     }
 }
 
+impl Effect {
+    /// What a refusal for a reason means, if a rule about the call as a whole has that reason.
+    pub(crate) fn of(reason: Reason) -> Option<Self> {
+        RULES.iter().find(|rule| rule.reason == reason).map(|rule| rule.effect)
+    }
+}
+
 impl Named {
     /// A refusal that is about no limit.
     pub(crate) fn nothing(_: &State, _: &Candidate<'_>, _: Instant) -> Self {

@@ -1,7 +1,8 @@
 //! Puts a configuration into force: limits change, what was used stays.
 //!
-//! Limits, floors and caps are views of the remembered charges of their unit, so a new or changed
-//! one counts as if it had always been in force; see `usage/unit_usage.rs`.
+//! Windows, floors and caps are views of the remembered charges of their unit, and a bucket replays
+//! them, so a new or changed one counts as if it had always been in force; see
+//! `usage/unit_usage.rs`.
 
 use alloc::vec::Vec;
 
@@ -23,6 +24,7 @@ use crate::state::{Index, State};
 use crate::time::{Instant, Span};
 use crate::usage::bucket::Bucket;
 use crate::usage::counter::{Count, UsageCounter};
+use crate::usage::history::HistoryEntry;
 use crate::usage::money::Spending;
 
 impl State {
@@ -78,6 +80,7 @@ impl State {
         let counters = new.constraints.iter();
         self.facts.counters =
             counters.map(|constraint| self.counter_for(&config, constraint, &old, now)).collect();
+        self.fit_histories(now);
         self.facts.config = Some(config);
         self.facts.provenance = provenance;
         self.facts.used = now;
@@ -144,7 +147,8 @@ impl State {
         UsageCounter { count, reset }
     }
 
-    /// Whether a bucket continues: one with another refill or period would have refilled wrongly.
+    /// Whether a bucket continues. One with another refill or period would have refilled wrongly, and
+    /// one that is charged at another time of the call counted other charges.
     fn has_same_rule(
         &self,
         config: &PoolConfig,
@@ -156,7 +160,9 @@ impl State {
             limits.find(|limit| limit.id() == constraint.id).map(|limit| limit.rule.clone())
         };
         let before = self.facts.config.as_ref().and_then(rule);
-        before == rule(config) && constraint.spec.period == other.spec.period
+        before == rule(config)
+            && constraint.spec.period == other.spec.period
+            && constraint.spec.charged == other.spec.charged
     }
 
     /// The mark of the next charge of a constraint's unit.
@@ -183,8 +189,14 @@ impl State {
         let mut bucket = lost
             .map_or_else(Bucket::default, |lost| Bucket::empty(lost, spec.effective, 0, refill));
         let unit = constraint.unit.map(|unit| &self.facts.units[unit]);
+        let own = unit.iter().flat_map(|unit| unit.history.charges());
+        // What others used of the key is in no history of the unit.
+        let external = self.facts.external.iter().filter(|known| known.limit == constraint.id);
+        let mut charges: Vec<HistoryEntry> =
+            own.chain(external.flat_map(|known| known.charged.charges())).collect();
+        charges.sort_by_key(|charge| charge.stamp);
         let mut forgiven = false;
-        for charge in unit.iter().flat_map(|unit| unit.history.charges()) {
+        for charge in charges {
             // A slice may end after now.
             let at = charge.stamp.min(now);
             if at > self.facts.enforced && !forgiven {

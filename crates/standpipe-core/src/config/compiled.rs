@@ -334,6 +334,8 @@ fn agent(
         if owned || cap.is_some() {
             let mut spec = constraint.spec.clone();
             spec.effective = cap.map_or(u64::MAX, |cap| cap.max(1));
+            // The use of a bucket is counted in a window of its period.
+            spec.refill = 0;
             let measures = UsageOf::Constraint(id);
             let capped = cap.is_some();
             usages.push(AgentUsage { measures, unit_index: None, spec, floor, owned, capped });

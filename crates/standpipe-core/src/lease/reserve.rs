@@ -11,6 +11,7 @@ use crate::lease::admission::Candidate;
 use crate::lease::call::{Call, CallId};
 use crate::outcome::{Decision, Grant, Notice, Queued, Reason, Refusal};
 use crate::queue::ticket::{Phase, QueueKey, Ticket};
+use crate::rules::Effect;
 use crate::state::{Found, State};
 use crate::time::{Instant, Span};
 
@@ -160,7 +161,7 @@ impl State {
         now: Instant,
     ) -> bool {
         let deadline = now + reserve.patience.min(bounds::SPAN);
-        let is_final = matches!(no.reason, Reason::Terminal | Reason::Never | Reason::RetryBudget);
+        let is_final = Effect::of(no.reason) == Some(Effect::Refuse);
         let waits = !is_final && deadline > now;
         waits && self.held_until(&self.as_queued(candidate), now) <= deadline
     }

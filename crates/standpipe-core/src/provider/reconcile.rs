@@ -189,7 +189,7 @@ impl State {
             }
         } else if let Count::Bucket(bucket) = &mut counter.count {
             bucket.charge(now, units, spec.as_refill());
-            let kept = Resolution { periods: &[spec.period], slices: bounds::AGENT_SLICES };
+            let kept = Resolution { periods: &[spec.remembers()], slices: bounds::AGENT_SLICES };
             known.charged.count(now, units, kept);
             self.index.dirty.insert(constraint);
         }

@@ -10,6 +10,7 @@ use crate::fuel::Fuel;
 use crate::lease::admission::Candidate;
 use crate::outcome::{Reason, Refusal};
 use crate::queue::ticket::QueueKey;
+use crate::rules::Effect;
 use crate::state::State;
 use crate::time::{Instant, Span};
 
@@ -81,7 +82,7 @@ impl State {
                 .admitted_past_ramp(candidate, now)
                 .map(|own| own.max(self.next_relevant_event(candidate, now))),
         };
-        let fixed = matches!(refusal.reason, Reason::Pause | Reason::ReturnWindow | Reason::Hold);
+        let fixed = Effect::of(refusal.reason) == Some(Effect::HoldUntil);
         if refusal.until.is_none() && fixed {
             // It also needs a call in flight to end, but it is not admitted before this.
             let held = self.held_until(candidate, now);

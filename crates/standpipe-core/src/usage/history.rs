@@ -18,6 +18,8 @@ pub struct History {
     samples: VecDeque<Sample>,
     /// The running total before the first sample.
     base: u64,
+    /// The mark of the last charge that has expired.
+    expired: u64,
 }
 
 /// The running total after a charge, or after the last one of a slice.
@@ -44,7 +46,8 @@ pub struct HistoryEntry {
 /// How finely charges are kept: exact ones at first, then so many slices of each period.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resolution<'a> {
-    /// The periods that views of the history count, each at least twice the one before it.
+    /// The periods that views of the history count, each at least twice the one before it but for
+    /// the last.
     pub(crate) periods: &'a [Span],
     /// The slices of a period, and the number of charges that are kept exactly.
     pub(crate) slices: u64,
@@ -60,13 +63,13 @@ impl History {
     /// Creates a history without charges.
     #[must_use]
     pub const fn new() -> Self {
-        Self { samples: VecDeque::new(), base: 0 }
+        Self { samples: VecDeque::new(), base: 0, expired: 0 }
     }
 
     /// Restores a history, or returns `None` if none has these samples.
     #[must_use]
-    pub fn of(charges: impl IntoIterator<Item = HistoryEntry>) -> Option<Self> {
-        let mut history = Self::new();
+    pub fn of(expired: u64, charges: impl IntoIterator<Item = HistoryEntry>) -> Option<Self> {
+        let mut history = Self { expired, ..Self::new() };
         for HistoryEntry { mark, stamp, units } in charges {
             let ascends =
                 history.samples.back().is_none_or(|last| last.stamp <= stamp && last.mark < mark);
@@ -77,6 +80,12 @@ impl History {
             history.samples.push_back(Sample { mark, stamp, total });
         }
         Some(history)
+    }
+
+    /// Returns the mark of the last charge that has expired.
+    #[must_use]
+    pub const fn expired(&self) -> u64 {
+        self.expired
     }
 
     /// Returns the samples, oldest first.
@@ -183,19 +192,19 @@ impl History {
     /// Drops what counts in no window any more.
     pub(crate) fn expire(&mut self, now: Instant, longest: Span) {
         while let Some(first) = self.samples.front().filter(|first| first.stamp + longest <= now) {
-            self.base = first.total;
+            (self.base, self.expired) = (first.total, first.mark);
             self.samples.pop_front();
         }
     }
 
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
-        *self = Self::new();
+        *self = Self { expired: self.last_mark(), ..Self::new() };
     }
 
     /// Brings the history to another resolution, because the periods that count it have changed.
-    /// Nothing expires: a bucket that changed replays all that was remembered before the change.
     pub(crate) fn fit(&mut self, now: Instant, kept: Resolution<'_>) {
+        self.expire(now, kept.longest());
         // The last sample may have the end of a slice of a longer period. All its charges are past.
         for sample in self.samples.iter_mut().rev().take_while(|sample| sample.stamp > now) {
             sample.stamp = now;
@@ -214,14 +223,19 @@ impl History {
         }
     }
 
-    /// Drops samples so that each slice of the period that still counts it has one. The units of a
-    /// dropped sample count with the next one.
+    /// Drops samples so that each slice of the shortest period that still counts it has one. The
+    /// units of a dropped sample count with the next one, unless a shorter period still counts that
+    /// one.
     fn thin_out(&mut self, now: Instant, kept: Resolution<'_>) {
         let mut thinned = VecDeque::with_capacity(self.samples.len());
         for sample in self.samples.drain(..).rev() {
             let newer: Option<&Sample> = thinned.front();
-            let width = kept.slice_width(now.since(sample.stamp));
-            let shares = newer.is_some_and(|newer| newer.stamp.0 / width == sample.stamp.0 / width);
+            let age = now.since(sample.stamp);
+            let width = kept.slice_width(age);
+            let shares = newer.is_some_and(|newer| {
+                let same_slice = newer.stamp.0 / width == sample.stamp.0 / width;
+                same_slice && kept.level(now.since(newer.stamp)) == kept.level(age)
+            });
             if !shares {
                 thinned.push_front(sample);
             }
@@ -231,9 +245,7 @@ impl History {
 
     fn position(&self, mark: u64) -> Option<usize> {
         let at = self.samples.partition_point(|sample| sample.mark < mark);
-        // The first sample may lie behind the one that held the charge, if that has expired.
-        let holds = at > 0 || self.samples.front().is_some_and(|first| first.mark == mark);
-        (holds && at < self.samples.len()).then_some(at)
+        (mark > self.expired && at < self.samples.len()).then_some(at)
     }
 
     fn units_at(&self, at: usize) -> u64 {
@@ -256,7 +268,7 @@ impl History {
 // Totals depend on what has expired, and a restored history begins at zero.
 impl PartialEq for History {
     fn eq(&self, other: &Self) -> bool {
-        self.charges().eq(other.charges())
+        self.expired == other.expired && self.charges().eq(other.charges())
     }
 }
 
@@ -274,10 +286,15 @@ impl Resolution<'_> {
     /// The width of the slices for charges of an age. Periods after the first one have slices of
     /// half the width, because a charge may be late by a slice of each period it passed.
     fn slice_width(&self, age: Span) -> u64 {
-        let at = self.periods.partition_point(|period| *period <= age);
+        let at = self.level(age);
         let period = self.periods.get(at).copied().unwrap_or_else(|| self.longest());
         let slices = if at == 0 { self.slices } else { 2 * self.slices };
         period.0.div_ceil(slices).max(1)
+    }
+
+    /// The index of the shortest period that counts charges of an age.
+    fn level(&self, age: Span) -> usize {
+        self.periods.partition_point(|period| *period <= age)
     }
 
     /// The most samples.
@@ -324,7 +341,8 @@ mod tests {
         let (mut now, mut random) = (Instant(0), 7_u64);
         for mark in 0..30_000_u64 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            now = now + Span(random >> 45);
+            // Dense enough that both periods are sliced and thinned out, and now and then a gap.
+            now = now + Span(if mark % 5_000 == 0 { 90_000_000 } else { random >> 52 });
             history.charge(mark, now, 1 + (random >> 20) % 5, TWO);
             charged.push((now, 1 + (random >> 20) % 5));
             assert!(history.samples.len() <= TWO.capacity());
@@ -357,6 +375,17 @@ mod tests {
     }
 
     #[test]
+    fn a_charge_that_shares_the_first_sample_is_refunded() {
+        let mut history = History::new();
+        for mark in 1..=3_000 {
+            history.charge(mark, Instant(mark * 2_000), 2, TWO);
+        }
+        history.thin_out(Instant(40_000_000), TWO);
+        assert!(history.samples[0].mark > 1, "several charges share the first sample");
+        assert_eq!(history.refund(1, 2), 2);
+    }
+
+    #[test]
     fn restored_it_is_the_same() {
         let mut history = History::new();
         for mark in 1..2_000 {
@@ -365,7 +394,7 @@ mod tests {
                 history.refund(mark / 3 * 2, 2);
             }
         }
-        let again = History::of(history.charges()).unwrap();
+        let again = History::of(history.expired(), history.charges()).unwrap();
         assert_eq!(again, history);
         assert_eq!(
             again.used_at(Instant(2_000_000), SECOND),

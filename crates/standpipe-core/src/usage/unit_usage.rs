@@ -215,10 +215,7 @@ impl State {
         let from: IdVec<UnitId, Option<UnitId>> = kept.iter().map(|(from, _)| *from).collect();
         self.facts.units = kept.into_iter().map(|(_, usage)| usage).collect();
         self.index.compiled.units = unit_periods(&self.facts.units, new);
-        for (usage, periods) in self.facts.units.iter_mut().zip(&self.index.compiled.units) {
-            usage.history.fit(now, periods.of_pool());
-        }
-        self.carry_agent_histories(config, &from, now);
+        self.carry_agent_histories(config, &from);
         self.carry_charges(&from, now);
     }
 
@@ -238,18 +235,12 @@ impl State {
         kept
     }
 
-    fn carry_agent_histories(
-        &mut self,
-        config: &PoolConfig,
-        from: &IdVec<UnitId, Option<UnitId>>,
-        now: Instant,
-    ) {
+    fn carry_agent_histories(&mut self, config: &PoolConfig, from: &IdVec<UnitId, Option<UnitId>>) {
         for agent in self.facts.agents.ids() {
             let has_rule = config.agent(&self.facts.agents[agent].name).is_some();
             let fresh = self.fresh_units(agent, has_rule);
             let before = core::mem::replace(&mut self.facts.agents[agent].units, fresh);
             for (at, usage) in (0..).map(UnitId::of).zip(&mut self.facts.agents[agent].units) {
-                let periods = &self.index.compiled.units[at];
                 *usage = match from[at].and_then(|old| before.row(old)) {
                     Some(known) => known.clone(),
                     // An agent without a history of its own counts as if all charges were its own.
@@ -258,6 +249,19 @@ impl State {
                     }
                     None => AgentUnitUsage::default(),
                 };
+            }
+        }
+    }
+
+    /// Brings all histories to the resolution of the configuration that comes into force. Before
+    /// that, buckets that changed have replayed all that was remembered.
+    pub(crate) fn fit_histories(&mut self, now: Instant) {
+        let periods = &self.index.compiled.units;
+        for (usage, periods) in self.facts.units.iter_mut().zip(periods) {
+            usage.history.fit(now, periods.of_pool());
+        }
+        for agent in &mut self.facts.agents {
+            for (usage, periods) in agent.units.iter_mut().zip(periods) {
                 usage.history.fit(now, periods.of_agent());
             }
         }
@@ -297,14 +301,14 @@ impl State {
     }
 }
 
-/// The units that were charged to a bucket for others, in the last period.
+/// The units that were charged to a bucket for others and may not be refilled yet.
 fn external_charges(
     external: &[crate::ExternalUsage],
     constraint: &crate::config::compiled::Constraint,
     now: Instant,
 ) -> u64 {
     let known = external.iter().find(|known| known.limit == constraint.id);
-    known.map_or(0, |known| known.charged.used_at(now, constraint.spec.period))
+    known.map_or(0, |known| known.charged.used_at(now, constraint.spec.remembers()))
 }
 
 /// The index of the history that a limit of a unit counts.

@@ -186,5 +186,25 @@ fn a_snapshot_after_a_change_of_periods_can_be_loaded() {
         let _ = world.change(pool(second));
         world.check();
         assert!(used(&world) <= before, "nothing is invented");
+        // The history of what the previous configuration counted is dropped with the next change.
+        for limits in [vec![minute()], vec![window(REQUESTS, 99_999, MINUTE)], vec![minute()]] {
+            let _ = world.change(pool(limits));
+            world.check();
+        }
     }
+}
+
+/// A bucket that is charged at another time of the call counts other charges: it must not continue
+/// with the level of those it counted before.
+#[test]
+fn a_bucket_charged_at_another_time_counts_what_was_charged_then() {
+    let limits = |bucket| pool([window(TOKENS, 9_000, MINUTE), bucket]);
+    let rate = || bucket(TOKENS, 2_000, MINUTE, 2_000);
+    let mut world = World::new(limits(at_end(rate())));
+    let lease = world.reserve("p", AGENTS[0]).cost(&[(TOKENS, 1_000)]).admitted();
+    let _ = world.change(limits(rate()));
+    let missing = |world: &World| world.state.figures(world.now)[1].used;
+    assert_eq!(missing(&world), 1_000, "charged when the call began");
+    let _ = world.commit(lease).used(&[(TOKENS, 400)]).send();
+    assert_eq!(missing(&world), 400);
 }

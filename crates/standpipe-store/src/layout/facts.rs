@@ -135,6 +135,7 @@ impl<I: Id, T: Wire> Wire for IdVec<I, T> {
 impl Wire for History {
     fn put(&self, out: &mut Vec<u8>) {
         let entries = self.charges();
+        self.expired().put(out);
         (entries.len() as u64).put(out);
         let (mut mark, mut stamp) = (0, Instant(0));
         for entry in entries {
@@ -146,6 +147,7 @@ impl Wire for History {
     }
 
     fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let expired = u64::get(input)?;
         let count = input.count()?;
         let mut entries = Vec::new();
         let (mut mark, mut stamp) = (0_u64, 0_u64);
@@ -159,7 +161,7 @@ impl Wire for History {
             let units = u64::get(input)?;
             entries.push(HistoryEntry { mark, stamp: Instant(stamp), units });
         }
-        match Self::of(entries) {
+        match Self::of(expired, entries) {
             Some(history) => Ok(history),
             None => input.malformed("no history has these charges"),
         }
