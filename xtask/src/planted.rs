@@ -45,8 +45,8 @@ pub(crate) const TABLE: &[Planted] = &[
     Planted {
         name: "refund-of-what-has-aged-out",
         file: "crates/standpipe-core/src/usage/history.rs",
-        before: "(holds && at < self.samples.len()).then_some(at)",
-        after: "(at < self.samples.len()).then_some(if holds { at } else { 0 })",
+        before: "(mark > self.expired && at < self.samples.len()).then_some(at)",
+        after: "(at < self.samples.len()).then_some(at)",
         caught_by: &[
             "standpipe-core::faults::refund::b18_no_credit_from_a_charge_that_has_aged",
             "standpipe-store::memory::golden_traces_are_told_the_same",

@@ -56,6 +56,9 @@ impl Deref for UnsharedFile {
 
 impl Drop for UnsharedFile {
     fn drop(&mut self) {
+        // Closing releases the lock only when no other process has the file open, and a child that
+        // another thread is just starting has it until it executes its program.
+        let _ = self.file.unlock();
         // Before the file closes: afterwards the descriptor number may belong to another file.
         self.slot.store(EMPTY, Ordering::Release);
     }

@@ -362,9 +362,8 @@ pub(crate) struct Told {
     pool: String,
     /// Whether this ended it.
     settled: bool,
-    /// What the provider's answer meant, if the call reported one.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    meant: Option<Meant>,
+    #[serde(flatten)]
+    meant: Meant,
 }
 
 /// Settles a lease with what the call used.
@@ -400,7 +399,7 @@ fn settle(
     let lease = pools::lease(house, tap, id)?;
     let mut told = about(lease.id(), !progress);
     match said.answered().reply(200)? {
-        Some(reply) => told.meant = Some((&lease.answered_using(&reply, used)?).into()),
+        Some(reply) => told.meant = (&lease.answered_using(&reply, used)?).into(),
         None if progress => lease.progress(used)?,
         None => lease.commit(used)?,
     }
@@ -483,5 +482,5 @@ pub(crate) async fn heartbeat(
 
 fn about(id: &LeaseId, settled: bool) -> Told {
     let (lease, pool) = (id.to_string(), id.pool().to_string());
-    Told { schema: SCHEMA, lease, pool, settled, meant: None }
+    Told { schema: SCHEMA, lease, pool, settled, meant: Meant::default() }
 }

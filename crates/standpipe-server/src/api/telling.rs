@@ -79,9 +79,8 @@ pub(crate) struct Heard {
     paused_until: Option<Moment>,
     /// The time until then.
     paused_for_ms: Option<u64>,
-    /// What the provider's answer meant, if the call reported one.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    meant: Option<Meant>,
+    #[serde(flatten)]
+    meant: Meant,
     /// How many limits the answer reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<usize>,
@@ -281,7 +280,7 @@ fn heard(
         pool: pool.name().to_string(),
         paused_until: pause.as_ref().map(|pause| pause.until),
         paused_for_ms: pause.map(|pause| pause.for_ms),
-        meant: meant.map(Meant::from),
+        meant: meant.map(Meant::from).unwrap_or_default(),
         limits,
     })
 }

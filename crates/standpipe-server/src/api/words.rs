@@ -214,11 +214,12 @@ impl Answered<'_> {
     }
 }
 
-/// What a provider's answer meant.
-#[derive(Debug, Serialize, ToSchema)]
+/// What a provider's answer meant, if the call reported one.
+#[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct Meant {
     /// `served`, `refused` or `failed`.
-    meaning: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    meaning: Option<&'static str>,
     /// What a refusal is about: `quota`, `concurrency`, `slow_down`, `overload` or `terminal`.
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
@@ -229,7 +230,7 @@ pub(crate) struct Meant {
 
 impl From<&Meaning> for Meant {
     fn from(meaning: &Meaning) -> Self {
-        let plain = |meaning| Self { meaning, kind: None, retry_after_ms: None };
+        let plain = |meaning| Self { meaning: Some(meaning), ..Self::default() };
         match meaning {
             Meaning::Served => plain("served"),
             Meaning::Refused { kind, retry_after, .. } => Self {
