@@ -147,8 +147,8 @@ impl State {
         UsageCounter { count, reset }
     }
 
-    /// Whether a bucket continues. One with another refill or period would have refilled wrongly, and
-    /// one that is charged at another time of the call counted other charges.
+    /// Whether a bucket continues. One with another refill or period would have refilled wrongly,
+    /// and one that is charged at another time of the call counted other charges.
     fn has_same_rule(
         &self,
         config: &PoolConfig,
