@@ -154,8 +154,11 @@ impl State {
         drawn
     }
 
-    /// What is used of each constraint before a settlement.
+    /// What is used of each constraint before a settlement; nothing if no ticket could profit.
     fn usage_before(&self, now: Instant) -> IdVec<ConstraintId, UsageBefore> {
+        if self.facts.tickets.is_empty() {
+            return IdVec::new();
+        }
         let each = self.index.compiled.constraints.ids().map(|at| {
             let usage = self.usage(at);
             UsageBefore { taken: usage.taken_at(now), held: usage.held }

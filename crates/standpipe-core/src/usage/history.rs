@@ -165,6 +165,13 @@ impl History {
         self.sum_after(|stamp| stamp < since)
     }
 
+    /// The stamp of the sample after whose expiry at most `allowed` units are left.
+    pub(crate) fn falls_to(&self, allowed: u64) -> Option<Instant> {
+        let total = self.total();
+        let over = |sample: &Sample| total.wrapping_sub(sample.total) > allowed;
+        self.samples.get(self.samples.partition_point(over)).map(|sample| sample.stamp)
+    }
+
     /// The first stamp for which `is_over` holds. It must hold for all later ones.
     pub(crate) fn first_stamp(&self, is_over: impl Fn(Instant) -> bool) -> Option<Instant> {
         let at = self.samples.partition_point(|sample| !is_over(sample.stamp));

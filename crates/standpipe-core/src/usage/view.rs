@@ -145,6 +145,12 @@ impl UsageView<'_> {
                 if lost.is_some_and(|lost| from < lost + period) {
                     return self.search(allowed, from, history);
                 }
+                if began.is_none() {
+                    return history
+                        .falls_to(allowed)
+                        .map_or(from, |stamp| stamp + period)
+                        .max(from);
+                }
                 // Something expires at `stamp + period`, and nothing in between.
                 let reset = began.map(|began| began.at + period).filter(|at| *at > from);
                 let reset = reset.filter(|at| self.charged_at(*at) <= allowed);
