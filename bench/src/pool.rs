@@ -2,8 +2,8 @@
 //! hand.
 
 use standpipe_core::{
-    Action, AgentName, AgentRule, Amounts, Answer, Commit, Configure, Decision, Event, Headroom,
-    Instant, Key, Limit, LimitSelector, Policy, PoolConfig, Portion, Reserve, Rule, Share, Source,
+    Action, AgentName, AgentRule, Amounts, Answer, Commit, Configure, Decision, Event, Instant,
+    Key, Limit, LimitSelector, Margin, Policy, PoolConfig, Portion, Reserve, Rule, Share, Source,
     Span, State, Unit, Zones,
 };
 
@@ -42,7 +42,7 @@ impl Pool {
     pub(crate) fn with_policies(mut self) -> Self {
         if let Some(mut config) = self.state.facts().config.clone() {
             config.policy = Policy { zones: Zones::All, ..Policy::usual() };
-            config.headroom = Headroom::Auto;
+            config.margin = Margin::Auto;
             config.prices = Amounts::new([(Unit::Tokens, 3_000_000)]).unwrap_or_default();
             config.agents = ["bench", "second", "third"].map(rule).to_vec();
             let configure = Configure { source: Source::Change, config };

@@ -1,7 +1,7 @@
 //! Configurations: mostly usable ones with one to four small limits, sometimes not usable at all.
 
 use standpipe_core::{
-    AgentRule, Backoff, Charged, Configure, Headroom, Limit, LimitSelector, Policy, PoolConfig,
+    AgentRule, Backoff, Charged, Configure, Margin, Limit, LimitSelector, Policy, PoolConfig,
     Portion, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, Zones,
 };
 
@@ -25,10 +25,10 @@ fn pool(bytes: &mut Bytes<'_>) -> PoolConfig {
     let count = if bytes.one_in(32) { 17 } else { 1 + bytes.below(4) };
     let mut config = PoolConfig::new((0..count).map(|_| limit(bytes)).collect());
     if bytes.one_in(2) {
-        config.headroom = match bytes.below(3) {
-            0 => Headroom::Auto,
-            1 => Headroom::Fixed(500),
-            _ => Headroom::Fixed(u16::from(bytes.byte()) * 8),
+        config.margin = match bytes.below(3) {
+            0 => Margin::Auto,
+            1 => Margin::Fixed(500),
+            _ => Margin::Fixed(u16::from(bytes.byte()) * 4),
         };
         config.slack = Span::millis(u64::from(bytes.byte()) * 10);
     }

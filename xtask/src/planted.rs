@@ -271,11 +271,11 @@ pub(crate) const TABLE: &[Planted] = &[
         caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
     },
     Planted {
-        name: "headroom-does-not-rest",
+        name: "margin-does-not-rest",
         file: "crates/standpipe-core/src/provider/auto_margin.rs",
         before: "now >= margin.since + period && now >= margin.rests",
         after: "now >= margin.since + period && now >= margin.since",
-        caught_by: &["standpipe-core::foresight::headroom_falls_to_half_and_rests_for_ten_periods"],
+        caught_by: &["standpipe-core::foresight::margin_rises_to_half_and_rests_for_ten_periods"],
     },
     Planted {
         name: "outside-is-believed-at-once",

@@ -142,7 +142,7 @@ fn figures(facts: &Facts) -> Checked {
         })
         && facts.ramp.is_none_or(|ramp| (1..64).contains(&ramp.halvings));
     ensure(refused, "what is remembered of refusals is beyond bounds")?;
-    let shares = facts.auto_margins.iter().all(|own| (500..=1_000).contains(&own.per_mille));
+    let shares = facts.auto_margins.iter().all(|own| own.per_mille <= 500);
     let outside = facts
         .external
         .iter()

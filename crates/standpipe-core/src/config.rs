@@ -25,8 +25,8 @@ use crate::unit::{Amounts, Unit};
 pub struct PoolConfig {
     /// The limits, at least one unless limits are learned.
     pub limits: Vec<Limit>,
-    /// The usable share of every stated rate.
-    pub headroom: Headroom,
+    /// The share of every stated rate that is left unused.
+    pub margin: Margin,
     /// The time added to every period, because calls reach the provider with jitter.
     pub slack: Span,
     /// The time for which units stay earmarked for a due ticket that nobody claims.
@@ -109,10 +109,10 @@ pub enum Resets {
     Provider,
 }
 
-/// The usable share of a stated rate.
+/// The share of a stated rate that is left unused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Headroom {
-    /// A share that starts at 800 ‰ and adjusts itself; see `provider/auto_margin.rs`.
+pub enum Margin {
+    /// A share that adjusts itself; see `provider/auto_margin.rs`.
     Auto,
     /// A fixed share, in thousandths.
     Fixed(u16),
@@ -204,8 +204,8 @@ pub enum InvalidConfig {
     Amount(LimitId),
     /// A period, pace or other duration is zero or too long, or a policy is out of range.
     Time,
-    /// The usable share is outside 1 to 1,000 thousandths.
-    Headroom(u16),
+    /// The margin leaves nothing usable: it is above 999 thousandths.
+    Margin(u16),
     /// More than [`bounds::AGENT_RULES`] agents are named, or one is named twice.
     Agents,
     /// A floor or cap of an agent is zero, too large, or one of too many.
@@ -214,12 +214,12 @@ pub enum InvalidConfig {
     Floors(LimitId),
 }
 
-impl Headroom {
-    /// Returns the share in thousandths, for `Auto` the one it starts with.
+impl Margin {
+    /// Returns the margin in thousandths, for `Auto` the one it starts with.
     #[must_use]
     pub const fn per_mille(self) -> u16 {
         match self {
-            Self::Auto => 800,
+            Self::Auto => 200,
             Self::Fixed(per_mille) => per_mille,
         }
     }
@@ -304,13 +304,13 @@ impl LimitId {
 impl PoolConfig {
     /// Creates a configuration of these limits with the core's defaults for all else.
     ///
-    /// The whole stated rate is usable, there is no slack, tickets must be claimed within 2 s,
+    /// The margin is 0, there is no slack, tickets must be claimed within 2 s,
     /// leases live 10 min and at most 1 h, and [`Policy::NONE`] applies.
     #[must_use]
     pub fn new(limits: Vec<Limit>) -> Self {
         Self {
             limits,
-            headroom: Headroom::Fixed(1_000),
+            margin: Margin::Fixed(0),
             slack: Span::ZERO,
             claim: Span::secs(2),
             lease_ttl: Span::secs(600),
@@ -350,9 +350,9 @@ impl PoolConfig {
                 return Err(InvalidConfig::Twice(limit.id()));
             }
         }
-        let per_mille = self.headroom.per_mille();
-        if !(1..=1_000).contains(&per_mille) {
-            return Err(InvalidConfig::Headroom(per_mille));
+        let per_mille = self.margin.per_mille();
+        if per_mille > 999 {
+            return Err(InvalidConfig::Margin(per_mille));
         }
         let times = [self.claim, self.lease_ttl, self.longest_lease.unwrap_or(Span(1))];
         let times_fit = times.into_iter().all(is_valid_duration) && self.policy.check();
@@ -476,7 +476,7 @@ impl fmt::Display for InvalidConfig {
                 write!(f, "the limit for {id} must be between 1 and {}", bounds::AMOUNT)
             }
             Self::Time => f.write_str("a duration is zero or longer than 400 days"),
-            Self::Headroom(n) => write!(f, "headroom of {n} thousandths is not between 1 and 1000"),
+            Self::Margin(n) => write!(f, "a margin of {n} thousandths is not between 0 and 999"),
             Self::Agents => {
                 write!(f, "an agent is named twice, or more than {} are named", bounds::AGENT_RULES)
             }

@@ -120,8 +120,8 @@ pub use crate::agents::agent::{Agent, Denied, Promoted};
 pub use crate::check::InvalidFacts;
 pub use crate::config::policy::{Backoff, Policy, RetryBudget, ReturnWindows, TimeRange, Zones};
 pub use crate::config::{
-    AgentRule, Charged, Headroom, InvalidConfig, Limit, LimitId, LimitSelector, PoolConfig,
-    Portion, Priority, Resets, Rule, Share,
+    AgentRule, Charged, InvalidConfig, Limit, LimitId, LimitSelector, Margin, PoolConfig, Portion,
+    Priority, Resets, Rule, Share,
 };
 pub use crate::event::{
     Action, Commit, Configure, Event, Hit, Key, Observed, Owner, Reading, Recovered, Reserve,
@@ -161,4 +161,4 @@ pub use crate::view::{AdmissionSteps, LimitUsage};
 
 /// Changes whenever the same events would give another outcome or another layout. Binaries of equal
 /// semantics may share a pool.
-pub const SEMANTICS: u32 = 7;
+pub const SEMANTICS: u32 = 8;

@@ -309,11 +309,11 @@ pub enum Notice {
         /// The agent.
         agent: AgentName,
     },
-    /// The automatic margin changed the usable share of a rate.
-    Headroom {
+    /// The automatic margin of a rate changed.
+    Margin {
         /// The limit.
         limit: LimitId,
-        /// The new usable share, in thousandths.
+        /// The new margin, in thousandths.
         per_mille: u16,
     },
     /// Callers outside Standpipe draw on the same key.

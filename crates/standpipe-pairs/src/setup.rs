@@ -104,8 +104,7 @@ impl Setup {
     pub fn toml(&self) -> String {
         let mut text = format!("version = {}\nstore = \"{}\"\n", self.version, self.store);
         for pool in &self.pools {
-            let _ =
-                write!(text, "\n[pool.\"{}\"]\nlease_ttl = \"2s\"\nheadroom = 1.0\n", pool.name);
+            let _ = write!(text, "\n[pool.\"{}\"]\nlease_ttl = \"2s\"\nmargin = 0\n", pool.name);
             let _ = writeln!(text, "on_store_failure = \"{}\"", self.on_store_failure);
             let _ = writeln!(text, "enforce = {}", pool.enforced);
             let _ = match pool.rule {

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use crate::bounds;
 use crate::config::compiled::{CompiledConfig, Constraint, ConstraintKind};
 use crate::config::precedence::Precedence;
-use crate::config::{Headroom, LimitId, PoolConfig, Resets};
+use crate::config::{LimitId, Margin, PoolConfig, Resets};
 use crate::event::{Configure, Key};
 use crate::facts::{Facts, Provenance};
 use crate::id::ConstraintSet;
@@ -262,7 +262,7 @@ impl Facts {
         if !policy.promotes {
             self.paused_total = Span::ZERO;
         }
-        if config.headroom != Headroom::Auto {
+        if config.margin != Margin::Auto {
             self.auto_margins.clear();
         }
         if !policy.reconciles {

@@ -12,7 +12,7 @@ use crate::config::{
 };
 use crate::facts::Facts;
 use crate::id::{ConstraintId, IdVec, RuleId, UnitId};
-use crate::provider::auto_margin::share_of;
+use crate::provider::auto_margin::usable_share;
 use crate::provider::learn::limits_in_force;
 use crate::provider::ramp::Ramp;
 
@@ -246,7 +246,7 @@ impl AgentUsage {
 }
 
 fn constraint(config: &PoolConfig, facts: &Facts, limit: &Limit) -> Constraint {
-    let share = u64::from(share_of(config, &facts.auto_margins, &limit.id()));
+    let share = u64::from(usable_share(config, &facts.auto_margins, &limit.id()));
     let used_of = |amount: u64| mul_div(amount, share, 1_000).max(1);
     let (kind, effective, refill, period) = match limit.rule {
         Rule::Window { amount, period, .. } => {

@@ -138,7 +138,7 @@ impl State {
             self.spend(usd.unwrap_or(0), reported, now);
         }
         if reported {
-            self.raise_margin_use(drawn, now);
+            self.lower_margins(drawn, now);
             self.expire_external(now);
         }
     }

@@ -12,7 +12,7 @@ use crate::config::{Charged, Limit, LimitId, PoolConfig, Rule, mul_div};
 use crate::event::Reading;
 use crate::facts::Facts;
 use crate::outcome::Notice;
-use crate::provider::auto_margin::share_of;
+use crate::provider::auto_margin::usable_share;
 
 use crate::rules::gate::is_cautious;
 use crate::state::State;
@@ -227,7 +227,7 @@ fn pace_ramp(config: &PoolConfig, facts: &Facts, limits: &mut [Limit]) {
             continue;
         };
         if *unit == Unit::Requests && Some(*period) == shortest {
-            let share = share_of(config, &facts.auto_margins, &limit.id());
+            let share = usable_share(config, &facts.auto_margins, &limit.id());
             let usable = mul_div(*amount, u64::from(share), 1_000);
             let gap = Span(period.0 / (usable >> ramp.halvings).max(1));
             limit.pace = limit.pace.max(Some(gap.max(Span(1))));

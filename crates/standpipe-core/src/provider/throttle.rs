@@ -129,7 +129,7 @@ impl State {
             ThrottleKind::Quota | ThrottleKind::SlowDown if new => {
                 self.start_ramp(kind == ThrottleKind::SlowDown, now + length);
                 if kind == ThrottleKind::Quota {
-                    self.lower_margin_use(throttled.hit.as_ref(), now);
+                    self.raise_margin(throttled.hit.as_ref(), now);
                 }
             }
             _ => {}

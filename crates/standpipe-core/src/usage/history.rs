@@ -210,13 +210,16 @@ impl History {
     }
 
     /// Brings the history to another resolution, because the periods that count it have changed.
+    ///
+    /// It expires nothing while there is room: a bucket that replays the history counts all of it,
+    /// so all of it can be refunded until the next charge.
     pub(crate) fn fit(&mut self, now: Instant, kept: Resolution<'_>) {
-        self.expire(now, kept.longest());
         // The last sample may have the end of a slice of a longer period. All its charges are past.
         for sample in self.samples.iter_mut().rev().take_while(|sample| sample.stamp > now) {
             sample.stamp = now;
         }
         if self.samples.len() > kept.capacity() {
+            self.expire(now, kept.longest());
             self.thin_out(now, kept);
         }
     }

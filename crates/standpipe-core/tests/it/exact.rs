@@ -5,7 +5,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use standpipe_core::{
-    Action, Answer, Decision, Event, Headroom, Key, Limit, Observed, PoolConfig, Priority, Reading,
+    Action, Answer, Decision, Event, Key, Limit, Margin, Observed, PoolConfig, Priority, Reading,
     Span, Unit,
 };
 
@@ -231,15 +231,15 @@ fn known_to_the_provider() -> impl Strategy<Value = PoolConfig> {
         option::of((1_u64..=3).prop_map(parallel)),
     );
     let rest = (
-        prop_oneof![Just(1_000_u16), 500_u16..=1_000],
+        prop_oneof![Just(0_u16), 0_u16..=500],
         prop_oneof![Just(0_u64), 0_u64..=99_999],
         any::<bool>(),
     );
-    (limits, rest).prop_map(|((first, second, third, fourth), (headroom, slack, shares))| {
+    (limits, rest).prop_map(|((first, second, third, fourth), (margin, slack, shares))| {
         let limits: Vec<Limit> =
             [Some(first), Some(second), third, fourth].into_iter().flatten().collect();
         let mut config = pool(limits);
-        config.headroom = Headroom::Fixed(headroom);
+        config.margin = Margin::Fixed(margin);
         config.slack = Span(slack);
         if shares {
             config.agents = vec![floored("second", 300), capped("fourth", 700)];

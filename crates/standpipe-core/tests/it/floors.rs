@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use standpipe_core::{
-    AgentRule, Decision, Headroom, LimitSelector, Policy, PoolConfig, Portion, Priority, Reason,
+    AgentRule, Decision, LimitSelector, Margin, Policy, PoolConfig, Portion, Priority, Reason,
     Share, Span, ThrottleKind, Throttled,
 };
 
@@ -14,9 +14,9 @@ use crate::support::world::{World, is_admitted};
 
 const FOUR: [&str; 4] = ["a", "b", "c", "d"];
 
-fn floors(names: &[&str], limit: standpipe_core::Limit, headroom: u16) -> PoolConfig {
+fn floors(names: &[&str], limit: standpipe_core::Limit, margin: u16) -> PoolConfig {
     let agents = names.iter().map(|name| floored(name, 250)).collect();
-    PoolConfig { agents, headroom: Headroom::Fixed(headroom), ..pool([limit]) }
+    PoolConfig { agents, margin: Margin::Fixed(margin), ..pool([limit]) }
 }
 
 /// Everybody asks in turn, again and again, for so long. Answers what was admitted.
@@ -40,7 +40,7 @@ fn saturate(world: &mut World, names: &[&str], every: Span, length: Span) -> u64
 #[test]
 fn b67_floors_are_shares_of_what_is_usable() {
     let limit = window(standpipe_core::Unit::Requests, 100, secs(10));
-    let mut world = World::new(floors(&FOUR, limit, 800));
+    let mut world = World::new(floors(&FOUR, limit, 200));
     let admitted = saturate(&mut world, &FOUR, millis(100), secs(40));
     assert!(admitted >= 320, "{admitted} of 320");
     for name in FOUR {
@@ -59,7 +59,7 @@ fn b67_floors_are_shares_of_what_is_usable() {
 #[test]
 fn b67_a_refusal_does_not_stop_owners_of_floors_for_good() {
     let limit = window(standpipe_core::Unit::Requests, 100, secs(60));
-    let config = floors(&FOUR[..3], limit, 800);
+    let config = floors(&FOUR[..3], limit, 200);
     let mut world = World::new(PoolConfig { policy: Policy::usual(), ..config });
     let lease = world.reserve("p", "a").admitted();
     let throttled = Throttled {

@@ -2,9 +2,9 @@
 //! and lent, how much of a limit is used, and what is learned from calls.
 
 use standpipe_core::{
-    Action, Amounts, Breaker, Decision, Headroom, Hit, InvalidConfig, Key, LimitId, Notice,
-    Observed, Policy, PoolConfig, Priority, Reading, Reason, Reserve, Span, ThrottleKind,
-    Throttled, Unit, Zone, Zones,
+    Action, Amounts, Breaker, Decision, Hit, InvalidConfig, Key, LimitId, Margin, Notice, Observed,
+    Policy, PoolConfig, Priority, Reading, Reason, Reserve, Span, ThrottleKind, Throttled, Unit,
+    Zone, Zones,
 };
 
 use crate::support::words::{
@@ -171,9 +171,9 @@ fn floors_beyond_the_whole_are_an_error() {
     assert_eq!(config.check(), Ok(()));
 }
 
-fn headroom(world: &World) -> u16 {
-    let warmth = &world.state.facts().auto_margins;
-    warmth.first().map_or(800, |warmth| warmth.per_mille)
+fn margin(world: &World) -> u16 {
+    let margins = &world.state.facts().auto_margins;
+    margins.first().map_or(200, |margin| margin.per_mille)
 }
 
 fn quota(hit: Option<Hit>) -> Action {
@@ -196,43 +196,43 @@ fn successes(world: &mut World, count: u32, over: Span) {
 }
 
 #[test]
-fn headroom_rises_to_the_whole_and_not_beyond() {
-    let config = PoolConfig { headroom: Headroom::Auto, ..pool([window(REQUESTS, 1_000, MINUTE)]) };
+fn margin_falls_to_nothing() {
+    let config = PoolConfig { margin: Margin::Auto, ..pool([window(REQUESTS, 1_000, MINUTE)]) };
     let mut world = World::new(config);
     for minute in 0..25 {
         successes(&mut world, 30, MINUTE + secs(1));
-        let expected = (800 + 10 * minute).min(1_000);
-        assert!(headroom(&world).abs_diff(expected) <= 10, "{} at {minute}", headroom(&world));
+        let expected = 200_u16.saturating_sub(10 * minute);
+        assert!(margin(&world).abs_diff(expected) <= 10, "{} at {minute}", margin(&world));
     }
-    assert_eq!(headroom(&world), 1_000);
+    assert_eq!(margin(&world), 0);
     assert_eq!(world.state.figures(world.now)[0].effective, 1_000);
 }
 
 #[test]
-fn headroom_falls_to_half_and_rests_for_ten_periods() {
-    let config = PoolConfig { headroom: Headroom::Auto, ..pool([window(REQUESTS, 1_000, MINUTE)]) };
+fn margin_rises_to_half_and_rests_for_ten_periods() {
+    let config = PoolConfig { margin: Margin::Auto, ..pool([window(REQUESTS, 1_000, MINUTE)]) };
     let mut world = World::new(config);
-    let mut expected = 800;
+    let mut expected = 200;
     for _ in 0..10 {
         let _ = world.send("s", quota(None));
-        expected = (expected * 9 / 10).max(500);
-        assert_eq!(headroom(&world), expected);
+        expected = 500.min(1_000 - (1_000 - expected) * 9 / 10);
+        assert_eq!(margin(&world), expected);
         world.after(secs(1));
     }
     assert_eq!(expected, 500);
     for _ in 0..9 {
         successes(&mut world, 30, MINUTE);
-        assert_eq!(headroom(&world), 500, "it rests");
+        assert_eq!(margin(&world), 500, "it rests");
     }
     successes(&mut world, 90, Span::secs(180));
-    assert!(headroom(&world) > 500, "and then rises again");
+    assert!(margin(&world) < 500, "and then falls again");
 }
 
 /// A refusal that names a limit is about that one; a limit that changes keeps what was found out.
 #[test]
-fn b24_headroom_is_each_limits_own_and_outlives_a_change() {
+fn b24_margin_is_each_limits_own_and_outlives_a_change() {
     let limits = |amount| [window(REQUESTS, amount, MINUTE), window(TOKENS, 1_000, MINUTE)];
-    let config = PoolConfig { headroom: Headroom::Auto, ..pool(limits(100)) };
+    let config = PoolConfig { margin: Margin::Auto, ..pool(limits(100)) };
     let mut world = World::new(config.clone());
     let _ = world.send("s", quota(Some(Hit { unit: REQUESTS, period: None })));
     let effective = |world: &World| {
@@ -242,19 +242,19 @@ fn b24_headroom_is_each_limits_own_and_outlives_a_change() {
     assert_eq!(effective(&world), [72, 800]);
     let _ = world.change(PoolConfig { limits: limits(1_000).to_vec(), ..config.clone() });
     assert_eq!(effective(&world), [720, 800]);
-    let _ = world.change(PoolConfig { headroom: Headroom::Fixed(1_000), ..config });
+    let _ = world.change(PoolConfig { margin: Margin::Fixed(0), ..config });
     assert_eq!(effective(&world), [100, 1_000]);
 }
 
 #[test]
-fn overloads_and_too_many_at_once_do_not_touch_headroom() {
-    let config = PoolConfig { headroom: Headroom::Auto, ..pool([window(REQUESTS, 100, MINUTE)]) };
+fn overloads_and_too_many_at_once_do_not_touch_margin() {
+    let config = PoolConfig { margin: Margin::Auto, ..pool([window(REQUESTS, 100, MINUTE)]) };
     let mut world = World::new(config);
     for kind in [ThrottleKind::Overload, ThrottleKind::Concurrency, ThrottleKind::SlowDown] {
         let Action::Throttled(told) = quota(None) else { unreachable!() };
         let _ = world.send("s", Action::Throttled(Throttled { kind, ..told }));
         world.after(secs(60));
-        assert_eq!(headroom(&world), 800, "{kind:?}");
+        assert_eq!(margin(&world), 200, "{kind:?}");
     }
 }
 

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use standpipe_core::{
     Action, AgentName, AgentRule, Amounts, Answer, AutoMargin, Backoff, Charged, Commit, Configure,
-    Decision, Event, Headroom, Hit, Instant, Key, LearnedConcurrency, LearnedLimit, Limit,
-    LimitSelector, Observed, Owner, Policy, PoolConfig, Portion, Priority, Ramp, Reading, Reason,
+    Decision, Event, Hit, Instant, Key, LearnedConcurrency, LearnedLimit, Limit, LimitSelector,
+    Margin, Observed, Owner, Policy, PoolConfig, Portion, Priority, Ramp, Reading, Reason,
     Recovered, Reserve, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, State, Text,
     ThrottleKind, Throttled, Unit, Zones, bounds,
 };
@@ -87,7 +87,7 @@ proptest! {
         facts.learned.limits.push(LearnedLimit { unit, period, amount });
         let (successes, rests) = (0, since);
         facts.auto_margins =
-            vec![AutoMargin { limit: limit.id(), per_mille, since, successes, rests }];
+            vec![AutoMargin { limit: limit.id(), per_mille, since, successes, rests, reported: false }];
         for external in &mut facts.external {
             (external.gap, external.believed) = (gap, standing);
         }
@@ -386,20 +386,20 @@ fn odd_source() -> impl Strategy<Value = Source> {
 /// Mostly one that can be used.
 fn odd_config() -> impl Strategy<Value = PoolConfig> {
     let span = || prop_oneof![6 => (1_u64..5_000_000).prop_map(Span), 1 => odd_span()];
-    let headroom = prop_oneof![
-        Just(Headroom::Auto),
-        (1_u16..=1_000).prop_map(Headroom::Fixed),
-        Just(Headroom::Fixed(1_000)),
+    let margin = prop_oneof![
+        Just(Margin::Auto),
+        (0_u16..=999).prop_map(Margin::Fixed),
+        Just(Margin::Fixed(0)),
     ];
     let times = (span(), span(), span(), option::of(span()));
     let enforce = prop::bool::weighted(0.9);
     let rules = (vec(odd_limit(), 0..4), vec(odd_rule(), 0..3), odd_policy(), odd_amounts());
-    (headroom, times, enforce, rules).prop_map(
-        |(headroom, (slack, claim, lease_ttl, longest_lease), enforce, rules)| {
+    (margin, times, enforce, rules).prop_map(
+        |(margin, (slack, claim, lease_ttl, longest_lease), enforce, rules)| {
             let (limits, agents, policy, prices) = rules;
             PoolConfig {
                 limits,
-                headroom,
+                margin,
                 slack,
                 claim,
                 lease_ttl,

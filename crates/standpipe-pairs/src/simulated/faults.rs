@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use standpipe_core::{
-    Action, AgentName, AgentRule, Configure, Headroom, Limit, LimitSelector, PoolConfig, Portion,
+    Action, AgentName, AgentRule, Configure, Limit, LimitSelector, Margin, PoolConfig, Portion,
     Share, Source, Span, Unit,
 };
 
@@ -222,7 +222,7 @@ pub(super) fn configure(setup: &Setup, pool: &Pool) -> Action {
     };
     let slack = if pool.lines.is_empty() { Span(50_000) } else { Span(300_000) };
     let config = PoolConfig {
-        headroom: Headroom::Fixed(1_000),
+        margin: Margin::Fixed(0),
         slack,
         lease_ttl: Span::secs(2),
         enforce: pool.enforced,

@@ -1,8 +1,8 @@
 //! Seeded random numbers, and random events that refer to existing keys often enough to matter.
 
 use standpipe_core::{
-    Action, AgentName, AgentRule, Amounts, Backoff, Charged, Commit, Configure, Event, Headroom,
-    Hit, Key, Limit, LimitSelector, Observed, Policy, PoolConfig, Portion, Priority, Reading,
+    Action, AgentName, AgentRule, Amounts, Backoff, Charged, Commit, Configure, Event, Hit, Key,
+    Limit, LimitSelector, Margin, Observed, Policy, PoolConfig, Portion, Priority, Reading,
     Recovered, Reserve, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, Text,
     ThrottleKind, Throttled, Unit, Zones,
 };
@@ -240,8 +240,7 @@ impl RandomEvents {
         limits[0].pace = self.random.once_in(3).then_some(Span::millis(300));
         limits[0].resets = if self.random.once_in(3) { Resets::Provider } else { Resets::Rolling };
         let mut config = PoolConfig::new(limits);
-        config.headroom =
-            if self.random.once_in(3) { Headroom::Auto } else { Headroom::Fixed(1_000) };
+        config.margin = if self.random.once_in(3) { Margin::Auto } else { Margin::Fixed(0) };
         config.slack = Span::millis(self.random.below(3) * 50);
         config.lease_ttl = Span::secs(20);
         config.enforce = !self.random.once_in(10);

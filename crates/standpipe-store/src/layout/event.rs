@@ -3,8 +3,8 @@
 //! Logs outlive processes: a new variant takes a new tag, and a tag is never reused.
 
 use standpipe_core::{
-    Action, AgentName, AgentRule, Amounts, Backoff, Charged, Commit, Configure, Event, Headroom,
-    Hit, Instant, Key, Limit, LimitSelector, Observed, Owner, Policy, PoolConfig, Portion,
+    Action, AgentName, AgentRule, Amounts, Backoff, Charged, Commit, Configure, Event, Hit,
+    Instant, Key, Limit, LimitSelector, Margin, Observed, Owner, Policy, PoolConfig, Portion,
     Priority, Reading, Recovered, Reserve, Resets, RetryBudget, ReturnWindows, Rule, Share, Source,
     Span, Text, ThrottleKind, Throttled, TimeRange, Unit, UnitName, Zones, bounds,
 };
@@ -29,7 +29,7 @@ wire_struct! {
     Reading { unit, period, limit, remaining, coarse, reset_in, full_in }
     Configure { source, config }
     PoolConfig {
-        limits, headroom, slack, claim, lease_ttl, longest_lease, enforce, policy, agents, prices,
+        limits, margin, slack, claim, lease_ttl, longest_lease, enforce, policy, agents, prices,
     }
     Policy {
         backoff, comeback, cascade, retries, learn, terminal_probe, zones, yields, promotes,
@@ -75,7 +75,7 @@ wire_enum! {
     Charged { 0 => Start, 1 => End }
     Resets { 0 => Rolling, 1 => Provider }
     Zones { 0 => Off, 1 => Long, 2 => All }
-    Headroom { 0 => Auto, 1 => Fixed(per_mille) }
+    Margin { 0 => Auto, 1 => Fixed(per_mille) }
     LimitSelector { 0 => All, 1 => Unit(unit), 2 => Parallel }
     Portion { 0 => PerMille(share), 1 => Rate { amount, period }, 2 => Slots(amount) }
     Priority { 0 => Critical, 1 => Standard, 2 => Background }

@@ -41,7 +41,7 @@ wire_struct! {
     Agent { name, active, refused, asked, admitted, denied, promoted, units }
     Denied { since, last }
     Promoted { arrival, ticket }
-    AutoMargin { limit, per_mille, since, successes, rests }
+    AutoMargin { limit, per_mille, since, successes, rests, reported }
     ExternalUsage { limit, since, last_seen, low, gap, believed, initial, spare, charged, eased }
     RecentLow { since, left, before }
     Session { last, last_seen, ended }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use standpipe_core::{
-    AgentName, AgentRule, Backoff, Charged, Configure, Headroom, Limit, LimitSelector, Policy,
+    AgentName, AgentRule, Backoff, Charged, Configure, Limit, LimitSelector, Margin, Policy,
     PoolConfig, Portion, Priority, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span,
     TimeRange, Unit, Zones,
 };
@@ -28,7 +28,7 @@ pub(super) fn configure(
     for (key, value) in fields {
         match key.as_str() {
             "source" => source = source_of(value)?,
-            "headroom" => config.headroom = headroom(value)?,
+            "margin" => config.margin = margin(value)?,
             "lease_ttl" => config.lease_ttl = time(value)?,
             "longest_lease" if value == "never" => config.longest_lease = None,
             "longest_lease" => config.longest_lease = Some(time(value)?),
@@ -82,12 +82,12 @@ fn source_of(value: &Value) -> Result<Source, String> {
     Ok(Source::File { version, written })
 }
 
-fn headroom(value: &Value) -> Result<Headroom, String> {
+fn margin(value: &Value) -> Result<Margin, String> {
     if value == "auto" {
-        return Ok(Headroom::Auto);
+        return Ok(Margin::Auto);
     }
-    let wrong = || format!("{value} is not a headroom; use \"auto\" or thousandths");
-    Ok(Headroom::Fixed(u16::try_from(amount(value)?).map_err(|_| wrong())?))
+    let wrong = || format!("{value} is not a margin; use \"auto\" or thousandths");
+    Ok(Margin::Fixed(u16::try_from(amount(value)?).map_err(|_| wrong())?))
 }
 
 /// Parses a policy: `usual`, or an object; what it does not name is off.

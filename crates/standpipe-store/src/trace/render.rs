@@ -106,8 +106,8 @@ impl Labels {
             }
             Notice::Zone { zone } => format!("zone {}", zone.as_str()),
             Notice::Promoted { agent } => format!("{agent} promoted"),
-            Notice::Headroom { limit, per_mille } => {
-                format!("headroom of {}: {per_mille}", show_limit(limit))
+            Notice::Margin { limit, per_mille } => {
+                format!("margin of {}: {per_mille}", show_limit(limit))
             }
             Notice::Outside { limit, units, total } => {
                 format!("outside used {units} of {}, {total} in all", show_limit(limit))

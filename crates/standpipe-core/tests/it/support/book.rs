@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use standpipe_core::{
     Action, AgentName, Amounts, Answer, Charged, Commit, Configured, Decision, Event, Grant,
-    Headroom, Instant, Key, LeaseAnswer, Limit, Notice, Outcome, PoolConfig, Reserve, Rule, Span,
+    Instant, Key, LeaseAnswer, Limit, Margin, Notice, Outcome, PoolConfig, Reserve, Rule, Span,
     Text, Throttled, Unit, bounds,
 };
 
@@ -251,9 +251,9 @@ impl Book {
     /// The part of a stated rate that is used.
     pub(crate) fn share(&self, stated: u64) -> u64 {
         // One that tunes itself may come to use everything.
-        let used = match self.config.headroom {
-            Headroom::Auto => 1_000,
-            Headroom::Fixed(per_mille) => per_mille,
+        let used = match self.config.margin {
+            Margin::Auto => 1_000,
+            Margin::Fixed(per_mille) => 1_000 - per_mille,
         };
         let share = u128::from(stated) * u128::from(used) / 1_000;
         u64::try_from(share).expect("a share is below the whole").max(1)

@@ -69,7 +69,7 @@ impl Book {
     /// What the floors of others keep of a limit from this caller, at least.
     fn kept_from(&self, limit: usize, reserve: &Reserve) -> u64 {
         let tier = reserve.priority.unwrap_or_default();
-        if tier == Priority::Critical || self.config.headroom.per_mille() != 1_000 {
+        if tier == Priority::Critical || self.config.margin.per_mille() != 0 {
             return 0;
         }
         let periods = self.config.limits.iter().filter_map(|limit| limit.id().period());

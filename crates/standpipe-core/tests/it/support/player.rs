@@ -2,7 +2,7 @@
 //! and shows each to the oracle.
 
 use standpipe_core::{
-    Action, Amounts, Answer, Commit, Configure, Decision, Event, Headroom, Instant, Key, Observed,
+    Action, Amounts, Answer, Commit, Configure, Decision, Event, Instant, Key, Margin, Observed,
     Outcome, Reading, Reserve, Rule, Source, Span, ThrottleKind, Throttled,
 };
 
@@ -161,7 +161,7 @@ impl Player {
                 Some(("undertaker".to_owned(), Action::SessionEnded { session }))
             }
             Step::Pause(length) => Some(("operator".into(), Action::Pause { length: *length })),
-            Step::Change(amounts, headroom) => Some(self.change(amounts, *headroom)),
+            Step::Change(amounts, margin) => Some(self.change(amounts, *margin)),
             Step::Resume => Some(("operator".into(), Action::Resume)),
             Step::Stray(key) => {
                 let known = self.leases.contains(key)
@@ -252,9 +252,9 @@ impl Player {
     }
 
     /// The same limits with other amounts.
-    fn change(&self, amounts: &[u64; 4], headroom: u16) -> (String, Action) {
+    fn change(&self, amounts: &[u64; 4], margin: u16) -> (String, Action) {
         let mut config = self.book.config.clone();
-        config.headroom = Headroom::Fixed(headroom);
+        config.margin = Margin::Fixed(margin);
         for (limit, new) in config.limits.iter_mut().zip(amounts) {
             match &mut limit.rule {
                 Rule::Window { amount, .. } | Rule::Parallel { amount } => *amount = *new,

@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use standpipe_core::{
-    AgentRule, Backoff, Headroom, Hit, Key, Limit, Policy, PoolConfig, Priority, RetryBudget,
+    AgentRule, Backoff, Hit, Key, Limit, Margin, Policy, PoolConfig, Priority, RetryBudget,
     ReturnWindows, Share, Span, ThrottleKind, Unit, Zones, bounds,
 };
 
@@ -76,7 +76,7 @@ pub(crate) enum Step {
     Die(usize),
     Pause(Span),
     Resume,
-    /// Other amounts for the limits, and another headroom.
+    /// Other amounts for the limits, and another margin.
     Change([u64; 4], u16),
     Again(usize),
     Stray(Key),
@@ -159,11 +159,11 @@ pub(crate) fn scene(sorts: Sorts) -> impl Strategy<Value = Scene> {
 /// A pool of one to four limits.
 pub(crate) fn config(sorts: Sorts) -> impl Strategy<Value = PoolConfig> {
     // One that tunes itself is a policy too: who looks on without them knows nothing of it.
-    let tuned = if sorts.policies { Headroom::Auto } else { Headroom::Fixed(800) };
-    let headroom = prop_oneof![
-        3 => Just(Headroom::Fixed(1_000)),
+    let tuned = if sorts.policies { Margin::Auto } else { Margin::Fixed(200) };
+    let margin = prop_oneof![
+        3 => Just(Margin::Fixed(0)),
         1 => Just(tuned),
-        1 => (1_u16..=1_000).prop_map(Headroom::Fixed),
+        1 => (0_u16..=999).prop_map(Margin::Fixed),
     ];
     let slack = prop_oneof![2 => Just(Span::ZERO), 1 => Just(Span::millis(50)), 1 => odd_span()];
     let longest = prop_oneof![
@@ -173,15 +173,15 @@ pub(crate) fn config(sorts: Sorts) -> impl Strategy<Value = PoolConfig> {
     ];
     let agents = any::<bool>().prop_map(move |some| agents(sorts.shares && some));
     let policy = if sorts.policies { policy().boxed() } else { Just(Policy::NONE).boxed() };
-    (vec(limit(), 1..=4), headroom, slack, longest, agents, policy).prop_map(
-        |(limits, headroom, slack, longest_lease, agents, policy)| {
+    (vec(limit(), 1..=4), margin, slack, longest, agents, policy).prop_map(
+        |(limits, margin, slack, longest_lease, agents, policy)| {
             let mut distinct: Vec<Limit> = Vec::new();
             for limit in limits {
                 if distinct.iter().all(|known| known.id() != limit.id()) {
                     distinct.push(limit);
                 }
             }
-            PoolConfig { headroom, slack, longest_lease, agents, policy, ..pool(distinct) }
+            PoolConfig { margin, slack, longest_lease, agents, policy, ..pool(distinct) }
         },
     )
 }
@@ -297,8 +297,8 @@ pub(crate) fn step(sorts: Sorts) -> BoxedStrategy<Step> {
         steps.push((1, Just(Step::Resume).boxed()));
     }
     if sorts.changes {
-        let change = ([1_u64..=20, 1..=20, 1..=20, 1..=20], 300_u16..=1_000);
-        steps.push((2, change.prop_map(|(n, headroom)| Step::Change(n, headroom)).boxed()));
+        let change = ([1_u64..=20, 1..=20, 1..=20, 1..=20], 0_u16..=700);
+        steps.push((2, change.prop_map(|(n, margin)| Step::Change(n, margin)).boxed()));
     }
     if sorts.policies {
         steps.push((4, refusal().boxed()));

@@ -52,7 +52,7 @@ pub(crate) fn provider_resets(mut limit: Limit) -> Limit {
     limit
 }
 
-/// A pool of these limits with no headroom and no slack.
+/// A pool of these limits with no margin and no slack.
 pub(crate) fn pool(limits: impl IntoIterator<Item = Limit>) -> PoolConfig {
     PoolConfig::new(limits.into_iter().collect())
 }

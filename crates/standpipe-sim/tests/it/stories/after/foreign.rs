@@ -1,6 +1,6 @@
 //! Others on the same key: they take their part, nobody storms, and what they leave is used.
 
-use standpipe_core::{Headroom, Notice, Policy, PoolConfig};
+use standpipe_core::{Margin, Notice, Policy, PoolConfig};
 use standpipe_sim::{
     Agent, Habits, Options, Pattern, Provider, Rule, Shape, Story, Unit, Wanted, Work, World,
 };
@@ -56,13 +56,13 @@ fn a_fifth_taken_by_others_brings_no_storm() {
 /// Three hundred a minute, of which others want a fifth, one a second, for half an hour.
 const AMOUNT: u64 = 300;
 const MINUTES: u64 = 30;
-/// When the headroom has risen to all there is.
+/// When the margin has fallen to nothing.
 const WARM: usize = 22;
 
 /// What is different from one run to the next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Scene {
-    pub(super) headroom: Headroom,
+    pub(super) margin: Margin,
     pub(super) reconciles: bool,
     /// The provider's answers say nothing of its limits.
     pub(super) silent: bool,
@@ -71,8 +71,8 @@ pub(super) struct Scene {
 }
 
 pub(super) const USUAL: Scene =
-    Scene { headroom: Headroom::Auto, reconciles: true, silent: false, bucket: false };
-const ALL: Headroom = Headroom::Fixed(1_000);
+    Scene { margin: Margin::Auto, reconciles: true, silent: false, bucket: false };
+const ALL: Margin = Margin::Fixed(0);
 
 /// What came of it.
 #[derive(Clone)]
@@ -140,7 +140,7 @@ pub(super) fn shared(scene: Scene) -> Shared {
 fn share(scene: Scene) -> Shared {
     let policy = Policy { reconciles: scene.reconciles, ..Policy::usual() };
     let limits = usual(vec![declared(AMOUNT, MINUTE)]);
-    let config = PoolConfig { headroom: scene.headroom, policy, ..limits };
+    let config = PoolConfig { margin: scene.margin, policy, ..limits };
     let tale = Tale::new(Shape::OpenAi, config);
     let habits = Habits { patience: 2 * HOUR, ..Habits::USUAL };
     let agents = ten(&|name, work| tale.agent_with(habits, name, work));
@@ -162,7 +162,7 @@ fn storm() -> Shared {
 }
 
 /// Not one refusal: what others use is seen in the answers and left to them. The rest is ours, and
-/// once the headroom is all there is, nothing is left over.
+/// once the margin is 0, nothing is left over.
 #[test]
 fn what_others_leave_is_used_and_nobody_is_refused() {
     let shared = shared(USUAL);
@@ -176,19 +176,19 @@ fn what_others_leave_is_used_and_nobody_is_refused() {
 /// Whoever uses all from the first second leaves others less than they want, but no more is refused
 /// to ours, and the quota is used to the last.
 #[test]
-fn with_headroom_one_all_of_it_is_used() {
-    let shared = shared(Scene { headroom: ALL, ..USUAL });
+fn with_margin_zero_all_of_it_is_used() {
+    let shared = shared(Scene { margin: ALL, ..USUAL });
     assert_eq!((shared.refused, shared.used()), (0, 1_000));
     assert_eq!(shared.told, [(120, 39, 39)]);
 }
 
 /// The provider does not show what is left: the only way to find out is to be refused. With
-/// headroom auto that is a few calls in a quarter of an hour, and nine tenths are used.
+/// margin auto that is a few calls in a quarter of an hour, and nine tenths are used.
 #[test]
-fn where_nothing_is_shown_headroom_finds_what_is_left() {
+fn where_nothing_is_shown_margin_finds_what_is_left() {
     let auto = shared(Scene { silent: true, ..USUAL });
     assert_eq!((auto.refused, auto.waves, auto.used()), (5, 2, 912));
-    let all = shared(Scene { silent: true, headroom: ALL, ..USUAL });
+    let all = shared(Scene { silent: true, margin: ALL, ..USUAL });
     assert_eq!((all.refused, all.waves, all.used()), (92, 25, 865));
     assert!(auto.told.is_empty() && all.told.is_empty());
 }
@@ -207,9 +207,9 @@ fn of_a_bucket_less_is_seen() {
 #[test]
 fn nobody_is_suspected_who_is_not_there() {
     for lasts in [200 * MILLI, 900 * MILLI, 4 * SECOND] {
-        for headroom in [Headroom::Auto, ALL] {
+        for margin in [Margin::Auto, ALL] {
             let limits = usual(vec![declared(120, MINUTE)]);
-            let tale = Tale::new(Shape::Anthropic, PoolConfig { headroom, ..limits });
+            let tale = Tale::new(Shape::Anthropic, PoolConfig { margin, ..limits });
             let habits = Habits { patience: 2 * HOUR, ..Habits::USUAL };
             let like = Wanted { lasts, ..Wanted::default() };
             let work = Work { calls: 250, like, pattern: Pattern::AtOnce, vary: 500 };
@@ -217,10 +217,10 @@ fn nobody_is_suspected_who_is_not_there() {
                 .map(|n| tale.agent_with(habits, &format!("agent {n}"), work.calls(n)).lanes(6));
             let upstream = provider(Shape::Anthropic, &[requests(120, MINUTE)]);
             let (story, _) = play(upstream, agents.collect());
-            assert_eq!(story.refused, 0, "{lasts}, {headroom:?}: {story}");
+            assert_eq!(story.refused, 0, "{lasts}, {margin:?}: {story}");
             let suspected = tale.notices().into_iter();
             let suspected = suspected.filter(|(_, it)| matches!(it, Notice::Outside { .. }));
-            assert_eq!(suspected.count(), 0, "{lasts}, {headroom:?}: {story}");
+            assert_eq!(suspected.count(), 0, "{lasts}, {margin:?}: {story}");
         }
     }
 }
@@ -239,11 +239,11 @@ pub(super) fn shared_table() -> Table {
         let (own, all) = (percent(own), percent(shared.used()));
         table.cells(what, &[&shared.refused, &shared.waves, &own, &all])
     };
-    let all = Scene { headroom: ALL, ..USUAL };
+    let all = Scene { margin: ALL, ..USUAL };
     let table = Table::wide("shared", &heads);
     let table = row(table, "each for itself", each_for_itself());
-    let table = row(table, "headroom auto", shared(USUAL));
-    let table = row(table, "headroom 1.0", shared(all));
+    let table = row(table, "margin auto", shared(USUAL));
+    let table = row(table, "margin 0", shared(all));
     let table = row(table, "auto, nothing shown", shared(Scene { silent: true, ..USUAL }));
     row(table, "1.0, nothing shown", shared(Scene { silent: true, ..all }))
 }

@@ -1,6 +1,6 @@
 //! How much of a quota is used while nobody is refused.
 
-use standpipe_core::{Headroom, PoolConfig, Span};
+use standpipe_core::{Margin, PoolConfig, Span};
 use standpipe_sim::{Habits, Network, Pattern, Shape, Wanted, Work};
 
 use super::scene::{Tale, declared, play_over, usual};
@@ -9,8 +9,8 @@ use crate::stories::scene::{HOUR, MILLI, MINUTE, STEADY, provider, requests};
 
 /// Ten agents who always want more than there is, for ten minutes: what of the quota was used in
 /// the minutes between, in thousandths, and how many were refused.
-pub(super) fn saturated(headroom: Headroom, slack: u64, network: Network) -> (u64, usize) {
-    let config = PoolConfig { headroom, slack: Span(slack), ..usual(vec![declared(600, MINUTE)]) };
+pub(super) fn saturated(margin: Margin, slack: u64, network: Network) -> (u64, usize) {
+    let config = PoolConfig { margin, slack: Span(slack), ..usual(vec![declared(600, MINUTE)]) };
     let tale = Tale::new(Shape::Anthropic, config);
     let like = Wanted { lasts: 400 * MILLI, ..Wanted::default() };
     let work = Work { calls: 640, like, pattern: Pattern::AtOnce, vary: 500 };
@@ -23,18 +23,18 @@ pub(super) fn saturated(headroom: Headroom, slack: u64, network: Network) -> (u6
     (used.iter().sum::<u64>() * 1_000 / (600 * used.len() as u64), record.refused())
 }
 
-const ALL: Headroom = Headroom::Fixed(1_000);
-const FOUR_FIFTHS: Headroom = Headroom::Fixed(800);
+const ALL: Margin = Margin::Fixed(0);
+const FOUR_FIFTHS: Margin = Margin::Fixed(200);
 
 pub(super) const JITTERY: Network =
     Network { there: 20 * MILLI, back: 20 * MILLI, jitter: 45 * MILLI };
 
 pub(super) fn table() -> Table {
     let rows = [
-        ("headroom 1.0, even network", saturated(ALL, 0, STEADY)),
-        ("headroom 0.8, even network", saturated(FOUR_FIFTHS, 0, STEADY)),
-        ("headroom 1.0, jitter of 45 ms, slack of 50 ms", saturated(ALL, 50 * MILLI, JITTERY)),
-        ("headroom 1.0, jitter of 45 ms, no slack", saturated(ALL, 0, JITTERY)),
+        ("margin 0, even network", saturated(ALL, 0, STEADY)),
+        ("margin 20 %, even network", saturated(FOUR_FIFTHS, 0, STEADY)),
+        ("margin 0, jitter of 45 ms, slack of 50 ms", saturated(ALL, 50 * MILLI, JITTERY)),
+        ("margin 0, jitter of 45 ms, no slack", saturated(ALL, 0, JITTERY)),
     ];
     let table = Table::empty("quota", "quota used", "refused");
     rows.into_iter()

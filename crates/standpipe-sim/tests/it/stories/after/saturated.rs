@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use standpipe_core::{
-    Headroom, Limit, LimitId, Notice, PoolConfig, Rule as Declared, Span, Unit as Counted,
+    Limit, LimitId, Margin, Notice, PoolConfig, Rule as Declared, Span, Unit as Counted,
 };
 use standpipe_sim::{Call, Habits, Pattern, Rule, Shape, Unit, Used, Wanted, Work, World};
 
@@ -69,7 +69,7 @@ struct Run {
     used: Vec<u64>,
     limit: u64,
     refused: usize,
-    /// When the headroom of a limit rose, and to what.
+    /// When the margin of a limit fell, and to what.
     rises: Vec<(u64, LimitId, u16)>,
 }
 
@@ -81,10 +81,10 @@ impl Run {
     }
 }
 
-fn saturated(counts: Counts, sizes: Sizes, headroom: Headroom, minutes: u64) -> Run {
+fn saturated(counts: Counts, sizes: Sizes, margin: Margin, minutes: u64) -> Run {
     let tokens = Declared::Window { unit: Counted::Tokens, amount: TOKENS, period: Span(MINUTE) };
     let limits = vec![declared(REQUESTS, MINUTE), Limit::new(tokens)];
-    let tale = Tale::new(Shape::OpenAi, PoolConfig { headroom, ..usual(limits) });
+    let tale = Tale::new(Shape::OpenAi, PoolConfig { margin, ..usual(limits) });
     let habits = Habits { patience: 4 * HOUR, ..Habits::USUAL };
     let agent = |n: u64| {
         let input = sizes.mean(n);
@@ -100,23 +100,23 @@ fn saturated(counts: Counts, sizes: Sizes, headroom: Headroom, minutes: u64) -> 
     let record = world.provider().record();
     let (rule, limit) = sizes.scarce();
     let rise = |(at, notice): (u64, Notice)| match notice {
-        Notice::Headroom { limit, per_mille } => Some((at / MINUTE, limit, per_mille)),
+        Notice::Margin { limit, per_mille } => Some((at / MINUTE, limit, per_mille)),
         _ => None,
     };
     let rises = tale.notices().into_iter().filter_map(rise).collect();
     Run { used: record.used(rule).to_vec(), limit, refused: record.refused(), rises }
 }
 
-const ALL: Headroom = Headroom::Fixed(1_000);
+const ALL: Margin = Margin::Fixed(0);
 
-/// The half hour that is measured, once the headroom has risen to all there is.
+/// The half hour that is measured, once the margin has fallen to nothing.
 const WARM: Range<usize> = 22..52;
 /// The same length with nothing to wait for.
 const AT_ONCE: Range<usize> = 2..32;
 
 fn with_auto(counts: Counts, sizes: Sizes) -> Run {
     static RUNS: Once<(Counts, Sizes), Run> = Once::new();
-    let run = |_: &_| saturated(counts, sizes, Headroom::Auto, WARM.end as u64);
+    let run = |_: &_| saturated(counts, sizes, Margin::Auto, WARM.end as u64);
     RUNS.of((counts, sizes), run)
 }
 
@@ -134,7 +134,7 @@ const SCENES: [(Counts, Sizes); 4] = [
 ];
 
 #[test]
-fn with_headroom_auto_97_percent_is_used_once_warm_and_nobody_is_refused() {
+fn with_margin_auto_97_percent_is_used_once_warm_and_nobody_is_refused() {
     for (counts, sizes) in SCENES {
         let run = with_auto(counts, sizes);
         let told = format!("{counts:?}, {sizes:?}");
@@ -147,7 +147,7 @@ fn with_headroom_auto_97_percent_is_used_once_warm_and_nobody_is_refused() {
 }
 
 #[test]
-fn with_headroom_one_99_percent_is_used_and_nobody_is_refused() {
+fn with_margin_zero_99_percent_is_used_and_nobody_is_refused() {
     for (counts, sizes) in SCENES {
         let run = with_all(counts, sizes);
         let told = format!("{counts:?}, {sizes:?}");
@@ -158,14 +158,14 @@ fn with_headroom_one_99_percent_is_used_and_nobody_is_refused() {
 
 /// A minute at 80 %, then one percent more after each, on either limit for itself.
 #[test]
-fn headroom_rises_by_one_percent_a_minute() {
+fn margin_falls_by_one_percent_a_minute() {
     let run = with_auto(Counts::Rolling, Sizes::Mixed);
     assert_eq!(run.share(1..2), 806);
     let rises = |of: &Counted| -> Vec<(u64, u16)> {
         let its = run.rises.iter().filter(|(_, limit, _)| limit.unit() == Some(of));
         its.map(|(at, _, per_mille)| (*at, *per_mille)).collect()
     };
-    let each_minute: Vec<_> = (1..=20).map(|minute| (minute, 800 + 10 * minute as u16)).collect();
+    let each_minute: Vec<_> = (1..=20).map(|minute| (minute, 200 - 10 * minute as u16)).collect();
     assert_eq!(rises(&Counted::Requests), each_minute);
     assert_eq!(rises(&Counted::Tokens), each_minute);
 }

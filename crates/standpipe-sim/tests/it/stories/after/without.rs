@@ -5,7 +5,7 @@ mod refused;
 
 use std::fmt;
 
-use standpipe_core::{Headroom, Policy, Priority, Zones};
+use standpipe_core::{Margin, Policy, Priority, Zones};
 use standpipe_sim::{Story, Waits};
 
 use self::foreseen::{hammered, unknown_sizes};
@@ -15,7 +15,7 @@ use super::table::{Table, percent, seconds};
 use super::{floors, foreign, herd, inversion, quota, stacking};
 use crate::stories::scene::SECOND;
 
-const ALL: Headroom = Headroom::Fixed(1_000);
+const ALL: Margin = Margin::Fixed(0);
 
 /// Something that was measured, with a policy and without it.
 #[derive(Clone)]
@@ -143,22 +143,22 @@ fn tiers() -> Vec<About> {
 }
 
 fn quotas() -> Vec<About> {
-    let jitter = |headroom| quota::saturated(headroom, 0, quota::JITTERY);
-    let (auto, all) = (jitter(Headroom::Auto), jitter(ALL));
-    let headroom = About::new("`headroom`")
+    let jitter = |margin| quota::saturated(margin, 0, quota::JITTERY);
+    let (auto, all) = (jitter(Margin::Auto), jitter(ALL));
+    let margin = About::new("`margin`")
         .brings("refused", Figure::Few(auto.1), Figure::Few(all.1))
         .brings("quota used", Figure::Share(auto.0), Figure::Share(all.0));
-    let shared = |headroom, reconciles| {
-        foreign::shared(foreign::Scene { headroom, reconciles, ..foreign::USUAL })
+    let shared = |margin, reconciles| {
+        foreign::shared(foreign::Scene { margin, reconciles, ..foreign::USUAL })
     };
     let refused_of = |shared: &foreign::Shared| Figure::Few(shared.refused);
     let used_of = |shared: &foreign::Shared| Figure::Share(shared.used());
-    let (auto, blind) = (shared(Headroom::Auto, true), shared(Headroom::Auto, false));
+    let (auto, blind) = (shared(Margin::Auto, true), shared(Margin::Auto, false));
     let (all, storm) = (shared(ALL, true), shared(ALL, false));
     let reconcile = About::new("`reconcile`")
         .brings("refused", refused_of(&auto), refused_of(&blind))
-        .brings("refused, with headroom 1.0", refused_of(&all), refused_of(&storm))
-        .brings("quota used, with headroom 1.0", used_of(&all), used_of(&storm));
+        .brings("refused, with margin 0", refused_of(&all), refused_of(&storm))
+        .brings("quota used, with margin 0", used_of(&all), used_of(&storm));
     let ((with, with_used), (without, without_used)) =
         both(unknown_sizes, |policy| policy.estimates = false);
     let estimates = About::new("`estimates`")
@@ -170,7 +170,7 @@ fn quotas() -> Vec<About> {
         ended(&with),
         ended(&without),
     );
-    vec![headroom, reconcile, estimates, learn]
+    vec![margin, reconcile, estimates, learn]
 }
 
 fn refusals() -> Vec<About> {
