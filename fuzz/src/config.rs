@@ -1,7 +1,7 @@
 //! Configurations: mostly usable ones with one to four small limits, sometimes not usable at all.
 
 use standpipe_core::{
-    AgentRule, Backoff, Charged, Configure, Margin, Limit, LimitSelector, Policy, PoolConfig,
+    AgentRule, Backoff, CascadeThreshold, Charged, Configure, Margin, Limit, LimitSelector, Policy, PoolConfig,
     Portion, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, Zones,
 };
 
@@ -65,7 +65,7 @@ fn policy(bytes: &mut Bytes<'_>) -> Policy {
             true => ReturnWindows::USUAL,
             false => ReturnWindows::smear(span(bytes)),
         }),
-        cascade: has(16),
+        cascade: has(16).then_some(CascadeThreshold::USUAL),
         retries: has(32).then_some(RetryBudget::USUAL),
         learn: has(64),
         terminal_probe: has(128).then(|| span(bytes)),

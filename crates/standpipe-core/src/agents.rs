@@ -163,7 +163,7 @@ impl State {
             (record.refused, record.active) = (Some(now), now);
             self.record_ask(agent, &reserve.cost);
             let rule = self.rule_of(&reserve.agent);
-            self.touch_tier(self.tier_asked(reserve, rule), now);
+            self.touch_tier(self.tier_asked(reserve, rule), agent, now);
         }
         if denied {
             let agent = self.agent_for(&reserve.agent, now);

@@ -9,11 +9,11 @@ use alloc::vec::Vec;
 
 use crate::bounds;
 use crate::config::compiled::{CompiledConfig, ConstraintKind};
+use crate::config::policy::CascadeThreshold;
 use crate::config::{Charged, LimitId, PoolConfig, Priority};
 use crate::facts::Facts;
 use crate::id::{AgentId, ConstraintId};
 use crate::lease::LeaseOwner;
-use crate::provider::cascade;
 
 use crate::provider::learn::LearnedLimit;
 use crate::queue::ticket::{Phase, QueueKey, Ticket};
@@ -224,7 +224,6 @@ fn policies(facts: &Facts) -> Checked {
         learned: facts.learned.clone(),
         unanswered: facts.unanswered.clone(),
         retry_usage: facts.retry_usage.clone(),
-        zone: facts.zone,
         tier_activity: facts.tier_activity,
         paused_total: facts.paused_total,
         auto_margins: facts.auto_margins.clone(),
@@ -242,7 +241,7 @@ fn policies(facts: &Facts) -> Checked {
 /// Checks what follows from refusals against the calls in flight and the known agents.
 fn refusals(facts: &Facts) -> Checked {
     let retries = [&facts.retry_usage.admissions, &facts.retry_usage.retries];
-    let bounded = facts.cascade.throttled.len() <= cascade::AGENTS
+    let bounded = facts.cascade.throttled.len() <= usize::from(CascadeThreshold::MAX_AGENTS)
         && retries.iter().all(|history| history.is_within(BY_AGENT, facts.clock));
     ensure(bounded, "what is remembered of refusals is beyond bounds")?;
     let known = |agent: &AgentId| usize::from(*agent) < facts.agents.len();

@@ -23,7 +23,6 @@ use crate::provider::return_windows::Returning;
 use crate::provider::throttle::Throttling;
 use crate::queue::ticket::{QueueKey, Ticket};
 use crate::rules::retry_budget::RetryUsage;
-use crate::rules::zone::Zone;
 use crate::time::{Instant, Span};
 use crate::usage::counter::UsageCounter;
 use crate::usage::money::Spending;
@@ -61,8 +60,6 @@ pub struct Facts {
     pub unanswered: BTreeSet<Key>,
     /// The last minute's admissions and retries.
     pub retry_usage: RetryUsage,
-    /// How much quota is left.
-    pub zone: Zone,
     /// By tier: when a call of it last began or ended.
     pub tier_activity: [Option<Instant>; 3],
     /// How long all pauses that have ended lasted together.

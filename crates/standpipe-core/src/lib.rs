@@ -118,7 +118,9 @@ mod view;
 
 pub use crate::agents::agent::{Agent, Denied, Promoted};
 pub use crate::check::InvalidFacts;
-pub use crate::config::policy::{Backoff, Policy, RetryBudget, ReturnWindows, TimeRange, Zones};
+pub use crate::config::policy::{
+    Backoff, CascadeThreshold, Policy, RetryBudget, ReturnWindows, TimeRange, Zones,
+};
 pub use crate::config::{
     AgentRule, Charged, InvalidConfig, Limit, LimitId, LimitSelector, Margin, PoolConfig, Portion,
     Priority, Resets, Rule, Share,
@@ -141,7 +143,7 @@ pub use crate::provider::auto_margin::AutoMargin;
 pub use crate::provider::cascade::{Cascade, Sequential};
 pub use crate::provider::learn::{Learned, LearnedConcurrency, LearnedLimit};
 pub use crate::provider::ramp::Ramp;
-pub use crate::provider::reconcile::{ExternalUsage, RecentLow};
+pub use crate::provider::reconcile::{ExternalUsage, RecentLow, Reported};
 pub use crate::provider::return_windows::{Probe, Returning};
 pub use crate::provider::throttle::{Incident, Throttling};
 pub use crate::queue::ticket::{Phase, QueueKey, Ticket};

@@ -128,6 +128,8 @@ pub enum Reason {
     Limit,
     /// A limit has room, but floors of other agents reserve it.
     Floor,
+    /// The pause is over, and the share of a limit that may be used at first is used.
+    Ramp,
     /// The minimum gap since the last grant has not passed.
     Pace,
     /// The probe after a pause has not been answered.
@@ -146,7 +148,7 @@ pub enum Reason {
 
 impl Reason {
     /// All reasons, in order.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Terminal,
         Self::Never,
         Self::Pause,
@@ -158,6 +160,7 @@ impl Reason {
         Self::Order,
         Self::Limit,
         Self::Floor,
+        Self::Ramp,
         Self::Pace,
         Self::Probe,
         Self::Sequential,
@@ -198,6 +201,7 @@ impl Reason {
             Self::Order => "order",
             Self::Limit => "limit",
             Self::Floor => "floor",
+            Self::Ramp => "ramp",
             Self::Pace => "pace",
             Self::Probe => "probe",
             Self::Sequential => "sequential",

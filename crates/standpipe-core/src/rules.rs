@@ -17,10 +17,12 @@ pub(crate) mod floor;
 pub(crate) mod floors_now;
 pub(crate) mod gate;
 pub(crate) mod hold;
+pub(crate) mod left;
 pub(crate) mod limit;
 pub(crate) mod never;
 pub(crate) mod order;
 pub(crate) mod pause;
+pub(crate) mod ramp;
 pub(crate) mod retry_budget;
 pub(crate) mod return_window;
 pub(crate) mod terminal;
@@ -131,7 +133,7 @@ pub(crate) struct Shortfall {
 }
 
 /// All rules about what a call takes of a constraint, in their order.
-const CONSTRAINT_RULES: [ConstraintRule; 3] = [order::RULE, limit::RULE, floor::RULE];
+const CONSTRAINT_RULES: [ConstraintRule; 4] = [order::RULE, limit::RULE, ramp::RULE, floor::RULE];
 
 impl Admits {
     /// At an instant, or now if that has come.
@@ -149,6 +151,17 @@ impl Admits {
             Self::Now => now,
             Self::At(at) | Self::NotBefore { earliest: at, .. } => at,
             Self::Unknown | Self::Never => Instant::NEVER,
+        }
+    }
+
+    /// What two rules answer together: both must admit.
+    pub(crate) fn and(self, other: Self, now: Instant) -> Self {
+        match (self, other) {
+            (Self::Now, one) | (one, Self::Now) => one,
+            _ => Self::NotBefore {
+                earliest: self.earliest(now).max(other.earliest(now)),
+                by_time: self.by_time(now).max(other.by_time(now)),
+            },
         }
     }
 

@@ -9,8 +9,9 @@
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
+use crate::agents::activity::FloorCalls;
 use crate::config::Priority;
-use crate::config::compiled::CompiledConfig;
+use crate::config::compiled::{CompiledConfig, UsageOf};
 use crate::event::Key;
 use crate::facts::Facts;
 use crate::id::{AgentId, ConstraintId, ConstraintSet, Id, IdVec, RuleId};
@@ -82,6 +83,8 @@ pub(crate) struct Index {
     pub(crate) in_flight_by_session: BTreeMap<u64, u32>,
     pub(crate) ended_ids: BTreeSet<(Instant, CallId)>,
     pub(crate) too_late: BTreeSet<QueueKey>,
+    /// The calls of agents with a floor, by constraint.
+    pub(crate) floor_calls: IdVec<ConstraintId, FloorCalls>,
     /// How many calls are in flight, by tier.
     pub(crate) tier_leases: [u32; 3],
     /// Background agents that wait and are denied, by since when.
@@ -106,6 +109,8 @@ pub(crate) struct Earmarks {
 pub(crate) struct AgentLoad {
     /// The index of its rule in the configuration.
     pub(crate) rule: Option<RuleId>,
+    /// The constraints on which it has a floor.
+    pub(crate) floors: ConstraintSet,
     pub(crate) leases: u32,
     pub(crate) tickets: u32,
     /// Tickets in the background tier.
@@ -188,6 +193,7 @@ impl Index {
             compiled,
             lines: alloc::vec![BTreeSet::new(); constraints].into(),
             earmarks: alloc::vec![Earmarks::default(); constraints].into(),
+            floor_calls: alloc::vec![FloorCalls::default(); constraints].into(),
             ..Self::default()
         };
         let width = index.compiled.gate.map_or(0, |_| gate::width(facts));
@@ -234,14 +240,17 @@ impl Index {
 
     pub(crate) fn index_rule(&mut self, agent: AgentId, rule: Option<RuleId>) {
         let load = &mut self.agent_loads[agent];
-        load.rule = rule;
+        (load.rule, load.floors) = (rule, ConstraintSet::default());
         let Some(rule) = rule else { return };
         let usages = &self.compiled.agents[rule].usages;
         if !usages.is_empty() {
             self.limited.insert(agent);
         }
-        if usages.iter().any(|usage| usage.owned) {
+        for usage in usages.iter().filter(|usage| usage.owned) {
             self.floor_owners.insert(agent);
+            if let UsageOf::Constraint(constraint) = usage.measures {
+                load.floors.insert(constraint);
+            }
         }
     }
 

@@ -1,78 +1,134 @@
-//! Activity of tiers: whether a higher tier is active on the pool.
+//! Activity of tiers: whether a higher tier is active on a limit.
 //!
 //! Zone and yield exist to protect higher tiers, so they restrict a tier only while a higher one is
-//! active. `rules/zone.rs` and `rules/background_yield.rs` apply this.
+//! active. How long a tier counts as active after its last call scales with the limit: agents that
+//! run every five minutes on an hourly quota are protected. `rules/zone.rs` and
+//! `rules/background_yield.rs` apply this.
 
 use crate::bounds;
 use crate::config::Priority;
+use crate::id::{AgentId, ConstraintId};
 use crate::rules::Admits;
-use crate::state::State;
+use crate::state::{Index, State};
 use crate::time::{Instant, Span};
+
+/// The activity of the tiers above one, as far as it concerns one constraint.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Superiors {
+    /// Whether they have calls in flight: when those end is unknown.
+    has_leases: bool,
+    /// Whether they have calls waiting.
+    has_tickets: bool,
+    /// Until when they count as active without either.
+    active_until: Option<Instant>,
+}
+
+/// Which agents of higher tiers count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    Everybody,
+    /// Those without a floor on the constraint: the others have what their floor keeps.
+    WithoutFloor,
+}
+
+/// By tier: the calls of agents that have a floor on a constraint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FloorCalls {
+    pub(crate) leases: [u32; 3],
+    pub(crate) tickets: [u32; 3],
+}
+
+impl Superiors {
+    pub(crate) fn are_active(&self, now: Instant) -> bool {
+        let recently = self.active_until.is_some_and(|until| now < until);
+        self.has_leases || self.has_tickets || recently
+    }
+
+    /// The next instant at which time alone ends their activity.
+    pub(crate) fn end_of_activity(&self) -> Option<Instant> {
+        self.active_until.filter(|_| !self.has_leases && !self.has_tickets)
+    }
+}
 
 impl State {
     /// Records that a call of a tier began or ended.
-    pub(crate) fn touch_tier(&mut self, tier: Priority, now: Instant) {
-        if self.index.compiled.protects {
-            self.facts.tier_activity[tier as usize] = Some(now);
+    pub(crate) fn touch_tier(&mut self, tier: Priority, agent: AgentId, now: Instant) {
+        if !self.index.compiled.protects {
+            return;
+        }
+        self.facts.tier_activity[tier as usize] = Some(now);
+        let own = self.index.agent_loads[agent].floors;
+        for (at, constraint) in self.index.compiled.constraints.rows() {
+            if constraint.floored && !own.contains(at) {
+                self.facts.counters[at].without_floor[tier as usize] = Some(now);
+            }
         }
     }
 
-    /// Whether a tier above this one is active: it has leases, tickets, or was used recently.
-    pub(crate) fn superiors_active(&self, tier: Priority, now: Instant) -> bool {
-        (0..tier as usize).any(|higher| {
-            self.index.tier_leases[higher] > 0
-                || !self.index.order[higher].is_empty()
-                || self.tier_idle(higher).is_some_and(|idle| now < idle)
-        })
-    }
-
-    /// What a rule answers that holds a tier back until an instant, but only while a higher tier is
-    /// active. Tickets need no timer for the end of that: it is an event.
-    pub(crate) fn while_superiors_active(
+    /// The activity of the tiers above one on a constraint.
+    pub(crate) fn superiors(
         &self,
         tier: Priority,
+        constraint: ConstraintId,
+        who: Who,
+    ) -> Superiors {
+        let floored = self.index.compiled.constraints[constraint].floored;
+        let all = who == Who::Everybody || !floored;
+        let covered = if all { FloorCalls::default() } else { self.index.floor_calls[constraint] };
+        let seen = match all {
+            true => &self.facts.tier_activity,
+            false => &self.facts.counters[constraint].without_floor,
+        };
+        let active_for = self.active_for(constraint);
+        let mut superiors = Superiors::default();
+        for higher in 0..tier as usize {
+            superiors.has_leases |= self.index.tier_leases[higher] > covered.leases[higher];
+            let tickets = self.index.order[higher].len();
+            superiors.has_tickets |= tickets > covered.tickets[higher] as usize;
+            let until = seen[higher].map(|seen| seen + active_for);
+            superiors.active_until = superiors.active_until.max(until);
+        }
+        superiors
+    }
+
+    /// What a rule answers that holds a tier back until an instant, but only while higher tiers are
+    /// active. Tickets need no timer for the end of that: it is an event.
+    pub(crate) fn while_active(
+        &self,
+        superiors: &Superiors,
+        constraint: ConstraintId,
         by_time: Instant,
         from: Instant,
     ) -> Admits {
-        if by_time <= from || !self.superiors_active(tier, from) {
+        if by_time <= from || !superiors.are_active(from) {
             return Admits::Now;
         }
-        let gone = self.superiors_gone(tier, from);
+        // A lower bound, so tickets count as served now.
+        let waiting = self.facts.clock + self.active_for(constraint);
+        let waiting = Some(waiting).filter(|_| superiors.has_tickets);
+        let gone = match superiors.has_leases {
+            true => Instant::NEVER,
+            false => superiors.active_until.max(waiting).unwrap_or(from),
+        };
         Admits::NotBefore { earliest: by_time.min(gone), by_time }
     }
 
-    /// The first instant from `from` on at which no higher tier is active, if only time passes. The
-    /// instant is a lower bound, so waiting tickets count as served now.
-    pub(crate) fn superiors_gone(&self, tier: Priority, from: Instant) -> Instant {
-        let mut gone = from;
-        for higher in 0..tier as usize {
-            gone = gone.max(self.tier_idle(higher).unwrap_or(from));
-            if !self.index.order[higher].is_empty() {
-                gone = gone.max(self.facts.clock + self.idle_after());
-            }
-            if self.index.tier_leases[higher] > 0 {
-                // Nobody knows when a call in flight ends.
-                return Instant::NEVER;
-            }
+    /// How long after its last call a tier counts as active on a constraint.
+    fn active_for(&self, constraint: ConstraintId) -> Span {
+        let period = self.index.compiled.constraints[constraint].id.period();
+        period.map_or(bounds::IDLE, |period| bounds::IDLE.max(Span(period.0 / 4)))
+    }
+}
+
+impl Index {
+    /// Counts a call of an agent on the constraints where the agent has a floor.
+    pub(crate) fn count_floor_calls(
+        &mut self,
+        agent: AgentId,
+        mut change: impl FnMut(&mut FloorCalls),
+    ) {
+        for constraint in self.agent_loads[agent].floors.iter() {
+            change(&mut self.floor_calls[constraint]);
         }
-        gone
-    }
-
-    /// The next instant at which time alone makes a higher tier idle. Tiers with leases or tickets
-    /// first need an event that ends those.
-    pub(crate) fn superiors_next_event(&self, tier: Priority) -> Option<Instant> {
-        let has_no_calls =
-            |at: &usize| self.index.tier_leases[*at] == 0 && self.index.order[*at].is_empty();
-        let quiet = (0..tier as usize).filter(has_no_calls);
-        quiet.filter_map(|higher| self.tier_idle(higher)).filter(|at| *at > self.facts.clock).min()
-    }
-
-    /// The instant at which a tier without leases and tickets becomes idle.
-    fn tier_idle(&self, tier: usize) -> Option<Instant> {
-        self.facts.tier_activity[tier].map(|active| active + self.idle_after())
-    }
-
-    fn idle_after(&self) -> Span {
-        self.index.compiled.longest_period().map_or(bounds::IDLE, |period| period.min(bounds::IDLE))
     }
 }

@@ -144,7 +144,14 @@ impl State {
             let (spec, mark) = (&constraint.spec, self.next_mark(constraint));
             bucket.forgive_debt(now, spec.effective, mark, spec.as_refill());
         }
-        UsageCounter { count, reset }
+        let zone = known.map_or(Zone::Green, |(counter, _)| counter.zone);
+        // Whether those who were active had a floor is not known of a limit that had none.
+        let floored = known.filter(|(_, other)| other.floored);
+        let without_floor =
+            floored.map_or(self.facts.tier_activity, |(counter, _)| counter.without_floor);
+        let protects = config.policy.protects() && constraint.floored;
+        let without_floor = if protects { without_floor } else { [None; 3] };
+        UsageCounter { count, reset, zone, without_floor }
     }
 
     /// Whether a bucket continues. One with another refill or period would have refilled wrongly,
@@ -241,7 +248,7 @@ impl Facts {
         if policy.comeback.is_none() {
             (self.returning, self.ramp) = (Returning::default(), None);
         }
-        if !policy.cascade {
+        if policy.cascade.is_none() {
             self.cascade = Cascade::default();
         }
         if !policy.learn {
@@ -252,9 +259,6 @@ impl Facts {
         }
         if policy.retries.is_none() {
             self.retry_usage = RetryUsage::default();
-        }
-        if !policy.zones.are_on() {
-            self.zone = Zone::Green;
         }
         if !policy.protects() {
             self.tier_activity = [None; 3];

@@ -14,7 +14,6 @@ use crate::facts::Facts;
 use crate::id::{ConstraintId, IdVec, RuleId, UnitId};
 use crate::provider::auto_margin::usable_share;
 use crate::provider::learn::limits_in_force;
-use crate::provider::ramp::Ramp;
 
 use crate::provider::reconcile::believed;
 
@@ -59,6 +58,8 @@ pub(crate) struct Constraint {
     pub(crate) floored: bool,
     /// Whether zones apply to it.
     pub(crate) lit: bool,
+    /// Whether a ramp applies to it.
+    pub(crate) ramped: bool,
 }
 
 /// In the order in which tickets join lines: what is earmarked last is earmarked shortest, and a
@@ -133,7 +134,7 @@ impl CompiledConfig {
             limits.iter().map(|limit| constraint(config, facts, limit)).collect();
         let paced = limits.iter().filter(|limit| limit.pace.is_some());
         constraints.extend(paced.map(pace));
-        halve(&mut constraints, facts.ramp);
+        mark_ramped(&mut constraints);
         let mut constraints: IdVec<ConstraintId, _> = constraints.into();
         let gate = config.policy.gates().then(|| constraints.push(unanswered()));
         let mut agents: IdVec<RuleId, _> =
@@ -161,16 +162,10 @@ impl CompiledConfig {
 }
 
 impl CompiledConfig {
-    /// The shortest period of its rates.
-    pub(crate) fn shortest_period(&self) -> Option<Span> {
-        shortest_period(&self.constraints)
-    }
-
-    /// The longest period of its rates.
-    pub(crate) fn longest_period(&self) -> Option<Span> {
-        let rates =
-            self.constraints.iter().filter(|constraint| constraint.kind == ConstraintKind::Rate);
-        rates.filter_map(|constraint| constraint.id.period()).max()
+    /// The period of the rates that a ramp applies to.
+    pub(crate) fn ramp_period(&self) -> Option<Span> {
+        let mut ramped = self.constraints.iter().filter(|constraint| constraint.ramped);
+        ramped.next().and_then(|constraint| constraint.id.period())
     }
 }
 
@@ -267,7 +262,8 @@ fn constraint(config: &PoolConfig, facts: &Facts, limit: &Limit) -> Constraint {
         slack: config.slack,
     };
     let lit = kind == ConstraintKind::Rate && config.policy.zones.look_at(period);
-    Constraint { id: limit.id(), kind, unit: None, spec, resets: limit.resets, floored: false, lit }
+    let (id, resets) = (limit.id(), limit.resets);
+    Constraint { id, kind, unit: None, spec, resets, floored: false, lit, ramped: false }
 }
 
 fn pace(limit: &Limit) -> Constraint {
@@ -280,7 +276,8 @@ fn pace(limit: &Limit) -> Constraint {
         slack: Span::ZERO,
     };
     let (id, kind) = (limit.id(), ConstraintKind::Gate);
-    Constraint { id, kind, unit: None, spec, resets: Resets::Rolling, floored: false, lit: false }
+    let (resets, unit) = (Resets::Rolling, None);
+    Constraint { id, kind, unit, spec, resets, floored: false, lit: false, ramped: false }
 }
 
 /// Open until a reason shuts it.
@@ -294,28 +291,21 @@ const fn unanswered() -> Constraint {
         slack: Span::ZERO,
     };
     let (id, kind) = (LimitId::Unanswered, ConstraintKind::Gate);
-    Constraint { id, kind, unit: None, spec, resets: Resets::Rolling, floored: false, lit: false }
+    let (resets, unit) = (Resets::Rolling, None);
+    Constraint { id, kind, unit, spec, resets, floored: false, lit: false, ramped: false }
 }
 
-/// Halves the shortest rates while a ramp lasts.
-fn halve(constraints: &mut [Constraint], ramp: Option<Ramp>) {
-    let Some(ramp) = ramp else { return };
-    let shortest = shortest_period(constraints);
-    let halved = |units: u64| units >> ramp.halvings;
-    for constraint in
-        constraints.iter_mut().filter(|constraint| constraint.kind == ConstraintKind::Rate)
-    {
-        if constraint.id.period() == shortest {
-            constraint.spec.effective = halved(constraint.spec.effective).max(1);
-            constraint.spec.refill =
-                halved(constraint.spec.refill).max(constraint.spec.refill.min(1));
-        }
+/// Marks the shortest rates that are charged when a call starts: a ramp applies to them. What calls
+/// from before the pause will be charged at their end says nothing about calls after it.
+fn mark_ramped(constraints: &mut [Constraint]) {
+    let at_start = |constraint: &&mut Constraint| {
+        constraint.kind == ConstraintKind::Rate && constraint.spec.charged == Charged::Start
+    };
+    let periods = constraints.iter_mut().filter(at_start).filter_map(|own| own.id.period());
+    let shortest = periods.min();
+    for constraint in constraints.iter_mut().filter(at_start) {
+        constraint.ramped = constraint.id.period() == shortest;
     }
-}
-
-fn shortest_period(constraints: &[Constraint]) -> Option<Span> {
-    let rates = constraints.iter().filter(|constraint| constraint.kind == ConstraintKind::Rate);
-    rates.filter_map(|constraint| constraint.id.period()).min()
 }
 
 fn agent(

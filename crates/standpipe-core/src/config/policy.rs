@@ -16,8 +16,8 @@ pub struct Policy {
     pub backoff: Option<Backoff>,
     /// The return windows after a pause; `None` lets everybody return at once.
     pub comeback: Option<ReturnWindows>,
-    /// Whether several throttled agents switch the pool to sequential mode.
-    pub cascade: bool,
+    /// How many throttled agents switch the pool to sequential mode; `None` never does.
+    pub cascade: Option<CascadeThreshold>,
     /// The retry budget; `None` is unlimited.
     pub retries: Option<RetryBudget>,
     /// Whether limits are learned from the provider's responses.
@@ -83,6 +83,16 @@ pub struct TimeRange {
     pub to: Span,
 }
 
+/// How many different agents must be throttled within how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CascadeThreshold {
+    /// The number of different agents.
+    pub agents: u8,
+    /// The time within which they are throttled. Also how long nothing may be refused before the
+    /// sequential mode ends.
+    pub within: Span,
+}
+
 /// The share of admissions that may be retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryBudget {
@@ -97,7 +107,7 @@ impl Policy {
     pub const NONE: Self = Self {
         backoff: None,
         comeback: None,
-        cascade: false,
+        cascade: None,
         retries: None,
         learn: false,
         terminal_probe: None,
@@ -115,7 +125,7 @@ impl Policy {
         Self {
             backoff: Some(Backoff::USUAL),
             comeback: Some(ReturnWindows::USUAL),
-            cascade: true,
+            cascade: Some(CascadeThreshold::USUAL),
             retries: Some(RetryBudget::USUAL),
             learn: true,
             terminal_probe: Some(Span::secs(3_600)),
@@ -130,7 +140,7 @@ impl Policy {
 
     /// Whether the pool has a gate: calls may have to wait for the answers of others.
     pub(crate) const fn gates(&self) -> bool {
-        self.comeback.is_some() || self.cascade || self.learn
+        self.comeback.is_some() || self.cascade.is_some() || self.learn
     }
 
     /// Whether a policy depends on which tiers are active.
@@ -141,6 +151,7 @@ impl Policy {
     pub(crate) fn check(&self) -> bool {
         self.backoff.is_none_or(|backoff| backoff.check())
             && self.comeback.is_none_or(|windows| windows.check())
+            && self.cascade.is_none_or(|threshold| threshold.check())
             && self.retries.is_none_or(|budget| budget.per_mille <= 1_000)
             && self.terminal_probe.is_none_or(|every| (1..=bounds::SPAN.0).contains(&every.0))
     }
@@ -204,6 +215,19 @@ impl ReturnWindows {
             let TimeRange { from, to } = self.of(*tier);
             from <= to && to <= bounds::PAUSE
         })
+    }
+}
+
+impl CascadeThreshold {
+    /// The default: three agents within 30 s.
+    pub const USUAL: Self = Self { agents: 3, within: Span::secs(30) };
+
+    /// The most agents that a threshold may name.
+    pub const MAX_AGENTS: u8 = 64;
+
+    fn check(&self) -> bool {
+        (1..=Self::MAX_AGENTS).contains(&self.agents)
+            && (1..=bounds::PAUSE.0).contains(&self.within.0)
     }
 }
 

@@ -38,7 +38,7 @@ impl State {
         self.record_ask(agent, &call_cost);
         self.facts.agents[agent].admitted = Some(now);
         self.no_longer_denied(agent, now);
-        self.touch_tier(tier, now);
+        self.touch_tier(tier, agent, now);
         self.facts.used = now;
         self.count_admission(now);
         self.enter_gate(key, now);

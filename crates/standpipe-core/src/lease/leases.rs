@@ -52,6 +52,7 @@ impl Index {
         }
         self.agent_loads[lease.agent].leases += 1;
         self.tier_leases[lease.tier as usize] += 1;
+        self.count_floor_calls(lease.agent, |calls| calls.leases[lease.tier as usize] += 1);
     }
 
     fn remove_lease(&mut self, key: Key, lease: &Lease) {
@@ -63,6 +64,7 @@ impl Index {
         }
         self.agent_loads[lease.agent].leases -= 1;
         self.tier_leases[lease.tier as usize] -= 1;
+        self.count_floor_calls(lease.agent, |calls| calls.leases[lease.tier as usize] -= 1);
     }
 
     /// When a lease expires by itself.

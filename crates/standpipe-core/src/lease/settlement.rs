@@ -112,7 +112,7 @@ impl State {
             self.probe_cancelled(key, now);
         }
         self.touch_agent(lease.agent, now);
-        self.touch_tier(lease.tier, now);
+        self.touch_tier(lease.tier, lease.agent, now);
         self.facts.used = now;
         self.learn_from(&lease, ending, used, drawn, now);
         self.id_ended(lease.call.id.as_ref(), key, now);

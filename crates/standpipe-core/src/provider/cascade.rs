@@ -1,12 +1,13 @@
-//! Cascades: when three agents are throttled within 30 s, one call at a time is admitted, in order,
-//! until three succeed in a row or 30 s pass without a refusal.
+//! Cascades: when several agents are throttled within a short time (three within 30 s, unless
+//! configured), one call at a time is admitted, in order, until three succeed in a row or that time
+//! passes without a refusal.
 
 use crate::id::AgentId;
 use crate::name::AgentName;
 use crate::outcome::Notice;
 
 use crate::state::State;
-use crate::time::{Instant, Span};
+use crate::time::Instant;
 use alloc::vec::Vec;
 
 /// The agents throttled lately, and the sequential phase that follows from them.
@@ -29,31 +30,27 @@ pub struct Sequential {
     pub successes: u8,
 }
 
-/// How many different agents.
-pub(crate) const AGENTS: usize = 3;
-/// Within this time. Also how long nothing may be refused before it ends.
-pub(crate) const WITHIN: Span = Span::secs(30);
 /// How many successes in a row end it.
 const SUCCESSES: u8 = 3;
 
 impl State {
     /// Records that an agent was throttled.
     pub(crate) fn cascade(&mut self, agent: Option<AgentName>, now: Instant) {
-        if !self.facts.config.as_ref().is_some_and(|config| config.policy.cascade) {
-            return;
-        }
+        let policy = self.facts.config.as_ref().map(|config| &config.policy);
+        let Some(threshold) = policy.and_then(|policy| policy.cascade) else { return };
+        let (agents, within) = (usize::from(threshold.agents), threshold.within);
         if let Some(agent) = agent {
             let agent = self.agent_for(&agent, now);
             let refused = &mut self.facts.cascade.throttled;
-            refused.retain(|(other, at)| *other != agent && *at + WITHIN > now);
+            refused.retain(|(other, at)| *other != agent && *at + within > now);
             refused.push((agent, now));
-            refused.drain(..refused.len().saturating_sub(AGENTS));
+            refused.drain(..refused.len().saturating_sub(agents));
         }
         // Nothing can be refused during the pause, so the quiet time begins after it.
-        let ends = self.facts.pause.unwrap_or(now).max(now) + WITHIN;
+        let ends = self.facts.pause.unwrap_or(now).max(now) + within;
         match &mut self.facts.cascade.sequential {
             Some(sequential) => (sequential.successes, sequential.ends) = (0, ends),
-            None if self.facts.cascade.throttled.len() >= AGENTS => {
+            None if self.facts.cascade.throttled.len() >= agents => {
                 self.facts.cascade.sequential = Some(Sequential { began: now, ends, successes: 0 });
                 self.effects.notices.push(Notice::Sequential { on: true });
                 self.set_gate();

@@ -49,10 +49,15 @@ pub struct LearnedLimit {
     pub period: Span,
     /// Its size.
     pub amount: u64,
+    /// Whether the provider refills it continuously, as far as its answers show.
+    pub refills: bool,
 }
 
 /// The time without a refusal after which one more concurrent call is allowed.
 const RAISE_EVERY: Span = Span::secs(60);
+
+/// Providers report the time until a limit is full in whole seconds.
+const ROUNDING: Span = Span::secs(1);
 
 /// The period of a learned limit if neither the provider nor the configuration names one.
 const DEFAULT_PERIOD: Span = Span::secs(60);
@@ -129,15 +134,21 @@ impl State {
         let Some(period) = period_of(config, reading) else { return false };
         let (unit, learned) = (reading.unit.clone(), &mut self.facts.learned.limits);
         let known = learned.iter().position(|limit| limit.unit == unit && limit.period == period);
+        let before = known.map(|at| learned[at].clone());
+        let refills = shows_refill(reading, amount, period)
+            .unwrap_or_else(|| before.as_ref().is_some_and(|before| before.refills));
+        let limit = LearnedLimit { unit, period, amount, refills };
         match known {
-            Some(at) if learned[at].amount == amount => return false,
-            Some(at) => learned[at].amount = amount,
+            Some(at) if learned[at] == limit => return false,
+            Some(at) => learned[at] = limit.clone(),
             // Declared and learned limits together must fit the bits of a constraint set.
             None if learned.len() + config.limits.len() >= bounds::LIMITS => return false,
-            None => learned.push(LearnedLimit { unit: unit.clone(), period, amount }),
+            None => learned.push(limit.clone()),
         }
-        let limit = LimitId::Window(unit, period);
-        self.effects.notices.push(Notice::Learned { limit, amount });
+        if before.is_none_or(|before| before.amount != amount) {
+            let limit = limit.as_limit().id();
+            self.effects.notices.push(Notice::Learned { limit, amount });
+        }
         true
     }
 
@@ -187,6 +198,21 @@ fn period_of(config: &PoolConfig, reading: &Reading) -> Option<Span> {
         (None, _) if config.limits.is_empty() => Some(DEFAULT_PERIOD),
         _ => None,
     }
+}
+
+/// Whether a reading shows that the provider refills a limit continuously: while little of it is
+/// missing, it is full again soon. `None` if the reading does not tell.
+///
+/// A wrong guess must not last: a fixed window that is about to end looks the same once, and not
+/// after the next one began.
+fn shows_refill(reading: &Reading, amount: u64, period: Span) -> Option<bool> {
+    let (full_in, remaining) = (reading.full_in?, reading.remaining?);
+    let missing = amount.saturating_sub(remaining).saturating_add(reading.coarse.max(1) - 1);
+    if missing == 0 || missing > amount / 4 {
+        return None;
+    }
+    let refill = mul_div(period.0, missing, amount);
+    Some(full_in.0 <= refill.saturating_add(refill / 4).saturating_add(ROUNDING.0))
 }
 
 /// The limits in force: the declared ones, lowered by what was learned, then the learned ones that
@@ -244,7 +270,10 @@ impl LearnedLimit {
     /// then.
     fn as_limit(&self) -> Limit {
         let (unit, amount, period) = (self.unit.clone(), self.amount, self.period);
-        let mut limit = Limit::new(Rule::Window { unit, amount, period });
+        let mut limit = Limit::new(match self.refills {
+            true => Rule::Bucket { unit, amount, period, burst: amount },
+            false => Rule::Window { unit, amount, period },
+        });
         if self.unit == Unit::OutputTokens {
             limit.charged = Charged::End;
         }

@@ -41,6 +41,21 @@ pub struct ExternalUsage {
     pub charged: History,
     /// When some of that was last given back.
     pub eased: Instant,
+    /// What the provider last reported as remaining.
+    pub reported: Option<Reported>,
+}
+
+/// What the provider reported as remaining of a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reported {
+    /// The units that remained.
+    pub remaining: u64,
+    /// The limit they are a part of: the smaller of the declared and the provider's own.
+    pub limit: u64,
+    /// When it was reported.
+    pub at: Instant,
+    /// When it is forgotten: at the provider's reset, at most one period later.
+    pub until: Instant,
 }
 
 /// The least that was left of a limit in an interval, and in the one before it.
@@ -70,12 +85,7 @@ const SETTLING: Span = Span::secs(60);
 const MAX_DELAY: Span = Span::secs(1);
 
 impl State {
-    /// Compares the remaining units of a reading with ours, and returns whether the believed
-    /// external usage of a window changed.
-    ///
-    /// The provider may have counted when the call arrived or when it ended, some time ago. So its
-    /// figure is compared with the least that we had left at admission, recently, and now: only
-    /// what is missing from all three is external.
+    /// Takes note of the remaining units of a reading, and returns whether what is usable changed.
     pub(crate) fn reconcile(
         &mut self,
         lease: Option<Key>,
@@ -85,14 +95,32 @@ impl State {
         let policy = self.facts.config.as_ref().map(|config| &config.policy);
         let enabled = policy.is_some_and(|policy| policy.reconciles);
         let (Some(remaining), Some(constraint)) =
-            (reading.remaining, self.constraint_read(reading))
+            (reading.remaining, self.constraint_read(reading).filter(|_| enabled))
         else {
             return false;
         };
-        let declared = &self.index.compiled.constraints[constraint];
-        if !enabled || is_about_burst(reading, remaining, declared) {
+        if is_about_burst(reading, remaining, &self.index.compiled.constraints[constraint]) {
             return false;
         }
+        let lowered = self.lower_reported_margin(constraint, now);
+        self.compare_remaining(constraint, remaining, lease, reading, now) || lowered
+    }
+
+    /// Compares the remaining units of a reading with ours, and returns whether the believed
+    /// external usage of a window changed.
+    ///
+    /// The provider may have counted when the call arrived or when it ended, some time ago. So its
+    /// figure is compared with the least that we had left at admission, recently, and now: only
+    /// what is missing from all three is external.
+    fn compare_remaining(
+        &mut self,
+        constraint: ConstraintId,
+        remaining: u64,
+        lease: Option<Key>,
+        reading: &Reading,
+        now: Instant,
+    ) -> bool {
+        let declared = &self.index.compiled.constraints[constraint];
         let (limit, stated, period) =
             (declared.id.clone(), declared.spec.stated, declared.spec.period);
         let left = stated.saturating_sub(self.usage(constraint).taken_at(now));
@@ -101,6 +129,14 @@ impl State {
         let at = self.external_usage_of(limit, now);
         let known = &mut self.facts.external[at];
         known.last_seen = now;
+        let resets = reading.reset_in.or(reading.full_in).map_or(period, |at| at.min(period));
+        let reported = Reported {
+            remaining,
+            limit: reading.limit.map_or(stated, |limit| limit.min(stated)).max(1),
+            at: now,
+            until: now + resets,
+        };
+        known.reported = Some(reported);
         let least = left.min(at_admission).min(known.low.at(now, max_delay(period)));
         // Once external usage is known, every gap counts at once: no tolerance, no second reading.
         let caught = known.believed > 0 || known.charged.used_at(now, period) > 0;
@@ -226,9 +262,9 @@ impl State {
     ) -> bool {
         let usage = self.usage(constraint);
         // What was charged to a bucket for others returns by the refill.
-        let Counted::Window { history, .. } = usage.counted else { return false };
+        let Counted::Window { .. } = usage.counted else { return false };
         let (spec, held) = (usage.spec, usage.held);
-        let recent = history.charged_since(now - max_delay(spec.period));
+        let recent = usage.history.charged_since(now - max_delay(spec.period));
         let surplus = surplus.saturating_sub(recent).saturating_sub(held);
         let known = &self.facts.external[at];
         let step_due = now >= known.eased + EASE_EVERY;
@@ -254,6 +290,7 @@ impl State {
                 spare: None,
                 charged,
                 eased,
+                reported: None,
             };
             all.push(new);
             all.len() - 1
@@ -295,6 +332,7 @@ impl State {
         let known = self.facts.external.iter_mut().find(|known| known.limit == *limit);
         let Some(known) = known else { return };
         known.charged.clear();
+        known.reported = None;
         let had_usage = core::mem::take(&mut known.believed) > 0;
         known.initial = 0;
         if had_usage {

@@ -55,6 +55,9 @@ const OVERLOAD: Backoff = Backoff {
 /// After too many concurrent calls one second is enough: some of them end.
 const CONCURRENCY: Span = Span::secs(1);
 
+/// The shortest pause after a refusal that says when to come back: providers round down.
+const SHORTEST: Span = Span::secs(1);
+
 /// The cap of a backoff if no rate is limited.
 const A_MINUTE: Span = Span::secs(60);
 
@@ -122,8 +125,7 @@ impl State {
             self.stop_until(after, incident, now);
             return;
         }
-        let own = self.own_backoff(key, throttled);
-        let length = own.into_iter().chain(after).max().unwrap_or(Span::ZERO);
+        let length = self.pause_length(key, throttled, after, new);
         match kind {
             ThrottleKind::Concurrency => self.lower_concurrency(new, in_flight, now),
             ThrottleKind::Quota | ThrottleKind::SlowDown if new => {
@@ -139,6 +141,26 @@ impl State {
             self.cascade(agent, now);
         }
         self.recompile(now);
+    }
+
+    /// The length of the pause: what the provider asks for, or our own backoff.
+    ///
+    /// The provider's figure counts alone on the first refusal of an incident, and for calls from
+    /// before the last pause. If calls are refused again after a pause, it was too short.
+    fn pause_length(
+        &self,
+        key: Key,
+        throttled: &Throttled,
+        after: Option<Span>,
+        new: bool,
+    ) -> Span {
+        let after = after.map(|after| after.max(SHORTEST));
+        let refused_again = new && self.facts.throttling.streak > 1;
+        let of_rate = matches!(throttled.kind, ThrottleKind::Quota | ThrottleKind::SlowDown);
+        match after {
+            Some(after) if of_rate && !refused_again => after,
+            _ => self.own_backoff(key, throttled).max(after).unwrap_or(Span::ZERO),
+        }
     }
 
     /// The length of the pause by our own backoff.
@@ -194,6 +216,7 @@ impl State {
             self.drop_probe();
         }
         self.facts.pause = Some(until);
+        self.delay_ramp(until);
         self.effects.notices.push(Notice::Paused { until });
         self.refuse_past_deadline(Reason::Pause, now);
         self.enqueue_all(now);

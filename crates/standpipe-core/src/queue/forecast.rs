@@ -29,14 +29,14 @@ impl State {
         own.into_iter().chain(standard).min()
     }
 
-    /// While a ramp lasts, its next step changes what is usable. Nothing is forecast beyond it, so
-    /// the step is the bound.
+    /// While a ramp paces requests, its next step changes the gap between them. Nothing is forecast
+    /// beyond it, so the step is the bound.
     fn admitted_before_ramp_step(
         &self,
         candidate: &Candidate<'_>,
         now: Instant,
     ) -> Option<Instant> {
-        let step = self.ramp_next_step().map(|at| at.max(now));
+        let step = self.paced_ramp_step().map(|at| at.max(now));
         self.admitted_in_tier(candidate, now).into_iter().chain(step).min()
     }
 
@@ -105,7 +105,7 @@ impl State {
         })
     }
 
-    /// As [`State::admitted_at`], across the steps of a ramp: what follows a step is asked of the
+    /// As [`State::admitted_at`], across the steps of a ramp that paces requests: what follows a step is asked of the
     /// ledger as it will be then.
     pub(crate) fn admitted_past_ramp(
         &self,
@@ -113,7 +113,7 @@ impl State {
         now: Instant,
     ) -> Option<Instant> {
         let at = self.admitted_at(candidate, now)?;
-        match self.ramp_next_step() {
+        match self.paced_ramp_step() {
             Some(step) if step > self.facts.clock && at >= step => {
                 let from = self.held_until(candidate, now).max(step);
                 self.at(step).admitted_past_ramp(candidate, from)

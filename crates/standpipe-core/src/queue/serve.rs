@@ -196,11 +196,13 @@ impl State {
         let usage = self.usage(constraint);
         let free = usage.free_at(now);
         let alone = usage.is_empty_at(now) || usage.probe_open_at(now);
+        let (ramp_left, is_first) = self.ramp_left(constraint, now).unwrap_or((u64::MAX, true));
         loop {
             let earmarked = &self.index.earmarks[constraint];
             let all: u64 = earmarked.by_tier.iter().sum();
-            let passes_alone = alone && earmarked.holders.len() == 1;
-            if all <= free || passes_alone {
+            let single = earmarked.holders.len() == 1;
+            let fits = all <= free || single && alone;
+            if fits && (all <= ramp_left || single && is_first) {
                 return;
             }
             let Some(last) = self.last_earmarked(constraint, now) else { return };
@@ -320,7 +322,7 @@ impl State {
         self.dequeue(queue_key);
         let Some(ticket) = self.remove_ticket(queue_key) else { return };
         self.touch_agent(ticket.agent, now);
-        self.touch_tier(queue_key.tier, now);
+        self.touch_tier(queue_key.tier, ticket.agent, now);
         self.denied_ticket_ended(ticket.agent, ticket.key, now);
         self.id_unused(ticket.call.id.as_ref(), ticket.key);
         if let Some(why) = why {

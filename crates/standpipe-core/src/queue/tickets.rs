@@ -75,6 +75,8 @@ impl Index {
         if self.limited.contains(&ticket.agent) {
             self.limited_tickets.insert((ticket.agent, queue_key));
         }
+        let tier = queue_key.tier as usize;
+        self.count_floor_calls(ticket.agent, |calls| calls.tickets[tier] += 1);
         if let Some(session) = ticket.session {
             self.session_holds(session);
         }
@@ -97,6 +99,8 @@ impl Index {
         load.tickets -= 1;
         load.background -= u32::from(queue_key.tier == Priority::Background);
         self.limited_tickets.remove(&(ticket.agent, queue_key));
+        let tier = queue_key.tier as usize;
+        self.count_floor_calls(ticket.agent, |calls| calls.tickets[tier] -= 1);
         if let Some(session) = ticket.session {
             self.session_released(session);
         }

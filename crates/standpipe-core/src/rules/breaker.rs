@@ -117,7 +117,7 @@ impl State {
         let waiting = first.map(|ticket| declared.need(&ticket.call.cost));
         let waiting = waiting.fold(0, u64::saturating_add).min(bounds::AMOUNT);
         let burnt = match usage.counted {
-            Counted::Window { history, .. } => history.charged_since(now - HORIZON),
+            Counted::Window { .. } => usage.history.charged_since(now - HORIZON),
             _ => 0,
         };
         let competing = burnt.saturating_add(waiting);

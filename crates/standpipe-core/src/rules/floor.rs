@@ -66,29 +66,32 @@ impl State {
         constraint: ConstraintId,
         now: Instant,
     ) -> u64 {
-        if !self.floors_bind(candidate, constraint)
-            || self.waited_enough(candidate, constraint, now)
-        {
-            return 0;
-        }
-        let others =
-            self.index.floor_owners.iter().filter(|owner| Some(**owner) != candidate.agent);
-        others
-            .map(|owner| self.kept_for(*owner, candidate, constraint, now))
-            .fold(0, u64::saturating_add)
+        let kept = self.kept_from_each(candidate, constraint, now, false);
+        kept.map(|(_, kept)| kept).fold(0, u64::saturating_add)
     }
 
-    /// The same at a later instant. Owners with tickets count as served by then, which may be soon.
+    /// The same at a later instant.
     fn kept_ahead(&self, candidate: &Candidate<'_>, constraint: ConstraintId, at: Instant) -> u64 {
-        if !self.floors_bind(candidate, constraint) || self.waited_enough(candidate, constraint, at)
-        {
-            return 0;
-        }
-        let owners = self.index.floor_owners.iter().filter(|owner| {
-            Some(**owner) != candidate.agent && self.index.agent_loads[**owner].tickets == 0
+        let kept = self.kept_from_each(candidate, constraint, at, true);
+        kept.map(|(_, kept)| kept).fold(0, u64::saturating_add)
+    }
+
+    /// The units of a constraint that are kept for each owner. In a forecast owners with tickets
+    /// count as served by then, which may be soon.
+    pub(super) fn kept_from_each(
+        &self,
+        candidate: &Candidate<'_>,
+        constraint: ConstraintId,
+        at: Instant,
+        is_forecast: bool,
+    ) -> impl Iterator<Item = (AgentId, u64)> {
+        let binds = self.floors_bind(candidate, constraint)
+            && !self.waited_enough(candidate, constraint, at);
+        let owners = self.index.floor_owners.iter().copied().filter(move |owner| {
+            let served = is_forecast && self.index.agent_loads[*owner].tickets > 0;
+            binds && Some(*owner) != candidate.agent && !served
         });
-        let kept = owners.map(|owner| self.kept_for(*owner, candidate, constraint, at));
-        kept.fold(0, u64::saturating_add)
+        owners.map(move |owner| (owner, self.kept_for(owner, candidate, constraint, at)))
     }
 
     fn waited_enough(

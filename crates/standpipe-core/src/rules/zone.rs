@@ -1,14 +1,15 @@
 //! The traffic light: lower tiers slow down when little quota is left. A lower bound.
 //!
-//! It protects somebody: a tier is held back only while a higher tier is active. *Left* is the
-//! smallest share over the limits in scope. By time alone it only grows, so a call that the zone
-//! admits after waiting stays admitted.
+//! It protects somebody: a tier is held back on a limit only while a higher tier is active there.
+//! Each limit has a zone of its own, from the share of it that is left; `rules/left.rs` computes
+//! that. By time alone the share only grows, so a call that the zone admits after waiting stays
+//! admitted.
 
 use alloc::vec::Vec;
 
+use crate::agents::activity::Who;
 use crate::bounds;
 use crate::config::Priority;
-use crate::config::compiled::ConstraintKind;
 use crate::id::{AgentId, ConstraintId};
 use crate::lease::admission::Candidate;
 use crate::outcome::{Notice, Reason};
@@ -31,7 +32,7 @@ pub enum Zone {
 }
 
 impl Zone {
-    /// Its name on every face.
+    /// Returns the name of the zone, the same in every API, view and metric.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -48,8 +49,6 @@ const GREEN: u64 = 400;
 const RED: u64 = 150;
 /// Hysteresis: how far beyond its bound a share must be before the zone improves.
 const STEADY: u64 = 20;
-/// Background yields below this share.
-pub(crate) const SCARCE: u64 = 300;
 
 /// The gap of a background agent in amber per missing thousandth: 2 s × (0.40 − left) / 0.25.
 const DISTANCE: Span = Span::millis(8);
@@ -65,74 +64,80 @@ pub(crate) struct TierRestrictions {
     pub(crate) yielding: bool,
 }
 
-/// Which limits count.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ZoneScope {
-    /// The limits that zones apply to.
-    ByZones,
-    /// All rates.
-    Rates,
-}
-
 pub(super) const RULE: Rule = Rule {
     reason: Reason::Zone,
     effect: Effect::Hold,
-    admits: |state, candidate, from| {
-        let passes = !state.index.compiled.protects || candidate.tier() == Priority::Critical;
-        let paced = if passes { from } else { state.zone_pace_until(candidate, from) };
-        if paced <= from {
-            return Admits::Now;
-        }
-        // A background call that the zone admits may still have to yield: one timer for both.
-        let by_time = paced.max(state.yield_ends(candidate, from));
-        state.while_superiors_active(candidate.tier(), by_time, from)
+    admits: |state, candidate, from| state.zone_admits(candidate, from),
+    names: |state, candidate, now| {
+        let its = state.lit().filter(|at| state.zone_heeded(candidate.tier(), *at, now).is_some());
+        let scarcest = its.min_by_key(|at| state.left_of(*at, now));
+        Named { limit: scarcest.and_then(|at| state.limit_named(at)), short_by: 0 }
     },
-    names: |state, _, now| Named { limit: state.scarcest(ZoneScope::ByZones, now), short_by: 0 },
 };
 
 impl State {
-    /// The zone the pool is in.
+    /// Returns the zone of the pool: the worst of its limits.
     #[must_use]
-    pub const fn zone(&self) -> Zone {
-        self.facts.zone
+    pub fn zone(&self) -> Zone {
+        self.facts.counters.iter().map(|counter| counter.zone).max().unwrap_or_default()
     }
 
-    fn zone_pace_until(&self, candidate: &Candidate<'_>, from: Instant) -> Instant {
-        let (zone, now) = (self.facts.zone, self.facts.clock);
-        if zone == Zone::Green {
-            return from;
+    fn zone_admits(&self, candidate: &Candidate<'_>, from: Instant) -> Admits {
+        let tier = candidate.tier();
+        if !self.index.compiled.protects || tier == Priority::Critical {
+            return Admits::Now;
         }
+        let each = self.lit().map(|at| match self.zone_heeded(tier, at, from) {
+            Some(zone) => {
+                let paced = self.zone_pace_until(candidate, at, zone, from);
+                let superiors = self.superiors(tier, at, Who::Everybody);
+                self.while_active(&superiors, at, paced, from)
+            }
+            None => Admits::Now,
+        });
+        each.fold(Admits::Now, |all, one| all.and(one, from))
+    }
+
+    /// The zone of a limit that a tier has to heed there, if it is not green and a higher tier is
+    /// active. Red does not apply where all of those have a floor on the limit: what is kept for
+    /// them is theirs, and the rest would be left unused.
+    fn zone_heeded(&self, tier: Priority, at: ConstraintId, now: Instant) -> Option<Zone> {
+        let zone = self.facts.counters[at].zone;
+        let active = |who| self.superiors(tier, at, who).are_active(now);
+        match zone {
+            Zone::Green => None,
+            Zone::Amber => active(Who::Everybody).then_some(zone),
+            Zone::Red if active(Who::WithoutFloor) => Some(zone),
+            Zone::Red => active(Who::Everybody).then_some(Zone::Amber),
+        }
+    }
+
+    fn zone_pace_until(
+        &self,
+        candidate: &Candidate<'_>,
+        constraint: ConstraintId,
+        zone: Zone,
+        from: Instant,
+    ) -> Instant {
         let last = self.last_admission(candidate);
         let mut at = from;
         if zone == Zone::Red {
-            let amber = self.left_reaches(ZoneScope::ByZones, RED + STEADY, now);
+            let amber = self.left_reaches(constraint, RED + STEADY, from);
             let slow = last.map_or(at, |last| at.max(last + SLOW));
             if candidate.tier() == Priority::Standard && slow < amber {
                 return slow;
             }
             at = at.max(amber);
         }
-        let Some(last) = last else { return at };
-        if at == Instant::NEVER {
-            return at;
-        }
-        // What is left at that instant. Each further thousandth shortens the gap.
-        let (mut left, mut most) = (self.left(ZoneScope::ByZones, now).min(GREEN), GREEN);
-        while left < most {
-            let middle = (left + most).div_ceil(2);
-            if self.left_reaches(ZoneScope::ByZones, middle, now) <= at {
-                left = middle;
-            } else {
-                most = middle - 1;
-            }
-        }
-        // At the bound of green the gap is zero, so the last round returns.
-        for left in left..=GREEN {
-            let kept = last + distance(candidate.tier(), Zone::Amber, left);
+        let Some(last) = last.filter(|_| at != Instant::NEVER) else { return at };
+        // Each further thousandth that is left shortens the gap. At the bound of green it is zero,
+        // so the last round returns.
+        for left in self.left_of(constraint, at).clamp(RED, GREEN)..=GREEN {
+            let kept = last + gap(candidate.tier(), left);
             if kept <= at {
                 return at;
             }
-            let more = self.left_reaches(ZoneScope::ByZones, left + 1, now);
+            let more = self.left_reaches(constraint, left + 1, at);
             if kept <= more {
                 return kept;
             }
@@ -141,29 +146,36 @@ impl State {
         at
     }
 
-    /// Updates the zone from what is left. By time alone it changes at [`State::zone_next_event`].
+    /// Updates the zone of every limit from what is left. By time alone it changes at
+    /// [`State::zone_next_event`].
     fn relight(&mut self, now: Instant) {
-        if !self.index.compiled.constraints.iter().any(|constraint| constraint.lit) {
-            self.facts.zone = Zone::Green;
-            return;
+        let worst = self.zone();
+        for at in self.index.compiled.constraints.ids() {
+            let before = self.facts.counters[at].zone;
+            self.facts.counters[at].zone = match self.index.compiled.constraints[at].lit {
+                true => self.zone_of(at, before, now),
+                false => Zone::Green,
+            };
         }
-        let before = self.facts.zone;
-        let red = if before == Zone::Red { RED + STEADY } else { RED };
-        let green = if before == Zone::Green { GREEN } else { GREEN + STEADY };
-        let zone = if self.left(ZoneScope::ByZones, now) < red {
-            Zone::Red
-        } else if self.is_over(green, now) {
-            Zone::Green
-        } else {
-            Zone::Amber
-        };
-        if zone != before {
-            self.facts.zone = zone;
+        let zone = self.zone();
+        if zone != worst {
             self.effects.notices.push(Notice::Zone { zone });
         }
     }
 
-    /// Updates the zone after every step, and enqueues tickets of tiers to which another zone
+    fn zone_of(&self, constraint: ConstraintId, before: Zone, now: Instant) -> Zone {
+        let red = if before == Zone::Red { RED + STEADY } else { RED };
+        let green = if before == Zone::Green { GREEN } else { GREEN + STEADY };
+        if self.left_of(constraint, now) < red {
+            Zone::Red
+        } else if self.is_over(constraint, green, now) {
+            Zone::Green
+        } else {
+            Zone::Amber
+        }
+    }
+
+    /// Updates the zones after every step, and enqueues tickets of tiers to which another zone
     /// applies.
     pub(crate) fn update_zone(&mut self, now: Instant) {
         if !self.index.compiled.protects {
@@ -212,33 +224,36 @@ impl State {
             return restrictions;
         }
         for tier in [Priority::Standard, Priority::Background] {
-            let waits = !self.index.order[tier as usize].is_empty();
-            if waits && self.superiors_active(tier, now) {
-                restrictions.heeds[tier as usize] = self.facts.zone;
-                restrictions.yielding = tier == Priority::Background && self.is_scarce(now);
+            if !self.index.order[tier as usize].is_empty() {
+                let zones = self.lit().filter_map(|at| self.zone_heeded(tier, at, now));
+                restrictions.heeds[tier as usize] = zones.max().unwrap_or_default();
             }
         }
+        let waits = !self.index.order[Priority::Background as usize].is_empty();
+        restrictions.yielding = waits && self.is_yielding(now);
         restrictions
     }
 
-    /// When time alone next changes the zone or a demand.
+    /// When time alone next changes a zone or a demand.
     pub(crate) fn zone_next_event(&self, now: Instant) -> Option<Instant> {
         if !self.index.compiled.protects {
             return None;
         }
-        let zone = match self.facts.zone {
+        let zones = self.lit().filter_map(|at| match self.facts.counters[at].zone {
             Zone::Green => None,
-            Zone::Amber => Some(self.left_exceeds(GREEN + STEADY, now)),
-            Zone::Red => Some(self.left_reaches(ZoneScope::ByZones, RED + STEADY, now)),
-        };
-        let yields =
-            self.restrictions.yielding.then(|| self.left_reaches(ZoneScope::Rates, SCARCE, now));
-        let held = [Priority::Standard, Priority::Background].into_iter().filter(|tier| {
-            let yields = *tier == Priority::Background && self.restrictions.yielding;
-            yields || self.restrictions.heeds[*tier as usize] != Zone::Green
+            Zone::Amber => Some(self.left_exceeds(at, GREEN + STEADY, now)),
+            Zone::Red => Some(self.left_reaches(at, RED + STEADY, now)),
         });
-        let idle = held.filter_map(|tier| self.superiors_next_event(tier));
-        let all = idle.chain(zone).chain(yields);
+        let held = [Priority::Standard, Priority::Background].into_iter();
+        let held = held.filter(|tier| self.restrictions.heeds[*tier as usize] != Zone::Green);
+        let idle = held.flat_map(|tier| self.lit().map(move |at| (tier, at)));
+        let idle = idle.flat_map(|(tier, at)| {
+            let ends = |who| self.superiors(tier, at, who).end_of_activity();
+            [ends(Who::Everybody), ends(Who::WithoutFloor)]
+        });
+        let idle = idle.flatten().filter(|at| *at > self.facts.clock);
+        let yields = self.restrictions.yielding.then(|| self.yield_next_event(now)).flatten();
+        let all = idle.chain(zones).chain(yields);
         all.filter(|at| *at != Instant::NEVER).map(|at| at.max(now)).min()
     }
 
@@ -252,7 +267,7 @@ impl State {
     /// Holds back other tickets of an agent that was just admitted until its gap has passed.
     pub(crate) fn hold_zone_paced(&mut self, agent: AgentId, now: Instant) {
         let none = self.index.agent_loads[agent].tickets == 0;
-        if none || self.facts.zone == Zone::Green {
+        if none || self.zone() == Zone::Green {
             return;
         }
         let its = self.facts.tickets.iter().filter(|(_, ticket)| {
@@ -269,80 +284,19 @@ impl State {
         self.facts.agents[candidate.agent?].admitted
     }
 
-    fn lit(&self, which: ZoneScope) -> impl Iterator<Item = ConstraintId> {
+    /// The limits that zones apply to.
+    fn lit(&self) -> impl Iterator<Item = ConstraintId> {
         let constraints = self.index.compiled.constraints.rows();
-        let lit = constraints.filter(move |(_, constraint)| match which {
-            ZoneScope::ByZones => constraint.lit,
-            ZoneScope::Rates => constraint.kind == ConstraintKind::Rate,
-        });
-        lit.map(|(at, _)| at)
-    }
-
-    /// The smallest share that is left of the limits in scope, in whole thousandths.
-    pub(crate) fn left(&self, which: ZoneScope, now: Instant) -> u64 {
-        self.lit(which).map(|constraint| self.left_of(constraint, now)).min().unwrap_or(1_000)
-    }
-
-    /// The limit of which the smallest share is left.
-    pub(crate) fn scarcest(
-        &self,
-        which: ZoneScope,
-        now: Instant,
-    ) -> Option<crate::config::LimitId> {
-        let least = self.lit(which).min_by_key(|constraint| self.left_of(*constraint, now))?;
-        self.index.compiled.constraints[least].limit()
-    }
-
-    fn left_of(&self, constraint: ConstraintId, now: Instant) -> u64 {
-        let usage = self.usage(constraint);
-        let share = u128::from(usage.free_at(now)) * 1_000;
-        let share = share / u128::from(usage.spec.effective.max(1));
-        u64::try_from(share).unwrap_or(1_000)
-    }
-
-    /// Whether more than a share is left of every limit that zones apply to.
-    fn is_over(&self, per_mille: u64, now: Instant) -> bool {
-        self.lit(ZoneScope::ByZones).all(|constraint| {
-            let usage = self.usage(constraint);
-            let enough = u128::from(per_mille) * u128::from(usage.spec.effective);
-            u128::from(usage.free_at(now)) * 1_000 > enough
-        })
-    }
-
-    /// The first instant from `from` on at which at least a share is left of every limit in scope.
-    pub(crate) fn left_reaches(&self, which: ZoneScope, per_mille: u64, from: Instant) -> Instant {
-        let share = |effective: u64| {
-            let product = u128::from(effective) * u128::from(per_mille);
-            u64::try_from(product.div_ceil(1_000)).unwrap_or(u64::MAX)
-        };
-        self.all_have(which, share, from)
-    }
-
-    /// The same for more than a share.
-    fn left_exceeds(&self, per_mille: u64, from: Instant) -> Instant {
-        let share = |effective: u64| {
-            let product = u128::from(effective) * u128::from(per_mille);
-            u64::try_from(product / 1_000 + 1).unwrap_or(u64::MAX)
-        };
-        self.all_have(ZoneScope::ByZones, share, from)
-    }
-
-    fn all_have(&self, which: ZoneScope, share: impl Fn(u64) -> u64, from: Instant) -> Instant {
-        let each = self.lit(which).map(|constraint| {
-            let usage = self.usage(constraint);
-            usage.fits_from(share(usage.spec.effective).min(usage.spec.effective), from)
-        });
-        each.max().unwrap_or(from)
+        constraints.filter(|(_, constraint)| constraint.lit).map(|(at, _)| at)
     }
 }
 
-/// The gap between two admissions of an agent.
-fn distance(tier: Priority, zone: Zone, left: u64) -> Span {
+/// The gap between two admissions of an agent in amber.
+fn gap(tier: Priority, left: u64) -> Span {
     let missing = GREEN.saturating_sub(left);
-    match (zone, tier) {
-        (Zone::Green, _) | (_, Priority::Critical) => Span::ZERO,
-        (Zone::Amber, Priority::Background) => Span(DISTANCE.0 * missing),
-        (Zone::Amber, Priority::Standard) => Span(DISTANCE.0 * missing / 2),
-        (Zone::Red, _) => SLOW,
+    match tier {
+        Priority::Critical => Span::ZERO,
+        Priority::Standard => Span(DISTANCE.0 * missing / 2),
+        Priority::Background => Span(DISTANCE.0 * missing),
     }
 }

@@ -6,6 +6,7 @@
 
 use crate::config::Charged;
 use crate::event::Key;
+use crate::rules::zone::Zone;
 use crate::time::{Instant, Span};
 use crate::usage::bucket::{Bucket, Refill};
 
@@ -16,6 +17,11 @@ pub struct UsageCounter {
     pub count: Count,
     /// The provider's own window, if it announces one.
     pub reset: Option<Reset>,
+    /// How much of the limit is left.
+    pub zone: Zone,
+    /// By tier: when a call of an agent without a floor on the limit last began or ended, where
+    /// others have one.
+    pub without_floor: [Option<Instant>; 3],
 }
 
 /// How units are counted.
@@ -97,7 +103,7 @@ pub(crate) struct CounterSpec {
 
 impl UsageCounter {
     pub(crate) const fn new(count: Count) -> Self {
-        Self { count, reset: None }
+        Self { count, reset: None, zone: Zone::Green, without_floor: [None; 3] }
     }
 }
 
@@ -107,6 +113,11 @@ impl CounterSpec {
         let periods = self.effective.div_ceil(self.refill.max(1)).max(1);
         let periods = if self.refill == 0 { 1 } else { periods };
         Span(self.period.0.saturating_mul(periods))
+    }
+
+    /// What is usable in one period.
+    pub(crate) const fn usable_per_period(&self) -> u64 {
+        if self.refill == 0 { self.effective } else { self.refill }
     }
 
     pub(crate) const fn as_refill(&self) -> Refill {

@@ -16,6 +16,8 @@ use crate::usage::history::History;
 pub(crate) struct UsageView<'a> {
     pub(crate) spec: &'a CounterSpec,
     pub(crate) counted: Counted<'a>,
+    /// The charges of the unit it counts.
+    pub(crate) history: &'a History,
     /// Units of calls in flight that are not charged yet; for slots, the calls in flight.
     pub(crate) held: u64,
     /// The provider's own window, if it announces one.
@@ -27,7 +29,6 @@ pub(crate) struct UsageView<'a> {
 pub(crate) enum Counted<'a> {
     /// The last period of a history.
     Window {
-        history: &'a History,
         began: Option<Began>,
         /// When the store lost the pool's state. Then everything counts as used and returns evenly
         /// over one period.
@@ -54,9 +55,9 @@ impl UsageView<'_> {
     pub(crate) fn charged_at(&self, now: Instant) -> u64 {
         let period = self.spec.period;
         match self.counted {
-            Counted::Window { history, began, lost } => {
+            Counted::Window { began, lost } => {
                 let from = began.map_or(Instant(0), |began| began.at);
-                let used = history.sum_after(|stamp| stamp + period <= now || stamp < from);
+                let used = self.history.sum_after(|stamp| stamp + period <= now || stamp < from);
                 let carried = began.filter(|began| now < began.at + period);
                 used.saturating_add(carried.map_or(0, |began| began.carried))
                     .saturating_add(self.assumed_at(now, lost))
@@ -138,15 +139,16 @@ impl UsageView<'_> {
             Counted::Bucket(bucket) => bucket.falls_to(allowed, from, self.spec.as_refill()),
             Counted::Slots { .. } => from,
             Counted::Pace { last } => last.map_or(from, |last| from.max(last + period)),
-            Counted::Window { history, began, lost } => {
+            Counted::Window { began, lost } => {
                 if self.charged_at(from) <= allowed {
                     return from;
                 }
                 if lost.is_some_and(|lost| from < lost + period) {
-                    return self.search(allowed, from, history);
+                    return self.search(allowed, from);
                 }
                 if began.is_none() {
-                    return history
+                    return self
+                        .history
                         .falls_to(allowed)
                         .map_or(from, |stamp| stamp + period)
                         .max(from);
@@ -155,7 +157,7 @@ impl UsageView<'_> {
                 let reset = began.map(|began| began.at + period).filter(|at| *at > from);
                 let reset = reset.filter(|at| self.charged_at(*at) <= allowed);
                 let enough = |stamp: Instant| self.charged_at(stamp + period) <= allowed;
-                let aged = history.first_stamp(enough).map(|stamp| stamp + period);
+                let aged = self.history.first_stamp(enough).map(|stamp| stamp + period);
                 reset.into_iter().chain(aged).min().unwrap_or(from).max(from)
             }
         }
@@ -163,8 +165,8 @@ impl UsageView<'_> {
 
     /// Searches the first instant at which at most `allowed` units are charged, where units also
     /// return between the samples of a history.
-    fn search(&self, allowed: u64, from: Instant, history: &History) -> Instant {
-        let last = history.last_stamp().map_or(from, |stamp| stamp.max(from));
+    fn search(&self, allowed: u64, from: Instant) -> Instant {
+        let last = self.history.last_stamp().map_or(from, |stamp| stamp.max(from));
         let (mut over, mut under) = (from.0, (last + self.spec.period).0);
         while over + 1 < under {
             let middle = over.midpoint(under);
@@ -195,12 +197,10 @@ impl State {
         let counter = &self.facts.counters[constraint];
         let unit = declared.unit.map(|unit| &self.facts.units[unit]);
         let held_of_unit = unit.map_or(0, |unit| unit.held);
+        let history = unit.map_or(&NO_CHARGES, |unit| &unit.history);
         let lost = self.facts.state_lost_at;
         let (counted, held) = match &counter.count {
-            Count::Window { began } => {
-                let history = unit.map_or(&NO_CHARGES, |unit| &unit.history);
-                (Counted::Window { history, began: *began, lost }, held_of_unit)
-            }
+            Count::Window { began } => (Counted::Window { began: *began, lost }, held_of_unit),
             Count::Bucket(bucket) => (Counted::Bucket(bucket), held_of_unit),
             Count::Slots if declared.id == LimitId::Unanswered => {
                 (Counted::Slots { unknown_until: None }, self.facts.unanswered.len() as u64)
@@ -211,7 +211,7 @@ impl State {
             }
             Count::Pace { last } => (Counted::Pace { last: *last }, 0),
         };
-        UsageView { spec: &declared.spec, counted, held, reset: counter.reset.as_ref() }
+        UsageView { spec: &declared.spec, counted, history, held, reset: counter.reset.as_ref() }
     }
 
     /// An agent's own use of what it has a floor or a cap on.
@@ -223,12 +223,14 @@ impl State {
         if usage.kind(&self.index.compiled.constraints) == ConstraintKind::Slots {
             let held = agent.map_or(0, |at| u64::from(self.index.agent_loads[at].leases));
             let counted = Counted::Slots { unknown_until: None };
-            return UsageView { spec: &usage.spec, counted, held, reset: None };
+            let history = &NO_CHARGES;
+            return UsageView { spec: &usage.spec, counted, history, held, reset: None };
         }
         let own = agent.zip(usage.unit_index);
         let own = own.and_then(|(agent, unit)| self.facts.agents[agent].units.row(unit));
         let history = own.map_or(&NO_CHARGES, |own| &own.history);
-        let counted = Counted::Window { history, began: None, lost: None };
-        UsageView { spec: &usage.spec, counted, held: own.map_or(0, |own| own.held), reset: None }
+        let counted = Counted::Window { began: None, lost: None };
+        let held = own.map_or(0, |own| own.held);
+        UsageView { spec: &usage.spec, counted, history, held, reset: None }
     }
 }

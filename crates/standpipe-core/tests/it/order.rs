@@ -62,7 +62,7 @@ proptest! {
         match off {
             0 => policy.backoff = None,
             1 => policy.comeback = None,
-            2 => policy.cascade = false,
+            2 => policy.cascade = None,
             3 => policy.learn = false,
             _ => {}
         }

@@ -5,11 +5,11 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use standpipe_core::{
-    Action, AgentName, AgentRule, Amounts, Answer, AutoMargin, Backoff, Charged, Commit, Configure,
-    Decision, Event, Hit, Instant, Key, LearnedConcurrency, LearnedLimit, Limit, LimitSelector,
-    Margin, Observed, Owner, Policy, PoolConfig, Portion, Priority, Ramp, Reading, Reason,
-    Recovered, Reserve, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, State, Text,
-    ThrottleKind, Throttled, Unit, Zones, bounds,
+    Action, AgentName, AgentRule, Amounts, Answer, AutoMargin, Backoff, CascadeThreshold, Charged,
+    Commit, Configure, Decision, Event, Hit, Instant, Key, LearnedConcurrency, LearnedLimit, Limit,
+    LimitSelector, Margin, Observed, Owner, Policy, PoolConfig, Portion, Priority, Ramp, Reading,
+    Reason, Recovered, Reserve, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span,
+    State, Text, ThrottleKind, Throttled, Unit, Zones, bounds,
 };
 
 use crate::support::cases;
@@ -84,7 +84,7 @@ proptest! {
         facts.ramp = Some(Ramp { halvings, since, paced });
         facts.learned.concurrency = Some(LearnedConcurrency { calls, since });
         let (unit, period) = (Unit::Tokens, Span(period));
-        facts.learned.limits.push(LearnedLimit { unit, period, amount });
+        facts.learned.limits.push(LearnedLimit { unit, period, amount, refills: paced });
         let (successes, rests) = (0, since);
         facts.auto_margins =
             vec![AutoMargin { limit: limit.id(), per_mille, since, successes, rests, reported: false }];
@@ -435,7 +435,7 @@ fn odd_policy() -> impl Strategy<Value = Policy> {
         |((backoff, comeback, retries), on, terminal_probe, zones)| Policy {
             backoff,
             comeback,
-            cascade: on[0],
+            cascade: on[0].then_some(CascadeThreshold { agents: 2, within: SECOND }),
             retries,
             learn: on[1],
             terminal_probe,

@@ -1,10 +1,10 @@
 //! Seeded random numbers, and random events that refer to existing keys often enough to matter.
 
 use standpipe_core::{
-    Action, AgentName, AgentRule, Amounts, Backoff, Charged, Commit, Configure, Event, Hit, Key,
-    Limit, LimitSelector, Margin, Observed, Policy, PoolConfig, Portion, Priority, Reading,
-    Recovered, Reserve, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, Text,
-    ThrottleKind, Throttled, Unit, Zones,
+    Action, AgentName, AgentRule, Amounts, Backoff, CascadeThreshold, Charged, Commit, Configure,
+    Event, Hit, Key, Limit, LimitSelector, Margin, Observed, Policy, PoolConfig, Portion, Priority,
+    Reading, Recovered, Reserve, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span,
+    Text, ThrottleKind, Throttled, Unit, Zones,
 };
 
 /// A seeded random number generator (`SplitMix64`).
@@ -263,6 +263,7 @@ impl RandomEvents {
         let second = Span::secs(1);
         let comeback = [ReturnWindows::USUAL, ReturnWindows::smear(second)];
         let (cascade, learn) = (self.random.once_in(2), self.random.once_in(2));
+        let cascade = cascade.then_some(CascadeThreshold::USUAL);
         Policy {
             backoff: self.random.once_in(2).then_some(backoff),
             comeback: if self.random.once_in(2) { self.random.one_of(&comeback) } else { None },

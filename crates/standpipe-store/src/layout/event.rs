@@ -3,10 +3,10 @@
 //! Logs outlive processes: a new variant takes a new tag, and a tag is never reused.
 
 use standpipe_core::{
-    Action, AgentName, AgentRule, Amounts, Backoff, Charged, Commit, Configure, Event, Hit,
-    Instant, Key, Limit, LimitSelector, Margin, Observed, Owner, Policy, PoolConfig, Portion,
-    Priority, Reading, Recovered, Reserve, Resets, RetryBudget, ReturnWindows, Rule, Share, Source,
-    Span, Text, ThrottleKind, Throttled, TimeRange, Unit, UnitName, Zones, bounds,
+    Action, AgentName, AgentRule, Amounts, Backoff, CascadeThreshold, Charged, Commit, Configure,
+    Event, Hit, Instant, Key, Limit, LimitSelector, Margin, Observed, Owner, Policy, PoolConfig,
+    Portion, Priority, Reading, Recovered, Reserve, Resets, RetryBudget, ReturnWindows, Rule,
+    Share, Source, Span, Text, ThrottleKind, Throttled, TimeRange, Unit, UnitName, Zones, bounds,
 };
 
 use super::Malformed;
@@ -38,6 +38,7 @@ wire_struct! {
     Backoff { base, factor_per_mille, cap, jitter }
     ReturnWindows { critical, standard, background }
     TimeRange { from, to }
+    CascadeThreshold { agents, within }
     RetryBudget { per_mille, least }
     Limit { rule, pace, charged, resets }
     AgentRule { name, priority, floors, caps }

@@ -7,8 +7,8 @@ use standpipe_core::{
     ConstraintId, ConstraintSet, Count, Denied, ExternalUsage, Facts, History, HistoryEntry, Id,
     IdRecord, IdVec, Incident, Instant, Learned, LearnedConcurrency, LearnedLimit, Lease,
     LeaseOwner, LimitId, Phase, Probe, Promoted, Provenance, QueueKey, Ramp, Reason, RecentLow,
-    Reset, ResetPhase, RetryUsage, Returning, Sequential, Session, SizeHistogram, SizeKey,
-    Spending, Terminal, Throttling, Ticket, UnitId, UnitUsage, UsageCounter, Zone,
+    Reported, Reset, ResetPhase, RetryUsage, Returning, Sequential, Session, SizeHistogram,
+    SizeKey, Spending, Terminal, Throttling, Ticket, UnitId, UnitUsage, UsageCounter, Zone,
 };
 
 use super::Malformed;
@@ -17,7 +17,7 @@ use super::wire::{Reader, Wire, wire_enum, wire_struct};
 wire_struct! {
     Facts {
         clock, config, provenance, used, arrivals, pause, terminal, throttling, returning, cascade,
-        ramp, learned, unanswered, retry_usage, zone, tier_activity, paused_total, auto_margins,
+        ramp, learned, unanswered, retry_usage, tier_activity, paused_total, auto_margins,
         external, sizes, pre_emptive, spending, state_lost_at, enforced, units, counters, agents,
         sessions, leases, tickets, ids,
     }
@@ -33,7 +33,7 @@ wire_struct! {
     Sequential { began, ends, successes }
     Ramp { halvings, since, paced }
     LearnedConcurrency { calls, since }
-    LearnedLimit { unit, period, amount }
+    LearnedLimit { unit, period, amount, refills }
     IdRecord { first, ended }
     CallId { agent, id }
     UnitUsage { unit, charged, span, span_before, next_mark, history, held }
@@ -42,7 +42,10 @@ wire_struct! {
     Denied { since, last }
     Promoted { arrival, ticket }
     AutoMargin { limit, per_mille, since, successes, rests, reported }
-    ExternalUsage { limit, since, last_seen, low, gap, believed, initial, spare, charged, eased }
+    ExternalUsage {
+        limit, since, last_seen, low, gap, believed, initial, spare, charged, eased, reported,
+    }
+    Reported { remaining, limit, at, until }
     RecentLow { since, left, before }
     Session { last, last_seen, ended }
     QueueKey { tier, arrival }
@@ -50,7 +53,7 @@ wire_struct! {
     Ticket { key, session, agent, call, since, deadline, phase, earmarked, returns, holds, ttl }
     Lease { owner, agent, tier, call, started, progressed, charges, left }
     Charge { unit, when, estimate, charged, mark, known }
-    UsageCounter { count, reset }
+    UsageCounter { count, reset, zone, without_floor }
     Began { at, carried }
     Bucket { missing, at, refundable_from }
     Reset { at, phase }
@@ -100,6 +103,7 @@ wire_enum! {
         15 => RetryBudget,
         16 => Zone,
         17 => Yield,
+        18 => Ramp,
     }
 }
 

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 use standpipe_core::{
-    AgentName, AgentRule, Backoff, Charged, Configure, Limit, LimitSelector, Margin, Policy,
-    PoolConfig, Portion, Priority, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span,
-    TimeRange, Unit, Zones,
+    AgentName, AgentRule, Backoff, CascadeThreshold, Charged, Configure, Limit, LimitSelector,
+    Margin, Policy, PoolConfig, Portion, Priority, Resets, RetryBudget, ReturnWindows, Rule, Share,
+    Source, Span, TimeRange, Unit, Zones,
 };
 
 use super::parse::amounts;
@@ -100,7 +100,7 @@ fn policy(value: &Value) -> Result<Policy, String> {
         match key.as_str() {
             "backoff" => policy.backoff = Some(backoff(value)?),
             "return_windows" => policy.comeback = Some(windows(value)?),
-            "cascade" => policy.cascade = value == true,
+            "cascade" => policy.cascade = cascade(value)?,
             "learn" => policy.learn = value == true,
             "retry_budget" => {
                 let number = |key: &str, usual: u16| {
@@ -124,6 +124,24 @@ fn policy(value: &Value) -> Result<Policy, String> {
         }
     }
     Ok(policy)
+}
+
+fn cascade(value: &Value) -> Result<Option<CascadeThreshold>, String> {
+    if value.is_boolean() {
+        return Ok((value == true).then_some(CascadeThreshold::USUAL));
+    }
+    let mut threshold = CascadeThreshold::USUAL;
+    for (key, value) in object(value)? {
+        match key.as_str() {
+            "agents" => {
+                let agents = u8::try_from(amount(value)?);
+                threshold.agents = agents.map_err(|_| format!("{value} is too many agents"))?;
+            }
+            "within" => threshold.within = time(value)?,
+            _ => return Err(format!("unknown key `{key}` of a cascade")),
+        }
+    }
+    Ok(Some(threshold))
 }
 
 fn backoff(value: &Value) -> Result<Backoff, String> {

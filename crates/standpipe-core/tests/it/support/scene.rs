@@ -7,8 +7,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use standpipe_core::{
-    AgentRule, Backoff, Hit, Key, Limit, Margin, Policy, PoolConfig, Priority, RetryBudget,
-    ReturnWindows, Share, Span, ThrottleKind, Unit, Zones, bounds,
+    AgentRule, Backoff, CascadeThreshold, Hit, Key, Limit, Margin, Policy, PoolConfig, Priority,
+    RetryBudget, ReturnWindows, Share, Span, ThrottleKind, Unit, Zones, bounds,
 };
 
 use super::words::{
@@ -210,7 +210,7 @@ fn policy() -> impl Strategy<Value = Policy> {
         |((backoff, comeback, cascade, retries), learn, terminal_probe, (zones, on))| Policy {
             backoff,
             comeback,
-            cascade,
+            cascade: cascade.then_some(CascadeThreshold::USUAL),
             retries,
             learn,
             terminal_probe,

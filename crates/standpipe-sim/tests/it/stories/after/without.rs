@@ -185,9 +185,9 @@ fn refusals() -> Vec<About> {
         .brings("refused after the pause", Figure::Few(with), Figure::Few(without))
         .brings("given up", given_up(&story), given_up(&other));
     let slow = |policy| crowded(3 * SECOND, policy);
-    let (with, without) = both(slow, |policy| policy.cascade = false);
+    let (with, without) = both(slow, |policy| policy.cascade = None);
     let at_once = |policy| crowded(0, Policy { comeback: None, ..policy });
-    let (herd, storm) = both(at_once, |policy| policy.cascade = false);
+    let (herd, storm) = both(at_once, |policy| policy.cascade = None);
     let cascade = About::new("`cascade`")
         .brings("refused", refused(&with), refused(&without))
         .brings("the same without return windows", refused(&herd), refused(&storm));
