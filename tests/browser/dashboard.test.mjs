@@ -15,7 +15,7 @@ const LARGEST = 60 * 1024;
 const CONFIG = `
 [pool."work/rate"]
 requests = "4/h"
-headroom = 1.0
+margin = 0
 tokens = "10000/h"
 parallel = 10
 price = { tokens = 3.0 }

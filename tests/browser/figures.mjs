@@ -57,7 +57,7 @@ export async function sameFigures(page, name) {
   sameLeases(leases, pool.leases);
   sameAgents(agents, pool.agents);
   assert.ok(words.includes(`zone ${pool.zone}`));
-  assert.ok(words.includes(`headroom ${pool.headroom_per_mille / 10} %`));
+  assert.ok(words.includes(`margin ${pool.margin_per_mille / 10} %`));
 }
 
 function sameLimit({ name, left, facts }, limit) {
@@ -65,13 +65,13 @@ function sameLimit({ name, left, facts }, limit) {
   const money = (shown) => (limit.unit === "usd" ? shown.slice(1) * 1e6 : number(shown));
   if (limit.left === 0) assert.equal(left, "full");
   else assert.equal(money(left.replace(" left", "")), limit.left, name);
-  const same = { used: limit.used, held: limit.held, "may use": limit.effective,
-    stated: limit.amount };
+  const same = { used: limit.used, held: limit.held, usable: limit.effective,
+    limit: limit.amount };
   for (const [fact, wanted] of Object.entries(same)) {
     assert.equal(money(facts[fact]), wanted, `${name}: ${fact}`);
   }
-  if (limit.headroom_per_mille !== null) {
-    assert.equal(facts.headroom, `${limit.headroom_per_mille / 10} %`);
+  if (limit.margin_per_mille !== null) {
+    assert.equal(facts.margin, `${limit.margin_per_mille / 10} %`);
   }
   if (limit.full_again_ms > 0) sameLength(facts["all free"], limit.full_again_ms, name);
 }

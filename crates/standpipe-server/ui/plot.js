@@ -80,7 +80,7 @@ export class Burn extends Plot {
 	constructor() {
 		const legend = h("ul", { class: "legend" });
 		const table = new Table("Taken of each limit, last 10 minutes",
-			[["limit"], ["now", "n"], ["highest", "n"], ["may use", "n"]]);
+			[["limit"], ["now", "n"], ["highest", "n"], ["usable", "n"]]);
 		super(190, "burn", "Burn rate against the limit", legend,
 			h("details", {}, h("summary", { text: "The same as a table" }), table.root));
 		[this.legend, this.table] = [legend, table];

@@ -55,13 +55,13 @@ export class PoolView {
 		if (pool.money) put(this.money.lastChild, money(pool.money));
 	}
 
-	head({ provider, zone, breaker, headroom_per_mille: headroom, headroom_auto: auto, enforce,
+	head({ provider, zone, breaker, margin_per_mille: margin, margin_auto: auto, enforce,
 		origin, pause, terminal }) {
 		const badges = [
 			["", provider && `provider ${provider}`],
 			[`sign ${zone}`, `zone ${zone}`],
 			["", `breaker ${breaker.replace("_", "-")}`],
-			["", `headroom ${percent(headroom)}${auto ? ", finds its own" : ""}`],
+			["", `margin ${percent(margin)}${auto ? ", automatic" : ""}`],
 			["loud", !enforce && "shadow mode: nobody is held back"],
 		].filter(([, text]) => text);
 		keyed(this.badges, badges, String, ([kind, text]) => h("span", { class: kind, text }));
@@ -161,9 +161,9 @@ function facts(of, says) {
 		["used", says(of.used)],
 		["held", says(of.held)],
 		["of it outside", of.outside > 0 && says(of.outside)],
-		["may use", says(of.effective)],
-		["stated", says(of.amount)],
-		["headroom", of.headroom_per_mille !== null && percent(of.headroom_per_mille)],
+		["usable", says(of.effective)],
+		["limit", says(of.amount)],
+		["margin", of.margin_per_mille !== null && percent(of.margin_per_mille)],
 		["holds at most", of.burst !== null && says(of.burst)],
 		["provider says", of.told !== null && says(of.told)],
 		["all free", free === null ? "when calls end" : free === 0 ? "now" : `in ${whole(free)}`],

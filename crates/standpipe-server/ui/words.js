@@ -141,7 +141,7 @@ const EVENTS = {
 	learn: (e) => `the provider taught a limit: ${amountOf(e.limit, e.amount)} ${e.limit}`,
 	zone: (e) => `the light is ${e.zone}`,
 	promote: (e) => `${e.agent} was denied for long and is served as a standard agent, once`,
-	headroom: (e) => `uses ${percent(e.per_mille)} of ${e.limit} from now on`,
+	margin: (e) => `margin of ${e.limit} is now ${percent(e.per_mille)}`,
 	outside: (e) => `somebody drew ${amountOf(e.limit, e.units)} of ${e.limit} without asking, ${
 		amountOf(e.limit, e.total)} in all`,
 	breaker: (e) => (e.on ? "at this rate calls will have to wait: they are advised to ask for less"

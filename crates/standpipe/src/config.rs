@@ -14,8 +14,8 @@
 //! ```
 //!
 //! In reading order: [`text`] and [`plain`] turn texts into values and back; `reader` walks the
-//! parsed file and collects problems; `pool`, `limits`, `policy`, `agent`, `store`, `workflow` and
-//! `provider` are one section each; `cross` checks what several sections say together; `find` knows
+//! parsed file and collects problems; `pool`, `limits`, `margin`, `policy`, `agent`, `store`,
+//! `workflow` and `provider` are one section or key each; `cross` checks what several sections say together; `find` knows
 //! where the file is; `describe`, `schema` and `example` are for `standpipe config`.
 //!
 //! Nothing here opens a store or talks to a pool, and nothing that is shown holds a password.
@@ -38,6 +38,7 @@ mod example;
 mod find;
 mod limit_form;
 mod limits;
+mod margin;
 mod nearest;
 mod policy;
 mod pool;
@@ -160,7 +161,7 @@ impl Settings {
         };
         Some(PoolConfig {
             limits: settings.limits.clone(),
-            headroom: settings.headroom,
+            margin: settings.margin,
             slack: settings.slack.unwrap_or_else(|| store.slack()),
             claim: store.claim(),
             lease_ttl: settings.lease_ttl,

@@ -101,10 +101,10 @@ mod when;
 mod workflow;
 
 pub use standpipe_core::{
-    AgentName, AgentRule, Amounts, Backoff, Breaker, Charged, Configured, Headroom, InvalidAmounts,
-    InvalidConfig, Limit, LimitId, LimitSelector, Policy, PoolConfig, Portion, Priority, Reading,
-    Reason, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, ThrottleKind, TimeRange,
-    Unit, Zone, Zones,
+    AgentName, AgentRule, Amounts, Backoff, Breaker, Charged, Configured, InvalidAmounts,
+    InvalidConfig, Limit, LimitId, LimitSelector, Margin, Policy, PoolConfig, Portion, Priority,
+    Reading, Reason, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, ThrottleKind,
+    TimeRange, Unit, Zone, Zones,
 };
 pub use standpipe_dialect::{
     PrintedLimit, PrintedReset, PrintedTime, printed_limit, printed_reset,

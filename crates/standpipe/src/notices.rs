@@ -32,8 +32,8 @@ pub(crate) fn event(pool: &PoolName, notice: &Notice, now: &Now) -> Option<What>
         }
         Notice::Zone { zone } => What::Zone { zone: zone.as_str().to_owned() },
         Notice::Promoted { agent, .. } => What::Promote { agent: agent.to_string() },
-        Notice::Headroom { limit, per_mille } => {
-            What::Headroom { limit: limit_text(limit), per_mille: *per_mille }
+        Notice::Margin { limit, per_mille } => {
+            What::Margin { limit: limit_text(limit), per_mille: *per_mille }
         }
         Notice::Outside { limit, units, total } => {
             What::Outside { limit: limit_text(limit), units: *units, total: *total }

@@ -35,10 +35,10 @@ pub struct PoolStatus {
     pub position: u64,
     /// Whether it holds calls back; `false` is shadow mode.
     pub enforce: bool,
-    /// The share of stated rates that is used, in thousandths: the smallest of its limits'.
-    pub headroom_per_mille: u16,
-    /// Whether the headroom finds its own figure.
-    pub headroom_auto: bool,
+    /// The share of stated rates that is left unused, in thousandths: the largest of its limits.
+    pub margin_per_mille: u16,
+    /// Whether the margin is adjusted automatically.
+    pub margin_auto: bool,
     /// Where its configuration came from.
     pub origin: Origin,
     /// No call is admitted before then.
@@ -211,7 +211,7 @@ pub struct LimitStatus {
     pub period_ms: Option<u64>,
     /// As the provider taught it, if it did.
     pub told: Option<u64>,
-    /// What is used of it, after headroom and what was learned.
+    /// What is usable of it, after the margin and what was learned.
     pub effective: u64,
     /// What is charged just now.
     pub used: u64,
@@ -219,8 +219,8 @@ pub struct LimitStatus {
     pub held: u64,
     /// What is left of [`LimitStatus::effective`].
     pub left: u64,
-    /// The share of the stated rate that is used, in thousandths; none for calls in flight.
-    pub headroom_per_mille: Option<u16>,
+    /// The share of the stated rate that is left unused, in thousandths; none for calls in flight.
+    pub margin_per_mille: Option<u16>,
     /// What somebody draws without asking, as the provider's own count says.
     pub outside: u64,
     /// In how long all of it is free if nothing else happens; none where only calls that end bring

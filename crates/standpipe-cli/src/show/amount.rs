@@ -19,6 +19,14 @@ pub(crate) fn cost<'a>(figures: impl IntoIterator<Item = (&'a str, u64)>) -> Str
     words.collect::<Vec<_>>().join(", ")
 }
 
+/// Thousandths as a percentage: `20 %`, `12.5 %`.
+pub(crate) fn percent(per_mille: u16) -> String {
+    match (per_mille / 10, per_mille % 10) {
+        (whole, 0) => format!("{whole} %"),
+        (whole, tenth) => format!("{whole}.{tenth} %"),
+    }
+}
+
 fn count(figure: u64) -> String {
     match figure {
         0..100_000 => grouped(figure),
@@ -78,6 +86,7 @@ mod tests {
         }
         assert_eq!(amount("usd", 1_500_000), "$1.50");
         assert_eq!(amount("usd", 1_500), "$0.0015");
+        assert_eq!([0, 5, 125, 200].map(percent), ["0 %", "0.5 %", "12.5 %", "20 %"]);
     }
 
     #[test]

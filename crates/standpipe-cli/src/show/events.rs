@@ -2,7 +2,7 @@
 
 use standpipe::journal::{Event, Usage, What};
 
-use crate::show::amount::{amount, cost};
+use crate::show::amount::{amount, cost, percent};
 use crate::show::length::length;
 use crate::show::status::why;
 
@@ -68,9 +68,8 @@ pub(crate) fn what(what: &What) -> String {
         What::Promote { agent } => {
             format!("{agent} was denied for 5 minutes and is served as a standard agent, once")
         }
-        What::Headroom { limit, per_mille } => {
-            let (whole, tenth) = (per_mille / 10, per_mille % 10);
-            format!("uses {whole}.{tenth} % of {limit} from now on")
+        What::Margin { limit, per_mille } => {
+            format!("margin of {limit} is now {}", percent(*per_mille))
         }
         What::Outside { limit, units, total } => {
             format!("somebody drew {units} of {limit} without asking, {total} in all")

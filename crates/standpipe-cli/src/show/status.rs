@@ -7,6 +7,7 @@ mod trouble;
 
 use standpipe::{Away, Backpressure, PoolStatus};
 
+use crate::show::amount::percent;
 use crate::show::length::length;
 use crate::show::style::{Ink, Style, columns};
 use crate::show::table::sentence;
@@ -66,6 +67,9 @@ fn heading(style: Style, status: &PoolStatus) -> String {
         (held, waiting) => {
             about.extend([format!("{held} in flight"), format!("{waiting} waiting")])
         }
+    }
+    if status.limits.iter().any(|limit| limit.margin_per_mille > Some(0)) {
+        about.push(format!("margin {}", percent(status.margin_per_mille)));
     }
     if !status.enforce {
         about.push("shadow mode: nobody is held back".to_owned());

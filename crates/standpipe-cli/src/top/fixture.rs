@@ -78,7 +78,7 @@ fn images() -> Value {
     pool["limits"] = json!([{
         "limit": "parallel", "unit": "parallel", "kind": "parallel", "amount": 4, "burst": null,
         "period_ms": null, "told": null, "effective": 4, "used": 0, "held": 0, "left": 4,
-        "headroom_per_mille": null, "outside": 0, "full_again_ms": null, "pace_ms": null,
+        "margin_per_mille": null, "outside": 0, "full_again_ms": null, "pace_ms": null,
         "next_grant_ms": null,
     }]);
     pool
@@ -87,7 +87,7 @@ fn images() -> Value {
 fn pool(name: &str) -> Value {
     json!({
         "pool": name, "provider": null, "at": AT, "position": 7, "enforce": true,
-        "headroom_per_mille": 800, "headroom_auto": true,
+        "margin_per_mille": 200, "margin_auto": true,
         "origin": { "source": "code", "version": null, "written": null, "changes": 0 },
         "pause": null, "terminal": null, "learning": null,
         "trouble": {
@@ -104,7 +104,7 @@ fn limit(unit: &str, amount: u64, effective: u64, used: u64, held: u64) -> Value
     json!({
         "limit": format!("{unit} per 1min"), "unit": unit, "kind": "window", "amount": amount,
         "burst": null, "period_ms": 60_000, "told": null, "effective": effective, "used": used,
-        "held": held, "left": effective - used - held, "headroom_per_mille": 800, "outside": 0,
+        "held": held, "left": effective - used - held, "margin_per_mille": 200, "outside": 0,
         "full_again_ms": 51_000, "pace_ms": null, "next_grant_ms": null,
     })
 }

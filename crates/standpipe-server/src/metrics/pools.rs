@@ -53,7 +53,7 @@ fn limits(page: &mut Page, pools: &Pools<'_>) {
     let all: [(_, _, Figure); 7] = [
         ("limit_stated", "A limit as stated.", |limit| Some(limit.amount)),
         ("limit_told", "A limit as the provider taught it.", |limit| limit.told),
-        ("limit_effective", "What is used of a limit, after headroom and what was learned.", |l| {
+        ("limit_effective", "What is usable of a limit, after its margin and learning.", |l| {
             Some(l.effective)
         }),
         ("limit_used", "What is charged on a limit now.", |limit| Some(limit.used)),
@@ -70,9 +70,9 @@ fn limits(page: &mut Page, pools: &Pools<'_>) {
             }
         });
     }
-    let mut family = page.gauge("limit_headroom_ratio", "The share of a stated rate that is used.");
+    let mut family = page.gauge("limit_margin_ratio", "The share of a stated rate left unused.");
     for_each(pools, |pool, limit| {
-        if let Some(per_mille) = limit.headroom_per_mille {
+        if let Some(per_mille) = limit.margin_per_mille {
             let labels = [("pool", pool), ("limit", &*limit.limit), ("unit", &*limit.unit)];
             family.put(&labels, thousandths(per_mille.into()));
         }

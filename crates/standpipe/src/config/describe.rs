@@ -162,7 +162,7 @@ fn pool(settings: &Settings, path: &str, pool: &PoolSettings) -> Vec<Row> {
     }
     rows.extend(limits(path, &pool.limits));
     let mut row = |key: &str, value: Value| rows.push((join(path, key), value));
-    row("headroom", plain::headroom(pool.headroom).into());
+    row("margin", plain::margin(pool.margin).into());
     row("slack", span(pool.slack.unwrap_or_else(|| store.slack())));
     row("enforce", pool.enforce.into());
     row("zones", toggle(pool.zones));

@@ -21,7 +21,7 @@ parallel = 5                        # at most five calls in flight
 #requests = "1000/min"
 #input_tokens = "2M/min"
 #output_tokens = "400k/min"
-#headroom = "auto"                  # or 0.8: the share of each rate that is used
+#margin = "auto"                    # or "20%": the share of each rate that is left unused
 
 #[pool."github/core"]
 #provider = "github"

@@ -6,8 +6,8 @@
 /// ```
 /// use standpipe::config::nearest;
 ///
-/// let keys = ["requests", "headroom", "parallel"];
-/// assert_eq!(nearest("headrom", keys.into_iter()), Some("headroom"));
+/// let keys = ["requests", "margin", "parallel"];
+/// assert_eq!(nearest("margni", keys.into_iter()), Some("margin"));
 /// assert_eq!(nearest("zzz", keys.into_iter()), None);
 /// ```
 pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
@@ -56,7 +56,7 @@ fn slips(word: &[char], candidate: &str, allowed: usize) -> usize {
 mod tests {
     use super::*;
 
-    const KEYS: [&str; 5] = ["requests", "input_tokens", "output_tokens", "headroom", "enforce"];
+    const KEYS: [&str; 5] = ["requests", "input_tokens", "output_tokens", "margin", "enforce"];
 
     fn meant(word: &str) -> Option<&'static str> {
         nearest(word, KEYS.into_iter())
@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(meant("request"), Some("requests"));
         assert_eq!(meant("reqeusts"), Some("requests"));
         assert_eq!(meant("input_token"), Some("input_tokens"));
-        assert_eq!(meant("Headroom"), Some("headroom"));
+        assert_eq!(meant("Margin"), Some("margin"));
         assert_eq!(meant("enforced"), Some("enforce"));
         assert_eq!(meant("inputtokens"), Some("input_tokens"));
     }

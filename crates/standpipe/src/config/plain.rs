@@ -2,7 +2,7 @@
 //!
 //! What is written here reads back as the same value.
 
-use standpipe_core::{Headroom, Priority, Span, Unit};
+use standpipe_core::{Margin, Priority, Span, Unit};
 
 /// A length of time in the largest unit that needs no fraction: `90s`, `10min`, `500ms`. Shorter
 /// than a millisecond it is a decimal of one.
@@ -68,12 +68,12 @@ pub fn percent(per_mille: u16) -> String {
     format!("{}%", decimal(u64::from(per_mille), 10))
 }
 
-/// The share of a rate that is used: `auto` or a percentage.
+/// The share of a rate that is left unused: `auto` or a percentage.
 #[must_use]
-pub fn headroom(headroom: Headroom) -> String {
-    match headroom {
-        Headroom::Auto => "auto".to_owned(),
-        Headroom::Fixed(per_mille) => percent(per_mille),
+pub fn margin(margin: Margin) -> String {
+    match margin {
+        Margin::Auto => "auto".to_owned(),
+        Margin::Fixed(per_mille) => percent(per_mille),
     }
 }
 
@@ -148,6 +148,6 @@ mod tests {
         assert_eq!(rate(&Unit::Requests, 30, Span::secs(10)), "30/10s");
         assert_eq!(rate(&Unit::Requests, 1, Span(100)), "1/0.1ms");
         assert_eq!(percent(125), "12.5%");
-        assert_eq!(headroom(Headroom::Fixed(800)), "80%");
+        assert_eq!(margin(Margin::Fixed(200)), "20%");
     }
 }

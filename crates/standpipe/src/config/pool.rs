@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use standpipe_core::{
-    Amounts, Backoff, Headroom, Limit, Policy, RetryBudget, ReturnWindows, Rule, Span, Unit, Zones,
+    Amounts, Backoff, Limit, Margin, Policy, RetryBudget, ReturnWindows, Rule, Span, Unit, Zones,
 };
 use standpipe_store::PoolName;
 
 use super::limits;
+use super::margin;
 use super::policy::{self, LongestLease, StoreFailure, Toggle};
 use super::provider;
 use super::reader::{Item, Reader};
@@ -24,8 +25,8 @@ pub struct PoolSettings {
     pub account: Option<String>,
     /// Its limits, in the order of the file. None: they are learned from the provider.
     pub limits: Vec<Limit>,
-    /// The share of every stated rate that is used.
-    pub headroom: Headroom,
+    /// The share of every stated rate that is left unused.
+    pub margin: Margin,
     /// What widens every period; `None` is what the store suggests.
     pub slack: Option<Span>,
     /// `false` is shadow mode: decide, record, admit anyway.
@@ -77,7 +78,7 @@ pub(super) const KEYS: [&str; 27] = [
     "account",
     "parallel",
     "units",
-    "headroom",
+    "margin",
     "slack",
     "enforce",
     "zones",
@@ -108,7 +109,7 @@ impl Default for PoolSettings {
             models: Vec::new(),
             account: None,
             limits: Vec::new(),
-            headroom: Headroom::Auto,
+            margin: Margin::Auto,
             slack: None,
             enforce: true,
             zones: Toggle::Auto,
@@ -203,6 +204,7 @@ pub(super) fn read(reader: &mut Reader<'_>, item: &Item<'_>) -> PoolSettings {
             "models" => pool.models = words(reader, &entry),
             "account" => pool.account = reader.word(&entry),
             key if KEYS.contains(&key) => read_policy(reader, &entry, &mut pool),
+            "headroom" => margin::reject_headroom(reader, &entry),
             _ => unknown(reader, &entry),
         }
     }
@@ -216,7 +218,7 @@ pub(super) fn read(reader: &mut Reader<'_>, item: &Item<'_>) -> PoolSettings {
 /// What a pool's table says besides its limits and whose it is.
 fn read_policy(reader: &mut Reader<'_>, entry: &Item<'_>, pool: &mut PoolSettings) {
     match entry.key {
-        "headroom" => pool.headroom = headroom(reader, entry).unwrap_or(pool.headroom),
+        "margin" => pool.margin = margin::read(reader, entry).unwrap_or(pool.margin),
         "slack" => pool.slack = reader.span(entry),
         "enforce" => pool.enforce = reader.flag(entry).unwrap_or_default(),
         "zones" => pool.zones = policy::toggle(reader, entry).unwrap_or_default(),
@@ -243,19 +245,6 @@ fn read_policy(reader: &mut Reader<'_>, entry: &Item<'_>, pool: &mut PoolSetting
             pool.on_store_failure = word.unwrap_or_default();
         }
         _ => unknown(reader, entry),
-    }
-}
-
-fn headroom(reader: &mut Reader<'_>, item: &Item<'_>) -> Option<Headroom> {
-    if item.value.as_str() == Some("auto") {
-        return Some(Headroom::Auto);
-    }
-    match reader.take(item, text::share)? {
-        0 => {
-            reader.wrong_at(item, "nothing would be used", "write \"auto\", or for example 0.8");
-            None
-        }
-        share => Some(Headroom::Fixed(share)),
     }
 }
 

@@ -291,7 +291,7 @@ impl<'t> Reader<'t> {
 }
 
 /// A text or a number as text; a whole number of another base in decimal.
-fn figure<'a>(value: &'a DeValue<'a>) -> Option<Cow<'a, str>> {
+pub(super) fn figure<'a>(value: &'a DeValue<'a>) -> Option<Cow<'a, str>> {
     match value {
         DeValue::String(text) => Some(Cow::Borrowed(text)),
         DeValue::Float(float) => Some(Cow::Borrowed(unsigned(float.as_str()))),

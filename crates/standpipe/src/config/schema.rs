@@ -106,9 +106,10 @@ fn pool() -> Value {
         ("parallel", described(reference("amount"), "Calls in flight.")),
         ("units", other),
         (
-            "headroom",
-            json!({ "anyOf": [{ "const": "auto" }, reference("share")],
-            "default": "auto", "description": "The share of every rate that is used." }),
+            "margin",
+            json!({ "anyOf": [{ "const": "auto" }, text(PERCENT, "20%."),
+            { "type": "number", "minimum": 0, "exclusiveMaximum": 1 }], "default": "auto",
+            "description": "The share of every rate that is left unused." }),
         ),
         ("slack", duration("What widens every period, against jitter.")),
         ("enforce", flag("false is shadow mode: decide, record, admit anyway.", true)),

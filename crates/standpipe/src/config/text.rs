@@ -10,6 +10,7 @@ use standpipe_core::{Charged, Limit, Rule, Span, Unit, UnitName, bounds};
 
 use super::limit_form::compact;
 use super::nearest::nearest;
+use super::plain::decimal;
 
 /// Why a text is not what it should be, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -228,6 +229,34 @@ pub fn share(text: &str) -> Result<u16, TextError> {
         return percent(text);
     }
     thousandths(text.trim(), 1_000, text)
+}
+
+/// Reads a margin as thousandths, either as a percentage or as a fraction of one: `20%`, `0.2`, `0`.
+///
+/// # Errors
+/// When it is not one, is finer than a tenth of a percent, or leaves nothing usable.
+pub(super) fn margin(text: &str) -> Result<u16, TextError> {
+    let written = text.trim();
+    let (number, times) = match written.strip_suffix('%') {
+        Some(number) => (number.trim(), 10),
+        None => (written, 1_000),
+    };
+    let example = "write \"auto\", or for example \"20%\" or 0.2".to_owned();
+    let (what, remedy) = match scaled(number, times) {
+        Ok(share) if share < 1_000 => return Ok(u16::try_from(share).unwrap_or(999)),
+        Ok(_) | Err(Odd::TooLarge) => {
+            // A bare number of 1 or more is most likely a percentage without its sign.
+            let meant = scaled(written, 10).ok().filter(|meant| *meant < 1_000);
+            let meant = meant.map(|meant| format!("\"{number}%\" or {}", decimal(meant, 1_000)));
+            ("leaves nothing usable", meant.map_or(example, |meant| format!("write {meant}")))
+        }
+        Err(Odd::Negative) => ("is negative", "write 0 to use the whole rate".to_owned()),
+        Err(Odd::Fraction) => {
+            ("is finer than a tenth of a percent", "write for example \"12.5%\"".to_owned())
+        }
+        Err(Odd::NotANumber) => ("is not a share", example),
+    };
+    Err(TextError::new(format!("{} {what}", quoted(text)), remedy))
 }
 
 /// Reads a multiplier of at least one as thousandths: `2` is 2,000, `1.5` is 1,500.

@@ -43,7 +43,7 @@ fn bypassed(scene: &Scene, pool: &str, limit: &str, seen: Seen) -> Finding {
          days, last {ago} ago"
     );
     let remedy = "find who else uses this key (another script, a colleague, a CI job, an SDK that \
-                  retries by itself) and send it through the tap; until then a lower `headroom` \
+                  retries by itself) and send it through the tap; until then a larger `margin` \
                   leaves room for it";
     Finding::warning(NAME, what).remedy(remedy).on(pool)
 }

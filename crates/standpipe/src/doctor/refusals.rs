@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use standpipe_core::{Span, Unit};
+use standpipe_core::{Margin, Span, Unit};
 
 use super::{Scene, length, or_ok};
 use crate::config::plain;
@@ -35,27 +35,27 @@ fn too_high(scene: &Scene, pool: &str, count: usize, last: Moment) -> Finding {
     let glance = scene.pool(pool);
     let what = format!(
         "`{pool}`: {count} calls were refused in 7 days, the last {ago}{}",
-        glance.map(headroom).unwrap_or_default()
+        glance.map(margin).unwrap_or_default()
     );
-    let percent = glance.map_or(80, |glance| glance.status.headroom_per_mille / 10);
-    let (whole, hundredths) = (percent / 100, percent % 100);
+    let present = glance.map_or(Margin::Auto.per_mille(), |glance| glance.status.margin_per_mille);
+    let present = plain::percent(present);
     let remedy = format!(
-        "a limit is set too high: lower it, or write a `headroom` below {whole}.{hundredths:02}; \
-         if it is right, somebody calls past the tap"
+        "a limit is set too high: lower it, or set a `margin` above \"{present}\"; if the limit is \
+         right, some calls bypass Standpipe"
     );
     Finding::warning(NAME, what).remedy(remedy).on(pool)
 }
 
-/// How much of its rates is used: what there is to turn.
-fn headroom(pool: &Glance) -> String {
+/// The present margin and the rates it applies to.
+fn margin(pool: &Glance) -> String {
     let status = &pool.status;
     let rates: Vec<String> = status.limits.iter().filter_map(rate).collect();
     if rates.is_empty() {
         return String::new();
     }
-    let percent = status.headroom_per_mille.div_ceil(10);
-    let auto = if status.headroom_auto { "auto, now " } else { "" };
-    format!("; headroom {auto}{percent} % of {}", rates.join(", "))
+    let percent = plain::percent(status.margin_per_mille).replace('%', " %");
+    let auto = if status.margin_auto { "auto, now " } else { "" };
+    format!("; margin {auto}{percent} of {}", rates.join(", "))
 }
 
 /// `requests 1000/min`

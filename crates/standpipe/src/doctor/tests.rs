@@ -278,8 +278,8 @@ fn more_than_one_refusal_a_week_is_a_limit_set_too_high() {
     week.push(refused(5_000, Some("blog"), "slow_down"));
     let found = kept.found(refusals::check, &week);
     one(&found, Level::Warning, "`my/api`: 2 calls were refused in 7 days, the last 5s ago");
-    assert!(found[0].what.contains("headroom auto, now 80 % of requests 100/min"), "{found:?}");
-    assert!(found[0].remedy.as_ref().unwrap().contains("below 0.80"), "{found:?}");
+    assert!(found[0].what.contains("margin auto, now 20 % of requests 100/min"), "{found:?}");
+    assert!(found[0].remedy.as_ref().unwrap().contains("above \"20%\""), "{found:?}");
 }
 
 #[test]

@@ -163,11 +163,11 @@ pub enum What {
         /// Who.
         agent: String,
     },
-    /// More or less of a stated rate is used from now on.
-    Headroom {
-        /// Of which limit.
+    /// The automatic margin of a rate changed.
+    Margin {
+        /// The limit.
         limit: String,
-        /// In thousandths.
+        /// The new margin, in thousandths.
         per_mille: u16,
     },
     /// Somebody draws on the key without asking.
@@ -241,8 +241,8 @@ pub enum Kind {
     Zone,
     /// See [`What::Promote`].
     Promote,
-    /// See [`What::Headroom`].
-    Headroom,
+    /// See [`What::Margin`].
+    Margin,
     /// See [`What::Outside`].
     Outside,
     /// See [`What::Breaker`].
@@ -275,7 +275,7 @@ impl Kind {
         Self::Learn,
         Self::Zone,
         Self::Promote,
-        Self::Headroom,
+        Self::Margin,
         Self::Outside,
         Self::Breaker,
         Self::Doubt,
@@ -303,7 +303,7 @@ impl Kind {
             Self::Learn => "learn",
             Self::Zone => "zone",
             Self::Promote => "promote",
-            Self::Headroom => "headroom",
+            Self::Margin => "margin",
             Self::Outside => "outside",
             Self::Breaker => "breaker",
             Self::Doubt => "doubt",
@@ -334,7 +334,7 @@ impl What {
             Self::Learn { .. } => Kind::Learn,
             Self::Zone { .. } => Kind::Zone,
             Self::Promote { .. } => Kind::Promote,
-            Self::Headroom { .. } => Kind::Headroom,
+            Self::Margin { .. } => Kind::Margin,
             Self::Outside { .. } => Kind::Outside,
             Self::Breaker { .. } => Kind::Breaker,
             Self::Doubt { .. } => Kind::Doubt,
@@ -396,6 +396,11 @@ mod tests {
         for kind in Kind::ALL {
             assert_eq!(kind.as_str().parse(), Ok(kind));
         }
+        // Lines of older versions that gave the used share are skipped, not read the wrong way.
+        let old = r#"{"at":"2026-01-31T12:00:00.000Z","pool":"a/b","kind":"KIND",
+            "limit":"requests per 1min","per_mille":810}"#;
+        assert!(serde_json::from_str::<Event>(&old.replace("KIND", "margin")).is_ok());
+        assert!(serde_json::from_str::<Event>(&old.replace("KIND", "headroom")).is_err());
         assert!("waits".parse::<Kind>().unwrap_err().to_string().contains("wait, shadow"));
     }
 }

@@ -1,6 +1,6 @@
 //! Working out what is foreseen: what others use, what was spent, who is denied.
 
-use standpipe_core::{Headroom, LimitId, State};
+use standpipe_core::{LimitId, Margin, State};
 
 use super::Money;
 use crate::moment::Now;
@@ -11,15 +11,14 @@ pub(super) fn outside(state: &State, limit: &LimitId, now: &Now) -> u64 {
     seen.map_or(0, |(_, units)| units)
 }
 
-/// The share of a stated rate that is used, in thousandths; none for calls in flight.
-pub(super) fn headroom(state: &State, limit: &LimitId) -> Option<u16> {
+/// The share of a stated rate that is left unused, in thousandths; none for calls in flight.
+pub(super) fn margin(state: &State, limit: &LimitId) -> Option<u16> {
     let config = state.facts().config.as_ref()?;
     limit.period()?;
-    let warmth = &state.facts().auto_margins;
-    let tuned = warmth.iter().find(|warmth| warmth.limit == *limit);
-    Some(match (config.headroom, tuned) {
-        (Headroom::Auto, Some(tuned)) => tuned.per_mille,
-        (headroom, _) => headroom.per_mille(),
+    let adjusted = state.facts().auto_margins.iter().find(|margin| margin.limit == *limit);
+    Some(match (config.margin, adjusted) {
+        (Margin::Auto, Some(adjusted)) => adjusted.per_mille,
+        (margin, _) => margin.per_mille(),
     })
 }
 

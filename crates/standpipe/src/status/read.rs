@@ -1,9 +1,9 @@
 //! Working out how a pool stands from its state.
 
 use standpipe_core::{
-    Agent, AgentId, AgentName, Decision, Headroom, Instant, Key, Lease, LeaseOwner, LimitId,
-    LimitSelector, LimitUsage, Owner, PoolConfig, Portion, Provenance, Queued, Refusal, Reserve,
-    Rule, Share, State, Ticket,
+    Agent, AgentId, AgentName, Decision, Instant, Key, Lease, LeaseOwner, LimitId, LimitSelector,
+    LimitUsage, Margin, Owner, PoolConfig, Portion, Provenance, Queued, Refusal, Reserve, Rule,
+    Share, State, Ticket,
 };
 use standpipe_store::{PoolName, Process, Store};
 
@@ -23,9 +23,9 @@ impl PoolStatus {
     pub(crate) fn of(pool: &PoolName, state: &State, now: &Now, store: &dyn Store) -> Self {
         let facts = state.facts();
         let config = facts.config.as_ref();
-        let headroom = config.map_or(Headroom::Auto, |config| config.headroom);
+        let margin = config.map_or(Margin::Auto, |config| config.margin);
         let limits = Self::limits_of(state, now);
-        let least = limits.iter().filter_map(|limit| limit.headroom_per_mille).min();
+        let largest = limits.iter().filter_map(|limit| limit.margin_per_mille).max();
         let learning = state.learning_until();
         let stop = facts.terminal.map(|terminal| Stop {
             until: terminal.until.map(|until| now.ahead(until)),
@@ -38,8 +38,8 @@ impl PoolStatus {
             at: now.past(now.store),
             position: 0,
             enforce: config.is_none_or(|config| config.enforce),
-            headroom_per_mille: least.unwrap_or_else(|| headroom.per_mille()),
-            headroom_auto: headroom == Headroom::Auto,
+            margin_per_mille: largest.unwrap_or_else(|| margin.per_mille()),
+            margin_auto: margin == Margin::Auto,
             origin: origin(config, facts.provenance),
             pause: facts.pause.and_then(|until| Pause::of(until, now)),
             terminal: stop,
@@ -82,7 +82,7 @@ impl PoolStatus {
         let each = each.iter().map(|figures| {
             let id = figures.limit.id();
             let mut status = limit(figures, told(&id), now);
-            status.headroom_per_mille = foresight::headroom(state, &id);
+            status.margin_per_mille = foresight::margin(state, &id);
             status.outside = foresight::outside(state, &id, now);
             status
         });
@@ -129,7 +129,7 @@ fn limit(figures: &LimitUsage, told: Option<u64>, now: &Now) -> LimitStatus {
         used: figures.used,
         held: figures.held,
         left: figures.left,
-        headroom_per_mille: None,
+        margin_per_mille: None,
         outside: 0,
         full_again_ms: if rate { Some(until(figures.clear_at).unwrap_or(0)) } else { None },
         pace_ms: figures.limit.pace.map(|pace| pace.0.div_ceil(1_000)),

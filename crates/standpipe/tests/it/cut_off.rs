@@ -8,7 +8,7 @@ use standpipe::{Error, Pool, Request, Span, Store};
 
 fn process(world: &World, limits: &str, mode: &str) -> Actor {
     let text = format!(
-        "[pool.\"t/api\"]\n{limits}\nheadroom = 1.0\nslack = 0\non_store_failure = \"{mode}\"\n"
+        "[pool.\"t/api\"]\n{limits}\nmargin = 0\nslack = 0\non_store_failure = \"{mode}\"\n"
     );
     world.process_with(file(&text, 1))
 }

@@ -51,7 +51,7 @@ fn a_change_at_run_time_counts_at_once_and_keeps_what_was_used() {
     drop(pool.reserve(at_once().unit("tokens", 60)).blocking().unwrap());
     let mut config = pool.config().unwrap().unwrap();
     config.limits = vec![per_minute(Unit::Tokens, 70)];
-    config.headroom = standpipe::Headroom::Fixed(1_000);
+    config.margin = standpipe::Margin::Fixed(0);
     assert_eq!(pool.change(config).unwrap(), Configured::Applied);
     let limit = &pool.status().unwrap().limits[0];
     assert_eq!((limit.amount, limit.used, limit.left), (70, 60, 10));
@@ -194,7 +194,7 @@ fn limits_from_code_have_a_files_defaults() {
     let pool = process.pool("t/api");
     pool.limit(vec![per_minute(Unit::Requests, 100)]).unwrap();
     let status = pool.status().unwrap();
-    assert_eq!((status.headroom_per_mille, status.headroom_auto), (800, true));
+    assert_eq!((status.margin_per_mille, status.margin_auto), (200, true));
     assert_eq!(status.limits[0].effective, 80);
     let written = world.process_with(file("[pool.\"t/file\"]\nrequests = \"100/min\"\n", 1));
     let from_file = written.pool("t/file").config().unwrap();

@@ -10,7 +10,7 @@ use crate::support::{Hand, at_once, file, patient, until};
 use standpipe::{Pool, Standpipe, StoreUrl, Unit};
 use standpipe_servers::{Gate, Server};
 
-const FILE: &str = "[pool.\"t/api\"]\nparallel = 4\nrequests = \"100/h\"\nheadroom = 1.0\n\
+const FILE: &str = "[pool.\"t/api\"]\nparallel = 4\nrequests = \"100/h\"\nmargin = 0\n\
                     on_store_failure = \"share\"\n[pool.\"t/wide\"]\nparallel = 100\n";
 
 /// A state directory of its own, not made yet.

@@ -64,11 +64,16 @@ fn remarks(limit: &LimitStatus) -> Vec<String> {
     }
     let stated = limit.burst.unwrap_or(limit.amount);
     let told = limit.told.filter(|told| *told < stated);
-    if let Some(told) = told {
-        let (told, stated) = (amount(&limit.unit, told), amount(&limit.unit, stated));
-        remarks.push(format!("{told} as the provider says, not {stated}, less headroom"));
-    } else if limit.effective < stated {
-        remarks.push(format!("{} less headroom", amount(&limit.unit, stated)));
+    if told.is_some() || limit.effective < stated {
+        let of_unit = |figure: u64| amount(&limit.unit, figure);
+        let whole = match (told, limit.burst) {
+            (Some(told), _) => {
+                format!("limit {} by the provider, {} stated", of_unit(told), of_unit(stated))
+            }
+            (None, Some(burst)) => format!("burst {}", of_unit(burst)),
+            (None, None) => format!("limit {}", of_unit(stated)),
+        };
+        remarks.push(format!("{whole}, usable {}", of_unit(limit.effective)));
     }
     remarks
 }

@@ -116,7 +116,7 @@ fn a_window_is_never_exceeded_by_all_faces_together() {
     const WHOLE: u64 = 120;
     let home = Home::new();
     let limit = format!("requests = \"{WHOLE}/h\"");
-    let file = format!("version = 1\n[pool.\"my/api\"]\n{limit}\nheadroom = 1.0\n");
+    let file = format!("version = 1\n[pool.\"my/api\"]\n{limit}\nmargin = 0\n");
     home.configure(&file);
     let daemon = Daemon::up(&home);
     // The library here knows no file: the daemon has told the pool.

@@ -67,7 +67,7 @@ fn a_server_that_is_away_is_told_and_one_that_is_back_is_used() {
 fn without_the_server_leases_of_a_share_are_granted_settled_and_handed_over() {
     let mut server = Server::start_with(Options { persistent: true, ..Options::default() });
     let home = Home::new();
-    let limits = "requests = \"100/h\"\ntokens = \"300/h\"\nheadroom = 1.0\n";
+    let limits = "requests = \"100/h\"\ntokens = \"300/h\"\nmargin = 0\n";
     let share = "on_store_failure = \"share\"\n";
     home.configure(&format!("[pool.\"my/share\"]\n{limits}{share}"));
     let daemon = up(&home, &server.url());

@@ -160,7 +160,7 @@ fn critical_goes_before_standard_before_background() {
 #[test]
 fn several_that_wait_are_all_admitted_when_there_is_room_for_all() {
     let home = Home::new();
-    home.configure("version = 1\n[pool.\"my/api\"]\nrequests = \"4/s\"\nheadroom = 1.0\n");
+    home.configure("version = 1\n[pool.\"my/api\"]\nrequests = \"4/s\"\nmargin = 0\n");
     let daemon = Daemon::up(&home);
     let ask = json!({"pool": "my/api", "timeout_ms": 600_000});
     let mut calls: Vec<_> = (0..12).map(|_| daemon.begin(&ask)).collect();

@@ -2,7 +2,7 @@
 
 use super::*;
 use standpipe_core::{
-    Backoff, Charged, Headroom, Limit, LimitSelector, Policy, Portion, Priority, Resets,
+    Backoff, Charged, Limit, LimitSelector, Margin, Policy, Portion, Priority, Resets,
     ReturnWindows, Rule, Span, TimeRange, Unit,
 };
 
@@ -40,7 +40,7 @@ fn every_policy_of_a_pool_is_read() {
     let pool = &all.pools[&pool_name("anthropic/sonnet")];
     assert_eq!(pool.provider.as_deref(), Some("anthropic"));
     assert_eq!((pool.models.len(), pool.account.as_deref()), (1, Some("team")));
-    assert_eq!((pool.headroom, pool.slack), (Headroom::Fixed(800), Some(Span::millis(10))));
+    assert_eq!((pool.margin, pool.slack), (Margin::Fixed(200), Some(Span::millis(10))));
     assert_eq!((pool.enforce, pool.zones, pool.yields), (false, Toggle::On, false));
     assert_eq!((pool.breaker, pool.cascade, pool.learn, pool.rewrite), (false, false, false, true));
     let backoff = Backoff {
@@ -148,7 +148,7 @@ fn the_defaults_of_a_pool() {
     assert_eq!(
         rated,
         PoolConfig {
-            headroom: Headroom::Auto,
+            margin: Margin::Auto,
             slack: Span::millis(50),
             policy: Policy::usual(),
             ..PoolConfig::new(vec![Limit::new(rule)])
@@ -239,4 +239,22 @@ fn stores_by_url() {
     let short = settings("store = \"memory\"").store.unwrap();
     let long = settings("[store]\nurl = \"memory\"").store.unwrap();
     assert_eq!(short, long);
+}
+
+#[test]
+fn a_margin_is_a_percentage_a_fraction_or_auto() {
+    for (text, margin) in [
+        ("0", Margin::Fixed(0)),
+        ("0.0", Margin::Fixed(0)),
+        ("\"0%\"", Margin::Fixed(0)),
+        ("0.2", Margin::Fixed(200)),
+        ("\"20%\"", Margin::Fixed(200)),
+        ("\" 12.5 % \"", Margin::Fixed(125)),
+        ("0.999", Margin::Fixed(999)),
+        ("\"99.9%\"", Margin::Fixed(999)),
+        ("\"auto\"", Margin::Auto),
+    ] {
+        let all = settings(&format!("[pool.\"a/b\"]\nparallel = 1\nmargin = {text}\n"));
+        assert_eq!(all.pools[&pool_name("a/b")].margin, margin, "{text}");
+    }
 }

@@ -42,7 +42,7 @@ fn each_value_has_its_origin() {
         ("listen".to_owned(), Value::from("127.0.0.1:9000"), "/x/standpipe.toml:2"),
         ("store.prefix".to_owned(), "team".into(), "/x/standpipe.toml:7"),
         (sonnet("requests"), "1000/min".into(), "/x/standpipe.toml:17"),
-        (sonnet("headroom"), "80%".into(), "/x/standpipe.toml:21"),
+        (sonnet("margin"), "20%".into(), "/x/standpipe.toml:21"),
         (sonnet("return_windows.standard"), serde_json::json!(["500ms", "3500ms"]), "default"),
         (sonnet("backoff.factor"), "1.5".into(), "/x/standpipe.toml:29"),
         (sonnet("longest_lease"), "none".into(), "/x/standpipe.toml:33"),

@@ -24,14 +24,14 @@ fn told(text: &str, line: usize, told: &str) {
 fn all_problems_are_told_at_once_in_the_order_of_the_file() {
     let said = problems(
         "stoer = \"file\"\nversion = -1\n[agent.x]\nfloor = \"120%\"\n\
-         [pool.\"a/b\"]\nrequests = \"60/m\"\nheadrom = 0.8\nfallback = [\"a/c\"]\n",
+         [pool.\"a/b\"]\nrequests = \"60/m\"\nmagrin = 0.2\nfallback = [\"a/c\"]\n",
     );
     let expected = [
         "s.toml:1: unknown key `stoer` at the top of the file; did you mean `store`?",
         "s.toml:2: `version`: is not a version; write a whole number, for example 1",
         "s.toml:4: `floor`: \"120%\" is more than 100 %; write at most \"100%\"",
         "s.toml:6: `requests`: \"m\" is not a unit of time in \"60/m\"; min or ms?",
-        "s.toml:7: unknown key `headrom` in a pool; did you mean `headroom`?",
+        "s.toml:7: unknown key `magrin` in a pool; did you mean `margin`?",
         "s.toml:8: there is no pool `a/c`; did you mean `a/b`?",
     ];
     assert_eq!(said, expected);
@@ -107,9 +107,6 @@ fn numbers_of_calls_in_flight() {
 
 #[test]
 fn shares_and_floors() {
-    slip("headroom = 80", "is more than 100 %");
-    slip("headroom = 0", "nothing would be used");
-    slip("headroom = \"most\"", "is not a share");
     told("[agent.x]\nfloor = \"0%\"", 2, "is nothing");
     told("[agent.x]\nfloor = \"10/min\"", 2, "name the unit: { requests = \"10/min\" }");
     told("[agent.x]\nfloor = 25", 2, "is not a percentage; write for example \"25%\"");
@@ -118,6 +115,44 @@ fn shares_and_floors() {
     told("[agent.x]\ncap = { \"a/b\" = \"5%\" }", 2, "there is no pool `a/b`");
     told("[agent.x]\ncap = { \"a//b\" = \"5%\" }", 2, "is not the name of a pool");
     told("[agent.x]\npriority = \"urgent\"", 2, "write one of critical, standard, background");
+}
+
+#[test]
+fn margins_that_are_no_share_or_leave_nothing_usable() {
+    let example = "write \"auto\", or for example \"20%\" or 0.2";
+    slip("margin = 20", "`margin`: \"20\" leaves nothing usable; write \"20%\" or 0.2");
+    slip("margin = \"12.5\"", "leaves nothing usable; write \"12.5%\" or 0.125");
+    slip("margin = 1", "leaves nothing usable; write \"1%\" or 0.01");
+    slip("margin = 1.0", "leaves nothing usable; write \"1.0%\" or 0.01");
+    for all in ["100", "1e3", "99999999999999999999", "\"100%\"", "\"150%\""] {
+        slip(&format!("margin = {all}"), example);
+    }
+    slip("margin = -0.2", "\"-0.2\" is negative; write 0 to use the whole rate");
+    slip("margin = \"-20%\"", "is negative");
+    slip("margin = 0.1234", "is finer than a tenth of a percent");
+    slip("margin = \"most\"", &format!("\"most\" is not a share; {example}"));
+    slip("margin = true", "is true or false");
+}
+
+#[test]
+fn the_old_key_headroom_is_rejected_with_the_margin_that_means_the_same() {
+    for (old, new) in [
+        ("0.8", "\"20%\""),
+        ("\"80%\"", "\"20%\""),
+        ("0.875", "\"12.5%\""),
+        ("0.001", "\"99.9%\""),
+        ("1.0", "0"),
+        ("1", "0"),
+        ("\"auto\"", "\"auto\""),
+    ] {
+        let said = problems(&format!("[pool.\"a/b\"]\nparallel = 1\nheadroom = {old}\n"));
+        let expected = "s.toml:3: `headroom` is now `margin`, the share that is left unused";
+        assert_eq!(said, [format!("{expected}; write margin = {new}")]);
+        settings(&format!("[pool.\"a/b\"]\nparallel = 1\nmargin = {new}\n"));
+    }
+    for odd in ["0", "80", "-1", "\"most\"", "true", "[]"] {
+        slip(&format!("headroom = {odd}"), "left unused; write for example margin = \"20%\"");
+    }
 }
 
 #[test]

@@ -52,7 +52,7 @@ impl World {
 
     /// A process that has this to say of the pool.
     pub(super) fn process(&self, pool: &str) -> Process {
-        let text = format!("[pool.\"{POOL}\"]\nheadroom = 1.0\nslack = 0\n{pool}\n");
+        let text = format!("[pool.\"{POOL}\"]\nmargin = 0\nslack = 0\n{pool}\n");
         let settings = Settings::parse(&text, None, 1).unwrap();
         let (link, answers) = (Arc::<AtomicU8>::default(), Arc::<AtomicUsize>::default());
         let rig = Rig {

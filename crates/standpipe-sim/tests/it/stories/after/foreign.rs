@@ -244,6 +244,6 @@ pub(super) fn shared_table() -> Table {
     let table = row(table, "each for itself", each_for_itself());
     let table = row(table, "margin auto", shared(USUAL));
     let table = row(table, "margin 0", shared(all));
-    let table = row(table, "auto, nothing shown", shared(Scene { silent: true, ..USUAL }));
-    row(table, "1.0, nothing shown", shared(Scene { silent: true, ..all }))
+    let table = row(table, "margin auto, nothing shown", shared(Scene { silent: true, ..USUAL }));
+    row(table, "margin 0, nothing shown", shared(Scene { silent: true, ..all }))
 }

@@ -177,8 +177,8 @@ pub(super) fn table() -> Table {
     let bucket = with_auto(Counts::Bucket, sizes);
     let table = Table::empty("saturated", "quota used", "refused");
     table
-        .row("auto, the second minute", percent(auto.share(1..2)), auto.refused)
-        .row("auto, once warm", percent(auto.share(WARM)), auto.refused)
-        .row("auto, once warm, a bucket", percent(bucket.share(WARM)), bucket.refused)
-        .row("1.0", percent(all.share(AT_ONCE)), all.refused)
+        .row("margin auto, the second minute", percent(auto.share(1..2)), auto.refused)
+        .row("margin auto, once warm", percent(auto.share(WARM)), auto.refused)
+        .row("margin auto, once warm, a bucket", percent(bucket.share(WARM)), bucket.refused)
+        .row("margin 0", percent(all.share(AT_ONCE)), all.refused)
 }
