@@ -156,11 +156,12 @@ fn with_margin_zero_99_percent_is_used_and_nobody_is_refused() {
     }
 }
 
-/// A minute at 80 %, then one percent more after each, on either limit for itself.
+/// A minute at 95 %, because the answers show what is left, then one percent more after each, on
+/// either limit for itself.
 #[test]
 fn margin_falls_by_one_percent_a_minute() {
     let run = with_auto(Counts::Rolling, Sizes::Mixed);
-    assert_eq!(run.share(1..2), 806);
+    assert_eq!(run.share(1..2), 954);
     let rises = |of: &Counted| -> Vec<(u64, u16)> {
         let its = run.rises.iter().filter(|(_, limit, _)| limit.unit() == Some(of));
         its.map(|(at, _, per_mille)| (*at, *per_mille)).collect()

@@ -33,6 +33,8 @@ pub(crate) struct Look {
     pub(crate) bears: Option<u64>,
     pub(crate) effective: Vec<u64>,
     pub(crate) paused: bool,
+    /// How often the shortest rates are halved.
+    pub(crate) halvings: u8,
 }
 
 impl Look {
@@ -52,6 +54,7 @@ impl Look {
             bears: facts.learned.concurrency.map(|bears| bears.calls),
             effective: figures.iter().map(|figures| figures.effective).collect(),
             paused: facts.pause.is_some(),
+            halvings: facts.ramp.map_or(0, |ramp| ramp.halvings),
         }
     }
 }
@@ -90,6 +93,23 @@ impl Tale {
     }
 
     /// When pauses were told, and until when.
+    /// The refusals that began or lengthened a pause.
+    pub(crate) fn refusals(&self) -> Vec<Refused> {
+        let mut last = None;
+        let pause = |(at, notice): (u64, Notice)| match notice {
+            Notice::Throttled { new, streak, .. } => {
+                last = Some((new, streak));
+                None
+            }
+            Notice::Paused { until } => {
+                let (new, streak) = last?;
+                Some(Refused { at, until: Tap::moment(until), new, streak })
+            }
+            _ => None,
+        };
+        self.notices().into_iter().filter_map(pause).collect()
+    }
+
     pub(crate) fn pauses(&self) -> Vec<(u64, u64)> {
         let pause = |(at, notice): (u64, Notice)| match notice {
             Notice::Paused { until } => Some((at, Tap::moment(until))),
@@ -97,6 +117,16 @@ impl Tale {
         };
         self.notices().into_iter().filter_map(pause).collect()
     }
+}
+
+/// A refusal that began or lengthened a pause.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub(crate) at: u64,
+    pub(crate) until: u64,
+    /// Whether its call was admitted after the last pause began.
+    pub(crate) new: bool,
+    pub(crate) streak: u32,
 }
 
 /// An agent on the tap whose every step is followed by a look at the ledger.
