@@ -168,8 +168,9 @@ impl<L: Log> Participant<L> {
         Ok(self.take_answered(|_, outcome| outcome))
     }
 
-    /// Appends the actions of several callers in one step, together with everything still queued.
-    /// Outcomes are returned in the order of submission.
+    /// Appends the actions of several callers in one step, together with everything still queued,
+    /// or reads if there is nothing to append. Outcomes are returned in the order of submission,
+    /// with those that a [`Participant::refresh`] found meanwhile.
     ///
     /// # Errors
     /// When the queue is full or an event is too large; then nothing of `submitted` is queued.
@@ -214,8 +215,20 @@ impl<L: Log> Participant<L> {
             return Err(too_large(length));
         }
         self.pending_cancels.clear();
+        if candidates.is_empty() {
+            return self.flush_or_read();
+        }
         self.answer_no_ops(candidates)?;
         self.flush()
+    }
+
+    /// Appends what has no outcome yet, or reads if everything has one. Either way the replica is
+    /// at the head afterwards.
+    fn flush_or_read(&mut self) -> Result<(), StoreError> {
+        // A read may have answered what was queued, so a queue that is not empty is no reason to
+        // append.
+        let answered = self.unanswered().next().is_none();
+        if answered { self.refresh() } else { self.flush() }
     }
 
     /// Appends again everything without an outcome.
