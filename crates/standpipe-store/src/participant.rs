@@ -104,6 +104,9 @@ pub struct Participant<L> {
     /// Outcomes of the last append that no caller waits for.
     unclaimed: Vec<Outcome>,
     own_events: OwnEvents,
+    /// Whether a fork was found and [`Participant::recover`] has not completed since. Loading the
+    /// present log can fail, and the replica alone then no longer shows that there was a fork.
+    forked: bool,
     /// Whether the last reserve of this process was refused.
     last_refused: bool,
     /// How many actions recovery has appended again; `None` without a recovery since the last
@@ -133,6 +136,7 @@ impl<L: Log> Participant<L> {
             pending_cancels: Vec::new(),
             unclaimed: Vec::new(),
             own_events: OwnEvents::default(),
+            forked: false,
             last_refused: false,
             restored: None,
             observer: None,
@@ -349,13 +353,15 @@ impl<L: Log> Participant<L> {
     /// # Errors
     /// When the store cannot be read.
     pub fn refresh(&mut self) -> Result<(), StoreError> {
-        let read = self.log.read(self.replica.position());
-        let read = self.recover_if_damaged(read)?;
-        if self.apply_read(read)? == CaughtUp::Forked {
-            self.recover()?;
-            self.flush()?;
+        if !self.forked {
+            let read = self.log.read(self.replica.position());
+            let read = self.recover_if_damaged(read)?;
+            if self.apply_read(read)? != CaughtUp::Forked {
+                return Ok(());
+            }
         }
-        Ok(())
+        self.recover()?;
+        self.flush()
     }
 
     /// Returns whether the log is still the pool's current one; see [`Log::is_current`]. If not,

@@ -382,6 +382,35 @@ fn b90_a_submit_returns_what_a_read_found_and_reads_what_is_new() {
     assert_eq!(hasty.replica().position(), now(&log).position(), "a submit of nothing reads");
 }
 
+/// A server that is killed in the middle of a recovery.
+#[test]
+fn b91_a_recovery_that_fails_is_repeated() {
+    for fault in [Fault::Cut, Fault::LoseAnswer] {
+        for sends in [false, true] {
+            let (log, _) = pool(vec![parallel(1)]);
+            let faults = FaultQueue::default();
+            let faulty = FaultyLog::new(log.clone(), faults.clone());
+            let mut sessions = 78..;
+            let mut holder = Participant::new(faulty, move || sessions.next().unwrap());
+            let lease = admitted(&mut holder);
+            log.lose_entries(1);
+            // The call that finds the fork succeeds, the one that loads the present log does not.
+            faults.push(Fault::None);
+            faults.push(fault);
+            let found = match sends {
+                true => holder.submit(vec![heartbeat()]).map(drop),
+                false => holder.refresh(),
+            };
+            assert!(found.unwrap_err().is_transient());
+            match sends {
+                true => drop(holder.resend().unwrap()),
+                false => holder.refresh().unwrap(),
+            }
+            assert_eq!(now(&log).state().find(lease), Found::Lease, "{fault:?}, sends: {sends}");
+        }
+    }
+}
+
 /// A log whose calls fail before they are sent while the flag is set.
 struct Unreachable(MemoryLog, Arc<AtomicBool>);
 
