@@ -104,6 +104,9 @@ pub struct Participant<L> {
     /// Outcomes of the last append that no caller waits for.
     unclaimed: Vec<Outcome>,
     own_events: OwnEvents,
+    /// Whether a fork was found and [`Participant::recover`] has not completed since. Loading the
+    /// present log can fail, and the replica alone then no longer shows that there was a fork.
+    forked: bool,
     /// Whether the last reserve of this process was refused.
     last_refused: bool,
     /// How many actions recovery has appended again; `None` without a recovery since the last
@@ -133,6 +136,7 @@ impl<L: Log> Participant<L> {
             pending_cancels: Vec::new(),
             unclaimed: Vec::new(),
             own_events: OwnEvents::default(),
+            forked: false,
             last_refused: false,
             restored: None,
             observer: None,
@@ -168,8 +172,9 @@ impl<L: Log> Participant<L> {
         Ok(self.take_answered(|_, outcome| outcome))
     }
 
-    /// Appends the actions of several callers in one step, together with everything still queued.
-    /// Outcomes are returned in the order of submission.
+    /// Appends the actions of several callers in one step, together with everything still queued,
+    /// or reads if there is nothing to append. Outcomes are returned in the order of submission,
+    /// with those that a [`Participant::refresh`] found meanwhile.
     ///
     /// # Errors
     /// When the queue is full or an event is too large; then nothing of `submitted` is queued.
@@ -214,8 +219,20 @@ impl<L: Log> Participant<L> {
             return Err(too_large(length));
         }
         self.pending_cancels.clear();
+        if candidates.is_empty() {
+            return self.flush_or_read();
+        }
         self.answer_no_ops(candidates)?;
         self.flush()
+    }
+
+    /// Appends what has no outcome yet, or reads if everything has one. Either way the replica is
+    /// at the head afterwards.
+    fn flush_or_read(&mut self) -> Result<(), StoreError> {
+        // A read may have answered what was queued, so a queue that is not empty is no reason to
+        // append.
+        let answered = self.unanswered().next().is_none();
+        if answered { self.refresh() } else { self.flush() }
     }
 
     /// Appends again everything without an outcome.
@@ -336,13 +353,15 @@ impl<L: Log> Participant<L> {
     /// # Errors
     /// When the store cannot be read.
     pub fn refresh(&mut self) -> Result<(), StoreError> {
-        let read = self.log.read(self.replica.position());
-        let read = self.recover_if_damaged(read)?;
-        if self.apply_read(read)? == CaughtUp::Forked {
-            self.recover()?;
-            self.flush()?;
+        if !self.forked {
+            let read = self.log.read(self.replica.position());
+            let read = self.recover_if_damaged(read)?;
+            if self.apply_read(read)? != CaughtUp::Forked {
+                return Ok(());
+            }
         }
-        Ok(())
+        self.recover()?;
+        self.flush()
     }
 
     /// Returns whether the log is still the pool's current one; see [`Log::is_current`]. If not,

@@ -213,6 +213,22 @@ mod tests {
         std::fs::remove_file(&path)
     }
 
+    /// `Command` starts a child without running fork hooks, so until the child executes its program
+    /// it has the description open. So does a duplicate of the descriptor.
+    #[test]
+    fn b92_a_dropped_file_is_unlocked_though_a_child_that_is_being_started_has_it() -> io::Result<()>
+    {
+        let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let path = scratch("starting");
+        let held = UnsharedFile::open(|| File::create(&path))?;
+        held.lock()?;
+        let of_the_child = held.try_clone()?;
+        drop(held);
+        assert!(File::open(&path)?.try_lock().is_ok(), "the lock outlives its holder");
+        drop(of_the_child);
+        std::fs::remove_file(&path)
+    }
+
     #[test]
     fn a_descriptor_that_was_closed_and_used_again_is_left_alone() -> io::Result<()> {
         let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);

@@ -371,11 +371,7 @@ impl Counter {
             actions.into_iter().map(move |action| (caller, action))
         });
         let events: Vec<(Caller, Action)> = words.chain(questions).collect();
-        let nothing = events.is_empty() && self.member.unanswered_events().next().is_none();
-        let sent = match nothing && !self.member.has_pending() {
-            true => self.member.refresh().map(|()| Vec::new()),
-            false => self.member.submit_for(events),
-        };
+        let sent = self.member.submit_for(events);
         self.heard(&callers, sent)
     }
 

@@ -1,6 +1,6 @@
 //! Faults that tests inject (feature `harm`): a clock, lost entries, flipped bits.
 
-use redis::cmd;
+use redis::{Cmd, Value, cmd};
 use standpipe_store::{Clock, StoreError};
 
 use super::RedisLog;
@@ -29,10 +29,43 @@ impl RedisLog {
     /// # Errors
     /// When the server cannot be reached.
     pub fn lose(&mut self, entries: u64) -> Result<(), StoreError> {
+        self.cut(|_| entries)
+    }
+
+    /// Removes all entries after this number, also those that are being appended now.
+    ///
+    /// # Errors
+    /// When the server cannot be reached.
+    pub fn lose_after(&mut self, number: u64) -> Result<(), StoreError> {
+        self.cut(|entries| entries.saturating_sub(number))
+    }
+
+    /// Removes as many entries as `lost` returns for a log of so many.
+    ///
+    /// It is one step of the server, as a failover is: a process that read between two of its
+    /// commands would find a damaged log and quarantine it.
+    fn cut(&mut self, lost: impl Fn(u64) -> u64) -> Result<(), StoreError> {
+        loop {
+            self.connection().call(cmd("WATCH").arg(&self.keys.head).arg(&self.keys.log))?;
+            let commands = self.commands_to_cut(&lost)?;
+            let mut connection = self.connection();
+            connection.call(&cmd("MULTI"))?;
+            for command in &commands {
+                connection.call(command)?;
+            }
+            // Nothing happened if somebody wrote since the commands were computed.
+            if connection.call(&cmd("EXEC"))? != Value::Nil {
+                return Ok(());
+            }
+        }
+    }
+
+    fn commands_to_cut(&self, lost: impl Fn(u64) -> u64) -> Result<Vec<Cmd>, StoreError> {
         let (key, log) = (&self.keys.head, &self.keys.log);
         let mut connection = self.connection();
         let head = bulk(connection.call(cmd("HGET").arg(key).arg("h"))?).and_then(Head::decode);
-        let Some(mut head) = head else { return Ok(()) };
+        let Some(mut head) = head else { return Ok(Vec::new()) };
+        let entries = lost(head.entries);
         let bytes = bulk(connection.call(cmd("GET").arg(log))?).unwrap_or_default();
         let mut ends = vec![(record::CHAIN_LEN, 0)];
         let mut rest = &bytes[record::CHAIN_LEN..];
@@ -47,7 +80,7 @@ impl RedisLog {
         head.chain = chain.unwrap_or_default();
         head.last_stamp = stamp;
         head.bytes = head.trimmed + (end - record::CHAIN_LEN) as u64;
-        connection.call(cmd("SET").arg(log).arg(&bytes[..end]).arg("KEEPTTL"))?;
+        let mut commands = vec![cmd("SET").arg(log).arg(&bytes[..end]).arg("KEEPTTL").to_owned()];
         let latest = text(&connection.call(cmd("HGET").arg(key).arg("sm"))?).unwrap_or_default();
         if parse_snapshot_id(&latest).is_some_and(|id| id.at.number > head.entries) {
             // The latest snapshot covers lost entries. The previous one covers only what was
@@ -57,10 +90,11 @@ impl RedisLog {
             head.snapshot_at = head.trimmed;
             head.snapshot_length = previous.len() as u64;
             let id = text(&connection.call(cmd("HGET").arg(key).arg("pm"))?).unwrap_or_default();
-            connection.call(cmd("HSET").arg(key).arg("sm").arg(id))?;
-            connection.call(cmd("SET").arg(&self.keys.snapshot).arg(previous))?;
+            commands.push(cmd("HSET").arg(key).arg("sm").arg(id).to_owned());
+            commands.push(cmd("SET").arg(&self.keys.snapshot).arg(previous).to_owned());
         }
-        connection.call(cmd("HSET").arg(key).arg("h").arg(head.encode())).map(drop)
+        commands.push(cmd("HSET").arg(key).arg("h").arg(head.encode()).to_owned());
+        Ok(commands)
     }
 
     /// Flips a bit in the body of an entry, counted from 1, if the log still has it.

@@ -109,7 +109,7 @@ fn b58_a_holder_that_does_nothing_puts_its_slot_back_after_each_of_two_restarts(
         ServerOptions { persistent: true, movable_clock: true, ..ServerOptions::default() };
     let mut server = Server::start_with(options);
     let (gate, ours, theirs) = (Gate::before(&server), Scratch::new(), Scratch::new());
-    let (holder, other) = (tap(server.url(), &ours), tap(gate.url(), &theirs));
+    let (holder, other) = (tap(gate.url(), &ours), tap(server.url(), &theirs));
     let config = PoolConfig { lease_ttl: Span::secs(1), ..PoolConfig::new(vec![parallel(1)]) };
     let pool_of = |tap: &Standpipe| tap.pool(pool().as_str()).unwrap();
     pool_of(&holder).change(config).unwrap();
@@ -120,20 +120,27 @@ fn b58_a_holder_that_does_nothing_puts_its_slot_back_after_each_of_two_restarts(
     for seconds in [10, 20] {
         // While its clock is behind, no time passes on the server: the pause does not end.
         server.set_clock("-1h");
-        let lost = read_anew(&store).position().number - before;
-        store.pool_log(&pool()).lose(lost).unwrap();
+        // The holder loses its connection first. Otherwise it could put its lease back before the
+        // server ends, and the pool would pause only when somebody next appends.
+        gate.cut();
+        store.pool_log(&pool()).lose_after(before).unwrap();
         server.kill();
         server.start_again();
         until("the other process is refused", || match at_once() {
-            Err(Error::Refused(_)) => true,
+            Err(Error::Refused(refused)) => {
+                assert_eq!(refused.reason, Reason::Pause, "it is the first to come");
+                true
+            }
             Err(Error::Store(_)) => false,
             answer => panic!("{answer:?}"),
         });
+        gate.heal();
         until("the holder has put its lease back", || {
             read_anew(&store).state().facts().leases.len() == 1
         });
         server.set_clock(&format!("+{seconds}s"));
-        assert!(matches!(at_once(), Err(Error::Refused(_))), "the slot is held");
+        let answer = at_once();
+        assert!(matches!(answer, Err(Error::Refused(_))), "the slot is held: {answer:?}");
     }
     lease.commit([]).unwrap();
     at_once().unwrap().commit([]).unwrap();

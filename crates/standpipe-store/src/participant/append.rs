@@ -18,6 +18,11 @@ impl<L: Log> Participant<L> {
     /// Appends until everything in the queue has an outcome.
     pub(super) fn flush(&mut self) -> Result<(), StoreError> {
         let mut restarts = 0;
+        if self.forked {
+            // An earlier recovery failed. An event appended before it is repeated would make the
+            // lost events with smaller numbers look present.
+            self.recover()?;
+        }
         loop {
             let last = self.take_batch();
             if self.batch.is_empty() {

@@ -35,8 +35,7 @@ impl<L: Log> Participant<L> {
         if candidates.is_empty() {
             return Ok(());
         }
-        let read = if self.queue.is_empty() { self.refresh() } else { self.flush() };
-        let fresh = match read {
+        let fresh = match self.flush_or_read() {
             Ok(()) => true,
             // Without a fresh replica every candidate is appended.
             Err(error) if error.is_transient() => false,

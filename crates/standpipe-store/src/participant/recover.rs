@@ -24,7 +24,10 @@ impl<L: Log> Participant<L> {
     }
 
     /// Loads the present log from its start and queues the own events that it lacks.
+    ///
+    /// After an error nothing is queued, and the next append or read begins with another recovery.
     pub(super) fn recover(&mut self) -> Result<(), StoreError> {
+        self.forked = true;
         self.replica.reset();
         let read = self.log.read(self.replica.position());
         let read = match self.recover_if_damaged(read)? {
@@ -56,6 +59,7 @@ impl<L: Log> Participant<L> {
             self.enqueue(action, None);
         }
         self.requeue(queue);
+        self.forked = false;
         Ok(())
     }
 }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use standpipe_core::{
     Action, AgentName, Amounts, Answer, Commit, Configure, Decision, Found, Instant, Key,
-    LeaseAnswer, Limit, Observed, PoolConfig, Reading, Reserve, Rule, SEMANTICS, Source, Span,
-    ThrottleKind, Throttled, Unit,
+    LeaseAnswer, Limit, Observed, Outcome, PoolConfig, Reading, Reserve, Rule, SEMANTICS, Source,
+    Span, ThrottleKind, Throttled, Unit,
 };
 use standpipe_store::fault_injection::{Fault, FaultQueue, FaultyLog};
 use standpipe_store::trace::ManualClock;
@@ -353,6 +353,62 @@ fn what_nobody_awaits_is_owed_sent_with_nothing_and_its_outcome_kept() {
     assert_eq!(unclaimed.len(), 1);
     assert_eq!(unclaimed[0].wake, [ticket], "its own waiter is woken");
     assert_eq!(hasty.take_unclaimed_outcomes(), []);
+}
+
+/// Outcomes that a read found stay in the queue. They must not keep the next submit from reading.
+#[test]
+fn b90_a_submit_returns_what_a_read_found_and_reads_what_is_new() {
+    let (log, _) = pool(vec![parallel(2)]);
+    let faults = FaultQueue::default();
+    let mut hasty = Participant::new(FaultyLog::new(log.clone(), faults.clone()), || 78);
+    let held = admitted(&mut participant(&log));
+    hasty.refresh().unwrap();
+    faults.push(Fault::LoseAnswer);
+    let asked = hasty.submit_for(vec![(1, reserve(Span::ZERO))]);
+    assert!(asked.unwrap_err().is_transient());
+    hasty.refresh().unwrap();
+    assert_eq!(hasty.unanswered_events().count(), 0, "the read found it");
+    let mut other = participant(&log);
+    other.submit(vec![commit(held, false)]).unwrap();
+    // Without the end of `held`, which only a new read shows, this one is refused.
+    let outcomes = hasty.submit_for(vec![(2, reserve(Span::ZERO))]).unwrap();
+    let admitted = |(caller, outcome): &(u64, Outcome)| match &outcome.answer {
+        Answer::Decided(Decision::Admit(_)) => *caller,
+        other => panic!("caller {caller} is not admitted: {other:?}"),
+    };
+    assert_eq!(outcomes.iter().map(admitted).collect::<Vec<_>>(), [1, 2]);
+    other.submit(vec![heartbeat()]).unwrap();
+    assert!(hasty.submit_for(Vec::new()).unwrap().is_empty());
+    assert_eq!(hasty.replica().position(), now(&log).position(), "a submit of nothing reads");
+}
+
+/// A server that is killed in the middle of a recovery.
+#[test]
+fn b91_a_recovery_that_fails_is_repeated() {
+    for fault in [Fault::Cut, Fault::LoseAnswer] {
+        for sends in [false, true] {
+            let (log, _) = pool(vec![parallel(1)]);
+            let faults = FaultQueue::default();
+            let faulty = FaultyLog::new(log.clone(), faults.clone());
+            let mut sessions = 78..;
+            let mut holder = Participant::new(faulty, move || sessions.next().unwrap());
+            let lease = admitted(&mut holder);
+            log.lose_entries(1);
+            // The call that finds the fork succeeds, the one that loads the present log does not.
+            faults.push(Fault::None);
+            faults.push(fault);
+            let found = match sends {
+                true => holder.submit(vec![heartbeat()]).map(drop),
+                false => holder.refresh(),
+            };
+            assert!(found.unwrap_err().is_transient());
+            match sends {
+                true => drop(holder.resend().unwrap()),
+                false => holder.refresh().unwrap(),
+            }
+            assert_eq!(now(&log).state().find(lease), Found::Lease, "{fault:?}, sends: {sends}");
+        }
+    }
 }
 
 /// A log whose calls fail before they are sent while the flag is set.

@@ -4,8 +4,8 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use standpipe_core::{
-    AgentName, Amounts, Configure, Instant, Limit, Observed, PoolConfig, Reading, Reserve, Rule,
-    Source, Unit, bounds,
+    AgentName, Amounts, Configure, Instant, LeaseAnswer, Limit, Observed, PoolConfig, Reading,
+    Reserve, Rule, Source, Unit, bounds,
 };
 use standpipe_store::fault_injection::{Fault, FaultQueue, FaultyLog};
 use standpipe_store::{LogRead, MemoryLog, Position, Snapshot};
@@ -106,6 +106,25 @@ fn after_a_lost_answer_each_gets_its_own_and_who_left_leaves_nothing() {
     assert!(kept.iter().all(Option::is_some) && kept[0] != kept[1], "{kept:?}");
     counter.flush().unwrap();
     assert_eq!(counter.member.replica().state().facts().leases.len(), 2, "the third is given back");
+}
+
+/// The maintenance thread reads between two attempts of a caller.
+#[test]
+fn b90_a_read_between_a_lost_answer_and_the_next_attempt_keeps_the_answer() {
+    let room = room(1);
+    room.desk.ask(10, vec![reserve()]);
+    room.faults.push(Fault::LoseAnswer);
+    assert!(room.desk.counter().answer(10).is_err());
+    room.desk.counter().refresh().unwrap();
+    let held = lease(&room.desk.counter().answer(10).unwrap()).expect("it was admitted");
+    room.desk.ask(11, vec![Action::Cancel { lease: held }]);
+    room.faults.push(Fault::LoseAnswer);
+    assert!(room.desk.counter().answer(11).is_err());
+    room.desk.counter().refresh().unwrap();
+    let cancelled = room.desk.counter().answer(11).unwrap();
+    let answers: Vec<_> = cancelled.iter().map(|outcome| &outcome.answer).collect();
+    assert_eq!(answers, [&Answer::Lease(LeaseAnswer::Ended)]);
+    assert_eq!(room.appends.load(Ordering::SeqCst), 2, "nothing was sent twice");
 }
 
 #[test]
