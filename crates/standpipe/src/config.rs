@@ -14,9 +14,10 @@
 //! ```
 //!
 //! In reading order: [`text`] and [`plain`] turn texts into values and back; `reader` walks the
-//! parsed file and collects problems; `pool`, `limits`, `margin`, `policy`, `agent`, `store`,
-//! `workflow` and `provider` are one section or key each; `cross` checks what several sections say together; `find` knows
-//! where the file is; `describe`, `schema` and `example` are for `standpipe config`.
+//! parsed file and collects problems; `pool`, `limits`, `policy`, `agent`, `store`, `workflow` and
+//! `provider` are one section each, `margin` is one key; `cross` checks what several sections say
+//! together; `find` knows where the file is; `describe`, `schema` and `example` are for `standpipe
+//! config`.
 //!
 //! Nothing here opens a store or talks to a pool, and nothing that is shown holds a password.
 

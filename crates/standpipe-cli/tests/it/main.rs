@@ -7,6 +7,7 @@ mod daemon;
 mod docs;
 mod killed;
 mod limits;
+mod margin;
 mod redis;
 mod support;
 mod units;

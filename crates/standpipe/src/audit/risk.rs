@@ -175,8 +175,8 @@ fn refusals(audit: &PoolAudit) -> Option<Finding> {
         None => String::new(),
     };
     let what = format!("the provider refused {}{who}", counted(audit.refused, "call"));
-    let remedy = "a limit is set too high, or some calls bypass Standpipe: lower the limit or raise \
-                  its `margin`; run `standpipe doctor` for details";
+    let remedy = "a limit is set too high, or some calls bypass Standpipe: lower the limit or \
+                  raise its `margin`; run `standpipe doctor` for details";
     let finding = Finding::warning("429s", what).remedy(remedy);
     Some(match most {
         Some(agent) => finding.by(&agent.agent),

@@ -231,7 +231,7 @@ pub fn share(text: &str) -> Result<u16, TextError> {
     thousandths(text.trim(), 1_000, text)
 }
 
-/// Reads a margin as thousandths, either as a percentage or as a fraction of one: `20%`, `0.2`, `0`.
+/// Reads a margin as thousandths, as a percentage or as a fraction of one: `20%`, `0.2`, `0`.
 ///
 /// # Errors
 /// When it is not one, is finer than a tenth of a percent, or leaves nothing usable.
