@@ -52,6 +52,13 @@ impl Dialect {
         self.provider().charges_max_tokens
     }
 
+    /// Whether the provider documents that its limits per minute refill continuously: a token
+    /// bucket, and not a window.
+    #[must_use]
+    pub const fn refills_continuously(self) -> bool {
+        self.provider().refills_continuously
+    }
+
     /// The name in configuration, logs and the API.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -33,6 +33,8 @@ pub(crate) struct Provider {
     pub(crate) aliases: &'static [&'static str],
     /// Whether the provider charges `max_tokens` on arrival instead of the generated output.
     pub(crate) charges_max_tokens: bool,
+    /// Whether the provider documents that its limits per minute refill continuously.
+    pub(crate) refills_continuously: bool,
     /// How the provider charges cached input.
     pub(crate) charged_input: ChargedInput,
     /// The headers that state a wait, for errors that only their status classifies.
@@ -97,6 +99,7 @@ impl Provider {
             name,
             aliases: &[],
             charges_max_tokens: false,
+            refills_continuously: false,
             charged_input: ChargedInput::AsReported,
             retry_headers: RetryHeader::COMMON,
             read_limits: |_| {},

@@ -80,6 +80,7 @@ pub(crate) const fn waiting_for(reason: Reason) -> Option<&'static str> {
         | Reason::Cap
         | Reason::Limit
         | Reason::Floor
+        | Reason::Ramp
         | Reason::Pace
         | Reason::Deadline => "a call in flight to end",
     })

@@ -12,6 +12,7 @@ use crate::outcome::Notice;
 
 use crate::state::State;
 use crate::time::{Instant, Span};
+use crate::unit::Unit;
 
 /// The automatic margin of one rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,8 +45,16 @@ const MIN_SUCCESSES: u32 = 20;
 /// The number of periods after a refusal in which the margin does not fall.
 const REST_PERIODS: u64 = 10;
 
+/// Whether a limit has a margin. A budget of money is the user's own, and nothing is left of it.
+fn has_margin(limit: &LimitId) -> bool {
+    limit.period().is_some() && limit.unit() != Some(&Unit::Usd)
+}
+
 /// The usable share of a limit, in thousandths.
 pub(crate) fn usable_share(config: &PoolConfig, margins: &[AutoMargin], limit: &LimitId) -> u16 {
+    if !has_margin(limit) {
+        return 1_000;
+    }
     let known = || margins.iter().find(|margin| margin.limit == *limit);
     let margin = match config.margin {
         Margin::Fixed(per_mille) => per_mille,
@@ -55,6 +64,13 @@ pub(crate) fn usable_share(config: &PoolConfig, margins: &[AutoMargin], limit: &
 }
 
 impl State {
+    /// Returns the margin of a limit in thousandths, or `None` if the limit has none.
+    #[must_use]
+    pub fn margin_of(&self, limit: &LimitId) -> Option<u16> {
+        let config = self.facts.config.as_ref().filter(|_| has_margin(limit))?;
+        Some(1_000 - usable_share(config, &self.facts.auto_margins, limit))
+    }
+
     fn has_auto_margin(&self) -> bool {
         self.facts.config.as_ref().is_some_and(|config| config.margin == Margin::Auto)
     }
@@ -68,7 +84,7 @@ impl State {
         let mut changed = false;
         for at in drawn.iter() {
             let constraint = &self.index.compiled.constraints[at];
-            if constraint.kind == ConstraintKind::Rate {
+            if constraint.kind == ConstraintKind::Rate && has_margin(&constraint.id) {
                 let (limit, period) =
                     (constraint.id.clone(), constraint.id.period().unwrap_or(STEP_EVERY));
                 changed |= self.count_margin_success(limit, period.max(STEP_EVERY), now);
@@ -98,7 +114,8 @@ impl State {
     /// Raises the margin of the rate that the provider reports as exceeded.
     pub(crate) fn raise_margin(&mut self, hit: Option<&Hit>, now: Instant) {
         let constraint = self.hit_constraint(hit).filter(|_| self.has_auto_margin());
-        let Some(constraint) = constraint.map(|at| &self.index.compiled.constraints[at]) else {
+        let constraint = constraint.map(|at| &self.index.compiled.constraints[at]);
+        let Some(constraint) = constraint.filter(|own| has_margin(&own.id)) else {
             return;
         };
         let (limit, period) = (constraint.id.clone(), constraint.id.period().unwrap_or(STEP_EVERY));
@@ -115,10 +132,10 @@ impl State {
     /// Lowers the margin of a rate once, when the provider first reports what remains of it.
     /// Returns whether it changed.
     pub(crate) fn lower_reported_margin(&mut self, constraint: ConstraintId, now: Instant) -> bool {
-        if !self.has_auto_margin() {
+        let limit = self.index.compiled.constraints[constraint].id.clone();
+        if !self.has_auto_margin() || !has_margin(&limit) {
             return false;
         }
-        let limit = self.index.compiled.constraints[constraint].id.clone();
         let margin = self.auto_margin_of(limit, now);
         if margin.reported {
             return false;

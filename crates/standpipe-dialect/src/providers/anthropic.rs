@@ -16,6 +16,7 @@ use subscription::Status;
 
 pub(super) static PROVIDER: Provider = Provider {
     aliases: &["claude", "claude-code"],
+    refills_continuously: true,
     charged_input: ChargedInput::PlusCacheWrites,
     read_limits,
     classify,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use standpipe_core::{
-    Backoff, Charged, Limit, LimitSelector, Portion, Resets, Rule, Share, Span, TimeRange, Unit,
+    Backoff, CascadeThreshold, Charged, Limit, LimitSelector, Portion, Resets, Rule, Share, Span, TimeRange, Unit,
 };
 use standpipe_store::PoolName;
 
@@ -171,7 +171,6 @@ fn pool(settings: &Settings, path: &str, pool: &PoolSettings) -> Vec<Row> {
     row("promotion", pool.promotion.into());
     row("reconcile", pool.reconcile.into());
     row("estimates", pool.estimates.into());
-    row("cascade", pool.cascade.into());
     row("learn", pool.learn.into());
     let retries = pool.retry_budget.map(|budget| plain::percent(budget.per_mille).into());
     row("retry_budget", retries.unwrap_or_else(|| false.into()));
@@ -201,6 +200,14 @@ fn nested(path: &str, pool: &PoolSettings, rows: &mut Vec<Row>) {
             rows.push((join(&backoff, "factor"), factor.into()));
             rows.push((join(&backoff, "cap"), cap.map_or_else(|| "auto".into(), span)));
             rows.push((join(&backoff, "jitter"), jitter.into()));
+        }
+    }
+    let cascade = join(path, "cascade");
+    match pool.cascade {
+        None => rows.push((cascade, false.into())),
+        Some(CascadeThreshold { agents, within }) => {
+            rows.push((join(&cascade, "agents"), agents.into()));
+            rows.push((join(&cascade, "within"), span(within)));
         }
     }
     let windows = join(path, "return_windows");

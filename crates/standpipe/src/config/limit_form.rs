@@ -1,6 +1,7 @@
 //! The long form of a limit: what the file writes as a table and the command line after commas.
 
 use standpipe_core::{Charged, Limit, Resets, Rule, Span, Unit};
+use standpipe_dialect::Dialect;
 
 use super::nearest::nearest;
 use super::text::{self, KNOWN_UNITS, TextError};
@@ -36,6 +37,18 @@ impl LimitForm {
     fn kind(&self) -> Kind {
         let implied = if self.burst.is_some() { Kind::Bucket } else { Kind::Window };
         self.kind.unwrap_or(implied)
+    }
+
+    /// Makes it a bucket where neither its kind nor anything that implies one is written and the
+    /// provider refills its limits continuously. Providers state those per minute; a longer limit,
+    /// or one of money, is the user's own budget.
+    pub(super) fn follow(&mut self, dialect: Dialect, unit: &Unit) {
+        let counted = [Unit::Requests, Unit::InputTokens, Unit::OutputTokens, Unit::Tokens];
+        let short = self.rate.is_some_and(|(_, period)| period <= Span::secs(60));
+        let unstated = self.kind.is_none() && self.resets.is_none();
+        if dialect.refills_continuously() && counted.contains(unit) && short && unstated {
+            self.kind = Some(Kind::Bucket);
+        }
     }
 
     /// What contradicts itself in it.

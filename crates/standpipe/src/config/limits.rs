@@ -2,15 +2,22 @@
 //! either, and `parallel = 5`.
 
 use standpipe_core::{Limit, Rule, Unit, bounds};
+use standpipe_dialect::Dialect;
 
 use super::limit_form::{CHARGED, KEYS, KINDS, LimitForm, RESETS, burst};
 use super::reader::{Item, Reader};
 use super::text;
 
-/// Adds what is said about a unit to the pool's limits.
-pub(super) fn read(reader: &mut Reader<'_>, item: &Item<'_>, unit: &Unit, into: &mut Vec<Limit>) {
+/// Adds the limits of a unit to those of a pool of that provider.
+pub(super) fn read(
+    reader: &mut Reader<'_>,
+    item: &Item<'_>,
+    unit: &Unit,
+    dialect: Dialect,
+    into: &mut Vec<Limit>,
+) {
     if !item.value.is_array() {
-        let limit = one(reader, item, unit);
+        let limit = one(reader, item, unit, dialect);
         add(reader, item, limit, into);
         return;
     }
@@ -19,7 +26,7 @@ pub(super) fn read(reader: &mut Reader<'_>, item: &Item<'_>, unit: &Unit, into: 
         reader.wrong_at(item, "is an empty list", "write a rate, or leave the key out");
     }
     for element in &elements {
-        let limit = one(reader, element, unit);
+        let limit = one(reader, element, unit, dialect);
         add(reader, element, limit, into);
     }
 }
@@ -44,16 +51,23 @@ fn add(reader: &mut Reader<'_>, item: &Item<'_>, limit: Option<Limit>, into: &mu
 }
 
 /// A rate, or the long form.
-fn one(reader: &mut Reader<'_>, item: &Item<'_>, unit: &Unit) -> Option<Limit> {
-    if item.value.is_table() {
-        return long(reader, item, unit);
-    }
-    let (amount, period) = reader.take(item, |text| text::rate_of(unit, text))?;
-    let charged = text::charged_by_default(unit);
-    Some(Limit { charged, ..Limit::new(Rule::Window { unit: unit.clone(), amount, period }) })
+fn one(
+    reader: &mut Reader<'_>,
+    item: &Item<'_>,
+    unit: &Unit,
+    dialect: Dialect,
+) -> Option<Limit> {
+    let mut form = if item.value.is_table() {
+        long(reader, item, unit)
+    } else {
+        let rate = reader.take(item, |text| text::rate_of(unit, text))?;
+        LimitForm { rate: Some(rate), ..LimitForm::default() }
+    };
+    form.follow(dialect, unit);
+    form.limit(unit)
 }
 
-fn long(reader: &mut Reader<'_>, item: &Item<'_>, unit: &Unit) -> Option<Limit> {
+fn long(reader: &mut Reader<'_>, item: &Item<'_>, unit: &Unit) -> LimitForm {
     let mut form = LimitForm::default();
     let mut stated_rate = false;
     for entry in reader.entries(item) {
@@ -76,5 +90,5 @@ fn long(reader: &mut Reader<'_>, item: &Item<'_>, unit: &Unit) -> Option<Limit> 
     for text::TextError { what, remedy } in form.contradictions() {
         reader.wrong_at(item, what, remedy);
     }
-    form.limit(unit)
+    form
 }

@@ -1,7 +1,7 @@
 //! How a pool behaves when a provider says no or a store is away: what the file says of it. What it
 //! means is the core's business.
 
-use standpipe_core::{Backoff, Priority, RetryBudget, ReturnWindows, Span, TimeRange};
+use standpipe_core::{Backoff, CascadeThreshold, Priority, RetryBudget, ReturnWindows, Span, TimeRange};
 
 use super::reader::{Item, Reader};
 use super::text;
@@ -112,7 +112,42 @@ pub(super) fn backoff(reader: &mut Reader<'_>, item: &Item<'_>) -> Option<Backof
     Some(backoff)
 }
 
-/// A share of the minute's calls, or `false` for as many as like.
+/// The keys of `cascade`.
+pub(super) const CASCADE_KEYS: [&str; 2] = ["agents", "within"];
+
+/// A table, or `true` for the default and `false` for none.
+pub(super) fn cascade(reader: &mut Reader<'_>, item: &Item<'_>) -> Option<CascadeThreshold> {
+    let mut threshold = CascadeThreshold::USUAL;
+    match item.value.as_bool() {
+        Some(on) => return on.then_some(threshold),
+        None if !item.value.is_table() => {
+            let remedy = "write true, false or { agents = 3, within = \"30s\" }";
+            reader.wrong_at(item, "is not a cascade", remedy);
+            return Some(threshold);
+        }
+        None => {}
+    }
+    for entry in reader.entries(item) {
+        match entry.key {
+            "agents" => {
+                let most = CascadeThreshold::MAX_AGENTS;
+                let agents = entry.value.as_integer().and_then(|n| n.as_str().parse().ok());
+                match agents.filter(|agents| (1..=most).contains(agents)) {
+                    Some(agents) => threshold.agents = agents,
+                    None => {
+                        let remedy = format!("write a whole number from 1 to {most}");
+                        reader.wrong_at(&entry, "is not a number of agents", remedy);
+                    }
+                }
+            }
+            "within" => threshold.within = reader.positive_span(&entry).unwrap_or(threshold.within),
+            _ => reader.unknown(&entry, &CASCADE_KEYS, "in cascade"),
+        }
+    }
+    Some(threshold)
+}
+
+/// A share of the minute's calls, or `false` for an unlimited number.
 pub(super) fn retry_budget(reader: &mut Reader<'_>, item: &Item<'_>) -> Option<RetryBudget> {
     if item.value.as_bool() == Some(false) {
         return None;

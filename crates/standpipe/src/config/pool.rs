@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use standpipe_core::{
-    Amounts, Backoff, Limit, Margin, Policy, RetryBudget, ReturnWindows, Rule, Span, Unit, Zones,
+    Amounts, Backoff, CascadeThreshold, Limit, Margin, Policy, RetryBudget, ReturnWindows, Rule, Span, Unit, Zones,
 };
+use standpipe_dialect::Dialect;
 use standpipe_store::PoolName;
 
 use super::limits;
@@ -44,7 +45,7 @@ pub struct PoolSettings {
     /// Whether calls are advised before the quota runs out.
     pub breaker: bool,
     /// Whether several throttled agents make everybody go one at a time.
-    pub cascade: bool,
+    pub cascade: Option<CascadeThreshold>,
     /// Whether the provider's own word about its limits is believed.
     pub learn: bool,
     /// How long the pool pauses after a refusal; `None` is as long as the provider says.
@@ -118,7 +119,7 @@ impl Default for PoolSettings {
             reconcile: true,
             estimates: true,
             breaker: true,
-            cascade: true,
+            cascade: Some(CascadeThreshold::USUAL),
             learn: true,
             backoff: Some(Backoff::USUAL),
             return_windows: Some(ReturnWindows::USUAL),
@@ -190,12 +191,17 @@ impl PoolSettings {
 pub(super) fn read(reader: &mut Reader<'_>, item: &Item<'_>) -> PoolSettings {
     let mut pool = PoolSettings::default();
     let mut price = None;
+    // First, because it decides how limits are counted that do not say so.
+    let provider = item.value.get("provider").and_then(|provider| provider.get_ref().as_str());
+    let scope = item.key.split('/').next().unwrap_or_default();
+    let dialect = provider.and_then(Dialect::named).or_else(|| Dialect::named(scope));
+    let dialect = dialect.unwrap_or(Dialect::Generic);
     for entry in reader.entries(item) {
         match entry.key {
             "price" => price = Some(entry),
             key if KNOWN_UNITS.contains(&key) => {
                 if let Some(unit) = Unit::named(key) {
-                    limits::read(reader, &entry, &unit, &mut pool.limits);
+                    limits::read(reader, &entry, &unit, dialect, &mut pool.limits);
                 }
             }
             "parallel" => limits::read_parallel(reader, &entry, &mut pool.limits),
@@ -227,7 +233,7 @@ fn read_policy(reader: &mut Reader<'_>, entry: &Item<'_>, pool: &mut PoolSetting
         "reconcile" => pool.reconcile = reader.flag(entry).unwrap_or_default(),
         "estimates" => pool.estimates = reader.flag(entry).unwrap_or_default(),
         "breaker" => pool.breaker = reader.flag(entry).unwrap_or_default(),
-        "cascade" => pool.cascade = reader.flag(entry).unwrap_or_default(),
+        "cascade" => pool.cascade = policy::cascade(reader, entry),
         "learn" => pool.learn = reader.flag(entry).unwrap_or_default(),
         "backoff" => pool.backoff = policy::backoff(reader, entry),
         "return_windows" => pool.return_windows = policy::return_windows(reader, entry),
@@ -252,7 +258,9 @@ fn read_policy(reader: &mut Reader<'_>, entry: &Item<'_>, pool: &mut PoolSetting
 fn read_units(reader: &mut Reader<'_>, item: &Item<'_>, into: &mut Vec<Limit>) {
     for entry in reader.entries(item) {
         match reader_unit(reader, &entry) {
-            Some(unit @ Unit::Other(_)) => limits::read(reader, &entry, &unit, into),
+            Some(unit @ Unit::Other(_)) => {
+                limits::read(reader, &entry, &unit, Dialect::Generic, into);
+            }
             Some(known) => {
                 let remedy = format!("move `{known}` up into the pool's own table");
                 reader.wrong(entry.line, format!("`{known}` needs no declaration"), remedy);

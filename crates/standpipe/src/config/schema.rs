@@ -4,6 +4,7 @@
 //! checked when the file is read.
 
 use serde_json::{Map, Value, json};
+use standpipe_core::CascadeThreshold;
 
 use super::text::KNOWN_UNITS;
 
@@ -123,7 +124,7 @@ fn pool() -> Value {
         ("reconcile", flag("Whether the provider's own count is heeded.", true)),
         ("estimates", flag("Whether what a cost omits is estimated.", true)),
         ("breaker", flag("Whether calls are advised before the quota runs out.", true)),
-        ("cascade", flag("Whether throttled agents make all go one at a time.", true)),
+        ("cascade", cascade()),
         ("learn", flag("Whether the provider's word about its limits is believed.", true)),
         ("backoff", backoff()),
         ("return_windows", return_windows()),
@@ -190,6 +191,20 @@ fn backoff() -> Value {
     ]);
     json!({ "anyOf": [{ "const": false }, long],
         "description": "How long everybody pauses after a refusal." })
+}
+
+fn cascade() -> Value {
+    let most = CascadeThreshold::MAX_AGENTS;
+    let long = table(vec![
+        (
+            "agents",
+            json!({ "type": "integer", "minimum": 1, "maximum": most, "default": 3,
+            "description": "How many different agents." }),
+        ),
+        ("within", duration("The time within which they are throttled.")),
+    ]);
+    json!({ "anyOf": [{ "type": "boolean" }, long], "default": true,
+        "description": "When several throttled agents make all calls go one at a time." })
 }
 
 fn return_windows() -> Value {

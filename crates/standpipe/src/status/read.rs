@@ -82,7 +82,7 @@ impl PoolStatus {
         let each = each.iter().map(|figures| {
             let id = figures.limit.id();
             let mut status = limit(figures, told(&id), now);
-            status.margin_per_mille = foresight::margin(state, &id);
+            status.margin_per_mille = state.margin_of(&id);
             status.outside = foresight::outside(state, &id, now);
             status
         });

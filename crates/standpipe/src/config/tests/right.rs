@@ -2,7 +2,7 @@
 
 use super::*;
 use standpipe_core::{
-    Backoff, Charged, Limit, LimitSelector, Margin, Policy, Portion, Priority, Resets,
+    Backoff, CascadeThreshold, Charged, Limit, LimitSelector, Margin, Policy, Portion, Priority, Resets,
     ReturnWindows, Rule, Span, TimeRange, Unit,
 };
 
@@ -42,7 +42,7 @@ fn every_policy_of_a_pool_is_read() {
     assert_eq!((pool.models.len(), pool.account.as_deref()), (1, Some("team")));
     assert_eq!((pool.margin, pool.slack), (Margin::Fixed(200), Some(Span::millis(10))));
     assert_eq!((pool.enforce, pool.zones, pool.yields), (false, Toggle::On, false));
-    assert_eq!((pool.breaker, pool.cascade, pool.learn, pool.rewrite), (false, false, false, true));
+    assert_eq!((pool.breaker, pool.cascade, pool.learn, pool.rewrite), (false, None, false, true));
     let backoff = Backoff {
         base: Span::secs(60),
         factor_per_mille: 1_500,
@@ -171,7 +171,11 @@ fn what_is_off_is_off() {
     let usual = Policy::usual;
     assert_eq!(off("backoff = false"), Policy { backoff: None, ..usual() });
     assert_eq!(off("return_windows = false"), Policy { comeback: None, ..usual() });
-    assert_eq!(off("cascade = false"), Policy { cascade: false, ..usual() });
+    assert_eq!(off("cascade = false"), Policy { cascade: None, ..usual() });
+    assert_eq!(off("cascade = true"), usual());
+    let cascade = Some(CascadeThreshold { agents: 5, within: Span::secs(60) });
+    let threshold = "cascade = { agents = 5, within = \"1min\" }";
+    assert_eq!(off(threshold), Policy { cascade, ..usual() });
     assert_eq!(off("zones = false"), Policy { zones: standpipe_core::Zones::Off, ..usual() });
     assert_eq!(off("zones = true"), Policy { zones: standpipe_core::Zones::All, ..usual() });
     assert_eq!(off("yield = false"), Policy { yields: false, ..usual() });
