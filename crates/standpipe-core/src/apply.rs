@@ -39,8 +39,10 @@ impl State {
         }
         self.serve(now);
         let mut effects = core::mem::take(&mut self.effects);
-        let mut woken = BTreeSet::new();
-        effects.wake.retain(|ticket| woken.insert(*ticket));
+        if effects.wake.len() > 1 {
+            let mut woken = BTreeSet::new();
+            effects.wake.retain(|ticket| woken.insert(*ticket));
+        }
         self.next = self.next_change(now);
         Outcome { answer, notices: effects.notices, wake: effects.wake, next: self.next }
     }

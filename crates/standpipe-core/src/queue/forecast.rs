@@ -76,7 +76,7 @@ impl State {
         let alone = self.facts.tickets.len() == own
             || matches!(refusal.reason, Reason::Terminal | Reason::RetryBudget);
         refusal.until = match refusal.reason {
-            Reason::QueueFull => None,
+            Reason::QueueFull | Reason::Never => None,
             _ if alone => self.admitted_past_ramp(candidate, now),
             _ => self
                 .admitted_past_ramp(candidate, now)

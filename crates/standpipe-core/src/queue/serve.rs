@@ -20,6 +20,7 @@ use crate::rules::Shortfall;
 use crate::rules::order::Rank;
 use crate::state::State;
 use crate::time::Instant;
+use crate::usage::view::UsageView;
 
 impl State {
     /// Gives freed units to tickets in line, in order, until nothing moves.
@@ -70,7 +71,9 @@ impl State {
                 && matches!(ticket.phase, Phase::Line(_))
                 && !constraints.into_iter().any(shortfalls)
         };
-        let constraints = self.index.lines.ids();
+        // Nobody can pass where nobody stands in a line.
+        let constraints =
+            self.index.lines.ids().filter(|constraint| !self.index.lines[*constraint].is_empty());
         let heads = constraints
             .clone()
             .filter_map(|constraint| self.index.lines[constraint].first().copied());
@@ -85,11 +88,10 @@ impl State {
         constraint: ConstraintId,
         now: Instant,
     ) -> impl Iterator<Item = QueueKey> {
-        let (declared, usage) =
-            (&self.index.compiled.constraints[constraint], self.usage(constraint));
-        let gives = usage.free_at(now) > 0 || usage.probe_open_at(now);
         let line = &self.index.lines[constraint];
-        let open = declared.floored && gives && !line.is_empty();
+        let gives = |usage: UsageView<'_>| usage.free_at(now) > 0 || usage.probe_open_at(now);
+        let floored = self.index.compiled.constraints[constraint].floored;
+        let open = floored && !line.is_empty() && gives(self.usage(constraint));
         let owners = self.index.floor_owners.iter().copied().filter(move |_| open);
         let unfilled = owners.filter(move |owner| self.unfilled(*owner, constraint, now) > 0);
         let its = unfilled.flat_map(|owner| self.tickets_of(owner));
@@ -193,6 +195,9 @@ impl State {
     /// Releases earmarks from the last ticket backwards until no more units are earmarked than are
     /// free.
     fn release_excess(&mut self, constraint: ConstraintId, now: Instant) {
+        if self.index.earmarks[constraint].holders.is_empty() {
+            return;
+        }
         let usage = self.usage(constraint);
         let free = usage.free_at(now);
         let alone = usage.is_empty_at(now) || usage.probe_open_at(now);

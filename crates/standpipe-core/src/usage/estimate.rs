@@ -24,9 +24,9 @@ const RATIO_BYTES: u64 = 4_096;
 const BYTES_PER_TOKEN: u64 = 4;
 
 impl State {
-    /// Completes the cost of a reserve: adds estimates for omitted units, then the price.
-    pub(crate) fn completed<'a>(&self, reserve: &'a Reserve) -> Cow<'a, Reserve> {
-        let Some(config) = &self.facts.config else { return Cow::Borrowed(reserve) };
+    /// The completed cost of a reserve: with estimates for omitted units, then the price.
+    pub(crate) fn completed_cost<'a>(&self, reserve: &'a Reserve) -> Cow<'a, Amounts> {
+        let Some(config) = &self.facts.config else { return Cow::Borrowed(&reserve.cost) };
         let mut missing: Vec<(Unit, u64)> = Vec::new();
         if config.policy.estimates || !reserve.at_most.is_empty() {
             let agent = self.index.agent_of.get(&reserve.agent).copied();
@@ -44,15 +44,15 @@ impl State {
         }
         let prices = !config.prices.is_empty() && reserve.cost.of(&Unit::Usd).is_none();
         if missing.is_empty() && !prices {
-            return Cow::Borrowed(reserve);
+            return Cow::Borrowed(&reserve.cost);
         }
-        let mut completed = reserve.clone();
+        let mut completed = reserve.cost.clone();
         for (unit, size) in missing {
-            completed.cost.add(unit, size);
+            completed.add(unit, size);
         }
         if prices {
-            let usd = self.price_of(&completed.cost, &Amounts::default());
-            completed.cost.add(Unit::Usd, usd);
+            let usd = self.price_of(&completed, &Amounts::default());
+            completed.add(Unit::Usd, usd);
         }
         Cow::Owned(completed)
     }
