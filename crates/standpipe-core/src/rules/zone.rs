@@ -7,13 +7,13 @@
 use alloc::vec::Vec;
 
 use crate::bounds;
-use crate::config::Priority;
 use crate::config::compiled::ConstraintKind;
+use crate::config::{Priority, mul_div};
 use crate::id::{AgentId, ConstraintId};
 use crate::lease::admission::Candidate;
 use crate::outcome::{Notice, Reason};
 
-use crate::queue::ticket::{Phase, QueueKey};
+use crate::queue::ticket::{Phase, QueueKey, Ticket};
 use crate::rules::{Admits, Effect, Named, Rule};
 use crate::state::State;
 use crate::time::{Instant, Span};
@@ -116,29 +116,21 @@ impl State {
         if at == Instant::NEVER {
             return at;
         }
-        // What is left at that instant. Each further thousandth shortens the gap.
-        let (mut left, mut most) = (self.left(ZoneScope::ByZones, now).min(GREEN), GREEN);
-        while left < most {
-            let middle = (left + most).div_ceil(2);
-            if self.left_reaches(ZoneScope::ByZones, middle, now) <= at {
-                left = middle;
-            } else {
-                most = middle - 1;
-            }
-        }
-        // At the bound of green the gap is zero, so the last round returns.
-        for left in left..=GREEN {
+        // Each further thousandth shortens the gap. At the bound of green the gap is zero, so the
+        // last round returns.
+        let left_at = |at: Instant| self.left(ZoneScope::ByZones, at).min(GREEN);
+        let mut left = left_at(at);
+        loop {
             let kept = last + distance(candidate.tier(), Zone::Amber, left);
             if kept <= at {
                 return at;
             }
-            let more = self.left_reaches(ZoneScope::ByZones, left + 1, now);
-            if kept <= more {
+            if left_at(kept) == left {
                 return kept;
             }
-            at = at.max(more);
+            at = at.max(self.left_reaches(ZoneScope::ByZones, left + 1, now));
+            left = left_at(at).max(left + 1);
         }
-        at
     }
 
     /// Updates the zone from what is left. By time alone it changes at [`State::zone_next_event`].
@@ -150,9 +142,10 @@ impl State {
         let before = self.facts.zone;
         let red = if before == Zone::Red { RED + STEADY } else { RED };
         let green = if before == Zone::Green { GREEN } else { GREEN + STEADY };
-        let zone = if self.left(ZoneScope::ByZones, now) < red {
+        let left = self.left(ZoneScope::ByZones, now);
+        let zone = if left < red {
             Zone::Red
-        } else if self.is_over(green, now) {
+        } else if left > green || left == green && self.is_over(green, now) {
             Zone::Green
         } else {
             Zone::Amber
@@ -196,13 +189,30 @@ impl State {
             _ => None,
         });
         let held: Vec<_> = held.take(bounds::WAKE_EARLIER).collect();
+        let mut stays = None;
         for (queue_key, key, before) in held {
+            let Some(ticket) = self.facts.tickets.get(&queue_key) else { continue };
+            // Tickets of one agent and tier are held back alike, but for what each brings along.
+            let own = Some((ticket.agent, queue_key.tier, ticket.phase));
+            if own == stays && ticket.returns.max(ticket.holds) <= now {
+                continue;
+            }
+            if self.is_held_as_before(queue_key, ticket, now) {
+                stays = own;
+                continue;
+            }
             self.enqueue(queue_key, now);
             let phase = self.facts.tickets.get(&queue_key).map(|ticket| ticket.phase);
             if matches!(phase, Some(Phase::Held { until, .. }) if until < before) {
                 self.effects.wake.push(key);
             }
         }
+    }
+
+    /// Whether a ticket is held back for the same reason and as long as it was: then it stays.
+    fn is_held_as_before(&self, queue_key: QueueKey, ticket: &Ticket, now: Instant) -> bool {
+        let held = self.held_back(&self.candidate_of(queue_key, ticket), now);
+        held.is_some_and(|(reason, until)| ticket.phase == Phase::Held { reason, until })
     }
 
     /// What zone and yield demand of waiting tickets at an instant.
@@ -295,9 +305,7 @@ impl State {
 
     fn left_of(&self, constraint: ConstraintId, now: Instant) -> u64 {
         let usage = self.usage(constraint);
-        let share = u128::from(usage.free_at(now)) * 1_000;
-        let share = share / u128::from(usage.spec.effective.max(1));
-        u64::try_from(share).unwrap_or(1_000)
+        mul_div(usage.free_at(now), 1_000, usage.spec.effective)
     }
 
     /// Whether more than a share is left of every limit that zones apply to.
@@ -311,18 +319,18 @@ impl State {
 
     /// The first instant from `from` on at which at least a share is left of every limit in scope.
     pub(crate) fn left_reaches(&self, which: ZoneScope, per_mille: u64, from: Instant) -> Instant {
-        let share = |effective: u64| {
-            let product = u128::from(effective) * u128::from(per_mille);
-            u64::try_from(product.div_ceil(1_000)).unwrap_or(u64::MAX)
+        let share = |effective: u64| match effective.checked_mul(per_mille) {
+            Some(product) => product.div_ceil(1_000),
+            None => u64::MAX,
         };
         self.all_have(which, share, from)
     }
 
     /// The same for more than a share.
     fn left_exceeds(&self, per_mille: u64, from: Instant) -> Instant {
-        let share = |effective: u64| {
-            let product = u128::from(effective) * u128::from(per_mille);
-            u64::try_from(product / 1_000 + 1).unwrap_or(u64::MAX)
+        let share = |effective: u64| match effective.checked_mul(per_mille) {
+            Some(product) => product / 1_000 + 1,
+            None => u64::MAX,
         };
         self.all_have(ZoneScope::ByZones, share, from)
     }
