@@ -121,7 +121,7 @@ pub(crate) const TABLE: &[Planted] = &[
         file: "crates/standpipe-core/src/queue/serve.rs",
         before: "instant.is_some_and(|at| at > ticket.deadline)",
         after: "matches!(ticket.phase, Phase::Line(constraint)
-            if self.ticket_shortfall(queue_key, constraint, now)
+            if self.shortfall(&self.candidate_of(queue_key, ticket), constraint, now)
                 .is_some_and(|shortfall| shortfall.reason == Reason::Floor))",
         caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
     },

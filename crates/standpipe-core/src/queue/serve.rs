@@ -16,7 +16,6 @@ use crate::id::{ConstraintId, ConstraintSet};
 use crate::lease::admission::Candidate;
 use crate::outcome::{Notice, Reason};
 use crate::queue::ticket::{Phase, QueueKey, Ticket};
-use crate::rules::Shortfall;
 use crate::rules::order::Rank;
 use crate::state::State;
 use crate::time::Instant;
@@ -25,6 +24,10 @@ use crate::usage::view::UsageView;
 impl State {
     /// Gives freed units to tickets in line, in order, until nothing moves.
     pub(crate) fn serve(&mut self, now: Instant) {
+        if self.facts.tickets.is_empty() {
+            (self.index.dirty, self.index.returned) = Default::default();
+            return;
+        }
         self.retry_too_late(now);
         // Each round advances a ticket, releases an earmark, or finds a line at rest.
         let mut fuel = Fuel::new(16 + 8 * (self.facts.tickets.len() + 1) * bounds::CONSTRAINTS);
@@ -43,7 +46,7 @@ impl State {
         self.release_excess(constraint, now);
         while let Some(head) = self.index.lines[constraint].first().copied().filter(|_| fuel.burn())
         {
-            if self.ticket_shortfall(head, constraint, now).is_none() {
+            if !self.ticket_lacks(head, constraint, now) {
                 self.earmark(head, constraint);
                 self.advance_ticket(head, now);
                 self.release_excess(constraint, now);
@@ -106,14 +109,11 @@ impl State {
         instant.is_some_and(|at| at > ticket.deadline)
     }
 
-    fn ticket_shortfall(
-        &self,
-        queue_key: QueueKey,
-        constraint: ConstraintId,
-        now: Instant,
-    ) -> Option<Shortfall> {
-        let ticket = self.facts.tickets.get(&queue_key)?;
-        self.shortfall(&self.candidate_of(queue_key, ticket), constraint, now)
+    fn ticket_lacks(&self, queue_key: QueueKey, constraint: ConstraintId, now: Instant) -> bool {
+        let ticket = self.facts.tickets.get(&queue_key);
+        ticket.is_some_and(|ticket| {
+            self.refuses(&self.candidate_of(queue_key, ticket), constraint, now)
+        })
     }
 
     pub(crate) fn candidate_of<'a>(

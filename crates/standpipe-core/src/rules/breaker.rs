@@ -113,14 +113,19 @@ impl State {
         if self.facts.tickets.is_empty() && need.saturating_add(taken) <= free {
             return None;
         }
-        // Behind this many tickets the wait is long in any case.
-        let first = self.facts.tickets.values().take(MAX_TICKETS);
-        let waiting = first.map(|ticket| declared.need(&ticket.call.cost));
-        let waiting = waiting.fold(0, u64::saturating_add).min(bounds::AMOUNT);
         let burnt = match usage.counted {
             Counted::Window { history, .. } => history.charged_since(now - HORIZON),
             _ => 0,
         };
+        // The next one: there is room for all tickets.
+        let demand = need.saturating_add(self.index.demand[constraint]);
+        if demand.saturating_add(burnt) <= free {
+            return None;
+        }
+        // Behind this many tickets the wait is long in any case.
+        let first = self.facts.tickets.values().take(MAX_TICKETS);
+        let waiting = first.map(|ticket| declared.need(&ticket.call.cost));
+        let waiting = waiting.fold(0, u64::saturating_add).min(bounds::AMOUNT);
         let competing = burnt.saturating_add(waiting);
         let want = need.saturating_add(competing).min(declared.spec.effective);
         // Nobody knows when calls in flight end, so a wait for them causes no advice.
