@@ -50,7 +50,9 @@ impl State {
         loop {
             let mut next = self.rules_admit_from(candidate, at);
             for constraint in self.index.compiled.constraints.ids() {
-                next = next.max(self.constraint_fits(candidate, constraint, next));
+                if next != Instant::NEVER {
+                    next = next.max(self.constraint_fits(candidate, constraint, next));
+                }
             }
             if next == Instant::NEVER {
                 return None;

@@ -74,6 +74,9 @@ impl State {
                 && matches!(ticket.phase, Phase::Line(_))
                 && !constraints.into_iter().any(shortfalls)
         };
+        if self.index.line_owners.is_empty() {
+            return None;
+        }
         // Nobody can pass where nobody stands in a line.
         let constraints =
             self.index.lines.ids().filter(|constraint| !self.index.lines[*constraint].is_empty());

@@ -150,6 +150,7 @@ impl History {
     }
 
     /// The units of samples for which `is_over` does not hold. It holds for the oldest ones.
+    #[inline]
     pub(crate) fn sum_after(&self, is_over: impl Fn(Instant) -> bool) -> u64 {
         let over = self.count_oldest(is_over);
         self.total().wrapping_sub(self.total_before(over))
@@ -251,6 +252,7 @@ impl History {
     }
 
     /// The number of samples for which `is_over` holds. It holds for the oldest ones.
+    #[inline]
     fn count_oldest(&self, is_over: impl Fn(Instant) -> bool) -> usize {
         // A charge drops what the longest period no longer counts, so for that one it is none.
         match self.samples.front() {
@@ -279,6 +281,7 @@ impl History {
         at.checked_sub(1).map_or(self.base, |before| self.samples[before].total)
     }
 
+    #[inline]
     fn total(&self) -> u64 {
         self.samples.back().map_or(self.base, |last| last.total)
     }
