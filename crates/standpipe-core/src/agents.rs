@@ -27,8 +27,11 @@ impl State {
     pub(crate) fn record_of(&self, name: &AgentName, now: Instant) -> Option<AgentId> {
         let own = self.index.agent_of.get(name).copied();
         own.or_else(|| {
+            if self.has_room_for(name) {
+                return None;
+            }
             let shared = self.index.agent_of.get(AgentName::OTHER).copied();
-            shared.filter(|_| !self.has_room_for(name) && self.longest_idle(now).is_none())
+            shared.filter(|_| self.longest_idle(now).is_none())
         })
     }
 
@@ -155,9 +158,16 @@ impl State {
         idle || record.refused.is_none_or(|last| now >= last + bounds::REFUSAL_EVERY)
     }
 
-    pub(crate) fn record_refusal(&mut self, reserve: &Reserve, cost: &Amounts, now: Instant) {
+    /// Records a refusal if it changes the state, and returns whether it does.
+    pub(crate) fn record_refusal(
+        &mut self,
+        reserve: &Reserve,
+        cost: &Amounts,
+        now: Instant,
+    ) -> bool {
         let denied = self.denial_counts(reserve, now);
-        if self.owner_refusal_counts(reserve, cost, now) {
+        let owns = self.owner_refusal_counts(reserve, cost, now);
+        if owns {
             let agent = self.agent_for(&reserve.agent, now);
             let record = &mut self.facts.agents[agent];
             (record.refused, record.active) = (Some(now), now);
@@ -169,5 +179,6 @@ impl State {
             let agent = self.agent_for(&reserve.agent, now);
             self.record_denial(agent, now);
         }
+        owns || denied
     }
 }

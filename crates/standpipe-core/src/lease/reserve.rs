@@ -27,7 +27,7 @@ enum Verdict<'a> {
     /// Queue it.
     Queue(Candidate<'a>, Refusal),
     /// Refuse it.
-    Refuse(Refusal),
+    Refuse(Candidate<'a>, Refusal),
 }
 
 impl State {
@@ -53,8 +53,7 @@ impl State {
                 let refusal = self.with_until(refusal, &candidate, now);
                 Decision::Wait(Queued { ticket: Key::default(), position, refusal })
             }
-            Verdict::Refuse(refusal) => {
-                let candidate = self.newcomer(reserve, cost, now);
+            Verdict::Refuse(candidate, refusal) => {
                 Decision::Refuse(self.with_until(refusal, &candidate, now))
             }
         }
@@ -88,10 +87,13 @@ impl State {
                 let tier = candidate.tier();
                 self.queue(key, agent, tier, (reserve, cost.into_owned()), now)
             }
-            Verdict::Refuse(refusal) => {
-                // Record first: an agent that is denied from now on is told when that ends.
-                self.record_refusal(reserve, &cost, now);
-                let candidate = self.newcomer(reserve, &cost, now);
+            Verdict::Refuse(candidate, refusal) => {
+                // Record first: the instant of an agent that is denied from now on includes the end
+                // of that.
+                let candidate = match self.record_refusal(reserve, &cost, now) {
+                    true => self.newcomer(reserve, &cost, now),
+                    false => candidate,
+                };
                 Decision::Refuse(self.with_until(refusal, &candidate, now))
             }
         }
@@ -122,14 +124,14 @@ impl State {
         let candidate = self.newcomer(reserve, cost, now);
         let full = self.is_full(session) || !self.has_record_for(&reserve.agent, now);
         match self.admission_refusal(&candidate, now) {
-            None if full => Verdict::Refuse(queue_full()),
+            None if full => Verdict::Refuse(candidate, queue_full()),
             None => Verdict::Admit(candidate, None),
             Some(refusal) if self.is_shadow() && !full => Verdict::Admit(candidate, Some(refusal)),
             Some(refusal) if !self.waits(&candidate, reserve, &refusal, now) => {
-                Verdict::Refuse(refusal)
+                Verdict::Refuse(candidate, refusal)
             }
             Some(_) if full || self.facts.tickets.len() >= bounds::TICKETS => {
-                Verdict::Refuse(queue_full())
+                Verdict::Refuse(candidate, queue_full())
             }
             Some(refusal) => Verdict::Queue(candidate, refusal),
         }
