@@ -121,7 +121,7 @@ pub(crate) const TABLE: &[Planted] = &[
         file: "crates/standpipe-core/src/queue/serve.rs",
         before: "instant.is_some_and(|at| at > ticket.deadline)",
         after: "matches!(ticket.phase, Phase::Line(constraint)
-            if self.ticket_shortfall(queue_key, constraint, now)
+            if self.shortfall(&self.candidate_of(queue_key, ticket), constraint, now)
                 .is_some_and(|shortfall| shortfall.reason == Reason::Floor))",
         caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
     },
@@ -252,15 +252,15 @@ pub(crate) const TABLE: &[Planted] = &[
     Planted {
         name: "the-light-protects-nobody",
         file: "crates/standpipe-core/src/agents/activity.rs",
-        before: "!self.superiors_active(tier, from)",
-        after: "tier == Priority::Critical",
+        before: "self.has_leases || self.has_tickets || recently",
+        after: "self.has_leases || self.has_tickets || recently || now > Instant(0)",
         caught_by: &["standpipe-core::foresight::b38_a_lone_agent_of_any_tier_uses_everything"],
     },
     Planted {
         name: "background-does-not-give-way",
         file: "crates/standpipe-core/src/rules/background_yield.rs",
-        before: "self.left_reaches(ZoneScope::Rates, SCARCE, from)",
-        after: "self.left_reaches(ZoneScope::Rates, SCARCE / 300, from)",
+        before: "self.left_reaches(at, SCARCE, from)",
+        after: "self.left_reaches(at, SCARCE / 300, from)",
         caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
     },
     Planted {
@@ -306,6 +306,62 @@ pub(crate) const TABLE: &[Planted] = &[
         before: "less && scarce",
         after: "less || scarce",
         caught_by: &["standpipe-core::waking::b62_a_commit_that_gives_nothing_back_wakes_nobody"],
+    },
+    Planted {
+        name: "activity-ignores-the-period",
+        file: "crates/standpipe-core/src/agents/activity.rs",
+        before: "bounds::IDLE.max(Span(period.0 / 4))",
+        after: "bounds::IDLE.min(Span(period.0 / 4))",
+        caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
+    },
+    Planted {
+        name: "zone-ignores-the-providers-count",
+        file: "crates/standpipe-core/src/rules/left.rs",
+        before: "own.min(per_mille(share.left, share.of))",
+        after: "own.max(per_mille(share.left, share.of))",
+        caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
+    },
+    Planted {
+        name: "red-applies-beside-floors",
+        file: "crates/standpipe-core/src/agents/activity.rs",
+        before: "who == Who::Everybody || !floored",
+        after: "who == Who::Everybody || floored",
+        caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
+    },
+    Planted {
+        name: "ramp-counts-what-was-used-before",
+        file: "crates/standpipe-core/src/rules/ramp.rs",
+        before: "used.saturating_add(part.need)",
+        after: "part.usage.charged_at(at).max(used).saturating_add(part.need)",
+        caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
+    },
+    Planted {
+        name: "retry-after-is-never-enough",
+        file: "crates/standpipe-core/src/provider/throttle.rs",
+        before: "new && self.facts.throttling.streak > 1",
+        after: "new && self.facts.throttling.streak > 0",
+        caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
+    },
+    Planted {
+        name: "the-answer-of-the-probe-wakes-no-one",
+        file: "crates/standpipe-core/src/rules/gate.rs",
+        before: "room > core::mem::replace(&mut self.index.gate_room, room)",
+        after: "room < core::mem::replace(&mut self.index.gate_room, room)",
+        caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
+    },
+    Planted {
+        name: "refill-is-taken-for-a-window",
+        file: "crates/standpipe-core/src/provider/learn.rs",
+        before: "full_in.0 <= refill.saturating_add(refill / 4).saturating_add(ROUNDING.0)",
+        after: "full_in.0 <= refill / 4",
+        caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
+    },
+    Planted {
+        name: "the-margin-is-taken-of-the-whole-limit",
+        file: "crates/standpipe-core/src/config/compiled.rs",
+        before: "used_of(beside_others)",
+        after: "used_of(amount).saturating_sub(amount - beside_others).max(1)",
+        caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
     },
 ];
 

@@ -38,19 +38,27 @@ impl State {
 
     /// The next instant after `now` at which time alone changes something.
     pub(crate) fn next_change(&self, now: Instant) -> Option<Instant> {
-        let timer = self.index.timers.first().map(|(at, _)| *at);
-        let terminal = self.facts.terminal.and_then(|terminal| terminal.until);
-        let constraints = self
-            .index
-            .lines
-            .ids()
-            .filter_map(|constraint| self.constraint_next_event(constraint, now));
-        let constraints = constraints.chain(self.owners_next_event(now));
-        let always =
-            [timer, self.facts.pause, terminal, self.gate_next_event(), self.ramp_next_step()];
-        let foreseen = [self.zone_next_event(now), self.promotion_next_event()];
-        let always = always.into_iter().chain(foreseen);
-        always.flatten().map(|at| at.max(now)).chain(constraints).min()
+        let always = [
+            self.index.timers.first().map(|(at, _)| *at),
+            self.facts.pause,
+            self.facts.terminal.and_then(|terminal| terminal.until),
+            self.gate_next_event(),
+            self.ramp_next_step(),
+            self.zone_next_event(now),
+            self.promotion_next_event(),
+        ];
+        let always = always.into_iter().flatten().map(|at| at.max(now)).min();
+        always.into_iter().chain(self.lines_next_event(now)).min()
+    }
+
+    /// When time alone may give units to a ticket in a line.
+    fn lines_next_event(&self, now: Instant) -> Option<Instant> {
+        if self.facts.tickets.is_empty() {
+            return None;
+        }
+        let constraints = self.index.lines.ids();
+        let heads = constraints.filter_map(|at| self.constraint_next_event(at, now));
+        heads.chain(self.owners_next_event(now)).min()
     }
 
     /// When time alone may give units to the head of a line.
@@ -125,8 +133,13 @@ impl State {
     ) -> Option<Instant> {
         let declared = &self.index.compiled.constraints[constraint];
         let need = declared.need(candidate.cost);
-        let before =
-            self.earmarked_before(constraint, self.rank(candidate, constraint, need, now), now);
+        let before = match self.index.earmarks[constraint].holders.is_empty() {
+            true => 0,
+            false => {
+                let rank = self.rank(candidate, constraint, need, now);
+                self.earmarked_before(constraint, rank, now)
+            }
+        };
         let want = need.saturating_add(before).saturating_add(kept);
         self.usage(constraint).next_room(want, now)
     }

@@ -27,8 +27,11 @@ impl State {
     pub(crate) fn record_of(&self, name: &AgentName, now: Instant) -> Option<AgentId> {
         let own = self.index.agent_of.get(name).copied();
         own.or_else(|| {
+            if self.has_room_for(name) {
+                return None;
+            }
             let shared = self.index.agent_of.get(AgentName::OTHER).copied();
-            shared.filter(|_| !self.has_room_for(name) && self.longest_idle(now).is_none())
+            shared.filter(|_| self.longest_idle(now).is_none())
         })
     }
 
@@ -136,17 +139,17 @@ impl State {
     #[must_use]
     pub fn refusal_leaves_trace(&self, reserve: &Reserve, now: Instant) -> bool {
         let now = now.max(self.facts.clock);
-        self.owner_refusal_counts(reserve, now) || self.denial_counts(reserve, now)
+        self.owner_refusal_counts(reserve, &reserve.cost, now) || self.denial_counts(reserve, now)
     }
 
     /// Whether a refusal keeps a floor owner active. A cost above the floor does not draw on it, so
     /// polling with such a cost must not reserve the floor.
-    fn owner_refusal_counts(&self, reserve: &Reserve, now: Instant) -> bool {
+    fn owner_refusal_counts(&self, reserve: &Reserve, cost: &Amounts, now: Instant) -> bool {
         let constraints = &self.index.compiled.constraints;
         let usages = self.usages_of(self.rule_of(&reserve.agent)).iter();
         let mut floors = usages.filter(|usage| usage.owned).peekable();
         let owns_floor = floors.peek().is_some();
-        if !owns_floor || floors.any(|usage| usage.need(constraints, &reserve.cost) > usage.floor) {
+        if !owns_floor || floors.any(|usage| usage.need(constraints, cost) > usage.floor) {
             return false;
         }
         let Some(agent) = self.index.agent_of.get(&reserve.agent) else { return true };
@@ -155,13 +158,20 @@ impl State {
         idle || record.refused.is_none_or(|last| now >= last + bounds::REFUSAL_EVERY)
     }
 
-    pub(crate) fn record_refusal(&mut self, reserve: &Reserve, now: Instant) {
+    /// Records a refusal if it changes the state, and returns whether it does.
+    pub(crate) fn record_refusal(
+        &mut self,
+        reserve: &Reserve,
+        cost: &Amounts,
+        now: Instant,
+    ) -> bool {
         let denied = self.denial_counts(reserve, now);
-        if self.owner_refusal_counts(reserve, now) {
+        let owns = self.owner_refusal_counts(reserve, cost, now);
+        if owns {
             let agent = self.agent_for(&reserve.agent, now);
             let record = &mut self.facts.agents[agent];
             (record.refused, record.active) = (Some(now), now);
-            self.record_ask(agent, &reserve.cost);
+            self.record_ask(agent, cost);
             let rule = self.rule_of(&reserve.agent);
             self.touch_tier(self.tier_asked(reserve, rule), agent, now);
         }
@@ -169,5 +179,6 @@ impl State {
             let agent = self.agent_for(&reserve.agent, now);
             self.record_denial(agent, now);
         }
+        owns || denied
     }
 }

@@ -4,6 +4,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
 
 use crate::bounds;
 use crate::event::{Action, Event, Key, Recovered, Reserve};
@@ -32,15 +33,12 @@ impl State {
         self.update_zone(now);
         // Units that one limit gained or lost can change whether a ticket in another line still
         // meets its deadline.
-        for constraint in self.index.lines.ids() {
-            if !self.index.lines[constraint].is_empty() {
-                self.mark_dirty(constraint);
-            }
+        for (constraint, line) in self.index.lines.rows() {
+            self.index.dirty.insert_if(constraint, !line.is_empty());
         }
         self.serve(now);
         let mut effects = core::mem::take(&mut self.effects);
-        let mut woken = BTreeSet::new();
-        effects.wake.retain(|ticket| woken.insert(*ticket));
+        remove_repeated(&mut effects.wake);
         self.next = self.next_change(now);
         Outcome { answer, notices: effects.notices, wake: effects.wake, next: self.next }
     }
@@ -172,6 +170,26 @@ impl State {
             Recovered::Throttled(throttled) => self.throttled(key, throttled, now),
         }
     }
+}
+
+/// Removes every key that is there already, and keeps the order.
+fn remove_repeated(keys: &mut Vec<Key>) {
+    // A set costs more than it saves while there are few.
+    const FEW: usize = 16;
+    if keys.len() > FEW {
+        let mut seen = BTreeSet::new();
+        keys.retain(|key| seen.insert(*key));
+        return;
+    }
+    let mut kept = 0;
+    for at in 0..keys.len() {
+        let key = keys[at];
+        if !keys[..kept].contains(&key) {
+            keys[kept] = key;
+            kept += 1;
+        }
+    }
+    keys.truncate(kept);
 }
 
 /// Converts a reserve for callers that build events by hand.

@@ -16,6 +16,7 @@ use core::fmt;
 
 use crate::bounds;
 use crate::config::policy::Policy;
+pub(crate) use crate::mul_div::mul_div;
 use crate::name::AgentName;
 use crate::time::Span;
 use crate::unit::{Amounts, Unit};
@@ -487,12 +488,6 @@ impl fmt::Display for InvalidConfig {
 }
 
 impl core::error::Error for InvalidConfig {}
-
-/// Returns `amount` × `share` / `whole`, rounded down and at most [`bounds::AMOUNT`].
-pub(crate) const fn mul_div(amount: u64, share: u64, whole: u64) -> u64 {
-    let product = amount as u128 * share as u128 / if whole == 0 { 1 } else { whole as u128 };
-    if product > bounds::AMOUNT as u128 { bounds::AMOUNT } else { product as u64 }
-}
 
 const fn is_valid_duration(span: Span) -> bool {
     span.0 > 0 && span.0 <= bounds::SPAN.0

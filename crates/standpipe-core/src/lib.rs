@@ -88,6 +88,7 @@
 extern crate alloc;
 
 pub mod bounds;
+mod mul_div;
 mod name;
 mod splitmix;
 mod time;

@@ -133,7 +133,7 @@ pub(crate) struct Shortfall {
 }
 
 /// All rules about what a call takes of a constraint, in their order.
-const CONSTRAINT_RULES: [ConstraintRule; 4] = [order::RULE, limit::RULE, ramp::RULE, floor::RULE];
+static CONSTRAINT_RULES: [ConstraintRule; 4] = [order::RULE, limit::RULE, ramp::RULE, floor::RULE];
 
 impl Admits {
     /// At an instant, or now if that has come.
@@ -273,6 +273,31 @@ impl State {
 }
 
 impl State {
+    /// What a candidate takes of a constraint; `None` if it takes nothing.
+    pub(crate) fn part<'a>(
+        &'a self,
+        candidate: &'a Candidate<'a>,
+        constraint: ConstraintId,
+        now: Instant,
+    ) -> Option<Part<'a>> {
+        let need = self.index.compiled.constraints[constraint].need(candidate.cost);
+        if need == 0 {
+            return None;
+        }
+        let (before, behind) = self.ahead_of(candidate, constraint, need, now);
+        let (usage, is_forecast) = (self.usage(constraint), false);
+        Some(Part { candidate, constraint, need, usage, before, behind, is_forecast })
+    }
+
+    /// The first rule that refuses a part.
+    pub(crate) fn refusing(
+        &self,
+        part: &Part<'_>,
+        now: Instant,
+    ) -> Option<&'static ConstraintRule> {
+        CONSTRAINT_RULES.iter().find(|rule| (rule.admits)(self, part, now) != Admits::Now)
+    }
+
     /// Why a constraint refuses a call, if it does.
     pub(crate) fn shortfall(
         &self,
@@ -280,22 +305,8 @@ impl State {
         constraint: ConstraintId,
         now: Instant,
     ) -> Option<Shortfall> {
-        let need = self.index.compiled.constraints[constraint].need(candidate.cost);
-        if need == 0 {
-            return None;
-        }
-        let rank = self.rank(candidate, constraint, need, now);
-        let part = Part {
-            candidate,
-            constraint,
-            need,
-            usage: self.usage(constraint),
-            before: self.earmarked_before(constraint, rank, now),
-            behind: self.is_behind(rank, constraint),
-            is_forecast: false,
-        };
-        let refuses = |rule: &&ConstraintRule| (rule.admits)(self, &part, now) != Admits::Now;
-        let rule = CONSTRAINT_RULES.iter().find(refuses)?;
+        let part = self.part(candidate, constraint, now)?;
+        let rule = self.refusing(&part, now)?;
         let (reason, short_by) =
             ((rule.reason)(self, &part, now), (rule.short_by)(self, &part, now));
         Some(Shortfall { reason, short_by })

@@ -62,6 +62,8 @@ pub(crate) struct Index {
     pub(crate) lines: IdVec<ConstraintId, BTreeSet<QueueKey>>,
     /// The units earmarked on each constraint.
     pub(crate) earmarks: IdVec<ConstraintId, Earmarks>,
+    /// What all tickets together need of each constraint.
+    pub(crate) demand: IdVec<ConstraintId, u64>,
     /// The arrivals waiting in each tier, in order. A ticket's position is its index here.
     pub(crate) order: [VecDeque<u64>; 3],
     pub(crate) queue_key_of: BTreeMap<Key, QueueKey>,
@@ -194,6 +196,7 @@ impl Index {
             lines: alloc::vec![BTreeSet::new(); constraints].into(),
             earmarks: alloc::vec![Earmarks::default(); constraints].into(),
             floor_calls: alloc::vec![FloorCalls::default(); constraints].into(),
+            demand: alloc::vec![0; constraints].into(),
             ..Self::default()
         };
         let width = index.compiled.gate.map_or(0, |_| gate::width(facts));

@@ -134,6 +134,13 @@ impl Amounts {
         self.0.is_empty()
     }
 
+    /// Returns the same amounts with room for some more.
+    pub(crate) fn with_room_for(&self, more: usize) -> Self {
+        let mut amounts = Vec::with_capacity(self.0.len() + more);
+        amounts.extend_from_slice(&self.0);
+        Self(amounts)
+    }
+
     /// Adds a unit, unless it is already named or [`bounds::UNITS`] is reached.
     pub(crate) fn add(&mut self, unit: Unit, amount: u64) {
         if let Err(at) = self.0.binary_search_by(|(known, _)| known.cmp(&unit))

@@ -87,14 +87,15 @@ impl State {
     #[must_use]
     pub fn admission_steps(&self, reserve: &Reserve, now: Instant) -> AdmissionSteps {
         let now = now.max(self.facts.clock);
-        let reserve = &*self.completed(reserve);
-        let candidate = self.newcomer(reserve, now);
+        let cost = self.completed_cost(reserve);
+        let candidate = self.newcomer(reserve, &cost, now);
         let (order, room): (Vec<_>, Vec<_>) = self
             .shortfalls(&candidate, now)
             .into_iter()
             .partition(|refusal| refusal.reason == Reason::Order);
         let refusals = self.rule_refusals(&candidate, now).chain(order).chain(room).collect();
-        AdmissionSteps { tier: candidate.tier(), cost: reserve.cost.clone(), refusals }
+        let tier = candidate.tier();
+        AdmissionSteps { tier, cost: cost.into_owned(), refusals }
     }
 
     fn shortfalls(&self, candidate: &Candidate<'_>, now: Instant) -> Vec<Refusal> {

@@ -49,7 +49,26 @@ impl State {
         candidate: &Candidate<'_>,
         now: Instant,
     ) -> Option<Refusal> {
-        self.rule_refusal(candidate, now).or_else(|| self.constraint_refusal(candidate, now))
+        self.rule_refusal(candidate, now).or_else(|| match self.has_free_way(candidate, now) {
+            true => None,
+            false => self.constraint_refusal(candidate, now),
+        })
+    }
+
+    /// Whether a call finds nobody before it, no ramp, and room on every constraint: the usual case.
+    /// Then no rule about a constraint refuses it, and none has to be asked.
+    fn has_free_way(&self, candidate: &Candidate<'_>, now: Instant) -> bool {
+        self.index.compiled.constraints.rows().all(|(at, constraint)| {
+            let need = constraint.need(candidate.cost);
+            if need == 0 {
+                return true;
+            }
+            let (before, behind) = self.ahead_of(candidate, at, need, now);
+            let ramps = constraint.ramped && self.facts.ramp.is_some();
+            let want = need.saturating_add(before);
+            let want = want.saturating_add(self.kept_for_others(candidate, at, now));
+            !ramps && !behind && want <= self.usage(at).free_at(now)
+        })
     }
 
     /// The first constraint that refuses: an earlier ticket is named before a lack of room; of
@@ -57,7 +76,10 @@ impl State {
     fn constraint_refusal(&self, candidate: &Candidate<'_>, now: Instant) -> Option<Refusal> {
         let behind = |constraint: &ConstraintId| {
             let need = self.index.compiled.constraints[*constraint].need(candidate.cost);
-            need > 0 && self.is_behind(self.rank(candidate, *constraint, need, now), *constraint)
+            let stands = !self.index.lines[*constraint].is_empty();
+            stands
+                && need > 0
+                && self.is_behind(self.rank(candidate, *constraint, need, now), *constraint)
         };
         let ordered = self.index.compiled.constraints.ids().find(behind);
         let constraint =
@@ -99,6 +121,7 @@ impl State {
         constraint: ConstraintId,
         now: Instant,
     ) -> bool {
-        self.shortfall(candidate, constraint, now).is_some()
+        let part = self.part(candidate, constraint, now);
+        part.is_some_and(|part| self.refusing(&part, now).is_some())
     }
 }

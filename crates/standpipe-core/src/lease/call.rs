@@ -39,23 +39,23 @@ impl CallId {
     /// Returns the id of a reserve, if it has one.
     #[must_use]
     pub fn of(reserve: &Reserve) -> Option<Self> {
-        let (agent, id) = (reserve.agent.clone(), reserve.id.clone()?);
-        Some(Self { agent, id })
+        let id = reserve.id.clone()?;
+        Some(Self { agent: reserve.agent.clone(), id })
     }
 }
 
 impl Call {
-    /// Describes a reserve as it was requested, with the completed cost.
-    pub(crate) fn of(requested: &Reserve, completed: &Reserve) -> Self {
+    /// Describes a reserve with its completed cost.
+    pub(crate) fn of(reserve: &Reserve, cost: Amounts) -> Self {
         Self {
-            cost: completed.cost.clone(),
-            owner: completed.owner,
-            id: CallId::of(completed),
-            model: completed.model.clone(),
-            task: completed.task.clone(),
-            retry_of: completed.retry_of,
-            bytes: completed.bytes,
-            tokens_follow: requested.cost.of(&Unit::Tokens).is_none(),
+            cost,
+            owner: reserve.owner,
+            id: CallId::of(reserve),
+            model: reserve.model.clone(),
+            task: reserve.task.clone(),
+            retry_of: reserve.retry_of,
+            bytes: reserve.bytes,
+            tokens_follow: reserve.cost.of(&Unit::Tokens).is_none(),
         }
     }
 }

@@ -30,12 +30,11 @@ impl State {
         let left = self.left_of_stated(now);
         self.record_lows(&left, now);
         self.record_id(call.id.as_ref(), key);
-        let call_cost = call.cost.clone();
+        self.record_ask(agent, &call.cost);
         let (started, progressed) = (now, now);
         let lease = Lease { owner, agent, tier, call, started, progressed, charges, left };
         self.insert_lease(key, lease);
         self.touch_agent(agent, now);
-        self.record_ask(agent, &call_cost);
         self.facts.agents[agent].admitted = Some(now);
         self.no_longer_denied(agent, now);
         self.touch_tier(tier, agent, now);
@@ -66,7 +65,7 @@ impl State {
                 continue;
             }
             let usage = self.usage(at);
-            let probes = need > usage.free_at(now) && usage.probe_open_at(now);
+            let probes = usage.probe_open_at(now) && need > usage.free_at(now);
             let counter = &mut self.facts.counters[at];
             if probes {
                 send_probe(&mut counter.reset, key);
@@ -113,12 +112,11 @@ impl State {
         if let Some(queue_key) = self.index.queue_key_of.get(&lease).copied() {
             self.end_ticket(queue_key, None, now);
         }
-        let asked = reserve;
-        let reserve = &self.completed(asked).into_owned();
-        let tier = self.newcomer(reserve, now).tier();
+        let cost = self.completed_cost(reserve).into_owned();
+        let tier = self.newcomer(reserve, &cost, now).tier();
         let agent = self.agent_for(&reserve.agent, now);
         let owner = LeaseOwner::of(reserve.ttl, by.session, now);
-        let grant = self.admit(lease, agent, tier, owner, Call::of(asked, reserve), now);
+        let grant = self.admit(lease, agent, tier, owner, Call::of(reserve, cost), now);
         if beyond {
             // There is no room to hold it, but the call was made, so it stays charged.
             let _ = self.end_lease(lease, Ending::Used, &Amounts::default(), now);

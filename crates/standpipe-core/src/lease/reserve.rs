@@ -5,7 +5,7 @@ use crate::bounds;
 use crate::config::Priority;
 use crate::event::{Key, Reserve};
 use crate::facts::IdRecord;
-use crate::id::ConstraintSet;
+use crate::id::{AgentId, ConstraintSet};
 use crate::lease::LeaseOwner;
 use crate::lease::admission::Candidate;
 use crate::lease::call::{Call, CallId};
@@ -14,52 +14,49 @@ use crate::queue::ticket::{Phase, QueueKey, Ticket};
 use crate::rules::Effect;
 use crate::state::{Found, State};
 use crate::time::{Instant, Span};
+use crate::unit::Amounts;
 
 /// What a reserve comes to, before anything changes.
-enum Verdict {
+enum Verdict<'a> {
     /// The same id was admitted before: answer with that call.
     Repeat(Grant),
     /// It claims the ticket at this key.
     Claim(QueueKey),
     /// Admit it. In shadow mode, the refusal it would have got.
-    Admit(Priority, Option<Refusal>),
+    Admit(Candidate<'a>, Option<Refusal>),
     /// Queue it.
-    Queue(Priority, Refusal),
+    Queue(Candidate<'a>, Refusal),
     /// Refuse it.
-    Refuse(Refusal),
+    Refuse(Candidate<'a>, Refusal),
 }
 
 impl State {
     /// Returns the answer to a reserve without side effects. No session counts as its sender.
     pub(crate) fn decide(&self, reserve: &Reserve, now: Instant) -> Decision {
-        let reserve = &*self.completed(reserve);
-        match self.verdict(None, reserve, now) {
+        let cost = &*self.completed_cost(reserve);
+        match self.verdict(None, reserve, cost, now) {
             Verdict::Repeat(grant) => Decision::Admit(grant),
             Verdict::Claim(queue_key) => {
                 let holds = reserve.hold.map(|_| hold_ends(reserve, now));
                 self.ticket_decision(queue_key, holds, now)
             }
-            Verdict::Admit(_, instead_of) => {
+            Verdict::Admit(candidate, instead_of) => {
                 let instead_of =
-                    instead_of.map(|refusal| self.refusal_with_until(refusal, reserve, now));
+                    instead_of.map(|refusal| self.with_until(refusal, &candidate, now));
                 let expires_at = self.expires(reserve.ttl, now);
                 let lease = Key::default();
                 Decision::Admit(Grant { lease, expires_at, settled: false, instead_of })
             }
-            Verdict::Queue(_, refusal) => {
-                let candidate = self.as_queued(&self.newcomer(reserve, now));
+            Verdict::Queue(candidate, refusal) => {
+                let candidate = self.as_queued(&candidate);
                 let position = self.position(candidate.queue_key);
                 let refusal = self.with_until(refusal, &candidate, now);
                 Decision::Wait(Queued { ticket: Key::default(), position, refusal })
             }
-            Verdict::Refuse(refusal) => {
-                Decision::Refuse(self.refusal_with_until(refusal, reserve, now))
+            Verdict::Refuse(candidate, refusal) => {
+                Decision::Refuse(self.with_until(refusal, &candidate, now))
             }
         }
-    }
-
-    fn refusal_with_until(&self, refusal: Refusal, reserve: &Reserve, now: Instant) -> Refusal {
-        self.with_until(refusal, &self.newcomer(reserve, now), now)
     }
 
     pub(crate) fn reserve(&mut self, key: Key, reserve: &Reserve, now: Instant) -> Decision {
@@ -67,37 +64,53 @@ impl State {
             // Only a recovered event of another number can have left something with this key.
             return Decision::Refuse(queue_full());
         }
-        let asked = reserve;
-        let completed = self.completed(reserve).into_owned();
-        let reserve = &completed;
-        match self.verdict(Some(key.session), reserve, now) {
+        let cost = self.completed_cost(reserve);
+        match self.verdict(Some(key.session), reserve, &cost, now) {
             Verdict::Repeat(grant) => Decision::Admit(grant),
             Verdict::Claim(queue_key) => self.claim(queue_key, key.session, reserve, now),
-            Verdict::Admit(tier, instead_of) => {
+            Verdict::Admit(candidate, instead_of) => {
                 let instead_of =
-                    instead_of.map(|refusal| self.refusal_with_until(refusal, reserve, now));
-                let agent = self.agent_for(&reserve.agent, now);
+                    instead_of.map(|refusal| self.with_until(refusal, &candidate, now));
+                let agent = self.agent_of(&candidate, reserve, now);
                 let owner = LeaseOwner::of(reserve.ttl, key.session, now);
-                self.look_ahead(reserve, now);
+                self.look_ahead(&candidate, now);
                 self.draw_retry(reserve, now);
-                let grant = self.admit(key, agent, tier, owner, Call::of(asked, reserve), now);
+                let tier = candidate.tier();
+                let call = Call::of(reserve, cost.into_owned());
+                let grant = self.admit(key, agent, tier, owner, call, now);
                 Decision::Admit(Grant { instead_of, ..grant })
             }
-            Verdict::Queue(tier, _) => {
-                self.look_ahead(reserve, now);
+            Verdict::Queue(candidate, _) => {
+                self.look_ahead(&candidate, now);
                 self.draw_retry(reserve, now);
-                self.queue(key, tier, (asked, reserve), now)
+                let agent = self.agent_of(&candidate, reserve, now);
+                let tier = candidate.tier();
+                self.queue(key, agent, tier, (reserve, cost.into_owned()), now)
             }
-            Verdict::Refuse(refusal) => {
-                // Record first: an agent that is denied from now on is told when that ends.
-                self.record_refusal(reserve, now);
-                let refusal = self.refusal_with_until(refusal, reserve, now);
-                Decision::Refuse(refusal)
+            Verdict::Refuse(candidate, refusal) => {
+                // Record first: the instant of an agent that is denied from now on includes the end
+                // of that.
+                let candidate = match self.record_refusal(reserve, &cost, now) {
+                    true => self.newcomer(reserve, &cost, now),
+                    false => candidate,
+                };
+                Decision::Refuse(self.with_until(refusal, &candidate, now))
             }
         }
     }
 
-    fn verdict(&self, session: Option<u64>, reserve: &Reserve, now: Instant) -> Verdict {
+    /// The record of a candidate's agent. A new agent gets one.
+    fn agent_of(&mut self, candidate: &Candidate<'_>, reserve: &Reserve, now: Instant) -> AgentId {
+        candidate.agent.unwrap_or_else(|| self.agent_for(&reserve.agent, now))
+    }
+
+    fn verdict<'a>(
+        &self,
+        session: Option<u64>,
+        reserve: &Reserve,
+        cost: &'a Amounts,
+        now: Instant,
+    ) -> Verdict<'a> {
         let by_id = self.known(CallId::of(reserve).as_ref(), now);
         let by_ticket = reserve.ticket.map(|first| IdRecord { first, ended: None });
         for known in by_id.into_iter().chain(by_ticket) {
@@ -108,24 +121,29 @@ impl State {
                 return Verdict::Claim(*queue_key);
             }
         }
-        let candidate = self.newcomer(reserve, now);
-        let tier = candidate.tier();
+        let candidate = self.newcomer(reserve, cost, now);
         let full = self.is_full(session) || !self.has_record_for(&reserve.agent, now);
         match self.admission_refusal(&candidate, now) {
-            None if full => Verdict::Refuse(queue_full()),
-            None => Verdict::Admit(tier, None),
-            Some(refusal) if self.is_shadow() && !full => Verdict::Admit(tier, Some(refusal)),
+            None if full => Verdict::Refuse(candidate, queue_full()),
+            None => Verdict::Admit(candidate, None),
+            Some(refusal) if self.is_shadow() && !full => Verdict::Admit(candidate, Some(refusal)),
             Some(refusal) if !self.waits(&candidate, reserve, &refusal, now) => {
-                Verdict::Refuse(refusal)
+                Verdict::Refuse(candidate, refusal)
             }
             Some(_) if full || self.facts.tickets.len() >= bounds::TICKETS => {
-                Verdict::Refuse(queue_full())
+                Verdict::Refuse(candidate, queue_full())
             }
-            Some(refusal) => Verdict::Queue(tier, refusal),
+            Some(refusal) => Verdict::Queue(candidate, refusal),
         }
     }
 
-    pub(crate) fn newcomer<'a>(&self, reserve: &'a Reserve, now: Instant) -> Candidate<'a> {
+    /// A reserve without a ticket, with its completed cost.
+    pub(crate) fn newcomer<'a>(
+        &self,
+        reserve: &Reserve,
+        cost: &'a Amounts,
+        now: Instant,
+    ) -> Candidate<'a> {
         let agent = self.record_of(&reserve.agent, now);
         let rule = match agent {
             Some(agent) => self.index.agent_loads[agent].rule,
@@ -133,7 +151,7 @@ impl State {
         };
         let queue_key = self.queue_key_served(self.tier_asked(reserve, rule), agent, now);
         let tier = queue_key.tier;
-        let (cost, returns) = (&reserve.cost, self.facts.returning.newcomers[tier as usize]);
+        let returns = self.facts.returning.newcomers[tier as usize];
         let holds = hold_ends(reserve, now);
         let is_retry = reserve.retry_of.is_some();
         let since = None;
@@ -182,11 +200,12 @@ impl State {
     fn queue(
         &mut self,
         key: Key,
+        agent: AgentId,
         tier: Priority,
-        (asked_for, reserve): (&Reserve, &Reserve),
+        (reserve, cost): (&Reserve, Amounts),
         now: Instant,
     ) -> Decision {
-        let agent = self.agent_for(&reserve.agent, now);
+        self.record_ask(agent, &cost);
         let asked = self.tier_asked(reserve, self.index.agent_loads[agent].rule);
         let queue_key = if asked == tier {
             self.facts.arrivals = self.facts.arrivals.saturating_add(1);
@@ -198,7 +217,7 @@ impl State {
             key,
             session: Some(key.session),
             agent,
-            call: Call::of(asked_for, reserve),
+            call: Call::of(reserve, cost),
             since: now,
             deadline: now + reserve.patience.min(bounds::SPAN),
             phase: Phase::Lapsed,
@@ -212,7 +231,6 @@ impl State {
         }
         self.insert_ticket(queue_key, ticket);
         self.record_id(CallId::of(reserve).as_ref(), key);
-        self.record_ask(agent, &reserve.cost);
         if tier == Priority::Background {
             self.note_denied(agent, true, now);
         }

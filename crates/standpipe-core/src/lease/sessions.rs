@@ -64,7 +64,11 @@ impl State {
     /// Records an event of a session.
     pub(crate) fn touch_session(&mut self, session: u64, number: u64, now: Instant) {
         let new = Session { last: number, last_seen: now, ended: false };
-        if let Some(known) = self.facts.sessions.insert(session, new) {
+        let known = self.facts.sessions.insert(session, new);
+        if known.is_some_and(|known| known.last_seen == now) {
+            return;
+        }
+        if let Some(known) = known {
             self.index.last_seen.remove(&(known.last_seen, session));
         }
         self.index.last_seen.insert((now, session));

@@ -50,7 +50,9 @@ impl State {
         loop {
             let mut next = self.rules_admit_from(candidate, at);
             for constraint in self.index.compiled.constraints.ids() {
-                next = next.max(self.constraint_fits(candidate, constraint, next));
+                if next != Instant::NEVER {
+                    next = next.max(self.constraint_fits(candidate, constraint, next));
+                }
             }
             if next == Instant::NEVER {
                 return None;
@@ -76,7 +78,7 @@ impl State {
         let alone = self.facts.tickets.len() == own
             || matches!(refusal.reason, Reason::Terminal | Reason::RetryBudget);
         refusal.until = match refusal.reason {
-            Reason::QueueFull => None,
+            Reason::QueueFull | Reason::Never => None,
             _ if alone => self.admitted_past_ramp(candidate, now),
             _ => self
                 .admitted_past_ramp(candidate, now)

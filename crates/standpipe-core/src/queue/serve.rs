@@ -16,14 +16,18 @@ use crate::id::{ConstraintId, ConstraintSet};
 use crate::lease::admission::Candidate;
 use crate::outcome::{Notice, Reason};
 use crate::queue::ticket::{Phase, QueueKey, Ticket};
-use crate::rules::Shortfall;
 use crate::rules::order::Rank;
 use crate::state::State;
 use crate::time::Instant;
+use crate::usage::view::UsageView;
 
 impl State {
     /// Gives freed units to tickets in line, in order, until nothing moves.
     pub(crate) fn serve(&mut self, now: Instant) {
+        if self.facts.tickets.is_empty() {
+            (self.index.dirty, self.index.returned) = Default::default();
+            return;
+        }
         self.retry_too_late(now);
         // Each round advances a ticket, releases an earmark, or finds a line at rest.
         let mut fuel = Fuel::new(16 + 8 * (self.facts.tickets.len() + 1) * bounds::CONSTRAINTS);
@@ -42,7 +46,7 @@ impl State {
         self.release_excess(constraint, now);
         while let Some(head) = self.index.lines[constraint].first().copied().filter(|_| fuel.burn())
         {
-            if self.ticket_shortfall(head, constraint, now).is_none() {
+            if !self.ticket_lacks(head, constraint, now) {
                 self.earmark(head, constraint);
                 self.advance_ticket(head, now);
                 self.release_excess(constraint, now);
@@ -70,7 +74,12 @@ impl State {
                 && matches!(ticket.phase, Phase::Line(_))
                 && !constraints.into_iter().any(shortfalls)
         };
-        let constraints = self.index.lines.ids();
+        if self.index.line_owners.is_empty() {
+            return None;
+        }
+        // Nobody can pass where nobody stands in a line.
+        let constraints =
+            self.index.lines.ids().filter(|constraint| !self.index.lines[*constraint].is_empty());
         let heads = constraints
             .clone()
             .filter_map(|constraint| self.index.lines[constraint].first().copied());
@@ -85,11 +94,10 @@ impl State {
         constraint: ConstraintId,
         now: Instant,
     ) -> impl Iterator<Item = QueueKey> {
-        let (declared, usage) =
-            (&self.index.compiled.constraints[constraint], self.usage(constraint));
-        let gives = usage.free_at(now) > 0 || usage.probe_open_at(now);
         let line = &self.index.lines[constraint];
-        let open = declared.floored && gives && !line.is_empty();
+        let gives = |usage: UsageView<'_>| usage.free_at(now) > 0 || usage.probe_open_at(now);
+        let floored = self.index.compiled.constraints[constraint].floored;
+        let open = floored && !line.is_empty() && gives(self.usage(constraint));
         let owners = self.index.floor_owners.iter().copied().filter(move |_| open);
         let unfilled = owners.filter(move |owner| self.unfilled(*owner, constraint, now) > 0);
         let its = unfilled.flat_map(|owner| self.tickets_of(owner));
@@ -104,14 +112,11 @@ impl State {
         instant.is_some_and(|at| at > ticket.deadline)
     }
 
-    fn ticket_shortfall(
-        &self,
-        queue_key: QueueKey,
-        constraint: ConstraintId,
-        now: Instant,
-    ) -> Option<Shortfall> {
-        let ticket = self.facts.tickets.get(&queue_key)?;
-        self.shortfall(&self.candidate_of(queue_key, ticket), constraint, now)
+    fn ticket_lacks(&self, queue_key: QueueKey, constraint: ConstraintId, now: Instant) -> bool {
+        let ticket = self.facts.tickets.get(&queue_key);
+        ticket.is_some_and(|ticket| {
+            self.refuses(&self.candidate_of(queue_key, ticket), constraint, now)
+        })
     }
 
     pub(crate) fn candidate_of<'a>(
@@ -193,6 +198,9 @@ impl State {
     /// Releases earmarks from the last ticket backwards until no more units are earmarked than are
     /// free.
     fn release_excess(&mut self, constraint: ConstraintId, now: Instant) {
+        if self.index.earmarks[constraint].holders.is_empty() {
+            return;
+        }
         let usage = self.usage(constraint);
         let free = usage.free_at(now);
         let alone = usage.is_empty_at(now) || usage.probe_open_at(now);

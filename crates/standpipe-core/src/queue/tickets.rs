@@ -81,6 +81,9 @@ impl Index {
             self.session_holds(session);
         }
         self.add_phase(queue_key, ticket);
+        for (demand, constraint) in self.demand.iter_mut().zip(&self.compiled.constraints) {
+            *demand += constraint.need(&ticket.call.cost);
+        }
         for constraint in ticket.earmarked.iter() {
             let need = self.compiled.constraints[constraint].need(&ticket.call.cost);
             self.earmarks[constraint].by_tier[queue_key.tier as usize] += need;
@@ -105,6 +108,9 @@ impl Index {
             self.session_released(session);
         }
         self.remove_phase(queue_key, ticket);
+        for (demand, constraint) in self.demand.iter_mut().zip(&self.compiled.constraints) {
+            *demand -= constraint.need(&ticket.call.cost);
+        }
         for constraint in ticket.earmarked.iter() {
             let need = self.compiled.constraints[constraint].need(&ticket.call.cost);
             self.earmarks[constraint].by_tier[queue_key.tier as usize] -= need;

@@ -76,8 +76,8 @@ impl State {
     #[must_use]
     pub fn advise(&self, reserve: &Reserve, now: Instant) -> Option<Advice> {
         let now = now.max(self.facts.clock);
-        let reserve = self.completed(reserve);
-        self.breaker_advice(&self.newcomer(&reserve, now), now)
+        let cost = self.completed_cost(reserve);
+        self.breaker_advice(&self.newcomer(reserve, &cost, now), now)
     }
 
     /// The advice of the limit with the longest wait.
@@ -100,26 +100,32 @@ impl State {
         constraint: ConstraintId,
         now: Instant,
     ) -> Option<Advice> {
-        let (declared, usage) =
-            (&self.index.compiled.constraints[constraint], self.usage(constraint));
+        let declared = &self.index.compiled.constraints[constraint];
         let need = declared.need(candidate.cost);
         if need == 0 || declared.kind != ConstraintKind::Rate || need > declared.spec.effective {
             return None;
         }
-        let (free, taken) = (usage.free_at(now), usage.taken_at(now));
+        let usage = self.usage(constraint);
+        let taken = usage.taken_at(now);
+        let free = declared.spec.effective.saturating_sub(taken);
         // A cheap test for the common case: nobody waits, and there is room even if everything that
         // counts now is used once more.
         if self.facts.tickets.is_empty() && need.saturating_add(taken) <= free {
+            return None;
+        }
+        let burnt = match usage.counted {
+            Counted::Window { .. } => usage.history.charged_since(now - HORIZON),
+            _ => 0,
+        };
+        // The next one: there is room for all tickets.
+        let demand = need.saturating_add(self.index.demand[constraint]);
+        if demand.saturating_add(burnt) <= free {
             return None;
         }
         // Behind this many tickets the wait is long in any case.
         let first = self.facts.tickets.values().take(MAX_TICKETS);
         let waiting = first.map(|ticket| declared.need(&ticket.call.cost));
         let waiting = waiting.fold(0, u64::saturating_add).min(bounds::AMOUNT);
-        let burnt = match usage.counted {
-            Counted::Window { .. } => usage.history.charged_since(now - HORIZON),
-            _ => 0,
-        };
         let competing = burnt.saturating_add(waiting);
         let want = need.saturating_add(competing).min(declared.spec.effective);
         // Nobody knows when calls in flight end, so a wait for them causes no advice.
@@ -131,8 +137,8 @@ impl State {
     }
 
     /// Updates the pre-emptive state with the forecast of a reserve, and reports a change.
-    pub(crate) fn look_ahead(&mut self, reserve: &Reserve, now: Instant) {
-        let on = self.breaker_advice(&self.newcomer(reserve, now), now).is_some();
+    pub(crate) fn look_ahead(&mut self, candidate: &Candidate<'_>, now: Instant) {
+        let on = self.breaker_advice(candidate, now).is_some();
         if self.facts.pre_emptive != on {
             self.facts.pre_emptive = on;
             self.effects.notices.push(Notice::Breaker { on });

@@ -28,10 +28,13 @@ impl State {
     /// whole period. So nothing fits before that, or before it fits beside what is kept now.
     fn floors_admit(&self, part: &Part<'_>, from: Instant) -> Admits {
         let kept = self.kept(part, from);
+        if kept == 0 {
+            return Admits::Now;
+        }
         let free = part.usage.free_at(from);
         let probes = part.need > free && part.before == 0 && part.usage.probe_open_at(from);
         let want = part.need.saturating_add(part.before).saturating_add(kept);
-        if kept == 0 || probes || want <= free {
+        if probes || want <= free {
             return Admits::Now;
         }
         let beside = if want > part.usage.spec.effective {

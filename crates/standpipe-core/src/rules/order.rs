@@ -81,6 +81,24 @@ impl State {
         })
     }
 
+    /// The units earmarked on a constraint for tickets before a candidate, and whether an earlier
+    /// ticket stands in the line.
+    pub(crate) fn ahead_of(
+        &self,
+        candidate: &Candidate<'_>,
+        constraint: ConstraintId,
+        need: u64,
+        now: Instant,
+    ) -> (u64, bool) {
+        let earmarks = &self.index.earmarks[constraint];
+        if self.index.lines[constraint].is_empty() && earmarks.holders.is_empty() {
+            // Where no ticket is, ranks do not matter.
+            return (0, false);
+        }
+        let rank = self.rank(candidate, constraint, need, now);
+        (self.earmarked_before(constraint, rank, now), self.is_behind(rank, constraint))
+    }
+
     /// The units earmarked on a constraint for tickets before a rank.
     pub(crate) fn earmarked_before(
         &self,

@@ -14,7 +14,7 @@ use crate::id::{AgentId, ConstraintId};
 use crate::lease::admission::Candidate;
 use crate::outcome::{Notice, Reason};
 
-use crate::queue::ticket::{Phase, QueueKey};
+use crate::queue::ticket::{Phase, QueueKey, Ticket};
 use crate::rules::{Admits, Effect, Named, Rule};
 use crate::state::State;
 use crate::time::{Instant, Span};
@@ -132,18 +132,19 @@ impl State {
         let Some(last) = last.filter(|_| at != Instant::NEVER) else { return at };
         // Each further thousandth that is left shortens the gap. At the bound of green it is zero,
         // so the last round returns.
-        for left in self.left_of(constraint, at).clamp(RED, GREEN)..=GREEN {
+        let left_at = |at: Instant| self.left_of(constraint, at).clamp(RED, GREEN);
+        let mut left = left_at(at);
+        loop {
             let kept = last + gap(candidate.tier(), left);
             if kept <= at {
                 return at;
             }
-            let more = self.left_reaches(constraint, left + 1, at);
-            if kept <= more {
+            if left_at(kept) == left {
                 return kept;
             }
-            at = at.max(more);
+            at = at.max(self.left_reaches(constraint, left + 1, at));
+            left = left_at(at).max(left + 1);
         }
-        at
     }
 
     /// Updates the zone of every limit from what is left. By time alone it changes at
@@ -166,9 +167,10 @@ impl State {
     fn zone_of(&self, constraint: ConstraintId, before: Zone, now: Instant) -> Zone {
         let red = if before == Zone::Red { RED + STEADY } else { RED };
         let green = if before == Zone::Green { GREEN } else { GREEN + STEADY };
-        if self.left_of(constraint, now) < red {
+        let left = self.left_of(constraint, now);
+        if left < red {
             Zone::Red
-        } else if self.is_over(constraint, green, now) {
+        } else if left > green || left == green && self.is_over(constraint, green, now) {
             Zone::Green
         } else {
             Zone::Amber
@@ -208,13 +210,30 @@ impl State {
             _ => None,
         });
         let held: Vec<_> = held.take(bounds::WAKE_EARLIER).collect();
+        let mut stays = None;
         for (queue_key, key, before) in held {
+            let Some(ticket) = self.facts.tickets.get(&queue_key) else { continue };
+            // Tickets of one agent and tier are held back alike, but for what each brings along.
+            let own = Some((ticket.agent, queue_key.tier, ticket.phase));
+            if own == stays && ticket.returns.max(ticket.holds) <= now {
+                continue;
+            }
+            if self.is_held_as_before(queue_key, ticket, now) {
+                stays = own;
+                continue;
+            }
             self.enqueue(queue_key, now);
             let phase = self.facts.tickets.get(&queue_key).map(|ticket| ticket.phase);
             if matches!(phase, Some(Phase::Held { until, .. }) if until < before) {
                 self.effects.wake.push(key);
             }
         }
+    }
+
+    /// Whether a ticket is held back for the same reason and as long as it was: then it stays.
+    fn is_held_as_before(&self, queue_key: QueueKey, ticket: &Ticket, now: Instant) -> bool {
+        let held = self.held_back(&self.candidate_of(queue_key, ticket), now);
+        held.is_some_and(|(reason, until)| ticket.phase == Phase::Held { reason, until })
     }
 
     /// What zone and yield demand of waiting tickets at an instant.

@@ -8,9 +8,9 @@ use alloc::borrow::Cow;
 use alloc::vec::Vec;
 
 use crate::bounds;
-use crate::config::compiled::ConstraintKind;
+use crate::config::compiled::Constraint;
 use crate::event::Reserve;
-use crate::id::AgentId;
+use crate::id::{AgentId, ConstraintId, Id};
 use crate::lease::Lease;
 use crate::lease::call::Call;
 use crate::state::State;
@@ -24,9 +24,9 @@ const RATIO_BYTES: u64 = 4_096;
 const BYTES_PER_TOKEN: u64 = 4;
 
 impl State {
-    /// Completes the cost of a reserve: adds estimates for omitted units, then the price.
-    pub(crate) fn completed<'a>(&self, reserve: &'a Reserve) -> Cow<'a, Reserve> {
-        let Some(config) = &self.facts.config else { return Cow::Borrowed(reserve) };
+    /// The completed cost of a reserve: with estimates for omitted units, then the price.
+    pub(crate) fn completed_cost<'a>(&self, reserve: &'a Reserve) -> Cow<'a, Amounts> {
+        let Some(config) = &self.facts.config else { return Cow::Borrowed(&reserve.cost) };
         let mut missing: Vec<(Unit, u64)> = Vec::new();
         if config.policy.estimates || !reserve.at_most.is_empty() {
             let agent = self.index.agent_of.get(&reserve.agent).copied();
@@ -44,15 +44,15 @@ impl State {
         }
         let prices = !config.prices.is_empty() && reserve.cost.of(&Unit::Usd).is_none();
         if missing.is_empty() && !prices {
-            return Cow::Borrowed(reserve);
+            return Cow::Borrowed(&reserve.cost);
         }
-        let mut completed = reserve.clone();
+        let mut completed = reserve.cost.with_room_for(missing.len() + usize::from(prices));
         for (unit, size) in missing {
-            completed.cost.add(unit, size);
+            completed.add(unit, size);
         }
         if prices {
-            let usd = self.price_of(&completed.cost, &Amounts::default());
-            completed.cost.add(Unit::Usd, usd);
+            let usd = self.price_of(&completed, &Amounts::default());
+            completed.add(Unit::Usd, usd);
         }
         Cow::Owned(completed)
     }
@@ -60,26 +60,21 @@ impl State {
     /// The units that rate limits count and that a call does not know in advance, each once. With
     /// prices, money is computed and not estimated.
     fn estimated_units(&self) -> impl Iterator<Item = &Unit> {
-        let rates = self
-            .index
-            .compiled
-            .constraints
-            .iter()
-            .filter(|constraint| constraint.kind == ConstraintKind::Rate);
-        let units = rates.filter_map(|constraint| constraint.id.unit());
-        let prices = self.has_prices();
-        let learned = units.filter(move |unit| match unit {
+        self.index.compiled.constraints.ids().filter_map(|at| self.estimated_unit(at))
+    }
+
+    /// The estimated unit of a constraint, if no earlier one has the same.
+    fn estimated_unit(&self, at: ConstraintId) -> Option<&Unit> {
+        let constraints = &self.index.compiled.constraints;
+        let unit = constraints[at].settles()?;
+        let learned = match unit {
             Unit::InputTokens | Unit::OutputTokens | Unit::Tokens => true,
-            Unit::Usd => !prices,
+            Unit::Usd => !self.has_prices(),
             // A call that names no points takes one, and of the others none.
             Unit::Requests | Unit::Points | Unit::Content | Unit::Other(_) => false,
-        });
-        let mut seen: Vec<&Unit> = Vec::new();
-        learned.filter(move |unit| {
-            let new = !seen.contains(unit);
-            seen.push(unit);
-            new
-        })
+        };
+        let known = |other: &Constraint| other.settles() == Some(unit);
+        (learned && !constraints.iter().take(at.index()).any(known)).then_some(unit)
     }
 
     /// The 90th percentile of such calls, but at least one, at most the caller's bound, and at most
@@ -179,7 +174,7 @@ impl State {
         }
         let input = input.or_else(|| estimate.of(&Unit::InputTokens)).unwrap_or(0);
         let output = output.or_else(|| estimate.of(&Unit::OutputTokens)).unwrap_or(0);
-        let mut with_totals = used.clone();
+        let mut with_totals = used.with_room_for(1);
         with_totals.add(Unit::Tokens, input.saturating_add(output));
         Cow::Owned(self.priced(&with_totals, estimate).into_owned())
     }
@@ -205,9 +200,9 @@ impl State {
             let ratio = u64::try_from(ratio).unwrap_or(bounds::AMOUNT);
             self.learn_size(lease.agent, SizeKey::PerBytes(Unit::InputTokens), ratio);
         }
-        let units: Vec<Unit> = self.estimated_units().cloned().collect();
-        for unit in units {
-            if let Some(size) = used.of(&unit) {
+        for at in self.index.compiled.constraints.ids() {
+            let unit = self.estimated_unit(at);
+            if let Some((unit, size)) = unit.and_then(|unit| Some((unit.clone(), used.of(unit)?))) {
                 self.learn_size(lease.agent, SizeKey::Units(unit), size);
             }
         }

@@ -150,8 +150,9 @@ impl History {
     }
 
     /// The units of samples for which `is_over` does not hold. It holds for the oldest ones.
+    #[inline]
     pub(crate) fn sum_after(&self, is_over: impl Fn(Instant) -> bool) -> u64 {
-        let over = self.samples.partition_point(|sample| is_over(sample.stamp));
+        let over = self.count_oldest(is_over);
         self.total().wrapping_sub(self.total_before(over))
     }
 
@@ -228,7 +229,7 @@ impl History {
     fn has_many(&self, now: Instant, kept: Resolution<'_>) -> bool {
         let (exact, shortest) = (kept.slices as usize, kept.shortest());
         self.samples.len() >= exact && {
-            let old = self.samples.partition_point(|sample| sample.stamp + shortest <= now);
+            let old = self.count_oldest(|stamp| stamp + shortest <= now);
             self.samples.len() - old >= exact
         }
     }
@@ -253,8 +254,25 @@ impl History {
         self.samples = thinned;
     }
 
+    /// The number of samples for which `is_over` holds. It holds for the oldest ones.
+    #[inline]
+    fn count_oldest(&self, is_over: impl Fn(Instant) -> bool) -> usize {
+        // A charge drops what the longest period no longer counts, so for that one it is none.
+        match self.samples.front() {
+            Some(first) if is_over(first.stamp) => {
+                self.samples.partition_point(|sample| is_over(sample.stamp))
+            }
+            _ => 0,
+        }
+    }
+
     fn position(&self, mark: u64) -> Option<usize> {
-        let at = self.samples.partition_point(|sample| sample.mark < mark);
+        // A call that ends soon finds its charge in the last sample.
+        let last = self.samples.len().saturating_sub(1);
+        let at = match last.checked_sub(1).filter(|before| self.samples[*before].mark < mark) {
+            Some(_) => last + usize::from(self.samples[last].mark < mark),
+            None => self.samples.partition_point(|sample| sample.mark < mark),
+        };
         (mark > self.expired && at < self.samples.len()).then_some(at)
     }
 
@@ -266,6 +284,7 @@ impl History {
         at.checked_sub(1).map_or(self.base, |before| self.samples[before].total)
     }
 
+    #[inline]
     fn total(&self) -> u64 {
         self.samples.back().map_or(self.base, |last| last.total)
     }

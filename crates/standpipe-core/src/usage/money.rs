@@ -51,7 +51,7 @@ impl State {
         if !self.has_prices() || used.of(&Unit::Usd).is_some() {
             return Cow::Borrowed(used);
         }
-        let mut priced = used.clone();
+        let mut priced = used.with_room_for(1);
         priced.add(Unit::Usd, self.price_of(used, estimate));
         Cow::Owned(priced)
     }

@@ -58,6 +58,9 @@ impl UsageView<'_> {
             Counted::Window { began, lost } => {
                 let from = began.map_or(Instant(0), |began| began.at);
                 let used = self.history.sum_after(|stamp| stamp + period <= now || stamp < from);
+                if began.is_none() && lost.is_none() {
+                    return used;
+                }
                 let carried = began.filter(|began| now < began.at + period);
                 used.saturating_add(carried.map_or(0, |began| began.carried))
                     .saturating_add(self.assumed_at(now, lost))

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use standpipe_core::{
-    Backoff, CascadeThreshold, Charged, Limit, LimitSelector, Portion, Resets, Rule, Share, Span, TimeRange, Unit,
+    Backoff, CascadeThreshold, Charged, Limit, LimitSelector, Portion, Resets, Rule, Share, Span,
+    TimeRange, Unit,
 };
 use standpipe_store::PoolName;
 

@@ -51,12 +51,7 @@ fn add(reader: &mut Reader<'_>, item: &Item<'_>, limit: Option<Limit>, into: &mu
 }
 
 /// A rate, or the long form.
-fn one(
-    reader: &mut Reader<'_>,
-    item: &Item<'_>,
-    unit: &Unit,
-    dialect: Dialect,
-) -> Option<Limit> {
+fn one(reader: &mut Reader<'_>, item: &Item<'_>, unit: &Unit, dialect: Dialect) -> Option<Limit> {
     let mut form = if item.value.is_table() {
         long(reader, item, unit)
     } else {

@@ -1,7 +1,9 @@
 //! How a pool behaves when a provider says no or a store is away: what the file says of it. What it
 //! means is the core's business.
 
-use standpipe_core::{Backoff, CascadeThreshold, Priority, RetryBudget, ReturnWindows, Span, TimeRange};
+use standpipe_core::{
+    Backoff, CascadeThreshold, Priority, RetryBudget, ReturnWindows, Span, TimeRange,
+};
 
 use super::reader::{Item, Reader};
 use super::text;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use standpipe_core::{
-    Amounts, Backoff, CascadeThreshold, Limit, Margin, Policy, RetryBudget, ReturnWindows, Rule, Span, Unit, Zones,
+    Amounts, Backoff, CascadeThreshold, Limit, Margin, Policy, RetryBudget, ReturnWindows, Rule,
+    Span, Unit, Zones,
 };
 use standpipe_dialect::Dialect;
 use standpipe_store::PoolName;

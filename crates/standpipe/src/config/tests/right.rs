@@ -2,8 +2,8 @@
 
 use super::*;
 use standpipe_core::{
-    Backoff, CascadeThreshold, Charged, Limit, LimitSelector, Margin, Policy, Portion, Priority, Resets,
-    ReturnWindows, Rule, Span, TimeRange, Unit,
+    Backoff, CascadeThreshold, Charged, Limit, LimitSelector, Margin, Policy, Portion, Priority,
+    Resets, ReturnWindows, Rule, Span, TimeRange, Unit,
 };
 
 #[test]
