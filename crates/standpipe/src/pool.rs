@@ -336,7 +336,7 @@ impl Pool {
     /// How its provider writes.
     pub(crate) fn dialect(&self) -> Dialect {
         let settings = self.tap.settings().pools.get(&self.name);
-        dialect_of(&self.name, settings.and_then(|pool| pool.provider.as_deref()))
+        dialect_of(self.name.as_str(), settings.and_then(|pool| pool.provider.as_deref()))
     }
 
     pub(crate) fn tap(&self) -> &Arc<Tap> {

@@ -179,8 +179,8 @@ impl Reply {
 }
 
 /// The dialect of a pool: of the provider its file names, or of the first part of its own name.
-pub(crate) fn dialect_of(pool: &PoolName, provider: Option<&str>) -> Dialect {
-    let scope = pool.as_str().split('/').next().unwrap_or_default();
+pub(crate) fn dialect_of(pool: &str, provider: Option<&str>) -> Dialect {
+    let scope = pool.split('/').next().unwrap_or_default();
     provider.and_then(Dialect::named).or_else(|| Dialect::named(scope)).unwrap_or(Dialect::Generic)
 }
 
@@ -458,9 +458,9 @@ mod tests {
 
     #[test]
     fn a_pool_speaks_the_dialect_of_its_provider_or_its_name() {
-        let pool: PoolName = "openai/gpt".parse().unwrap();
-        assert_eq!(dialect_of(&pool, None), Dialect::OpenAi);
-        assert_eq!(dialect_of(&pool, Some("groq")), Dialect::Groq);
-        assert_eq!(dialect_of(&"my/slots".parse().unwrap(), None), Dialect::Generic);
+        let pool = "openai/gpt";
+        assert_eq!(dialect_of(pool, None), Dialect::OpenAi);
+        assert_eq!(dialect_of(pool, Some("groq")), Dialect::Groq);
+        assert_eq!(dialect_of("my/slots", None), Dialect::Generic);
     }
 }

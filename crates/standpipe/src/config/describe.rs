@@ -9,9 +9,11 @@ use standpipe_core::{
     Backoff, CascadeThreshold, Charged, Limit, LimitSelector, Portion, Resets, Rule, Share, Span,
     TimeRange, Unit,
 };
+use standpipe_dialect::Dialect;
 use standpipe_store::PoolName;
 
 use super::agent::{AgentSettings, Shares};
+use super::limit_form::refills;
 use super::plain;
 use super::policy::{PRIORITIES, STORE_FAILURES, Toggle};
 use super::pool::PoolSettings;
@@ -19,6 +21,7 @@ use super::reader::join;
 use super::text::charged_by_default;
 use super::{ProviderSettings, ServerSettings, Settings};
 use crate::escape;
+use crate::reply::dialect_of;
 
 /// See [`Settings::describe`].
 pub(super) fn describe(settings: &Settings) -> Value {
@@ -71,7 +74,7 @@ fn sections(settings: &Settings) -> Vec<Section> {
     let mut all = vec![(String::new(), top(settings)), ("store".to_owned(), store(settings))];
     for (name, described) in &settings.pools {
         let table = join("pool", name.as_str());
-        let rows = pool(settings, &table, described);
+        let rows = pool(settings, name.as_str(), &table, described);
         all.push((table, rows));
     }
     for (name, described) in &settings.agents {
@@ -148,7 +151,7 @@ fn server(settings: &Settings) -> Vec<Row> {
     stated.map(|(key, path)| (join("server", key), in_text(path))).collect()
 }
 
-fn pool(settings: &Settings, path: &str, pool: &PoolSettings) -> Vec<Row> {
+fn pool(settings: &Settings, name: &str, path: &str, pool: &PoolSettings) -> Vec<Row> {
     let store = settings.store.clone().unwrap_or_default();
     let mut rows = Vec::new();
     let mut row = |key: &str, value: Value| rows.push((join(path, key), value));
@@ -161,7 +164,8 @@ fn pool(settings: &Settings, path: &str, pool: &PoolSettings) -> Vec<Row> {
     if let Some(account) = &pool.account {
         row("account", account.clone().into());
     }
-    rows.extend(limits(path, &pool.limits));
+    let dialect = dialect_of(name, pool.provider.as_deref());
+    rows.extend(limits(path, &pool.limits, dialect));
     let mut row = |key: &str, value: Value| rows.push((join(path, key), value));
     row("margin", plain::margin(pool.margin).into());
     row("slack", span(pool.slack.unwrap_or_else(|| store.slack())));
@@ -226,7 +230,7 @@ fn nested(path: &str, pool: &PoolSettings, rows: &mut Vec<Row>) {
 }
 
 /// The limits by key, one value or a list for each.
-fn limits(path: &str, limits: &[Limit]) -> Vec<Row> {
+fn limits(path: &str, limits: &[Limit], dialect: Dialect) -> Vec<Row> {
     let mut keys: Vec<(String, Vec<Value>)> = Vec::new();
     for limit in limits {
         let key = match limit.id().unit() {
@@ -235,8 +239,8 @@ fn limits(path: &str, limits: &[Limit]) -> Vec<Row> {
             Some(unit) => join(path, unit.name()),
         };
         match keys.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, values)) => values.push(one_limit(limit)),
-            None => keys.push((key, vec![one_limit(limit)])),
+            Some((_, values)) => values.push(one_limit(limit, dialect)),
+            None => keys.push((key, vec![one_limit(limit, dialect)])),
         }
     }
     let single = |mut values: Vec<Value>| match values.len() {
@@ -247,7 +251,7 @@ fn limits(path: &str, limits: &[Limit]) -> Vec<Row> {
 }
 
 /// A rate where that says it all, else the long form.
-fn one_limit(limit: &Limit) -> Value {
+fn one_limit(limit: &Limit, dialect: Dialect) -> Value {
     let (unit, amount, period, burst) = match &limit.rule {
         Rule::Parallel { amount } => return (*amount).into(),
         Rule::Window { unit, amount, period } => (unit, *amount, *period, None),
@@ -257,6 +261,8 @@ fn one_limit(limit: &Limit) -> Value {
     if let Some(burst) = burst {
         long.insert("kind".to_owned(), "bucket".into());
         long.insert("burst".to_owned(), plain::amount(unit, burst).into());
+    } else if refills(dialect, unit, period) && limit.resets == Resets::Rolling {
+        long.insert("kind".to_owned(), "window".into());
     }
     if let Some(pace) = limit.pace {
         long.insert("pace".to_owned(), span(pace));

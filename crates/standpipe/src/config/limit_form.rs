@@ -39,14 +39,11 @@ impl LimitForm {
         self.kind.unwrap_or(implied)
     }
 
-    /// Makes it a bucket where neither its kind nor anything that implies one is written and the
-    /// provider refills its limits continuously. Providers state those per minute; a longer limit,
-    /// or one of money, is the user's own budget.
+    /// Takes the kind that the provider's limits have, if neither a kind nor anything that implies
+    /// one is written.
     pub(super) fn follow(&mut self, dialect: Dialect, unit: &Unit) {
-        let counted = [Unit::Requests, Unit::InputTokens, Unit::OutputTokens, Unit::Tokens];
-        let short = self.rate.is_some_and(|(_, period)| period <= Span::secs(60));
-        let unstated = self.kind.is_none() && self.resets.is_none();
-        if dialect.refills_continuously() && counted.contains(unit) && short && unstated {
+        let Some((_, period)) = self.rate else { return };
+        if self.kind.is_none() && self.resets.is_none() && refills(dialect, unit, period) {
             self.kind = Some(Kind::Bucket);
         }
     }
@@ -84,6 +81,13 @@ impl LimitForm {
             ..Limit::new(rule)
         })
     }
+}
+
+/// Whether a limit that states no kind is a bucket: the provider refills its limits continuously.
+/// Providers state those per minute; a longer limit, or one of money, is the user's own budget.
+pub(super) fn refills(dialect: Dialect, unit: &Unit, period: Span) -> bool {
+    let counted = [Unit::Requests, Unit::InputTokens, Unit::OutputTokens, Unit::Tokens];
+    dialect.refills_continuously() && counted.contains(unit) && period <= Span::secs(60)
 }
 
 /// Reads a rate and its options: `2M/min,burst=400k,pace=100ms`.

@@ -7,6 +7,8 @@ use standpipe_core::{
     Span, Unit, Zones,
 };
 use standpipe_dialect::Dialect;
+
+use crate::reply::dialect_of;
 use standpipe_store::PoolName;
 
 use super::limits;
@@ -194,9 +196,7 @@ pub(super) fn read(reader: &mut Reader<'_>, item: &Item<'_>) -> PoolSettings {
     let mut price = None;
     // First, because it decides how limits are counted that do not say so.
     let provider = item.value.get("provider").and_then(|provider| provider.get_ref().as_str());
-    let scope = item.key.split('/').next().unwrap_or_default();
-    let dialect = provider.and_then(Dialect::named).or_else(|| Dialect::named(scope));
-    let dialect = dialect.unwrap_or(Dialect::Generic);
+    let dialect = dialect_of(item.key, provider);
     for entry in reader.entries(item) {
         match entry.key {
             "price" => price = Some(entry),

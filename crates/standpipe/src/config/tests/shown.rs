@@ -41,7 +41,11 @@ fn each_value_has_its_origin() {
     for (key, value, origin) in [
         ("listen".to_owned(), Value::from("127.0.0.1:9000"), "/x/standpipe.toml:2"),
         ("store.prefix".to_owned(), "team".into(), "/x/standpipe.toml:7"),
-        (sonnet("requests"), "1000/min".into(), "/x/standpipe.toml:17"),
+        (
+            sonnet("requests"),
+            serde_json::json!({ "rate": "1000/min", "kind": "bucket", "burst": "1000" }),
+            "/x/standpipe.toml:17",
+        ),
         (sonnet("margin"), "20%".into(), "/x/standpipe.toml:21"),
         (sonnet("return_windows.standard"), serde_json::json!(["500ms", "3500ms"]), "default"),
         (sonnet("backoff.factor"), "1.5".into(), "/x/standpipe.toml:29"),
@@ -70,7 +74,8 @@ fn each_value_has_its_origin() {
 
 #[test]
 fn what_is_shown_reads_back_the_same() {
-    for text in [FULL, Settings::example(), ""] {
+    let window = "[pool.\"anthropic/x\"]\nrequests = { rate = \"9/min\", kind = \"window\" }\n";
+    for text in [FULL, Settings::example(), "", window] {
         let before = settings(text);
         let shown = before.to_toml(false);
         let after = settings(&shown);
