@@ -9,6 +9,7 @@ mod foresight;
 mod order;
 mod policies;
 mod props;
+mod ramps;
 mod reconfigure;
 mod support;
 mod time;

@@ -190,6 +190,7 @@ fn the_scenes_come_to_every_reason() {
         Reason::Probe,
         Reason::Sequential,
         Reason::RetryBudget,
+        Reason::Ramp,
     ] {
         assert!(seen.contains(reason.as_str()), "{reason:?} never comes up: {seen:?}");
     }

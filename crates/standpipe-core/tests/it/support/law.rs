@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use standpipe_core::{AgentName, Amounts, Instant, Priority, Reserve, Rule, Span, bounds};
 
-use super::book::{Book, Guarantee};
+use super::book::{Book, Call, Guarantee};
 use super::mark::{Charge, Mark};
 
 impl Book {
@@ -278,6 +278,16 @@ impl Book {
                 })
             })
         })
+    }
+
+    /// What was reserved since an instant and still counts, and by how many calls.
+    pub(crate) fn reserved_since(&self, limit: usize, since: Instant) -> (u64, usize) {
+        let of_call = |call: &Call| {
+            let charges = call.marks[limit].charges.iter();
+            charges.filter(|own| own.at >= since && !own.beyond).map(|own| own.units).sum::<u64>()
+        };
+        let units = self.calls.iter().map(of_call).filter(|units| *units > 0);
+        (units.clone().sum(), units.count())
     }
 
     /// What was charged as reserved, of each call.

@@ -223,16 +223,20 @@ impl Player {
                 Some((sender, Action::Throttled(throttled)))
             }
             Step::Told(unit, period, limit) => {
-                // Some of them also say what is left: half of it.
-                let remaining = (limit % 3 == 0).then_some(*limit / 2);
+                // Some of them also say what is left: half of it, or nearly all.
+                let remaining = match limit % 3 {
+                    0 => Some(*limit / 2),
+                    1 => Some(limit.saturating_sub(1 + limit / 8)),
+                    _ => None,
+                };
                 let reading = Reading {
                     unit: unit.clone(),
                     period: *period,
                     limit: Some(*limit),
                     remaining,
                     coarse: 1 + limit % 2,
-                    reset_in: None,
-                    full_in: None,
+                    reset_in: (limit % 7 == 3).then_some(Span(limit * 400_000)),
+                    full_in: (limit % 5 < 3).then_some(Span(limit * 100_000)),
                 };
                 let observed = Observed { lease: None, readings: vec![reading] };
                 Some(("reporter".to_owned(), Action::Observed(observed)))
