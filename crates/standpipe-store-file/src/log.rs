@@ -1,8 +1,8 @@
 //! The log of one pool: the order of reads and writes on its file.
 //!
 //! An append takes the lock, checks that the open file is still the one at its path, reads and
-//! verifies the head, stamps and writes the records, writes the head and releases the lock. Reading
-//! what others appended, and applying it, happens outside the lock. The caller's own entries are
+//! verifies the head, stamps the records, writes them with the next head and releases the lock.
+//! Reading what others appended, and applying it, happens outside the lock. The caller's own entries are
 //! not read back. A read takes no lock at all: if the latest head afterwards no longer covers what
 //! was read, it is repeated with the lock.
 //!
@@ -274,7 +274,7 @@ impl Log for FileLog {
         let range = ReadRange::choose(&head, &found);
         let tail = self.read_range(&file, &head, &range, Some(after))?;
         let nothing_read = range.snapshot.is_none() && range.begin.bytes == after.bytes;
-        if nothing_read || range.is_still_covered(&file, &head) {
+        if nothing_read || range.is_in_head(&head) || range.is_still_covered(&file, &head) {
             return Ok(LogRead::Tail(tail));
         }
         self.read_locked(from)
@@ -300,8 +300,7 @@ impl Log for FileLog {
             Ok(found @ (Lookup::At(_) | Lookup::Trimmed)) => {
                 let range = ReadRange::choose(&head, &found);
                 let tail = self.read_range(&file, &head, &range, None)?;
-                let empty = range.snapshot.is_none() && range.begin == head.end;
-                match empty || range.is_still_covered(&file, &head) {
+                match range.is_in_head(&head) || range.is_still_covered(&file, &head) {
                     true => Ok(LogRead::Tail(tail)),
                     false => self.read_locked(from),
                 }
