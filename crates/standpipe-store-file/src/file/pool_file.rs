@@ -7,6 +7,7 @@
 
 use std::fs::File;
 use std::io;
+use std::mem;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -30,14 +31,18 @@ pub(crate) struct PoolFile {
     device: u64,
     inode: u64,
     /// The heads as this process last read or wrote them. Equal bytes need not be decoded again.
-    known: Mutex<Option<Box<KnownHeads>>>,
+    known: Mutex<KnownHeads>,
 }
 
-/// The bytes of two consecutive heads, and the later one decoded.
-#[derive(Debug)]
+/// The heads as they were last read or written.
+#[derive(Debug, Default)]
 struct KnownHeads {
-    raw: RawHeads,
-    head: Head,
+    /// The later of two consecutive heads; `None` if it is not known.
+    head: Option<Head>,
+    /// The bytes of both heads, while `head` is set.
+    raw: Box<RawHeads>,
+    /// Where the heads are read to, kept because clearing a new buffer costs as much as reading.
+    buffer: Box<RawHeads>,
 }
 
 /// The retired mark and both heads of a file, as they were read.
@@ -107,18 +112,19 @@ impl PoolFile {
 
     /// Reads both heads and whether the retired mark is set, which is a hint to look at the path.
     pub(crate) fn read_heads(&self) -> io::Result<(Heads, bool)> {
-        let mut raw = RawHeads([0; MARK_SIZE + 2 * HEAD_SIZE]);
-        self.read_at(&mut raw.0, MARK_AT)?;
-        let retired = raw.is_retired();
-        let mut known = self.known();
-        if let Some(known) = known.as_ref().filter(|known| known.raw == raw) {
-            return Ok((Heads::Consecutive(known.head.clone()), retired));
+        let mut guard = self.known();
+        let known = &mut *guard;
+        self.read_at(&mut known.buffer.0, MARK_AT)?;
+        let retired = known.buffer.is_retired();
+        if let Some(head) = known.head.as_ref().filter(|_| known.raw == known.buffer) {
+            return Ok((Heads::Consecutive(head.clone()), retired));
         }
-        let heads = raw.decode();
-        *known = match &heads {
-            Heads::Consecutive(head) => Some(Box::new(KnownHeads { raw, head: head.clone() })),
+        let heads = known.buffer.decode();
+        known.head = match &heads {
+            Heads::Consecutive(head) => Some(head.clone()),
             _ => None,
         };
+        mem::swap(&mut known.raw, &mut known.buffer);
         Ok((heads, retired))
     }
 
@@ -133,17 +139,16 @@ impl PoolFile {
         let (begin, HeadBytes(bytes)) = head.encode();
         let mut known = self.known();
         // A write that fails may have written a part.
-        let before = known.take().filter(|before| before.head.sequence + 1 == head.sequence);
+        let before = known.head.take().filter(|before| before.sequence + 1 == head.sequence);
         self.file.write_all_at(&bytes[begin..], head.file_offset() + begin as u64)?;
-        *known = before.map(|mut before| {
-            before.raw.replace(head.file_offset() + begin as u64, &bytes[begin..]);
-            before.head.clone_from(head);
-            before
-        });
+        if before.is_some() {
+            known.raw.replace(head.file_offset() + begin as u64, &bytes[begin..]);
+            known.head = Some(head.clone());
+        }
         Ok(())
     }
 
-    fn known(&self) -> MutexGuard<'_, Option<Box<KnownHeads>>> {
+    fn known(&self) -> MutexGuard<'_, KnownHeads> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -191,12 +196,15 @@ impl PoolFile {
         Ok(Snapshot { id: slot.id(), bytes })
     }
 
-    /// Fills `bytes` from an offset of the file. Bytes beyond the end of the file stay zero.
+    /// Fills `bytes` from an offset of the file. Bytes beyond the end of the file are zero.
     fn read_at(&self, bytes: &mut [u8], mut at: u64) -> io::Result<()> {
         let mut rest = bytes;
         while !rest.is_empty() {
             match self.file.read_at(rest, at) {
-                Ok(0) => return Ok(()),
+                Ok(0) => {
+                    rest.fill(0);
+                    return Ok(());
+                }
                 Ok(read) => {
                     at += read as u64;
                     rest = &mut rest[read..];
@@ -206,6 +214,12 @@ impl PoolFile {
             }
         }
         Ok(())
+    }
+}
+
+impl Default for RawHeads {
+    fn default() -> Self {
+        Self([0; MARK_SIZE + 2 * HEAD_SIZE])
     }
 }
 

@@ -5,13 +5,17 @@
 //! room for new records, its old ones are written to the ring, and the next head carries only the
 //! new ones.
 
+use std::sync::Arc;
+
 /// The most bytes that a head carries: a dozen small records.
 pub(crate) const TAIL_SIZE: usize = 768;
 
 /// The records between the end of what the ring has and the end of the log.
+///
+/// Heads are moved and cloned in every step, so clones of a tail share its bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Tail {
-    bytes: [u8; TAIL_SIZE],
+    bytes: Option<Arc<[u8; TAIL_SIZE]>>,
     length: usize,
     /// CRC-32 of the records. Appending continues it, so that an append costs its own bytes only.
     sum: u32,
@@ -19,11 +23,11 @@ pub(crate) struct Tail {
 
 impl Tail {
     /// A tail without records.
-    pub(crate) const EMPTY: Self = Self { bytes: [0; TAIL_SIZE], length: 0, sum: 0 };
+    pub(crate) const EMPTY: Self = Self { bytes: None, length: 0, sum: 0 };
 
     /// Returns the records.
     pub(crate) fn records(&self) -> &[u8] {
-        &self.bytes[..self.length]
+        self.bytes.as_ref().map_or(&[], |bytes| &bytes[..self.length])
     }
 
     /// Returns how many bytes the records have.
@@ -34,8 +38,11 @@ impl Tail {
     /// Appends records. Returns `false`, and changes nothing, if there is no room for them.
     pub(crate) fn push(&mut self, records: &[u8]) -> bool {
         let end = self.length + records.len();
-        let Some(free) = self.bytes.get_mut(self.length..end) else { return false };
-        free.copy_from_slice(records);
+        if end > TAIL_SIZE || records.is_empty() {
+            return records.is_empty();
+        }
+        let bytes = self.bytes.get_or_insert_with(|| Arc::new([0; TAIL_SIZE]));
+        Arc::make_mut(bytes)[self.length..end].copy_from_slice(records);
         let mut sum = crc32fast::Hasher::new_with_initial_len(self.sum, self.length as u64);
         sum.update(records);
         (self.length, self.sum) = (end, sum.finalize());
