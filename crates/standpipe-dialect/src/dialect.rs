@@ -68,8 +68,15 @@ impl Dialect {
     /// The dialect with this name or alias; letter case, `_` and spaces do not matter.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        let name = name.trim().to_ascii_lowercase().replace(['_', ' '], "-");
-        let is_named = |row: &&&Provider| row.name == name || row.aliases.contains(&name.as_str());
+        // Every call of a pool asks for its dialect, so nothing is allocated.
+        let name = name.trim().as_bytes();
+        let normal = |byte: &u8| match byte {
+            b'_' | b' ' => b'-',
+            other => other.to_ascii_lowercase(),
+        };
+        let same =
+            |known: &&str| known.len() == name.len() && known.bytes().eq(name.iter().map(normal));
+        let is_named = |row: &&&Provider| same(&row.name) || row.aliases.iter().any(same);
         PROVIDERS.iter().find(is_named).map(|row| row.dialect)
     }
 

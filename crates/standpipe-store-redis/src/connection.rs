@@ -31,6 +31,9 @@ pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Timeout for a reply.
 pub(crate) const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Stands for the run id of a server that does not show it. A run id has 40 characters.
+pub(crate) const UNKNOWN_RUN_ID: &str = "                                        ";
+
 const MIN_BACKOFF: Duration = Duration::from_millis(20);
 const MAX_BACKOFF: Duration = Duration::from_millis(500);
 
@@ -54,7 +57,7 @@ pub(crate) struct ServerConnection {
 
 struct OpenConnection {
     connection: Connection,
-    /// The run id of the server process, empty if unknown.
+    /// The run id of the server process, or [`UNKNOWN_RUN_ID`].
     run_id: String,
     /// Replies to sent commands that were not read yet.
     unread_replies: usize,
@@ -100,8 +103,8 @@ impl ServerConnection {
         self.run_script_with_run_id(script, |command, _| arguments(command), replicas)
     }
 
-    /// Like [`Self::run_script`], and passes the run id of the server to `arguments`, empty if it
-    /// is unknown. A cluster may redirect the call, so the arguments are built for each attempt.
+    /// Like [`Self::run_script`], and passes the run id of the server to `arguments`, or
+    /// [`UNKNOWN_RUN_ID`]. A cluster may redirect the call, so the arguments are built for each attempt.
     pub(crate) fn run_script_with_run_id(
         &mut self,
         script: &Script,
@@ -265,7 +268,8 @@ impl ServerConnection {
             return Err(error.clone());
         }
         let run_id = info.ok().and_then(|info| info_field(&info, "run_id").map(str::to_owned));
-        Ok(OpenConnection { connection, run_id: run_id.unwrap_or_default(), unread_replies: 0 })
+        let run_id = format!("{:40}", run_id.unwrap_or_default());
+        Ok(OpenConnection { connection, run_id, unread_replies: 0 })
     }
 
     /// Connects to the server that has the pool, or to a node of its cluster.

@@ -30,7 +30,7 @@ use standpipe_store::{Log, LogRead, PoolName, Position, Snapshot, StoreError, Ta
 
 use self::verified::VerifiedRecords;
 use crate::address::Route;
-use crate::connection::ServerConnection;
+use crate::connection::{ServerConnection, UNKNOWN_RUN_ID};
 use crate::protocol::keys::{self, Keys};
 use crate::protocol::record;
 use crate::protocol::reply::{self, AppendReply, Cursor, Step};
@@ -119,7 +119,8 @@ impl RedisLog {
                     if new_log_id.is_some() {
                         self.announce_new_log();
                     }
-                    return self.read_result(cursor, &sent, *step);
+                    let only_bodies = first.is_none();
+                    return self.read_result(cursor, &sent, only_bodies, *step);
                 }
                 // Every log contains the start, so this one is damaged.
                 AppendReply::Forked if from == Position::START => return Err(self.damaged_keys()),
@@ -168,8 +169,8 @@ impl RedisLog {
         let packed = self.packed_arguments(from, preamble);
         let arguments = |command: &mut Cmd, run_id: &str| {
             // A read changes nothing, so it does not have to notice a change of server.
-            let run_id = if bodies.is_empty() { "" } else { run_id };
-            command.arg(4).arg(&self.keys.all()).arg(&packed).arg(format!("{run_id:40}"));
+            let run_id = if bodies.is_empty() { UNKNOWN_RUN_ID } else { run_id };
+            command.arg(4).arg(&self.keys.all()).arg(&packed).arg(run_id);
             command.arg(self.marker.log_id()).arg(new_log_id.unwrap_or_default());
             for body in bodies {
                 command.arg(record::encode(body));
@@ -187,7 +188,8 @@ impl RedisLog {
         let Cursor { position, offset } = from;
         let expires_at = self.marker.expires_at();
         let words = [given_time, position.number, offset, self.retention_ms, expires_at];
-        let mut packed: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
+        let mut packed = Vec::with_capacity(8 * words.len() + 9 + record::CHAIN_LEN);
+        words.iter().for_each(|word| packed.extend_from_slice(&word.to_le_bytes()));
         packed.extend(u32::try_from(MAX_CALL_BYTES).unwrap_or(u32::MAX).to_le_bytes());
         packed.extend(SEMANTICS.to_le_bytes());
         packed.push(match preamble {
@@ -210,13 +212,14 @@ impl RedisLog {
         self.locate(position)
     }
 
-    /// Completes the result of a step: fetches what did not fit into the reply, and puts the
-    /// caller's own entries at the end. If records or snapshot were dropped meanwhile, it reads
+    /// Completes the result of a step: fetches what did not fit into the reply, and verifies the
+    /// chain of the caller's own entries, which it does not return. If records or snapshot were dropped meanwhile, it reads
     /// again; the entries are on the log already.
     fn read_result(
         &mut self,
         from: Cursor,
         sent: &[&[u8]],
+        only_bodies: bool,
         step: Step,
     ) -> Result<LogRead, StoreError> {
         let own: u64 = sent.iter().map(|body| record::record_len(body)).sum();
@@ -240,18 +243,22 @@ impl RedisLog {
             _ => None,
         };
         let start = snapshot.as_ref().map_or(from.position, |snapshot| snapshot.id.at);
-        let (mut entries, intact) = record::to_entries(start.chain, &records);
-        records.truncate(intact);
+        let converted = record::to_entries(start.chain, &records);
+        records.truncate(converted.intact);
         self.verified = VerifiedRecords::new(start.chain, records);
-        for body in sent {
-            entry::put(step.now, body, &mut entries);
+        let head = step.head.position;
+        let after = Position { number: head.number - sent.len() as u64, chain: converted.chain };
+        let appended = verified::appended(after, step.now, sent, head).filter(|_| only_bodies);
+        let mut entries = converted.entries;
+        if appended.is_none() {
+            sent.iter().for_each(|body| entry::put(step.now, body, &mut entries));
         }
         self.record_contact(&step.log_id, step.expires_at, step.head);
         Ok(LogRead::Tail(Tail {
             snapshot,
             entries,
-            appended: None,
-            head: step.head.position,
+            appended,
+            head,
             now: step.now,
             latest_snapshot: step.snapshot_id,
             snapshot_due: step.snapshot_due,

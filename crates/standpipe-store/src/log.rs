@@ -49,7 +49,7 @@ pub trait Log {
     /// on this log, the engine appends nothing and returns [`LogRead::Forked`]. With no bodies this
     /// is a read.
     ///
-    /// An engine whose chain this process computed itself need not return the new entries: it sets
+    /// An engine need not return the new entries if this process computed their chain: it sets
     /// [`Tail::appended`], and the caller applies its events as it has them.
     ///
     /// # Errors
@@ -140,8 +140,8 @@ pub struct Tail {
 /// The entries of an append that the caller need not read back: exactly the bodies that it passed
 /// in, all with one stamp, the last ones before [`Tail::head`].
 ///
-/// The engine computed their checksums and the chain from `after` to the head in this call and in
-/// this process, so nothing is left that reading them back could prove.
+/// The engine computed the chain from `after` to the head in this call and in this process, so
+/// nothing is left that reading them back could prove. If a server computed it too, they agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
     /// The position before the first of them.

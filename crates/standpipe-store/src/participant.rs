@@ -13,8 +13,8 @@
 //! **One append at a time.** Events wait in a queue until their outcome is known. An append carries
 //! as many of them as fit, in the order of their numbers, and returns what others appended since.
 //! The replica applies those entries, then its own; applying its own yields the outcomes. Own
-//! events are encoded once and applied as they are where the engine does not return them; Redis
-//! returns them with every append, and every engine does after a lost answer.
+//! events are encoded once and applied as they are where the engine does not return them; every
+//! engine does after a lost answer.
 //!
 //! **Resending after a lost answer.** After a transient error an event may or may not be in the
 //! log. It keeps its key and stays in the queue, and [`Participant::resend`] appends it again. If

@@ -1,8 +1,9 @@
 //! Appending entries and storing snapshots, with the lock held.
 //!
-//! Invariant: no byte that the latest head covers is written. New bytes are written first, then the
-//! head that covers them; bytes that are given up are uncovered by a head before they are
-//! overwritten. A process killed between two writes leaves the state of the last head.
+//! Invariant: no byte that the latest head covers is written. New entries are written with the head
+//! that covers them, in one write, or to the ring before it; bytes that are given up are uncovered
+//! by a head before they are overwritten. A process killed between two writes leaves the state of
+//! the last head.
 
 use std::os::unix::fs::FileExt;
 
@@ -11,6 +12,7 @@ use standpipe_store::{Log, Snapshot, StoreError, entry};
 
 use crate::file::head::{Head, LogOffset, SnapshotSlot};
 use crate::file::pool_file::PoolFile;
+use crate::file::tail::{TAIL_SIZE, Tail};
 use crate::log::FileLog;
 use crate::sys;
 use crate::testing::failpoint;
@@ -48,11 +50,32 @@ impl FileLog {
         }
         next.end.bytes += records.len() as u64;
         self.trim_if_full(file, head, &mut next)?;
-        let written = file.write_log(&next, head.end.bytes, &records);
-        written.map_err(|error| self.io_error("write", error))?;
-        failpoint::reach("entry written");
+        if !next.tail.push(&records) {
+            // The ring gets no entry before a head covers it, unless no head can carry it: an entry
+            // there that is newer than both heads shows that a power loss took a head.
+            let carried = records.len() <= TAIL_SIZE;
+            let with_it: &[u8] = if carried { &[] } else { &records };
+            self.write_tail(file, &mut next, head.ring_end(), with_it)?;
+            failpoint::reach("entry written");
+            next.tail.push(if carried { &records } else { &[] });
+        }
         self.write_next_head(file, &mut next)?;
         Ok(next)
+    }
+
+    /// Writes the records that a head carries to the ring, where they begin at `begin`, with those
+    /// after them, and empties its tail.
+    pub(crate) fn write_tail(
+        &self,
+        file: &PoolFile,
+        head: &mut Head,
+        begin: u64,
+        after: &[u8],
+    ) -> Result<(), StoreError> {
+        let records = [head.tail.records(), after].concat();
+        head.tail = Tail::EMPTY;
+        let written = file.write_ring(head, begin, &records);
+        written.map_err(|error| self.io_error("write", error))
     }
 
     /// Gives `next` the next number and writes it in the place of the older head.

@@ -43,7 +43,10 @@ impl FileLog {
             };
             match file.label().map_err(|error| fs_error("read", &self.path, error))? {
                 Label::Pool(name) if name == self.pool.as_str() => return Ok(file),
-                Label::Pool(name) => {
+                Label::Older(name) if name == self.pool.as_str() => {
+                    self.replace_older_format(&file)?;
+                }
+                Label::Pool(name) | Label::Older(name) => {
                     self.quarantine_mislabelled(&file, &format!("it is the ledger of `{name}`"))?;
                 }
                 Label::Newer(format) => {
@@ -70,13 +73,25 @@ impl FileLog {
         let ours = |name: &str| name == self.pool.as_str();
         let wrong = match file.label() {
             Ok(Label::Unreadable) => true,
-            Ok(Label::Pool(name)) => !ours(&name),
+            Ok(Label::Pool(name) | Label::Older(name)) => !ours(&name),
             _ => false,
         };
         if wrong && file.is_at(&self.path) {
             self.quarantine_file(file, reason)?;
         }
         Ok(())
+    }
+
+    /// Replaces a file in an older format, if no process uses it any more.
+    fn replace_older_format(&mut self, file: &PoolFile) -> Result<(), StoreError> {
+        let (timeout, waiter) = (self.store.lock_timeout, LockWaiter::default());
+        let _guard = lock::acquire(&file.file, &self.path, &self.pool, &waiter, timeout)?;
+        match file.label() {
+            Ok(Label::Older(_)) if file.is_at(&self.path) => {
+                self.replace_older(file, "in an older format", None)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Creates the pool's file. If the marker shows that there was one, its limits count as full.

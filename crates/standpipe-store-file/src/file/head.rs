@@ -4,21 +4,35 @@
 //! each other, so that one read returns both and a torn page spoils at most one. Bytes in and out;
 //! nothing here touches a file.
 //!
+//! ```text
+//! tail       up to 768 bytes   the last records, see [`crate::file::tail`]; they end where the
+//!                              rest begins, so that one write covers both
+//! fields     240 bytes         everything below, the length and the checksum of the tail
+//! checksum   8 bytes           of the fields
+//! closing    8 bytes           follows from the number of the head
+//! ```
+//!
 //! Every append writes a head, although the entries behind an older one would prove themselves by
-//! length, checksum and chain, and the write is a quarter of a step. After a power loss any page of
-//! the log can be an old one. A chain that ends at the edge of such a page looks complete; only a
-//! head on another page shows that something followed. With a head per append, a file in which
-//! anything newer survived is either complete or is recognised as damaged.
+//! length, checksum and chain. After a power loss any page of the log can be an old one. A chain
+//! that ends at the edge of such a page looks complete; only a head shows that something followed.
+//! With a head per append, a file in which anything newer survived is either complete or is
+//! recognised as damaged.
+//!
+//! The closing word is written last. If one head is damaged, it shows whether that one can be the
+//! later one: then an append whose process has its answer may be lost, and the file cannot be used.
 
 use standpipe_core::Instant;
 use standpipe_store::{Position, SnapshotId, hash};
 
+use crate::file::tail::{TAIL_SIZE, Tail};
 use crate::time::{ClockOrigin, LastStamp};
 
 /// Where the two heads are: the last bytes of the first page and the first bytes of the second.
 pub(crate) const HEADS_AT: u64 = 4_096 - HEAD_SIZE as u64;
-/// The bytes of one head.
-pub(crate) const HEAD_SIZE: usize = 320;
+/// The bytes of one head with a full tail.
+pub(crate) const HEAD_SIZE: usize = TAIL_SIZE + FIELDS_SIZE + 16;
+/// The bytes of the fields of a head.
+const FIELDS_SIZE: usize = 240;
 /// The bytes of the retired mark, directly before the heads: not zero in a file that a process
 /// renamed because another one takes its place.
 pub(crate) const MARK_SIZE: usize = 8;
@@ -68,7 +82,15 @@ pub(crate) struct Head {
     /// The inode of the file this head was written to, which identifies a copy; 0 in files of
     /// versions that did not record it.
     pub(crate) inode: u64,
+    /// The records before the end that are not in the ring.
+    pub(crate) tail: Tail,
 }
+
+/// The bytes of a head. They lie on one page of memory, where no write can be interrupted, and the
+/// closing word is aligned, so that it is never written in part.
+#[repr(align(1024))]
+#[derive(Clone, Copy)]
+pub(crate) struct HeadBytes(pub(crate) [u8; HEAD_SIZE]);
 
 /// A position in the log and its byte offset, counted from the first byte ever written. The ring
 /// holds offset `n` at `n % log_size`.
@@ -118,7 +140,13 @@ impl Head {
             slots: [slot(first), slot(first + sizes.snapshot)],
             latest_slot: None,
             inode: 0,
+            tail: Tail::EMPTY,
         }
+    }
+
+    /// Returns the offset up to which the ring has the log. The tail has the rest.
+    pub(crate) const fn ring_end(&self) -> u64 {
+        self.end.bytes - self.tail.len() as u64
     }
 
     /// Returns the length of the file.
@@ -142,10 +170,14 @@ impl Head {
         HEADS_AT + (self.sequence % 2) * HEAD_SIZE as u64
     }
 
-    /// Encodes the head, with its checksum.
-    pub(crate) fn encode(&self) -> [u8; HEAD_SIZE] {
-        let mut bytes = [0; HEAD_SIZE];
-        let mut places = bytes.chunks_exact_mut(8);
+    /// Encodes the head. Its bytes are the last of those returned, from the first index on.
+    pub(crate) fn encode(&self) -> (usize, HeadBytes) {
+        let mut bytes = HeadBytes([0; HEAD_SIZE]);
+        let (before, fields) = bytes.0.split_at_mut(TAIL_SIZE);
+        let records = self.tail.records();
+        let begin = TAIL_SIZE - records.len();
+        before[begin..].copy_from_slice(records);
+        let mut places = fields.chunks_exact_mut(8);
         let mut put = |words: &[u64]| {
             for (word, place) in words.iter().zip(&mut places) {
                 place.copy_from_slice(&word.to_le_bytes());
@@ -167,19 +199,23 @@ impl Head {
             put(&[slot.offset, slot.capacity, slot.length, slot.hash]);
             put(&slot.taken_at.words());
         }
-        put(&[self.inode]);
-        seal(&mut bytes);
-        bytes
+        put(&[self.inode, self.tail.word()]);
+        let (sealed, closing) = fields.split_at_mut(FIELDS_SIZE + 8);
+        seal(sealed);
+        closing.copy_from_slice(&closing_of(self.sequence).to_le_bytes());
+        (begin, bytes)
     }
 
-    /// Decodes a head; `None` if the checksum does not match.
+    /// Decodes a head; `None` if a checksum does not match.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        let (content, sum) = bytes.split_last_chunk::<8>()?;
-        let right = hash(CHECKSUM_SEED, content) == u64::from_le_bytes(*sum);
-        if content.len() != HEAD_SIZE - 8 || !right {
+        let (before, fields) = bytes.split_at_checked(TAIL_SIZE)?;
+        let (fields, closing) = fields.split_last_chunk::<8>()?;
+        let (fields, sum) = fields.split_last_chunk::<8>()?;
+        let right = hash(CHECKSUM_SEED, fields) == u64::from_le_bytes(*sum);
+        if fields.len() != FIELDS_SIZE || !right {
             return None;
         }
-        let mut words = content.chunks_exact(8).map(word);
+        let mut words = fields.chunks_exact(8).map(word);
         let mut next = || words.next().unwrap_or(0);
         let (sequence, semantics) = (next(), u32::try_from(next()).ok()?);
         let (stamp, wall) = (Instant(next()), next());
@@ -200,8 +236,9 @@ impl Head {
         };
         let slots = [slot(), slot()];
         let latest_slot = latest.checked_sub(1).filter(|latest| *latest < slots.len());
-        let inode = next();
-        Some(Self {
+        let (inode, tail) = (next(), Tail::decode(next(), before)?);
+        let closed = u64::from_le_bytes(*closing) == closing_of(sequence);
+        let head = Self {
             sequence,
             semantics,
             end,
@@ -213,8 +250,23 @@ impl Head {
             slots,
             latest_slot,
             inode,
-        })
+            tail,
+        };
+        closed.then_some(head)
     }
+
+    /// Whether the bytes of a damaged head cannot be a later head than this one that was completely
+    /// written: the head before this one was the last that was completely written there.
+    pub(crate) fn is_later_than(&self, damaged: &[u8]) -> bool {
+        let closing = damaged.last_chunk::<8>().map(|bytes| u64::from_le_bytes(*bytes));
+        closing == Some(closing_of(self.sequence.wrapping_sub(1)))
+    }
+}
+
+/// Returns the closing word of a head. Those of two heads differ in many bits, so that a flipped
+/// bit never turns one into the other.
+const fn closing_of(sequence: u64) -> u64 {
+    sequence.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ CHECKSUM_SEED
 }
 
 impl LogOffset {
@@ -250,19 +302,41 @@ mod tests {
         head.slots[1].taken_at = head.end;
         (head.latest_slot, head.slots[1].length, head.slots[1].hash) = (Some(1), 9, 10);
         head.inode = 11;
+        assert!(head.tail.push(b"the last records"));
         head
     }
 
     #[test]
     fn a_head_comes_back_and_every_flipped_bit_is_seen() {
-        let bytes = head().encode();
+        let (begin, HeadBytes(bytes)) = head().encode();
         assert_eq!(Head::decode(&bytes), Some(head()));
-        for bit in 0..HEAD_SIZE * 8 {
+        for bit in begin * 8..HEAD_SIZE * 8 {
             let mut flipped = bytes;
             flipped[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(Head::decode(&flipped), None, "bit {bit}");
         }
         assert_eq!(Head::decode(&[0; HEAD_SIZE]), None);
+    }
+
+    /// A damaged head is used as if it were not there only if it was not the later one. A write
+    /// that a kill cuts short leaves the end of the head before the valid one.
+    #[test]
+    fn a_damaged_head_that_may_be_the_later_one_is_not_ignored() {
+        let numbered = |sequence| Head { sequence, ..head() };
+        let latest = numbered(8);
+        let (begin, HeadBytes(next)) = numbered(9).encode();
+        let (_, HeadBytes(before)) = numbered(7).encode();
+        for cut in (begin..HEAD_SIZE).step_by(8) {
+            let mut torn = before;
+            torn[begin..cut].copy_from_slice(&next[begin..cut]);
+            assert!(latest.is_later_than(&torn), "cut at {cut}");
+        }
+        for bit in begin * 8..HEAD_SIZE * 8 {
+            let mut flipped = next;
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(!latest.is_later_than(&flipped), "bit {bit}");
+        }
+        assert!(!latest.is_later_than(&[0; HEAD_SIZE]));
     }
 
     #[test]

@@ -9,8 +9,9 @@ use crate::file::head::{CHECKSUM_SEED, seal};
 /// The bytes of the label.
 pub(crate) const LABEL_SIZE: usize = 1_024;
 
-/// The version of the byte layout. A higher one belongs to a newer program.
-const FORMAT: u32 = 1;
+/// The version of the byte layout. A higher one belongs to a newer program. Since version 2 a head
+/// carries the last records.
+const FORMAT: u32 = 2;
 const MAGIC: &[u8; 16] = b"standpipe pool\n\0";
 
 /// What a label says.
@@ -18,6 +19,8 @@ const MAGIC: &[u8; 16] = b"standpipe pool\n\0";
 pub(crate) enum Label {
     /// The file belongs to the pool of this name.
     Pool(String),
+    /// The file belongs to the pool of this name, and an older program wrote it.
+    Older(String),
     /// A newer program wrote the file, in this format.
     Newer(u32),
     /// The bytes are not a label, or are damaged.
@@ -52,7 +55,11 @@ pub(crate) fn decode_label(bytes: &[u8]) -> Label {
     }
     let length = usize::from(u16::from_le_bytes(content[20..22].try_into().unwrap_or_default()));
     let name = content.get(22..22 + length).and_then(|name| std::str::from_utf8(name).ok());
-    name.map_or(Label::Unreadable, |name| Label::Pool(name.to_owned()))
+    match name.map(str::to_owned) {
+        Some(name) if format < FORMAT => Label::Older(name),
+        Some(name) => Label::Pool(name),
+        None => Label::Unreadable,
+    }
 }
 
 /// Replaces the format version in a label's bytes.
@@ -65,6 +72,20 @@ pub(crate) fn set_format(bytes: &mut [u8], format: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn other_formats_are_told_apart() {
+        let pool: PoolName = "anthropic/sonnet".parse().unwrap();
+        let of_format = |format: u32| {
+            let mut bytes = encode_label(&pool);
+            bytes[16..20].copy_from_slice(&format.to_le_bytes());
+            seal(&mut bytes);
+            decode_label(&bytes)
+        };
+        assert_eq!(of_format(FORMAT - 1), Label::Older(pool.as_str().to_owned()));
+        assert_eq!(of_format(FORMAT), Label::Pool(pool.as_str().to_owned()));
+        assert_eq!(of_format(FORMAT + 1), Label::Newer(FORMAT + 1));
+    }
 
     #[test]
     fn a_label_comes_back_and_every_flipped_bit_is_seen() {

@@ -7,6 +7,7 @@
 
 use std::fs::File;
 use std::io;
+use std::mem;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,7 +15,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use standpipe_store::{Snapshot, entry, layout};
 use standpipe_sys::UnsharedFile;
 
-use crate::file::head::{HEAD_SIZE, Head, LOG_AT, LogOffset, MARK_AT, MARK_SIZE, SnapshotSlot};
+use crate::file::head::{
+    HEAD_SIZE, Head, HeadBytes, LOG_AT, LogOffset, MARK_AT, MARK_SIZE, SnapshotSlot,
+};
 use crate::file::label::{LABEL_SIZE, Label, decode_label};
 use crate::sys;
 
@@ -28,14 +31,18 @@ pub(crate) struct PoolFile {
     device: u64,
     inode: u64,
     /// The heads as this process last read or wrote them. Equal bytes need not be decoded again.
-    known: Mutex<Option<Box<KnownHeads>>>,
+    known: Mutex<KnownHeads>,
 }
 
-/// The bytes of two consecutive heads, and the later one decoded.
-#[derive(Debug)]
+/// The heads as they were last read or written.
+#[derive(Debug, Default)]
 struct KnownHeads {
-    raw: RawHeads,
-    head: Head,
+    /// The later of two consecutive heads; `None` if it is not known.
+    head: Option<Head>,
+    /// The bytes of both heads, while `head` is set.
+    raw: Box<RawHeads>,
+    /// Where the heads are read to, kept because clearing a new buffer costs as much as reading.
+    buffer: Box<RawHeads>,
 }
 
 /// The retired mark and both heads of a file, as they were read.
@@ -49,8 +56,11 @@ pub(crate) enum Heads {
     /// Both are valid but their numbers are not consecutive: at least one of them is not the last
     /// head written in its place, as after a power loss. This is the later one.
     Inconsistent(Head),
-    /// One has a wrong checksum. This is the other one.
+    /// One has a wrong checksum and is not the later one, or was not completely written: a process
+    /// was killed meanwhile. This is the other one.
     OneValid(Head),
+    /// One has a wrong checksum and may be the later one. This is the other one.
+    LatestDamaged(Head),
     /// Both have a wrong checksum.
     NoneValid,
 }
@@ -102,18 +112,19 @@ impl PoolFile {
 
     /// Reads both heads and whether the retired mark is set, which is a hint to look at the path.
     pub(crate) fn read_heads(&self) -> io::Result<(Heads, bool)> {
-        let mut raw = RawHeads([0; MARK_SIZE + 2 * HEAD_SIZE]);
-        self.read_at(&mut raw.0, MARK_AT)?;
-        let retired = raw.is_retired();
-        let mut known = self.known();
-        if let Some(known) = known.as_ref().filter(|known| known.raw == raw) {
-            return Ok((Heads::Consecutive(known.head.clone()), retired));
+        let mut guard = self.known();
+        let known = &mut *guard;
+        self.read_at(&mut known.buffer.0, MARK_AT)?;
+        let retired = known.buffer.is_retired();
+        if let Some(head) = known.head.as_ref().filter(|_| known.raw == known.buffer) {
+            return Ok((Heads::Consecutive(head.clone()), retired));
         }
-        let heads = raw.decode();
-        *known = match &heads {
-            Heads::Consecutive(head) => Some(Box::new(KnownHeads { raw, head: head.clone() })),
+        let heads = known.buffer.decode();
+        known.head = match &heads {
+            Heads::Consecutive(head) => Some(head.clone()),
             _ => None,
         };
+        mem::swap(&mut known.raw, &mut known.buffer);
         Ok((heads, retired))
     }
 
@@ -125,20 +136,19 @@ impl PoolFile {
     /// Writes a head to the place that its number selects.
     pub(crate) fn write_head(&self, head: &mut Head) -> io::Result<()> {
         head.inode = self.inode;
-        let bytes = head.encode();
+        let (begin, HeadBytes(bytes)) = head.encode();
         let mut known = self.known();
         // A write that fails may have written a part.
-        let before = known.take().filter(|before| before.head.sequence + 1 == head.sequence);
-        self.file.write_all_at(&bytes, head.file_offset())?;
-        *known = before.map(|mut before| {
-            before.raw.replace(head, &bytes);
-            before.head.clone_from(head);
-            before
-        });
+        let before = known.head.take().filter(|before| before.sequence + 1 == head.sequence);
+        self.file.write_all_at(&bytes[begin..], head.file_offset() + begin as u64)?;
+        if before.is_some() {
+            known.raw.replace(head.file_offset() + begin as u64, &bytes[begin..]);
+            known.head = Some(head.clone());
+        }
         Ok(())
     }
 
-    fn known(&self) -> MutexGuard<'_, Option<Box<KnownHeads>>> {
+    fn known(&self) -> MutexGuard<'_, KnownHeads> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -147,8 +157,20 @@ impl PoolFile {
         head.inode != 0 && head.inode != self.inode
     }
 
-    /// Reads the bytes of the log between two offsets.
+    /// Reads the bytes of the log between two offsets that the head covers.
     pub(crate) fn read_log(&self, head: &Head, from: u64, to: u64) -> io::Result<Vec<u8>> {
+        let ring_end = head.ring_end();
+        let mut bytes = self.read_ring(head, from, to.min(ring_end))?;
+        let index = |offset: u64| usize::try_from(offset.saturating_sub(ring_end)).ok();
+        let carried = head.tail.records();
+        let range = index(from).zip(index(to)).map(|(from, to)| from..to.min(carried.len()));
+        bytes.extend_from_slice(range.and_then(|range| carried.get(range)).unwrap_or_default());
+        Ok(bytes)
+    }
+
+    /// Reads the bytes of the ring between two offsets. Behind [`Head::ring_end`] it has whatever
+    /// was written there before.
+    pub(crate) fn read_ring(&self, head: &Head, from: u64, to: u64) -> io::Result<Vec<u8>> {
         let length = to.saturating_sub(from).min(head.log_size);
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
         let (begin, first) = ring_span(head, from, bytes.len());
@@ -158,8 +180,8 @@ impl PoolFile {
         Ok(bytes)
     }
 
-    /// Writes bytes to the log at an offset.
-    pub(crate) fn write_log(&self, head: &Head, at: u64, bytes: &[u8]) -> io::Result<()> {
+    /// Writes bytes to the ring at an offset.
+    pub(crate) fn write_ring(&self, head: &Head, at: u64, bytes: &[u8]) -> io::Result<()> {
         let (begin, first) = ring_span(head, at, bytes.len());
         let (before, wrapped) = bytes.split_at(first);
         self.file.write_all_at(before, begin)?;
@@ -174,12 +196,15 @@ impl PoolFile {
         Ok(Snapshot { id: slot.id(), bytes })
     }
 
-    /// Fills `bytes` from an offset of the file. Bytes beyond the end of the file stay zero.
+    /// Fills `bytes` from an offset of the file. Bytes beyond the end of the file are zero.
     fn read_at(&self, bytes: &mut [u8], mut at: u64) -> io::Result<()> {
         let mut rest = bytes;
         while !rest.is_empty() {
             match self.file.read_at(rest, at) {
-                Ok(0) => return Ok(()),
+                Ok(0) => {
+                    rest.fill(0);
+                    return Ok(());
+                }
                 Ok(read) => {
                     at += read as u64;
                     rest = &mut rest[read..];
@@ -189,6 +214,12 @@ impl PoolFile {
             }
         }
         Ok(())
+    }
+}
+
+impl Default for RawHeads {
+    fn default() -> Self {
+        Self([0; MARK_SIZE + 2 * HEAD_SIZE])
     }
 }
 
@@ -205,15 +236,17 @@ impl RawHeads {
                 let later = if first.sequence > second.sequence { first } else { second };
                 if consecutive { Heads::Consecutive(later) } else { Heads::Inconsistent(later) }
             }
-            (Some(valid), None) | (None, Some(valid)) => Heads::OneValid(valid),
+            (Some(valid), None) if valid.is_later_than(second) => Heads::OneValid(valid),
+            (None, Some(valid)) if valid.is_later_than(first) => Heads::OneValid(valid),
+            (Some(valid), None) | (None, Some(valid)) => Heads::LatestDamaged(valid),
             (None, None) => Heads::NoneValid,
         }
     }
 
-    /// Puts the bytes of a head that was just written in its place.
-    fn replace(&mut self, head: &Head, bytes: &[u8; HEAD_SIZE]) {
-        let at = usize::try_from(head.file_offset() - MARK_AT).unwrap_or(MARK_SIZE);
-        self.0[at..at + HEAD_SIZE].copy_from_slice(bytes);
+    /// Puts bytes in their place that were just written to an offset of the file.
+    fn replace(&mut self, offset: u64, bytes: &[u8]) {
+        let at = usize::try_from(offset - MARK_AT).unwrap_or(MARK_SIZE);
+        self.0[at..at + bytes.len()].copy_from_slice(bytes);
     }
 }
 

@@ -43,6 +43,11 @@ impl ReadRange {
         }
     }
 
+    /// Whether the head itself carries this range, so that it is not read from the file.
+    pub(super) fn is_in_head(&self, head: &Head) -> bool {
+        self.snapshot.is_none() && self.begin.bytes >= head.ring_end()
+    }
+
     /// Whether nobody overwrote this range while it was read without the lock.
     ///
     /// No process writes bytes that the latest head covers, so it is enough that the latest head

@@ -79,7 +79,10 @@ impl FileLog {
     /// Reads the configuration from whatever of the file is still readable.
     pub(crate) fn salvage_config(&self, file: &PoolFile) -> Option<Configure> {
         let heads = file.heads().ok()?;
-        let (Heads::Consecutive(head) | Heads::Inconsistent(head) | Heads::OneValid(head)) = heads
+        let (Heads::Consecutive(head)
+        | Heads::Inconsistent(head)
+        | Heads::OneValid(head)
+        | Heads::LatestDamaged(head)) = heads
         else {
             return None;
         };

@@ -11,17 +11,17 @@ impl FileLog {
     /// Extends the head over records behind it whose chain continues, and writes it if it changed
     /// or if the file had only one valid head.
     ///
-    /// The latest head may be damaged or missing; the other is at most one append behind. The
-    /// records of that append count, because its process may already have its answer.
+    /// A process that was killed after it had written records to the ring, and before their head,
+    /// leaves them there. They count, like everything that was written whole.
     pub(crate) fn roll_forward(
         &self,
         file: &PoolFile,
         head: Head,
         both_valid: bool,
     ) -> Result<Head, StoreError> {
-        let (end, mut next) = (head.end, head);
+        let (end, ring_end, mut next) = (head.end, head.ring_end(), head);
         let limit = next.base.bytes.saturating_add(next.log_size);
-        let bytes = file.read_log(&next, next.end.bytes, limit);
+        let bytes = file.read_ring(&next, next.end.bytes, limit);
         let bytes = bytes.map_err(|error| self.io_error("read", error))?;
         let mut rest = bytes.as_slice();
         while let Ok((record, behind)) = split_record(rest)
@@ -30,6 +30,10 @@ impl FileLog {
             next.stamp = next.stamp.max(record.entry.stamp);
             next.end = offset;
             rest = behind;
+        }
+        if next.end != end {
+            let taken_up = &bytes[..bytes.len() - rest.len()];
+            self.write_tail(file, &mut next, ring_end, taken_up)?;
         }
         if !both_valid || next.end != end {
             self.write_next_head(file, &mut next)?;

@@ -1,11 +1,11 @@
-//! A file of other semantics: its events mean something else to this version.
+//! A file of another version: its events mean something else to this one, or its bytes do.
 //!
 //! A newer pool is refused and left untouched. An older one is refused while its processes live;
 //! with none alive it is renamed, and a new file starts with full limits and the old configuration.
 
 use std::fs;
 
-use standpipe_core::{Action, SEMANTICS};
+use standpipe_core::{Action, Configure, SEMANTICS};
 use standpipe_store::StoreError;
 use standpipe_store::engine::semantics::reject_newer;
 
@@ -22,19 +22,31 @@ impl FileLog {
         file: &PoolFile,
         head: Head,
     ) -> Result<Option<Head>, StoreError> {
-        let (theirs, pool) = (head.semantics, self.pool.clone());
-        reject_newer(&pool, theirs)?;
+        reject_newer(&self.pool, head.semantics)?;
+        let theirs = format!("semantics {}, this one {SEMANTICS}", head.semantics);
+        self.replace_older(file, &theirs, self.salvage_config(file))?;
+        Ok(None)
+    }
+
+    /// Renames the file of an older version, unless a process still uses it, and creates a new one
+    /// with full limits and this configuration.
+    pub(crate) fn replace_older(
+        &self,
+        file: &PoolFile,
+        theirs: &str,
+        config: Option<Configure>,
+    ) -> Result<(), StoreError> {
+        let pool = &self.pool;
         let living = self.store.sessions.living_pids();
         if !living.is_empty() {
             let pids: Vec<String> = living.iter().map(ToString::to_string).collect();
             return Err(StoreError::incompatible(format!(
-                "`{pool}` is used by an older Standpipe (semantics {theirs}, this one \
-                 {SEMANTICS}); end these processes or update them first: {}",
+                "`{pool}` is used by an older Standpipe ({theirs}); end these processes or update \
+                 them first: {}",
                 pids.join(", ")
             )));
         }
         let kept = self.quarantine_name("older");
-        let config = self.salvage_config(file);
         fs::rename(&self.path, &kept).map_err(|error| fs_error("rename", &self.path, error))?;
         self.retire(file);
         self.store.warn(format!(
@@ -44,7 +56,6 @@ impl FileLog {
         ));
         let configured = config.map(|configure| Action::Configure(Box::new(configure)));
         let events: Vec<Action> = configured.into_iter().chain([Action::Forgotten]).collect();
-        self.create(&events)?;
-        Ok(None)
+        self.create(&events)
     }
 }

@@ -38,6 +38,9 @@ impl FileLog {
         let (head, both_valid) = match heads {
             Heads::Consecutive(head) => (head, true),
             Heads::OneValid(head) => (head, false),
+            Heads::LatestDamaged(_) => {
+                return self.quarantine_or_fail(file, "its latest head is damaged");
+            }
             Heads::Inconsistent(_) => {
                 return self.quarantine_or_fail(file, "its two heads are not consecutive");
             }
@@ -149,7 +152,7 @@ impl FileLog {
     /// Returns the evidence, if there is any, that something newer was written than the head
     /// covers.
     ///
-    /// A process killed between an entry and its head leaves the records of one append behind the
+    /// A process killed between the ring and its head leaves the records of one append behind the
     /// head, all with one stamp. Without a reboot that is no evidence.
     fn find_newer_writes(
         &self,
@@ -161,7 +164,7 @@ impl FileLog {
         let free = head.log_size.saturating_sub(head.end.bytes - head.base.bytes);
         let scanned = if rebooted { free } else { free.min(SCAN_WITHOUT_REBOOT) };
         let end = head.end.bytes;
-        let bytes = file.read_log(head, end, end + scanned).map_err(failed)?;
+        let bytes = file.read_ring(head, end, end + scanned).map_err(failed)?;
         let (mut rest, mut offset, mut latest) = (bytes.as_slice(), head.end, head.stamp);
         while let Ok((record, behind)) = split_record(rest)
             && let Ok(next) = self.advance(offset, &record)

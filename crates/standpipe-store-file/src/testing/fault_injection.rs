@@ -19,6 +19,7 @@ impl FileLog {
             let last =
                 head.end.position.number.saturating_sub(entries).max(head.base.position.number);
             let mut next = head.clone();
+            log.write_tail(file, &mut next, head.ring_end(), &[])?;
             next.end = log
                 .record_offsets(file, &head)?
                 .into_iter()
@@ -39,8 +40,11 @@ impl FileLog {
     /// # Errors
     /// When the file cannot be read or written.
     pub fn damage(&mut self, entry: u64) -> Result<(), StoreError> {
-        self.with_lock(|log, file, head| {
+        self.with_lock(|log, file, mut head| {
             let offsets = log.record_offsets(file, &head)?;
+            let ring_end = head.ring_end();
+            log.write_tail(file, &mut head, ring_end, &[])?;
+            log.write_next_head(file, &mut head)?;
             let pair = offsets.windows(2).find(|pair| pair[1].position.number == entry);
             let Some([before, _]) = pair else { return Ok(()) };
             let at = LOG_AT + (before.bytes + 15) % head.log_size;

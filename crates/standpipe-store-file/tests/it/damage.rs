@@ -14,7 +14,7 @@ use crate::support::{
 };
 
 /// Where the mark of a renamed file is: directly before the heads.
-const MARK_AT: usize = 4_096 - 320 - 8;
+const MARK_AT: usize = 4_096 - 1_024 - 8;
 
 /// Five requests an hour.
 fn hourly() -> Action {
@@ -28,13 +28,14 @@ fn small(scratch: &Scratch) -> FileStore {
 }
 
 /// Uses three of five requests, before, between and after two snapshots; then no process is left.
+/// The last entry is an admission, so that losing it would free a request.
 fn used(store: &FileStore) {
     let mut member = member(store);
     member.submit(vec![hourly()]).unwrap();
     for round in 0..3 {
         let lease = admitted(&ask(&mut member)).unwrap();
-        member.submit(vec![commit(lease)]).unwrap();
         if round < 2 {
+            member.submit(vec![commit(lease)]).unwrap();
             let snapshot = member.replica().snapshot();
             store.pool_log(&pool()).write_snapshot(&snapshot).unwrap();
         }
@@ -212,7 +213,7 @@ fn a_newer_file_is_refused_and_left_alone() {
     assert_eq!(fs::read(&path).unwrap(), before);
 
     let mut label = before;
-    standpipe_store_file::fault_injection::set_format(&mut label, 2);
+    standpipe_store_file::fault_injection::set_format(&mut label, 3);
     fs::write(&path, &label).unwrap();
     let error = member(&store).submit(vec![hourly()]).unwrap_err();
     assert!(error.is_incompatible() && error.to_string().contains("update this one"), "{error}");
@@ -246,8 +247,28 @@ fn an_older_pool_is_refused_while_somebody_uses_it_and_begins_anew_after() {
     assert_eq!(newcomer_gets(&store), (0, true), "what was used is not known");
 }
 
+#[test]
+fn a_pool_in_an_older_format_is_refused_while_somebody_uses_it_and_begins_anew_after() {
+    let scratch = Scratch::new();
+    let store = small(&scratch);
+    used(&store);
+    let path = store.path_of(&pool());
+    let mut older = fs::read(&path).unwrap();
+    standpipe_store_file::fault_injection::set_format(&mut older, 1);
+    fs::write(&path, &older).unwrap();
+    let mut worker = Worker::start("damage::worker", scratch.path(), &[]);
+    assert_eq!(worker.says().as_deref(), Some("here"));
+    let error = member(&store).submit(vec![hourly()]).unwrap_err();
+    assert!(error.is_incompatible() && error.to_string().contains("older format"), "{error}");
+    assert_eq!(fs::read(&path).unwrap(), older, "it is left alone");
+    worker.kill();
+    assert_eq!(newcomer_gets(&store), (0, true), "what was used is not known");
+    assert_eq!(fs::read(&store.quarantined_files()[0]).unwrap(), older, "it is kept");
+}
+
 /// A pool that an earlier version wrote, with semantics 4: none of it can be read, so its limits
-/// count as full. It is usable at once.
+/// count as full. It is usable at once. The file also has the first format, whose heads carry no
+/// entries.
 #[test]
 fn a_pool_of_the_previous_version_is_taken_over() {
     let scratch = Scratch::new();

@@ -142,7 +142,8 @@ fn b03_stopped_inside_a_step_a_process_is_waited_for_and_named() {
         let mut worker = Worker::start(
             "kill::worker",
             scratch.path(),
-            &[("STANDPIPE_STOP_AT", label), ("ROUNDS", "3")],
+            // Only every dozenth entry is written to the ring.
+            &[("STANDPIPE_STOP_AT", label), ("ROUNDS", "30")],
         );
         wait_until_stopped(worker.pid());
         let waited = survivor.submit(vec![configure(vec![parallel(1)])]);

@@ -5,14 +5,16 @@
 //! The test counts what participants were granted and never reads the ledger. Repeat one case with
 //! `STANDPIPE_SEED=n`.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use standpipe_core::{
     Action, Configure, Instant, Limit, PoolConfig, Rule, Source, Span, Unit, bounds,
 };
-use standpipe_store::{Clock, Log, Participant, Store};
+use standpipe_store::{Clock, Log, Participant, Store, entry};
 use standpipe_store_file::{FileLog, FileStore, Options, Sizes, Time};
 
 use crate::support::{Scratch, admitted, ask, commit, more, pool, write_to_the_first};
@@ -103,8 +105,6 @@ fn joins(store: &FileStore) -> Participant<FileLog> {
 struct Run {
     grants: Vec<u64>,
     images: Vec<(u64, Vec<u8>)>,
-    /// The offsets in the log that each operation changed, one list per image.
-    wrote: Vec<Vec<usize>>,
 }
 
 fn random_run(chance: &mut Chance, machine: &Machine, scratch: &Scratch) -> Run {
@@ -132,27 +132,24 @@ fn random_run(chance: &mut Chance, machine: &Machine, scratch: &Scratch) -> Run 
         }
         run.images.push((machine.now(), fs::read(store.path_of(&pool())).unwrap()));
     }
-    let log = LOG_AT..LOG_AT + SIZES.log as usize;
-    let pairs = run.images.windows(2).map(|pair| (&pair[0].1, &pair[1].1));
-    let changed = |(one, other): (&Vec<u8>, &Vec<u8>)| {
-        log.clone().filter(|at| one[*at] != other[*at]).collect::<Vec<usize>>()
-    };
-    run.wrote = std::iter::once(Vec::new()).chain(pairs.map(changed)).collect();
     run
 }
 
 /// A file after a power loss.
 struct Left {
     bytes: Vec<u8>,
-    /// The file looks like that of a machine that stopped at this moment.
-    as_of: Option<u64>,
+    /// When the newest operation ended of which anything survived. The file of a machine that
+    /// stopped at this moment can look the same.
+    as_of: u64,
+    /// Whether there were later ones.
+    earlier: bool,
 }
 
 /// Takes each page from the old or the new image, and sometimes truncates the file.
 fn mixture(chance: &mut Chance, run: &Run) -> Left {
     let newest = run.images.len() - 1;
     let old = newest - chance.below(run.images.len() as u64).min(40) as usize;
-    let (stopped, before) = &run.images[old];
+    let before = &run.images[old].1;
     let after = &run.images[newest].1;
     let odds = chance.below(5);
     let mut bytes = Vec::with_capacity(after.len());
@@ -160,23 +157,31 @@ fn mixture(chance: &mut Chance, run: &Run) -> Left {
         let is_old = chance.below(4) < odds;
         bytes.extend_from_slice(if is_old { one } else { other });
     }
-    let heads = |image: &[u8]| image[..LOG_AT].to_vec();
-    let newer_head = bytes[..PAGE] != before[..PAGE] || bytes[PAGE..LOG_AT] != before[PAGE..LOG_AT];
-    let newer = newer_head && heads(before) != heads(after) || entry_survived(run, old, &bytes);
+    let heads = [0..PAGE, PAGE..LOG_AT].map(|head| last_change(run, old, head, &bytes));
+    let survived = heads[0].max(heads[1]).max(newest_entry(run, old, &bytes));
     let cut = chance.below(4) == 0;
     if cut {
         bytes.truncate(chance.below(bytes.len() as u64) as usize);
     }
-    Left { bytes, as_of: Some(*stopped).filter(|_| !newer) }
+    Left { bytes, as_of: run.images[survived].0, earlier: survived < newest }
 }
 
-/// Whether everything that some later operation wrote to the log survived.
-fn entry_survived(run: &Run, old: usize, bytes: &[u8]) -> bool {
-    let mut later = run.images.iter().zip(&run.wrote).skip(old + 1);
-    let whole = |((_, after), wrote): (&(u64, Vec<u8>), &Vec<usize>)| {
-        !wrote.is_empty() && wrote.iter().all(|at| bytes[*at] == after[*at])
+/// Returns the operation that wrote a page with a head as it is, or the old image's.
+fn last_change(run: &Run, old: usize, page: Range<usize>, bytes: &[u8]) -> usize {
+    let wrote = |at: &usize| {
+        let (before, after) = (&run.images[at - 1].1, &run.images[*at].1);
+        before[page.clone()] != after[page.clone()] && bytes[page.clone()] == after[page.clone()]
     };
-    later.any(whole)
+    (old + 1..run.images.len()).rev().find(wrote).unwrap_or(old)
+}
+
+/// Returns the last operation of which the ring has a whole entry, or the old image's.
+fn newest_entry(run: &Run, old: usize, bytes: &[u8]) -> usize {
+    let ring = &bytes[LOG_AT..LOG_AT + SIZES.log as usize];
+    let entries = (0..ring.len()).filter_map(|at| entry::take(&ring[at..]).ok());
+    let stamps: BTreeSet<u64> = entries.map(|(entry, _)| entry.stamp.0).collect();
+    let survived = |at: &usize| stamps.contains(&run.images[*at].0);
+    (old + 1..run.images.len()).rev().find(survived).unwrap_or(old)
 }
 
 /// What was granted afterwards, and whether the file was quarantined.
@@ -230,7 +235,7 @@ fn judge(seed: u64, run: &Run, left: &Left, after: &After) {
         }
         return;
     }
-    let known = |at: &&u64| left.as_of.is_none_or(|stopped| **at <= stopped);
+    let known = |at: &&u64| **at <= left.as_of;
     let all: Vec<u64> = run.grants.iter().filter(known).chain(grants).copied().collect();
     let most = most_in_a_period(&all);
     assert!(most <= LIMIT, "{told}: {most} of {LIMIT} in one period");
@@ -258,7 +263,7 @@ fn one(seed: u64, (run, machine, scratch): &(Run, Machine, Scratch)) -> (bool, b
     drop(store);
     let after = use_it(&mut chance, &machine, scratch);
     judge(seed, run, &left, &after);
-    (after.anew, left.as_of.is_some())
+    (after.anew, left.earlier)
 }
 
 #[test]

@@ -10,6 +10,7 @@
 use std::cell::Cell;
 
 use standpipe_core::Instant;
+use standpipe_store::{Appended, Position};
 
 use super::MAX_CALL_BYTES;
 use crate::protocol::record;
@@ -43,9 +44,45 @@ impl VerifiedRecords {
     }
 }
 
+/// Returns an append of `sent` behind `after` if its chain leads to `head`.
+///
+/// The server computed that chain over what it received. If that is what was sent, nothing is left
+/// that reading the entries back could prove.
+pub(super) fn appended(
+    after: Position,
+    stamp: Instant,
+    sent: &[&[u8]],
+    head: Position,
+) -> Option<Appended> {
+    let next = |chain, body: &&[u8]| record::chain(chain, stamp, body);
+    let same = sent.iter().fold(after.chain, next) == head.chain;
+    (same && !sent.is_empty()).then_some(Appended { after, stamp })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_append_is_not_read_back_only_if_the_server_has_what_was_sent() {
+        let (after, stamp) = (Position { number: 4, chain: 7 }, Instant(100));
+        let sent = [&b"one"[..], b"another"];
+        let chain = |bodies: &[&[u8]]| {
+            bodies.iter().fold(7, |chain, body| record::chain(chain, stamp, body))
+        };
+        let accepts = |chain| {
+            appended(after, stamp, &sent, Position { number: 6, chain })
+                == Some(Appended { after, stamp })
+        };
+        assert!(accepts(chain(&sent)));
+        assert!(!accepts(chain(&[b"one"])), "one is missing");
+        assert!(!accepts(chain(&[b"another", b"one"])), "another order");
+        assert!(!accepts(chain(&[b"one", b"Another"])), "another body");
+        let elsewhere =
+            appended(after, Instant(101), &sent, Position { number: 6, chain: chain(&sent) });
+        assert_eq!(elsewhere, None, "another stamp");
+        assert_eq!(appended(after, stamp, &[], after), None, "a read has no own entries");
+    }
 
     #[test]
     fn a_chain_is_known_only_for_the_next_record_as_it_was_read() {

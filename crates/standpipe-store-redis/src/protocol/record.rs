@@ -144,25 +144,32 @@ pub(crate) fn split_first(bytes: &[u8]) -> Result<(Record<'_>, &[u8]), Damaged> 
     Ok((record, rest))
 }
 
+/// Records in the entry format that all stores share.
+pub(crate) struct Converted {
+    pub(crate) entries: Vec<u8>,
+    /// How many bytes of the records are intact.
+    pub(crate) intact: usize,
+    /// The chain after the intact ones.
+    pub(crate) chain: u64,
+}
+
 /// Verifies the chain of records and converts them to the entry format that all stores share.
-/// Returns the entries and how many bytes of the records are intact.
 ///
 /// At the first damaged record it stops and appends bytes that no reader accepts as an entry, so
 /// the replica finds the damage and applies nothing.
-pub(crate) fn to_entries(mut chain_before: u64, records: &[u8]) -> (Vec<u8>, usize) {
-    let mut out = Vec::with_capacity(records.len());
+pub(crate) fn to_entries(chain_before: u64, records: &[u8]) -> Converted {
+    let (mut entries, mut chain) = (Vec::with_capacity(records.len()), chain_before);
     let mut rest = records;
     while !rest.is_empty() {
-        let intact = split_first(rest).ok().filter(|(record, _)| record.follows(chain_before));
+        let intact = split_first(rest).ok().filter(|(record, _)| record.follows(chain));
         let Some((record, after)) = intact else {
-            out.extend_from_slice(&[0; 5]);
+            entries.extend_from_slice(&[0; 5]);
             break;
         };
-        record.put_entry(&mut out);
-        chain_before = record.chain;
-        rest = after;
+        record.put_entry(&mut entries);
+        (chain, rest) = (record.chain, after);
     }
-    (out, records.len() - rest.len())
+    Converted { entries, intact: records.len() - rest.len(), chain }
 }
 
 const TRUNCATED: Damaged = Damaged { what: "the end of an entry" };
@@ -184,8 +191,9 @@ mod tests {
     fn records_become_entries() {
         let mut log = record(7, 100, b"one");
         log.extend(record(chain(7, Instant(100), b"one"), 101, b"another"));
-        let (entries, intact) = to_entries(7, &log);
+        let Converted { entries, intact, chain: reached } = to_entries(7, &log);
         assert_eq!(intact, log.len());
+        assert_eq!(reached, chain(chain(7, Instant(100), b"one"), Instant(101), b"another"));
         let (first, rest) = entry::take(&entries).unwrap();
         assert_eq!((first.stamp, first.body), (Instant(100), &b"one"[..]));
         let (second, rest) = entry::take(rest).unwrap();
@@ -199,7 +207,7 @@ mod tests {
         for body in [&b""[..], b"x", &[7; 300]] {
             let mut entry = Vec::new();
             entry::put(Instant(100), body, &mut entry);
-            assert_eq!(to_entries(7, &record(7, 100, body)).0, entry);
+            assert_eq!(to_entries(7, &record(7, 100, body)).entries, entry);
         }
     }
 
@@ -210,7 +218,7 @@ mod tests {
         sent[HEADER_LEN] ^= 1;
         let chain = hash(7, Instant(100), &[&sent]);
         let log = [&sent[..], &100_u64.to_le_bytes(), &chain_hex(chain)].concat();
-        assert!(entry::take(&to_entries(7, &log).0).is_err());
+        assert!(entry::take(&to_entries(7, &log).entries).is_err());
     }
 
     #[test]
@@ -230,7 +238,7 @@ mod tests {
         let before = record(7, 100, b"one");
         let whole = record(chain(7, Instant(100), b"one"), 101, b"another");
         let stops = |log: &[u8]| {
-            let (entries, intact) = to_entries(7, log);
+            let Converted { entries, intact, .. } = to_entries(7, log);
             assert_eq!(intact, before.len());
             let (_, rest) = entry::take(&entries).unwrap();
             entry::take(rest).is_err()
