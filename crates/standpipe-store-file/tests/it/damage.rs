@@ -266,18 +266,23 @@ fn a_pool_in_an_older_format_is_refused_while_somebody_uses_it_and_begins_anew_a
     assert_eq!(fs::read(&store.quarantined_files()[0]).unwrap(), older, "it is kept");
 }
 
-/// A pool that an earlier version wrote, with semantics 4: none of it can be read, so its limits
-/// count as full. It is usable at once. The file also has the first format, whose heads carry no
+/// Pools that earlier versions wrote, with semantics 4 and 7: none of it can be read, so its limits
+/// count as full. It is usable at once. The files also have the first format, whose heads carry no
 /// entries.
 #[test]
 fn a_pool_of_the_previous_version_is_taken_over() {
-    let scratch = Scratch::new();
-    let store = FileStore::open(scratch.path()).unwrap();
-    let path = store.path_of(&pool());
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    let kept: &[u8] = include_bytes!("fixtures/semantics-4.pool.gz");
-    let mut file = fs::File::create(&path).unwrap();
-    std::io::copy(&mut flate2::read::GzDecoder::new(kept), &mut file).unwrap();
-    assert_eq!(newcomer_gets(&store), (0, true), "what was used is not known");
-    assert_eq!(newcomer_gets(&store).0, 0, "and it is not taken over twice");
+    let fixtures: [&[u8]; 2] = [
+        include_bytes!("fixtures/semantics-4.pool.gz"),
+        include_bytes!("fixtures/semantics-7.pool.gz"),
+    ];
+    for kept in fixtures {
+        let scratch = Scratch::new();
+        let store = FileStore::open(scratch.path()).unwrap();
+        let path = store.path_of(&pool());
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let mut file = fs::File::create(&path).unwrap();
+        std::io::copy(&mut flate2::read::GzDecoder::new(kept), &mut file).unwrap();
+        assert_eq!(newcomer_gets(&store), (0, true), "what was used is not known");
+        assert_eq!(newcomer_gets(&store).0, 0, "and it is not taken over twice");
+    }
 }
