@@ -81,6 +81,7 @@ const REASONS = {
 	order: (of, short) => `others come first for ${of}${short}`,
 	limit: (of, short) => `${of} has no room${short}`,
 	floor: (of, short) => `what is left of ${of} is kept for others${short}`,
+	ramp: (of, short) => `half of ${of} is usable at first after a pause, and that is used${short}`,
 	pace: (of) => `too soon after the last call (${of})`,
 	learning: () => "the ledger is still finding out what there is",
 	queue_full: () => "too many calls wait or are in flight",

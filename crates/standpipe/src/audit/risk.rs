@@ -148,7 +148,7 @@ fn waits(audit: &PoolAudit, agent: &AgentAudit) -> Option<Finding> {
 
 fn shorter_wait(agent: &AgentAudit) -> &'static str {
     match agent.waited_for.as_deref() {
-        Some("pause" | "return_window" | "probe" | "sequential") => {
+        Some("pause" | "return_window" | "ramp" | "probe" | "sequential") => {
             "mostly after refusals by the provider: see to those first"
         }
         Some("cap") => "mostly for its own cap: raise it",

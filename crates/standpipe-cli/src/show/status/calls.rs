@@ -97,6 +97,7 @@ pub(crate) fn why(reason: &str, limit: Option<&str>, short_by: u64) -> String {
         "limit" if short_by == "0" => format!("{limit} has no room"),
         "limit" => format!("{limit} has no room, short by {short_by}"),
         "floor" => format!("what is left of {limit} is kept for others"),
+        "ramp" => format!("half of {limit} is usable at first after a pause, and that is used"),
         "pace" => format!("too soon after the last call ({limit})"),
         "learning" if unknown => "the provider's limits are being found out".to_owned(),
         "learning" => "the ledger is finding out what is in flight".to_owned(),

@@ -41,7 +41,9 @@ pub(super) fn lines(trouble: &Trouble) -> Vec<String> {
     if let Some(speed) = trouble.speed_per_mille {
         let percent = format!("{}.{}", speed / 10, speed % 10);
         let percent = percent.trim_end_matches(".0");
-        lines.push(format!("after a refusal: {percent} % of the shortest rate, doubling"));
+        lines.push(format!(
+            "ramp after a pause: {percent} % of the shortest rates, doubling with each period"
+        ));
     }
     if let Some(calls) = trouble.bears {
         lines.push(format!("the provider bears {calls} at once; one more every quiet minute"));
