@@ -9,8 +9,9 @@
 //! ```
 //!
 //! Invariant: no process writes bytes that the latest head covers. New entries are written with the
-//! head that covers them, and what does not fit there before it, as snapshots are; bytes that are given up are uncovered by a head
-//! before they are overwritten. So a process killed at any instant leaves the whole event or none.
+//! head that covers them, and what does not fit there before it, as snapshots are; bytes that are
+//! given up are uncovered by a head before they are overwritten. So a process killed at any instant
+//! leaves the whole event or none.
 //!
 //! Reading order: [`head`], [`tail`], [`label`], [`pool_file`], [`lock`], [`append`], [`create`].
 

@@ -2,9 +2,9 @@
 //!
 //! An append takes the lock, checks that the open file is still the one at its path, reads and
 //! verifies the head, stamps the records, writes them with the next head and releases the lock.
-//! Reading what others appended, and applying it, happens outside the lock. The caller's own entries are
-//! not read back. A read takes no lock at all: if the latest head afterwards no longer covers what
-//! was read, it is repeated with the lock.
+//! Reading what others appended, and applying it, happens outside the lock. The caller's own
+//! entries are not read back. A read takes no lock at all: if the latest head afterwards no longer
+//! covers what was read, it is repeated with the lock.
 //!
 //! Looking up a path costs half as much as all other calls of a step together, so a step asks for
 //! less: see [`FileLog::is_still_at_path`].

@@ -104,7 +104,8 @@ impl ServerConnection {
     }
 
     /// Like [`Self::run_script`], and passes the run id of the server to `arguments`, or
-    /// [`UNKNOWN_RUN_ID`]. A cluster may redirect the call, so the arguments are built for each attempt.
+    /// [`UNKNOWN_RUN_ID`]. A cluster may redirect the call, so the arguments are built for each
+    /// attempt.
     pub(crate) fn run_script_with_run_id(
         &mut self,
         script: &Script,

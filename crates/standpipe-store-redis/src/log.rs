@@ -213,8 +213,8 @@ impl RedisLog {
     }
 
     /// Completes the result of a step: fetches what did not fit into the reply, and verifies the
-    /// chain of the caller's own entries, which it does not return. If records or snapshot were dropped meanwhile, it reads
-    /// again; the entries are on the log already.
+    /// chain of the caller's own entries, which it does not return. If records or snapshot were
+    /// dropped meanwhile, it reads again; the entries are on the log already.
     fn read_result(
         &mut self,
         from: Cursor,
