@@ -12,6 +12,7 @@ use crate::id::ConstraintId;
 use crate::lease::admission::Candidate;
 use crate::outcome::{Reason, Refusal};
 use crate::provider::learn::limits_in_force;
+use crate::provider::reconcile::believed;
 use crate::state::State;
 use crate::time::Instant;
 use crate::unit::Amounts;
@@ -22,7 +23,7 @@ use crate::usage::counter::Count;
 pub struct LimitUsage {
     /// The limit as configured or learned.
     pub limit: Limit,
-    /// What is usable of it, after margin, outside use and ramp.
+    /// What is usable of it, after outside use and margin.
     pub effective: u64,
     /// What is charged.
     pub used: u64,
@@ -30,6 +31,8 @@ pub struct LimitUsage {
     pub held: u64,
     /// What is left of `effective`.
     pub left: u64,
+    /// What others are believed to use of a window, also from before the ledger began to look.
+    pub by_others: u64,
     /// When nothing of it is charged any more if only time passes; `None` if nothing is charged or
     /// if time alone frees nothing.
     pub clear_at: Option<Instant>,
@@ -138,6 +141,7 @@ impl State {
             used,
             held: usage.held,
             left: usage.free_at(now),
+            by_others: believed(&self.facts.external, &limit.id()),
             clear_at: cleared.filter(|at| *at != Instant::NEVER),
             next_grant: self.pace_opens(limit, now),
         }

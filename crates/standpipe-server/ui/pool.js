@@ -161,6 +161,7 @@ function facts(of, says) {
 		["used", says(of.used)],
 		["held", says(of.held)],
 		["of it outside", of.outside > 0 && says(of.outside)],
+		["used by others", of.by_others > 0 && says(of.by_others)],
 		["usable", says(of.effective)],
 		["limit", says(of.amount)],
 		["margin", of.margin_per_mille !== null && percent(of.margin_per_mille)],

@@ -223,6 +223,9 @@ pub struct LimitStatus {
     pub margin_per_mille: Option<u16>,
     /// What somebody draws without asking, as the provider's own count says.
     pub outside: u64,
+    /// What others are believed to use of it, also from before Standpipe started. It is not usable.
+    #[serde(default)]
+    pub by_others: u64,
     /// In how long all of it is free if nothing else happens; none where only calls that end bring
     /// room.
     pub full_again_ms: Option<u64>,

@@ -131,6 +131,7 @@ fn limit(figures: &LimitUsage, told: Option<u64>, now: &Now) -> LimitStatus {
         left: figures.left,
         margin_per_mille: None,
         outside: 0,
+        by_others: figures.by_others,
         full_again_ms: if rate { Some(until(figures.clear_at).unwrap_or(0)) } else { None },
         pace_ms: figures.limit.pace.map(|pace| pace.0.div_ceil(1_000)),
         next_grant_ms: until(figures.next_grant),

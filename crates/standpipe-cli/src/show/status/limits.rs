@@ -73,7 +73,11 @@ fn remarks(limit: &LimitStatus) -> Vec<String> {
             (None, Some(burst)) => format!("burst {}", of_unit(burst)),
             (None, None) => format!("limit {}", of_unit(stated)),
         };
-        remarks.push(format!("{whole}, usable {}", of_unit(limit.effective)));
+        let others = match limit.by_others {
+            0 => String::new(),
+            units => format!(", {} used by others", of_unit(units)),
+        };
+        remarks.push(format!("{whole}{others}, usable {}", of_unit(limit.effective)));
     }
     remarks
 }
