@@ -3,6 +3,7 @@
 
 mod cascade;
 mod crash;
+mod day;
 mod floors;
 mod foreign;
 mod herd;

@@ -3,7 +3,7 @@
 
 use super::table::Table;
 use super::{
-    cascade, foreign, herd, hour, inversion, learn, odd, overload, pools, quota, saturated,
+    cascade, day, foreign, herd, hour, inversion, learn, odd, overload, pools, quota, saturated,
     stacking, terminal, without,
 };
 
@@ -30,6 +30,10 @@ fn saying_no() -> Vec<Table> {
 fn policies() -> Vec<Table> {
     vec![
         without::table(),
+        without::long_table(),
+        without::beside_table(),
+        day::table(),
+        day::idle_table(),
         inversion::table(),
         saturated::table(),
         foreign::shared_table(),

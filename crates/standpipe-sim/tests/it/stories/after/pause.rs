@@ -119,7 +119,7 @@ fn b41_a_pause_is_as_long_as_told_and_refused_again_at_least_the_base() {
             }
         }
     }
-    assert_eq!(seen, 717);
+    assert_eq!(seen, 735);
 }
 
 /// One agent that takes no ticket but sleeps exactly as long as it is told, at a provider that
@@ -163,5 +163,5 @@ fn b54_sleeping_as_long_as_told_is_enough() {
             }
         }
     }
-    assert_eq!(refused, 8_261);
+    assert_eq!(refused, 9_706);
 }

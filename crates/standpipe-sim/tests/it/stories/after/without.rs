@@ -1,7 +1,10 @@
 //! What each policy is good for: what gets worse when it alone is switched off.
 
+mod beside;
 mod foreseen;
+mod long;
 mod refused;
+mod slow;
 
 use std::fmt;
 
@@ -24,8 +27,18 @@ struct Line {
     what: &'static str,
     with: Figure,
     without: Figure,
-    /// It is what the policy costs, and not what it brings.
-    price: bool,
+    effect: Effect,
+}
+
+/// What a policy does to a figure.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    /// The figure is better with it.
+    Brings,
+    /// The figure is worse with it.
+    Costs,
+    /// The figure is the same: in this scene the policy does not earn its place.
+    Nothing,
 }
 
 /// A figure, and whether more of it is better.
@@ -85,13 +98,20 @@ impl About {
         Self(policy, Vec::new())
     }
 
-    fn brings(mut self, what: &'static str, with: Figure, without: Figure) -> Self {
-        self.1.push(Line { policy: self.0, what, with, without, price: false });
-        self
+    fn brings(self, what: &'static str, with: Figure, without: Figure) -> Self {
+        self.line(what, with, without, Effect::Brings)
     }
 
-    fn costs(mut self, what: &'static str, with: Figure, without: Figure) -> Self {
-        self.1.push(Line { policy: self.0, what, with, without, price: true });
+    fn costs(self, what: &'static str, with: Figure, without: Figure) -> Self {
+        self.line(what, with, without, Effect::Costs)
+    }
+
+    fn changes_nothing(self, what: &'static str, with: Figure, without: Figure) -> Self {
+        self.line(what, with, without, Effect::Nothing)
+    }
+
+    fn line(mut self, what: &'static str, with: Figure, without: Figure, effect: Effect) -> Self {
+        self.1.push(Line { policy: self.0, what, with, without, effect });
         self
     }
 }
@@ -204,24 +224,57 @@ fn all() -> Vec<About> {
     RUN.of((), |()| [tiers(), quotas(), refusals()].into_iter().flatten().collect())
 }
 
+/// What was measured on long quotas with slow agents.
+fn all_long() -> Vec<About> {
+    static RUN: Once<(), Vec<About>> = Once::new();
+    RUN.of((), |()| long::all())
+}
+
 pub(super) fn table() -> Table {
-    let table = Table::wide("without", &["what", "with it", "without it"]);
-    all().into_iter().flat_map(|about| about.1).fold(table, |table, line| {
-        let what =
-            if line.price { format!("its price: {}", line.what) } else { line.what.to_owned() };
+    tabulated("without", all())
+}
+
+pub(super) use self::beside::table as beside_table;
+
+pub(super) fn long_table() -> Table {
+    tabulated("without-long", all_long())
+}
+
+fn tabulated(name: &'static str, all: Vec<About>) -> Table {
+    let table = Table::wide(name, &["what", "with it", "without it"]);
+    all.into_iter().flat_map(|about| about.1).fold(table, |table, line| {
+        let what = match line.effect {
+            Effect::Brings => line.what.to_owned(),
+            Effect::Costs => format!("its price: {}", line.what),
+            Effect::Nothing => format!("no difference: {}", line.what),
+        };
         table.cells(line.policy, &[&what, &line.with, &line.without])
     })
 }
 
-/// Whoever switches a policy off loses something, and gains what it costs at most.
-#[test]
-fn without_any_of_them_something_gets_worse() {
-    for About(policy, lines) in all() {
-        assert!(lines.iter().any(|line| !line.price), "`{policy}` brings nothing");
+/// Without a policy each figure that it brings is worse, and only what it costs is better.
+fn each_is_as_said(all: Vec<About>) {
+    for About(policy, lines) in all {
+        let brings = lines.iter().any(|line| line.effect == Effect::Brings);
+        assert!(brings, "`{policy}` brings nothing");
         for line in lines {
             let (what, with, without) = (line.what, line.with, line.without);
-            let better = if line.price { without.beats(with) } else { with.beats(without) };
-            assert!(better, "{policy}: {what}: {with} with it, {without} without it");
+            let as_said = match line.effect {
+                Effect::Brings => with.beats(without),
+                Effect::Costs => without.beats(with),
+                Effect::Nothing => with == without,
+            };
+            assert!(as_said, "{policy}: {what}: {with} with it, {without} without it");
         }
     }
+}
+
+#[test]
+fn without_any_of_them_something_gets_worse() {
+    each_is_as_said(all());
+}
+
+#[test]
+fn on_long_quotas_each_brings_and_costs_what_is_said() {
+    each_is_as_said(all_long());
 }

@@ -1,0 +1,76 @@
+//! What single file (`cascade`) brings beside the return windows, and in their place.
+
+use standpipe_core::Policy;
+use standpipe_sim::{RetryAfter, Story};
+
+use super::super::once::Once;
+use super::super::table::{Table, seconds};
+use super::refused::crowded_by;
+use crate::stories::scene::SECOND;
+
+/// What is different from scene to scene.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Scene {
+    windows: bool,
+    told: bool,
+    late: bool,
+    cascade: bool,
+}
+
+fn run(scene: Scene) -> Story {
+    static RUNS: Once<Scene, Story> = Once::new();
+    RUNS.of(scene, |scene| {
+        let mut policy = Policy::usual();
+        if !scene.windows {
+            policy.comeback = None;
+        }
+        if !scene.cascade {
+            policy.cascade = None;
+        }
+        let retry_after = if scene.told { RetryAfter::Real } else { RetryAfter::Withheld };
+        crowded_by(if scene.late { 3 * SECOND } else { 0 }, retry_after, policy)
+    })
+}
+
+/// Each scene with a name, as it is with single file.
+fn scenes() -> Vec<(String, Scene)> {
+    let mut all = Vec::new();
+    for windows in [true, false] {
+        for told in [true, false] {
+            for late in [false, true] {
+                let what = [
+                    if windows { "return windows" } else { "no return windows" },
+                    if told { "`Retry-After`" } else { "no `Retry-After`" },
+                    if late { "answers after 3 s" } else { "answers at once" },
+                ];
+                all.push((what.join(", "), Scene { windows, told, late, cascade: true }));
+            }
+        }
+    }
+    all
+}
+
+pub(in super::super) fn table() -> Table {
+    let heads = ["refused with it", "without it", "all is done with it after", "without it after"];
+    scenes().into_iter().fold(Table::wide("cascade-beside", &heads), |table, (what, scene)| {
+        let (with, without) = (run(scene), run(Scene { cascade: false, ..scene }));
+        let ended = [seconds(with.ended), seconds(without.ended)];
+        table.cells(&what, &[&with.refused, &without.refused, &ended[0], &ended[1]])
+    })
+}
+
+/// Without return windows single file prevents a storm where answers come at once. Beside them it
+/// brings at most four refusals less, and where answers are late it takes longer.
+#[test]
+fn single_file_takes_the_place_of_return_windows() {
+    for (what, scene) in scenes() {
+        let (with, without) = (run(scene), run(Scene { cascade: false, ..scene }));
+        let fewer = without.refused as i64 - with.refused as i64;
+        let is_only_net = !scene.windows && !scene.late;
+        if is_only_net {
+            assert!(fewer >= 36 && without.ended > 5 * with.ended, "{what}: {with}; {without}");
+        } else {
+            assert!((-2..=4).contains(&fewer), "{what}: {with}; {without}");
+        }
+    }
+}
