@@ -1,8 +1,8 @@
 //! Configurations: mostly usable ones with one to four small limits, sometimes not usable at all.
 
 use standpipe_core::{
-    AgentRule, Backoff, CascadeThreshold, Charged, Configure, Margin, Limit, LimitSelector, Policy, PoolConfig,
-    Portion, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, Zones,
+    AgentRule, Backoff, CascadeThreshold, Charged, Configure, Limit, LimitSelector, Margin, Policy,
+    PoolConfig, Portion, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, Zones,
 };
 
 use crate::bytes::Bytes;

@@ -216,8 +216,7 @@ mod tests {
     /// `Command` starts a child without running fork hooks, so until the child executes its program
     /// it has the description open. So does a duplicate of the descriptor.
     #[test]
-    fn b92_a_dropped_file_is_unlocked_though_a_child_that_is_being_started_has_it() -> io::Result<()>
-    {
+    fn b92_a_dropped_file_is_unlocked_while_a_child_is_being_started() -> io::Result<()> {
         let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let path = scratch("starting");
         let held = UnsharedFile::open(|| File::create(&path))?;

@@ -107,8 +107,8 @@ impl State {
         })
     }
 
-    /// As [`State::admitted_at`], across the steps of a ramp that paces requests: what follows a step is asked of the
-    /// ledger as it will be then.
+    /// As [`State::admitted_at`], across the steps of a ramp that paces requests: what follows a
+    /// step is asked of the ledger as it will be then.
     pub(crate) fn admitted_past_ramp(
         &self,
         candidate: &Candidate<'_>,

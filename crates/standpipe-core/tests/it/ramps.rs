@@ -1,7 +1,7 @@
 //! An oracle for ramps: what each step of a ramp admitted, counted anew from the calls themselves.
 //!
-//! It knows from notices when a pause began and how long it lasts, and works out by itself how often
-//! the shortest rates are halved.
+//! It learns from notices when a pause began and how long it lasts, and computes by itself how
+//! often the shortest rates are halved.
 
 use proptest::prelude::*;
 use standpipe_core::{

@@ -86,8 +86,9 @@ proptest! {
         let (unit, period) = (Unit::Tokens, Span(period));
         facts.learned.limits.push(LearnedLimit { unit, period, amount, refills: paced });
         let (successes, rests) = (0, since);
+        let (limit, reported) = (limit.id(), paced);
         facts.auto_margins =
-            vec![AutoMargin { limit: limit.id(), per_mille, since, successes, rests, reported: false }];
+            vec![AutoMargin { limit, per_mille, since, successes, rests, reported }];
         for external in &mut facts.external {
             (external.gap, external.believed) = (gap, standing);
         }
