@@ -37,7 +37,7 @@ use crate::time::Instant;
 use crate::usage::view::UsageView;
 
 /// One rule about a call as a whole.
-pub(crate) struct Rule {
+pub(crate) struct CallRule {
     /// Why it refuses.
     pub(crate) reason: Reason,
     /// What a refusal means for the call.
@@ -89,7 +89,7 @@ pub(crate) struct Named {
 }
 
 /// All rules about a call as a whole, in their order.
-const RULES: [Rule; 9] = [
+const RULES: [CallRule; 9] = [
     terminal::RULE,
     never::RULE,
     retry_budget::RULE,
@@ -188,7 +188,7 @@ impl Named {
     }
 }
 
-impl Rule {
+impl CallRule {
     pub(crate) fn refuses(&self, state: &State, candidate: &Candidate<'_>, now: Instant) -> bool {
         (self.admits)(state, candidate, now) != Admits::Now
     }

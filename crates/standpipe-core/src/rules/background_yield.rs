@@ -3,7 +3,7 @@
 //!
 //! It does not yield on a limit where every active agent of a higher tier has a floor.
 
-use super::{Admits, Effect, Named, Rule};
+use super::{Admits, CallRule, Effect, Named};
 use crate::agents::activity::Who;
 use crate::config::Priority;
 use crate::config::compiled::ConstraintKind;
@@ -16,7 +16,7 @@ use crate::time::Instant;
 /// Background yields below this share, in thousandths.
 const SCARCE: u64 = 300;
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: CallRule = CallRule {
     reason: Reason::Yield,
     effect: Effect::Hold,
     admits: |state, candidate, from| state.yield_admits(candidate, from),

@@ -1,13 +1,17 @@
 //! An agent's own cap: the most it may use. Exact, unless calls in flight hold what it lacks.
 
-use super::{Admits, Effect, Named, Rule};
+use super::{Admits, CallRule, Effect, Named};
 use crate::lease::admission::Candidate;
 use crate::outcome::Reason;
 use crate::state::State;
 use crate::time::Instant;
 
-pub(super) const RULE: Rule =
-    Rule { reason: Reason::Cap, effect: Effect::Hold, admits: State::cap_admits, names: reached };
+pub(super) const RULE: CallRule = CallRule {
+    reason: Reason::Cap,
+    effect: Effect::Hold,
+    admits: State::cap_admits,
+    names: reached,
+};
 
 impl State {
     fn cap_admits(&self, candidate: &Candidate<'_>, from: Instant) -> Admits {

@@ -1,12 +1,12 @@
 //! A cost that no limit can ever hold: above what is stated, above the agent's cap, or without any
 //! limit at all.
 
-use super::{Admits, Effect, Named, Rule};
+use super::{Admits, CallRule, Effect, Named};
 use crate::lease::admission::Candidate;
 use crate::outcome::Reason;
 use crate::state::State;
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: CallRule = CallRule {
     reason: Reason::Never,
     effect: Effect::Refuse,
     admits: |state, candidate, _| match state.never_fits(candidate) {

@@ -7,7 +7,7 @@ use crate::config::policy::RetryBudget;
 use crate::event::Reserve;
 use crate::lease::admission::Candidate;
 use crate::outcome::Reason;
-use crate::rules::{Admits, Effect, Named, Rule};
+use crate::rules::{Admits, CallRule, Effect, Named};
 use crate::state::State;
 use crate::time::{Instant, Span};
 use crate::usage::history::{History, Resolution};
@@ -25,7 +25,7 @@ pub struct RetryUsage {
 const MINUTE: Span = Span::secs(60);
 const KEPT: Resolution<'_> = Resolution { periods: &[MINUTE], slices: bounds::AGENT_SLICES };
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: CallRule = CallRule {
     reason: Reason::RetryBudget,
     effect: Effect::Refuse,
     admits: |state, candidate, now| {

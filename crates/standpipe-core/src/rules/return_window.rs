@@ -3,10 +3,10 @@
 //! The windows and the instants are computed in `provider/return_windows.rs`. While the pause lasts
 //! the instant is the one the call would get as the queue stands.
 
-use super::{Admits, Effect, Named, Rule};
+use super::{Admits, CallRule, Effect, Named};
 use crate::outcome::Reason;
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: CallRule = CallRule {
     reason: Reason::ReturnWindow,
     effect: Effect::HoldUntil,
     admits: |state, candidate, now| {

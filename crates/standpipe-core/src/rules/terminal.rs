@@ -3,10 +3,10 @@
 //! Nobody is admitted until the end it named. Once in a while one call is let through as a probe,
 //! because the quota may have been restored. What else a stop does is in `provider/terminal.rs`.
 
-use super::{Admits, Effect, Named, Rule};
+use super::{Admits, CallRule, Effect, Named};
 use crate::outcome::Reason;
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: CallRule = CallRule {
     reason: Reason::Terminal,
     effect: Effect::Refuse,
     admits: |state, _, now| {

@@ -15,7 +15,7 @@ use crate::lease::admission::Candidate;
 use crate::outcome::{Notice, Reason};
 
 use crate::queue::ticket::{Phase, QueueKey, Ticket};
-use crate::rules::{Admits, Effect, Named, Rule};
+use crate::rules::{Admits, CallRule, Effect, Named};
 use crate::state::State;
 use crate::time::{Instant, Span};
 
@@ -64,7 +64,7 @@ pub(crate) struct TierRestrictions {
     pub(crate) yielding: bool,
 }
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: CallRule = CallRule {
     reason: Reason::Zone,
     effect: Effect::Hold,
     admits: |state, candidate, from| state.zone_admits(candidate, from),
