@@ -1,9 +1,10 @@
 //! The cascade: a burst of one agent no longer throttles the chain; and when others on the key
 //! throttle three agents, all go in single file until it works again.
 
-use standpipe_core::Notice;
+use standpipe_core::{Notice, Policy};
 use standpipe_sim::{Agent, Pattern, Provider, Rule, Shape, Story, Wanted};
 
+use super::herd;
 use super::scene::{Tale, declared, play, usual};
 use super::table::{Table, seconds};
 use crate::stories::scene::{MILLI, MINUTE, SECOND, STEADY, alone, calls, provider, requests, run};
@@ -80,6 +81,20 @@ pub(super) fn single_file_table() -> Table {
         longest(&before),
         longest(&after),
     )
+}
+
+/// The refusals and the end of three stories, before pauses followed the first `Retry-After` as it
+/// is given and before the ramp was counted from the pause's end.
+const EARLIER: [(usize, &str); 3] = [(1, "21.2 s"), (0, "299.8 s"), (7, "173.5 s")];
+
+pub(super) fn recovery_table() -> Table {
+    let herd = herd::refused_after(Policy::usual()).1;
+    let now = [("herd", herd), ("cascade", chained()), ("single file", single_file().0)];
+    let heads = ["refused before", "refused now", "over before", "over now"];
+    let rows = now.into_iter().zip(EARLIER);
+    rows.fold(Table::wide("recovery", &heads), |table, ((what, story), (refused, over))| {
+        table.cells(what, &[&refused, &story.refused, &over, &seconds(story.ended)])
+    })
 }
 
 /// When single file began and ended.

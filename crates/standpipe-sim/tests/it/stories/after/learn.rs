@@ -1,8 +1,9 @@
 //! Limits that nobody declared: the pool begins with care, learns from answers, and fills what it
 //! has learned.
 
+use standpipe_core::{Margin, PoolConfig};
 use standpipe_sim::{
-    Agent, Habits, Options, Pattern, Provider, Rule, Shape, Story, Wanted, Work, World,
+    Agent, Habits, Options, Pattern, Provider, Rule, Shape, Story, Unit, Wanted, Work, World,
 };
 
 use super::scene::{Tale, play, usual};
@@ -130,4 +131,21 @@ fn how_many_calls_are_borne_is_learned_from_refusals() {
         [19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 6, 5, 6, 5, 6, 5, 6, 5],
         "\n{table}"
     );
+}
+
+/// Six processes with forty calls each at a provider that refills 120 a minute and holds as many.
+/// Nobody declared that. A minute is possible: its answers show the refill, so the limit is learned
+/// as a bucket, and what remains, so the margin is 5 %.
+#[test]
+fn a_limit_that_refills_is_learned_as_a_bucket_and_filled() {
+    let config = PoolConfig { margin: Margin::Auto, ..usual(Vec::new()) };
+    let tale = Tale::new(Shape::Anthropic, config);
+    let (amount, period, burst) = (120, MINUTE, 120);
+    let bucket = Rule::Bucket { unit: Unit::Requests, amount, period, burst };
+    let work = || calls(40, 50 * MILLI, Pattern::AtOnce);
+    let agents = (0..6).map(|n| tale.agent(&format!("agent {n}"), work())).collect();
+    let (story, _) = play(provider(Shape::Anthropic, &[bucket]), agents);
+    assert_eq!((story.done, story.refused), (240, 0), "{story}");
+    // At least 90 % of the possible speed.
+    assert!(story.ended <= MINUTE * 10 / 9, "{story}");
 }

@@ -13,6 +13,7 @@ fn saying_no() -> Vec<Table> {
         herd::table(),
         cascade::table(),
         cascade::single_file_table(),
+        cascade::recovery_table(),
         stacking::table(),
         stacking::shaky_table(),
         pools::table(),
