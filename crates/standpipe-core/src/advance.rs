@@ -102,7 +102,7 @@ impl State {
         let rates: Vec<_> = rates.collect();
         let of_others = owners.flat_map(|candidate| {
             let rooms = rates.iter().filter_map(move |(constraint, kept)| {
-                self.room_beside(&candidate, *constraint, kept.from(&candidate), now)
+                self.room_beside(&candidate, *constraint, kept.from(self, &candidate, now), now)
             });
             rooms.min()
         });

@@ -27,6 +27,10 @@ impl State {
         now: Instant,
     ) -> Grant {
         let charges = self.charge_all(key, agent, &call.cost, now);
+        // A promoted call is served as a standard one, but background need not yield to it.
+        let promoted = self.facts.agents[agent].promoted.is_some();
+        let served_in = tier;
+        let tier = if promoted { tier.max(Priority::Background) } else { tier };
         let left = self.left_of_stated(now);
         self.record_lows(&left, now);
         self.record_id(call.id.as_ref(), key);
@@ -41,7 +45,7 @@ impl State {
         self.facts.used = now;
         self.count_admission(now);
         self.enter_gate(key, now);
-        self.space_newcomers(tier, now);
+        self.space_newcomers(served_in, now);
         self.start_terminal_probe(key, now);
         self.hold_capped(agent, now);
         self.hold_zone_paced(agent, now);

@@ -90,11 +90,26 @@ impl State {
     ) -> impl Iterator<Item = (AgentId, u64)> {
         let binds = self.floors_bind(candidate, constraint)
             && !self.waited_enough(candidate, constraint, at);
+        let covered = binds && self.is_covered(candidate, constraint, at);
         let owners = self.index.floor_owners.iter().copied().filter(move |owner| {
             let served = is_forecast && self.index.agent_loads[*owner].tickets > 0;
-            binds && Some(*owner) != candidate.agent && !served
+            let equal = covered && self.tier_of(*owner) == candidate.tier();
+            binds && Some(*owner) != candidate.agent && !served && !equal
         });
         owners.map(move |owner| (owner, self.kept_for(owner, candidate, constraint, at)))
+    }
+
+    /// Whether a cost is covered by its agent's own unfilled floor. Then floors of the same tier do
+    /// not hold it back: once floors were lent, they exceed what is left, and each owner would wait
+    /// for the others.
+    pub(super) fn is_covered(
+        &self,
+        candidate: &Candidate<'_>,
+        constraint: ConstraintId,
+        now: Instant,
+    ) -> bool {
+        let need = self.index.compiled.constraints[constraint].need(candidate.cost);
+        candidate.agent.is_some_and(|agent| need <= self.unfilled(agent, constraint, now))
     }
 
     fn waited_enough(

@@ -11,6 +11,7 @@ use crate::time::{Instant, Span};
 
 /// The floor owners on a constraint now, for many candidates.
 pub(crate) struct FloorsNow {
+    constraint: ConstraintId,
     /// By tier: what is kept from everybody alike.
     whoever_asks: [u64; 3],
     /// In order of their ids; empty if the constraint has no floors.
@@ -47,7 +48,7 @@ impl FloorsNow {
                 earmarked: Vec::new(),
             })
         });
-        let mut kept = Self { whoever_asks: [0; 3], owners: owners.collect() };
+        let mut kept = Self { constraint, whoever_asks: [0; 3], owners: owners.collect() };
         for queue_key in state.index.earmarks[constraint].holders.iter().filter(|_| floored) {
             let Some(ticket) = state.facts.tickets.get(queue_key) else { continue };
             let found = kept.owners.binary_search_by_key(&ticket.agent, |owner| owner.agent);
@@ -62,12 +63,14 @@ impl FloorsNow {
     }
 
     /// The same as [`State::kept_for_others`].
-    pub(crate) fn from(&self, candidate: &Candidate<'_>) -> u64 {
+    pub(crate) fn from(&self, state: &State, candidate: &Candidate<'_>, now: Instant) -> u64 {
         if candidate.tier() == Priority::Critical {
             return 0;
         }
-        let all: u64 = self.whoever_asks[..=candidate.tier() as usize].iter().sum();
-        let binds = |owner: &&Unfilled| owner.tier <= candidate.tier();
+        let covered = state.is_covered(candidate, self.constraint, now);
+        let tiers = candidate.tier() as usize + usize::from(!covered);
+        let all: u64 = self.whoever_asks[..tiers].iter().sum();
+        let binds = |owner: &&Unfilled| (owner.tier as usize) < tiers;
         let own = self.owners.iter().find(|owner| Some(owner.agent) == candidate.agent);
         let own = own.filter(|owner| owner.is_for_all()).filter(binds);
         let some = self.owners.iter().filter(|owner| !owner.is_for_all()).filter(binds);

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use standpipe_core::{AgentName, Amounts, Instant, Priority, Reserve, Rule, Span, bounds};
+use standpipe_core::{
+    AgentName, AgentRule, Amounts, Instant, Priority, Reserve, Rule, Span, bounds,
+};
 
 use super::book::{Book, Call, Guarantee};
 use super::mark::{Charge, Mark};
@@ -78,19 +80,28 @@ impl Book {
             let own = self.calls.iter().filter(|call| call.agent == *name);
             own.into_iter().any(|c| c.ended.is_none() || self.now < c.granted_at + lately)
         };
+        let limits = &self.config.limits;
+        let unfilled = |rule: &AgentRule| {
+            let floor = rule.floors.iter().filter_map(|f| f.of_limit(&limits[limit])).max();
+            floor.unwrap_or(0).saturating_sub(self.used_by(limit, &rule.name))
+        };
+        // Floors of its own tier do not hold back a call that its own floor covers.
+        let own = self.config.agent(&reserve.agent).map_or(0, unfilled);
+        let covered = self.need(limit, &reserve.cost) <= own;
         let others = self.config.agents.iter().filter(|rule| {
-            let above = rule.priority.unwrap_or_default() <= tier;
+            let above = match covered {
+                true => rule.priority.unwrap_or_default() < tier,
+                false => rule.priority.unwrap_or_default() <= tier,
+            };
             above && rule.name != reserve.agent && is_active(&rule.name)
         });
-        let unfilled = others.map(|rule| {
-            let floors = rule.floors.iter();
-            let floor = floors.filter_map(|f| f.of_limit(&self.config.limits[limit])).max();
-            let unfilled = floor.unwrap_or(0).saturating_sub(self.used_by(limit, &rule.name));
+        let kept = others.map(|rule| {
+            let unfilled = unfilled(rule);
             // Less than what its owner asks for is not kept.
             let asks = self.most_asked.get(&rule.name).map_or(0, |most| most[limit]);
             if unfilled < asks { 0 } else { unfilled }
         });
-        unfilled.sum()
+        kept.sum()
     }
 
     /// What counts of one agent's calls on a window, or how many it has in flight.
