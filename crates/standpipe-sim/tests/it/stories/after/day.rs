@@ -77,16 +77,12 @@ impl Day {
         all * 1_000 / (self.scale.amount * HOURS as u64)
     }
 
-    /// The same of what floors do not keep: what an owner did not use of its floor in an hour is
-    /// kept for it. Part of that is lent, so that it can be more than all.
+    /// The same of what floors do not keep for owners that want less than their floor. Part of
+    /// that is lent, so that it could be more than all.
     fn used_of_free(&self) -> u64 {
         let all: u64 = self.hours.iter().flatten().sum();
-        let mut kept = 0;
-        for (agent, hours) in self.hours.iter().enumerate() {
-            let floor = self.scale.floor(agent);
-            kept += hours.iter().map(|used| floor.saturating_sub(*used)).sum::<u64>();
-        }
-        (all * 1_000 / (self.scale.amount * HOURS as u64 - kept)).min(1_000)
+        let kept: u64 = (PICARD..RALPH).map(|agent| self.scale.unwanted(agent)).sum();
+        (all * 1_000 / ((self.scale.amount - kept) * HOURS as u64)).min(1_000)
     }
 
     /// The fewest calls of a standard agent in one of these hours.
@@ -101,11 +97,12 @@ impl Day {
 }
 
 impl Scale {
-    const fn floor(&self, agent: usize) -> u64 {
+    /// The part of an agent's floor that it does not want in an hour.
+    const fn unwanted(&self, agent: usize) -> u64 {
+        let rounds = HOUR / ROUND;
         match agent {
-            PICARD => self.picard.0,
-            RALPH => 0,
-            _ => self.crew.0,
+            PICARD => self.picard.0.saturating_sub(rounds * self.picard.1 + self.burst),
+            _ => self.crew.0.saturating_sub(rounds * self.crew.1),
         }
     }
 
@@ -209,10 +206,13 @@ fn what_floors_do_not_keep_is_used() {
     }
 }
 
+/// What a row shows of a day.
+type Row = (&'static str, fn(&Day) -> String);
+
 pub(super) fn table() -> Table {
     let days = [SMALL, HASTY, LARGE].map(day);
     let heads = ["80 per hour", "80 per hour, wait 1 min", "5,000 per hour"];
-    let rows: [(&str, fn(&Day) -> String); 9] = [
+    let rows: [Row; 9] = [
         ("critical: calls done", |day| day.done(PICARD).to_string()),
         ("critical: longest wait", |day| seconds(day.story.agents[PICARD].longest_wait())),
         ("standard: floor per hour", |day| day.scale.crew.0.to_string()),

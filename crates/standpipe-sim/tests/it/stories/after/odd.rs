@@ -114,10 +114,10 @@ pub(super) fn table() -> Table {
         table.row(what, story.refused, seconds(longest))
     };
     let table = Table::empty("odd", "refused, of 150 wanted", "longest pause");
-    let table = row(table, "the wait is told", odd(Shape::OpenAi, |_| {}));
+    let table = row(table, "`Retry-After` is right", odd(Shape::OpenAi, |_| {}));
     let off = |options: &mut Options| options.clock_error = HOUR as i64;
     let table = row(table, "its clock is an hour ahead", odd(Shape::OpenAi, off));
-    let table = row(table, "no wait is told", withheld());
+    let table = row(table, "no `Retry-After`", withheld());
     let table = row(table, "`retry-after: -5`", forged(ABSURD[0]));
     row(table, "`retry-after: 99999999999999999999999`", forged(ABSURD[1]))
 }

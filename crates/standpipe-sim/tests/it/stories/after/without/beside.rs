@@ -12,7 +12,7 @@ use crate::stories::scene::SECOND;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Scene {
     windows: bool,
-    told: bool,
+    hinted: bool,
     late: bool,
     cascade: bool,
 }
@@ -27,7 +27,7 @@ fn run(scene: Scene) -> Story {
         if !scene.cascade {
             policy.cascade = None;
         }
-        let retry_after = if scene.told { RetryAfter::Real } else { RetryAfter::Withheld };
+        let retry_after = if scene.hinted { RetryAfter::Real } else { RetryAfter::Withheld };
         crowded_by(if scene.late { 3 * SECOND } else { 0 }, retry_after, policy)
     })
 }
@@ -36,14 +36,14 @@ fn run(scene: Scene) -> Story {
 fn scenes() -> Vec<(String, Scene)> {
     let mut all = Vec::new();
     for windows in [true, false] {
-        for told in [true, false] {
+        for hinted in [true, false] {
             for late in [false, true] {
                 let what = [
                     if windows { "return windows" } else { "no return windows" },
-                    if told { "`Retry-After`" } else { "no `Retry-After`" },
+                    if hinted { "`Retry-After`" } else { "no `Retry-After`" },
                     if late { "answers after 3 s" } else { "answers at once" },
                 ];
-                all.push((what.join(", "), Scene { windows, told, late, cascade: true }));
+                all.push((what.join(", "), Scene { windows, hinted, late, cascade: true }));
             }
         }
     }
