@@ -91,7 +91,7 @@ fn b25_reserve_with_an_id_killed_before_it_printed_can_be_repeated() {
 
 #[test]
 fn b25_hold_killed_at_any_point_gives_its_slot_back() {
-    for label in ["entry written:2", "head written:2", "lock released:2", "lock released:3"] {
+    for label in ["lock taken:2", "head written:2", "lock released:2", "lock released:3"] {
         let home = Home::new(1_000 + label.len());
         let hold = [&["hold"], &SLOT[..], &["100s", "--", "true"]].concat();
         let killed = home.run(&hold, Some(label));

@@ -180,7 +180,12 @@ impl State {
         now: Instant,
     ) -> u64 {
         let lent = self.lending_steps(constraint, idle);
-        let kept = mul_div(self.unfilled(owner, constraint, now), LENDING - lent, LENDING);
+        let unfilled = self.unfilled(owner, constraint, now);
+        // While its owner counts as active a floor is rounded up, or the last unit of a small floor
+        // would never be kept; afterwards down, so that all of it is lent within the period.
+        let round_up = if lent <= LENDING / 4 { LENDING - 1 } else { 0 };
+        let kept = u128::from(unfilled) * u128::from(LENDING - lent) + u128::from(round_up);
+        let kept = u64::try_from(kept / u128::from(LENDING)).unwrap_or(u64::MAX);
         if kept < self.last_need(owner, constraint) { 0 } else { kept }
     }
 

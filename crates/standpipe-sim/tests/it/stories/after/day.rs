@@ -184,13 +184,9 @@ fn no_critical_call_waits_on_any_day() {
 }
 
 /// Each standard agent asks for more than its floor in each hour, and has at least that.
-///
-/// A floor of six is the exception, in the first hour and for agents that give up early: what is
-/// kept is a whole number of calls, rounded down, and owners that wait at the same time keep what
-/// is left from each other. See `docs/decisions/0023-policies-on-real-schedules.md`.
 #[test]
 fn floors_hold_in_every_hour() {
-    for (scale, first, later) in [(SMALL, 4, 6), (HASTY, 4, 2), (LARGE, 400, 559)] {
+    for (scale, first, later) in [(SMALL, 6, 6), (HASTY, 6, 6), (LARGE, 400, 400)] {
         let day = day(scale);
         assert_eq!((day.least(0..1), day.least(1..HOURS)), (first, later), "{:?}", day.hours);
     }
