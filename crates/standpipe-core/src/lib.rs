@@ -57,6 +57,8 @@
 //! | due | a ticket with everything earmarked, which waits to be claimed |
 //! | charged, held | what counts from now on; what a call in flight is charged at its end |
 //! | margin | the share of a stated rate that is left unused |
+//! | ramp | for one period after a pause half of the shortest rates is usable |
+//! | kept | units of a limit that floors withhold from other agents |
 //!
 //! # Where things are
 //!

@@ -77,7 +77,7 @@ impl State {
         if self.index.line_owners.is_empty() {
             return None;
         }
-        // Nobody can pass where nobody stands in a line.
+        // No ticket can pass where no ticket is in a line.
         let constraints =
             self.index.lines.ids().filter(|constraint| !self.index.lines[*constraint].is_empty());
         let heads = constraints
