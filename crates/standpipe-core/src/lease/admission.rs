@@ -55,8 +55,8 @@ impl State {
         })
     }
 
-    /// Whether a call finds no ticket before it, no ramp, and room on every constraint: the usual
-    /// case. Then no rule about a constraint refuses it, and none has to be asked.
+    /// Whether a call finds no ticket before it and room on every constraint, also under a ramp: the
+    /// usual case. Then no rule about a constraint refuses it, and none has to be asked.
     fn has_free_way(&self, candidate: &Candidate<'_>, now: Instant) -> bool {
         self.index.compiled.constraints.rows().all(|(at, constraint)| {
             let need = constraint.need(candidate.cost);
@@ -64,10 +64,14 @@ impl State {
                 return true;
             }
             let (before, behind) = self.ahead_of(candidate, at, need, now);
-            let ramps = constraint.ramped && self.facts.ramp.is_some();
             let want = need.saturating_add(before);
             let want = want.saturating_add(self.kept_for_others(candidate, at, now));
-            !ramps && !behind && want <= self.usage(at).free_at(now)
+            let usage = self.usage(at);
+            // A ramp keeps at most what the limit keeps for others.
+            let ramps = self.ramp_step(at, now).is_none_or(|step| {
+                usage.history.charged_since(step.began).saturating_add(want) <= step.budget
+            });
+            !behind && ramps && want <= usage.free_at(now)
         })
     }
 
