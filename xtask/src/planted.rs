@@ -361,7 +361,10 @@ pub(crate) const TABLE: &[Planted] = &[
         file: "crates/standpipe-core/src/config/compiled.rs",
         before: "used_of(beside_others)",
         after: "used_of(amount).saturating_sub(amount - beside_others).max(1)",
-        caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
+        caught_by: &[
+            "standpipe-core::outside::usable_is_what_others_leave_less_the_margin",
+            "standpipe-store::memory::golden_traces_are_told_the_same",
+        ],
     },
     Planted {
         name: "a-ramp-admits-twice-its-share",

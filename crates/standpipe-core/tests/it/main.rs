@@ -7,6 +7,7 @@ mod faults;
 mod floors;
 mod foresight;
 mod order;
+mod outside;
 mod policies;
 mod props;
 mod ramps;

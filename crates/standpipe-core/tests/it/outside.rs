@@ -1,0 +1,60 @@
+//! An oracle for outside use: what the provider's reports leave of a limit, computed anew.
+
+use proptest::prelude::*;
+use standpipe_core::{
+    Action, Amounts, Decision, Margin, Observed, Policy, PoolConfig, Reading, Reserve, Unit,
+};
+
+use crate::support::words::{HOUR, REQUESTS, agent, pool, secs, window};
+use crate::support::world::World;
+
+fn report(world: &mut World, limit: u64, remaining: u64) {
+    let reading = Reading {
+        unit: Unit::Requests,
+        period: None,
+        limit: Some(limit),
+        remaining: Some(remaining),
+        coarse: 1,
+        reset_in: None,
+        full_in: None,
+    };
+    let _ = world.send("s", Action::Observed(Observed { lease: None, readings: vec![reading] }));
+}
+
+proptest! {
+    /// Outside use is taken off a limit before the margin, whatever the provider reports, and never
+    /// exceeds the least that was reported as used. A single call may take all that others leave.
+    #[test]
+    fn usable_is_what_others_leave_less_the_margin(
+        amount in 50_u64..=1_000,
+        per_mille in 0_u16..=900,
+        reports in proptest::collection::vec(0_u64..=1_000, 2..12),
+    ) {
+        let policy = Policy { reconciles: true, ..Policy::NONE };
+        let margin = Margin::Fixed(per_mille);
+        let limit = window(REQUESTS, amount, HOUR);
+        let mut world = World::new(PoolConfig { margin, policy, ..pool([limit]) });
+        let mut most_used = 0;
+        for remaining in reports {
+            let remaining = remaining.min(amount);
+            most_used = most_used.max(amount - remaining);
+            report(&mut world, amount, remaining);
+            let figures = world.state.figures(world.now).remove(0);
+            prop_assert!(figures.by_others <= most_used);
+            let leave = amount - figures.by_others;
+            let usable = leave * u64::from(1_000 - per_mille) / 1_000;
+            prop_assert_eq!(figures.effective, usable.max(1));
+            world.after(secs(7));
+        }
+        let figures = world.state.figures(world.now).remove(0);
+        let leave = amount - figures.by_others;
+        let ask = |units| {
+            let cost = Amounts::cost([(Unit::Requests, units)]).expect("a cost");
+            world.state.peek(&Reserve::new(agent("data"), cost), world.now)
+        };
+        if leave > 0 {
+            let admitted = matches!(ask(leave), Decision::Admit(_));
+            prop_assert!(admitted, "{leave} of {amount}: {:?}", ask(leave));
+        }
+    }
+}
