@@ -55,8 +55,8 @@ impl State {
         })
     }
 
-    /// Whether a call finds no ticket before it and room on every constraint, also under a ramp: the
-    /// usual case. Then no rule about a constraint refuses it, and none has to be asked.
+    /// Whether a call finds no ticket before it and room on every constraint, also under a ramp:
+    /// the usual case. Then no rule about a constraint refuses it, and none has to be asked.
     fn has_free_way(&self, candidate: &Candidate<'_>, now: Instant) -> bool {
         self.index.compiled.constraints.rows().all(|(at, constraint)| {
             let need = constraint.need(candidate.cost);
