@@ -29,8 +29,7 @@ impl State {
         let charges = self.charge_all(key, agent, &call.cost, now);
         // A promoted call is served as a standard one, but background need not yield to it.
         let promoted = self.facts.agents[agent].promoted.is_some();
-        let served_in = tier;
-        let tier = if promoted { tier.max(Priority::Background) } else { tier };
+        let (served_in, tier) = (tier, if promoted { Priority::Background } else { tier });
         let left = self.left_of_stated(now);
         self.record_lows(&left, now);
         self.record_id(call.id.as_ref(), key);

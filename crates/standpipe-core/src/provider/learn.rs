@@ -201,7 +201,7 @@ fn period_of(config: &PoolConfig, reading: &Reading) -> Option<Span> {
 }
 
 /// Whether a reading shows that the provider refills a limit continuously: while little of it is
-/// missing, it is full again soon. `None` if the reading does not tell.
+/// missing, it is full again soon. `None` if the reading shows neither.
 ///
 /// A wrong guess must not last: a fixed window that is about to end looks the same once, and not
 /// after the next one began.

@@ -55,7 +55,7 @@ const OVERLOAD: Backoff = Backoff {
 /// After too many concurrent calls one second is enough: some of them end.
 const CONCURRENCY: Span = Span::secs(1);
 
-/// The shortest pause after a refusal that says when to come back: providers round down.
+/// The shortest pause after a refusal with `Retry-After`: providers round it down.
 const SHORTEST: Span = Span::secs(1);
 
 /// The cap of a backoff if no rate is limited.
