@@ -10,12 +10,14 @@ pub(crate) mod change;
 pub(crate) mod compiled;
 pub(crate) mod policy;
 pub(crate) mod precedence;
+mod priority;
 
 use alloc::vec::Vec;
 use core::fmt;
 
 use crate::bounds;
 use crate::config::policy::Policy;
+pub use crate::config::priority::Priority;
 pub(crate) use crate::mul_div::mul_div;
 use crate::name::AgentName;
 use crate::time::Span;
@@ -168,19 +170,6 @@ pub enum Portion {
     Slots(u64),
 }
 
-/// The priority of an agent or call. All agents of one priority form a tier; a lower value is
-/// served first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Priority {
-    /// P0: served first, never paced by the zone.
-    Critical,
-    /// P1: the default.
-    #[default]
-    Standard,
-    /// P2: served last, parked in the red zone.
-    Background,
-}
-
 /// The identity of a limit: it is the same limit across configurations while this is equal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LimitId {
@@ -224,11 +213,6 @@ impl Margin {
             Self::Fixed(per_mille) => per_mille,
         }
     }
-}
-
-impl Priority {
-    /// All priorities, in the order in which they are served.
-    pub const ALL: [Self; 3] = [Self::Critical, Self::Standard, Self::Background];
 }
 
 impl Limit {

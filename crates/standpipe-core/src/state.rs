@@ -16,6 +16,7 @@ use crate::event::Key;
 use crate::facts::Facts;
 use crate::id::{AgentId, ConstraintId, ConstraintSet, Id, IdVec, RuleId};
 use crate::lease::call::CallId;
+use crate::lease::session::Silence;
 use crate::name::AgentName;
 use crate::outcome::Notice;
 use crate::queue::ticket::QueueKey;
@@ -81,6 +82,8 @@ pub(crate) struct Index {
     pub(crate) timers: BTreeSet<(Instant, Timer)>,
     /// Sessions by the time of their last event.
     pub(crate) last_seen: BTreeSet<(Instant, u64)>,
+    /// Which silent sessions were looked at, so that no event looks at them again.
+    pub(crate) silence: Silence,
     /// How many leases and tickets each session has.
     pub(crate) in_flight_by_session: BTreeMap<u64, u32>,
     pub(crate) ended_ids: BTreeSet<(Instant, CallId)>,
@@ -268,6 +271,7 @@ impl Index {
             *count -= 1;
             if *count == 0 {
                 self.in_flight_by_session.remove(&session);
+                self.silence.released.push(session);
             }
         }
     }

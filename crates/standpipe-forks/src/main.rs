@@ -21,7 +21,7 @@ fn main() -> Result<(), Error> {
     let standpipe =
         Standpipe::builder().settings(Settings::default()).home(Path::new(&directory)).open()?;
     let pool = standpipe.pool("test/slots")?;
-    pool.limit(vec![Limit::new(Rule::Parallel { amount: 2 })])?;
+    pool.limit(vec![Limit::new(Rule::Parallel { amount: 2 })]).blocking()?;
     match std::env::args().nth(2).as_deref() {
         Some("blocked") => return blocked(&pool),
         Some("inside") => return inside(&pool, Path::new(&directory)),
@@ -38,7 +38,7 @@ fn main() -> Result<(), Error> {
     }
     print(&format!("parent {} child {forked}", std::process::id()));
     wait();
-    lease.commit([])?;
+    lease.commit([]).blocking()?;
     print("parent settled");
     // SAFETY: waits for the child that was just made.
     unsafe { libc::waitpid(forked, std::ptr::null_mut(), 0) };
@@ -47,14 +47,14 @@ fn main() -> Result<(), Error> {
 
 fn child(pool: &Pool, lease: standpipe::Lease) -> Result<(), Error> {
     drop(lease);
-    print(&format!("child sees {} in flight", pool.status()?.leases.len()));
+    print(&format!("child sees {} in flight", pool.status().blocking()?.leases.len()));
     let own = pool.reserve(Request::by("child")).blocking()?;
-    print(&format!("child holds, {} in flight", pool.status()?.leases.len()));
+    print(&format!("child holds, {} in flight", pool.status().blocking()?.leases.len()));
     let third = pool.reserve(Request::by("child").timeout(Duration::ZERO)).blocking();
     print(if third.is_err() { "child is refused a third" } else { "child got a third" });
     wait();
     drop(own);
-    print(&format!("child gave back, {} in flight", pool.status()?.leases.len()));
+    print(&format!("child gave back, {} in flight", pool.status().blocking()?.leases.len()));
     Ok(())
 }
 
@@ -62,7 +62,7 @@ fn child(pool: &Pool, lease: standpipe::Lease) -> Result<(), Error> {
 fn blocked(pool: &Pool) -> Result<(), Error> {
     let waits = pool.clone();
     let waiter = std::thread::spawn(move || waits.reserve(Request::by("parent")).blocking());
-    while pool.status()?.tickets.is_empty() {
+    while pool.status().blocking()?.tickets.is_empty() {
         std::thread::yield_now();
     }
     // Give it time to block.

@@ -80,11 +80,11 @@ const BOTH: [&str; 4] =
 fn b50_after_a_fork_the_child_is_a_session_of_its_own() {
     let mut family = Family::start();
     family.says_all(&BOTH);
-    assert_eq!(family.pool().status().unwrap().leases.len(), 2);
+    assert_eq!(family.pool().status().blocking().unwrap().leases.len(), 2);
     drop(family.parent.stdin.take());
     family.says_all(&["parent settled", "child gave back"]);
     assert!(family.parent.wait().unwrap().success());
-    assert_eq!(family.pool().status().unwrap().leases.len(), 0);
+    assert_eq!(family.pool().status().blocking().unwrap().leases.len(), 0);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn b50_a_child_does_not_keep_its_dead_parents_session_alive() {
     let patient = Request::by("stranger").timeout(Duration::from_secs(100));
     let lease = pool.reserve(patient).blocking().unwrap();
     let holders: Vec<String> =
-        pool.status().unwrap().leases.iter().map(|lease| lease.agent.clone()).collect();
+        pool.status().blocking().unwrap().leases.iter().map(|lease| lease.agent.clone()).collect();
     assert_eq!(holders.len(), 2);
     assert!(!holders.contains(&"parent".to_owned()), "{holders:?}");
     drop((lease, input));
@@ -109,20 +109,20 @@ fn b50_a_child_does_not_keep_its_dead_parents_session_alive() {
 fn b50_a_thread_that_blocks_while_its_process_forks_is_woken_and_so_is_the_child() {
     let directory = scratch();
     let pool = pool_in(&directory);
-    pool.limit(vec![Limit::new(Rule::Parallel { amount: 2 })]).unwrap();
+    pool.limit(vec![Limit::new(Rule::Parallel { amount: 2 })]).blocking().unwrap();
     let [first, second] = [(); 2].map(|()| pool.reserve(Request::by("test")).blocking().unwrap());
     let mut family = Family::start_in(directory, &["blocked"]);
-    while pool.status().unwrap().tickets.len() < 2 {
+    while pool.status().blocking().unwrap().tickets.len() < 2 {
         std::thread::sleep(Duration::from_millis(1));
     }
-    first.commit([]).unwrap();
+    first.commit([]).blocking().unwrap();
     family.says_all(&["parent holds"]);
-    second.commit([]).unwrap();
+    second.commit([]).blocking().unwrap();
     family.says_all(&["child holds"]);
     drop(family.parent.stdin.take());
     family.says_all(&["parent gave back", "child gave back"]);
     assert!(family.parent.wait().unwrap().success());
-    assert_eq!(pool.status().unwrap().leases.len(), 0);
+    assert_eq!(pool.status().blocking().unwrap().leases.len(), 0);
 }
 
 /// A child must not keep a lock of its parent: nobody could use the pool any more.
@@ -144,5 +144,5 @@ fn b50_killed_inside_a_step_while_a_forked_child_lives_a_process_locks_nobody_ou
 fn b50_a_program_that_starts_itself_anew_does_not_keep_its_leases() {
     let mut family = Family::start_in(scratch(), &["exec"]);
     family.says_all(&["after holds"]);
-    assert_eq!(family.pool().status().unwrap().leases.len(), 1);
+    assert_eq!(family.pool().status().blocking().unwrap().leases.len(), 1);
 }

@@ -27,7 +27,7 @@ use standpipe_store::{Appended, Log, LogRead, PoolName, Position, Snapshot, Stor
 
 use self::lookup::{Lookup, ReadRange};
 use crate::file::head::{Head, LogOffset, SnapshotSlot};
-use crate::file::lock::{self, LockWaiter};
+use crate::file::lock::{self, LockWait, LockWaiter};
 use crate::file::pool_file::{Heads, PoolFile, entries_of};
 use crate::store::StoreShared;
 use crate::testing::failpoint;
@@ -44,6 +44,8 @@ pub struct FileLog {
     lock_waiter: LockWaiter,
     /// The last attempt to take the lock timed out.
     lock_timed_out: bool,
+    /// When the caller of the next steps stops waiting, see [`Log::set_deadline`].
+    deadline: Option<Instant>,
     /// Quarantine damaged files; otherwise damage is only an error.
     pub(crate) recover_if_damaged: bool,
     /// The clock origin with which the open file was verified, see [`crate::recovery`].
@@ -69,7 +71,7 @@ struct SeenAtPath {
 /// What an append did with the lock held.
 struct Appending {
     file: Arc<PoolFile>,
-    head: Head,
+    head: Arc<Head>,
     found: Lookup,
     /// The end of the log before the caller's own entries.
     after: LogOffset,
@@ -90,6 +92,7 @@ impl FileLog {
             last_end: None,
             lock_waiter: LockWaiter::default(),
             lock_timed_out: false,
+            deadline: None,
             recover_if_damaged,
             verified_origin: None,
             appends: 0,
@@ -103,14 +106,13 @@ impl FileLog {
     /// Runs `act` with the lock held, on the file that is at the path, with its verified head.
     pub(crate) fn with_lock<T>(
         &mut self,
-        act: impl FnOnce(&mut Self, &Arc<PoolFile>, Head) -> Result<T, StoreError>,
+        act: impl FnOnce(&mut Self, &Arc<PoolFile>, Arc<Head>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         for _ in 0..ATTEMPTS {
-            let file = self.ensure_open()?;
-            let timeout = self.lock_timeout();
-            let guard =
-                lock::acquire(&file.file, &self.path, &self.pool, &self.lock_waiter, timeout);
-            self.lock_timed_out = guard.is_err();
+            // Nothing of the caller's is written before `act`.
+            let file = self.ensure_open().map_err(StoreError::unsent)?;
+            let guard = lock::acquire(&file.file, &self.path, &self.pool, &self.lock_wait());
+            self.lock_timed_out = guard.as_ref().is_err_and(|not_locked| not_locked.timed_out);
             let guard = guard?;
             failpoint::reach("lock taken");
             // The file can have been replaced before this process got the lock.
@@ -138,10 +140,17 @@ impl FileLog {
             "the file of `{}` is replaced repeatedly; see which process writes to {}",
             self.pool,
             self.path.display()
-        )))
+        ))
+        .unsent())
     }
 
-    /// Returns how long to wait for the lock.
+    /// Returns how long to wait for the lock of the pool's file.
+    pub(crate) fn lock_wait(&self) -> LockWait<'_> {
+        let timeout = self.lock_timeout();
+        LockWait { waiter: &self.lock_waiter, timeout, deadline: self.deadline }
+    }
+
+    /// Returns how long to wait for the lock, whatever the caller's deadline.
     ///
     /// After a timeout the next attempts are short: the caller already has the error that names the
     /// holder, and a full wait for each further call would only delay it.
@@ -184,8 +193,9 @@ impl FileLog {
 
     /// Yields the processor after every [`APPENDS_PER_TURN`] appends if others append too.
     ///
-    /// The running process finds the lock free every time and would otherwise keep it for its whole
-    /// time slice.
+    /// Each process yields after the same work, so all get the same work done, whatever time slices
+    /// the system gives them. A turn is long enough to pay for what begins it: loading what others
+    /// appended meanwhile.
     fn yield_if_contended(&mut self) {
         self.appends += 1;
         if self.appends >= APPENDS_PER_TURN {
@@ -283,7 +293,8 @@ impl Log for FileLog {
         if nothing_read || range.is_in_head(&head) || range.is_still_covered(&file, &head) {
             return Ok(LogRead::Tail(tail));
         }
-        self.read_locked(from)
+        // The entries are written, whatever becomes of this read.
+        self.read_locked(from).map_err(StoreError::maybe_sent)
     }
 
     fn read(&mut self, from: Position) -> Result<LogRead, StoreError> {
@@ -335,6 +346,10 @@ impl Log for FileLog {
         Some(self.open.as_ref().is_some_and(|file| file.is_at(&self.path)))
     }
 
+    fn set_deadline(&mut self, deadline: Option<Instant>) {
+        self.deadline = deadline;
+    }
+
     fn wake_sessions(&self, sessions: &[u64]) {
         self.store.sessions.wake_sessions(sessions);
     }
@@ -374,7 +389,7 @@ const RETRY_TIMEOUT: Duration = Duration::from_millis(50);
 /// a new process applies them in a third of a millisecond.
 const TAIL_OF_ONE: u64 = 16 << 10;
 /// How many appends in a row a process makes before it yields to others.
-const APPENDS_PER_TURN: u32 = 64;
+const APPENDS_PER_TURN: u32 = 256;
 /// How long the open file counts as the one at the path while the number of its names is the same.
 const PATH_CHECK_EVERY: Duration = Duration::from_micros(100);
 /// How often an operation starts again because the file was replaced meanwhile.

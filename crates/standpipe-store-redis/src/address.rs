@@ -19,7 +19,7 @@ use std::str::FromStr;
 pub struct Address {
     pub(crate) route: Route,
     pub(crate) encrypted: bool,
-    pub(crate) database: i64,
+    pub(crate) database: u16,
     pub(crate) user: Option<String>,
     password: Option<String>,
     /// A certificate authority to use instead of the system's, as PEM.
@@ -149,7 +149,7 @@ impl FromStr for Address {
         };
         let database = match database {
             "" => 0,
-            number => i64::from(number.parse::<u16>().map_err(|_| DATABASE)?),
+            number => number.parse().map_err(|_| DATABASE)?,
         };
         if database != 0 && kind == "cluster" {
             return Err(DATABASE);

@@ -1,35 +1,49 @@
 //! A connection to the server that has a pool, re-established after it is lost.
 //!
-//! A call is one round trip and fails after little more than a second. After a failure the next
-//! attempt waits for a backoff, and until then every call fails at once. So callers do not queue up
-//! behind an unavailable server, and do not rush it when it is available again.
+//! A call is one round trip. It ends by its caller's deadline, and a second for connecting and a
+//! second for the reply are the most it takes. After a failure the next attempt waits for a
+//! backoff, and until then every call fails at once. So callers do not queue up behind an
+//! unavailable server, and do not rush it when it is available again.
 //!
 //! Sentinel and Cluster are followed here: a pool lives in one hash slot, so `MOVED` and `ASK` are
 //! all it needs, and every connection knows the run id of the server it reaches.
 //!
-//! Commands sent with [`ServerConnection::send`] get their replies read before the next call's.
+//! Commands sent with [`ServerConnection::send`] get their replies read before the next call's. So
+//! do replies that came after their caller's deadline: a caller in a hurry does not cost the others
+//! their connection.
+//!
+//! Read next: `dial` for connecting, `stream` for bytes, `socket` for deadlines, `servers` for what
+//! connections share.
 
+pub(crate) mod deadline;
+pub(crate) mod dial;
 pub(crate) mod error;
+mod resolve;
+pub(crate) mod servers;
+mod socket;
+mod stream;
+mod tls;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant as Local};
 
-use redis::{
-    Client, Cmd, Connection, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo,
-    ProtocolVersion, RedisConnectionInfo, RedisError, RedisResult, ServerErrorKind,
-    TlsCertificates, Value, cmd,
-};
 use standpipe_store::StoreError;
 use standpipe_store::participant::random_session;
 
-use self::error::{lacks_replicas, script_denied, store_error};
-use crate::address::{Address, Node, Route};
+use self::deadline::Deadline;
+use self::dial::Dialled;
+use self::error::{Failure, may_be_demoted, script_denied, server_error};
+use self::servers::Servers;
+use crate::address::{Node, Route};
+use crate::protocol::resp::{Command, Reply, ServerError, cmd};
 use crate::protocol::scripts::Script;
 
-/// Timeout for connecting.
+/// The most that connecting takes, with login and discovery.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// Timeout for a reply.
+/// The most that a reply takes.
 pub(crate) const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
+/// The most that a step takes, however many calls it makes.
+pub(crate) const STEP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Stands for the run id of a server that does not show it. A run id has 40 characters.
 pub(crate) const UNKNOWN_RUN_ID: &str = "                                        ";
@@ -42,25 +56,23 @@ const MAX_REDIRECTS: usize = 5;
 
 /// A connection to the server that has a pool.
 pub(crate) struct ServerConnection {
-    address: Arc<Address>,
-    place: String,
+    servers: Arc<Servers>,
     open: Option<OpenConnection>,
     /// The node of a cluster that has the pool, as far as known.
     node: Option<Node>,
-    /// The node of a cluster to try first. It changes after a failure: a node that accepts
-    /// connections and does not answer must not block the pools of the other nodes.
-    first_node: usize,
     backoff: Option<Backoff>,
     /// How many connections were made.
     generation: u64,
+    /// The bytes of a call, kept for the next one.
+    packed: Vec<u8>,
 }
 
 struct OpenConnection {
-    connection: Connection,
-    /// The run id of the server process, or [`UNKNOWN_RUN_ID`].
-    run_id: String,
-    /// Replies to sent commands that were not read yet.
+    dialled: Dialled,
+    /// Replies that were not read yet: of sent commands, and of calls whose deadline passed.
     unread_replies: usize,
+    /// Since when a caller has been waiting without any reply.
+    silent_since: Option<Local>,
 }
 
 /// Calls fail with `error` until `retry_at`.
@@ -73,17 +85,17 @@ struct Backoff {
 /// Why a call failed.
 enum CallError {
     /// The server returned an error; the connection is usable.
-    Server(RedisError),
+    Server(ServerError),
     /// The connection failed.
-    Io(RedisError),
+    Connection(Failure),
     /// The call was not sent, or its reply must not be used.
     Store(StoreError),
 }
 
 impl ServerConnection {
-    pub(crate) fn new(address: Arc<Address>) -> Self {
-        let place = address.to_string();
-        Self { address, place, open: None, node: None, first_node: 0, backoff: None, generation: 0 }
+    pub(crate) const fn new(servers: Arc<Servers>) -> Self {
+        let packed = Vec::new();
+        Self { servers, open: None, node: None, backoff: None, generation: 0, packed }
     }
 
     /// Returns how many connections were made. The number changes with every reconnect.
@@ -94,35 +106,27 @@ impl ServerConnection {
     /// Runs a script by its hash, and sends its source if the server does not have it.
     ///
     /// With `replicas` above 0 it also waits until that many replicas have the write.
+    ///
+    /// `arguments` gets the run id of the server, or [`UNKNOWN_RUN_ID`]. A cluster may redirect the
+    /// call, so the arguments are built for each attempt.
     pub(crate) fn run_script(
         &mut self,
         script: &Script,
-        arguments: impl Fn(&mut Cmd),
+        arguments: impl Fn(&mut Command, &str),
         replicas: u32,
-    ) -> Result<Value, StoreError> {
-        self.run_script_with_run_id(script, |command, _| arguments(command), replicas)
-    }
-
-    /// Like [`Self::run_script`], and passes the run id of the server to `arguments`, or
-    /// [`UNKNOWN_RUN_ID`]. A cluster may redirect the call, so the arguments are built for each
-    /// attempt.
-    pub(crate) fn run_script_with_run_id(
-        &mut self,
-        script: &Script,
-        arguments: impl Fn(&mut Cmd, &str),
-        replicas: u32,
-    ) -> Result<Value, StoreError> {
+        deadline: Deadline,
+    ) -> Result<Reply, StoreError> {
         let by_hash = |run_id: &str| script_command("EVALSHA", &script.hash, &arguments, run_id);
-        let mut result = self.try_call(by_hash, replicas);
+        let mut result = self.try_call(by_hash, replicas, deadline);
         if let Err(CallError::Server(error)) = &result
-            && is(error, ServerErrorKind::NoScript)
+            && error.code() == "NOSCRIPT"
         {
             let by_source =
                 |run_id: &str| script_command("EVAL", script.source, &arguments, run_id);
-            result = self.try_call(by_source, replicas);
+            result = self.try_call(by_source, replicas, deadline);
         }
         if let Err(CallError::Server(error)) = &result
-            && let Some(denied) = script_denied(error, script.source, &self.place)
+            && let Some(denied) = script_denied(error, script.source, &self.servers.place)
         {
             return Err(denied);
         }
@@ -130,23 +134,29 @@ impl ServerConnection {
     }
 
     /// Sends a command and waits for its reply.
-    pub(crate) fn call(&mut self, command: &Cmd) -> Result<Value, StoreError> {
-        let result = self.try_call(|_| command.clone(), 0);
+    pub(crate) fn call(
+        &mut self,
+        command: &Command,
+        deadline: Deadline,
+    ) -> Result<Reply, StoreError> {
+        let result = self.try_call(|_| command.clone(), 0, deadline);
         self.finish(result)
     }
 
-    /// Sends a command if a connection is open. Its reply is read and dropped by the next call.
-    pub(crate) fn send(&mut self, command: &Cmd) {
+    /// Sends commands if a connection is open. Their replies are read and dropped by the next call.
+    pub(crate) fn send(&mut self, commands: &[Command]) {
         let Some(open) = &mut self.open else { return };
-        match open.connection.send_packed_command(&command.get_packed_command()) {
-            Ok(()) => open.unread_replies += 1,
+        self.packed.clear();
+        commands.iter().for_each(|command| command.encode_to(&mut self.packed));
+        match open.dialled.stream.send(&self.packed, Deadline::within(REPLY_TIMEOUT)) {
+            Ok(()) => open.unread_replies += commands.len(),
             Err(_) => self.open = None,
         }
     }
 
     /// Ends the backoff after a success, and begins or extends it after a failure that another
     /// connection may not have.
-    fn finish(&mut self, result: Result<Value, CallError>) -> Result<Value, StoreError> {
+    fn finish(&mut self, result: Result<Reply, CallError>) -> Result<Reply, StoreError> {
         let error = match result {
             Ok(value) => {
                 self.backoff = None;
@@ -156,18 +166,21 @@ impl ServerConnection {
         };
         Err(match error {
             CallError::Server(error) => {
-                let store_error = store_error(&error, &self.place);
-                // Another server may be the master by now: connect anew.
-                let demoted = [ServerErrorKind::ReadOnly, ServerErrorKind::MasterDown];
-                if demoted.iter().any(|kind| is(&error, *kind)) || lacks_replicas(&error) {
+                let store_error = server_error(&error, &self.servers.place);
+                if may_be_demoted(&error) {
                     (self.open, self.node) = (None, None);
                     return Err(self.back_off(store_error));
                 }
                 store_error
             }
-            CallError::Io(error) => {
-                (self.open, self.node) = (None, None);
-                self.back_off(store_error(&error, &self.place))
+            CallError::Connection(failure) => {
+                if let Some(node) = self.open.take().and_then(|open| open.dialled.node)
+                    && failure.is_timeout()
+                {
+                    self.servers.record_answer(&node, false);
+                }
+                self.node = None;
+                self.back_off(failure.to_store_error(&self.servers.place))
             }
             CallError::Store(error) => error,
         })
@@ -184,249 +197,180 @@ impl ServerConnection {
     }
 
     /// Makes a call and follows redirects of a cluster.
-    fn try_call(&mut self, call: impl Fn(&str) -> Cmd, replicas: u32) -> Result<Value, CallError> {
+    fn try_call(
+        &mut self,
+        call: impl Fn(&str) -> Command,
+        replicas: u32,
+        deadline: Deadline,
+    ) -> Result<Reply, CallError> {
         let mut asking = false;
         for _ in 0..MAX_REDIRECTS {
-            let value = self.call_once(&call, replicas, asking)?;
-            let Value::ServerError(error) = value else { return Ok(value) };
-            let error = RedisError::from(error);
-            let moved = is(&error, ServerErrorKind::Moved);
-            asking = is(&error, ServerErrorKind::Ask);
-            let target = error.redirect_node().filter(|_| moved || asking);
-            let Some((node, _)) = target else { return Err(CallError::Server(error)) };
-            self.node = Some(self.redirect_target(node));
+            let reply = self.call_once(&call, replicas, asking, deadline)?;
+            let Reply::Error(error) = reply else { return Ok(reply) };
+            let moved = error.code() == "MOVED";
+            asking = error.code() == "ASK";
+            let target = error.detail().split(' ').nth(1).filter(|_| moved || asking);
+            let Some(target) = target else { return Err(CallError::Server(error)) };
+            let node = self.redirect_target(target);
+            self.servers.add_redirect_target(&node);
+            self.node = Some(node);
             self.open = None;
         }
-        Err(CallError::Server((ErrorKind::Client, "the cluster redirects in a circle").into()))
+        let circle = format!("{} redirects in a circle", self.servers.place);
+        Err(CallError::Store(StoreError::transient(circle)))
     }
 
     /// Parses the node of a redirect. An empty host stands for the node that answered; the first
-    /// node to try is taken for it.
+    /// node of the URL is taken for it if that has no name.
     fn redirect_target(&self, text: &str) -> Node {
         let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
         let host = match host.is_empty() {
-            true => self.nodes().first().map(|node| node.host.clone()).unwrap_or_default(),
+            true => self.answering_host().unwrap_or_default(),
             false => host.trim_matches(['[', ']']).to_owned(),
         };
         Node { host, port: port.parse().unwrap_or_default() }
     }
 
+    fn answering_host(&self) -> Option<String> {
+        let node = self.open.as_ref().and_then(|open| open.dialled.node.as_ref());
+        let first = match &self.servers.address.route {
+            Route::Cluster(nodes) => nodes.first(),
+            Route::Server(node) => Some(node),
+            Route::Socket(_) | Route::Sentinel { .. } => None,
+        };
+        node.or(first).map(|node| node.host.clone())
+    }
+
     fn call_once(
         &mut self,
-        call: &impl Fn(&str) -> Cmd,
+        call: &impl Fn(&str) -> Command,
         replicas: u32,
         asking: bool,
-    ) -> Result<Value, CallError> {
-        let open = self.open_or_connect().map_err(CallError::Store)?;
-        let command = call(&open.run_id);
-        let (value, copies) = open.exchange(&command, replicas, asking).map_err(CallError::Io)?;
-        let succeeded = matches!(value, Value::Array(_) | Value::BulkString(_));
+        deadline: Deadline,
+    ) -> Result<Reply, CallError> {
+        if deadline.remaining().is_none() {
+            return Err(CallError::Store(self.not_in_time().unsent()));
+        }
+        let mut packed = std::mem::take(&mut self.packed);
+        let open = self.open_or_connect(deadline).map_err(CallError::Store)?;
+        packed.clear();
+        if asking {
+            cmd("ASKING").encode_to(&mut packed);
+        }
+        call(&open.dialled.run_id).encode_to(&mut packed);
+        let begun = Local::now();
+        let deadline = deadline.or_within(REPLY_TIMEOUT);
+        if replicas > 0 {
+            // The reply must arrive before the deadline, also if replicas are missing.
+            let wait = deadline.remaining().unwrap_or_default() / 2;
+            let millis = u64::try_from(wait.as_millis()).unwrap_or_default().max(1);
+            cmd("WAIT").arg(replicas).arg(millis).encode_to(&mut packed);
+        }
+        let exchanged = open.exchange(&packed, replicas > 0, asking, begun, deadline);
+        let is_late = exchanged.as_ref().is_err_and(|failure| open.is_only_late(failure));
+        self.packed = packed;
+        if is_late {
+            return Err(CallError::Store(self.not_in_time()));
+        }
+        let (reply, copies) = exchanged.map_err(CallError::Connection)?;
+        let succeeded = matches!(reply, Reply::Array(_) | Reply::Bulk(_));
         if copies < i64::from(replicas) && succeeded {
             return Err(CallError::Store(StoreError::transient(format!(
                 "{copies} of {replicas} replicas of {} have the last entry; check that they run, \
                  or lower `wait_replicas` in [store]",
-                self.place
+                self.servers.place
             ))));
         }
-        Ok(value)
+        Ok(reply)
     }
 
-    fn open_or_connect(&mut self) -> Result<&mut OpenConnection, StoreError> {
+    /// The error of a call whose deadline passed.
+    fn not_in_time(&self) -> StoreError {
+        Failure::from(socket::timed_out()).to_store_error(&self.servers.place)
+    }
+
+    fn open_or_connect(&mut self, deadline: Deadline) -> Result<&mut OpenConnection, StoreError> {
         if self.open.is_none() {
             let waiting = self.backoff.as_ref().filter(|backoff| Local::now() < backoff.retry_at);
             if let Some(backoff) = waiting {
                 return Err(backoff.error.clone().unsent());
             }
-            match self.connect() {
-                Ok(open) => {
+            let own = Deadline::within(CONNECT_TIMEOUT);
+            let sooner = own.or_sooner(Some(deadline.at()));
+            match self.servers.dial(self.node.as_ref(), sooner) {
+                Ok(dialled) => {
                     self.generation += 1;
-                    self.open = Some(open);
+                    self.open =
+                        Some(OpenConnection { dialled, unread_replies: 0, silent_since: None });
                 }
-                Err(error) => {
-                    self.try_next_node();
+                // Only the caller was in a hurry: the next one may try at once.
+                Err(failure) if failure.is_timeout() && sooner != own => {
+                    self.node = None;
+                    return Err(failure.to_store_error(&self.servers.place).unsent());
+                }
+                Err(failure) => {
                     let place = match self.node.take() {
-                        Some(node) => format!("the node {node} of {}", self.place),
-                        None => self.place.clone(),
+                        Some(node) => format!("the node {node} of {}", self.servers.place),
+                        None => self.servers.place.clone(),
                     };
-                    return Err(self.back_off(store_error(&error, &place)).unsent());
+                    return Err(self.back_off(failure.to_store_error(&place)).unsent());
                 }
             }
         }
-        let unavailable = || StoreError::transient(format!("{} is unavailable", self.place));
+        let place = &self.servers.place;
+        let unavailable = || StoreError::transient(format!("{place} is unavailable"));
         self.open.as_mut().ok_or_else(unavailable)
-    }
-
-    fn connect(&self) -> RedisResult<OpenConnection> {
-        let mut connection = self.dial()?;
-        connection.set_read_timeout(Some(REPLY_TIMEOUT))?;
-        connection.set_write_timeout(Some(REPLY_TIMEOUT))?;
-        // A user without the right to INFO can still use the store: only a change of server goes
-        // unnoticed.
-        let info: RedisResult<String> = cmd("INFO").arg("server").query(&mut connection);
-        if let Err(error) = &info
-            && (error.is_io_error() || error.is_timeout())
-        {
-            return Err(error.clone());
-        }
-        let run_id = info.ok().and_then(|info| info_field(&info, "run_id").map(str::to_owned));
-        let run_id = format!("{:40}", run_id.unwrap_or_default());
-        Ok(OpenConnection { connection, run_id, unread_replies: 0 })
-    }
-
-    /// Connects to the server that has the pool, or to a node of its cluster.
-    pub(crate) fn dial(&self) -> RedisResult<Connection> {
-        match &self.address.route {
-            Route::Socket(path) => self.dial_address(ConnectionAddr::Unix(path.clone())),
-            Route::Sentinel { sentinels, master } => {
-                self.dial_node(&self.find_master(sentinels, master)?)
-            }
-            Route::Server(_) | Route::Cluster(_) => {
-                if let Some(node) = &self.node {
-                    return self.dial_node(node);
-                }
-                let mut last = not_connected();
-                for node in self.nodes() {
-                    match self.dial_node(&node) {
-                        Ok(connection) => return Ok(connection),
-                        Err(error) => last = error,
-                    }
-                }
-                Err(last)
-            }
-        }
-    }
-
-    /// Makes the next connection try another node of a cluster first.
-    pub(crate) const fn try_next_node(&mut self) {
-        self.first_node = self.first_node.wrapping_add(1);
-    }
-
-    fn nodes(&self) -> Vec<Node> {
-        match &self.address.route {
-            Route::Server(node) => vec![node.clone()],
-            Route::Cluster(nodes) => {
-                let mut nodes = nodes.clone();
-                let first = self.first_node % nodes.len().max(1);
-                nodes.rotate_left(first);
-                nodes
-            }
-            Route::Sentinel { sentinels, .. } => sentinels.clone(),
-            Route::Socket(_) => Vec::new(),
-        }
-    }
-
-    /// Asks the sentinels, one after the other, for the address of the master.
-    fn find_master(&self, sentinels: &[Node], name: &str) -> RedisResult<Node> {
-        let mut last = not_connected();
-        for node in sentinels {
-            let answer = self.tcp(node).into_connection_info().and_then(|info| {
-                let client = self.client(info)?;
-                let mut sentinel = client.get_connection_with_timeout(CONNECT_TIMEOUT / 2)?;
-                sentinel.set_read_timeout(Some(REPLY_TIMEOUT / 2))?;
-                let query = cmd("SENTINEL").arg("get-master-addr-by-name").arg(name).to_owned();
-                query.query::<Option<(String, u16)>>(&mut sentinel)
-            });
-            match answer {
-                Ok(Some((host, port))) => return Ok(Node { host, port }),
-                Ok(None) => {
-                    let what = "the sentinels know no master of this name";
-                    last = (ErrorKind::InvalidClientConfig, what, what.to_owned()).into();
-                }
-                Err(error) => last = error,
-            }
-        }
-        Err(last)
-    }
-
-    fn dial_node(&self, node: &Node) -> RedisResult<Connection> {
-        self.dial_address(self.tcp(node))
-    }
-
-    fn dial_address(&self, address: ConnectionAddr) -> RedisResult<Connection> {
-        let mut login = RedisConnectionInfo::default()
-            .set_protocol(ProtocolVersion::RESP2)
-            .set_skip_set_lib_name()
-            .set_db(self.address.database);
-        if let Some(user) = &self.address.user {
-            login = login.set_username(user);
-        }
-        if let Some(password) = self.address.password() {
-            login = login.set_password(password);
-        }
-        let info = address.into_connection_info()?.set_redis_settings(login);
-        self.client(info)?.get_connection_with_timeout(CONNECT_TIMEOUT)
-    }
-
-    fn client(&self, info: ConnectionInfo) -> RedisResult<Client> {
-        if !self.address.encrypted {
-            return Client::open(info);
-        }
-        let root_cert = self.address.authority.clone();
-        Client::build_with_tls(info, TlsCertificates { client_tls: None, root_cert })
-    }
-
-    fn tcp(&self, node: &Node) -> ConnectionAddr {
-        let Node { host, port } = node.clone();
-        match self.address.encrypted {
-            true => ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None },
-            false => ConnectionAddr::Tcp(host, port),
-        }
     }
 }
 
 impl OpenConnection {
-    /// Sends a command and returns its reply and the number of replicas that have its write.
-    /// `WAIT` goes with the command in the same round trip.
+    /// Sends a call and returns its reply and the number of replicas that have its write. `ASKING`
+    /// goes before it and `WAIT` behind it, in the same round trip.
     fn exchange(
         &mut self,
-        command: &Cmd,
-        replicas: u32,
+        packed: &[u8],
+        waits: bool,
         asking: bool,
-    ) -> RedisResult<(Value, i64)> {
-        let mut packed = Vec::new();
-        if asking {
-            packed.extend(cmd("ASKING").get_packed_command());
+        begun: Local,
+        deadline: Deadline,
+    ) -> Result<(Reply, i64), Failure> {
+        // A part of the call may have been sent: nothing can follow it.
+        self.dialled.stream.send(packed, deadline).inspect_err(|_| self.silent_since = None)?;
+        self.silent_since = self.silent_since.or(Some(begun));
+        let own = 1 + usize::from(waits);
+        self.unread_replies += own + usize::from(asking);
+        while self.unread_replies > own {
+            self.receive(deadline)?;
         }
-        packed.extend(command.get_packed_command());
-        if replicas > 0 {
-            let millis = u64::try_from(REPLY_TIMEOUT.as_millis() / 2).unwrap_or_default();
-            packed.extend(cmd("WAIT").arg(replicas).arg(millis).get_packed_command());
-        }
-        self.connection.send_packed_command(&packed)?;
-        for _ in 0..std::mem::take(&mut self.unread_replies) + usize::from(asking) {
-            self.connection.recv_response()?;
-        }
-        let value = self.connection.recv_response()?;
-        let copies = match replicas {
-            0 => Value::Int(0),
-            _ => self.connection.recv_response()?,
-        };
-        Ok((value, if let Value::Int(copies) = copies { copies } else { 0 }))
+        let reply = self.receive(deadline)?;
+        let copies = if waits { self.receive(deadline)? } else { Reply::Int(0) };
+        self.silent_since = None;
+        Ok((reply, if let Reply::Int(copies) = copies { copies } else { 0 }))
+    }
+
+    fn receive(&mut self, deadline: Deadline) -> Result<Reply, Failure> {
+        let reply = self.dialled.stream.receive(deadline)?;
+        self.unread_replies -= 1;
+        self.silent_since = Some(Local::now());
+        Ok(reply)
+    }
+
+    /// Whether a failure only means that its caller was in a hurry: the server was not silent for
+    /// long enough to give it up.
+    fn is_only_late(&self, failure: &Failure) -> bool {
+        let waiting = self.silent_since.is_some_and(|since| since.elapsed() < REPLY_TIMEOUT);
+        failure.is_timeout() && waiting
     }
 }
 
 fn script_command(
     name: &str,
     script: &str,
-    arguments: &impl Fn(&mut Cmd, &str),
+    arguments: &impl Fn(&mut Command, &str),
     run_id: &str,
-) -> Cmd {
+) -> Command {
     let mut command = cmd(name);
     command.arg(script);
     arguments(&mut command, run_id);
     command
-}
-
-fn is(error: &RedisError, kind: ServerErrorKind) -> bool {
-    error.kind() == ErrorKind::Server(kind)
-}
-
-fn not_connected() -> RedisError {
-    std::io::Error::from(std::io::ErrorKind::NotConnected).into()
-}
-
-/// Returns the value of a line `name:value` of an `INFO` reply.
-pub(crate) fn info_field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
-    let mut lines = info.lines().map(str::trim);
-    lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
 }

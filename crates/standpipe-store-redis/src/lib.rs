@@ -38,7 +38,8 @@
 //! - **Damage.** If lengths, checksums or chains do not match, the log is read once more. If it is
 //!   still damaged its keys are renamed and kept for a week, and the pool starts again as after a
 //!   loss.
-//! - **Unavailability.** A call fails after about a second with a transient error. The participant
+//! - **Unavailability.** A step ends within two seconds, or by the deadline that its caller set,
+//!   with a transient error: a second is for connecting, a second for the reply. The participant
 //!   sends the same entries again; the state ignores duplicates.
 //!
 //! # Wake-ups
@@ -70,12 +71,13 @@
 //!
 //! 1. `protocol/scripts/append.lua`: the step, its arguments and replies; `head.lua`: the head, and
 //!    `head_table.lua`: the head as the other scripts use it;
-//! 2. `protocol`: key names, records and replies;
+//! 2. `protocol`: key names, records and replies; `protocol/resp`: the wire protocol;
 //! 3. `log`: the step loop; `log/recovery`: loss, damage, semantics; `log/chunks`: what exceeds
 //!    64 KB; `log/verified`: entries whose chain is known;
-//! 4. `connection`: reconnects, backoff, Sentinel, Cluster; `connection/error`: error messages;
-//! 5. `store`: sessions and the pool index; `store/subscriber`: wake-ups; `store/admin`: reset,
-//!    import, remove;
+//! 4. `connection`: reconnects, backoff, redirects; `connection/dial`: login, Sentinel, Cluster;
+//!    `connection/socket`: deadlines; `connection/error`: error messages;
+//! 5. `store`: sessions; `store/index`: the list of pools; `store/subscriber`: wake-ups;
+//!    `store/admin`: reset, import, remove;
 //! 6. [`address`]: URLs and logins.
 //!
 //! Markers of pools and other parts that engines share are in [`standpipe_store::engine`].

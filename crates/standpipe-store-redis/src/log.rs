@@ -23,17 +23,19 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant as Local};
 
-use redis::{Cmd, cmd};
 use standpipe_core::{Instant, SEMANTICS, Span};
 use standpipe_store::engine::{PoolMarker, random_log_id};
 use standpipe_store::{Log, LogRead, PoolName, Position, Snapshot, StoreError, Tail, entry};
 
+use self::chunks::PartialRead;
 use self::verified::VerifiedRecords;
-use crate::address::Route;
-use crate::connection::{ServerConnection, UNKNOWN_RUN_ID};
+use crate::connection::deadline::Deadline;
+use crate::connection::{STEP_TIMEOUT, ServerConnection, UNKNOWN_RUN_ID};
 use crate::protocol::keys::{self, Keys};
 use crate::protocol::record;
 use crate::protocol::reply::{self, AppendReply, Cursor, Step};
+use crate::protocol::resp::{Command, Reply, cmd};
+use crate::protocol::scripts::Script;
 use crate::store::StoreInner;
 
 /// The most bytes that one call carries either way, so that no call blocks the server for long.
@@ -57,6 +59,12 @@ pub struct RedisLog {
     pub(crate) pool: PoolName,
     pub(crate) keys: Keys,
     connection: Mutex<ServerConnection>,
+    /// The deadline that the caller set for its steps.
+    callers_deadline: Option<Local>,
+    /// The deadline of the present step.
+    deadline: Deadline,
+    /// What a step read before its deadline passed.
+    partial: Option<PartialRead>,
     /// The id of the log, from the last reply; empty before the first.
     log_id: String,
     /// The last head, whose offset is known.
@@ -85,14 +93,17 @@ enum Preamble {
 impl RedisLog {
     pub(crate) fn new(store: Arc<StoreInner>, pool: PoolName) -> Self {
         let keys = Keys::new(&store.options.prefix, &pool);
-        let connection = Mutex::new(ServerConnection::new(Arc::clone(&store.address)));
+        let connection = Mutex::new(ServerConnection::new(Arc::clone(&store.servers)));
         let directory = store.options.marker_dir.as_deref();
-        let marker = PoolMarker::read(directory, &store.place, keys.base(), &pool);
+        let marker = PoolMarker::read(directory, &store.servers.place, keys.base(), &pool);
         Self {
             store,
             pool,
             keys,
             connection,
+            callers_deadline: None,
+            deadline: Deadline::within(STEP_TIMEOUT),
+            partial: None,
             log_id: String::new(),
             last_head: None,
             verified: VerifiedRecords::default(),
@@ -103,8 +114,34 @@ impl RedisLog {
         }
     }
 
-    pub(crate) fn connection(&self) -> MutexGuard<'_, ServerConnection> {
+    fn connection(&self) -> MutexGuard<'_, ServerConnection> {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a step: all its calls together end by one deadline.
+    pub(crate) fn begin_step(&mut self) {
+        self.deadline = Deadline::within(STEP_TIMEOUT).or_sooner(self.callers_deadline);
+    }
+
+    /// Gives the rest of a step at least this long, up to the caller's deadline.
+    fn extend_step(&mut self, bound: Duration) {
+        let later = Deadline::within(bound).at().max(self.deadline.at());
+        self.deadline = Deadline::from(later).or_sooner(self.callers_deadline);
+    }
+
+    /// Makes a call of the present step.
+    pub(crate) fn call(&self, command: &Command) -> Result<Reply, StoreError> {
+        self.connection().call(command, self.deadline)
+    }
+
+    /// Runs a script in the present step.
+    pub(crate) fn run_script(
+        &self,
+        script: &Script,
+        arguments: impl Fn(&mut Command),
+    ) -> Result<Reply, StoreError> {
+        let arguments = |command: &mut Command, _: &str| arguments(command);
+        self.connection().run_script(script, arguments, 0, self.deadline)
     }
 
     /// Appends entries and returns what others appended since `from`. Without entries it reads.
@@ -120,7 +157,8 @@ impl RedisLog {
                         self.announce_new_log();
                     }
                     let only_bodies = first.is_none();
-                    return self.read_result(cursor, &sent, only_bodies, *step);
+                    let result = self.read_result(cursor, &sent, only_bodies, *step);
+                    return if sent.is_empty() { result } else { result.map_err(taken_effect) };
                 }
                 // Every log contains the start, so this one is damaged.
                 AppendReply::Forked if from == Position::START => return Err(self.damaged_keys()),
@@ -154,7 +192,7 @@ impl RedisLog {
         }
         Err(StoreError::transient(format!(
             "the keys of `{}` on {} keep being replaced; check what else writes there",
-            self.pool, self.store.place
+            self.pool, self.store.servers.place
         )))
     }
 
@@ -167,10 +205,10 @@ impl RedisLog {
         preamble: Preamble,
     ) -> Result<AppendReply, StoreError> {
         let packed = self.packed_arguments(from, preamble);
-        let arguments = |command: &mut Cmd, run_id: &str| {
+        let arguments = |command: &mut Command, run_id: &str| {
             // A read changes nothing, so it does not have to notice a change of server.
             let run_id = if bodies.is_empty() { UNKNOWN_RUN_ID } else { run_id };
-            command.arg(4).arg(&self.keys.all()).arg(&packed).arg(run_id);
+            command.arg(4_u64).arg(self.keys.all()).arg(&packed).arg(run_id);
             command.arg(self.marker.log_id()).arg(new_log_id.unwrap_or_default());
             for body in bodies {
                 command.arg(record::encode(body));
@@ -178,8 +216,8 @@ impl RedisLog {
         };
         let replicas = if bodies.is_empty() { 0 } else { self.store.options.wait_replicas };
         let script = &self.store.scripts.append;
-        let value = self.connection().run_script_with_run_id(script, arguments, replicas)?;
-        reply::decode_append(value).ok_or_else(|| reply::unexpected(&self.store.place))
+        let value = self.connection().run_script(script, arguments, replicas, self.deadline)?;
+        reply::decode_append(value).ok_or_else(|| reply::unexpected(&self.store.servers.place))
     }
 
     /// Packs the first argument of `append.lua`.
@@ -271,6 +309,7 @@ impl RedisLog {
             log_id.clone_into(&mut self.log_id);
         }
         self.last_head = Some(head);
+        self.partial = None;
         self.last_epoch = self.connection_epoch();
         let changed = self.marker.update(log_id, expires_at);
         let indexed = self.indexed_at.is_some_and(|at| at.elapsed() < INDEX_REFRESH);
@@ -281,19 +320,28 @@ impl RedisLog {
     }
 
     /// Puts the pool on the pool index. A changed marker is indexed at once; a refresh goes along
-    /// with the next call, unless the index is on another node of a cluster.
+    /// with the next call. In a cluster the index may be on another node, and no step waits for
+    /// that one.
     fn index_pool(&self, expires_at: u64, changed: bool) {
-        let is_cluster = matches!(self.store.address.route, Route::Cluster(_));
-        match changed || is_cluster {
-            true => self.store.index_pool(&self.pool, expires_at),
-            false => self.connection().send(&self.store.index_command(&self.pool, expires_at)),
+        let store = &self.store;
+        if store.servers.is_cluster() {
+            return store.index_later(&self.pool, expires_at);
+        }
+        let command = store.index_command(&self.pool, expires_at);
+        let mut connection = self.connection();
+        match changed {
+            // A failure is ignored: only people read the index, and the pool is put there again.
+            true => drop(store.call_on_index(&mut connection, &command, self.deadline)),
+            false => connection.send(&[command]),
         }
     }
 
     /// Announces a new log, so that every process that knew an earlier one reads at once.
     pub(crate) fn announce_new_log(&self) {
         let channel = keys::new_log_channel(&self.store.options.prefix);
-        self.connection().send(cmd("PUBLISH").arg(channel).arg(self.pool.as_str()));
+        let mut publish = cmd("PUBLISH");
+        publish.arg(channel).arg(self.pool.as_str());
+        self.connection().send(&[publish]);
     }
 
     /// Returns a value that changes when this log or the subscriber reconnects, or a new log is
@@ -310,24 +358,36 @@ impl RedisLog {
 
 impl Log for RedisLog {
     fn append(&mut self, from: Position, bodies: &[Vec<u8>]) -> Result<LogRead, StoreError> {
+        self.begin_step();
         self.step(from, bodies)
     }
 
     fn read(&mut self, from: Position) -> Result<LogRead, StoreError> {
+        self.begin_step();
         self.step(from, &[])
     }
 
     fn write_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), StoreError> {
+        self.begin_step();
         let Some(cursor) = self.cursor(snapshot.id.at)? else { return Ok(()) };
         self.send_snapshot(cursor, snapshot)
     }
 
     fn quarantine(&mut self) -> Result<bool, StoreError> {
-        self.quarantine_if_damaged()
+        self.begin_step();
+        // It reads the log anew, which is a step of its own: that must not get a later deadline.
+        let callers_deadline = self.callers_deadline.replace(self.deadline.at());
+        let result = self.quarantine_if_damaged();
+        self.callers_deadline = callers_deadline;
+        result
     }
 
     fn is_current(&self) -> Option<bool> {
         Some(self.log_id.is_empty() || self.connection_epoch() == self.last_epoch)
+    }
+
+    fn set_deadline(&mut self, deadline: Option<Local>) {
+        self.callers_deadline = deadline;
     }
 
     fn set_lifetime(&mut self, silent: Span) {
@@ -339,9 +399,10 @@ impl Log for RedisLog {
         let mut channels: Vec<String> =
             sessions.iter().map(|session| keys::wake_channel(prefix, *session)).collect();
         channels.dedup();
-        let mut connection = self.connection();
-        for channel in channels {
-            connection.send(cmd("PUBLISH").arg(channel).arg(""));
+        let publish = |channel: &String| cmd("PUBLISH").arg(channel).arg("").clone();
+        let commands: Vec<Command> = channels.iter().map(publish).collect();
+        if !commands.is_empty() {
+            self.connection().send(&commands);
         }
     }
 
@@ -351,8 +412,30 @@ impl Log for RedisLog {
     }
 }
 
+/// Converts the error of a step after its append was made: then it was certainly sent.
+fn taken_effect(error: StoreError) -> StoreError {
+    match error.is_unsent() {
+        true => StoreError::transient(error.to_string()).caused_by(error),
+        false => error,
+    }
+}
+
 impl fmt::Debug for RedisLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisLog").field("pool", &self.pool).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_after_an_append_never_claims_that_nothing_was_sent() {
+        let unsent = StoreError::unusable("the password was changed").unsent();
+        let error = taken_effect(unsent);
+        assert!(!error.is_unsent() && error.is_transient(), "{error}");
+        assert!(error.to_string().contains("password"), "{error}");
+        assert!(taken_effect(StoreError::damaged("x")).is_damaged());
     }
 }

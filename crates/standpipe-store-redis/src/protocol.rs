@@ -7,4 +7,5 @@ pub(crate) mod head;
 pub(crate) mod keys;
 pub(crate) mod record;
 pub(crate) mod reply;
+pub(crate) mod resp;
 pub(crate) mod scripts;

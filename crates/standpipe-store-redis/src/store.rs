@@ -4,26 +4,30 @@
 //! needed: one per pool log, one for the pool index, one for the subscriber.
 
 mod admin;
+mod index;
 mod subscriber;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use redis::{Cmd, Value, cmd};
 use standpipe_core::Instant;
 use standpipe_store::engine::{Messages, SessionRegistry};
 use standpipe_store::participant::random_session;
 use standpipe_store::{Liveness, Log, PoolName, Process, Store, StoreError};
 
 pub use self::admin::ServerInfo;
+use self::index::PendingIndex;
 use self::subscriber::{Channels, WakeSubscriber};
 use crate::address::Address;
-use crate::connection::ServerConnection;
+use crate::connection::deadline::Deadline;
+use crate::connection::servers::Servers;
+use crate::connection::{STEP_TIMEOUT, ServerConnection};
 use crate::log::RedisLog;
 use crate::protocol::keys;
-use crate::protocol::reply::convert;
+use crate::protocol::reply::{texts, unexpected};
+use crate::protocol::resp::cmd;
 use crate::protocol::scripts::Scripts;
 
 /// A Redis or Valkey server whose pools many machines share.
@@ -51,14 +55,13 @@ pub struct Options {
 
 /// What all logs of one store share.
 pub(crate) struct StoreInner {
-    pub(crate) address: Arc<Address>,
-    /// The address without secrets, for messages.
-    pub(crate) place: String,
+    pub(crate) servers: Arc<Servers>,
     pub(crate) options: Options,
     pub(crate) scripts: Scripts,
     pub(crate) subscriber: Arc<WakeSubscriber>,
     /// For commands that concern no single pool. In a cluster the index may be on another node.
     index_connection: Mutex<ServerConnection>,
+    pending_index: PendingIndex,
     /// The upper bits of this process's session ids, if there is no session registry.
     process: u64,
     /// The process that opened the store, to detect a fork.
@@ -84,11 +87,11 @@ impl RedisStore {
     /// Returns the store at an address. It connects when it is first used.
     #[must_use]
     pub fn new(address: Address, options: Options) -> Self {
-        let address = Arc::new(address);
+        let servers = Arc::new(Servers::new(address));
         let inner = StoreInner {
-            place: address.to_string(),
-            index_connection: Mutex::new(ServerConnection::new(Arc::clone(&address))),
-            address,
+            index_connection: Mutex::new(ServerConnection::new(Arc::clone(&servers))),
+            pending_index: PendingIndex::default(),
+            servers,
             options,
             scripts: Scripts::new(),
             subscriber: Arc::default(),
@@ -133,43 +136,6 @@ impl StoreInner {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
-
-    /// Puts a pool on the pool index until its keys expire. A failure is ignored: only people read
-    /// the index, and the pool is put there again later.
-    pub(crate) fn index_pool(&self, pool: &PoolName, expires_at: u64) {
-        let _ = self.call_on_index(&self.index_command(pool, expires_at));
-    }
-
-    /// Returns the command that puts a pool on the pool index.
-    pub(crate) fn index_command(&self, pool: &PoolName, expires_at: u64) -> Cmd {
-        let key = keys::pool_index(&self.options.prefix);
-        cmd("ZADD").arg(key).arg(expires_at).arg(pool.as_str()).to_owned()
-    }
-
-    /// Sends a command for the pool index. A foreign value in its place is quarantined: processes
-    /// index the pools they use again.
-    pub(crate) fn call_on_index(&self, command: &Cmd) -> Result<Value, StoreError> {
-        let mut connection = self.index_connection();
-        match connection.call(command) {
-            Err(error) if error.is_damaged() && self.options.quarantine_damaged => {}
-            result => return result,
-        }
-        let key = keys::pool_index(&self.options.prefix);
-        let quarantined = keys::quarantined_index(&self.options.prefix, self.wall_millis());
-        // If this fails, another process was faster and the next call works, or it returns why not.
-        if connection.call(cmd("RENAME").arg(&key).arg(&quarantined)).is_ok() {
-            self.report(format!(
-                "`{key}` on {} holds something that Standpipe did not write; it is kept as \
-                 `{quarantined}`, and the list of pools starts again",
-                self.place
-            ));
-        }
-        connection.call(command)
-    }
-
-    fn index_connection(&self) -> MutexGuard<'_, ServerConnection> {
-        self.index_connection.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for StoreInner {
@@ -184,13 +150,18 @@ impl Store for RedisStore {
     }
 
     fn pools(&self) -> Result<Vec<PoolName>, StoreError> {
-        let inner = &self.inner;
-        let index = keys::pool_index(&inner.options.prefix);
-        let time: (u64, u64) = convert(inner.index_connection().call(&cmd("TIME"))?, &inner.place)?;
+        let (inner, deadline) = (&self.inner, Deadline::within(STEP_TIMEOUT));
+        let (index, place) = (keys::pool_index(&inner.options.prefix), &inner.servers.place);
+        let mut connection = inner.index();
+        inner.send_pending_index(&mut connection, deadline);
+        let time = texts(&connection.call(&cmd("TIME"), deadline)?, place)?;
+        let number = |index: usize| time.get(index).and_then(|text| text.parse::<u64>().ok());
+        let time = number(0).zip(number(1)).ok_or_else(|| unexpected(place))?;
         // The score is the expiry: expired pools are left out.
         let from = format!("({}", time.0 * 1_000 + time.1 / 1_000);
-        let range = inner.call_on_index(cmd("ZRANGEBYSCORE").arg(&index).arg(from).arg("+inf"))?;
-        let names: Vec<String> = convert(range, &inner.place)?;
+        let mut range = cmd("ZRANGEBYSCORE");
+        range.arg(&index).arg(from).arg("+inf");
+        let names = texts(&inner.call_on_index(&mut connection, &range, deadline)?, place)?;
         let mut pools: Vec<PoolName> = names.iter().filter_map(|name| name.parse().ok()).collect();
         pools.sort();
         Ok(pools)
@@ -234,7 +205,7 @@ impl Store for RedisStore {
     }
 
     fn wait_for_wake(&self, at_most: Duration) {
-        self.inner.subscriber.wait(&self.inner.address, at_most);
+        self.inner.subscriber.wait(&self.inner.servers, at_most);
     }
 
     fn interrupt(&self) {
@@ -254,12 +225,14 @@ impl Store for RedisStore {
     }
 
     fn location(&self) -> String {
-        self.inner.place.clone()
+        self.inner.servers.place.clone()
     }
 }
 
 impl fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisStore").field("place", &self.inner.place).finish_non_exhaustive()
+        f.debug_struct("RedisStore")
+            .field("place", &self.inner.servers.place)
+            .finish_non_exhaustive()
     }
 }

@@ -63,6 +63,13 @@ impl StoreError {
         self
     }
 
+    /// Marks that the call may have taken effect, because an earlier part of it succeeded.
+    #[must_use]
+    pub const fn maybe_sent(mut self) -> Self {
+        self.unsent = false;
+        self
+    }
+
     /// Returns whether the call has certainly not taken effect.
     #[must_use]
     pub const fn is_unsent(&self) -> bool {

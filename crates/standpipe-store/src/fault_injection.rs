@@ -147,6 +147,10 @@ impl<L: Log> Log for FaultyLog<L> {
         self.log.write_snapshot(snapshot)
     }
 
+    fn set_deadline(&mut self, deadline: Option<std::time::Instant>) {
+        self.log.set_deadline(deadline);
+    }
+
     fn wake_sessions(&self, sessions: &[u64]) {
         self.log.wake_sessions(sessions);
     }

@@ -90,6 +90,14 @@ pub trait Log {
         None
     }
 
+    /// Bounds the steps that follow: each returns by `deadline`, with a transient error if it could
+    /// not finish. `None`, the state after opening, leaves the engine's own bounds.
+    ///
+    /// The deadline covers the whole step, however many locks, connections and reads it takes. A
+    /// step whose deadline has passed is still tried once without waiting; if it would have to
+    /// wait, the error is [unsent](StoreError::is_unsent).
+    fn set_deadline(&mut self, _deadline: Option<std::time::Instant>) {}
+
     /// Announces how long after its last append, including the next one, the log still matters.
     ///
     /// An engine may expire a log that was idle for longer.

@@ -36,10 +36,11 @@
 //!
 //! **Recovery.** The participant loads the present log from its start and appends what the log
 //! lacks of its own events, from the record it keeps of leases in flight, leases and throttles of
-//! the last ten minutes, the configuration and the pause. A recovered reserve puts its lease back
-//! in flight, above the limit if need be. A recovered commit ends the lease without a refund. A
-//! recovered throttle pauses the pool. Unanswered events follow under new numbers, and under a new
-//! session if the log does not know the present one.
+//! the last ten minutes, the configuration and the pause. The record takes at most 8 MB per pool:
+//! beyond that it drops the oldest, but never a lease in flight. A recovered reserve puts its lease
+//! back in flight, above the limit if need be. A recovered commit ends the lease without a refund.
+//! A recovered throttle pauses the pool. Unanswered events follow under new numbers, and under a
+//! new session if the log does not know the present one.
 //!
 //! **Ended sessions.** A session can be declared dead while its process lives, for example after a
 //! long suspension. Events then answer [`SessionEnded`](standpipe_core::Answer::SessionEnded),
@@ -48,8 +49,9 @@
 //! **No-ops.** A reserve that would be refused and a configuration that the pool already has do not
 //! change the state. The participant answers them from a replica that has just read to the head and
 //! appends nothing. It asks its replica first only where a refusal is likely: for a reserve that
-//! does not wait, and for any reserve after a refusal. So a reserve that waits is judged once, and
-//! a process whose reserves can never be admitted leaves one entry and not one for each.
+//! does not wait and for which the limits show no room, and for any reserve after a refusal. So a
+//! reserve that is admitted is judged once, and a process whose reserves can never be admitted
+//! leaves one entry and not one for each.
 //!
 //! # Invariant
 //!
@@ -148,6 +150,11 @@ impl<L: Log> Participant<L> {
         self.observer = Some(observer);
     }
 
+    /// Bounds every step that follows, see [`Log::set_deadline`].
+    pub fn set_deadline(&mut self, deadline: Option<std::time::Instant>) {
+        self.log.set_deadline(deadline);
+    }
+
     /// Returns the key of the last own event that is known to be in the log. It changes whenever a
     /// write succeeds.
     pub fn last_written(&self) -> Option<Key> {
@@ -207,7 +214,11 @@ impl<L: Log> Participant<L> {
         for (caller, action) in submitted {
             self.submitted += 1;
             let waiter = Waiter { caller, submission_index: self.submitted };
-            match self.may_be_no_op(&action) {
+            // Actions of one caller keep their order: a reserve must not overtake the configuration
+            // that its caller submitted with it.
+            let follows =
+                candidates.iter().any(|(known, _): &(Waiter, Action)| known.caller == caller);
+            match follows || self.may_be_no_op(&action) {
                 true => candidates.push((waiter, action)),
                 false => self.enqueue(action, Some(waiter)),
             }

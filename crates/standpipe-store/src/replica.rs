@@ -163,7 +163,9 @@ impl Replica {
         own: impl Iterator<Item = &'e Event> + Clone,
         each: &mut impl FnMut(&Event, Instant, Outcome),
     ) -> Result<CaughtUp, StoreError> {
-        let loaded = tail.snapshot.as_ref().map(Self::load).transpose()?;
+        // In a box, because even an absent replica would be moved with all its bytes.
+        let load = |snapshot| Self::load(snapshot).map(Box::new);
+        let loaded = tail.snapshot.as_ref().map(load).transpose()?;
         let from = loaded.as_ref().map_or(self.position, |loaded| loaded.position);
         let end = tail.appended.map_or(tail.head, |appended| appended.after);
         let Some(verified) = verify_chain(log, from, &tail.entries, end)? else {
@@ -171,7 +173,7 @@ impl Replica {
             return Err(broken_chain());
         };
         if let Some(loaded) = loaded {
-            *self = loaded;
+            *self = *loaded;
         }
         // A state that differs from the snapshot's was wrong before that position too. Outcomes
         // stay staged until the snapshot's position is passed and the hashes agree.
@@ -183,14 +185,15 @@ impl Replica {
             match content {
                 Content::Event(event) => {
                     let outcome = self.state.apply(&event, stamp);
-                    staged.push((event, stamp, outcome));
+                    match unchecked {
+                        Some(_) => staged.push((event, stamp, outcome)),
+                        None => each(&event, stamp, outcome),
+                    }
                 }
                 Content::Unknown(_) => self.skipped += 1,
             }
             if let Some(id) = unchecked.take_if(|id| id.at.number == at.number) {
                 self.check_snapshot_hash(&id)?;
-            }
-            if unchecked.is_none() {
                 staged.drain(..).for_each(|(event, stamp, outcome)| each(&event, stamp, outcome));
             }
         }

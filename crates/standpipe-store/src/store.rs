@@ -143,6 +143,10 @@ impl Log for Box<dyn Log + Send> {
         (**self).is_current()
     }
 
+    fn set_deadline(&mut self, deadline: Option<Instant>) {
+        (**self).set_deadline(deadline);
+    }
+
     fn set_lifetime(&mut self, idle: standpipe_core::Span) {
         (**self).set_lifetime(idle);
     }

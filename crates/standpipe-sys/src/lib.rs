@@ -1,18 +1,26 @@
-//! Files whose locks a forked child does not keep.
+//! What the operating system offers only through `unsafe` calls: files whose locks a forked child
+//! does not keep, and children that die with their parent.
 //!
-//! A `flock` belongs to the open file description, which a forked child shares: if the parent is
-//! killed while it holds the lock and the child lives, the lock stays. A record lock (`fcntl`) is
-//! not shared with a child, but it does not exclude two copies of this library in one process, and
-//! the kernel drops it when the process closes any descriptor of the file. So the lock is a
-//! `flock`, and a fork hook takes the description away from the child: each [`UnsharedFile`] of the
-//! parent becomes an empty pipe in the child, under the same descriptor number.
+//! [`UnsharedFile`]: a `flock` belongs to the open file description, which a forked child shares:
+//! if the parent is killed while it holds the lock and the child lives, the lock stays. A record
+//! lock (`fcntl`) is not shared with a child, but it does not exclude two copies of this library in
+//! one process, and the kernel drops it when the process closes any descriptor of the file. So the
+//! lock is a `flock`, and a fork hook takes the description away from the child: each
+//! [`UnsharedFile`] of the parent becomes an empty pipe in the child, under the same descriptor
+//! number.
 //!
 //! Guarantee: when `fork` has returned in the child, the child does not keep the description of any
 //! [`UnsharedFile`]. A child that starts another program never keeps one, because the descriptors
 //! are close-on-exec. A child made by a bare `clone` system call is not covered.
 //!
+//! [`die_with_parent()`]: the kernel kills the child when the thread that started it ends.
+//!
 //! This is the only crate of the product with `unsafe`. The tests of whole processes that fork are
 //! in `standpipe-forks`.
+
+mod die_with_parent;
+
+pub use die_with_parent::die_with_parent;
 
 use std::fs::File;
 use std::io;
@@ -177,7 +185,7 @@ mod tests {
     use std::sync::{Mutex, PoisonError};
 
     /// A child forked by one test shares the files of another until its hook has run.
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    pub(crate) static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
     fn scratch(name: &str) -> std::path::PathBuf {
         std::env::temp_dir().join(format!("standpipe-sys-{name}-{}", std::process::id()))

@@ -3,11 +3,14 @@
 //! Only reads. The rules are in `rules.rs`: those about the call as a whole, then those about each
 //! constraint. Charging is in `grant.rs`, waiting in `queue/serve.rs`.
 
+use crate::bounds;
 use crate::config::Priority;
-use crate::config::compiled::ConstraintKind;
+use crate::config::compiled::{Constraint, ConstraintKind};
+use crate::event::Reserve;
 use crate::id::{AgentId, ConstraintId, ConstraintSet, RuleId};
 use crate::outcome::Refusal;
 use crate::queue::ticket::QueueKey;
+use crate::rules::zone::Zone;
 use crate::state::State;
 use crate::time::Instant;
 use crate::unit::Amounts;
@@ -53,6 +56,26 @@ impl State {
             true => None,
             false => self.constraint_refusal(candidate, now),
         })
+    }
+
+    /// Returns whether a reserve is likely to be admitted: nothing waits or pauses, and every limit
+    /// has room for what the reserve states.
+    ///
+    /// It costs a fraction of [`State::peek`] and does not ask every rule, so it can be wrong in
+    /// both directions. It is for callers that look for a refusal only where one is likely.
+    #[must_use]
+    pub fn is_likely_admitted(&self, reserve: &Reserve, now: Instant) -> bool {
+        let has_room = |(at, constraint): (ConstraintId, &Constraint)| {
+            self.facts.counters[at].zone == Zone::Green
+                && constraint.need(&reserve.cost) <= self.usage(at).free_at(now)
+        };
+        let constraints = &self.index.compiled.constraints;
+        self.facts.tickets.is_empty()
+            && self.facts.pause.is_none()
+            && self.facts.terminal.is_none()
+            && self.facts.leases.len() < bounds::LEASES
+            && !constraints.is_empty()
+            && constraints.rows().all(has_room)
     }
 
     /// Whether a call finds no ticket before it and room on every constraint, also under a ramp:

@@ -4,6 +4,7 @@
 //! session without leases and tickets is forgotten [`bounds::SILENCE`] after its last event.
 
 use alloc::vec::Vec;
+use core::ops::Bound;
 
 use crate::bounds;
 use crate::event::Key;
@@ -81,13 +82,28 @@ impl State {
     /// Forgets silent sessions without leases and tickets. This needs no timer: only an event of
     /// the session can tell the difference.
     pub(crate) fn forget_idle_sessions(&mut self, now: Instant) {
-        let silent = self
-            .index
-            .last_seen
-            .iter()
-            .take_while(|(last_seen, _)| *last_seen + bounds::SILENCE <= now);
-        let idle = silent.map(|(_, session)| *session);
-        let idle: Vec<u64> = idle.filter(|session| !self.session_in_use(*session)).collect();
+        while let Some(session) = self.index.silence.released.pop() {
+            let known = self.facts.sessions.get(&session);
+            let silent = known.is_some_and(|known| known.last_seen + bounds::SILENCE <= now);
+            if silent && !self.session_in_use(session) {
+                self.forget_session(session);
+            }
+        }
+        if now < self.index.silence.next {
+            return;
+        }
+        let behind = self.index.silence.checked.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut unchecked = self.index.last_seen.range((behind, Bound::Unbounded)).peekable();
+        let (mut idle, mut checked) = (Vec::new(), self.index.silence.checked);
+        while let Some(seen) = unchecked.next_if(|seen| seen.0 + bounds::SILENCE <= now) {
+            checked = Some(*seen);
+            if !self.session_in_use(seen.1) {
+                idle.push(seen.1);
+            }
+        }
+        // Sessions that are seen from now on are silent later than that.
+        let next = unchecked.peek().map_or(now, |(last_seen, _)| now.min(*last_seen));
+        (self.index.silence.checked, self.index.silence.next) = (checked, next + bounds::SILENCE);
         for session in idle {
             self.forget_session(session);
         }

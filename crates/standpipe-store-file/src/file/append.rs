@@ -6,6 +6,7 @@
 //! the last head.
 
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use standpipe_core::Instant;
 use standpipe_store::{Log, Snapshot, StoreError, entry};
@@ -24,7 +25,7 @@ impl FileLog {
         file: &PoolFile,
         head: &Head,
         bodies: &[Vec<u8>],
-    ) -> Result<Head, StoreError> {
+    ) -> Result<Arc<Head>, StoreError> {
         self.append_entries_at(file, head, bodies, self.store.time.now(head.origin))
     }
 
@@ -37,8 +38,9 @@ impl FileLog {
         head: &Head,
         bodies: &[Vec<u8>],
         now: Instant,
-    ) -> Result<Head, StoreError> {
-        let mut next = head.clone();
+    ) -> Result<Arc<Head>, StoreError> {
+        let mut shared = Arc::new(head.clone());
+        let next = Arc::make_mut(&mut shared);
         next.stamp = head.stamp.max(now);
         next.wall = self.store.time.wall_for(next.stamp, head.last_stamp());
         let mut records = Vec::with_capacity(bodies.iter().map(|body| body.len() + 24).sum());
@@ -49,18 +51,18 @@ impl FileLog {
             records.extend_from_slice(&next.end.position.chain.to_le_bytes());
         }
         next.end.bytes += records.len() as u64;
-        self.trim_if_full(file, head, &mut next)?;
+        self.trim_if_full(file, head, next)?;
         if !next.tail.push(&records) {
             // The ring gets no entry before a head covers it, unless no head can carry it: an entry
             // there that is newer than both heads shows that a power loss took a head.
             let carried = records.len() <= TAIL_SIZE;
             let with_it: &[u8] = if carried { &[] } else { &records };
-            self.write_tail(file, &mut next, head.ring_end(), with_it)?;
+            self.write_tail(file, next, head.ring_end(), with_it)?;
             failpoint::reach("entry written");
             next.tail.push(if carried { &records } else { &[] });
         }
-        self.write_next_head(file, &mut next)?;
-        Ok(next)
+        self.write_next_head(file, &mut shared)?;
+        Ok(shared)
     }
 
     /// Writes the records that a head carries to the ring, where they begin at `begin`, with those
@@ -82,9 +84,9 @@ impl FileLog {
     pub(crate) fn write_next_head(
         &self,
         file: &PoolFile,
-        next: &mut Head,
+        next: &mut Arc<Head>,
     ) -> Result<(), StoreError> {
-        next.sequence += 1;
+        Arc::make_mut(next).sequence += 1;
         file.write_head(next).map_err(|error| self.io_error("write", error))?;
         failpoint::reach("head written");
         Ok(())
@@ -114,7 +116,7 @@ impl FileLog {
                 self.pool, self.pool
             )));
         }
-        let mut trimmed = Head { base: next.base, ..head.clone() };
+        let mut trimmed = Arc::new(Head { base: next.base, ..head.clone() });
         self.write_next_head(file, &mut trimmed)?;
         next.sequence = trimmed.sequence;
         Ok(())
@@ -130,7 +132,7 @@ impl FileLog {
         head: &Head,
         taken_at: LogOffset,
         snapshot: &Snapshot,
-    ) -> Result<Head, StoreError> {
+    ) -> Result<Arc<Head>, StoreError> {
         let mut next = head.clone();
         let into = head.latest_slot.map_or(0, |latest| 1 - latest);
         let length = snapshot.bytes.len() as u64;
@@ -152,6 +154,7 @@ impl FileLog {
             next.base = previous.taken_at;
         }
         (next.slots[into], next.latest_slot) = (slot, Some(into));
+        let mut next = Arc::new(next);
         self.write_next_head(file, &mut next)?;
         failpoint::reach("snapshot published");
         Ok(next)

@@ -9,6 +9,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use standpipe_core::{Action, Instant, SEMANTICS};
 use standpipe_store::engine::entry_bodies;
@@ -17,7 +18,7 @@ use standpipe_store::{Snapshot, StoreError};
 
 use crate::file::head::{Head, LogOffset};
 use crate::file::label::{Label, encode_label};
-use crate::file::lock::{self, LockWaiter};
+use crate::file::lock;
 use crate::file::pool_file::PoolFile;
 use crate::log::FileLog;
 use crate::store::directory::fs_error;
@@ -68,8 +69,7 @@ impl FileLog {
 
     /// Reads the label again with the lock held and quarantines the file if it is still wrong.
     fn quarantine_mislabelled(&mut self, file: &PoolFile, reason: &str) -> Result<(), StoreError> {
-        let (timeout, waiter) = (self.store.lock_timeout, LockWaiter::default());
-        let _guard = lock::acquire(&file.file, &self.path, &self.pool, &waiter, timeout)?;
+        let _guard = lock::acquire(&file.file, &self.path, &self.pool, &self.lock_wait())?;
         let ours = |name: &str| name == self.pool.as_str();
         let wrong = match file.label() {
             Ok(Label::Unreadable) => true,
@@ -84,8 +84,7 @@ impl FileLog {
 
     /// Replaces a file in an older format, if no process uses it any more.
     fn replace_older_format(&mut self, file: &PoolFile) -> Result<(), StoreError> {
-        let (timeout, waiter) = (self.store.lock_timeout, LockWaiter::default());
-        let _guard = lock::acquire(&file.file, &self.path, &self.pool, &waiter, timeout)?;
+        let _guard = lock::acquire(&file.file, &self.path, &self.pool, &self.lock_wait())?;
         match file.label() {
             Ok(Label::Older(_)) if file.is_at(&self.path) => {
                 self.replace_older(file, "in an older format", None)
@@ -109,7 +108,7 @@ impl FileLog {
     /// Creates the pool's file with these first events, unless another process was faster.
     pub(crate) fn create(&self, events: &[Action]) -> Result<(), StoreError> {
         let bodies = entry_bodies(events.iter().cloned());
-        let fill = |file: &PoolFile, head: Head| match bodies.is_empty() {
+        let fill = |file: &PoolFile, head: Arc<Head>| match bodies.is_empty() {
             true => Ok(()),
             false => self.append_entries(file, &head, &bodies).map(drop),
         };
@@ -119,9 +118,10 @@ impl FileLog {
     /// Creates the pool's file from the snapshot of another store, taken at `now` by that store's
     /// clock. Returns `false` if the pool already exists.
     pub(crate) fn take_over(&self, snapshot: &Snapshot, now: Instant) -> Result<bool, StoreError> {
-        let fill = |file: &PoolFile, mut head: Head| {
+        let fill = |file: &PoolFile, mut head: Arc<Head>| {
             let start = LogOffset { position: snapshot.id.at, bytes: 0 };
-            (head.base, head.end) = (start, start);
+            let first = Arc::make_mut(&mut head);
+            (first.base, first.end) = (start, start);
             self.store_snapshot(file, &head, start, snapshot).map(drop)
         };
         self.create_with(self.store.time.origin_at(now), fill)
@@ -132,7 +132,7 @@ impl FileLog {
     fn create_with(
         &self,
         origin: ClockOrigin,
-        fill: impl FnOnce(&PoolFile, Head) -> Result<(), StoreError>,
+        fill: impl FnOnce(&PoolFile, Arc<Head>) -> Result<(), StoreError>,
     ) -> Result<bool, StoreError> {
         let draft = self.path.with_extension(format!("{:014x}.new", random_session()));
         let linked = self.write_draft(&draft, origin, fill).and_then(|()| {
@@ -158,17 +158,17 @@ impl FileLog {
         &self,
         draft: &Path,
         origin: ClockOrigin,
-        fill: impl FnOnce(&PoolFile, Head) -> Result<(), StoreError>,
+        fill: impl FnOnce(&PoolFile, Arc<Head>) -> Result<(), StoreError>,
     ) -> io::Result<()> {
         let (time, sizes) = (&self.store.time, self.store.sizes);
         let last = LastStamp { stamp: time.now(origin), wall: time.wall(), origin };
-        let mut head = Head::first(sizes, SEMANTICS, last);
+        let mut head = Arc::new(Head::first(sizes, SEMANTICS, last));
         let file = PoolFile::open_by(|| self.store.directory.create(draft))?;
         sys::file::preallocate(&file.file, head.file_size())?;
         file.file.write_all_at(&encode_label(&self.pool), 0)?;
         // Readers expect two consecutive heads.
         file.write_head(&mut head)?;
-        head.sequence += 1;
+        Arc::make_mut(&mut head).sequence += 1;
         file.write_head(&mut head)?;
         fill(&file, head).map_err(io::Error::other)
     }
@@ -191,8 +191,7 @@ impl FileLog {
                 }
                 Err(error) => return Err(fs_error("open", &self.path, error)),
             };
-            let (timeout, waiter) = (self.store.lock_timeout, LockWaiter::default());
-            let _guard = lock::acquire(&file.file, &self.path, &self.pool, &waiter, timeout)?;
+            let _guard = lock::acquire(&file.file, &self.path, &self.pool, &self.lock_wait())?;
             if file.is_at(&self.path) {
                 // The marker goes first: after a kill in between, a missing file must mean a new
                 // pool and not a lost one.

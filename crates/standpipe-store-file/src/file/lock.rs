@@ -5,6 +5,7 @@
 //! timeout, and the error names that process.
 
 use std::fs::{File, OpenOptions, TryLockError};
+use std::hint;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -18,12 +19,7 @@ use crate::store::directory::fs_error;
 use crate::sys;
 
 /// Holds the lock until it is dropped.
-pub(crate) struct LockGuard<'a> {
-    file: LockedFile<'a>,
-    contended: bool,
-}
-
-enum LockedFile<'a> {
+pub(crate) enum LockGuard<'a> {
     /// The open file that is read and written.
     Own(&'a UnsharedFile),
     /// Another descriptor of the same file, opened by the waiting thread.
@@ -44,65 +40,121 @@ struct WaiterState {
     result: Option<io::Result<UnsharedFile>>,
 }
 
-/// Takes the lock, waiting at most `timeout`.
+/// How long to wait for the lock, and the thread that does it.
+pub(crate) struct LockWait<'a> {
+    pub(crate) waiter: &'a LockWaiter,
+    /// The longest wait of this store.
+    pub(crate) timeout: Duration,
+    /// When the caller stops waiting, if that is earlier. After it the lock is only tried.
+    pub(crate) deadline: Option<Instant>,
+}
+
+/// Why the lock was not taken. Nothing was read or written, so the error is unsent.
+#[derive(Debug)]
+pub(crate) struct NotLocked {
+    pub(crate) error: StoreError,
+    /// The store's own timeout passed, not the caller's deadline.
+    pub(crate) timed_out: bool,
+}
+
+/// Takes the lock, waiting as long as `wait` allows.
 ///
-/// The lock is usually free within microseconds, so it is polled first, yielding the processor. A
+/// The lock is usually free within microseconds, so it is polled first, see [`SPINS`]. A
 /// blocking `flock` cannot be cancelled, so a longer wait is left to a thread. If that thread gets
-/// the lock when no caller wants it any more, it releases it at once.
+/// the lock when no caller wants it any more, it releases it at once. The clock is not read unless
+/// the lock is in use.
 pub(crate) fn acquire<'a>(
     file: &'a UnsharedFile,
     path: &Path,
     pool: &PoolName,
-    waiter: &LockWaiter,
-    timeout: Duration,
-) -> Result<LockGuard<'a>, StoreError> {
-    for attempt in 0..FAST_ATTEMPTS {
-        match file.try_lock() {
-            Ok(()) => {
-                return Ok(LockGuard { file: LockedFile::Own(file), contended: attempt > 0 });
-            }
-            Err(TryLockError::WouldBlock) if attempt < FAST_ATTEMPTS / 2 => thread::yield_now(),
-            Err(TryLockError::WouldBlock) => thread::sleep(FAST_PAUSE),
-            Err(TryLockError::Error(error)) => return Err(fs_error("lock", path, error)),
-        }
+    wait: &LockWait<'_>,
+) -> Result<LockGuard<'a>, NotLocked> {
+    if try_lock(file, path)? {
+        return Ok(LockGuard::Own(file));
     }
     let begun = Instant::now();
+    let timeout = begun + wait.timeout;
+    let until = wait.deadline.map_or(timeout, |deadline| deadline.min(timeout));
+    let guard = acquire_contended(file, path, wait.waiter, until)?;
+    guard.ok_or_else(|| NotLocked {
+        error: timed_out(file, path, pool).unsent(),
+        timed_out: until == timeout,
+    })
+}
+
+/// Takes the lock of a file that is in use; `None` if it is still in use at `until`.
+fn acquire_contended<'a>(
+    file: &'a UnsharedFile,
+    path: &Path,
+    waiter: &LockWaiter,
+    until: Instant,
+) -> Result<Option<LockGuard<'a>>, NotLocked> {
+    for attempt in 0..SPINS + YIELDS + PAUSES {
+        if Instant::now() >= until {
+            return Ok(None);
+        }
+        match attempt {
+            0..SPINS => (0..SPIN_LENGTH).for_each(|_| hint::spin_loop()),
+            SPINS..YIELDING => thread::yield_now(),
+            _ => thread::sleep(PAUSE),
+        }
+        if try_lock(file, path)? {
+            return Ok(Some(LockGuard::Own(file)));
+        }
+    }
     loop {
-        let left = timeout.saturating_sub(begun.elapsed());
-        let result = match waiter.wait(path, left) {
+        let result = match waiter.wait(path, until.saturating_duration_since(Instant::now())) {
             Ok(result) => result,
             // The process is at its limit of threads.
-            Err(_) => return poll(file, path, pool, left),
+            Err(_) => return poll(file, path, until),
         };
         match result {
             Some(Ok(other)) if is_same(&other, file) => {
-                return Ok(LockGuard { file: LockedFile::OfWaiter(other), contended: true });
+                return Ok(Some(LockGuard::OfWaiter(other)));
             }
             // The thread opened a file that was at the path before this one; wait again.
             Some(Ok(_)) => {}
-            Some(Err(error)) => return Err(fs_error("lock", path, error)),
-            None => return Err(timed_out(file, path, pool)),
+            Some(Err(error)) => return Err(NotLocked::failed(path, error)),
+            None => return Ok(None),
         }
     }
 }
 
-/// Takes the lock by polling, without a thread.
+/// Takes the lock by polling, without a thread; `None` if it is still in use at `until`.
 fn poll<'a>(
     file: &'a UnsharedFile,
     path: &Path,
-    pool: &PoolName,
-    timeout: Duration,
-) -> Result<LockGuard<'a>, StoreError> {
-    let begun = Instant::now();
+    until: Instant,
+) -> Result<Option<LockGuard<'a>>, NotLocked> {
     loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(LockGuard { file: LockedFile::Own(file), contended: true }),
-            Err(TryLockError::WouldBlock) if begun.elapsed() < timeout => {
-                thread::sleep(POLL_PAUSE);
-            }
-            Err(TryLockError::WouldBlock) => return Err(timed_out(file, path, pool)),
-            Err(TryLockError::Error(error)) => return Err(fs_error("lock", path, error)),
+        if try_lock(file, path)? {
+            return Ok(Some(LockGuard::Own(file)));
         }
+        if Instant::now() >= until {
+            return Ok(None);
+        }
+        thread::sleep(POLL_PAUSE);
+    }
+}
+
+/// Takes the lock if it is free.
+fn try_lock(file: &UnsharedFile, path: &Path) -> Result<bool, NotLocked> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(NotLocked::failed(path, error)),
+    }
+}
+
+impl NotLocked {
+    fn failed(path: &Path, error: io::Error) -> Self {
+        Self { error: fs_error("lock", path, error).unsent(), timed_out: false }
+    }
+}
+
+impl From<NotLocked> for StoreError {
+    fn from(not_locked: NotLocked) -> Self {
+        not_locked.error
     }
 }
 
@@ -144,16 +196,10 @@ impl LockWaiter {
 
 impl Drop for LockGuard<'_> {
     fn drop(&mut self) {
-        let file = match &self.file {
-            LockedFile::Own(file) => file,
-            LockedFile::OfWaiter(file) => file,
+        let _ = match self {
+            Self::Own(file) => file.unlock(),
+            Self::OfWaiter(file) => file.unlock(),
         };
-        let _ = file.unlock();
-        if self.contended {
-            // Without this the process that releases a contended lock is the first to take it
-            // again.
-            thread::yield_now();
-        }
     }
 }
 
@@ -181,9 +227,20 @@ fn timed_out(file: &File, path: &Path, pool: &PoolName) -> StoreError {
     })
 }
 
-/// How often the lock is tried before a thread waits for it: the first half yields, the second half
-/// sleeps in between.
-const FAST_ATTEMPTS: u32 = 200;
-const FAST_PAUSE: Duration = Duration::from_micros(50);
+/// How often the lock is tried before a thread waits for it, and what happens in between.
+///
+/// First the processor spins: the holder usually runs on another one and has finished within two
+/// microseconds. Yielding at once would hand this processor to a process that first has to load
+/// what it missed, and that then meets the same holder after a step or two. A holder that takes
+/// longer was most likely interrupted inside the step, so it needs a processor: the next attempts
+/// yield. They are few, because a yield can cost a whole time slice (Linux 6.18), and a process
+/// that got nothing done must not pay for it. The rest sleep.
+const SPINS: u32 = 12;
+const YIELDS: u32 = 2;
+const PAUSES: u32 = 100;
+const YIELDING: u32 = SPINS + YIELDS;
+/// The length of a spin: a bit more than half a microsecond.
+const SPIN_LENGTH: u32 = 40;
+const PAUSE: Duration = Duration::from_micros(50);
 /// The time between two attempts when no thread can wait for the lock.
 const POLL_PAUSE: Duration = Duration::from_millis(1);

@@ -10,7 +10,7 @@ use std::io;
 use std::mem;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use standpipe_store::{Snapshot, entry, layout};
 use standpipe_sys::UnsharedFile;
@@ -38,7 +38,7 @@ pub(crate) struct PoolFile {
 #[derive(Debug, Default)]
 struct KnownHeads {
     /// The later of two consecutive heads; `None` if it is not known.
-    head: Option<Head>,
+    head: Option<Arc<Head>>,
     /// The bytes of both heads, while `head` is set.
     raw: Box<RawHeads>,
     /// Where the heads are read to, kept because clearing a new buffer costs as much as reading.
@@ -52,15 +52,15 @@ struct RawHeads([u8; MARK_SIZE + 2 * HEAD_SIZE]);
 /// The two heads of a file, decoded.
 pub(crate) enum Heads {
     /// Both are valid and have consecutive numbers. This is the later one.
-    Consecutive(Head),
+    Consecutive(Arc<Head>),
     /// Both are valid but their numbers are not consecutive: at least one of them is not the last
     /// head written in its place, as after a power loss. This is the later one.
-    Inconsistent(Head),
+    Inconsistent(Arc<Head>),
     /// One has a wrong checksum and is not the later one, or was not completely written: a process
     /// was killed meanwhile. This is the other one.
-    OneValid(Head),
+    OneValid(Arc<Head>),
     /// One has a wrong checksum and may be the later one. This is the other one.
-    LatestDamaged(Head),
+    LatestDamaged(Arc<Head>),
     /// Both have a wrong checksum.
     NoneValid,
 }
@@ -117,11 +117,11 @@ impl PoolFile {
         self.read_at(&mut known.buffer.0, MARK_AT)?;
         let retired = known.buffer.is_retired();
         if let Some(head) = known.head.as_ref().filter(|_| known.raw == known.buffer) {
-            return Ok((Heads::Consecutive(head.clone()), retired));
+            return Ok((Heads::Consecutive(Arc::clone(head)), retired));
         }
         let heads = known.buffer.decode();
         known.head = match &heads {
-            Heads::Consecutive(head) => Some(head.clone()),
+            Heads::Consecutive(head) => Some(Arc::clone(head)),
             _ => None,
         };
         mem::swap(&mut known.raw, &mut known.buffer);
@@ -134,8 +134,10 @@ impl PoolFile {
     }
 
     /// Writes a head to the place that its number selects.
-    pub(crate) fn write_head(&self, head: &mut Head) -> io::Result<()> {
-        head.inode = self.inode;
+    pub(crate) fn write_head(&self, head: &mut Arc<Head>) -> io::Result<()> {
+        if head.inode != self.inode {
+            Arc::make_mut(head).inode = self.inode;
+        }
         let (begin, HeadBytes(bytes)) = head.encode();
         let mut known = self.known();
         // A write that fails may have written a part.
@@ -143,7 +145,7 @@ impl PoolFile {
         self.file.write_all_at(&bytes[begin..], head.file_offset() + begin as u64)?;
         if before.is_some() {
             known.raw.replace(head.file_offset() + begin as u64, &bytes[begin..]);
-            known.head = Some(head.clone());
+            known.head = Some(Arc::clone(head));
         }
         Ok(())
     }
@@ -230,7 +232,7 @@ impl RawHeads {
 
     fn decode(&self) -> Heads {
         let (first, second) = self.0[MARK_SIZE..].split_at(HEAD_SIZE);
-        match (Head::decode(first), Head::decode(second)) {
+        match (Head::decode(first).map(Arc::new), Head::decode(second).map(Arc::new)) {
             (Some(first), Some(second)) => {
                 let consecutive = first.sequence.abs_diff(second.sequence) == 1;
                 let later = if first.sequence > second.sequence { first } else { second };

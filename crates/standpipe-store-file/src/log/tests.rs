@@ -32,6 +32,66 @@ fn whoever_was_not_let_in_waits_no_second_time_as_long() {
     std::fs::remove_dir_all(&directory).unwrap();
 }
 
+/// A pool whose store would wait for an hour, and a descriptor that holds the lock of its file. A
+/// step that ignored its deadline would never return.
+fn locked_pool(name: &str) -> (PathBuf, FileLog, std::fs::File) {
+    let name = format!("standpipe-{name}-{}", std::process::id());
+    let directory = std::env::temp_dir().join(name);
+    let options = Options { lock_timeout: Duration::from_secs(3_600), ..Options::default() };
+    let store = FileStore::open_with(&directory, options).unwrap();
+    let mut log = store.pool_log(&"test/pool".parse().unwrap());
+    log.ensure_open().unwrap();
+    let holder = sys::file::open_noatime(&log.path).unwrap();
+    holder.lock().unwrap();
+    (directory, log, holder)
+}
+
+fn assert_in_use(error: &StoreError) {
+    assert!(error.is_transient() && error.is_unsent(), "{error}");
+    let named = format!("process {} has held the lock", std::process::id());
+    assert!(error.to_string().contains(&named), "{error}");
+}
+
+#[test]
+fn a_step_whose_deadline_passed_is_tried_once_and_not_sent() {
+    let (directory, mut log, holder) = locked_pool("deadline");
+    log.set_deadline(Some(Instant::now()));
+    assert_in_use(&log.with_lock(|_, _, _| Ok(())).unwrap_err());
+    let full = log.lock_timeout();
+    assert_eq!(full, Duration::from_secs(3_600), "only the store's own timeout shortens the next");
+    let mut member = Participant::new(log, || 7);
+    // One deadline has passed, the other passes during the wait.
+    for left in [Duration::ZERO, Duration::from_millis(2)] {
+        member.set_deadline(Some(Instant::now() + left));
+        let beat = vec![Action::Heartbeat { lease: None, ttl: None }];
+        assert_in_use(&member.submit(beat).unwrap_err());
+        member.give_up();
+    }
+    holder.unlock().unwrap();
+    member.resend().unwrap();
+    beat(&mut member);
+    drop(member);
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn a_deadline_covers_quarantine_replacement_and_snapshots() {
+    let (directory, mut log, holder) = locked_pool("deadline-rest");
+    log.set_deadline(Some(Instant::now()));
+    let snapshot = standpipe_store::Replica::new().snapshot();
+    assert_in_use(&log.write_snapshot(&snapshot).unwrap_err());
+    assert_in_use(&log.quarantine().unwrap_err());
+    assert_in_use(&log.reset().unwrap_err());
+    // A file that is not a pool's is renamed with its lock held.
+    log.open = None;
+    std::os::unix::fs::FileExt::write_all_at(&holder, &[0; 512], 0).unwrap();
+    assert_in_use(&log.read(Position::START).unwrap_err());
+    assert_in_use(&log.append(Position::START, &[vec![1]]).unwrap_err());
+    holder.unlock().unwrap();
+    log.read(Position::START).unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
 /// Others can overwrite what is read without the lock: a snapshot by the next but one, entries when
 /// the ring wraps.
 #[test]

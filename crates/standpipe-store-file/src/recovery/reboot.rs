@@ -1,5 +1,7 @@
 //! The first use of a pool after a reboot: leases and tickets end, usage is carried over.
 
+use std::sync::Arc;
+
 use standpipe_core::{Action, Facts, LeaseOwner};
 use standpipe_store::engine::entry_bodies;
 use standpipe_store::{Replica, StoreError, entry};
@@ -19,9 +21,9 @@ impl FileLog {
     pub(crate) fn carry_over_reboot(
         &self,
         file: &PoolFile,
-        mut head: Head,
+        mut head: Arc<Head>,
         mut replica: Replica,
-    ) -> Result<Head, StoreError> {
+    ) -> Result<Arc<Head>, StoreError> {
         failpoint::reach("reboot detected");
         let origin = self.store.time.origin_after_reboot(head.stamp, head.wall);
         let bodies = entry_bodies(end_events(replica.state().facts()));
@@ -36,7 +38,7 @@ impl FileLog {
             if behind.is_empty() {
                 // After a reboot the wall clock is trusted again, even if it went back.
                 let wall = head.wall.min(self.store.time.wall());
-                let last = Head { origin, wall, ..head.clone() };
+                let last = Head { origin, wall, ..Head::clone(&head) };
                 return self.append_entries(file, &last, part);
             }
             let now = self.store.time.now(origin);

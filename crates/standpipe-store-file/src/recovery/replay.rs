@@ -1,5 +1,7 @@
 //! Reading a whole file as a new process would, with the lock held.
 
+use std::sync::Arc;
+
 use standpipe_core::Instant;
 use standpipe_store::{Log, LogRead, Position, Replica, Snapshot, StoreError, Tail};
 
@@ -16,10 +18,10 @@ impl FileLog {
     pub(crate) fn roll_forward(
         &self,
         file: &PoolFile,
-        head: Head,
+        head: &Head,
         both_valid: bool,
-    ) -> Result<Head, StoreError> {
-        let (end, ring_end, mut next) = (head.end, head.ring_end(), head);
+    ) -> Result<Arc<Head>, StoreError> {
+        let (end, ring_end, mut next) = (head.end, head.ring_end(), head.clone());
         let limit = next.base.bytes.saturating_add(next.log_size);
         let bytes = file.read_ring(&next, next.end.bytes, limit);
         let bytes = bytes.map_err(|error| self.io_error("read", error))?;
@@ -35,6 +37,7 @@ impl FileLog {
             let taken_up = &bytes[..bytes.len() - rest.len()];
             self.write_tail(file, &mut next, ring_end, taken_up)?;
         }
+        let mut next = Arc::new(next);
         if !both_valid || next.end != end {
             self.write_next_head(file, &mut next)?;
         }

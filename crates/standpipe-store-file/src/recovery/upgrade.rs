@@ -4,6 +4,7 @@
 //! with none alive it is renamed, and a new file starts with full limits and the old configuration.
 
 use std::fs;
+use std::sync::Arc;
 
 use standpipe_core::{Action, Configure, SEMANTICS};
 use standpipe_store::StoreError;
@@ -20,8 +21,8 @@ impl FileLog {
     pub(crate) fn handle_other_semantics(
         &mut self,
         file: &PoolFile,
-        head: Head,
-    ) -> Result<Option<Head>, StoreError> {
+        head: &Head,
+    ) -> Result<Option<Arc<Head>>, StoreError> {
         reject_newer(&self.pool, head.semantics)?;
         let theirs = format!("semantics {}, this one {SEMANTICS}", head.semantics);
         self.replace_older(file, &theirs, self.salvage_config(file))?;

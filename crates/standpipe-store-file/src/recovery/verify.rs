@@ -6,6 +6,8 @@
 //! quarantined. One case is undetectable: if nothing newer survived, neither a head nor a whole
 //! entry, the file looks like that of a machine that stopped earlier.
 
+use std::sync::Arc;
+
 use standpipe_core::{Action, Instant, SEMANTICS, Span};
 use standpipe_store::engine::entry_bodies;
 use standpipe_store::{Liveness, Replica, StoreError, entry, layout};
@@ -34,7 +36,7 @@ impl FileLog {
         &mut self,
         file: &PoolFile,
         heads: Heads,
-    ) -> Result<Option<Head>, StoreError> {
+    ) -> Result<Option<Arc<Head>>, StoreError> {
         let (head, both_valid) = match heads {
             Heads::Consecutive(head) => (head, true),
             Heads::OneValid(head) => (head, false),
@@ -49,7 +51,7 @@ impl FileLog {
             }
         };
         if head.semantics != SEMANTICS {
-            return self.handle_other_semantics(file, head);
+            return self.handle_other_semantics(file, &head);
         }
         if both_valid && self.verified_origin == Some(head.origin) {
             return Ok(Some(head));
@@ -73,7 +75,7 @@ impl FileLog {
                 match self.find_newer_writes(file, &head, false)? {
                     Some(reason) => self.quarantine_or_fail(file, reason),
                     None => {
-                        let head = self.roll_forward(file, head, both_valid)?;
+                        let head = self.roll_forward(file, &head, both_valid)?;
                         self.mark_verified(file, head)
                     }
                 }
@@ -81,7 +83,11 @@ impl FileLog {
         }
     }
 
-    fn mark_verified(&mut self, file: &PoolFile, head: Head) -> Result<Option<Head>, StoreError> {
+    fn mark_verified(
+        &mut self,
+        file: &PoolFile,
+        head: Arc<Head>,
+    ) -> Result<Option<Arc<Head>>, StoreError> {
         let head = match file.is_copy(&head) {
             true => self.pause_for_restore(file, head)?,
             false => head,
@@ -97,8 +103,8 @@ impl FileLog {
     pub(crate) fn pause_for_restore(
         &self,
         file: &PoolFile,
-        head: Head,
-    ) -> Result<Head, StoreError> {
+        head: Arc<Head>,
+    ) -> Result<Arc<Head>, StoreError> {
         if !self.recover_if_damaged {
             return Ok(head);
         }
@@ -115,7 +121,7 @@ impl FileLog {
         &self,
         file: &PoolFile,
         reason: &str,
-    ) -> Result<Option<Head>, StoreError> {
+    ) -> Result<Option<Arc<Head>>, StoreError> {
         match self.recover_if_damaged {
             true => self.quarantine_file(file, reason).map(|()| None),
             false => Err(StoreError::damaged(reason)),

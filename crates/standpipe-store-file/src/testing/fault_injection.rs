@@ -1,6 +1,7 @@
 //! Corrupting a pool's file in tests. Built only with the feature `harm`.
 
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use standpipe_store::StoreError;
 
@@ -18,7 +19,7 @@ impl FileLog {
         self.with_lock(|log, file, head| {
             let last =
                 head.end.position.number.saturating_sub(entries).max(head.base.position.number);
-            let mut next = head.clone();
+            let mut next = Head::clone(&head);
             log.write_tail(file, &mut next, head.ring_end(), &[])?;
             next.end = log
                 .record_offsets(file, &head)?
@@ -31,7 +32,7 @@ impl FileLog {
             next.latest_slot = head
                 .latest_slot
                 .and_then(|latest| [latest, 1 - latest].into_iter().find(|slot| kept(*slot)));
-            log.write_next_head(file, &mut next)
+            log.write_next_head(file, &mut Arc::new(next))
         })
     }
 
@@ -43,7 +44,7 @@ impl FileLog {
         self.with_lock(|log, file, mut head| {
             let offsets = log.record_offsets(file, &head)?;
             let ring_end = head.ring_end();
-            log.write_tail(file, &mut head, ring_end, &[])?;
+            log.write_tail(file, Arc::make_mut(&mut head), ring_end, &[])?;
             log.write_next_head(file, &mut head)?;
             let pair = offsets.windows(2).find(|pair| pair[1].position.number == entry);
             let Some([before, _]) = pair else { return Ok(()) };
@@ -72,8 +73,8 @@ impl FileLog {
     /// When the file cannot be read or written.
     pub fn set_semantics(&mut self, semantics: u32) -> Result<(), StoreError> {
         self.with_lock(|log, file, head| {
-            let mut next = Head { semantics, ..head };
-            log.write_next_head(file, &mut next)
+            let next = Head { semantics, ..Head::clone(&head) };
+            log.write_next_head(file, &mut Arc::new(next))
         })
     }
 

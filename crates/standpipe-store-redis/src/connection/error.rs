@@ -1,49 +1,92 @@
-//! Maps errors of the driver and the server to [`StoreError`]: whether a retry can help, and what
-//! to do.
+//! Maps failures of a connection and errors of the server to [`StoreError`]: whether a retry can
+//! help, and what to do.
 //!
-//! No message contains a password: driver texts are passed on only where they cannot hold one.
+//! No message contains a password: no text of the server is shown where it could repeat one.
 
-use redis::{ErrorKind, RedisError, ServerErrorKind};
+use std::io::{Error, ErrorKind};
+
 use standpipe_store::StoreError;
 
-/// Converts an error of the driver or the server.
-pub(crate) fn store_error(error: &RedisError, place: &str) -> StoreError {
-    let transient = |what: &str| StoreError::transient(format!("{place} {what}"));
-    let unusable = |what: &str| StoreError::unusable(format!("{place} {what}"));
-    match error.kind() {
-        ErrorKind::AuthenticationFailed => unusable(WRONG_PASSWORD),
-        ErrorKind::Server(kind) => server_error(kind, error, place),
-        ErrorKind::Extension => error_by_code(error, place),
-        ErrorKind::InvalidClientConfig => {
-            let detail = error.detail().unwrap_or("the connection settings are invalid");
-            unusable(&format!("cannot be connected to: {detail}"))
-        }
-        _ if error.is_timeout() => transient("did not answer in time"),
-        _ if error.is_connection_refusal() => {
-            transient("refuses connections; check that the server runs and listens there")
-        }
-        _ if error.is_io_error() => transient(&format!("cannot be reached: {error}")),
-        _ => transient(&format!("sent a reply that cannot be read: {}", error.category())),
-    }
-    .caused_by(DriverError(error.category().to_owned()))
+use crate::protocol::resp::ServerError;
+
+/// Why a connection could not be made or used.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The network failed, or the server did not answer in time.
+    Io(Error),
+    /// The server returned an error.
+    Server(ServerError),
+    /// The server does not accept the user and password.
+    Login(ServerError),
+    /// The server does not let this user select the database.
+    Database {
+        /// The server's error.
+        error: ServerError,
+        /// The number of the database.
+        database: u16,
+    },
+    /// What the server sent is not a reply.
+    Malformed,
+    /// The settings of the store are wrong.
+    Settings(String),
 }
 
-fn server_error(kind: ServerErrorKind, error: &RedisError, place: &str) -> StoreError {
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl Failure {
+    /// Whether the deadline passed.
+    pub(crate) fn is_timeout(&self) -> bool {
+        matches!(self, Self::Io(error) if error.kind() == ErrorKind::TimedOut)
+    }
+
+    /// Converts the failure for callers of the store.
+    pub(crate) fn to_store_error(&self, place: &str) -> StoreError {
+        let transient = |what: &str| StoreError::transient(format!("{place} {what}"));
+        match self {
+            Self::Io(error) => match error.kind() {
+                ErrorKind::TimedOut => transient("did not answer in time"),
+                ErrorKind::ConnectionRefused => {
+                    transient("refuses connections; check that the server runs and listens there")
+                }
+                _ => transient(&format!("cannot be reached: {error}")),
+            }
+            .caused_by(Error::from(error.kind())),
+            Self::Server(error) => server_error(error, place),
+            // Any other error is not about the password, as `max number of clients reached`.
+            Self::Login(error) if is_login_error(error) => wrong_password(place),
+            Self::Login(error) => server_error(error, place),
+            Self::Database { error, database } => database_error(error, *database, place),
+            Self::Malformed => transient("sent a reply that cannot be read"),
+            Self::Settings(what) => {
+                StoreError::unusable(format!("{place} cannot be connected to: {what}"))
+            }
+        }
+    }
+}
+
+/// Converts an error that the server returned.
+pub(crate) fn server_error(error: &ServerError, place: &str) -> StoreError {
     let transient = |what: &str| StoreError::transient(format!("{place} {what}"));
-    match kind {
-        ServerErrorKind::BusyLoading => transient("is still loading its data"),
-        ServerErrorKind::ClusterDown | ServerErrorKind::TryAgain => {
+    match error.code() {
+        "LOADING" => transient("is still loading its data"),
+        "CLUSTERDOWN" | "TRYAGAIN" => {
             transient("is a cluster that cannot serve this pool at the moment")
         }
-        ServerErrorKind::MasterDown | ServerErrorKind::ReadOnly => transient(
-            "is a read-only replica; name the master in the store's URL, or let Sentinel find it \
-             with redis+sentinel://",
-        ),
-        ServerErrorKind::NoPerm => {
-            missing_right(error.detail().unwrap_or("a right is missing"), place)
-        }
-        _ => error_by_code(error, place),
+        "MASTERDOWN" | "READONLY" => read_only(place),
+        "NOPERM" => missing_right(error.detail(), place),
+        _ => error_by_text(&error.text, place),
     }
+}
+
+fn read_only(place: &str) -> StoreError {
+    StoreError::transient(format!(
+        "{place} is a read-only replica; name the master in the store's URL, or let Sentinel find \
+         it with redis+sentinel://"
+    ))
 }
 
 fn missing_right(what: &str, place: &str) -> StoreError {
@@ -52,16 +95,30 @@ fn missing_right(what: &str, place: &str) -> StoreError {
     ))
 }
 
+fn database_error(error: &ServerError, database: u16, place: &str) -> StoreError {
+    let text = &error.text;
+    if is_denied(text) {
+        return StoreError::unusable(format!(
+            "{place} does not let this user select database {database}; grant it the right \
+             +select, or leave the number out of the store's URL"
+        ));
+    }
+    if ["out of range", "not allowed in cluster mode"].iter().any(|words| text.contains(words)) {
+        return StoreError::unusable(format!(
+            "{place} has no database {database}; leave the number out of the store's URL, or \
+             raise `databases` on the server"
+        ));
+    }
+    server_error(error, place)
+}
+
 /// Converts the error of a script whose user may not run one of its commands. Returns `None` for
 /// any other error.
 ///
 /// Some servers name only the line of the script, so the command is looked up in its source.
-pub(crate) fn script_denied(error: &RedisError, script: &str, place: &str) -> Option<StoreError> {
-    let text = error.detail().unwrap_or_default();
-    if !["can't run this command", "ACL failure", "no permissions", "NOPERM"]
-        .iter()
-        .any(|words| text.contains(words))
-    {
+pub(crate) fn script_denied(error: &ServerError, script: &str, place: &str) -> Option<StoreError> {
+    let text = error.detail();
+    if !is_denied(text) {
         return None;
     }
     let line = text.rsplit_once("user_script:").map_or("", |(_, after)| after.trim_start());
@@ -77,9 +134,13 @@ pub(crate) fn script_denied(error: &RedisError, script: &str, place: &str) -> Op
     Some(missing_right(&what, place))
 }
 
-fn error_by_code(error: &RedisError, place: &str) -> StoreError {
-    let detail = error.detail().unwrap_or_default();
-    let text = format!("{} {detail}", error.code().unwrap_or_default());
+/// Whether the server denies the user a right. Inside of scripts the code is another one.
+fn is_denied(text: &str) -> bool {
+    let words = ["can't run this command", "ACL failure", "no permissions", "NOPERM"];
+    words.iter().any(|words| text.contains(words))
+}
+
+fn error_by_text(text: &str, place: &str) -> StoreError {
     let contains = |word: &str| text.contains(word);
     if contains("WRONGTYPE") {
         return StoreError::damaged(format!(
@@ -87,9 +148,8 @@ fn error_by_code(error: &RedisError, place: &str) -> StoreError {
              it, or choose another `prefix` in [store]"
         ));
     }
-    // A server answers "unauthenticated" to a long call of a client that has not logged in.
     if contains("NOAUTH") || contains("WRONGPASS") || contains("unauthenticated") {
-        return StoreError::unusable(format!("{place} {WRONG_PASSWORD}"));
+        return wrong_password(place);
     }
     if contains("OOM") {
         return StoreError::transient(format!(
@@ -108,7 +168,7 @@ fn error_by_code(error: &RedisError, place: &str) -> StoreError {
         ));
     }
     if contains("READONLY") {
-        return server_error(ServerErrorKind::ReadOnly, error, place);
+        return read_only(place);
     }
     if contains("BUSY") {
         return StoreError::transient(format!("{place} is busy with a long-running script"));
@@ -116,11 +176,28 @@ fn error_by_code(error: &RedisError, place: &str) -> StoreError {
     StoreError::transient(format!("{place} returned an error: {}", text.trim()))
 }
 
-/// Whether the server refuses writes because too few replicas follow it. Another server may be the
-/// master by now.
-pub(crate) fn lacks_replicas(error: &RedisError) -> bool {
-    error.code() == Some(NO_REPLICAS)
-        || error.detail().is_some_and(|text| text.contains(NO_REPLICAS))
+/// Whether the server rejects the login. One without passwords rejects any: `ERR AUTH … called
+/// without any password configured`.
+fn is_login_error(error: &ServerError) -> bool {
+    // A server answers "unauthenticated" to a long call of a client that has not logged in.
+    let words = ["WRONGPASS", "NOAUTH", "AUTH", "invalid password", "unauthenticated"];
+    words.iter().any(|words| error.text.contains(words))
+}
+
+/// Whether the server closes the connection, whatever is asked: it is in protected mode, or has too
+/// many clients.
+pub(crate) fn is_turned_away(error: &ServerError) -> bool {
+    error.code() == "DENIED" || error.text.contains("max number of clients")
+}
+
+fn wrong_password(place: &str) -> StoreError {
+    StoreError::unusable(format!("{place} {WRONG_PASSWORD}"))
+}
+
+/// Whether another server may be the master by now: this one is a replica, or refuses writes
+/// because too few replicas follow it.
+pub(crate) fn may_be_demoted(error: &ServerError) -> bool {
+    matches!(error.code(), "READONLY" | "MASTERDOWN") || error.text.contains(NO_REPLICAS)
 }
 
 const NO_REPLICAS: &str = "NOREPLICAS";
@@ -131,16 +208,5 @@ const WRONG_PASSWORD: &str = "does not accept the user and password; give them i
 /// The rights that a user needs, with the default prefix. `docs/redis.md` lists the same.
 const RIGHTS: &str = "~standpipe:* &standpipe:* +eval +evalsha +hget +hmget +hset +get +set \
                       +getrange +setrange +append +strlen +rename +del +exists +pexpire +pexpireat \
-                      +time +zadd +zrangebyscore +zrem +publish +subscribe +info +ping +wait";
-
-/// The driver's category of an error, as a source: it cannot contain a secret.
-#[derive(Debug)]
-struct DriverError(String);
-
-impl std::fmt::Display for DriverError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for DriverError {}
+                      +time +zadd +zrangebyscore +zrem +publish +subscribe +info +ping +wait, and \
+                      +select for a database other than 0";

@@ -4,13 +4,13 @@
 //! A quarantined log is renamed, never deleted. The log that follows it records a loss, so its
 //! limits count as full until living processes have re-appended what they hold.
 
-use redis::{Cmd, Value, cmd};
 use standpipe_core::{Action, Span};
 use standpipe_store::engine::{entry_bodies, semantics};
 use standpipe_store::{Replica, StoreError};
 
 use super::{Preamble, REJOIN_PAUSE, RedisLog};
 use crate::protocol::reply;
+use crate::protocol::resp::{Command, Reply, cmd};
 
 impl RedisLog {
     /// Returns the entry of a preamble.
@@ -21,7 +21,7 @@ impl RedisLog {
                 self.store.report(format!(
                     "another server process answers for {}; `{}` pauses for {} s while every \
                      process restores what the server may have lost",
-                    self.store.place,
+                    self.store.servers.place,
                     self.pool,
                     REJOIN_PAUSE.0 / 1_000_000
                 ));
@@ -36,14 +36,14 @@ impl RedisLog {
         self.store.report(format!(
             "`{}` was lost on {}; rates count as full and recover over one period, slots after \
              `lease_ttl`",
-            self.pool, self.store.place
+            self.pool, self.store.servers.place
         ));
     }
 
     pub(super) fn damaged_keys(&self) -> StoreError {
         StoreError::damaged(format!(
             "the keys of `{}` on {} do not fit together; some were removed or changed",
-            self.pool, self.store.place
+            self.pool, self.store.servers.place
         ))
     }
 
@@ -100,7 +100,7 @@ impl RedisLog {
                 "the ledger of `{}` on {} is damaged. It is kept for a week as `{}:damaged:…`; \
                  the pool starts again, its limits count as full and recover over one period",
                 self.pool,
-                self.store.place,
+                self.store.servers.place,
                 self.keys.base()
             ));
         }
@@ -111,7 +111,7 @@ impl RedisLog {
 
     /// Returns the packed head, or nothing if there is none or the key holds something else.
     fn read_head(&self) -> Result<Vec<u8>, StoreError> {
-        match self.connection().call(cmd("HGET").arg(&self.keys.head).arg("h")) {
+        match self.call(cmd("HGET").arg(&self.keys.head).arg("h")) {
             Ok(value) => Ok(reply::bulk(value).unwrap_or_default()),
             Err(error) if error.is_damaged() => Ok(Vec::new()),
             Err(error) => Err(error),
@@ -122,10 +122,10 @@ impl RedisLog {
     /// process did.
     fn quarantine_keys(&self, why: &str, head: &[u8]) -> Result<bool, StoreError> {
         let names = self.keys.quarantined(why, self.store.wall_millis());
-        let arguments = |command: &mut Cmd| {
-            command.arg(8).arg(&self.keys.all()).arg(&names).arg(head);
+        let arguments = |command: &mut Command| {
+            command.arg(8_u64).arg(self.keys.all()).arg(&names).arg(head);
         };
-        let script = &self.store.scripts.quarantine;
-        Ok(self.connection().run_script(script, arguments, 0)? == Value::Int(1))
+        let quarantined = self.run_script(&self.store.scripts.quarantine, arguments)?;
+        Ok(quarantined == Reply::Int(1))
     }
 }

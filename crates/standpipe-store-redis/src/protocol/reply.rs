@@ -1,10 +1,10 @@
 //! Replies of the server, decoded. The replies of a step are described in `scripts/append.lua`.
 
-use redis::{FromRedisValue, Value};
 use standpipe_core::Instant;
 use standpipe_store::{Position, SnapshotId, StoreError, Tail};
 
 use super::record;
+use super::resp::Reply;
 
 /// A position and its byte offset in the log.
 ///
@@ -75,16 +75,16 @@ pub(crate) struct Step {
 }
 
 /// Decodes a reply of `append.lua`. Returns `None` if it is not one.
-pub(crate) fn decode_append(value: Value) -> Option<AppendReply> {
-    let parts = match value {
-        Value::Array(parts) => parts,
-        Value::BulkString(packed) => {
+pub(crate) fn decode_append(reply: Reply) -> Option<AppendReply> {
+    let parts = match reply {
+        Reply::Array(parts) => parts,
+        Reply::Bulk(packed) => {
             return Some(step_reply(&packed, None, Vec::new(), Vec::new()));
         }
         _ => return None,
     };
     let number = |index: usize| match parts.get(index)? {
-        Value::Int(number) => u64::try_from(*number).ok(),
+        Reply::Int(number) => u64::try_from(*number).ok(),
         _ => None,
     };
     let string = |index: usize| text(parts.get(index)?);
@@ -187,25 +187,26 @@ pub(crate) fn parse_snapshot_id(text: &str) -> Option<SnapshotId> {
 }
 
 /// Returns the text of a string reply.
-pub(crate) fn text(value: &Value) -> Option<String> {
-    match value {
-        Value::BulkString(bytes) => String::from_utf8(bytes.clone()).ok(),
-        Value::SimpleString(text) => Some(text.clone()),
+pub(crate) fn text(reply: &Reply) -> Option<String> {
+    match reply {
+        Reply::Bulk(bytes) => String::from_utf8(bytes.clone()).ok(),
+        Reply::Simple(text) => Some(text.clone()),
         _ => None,
     }
 }
 
 /// Returns the bytes of a bulk string reply.
-pub(crate) fn bulk(value: Value) -> Option<Vec<u8>> {
-    match value {
-        Value::BulkString(bytes) => Some(bytes),
+pub(crate) fn bulk(reply: Reply) -> Option<Vec<u8>> {
+    match reply {
+        Reply::Bulk(bytes) => Some(bytes),
         _ => None,
     }
 }
 
-/// Converts a reply to a Rust value.
-pub(crate) fn convert<T: FromRedisValue>(value: Value, place: &str) -> Result<T, StoreError> {
-    T::from_redis_value(value).map_err(|_| unexpected(place))
+/// Returns the texts of a list of strings.
+pub(crate) fn texts(reply: &Reply, place: &str) -> Result<Vec<String>, StoreError> {
+    let Reply::Array(parts) = reply else { return Err(unexpected(place)) };
+    parts.iter().map(|part| text(part).ok_or_else(|| unexpected(place))).collect()
 }
 
 /// The error for a reply that is none of the expected ones.

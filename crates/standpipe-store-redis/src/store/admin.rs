@@ -1,33 +1,37 @@
 //! Operations on whole pools (reset, import, remove), and information about the server.
 
-use redis::{Cmd, Value, cmd};
 use standpipe_core::{Action, Instant, SEMANTICS, Span, bounds};
 use standpipe_store::engine::{entry_bodies, random_log_id};
 use standpipe_store::participant::random_session;
 use standpipe_store::{Log, LogRead, PoolName, Position, Snapshot, StoreError};
 
 use super::RedisStore;
-use crate::connection::info_field;
+use crate::connection::STEP_TIMEOUT;
+use crate::connection::deadline::Deadline;
+use crate::connection::dial::info_field;
 use crate::log::{REJOIN_PAUSE, RedisLog};
 use crate::protocol::keys;
 use crate::protocol::record;
 use crate::protocol::reply::{snapshot_id_text, text};
+use crate::protocol::resp::{Command, Reply, cmd};
 
 /// Clocks that differ by no more than this count as equal.
 const CLOCK_TOLERANCE: Span = Span::secs(1);
 
 impl RedisLog {
     /// Whether any key of the log exists, damaged or not.
-    fn exists(&self) -> Result<bool, StoreError> {
-        Ok(self.connection().call(cmd("EXISTS").arg(&self.keys.all()))? != Value::Int(0))
+    fn exists(&mut self) -> Result<bool, StoreError> {
+        self.begin_step();
+        Ok(self.call(cmd("EXISTS").arg(self.keys.all()))? != Reply::Int(0))
     }
 
     /// Creates a log, empty or from a snapshot. Returns whether it did.
     fn create(
-        &self,
+        &mut self,
         from: Option<(&Snapshot, Instant)>,
         replace: bool,
     ) -> Result<bool, StoreError> {
+        self.begin_step();
         let (log_id, stage) = (random_log_id(), self.keys.stage(random_session()));
         if let Some((snapshot, _)) = from {
             self.stage_snapshot(&stage, &snapshot.bytes)?;
@@ -38,14 +42,14 @@ impl RedisLog {
         let stamp = from.map_or(0, |(_, now)| now.0);
         // The configuration in a snapshot is not known here: keep it for the longest period.
         let retention = from.map_or(bounds::PAUSE, |_| bounds::PAUSE + bounds::SPAN);
-        let arguments = |command: &mut Cmd| {
-            command.arg(5).arg(&self.keys.all()).arg(&stage).arg(SEMANTICS).arg(&log_id);
+        let arguments = |command: &mut Command| {
+            command.arg(5_u64).arg(self.keys.all()).arg(&stage).arg(SEMANTICS).arg(&log_id);
             command.arg(if replace { "replace" } else { "" }).arg(at.number);
             command.arg(&record::chain_hex(at.chain)[..]).arg(stamp).arg(&id).arg(length);
             command.arg(retention.0 / 1_000);
         };
-        let created = self.connection().run_script(&self.store.scripts.create, arguments, 0)?;
-        Ok(created == Value::Int(1))
+        let created = self.run_script(&self.store.scripts.create, arguments)?;
+        Ok(created == Reply::Int(1))
     }
 }
 
@@ -118,11 +122,16 @@ impl RedisStore {
     pub fn remove(&self, pool: &PoolName) -> Result<(), StoreError> {
         let mut log = self.pool_log(pool);
         let mut delete = cmd("DEL");
-        delete.arg(&log.keys.all());
-        log.connection().call(&delete)?;
+        delete.arg(log.keys.all());
+        log.begin_step();
+        log.call(&delete)?;
         log.delete_marker();
         let index = keys::pool_index(&self.inner.options.prefix);
-        self.inner.call_on_index(cmd("ZREM").arg(index).arg(pool.as_str())).map(drop)
+        let mut remove = cmd("ZREM");
+        remove.arg(index).arg(pool.as_str());
+        self.inner.forget_index_of(pool);
+        let deadline = Deadline::within(STEP_TIMEOUT);
+        self.inner.call_on_index(&mut self.inner.index(), &remove, deadline).map(drop)
     }
 
     /// Asks the server for its version, role and settings. What the user may not ask stays `None`.
@@ -130,10 +139,11 @@ impl RedisStore {
     /// # Errors
     /// When the server cannot be reached.
     pub fn server_info(&self) -> Result<ServerInfo, StoreError> {
-        let mut connection = self.inner.index_connection();
-        connection.call(&cmd("PING"))?;
+        let deadline = Deadline::within(STEP_TIMEOUT);
+        let mut connection = self.inner.index();
+        connection.call(&cmd("PING"), deadline)?;
         let mut info = |section: &str| {
-            let value = connection.call(cmd("INFO").arg(section)).ok();
+            let value = connection.call(cmd("INFO").arg(section), deadline).ok();
             value.as_ref().and_then(text).unwrap_or_default()
         };
         let (server, memory, persistence, replication) =
@@ -147,8 +157,8 @@ impl RedisStore {
             append_only_file: info_field(&persistence, "aof_enabled").map(|on| on == "1"),
             replicas: info_field(&replication, "connected_slaves").and_then(|n| n.parse().ok()),
             is_master: info_field(&replication, "role") != Some("slave"),
-            is_private: self.inner.address.is_private(),
-            has_password: self.inner.address.has_password(),
+            is_private: self.inner.servers.address.is_private(),
+            has_password: self.inner.servers.address.has_password(),
         })
     }
 }

@@ -9,11 +9,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use redis::{Connection, RedisResult, Value, cmd};
 use standpipe_store::engine::WakeFlag;
 
-use crate::address::Address;
-use crate::connection::{REPLY_TIMEOUT, ServerConnection};
+use crate::connection::deadline::Deadline;
+use crate::connection::dial::Dialled;
+use crate::connection::error::Failure;
+use crate::connection::servers::Servers;
+use crate::connection::{CONNECT_TIMEOUT, REPLY_TIMEOUT};
+use crate::protocol::resp::{Command, Reply, cmd};
 
 /// How long the server may be silent before it gets a `PING`.
 const PING_AFTER: Duration = Duration::from_secs(10);
@@ -47,8 +50,8 @@ impl WakeSubscriber {
     }
 
     /// Waits for a wake-up or until `at_most` has passed.
-    pub(crate) fn wait(self: &Arc<Self>, address: &Arc<Address>, at_most: Duration) {
-        self.start(address);
+    pub(crate) fn wait(self: &Arc<Self>, servers: &Arc<Servers>, at_most: Duration) {
+        self.start(servers);
         self.woken.wait(at_most);
     }
 
@@ -67,28 +70,31 @@ impl WakeSubscriber {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    fn start(self: &Arc<Self>, address: &Arc<Address>) {
+    fn start(self: &Arc<Self>, servers: &Arc<Servers>) {
         if self.started.swap(true, Ordering::Relaxed) || lock(&self.channels).is_none() {
             return;
         }
-        let (subscriber, address) = (Arc::clone(self), Arc::clone(address));
+        let (subscriber, servers) = (Arc::clone(self), Arc::clone(servers));
         let thread = std::thread::Builder::new().name("standpipe-redis".to_owned());
         // Without the thread waiters only poll, which is slower but correct.
-        let _ = thread.spawn(move || subscriber.run(&address));
+        let _ = thread.spawn(move || subscriber.run(&servers));
     }
 
-    fn run(&self, address: &Arc<Address>) {
+    fn run(&self, servers: &Arc<Servers>) {
         let mut backoff = MIN_BACKOFF;
-        let mut server = ServerConnection::new(Arc::clone(address));
         while !self.stopped.load(Ordering::Relaxed) {
-            if let Ok(connection) = server.dial() {
+            if let Ok(mut dialled) = servers.dial(None, Deadline::within(CONNECT_TIMEOUT)) {
                 backoff = MIN_BACKOFF;
                 // Wake-ups may have been missed before this connection.
                 self.notify();
-                let _lost = self.receive(connection);
+                let lost = self.receive(&mut dialled);
                 self.epoch.fetch_add(1, Ordering::Relaxed);
                 self.notify();
-                server.try_next_node();
+                if let (Err(failure), Some(node)) = (lost, &dialled.node)
+                    && failure.is_timeout()
+                {
+                    servers.record_answer(node, false);
+                }
             }
             std::thread::sleep(backoff);
             backoff = (backoff * 2).min(MAX_BACKOFF);
@@ -96,18 +102,17 @@ impl WakeSubscriber {
     }
 
     /// Subscribes and receives until the connection is lost.
-    fn receive(&self, mut connection: Connection) -> RedisResult<()> {
+    fn receive(&self, dialled: &mut Dialled) -> Result<(), Failure> {
         let Some(Channels { wake, new_log }) = lock(&self.channels).clone() else { return Ok(()) };
-        connection.set_write_timeout(Some(REPLY_TIMEOUT))?;
-        connection.set_read_timeout(Some(REPLY_TIMEOUT))?;
-        let subscribe = cmd("SUBSCRIBE").arg(wake).arg(&new_log).get_packed_command();
-        connection.send_packed_command(&subscribe)?;
-        connection.recv_response()?;
-        connection.recv_response()?;
+        let mut subscribe = cmd("SUBSCRIBE");
+        send(dialled, subscribe.arg(wake).arg(&new_log))?;
+        let deadline = Deadline::within(REPLY_TIMEOUT);
+        dialled.stream.receive(deadline)?;
+        dialled.stream.receive(deadline)?;
         let mut pinged = false;
         while !self.stopped.load(Ordering::Relaxed) {
-            connection.set_read_timeout(Some(if pinged { REPLY_TIMEOUT } else { PING_AFTER }))?;
-            match connection.recv_response() {
+            let wait = if pinged { REPLY_TIMEOUT } else { PING_AFTER };
+            match dialled.stream.receive(Deadline::within(wait)) {
                 Ok(message) => {
                     if is_on_channel(&message, &new_log) {
                         // The log that this process knows may have been lost.
@@ -116,20 +121,26 @@ impl WakeSubscriber {
                     pinged = false;
                     self.notify();
                 }
-                Err(error) if error.is_timeout() && !pinged => {
-                    connection.send_packed_command(&cmd("PING").get_packed_command())?;
+                Err(failure) if failure.is_timeout() && !pinged => {
+                    send(dialled, &cmd("PING"))?;
                     pinged = true;
                 }
-                Err(error) => return Err(error),
+                Err(failure) => return Err(failure),
             }
         }
         Ok(())
     }
 }
 
-fn is_on_channel(message: &Value, channel: &str) -> bool {
-    let Value::Array(parts) = message else { return false };
-    matches!(parts.get(1), Some(Value::BulkString(name)) if name == channel.as_bytes())
+fn send(dialled: &mut Dialled, command: &Command) -> Result<(), Failure> {
+    let mut packed = Vec::new();
+    command.encode_to(&mut packed);
+    Ok(dialled.stream.send(&packed, Deadline::within(REPLY_TIMEOUT))?)
+}
+
+fn is_on_channel(message: &Reply, channel: &str) -> bool {
+    let Reply::Array(parts) = message else { return false };
+    matches!(parts.get(1), Some(Reply::Bulk(name)) if name == channel.as_bytes())
 }
 
 /// Locks a mutex. A panic elsewhere cannot leave these values half-written.

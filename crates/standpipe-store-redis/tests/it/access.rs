@@ -47,7 +47,11 @@ fn guarded() -> Server {
 }
 
 fn as_us(server: &Server) -> RedisStore {
-    let address: Address = server.url().parse().unwrap();
+    as_us_at(&server.url())
+}
+
+fn as_us_at(url: &str) -> RedisStore {
+    let address: Address = url.parse().unwrap();
     RedisStore::new(address.with_user("us").with_password(PASSWORD), Options::default())
 }
 
@@ -96,6 +100,24 @@ fn a_user_needs_exactly_the_rights_that_are_listed() {
         }
         server.run(&["ACL", "SETUSER", "us", &format!("+{right}")]);
     }
+}
+
+#[test]
+fn a_user_of_another_database_needs_one_right_more() {
+    let server = guarded();
+    let store = as_us_at(&format!("{}/3", server.url()));
+    server.run(&["ACL", "SETUSER", "us", "-select"]);
+    for error in [failed(full_use(&store)), failed(store.pools())] {
+        assert!(!error.is_transient(), "{error}");
+        assert!(error.to_string().contains("+select"), "{error}");
+        assert!(error.to_string().contains("database 3"), "{error}");
+        assert!(!error.to_string().contains(PASSWORD), "{error}");
+    }
+    server.run(&["ACL", "SETUSER", "us", "+select"]);
+    full_use(&as_us_at(&format!("{}/3", server.url()))).unwrap();
+    assert!(server.run(&["INFO", "keyspace"]).contains("db3:"), "the pool is in database 3");
+    let wrong = failed(as_us_at(&format!("{}/9999", server.url())).pools());
+    assert!(!wrong.is_transient() && wrong.to_string().contains("database 9999"), "{wrong}");
 }
 
 #[test]

@@ -112,7 +112,7 @@ fn b58_a_holder_that_does_nothing_puts_its_slot_back_after_each_of_two_restarts(
     let (holder, other) = (tap(gate.url(), &ours), tap(server.url(), &theirs));
     let config = PoolConfig { lease_ttl: Span::secs(1), ..PoolConfig::new(vec![parallel(1)]) };
     let pool_of = |tap: &Standpipe| tap.pool(pool().as_str()).unwrap();
-    pool_of(&holder).change(config).unwrap();
+    pool_of(&holder).change(config).blocking().unwrap();
     let store = store(&server.url());
     let before = read_anew(&store).position().number;
     let lease = pool_of(&holder).reserve(Request::new()).blocking().unwrap();
@@ -142,6 +142,6 @@ fn b58_a_holder_that_does_nothing_puts_its_slot_back_after_each_of_two_restarts(
         let answer = at_once();
         assert!(matches!(answer, Err(Error::Refused(_))), "the slot is held: {answer:?}");
     }
-    lease.commit([]).unwrap();
-    at_once().unwrap().commit([]).unwrap();
+    lease.commit([]).blocking().unwrap();
+    at_once().unwrap().commit([]).blocking().unwrap();
 }

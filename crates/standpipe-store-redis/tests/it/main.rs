@@ -9,6 +9,7 @@ mod conformance;
 mod crowd;
 mod cut;
 mod damage;
+mod deadlines;
 mod failover;
 mod keys;
 mod pairs;

@@ -7,6 +7,7 @@ use standpipe_servers::{Cluster, Options, Sentinel, Server};
 use standpipe_store::{Log, Participant, PoolName, Store};
 use standpipe_store_redis::{RedisLog, RedisStore};
 
+use crate::support::fake::{Answer, FakeServer};
 use crate::support::{
     HOUR, admitted, ask, beat, commit, configure, failed, insist, member_of, parallel, requests,
     store, take_all, until,
@@ -123,6 +124,42 @@ fn a_hung_shard_stops_its_own_pools_only() {
     for process in &mut theirs {
         process.goes_on();
     }
+}
+
+#[test]
+fn a_node_that_hangs_is_asked_once_for_all_pools_of_a_process() {
+    let cluster = Cluster::start(3, 0);
+    // It accepts connections and answers nothing, and it is the first of the URL.
+    let hung = FakeServer::start(|_| Answer::Never);
+    let nodes = cluster.url().replace("redis+cluster://", "");
+    let store = store(&format!("redis+cluster://{},{nodes}", hung.address()));
+    for number in 0..9 {
+        let pool: PoolName = format!("test/pool-{number}").parse().unwrap();
+        member_of(&store, &pool).submit(vec![beat()]).unwrap();
+    }
+    assert_eq!(hung.connections(), 1, "the others are asked first from then on");
+}
+
+#[test]
+fn a_pool_that_began_while_the_shard_of_the_index_hung_is_listed_later() {
+    let args = ["--cluster-require-full-coverage", "no"].map(str::to_owned).to_vec();
+    let cluster = Cluster::start_with(3, 0, &Options { args, ..Options::default() });
+    let index = cluster.slot_owner("standpipe:pools");
+    let on_another = |pool: &PoolName| {
+        cluster.slot_owner(&format!("standpipe:{{{pool}}}:head")).port() != index.port()
+    };
+    let names = (0..9).map(|number| format!("test/pool-{number}").parse().unwrap());
+    let pools: Vec<PoolName> = names.filter(on_another).collect();
+    assert!(!pools.is_empty());
+    let ours = store(&cluster.url());
+    index.pause();
+    for pool in &pools {
+        insist(&mut member_of(&ours, pool), vec![beat()]);
+    }
+    index.resume();
+    // Another process lists them, without a further step on any of them.
+    let theirs = store(&cluster.url());
+    until("they are listed", || theirs.pools().is_ok_and(|listed| listed == pools));
 }
 
 /// All keys of a pool, also those aside and on their way, are in one slot.

@@ -2,6 +2,7 @@
 //! of the answers.
 
 pub(crate) mod crew;
+pub(crate) mod fake;
 pub(crate) mod meter;
 pub(crate) mod worker;
 

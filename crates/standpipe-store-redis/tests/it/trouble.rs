@@ -198,7 +198,9 @@ fn while_the_server_is_blocked_every_caller_of_the_library_returns() {
     let builder = Standpipe::builder().settings(Settings::default()).home(&scratch.0);
     let tap = builder.store(StoreUrl::Redis(server.url())).open().unwrap();
     let pool = tap.pool("test/pool").unwrap();
-    pool.change(PoolConfig { lease_ttl: Span::secs(1), ..PoolConfig::new(limits()) }).unwrap();
+    pool.change(PoolConfig { lease_ttl: Span::secs(1), ..PoolConfig::new(limits()) })
+        .blocking()
+        .unwrap();
     let held = pool.reserve(Request::new()).blocking().unwrap();
     let mut blocker = Client::connect(&server.address()).unwrap();
     blocker.send(&["DEBUG", "SLEEP", "4"]).unwrap();
@@ -210,7 +212,7 @@ fn while_the_server_is_blocked_every_caller_of_the_library_returns() {
             let timeout = Duration::from_millis([0, 700, 30_000][caller % 3]);
             let reserved = pool.reserve(Request::new().timeout(timeout)).blocking();
             // A commit into the silence is told, and sent when the server is back.
-            let settled = reserved.map(|lease| match lease.commit([]) {
+            let settled = reserved.map(|lease| match lease.commit([]).blocking() {
                 Ok(()) | Err(Error::Store(_)) => {}
                 Err(error) => panic!("{error}"),
             });
@@ -225,7 +227,7 @@ fn while_the_server_is_blocked_every_caller_of_the_library_returns() {
         }
     }
     assert_eq!(blocker.reply().as_deref(), Ok("OK"));
-    held.commit([]).unwrap();
+    held.commit([]).blocking().unwrap();
     drop(tap);
     assert_whole(&store(&server.url()));
 }

@@ -17,7 +17,8 @@ use crate::replica::CaughtUp;
 impl<L: Log> Participant<L> {
     /// Appends until everything in the queue has an outcome.
     pub(super) fn flush(&mut self) -> Result<(), StoreError> {
-        let mut restarts = 0;
+        // Whether an append of this call may have reached the store.
+        let (mut restarts, mut sent) = (0, false);
         if self.forked {
             // An earlier recovery failed. An event appended before it is repeated would make the
             // lost events with smaller numbers look present.
@@ -31,10 +32,14 @@ impl<L: Log> Participant<L> {
             self.log.set_lifetime(self.lifetime());
             let appended = self.log.append(self.replica.position(), &self.batch);
             self.put_batch_back(appended.as_ref().err());
-            let read = self.recover_if_damaged(appended)?;
+            let read = match appended {
+                Err(error) if !sent && error.is_unsent() => return Err(error),
+                appended => self.recover_if_damaged(appended).map_err(StoreError::maybe_sent)?,
+            };
+            sent = true;
             let due = matches!(&read, LogRead::Tail(tail) if tail.snapshot_due);
-            if self.apply_read(read)? == CaughtUp::Forked {
-                self.recover()?;
+            if self.apply_read(read).map_err(StoreError::maybe_sent)? == CaughtUp::Forked {
+                self.recover().map_err(StoreError::maybe_sent)?;
                 restarts += 1;
             } else {
                 self.resolve_duplicates(last);

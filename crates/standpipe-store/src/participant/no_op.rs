@@ -4,7 +4,7 @@
 //! Guarantees that such an answer comes from a replica that has just read to the head, and that
 //! everything which does change the state is appended.
 
-use standpipe_core::{Action, Event, Key, Span};
+use standpipe_core::{Action, Event, Key, Reserve, Span};
 
 use super::pending::{PendingEvent, Waiter};
 use super::{Participant, resolve};
@@ -15,16 +15,23 @@ impl<L: Log> Participant<L> {
     /// Returns whether an action may turn out to change nothing, judged by the replica as it is.
     ///
     /// A configuration always may: a new process has not read yet whether the pool has one. A
-    /// reserve that waits is refused only when waiting is of no use, and such refusals come in
-    /// rows.
+    /// reserve is judged here only where a refusal is likely, because an append judges it anyway:
+    /// after a refusal, or without patience where the limits show no room. One that waits is
+    /// refused only when waiting is of no use, and such refusals come in rows.
     pub(super) fn may_be_no_op(&self, action: &Action) -> bool {
         match action {
             Action::Configure(_) => true,
-            Action::Reserve(reserve) if reserve.patience > Span::ZERO && !self.last_refused => {
+            Action::Reserve(reserve) if !self.last_refused && self.is_likely_accepted(reserve) => {
                 false
             }
             _ => resolve::no_op_outcome(&self.replica, action).is_some(),
         }
+    }
+
+    /// Returns whether a reserve is likely to be admitted or queued.
+    fn is_likely_accepted(&self, reserve: &Reserve) -> bool {
+        let (state, now) = (self.replica.state(), self.replica.now());
+        reserve.patience > Span::ZERO || state.is_likely_admitted(reserve, now)
     }
 
     /// Reads to the head, answers the candidates that change nothing and queues the others.

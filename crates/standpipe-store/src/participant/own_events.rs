@@ -4,11 +4,12 @@
 //! minutes, the last configuration and the last pause. Tickets are not recorded: a waiter claims
 //! its ticket, and a claim of an unknown ticket is a new reserve.
 //!
-//! Memory is bounded: of ended leases and of throttles at most [`MAX_RECORDS`] each are kept, and
-//! the oldest are dropped first. `recover.rs` appends what [`OwnEvents::actions_to_recover`]
-//! returns.
+//! Memory is bounded: the record has at most [`MAX_BYTES`], some 25,000 calls. Beyond that the
+//! oldest ended leases and throttles are dropped, even within the ten minutes; leases in flight
+//! never are, and the ledger bounds their number. `recover.rs` appends what
+//! [`OwnEvents::actions_to_recover`] returns.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use standpipe_core::{
     Action, Answer, Commit, Configure, Decision, Event, Found, Instant, Key, LeaseAnswer, Notice,
@@ -21,6 +22,8 @@ use crate::entry::{self, Content};
 #[derive(Debug, Default)]
 pub(super) struct OwnEvents {
     leases: BTreeMap<Key, OwnLease>,
+    /// Those in flight among `leases`, which are few.
+    in_flight: BTreeSet<Key>,
     /// The ended ones among `leases`, oldest first.
     ended: VecDeque<(Instant, Key)>,
     throttles: VecDeque<Recorded<Throttled>>,
@@ -28,6 +31,8 @@ pub(super) struct OwnEvents {
     pause: Option<Recorded<Span>>,
     /// The last event that is known to be in the log.
     last: Option<(Key, Instant)>,
+    /// The bytes of `leases`, `ended` and `throttles`, as far as they can be estimated.
+    bytes: usize,
 }
 
 /// A lease of this process.
@@ -36,15 +41,22 @@ struct OwnLease {
     /// The event that admitted the lease, or recovered its admission.
     admitted: Key,
     /// The encoded event: of a thousand leases hardly one is recovered, so it stays encoded.
-    body: Vec<u8>,
-    /// The ttl, if a heartbeat changed it.
-    ttl: Option<Span>,
-    /// The last commit that reported progress, and its event.
-    progress: Option<Box<(Key, Commit)>>,
+    body: Box<[u8]>,
+    /// What few leases have.
+    changes: Option<Box<Changes>>,
     ended: Option<Ended>,
     /// An event of this process created the lease, and [`OwnEvents::take_created`] has not yet
     /// returned `true` for it.
     unreported: bool,
+}
+
+/// What events after its admission changed about a lease.
+#[derive(Debug, Default)]
+struct Changes {
+    /// The ttl, if a heartbeat changed it.
+    ttl: Option<Span>,
+    /// The last commit that reported progress: its key, and the encoded event.
+    progress: Option<(Key, Box<[u8]>)>,
 }
 
 /// How a lease ended.
@@ -96,9 +108,8 @@ impl OwnEvents {
                 self.end_lease(*lease, Ended::Settled(key), at);
             }
             (Action::Commit(commit), Answer::Lease(LeaseAnswer::Lives(_))) => {
-                if let Some(own) = self.leases.get_mut(&commit.lease) {
-                    own.progress = Some(Box::new((key, commit.clone())));
-                }
+                let progress = Some((key, body.into_boxed_slice()));
+                self.change_lease(commit.lease, |changes| changes.progress = progress);
             }
             (Action::Commit(Commit { lease, .. }), Answer::Lease(LeaseAnswer::Ended)) => {
                 self.end_lease(*lease, Ended::Settled(key), at);
@@ -107,9 +118,7 @@ impl OwnEvents {
                 self.end_lease(*lease, Ended::Cancelled(key), at);
             }
             (Action::Heartbeat { lease: Some(lease), ttl: Some(ttl) }, _) => {
-                if let Some(own) = self.leases.get_mut(lease) {
-                    own.ttl = Some(*ttl);
-                }
+                self.change_lease(*lease, |changes| changes.ttl = Some(*ttl));
             }
             (Action::Throttled(throttled), _)
             | (Action::Recovered(Recovered::Throttled(throttled)), _) => {
@@ -119,6 +128,7 @@ impl OwnEvents {
                 if matches!(event.action, Action::Recovered(_)) {
                     self.remove_restored(throttled);
                 }
+                self.bytes += throttle_bytes(throttled);
                 self.throttles.push_back(Recorded { key, at, what: throttled.clone() });
             }
             (Action::Configure(configure), _) => {
@@ -134,6 +144,7 @@ impl OwnEvents {
     fn remove_restored(&mut self, throttled: &Throttled) {
         if let Some(at) = self.throttles.iter().position(|recorded| recorded.what == *throttled) {
             self.throttles.remove(at);
+            self.bytes -= throttle_bytes(throttled);
         }
     }
 
@@ -174,10 +185,11 @@ impl OwnEvents {
         is_lost: &dyn Fn(Key) -> bool,
         now: Instant,
     ) {
-        let own = self.leases.iter().filter(|(_, own)| own.ended.is_none());
-        let gone = own
-            .filter(|(lease, own)| state.find(**lease) != Found::Lease && !is_lost(own.admitted));
-        for lease in gone.map(|(lease, _)| *lease).collect::<Vec<_>>() {
+        let admitted = |lease: &Key| self.leases.get(lease).map(|own| own.admitted);
+        let is_gone = |lease: &&Key| {
+            state.find(**lease) != Found::Lease && !admitted(lease).is_some_and(is_lost)
+        };
+        for lease in self.in_flight.iter().filter(is_gone).copied().collect::<Vec<_>>() {
             self.end_lease(lease, Ended::Reclaimed, now);
         }
     }
@@ -195,20 +207,22 @@ impl OwnEvents {
         }
     }
 
-    /// Drops records that are too old to recover.
+    /// Drops records that are too old to recover, and the oldest ones beyond [`MAX_BYTES`].
     pub(super) fn prune(&mut self, now: Instant) {
-        let old = |at: Instant| now >= at + RETENTION;
-        while let Some((at, lease)) = self.ended.front().copied() {
-            if !old(at) && self.ended.len() <= MAX_RECORDS {
+        loop {
+            let ended = self.ended.front().map(|(at, _)| *at);
+            let throttled = self.throttles.front().map(|recorded| recorded.at);
+            let Some(oldest) = ended.into_iter().chain(throttled).min() else { break };
+            if now < oldest + RETENTION && self.bytes <= MAX_BYTES {
                 break;
             }
-            self.ended.pop_front();
-            self.leases.remove(&lease);
-        }
-        while self.throttles.front().is_some_and(|recorded| old(recorded.at))
-            || self.throttles.len() > MAX_RECORDS
-        {
-            self.throttles.pop_front();
+            if ended == Some(oldest) {
+                let lease = self.ended.pop_front().map(|(_, lease)| lease);
+                let own = lease.and_then(|lease| self.leases.remove(&lease));
+                self.bytes -= own.map_or(0, |own| own.bytes());
+            } else if let Some(recorded) = self.throttles.pop_front() {
+                self.bytes -= throttle_bytes(&recorded.what);
+            }
         }
     }
 
@@ -250,20 +264,27 @@ impl OwnEvents {
         body: Vec<u8>,
         unreported: bool,
     ) -> &mut OwnLease {
-        self.leases.entry(lease).or_insert_with(|| OwnLease {
-            admitted,
-            body,
-            ttl: None,
-            progress: None,
-            ended: None,
-            unreported,
+        self.leases.entry(lease).or_insert_with(|| {
+            let body = body.into_boxed_slice();
+            let own = OwnLease { admitted, body, changes: None, ended: None, unreported };
+            self.bytes += own.bytes();
+            self.in_flight.insert(lease);
+            own
         })
+    }
+
+    fn change_lease(&mut self, lease: Key, change: impl FnOnce(&mut Changes)) {
+        let Some(own) = self.leases.get_mut(&lease) else { return };
+        self.bytes -= own.bytes();
+        change(own.changes.get_or_insert_default());
+        self.bytes += own.bytes();
     }
 
     fn end_lease(&mut self, lease: Key, how: Ended, at: Instant) {
         let Some(own) = self.leases.get_mut(&lease) else { return };
         if own.ended.is_none() {
             self.ended.push_back((at, lease));
+            self.in_flight.remove(&lease);
         }
         // A reclaim never replaces what this process itself reported.
         own.ended = match (own.ended, how) {
@@ -296,8 +317,32 @@ impl OwnLease {
             Action::Recovered(Recovered::Reserve { reserve, .. }) => reserve,
             _ => return None,
         };
-        reserve.ttl = self.ttl.or(reserve.ttl);
+        let ttl = self.changes.as_ref().and_then(|changes| changes.ttl);
+        reserve.ttl = ttl.or(reserve.ttl);
         Some(reserve)
+    }
+
+    /// Decodes the last commit that reported progress, and returns it with its key.
+    fn progress(&self) -> Option<(Key, Commit)> {
+        let (key, body) = self.changes.as_ref()?.progress.as_ref()?;
+        match entry::decode_body(body) {
+            Content::Event(Event { action: Action::Commit(commit), .. }) => Some((*key, commit)),
+            _ => None,
+        }
+    }
+
+    /// Returns about how many bytes the record of this lease takes, with its place among the ended
+    /// ones.
+    fn bytes(&self) -> usize {
+        let progress = |changes: &Changes| {
+            changes.progress.as_ref().map_or(0, |(_, body)| body.len() + ALLOCATION)
+        };
+        let changes = |changes: &Changes| size_of::<Changes>() + ALLOCATION + progress(changes);
+        // Keys mostly grow, so the nodes of the map are half full; the queue can be as well.
+        2 * (size_of::<(Key, Self)>() + size_of::<(Instant, Key)>())
+            + self.body.len()
+            + ALLOCATION
+            + self.changes.as_deref().map_or(0, changes)
     }
 
     /// Appends to `actions` what restores this lease.
@@ -311,7 +356,7 @@ impl OwnLease {
         {
             actions.push(Action::Recovered(Recovered::Reserve { lease, reserve }));
         }
-        match (&self.ended, self.progress.as_deref()) {
+        match (&self.ended, self.progress()) {
             (Some(Ended::Settled(key)), _) if admission_lost || is_lost(*key) => {
                 actions.push(Action::Recovered(Recovered::Commit { lease }));
             }
@@ -321,8 +366,8 @@ impl OwnLease {
             (Some(Ended::Cancelled(key)), _) if !admission_lost && is_lost(*key) => {
                 actions.push(Action::Cancel { lease });
             }
-            (None, Some((key, commit))) if admission_lost || is_lost(*key) => {
-                actions.push(Action::Commit(commit.clone()));
+            (None, Some((key, commit))) if admission_lost || is_lost(key) => {
+                actions.push(Action::Commit(commit));
             }
             _ => {}
         }
@@ -332,5 +377,23 @@ impl OwnLease {
 /// How long ended leases and throttles are kept.
 const RETENTION: Span = Span::secs(600);
 
-/// The most ended leases kept, and the most throttles.
-const MAX_RECORDS: usize = 65_536;
+/// The most bytes that a process keeps of its own events on one pool. With the configuration, of
+/// which there is one, that is less than 8 MB.
+const MAX_BYTES: usize = 7_500_000;
+
+/// What the allocator adds to an allocation, rounding included.
+const ALLOCATION: usize = 16;
+
+/// The longest name of a unit.
+const LONGEST_UNIT: usize = 32;
+
+/// Returns about how many bytes the record of a throttle takes.
+fn throttle_bytes(throttled: &Throttled) -> usize {
+    let agent = throttled.agent.as_ref().map_or(0, |agent| agent.as_str().len() + ALLOCATION);
+    let unit = throttled.hit.as_ref().map_or(0, |_| LONGEST_UNIT + ALLOCATION);
+    // A queue can be half full.
+    2 * size_of::<Recorded<Throttled>>() + agent + unit
+}
+
+#[cfg(test)]
+mod tests;

@@ -461,3 +461,35 @@ fn what_never_left_is_not_called_back_however_long_a_store_is_away() {
         "its own reserve, under a session that counts"
     );
 }
+
+/// A log that stores an append, reports damage, and then fails before it sends the quarantine.
+struct StoredButUnquarantined(MemoryLog);
+
+impl Log for StoredButUnquarantined {
+    fn append(&mut self, from: Position, bodies: &[Vec<u8>]) -> Result<LogRead, StoreError> {
+        self.0.append(from, bodies)?;
+        Err(StoreError::damaged("injected fault: the answer is damaged"))
+    }
+
+    fn read(&mut self, from: Position) -> Result<LogRead, StoreError> {
+        self.0.read(from)
+    }
+
+    fn write_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), StoreError> {
+        self.0.write_snapshot(snapshot)
+    }
+
+    fn quarantine(&mut self) -> Result<bool, StoreError> {
+        Err(StoreError::transient("injected fault: unavailable").unsent())
+    }
+}
+
+#[test]
+fn an_error_after_an_append_is_never_unsent() {
+    let (log, _) = pool(vec![parallel(1)]);
+    let mut caller = Participant::new(StoredButUnquarantined(log.clone()), || 77);
+    caller.refresh().unwrap();
+    let error = caller.submit(vec![reserve(Span::secs(9))]).unwrap_err();
+    assert!(error.is_transient() && !error.is_unsent(), "{error}");
+    assert_eq!(now(&log).state().facts().leases.len(), 1);
+}

@@ -47,6 +47,34 @@ fn b25_a_crashed_holder_gives_its_slot_back() {
     let _ = world.reserve("lives", "b").admitted();
 }
 
+/// A silent session is forgotten once it holds nothing, whether that was so when it became silent,
+/// or another session ended its last lease after that.
+#[test]
+fn silent_sessions_are_forgotten_when_they_hold_nothing() {
+    let mut world = World::new(pool([parallel(3)]));
+    let held = world.reserve("first", "a").admitted();
+    let other = world.after(SECOND).reserve("second", "a").admitted();
+    let _ = world.after(SECOND).send("idle", Action::Heartbeat { lease: None, ttl: None });
+    let [first, second, idle] = ["first", "second", "idle"].map(|name| world.session(name));
+    let beat = |world: &mut World| {
+        let _ = world.send("busy", Action::Heartbeat { lease: None, ttl: None });
+    };
+    let known = |world: &World| {
+        [first, second, idle].map(|session| world.state.last_number(session).is_some())
+    };
+    world.at(BEGINNING + bounds::SILENCE);
+    beat(&mut world);
+    assert_eq!(known(&world), [true, true, true]);
+    world.at(BEGINNING + bounds::SILENCE + SECOND + SECOND);
+    beat(&mut world);
+    assert_eq!(known(&world), [true, true, false]);
+    for (lease, left) in [(held, [false, true, false]), (other, [false, false, false])] {
+        let _ = world.after(SECOND).send("busy", Action::OwnerEnded { lease });
+        beat(&mut world);
+        assert_eq!(known(&world), left);
+    }
+}
+
 /// A stopped process is alive: however long it is silent, it keeps what it holds.
 #[test]
 fn b26_a_silent_holder_keeps_its_lease() {
