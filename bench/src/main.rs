@@ -50,7 +50,7 @@ fn work(kind: &str, place: &str) -> Result<(), String> {
         "waiter" => wake::wait(place),
         "bare-waiter" => wake::wait_bare(place),
         "echo" => wake::echo(),
-        "empty-handler" => daemon::serve_nothing(place),
+        "json-handler" => daemon::serve_json(place),
         _ if kind.starts_with("redis-") => redis::work(kind, place),
         _ => pairs::run(kind, place),
     }

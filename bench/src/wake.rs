@@ -76,12 +76,12 @@ fn once(pool: &Pool, waiter: &mut Worker) -> Result<Wake, String> {
     let wrong = |error: standpipe::Error| error.to_string();
     let lease = pool.reserve(Request::by("holder")).blocking().map_err(wrong)?;
     waiter.tell("wait")?;
-    while pool.status().map_err(wrong)?.tickets.is_empty() {
+    while pool.status().blocking().map_err(wrong)?.tickets.is_empty() {
         std::thread::sleep(Duration::from_micros(200));
     }
     std::thread::sleep(SETTLE);
     let called = now();
-    lease.commit([]).map_err(wrong)?;
+    lease.commit([]).blocking().map_err(wrong)?;
     let returned = now();
     Ok(Wake { called, returned, woken: stamp(&waiter.hear()?)? })
 }
@@ -124,7 +124,7 @@ pub(crate) fn wait(place: &str) -> Result<(), String> {
     while heard().is_some() {
         let lease = pool.reserve(Request::by("waiter")).blocking();
         let woken = now();
-        let settled = lease.and_then(|lease| lease.commit([]));
+        let settled = lease.and_then(|lease| lease.commit([]).blocking());
         settled.map_err(|error| error.to_string())?;
         say(&woken.to_string())?;
     }

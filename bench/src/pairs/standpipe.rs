@@ -86,7 +86,7 @@ pub(super) fn library(directory: &Path) -> Result<impl FnMut(), String> {
     let ask = Request::by("bench").unit("tokens", TOKENS).timeout(Duration::ZERO);
     Ok(move || {
         let lease = pool.reserve(ask.clone()).blocking();
-        let settled = lease.and_then(|lease| lease.commit([(Unit::Tokens, USED)]));
+        let settled = lease.and_then(|lease| lease.commit([(Unit::Tokens, USED)]).blocking());
         assert!(settled.is_ok(), "Standpipe: {settled:?}");
     })
 }
@@ -97,7 +97,7 @@ pub(crate) fn pool_at(directory: &Path, limits: Vec<Limit>) -> Result<standpipe:
     let url = StoreUrl::File(Some(directory.to_owned()));
     let opened = Standpipe::builder().settings(Settings::default()).store(url).open();
     let pool = opened.and_then(|tap| tap.pool("bench/pool")).map_err(wrong)?;
-    pool.limit(limits).map_err(wrong)?;
+    pool.limit(limits).blocking().map_err(wrong)?;
     Ok(pool)
 }
 

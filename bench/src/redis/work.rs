@@ -55,7 +55,7 @@ pub(super) fn pool_at(url: &str, name: &str, home: &str) -> Result<Pool, String>
     let url = url.parse().map_err(|_| format!("`{url}` is no store"))?;
     let tap = Standpipe::builder().settings(Settings::default()).store(url).home(home).open();
     let pool = tap.and_then(|tap| tap.pool(name)).map_err(wrong)?;
-    pool.limit(limits()).map_err(wrong)?;
+    pool.limit(limits()).blocking().map_err(wrong)?;
     Ok(pool)
 }
 
@@ -73,7 +73,7 @@ fn ask() -> Request {
 
 pub(super) fn pair(pool: &Pool) {
     let lease = pool.reserve(ask()).blocking();
-    let settled = lease.and_then(|lease| lease.commit([(Unit::Tokens, USED)]));
+    let settled = lease.and_then(|lease| lease.commit([(Unit::Tokens, USED)]).blocking());
     assert!(settled.is_ok(), "Standpipe: {settled:?}");
 }
 
@@ -82,7 +82,7 @@ pub(super) fn reserve_of_pair(pool: &Pool) -> Duration {
     let began = Instant::now();
     let lease = pool.reserve(ask()).blocking();
     let took = began.elapsed();
-    let settled = lease.and_then(|lease| lease.commit([(Unit::Tokens, USED)]));
+    let settled = lease.and_then(|lease| lease.commit([(Unit::Tokens, USED)]).blocking());
     assert!(settled.is_ok(), "Standpipe: {settled:?}");
     took
 }
@@ -135,7 +135,7 @@ async fn awaited_pairs(pool: &Pool, until: Instant) -> Vec<u128> {
     let mut before = Instant::now();
     while before < until {
         let settled = match pool.reserve(ask()).await {
-            Ok(lease) => lease.commit_async([(Unit::Tokens, USED)]).await,
+            Ok(lease) => lease.commit([(Unit::Tokens, USED)]).await,
             Err(error) => Err(error),
         };
         assert!(settled.is_ok(), "Standpipe: {settled:?}");

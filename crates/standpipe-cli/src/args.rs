@@ -1,35 +1,38 @@
-//! The command line as types: what can be said, and what each `--help` shows. Nothing is done here.
+//! The command line as types: commands, flags, and the text of each `--help`.
+//!
+//! Parsing has no side effects; `commands` executes what is parsed here.
 
 mod call;
 mod calls;
-mod checking;
+mod checks;
+mod config;
 mod daemon;
 mod hold;
-mod ledger;
-mod operate;
 pub(crate) mod parse;
-mod seeing;
+mod store;
 mod top;
+mod views;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use standpipe::StoreUrl;
 
-pub(crate) use call::{Admission, Call, Work};
+pub(crate) use call::{Admission, Call, CallLabels};
 pub(crate) use calls::{
     Cancel, Commit, Heartbeat, Kind, Observe, Pause, Priority, Reserve, Resume, Throttle,
 };
-pub(crate) use checking::{Audit, Doctor};
-pub(crate) use daemon::{Down, Up};
+pub(crate) use checks::{Audit, Doctor};
+pub(crate) use config::{Check, Completions, Config, ConfigCommand, Init, Show};
+pub(crate) use daemon::{Down, LogFormat, LogLevel, Up};
 pub(crate) use hold::Hold;
-pub(crate) use ledger::{Dump, Move, Reset, Store, StoreAct, Upgrade};
-pub(crate) use operate::{Check, Completions, Config, ConfigAct, Init, Show};
 pub(crate) use parse::total;
-pub(crate) use seeing::{Events, Explain, Status};
+pub(crate) use store::{Dump, Move, Reset, Store, StoreCommand, Upgrade};
 pub(crate) use top::Top;
+pub(crate) use views::{Events, Explain, Status};
 
-/// Every page of help: what it is, examples, then how it is called.
+/// The layout of every help page: summary, examples, usage, arguments.
 const PAGE: &str = "\
 {about}
 
@@ -57,9 +60,9 @@ Exit codes:
   70 internal   75 not in time   77 the provider said stop   78 configuration
 
 Environment:
-  STANDPIPE_AGENT   who asks, when --as does not say
-  STANDPIPE_CONFIG  the configuration file, when --config does not say
-  STANDPIPE_HOME    where the ledgers of this machine are kept
+  STANDPIPE_AGENT   the agent, unless --as names one
+  STANDPIPE_CONFIG  the configuration file, unless --config names one
+  STANDPIPE_HOME    the state directory of this machine
   NO_COLOR          no colours";
 
 /// One tap for everything that shares an API quota.
@@ -77,30 +80,65 @@ Environment:
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
-    pub(crate) globals: Globals,
+    pub(crate) globals: GlobalArgs,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
-/// What every command takes.
+/// The command line with `hold` as its only command.
+#[derive(Debug, Parser)]
+#[command(name = "standpipe")]
+struct HoldCli {
+    #[command(flatten)]
+    globals: GlobalArgs,
+    #[command(subcommand)]
+    command: HoldCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum HoldCommand {
+    Hold(Hold),
+}
+
+impl Cli {
+    /// Parses the arguments of this process, the first of which is the program.
+    ///
+    /// `hold` is tried alone first: it is called in loops, and clap would build every other command
+    /// too, which takes half of its own instructions. Whatever that parser rejects, help included,
+    /// is left to the whole one, so that output and errors are the same.
+    ///
+    /// # Errors
+    /// As [`Parser::try_parse`]; help and version are errors too.
+    pub(crate) fn parse_arguments(arguments: &[OsString]) -> Result<Self, clap::Error> {
+        if arguments.get(1).is_some_and(|command| command == "hold")
+            && let Ok(HoldCli { globals, command: HoldCommand::Hold(hold) }) =
+                HoldCli::try_parse_from(arguments)
+        {
+            return Ok(Self { globals, command: Command::Hold(hold) });
+        }
+        Self::try_parse_from(arguments)
+    }
+}
+
+/// Flags that every command takes.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "On every command")]
-pub(crate) struct Globals {
+pub(crate) struct GlobalArgs {
     /// The configuration file
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Where the ledger is kept: file, file:/path, memory, redis://host
+    /// The store of the ledger: file, file:/path, memory, redis://host
     #[arg(long, global = true, value_name = "URL", value_parser = parse::store)]
     pub(crate) store: Option<StoreUrl>,
     /// Print data, and refusals, as JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Say nothing on stderr but failures
+    /// Print nothing on stderr but errors
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
 }
 
-/// What to do.
+/// A command.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Up(Up),
@@ -134,11 +172,34 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn the_command_line_makes_sense() {
+    fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
     }
 
-    /// Each page leads with examples, and each example can be read by the command it is about.
+    #[test]
+    fn hold_alone_is_parsed_as_among_all_commands() {
+        for line in [
+            "hold my/slots --limit parallel=1 -- true",
+            "hold --json my/api -q --as blog --cost requests=2 --timeout 5s -- curl --json x",
+            "hold my/api --store memory --busy-exit 0 --throttled-exit 3 -- sh -c hold",
+            "hold my/api",
+            "hold --help",
+            "hold my/api --fro -- true",
+            "-q hold my/api -- true",
+            "status",
+        ] {
+            let arguments: Vec<OsString> =
+                std::iter::once("standpipe").chain(line.split(' ')).map(OsString::from).collect();
+            let text = |parsed: Result<Cli, clap::Error>| match parsed {
+                Ok(cli) => format!("{cli:?}"),
+                Err(error) => error.render().to_string(),
+            };
+            let whole = text(Cli::try_parse_from(&arguments));
+            assert_eq!(text(Cli::parse_arguments(&arguments)), whole, "{line}");
+        }
+    }
+
+    /// Each page leads with examples.
     #[test]
     fn every_command_leads_with_examples() {
         let mut pages = vec![Cli::command()];

@@ -1,21 +1,21 @@
-//! Who asks when nobody says: the name of the program that called us.
+//! The default agent: the name of the program that called us.
 
 use standpipe::named_after;
 
-/// `$STANDPIPE_AGENT`, else the calling program's name, with every character that no agent's name
-/// has turned into `-`.
+/// Returns `$STANDPIPE_AGENT`, else the calling program's name with every invalid character
+/// replaced by `-`.
 pub(crate) fn agent() -> String {
-    let said = std::env::var("STANDPIPE_AGENT").ok().filter(|name| !name.is_empty());
-    said.unwrap_or_else(|| named_after(&parent().unwrap_or_default()))
+    let set = std::env::var("STANDPIPE_AGENT").ok().filter(|name| !name.is_empty());
+    set.unwrap_or_else(|| named_after(&parent().unwrap_or_default()))
 }
 
-/// Programs that only run others: whoever called them is meant.
+/// Programs that only run others. Their own caller is used instead.
 const WRAPPERS: &[&str] =
     &["timeout", "nice", "nohup", "env", "sudo", "setsid", "xargs", "time", "stdbuf", "ionice"];
-/// How many of them are looked through.
+/// The most wrappers that are skipped.
 const DEPTH: usize = 8;
 
-/// The name the kernel shows for our parent, or for the first before it that is no wrapper.
+/// Returns the name of our parent, or of its first ancestor that is no wrapper.
 fn parent() -> Option<String> {
     let mut pid = rustix::process::getppid()?.as_raw_nonzero().get();
     let first = name_of(pid)?;
@@ -38,7 +38,8 @@ fn name_of(pid: i32) -> Option<String> {
     std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()
 }
 
-/// The parent's id: the second field behind the name, which is in brackets and may hold anything.
+/// Returns the parent's pid: the second field after the name, which is in parentheses and may
+/// contain any character.
 fn parent_in(stat: &str) -> Option<i32> {
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_ascii_whitespace().nth(1)?.parse().ok()

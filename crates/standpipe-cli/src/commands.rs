@@ -1,4 +1,5 @@
-//! What each command does: one file each. They print through the printer and answer how it ended.
+//! The commands, one file each. They print through the printer and return an exit code or a
+//! failure.
 
 mod admission;
 mod audit;
@@ -27,35 +28,35 @@ mod units;
 mod up;
 
 use crate::args::Command;
+use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
-use crate::settings::Settings;
 
-/// How a command ended, or why it could not do what it was asked.
-pub(crate) type Ended = Result<Exit, Failure>;
+/// The exit code of a command, or why it failed.
+pub(crate) type CommandResult = Result<Exit, Failure>;
 
-pub(crate) fn run(command: Command, settings: &Settings, printer: &Printer) -> Ended {
+pub(crate) fn run(command: Command, context: &Context, printer: &Printer) -> CommandResult {
     match command {
-        Command::Up(args) => up::run(&args, settings, printer),
-        Command::Down(_) => down::run(settings, printer),
-        Command::Hold(args) => hold::run(args, settings, printer),
-        Command::Reserve(args) => reserve::run(args, settings, printer),
-        Command::Commit(args) => commit::run(&args, settings, printer),
-        Command::Cancel(args) => cancel::run(&args, settings, printer),
-        Command::Heartbeat(args) => heartbeat::run(&args, settings, printer),
-        Command::Throttle(args) => throttle::run(args, settings, printer),
-        Command::Observe(args) => observe::run(&args, settings, printer),
-        Command::Pause(args) => pause::run(&args, settings, printer),
-        Command::Resume(args) => resume::run(&args, settings, printer),
-        Command::Status(args) => status::run(&args, settings, printer),
-        Command::Top(args) => top::run(args, settings, printer),
-        Command::Explain(args) => explain::run(&args, settings, printer),
-        Command::Events(args) => events::run(&args, settings, printer),
-        Command::Audit(args) => audit::run(&args, settings, printer),
-        Command::Doctor(_) => doctor::run(settings, printer),
-        Command::Store(args) => store::run(args.act, settings, printer),
-        Command::Config(args) => config::run(args.act, settings, printer),
+        Command::Up(args) => up::run(&args, context, printer),
+        Command::Down(_) => down::run(context, printer),
+        Command::Hold(args) => hold::run(args, context, printer),
+        Command::Reserve(args) => reserve::run(args, context, printer),
+        Command::Commit(args) => commit::run(&args, context, printer),
+        Command::Cancel(args) => cancel::run(&args, context, printer),
+        Command::Heartbeat(args) => heartbeat::run(&args, context, printer),
+        Command::Throttle(args) => throttle::run(args, context, printer),
+        Command::Observe(args) => observe::run(&args, context, printer),
+        Command::Pause(args) => pause::run(&args, context, printer),
+        Command::Resume(args) => resume::run(&args, context, printer),
+        Command::Status(args) => status::run(&args, context, printer),
+        Command::Top(args) => top::run(args, context, printer),
+        Command::Explain(args) => explain::run(&args, context, printer),
+        Command::Events(args) => events::run(&args, context, printer),
+        Command::Audit(args) => audit::run(&args, context, printer),
+        Command::Doctor(_) => doctor::run(context, printer),
+        Command::Store(args) => store::run(args.act, context, printer),
+        Command::Config(args) => config::run(args.act, context, printer),
         Command::Completions(args) => completions::run(args.shell, printer),
         Command::Man => man::run(printer),
     }

@@ -1,174 +1,97 @@
-//! A daemon as a command talks to it: where it listens, and one call at a time over plain HTTP.
+//! A client of a daemon on this machine, over HTTP/1.1 on TCP or a Unix socket.
 //!
-//! No TLS and no other machines: a token in the clear leaves this machine only through a tunnel.
-//! Invariant: no answer, however odd or slow, takes more than a bounded time and memory.
+//! Each request opens a connection of its own and takes a bounded time and a bounded amount of
+//! memory, whatever the other side sends. There is no TLS, and [`Address`] accepts only loopback
+//! addresses, so a token never crosses a network in the clear. `http` sends, `reply` reads.
 
-pub(crate) mod address;
-mod answer;
+mod address;
+mod http;
+mod reply;
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
+use std::io::Read;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketType};
 use serde_json::Value;
 
 pub(crate) use address::Address;
 
 use crate::failure::{Failure, one_line};
 
-/// How long a connection may take to come about.
-const CONNECT: Duration = Duration::from_secs(2);
-/// How long one call may take, all in all.
-const WHOLE: Duration = Duration::from_secs(10);
-/// More than any token has.
-const LONGEST_TOKEN: u64 = 4_096;
+/// The time limit of one request, from connecting to the last byte of the reply.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// The largest token file that is read, in bytes.
+const MAX_TOKEN: u64 = 4_096;
 
-/// A daemon.
+/// Sends requests to one daemon.
 #[derive(Debug)]
-pub(crate) struct Daemon {
+pub(crate) struct DaemonClient {
     address: Address,
     token: Option<Token>,
-    whole: Duration,
+    timeout: Duration,
 }
 
-/// What a daemon wants to see. It is never shown.
+/// A bearer token. Its `Debug` form does not show it.
 struct Token(String);
 
-impl Daemon {
+impl DaemonClient {
     const fn new(address: Address, token: Option<Token>) -> Self {
-        Self { address, token, whole: WHOLE }
+        Self { address, token, timeout: REQUEST_TIMEOUT }
     }
 
-    /// One that wants to see the token in a file, if any.
+    /// Creates a client that sends the token in `file`, if a file is given.
     ///
     /// # Errors
-    /// When there is none that could be sent.
+    /// When the file cannot be read or holds no valid token.
     pub(crate) fn with_token_file(address: Address, file: Option<&Path>) -> Result<Self, Failure> {
-        Ok(Self::new(address, file.map(token).transpose()?))
+        Ok(Self::new(address, file.map(read_token).transpose()?))
     }
 
-    /// Where it listens.
+    /// Returns the address of the daemon.
     pub(crate) const fn address(&self) -> &Address {
         &self.address
     }
 
-    /// What is there.
+    /// Sends a GET request and returns the JSON of the reply.
     ///
     /// # Errors
-    /// In one line: that it does not answer, or what it answered instead.
+    /// One line: why there is no reply, or the problem that the daemon reports.
     pub(crate) fn get(&self, path: &str) -> Result<Value, String> {
         self.call("GET", path, None)
     }
 
-    /// Asks for something to be done.
+    /// Sends a POST request and returns the JSON of the reply.
     ///
     /// # Errors
-    /// As [`Daemon::get`].
+    /// As [`DaemonClient::get`].
     pub(crate) fn post(&self, path: &str, body: &Value) -> Result<Value, String> {
         self.call("POST", path, Some(body))
     }
 
-    /// Ends something.
+    /// Sends a DELETE request and returns the JSON of the reply.
     ///
     /// # Errors
-    /// As [`Daemon::get`].
+    /// As [`DaemonClient::get`].
     pub(crate) fn delete(&self, path: &str) -> Result<Value, String> {
         self.call("DELETE", path, None)
     }
 
     fn call(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, String> {
-        let until = Instant::now() + self.whole;
-        let bytes = self.send(&self.request(method, path, body), until);
-        let bytes = bytes.map_err(|error| {
+        let token = self.token.as_ref().map(|Token(token)| token.as_str());
+        let reply = http::request(&self.address, method, path, token, body)
+            .and_then(|request| http::send(&self.address, request, self.timeout));
+        let reply = reply.map_err(|error| {
             one_line(&format!("the daemon does not answer ({error}) at {}", self.address))
         })?;
-        bytes.meaning().map_err(|said| one_line(&said))
-    }
-
-    fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Vec<u8> {
-        let mut text = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\n", self.address.host());
-        text += "accept: application/json\r\nconnection: close\r\n";
-        if let Some(Token(token)) = &self.token {
-            text += &format!("authorization: Bearer {token}\r\n");
-        }
-        let body = body.map(Value::to_string);
-        if let Some(body) = &body {
-            let length = body.len();
-            text += &format!("content-type: application/json\r\ncontent-length: {length}\r\n");
-        }
-        (text + "\r\n" + body.as_deref().unwrap_or_default()).into_bytes()
-    }
-
-    fn send(&self, request: &[u8], until: Instant) -> std::io::Result<answer::Answer> {
-        match &self.address {
-            Address::Tcp(at) => {
-                let stream = TcpStream::connect_timeout(at, CONNECT)?;
-                let timed = |left| {
-                    stream.set_read_timeout(Some(left))?;
-                    stream.set_write_timeout(Some(left))
-                };
-                exchange(&stream, request, until, &timed)
-            }
-            Address::Unix(path) => {
-                let stream = connect(path)?;
-                let timed = |left| {
-                    stream.set_read_timeout(Some(left))?;
-                    stream.set_write_timeout(Some(left))
-                };
-                exchange(&stream, request, until, &timed)
-            }
-        }
+        reply.into_json().map_err(|problem| one_line(&problem))
     }
 }
 
-/// A connection to a socket. One whose owner takes no more is told at once, not waited for.
-fn connect(path: &Path) -> std::io::Result<UnixStream> {
-    let at = SocketAddrUnix::new(path)?;
-    let socket = net::socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
-    fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
-    let stream = UnixStream::from(socket);
-    stream.set_nonblocking(true)?;
-    net::connect(&stream, &at)?;
-    stream.set_nonblocking(false)?;
-    Ok(stream)
-}
-
-/// Sends and reads, each step within what is left of the time.
-fn exchange<S>(
-    stream: &S,
-    request: &[u8],
-    until: Instant,
-    timed: &dyn Fn(Duration) -> std::io::Result<()>,
-) -> std::io::Result<answer::Answer>
-where
-    for<'a> &'a S: Read + Write,
-{
-    let (mut writes, mut reads) = (stream, stream);
-    timed(left(until)?)?;
-    writes.write_all(request)?;
-    answer::read(&mut |space: &mut [u8]| {
-        timed(left(until)?)?;
-        reads.read(space).map_err(|error| match error.kind() {
-            std::io::ErrorKind::WouldBlock => std::io::ErrorKind::TimedOut.into(),
-            _ => error,
-        })
-    })
-}
-
-fn left(until: Instant) -> std::io::Result<Duration> {
-    let left = until.saturating_duration_since(Instant::now());
-    if left.is_zero() { Err(std::io::ErrorKind::TimedOut.into()) } else { Ok(left) }
-}
-
-/// The token in a file: the one word in it.
-fn token(file: &Path) -> Result<Token, Failure> {
+/// Reads the token in a file: one word of visible ASCII.
+fn read_token(file: &Path) -> Result<Token, Failure> {
     let read = std::fs::File::open(file).and_then(|open| {
         let mut text = String::new();
-        open.take(LONGEST_TOKEN + 1).read_to_string(&mut text).map(|_| text)
+        open.take(MAX_TOKEN + 1).read_to_string(&mut text).map(|_| text)
     });
     let shown = file.display();
     let text = read.map_err(|error| {
@@ -176,12 +99,12 @@ fn token(file: &Path) -> Result<Token, Failure> {
         Failure::usage(&what, "name the file that the daemon's `token_file` names")
     })?;
     let word = text.trim();
-    let fits = !word.is_empty() && text.len() as u64 <= LONGEST_TOKEN;
+    let fits = !word.is_empty() && text.len() as u64 <= MAX_TOKEN;
     if fits && word.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(Token(word.to_owned()));
     }
     let what = format!("`{shown}` holds no token");
-    Err(Failure::usage(&what, "it has one word of letters, digits and punctuation, and no more"))
+    Err(Failure::usage(&what, "write one word of letters, digits and punctuation into it"))
 }
 
 impl std::fmt::Debug for Token {

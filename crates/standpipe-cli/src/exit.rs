@@ -1,21 +1,21 @@
-//! How a command ends: the codes that scripts rely on.
+//! The exit codes, which scripts rely on.
 
 use std::process::ExitCode;
 
-/// How a command ended.
+/// How a command ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// All is well.
+    /// Success.
     Ok,
-    /// The command line cannot be read.
+    /// The command line is invalid.
     Usage,
     /// The call is larger than the pool: it can never be admitted.
     NeverFits,
-    /// There is no such lease, or no longer.
+    /// The lease does not exist or has ended.
     NoLease,
     /// The store cannot be reached.
     Store,
-    /// Our own fault.
+    /// An internal error.
     Internal,
     /// The output cannot be written.
     Output,
@@ -25,7 +25,7 @@ pub(crate) enum Exit {
     Stopped,
     /// The configuration cannot be used.
     Config,
-    /// What a program that was run ended with, or another code the caller asked for.
+    /// The exit code of a program that was run, or one that a flag gives.
     Code(u8),
 }
 

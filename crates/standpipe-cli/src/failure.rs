@@ -1,5 +1,7 @@
-//! What can go wrong, as people and programs are told: one line that says what is wrong and what to
-//! do, a code, and with `--json` a problem object.
+//! Why a command failed: error messages for people, a problem object for programs, an exit code.
+//!
+//! Guarantee: every message is printed as one line `error: …` and at most one line `hint: …`, with
+//! control characters escaped. `show/problem.rs` converts the library's errors.
 
 use std::io;
 
@@ -8,67 +10,112 @@ use standpipe::escape;
 
 use crate::exit::Exit;
 
-/// Why a command did not do what it was asked.
+/// Why a command failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// The code to end with.
+    /// The exit code.
     pub(crate) exit: Exit,
-    /// For people, one line per thing that is wrong; none when there is nobody to tell.
-    pub(crate) lines: Vec<String>,
-    /// For programs.
+    /// For people. Empty when there is nothing to print, as after a closed pipe.
+    pub(crate) messages: Vec<Message>,
+    /// For programs, with `--json`. Empty when the output contains it already.
     pub(crate) problem: Map<String, Value>,
 }
 
+/// One error: what is wrong, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Message {
+    what: String,
+    /// Empty when there is nothing to suggest.
+    hint: String,
+}
+
+impl Message {
+    pub(crate) fn new(what: &str, hint: &str) -> Self {
+        Self { what: one_line(what), hint: one_line(hint) }
+    }
+
+    /// Splits a sentence of the library: what follows the first semicolon is the hint.
+    pub(crate) fn parse(text: &str) -> Self {
+        let (what, hint) = split_hint(text);
+        Self::new(what, hint)
+    }
+
+    /// Returns the lines to print on standard error.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
+        let hint = Some(format!("hint: {}", self.hint)).filter(|_| !self.hint.is_empty());
+        std::iter::once(format!("error: {}", self.what)).chain(hint)
+    }
+
+    /// Returns both parts on one line, for a view that has only one.
+    fn joined(&self) -> String {
+        let Self { what, hint } = self;
+        if hint.is_empty() { what.clone() } else { format!("{what}; {hint}") }
+    }
+}
+
 impl Failure {
-    /// Something is wrong, and this is what to do about it.
-    pub(crate) fn new(exit: Exit, kind: &str, what: &str, remedy: &str) -> Self {
-        let line = if remedy.is_empty() { what.to_owned() } else { format!("{what}; {remedy}") };
+    /// Creates a failure with one message. `kind` is the `type` of the problem object.
+    pub(crate) fn new(exit: Exit, kind: &str, what: &str, hint: &str) -> Self {
         let mut problem = Map::new();
         problem.insert("type".to_owned(), json!(kind));
         problem.insert("title".to_owned(), json!(title(exit)));
         problem.insert("detail".to_owned(), json!(what));
-        problem.insert("hint".to_owned(), json!(remedy));
-        Self { exit, lines: vec![one_line(&line)], problem }
+        problem.insert("hint".to_owned(), json!(hint));
+        Self { exit, messages: vec![Message::new(what, hint)], problem }
     }
 
-    /// The command line cannot be read as it stands.
-    pub(crate) fn usage(what: &str, remedy: &str) -> Self {
-        Self::new(Exit::Usage, "usage", what, remedy)
+    /// The command line is invalid.
+    pub(crate) fn usage(what: &str, hint: &str) -> Self {
+        Self::new(Exit::Usage, "usage", what, hint)
     }
 
-    /// The operating system refused something.
+    /// A system call failed.
     pub(crate) fn system(what: &str, error: &io::Error) -> Self {
         Self::new(Exit::Internal, "internal", &format!("{what}: {error}"), "")
     }
 
-    /// The same, with more to say to programs.
+    /// Ends with an exit code and prints nothing.
+    pub(crate) fn silent(exit: Exit) -> Self {
+        Self { exit, messages: Vec::new(), problem: Map::new() }
+    }
+
+    /// Adds a field to the problem object.
     pub(crate) fn with(mut self, key: &str, value: Value) -> Self {
         self.problem.insert(key.to_owned(), value);
         self
     }
 
-    /// The same, with one more sentence for people.
-    pub(crate) fn saying(mut self, sentence: &str) -> Self {
-        self.lines.push(one_line(sentence));
+    /// Adds a sentence to the hint of the last message.
+    pub(crate) fn with_hint(mut self, sentence: &str) -> Self {
+        if let Some(last) = self.messages.last_mut() {
+            let hint = if last.hint.is_empty() { "" } else { "; " };
+            last.hint.push_str(hint);
+            last.hint.push_str(&one_line(sentence));
+        }
         self
     }
 
-    /// The same, ending with another code.
-    pub(crate) fn ending_with(mut self, exit: Exit) -> Self {
+    /// Replaces the exit code.
+    pub(crate) const fn with_exit(mut self, exit: Exit) -> Self {
         self.exit = exit;
         self
+    }
+
+    /// Returns all messages on one line, for a view that has only one.
+    pub(crate) fn joined(&self) -> String {
+        self.messages.iter().map(Message::joined).collect::<Vec<_>>().join(" ")
     }
 }
 
 impl From<io::Error> for Failure {
-    /// Output could not be written. Whoever closed the pipe has read enough: no word about it, and
-    /// the code of a program that a closed pipe ended.
+    /// The output could not be written. A reader that closed the pipe is no error: nothing is
+    /// printed, and the exit code is that of a program ended by SIGPIPE.
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
-            return Self { exit: Exit::Code(141), lines: Vec::new(), problem: Map::new() };
+            return Self::silent(Exit::Code(141));
         }
         let what = format!("cannot write the output: {error}");
-        Self::new(Exit::Output, "output", &what, "see where standard output goes")
+        Self::new(Exit::Output, "output", &what, "check where standard output goes")
     }
 }
 
@@ -88,7 +135,12 @@ const fn title(exit: Exit) -> &'static str {
     }
 }
 
-/// Whatever a message holds, it stays on its line and out of the terminal's hands.
+/// Splits `what; hint` at the first semicolon.
+pub(crate) fn split_hint(text: &str) -> (&str, &str) {
+    text.split_once("; ").unwrap_or((text, ""))
+}
+
+/// Escapes control characters, so that a message stays on its line and cannot drive the terminal.
 pub(crate) fn one_line(text: &str) -> String {
     escape::text(text.trim()).into_owned()
 }
@@ -97,16 +149,27 @@ pub(crate) fn one_line(text: &str) -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_failure_is_one_line_with_what_to_do() {
-        let failure = Failure::usage("`a\nb` is no\x1b[31m pool", "name it `provider/scope`");
-        assert_eq!(failure.lines, [r"`a\nb` is no\u{1b}[31m pool; name it `provider/scope`"]);
-        assert_eq!(failure.problem["type"], "usage");
+    fn printed(failure: &Failure) -> Vec<String> {
+        failure.messages.iter().flat_map(Message::lines).collect()
     }
 
     #[test]
-    fn a_closed_pipe_is_nothing_to_talk_about() {
+    fn a_failure_is_an_error_and_a_hint() {
+        let failure = Failure::usage("`a\nb` is no\x1b[31m pool", "name it `provider/scope`");
+        let lines = [r"error: `a\nb` is no\u{1b}[31m pool", "hint: name it `provider/scope`"];
+        assert_eq!(printed(&failure), lines);
+        assert_eq!(failure.joined(), r"`a\nb` is no\u{1b}[31m pool; name it `provider/scope`");
+        assert_eq!(failure.problem["type"], "usage");
+        let more = failure.with_hint("or\nelse");
+        assert_eq!(printed(&more)[1], r"hint: name it `provider/scope`; or\nelse");
+        assert_eq!(printed(&Failure::usage("it failed", "")), ["error: it failed"]);
+        let parsed = Message::parse("a; b; c").lines().collect::<Vec<_>>();
+        assert_eq!(parsed, ["error: a", "hint: b; c"]);
+    }
+
+    #[test]
+    fn a_closed_pipe_prints_nothing() {
         let failure = Failure::from(io::Error::from(io::ErrorKind::BrokenPipe));
-        assert!(failure.lines.is_empty());
+        assert!(failure.messages.is_empty());
     }
 }

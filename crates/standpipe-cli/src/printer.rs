@@ -1,4 +1,4 @@
-//! The one way out: data to standard output, talk to standard error.
+//! All output of the commands: data on standard output, notes and errors on standard error.
 
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -7,17 +7,17 @@ use std::os::unix::fs::MetadataExt;
 use serde_json::{Map, Value, json};
 use standpipe::escape;
 
-use crate::args::Globals;
-use crate::failure::{Failure, one_line};
+use crate::args::GlobalArgs;
+use crate::failure::{Failure, Message, one_line};
 use crate::show::style::Style;
 
-/// The version of the shape of all JSON that is printed.
+/// The `schema` of all JSON output.
 const SCHEMA: u64 = 1;
 
-/// Where everything that is printed goes through.
+/// Prints for people or, with `--json`, for programs.
 #[derive(Debug)]
 pub(crate) struct Printer {
-    /// Data as JSON.
+    /// Print data as JSON.
     pub(crate) json: bool,
     quiet: bool,
     /// What standard output can show.
@@ -25,15 +25,14 @@ pub(crate) struct Printer {
 }
 
 impl Printer {
-    pub(crate) fn new(globals: &Globals) -> Self {
+    pub(crate) fn new(globals: &GlobalArgs) -> Self {
         Self { json: globals.json, quiet: globals.quiet, style: Style::of_stdout() }
     }
 
-    /// Writes to standard output and sees that it is out. What it holds from outside was escaped
-    /// before it was laid out.
+    /// Writes text to standard output and flushes it. Text from outside must be escaped already.
     ///
     /// # Errors
-    /// When nobody takes it.
+    /// When standard output is closed or cannot be written.
     pub(crate) fn data(&self, text: &str) -> io::Result<()> {
         if is_closed(&io::stdout()) {
             return Err(io::Error::other("it is closed"));
@@ -43,19 +42,18 @@ impl Printer {
         out.flush()
     }
 
-    /// One line of data, escaped.
+    /// Prints one line of data, escaped.
     ///
     /// # Errors
-    /// When nobody takes it.
+    /// When standard output is closed or cannot be written.
     pub(crate) fn line(&self, text: &str) -> io::Result<()> {
         self.data(&format!("{}\n", escape::text(text)))
     }
 
-    /// An object, with the version of its shape in front: over several lines for people on a
-    /// terminal, on one for programs.
+    /// Prints an object with its schema version: indented on a terminal, else on one line.
     ///
     /// # Errors
-    /// When nobody takes it.
+    /// When standard output is closed or cannot be written.
     pub(crate) fn object(&self, object: Map<String, Value>) -> io::Result<()> {
         let object = with_schema(object);
         let text =
@@ -63,10 +61,10 @@ impl Printer {
         self.json_lines(&text)
     }
 
-    /// One of many objects, on a line of its own.
+    /// Prints one of many objects, on a line of its own.
     ///
     /// # Errors
-    /// When nobody takes it.
+    /// When standard output is closed or cannot be written.
     pub(crate) fn object_line(&self, object: Map<String, Value>) -> io::Result<()> {
         self.json_lines(&with_schema(object).to_string())
     }
@@ -77,40 +75,40 @@ impl Printer {
         self.data(&lines)
     }
 
-    /// What was done: an object for programs, a remark for people.
+    /// Reports a change: an object for programs, a note for people.
     ///
     /// # Errors
-    /// When nobody takes the object.
+    /// When standard output is closed or cannot be written.
     pub(crate) fn done(&self, text: &str, object: Value) -> io::Result<()> {
         match object {
             Value::Object(object) if self.json => self.object(object),
             _ => {
-                self.talk(text);
+                self.note(text);
                 Ok(())
             }
         }
     }
 
-    /// A remark for people.
-    pub(crate) fn talk(&self, text: &str) {
+    /// Prints a note for people on standard error.
+    pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
-            say(&one_line(text));
+            write_stderr(&format!("standpipe: {}", one_line(text)));
         }
     }
 
-    /// Says what went wrong.
-    pub(crate) fn fail(&self, failure: Failure) {
-        for line in &failure.lines {
-            say(line);
+    /// Prints the errors of a failure, and with `--json` its problem object.
+    pub(crate) fn error(&self, failure: Failure) {
+        for line in failure.messages.iter().flat_map(Message::lines) {
+            write_stderr(&line);
         }
         if self.json && !failure.problem.is_empty() {
-            // If that cannot be written either, the code still tells.
-            let _told = self.object(failure.problem);
+            // If the output cannot be written either, the exit code remains.
+            let _closed = self.object(failure.problem);
         }
     }
 
-    /// Whether a remark about a wait would be seen by somebody.
-    pub(crate) fn somebody_watches(&self) -> bool {
+    /// Whether standard error is a terminal, so that a note about a wait is worth printing.
+    pub(crate) fn is_watched(&self) -> bool {
         !self.quiet && io::stderr().is_terminal()
     }
 }
@@ -122,9 +120,8 @@ fn with_schema(object: Map<String, Value>) -> Value {
     Value::Object(whole)
 }
 
-/// Whether a stream was closed when this program began. What is closed then is made a device that
-/// takes everything, so that no file comes in its place; nobody who sends output there on purpose
-/// opens that for reading too.
+/// Whether a stream was closed when this program started. The Rust runtime opens `/dev/null` for
+/// reading and writing in its place; an intended redirection opens it only for writing.
 fn is_closed(stream: &impl AsFd) -> bool {
     let both_ways =
         rustix::fs::fcntl_getfl(stream).is_ok_and(|flags| flags.contains(rustix::fs::OFlags::RDWR));
@@ -133,7 +130,7 @@ fn is_closed(stream: &impl AsFd) -> bool {
     both_ways && here.is_some_and(|here| here != 0) && here == device("/dev/null")
 }
 
-fn say(line: &str) {
-    // Nobody is left to hear that standard error is gone.
-    let _heard = writeln!(io::stderr(), "standpipe: {line}");
+fn write_stderr(line: &str) {
+    // A closed standard error cannot be reported anywhere; the exit code still says what failed.
+    let _closed = writeln!(io::stderr(), "{line}");
 }

@@ -1,7 +1,6 @@
-//! Other programs: running one, passing signals on to it, and ending together.
+//! Running another program: lookup, start, signals, standard error, and its end.
 
-pub(crate) mod child;
-pub(crate) mod find;
+pub(crate) mod lookup;
 pub(crate) mod reset;
 pub(crate) mod run;
 pub(crate) mod signals;

@@ -1,15 +1,15 @@
-//! What people and programs are shown: one file per thing. Nothing here asks or changes anything.
+//! Formatting for people: one file per kind of output. Nothing here reads or changes a store.
 
 pub(crate) mod amount;
 pub(crate) mod audit;
 pub(crate) mod bar;
 pub(crate) mod compare;
+pub(crate) mod duration;
 pub(crate) mod escaped;
 pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod findings;
-pub(crate) mod kept;
-pub(crate) mod length;
+pub(crate) mod limits_kept;
 pub(crate) mod problem;
 pub(crate) mod status;
 pub(crate) mod style;

@@ -1,20 +1,20 @@
-//! `top`: how pools stand, live, and a few keys to act on them.
+//! `top`: a live view of the pools, with keys for a few actions.
 //!
-//! `source` looks and acts, `watch` does so aside from the screen, `state` is what is on it and
-//! what a key does to that, `draw` is how it looks, `screen` the terminal itself. Invariant: every
+//! `source` fetches data and performs actions, `poller` does so on its own thread, `state` holds
+//! what is shown and handles keys, `draw` renders it, `screen` owns the terminal. Guarantee: every
 //! figure is one of the snapshot that `status --json` prints.
 
+mod data;
 mod draw;
 #[cfg(test)]
 mod fixture;
 mod pane;
-mod picture;
+mod poller;
 mod rows;
 mod screen;
 mod signals;
 pub(crate) mod source;
 mod state;
-mod watch;
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -25,38 +25,38 @@ use standpipe::escape;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::show::style::Style;
-use picture::Picture;
+use data::ViewData;
+use poller::Poller;
 use screen::Screen;
 use signals::Signal;
 use source::{Done, Source};
 use state::{Effect, State};
-use watch::Watch;
 
-/// How long the screen is left as it is when nothing comes.
-const QUIET: Duration = Duration::from_secs(1);
-/// How long an act that was asked for is waited for when somebody quits.
-const LAST_ACT: Duration = Duration::from_secs(3);
+/// The longest time between two redraws.
+const REDRAW_INTERVAL: Duration = Duration::from_secs(1);
+/// How long quitting waits for the result of an action.
+const FINAL_ACTION_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What the screen waits for.
+/// An input of the view's main loop.
 #[derive(Debug)]
 enum Message {
-    /// From the terminal.
+    /// A terminal event.
     Input(Event),
-    /// The terminal is gone.
+    /// The terminal was closed.
     NoInput,
     Signal(Signal),
-    Looked(Result<Box<Picture>, String>),
-    Acted(Result<Done, String>),
+    Fetched(Result<Box<ViewData>, String>),
+    ActionDone(Result<Done, String>),
 }
 
-/// How a view ended, and what is left to say.
+/// How the view ended, with notes to print.
 #[derive(Debug)]
-pub(crate) struct Over {
+pub(crate) struct ViewEnd {
     pub(crate) exit: Exit,
-    pub(crate) said: Vec<String>,
+    pub(crate) messages: Vec<String>,
 }
 
-/// Shows what a source sees until somebody quits.
+/// Shows the data of a source until the user quits.
 ///
 /// # Errors
 /// When the terminal cannot be used.
@@ -64,27 +64,27 @@ pub(crate) fn run(
     source: Box<dyn Source>,
     style: Style,
     interval: Duration,
-) -> Result<Over, Failure> {
-    let state = State::new(escape::text(&source.place()).into_owned(), interval);
+) -> Result<ViewEnd, Failure> {
+    let state = State::new(escape::text(&source.location()).into_owned(), interval);
     let (sender, messages) = channel();
     let system = |error: std::io::Error| Failure::system("the terminal cannot be used", &error);
     signals::listen(sender.clone()).map_err(system)?;
     let screen = Screen::enter().map_err(system)?;
-    listen_to_keys(sender.clone());
-    let watch = Watch::start(source, interval, sender);
-    let mut view = View { state, style, screen, watch, messages, pending: 0 };
+    spawn_key_reader(sender.clone());
+    let poller = Poller::start(source, interval, sender);
+    let mut view = View { state, style, screen, poller, messages, pending: 0 };
     let exit = view.run().map_err(system)?;
-    Ok(view.end(exit))
+    Ok(view.finish(exit))
 }
 
-/// All that is alive while there is a picture.
+/// The running view.
 struct View {
     state: State,
     style: Style,
     screen: Screen,
-    watch: Watch,
+    poller: Poller,
     messages: Receiver<Message>,
-    /// Acts that were asked for and not answered.
+    /// The number of actions without a result.
     pending: usize,
 }
 
@@ -92,97 +92,97 @@ impl View {
     fn run(&mut self) -> std::io::Result<Exit> {
         loop {
             self.screen.draw(|frame| draw::draw(frame, self.style, &mut self.state))?;
-            screen::stumble("draw");
-            let mut next = self.messages.recv_timeout(QUIET);
+            screen::panic_in_tests("draw");
+            let mut next = self.messages.recv_timeout(REDRAW_INTERVAL);
             loop {
                 match next {
                     Ok(message) => {
-                        if let Some(exit) = self.hear(message)? {
+                        if let Some(exit) = self.handle(message)? {
                             return Ok(exit);
                         }
                     }
                     Err(RecvTimeoutError::Timeout) => break,
                     Err(RecvTimeoutError::Disconnected) => return Ok(Exit::Internal),
                 }
-                // Whatever else has come is heard before the next picture.
+                // Handle everything that has arrived before drawing again.
                 next = self.messages.try_recv().map_err(|_| RecvTimeoutError::Timeout);
             }
-            if screen::has_stumbled() {
+            if screen::has_panicked() {
                 return Ok(Exit::Internal);
             }
         }
     }
 
-    fn hear(&mut self, message: Message) -> std::io::Result<Option<Exit>> {
+    fn handle(&mut self, message: Message) -> std::io::Result<Option<Exit>> {
         match message {
             Message::Input(Event::Key(key)) if key.kind != KeyEventKind::Release => {
                 let effect = self.state.update(key);
-                return self.follow(effect);
+                return self.apply(effect);
             }
             Message::Input(_) => {}
-            // Whoever closed the terminal hung up.
+            // As after SIGHUP.
             Message::NoInput => return Ok(Some(Exit::Code(129))),
             Message::Signal(Signal::End(number)) => return Ok(Some(Exit::Code(number))),
             Message::Signal(Signal::Resized) => self.screen.clear()?,
             Message::Signal(Signal::Stop) => self.screen.stop()?,
-            Message::Signal(Signal::GoOn) => self.screen.again()?,
-            Message::Looked(looked) => self.state.looked(looked.map(|picture| *picture)),
-            Message::Acted(acted) => {
+            Message::Signal(Signal::Continued) => self.screen.resume()?,
+            Message::Fetched(fetched) => self.state.on_fetched(fetched.map(|data| *data)),
+            Message::ActionDone(done) => {
                 self.pending = self.pending.saturating_sub(1);
-                self.state.acted(acted);
+                self.state.on_action_done(done);
             }
         }
         Ok(None)
     }
 
-    fn follow(&mut self, effect: Effect) -> std::io::Result<Option<Exit>> {
+    fn apply(&mut self, effect: Effect) -> std::io::Result<Option<Exit>> {
         match effect {
             Effect::Nothing => {}
             Effect::Quit => return Ok(Some(Exit::Ok)),
             Effect::Suspend => self.screen.stop()?,
             Effect::Redraw => self.screen.clear()?,
-            Effect::Act(act) => {
+            Effect::Perform(action) => {
                 self.pending += 1;
-                self.watch.act(act);
+                self.poller.perform(action);
             }
         }
         Ok(None)
     }
 
-    /// Gives the terminal back. What was asked for last is still waited for a moment, and told.
-    fn end(mut self, exit: Exit) -> Over {
+    /// Restores the terminal and collects the results of actions that are still running.
+    fn finish(mut self, exit: Exit) -> ViewEnd {
         screen::leave();
-        let mut said = Vec::new();
-        let until = Instant::now() + LAST_ACT;
+        let mut messages = Vec::new();
+        let until = Instant::now() + FINAL_ACTION_TIMEOUT;
         while self.pending > 0 && exit == Exit::Ok {
             let left = until.saturating_duration_since(Instant::now());
             match self.messages.recv_timeout(left) {
-                Ok(Message::Acted(acted)) => {
+                Ok(Message::ActionDone(done)) => {
                     self.pending -= 1;
-                    said.push(acted.map_or_else(|error| error, |done| done.to_string()));
+                    messages.push(done.map_or_else(|error| error, |done| done.to_string()));
                 }
                 Ok(_) => {}
                 Err(_) => {
-                    said.push("the last thing that was asked for is not answered yet".to_owned());
+                    messages.push("the last action has no result yet".to_owned());
                     break;
                 }
             }
         }
-        Over { exit, said }
+        ViewEnd { exit, messages }
     }
 }
 
-/// A thread that waits for keys; it ends with the process.
-fn listen_to_keys(sender: Sender<Message>) {
+/// Starts the thread that reads keys. It ends with the process.
+fn spawn_key_reader(sender: Sender<Message>) {
     std::thread::spawn(move || {
-        while let Ok(came) = screen::next() {
-            for event in came {
+        while let Ok(events) = screen::next() {
+            for event in events {
                 if sender.send(Message::Input(event)).is_err() {
                     return;
                 }
             }
         }
-        // Nobody to tell is nobody who looks.
+        // Without a receiver the view has ended already.
         let _gone = sender.send(Message::NoInput);
     });
 }

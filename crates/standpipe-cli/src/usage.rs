@@ -1,4 +1,6 @@
-//! A command line that is not one: clap's page of an error as one line, with what to do.
+//! Invalid command lines: clap's error page, reduced to an error and a hint.
+//!
+//! Guarantee: no password of a store URL is repeated.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -8,31 +10,33 @@ use clap::error::{ContextKind, ErrorKind};
 
 use crate::args::Cli;
 use crate::exit::Exit;
-use crate::failure::one_line;
+use crate::failure::{Message, one_line};
 
-/// Prints what was asked for (help, version), or what is wrong.
-pub(crate) fn answer(error: &clap::Error) -> Exit {
+/// Prints the requested help or version, or the error.
+pub(crate) fn report(error: &clap::Error) -> Exit {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // Whoever closed the pipe has read enough.
-            let _read = error.print();
+            // A closed pipe is no error.
+            let _closed = error.print();
             Exit::Ok
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            let _read = error.print();
+            let _closed = error.print();
             Exit::Usage
         }
         _ => {
             let page = error.render().to_string();
             let command = command(std::env::args_os().skip(1));
-            let line = line(&page, &command, lacks_dashes(error));
-            let _heard = writeln!(std::io::stderr(), "standpipe: {line}");
+            for line in message(&page, &command, lacks_separator(error)).lines() {
+                // A closed standard error cannot be reported anywhere.
+                let _closed = writeln!(std::io::stderr(), "{line}");
+            }
             Exit::Usage
         }
     }
 }
 
-/// The command that was meant, as far as it can be read.
+/// Returns the command name, as far as the arguments name one.
 fn command(words: impl Iterator<Item = OsString>) -> String {
     let mut known = Cli::command();
     let mut name = "standpipe".to_owned();
@@ -44,26 +48,30 @@ fn command(words: impl Iterator<Item = OsString>) -> String {
     name
 }
 
-/// A command given to `hold` without the `--` before it.
-fn lacks_dashes(error: &clap::Error) -> bool {
+/// Whether the command of `hold` was given without `--` before it.
+fn lacks_separator(error: &clap::Error) -> bool {
     let is_hold =
         error.get(ContextKind::Usage).is_some_and(|usage| usage.to_string().contains(" hold "));
     let word = error.get(ContextKind::InvalidArg).map(ToString::to_string).unwrap_or_default();
     is_hold && error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-')
 }
 
-/// What clap says up to its usage, and where to read more.
-fn line(page: &str, command: &str, lacks_dashes: bool) -> String {
+/// Turns clap's page into an error and a hint: what is wrong, then its tips and where to read more.
+fn message(page: &str, command: &str, lacks_separator: bool) -> Message {
     let page = without_store(page);
     let page = page.as_str();
-    let said = page.split_once("Usage:").map_or(page, |(said, _)| said);
-    let said = said.split("\n\n").map(joined).filter(|part| !part.is_empty());
-    let said: Vec<String> = said
+    let body = page.split_once("Usage:").map_or(page, |(body, _)| body);
+    let parts = body.split("\n\n").map(joined).filter(|part| !part.is_empty());
+    let parts: Vec<String> = parts
         .map(|part| part.trim_start_matches("error: ").trim_start_matches("tip: ").to_owned())
         .filter(|part| !part.starts_with("For more information"))
         .collect();
-    let dashes = if lacks_dashes { "; put the command after `--`" } else { "" };
-    format!("{}{dashes}; see `{command} --help`", repeatable(&said.join("; ")))
+    let (what, tips) = parts.split_first().map_or(("", [].as_slice()), |(what, tips)| (what, tips));
+    let dashes = lacks_separator.then(|| "put the command after `--`".to_owned());
+    let more = format!("see `{command} --help`");
+    let hint: Vec<String> =
+        tips.iter().map(|tip| redacted(tip)).chain(dashes).chain([more]).collect();
+    Message::new(&redacted(what), &hint.join("; "))
 }
 
 /// A paragraph on one line.
@@ -71,7 +79,7 @@ fn joined(paragraph: &str) -> String {
     one_line(&paragraph.lines().map(str::trim).collect::<Vec<_>>().join(" "))
 }
 
-/// The same without a value of `--store` that may hold a password, whatever is wrong with it.
+/// Removes a value of `--store` that may contain a password, however malformed.
 fn without_store(page: &str) -> String {
     let (begin, end) = ("invalid value '", "' for '--store <URL>'");
     match (page.find(begin), page.find(end)) {
@@ -84,9 +92,8 @@ fn without_store(page: &str) -> String {
     }
 }
 
-/// The same with words that can be said aloud: none of them longer than a line, and no password of
-/// an address.
-fn repeatable(text: &str) -> String {
+/// Truncates long words and removes the credentials of URLs.
+fn redacted(text: &str) -> String {
     let words = text.split(' ').map(|word| match word.split_once("://") {
         Some((scheme, rest)) if rest.contains('@') => {
             let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
@@ -98,47 +105,53 @@ fn repeatable(text: &str) -> String {
 }
 
 fn cut(word: &str) -> String {
-    if word.chars().count() <= LONGEST_WORD {
+    if word.chars().count() <= MAX_WORD {
         return word.to_owned();
     }
-    let begin: String = word.chars().take(LONGEST_WORD / 2).collect();
-    // What was opened in front of it is closed behind it.
+    let begin: String = word.chars().take(MAX_WORD / 2).collect();
+    // Close a quote that the word opens.
     let quote = word.chars().next_back().filter(|last| word.starts_with(*last));
     let quote = quote.filter(|last| "'`\"".contains(*last)).map(String::from);
     format!("{begin}…{}", quote.unwrap_or_default())
 }
 
-/// Longer ones say nothing more.
-const LONGEST_WORD: usize = 80;
+/// Longer words are truncated.
+const MAX_WORD: usize = 80;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn printed(page: &str, command: &str) -> Vec<String> {
+        message(page, command, false).lines().collect()
+    }
+
     #[test]
-    fn a_page_becomes_a_line() {
+    fn a_page_becomes_an_error_and_a_hint() {
         let page = "error: unexpected argument '--fro' found\n\n  tip: a similar argument exists: \
                     '--for'\n\nUsage: standpipe pause [OPTIONS] --for <TIME> <POOL>\n\nFor more \
                     information, try '--help'.\n";
         assert_eq!(
-            line(page, "standpipe hold", false),
-            "unexpected argument '--fro' found; a similar argument exists: '--for'; \
-             see `standpipe hold --help`"
+            printed(page, "standpipe hold"),
+            [
+                "error: unexpected argument '--fro' found",
+                "hint: a similar argument exists: '--for'; see `standpipe hold --help`",
+            ]
         );
     }
 
     #[test]
     fn long_words_and_passwords_are_not_repeated() {
-        let long = repeatable(&format!("invalid value '{}' for", "a".repeat(10_000)));
+        let long = redacted(&format!("invalid value '{}' for", "a".repeat(10_000)));
         assert!(long.chars().count() < 100, "{long}");
         assert!(long.ends_with("…' for"), "{long}");
-        let secret = repeatable("invalid value 'redsi://me:hunter2@host:1' for '--store <URL>'");
+        let secret = redacted("invalid value 'redsi://me:hunter2@host:1' for '--store <URL>'");
         assert_eq!(secret, "invalid value 'redsi://***@host:1' for '--store <URL>'");
         for value in ["me:hunter2@host", "redis://me:hunter 2@host:x", "a'hunter2@b"] {
             let page =
                 format!("error: invalid value '{value}' for '--store <URL>': no\n\nUsage: x");
-            let said = line(&page, "standpipe", false);
-            assert!(!said.contains("hunter") && said.contains("'***' for '--store"), "{said}");
+            let text = printed(&page, "standpipe").concat();
+            assert!(!text.contains("hunter") && text.contains("'***' for '--store"), "{text}");
         }
     }
 
@@ -152,13 +165,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_on_the_line() {
+    fn missing_arguments_are_named() {
         let page = "error: the following required arguments were not provided:\n  <POOL>\n\n\
                     Usage: standpipe hold <POOL>\n";
         assert_eq!(
-            line(page, "standpipe hold", false),
-            "the following required arguments were not provided: <POOL>; \
-             see `standpipe hold --help`"
+            printed(page, "standpipe hold"),
+            [
+                "error: the following required arguments were not provided: <POOL>",
+                "hint: see `standpipe hold --help`",
+            ]
         );
     }
 }

@@ -62,7 +62,7 @@ fn versions(args: &Args) -> Result<Vec<Option<u64>>, Error> {
     let tap =
         Standpipe::builder().settings(settings).store(store).home(args.path("home")).open()?;
     let names = [SLOTS, WINDOW, BUCKET].iter().filter_map(|name| name.parse::<PoolName>().ok());
-    names.map(|name| Ok(tap.pool_as_it_is(&name).status()?.origin.version)).collect()
+    names.map(|name| Ok(tap.existing_pool(&name).status().blocking()?.origin.version)).collect()
 }
 
 /// How a daemon is started.

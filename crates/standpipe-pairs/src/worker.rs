@@ -176,7 +176,7 @@ impl Worker {
         if self.random.below(8) == 0 {
             self.recorder.write("cancel", number, name, "");
             let done = lease.cancel();
-            self.done(number, name, done);
+            self.done(number, name, done.blocking());
             return;
         }
         let service = service(name, &mut self.random);
@@ -186,7 +186,7 @@ impl Worker {
         self.recorder.write("settle", number, name, "");
         let id = lease.id().to_string();
         let done = lease.commit([]);
-        self.done(number, name, done);
+        self.done(number, name, done.blocking());
         self.misbehave(name, &id, service);
     }
 
@@ -252,7 +252,7 @@ pub fn configure(args: &Args) -> Result<(), String> {
 fn bring(config: &Path, home: &Path) -> Result<(), Error> {
     let tap = Standpipe::builder().config(config).home(home).open()?;
     for name in [SLOTS, WINDOW, BUCKET] {
-        tap.pool(name)?.status()?;
+        tap.pool(name)?.status().blocking()?;
     }
     Ok(())
 }
@@ -324,7 +324,7 @@ fn take_all(
         let settles = failed.is_ok() || at == 0;
         recorder.write(if settles { "settle" } else { "cancel" }, number, name, "");
         let done = if settles { lease.commit([]) } else { lease.cancel() };
-        recorder.write("done", number, name, if done.is_ok() { "ok" } else { "failed" });
+        recorder.write("done", number, name, if done.blocking().is_ok() { "ok" } else { "failed" });
     }
     failed
 }

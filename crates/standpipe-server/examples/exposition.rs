@@ -7,9 +7,9 @@
 use std::error::Error;
 use std::time::{Duration, SystemTime};
 
-use standpipe::journal::{Journal, Kind};
+use standpipe::observe::journal::{EventKind, Journal};
 use standpipe::{Request, Settings, Standpipe, Throttle, Unit};
-use standpipe_server::metrics::{About, StoreTimes, Tally, text};
+use standpipe_server::metrics::{JournalCounters, ProcessInfo, StoreLatency, text};
 
 const POOLS: &str = r#"
 [pool."my/api"]
@@ -33,27 +33,32 @@ fn main() -> Result<(), Box<dyn Error>> {
     let by = |agent: &str| Request::by(agent).unit("tokens", 500).timeout(Duration::ZERO);
     let call = || by("blog");
     let first = api.reserve(by("release")).blocking()?;
-    first.commit([(Unit::Tokens, 420)])?;
+    first.commit([(Unit::Tokens, 420)]).blocking()?;
     let held = (api.reserve(call()).blocking()?, api.reserve(call()).blocking()?);
     // The third is refused: two calls at a time are what there is.
     let refused = api.reserve(call()).blocking().is_err();
-    paid.reserve(Request::by("blog").unit("input_tokens", 9_000)).blocking()?.commit([])?;
-    api.throttle(&Throttle::default().agent("blog"))?;
-    let snapshot = tap.snapshot(&[api, paid])?;
+    paid.reserve(Request::by("blog").unit("input_tokens", 9_000))
+        .blocking()?
+        .commit([])
+        .blocking()?;
+    api.throttle(&Throttle::default().agent("blog")).blocking()?;
+    let snapshot = tap.snapshot(&[api, paid]).blocking()?;
     drop((held, tap));
-    let (mut tally, store) = (Tally::new(), StoreTimes::new());
-    for kind in [None, Some(Kind::Usage)] {
-        Journal::at(&home).events(None, kind).for_each(|event| tally.add(&event));
+    let (mut counters, store) = (JournalCounters::new(), StoreLatency::new());
+    for kind in [None, Some(EventKind::Usage)] {
+        Journal::at(&home).events(None, kind).for_each(|event| counters.add(&event));
     }
     store.took(Duration::from_micros(300));
-    let about = About {
+    let about = ProcessInfo {
         version: env!("CARGO_PKG_VERSION"),
         started: SystemTime::now(),
         connections: 1,
         streams: 0,
         waiting_http: usize::from(!refused),
+        store_up: true,
+        snapshot_age: Duration::ZERO,
     };
-    print!("{}", text(&snapshot, &tally, &store, &about));
+    print!("{}", text(&snapshot, &counters, &store, &about));
     std::fs::remove_dir_all(&home)?;
     Ok(())
 }

@@ -1,12 +1,18 @@
-//! The HTTP API: which paths there are, and the document that describes them. Both come from the
-//! same list, so they cannot differ.
+//! The HTTP API: its routes and the OpenAPI document, both generated from one list.
+//!
+//! One file per resource; `fields`, `answer` and `lookup` are shared.
 
-mod daemon;
+mod answer;
 mod events;
+mod explain;
+mod fields;
+mod health;
 mod leases;
+mod lookup;
+mod pauses;
 pub(crate) mod pools;
-mod telling;
-mod words;
+mod reports;
+mod unique;
 
 use std::sync::Arc;
 
@@ -18,26 +24,26 @@ use utoipa::{IntoResponses, OpenApi as _};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::house::House;
-use crate::problem::Problem;
+use crate::http::problem::Problem;
+use crate::state::AppState;
 
-/// The version of the shape of all answers.
+/// The version of the shape of all responses.
 pub(crate) const SCHEMA: u64 = 1;
 
-/// What may be answered instead, on every path.
+/// The problems that every path may answer with.
 #[derive(IntoResponses)]
-#[expect(dead_code, reason = "it only describes; problems make themselves into answers")]
+#[expect(dead_code, reason = "only describes the responses for the document")]
 pub(crate) enum Problems {
-    /// It cannot be understood.
+    /// The request is invalid.
     #[response(status = 400, content_type = "application/problem+json")]
     Invalid(Problem),
     /// The token is missing or wrong.
     #[response(status = 401, content_type = "application/problem+json")]
     Unauthorized(Problem),
-    /// Not from that page or under that name.
+    /// The request comes from a foreign page or names a foreign host.
     #[response(status = 403, content_type = "application/problem+json")]
     Forbidden(Problem),
-    /// There is no such pool, or nobody knows its limits.
+    /// There is no such pool, or it has no limits.
     #[response(status = 404, content_type = "application/problem+json")]
     NotFound(Problem),
     /// The body did not arrive in time.
@@ -55,10 +61,10 @@ pub(crate) enum Problems {
     /// The call is larger than a limit.
     #[response(status = 422, content_type = "application/problem+json")]
     Never(Problem),
-    /// Not in time, or the provider said stop; see `retry-after`.
+    /// Not admitted in time, or a terminal refusal by the provider; see `retry-after`.
     #[response(status = 429, content_type = "application/problem+json")]
     NotInTime(Problem),
-    /// The store is away, too many wait already, or the daemon is stopping.
+    /// The store is unavailable, a queue is full, or the daemon is stopping.
     #[response(status = 503, content_type = "application/problem+json")]
     Unavailable(Problem),
 }
@@ -67,45 +73,45 @@ pub(crate) enum Problems {
 #[openapi(components(schemas(Problem)))]
 struct Described;
 
-fn paths() -> OpenApiRouter<Arc<House>> {
+fn paths() -> OpenApiRouter<Arc<AppState>> {
     OpenApiRouter::with_openapi(Described::openapi())
         .routes(routes!(leases::reserve))
         .routes(routes!(leases::commit))
         .routes(routes!(leases::cancel))
         .routes(routes!(leases::heartbeat))
         .routes(routes!(leases::release))
-        .routes(routes!(telling::throttle))
-        .routes(routes!(telling::observe))
-        .routes(routes!(telling::pause))
-        .routes(routes!(telling::resume))
+        .routes(routes!(reports::throttle))
+        .routes(routes!(reports::observe))
+        .routes(routes!(pauses::pause))
+        .routes(routes!(pauses::resume))
         .routes(routes!(pools::pools))
         .routes(routes!(pools::agents))
         .routes(routes!(pools::history))
-        .routes(routes!(pools::explain))
+        .routes(routes!(explain::explain))
         .routes(routes!(events::events))
-        .routes(routes!(daemon::health))
-        .routes(routes!(daemon::ready))
-        .routes(routes!(daemon::figures))
-        .routes(routes!(daemon::openapi))
+        .routes(routes!(health::health))
+        .routes(routes!(health::ready))
+        .routes(routes!(health::metrics))
+        .routes(routes!(health::openapi))
 }
 
 /// All paths of the API.
-pub(crate) fn router() -> Router<Arc<House>> {
+pub(crate) fn router() -> Router<Arc<AppState>> {
     let (router, _) = paths().split_for_parts();
     router
 }
 
-/// What is answered where there is nothing, or not in that way. It counts for the routes there are.
-pub(crate) fn or_else(router: Router<Arc<House>>) -> Router<Arc<House>> {
-    router.fallback(nothing_here).method_not_allowed_fallback(not_that_way)
+/// Adds the answers for unknown paths and methods. Applies to the routes added before.
+pub(crate) fn with_fallbacks(router: Router<Arc<AppState>>) -> Router<Arc<AppState>> {
+    router.fallback(unknown_path).method_not_allowed_fallback(unknown_method)
 }
 
-/// The document that describes them.
+/// The OpenAPI document.
 pub fn document() -> OpenApi {
     let (_, mut document) = paths().split_for_parts();
     let mut info = Info::new("Standpipe", env!("CARGO_PKG_VERSION"));
     info.description = Some(
-        "One tap for everything that shares an API quota. Ask before each call, settle after it."
+        "One tap for everything that shares an API quota. Reserve before a call, settle after it."
             .to_owned(),
     );
     info.license = Some(License::new("MIT OR Apache-2.0"));
@@ -116,7 +122,7 @@ pub fn document() -> OpenApi {
         .info(info)
         .paths(document.paths)
         .components(Some(components))
-        // Needed where a token is configured, and nowhere else.
+        // The empty requirement makes the token optional: it is needed only where configured.
         .security(Some([
             SecurityRequirement::default(),
             SecurityRequirement::new("token", Vec::<String>::new()),
@@ -124,13 +130,13 @@ pub fn document() -> OpenApi {
     built.build()
 }
 
-async fn nothing_here() -> Problem {
-    let hint = "the API begins with /v1 and is described in /openapi.json";
-    Problem::new(StatusCode::NOT_FOUND, "not_found", "there is nothing under this path", hint)
+async fn unknown_path() -> Problem {
+    let hint = "paths of the API begin with /v1; see /openapi.json";
+    Problem::new(StatusCode::NOT_FOUND, "not_found", "there is no such path", hint)
 }
 
-async fn not_that_way() -> Problem {
+async fn unknown_method() -> Problem {
     let hint = "see /openapi.json for the methods of this path";
-    let what = "this path does not know that method";
+    let what = "the path does not support this method";
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", what, hint)
 }

@@ -1,54 +1,59 @@
-//! The life of the daemon: it claims its directory, listens, serves, and stops in good order.
+//! The life of the daemon: lock the directory, listen, serve, stop.
+//!
+//! A daemon that could not start leaves no socket and no address file behind. See `reload` for what
+//! a change of the configuration does.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use standpipe::config::StoreSettings;
 use standpipe::{Builder, Settings, Standpipe, StoreUrl, state_directory};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::claim::{Claim, Running, is_for_group};
-use crate::doors::{self, Doors, Listeners};
 use crate::failure::Failure;
-use crate::house::House;
-use crate::log::Log;
+use crate::http::acceptors::{self, Acceptors, Listeners};
+use crate::http::{guard, trace};
+use crate::instance::{InstanceLock, Running, is_for_group};
+use crate::logging::Log;
+use crate::state::AppState;
 use crate::token::Token;
-use crate::{api, counting, guard, listen, reload, ui, watching};
+use crate::watch::{journal, snapshots};
+use crate::{api, listen, reload, ui};
 
 /// How the daemon is started.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The configuration file, when it is not looked for.
+    /// The configuration file; without it the usual places are searched.
     pub config: Option<PathBuf>,
-    /// The store, whatever the configuration says.
+    /// The store, instead of the configured one.
     pub store: Option<StoreUrl>,
-    /// The address, whatever the configuration says.
+    /// The address, instead of the configured one.
     pub listen: Option<SocketAddr>,
-    /// How it speaks.
+    /// How the daemon logs.
     pub log: Log,
 }
 
-/// A daemon that has begun.
+/// A daemon that is ready.
 #[derive(Debug)]
 pub struct Begun {
-    /// Where it can be reached.
+    /// Its process and addresses.
     pub running: Running,
-    /// What a person would call the store.
+    /// The store's path, or its address without secrets.
     pub store: String,
     /// The configuration file.
     pub config: Option<PathBuf>,
-    /// A pool of it, where calls may use no others.
+    /// A configured pool, if calls may use no others.
     pub pool: Option<String>,
 }
 
 impl Options {
-    /// The directory whose daemon this is: the store's own where that is one, else the user's.
+    /// The daemon's state directory: that of a file store, else the user's.
     ///
     /// # Errors
-    /// When there is none, or the configuration cannot be used.
+    /// If there is no such directory, or the configuration is invalid.
     pub fn directory(&self) -> Result<PathBuf, Failure> {
         directory(&self.stored(&reload::find(self)?))
     }
@@ -64,7 +69,7 @@ impl Options {
         builder.settings(settings)
     }
 
-    /// Whether others than this machine can reach it.
+    /// Whether other machines can reach the address.
     pub(crate) fn needs_token(&self, settings: &Settings) -> bool {
         !address(self, settings).ip().is_loopback()
     }
@@ -96,76 +101,83 @@ pub(crate) fn socket(settings: &Settings) -> Option<&PathBuf> {
 
 pub(crate) fn no_token(address: SocketAddr) -> Failure {
     Failure::config(
-        format!("others than this machine can reach {address}, and there is no token"),
-        "make one (openssl rand -hex 32 > token; chmod 600 token) and name it in standpipe.toml: \
+        format!("{address} is reachable from other machines, but no token is configured"),
+        "create one (openssl rand -hex 32 > token; chmod 600 token) and set it in standpipe.toml: \
          [server] token_file = \"token\"; or listen on 127.0.0.1",
     )
 }
 
-/// Runs the daemon until it is told to stop. `begun` is told where it listens.
+/// Runs the daemon until a signal stops it. Calls `begun` when it is ready.
 ///
 /// # Errors
-/// When it cannot begin: another one runs, the address is taken, the configuration is wrong.
+/// If it cannot start: another daemon runs, an address is in use, the configuration is invalid.
 pub fn run(options: &Options, begun: impl FnOnce(&Begun)) -> Result<(), Failure> {
+    options.log.init();
     let settings = reload::find(options)?;
     let version = reload::version(settings.origin.as_deref());
     let token = settings.server.token_file.as_deref().map(Token::read).transpose();
-    let token = token.map_err(|what| Failure::config(what, "mend it, and start again"))?;
+    let token = token.map_err(|what| Failure::config(what, "fix the file and start again"))?;
+    if let Some(warning) = settings.server.token_file.as_deref().and_then(Token::warning) {
+        tracing::warn!("{warning}");
+    }
     let wanted = address(options, &settings);
     if options.needs_token(&settings) && token.is_none() {
         return Err(no_token(wanted));
     }
     let directory = directory(&options.stored(&settings))?;
-    let claim = Claim::take(&directory)?;
+    let instance = InstanceLock::acquire(&directory)?;
     let tcp = listen::tcp(wanted)?;
     let socket = socket(&settings).cloned().unwrap_or_else(|| directory.join("standpipe.sock"));
     let unix = listen::unix(&socket, is_for_group(&directory))?;
     let at = tcp.local_addr().unwrap_or(wanted);
     listen::raise_file_limit();
     let tap = options.builder(settings).open()?;
-    let (store, config) = (tap.store_place(), tap.settings().origin.clone());
+    let (store, config) = (tap.store_location(), tap.settings().origin.clone());
     let pool = tap.settings().pools.keys().next().map(ToString::to_string);
     let pool = pool.filter(|_| !tap.settings().open_pools);
     let needs_token = token.is_some();
-    let house = Arc::new(House::new(tap, token, options.log)?);
+    let state = Arc::new(AppState::new(tap, token)?);
     let running = Running {
         pid: std::process::id(),
         address: at,
         socket: Some(socket.clone()),
         token: needs_token,
     };
-    let runtime = doors::runtime()?;
+    let runtime = acceptors::runtime()?;
     let served = runtime.block_on(async {
-        // From here on signals are heard, so that whoever is told that it is ready can send one.
+        // Before `begun` reports readiness, so that a signal sent right after it is not lost.
         let signals = Signals::listen()?;
-        let helpers = start_helpers(&house, options, signals, version);
-        let doors = Doors::open(&house, &app(&house), &Listeners { tcp, unix })?;
-        claim.announce(&running)?;
-        let up = format!("up: http://{}, process {}", running.address, running.pid);
+        let tasks = start_tasks(&state, options, signals, version);
+        let acceptors = Acceptors::start(&state, &app(&state), &Listeners { tcp, unix })?;
+        instance.announce(&running)?;
+        let (address, pid) = (running.address, running.pid);
         begun(&Begun { running, store, config, pool });
-        house.log.info(&up);
-        let shared = Arc::clone(&house);
-        tokio::task::spawn_blocking(move || look_around(&shared));
-        doors.closed().await;
-        helpers.into_iter().for_each(|helper| helper.abort());
+        tracing::info!("up: http://{address}, process {pid}");
+        let shared = Arc::clone(&state);
+        tokio::task::spawn_blocking(move || check_store(&shared));
+        acceptors.ended().await;
+        tasks.into_iter().for_each(|task| task.abort());
         Ok(())
     });
-    let _left_as_it_is = std::fs::remove_file(&socket);
-    // Tasks that end with the runtime may hold the last handle, which would write it otherwise.
-    house.tap().flush_journal();
-    // Whatever a thread still waits for, nobody waits for that.
+    let _already_gone = std::fs::remove_file(&socket);
+    // Tasks that end with the runtime may hold the last library handle, whose drop would flush.
+    state.tap().flush_journal();
+    // A blocking step may still run; the daemon does not wait for it.
     runtime.shutdown_background();
-    drop(claim);
+    drop(instance);
     served
 }
 
-/// Everything that is answered.
-fn app(house: &Arc<House>) -> Router {
-    let routes = api::or_else(api::router().merge(ui::router()));
-    routes.layer(from_fn_with_state(Arc::clone(house), guard::check)).with_state(Arc::clone(house))
+/// All routes, behind the guard.
+fn app(state: &Arc<AppState>) -> Router {
+    let routes = api::with_fallbacks(api::router().merge(ui::router()));
+    routes
+        .layer(from_fn_with_state(Arc::clone(state), guard::check))
+        .layer(from_fn(trace::request))
+        .with_state(Arc::clone(state))
 }
 
-/// The signals that tell it something.
+/// The signals the daemon handles.
 struct Signals {
     hangup: Signal,
     term: Signal,
@@ -184,45 +196,45 @@ impl Signals {
     }
 }
 
-/// What goes on beside the answering.
-fn start_helpers(
-    house: &Arc<House>,
+/// Starts the background tasks.
+fn start_tasks(
+    state: &Arc<AppState>,
     options: &Options,
     signals: Signals,
     version: reload::Version,
 ) -> Vec<tokio::task::JoinHandle<()>> {
     let Signals { hangup, term, interrupt } = signals;
     vec![
-        tokio::spawn(watching::keep_looking(Arc::clone(house))),
-        tokio::spawn(counting::keep_counting(Arc::clone(house))),
-        tokio::spawn(reload::keep_reading(Arc::clone(house), options.clone(), hangup, version)),
-        tokio::spawn(stop_when_told(Arc::clone(house), term, interrupt)),
+        tokio::spawn(snapshots::run(Arc::clone(state))),
+        tokio::spawn(journal::run(Arc::clone(state))),
+        tokio::spawn(reload::run(Arc::clone(state), options.clone(), hangup, version)),
+        tokio::spawn(stop_on_signal(Arc::clone(state), term, interrupt)),
     ]
 }
 
-/// Looks whether the store is there, and tells pools what the file says of them.
-fn look_around(house: &House) {
-    let tap = house.tap();
-    if let Err(error) = tap.ping() {
-        house.log.warn(&format!("{error}; until it answers, calls are told 503"));
+/// Checks that the store answers, and sends each configured pool its configuration.
+fn check_store(state: &AppState) {
+    let tap = state.tap();
+    if let Err(error) = tap.ping().blocking() {
+        tracing::warn!("{error}; calls get 503 until the store answers");
     }
     for name in tap.settings().pools.keys() {
-        reload::tell(house, &tap, name.as_str());
+        reload::configure(&tap, name.as_str());
     }
 }
 
-/// Ends the daemon in good order when it is told to, and at once when it is told twice.
-async fn stop_when_told(house: Arc<House>, mut term: Signal, mut interrupt: Signal) {
+/// Stops gracefully at the first signal and immediately at the second.
+async fn stop_on_signal(state: Arc<AppState>, mut term: Signal, mut interrupt: Signal) {
     tokio::select! {
         _ = term.recv() => {}
         _ = interrupt.recv() => {}
     }
-    house.log.info("stopping: nobody new is let in, those who wait are sent away to come back");
-    house.stopping.send_replace(true);
+    tracing::info!("stopping: new connections are refused, waiting requests get 503");
+    state.stopping.send_replace(true);
     tokio::select! {
         _ = term.recv() => {}
         _ = interrupt.recv() => {}
     }
-    house.log.warn("told twice: ending at once");
-    house.at_once.send_replace(true);
+    tracing::warn!("second signal: stopping immediately");
+    state.stop_now.send_replace(true);
 }

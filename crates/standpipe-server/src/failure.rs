@@ -1,14 +1,16 @@
-//! Why the daemon could not begin: what is wrong, and what to do.
+//! Why the daemon could not start.
+//!
+//! Every failure states what is wrong and what to do.
 
 use std::fmt;
 
 use standpipe::Error;
 use standpipe::config::ConfigError;
 
-/// Why the daemon could not begin.
+/// Why the daemon could not start.
 #[derive(Debug)]
 pub enum Failure {
-    /// Something about where it runs and listens.
+    /// The state directory or a socket cannot be used.
     Place {
         /// What is wrong.
         what: String,
@@ -22,7 +24,7 @@ pub enum Failure {
         /// What to do.
         remedy: String,
     },
-    /// The library's own word.
+    /// An error of the library.
     Tap(Error),
 }
 

@@ -1,38 +1,64 @@
-//! The daemon: one local process that any language can talk to, and that shows what is going on.
+//! The daemon: one local process that serves the ledger over HTTP, with dashboard and metrics.
 //!
-//! In reading order: `daemon` (its life), `doors`, `accept` and `guard` (who gets in), `house`
-//! (what requests share), `api` (what can be asked), `watching`, `counting` and `reload` (what goes
-//! on beside that).
+//! # Contract
 //!
-//! Invariant: what the ledger says is never kept here. Every answer comes from the pool itself, so
-//! that callers by HTTP, the command line and the library may use one pool at the same time.
+//! - The daemon decides nothing and keeps nothing of the ledger. Every admission is a step on the
+//!   store through the library, so callers over HTTP, the command line and the library may share a
+//!   pool, and the daemon may be killed at any instant.
+//! - A request is parsed and validated as a whole before any pool is opened. A request that is
+//!   answered with 400 changes nothing.
+//! - Everything is bounded: connections, heads, bodies, waits, streams, pools, labels of metrics.
+//!   At a bound the client gets 413, 431 or 503, and the daemon keeps serving others.
+//! - Views answer without the store: the last known state with its age, see `watch::views`.
+//! - Tokens, providers' headers and bodies appear in no log line, message or file.
+//!
+//! # The life of one `POST /v1/leases`
+//!
+//! 1. `http::connections::serve` accepts the connection on one of the threads of
+//!    `http::acceptors::Acceptors`, where it stays, and takes a slot of `http::budget`.
+//! 2. `http::guard::check` checks origin, host and token.
+//! 3. `http::extract::JsonBody` reads the body into an `api::leases::ReserveRequest`.
+//! 4. `api::leases::parse_request` validates it and moves it into a [`standpipe::Request`].
+//! 5. `api::leases::prepare` finds the pool and follows the route. Only a pool that is not known
+//!    yet is looked up on a thread that may block (`state::AppState::on_store`).
+//! 6. [`standpipe::Pool::reserve`] sends limits and reserve in one step and waits;
+//!    `api::leases::reserve` races it with the end of the daemon and
+//!    `http::peer::Peer::disconnected`.
+//! 7. `api::leases::granted` hands the lease over to the client as a `GrantedLease`; a refusal
+//!    becomes an `http::problem::Problem`.
+//!
+//! # Layout
+//!
+//! - `daemon`, `instance`, `listen`, `reload`, `token`, `state`: the life of the process and what
+//!   requests share.
+//! - `http`: connections and their bounds, the guard, reading requests, problems.
+//! - [`api`]: one file per resource.
+//! - `watch`: snapshots, history, the journal, and streams of them.
+//! - [`metrics`]: the text of `/metrics`.
+//! - `ui`: the dashboard's files. [`logging`]: `tracing` events as lines.
+//!
+//! # Tests
+//!
+//! `tests/it` asks a daemon in a process of its own: the test program starts itself again and calls
+//! [`run`]. Tests of `up` and `down`, and of the daemon beside the command line, are in the command
+//! line's crate, because only there cargo names the built program.
 
-mod accept;
 pub mod api;
-mod claim;
-mod counting;
 mod daemon;
-mod doors;
 mod failure;
-mod guard;
-mod history;
-mod house;
+mod http;
+mod instance;
 mod listen;
-mod log;
+pub mod logging;
 pub mod metrics;
-mod peer;
-mod pools;
-mod problem;
 mod reload;
-mod said;
-mod stalls;
-mod stream;
+mod state;
 mod token;
 mod ui;
-mod watching;
+mod watch;
 
-pub use self::claim::{Running, no_links, running};
 pub use self::daemon::{Begun, Options, run};
 pub use self::failure::Failure;
+pub use self::instance::{Running, no_links, running};
 pub use self::listen::raise_file_limit;
-pub use self::log::Log;
+pub use self::logging::Log;

@@ -1,4 +1,6 @@
-//! Where the daemon listens: an address of this machine, and a Unix socket beside it.
+//! Opens the sockets the daemon listens on: a TCP address and a Unix socket.
+//!
+//! If an address is in use, the error names the program that holds it.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -12,42 +14,42 @@ use rustix::fs::Mode;
 
 use crate::failure::Failure;
 
-/// How long whoever has the port already may take to say who it is.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// How long the program that holds the port may take to identify itself.
+const IDENTIFY_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How many connections may wait to be accepted; the system may allow fewer.
+/// The length of the accept queue; the system may allow less.
 const BACKLOG: i32 = 4_096;
 
 /// Listens on an address.
 pub(crate) fn tcp(address: SocketAddr) -> Result<TcpListener, Failure> {
     let bound = TcpListener::bind(address);
     if let Ok(listener) = &bound {
-        // The standard library lets 128 wait to be accepted. The kernel drops the first packet of
-        // further ones, and they try again after a second.
+        // The standard library uses 128. Beyond that the kernel drops the first packet, and the
+        // client retries only after a second.
         let _as_it_was = rustix::net::listen(listener, BACKLOG);
     }
     bound.map_err(|error| match error.kind() {
         ErrorKind::AddrInUse => {
-            let who = who_listens(address).unwrap_or_else(|| "another program".to_owned());
-            let what = format!("{address} is taken by {who}");
+            let who = listener_of(address).unwrap_or_else(|| "another program".to_owned());
+            let what = format!("{address} is in use by {who}");
             Failure::new(what, "stop it, or choose another address with --listen")
         }
         ErrorKind::PermissionDenied => {
-            let what = format!("{address} may not be listened on: {error}");
-            Failure::new(what, "choose a port from 1024 on with --listen")
+            let what = format!("no permission to listen on {address}: {error}");
+            Failure::new(what, "choose a port of 1024 or above with --listen")
         }
         ErrorKind::AddrNotAvailable => {
-            let what = format!("{address} is no address of this machine");
-            Failure::new(what, "choose one of its own with --listen, for example 127.0.0.1:8377")
+            let what = format!("{address} is not an address of this machine");
+            Failure::new(what, "choose another with --listen, for example 127.0.0.1:8377")
         }
         _ => Failure::new(format!("cannot listen on {address}: {error}"), "try another --listen"),
     })
 }
 
-/// Listens on a Unix socket that only its user (and, in a shared directory, its group) may open.
+/// Listens on a Unix socket that only its owner, or in a shared directory its group, may open.
 pub(crate) fn unix(path: &Path, group: bool) -> Result<UnixListener, Failure> {
-    clear(path)?;
-    // Private from its first moment on.
+    remove_stale(path)?;
+    // With the umask the socket is private from the start; a later chmod would leave a gap.
     let hidden = if group { Mode::XGRP } else { Mode::RWXG };
     let before = rustix::process::umask(Mode::XUSR | hidden | Mode::RWXO);
     let bound = UnixListener::bind(path);
@@ -55,22 +57,22 @@ pub(crate) fn unix(path: &Path, group: bool) -> Result<UnixListener, Failure> {
     bound.map_err(|error| {
         let what = format!("cannot listen on {}: {error}", path.display());
         let remedy = match error.kind() {
-            ErrorKind::InvalidInput => "a socket's path has at most 107 bytes: set [server] socket",
-            _ => "see who owns the directory, or set [server] socket to another path",
+            ErrorKind::InvalidInput => "set [server] socket to a path of at most 107 bytes",
+            _ => "check the owner of the directory, or set [server] socket to another path",
         };
         Failure::new(what, remedy)
     })
 }
 
-/// What a daemon that was killed left behind goes; what somebody listens on stays.
-fn clear(path: &Path) -> Result<(), Failure> {
+/// Removes the socket of a killed daemon; a socket in use is an error.
+fn remove_stale(path: &Path) -> Result<(), Failure> {
     let Ok(there) = fs::symlink_metadata(path) else { return Ok(()) };
     if !there.file_type().is_socket() {
-        let what = format!("{} is there and is no socket", path.display());
+        let what = format!("{} exists and is not a socket", path.display());
         return Err(Failure::new(what, "set [server] socket to another path"));
     }
     if UnixStream::connect(path).is_ok() {
-        let what = format!("somebody listens on {} already", path.display());
+        let what = format!("{} is in use by another program", path.display());
         return Err(Failure::new(what, "stop it, or set [server] socket to another path"));
     }
     fs::remove_file(path).map_err(|error| {
@@ -79,32 +81,32 @@ fn clear(path: &Path) -> Result<(), Failure> {
     })
 }
 
-/// Who listens on an address: another daemon says so itself, of others the system knows.
-fn who_listens(address: SocketAddr) -> Option<String> {
-    another_daemon(address).or_else(|| by_the_system(address))
+/// The program that listens on an address: a daemon names itself, `/proc` names others.
+fn listener_of(address: SocketAddr) -> Option<String> {
+    another_daemon(address).or_else(|| from_proc(address))
 }
 
 fn another_daemon(address: SocketAddr) -> Option<String> {
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
-    stream.set_write_timeout(Some(PATIENCE)).ok()?;
-    let ask = format!("GET /healthz HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
-    stream.write_all(ask.as_bytes()).ok()?;
+    let mut stream = TcpStream::connect_timeout(&address, IDENTIFY_TIMEOUT).ok()?;
+    stream.set_read_timeout(Some(IDENTIFY_TIMEOUT)).ok()?;
+    stream.set_write_timeout(Some(IDENTIFY_TIMEOUT)).ok()?;
+    let request = format!("GET /healthz HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).ok()?;
     let mut answer = Vec::new();
-    let _until_it_is_silent = stream.take(8_192).read_to_end(&mut answer);
+    let _until_timeout = stream.take(8_192).read_to_end(&mut answer);
     let text = String::from_utf8_lossy(&answer);
     let body = text.split_once("\r\n\r\n")?.1;
-    let alive: serde_json::Value = serde_json::from_str(body).ok()?;
-    if alive.get("server")? != "standpipe" {
+    let health: serde_json::Value = serde_json::from_str(body).ok()?;
+    if health.get("server")? != "standpipe" {
         return None;
     }
-    let pid = alive.get("pid")?.as_u64()?;
+    let pid = health.get("pid")?.as_u64()?;
     Some(format!("another standpipe daemon (process {pid})"))
 }
 
-/// The process that has the listening socket open, as far as this user may see.
+/// The process that holds the listening socket, if this user may see it.
 #[cfg(target_os = "linux")]
-fn by_the_system(address: SocketAddr) -> Option<String> {
+fn from_proc(address: SocketAddr) -> Option<String> {
     let inode = ["/proc/net/tcp", "/proc/net/tcp6"].iter().find_map(|table| {
         let table = fs::read_to_string(table).ok()?;
         table.lines().skip(1).find_map(|line| listening(line, address.port()))
@@ -124,11 +126,11 @@ fn by_the_system(address: SocketAddr) -> Option<String> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn by_the_system(_address: SocketAddr) -> Option<String> {
+fn from_proc(_address: SocketAddr) -> Option<String> {
     None
 }
 
-/// The inode of a line of `/proc/net/tcp`, if it listens on that port.
+/// The inode in a line of `/proc/net/tcp` that listens on that port.
 #[cfg(target_os = "linux")]
 fn listening(line: &str, port: u16) -> Option<String> {
     const LISTEN: &str = "0A";
@@ -138,14 +140,14 @@ fn listening(line: &str, port: u16) -> Option<String> {
     same.then(|| (*fields.get(9)?).to_owned().into())?
 }
 
-/// Raises how many files this process may open: each connection is one.
+/// Raises the limit of open files: every connection is one.
 pub fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let most = limit.maximum.unwrap_or(65_536).min(65_536);
     if limit.current.is_some_and(|current| current < most) {
         let raised = Rlimit { current: Some(most), maximum: limit.maximum };
-        // With fewer, fewer callers are served at once.
+        // If this fails, fewer connections can be open.
         let _as_it_was = setrlimit(Resource::Nofile, raised);
     }
 }
@@ -155,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_of_callers_need_not_wait_until_each_is_accepted() {
+    fn a_burst_of_connections_does_not_wait_to_be_accepted() {
         let listener = tcp(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
         let address = listener.local_addr().unwrap();
         let connect = |_| TcpStream::connect_timeout(&address, Duration::from_secs(5)).unwrap();

@@ -1,87 +1,98 @@
-//! What `GET /metrics` answers: Prometheus text, format 0.0.4.
+//! The body of `GET /metrics`: Prometheus text format 0.0.4.
 //!
-//! Gauges are how the pools stand ([`standpipe::Snapshot`]). Counters are added up from the
-//! machine's journal, which every process writes, so they count everybody and not only those who
-//! come over HTTP; they begin at nothing when the daemon does. Nothing here asks the store or reads
-//! a file.
-//!
-//! Invariant: however many pools, agents, limits and odd words there are, the text is bounded.
+//! However many pools, agents, limits and unknown labels there are, the text is bounded. Gauges
+//! come from a [`standpipe::Snapshot`]. Counters come from the machine's journal, which every
+//! process writes, so they include callers that do not use HTTP; they start at 0 with the daemon.
+//! Nothing here asks the store or reads a file.
 
 mod agents;
+mod counters;
 mod daemon;
+mod exposition;
 mod journal;
-mod page;
+mod labels;
 mod pools;
 mod store;
-mod tally;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use std::collections::BTreeMap;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use standpipe::{PoolStatus, Snapshot};
 
-use self::page::Page;
-pub use self::store::StoreTimes;
-pub use self::tally::Tally;
-use self::tally::{MOST_POOLS, PoolTally};
+pub use self::counters::JournalCounters;
+use self::counters::{MAX_POOLS, PoolCounters};
+use self::exposition::Exposition;
+pub use self::store::StoreLatency;
 
 /// The media type of [`text`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What the daemon says of itself.
+/// The daemon itself.
 #[derive(Clone, Debug)]
-pub struct About {
+pub struct ProcessInfo {
     /// Its version.
     pub version: &'static str,
-    /// When it began.
+    /// When it started.
     pub started: SystemTime,
-    /// HTTP connections that are open.
+    /// Open HTTP connections.
     pub connections: usize,
-    /// Event streams that are open.
+    /// Open event streams.
     pub streams: usize,
-    /// Calls over HTTP that wait to be admitted.
+    /// Waiting calls over HTTP.
     pub waiting_http: usize,
+    /// Whether the store answered.
+    pub store_up: bool,
+    /// How old the state of the pools is: 0 unless the store is unavailable.
+    pub snapshot_age: Duration,
 }
 
-/// All of it as Prometheus reads it.
+/// The whole text.
 #[must_use]
-pub fn text(snapshot: &Snapshot, tally: &Tally, store: &StoreTimes, about: &About) -> String {
-    let pools = joined(snapshot, tally);
-    let mut page = Page::default();
-    let shown = pools.values().filter(|both| both.status.is_some()).count();
-    daemon::write(&mut page, about, snapshot, shown);
+pub fn text(
+    snapshot: &Snapshot,
+    counters: &JournalCounters,
+    store: &StoreLatency,
+    process: &ProcessInfo,
+) -> String {
+    let pools = joined(snapshot, counters);
+    let mut page = Exposition::default();
+    let shown = pools.values().filter(|pool| pool.status.is_some()).count();
+    daemon::write(&mut page, process, snapshot, shown);
     store.write(&mut page);
-    journal::write(&mut page, tally, &pools);
+    journal::write(&mut page, counters, &pools);
     pools::write(&mut page, &pools);
     agents::write(&mut page, &pools);
     page.into_text()
 }
 
-/// One pool: how it stands, and what was counted of it.
+/// One pool: its state and its counters.
 #[derive(Clone, Copy, Debug, Default)]
-struct Both<'a> {
+struct PoolMetrics<'a> {
     status: Option<&'a PoolStatus>,
-    tally: Option<&'a PoolTally>,
+    counters: Option<&'a PoolCounters>,
 }
 
-/// By name. Those with a count come first, so that a series that was shown stays.
-fn joined<'a>(snapshot: &'a Snapshot, tally: &'a Tally) -> BTreeMap<&'a str, Both<'a>> {
-    let counted =
-        tally.pools().map(|(name, tally)| (name, Both { status: None, tally: Some(tally) }));
-    let mut pools: BTreeMap<&str, Both<'_>> = counted.collect();
+/// Pools by name. Pools with counters take precedence, so that a series never disappears.
+fn joined<'a>(
+    snapshot: &'a Snapshot,
+    counters: &'a JournalCounters,
+) -> BTreeMap<&'a str, PoolMetrics<'a>> {
+    let counted = counters
+        .pools()
+        .map(|(name, counters)| (name, PoolMetrics { status: None, counters: Some(counters) }));
+    let mut pools: BTreeMap<&str, PoolMetrics<'_>> = counted.collect();
     for status in &snapshot.pools {
         let name = status.pool.as_str();
-        if pools.contains_key(name) || pools.len() < MOST_POOLS {
+        if pools.contains_key(name) || pools.len() < MAX_POOLS {
             pools.entry(name).or_default().status = Some(status);
         }
     }
     pools
 }
 
-/// What a limit counts, by its name: `requests per 1min` counts requests.
+/// The unit in the name of a limit: `requests per 1min` counts requests.
 fn unit_of(limit: &str) -> &str {
     limit.split(' ').next().unwrap_or_default()
 }

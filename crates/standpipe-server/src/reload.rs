@@ -1,5 +1,6 @@
-//! Reading the configuration again, all of it or nothing: when a signal says so, and when the file
-//! has changed and stays so for a moment.
+//! Reloads the configuration on SIGHUP and when the file has changed.
+//!
+//! A reload applies the whole file or nothing; on an error the previous configuration stays active.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,62 +13,60 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::daemon::{Options, address, socket};
 use crate::failure::Failure;
-use crate::house::House;
+use crate::state::AppState;
 use crate::token::Token;
 
-/// How often it is looked whether the file has changed.
-const EVERY: Duration = Duration::from_secs(1);
+/// How often the file is checked for changes.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What tells one version of a file from another.
+/// Identifies one version of a file: modification time, size, inode.
 pub(crate) type Version = Option<(SystemTime, u64, u64)>;
 
-/// Reads it again when it is time, for as long as the daemon lives.
-///
-/// `read` is the version of the file that counts now.
-pub(crate) async fn keep_reading(
-    house: Arc<House>,
+/// Reloads until the daemon stops. `read` is the version of the file that is active.
+pub(crate) async fn run(
+    state: Arc<AppState>,
     options: Options,
     mut hangup: Signal,
     mut read: Version,
 ) {
-    let mut ticks = interval(EVERY);
+    let mut ticks = interval(CHECK_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut seen = read;
-    // What is wrong with it: told once, for as long as it stays so.
-    let mut told: Option<String> = None;
+    // An error that persists is logged once.
+    let mut logged: Option<String> = None;
     loop {
-        let asked = tokio::select! {
+        let signalled = tokio::select! {
             _ = ticks.tick() => false,
             _ = hangup.recv() => true,
-            () = house.stops() => return,
+            () = state.stopped() => return,
         };
-        let looked_at = file(&house);
-        let now = version(looked_at.as_deref());
-        // Whoever is writing it is given the time to finish.
-        let changed = (now != read && now == seen) || appeared(&house, &options);
+        let checked = file(&state);
+        let now = version(checked.as_deref());
+        // A version must be stable over two checks: an editor may still be writing.
+        let changed = (now != read && now == seen) || appeared(&state, &options);
         seen = now;
-        if asked || changed {
-            let wrong = again(&house, &options, asked).await;
-            if let Some(wrong) =
-                wrong.as_ref().filter(|wrong| asked || told.as_ref() != Some(wrong))
+        if signalled || changed {
+            let error = reload(&state, &options, signalled).await;
+            if let Some(error) =
+                error.as_ref().filter(|error| signalled || logged.as_ref() != Some(error))
             {
-                house.log.warn(wrong);
+                tracing::warn!("{error}");
             }
-            told = wrong;
-            // What was written while it was read is read again.
-            read = if file(&house) == looked_at { now } else { version(file(&house).as_deref()) };
+            logged = error;
+            // A file that was replaced meanwhile is read at the next check.
+            read = if file(&state) == checked { now } else { version(file(&state).as_deref()) };
             seen = read;
         }
     }
 }
 
-fn file(house: &House) -> Option<PathBuf> {
-    house.tap().settings().origin.clone()
+fn file(state: &AppState) -> Option<PathBuf> {
+    state.tap().settings().origin.clone()
 }
 
-/// Whether there is a file now, where there was none: one that can be used, or not.
-fn appeared(house: &House, options: &Options) -> bool {
-    let none = house.tap().settings().origin.is_none();
+/// Whether a file, valid or not, exists now where there was none.
+fn appeared(state: &AppState, options: &Options) -> bool {
+    let none = state.tap().settings().origin.is_none();
     none && find(options).map_or(true, |found| found.origin.is_some())
 }
 
@@ -81,67 +80,70 @@ pub(crate) fn find(options: &Options) -> Result<Settings, Failure> {
     Ok(Settings::find(options.config.as_deref(), &|name| std::env::var(name).ok())?)
 }
 
-/// Reads it again. Answers what is wrong with it.
-async fn again(house: &Arc<House>, options: &Options, asked: bool) -> Option<String> {
-    let (shared, options) = (Arc::clone(house), options.clone());
-    let read = tokio::task::spawn_blocking(move || read(&shared, &options)).await;
-    let what = match read {
+/// Reloads and logs what changed. Returns the error, if any.
+async fn reload(state: &Arc<AppState>, options: &Options, signalled: bool) -> Option<String> {
+    let (shared, options) = (Arc::clone(state), options.clone());
+    let applied = tokio::task::spawn_blocking(move || apply(&shared, &options)).await;
+    let what = match applied {
         Ok(Ok(Some(what))) => what,
-        Ok(Ok(None)) if asked => "the configuration was read again; nothing has changed".to_owned(),
+        Ok(Ok(None)) if signalled => "configuration reloaded: nothing has changed".to_owned(),
         Ok(Ok(None)) => return None,
         Ok(Err(failure)) => {
-            let kept = "the configuration was not taken over, the one before still counts";
+            let kept = "configuration not applied, the previous one stays active";
             return Some(format!("{kept}: {failure}"));
         }
         Err(_) => return None,
     };
-    house.log.info(&what);
+    tracing::info!("{what}");
     None
 }
 
-/// Takes the whole configuration over, or nothing of it. Answers what changed.
-fn read(house: &Arc<House>, options: &Options) -> Result<Option<String>, Failure> {
-    let before = house.tap();
+/// Applies the whole configuration or nothing of it. Returns what changed.
+fn apply(state: &Arc<AppState>, options: &Options) -> Result<Option<String>, Failure> {
+    let before = state.tap();
     let settings = find(options)?;
-    fixed(options, before.settings(), &settings)?;
+    check_fixed(options, before.settings(), &settings)?;
     let token = settings.server.token_file.as_deref().map(Token::read).transpose();
-    let token = token.map_err(|what| Failure::config(what, "mend the file and try again"))?;
+    let token = token.map_err(|what| Failure::config(what, "fix the file and reload"))?;
+    if let Some(warning) = settings.server.token_file.as_deref().and_then(Token::warning) {
+        tracing::warn!("{warning}");
+    }
     if options.needs_token(&settings) && token.is_none() {
         return Err(crate::daemon::no_token(address(options, &settings)));
     }
     let same = *before.settings() == settings;
     let pools: Vec<_> = settings.pools.keys().cloned().collect();
     let tap = options.builder(settings).open()?;
-    house.replace(tap.clone(), token);
+    state.replace(tap.clone(), token);
     if same {
         return Ok(None);
     }
-    let told = pools.iter().filter(|name| tell(house, &tap, name.as_str())).count();
+    let configured = pools.iter().filter(|name| configure(&tap, name.as_str())).count();
     let file = tap.settings().origin.as_ref().map(|file| file.display().to_string());
     let file = file.unwrap_or_else(|| "no file".to_owned());
-    Ok(Some(format!("the configuration was read again ({file}): {told} pools were told")))
+    Ok(Some(format!("configuration reloaded from {file}: {configured} pools configured")))
 }
 
-/// Tells a pool at once what the file says now. One that cannot be told is told when it is used.
-pub(crate) fn tell(house: &House, tap: &Standpipe, name: &str) -> bool {
+/// Sends a pool its configuration now. If that fails, the pool gets it when it is next used.
+pub(crate) fn configure(tap: &Standpipe, name: &str) -> bool {
     use standpipe::Configured;
-    let told = tap.pool(name).and_then(|pool| pool.configured());
-    match told {
+    let sent = tap.pool(name).and_then(|pool| pool.configured().blocking());
+    match sent {
         Ok(Some(Configured::Kept)) => {
-            let text = format!("`{name}`: another process has a newer configuration, which counts");
-            house.log.warn(&text);
+            let what = "another process has a newer configuration, which stays active";
+            tracing::warn!("`{name}`: {what}");
             false
         }
         Ok(_) => true,
         Err(error) => {
-            house.log.warn(&format!("`{name}`: {error}"));
+            tracing::warn!("`{name}`: {error}");
             false
         }
     }
 }
 
-/// What cannot change while the daemon runs.
-fn fixed(options: &Options, before: &Settings, after: &Settings) -> Result<(), Failure> {
+/// Rejects a change of what is fixed while the daemon runs.
+fn check_fixed(options: &Options, before: &Settings, after: &Settings) -> Result<(), Failure> {
     let changed = [
         ("store", options.stored(before) != options.stored(after)),
         ("listen", address(options, before) != address(options, after)),
@@ -150,8 +152,8 @@ fn fixed(options: &Options, before: &Settings, after: &Settings) -> Result<(), F
     match changed.iter().find(|(_, changed)| *changed) {
         None => Ok(()),
         Some((what, _)) => Err(Failure::config(
-            format!("`{what}` has changed, which needs a new daemon"),
-            "restart it: standpipe down, then standpipe up",
+            format!("`{what}` has changed, which needs a restart"),
+            "restart the daemon: standpipe down, then standpipe up",
         )),
     }
 }

@@ -1,52 +1,66 @@
-//! The token that callers show where not only this machine can reach the daemon.
+//! The token that callers present where other machines can reach the daemon.
+//!
+//! The token appears in no message, log or debug output.
 
 use std::fmt;
 use std::fs;
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use subtle::ConstantTimeEq;
 
-/// The shortest token that is taken.
-const SHORTEST: usize = 16;
-/// And the longest.
-const LONGEST: usize = 1_024;
-/// How much of the file is read.
-const LARGEST: u64 = 4_096;
+/// The fewest characters of a token.
+const MIN_LENGTH: usize = 16;
+/// The most characters of a token.
+const MAX_LENGTH: usize = 1_024;
+/// How many bytes of the file are read.
+const MAX_FILE: u64 = 4_096;
 
-/// A secret. Nothing shows it.
+/// A secret. Its debug output hides it.
 pub(crate) struct Token(Vec<u8>);
 
 impl Token {
-    /// The token in a file: its only line.
+    /// Reads the token from a file that contains nothing else.
     ///
     /// # Errors
-    /// What is wrong with it, never what it says.
+    /// What is wrong with the file, never its content.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let cannot = |error: std::io::Error| {
             format!("token_file {} cannot be read: {error}", path.display())
         };
-        // Neither a pipe that nobody writes to nor a device without end.
+        // A pipe would block and a device may never end.
         if !fs::metadata(path).map_err(cannot)?.is_file() {
-            return Err(format!("token_file {} is no file", path.display()));
+            return Err(format!("token_file {} is not a regular file", path.display()));
         }
         let mut text = Vec::new();
         let file = fs::File::open(path).map_err(cannot)?;
-        file.take(LARGEST).read_to_end(&mut text).map_err(cannot)?;
+        file.take(MAX_FILE).read_to_end(&mut text).map_err(cannot)?;
         let token = text.trim_ascii();
-        if !(SHORTEST..=LONGEST).contains(&token.len()) || !token.iter().all(u8::is_ascii_graphic) {
+        if !(MIN_LENGTH..=MAX_LENGTH).contains(&token.len())
+            || !token.iter().all(u8::is_ascii_graphic)
+        {
             return Err(format!(
-                "token_file {} holds no token of {SHORTEST} to {LONGEST} printable characters; \
-                 make one: openssl rand -hex 32",
+                "token_file {} does not contain {MIN_LENGTH} to {MAX_LENGTH} printable characters; \
+                 create one: openssl rand -hex 32",
                 path.display()
             ));
         }
         Ok(Self(token.to_vec()))
     }
 
-    /// Whether that is it. How long this takes says nothing about where they differ.
-    pub(crate) fn is(&self, shown: &[u8]) -> bool {
-        self.0.ct_eq(shown).into()
+    /// A warning if other users of the machine may read the file.
+    pub(crate) fn warning(path: &Path) -> Option<String> {
+        let mode = fs::metadata(path).ok()?.permissions().mode();
+        (mode & 0o004 != 0).then(|| {
+            let path = path.display();
+            format!("token_file {path} is readable by every user; run: chmod 600 {path}")
+        })
+    }
+
+    /// Compares in constant time, so that the duration reveals nothing.
+    pub(crate) fn matches(&self, presented: &[u8]) -> bool {
+        self.0.ct_eq(presented).into()
     }
 }
 
@@ -61,11 +75,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_itself_will_do_and_nothing_shows_it() {
+    fn only_the_same_token_matches_and_debug_hides_it() {
         let token = Token(b"0123456789abcdef".to_vec());
-        assert!(token.is(b"0123456789abcdef"));
+        assert!(token.matches(b"0123456789abcdef"));
         for other in [&b"0123456789abcdeg"[..], b"0123456789abcde", b"", b"0123456789abcdef0"] {
-            assert!(!token.is(other));
+            assert!(!token.matches(other));
         }
         assert_eq!(format!("{token:?}"), "Token(…)");
     }

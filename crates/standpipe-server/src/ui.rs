@@ -1,4 +1,6 @@
-//! The dashboard: a few files in the program itself, and no others.
+//! The dashboard: static files compiled into the program.
+//!
+//! The content security policy lets the page talk to this daemon only.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
@@ -11,11 +13,11 @@ use axum::routing::get;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::house::House;
-use crate::problem::Problem;
-use crate::said::Part;
+use crate::http::extract::PathParam;
+use crate::http::problem::Problem;
+use crate::state::AppState;
 
-/// A file of the dashboard: its name, what it is, what it says.
+/// A file of the dashboard: name, media type, content.
 struct File(&'static str, &'static str, &'static [u8]);
 
 const PAGE: File =
@@ -38,23 +40,23 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 const PICTURE: &str = "image/svg+xml";
 
-/// What the page may do: talk to this daemon, and nothing else.
+/// The page may talk to this daemon and nothing else.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       img-src 'self' data:; font-src 'self'; manifest-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// `/` and `/ui/…`.
-pub(crate) fn router() -> Router<Arc<House>> {
+pub(crate) fn router() -> Router<Arc<AppState>> {
     Router::new().route("/", get(page)).route("/ui/{name}", get(file))
 }
 
 async fn page(headers: HeaderMap) -> Response {
-    answer(&PAGE, &headers)
+    respond(&PAGE, &headers)
 }
 
-async fn file(Part(name): Part, headers: HeaderMap) -> Response {
+async fn file(PathParam(name): PathParam, headers: HeaderMap) -> Response {
     match FILES.iter().find(|file| file.0 == name) {
-        Some(file) => answer(file, &headers),
+        Some(file) => respond(file, &headers),
         None => {
             let hint = "the dashboard is at /";
             let what = "the dashboard has no such file";
@@ -63,17 +65,17 @@ async fn file(Part(name): Part, headers: HeaderMap) -> Response {
     }
 }
 
-/// Asked for anew each time, sent again only when the program changed.
-fn answer(file: &File, headers: &HeaderMap) -> Response {
+/// Answers with an entity tag, so that a file is sent again only when the program changed.
+fn respond(file: &File, headers: &HeaderMap) -> Response {
     let File(_, kind, bytes) = file;
     let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);
     let tag = format!("\"{:x}\"", hasher.finish());
     let known = headers.get(header::IF_NONE_MATCH).is_some_and(|known| known == tag.as_str());
-    let packs = takes_gzip(headers);
-    let mut response = match (known, packs) {
+    let gzip = accepts_gzip(headers);
+    let mut response = match (known, gzip) {
         (true, _) => StatusCode::NOT_MODIFIED.into_response(),
-        (false, true) => packed(bytes).into_response(),
+        (false, true) => gzipped(bytes).into_response(),
         (false, false) => (*bytes).into_response(),
     };
     let all = response.headers_mut();
@@ -87,7 +89,7 @@ fn answer(file: &File, headers: &HeaderMap) -> Response {
         all.insert(name, HeaderValue::from_static(value));
     }
     all.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
-    if packs && !known {
+    if gzip && !known {
         all.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     if let Ok(tag) = HeaderValue::from_str(&tag) {
@@ -96,16 +98,16 @@ fn answer(file: &File, headers: &HeaderMap) -> Response {
     response
 }
 
-fn takes_gzip(headers: &HeaderMap) -> bool {
+fn accepts_gzip(headers: &HeaderMap) -> bool {
     let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
     let mut names = accepted.unwrap_or_default().split(',').map(str::trim);
     names.any(|name| name == "gzip" || name.starts_with("gzip;") && !name.ends_with("q=0"))
 }
 
-/// A page is opened rarely and is small: it is packed each time.
-fn packed(bytes: &[u8]) -> Vec<u8> {
-    let mut packer = GzEncoder::new(Vec::new(), Compression::default());
+/// Compresses on each request: the files are small and rarely loaded.
+fn gzipped(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     // Writing to memory does not fail.
-    let _always = packer.write_all(bytes);
-    packer.finish().unwrap_or_default()
+    let _infallible = encoder.write_all(bytes);
+    encoder.finish().unwrap_or_default()
 }

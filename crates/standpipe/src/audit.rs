@@ -1,153 +1,21 @@
-//! The audit: every agent seen on a pool, its rate, all of them together against the quota, and who
-//! is at risk.
+//! The audit of pools and their comparison, gathered from the journal and the ledger.
 //!
-//! It is worked out from the journal alone, and from the limits as the ledger has them. Plain
-//! values to print or to serialise; moments are texts of the calendar, lengths are milliseconds.
+//! Both only read. The findings and their texts are in `standpipe-observe`.
 
-mod compare;
-mod risk;
-mod series;
-mod tally;
-
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 
-use serde::Serialize;
+use standpipe_observe::audit::{Audit, Comparison};
 use standpipe_store::PoolName;
 
-use self::tally::Tally;
 use crate::error::Error;
-use crate::finding::Finding;
-use crate::journal::Kind;
-use crate::moment::Moment;
+use crate::journal::{Event, EventKind};
+use crate::moment::Timestamp;
 use crate::tap::Standpipe;
 
-pub use self::compare::{Comparison, Traffic};
-pub use self::series::Rate;
-
-/// Of a stated quota, that many percent are for all agents together: what is above is for jitter.
-pub(crate) const AIM: u64 = 80;
-
-/// What agents did on the pools during a while.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct Audit {
-    /// How far back it goes.
-    pub since: Moment,
-    /// When it was made.
-    pub until: Moment,
-    /// The pools, in order.
-    pub pools: Vec<PoolAudit>,
-}
-
-/// What agents did on one pool.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct PoolAudit {
-    /// Its name.
-    pub pool: String,
-    /// Whether it holds calls back now; `false` is shadow mode.
-    pub enforce: bool,
-    /// Calls that were recorded in the other mode and are not in here: they would tell how it was,
-    /// not how it is.
-    pub left_out: u64,
-    /// Calls that were admitted.
-    pub calls: u64,
-    /// Calls that tried another again.
-    pub retries: u64,
-    /// Calls that the provider refused for a reason of quota.
-    pub refused: u64,
-    /// Calls that the provider refused because it was short of capacity.
-    pub overloads: u64,
-    /// How long calls waited, all together.
-    pub waited_ms: u64,
-    /// When the first and the last call was admitted.
-    pub first: Option<Moment>,
-    /// See [`PoolAudit::first`].
-    pub last: Option<Moment>,
-    /// All agents together, by limit. Calls in flight are no rate and not among them.
-    pub limits: Vec<LimitAudit>,
-    /// How many calls may be in flight, where that is limited.
-    pub parallel: Option<u64>,
-    /// The agents, the busiest first.
-    pub agents: Vec<AgentAudit>,
-    /// Who is at risk, and what to do.
-    pub findings: Vec<Finding>,
-}
-
-/// All agents together on one limit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct LimitAudit {
-    /// Its name, for example `requests per 1min`.
-    pub limit: String,
-    /// What it counts.
-    pub unit: String,
-    /// Its period.
-    pub period_ms: u64,
-    /// The quota, as stated or as the provider says if that is less; none when nobody said.
-    pub stated: Option<u64>,
-    /// What all agents together should stay below: 80 % of the quota.
-    pub aim: Option<u64>,
-    /// What the agents' averages add up to: all of them active at once.
-    pub average: Rate,
-    /// How many percent of the quota that is.
-    pub average_percent: Option<u64>,
-    /// The most in any one period, as it really was.
-    pub peak: u64,
-    /// How many percent of the quota that is.
-    pub peak_percent: Option<u64>,
-    /// When that period began.
-    pub peak_at: Option<Moment>,
-}
-
-/// What one agent did on a pool.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct AgentAudit {
-    /// Its name.
-    pub agent: String,
-    /// What it called.
-    pub models: Vec<String>,
-    /// Its calls that were admitted.
-    pub calls: u64,
-    /// Of those, the ones that were never sent.
-    pub cancelled: u64,
-    /// Of those, the ones that tried another again.
-    pub retries: u64,
-    /// Its calls that the provider refused for a reason of quota.
-    pub refused: u64,
-    /// How long its calls waited, all together.
-    pub waited_ms: u64,
-    /// How long the longest of them waited.
-    pub longest_ms: u64,
-    /// What they waited for most.
-    pub waited_for: Option<String>,
-    /// How many were not admitted in time.
-    pub gave_up: u64,
-    /// Its rate on each limit of the pool.
-    pub rates: Vec<AgentRate>,
-    /// What its calls used, all together.
-    pub units: BTreeMap<String, u64>,
-    /// What that cost, in millionths of a dollar, where the file has prices.
-    pub micro_usd: Option<u64>,
-}
-
-/// An agent's rate on one limit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct AgentRate {
-    /// Which limit.
-    pub limit: String,
-    /// How many in a period, over the time in which the agent was active.
-    pub average: Rate,
-    /// The most in any one period.
-    pub peak: u64,
-}
-
 impl Standpipe {
-    /// What agents did on a pool, or on all of them, during so long until now. What a process did
-    /// in its last ten seconds may be missing.
+    /// Returns what agents did on a pool, or on all pools, during this long until now. What a
+    /// process did in its last ten seconds may be missing.
     ///
     /// ```
     /// # use standpipe::config::{Settings, StoreUrl};
@@ -164,36 +32,38 @@ impl Standpipe {
     /// ```
     ///
     /// # Errors
-    /// When the store cannot be read. A single pool that cannot be is one of the findings.
+    /// When the store cannot be read. A single pool that cannot be read is one of the findings.
     pub fn audit(&self, pool: Option<&PoolName>, back: Duration) -> Result<Audit, Error> {
         let now = SystemTime::now();
         let since = now.checked_sub(back).unwrap_or(SystemTime::UNIX_EPOCH);
         let priced = self.settings().pools.iter().filter(|(_, pool)| !pool.price.is_empty());
-        let mut tally =
-            Tally::new(priced.map(|(name, pool)| (name.to_string(), pool.price.clone())).collect());
-        for kind in [Kind::Usage, Kind::Wait, Kind::Throttle, Kind::Reclaim, Kind::Outside] {
-            self.journal().events(Some(since), Some(kind)).for_each(|event| tally.add(event));
-        }
-        let guard = self.guard()?;
+        let prices: BTreeMap<_, _> =
+            priced.map(|(name, pool)| (name.to_string(), pool.price.clone())).collect();
+        let handle = self.store_handle()?;
         let there = self.pools_in_store()?;
-        let mut names = there.clone();
-        names.extend(tally.pools().filter_map(|name| name.parse::<PoolName>().ok()));
-        names.sort_unstable();
-        names.dedup();
+        let journal = |kind| self.journal().events(Some(since), Some(kind));
+        let events: Vec<Event> = Audit::KINDS.into_iter().flat_map(journal).collect();
+        let mut names: BTreeSet<PoolName> = there.iter().cloned().collect();
+        names.extend(events.iter().filter_map(|event| event.pool.parse::<PoolName>().ok()));
         names.retain(|name| pool.is_none_or(|wanted| wanted == name));
-        let mut pools = Vec::new();
-        for name in names {
-            let known = there.contains(&name).then(|| guard.shared().glance(&name)).transpose();
-            let status = known.as_ref().ok().and_then(|known| Some(&known.as_ref()?.status));
-            let mut audit = tally.audit(&name, status);
-            audit.findings.extend(known.err().map(|error| unreadable(&name, &error)));
-            pools.push(audit);
-        }
-        Ok(Audit { since: Moment::of(since), until: Moment::of(now), pools })
+        let status = |name: PoolName| {
+            let known =
+                there.contains(&name).then(|| handle.store_client().overview(&name)).transpose();
+            let status = known.map(|known| known.map(|known| known.status));
+            (name, status.map_err(|error| error.to_string()))
+        };
+        let pools = names.into_iter().map(status).collect();
+        Ok(Audit::of(Timestamp::of(since), Timestamp::of(now), prices, events, pools))
     }
-}
 
-fn unreadable(pool: &PoolName, error: &Error) -> Finding {
-    let what = format!("its ledger cannot be read, so its limits are not known here: {error}");
-    Finding::failure("store", what).remedy("`standpipe doctor` looks further").on(pool.as_str())
+    /// Returns the last run of a pool, or of each pool, in shadow mode beside its last run with
+    /// limits enforced. A run ends when the pool changes its mode. Without a length it reads the
+    /// whole journal.
+    #[must_use]
+    pub fn compare(&self, pool: Option<&PoolName>, back: Option<Duration>) -> Vec<Comparison> {
+        let since = back.and_then(|back| SystemTime::now().checked_sub(back));
+        let events = self.journal().events(since, Some(EventKind::Usage));
+        let wanted = events.filter(|event| pool.is_none_or(|pool| pool.as_str() == event.pool));
+        Comparison::of(wanted)
+    }
 }

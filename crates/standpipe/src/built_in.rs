@@ -1,10 +1,10 @@
-//! What a pool is told besides its limits when nobody says more: the same as a file's defaults.
+//! The defaults of a pool whose limits come from code: the same as those of a pool in a file.
 
 use standpipe_core::{Limit, Margin, Policy, PoolConfig, Rule};
 
 use crate::config::StoreSettings;
 
-/// These limits, and the defaults for all else on such a store.
+/// Returns a configuration with these limits and the defaults for such a store.
 pub(crate) fn config(limits: Vec<Limit>, store: &StoreSettings) -> PoolConfig {
     let is_slots = |limit: &Limit| matches!(limit.rule, Rule::Parallel { .. });
     let slots_only = !limits.is_empty() && limits.iter().all(is_slots);

@@ -1,118 +1,118 @@
-//! The doctor: what is wrong, or soon will be, and what to do about it.
+//! What `doctor` checks, gathered from a store that is opened for it.
 //!
-//! One file per group of checks, one function per check. Each looks at the same [`Scene`] and
-//! answers findings; none can stop another. A group that finds nothing says so with one `ok`.
+//! Apart from one heartbeat for the round trip it changes nothing. The findings are in
+//! `standpipe-observe`.
 
-mod clocks;
-mod configuration;
-mod crowd;
-mod file_system;
-mod journal;
-mod outside;
-mod refusals;
-mod retries;
-mod scene;
-mod server;
-mod stale;
-mod store;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
-use serde::Serialize;
+use standpipe_core::Action;
+pub(crate) use standpipe_observe::doctor::Diagnosis;
+use standpipe_observe::doctor::{OpenStore, Pools, RoundTrip, Scene, Survey};
+use standpipe_observe::status::PoolOverview;
+use standpipe_store::{PoolName, Replica};
+use standpipe_store_file::FileStore;
 
-pub(crate) use self::scene::Scene;
-use crate::finding::{Finding, Level};
-use crate::moment::Moment;
+use crate::client::store_client::StoreClient;
+use crate::config::{ConfigError, Settings};
+use crate::error::Error;
+use crate::moment::Timestamp;
+use crate::tap::Standpipe;
 
-/// A group of checks.
-type Group = fn(&Scene) -> Vec<Finding>;
+/// How far back the journal is read.
+const WEEK: Duration = Duration::from_secs(7 * 86_400);
 
-/// What can be looked at in any case, in the order in which it is told. A new group is entered here
-/// or in [`INSIDE`].
-const OUTSIDE: &[Group] = &[configuration::check, store::check, file_system::check];
-
-/// What can only be looked at if the store could be opened.
-const INSIDE: &[Group] = &[
-    server::check,
-    clocks::check,
-    stale::check,
-    refusals::check,
-    outside::check,
-    retries::check,
-    crowd::check,
-    journal::check,
-];
-
-/// What the doctor found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct Diagnosis {
-    /// When.
-    pub at: Moment,
-    /// The configuration file, if one was found that can be used.
-    pub config: Option<String>,
-    /// The store, if it could be opened.
-    pub store: Option<String>,
-    /// What was found, group by group.
-    pub findings: Vec<Finding>,
-}
-
-impl Diagnosis {
-    pub(crate) fn of(scene: &Scene) -> Self {
-        let inside = if scene.tap.is_ok() { INSIDE } else { &[] };
-        let groups = OUTSIDE.iter().chain(inside);
-        let file = scene.settings.as_ref().ok().and_then(|settings| settings.origin.as_ref());
-        Self {
-            at: scene.now,
-            config: file.map(|file| file.display().to_string()),
-            store: scene.tap.as_ref().ok().map(crate::Standpipe::store_place),
-            findings: groups.flat_map(|group| group(scene)).collect(),
-        }
-    }
-
-    /// How many findings there are of a level.
-    #[must_use]
-    pub fn count(&self, level: Level) -> usize {
-        self.findings.iter().filter(|finding| finding.level == level).count()
-    }
-
-    /// Whether the configuration cannot be used as it is.
-    #[must_use]
-    pub fn config_is_broken(&self) -> bool {
-        self.fails(|check| check == configuration::NAME)
-    }
-
-    /// Whether the store cannot be used as it is.
-    #[must_use]
-    pub fn store_is_unusable(&self) -> bool {
-        self.fails(|check| check != configuration::NAME)
-    }
-
-    fn fails(&self, of: impl Fn(&str) -> bool) -> bool {
-        self.findings.iter().any(|finding| finding.level == Level::Failure && of(finding.check))
+/// Gathers what the findings are computed from. `assumed` means that the configuration is broken
+/// and could have named another store.
+pub(crate) fn scene(
+    settings: Result<Settings, ConfigError>,
+    assumed: bool,
+    agent: Option<String>,
+    directory: Option<PathBuf>,
+    tap: &Result<Standpipe, Error>,
+) -> Scene {
+    let week_ago = SystemTime::now().checked_sub(WEEK);
+    let now = Timestamp::now();
+    let journal = tap.as_ref().ok().map(Standpipe::journal);
+    // Read first: the round trip adds an event.
+    let week = journal.into_iter().flat_map(|journal| journal.events(week_ago, None)).collect();
+    Scene {
+        now,
+        settings,
+        assumed,
+        agent,
+        survey: directory.and_then(survey),
+        store: tap.as_ref().map_err(ToString::to_string).and_then(open_store),
+        week,
     }
 }
 
-/// What was found, or that nothing was.
-fn or_ok(found: Vec<Finding>, check: &'static str, what: impl FnOnce() -> String) -> Vec<Finding> {
-    if found.is_empty() { vec![Finding::ok(check, what())] } else { found }
+fn open_store(tap: &Standpipe) -> Result<OpenStore, String> {
+    let handle = tap.store_handle().map_err(|error| error.to_string())?;
+    let store_client = handle.store_client();
+    let pools = pools(tap);
+    let round_trip =
+        round_trip(pools.as_ref().ok(), store_client).map_err(|error| error.to_string());
+    let engine = store_client.engine();
+    let server = engine.server_info().map(|info| info.map_err(|error| error.to_string()));
+    Ok(OpenStore {
+        place: tap.store_location(),
+        pools: pools.map_err(|error| error.to_string()),
+        journal: tap.journal().directory().map(ToOwned::to_owned),
+        round_trip,
+        messages: store_client.take_messages(),
+        quarantined: engine.file().map(FileStore::quarantined_files).unwrap_or_default(),
+        server,
+    })
 }
 
-/// A sentence of the library's: what is wrong, and behind the semicolon what to do.
-fn told(finding: fn(&'static str, String) -> Finding, check: &'static str, text: &str) -> Finding {
-    match text.split_once("; ") {
-        Some((what, remedy)) => finding(check, what.to_owned()).remedy(remedy),
-        None => finding(check, text.to_owned()),
+fn pools(tap: &Standpipe) -> Result<Pools, Error> {
+    let handle = tap.store_handle()?;
+    let overview = |name: PoolName| {
+        let seen = handle.store_client().overview(&name).map_err(|error| error.to_string());
+        (name, seen)
+    };
+    Ok(tap.pools_in_store()?.into_iter().map(overview).collect())
+}
+
+/// Checks that an event that is written can be read by others.
+fn round_trip(
+    pools: Option<&Pools>,
+    store_client: &std::sync::Arc<StoreClient>,
+) -> Result<RoundTrip, Error> {
+    let file = store_client.engine().file();
+    file.map_or(Ok(()), FileStore::check_writable)?;
+    // A heartbeat to the pool that was used last changes no usage there.
+    let idle = |pool: &PoolOverview| pool.unused_ms.unwrap_or(u64::MAX);
+    let readable =
+        pools.into_iter().flatten().filter_map(|(name, seen)| Some((name, seen.as_ref().ok()?)));
+    let Some((pool, _)) = readable.min_by_key(|(_, seen)| idle(seen)) else {
+        return Ok(if file.is_some() { RoundTrip::Marker } else { RoundTrip::NoPool });
+    };
+    let client = store_client.client(pool)?;
+    store_client.settle(&client, vec![Action::Heartbeat { lease: None, ttl: None }])?;
+    let written = client.dispatcher().participant.replica().position();
+    let mut reader = Replica::new();
+    reader.catch_up(&mut store_client.store().log(pool)?, |_, _, _| ())?;
+    if reader.position().number >= written.number {
+        return Ok(RoundTrip::Event(pool.clone()));
     }
+    let what = format!("an event of `{pool}` was written and cannot be read");
+    Err(Error::invalid(what, "check the disk"))
 }
 
-/// Milliseconds as people say them.
-fn length(ms: u64) -> String {
-    crate::moment::spoken(standpipe_core::Span::millis(ms.min(LONGEST_MS)))
+/// Surveys a directory without opening the store in it; `None` if that fails, because then the
+/// store cannot open it either.
+fn survey(directory: PathBuf) -> Option<Survey> {
+    let seen = standpipe_store_file::Survey::of(&directory).ok()?;
+    Some(Survey {
+        path: seen.path,
+        exists: seen.exists,
+        mode: seen.mode,
+        owner: seen.owner,
+        user: seen.user,
+        file_system: seen.file_system,
+        network: seen.network.map(ToOwned::to_owned),
+        free: seen.free,
+    })
 }
-
-/// As long as any length that is worth telling apart: 400 days.
-const LONGEST_MS: u64 = 400 * DAY_MS;
-const DAY_MS: u64 = 86_400_000;
-const WEEK_MS: u64 = 7 * DAY_MS;
-
-#[cfg(test)]
-mod tests;

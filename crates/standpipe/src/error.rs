@@ -1,5 +1,6 @@
-//! What can go wrong for a caller. A refusal is among it, because a caller that was refused must
-//! not make its call.
+//! The errors of the public API.
+//!
+//! A refusal is an error, because a caller that was refused must not make its call.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -10,37 +11,38 @@ use crate::config::ConfigError;
 use crate::lease_id::LeaseId;
 use crate::refused::Refused;
 
-/// Why something was not done, and what to do about it.
+/// Why an operation failed, and what to do about it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The call may not be made: not in time, never, or because the provider said stop.
+    /// The call may not be made: not in time, never, or because an answer of the provider was
+    /// terminal.
     Refused(Box<Refused>),
-    /// The lease has ended: it was settled before, or taken back. Nothing changed.
+    /// The lease has ended: it was settled before, or it expired. Nothing changed.
     LeaseGone {
-        /// Which one.
+        /// The lease.
         lease: LeaseId,
     },
     /// The pool has no limits, so nothing can be decided.
     NoLimits {
-        /// Which pool.
+        /// The pool.
         pool: PoolName,
     },
-    /// The configuration file cannot be used as it is.
+    /// The configuration file is invalid.
     Config(ConfigError),
-    /// Something the caller gave cannot be used.
+    /// An argument of the caller is invalid.
     Invalid {
         /// What is wrong.
         what: String,
-        /// What to do instead.
+        /// How to fix it.
         remedy: String,
     },
-    /// The store could not be reached, or cannot go on.
+    /// The store is unavailable or unusable.
     Store(StoreError),
 }
 
 impl Error {
-    /// The refusal, if it is one.
+    /// Returns the refusal, if the error is one.
     #[must_use]
     pub const fn as_refused(&self) -> Option<&Refused> {
         match self {
@@ -49,7 +51,7 @@ impl Error {
         }
     }
 
-    /// The provider said stop to a call that was made.
+    /// Returns the refusal of a call that the provider answered with a terminal error.
     pub(crate) fn stopped(pool: &PoolName) -> Self {
         Self::Refused(Box::new(Refused::stopped(pool)))
     }

@@ -1,22 +1,24 @@
-//! Where a user's state is kept.
+//! The directory of a user's state.
+//!
+//! It is always absolute, so that every process of the user finds the same pools.
 
 use std::path::PathBuf;
 
 use crate::error::Error;
 use crate::request::shown;
 
-/// The directory for pools and the journal: `$STANDPIPE_HOME`, else `standpipe/` in the user's
-/// state directory (`$XDG_STATE_HOME`, else `~/.local/state`).
+/// Returns the directory for pools and the journal: `$STANDPIPE_HOME`, else `standpipe/` in the
+/// user's state directory (`$XDG_STATE_HOME`, else `~/.local/state`).
 ///
 /// # Errors
-/// When none of these is set, or the one that counts is not an absolute path: such a one would be
-/// another ledger wherever a program is started.
+/// When none of these is set, or the one that counts is not an absolute path: a relative one would
+/// name another ledger in every working directory.
 pub fn state_directory(env: &dyn Fn(&str) -> Option<String>) -> Result<PathBuf, Error> {
     let set = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(home) = set("STANDPIPE_HOME") {
         return absolute("STANDPIPE_HOME", home);
     }
-    // A relative one is to be ignored, by the specification of these directories.
+    // The XDG base directory specification requires to ignore a relative one.
     let state = set("XDG_STATE_HOME").filter(|state| state.is_absolute());
     let state = match (state, set("HOME")) {
         (None, Some(home)) => Some(absolute("HOME", home)?.join(".local/state")),
@@ -24,7 +26,7 @@ pub fn state_directory(env: &dyn Fn(&str) -> Option<String>) -> Result<PathBuf, 
     };
     state.map(|state| state.join("standpipe")).ok_or_else(|| {
         Error::invalid(
-            "there is no place to keep the ledger: neither $STANDPIPE_HOME nor $HOME is set",
+            "no directory for the ledger: neither $STANDPIPE_HOME nor $HOME is set",
             "set STANDPIPE_HOME to a directory on a local disk",
         )
     })
@@ -36,7 +38,7 @@ fn absolute(name: &str, path: PathBuf) -> Result<PathBuf, Error> {
     }
     Err(Error::invalid(
         format!("${name} is `{}`, which is not an absolute path", shown(&path.to_string_lossy())),
-        "write it from the root, so that every process finds the same",
+        "use an absolute path, so that every process finds the same directory",
     ))
 }
 

@@ -1,64 +1,60 @@
-//! Leases as callers hold them: settled exactly once, whatever happens to the holder.
+//! Leases as callers hold them.
+//!
+//! A lease is settled exactly once: by a method, by its drop, or by other processes after its
+//! process died. `lease/handle.rs` is a lease by its id.
 
 mod handle;
-mod settling;
 
 use std::fmt;
 use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use standpipe_core::{Action, Amounts, Commit, Key, Priority, Reserve, Unit, Zone};
+use standpipe_core::{
+    Action, Amounts, Answer, Commit, Configured, Key, LeaseAnswer, Priority, Reserve, Unit, Zone,
+};
 use standpipe_dialect::Dialect;
 use standpipe_store::PoolName;
 
 pub use self::handle::LeaseHandle;
-pub use self::settling::Settling;
-use crate::advice::Advice;
-use crate::desk::Desk;
+use crate::client::operation::{Operation, Plan, Sending, Worker};
+use crate::client::registry::StoreHandle;
+use crate::client::usage::Ended;
+use crate::client::{PoolClient, StoreClient, units};
 use crate::error::Error;
 use crate::lease_id::LeaseId;
+use crate::provider::reply::{Meaning, Reply};
+use crate::provider::report::Throttle;
 use crate::refused::Refused;
-use crate::registry::Guard;
-use crate::reply::{Meaning, Reply};
-use crate::report::Throttle;
-use crate::shared::usage::Ended;
-use crate::workflow::{Backpressure, Graph};
+use crate::routing::advice::Advice;
+use crate::routing::workflow::{Backpressure, Graph};
 
-/// What a granted call holds until it is settled.
+/// The permission for one call, with the units it holds until it is settled.
 ///
-/// Dropped, also by a panic, it is settled at its estimate: the call may have been made. If it was
-/// not, say so with [`Lease::cancel`]. While it lives its process beats for it by itself.
+/// Dropping it, also by a panic, settles it at its estimate, because the call may have been made.
+/// If it was not, call [`Lease::cancel`]. While the lease exists, the process sends its heartbeats.
 ///
-/// In a child process after a fork it is the parent's: dropping it there does nothing.
+/// After a fork it belongs to the parent: dropping it in the child does nothing.
 #[must_use = "a lease that is dropped at once is settled at its estimate"]
 pub struct Lease {
-    guard: Arc<Guard>,
-    desk: Arc<Desk>,
+    handle: Arc<StoreHandle>,
+    client: Arc<PoolClient>,
     id: LeaseId,
-    held: Held,
+    /// Whether this value settles the lease. If not, another one does, or the lease has ended.
+    owned: bool,
     granted: Granted,
-    around: Around,
+    context: LeaseContext,
 }
 
-/// What is around the pool of a lease.
+/// What a lease needs to know besides its grant.
 #[derive(Clone, Debug)]
-pub(crate) struct Around {
-    /// How its provider writes.
+pub(crate) struct LeaseContext {
+    /// The dialect of the pool's provider.
     pub(crate) dialect: Dialect,
-    /// Who works for whom.
+    /// The workflows.
     pub(crate) graph: Arc<Graph>,
-    /// Somebody upstream is throttled.
+    /// The agent upstream that is throttled, if one is.
     pub(crate) backpressure: Option<Backpressure>,
-}
-
-/// Whether dropping it settles it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Held {
-    /// It is this value's to settle.
-    Yes,
-    /// Somebody else settles it, or it has ended.
-    No,
 }
 
 /// What is known of a lease from its grant.
@@ -69,117 +65,128 @@ pub(crate) struct Granted {
     pub(crate) expires_at: SystemTime,
     pub(crate) waited: Duration,
     pub(crate) settled: bool,
-    /// Somebody may come back for it with its id.
+    /// Whether a later request with the same id may take it over.
     pub(crate) keeps_place: bool,
     pub(crate) instead_of: Option<Refused>,
     pub(crate) zone: Zone,
-    pub(crate) foreseen: Option<standpipe_core::Advice>,
-    /// The tier it was admitted in; none if it ended already.
+    pub(crate) forecast: Option<standpipe_core::Advice>,
+    /// The tier it was admitted in; `None` if it has ended.
     pub(crate) tier: Option<Priority>,
-    /// It is not an earlier call of the same id.
+    /// Whether this request created it, and not an earlier one with the same id.
     pub(crate) is_new: bool,
     /// `false` in shadow mode.
     pub(crate) enforced: bool,
-    /// Money is computed on its pool.
+    /// Whether its pool computes money from other units.
     pub(crate) priced: bool,
+    /// What the pool made of the limits that came with the request.
+    pub(crate) limits_result: Option<Configured>,
 }
 
 impl Lease {
     pub(crate) fn new(
-        guard: Arc<Guard>,
-        desk: Arc<Desk>,
+        handle: Arc<StoreHandle>,
+        client: Arc<PoolClient>,
         granted: Granted,
-        around: Around,
+        context: LeaseContext,
     ) -> Self {
-        let id = LeaseId::new(desk.pool().clone(), granted.key);
-        let held = if granted.settled { Held::No } else { Held::Yes };
-        if held == Held::Yes && granted.reserve.ttl.is_none() {
-            guard.shared().holds(desk.moved_to().as_ref().unwrap_or(&desk));
+        let id = LeaseId::new(client.pool().clone(), granted.key);
+        let owned = !granted.settled;
+        if owned && granted.reserve.ttl.is_none() {
+            handle.store_client().lease_began(client.resumed().as_ref().unwrap_or(&client));
         }
-        Self { guard, desk, id, held, granted, around }
+        Self { handle, client, id, owned, granted, context }
     }
 
-    /// Its name, for other processes and the record.
+    /// Returns the lease's id, for other processes and the journal.
     #[must_use]
     pub const fn id(&self) -> &LeaseId {
         &self.id
     }
 
-    /// The pool it is on.
+    /// Returns the pool's name.
     #[must_use]
     pub const fn pool(&self) -> &PoolName {
         self.id.pool()
     }
 
-    /// Whose call it is.
+    /// Returns the agent that makes the call.
     #[must_use]
     pub fn agent(&self) -> &str {
         self.granted.reserve.agent.as_str()
     }
 
-    /// What it was reserved for, with what was estimated because nobody said.
+    /// Returns the cost it was admitted with, estimates included.
     #[must_use]
     pub const fn cost(&self) -> &Amounts {
         &self.granted.reserve.cost
     }
 
-    /// When it ends by itself if nothing more is heard of it. A lease that lives with its process
-    /// is heard of every 30 s.
+    /// Returns when the lease expires without a heartbeat. A lease that lives with its process gets
+    /// one every 30 s.
     #[must_use]
     pub const fn expires_at(&self) -> SystemTime {
         self.granted.expires_at
     }
 
-    /// How long it lives by itself; none if it lives with its process.
+    /// Returns its time to live; `None` if it lives with its process.
     #[must_use]
     pub fn ttl(&self) -> Option<Duration> {
         self.granted.reserve.ttl.map(crate::moment::micros)
     }
 
-    /// How long the call waited for it.
+    /// Returns how long the call waited.
     #[must_use]
     pub const fn waited(&self) -> Duration {
         self.granted.waited
     }
 
-    /// An earlier call with the same id has ended already: this one must not be made.
+    /// Returns whether the limits that came with the request count; `None` if none came.
+    #[must_use]
+    pub fn limits_in_force(&self) -> Option<bool> {
+        let result = self.granted.limits_result.as_ref()?;
+        Some(*result != Configured::Kept)
+    }
+
+    /// Returns whether an earlier call with the same id has already ended. This one must then not
+    /// be made.
     #[must_use]
     pub const fn is_settled(&self) -> bool {
         self.granted.settled
     }
 
-    /// Somebody this agent works for is throttled, on whatever pool.
+    /// Returns the throttled agent upstream, on any pool, if there is one.
     #[must_use]
     pub const fn backpressure(&self) -> Option<&Backpressure> {
-        self.around.backpressure.as_ref()
+        self.context.backpressure.as_ref()
     }
 
-    /// How much quota is left: green, amber or red.
+    /// Returns how much quota is left: green, amber or red.
     #[must_use]
     pub const fn zone(&self) -> Zone {
         self.granted.zone
     }
 
-    /// What to do before the next call like this, which would have to wait: ask for less. Where
-    /// else to go, [`Pool::advise`](crate::Pool::advise) knows.
+    /// Returns what to do before the next call like this, if it would have to wait.
+    /// [`Pool::advise`](crate::Pool::advise) also names pools to use instead.
     #[must_use]
     pub fn advice(&self) -> Option<Advice> {
-        self.granted.foreseen.as_ref().map(Advice::of)
+        self.granted.forecast.as_ref().map(Advice::of)
     }
 
-    /// Whether it was decided on in this process alone, because the store was away.
+    /// Returns whether this process alone granted the lease, because the store was unavailable.
     #[must_use]
     pub fn is_local(&self) -> bool {
-        self.desk.is_substitute()
+        self.client.is_offline()
     }
 
-    /// In shadow mode: what would have been said instead.
+    /// Returns the refusal that shadow mode replaced by this lease, if there was one.
     #[must_use]
     pub const fn instead_of(&self) -> Option<&Refused> {
         self.granted.instead_of.as_ref()
     }
 
-    /// The call is over and used this much. What is not named settles at the estimate.
+    /// Settles the lease: the call is over and used this much. Units that are not named settle at
+    /// the estimate. Dropped before it begins, the operation settles everything at the estimate.
     ///
     /// ```
     /// # use standpipe::config::{Settings, StoreUrl};
@@ -189,81 +196,95 @@ impl Lease {
     /// # let tap = tap.store(StoreUrl::Memory).open()?;
     /// # let pool = tap.pool("doc/commit")?;
     /// # let rule = Rule::Window { unit: Unit::Tokens, amount: 9_000, period: Span::secs(60) };
-    /// # pool.limit(vec![Limit::new(rule)])?;
+    /// # pool.limit(vec![Limit::new(rule)]).blocking()?;
     /// let lease = pool.reserve(Request::by("blog").unit("tokens", 1_200)).blocking()?;
-    /// lease.commit([(Unit::Tokens, 900)])?;
-    /// assert_eq!(pool.status()?.limits[0].used, 900);
+    /// lease.commit([(Unit::Tokens, 900)]).blocking()?;
+    /// assert_eq!(pool.status().blocking()?.limits[0].used, 900);
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
-    /// [`Error::LeaseGone`] when it has ended before, by expiry for example. When the store does
-    /// not answer, the commit is still sent with the next word to the store.
-    pub fn commit(mut self, used: impl IntoIterator<Item = (Unit, u64)>) -> Result<(), Error> {
-        let used = self.checked(used)?;
-        self.end(Action::Commit(Commit {
-            lease: self.id.key(),
-            used,
-            progress: false,
-            refused: false,
-        }))
+    /// [`Error::LeaseGone`] when the lease has ended before, for example by expiry. When the store
+    /// does not answer, the commit is still sent with the next step.
+    pub fn commit(self, used: impl IntoIterator<Item = (Unit, u64)>) -> Operation<()> {
+        let used = amounts(used);
+        Operation::new(move || {
+            let used = match used {
+                Ok(used) => used,
+                Err(error) => return Plan::Ready(Err(error)),
+            };
+            if !units::custom(&used, &[]).is_empty() {
+                let worker = Worker::of(&self.handle, &self.client);
+                return Plan::Block(worker, Box::new(move || self.commit_checked(used)));
+            }
+            let (lease, progress, refused) = (self.id.key(), false, false);
+            self.end(Action::Commit(Commit { lease, used, progress, refused }))
+        })
     }
 
-    /// [`Lease::commit`] for tasks: it does not block, also where the store is across a network.
-    ///
-    /// ```
-    /// # use standpipe::config::{Settings, StoreUrl};
-    /// # use standpipe::{Limit, Pool, Request, Rule, Span, Standpipe, Unit};
-    /// async fn call(pool: &Pool) -> Result<(), standpipe::Error> {
-    ///     let lease = pool.reserve(Request::by("blog").unit("tokens", 1_200)).await?;
-    ///     lease.commit_async([(Unit::Tokens, 900)]).await
-    /// }
-    /// ```
-    pub fn commit_async(self, used: impl IntoIterator<Item = (Unit, u64)>) -> Settling {
-        let (lease, progress, refused) = (self.id.key(), false, false);
-        let commit = |used| Action::Commit(Commit { lease, used, progress, refused });
-        let action = self.checked(used).map(commit);
-        Settling::new(self, action)
+    /// Commits usage with units that may be misspelled.
+    fn commit_checked(self, used: Amounts) -> Result<(), Error> {
+        let key = self.id.key();
+        self.ours()?.check_units(&self.client(), &used, &[], Some(key))?;
+        let commit = Commit { lease: key, used, progress: false, refused: false };
+        Operation::new(move || self.end(Action::Commit(commit))).blocking()
     }
 
-    /// The call goes on and has used this much so far. Figures are totals, so sending the same
-    /// again changes nothing.
+    /// Reports what the call has used so far. Amounts are totals, so sending the same again changes
+    /// nothing.
     ///
     /// # Errors
     /// As [`Lease::commit`].
-    pub fn progress(&self, used: impl IntoIterator<Item = (Unit, u64)>) -> Result<(), Error> {
-        let used = self.checked(used)?;
-        let (lease, refused) = (self.id.key(), false);
-        let commit = Commit { lease, used, progress: true, refused };
-        self.ours()?.about_lease(&self.desk(), &self.id, Action::Commit(commit)).map(drop)
+    pub fn progress(&self, used: impl IntoIterator<Item = (Unit, u64)>) -> Operation<()> {
+        let (used, id) = (amounts(used), self.id.clone());
+        let (handle, client) = (Arc::clone(&self.handle), self.client());
+        let ours = self.ours().map(drop);
+        Operation::new(move || {
+            if let Err(error) = ours {
+                return Plan::Ready(Err(error));
+            }
+            Plan::Block(
+                Worker::of(&handle, &client),
+                Box::new(move || {
+                    let (store_client, used) = (handle.store_client(), used?);
+                    store_client.check_units(&client, &used, &[], Some(id.key()))?;
+                    let commit = Commit { lease: id.key(), used, progress: true, refused: false };
+                    store_client.about_lease(&client, &id, Action::Commit(commit)).map(drop)
+                }),
+            )
+        })
     }
 
-    /// The call was never sent: everything goes back.
+    /// Gives everything back: the call was never sent.
     ///
     /// # Errors
     /// As [`Lease::commit`].
-    pub fn cancel(mut self) -> Result<(), Error> {
-        self.end(Action::Cancel { lease: self.id.key() })
+    pub fn cancel(self) -> Operation<()> {
+        Operation::new(move || {
+            let lease = self.id.key();
+            self.end(Action::Cancel { lease })
+        })
     }
 
-    /// The provider refused the call: what is charged at the end was not used, and everybody on the
-    /// pool learns of it.
+    /// Reports that the provider refused the call. Units charged at the end are refunded, and
+    /// everyone on the pool pauses.
     ///
     /// # Errors
     /// As [`Lease::commit`].
-    pub fn throttled(mut self, throttle: Throttle) -> Result<(), Error> {
-        let shared = self.ours()?;
-        self.held = Held::No;
-        let throttle = throttle.lease(self.id.clone()).agent(self.agent());
-        let told = shared.throttle(&self.desk(), &throttle, &self.around.graph);
-        self.let_go();
-        told
+    pub fn throttled(self, throttle: Throttle) -> Operation<()> {
+        self.blocking(move |lease, store_client| {
+            lease.owned = false;
+            let throttle = throttle.lease(lease.id.clone()).agent(lease.agent());
+            let graph = &lease.context.graph;
+            let result = store_client.throttle(&lease.client(), &throttle, graph);
+            lease.lease_ended();
+            result
+        })
     }
 
-    /// The provider answered the call: it is settled by what the answer means, everybody on the
-    /// pool learns of a refusal, and what it says of limits is believed. What it says of usage
-    /// counts.
+    /// Settles the lease by what the provider's answer means: its usage is charged, its limits are
+    /// applied, and a refusal pauses everyone on the pool.
     ///
     /// ```
     /// # use standpipe::config::{Settings, StoreUrl};
@@ -272,123 +293,150 @@ impl Lease {
     /// # let tap = Standpipe::builder().settings(Settings::default());
     /// # let tap = tap.store(StoreUrl::Memory).open()?;
     /// # let pool = tap.pool("anthropic/doc")?;
-    /// # pool.limit(vec![Limit::new(Rule::Parallel { amount: 5 })])?;
+    /// # pool.limit(vec![Limit::new(Rule::Parallel { amount: 5 })]).blocking()?;
     /// let lease = pool.reserve(Request::by("blog")).blocking()?;
-    /// let meaning = lease.answered(&Reply::new(429).header("retry-after", "17"))?;
+    /// let reply = Reply::new(429).header("retry-after", "17");
+    /// let meaning = lease.answered(reply).blocking()?;
     /// assert!(matches!(meaning, Meaning::Refused { .. }));
-    /// assert!(pool.status()?.pause.is_some(), "everybody pauses");
+    /// assert!(pool.status().blocking()?.pause.is_some(), "everyone pauses");
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
     /// As [`Lease::commit`].
-    pub fn answered(self, reply: &Reply) -> Result<Meaning, Error> {
+    pub fn answered(self, reply: Reply) -> Operation<Meaning> {
         self.answered_using(reply, [])
     }
 
-    /// [`Lease::answered`], with figures the caller knows better: they count before the answer's.
+    /// Does the same as [`Lease::answered`], with amounts of the caller that replace the answer's.
     ///
     /// # Errors
     /// As [`Lease::commit`].
     pub fn answered_using(
-        mut self,
-        reply: &Reply,
+        self,
+        reply: Reply,
         used: impl IntoIterator<Item = (Unit, u64)>,
-    ) -> Result<Meaning, Error> {
-        let used = self.checked(used)?;
-        let shared = self.ours()?;
-        if mem::replace(&mut self.held, Held::No) == Held::No {
-            return Err(Error::LeaseGone { lease: self.id.clone() });
-        }
-        let read = reply.read(self.around.dialect, self.id.pool());
-        if self.granted.is_new {
-            shared.note_answered(&self.desk(), self.granted.call(), &read, &used);
-        }
-        let (desk, id, graph) = (self.desk(), &self.id, &self.around.graph);
-        let told = shared.answered(&desk, id, Some(self.agent()), &read, &used, graph);
-        self.let_go();
-        told.map(|()| read.meaning)
+    ) -> Operation<Meaning> {
+        let used = amounts(used);
+        self.blocking(move |lease, store_client| {
+            let (used, client, key) = (used?, lease.client(), lease.id.key());
+            store_client.check_units(&client, &used, &[], Some(key))?;
+            if !mem::replace(&mut lease.owned, false) {
+                return Err(Error::LeaseGone { lease: lease.id.clone() });
+            }
+            let read = reply.read(lease.context.dialect, lease.id.pool());
+            if lease.granted.is_new {
+                store_client.note_answered(&client, lease.granted.call(), &read, &used);
+            }
+            let (id, graph) = (&lease.id, &lease.context.graph);
+            let agent = Some(lease.agent());
+            let result = store_client.answered(&client, id, agent, &read, &used, graph);
+            lease.lease_ended();
+            result.map(|()| read.meaning)
+        })
     }
 
-    /// Hands the lease over: from now on it lives so long by itself, and not with this process.
-    /// Nothing is settled; whoever has its id does that.
+    /// Detaches the lease from this process: it lives for this long from now on. It is not settled;
+    /// that is left to [`Standpipe::lease`](crate::Standpipe::lease) with its id, in any process.
     ///
     /// # Errors
     /// As [`Lease::commit`]; the lease is then settled at its estimate.
-    pub fn keep(mut self, ttl: Duration) -> Result<LeaseId, Error> {
-        let shared = self.ours()?;
-        let ttl = Some(crate::moment::span(ttl.max(Duration::from_micros(1))));
-        let beat = Action::Heartbeat { lease: Some(self.id.key()), ttl };
-        shared.about_lease(&self.desk(), &self.id, beat)?;
-        self.held = Held::No;
-        self.let_go();
-        Ok(self.id.clone())
+    pub fn keep(self, ttl: Duration) -> Operation<LeaseId> {
+        self.blocking(move |lease, store_client| {
+            let ttl = Some(crate::moment::span(ttl.max(Duration::from_micros(1))));
+            let beat = Action::Heartbeat { lease: Some(lease.id.key()), ttl };
+            store_client.about_lease(&lease.client(), &lease.id, beat)?;
+            lease.owned = false;
+            lease.lease_ended();
+            Ok(lease.id.clone())
+        })
     }
 
-    /// Lets go of a lease that lives by itself: it stays in flight until whoever has its id settles
-    /// it, or its time is up. One that lives with this process is settled at its estimate.
+    /// Returns an operation that may block for several steps.
+    fn blocking<T: Send + 'static>(
+        mut self,
+        run: impl FnOnce(&mut Self, &Arc<StoreClient>) -> Result<T, Error> + Send + 'static,
+    ) -> Operation<T> {
+        Operation::new(move || {
+            let worker = Worker::of(&self.handle, &self.client);
+            let run = move || {
+                let store_client = self.ours()?;
+                run(&mut self, &store_client)
+            };
+            Plan::Block(worker, Box::new(run))
+        })
+    }
+
+    /// Returns the id and leaves a lease with a time to live in flight, until it is settled by its
+    /// id or expires. A lease that lives with this process is settled at its estimate.
     pub fn into_id(mut self) -> LeaseId {
         if self.granted.reserve.ttl.is_some() {
-            self.held = Held::No;
+            self.owned = false;
         }
         self.id.clone()
     }
 
-    /// It was granted to this very request, and not to an earlier one of the same id.
+    /// Returns whether this request created the lease, and not an earlier one with the same id.
     #[must_use]
     pub const fn is_new(&self) -> bool {
         self.granted.is_new
     }
 
-    /// Everything goes back, and nobody wants to know whether that worked. What somebody may come
-    /// back for stays.
+    /// Cancels the lease without waiting for the result. A lease that a later request with the same
+    /// id may take over stays.
     pub(crate) fn give_back(mut self) {
         if self.granted.keeps_place {
-            self.held = Held::No;
+            self.owned = false;
         }
-        if self.guard.is_ours() && mem::replace(&mut self.held, Held::No) == Held::Yes {
+        if self.handle.is_ours() && mem::replace(&mut self.owned, false) {
             let cancel = Action::Cancel { lease: self.id.key() };
             self.note_ended(&cancel);
-            self.guard.shared().tell(&self.desk(), cancel);
-            self.let_go();
+            self.handle.store_client().send_unattended(&self.client(), cancel);
+            self.lease_ended();
         }
     }
 
-    /// Figures of units that the pool or the lease counts.
-    fn checked(&self, used: impl IntoIterator<Item = (Unit, u64)>) -> Result<Amounts, Error> {
-        let used = amounts(used)?;
-        self.ours()?.check_units(&self.desk(), &used, &[], Some(self.id.key()))?;
-        Ok(used)
-    }
-
-    fn end(&mut self, action: Action) -> Result<(), Error> {
-        let shared = self.ours()?;
-        if mem::replace(&mut self.held, Held::No) == Held::No {
-            return Err(Error::LeaseGone { lease: self.id.clone() });
+    /// Ends the lease with an action.
+    fn end(mut self, action: Action) -> Plan<()> {
+        if let Err(error) = self.ours() {
+            return Plan::Ready(Err(error));
+        }
+        if !mem::replace(&mut self.owned, false) {
+            return Plan::Ready(Err(Error::LeaseGone { lease: self.id.clone() }));
         }
         self.note_ended(&action);
-        let ended = shared.about_lease(&self.desk(), &self.id, action).map(drop);
-        self.let_go();
-        ended
+        let span = tracing::debug_span!("settle", pool = %self.pool(), agent = self.agent());
+        let (handle, client) = (Arc::clone(&self.handle), self.client());
+        let then = Box::new(move |received: Result<_, Error>| {
+            self.lease_ended();
+            let settled = received.and_then(|(answers, _)| lease_answer(answers, &self.id));
+            span.in_scope(|| match &settled {
+                Ok(_) => tracing::debug!("settled"),
+                Err(error) => tracing::debug!(%error, "not settled"),
+            });
+            settled.map(drop)
+        });
+        Plan::Send(Sending { handle, client, actions: vec![action], then })
     }
 
-    /// That it was granted, for the record.
+    /// Writes the grant to the journal.
     pub(crate) fn note_admitted(&self) {
-        self.guard.shared().note_admitted(&self.desk(), &self.granted);
+        self.handle.store_client().note_admitted(&self.client(), &self.granted);
     }
 
-    /// That it ends, for the record. An earlier call of the same id is noted by whoever made it.
+    /// Writes the end to the journal. A lease that an earlier request created is recorded by that
+    /// one.
     fn note_ended(&self, action: &Action) {
         if let Some(how) = Ended::by(action).filter(|_| self.granted.is_new) {
-            self.guard.shared().note_ended(&self.desk(), self.granted.call(), how);
+            self.handle.store_client().note_ended(&self.client(), self.granted.call(), how);
         }
     }
 
-    /// What it belongs to, unless that is the parent of this process.
-    fn ours(&self) -> Result<Arc<crate::shared::Shared>, Error> {
-        if self.guard.is_ours() {
-            return Ok(Arc::clone(self.guard.shared()));
+    /// Returns the store client of the lease; an error in a child process after a fork.
+    fn ours(&self) -> Result<Arc<crate::client::store_client::StoreClient>, Error> {
+        if self.handle.is_ours() {
+            return Ok(Arc::clone(self.handle.store_client()));
         }
         Err(Error::invalid(
             "this lease belongs to the parent process",
@@ -396,24 +444,32 @@ impl Lease {
         ))
     }
 
-    /// Where it is settled: one that was granted while the store was away is handed over to it when
-    /// it is back.
-    fn desk(&self) -> Arc<Desk> {
-        self.desk.moved_to().unwrap_or_else(|| Arc::clone(&self.desk))
+    /// Returns the client that settles the lease. A lease of an offline ledger moves to the store
+    /// when it is available again.
+    fn client(&self) -> Arc<PoolClient> {
+        self.client.resumed().unwrap_or_else(|| Arc::clone(&self.client))
     }
 
-    fn let_go(&self) {
+    fn lease_ended(&self) {
         if self.granted.reserve.ttl.is_none() {
-            self.desk().let_go();
+            self.client().lease_ended();
         }
     }
 }
 
-/// Figures of a commit.
+/// Returns what the ledger answered about a lease. A lease that has ended is an error.
+pub(crate) fn lease_answer(answers: Vec<Answer>, lease: &LeaseId) -> Result<LeaseAnswer, Error> {
+    match answers.into_iter().next() {
+        Some(Answer::Lease(answer)) if answer != LeaseAnswer::Gone => Ok(answer),
+        _ => Err(Error::LeaseGone { lease: lease.clone() }),
+    }
+}
+
+/// Checks the amounts of a commit.
 pub(crate) fn amounts(used: impl IntoIterator<Item = (Unit, u64)>) -> Result<Amounts, Error> {
     Amounts::new(used).map_err(|wrong| {
         Error::invalid(
-            format!("the usage cannot be taken: {wrong}"),
+            format!("invalid usage: {wrong}"),
             "name each unit once, with what the call used so far",
         )
     })
@@ -421,15 +477,15 @@ pub(crate) fn amounts(used: impl IntoIterator<Item = (Unit, u64)>) -> Result<Amo
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if self.held == Held::No || !self.guard.is_ours() {
+        if !self.owned || !self.handle.is_ours() {
             return;
         }
         let (lease, used) = (self.id.key(), Amounts::default());
         let commit = Commit { lease, used, progress: false, refused: false };
         let commit = Action::Commit(commit);
         self.note_ended(&commit);
-        self.guard.shared().tell(&self.desk(), commit);
-        self.let_go();
+        self.handle.store_client().send_unattended(&self.client(), commit);
+        self.lease_ended();
     }
 }
 

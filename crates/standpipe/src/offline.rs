@@ -1,13 +1,14 @@
-//! A pool whose store takes no writes, decided on in this process until it does again.
+//! The offline ledger of a pool, which decides in this process while the store takes no writes.
 //!
-//! It is a small ledger in memory behind a desk of its own. With `share` its limits are those of
-//! the pool divided by the most sessions that were alive lately (`alive.rs`, `share.rs`), and it
-//! begins with what this process used and holds (`charges.rs`, `opening.rs`); with `open` it only
-//! counts. When a write comes through, what was admitted here is handed over (`outbox.rs`): calls
-//! in flight are put back, above the limit if need be, and what was used counts there from then on.
+//! It is a small ledger in memory behind a [`PoolClient`] of its own. With `share` its limits are
+//! those of the pool divided by the largest number of sessions that were alive lately (`alive.rs`,
+//! `share.rs`), and it begins with the usage and the leases of this process (`charges.rs`,
+//! `opening.rs`); with `open` it only counts. When a write succeeds, what was admitted here is
+//! handed over (`outbox.rs`): leases in flight are restored in the store, above the limit if need
+//! be, and usage counts there from then on.
 //!
 //! Invariant: a later outage begins with what an earlier one admitted, because that is among the
-//! charges of this process by then; so a store that comes and goes grants no second share.
+//! charges of this process by then; so a store that fails repeatedly grants no second share.
 
 mod alive;
 mod charges;
@@ -28,21 +29,21 @@ use standpipe_store::{Clock, Log, MemoryLog, Participant};
 
 use self::alive::AliveSessions;
 use self::charges::SessionCharges;
-use self::opening::{Replay, Seen, opening, own_leases};
+use self::opening::{LastRead, Replay, opening, own_leases};
 use self::outbox::Outbox;
 use self::share::share_of;
+use crate::client::store_client::StoreClient;
+use crate::client::{Dispatcher, PoolClient, Uptime};
 use crate::config::StoreFailure;
-use crate::desk::{Counter, Desk, Uptime};
-use crate::journal::What;
+use crate::journal::EventData;
 use crate::moment::span;
-use crate::shared::Shared;
-use crate::status::Away;
+use crate::status::OfflineStatus;
 
 /// How long a store may take no writes before it counts as unavailable.
-const AWAY: Duration = Duration::from_secs(1);
+const OUTAGE_AFTER: Duration = Duration::from_secs(1);
 
-/// A process shares only if the store took a write of it within so long before the outage: then
-/// others counted it among the living.
+/// A process takes a share only if the store took a write of it within this long before the outage:
+/// then the others counted it as alive.
 const FRESH: Duration = Duration::from_secs(60);
 
 /// How many actions are handed over in one step.
@@ -54,37 +55,37 @@ pub(crate) struct Sharing {
     charges: Arc<Mutex<SessionCharges>>,
 }
 
-/// A pool that is decided on here.
+/// The offline ledger of a pool.
 pub(crate) struct OfflineFallback {
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) client: Arc<PoolClient>,
     mode: StoreFailure,
-    /// Among how many the limits are divided.
+    /// The number of processes that share the limits.
     among: u64,
     since: Duration,
     uptime: Uptime,
     outbox: Arc<Mutex<Outbox>>,
 }
 
-/// How far a hand-over is.
+/// The progress of a hand-over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HandOver {
     /// The store takes no writes.
     Unavailable,
-    /// There is more to tell it.
+    /// There is more to hand over.
     More,
-    /// It has everything; calls are decided there again.
+    /// The store has everything and decides again.
     Done,
 }
 
 impl Sharing {
-    /// Begins to observe a pool.
-    pub(crate) fn begin(counter: &mut Counter) -> Self {
+    /// Begins to observe who uses a pool.
+    pub(crate) fn begin(dispatcher: &mut Dispatcher) -> Self {
         let charges = Arc::<Mutex<SessionCharges>>::default();
-        counter.member.observe_with(Box::new(Recorder(Arc::clone(&charges))));
+        dispatcher.participant.observe_with(Box::new(Recorder(Arc::clone(&charges))));
         Self { alive: AliveSessions::default(), charges }
     }
 
-    /// Notes who is alive as of the last contact with the store.
+    /// Records how many sessions are alive as of the last contact with the store.
     pub(crate) fn sample(&mut self, state: &State, at: Instant, uptime: Duration) {
         let facts = state.facts();
         self.alive.sample(uptime, alive::alive(facts, at).len() as u64);
@@ -93,187 +94,197 @@ impl Sharing {
 }
 
 impl OfflineFallback {
-    /// Where a pool is decided on while its store is unavailable; none if it is to wait for it.
-    /// `stated` is what this process would have configured the pool with.
+    /// Returns the offline ledger of a pool whose store is unavailable, and creates it if need be;
+    /// `None` if calls have to wait for the store. `stated` is the configuration that this process
+    /// has for the pool.
     pub(crate) fn of(
-        shared: &Arc<Shared>,
-        home: &Arc<Desk>,
-        counter: &mut Counter,
+        store_client: &Arc<StoreClient>,
+        home: &Arc<PoolClient>,
+        dispatcher: &mut Dispatcher,
         stated: impl FnOnce() -> Option<PoolConfig>,
     ) -> Option<Arc<Self>> {
         let mode = home.fallback();
-        let since = counter.contact.silent_since()?;
-        let unavailable = counter.contact.now().saturating_sub(since) >= AWAY;
+        let since = dispatcher.contact.silent_since()?;
+        let unavailable = dispatcher.contact.now().saturating_sub(since) >= OUTAGE_AFTER;
         if mode == StoreFailure::Closed || !unavailable {
             return None;
         }
-        let mut present = home.lock_cut_off();
+        let mut present = home.lock_offline();
         if present.is_none() {
-            *present = Self::begin(shared, home, counter, stated, mode).map(Arc::new);
+            *present = Self::begin(store_client, home, dispatcher, stated, mode).map(Arc::new);
         }
         present.clone()
     }
 
     fn begin(
-        shared: &Arc<Shared>,
-        home: &Arc<Desk>,
-        counter: &mut Counter,
+        store_client: &Arc<StoreClient>,
+        home: &Arc<PoolClient>,
+        dispatcher: &mut Dispatcher,
         stated: impl FnOnce() -> Option<PoolConfig>,
         mode: StoreFailure,
     ) -> Option<Self> {
-        if counter.member.replica().state().facts().terminal.is_some() {
+        if dispatcher.participant.replica().state().facts().terminal.is_some() {
             return None;
         }
         let (config, among, replay) = match mode {
-            StoreFailure::Share => begin_share(counter)?,
-            _ => begin_open(counter, stated)?,
+            StoreFailure::Share => begin_share(dispatcher)?,
+            _ => begin_open(dispatcher, stated)?,
         };
         let outbox = Arc::new(Mutex::new(Outbox::new(&config)));
-        let uptime = counter.contact.uptime();
-        let member = ledger(counter, config, replay, &outbox, &uptime)?;
-        let desk = Desk::standing_in(home, member, shared.pen(), Arc::clone(&uptime));
+        let uptime = dispatcher.contact.uptime();
+        let participant = ledger(dispatcher, config, replay, &outbox, &uptime)?;
+        let client = PoolClient::new_offline(
+            home,
+            participant,
+            store_client.journal_writer(),
+            Arc::clone(&uptime),
+        );
         let what = match mode {
             StoreFailure::Share => format!(
-                "the store is away; each of {among} processes admits its share of the limits"
+                "the store is unavailable; each of {among} processes admits its share of the limits"
             ),
-            _ => "the store is away; calls are admitted without limit".to_owned(),
+            _ => "the store is unavailable; calls are admitted without limit".to_owned(),
         };
-        shared.journal().note(home.pool(), What::Store { what });
-        // The keeper finds out when the store takes writes again.
-        shared.owes();
+        tracing::warn!(pool = %home.pool(), "{what}");
+        store_client.journal().note(home.pool(), EventData::Store { what });
+        // The maintenance thread finds out when the store takes writes again.
+        store_client.schedule_resend();
         let since = uptime();
-        Some(Self { desk: Arc::new(desk), mode, among, since, uptime, outbox })
+        Some(Self { client: Arc::new(client), mode, among, since, uptime, outbox })
     }
 
-    pub(crate) fn status(&self) -> Away {
-        Away {
-            for_ms: u64::try_from(self.for_so_long().as_millis()).unwrap_or(u64::MAX),
-            mode: if self.mode == StoreFailure::Share { "share" } else { "open" },
+    pub(crate) fn status(&self) -> OfflineStatus {
+        OfflineStatus {
+            for_ms: u64::try_from(self.outage_length().as_millis()).unwrap_or(u64::MAX),
+            mode: self.mode.into(),
             among: self.among,
         }
     }
 
-    /// A call was admitted here, with what was estimated because its caller did not say.
+    /// Records the cost of a call that was admitted here, estimates included.
     pub(crate) fn note_cost(&self, lease: Key, cost: &Amounts) {
         locked(&self.outbox).note_cost(lease, cost);
     }
 
-    /// Whether a lease was granted here.
+    /// Returns whether a lease was granted here.
     pub(crate) fn granted(&self, lease: Key) -> bool {
         locked(&self.outbox).granted(lease)
     }
 
-    /// Tells the store what was admitted here, a bounded batch at a time. What was sent and not
-    /// acknowledged stays with the member of the pool, which sends it again first; so nothing is
-    /// lost or told twice. Calls are decided here until the store has everything.
+    /// Sends to the store what was admitted here, a bounded batch at a time. What was sent and not
+    /// acknowledged stays with the participant, which sends it again first, so that there are no
+    /// duplicates or gaps. Calls are decided here until the store has everything.
     pub(crate) fn hand_over(
         &self,
-        shared: &Shared,
-        home: &Desk,
-        counter: &mut Counter,
+        store_client: &StoreClient,
+        home: &PoolClient,
+        dispatcher: &mut Dispatcher,
     ) -> HandOver {
-        if !counter.probe_write() {
+        if !dispatcher.probe_write() {
             return HandOver::Unavailable;
         }
         let batch = locked(&self.outbox).next_batch(BATCH);
         if !batch.is_empty() {
-            return match counter.tell_all(batch) {
+            return match dispatcher.send_or_keep_all(batch) {
                 true => HandOver::More,
                 false => HandOver::Unavailable,
             };
         }
-        let mut own = self.desk.counter();
+        let mut own = self.client.dispatcher();
         let outbox = locked(&self.outbox);
         if !outbox.is_empty() {
             return HandOver::More;
         }
         let calls = outbox.calls();
         drop(outbox);
-        *home.lock_cut_off() = None;
-        self.desk.moves();
-        own.ring_all();
+        *home.lock_offline() = None;
+        self.client.switch_home();
+        own.notify_all();
         drop(own);
-        let seconds = self.for_so_long().as_secs();
+        let seconds = self.outage_length().as_secs();
         let what = format!(
-            "the store is back after {seconds} s; {calls} call(s) that were admitted meanwhile \
-             count there from now on"
+            "the store is available again after {seconds} s; {calls} call(s) that were admitted \
+             without it count there from now on"
         );
-        shared.journal().note(home.pool(), What::Store { what });
+        tracing::info!(pool = %home.pool(), "{what}");
+        store_client.journal().note(home.pool(), EventData::Store { what });
         HandOver::Done
     }
 
-    fn for_so_long(&self) -> Duration {
+    fn outage_length(&self) -> Duration {
         (self.uptime)().saturating_sub(self.since)
     }
 }
 
-/// The part of this process, if it may take one.
-fn begin_share(counter: &mut Counter) -> Option<(PoolConfig, u64, Replay)> {
-    let (since, written) = (counter.contact.silent_since()?, counter.contact.written_at()?);
+/// Returns the share of this process, if it may take one.
+fn begin_share(dispatcher: &mut Dispatcher) -> Option<(PoolConfig, u64, Replay)> {
+    let (since, written) = (dispatcher.contact.silent_since()?, dispatcher.contact.written_at()?);
     if since.saturating_sub(written) >= FRESH {
         return None;
     }
-    let mut sharing = counter.sharing.take()?;
-    let replica = counter.member.replica();
-    let (state, now, session) = (replica.state(), replica.now(), counter.member.session());
+    let mut sharing = dispatcher.sharing.take()?;
+    let replica = dispatcher.participant.replica();
+    let (state, now, session) = (replica.state(), replica.now(), dispatcher.participant.session());
     sharing.sample(state, now, since);
     let among = sharing.alive.most(since).max(1);
     let charges = Arc::clone(&sharing.charges);
     let charges = locked(&charges);
-    let seen = Seen { state, now, session, among, charges: &charges };
+    let last = LastRead { state, now, session, among, charges: &charges };
     let share = state.facts().config.clone().and_then(|config| share_of(config, among));
-    let begun = share.map(|config| (config, among, opening(&seen)));
+    let begun = share.map(|config| (config, among, opening(&last)));
     drop(charges);
-    counter.sharing = Some(sharing);
+    dispatcher.sharing = Some(sharing);
     begun
 }
 
-/// Everything is admitted; the limits say what would have been refused.
+/// Returns a configuration that admits everything; its limits only show what would have been
+/// refused.
 fn begin_open(
-    counter: &Counter,
+    dispatcher: &Dispatcher,
     stated: impl FnOnce() -> Option<PoolConfig>,
 ) -> Option<(PoolConfig, u64, Replay)> {
-    let (replica, session) = (counter.member.replica(), counter.member.session());
+    let (replica, session) = (dispatcher.participant.replica(), dispatcher.participant.session());
     let config = replica.state().facts().config.clone().or_else(stated)?;
     let own = own_leases(replica.state(), replica.now(), &|key| key.session == session);
     let replay = Replay::from([(replica.now(), own)]);
     Some((PoolConfig { enforce: false, ..config }, 1, replay))
 }
 
-/// A ledger in memory that has these limits and begins with these actions. Its clock continues that
-/// of the store.
+/// Creates a ledger in memory that has these limits and begins with these actions. Its clock
+/// continues that of the store.
 fn ledger(
-    counter: &Counter,
+    dispatcher: &Dispatcher,
     config: PoolConfig,
     replay: Replay,
     outbox: &Arc<Mutex<Outbox>>,
     uptime: &Uptime,
 ) -> Option<Participant<Box<dyn Log + Send>>> {
-    let replica = counter.member.replica();
+    let replica = dispatcher.participant.replica();
     let now = replica.now();
     let first = replay.keys().next().copied().unwrap_or(now);
-    let clock = LedgerClock::new(counter.contact.store_clock(now), Arc::clone(uptime));
+    let clock = LedgerClock::new(dispatcher.contact.store_clock(now), Arc::clone(uptime));
     clock.set(first);
     let log: Box<dyn Log + Send> = Box::new(MemoryLog::new(clock.reader()));
-    let mut member = Participant::new(log, random_session);
+    let mut participant = Participant::new(log, random_session);
     let configure = Configure { source: Source::Change, config };
-    member.submit(vec![Action::Configure(Box::new(configure))]).ok()?;
+    participant.submit(vec![Action::Configure(Box::new(configure))]).ok()?;
     for (at, actions) in replay {
         clock.set(at);
-        member.submit(actions).ok()?;
+        participant.submit(actions).ok()?;
     }
     clock.set(now);
     let pause = replica.state().facts().pause.map(|until| until.since(now));
     let pause = pause.filter(|length| *length > Span::ZERO);
     let pause = pause.map(|length| Action::Pause { length });
-    member.submit(pause.into_iter().collect()).ok()?;
+    participant.submit(pause.into_iter().collect()).ok()?;
     // Only what is admitted from here on is to be handed over.
-    member.observe_with(Box::new(OutboxRecorder(Arc::clone(outbox))));
+    participant.observe_with(Box::new(OutboxRecorder(Arc::clone(outbox))));
     clock.start();
-    Some(member)
+    Some(participant)
 }
 
-/// A clock that stands where it is set until it is started, and then runs from a given instant.
+/// A clock that stands still where it is set until it is started, and then runs from a given
+/// instant.
 struct LedgerClock {
     from: Instant,
     uptime: Uptime,
@@ -306,12 +317,12 @@ impl LedgerClock {
     }
 }
 
-/// Records who uses a pool while its store is available.
+/// Records which session uses what while the store is available.
 struct Recorder(Arc<Mutex<SessionCharges>>);
 
 impl Observer for Recorder {
     fn on_event(&mut self, event: &Event, own: bool, at: Instant, outcome: &Outcome) {
-        locked(&self.0).seen(event, own, at, outcome);
+        locked(&self.0).on_event(event, own, at, outcome);
     }
 }
 
@@ -320,7 +331,7 @@ struct OutboxRecorder(Arc<Mutex<Outbox>>);
 
 impl Observer for OutboxRecorder {
     fn on_event(&mut self, event: &Event, _own: bool, at: Instant, outcome: &Outcome) {
-        locked(&self.0).seen(event, at, outcome);
+        locked(&self.0).on_event(event, at, outcome);
     }
 }
 

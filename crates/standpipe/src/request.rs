@@ -1,18 +1,22 @@
-//! What a caller asks for. Plain values; names and figures are checked when it is reserved, so that
-//! building one cannot fail.
+//! What a caller wants to reserve.
+//!
+//! A request is a plain value. Names and amounts are checked when it is reserved, so building one
+//! cannot fail. `Pool::reserve` takes it.
 
 use std::time::Duration;
 
-use standpipe_core::{AgentName, Amounts, InvalidAmounts, Key, Priority, Reserve, Text, Unit};
+use standpipe_core::{
+    AgentName, Amounts, InvalidAmounts, Key, Limit, Priority, Reserve, Text, Unit,
+};
 use standpipe_dialect::Dialect;
 use standpipe_store::PoolName;
 
 use crate::error::Error;
 use crate::lease_id::LeaseId;
+use crate::maintenance::owner;
 use crate::moment::span;
-use crate::owner;
 
-/// What a caller asks for.
+/// What a caller wants to reserve: one call, its agent, its cost and how long it waits.
 ///
 /// ```
 /// use std::time::Duration;
@@ -42,9 +46,10 @@ pub struct Request {
     bytes: Option<u64>,
     at_most: Vec<(String, u64)>,
     max_output: Option<u64>,
+    limits: Vec<Limit>,
 }
 
-/// How long a call waits when nothing is said.
+/// How long a call waits by default.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
 
 impl Default for Request {
@@ -54,8 +59,8 @@ impl Default for Request {
 }
 
 impl Request {
-    /// One request by the process's own agent: the one the tap was opened with, `$STANDPIPE_AGENT`,
-    /// or the program's name.
+    /// Creates a request by the process's own agent: the one the tap was opened with,
+    /// `$STANDPIPE_AGENT`, or the program's name.
     pub const fn new() -> Self {
         Self {
             agent: None,
@@ -73,108 +78,122 @@ impl Request {
             bytes: None,
             at_most: Vec::new(),
             max_output: None,
+            limits: Vec::new(),
         }
     }
 
-    /// One request by this agent.
+    /// Creates a request by this agent.
     pub fn by(agent: impl Into<String>) -> Self {
         Self { agent: Some(agent.into()), ..Self::new() }
     }
 
-    /// The call takes so many of this unit. One of `requests` is implied.
+    /// Adds an amount of a unit to the cost. One of `requests` is implied.
     pub fn unit(mut self, unit: impl Into<String>, amount: u64) -> Self {
         self.figures.push((unit.into(), amount));
         self
     }
 
-    /// The call takes all of these.
+    /// Adds all of these amounts to the cost.
     pub fn cost(mut self, amounts: &Amounts) -> Self {
         let figures = amounts.iter().map(|(unit, amount)| (unit.name().to_owned(), amount));
         self.figures.extend(figures);
         self
     }
 
-    /// The tier, when it is not the agent's own.
+    /// Sets the tier, instead of the agent's own.
     pub const fn priority(mut self, priority: Priority) -> Self {
         self.priority = Some(priority);
         self
     }
 
-    /// How long to wait at most; nothing means never to wait. Five minutes when it is not said.
+    /// Sets how long to wait at most; zero means not to wait. The default is [`DEFAULT_TIMEOUT`].
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// The lease lives so long by itself, and not with this process.
+    /// Gives the lease a time to live, instead of the life of this process.
     pub const fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = Some(ttl);
         self
     }
 
-    /// A process of this machine whose death ends a lease that lives by itself.
+    /// Sets a process of this machine whose death ends a lease with a time to live.
     pub const fn owner(mut self, pid: u32) -> Self {
         self.owner = Some(pid);
         self
     }
 
-    /// Makes it repeatable: the same id of the same agent is answered with the first.
+    /// Makes the request idempotent: another one of the same agent with the same id gets the same
+    /// lease.
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// Given up while it waits, its ticket stays until its deadline, for the next ask with the same
-    /// id; a lease that nobody took stays for as long as it lives by itself. Without an id and a
-    /// time to live this says nothing.
+    /// Keeps the place when the caller disconnects. The ticket stays until its deadline, for the
+    /// next request with the same id; a lease that was not received stays for its time to live. It
+    /// has no effect without an id and a time to live.
     pub const fn keeps_place(mut self) -> Self {
         self.keeps_place = true;
         self
     }
 
-    /// The model that is called, for the record.
+    /// Sets the model, for the journal.
     pub fn model(mut self, model: impl Into<String>) -> Self {
         self.model = Some(model.into());
         self
     }
 
-    /// The kind of task: for the record, and for [`Standpipe::route`](crate::Standpipe::route).
+    /// Sets the kind of task, for the journal and for
+    /// [`Standpipe::route`](crate::Standpipe::route).
     pub fn task(mut self, task: impl Into<String>) -> Self {
         self.task = Some(task.into());
         self
     }
 
-    /// The lease of the call that this one tries again.
+    /// Sets the lease of the call that this one retries.
     pub fn retry_of(mut self, lease: LeaseId) -> Self {
         self.retry_of = Some(lease);
         self
     }
 
-    /// Not before so long from now, whatever room there is: it keeps its place and blocks nobody.
+    /// Delays the call by this long even if there is room. It keeps its place in the queue and
+    /// blocks no other call.
     pub const fn hold(mut self, length: Duration) -> Self {
         self.hold = Some(length);
         self
     }
 
-    /// How many bytes are sent. When the cost does not name the tokens of the prompt, they are
-    /// estimated from this and the calls before.
+    /// Sets how many bytes are sent. If the cost does not name the tokens of the prompt, they are
+    /// estimated from this and earlier calls.
     pub const fn bytes(mut self, bytes: u64) -> Self {
         self.bytes = Some(bytes);
         self
     }
 
-    /// The call takes no more than this of a unit that its cost does not name. Less is reserved
-    /// when the calls before took less.
+    /// Sets an upper bound for a unit that the cost does not name. Less is reserved if earlier
+    /// calls took less.
     pub fn at_most(mut self, unit: impl Into<String>, amount: u64) -> Self {
         self.at_most.push((unit.into(), amount));
         self
     }
 
-    /// The most output the call asks for (`max_tokens`). Where the provider charges that when the
-    /// call comes in (OpenAI, Azure, Bedrock and others) it is reserved; where it counts what is
-    /// generated (Anthropic, Gemini), what nine of ten calls before needed.
+    /// Sets the maximum output of the call (`max_tokens`). Where the provider charges it when the
+    /// call arrives (OpenAI, Azure, Bedrock and others) it is reserved; where the provider counts
+    /// what is generated (Anthropic, Gemini), what nine of ten earlier calls needed is reserved.
     pub const fn max_output_tokens(mut self, tokens: u64) -> Self {
         self.max_output = Some(tokens);
+        self
+    }
+
+    /// Gives the pool these limits with the call, in the same step.
+    ///
+    /// They count only for pools that no file configures; between processes the stricter wins,
+    /// limit by limit. [`Lease::limits_in_force`](crate::Lease::limits_in_force) returns whether
+    /// they count.
+    pub fn limits(mut self, limits: impl IntoIterator<Item = Limit>) -> Self {
+        self.limits.extend(limits);
         self
     }
 
@@ -182,7 +201,7 @@ impl Request {
         self.task.as_deref()
     }
 
-    /// Whether somebody may come back for it.
+    /// Returns whether a later request with the same id may take over its place.
     pub(crate) const fn is_kept(&self) -> bool {
         self.keeps_place && self.id.is_some() && self.ttl.is_some()
     }
@@ -191,7 +210,18 @@ impl Request {
         self.timeout
     }
 
-    /// As the ledger takes it, on this pool.
+    /// Returns the request as the ledger takes it on a pool, and the limits that came with it.
+    pub(crate) fn into_reserve(
+        mut self,
+        pool: &PoolName,
+        dialect: Dialect,
+        default: &str,
+    ) -> Result<(Reserve, Vec<Limit>), Error> {
+        let limits = std::mem::take(&mut self.limits);
+        Ok((self.resolve(pool, dialect, default)?, limits))
+    }
+
+    /// Returns the request as the ledger takes it on a pool.
     pub(crate) fn resolve(
         &self,
         pool: &PoolName,
@@ -207,8 +237,8 @@ impl Request {
         reserve.ttl = self.ttl.map(span);
         if self.ttl == Some(Duration::ZERO) {
             return Err(Error::invalid(
-                "a time to live of nothing",
-                "give the lease at least a moment, or leave the time to live away",
+                "the time to live is zero",
+                "give the lease a longer time to live, or none",
             ));
         }
         reserve.owner = self.owner.map(owner::of).transpose()?;
@@ -233,7 +263,7 @@ impl Request {
         Amounts::cost(figures).map_err(|wrong| cannot_be_taken(&wrong))
     }
 
-    /// The most it takes of units that its cost does not name.
+    /// Returns the upper bounds of units that the cost does not name.
     fn ceilings(&self, dialect: Dialect) -> Result<Amounts, Error> {
         let mut figures = units(&self.at_most)?;
         if let Some(most) = self.max_output.filter(|_| !dialect.charges_max_tokens()) {
@@ -253,12 +283,12 @@ fn units(figures: &[(String, u64)]) -> Result<Vec<(Unit, u64)>, Error> {
 
 fn cannot_be_taken(wrong: &InvalidAmounts) -> Error {
     Error::invalid(
-        format!("the cost cannot be taken: {wrong}"),
+        format!("invalid cost: {wrong}"),
         "name each unit once, with a figure a call can have",
     )
 }
 
-/// The ledger's name of a lease, if it is on this pool.
+/// Returns the ledger's key of a lease, if it is on this pool.
 pub(crate) fn key_on(pool: &PoolName, lease: &LeaseId) -> Result<Key, Error> {
     if lease.pool() == pool {
         return Ok(lease.key());
@@ -298,7 +328,7 @@ fn text(what: &str, given: Option<&str>) -> Result<Option<Text>, Error> {
     Ok(Some(text))
 }
 
-/// A name as it can be shown in a message: printable, and not a screenful.
+/// Returns a name as messages show it: printable and short.
 pub(crate) fn shown(name: &str) -> String {
     const LONGEST: usize = 40;
     let mut shown: String = name.chars().take(LONGEST).flat_map(char::escape_debug).collect();
@@ -318,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_it_is_said_when_it_is_reserved() {
+    fn an_invalid_request_is_rejected_when_it_is_reserved() {
         assert!(wrong(&Request::by("")).contains("name of an agent"));
         assert!(wrong(&Request::by("line\nbreak")).contains("line\\nbreak"));
         assert!(wrong(&Request::by("x".repeat(10_000))).len() < 200);
@@ -332,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_has_its_default() {
+    fn what_is_not_set_has_its_default() {
         let pool = "a/b".parse().unwrap();
         let reserve = Request::new().resolve(&pool, Dialect::Generic, "tests").unwrap();
         assert_eq!(reserve.agent.as_str(), "tests");
@@ -342,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_output_is_reserved_where_it_is_charged_and_promised_where_not() {
+    fn the_maximum_output_is_reserved_where_it_is_charged_and_a_bound_elsewhere() {
         let pool = "a/b".parse().unwrap();
         let request = Request::new().unit("input_tokens", 100).max_output_tokens(4_000);
         let charged = request.resolve(&pool, Dialect::OpenAi, "tests").unwrap();

@@ -1,73 +1,77 @@
-//! How all pools stand at once: the one object that `status --json`, the daemon and the terminal
-//! view show.
+//! The status of many pools at once.
+//!
+//! A pool that cannot be read does not hide the others.
 
-use serde::{Deserialize, Serialize};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use standpipe_observe::status::{Snapshot, Unreadable};
+
+use crate::client::operation::Operation;
 use crate::error::Error;
 use crate::pool::Pool;
 use crate::status::PoolStatus;
 use crate::tap::Standpipe;
-use crate::workflow::Backpressure;
 
-/// How pools stand.
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Snapshot {
-    /// What a person would call the store: a path, an address without secrets.
-    pub store: String,
-    /// The pools that could be read.
-    pub pools: Vec<PoolStatus>,
-    /// Which agents are throttled just now that others work for.
-    pub backpressure: Vec<Backpressure>,
-    /// The pools that could not be read.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub unreadable: Vec<Unreadable>,
-}
-
-/// A pool that cannot be read.
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Unreadable {
-    /// Its name.
-    pub pool: String,
-    /// Why not.
-    pub detail: String,
-}
-
-impl Snapshot {
-    /// The same with at most so many calls and agents of each pool, for those who cannot show them
-    /// all. How many there are in all is in each pool's figures.
-    #[must_use]
-    pub fn at_most(mut self, rows: usize) -> Self {
-        for pool in &mut self.pools {
-            pool.leases.truncate(rows);
-            pool.tickets.truncate(rows);
-            pool.agents.truncate(rows);
-        }
-        self
-    }
-}
+/// How many pools are read at the same time across a network.
+const READERS: usize = 16;
 
 impl Standpipe {
-    /// How these pools stand. One that cannot be read does not hide the others.
+    /// Returns the status of these pools. A pool that cannot be read does not hide the others.
     ///
     /// # Errors
-    /// When something is wrong that is not one pool's own.
-    pub fn snapshot(&self, pools: &[Pool]) -> Result<Snapshot, Error> {
+    /// When something fails that is not one pool's own.
+    pub fn snapshot(&self, pools: &[Pool]) -> Operation<Snapshot> {
+        let pools = pools.to_vec();
+        self.operation(move |tap| tap.read_snapshot(&pools))
+    }
+
+    fn read_snapshot(&self, pools: &[Pool]) -> Result<Snapshot, Error> {
         let (mut read, mut unreadable) = (Vec::new(), Vec::new());
-        for pool in pools {
-            match pool.status() {
+        let statuses = match self.is_remote()? {
+            true => read_concurrently(pools),
+            false => pools.iter().map(Pool::read_status).collect(),
+        };
+        for (pool, status) in pools.iter().zip(statuses) {
+            match status {
                 Ok(status) => read.push(status),
                 Err(error @ Error::Store(_)) => unreadable
                     .push(Unreadable { pool: pool.name().to_string(), detail: error.to_string() }),
                 Err(error) => return Err(error),
             }
         }
-        let (store, backpressure) = (self.store_place(), self.backpressure()?);
-        Ok(Snapshot { store, pools: read, backpressure, unreadable })
+        let backpressure = match self.read_backpressure() {
+            // Known pools are shown although the store is unavailable.
+            Err(Error::Store(error)) if error.is_transient() => Vec::new(),
+            backpressure => backpressure?,
+        };
+        Ok(Snapshot { store: self.store_location(), pools: read, backpressure, unreadable })
     }
+}
+
+/// Reads pools in parallel: each takes a round trip to the server.
+fn read_concurrently(pools: &[Pool]) -> Vec<Result<PoolStatus, Error>> {
+    let next = AtomicUsize::new(0);
+    let read = Mutex::new(Vec::with_capacity(pools.len()));
+    let run = || {
+        while let index = next.fetch_add(1, Ordering::Relaxed)
+            && let Some(pool) = pools.get(index)
+        {
+            let status = pool.read_status();
+            read.lock().unwrap_or_else(PoisonError::into_inner).push((index, status));
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..READERS.min(pools.len()) {
+            // Without another thread this one reads them all.
+            let _started = std::thread::Builder::new().spawn_scoped(scope, run);
+        }
+        run();
+    });
+    let mut read = read.into_inner().unwrap_or_else(PoisonError::into_inner);
+    read.sort_by_key(|(index, _)| *index);
+    read.into_iter().map(|(_, status)| status).collect()
 }
 
 #[cfg(test)]
@@ -78,14 +82,14 @@ mod tests {
     use standpipe_core::{Limit, Rule};
 
     #[test]
-    fn what_is_written_is_read_again_the_same() {
+    fn a_snapshot_survives_serialization() {
         let tap = Standpipe::builder().settings(Settings::default()).store(StoreUrl::Memory);
         let tap = tap.open().unwrap();
         let pool = tap.pool("unit/snapshot").unwrap();
-        pool.limit(vec![Limit::new(Rule::Parallel { amount: 1 })]).unwrap();
+        pool.limit(vec![Limit::new(Rule::Parallel { amount: 1 })]).blocking().unwrap();
         let held = pool.reserve(Request::by("blog").model("sonnet")).blocking().unwrap();
-        pool.pause(std::time::Duration::from_secs(5)).unwrap();
-        let seen = tap.snapshot(&[pool]).unwrap();
+        pool.pause(std::time::Duration::from_secs(5)).blocking().unwrap();
+        let seen = tap.snapshot(&[pool]).blocking().unwrap();
         let text = serde_json::to_string(&seen).unwrap();
         assert_eq!(serde_json::from_str::<Snapshot>(&text).unwrap(), seen);
         let value = serde_json::to_value(&seen).unwrap();

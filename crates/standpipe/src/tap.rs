@@ -1,4 +1,7 @@
-//! The tap: what a process opens once, and everything else hangs on.
+//! The tap: what a process opens once to reach its pools.
+//!
+//! Opening reads no pool and starts no thread. `tap/builder.rs` collects the options, `tap/open.rs`
+//! chooses the store; read `pool` next.
 
 mod builder;
 pub(crate) mod open;
@@ -11,21 +14,23 @@ use std::time::{Duration, Instant as Local};
 use standpipe_store::{InvalidPoolName, PoolName};
 
 pub use self::builder::{Builder, named_after};
-use crate::anchor::Anchor;
+use crate::client::fork_aware::ForkAware;
+use crate::client::operation::{Operation, Plan, Worker};
+use crate::client::registry::StoreHandle;
 use crate::config::Settings;
 use crate::error::Error;
 use crate::journal::Journal;
 use crate::lease::LeaseHandle;
 use crate::lease_id::LeaseId;
 use crate::pool::Pool;
-use crate::registry::Guard;
 use crate::request::{Request, shown};
-use crate::reserve_all::ReserveAll;
-use crate::shared::board::BOARD;
-use crate::workflow::{Backpressure, Graph};
+use crate::routing::backpressure_log::LOG_POOL;
+use crate::routing::workflow::{Backpressure, Graph};
+use crate::wait::ReserveAll;
 
-/// The tap that a process draws its calls through. Clones are the same tap; it may be used from any
-/// thread. Opening it is cheap: nothing is read and no thread is started before it is needed.
+/// The entry point: a process opens it once and gets its pools from it. Clones are the same tap; it
+/// may be used from any thread. Opening it is cheap: no pool is read and no thread is started
+/// before it is needed.
 #[derive(Clone)]
 pub struct Standpipe {
     tap: Arc<Tap>,
@@ -33,7 +38,7 @@ pub struct Standpipe {
 
 /// What clones of a tap share.
 pub(crate) struct Tap {
-    anchor: Anchor,
+    fork_aware: ForkAware,
     settings: Settings,
     journal: Journal,
     agent: String,
@@ -53,24 +58,24 @@ impl Standpipe {
         Self::builder().open()
     }
 
-    /// Opens the tap otherwise.
+    /// Returns a builder that opens the tap with other options.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// A pool by its name, `provider/scope`. What the file says of it is told to the ledger when it
-    /// is first used.
+    /// Returns a pool by its name, `provider/scope`. Its configuration in the file is sent to the
+    /// ledger when the pool is first used.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when that is not a name, [`Error::Config`] when a file names pools and
-    /// not this one.
+    /// [`Error::Invalid`] when that is not a valid name, [`Error::Config`] when a file names pools
+    /// and not this one.
     pub fn pool(&self, name: &str) -> Result<Pool, Error> {
         let parsed: PoolName = name.parse().map_err(|wrong: InvalidPoolName| {
             let what = format!("`{}` cannot be the name of a pool", shown(name));
             Error::invalid(what, wrong.to_string())
         })?;
-        if parsed.as_str() == BOARD {
-            let what = format!("`{BOARD}` is where it is kept who is throttled");
+        if parsed.as_str() == LOG_POOL {
+            let what = format!("`{LOG_POOL}` is reserved for the log of throttled agents");
             return Err(Error::invalid(what, "choose another name for a pool"));
         }
         match self.tap.settings.unknown_pool(&parsed) {
@@ -79,40 +84,57 @@ impl Standpipe {
         }
     }
 
-    /// A pool by its name, whether or not the file describes it: to look at what is there and to
-    /// operate on it. Calls go through [`Standpipe::pool`].
+    /// Returns a pool by its name, whether or not the file describes it, to inspect and operate on
+    /// it. Calls go through [`Standpipe::pool`].
     #[must_use]
-    pub fn pool_as_it_is(&self, name: &PoolName) -> Pool {
+    pub fn existing_pool(&self, name: &PoolName) -> Pool {
         Pool::new(Arc::clone(&self.tap), name.clone())
     }
 
-    /// The pools there are, in order: those of the configuration and those of the store.
+    /// Returns the names of all pools, sorted: those of the configuration and those of the store.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn pools(&self) -> Result<Vec<PoolName>, Error> {
-        let mut pools = self.pools_in_store()?;
+    pub fn pools(&self) -> Operation<Vec<PoolName>> {
+        self.operation(Self::list_pools)
+    }
+
+    pub(crate) fn list_pools(&self) -> Result<Vec<PoolName>, Error> {
+        let mut pools = match self.pools_in_store() {
+            // The pools that this process has read are known although the store is unavailable.
+            Err(Error::Store(error)) if error.is_transient() => {
+                let known = self.tap.store_handle()?.store_client().known_pools();
+                if known.is_empty() {
+                    return Err(error.into());
+                }
+                known
+            }
+            pools => pools?,
+        };
         pools.extend(self.tap.settings.pools.keys().cloned());
         pools.sort_unstable();
         pools.dedup();
         Ok(pools)
     }
 
-    /// Which agents are throttled just now that others work for. Empty where no workflow is
-    /// declared.
+    /// Returns the throttled agents that have others downstream. Empty if no workflow is declared.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn backpressure(&self) -> Result<Vec<Backpressure>, Error> {
+    pub fn backpressure(&self) -> Operation<Vec<Backpressure>> {
+        self.operation(Self::read_backpressure)
+    }
+
+    pub(crate) fn read_backpressure(&self) -> Result<Vec<Backpressure>, Error> {
         if **self.tap.graph() == Graph::default() {
             return Ok(Vec::new());
         }
-        self.tap.guard()?.shared().pressures()
+        self.tap.store_handle()?.store_client().pressures()
     }
 
-    /// Asks for several calls, all or none. The pools are asked in the order of their names, so
-    /// that two who want the same never wait for each other; when one is refused, what was granted
-    /// before is given back. Leases come in the order of the requests.
+    /// Reserves several calls, all or none. Pools are reserved in the order of their names, so that
+    /// two callers of the same pools never deadlock; when one is refused, the leases before it are
+    /// cancelled. Leases come in the order of the requests.
     ///
     /// ```
     /// # use standpipe::config::{Settings, StoreUrl};
@@ -122,7 +144,7 @@ impl Standpipe {
     /// # let tap = tap.store(StoreUrl::Memory).open()?;
     /// let (model, search) = (tap.pool("doc/model")?, tap.pool("doc/search")?);
     /// for pool in [&model, &search] {
-    ///     pool.limit(vec![Limit::new(Rule::Parallel { amount: 1 })])?;
+    ///     pool.limit(vec![Limit::new(Rule::Parallel { amount: 1 })]).blocking()?;
     /// }
     /// let both = vec![(search, Request::by("blog")), (model, Request::by("blog"))];
     /// let leases = tap.reserve_all(both).blocking()?;
@@ -134,107 +156,134 @@ impl Standpipe {
         ReserveAll::new(requests)
     }
 
-    /// A lease by its id, for example one that the command line printed earlier. That it exists is
-    /// only found out when something is done with it.
+    /// Returns a lease by its id, for example one that the command line printed earlier. Whether it
+    /// exists is only checked when it is used.
     ///
     /// # Errors
     /// When the store cannot be used.
     pub fn lease(&self, id: &LeaseId) -> Result<LeaseHandle, Error> {
-        self.tap.guard()?.shared().desk(id.pool())?;
         Ok(LeaseHandle::new(Arc::clone(&self.tap), id.clone()))
     }
 
-    /// The configuration it was opened with.
+    /// Returns the configuration that the tap was opened with.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.tap.settings
     }
 
-    /// What happened on this machine's pools.
+    /// Returns the journal of this machine's pools.
     #[must_use]
     pub fn journal(&self) -> &Journal {
         &self.tap.journal
     }
 
-    /// How many events this process could not write to the journal.
+    /// Returns how many events this process could not write to the journal.
     ///
     /// # Errors
     /// When the store cannot be used.
     pub fn journal_losses(&self) -> Result<u64, Error> {
-        Ok(self.tap.guard()?.shared().journal().lost())
+        Ok(self.tap.store_handle()?.store_client().journal().lost())
     }
 
-    /// What happened to the store itself that people should know, as sentences, since this was
-    /// last asked: a damaged file that was set aside, for example.
+    /// Returns messages for the operator about the store since the last call, for example that a
+    /// damaged file was quarantined.
     ///
     /// # Errors
     /// When the store cannot be used.
-    pub fn news(&self) -> Result<Vec<String>, Error> {
-        Ok(self.tap.guard()?.shared().take_news())
+    pub fn take_messages(&self) -> Result<Vec<String>, Error> {
+        Ok(self.tap.store_handle()?.store_client().take_messages())
     }
 
-    /// Asks the store for a sign of life. Answers how long it took.
+    /// Makes a round trip to the store and returns how long it took.
     ///
     /// # Errors
     /// When the store cannot be reached.
-    pub fn ping(&self) -> Result<Duration, Error> {
-        let asked = Local::now();
-        self.tap.guard()?.shared().store().pools()?;
-        Ok(asked.elapsed())
+    pub fn ping(&self) -> Operation<Duration> {
+        self.operation(|tap| {
+            let began = Local::now();
+            tap.tap.store_handle()?.store_client().store().pools()?;
+            Ok(began.elapsed())
+        })
     }
 
-    /// Whether the store is across a network, so that a word with it takes a while.
+    /// Returns an operation on no single pool, which may block for several steps.
+    pub(crate) fn operation<T: Send + 'static>(
+        &self,
+        run: impl FnOnce(&Self) -> Result<T, Error> + Send + 'static,
+    ) -> Operation<T> {
+        let tap = self.clone();
+        Operation::new(move || match tap.tap.store_handle() {
+            Ok(handle) => {
+                let thread = Arc::clone(handle.store_client().worker());
+                Plan::Block(Worker { thread, handle }, Box::new(move || run(&tap)))
+            }
+            Err(error) => Plan::Ready(Err(error)),
+        })
+    }
+
+    /// Sends everything that is pending, for example the settlement of leases that were dropped.
+    ///
+    /// If a process ends without this, others settle its leases when they find that its session
+    /// ended.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub fn flush(&self) -> Operation<()> {
+        self.operation(|tap| Ok(tap.tap.store_handle()?.store_client().flush()?))
+    }
+
+    /// Returns whether the store is across a network, so that a step takes a round trip.
     ///
     /// # Errors
     /// When the store cannot be used.
     pub fn is_remote(&self) -> Result<bool, Error> {
-        Ok(self.tap.guard()?.shared().store().is_remote())
+        Ok(self.tap.store_handle()?.store_client().store().is_remote())
     }
 
-    /// Has what is gathered written down in time, also when nothing more happens. A process that
-    /// lives long and is often idle says so once; it costs a thread.
+    /// Makes usage reach the journal in time even while the process is idle. Long-lived processes
+    /// call it once; it starts a thread.
     ///
     /// # Errors
     /// When the store cannot be used.
-    pub fn keep_record(&self) -> Result<(), Error> {
-        let guard = self.tap.guard()?;
-        // Without a thread it is written with the next call, as without this.
-        let _started = guard.shared().keeper().start(guard.shared());
+    pub fn start_maintenance(&self) -> Result<(), Error> {
+        let handle = self.tap.store_handle()?;
+        // Without a thread, usage is written with the next call.
+        let _started = handle.store_client().maintenance().start(handle.store_client());
         Ok(())
     }
 
-    /// The agent that requests without one are made by.
+    /// Returns the agent of requests that name none.
     #[must_use]
     pub fn agent(&self) -> &str {
         &self.tap.agent
     }
 
-    /// What a person would call the store: a path, an address without secrets.
+    /// Returns the location of the store: a path, or an address without secrets.
     #[must_use]
-    pub fn store_place(&self) -> String {
-        self.tap.anchor.place()
+    pub fn store_location(&self) -> String {
+        self.tap.fork_aware.location()
     }
 }
 
 impl Standpipe {
-    /// The pools the store has, in order, whatever the configuration says.
+    /// Returns the pools of the store, sorted, whatever the configuration states.
     pub(crate) fn pools_in_store(&self) -> Result<Vec<PoolName>, Error> {
-        let mut pools = self.tap.guard()?.shared().store().pools()?;
-        pools.retain(|name| name.as_str() != BOARD);
+        let mut pools = self.tap.store_handle()?.store_client().store().pools()?;
+        pools.retain(|name| name.as_str() != LOG_POOL);
         Ok(pools)
     }
 
-    /// Writes what this process has to report into the journal now. That happens by itself every
-    /// few seconds and when the last handle is dropped; call it before a process ends otherwise.
+    /// Writes buffered events to the journal now. That also happens every few seconds and when the
+    /// last handle is dropped; call it before a process ends in another way.
     pub fn flush_journal(&self) {
-        if let Ok(guard) = self.tap.guard() {
-            guard.shared().journal().flush();
+        if let Ok(handle) = self.tap.store_handle() {
+            handle.store_client().journal().flush();
         }
     }
 
-    /// This process's part of the store.
-    pub(crate) fn guard(&self) -> Result<Arc<Guard>, Error> {
-        self.tap.guard()
+    /// Returns the store handle of this process.
+    pub(crate) fn store_handle(&self) -> Result<Arc<StoreHandle>, Error> {
+        self.tap.store_handle()
     }
 }
 
@@ -243,9 +292,9 @@ impl Tap {
         &self.journal
     }
 
-    /// This process's part of it.
-    pub(crate) fn guard(&self) -> Result<Arc<Guard>, Error> {
-        self.anchor.guard()
+    /// Returns the store handle of this process.
+    pub(crate) fn store_handle(&self) -> Result<Arc<StoreHandle>, Error> {
+        self.fork_aware.store_handle()
     }
 
     pub(crate) const fn settings(&self) -> &Settings {
@@ -256,26 +305,26 @@ impl Tap {
         &self.agent
     }
 
-    /// Who works for whom.
+    /// Returns the graph of workflows.
     pub(crate) const fn graph(&self) -> &Arc<Graph> {
         &self.graph
     }
 
-    /// Tells taps of one process apart.
+    /// Returns the tap's number, unique in this process.
     pub(crate) const fn number(&self) -> u64 {
         self.number
     }
 
-    fn new(anchor: Anchor, settings: Settings, journal: Journal, agent: String) -> Self {
+    fn new(fork_aware: ForkAware, settings: Settings, journal: Journal, agent: String) -> Self {
         static OPENED: AtomicU64 = AtomicU64::new(0);
         let number = OPENED.fetch_add(1, Ordering::Relaxed);
         let graph = Arc::new(Graph::of(&settings));
-        Self { anchor, settings, journal, agent, graph, number }
+        Self { fork_aware, settings, journal, agent, graph, number }
     }
 }
 
 impl fmt::Debug for Standpipe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Standpipe").field("store", &self.store_place()).finish_non_exhaustive()
+        f.debug_struct("Standpipe").field("store", &self.store_location()).finish_non_exhaustive()
     }
 }

@@ -1,13 +1,13 @@
-//! What happens to calls and their pools: `reserve`, `commit`, `cancel`, `heartbeat`, `throttle`,
+//! Commands about calls and their pools: `reserve`, `commit`, `cancel`, `heartbeat`, `throttle`,
 //! `observe`, `pause`, `resume`.
 
 use clap::{Args, ValueEnum};
 use standpipe::{AgentName, PoolName, Span};
 
-use super::call::{Admission, Call, Work};
+use super::call::{Admission, Call, CallLabels};
 use super::parse::{self, Cost};
 
-/// Who goes first.
+/// The priority of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Priority {
     #[value(alias = "p0", alias = "P0")]
@@ -36,29 +36,29 @@ const RESERVE_AFTER: &str = "\
 The lease lives for --ttl from the moment its id is printed; `heartbeat` extends it. If `reserve` is
 killed before that, nothing remains. With `--owner $$` the lease ends with that process.";
 
-/// Ask for a call, wait until it is admitted, print a lease id
+/// Wait until a call is admitted and print a lease id
 #[derive(Debug, Args)]
 #[command(help_template = super::PAGE, before_help = RESERVE, after_help = RESERVE_AFTER)]
 pub(crate) struct Reserve {
     #[command(flatten)]
     pub(crate) call: Call,
     #[command(flatten)]
-    pub(crate) work: Work,
+    pub(crate) work: CallLabels,
     #[command(flatten)]
     pub(crate) admission: Admission,
-    /// How long the lease lives if nothing is heard of it [default: the pool's, 10min]
+    /// The life of the lease without a heartbeat [default: the pool's, 10min]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse::length)]
     pub(crate) ttl: Option<Span>,
     /// End the lease when this process ends
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) owner: Option<u32>,
-    /// Makes it repeatable: the same key of the same agent gets the same lease
+    /// Idempotency key: the same key of the same agent gets the same lease
     #[arg(long, value_name = "KEY", value_parser = parse::word)]
     pub(crate) id: Option<String>,
-    /// The lease of the call that this one tries again
+    /// The lease of the call that this one retries
     #[arg(long, value_name = "LEASE")]
     pub(crate) retry_of: Option<String>,
-    /// Only say whether it would be admitted now
+    /// Only print whether it would be admitted now
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -96,7 +96,7 @@ Examples:
   standpipe cancel \"$lease\"
 ";
 
-/// The call was never sent: give everything back
+/// Release a lease whose call was never sent
 #[derive(Debug, Args)]
 #[command(help_template = super::PAGE, before_help = CANCEL)]
 pub(crate) struct Cancel {
@@ -106,8 +106,8 @@ pub(crate) struct Cancel {
 
 const HEARTBEAT: &str = "\
 Examples:
-  standpipe heartbeat \"$lease\"                 # this lease lives on
-  standpipe heartbeat --as blog my/slots       # so do all leases of blog on this pool
+  standpipe heartbeat \"$lease\"                 # extends this lease
+  standpipe heartbeat --as blog my/slots       # extends all leases of blog on this pool
 ";
 
 /// Keep a lease alive
@@ -122,7 +122,7 @@ pub(crate) struct Heartbeat {
     pub(crate) agent: Option<AgentName>,
 }
 
-/// What a provider's refusal is about.
+/// The kind of a provider's refusal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub(crate) enum Kind {
@@ -147,16 +147,16 @@ pub(crate) struct Throttle {
     /// The shared quota
     #[arg(value_parser = parse::pool)]
     pub(crate) pool: PoolName,
-    /// Whose call it was [default: $STANDPIPE_AGENT, else the calling program's name]
+    /// The agent of the call [default: $STANDPIPE_AGENT, else the calling program's name]
     #[arg(long = "as", value_name = "AGENT", value_parser = parse::agent)]
     pub(crate) agent: Option<AgentName>,
-    /// The call's lease; this settles it
+    /// The call's lease, which is settled
     #[arg(long, value_name = "LEASE")]
     pub(crate) lease: Option<String>,
-    /// How long the provider says to wait
+    /// The wait that the provider states
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse::length)]
     pub(crate) retry_after: Option<Span>,
-    /// What the refusal is about
+    /// The kind of refusal
     #[arg(long, default_value = "quota")]
     pub(crate) kind: Kind,
 }
@@ -168,11 +168,11 @@ Examples:
 ";
 
 const OBSERVE_AFTER: &str = "\
-It is read as the pool's provider writes: the one named in standpipe.toml, else the first part of
-the pool's name, else what is common (x-ratelimit-*, ratelimit, retry-after). A lower limit counts
-at once; a refusal (429, 529 …) pauses the pool for everybody.";
+The answer is parsed in the format of the pool's provider: the one named in standpipe.toml, else the
+first part of the pool's name, else the common headers (x-ratelimit-*, ratelimit, retry-after). A
+lower limit applies at once; a refusal (429, 529 …) pauses the pool for every caller.";
 
-/// Feed a provider's answer: what it says of limits, and whether it refused
+/// Apply a provider's answer: stated limits, and a refusal
 #[derive(Debug, Args)]
 #[command(help_template = super::PAGE, before_help = OBSERVE, after_help = OBSERVE_AFTER)]
 pub(crate) struct Observe {
@@ -198,14 +198,14 @@ Examples:
   standpipe pause anthropic/sonnet --for 5min
 ";
 
-/// Admit nobody for a while
+/// Stop admission for a while
 #[derive(Debug, Args)]
 #[command(help_template = super::PAGE, before_help = PAUSE)]
 pub(crate) struct Pause {
     /// The shared quota
     #[arg(value_parser = parse::pool)]
     pub(crate) pool: PoolName,
-    /// How long
+    /// The length of the pause
     #[arg(
         long = "for",
         value_name = "TIME",
@@ -220,7 +220,7 @@ Examples:
   standpipe resume anthropic/sonnet
 ";
 
-/// End a pause, or the provider's word that stopped everything
+/// End a pause, or a stop by the provider
 #[derive(Debug, Args)]
 #[command(help_template = super::PAGE, before_help = RESUME)]
 pub(crate) struct Resume {

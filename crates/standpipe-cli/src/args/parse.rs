@@ -1,5 +1,4 @@
-//! Words of the command line as values. How rates, lengths and amounts are written is the
-//! library's business; here they only meet clap.
+//! Value parsers for clap. The syntax of rates, durations and amounts is the library's.
 
 use standpipe::config::{TextError, text as written};
 use standpipe::{AgentName, Amounts, Limit, PoolName, Span, StoreUrl, Unit};
@@ -7,14 +6,14 @@ use standpipe::{AgentName, Amounts, Limit, PoolName, Span, StoreUrl, Unit};
 use crate::failure::Failure;
 use crate::process::tee::LinePattern;
 
-/// `--cost` or `--used`: figures for some units.
+/// The value of `--cost` or `--used`: amounts per unit.
 #[derive(Clone, Debug)]
 pub(crate) struct Cost(Vec<(Unit, u64)>);
 
-/// All figures of a flag that may be given several times.
+/// Joins the values of a repeated flag.
 ///
 /// # Errors
-/// When they cannot be taken together.
+/// When a unit is given twice.
 pub(crate) fn total(given: &[Cost]) -> Result<Vec<(Unit, u64)>, Failure> {
     let all: Vec<_> = given.iter().flat_map(|cost| cost.0.iter().cloned()).collect();
     match Amounts::cost(all.iter().cloned()) {
@@ -39,7 +38,7 @@ pub(crate) fn length(text: &str) -> Result<Span, TextError> {
     written::duration(text)
 }
 
-/// A pattern to look for in what a program prints. Its size is bounded.
+/// Parses a pattern for a program's output. Its compiled size is bounded.
 pub(super) fn pattern(text: &str) -> Result<LinePattern, String> {
     if text == "auto" {
         return Ok(LinePattern::Known);
@@ -62,7 +61,7 @@ pub(super) fn agent(text: &str) -> Result<AgentName, String> {
     })
 }
 
-/// A word that the ledger keeps and does not read.
+/// Parses a label, which the ledger stores without interpreting it.
 pub(super) fn word(text: &str) -> Result<String, String> {
     let fits = (1..=128).contains(&text.len()) && !text.chars().any(char::is_control);
     let wrong = "use 1 to 128 bytes without line breaks or other control characters";

@@ -1,4 +1,4 @@
-//! `top`: the live view.
+//! The flags of `top`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,26 +19,27 @@ Examples:
 
 const AFTER: &str = "\
 Keys:
-  up, down, j, k  choose a row       s      sort otherwise
-  Tab, 1 to 5     another pane       /      show only what has a text in it; Esc shows all
+  up, down, j, k  select a row       s      change the sort order
+  Tab, 1 to 5     another pane       /      filter; Esc shows all
   p               pause a pool       r      resume it
-  x               settle a lease     space  freeze the picture
+  x               settle a lease     space  freeze the view
   ?               all keys           q      quit";
 
-/// The shortest and the longest time between two looks.
+/// The shortest and the longest interval.
 const INTERVALS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(60));
 
-/// Watch pools live: limits, calls in flight, the queue, agents, what happened
+/// Watch pools live: limits, calls in flight, the queue, agents, events
 #[derive(Debug, Args)]
 #[command(help_template = super::PAGE, before_help = TOP, after_help = AFTER)]
 pub(crate) struct Top {
     /// Only this pool
     #[arg(value_parser = parse::pool)]
     pub(crate) pool: Option<PoolName>,
-    /// How often to look, 200ms to 1min
+    /// The refresh interval, 200ms to 1min
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
     pub(crate) interval: Duration,
-    /// Ask this daemon instead of the ledger: http://127.0.0.1:8377, unix:/path/standpipe.sock
+    /// Read from this daemon instead of the ledger: http://127.0.0.1:8377,
+    /// unix:/path/standpipe.sock
     #[arg(long, value_name = "URL")]
     pub(crate) daemon: Option<Address>,
     /// The file with the daemon's token [default: the configuration's `token_file`]
@@ -51,7 +52,7 @@ fn interval(text: &str) -> Result<Duration, String> {
     let length = Duration::from_micros(length.0);
     match (INTERVALS.0..=INTERVALS.1).contains(&length) {
         true => Ok(length),
-        false => Err("look at least every minute and at most every 200ms".to_owned()),
+        false => Err("use 200ms to 1min".to_owned()),
     }
 }
 

@@ -1,21 +1,21 @@
-//! Asking to be admitted, for `hold` and `reserve`: the wait, what is said about it, and its end.
+//! Admission for `hold` and `reserve`: building the request, waiting, and the notes about the wait.
 
 use std::time::Duration;
 
 use standpipe::{Backpressure, Lease, Pool, PoolStatus, Request};
 
-use crate::args::{Call, Priority, Work, total};
+use crate::args::{Call, CallLabels, Priority, total};
+use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::process::signals::Signals;
-use crate::process::wait::{Ended, wait_for};
-use crate::settings::Settings;
-use crate::show::length::length;
-use crate::show::status::waits_for;
+use crate::process::wait::{WaitOutcome, wait_for};
+use crate::show::duration::length;
+use crate::show::status::wait_reason;
 
-/// A wait longer than this is worth a word.
-const WORTH_A_WORD: Duration = Duration::from_secs(1);
+/// A longer wait is noted on a terminal.
+const NOTICE_AFTER: Duration = Duration::from_secs(1);
 
 impl From<Priority> for standpipe::Priority {
     fn from(priority: Priority) -> Self {
@@ -27,13 +27,13 @@ impl From<Priority> for standpipe::Priority {
     }
 }
 
-/// What the words of the command line ask for.
+/// Builds the library's request from the flags.
 pub(super) fn request(
     call: &Call,
-    work: Option<&Work>,
-    settings: &Settings,
+    work: Option<&CallLabels>,
+    context: &Context,
 ) -> Result<Request, Failure> {
-    let agent = settings.agent(call.agent.clone())?;
+    let agent = context.agent(call.agent.clone())?;
     let mut request = Request::by(agent.as_str());
     for (unit, figure) in total(&call.cost)? {
         request = request.unit(unit.name(), figure);
@@ -56,8 +56,8 @@ pub(super) fn request(
     })
 }
 
-/// Asks, waits as long as the request has patience, and answers the lease. A signal that means
-/// "end" takes everything back and ends this process as it would have without us.
+/// Reserves, waiting as long as the request allows. A terminating signal cancels the ticket and
+/// ends this process by that signal.
 pub(super) fn admit(
     pool: &Pool,
     request: Request,
@@ -65,65 +65,62 @@ pub(super) fn admit(
     signals: &Signals,
 ) -> Result<Lease, Failure> {
     let notice = || {
-        if printer.somebody_watches() {
-            printer.talk(&waiting(pool));
+        if printer.is_watched() {
+            printer.note(&wait_note(pool));
         }
     };
-    let lease = match wait_for(pool.reserve(request), signals, WORTH_A_WORD, notice) {
-        Ended::Ready(lease) => lease?,
-        Ended::Interrupted(signal) => return Err(end_by(signal)),
+    let lease = match wait_for(pool.reserve(request), signals, NOTICE_AFTER, notice) {
+        WaitOutcome::Ready(lease) => lease?,
+        WaitOutcome::Interrupted(signal) => return Err(end_by_signal(signal)),
     };
-    if let Some(signal) = signals.take_ending() {
-        // The call is not made after all.
-        let _reclaimed_anyway = lease.cancel();
-        return Err(end_by(signal));
+    if let Some(signal) = signals.take_terminating() {
+        // The call will not be made.
+        let _reclaimed_anyway = lease.cancel().blocking();
+        return Err(end_by_signal(signal));
     }
-    if let Some(told) = lease.backpressure() {
-        printer.talk(&upstream(told));
+    if let Some(throttled) = lease.backpressure() {
+        printer.note(&backpressure_note(throttled));
     }
     Ok(lease)
 }
 
-/// Reports the pool that the call's task was routed to, if it is another than the one named.
-pub(super) fn tell_route(pool: &Pool, call: &Call, printer: &Printer) {
+/// Notes the pool that the call's task was routed to, if it differs from the one named.
+pub(super) fn report_route(pool: &Pool, call: &Call, printer: &Printer) {
     if *pool.name() != call.pool {
-        printer.talk(&format!("routed to `{}` by its task", pool.name()));
+        printer.note(&format!("routed to `{}` by its task", pool.name()));
     }
 }
 
-/// Somebody this call depends on is throttled.
-fn upstream(told: &Backpressure) -> String {
-    let (agent, pool, left) = (&told.agent, &told.pool, length(told.until_ms));
+/// The note that an agent this call depends on is throttled.
+fn backpressure_note(throttled: &Backpressure) -> String {
+    let (agent, pool, left) = (&throttled.agent, &throttled.pool, length(throttled.until_ms));
     format!("`{agent}`, which this depends on, is throttled on `{pool}` for another {left}")
 }
 
-/// Puts up handlers for signals, before there is anything to take back.
+/// Installs the signal handlers, before there is a ticket to cancel.
 pub(super) fn listen() -> Result<Signals, Failure> {
-    Signals::listen().map_err(|error| Failure::system("cannot listen for signals", &error))
+    Signals::listen().map_err(|error| Failure::system("cannot install signal handlers", &error))
 }
 
-/// Ends this process by a signal, so that a shell's loop around it ends too. Comes back only if
-/// that does not work, with the code that says the same.
-pub(super) fn end_by(signal: i32) -> Failure {
-    let _never_comes_back = signal_hook::low_level::emulate_default_handler(signal);
+/// Ends this process by a signal, so that a shell's loop around it ends too. Returns only if that
+/// fails, with the equivalent exit code.
+pub(super) fn end_by_signal(signal: i32) -> Failure {
+    let _does_not_return = signal_hook::low_level::emulate_default_handler(signal);
     let code = u8::try_from(128 + signal).unwrap_or(u8::MAX);
-    let mut quiet = Failure::usage("", "").ending_with(Exit::Code(code));
-    quiet.lines.clear();
-    quiet.problem.clear();
-    quiet
+    Failure::silent(Exit::Code(code))
 }
 
-/// What we wait for and until when, by our own ticket.
-fn waiting(pool: &Pool) -> String {
+/// The note that says what this process waits for, and until when.
+fn wait_note(pool: &Pool) -> String {
     let name = pool.name();
     let ours = std::process::id();
     let ticket = |status: PoolStatus| {
         let mut tickets = status.tickets.into_iter();
         let ticket = tickets.find(|ticket| ticket.pid == Some(ours))?;
-        let why = waits_for(&ticket);
+        let why = wait_reason(&ticket);
         let patience = length(ticket.deadline_ms);
         Some(format!("waiting for `{name}`: {why}; gives up in {patience}"))
     };
-    let known = pool.status().ok().and_then(ticket);
-    known.unwrap_or_else(|| format!("waiting for `{name}`; `standpipe status {name}` says why"))
+    let known = pool.status().blocking().ok().and_then(ticket);
+    known.unwrap_or_else(|| format!("waiting for `{name}`; see `standpipe status {name}`"))
 }

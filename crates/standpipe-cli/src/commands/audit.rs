@@ -1,47 +1,47 @@
-//! `audit`: who calls how often, whether that is too much together, and before against after.
+//! `audit`: calls per agent against the quota, or a run before against one after.
 
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::Ended;
+use super::CommandResult;
 use crate::args::Audit;
+use crate::context::{Context, duration};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
-use crate::settings::{Settings, duration};
 use crate::show::{audit, compare};
 
-/// How far back a look goes when nobody says.
+/// The default of `--since`.
 const A_DAY: Duration = Duration::from_secs(86_400);
 
-pub(super) fn run(args: &Audit, settings: &Settings, printer: &Printer) -> Ended {
+pub(super) fn run(args: &Audit, context: &Context, printer: &Printer) -> CommandResult {
     let back = args.since.map(duration);
-    let tap = settings.open()?;
+    let tap = context.open()?;
     if let Some(name) = &args.pool {
-        settings.known(&tap, name)?;
+        context.existing_pool(&tap, name)?;
     }
     if args.compare {
         let all = tap.compare(args.pool.as_ref(), back);
         if printer.json {
             printer.object(Map::from_iter([("pools".to_owned(), json!(all))]))?;
         } else {
-            printer.data(&compare::comparisons(printer.style, &all, args.pool.as_ref()))?;
+            printer.data(&compare::text(printer.style, &all, args.pool.as_ref()))?;
         }
         return Ok(Exit::Ok);
     }
     let back = back.unwrap_or(A_DAY);
-    let told = tap.audit(args.pool.as_ref(), back)?;
+    let found = tap.audit(args.pool.as_ref(), back)?;
     if printer.json {
-        printer.object(object(json!(told))?)?;
+        printer.object(object(json!(found))?)?;
     } else {
         let back = u64::try_from(back.as_millis()).unwrap_or(u64::MAX);
-        printer.data(&audit::audit(printer.style, &told, back))?;
+        printer.data(&audit::text(printer.style, &found, back))?;
     }
     Ok(Exit::Ok)
 }
 
-/// A value that is an object, as one.
+/// Unwraps a JSON object.
 pub(super) fn object(value: Value) -> Result<Map<String, Value>, Failure> {
     match value {
         Value::Object(object) => Ok(object),

@@ -1,16 +1,16 @@
-//! `cancel`: the call was never sent.
+//! `cancel`: releases a lease whose call was never sent.
 
 use serde_json::{Map, json};
 
-use super::{Ended, leases};
+use super::{CommandResult, leases};
 use crate::args::Cancel;
+use crate::context::Context;
 use crate::exit::Exit;
 use crate::printer::Printer;
-use crate::settings::Settings;
 
-pub(super) fn run(args: &Cancel, settings: &Settings, printer: &Printer) -> Ended {
-    let tap = settings.open()?;
-    leases::handle(&tap, &args.lease)?.cancel()?;
+pub(super) fn run(args: &Cancel, context: &Context, printer: &Printer) -> CommandResult {
+    let tap = context.open()?;
+    leases::handle(&tap, &args.lease)?.cancel().blocking()?;
     if printer.json {
         let mut object = Map::new();
         object.insert("lease".to_owned(), json!(args.lease));

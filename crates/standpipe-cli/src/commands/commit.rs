@@ -1,29 +1,29 @@
-//! `commit`, alias `release`: a call says what it used.
+//! `commit`, alias `release`: settles a lease with what the call used.
 
 use serde_json::{Map, json};
 
-use super::{Ended, leases, reply};
+use super::{CommandResult, leases, reply};
 use crate::args::{Commit, total};
+use crate::context::Context;
 use crate::exit::Exit;
 use crate::printer::Printer;
-use crate::settings::Settings;
 
-pub(super) fn run(args: &Commit, settings: &Settings, printer: &Printer) -> Ended {
+pub(super) fn run(args: &Commit, context: &Context, printer: &Printer) -> CommandResult {
     let used = total(&args.used)?;
-    let tap = settings.open()?;
+    let tap = context.open()?;
     let lease = leases::handle(&tap, &args.lease)?;
     let mut object = Map::new();
     if args.progress {
-        lease.progress(used)?;
+        lease.progress(used).blocking()?;
     } else if args.headers.is_some() || args.status.is_some() {
         let answer = reply::reply(&[], args.headers.is_some(), args.status)?;
-        let meaning = lease.answered_using(&answer, used)?;
+        let meaning = lease.answered_using(answer, used).blocking()?;
         object = reply::object(&meaning);
         if let Some(sentence) = reply::sentence(&meaning) {
-            printer.talk(&sentence);
+            printer.note(&sentence);
         }
     } else {
-        lease.commit(used)?;
+        lease.commit(used).blocking()?;
     }
     if printer.json {
         object.insert("lease".to_owned(), json!(args.lease));

@@ -4,26 +4,26 @@ mod init;
 
 use serde_json::{Map, Value, json};
 
-use super::Ended;
-use crate::args::{Check, ConfigAct, Show};
+use super::CommandResult;
+use crate::args::{Check, ConfigCommand, Show};
+use crate::context::Context;
 use crate::exit::Exit;
 use crate::printer::Printer;
-use crate::settings::Settings;
 
-pub(super) fn run(act: ConfigAct, settings: &Settings, printer: &Printer) -> Ended {
+pub(super) fn run(act: ConfigCommand, context: &Context, printer: &Printer) -> CommandResult {
     match act {
-        ConfigAct::Init(args) => init::run(&args, settings, printer),
-        ConfigAct::Check(args) => check(&args, settings, printer),
-        ConfigAct::Show(args) => show(&args, settings, printer),
-        ConfigAct::Schema => {
+        ConfigCommand::Init(args) => init::run(&args, context, printer),
+        ConfigCommand::Check(args) => check(&args, context, printer),
+        ConfigCommand::Show(args) => show(&args, context, printer),
+        ConfigCommand::Schema => {
             printer.data(&format!("{:#}\n", standpipe::Settings::schema()))?;
             Ok(Exit::Ok)
         }
     }
 }
 
-fn check(args: &Check, settings: &Settings, printer: &Printer) -> Ended {
-    let found = settings.found_at(args.file.as_deref())?;
+fn check(args: &Check, context: &Context, printer: &Printer) -> CommandResult {
+    let found = context.config_at(args.file.as_deref())?;
     let file = found.origin.as_ref().map(|file| file.display().to_string());
     let pools = found.pools.len();
     if printer.json {
@@ -33,23 +33,23 @@ fn check(args: &Check, settings: &Settings, printer: &Printer) -> Ended {
         object.insert("pools".to_owned(), json!(pools));
         printer.object(object)?;
     } else {
-        let said = match file {
+        let text = match file {
             Some(file) => format!("{file}: fine, {pools} pool(s)"),
             None => "there is no configuration file, and none is needed; \
                      `standpipe config init` writes one"
                 .to_owned(),
         };
-        printer.line(&said)?;
+        printer.line(&text)?;
     }
     Ok(Exit::Ok)
 }
 
-fn show(args: &Show, settings: &Settings, printer: &Printer) -> Ended {
-    let found = settings.found()?;
+fn show(args: &Show, context: &Context, printer: &Printer) -> CommandResult {
+    let found = context.config()?;
     if printer.json {
         let object = match found.describe() {
             Value::Object(object) => object,
-            other => Map::from_iter([("settings".to_owned(), other)]),
+            other => Map::from_iter([("context".to_owned(), other)]),
         };
         printer.object(object)?;
     } else {

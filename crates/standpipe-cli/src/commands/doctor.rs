@@ -1,40 +1,41 @@
-//! `doctor`: what is wrong, or soon will be, and what to do.
+//! `doctor`: findings about the installation, with remedies.
 
 use serde_json::{Map, json};
-use standpipe::{Diagnosis, Level};
+use standpipe::observe::{Diagnosis, Level};
 
-use super::Ended;
+use super::CommandResult;
 use super::audit::object;
+use crate::context::Context;
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, Message};
 use crate::printer::Printer;
-use crate::settings::Settings;
 use crate::show::findings;
 
-pub(super) fn run(settings: &Settings, printer: &Printer) -> Ended {
-    let told = settings.builder().diagnose();
+pub(super) fn run(context: &Context, printer: &Printer) -> CommandResult {
+    let diagnosis = context.builder().diagnose();
     if printer.json {
-        printer.object(object(json!(told))?)?;
+        printer.object(object(json!(diagnosis))?)?;
     } else {
-        printer.data(&findings::by_group(printer.style, &told.findings))?;
+        printer.data(&findings::by_group(printer.style, &diagnosis.findings))?;
     }
-    match failure(&told) {
+    match failure(&diagnosis) {
         Some(failure) => Err(failure),
         None => Ok(Exit::Ok),
     }
 }
 
-/// What does not work is told to people and programs above; this is the line for logs.
-fn failure(told: &Diagnosis) -> Option<Failure> {
-    let (exit, what) = if told.config_is_broken() {
+/// The failure that ends the command. The findings are printed already, so it has no problem
+/// object.
+fn failure(diagnosis: &Diagnosis) -> Option<Failure> {
+    let (exit, what) = if diagnosis.config_is_broken() {
         (Exit::Config, "the configuration cannot be used")
-    } else if told.store_is_unusable() {
+    } else if diagnosis.store_is_unusable() {
         (Exit::Store, "the store cannot be used")
     } else {
         return None;
     };
-    let count = told.count(Level::Failure);
+    let count = diagnosis.count(Level::Failure);
     let shown = if count == 1 { "failure".to_owned() } else { format!("{count} failures") };
-    let line = format!("{what}; see the {shown} above and what to do");
-    Some(Failure { exit, lines: vec![line], problem: Map::new() })
+    let message = Message::new(what, &format!("see the {shown} above and what to do"));
+    Some(Failure { exit, messages: vec![message], problem: Map::new() })
 }

@@ -1,4 +1,4 @@
-//! `down`: stops the daemon of a state directory and waits until it has ended.
+//! `down`: stops the daemon of a state directory and waits for its end.
 
 use std::time::{Duration, Instant};
 
@@ -6,32 +6,32 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use standpipe_server::{Log, Running, running};
 
-use super::Ended;
+use super::CommandResult;
+use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
-use crate::settings::Settings;
 
-/// A little longer than the daemon gives those it is answering.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// A little longer than the daemon waits for open requests.
+const TIMEOUT: Duration = Duration::from_secs(15);
 
-pub(super) fn run(settings: &Settings, printer: &Printer) -> Ended {
-    let directory = settings.daemon(None, Log::default()).directory()?;
+pub(super) fn run(context: &Context, printer: &Printer) -> CommandResult {
+    let directory = context.daemon(None, Log::default()).directory()?;
     let Some(Running { pid, address, .. }) = running(&directory) else {
         let what = format!("no daemon runs on {}", directory.display());
         let hint = "`standpipe up` starts one; another one may have another STANDPIPE_HOME";
         return Err(Failure::new(Exit::Store, "no_daemon", &what, hint));
     };
     let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    let told = raw.map(|raw| kill_process(raw, Signal::TERM));
-    if let Some(Err(error)) = told {
+    let sent = raw.map(|raw| kill_process(raw, Signal::TERM));
+    if let Some(Err(error)) = sent {
         let error = std::io::Error::from(error);
         return Err(Failure::system(&format!("cannot stop process {pid}"), &error));
     }
     let began = Instant::now();
     while running(&directory).is_some_and(|there| there.pid == pid) {
-        if began.elapsed() > PATIENCE {
-            let what = format!("process {pid} was told to stop and has not ended yet");
+        if began.elapsed() > TIMEOUT {
+            let what = format!("process {pid} got SIGTERM and has not ended yet");
             let hint = format!("wait, or end it at once: kill -9 {pid}");
             return Err(Failure::new(Exit::NotInTime, "daemon", &what, &hint));
         }

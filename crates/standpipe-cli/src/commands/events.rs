@@ -1,30 +1,30 @@
-//! `events`: what happened, from the journal.
+//! `events`: the journal.
 
 use std::time::{Duration, SystemTime};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
-use standpipe::journal::{Event, Kind};
+use standpipe::observe::journal::{Event, EventKind};
 
-use super::Ended;
+use super::CommandResult;
 use crate::args::Events;
+use crate::context::{Context, duration};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
-use crate::settings::{Settings, duration};
 use crate::show::events::line;
 
-/// How far back a look goes when nobody says.
+/// The default of `--since`.
 const A_DAY: Duration = Duration::from_secs(86_400);
 
-/// How often the journal is looked at for more.
-const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
+/// How often the journal is polled.
+const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
 
-pub(super) fn run(args: &Events, settings: &Settings, printer: &Printer) -> Ended {
+pub(super) fn run(args: &Events, context: &Context, printer: &Printer) -> CommandResult {
     let kind = args.kind.as_deref().map(kind).transpose()?;
     let back = args.since.map(duration);
     let since = |back: Duration| SystemTime::now().checked_sub(back);
-    let tap = settings.open()?;
+    let tap = context.open()?;
     if !args.follow {
         for event in tap.journal().events(since(back.unwrap_or(A_DAY)), kind) {
             show(&event, printer)?;
@@ -36,15 +36,15 @@ pub(super) fn run(args: &Events, settings: &Settings, printer: &Printer) -> Ende
         for event in follow.more() {
             show(&event, printer)?;
         }
-        if nobody_reads_within_a_moment() {
+        if reader_is_gone() {
             return Ok(Exit::Ok);
         }
     }
 }
 
-fn kind(word: &str) -> Result<Kind, Failure> {
+fn kind(word: &str) -> Result<EventKind, Failure> {
     word.parse().map_err(|_| {
-        let words = Kind::ALL.map(Kind::as_str).join(", ");
+        let words = EventKind::ALL.map(EventKind::as_str).join(", ");
         Failure::usage(
             &format!("there is no kind of event `{word}`"),
             &format!("use one of: {words}"),
@@ -60,10 +60,10 @@ fn show(event: &Event, printer: &Printer) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Waits a moment, unless whoever read our output has gone.
-fn nobody_reads_within_a_moment() -> bool {
+/// Waits one interval, and returns early with `true` when the reader has closed our output.
+fn reader_is_gone() -> bool {
     let out = std::io::stdout();
-    let mut ears = [PollFd::new(&out, PollFlags::empty())];
-    let gone = PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
-    poll(&mut ears, Some(&PAUSE)).is_ok() && ears[0].revents().intersects(gone)
+    let mut fds = [PollFd::new(&out, PollFlags::empty())];
+    let closed = PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
+    poll(&mut fds, Some(&POLL_INTERVAL)).is_ok() && fds[0].revents().intersects(closed)
 }

@@ -1,28 +1,28 @@
-//! `explain`: the admission rule, step by step, without taking anything.
+//! `explain`: walks through the admission rule without reserving.
 
 use serde_json::{Map, Value, json};
 
-use super::Ended;
+use super::CommandResult;
 use super::admission::request;
 use crate::args::Explain;
+use crate::context::Context;
 use crate::exit::Exit;
 use crate::printer::Printer;
-use crate::settings::Settings;
-use crate::show::explain::explanation;
+use crate::show::explain;
 
-pub(super) fn run(args: &Explain, settings: &Settings, printer: &Printer) -> Ended {
-    let request = request(&args.call, None, settings)?;
-    let tap = settings.open()?;
-    let pool = settings.known(&tap, &args.call.pool)?;
-    let told = pool.explain(&request)?;
+pub(super) fn run(args: &Explain, context: &Context, printer: &Printer) -> CommandResult {
+    let request = request(&args.call, None, context)?;
+    let tap = context.open()?;
+    let pool = context.existing_pool(&tap, &args.call.pool)?;
+    let explanation = pool.explain(&request).blocking()?;
     if printer.json {
-        let object = match json!(told) {
+        let object = match json!(explanation) {
             Value::Object(object) => object,
             _ => Map::new(),
         };
         printer.object(object)?;
     } else {
-        printer.data(&explanation(printer.style, &told))?;
+        printer.data(&explain::text(printer.style, &explanation))?;
     }
     Ok(Exit::Ok)
 }

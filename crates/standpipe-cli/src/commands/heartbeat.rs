@@ -1,44 +1,45 @@
-//! `heartbeat`: a lease lives on, or all leases of an agent on a pool do.
+//! `heartbeat`: extends a lease, or all leases of an agent on a pool.
 
 use std::time::SystemTime;
 
 use serde_json::{Map, json};
-use standpipe::{AgentName, Moment, PoolName};
+use standpipe::observe::Timestamp;
+use standpipe::{AgentName, PoolName};
 
-use super::{Ended, leases};
+use super::{CommandResult, leases};
 use crate::args::Heartbeat;
+use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
-use crate::settings::Settings;
 
-pub(super) fn run(args: &Heartbeat, settings: &Settings, printer: &Printer) -> Ended {
+pub(super) fn run(args: &Heartbeat, context: &Context, printer: &Printer) -> CommandResult {
     match &args.agent {
-        Some(agent) => of_agent(agent, &args.what, settings, printer),
-        None => of_lease(&args.what, settings, printer),
+        Some(agent) => of_agent(agent, &args.what, context, printer),
+        None => of_lease(&args.what, context, printer),
     }
 }
 
-fn of_lease(text: &str, settings: &Settings, printer: &Printer) -> Ended {
+fn of_lease(text: &str, context: &Context, printer: &Printer) -> CommandResult {
     let is_pool = text.parse::<PoolName>().is_ok();
-    leases::id(text).map_err(|failure| if is_pool { a_pool(text) } else { failure })?;
-    let tap = settings.open()?;
-    let until = leases::handle(&tap, text)?.heartbeat()?;
+    leases::id(text).map_err(|failure| if is_pool { not_a_lease(text) } else { failure })?;
+    let tap = context.open()?;
+    let until = leases::handle(&tap, text)?.heartbeat().blocking()?;
     if printer.json {
         let mut object = Map::new();
         object.insert("lease".to_owned(), json!(text));
-        object.insert("expires_at".to_owned(), json!(said(until)));
+        object.insert("expires_at".to_owned(), json!(time_text(until)));
         printer.object(object)?;
     }
     Ok(Exit::Ok)
 }
 
-fn of_agent(agent: &AgentName, pool: &str, settings: &Settings, printer: &Printer) -> Ended {
+fn of_agent(agent: &AgentName, pool: &str, context: &Context, printer: &Printer) -> CommandResult {
     let name: PoolName = pool.parse().map_err(|error: standpipe::InvalidPoolName| {
         Failure::usage(&error.to_string(), "with --as, name a pool")
     })?;
-    let tap = settings.open()?;
-    let extended = settings.known(&tap, &name)?.heartbeat_agent(agent)?;
+    let tap = context.open()?;
+    let extended = context.existing_pool(&tap, &name)?.heartbeat_agent(agent).blocking()?;
     if printer.json {
         let mut object = Map::new();
         object.insert("pool".to_owned(), json!(pool));
@@ -46,18 +47,18 @@ fn of_agent(agent: &AgentName, pool: &str, settings: &Settings, printer: &Printe
         object.insert("leases".to_owned(), json!(extended));
         printer.object(object)?;
     } else if extended == 0 {
-        printer.talk(&format!("{agent} holds nothing on `{pool}`"));
+        printer.note(&format!("{agent} holds nothing on `{pool}`"));
     }
     Ok(Exit::Ok)
 }
 
-fn a_pool(text: &str) -> Failure {
+fn not_a_lease(text: &str) -> Failure {
     Failure::usage(
         &format!("`{text}` is a pool, not a lease"),
-        "say whose leases: `standpipe heartbeat --as AGENT POOL`",
+        "to extend an agent's leases: `standpipe heartbeat --as AGENT POOL`",
     )
 }
 
-fn said(until: SystemTime) -> String {
-    Moment::of(until).to_string()
+fn time_text(until: SystemTime) -> String {
+    Timestamp::of(until).to_string()
 }

@@ -1,32 +1,31 @@
-//! Leases by the ids that `reserve` printed.
+//! Lookup of leases by the ids that `reserve` printed.
 
 use standpipe::{InvalidLeaseId, LeaseHandle, LeaseId, Standpipe};
 
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, split_hint};
 
-/// How much is repeated of what is no id.
-const LONGEST: usize = 40;
+/// How much of an invalid id is repeated.
+const MAX_SHOWN: usize = 40;
 
-/// The id, if it is one. To whoever holds it an id is opaque: one that cannot be read is a lease
-/// that does not exist.
+/// Parses an id. Ids are opaque to callers, so an invalid one is a lease that does not exist.
 pub(super) fn id(text: &str) -> Result<LeaseId, Failure> {
     text.trim().parse().map_err(|error: InvalidLeaseId| {
-        let mut shown: String = text.chars().take(LONGEST).collect();
-        if text.chars().nth(LONGEST).is_some() {
+        let mut shown: String = text.chars().take(MAX_SHOWN).collect();
+        if text.chars().nth(MAX_SHOWN).is_some() {
             shown.push('…');
         }
-        let said = error.to_string();
-        let (why, remedy) = said.split_once("; ").unwrap_or((&said, ""));
+        let text = error.to_string();
+        let (why, remedy) = split_hint(&text);
         let what = format!("there is no lease `{shown}`: {why}");
         Failure::new(Exit::NoLease, "no_lease", &what, remedy)
     })
 }
 
-/// The lease behind an id. Asking for one of a pool that is not there does not make the pool.
+/// Returns the lease of an id, without creating its pool.
 pub(super) fn handle(tap: &Standpipe, text: &str) -> Result<LeaseHandle, Failure> {
     let id = id(text)?;
-    if !tap.pools()?.contains(id.pool()) {
+    if !tap.pools().blocking()?.contains(id.pool()) {
         let what = format!("there is no such lease, and no pool `{}` on this store", id.pool());
         let remedy = "use the store it was reserved on (--store, --config, $STANDPIPE_HOME)";
         return Err(Failure::new(Exit::NoLease, "no_lease", &what, remedy));

@@ -1,16 +1,16 @@
-//! `man`: the manual, one page with every command.
+//! `man`: the manual page, with every command.
 
 use std::io;
 
 use clap::CommandFactory;
 use clap_mangen::Man;
 
-use super::Ended;
+use super::CommandResult;
 use crate::args::Cli;
 use crate::exit::Exit;
 use crate::printer::Printer;
 
-pub(super) fn run(printer: &Printer) -> Ended {
+pub(super) fn run(printer: &Printer) -> CommandResult {
     let mut command = Cli::command();
     command.build();
     let mut page = Vec::new();
@@ -22,7 +22,7 @@ pub(super) fn run(printer: &Printer) -> Ended {
     Ok(Exit::Ok)
 }
 
-/// A command as a section of the page, and those below it after it.
+/// Appends a command and its subcommands as sections.
 fn section(command: &clap::Command, path: &str, page: &mut Vec<u8>) -> io::Result<()> {
     let path = format!("{path} {}", command.get_name());
     let man = Man::new(command.clone());

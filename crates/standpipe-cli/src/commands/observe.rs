@@ -1,15 +1,15 @@
-//! `observe`: what a provider's answer says is believed, and a refusal pauses the pool.
+//! `observe`: applies a provider's answer to a pool: its limits, and a refusal.
 
 use serde_json::json;
 
 use super::throttle::of_another;
-use super::{Ended, leases, reply};
+use super::{CommandResult, leases, reply};
 use crate::args::Observe;
+use crate::context::Context;
 use crate::exit::Exit;
 use crate::printer::Printer;
-use crate::settings::Settings;
 
-pub(super) fn run(args: &Observe, settings: &Settings, printer: &Printer) -> Ended {
+pub(super) fn run(args: &Observe, context: &Context, printer: &Printer) -> CommandResult {
     let answer = reply::reply(&args.header, args.stdin.is_some(), args.status)?;
     if let Some(text) = &args.lease {
         let lease = leases::id(text)?;
@@ -17,10 +17,10 @@ pub(super) fn run(args: &Observe, settings: &Settings, printer: &Printer) -> End
             return Err(of_another(lease.pool().as_str(), args.pool.as_str()));
         }
     }
-    let agent = settings.agent(None)?;
-    let tap = settings.open()?;
-    let pool = settings.told(&tap, &args.pool)?;
-    let (meaning, limits) = pool.heard(&answer, Some(agent.as_str()))?;
+    let agent = context.agent(None)?;
+    let tap = context.open()?;
+    let pool = context.reported_pool(&tap, &args.pool)?;
+    let (meaning, limits) = pool.observe_reply(&answer, Some(agent.as_str())).blocking()?;
     if printer.json {
         let mut object = reply::object(&meaning);
         object.insert("pool".to_owned(), json!(args.pool.as_str()));
@@ -29,12 +29,12 @@ pub(super) fn run(args: &Observe, settings: &Settings, printer: &Printer) -> End
         return Ok(Exit::Ok);
     }
     if let Some(sentence) = reply::sentence(&meaning) {
-        printer.talk(&sentence);
+        printer.note(&sentence);
     }
     match limits {
-        0 => printer.talk("it says nothing of limits that can be counted"),
-        1 => printer.talk("noted what it says of one limit"),
-        n => printer.talk(&format!("noted what it says of {n} limits")),
+        0 => printer.note("the answer states no limits"),
+        1 => printer.note("recorded one limit"),
+        n => printer.note(&format!("recorded {n} limits")),
     }
     Ok(Exit::Ok)
 }

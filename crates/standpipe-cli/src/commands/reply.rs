@@ -1,5 +1,5 @@
-//! A provider's answer as the command line takes it: headers one by one, or a whole answer on
-//! standard input, as `curl -i` prints it.
+//! A provider's reply from the command line: headers one by one, or a whole reply on standard
+//! input, as `curl -i` prints it.
 
 use std::io::Read;
 
@@ -7,12 +7,12 @@ use serde_json::{Map, Value, json};
 use standpipe::{Meaning, Reply};
 
 use crate::failure::Failure;
-use crate::show::length::length;
+use crate::show::duration::length;
 
-/// More than any answer whose headers and error are of interest.
-const MOST: u64 = 1 << 20;
+/// The most bytes that are read from standard input.
+const MAX_INPUT: u64 = 1 << 20;
 
-/// The answer that these headers, and standard input if it is to be read, make up.
+/// Builds the reply from headers and, if `stdin` is set, standard input.
 pub(super) fn reply(
     headers: &[String],
     stdin: bool,
@@ -26,7 +26,7 @@ pub(super) fn reply(
             Failure::usage(&what, "write it as 'name: value', in quotes")
         })?);
     }
-    let answer = if stdin { answer(&read()?) } else { Whole::default() };
+    let answer = if stdin { parse(&read()?) } else { RawReply::default() };
     if stdin && status.is_none() && answer.status.is_none() && answer.headers.is_empty() {
         return Err(Failure::usage(
             "there is no answer on standard input: neither a status line nor headers",
@@ -38,7 +38,7 @@ pub(super) fn reply(
     Ok(given.into_iter().fold(reply, |reply, (name, value)| reply.header(name, value)))
 }
 
-/// What an answer meant, for programs.
+/// Describes the meaning of a reply for programs.
 pub(super) fn object(meaning: &Meaning) -> Map<String, Value> {
     let mut object = Map::new();
     match meaning {
@@ -60,7 +60,7 @@ pub(super) fn object(meaning: &Meaning) -> Map<String, Value> {
     object
 }
 
-/// The same for people; nothing when there is nothing to say.
+/// Describes the meaning of a reply for people, unless it was served.
 pub(super) fn sentence(meaning: &Meaning) -> Option<String> {
     match meaning {
         Meaning::Refused { kind, retry_after, .. } => {
@@ -79,16 +79,16 @@ pub(super) fn sentence(meaning: &Meaning) -> Option<String> {
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Whole {
+struct RawReply {
     status: Option<u16>,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
 }
 
-/// Lines that are no headers are left out; a status line begins an answer anew, as redirects and
-/// proxies do; what follows an empty line is the body.
-fn answer(bytes: &[u8]) -> Whole {
-    let mut whole = Whole::default();
+/// Parses a reply. Lines that are no headers are skipped, a status line starts a new reply, as
+/// after a redirect, and the body follows an empty line.
+fn parse(bytes: &[u8]) -> RawReply {
+    let mut whole = RawReply::default();
     let mut rest = bytes;
     while !rest.is_empty() {
         let end = rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |at| at + 1);
@@ -97,7 +97,7 @@ fn answer(bytes: &[u8]) -> Whole {
         let line = String::from_utf8_lossy(line);
         let line = line.trim_end_matches(['\r', '\n']);
         if let Some(status) = status(line) {
-            whole = Whole { status: Some(status), ..Whole::default() };
+            whole = RawReply { status: Some(status), ..RawReply::default() };
         } else if !line.is_empty() {
             whole.headers.extend(split(line));
         } else if !rest.starts_with(b"HTTP/") {
@@ -126,7 +126,7 @@ fn read() -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     std::io::stdin()
         .lock()
-        .take(MOST)
+        .take(MAX_INPUT)
         .read_to_end(&mut bytes)
         .map_err(|error| Failure::system("cannot read the answer from standard input", &error))?;
     Ok(bytes)
@@ -140,15 +140,15 @@ mod tests {
     fn an_answer_is_read_as_curl_prints_it() {
         let text =
             b"HTTP/1.1 100 Continue\r\n\r\nHTTP/2 429 \r\nRetry-After: 3\r\nodd line\r\n\r\n{}\n";
-        let whole = answer(text);
+        let whole = parse(text);
         assert_eq!((whole.status, whole.body.as_slice()), (Some(429), &b"{}\n"[..]));
         assert_eq!(whole.headers, [("retry-after".to_owned(), "3".to_owned())]);
     }
 
     #[test]
     fn headers_alone_are_an_answer_too() {
-        let whole = answer(b"x-ratelimit-remaining: 7\nX: y");
+        let whole = parse(b"x-ratelimit-remaining: 7\nX: y");
         assert_eq!((whole.status, whole.headers.len(), whole.body.len()), (None, 2, 0));
-        assert_eq!(answer(b""), Whole::default());
+        assert_eq!(parse(b""), RawReply::default());
     }
 }

@@ -1,54 +1,60 @@
-//! `reserve`: asks, waits, prints a lease id, and only then lets the lease live by itself.
+//! `reserve`: waits for admission and prints a lease id.
 //!
-//! Until the id is out the lease belongs to this process: killed before that, it leaves nothing.
+//! Guarantee: until the id is written the lease belongs to this process, so a kill before that
+//! leaves nothing behind. After that the lease lives by its ttl.
 
 use std::time::{Duration, SystemTime};
 
 use rustix::process::Pid;
 use serde_json::{Map, Value, json};
-use standpipe::{Advice, Lease, Moment, Pool, Request, Span};
+use standpipe::observe::Timestamp;
+use standpipe::{Advice, Lease, Pool, Request, Span};
 
-use super::admission::{admit, listen, request, tell_route};
-use super::{Ended, leases, units};
+use super::admission::{admit, listen, report_route, request};
+use super::{CommandResult, leases, units};
 use crate::args::Reserve;
+use crate::context::{Context, duration};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
-use crate::settings::{Settings, duration};
 use crate::show::problem::refusal;
 
-pub(super) fn run(args: Reserve, settings: &Settings, printer: &Printer) -> Ended {
+pub(super) fn run(args: Reserve, context: &Context, printer: &Printer) -> CommandResult {
     if args.ttl == Some(Span::ZERO) {
         return Err(Failure::usage(
-            "--ttl 0 is a lease that is over",
-            "give it some time: --ttl 30s",
+            "--ttl 0 is a lease that has ended",
+            "use for example --ttl 30s",
         ));
     }
-    let request = told(&args, request(&args.call, Some(&args.work), settings)?)?;
+    let request = with_options(&args, request(&args.call, Some(&args.work), context)?)?;
     units::check_limits(&args.call, &args.admission)?;
-    let tap = settings.open()?;
+    let tap = context.open()?;
     if args.dry_run {
-        let pool = settings.unchanged(&tap, &args.call.pool, &args.admission.limit)?;
-        let pool = tap.route(pool, &request)?;
+        let pool = context.dry_run_pool(&tap, &args.call.pool, &args.admission.limit)?;
+        let pool = tap.route(pool, &request).blocking()?;
         return peek(&pool, &request, printer);
     }
-    let (pool, left) = Settings::in_time(duration(args.admission.timeout), || {
+    let (pool, left) = Context::retry_within(duration(args.admission.timeout), || {
         let limits = &args.admission.limit;
-        let pool = settings.limited(&tap, &args.call.pool, limits, &request, printer)?;
-        Ok(tap.route(pool, &request)?)
+        let pool = Context::pool_to_reserve(&tap, &args.call.pool, limits, &request)?;
+        Ok(tap.route(pool, &request).blocking()?)
     })?;
-    let request = request.timeout(left);
-    tell_route(&pool, &args.call, printer);
+    let limits = &args.admission.limit;
+    // A route may lead to another pool, whose limits these are not.
+    let own = limits.iter().filter(|_| *pool.name() == args.call.pool).cloned();
+    let request = request.timeout(left).limits(own);
+    report_route(&pool, &args.call, printer);
     let signals = listen()?;
     let lease = admit(&pool, request.clone(), printer, &signals)
-        .map_err(|failure| advised(failure, &pool, &request))?;
-    signals.end_us_again();
+        .map_err(|failure| with_advice(failure, &pool, &request))?;
+    Context::note_kept_limits(&tap, &pool, limits, lease.limits_in_force(), printer)?;
+    signals.restore_default_action();
     if lease.is_settled() {
         return Err(settled(&lease));
     }
     let ttl = match args.ttl {
         Some(ttl) => duration(ttl),
-        None => pool.lease_ttl()?,
+        None => pool.lease_ttl().blocking()?,
     };
     let printed = if printer.json {
         printer.object(object(&lease, ttl, advice(&lease, &pool, &request)?))
@@ -57,18 +63,18 @@ pub(super) fn run(args: Reserve, settings: &Settings, printer: &Printer) -> Ende
     };
     match printed {
         Ok(()) => {
-            lease.keep(ttl)?;
+            lease.keep(ttl).blocking()?;
             Ok(Exit::Ok)
         }
         Err(error) => {
-            // Nobody knows its name: take it back.
-            let _reclaimed_anyway = lease.cancel();
+            // The caller did not get the id, so the lease must not stay.
+            let _reclaimed_anyway = lease.cancel().blocking();
             Err(error.into())
         }
     }
 }
 
-/// The same id was used before, and its call is over.
+/// The failure for an `--id` whose call has been settled.
 fn settled(lease: &Lease) -> Failure {
     Failure::new(
         Exit::NoLease,
@@ -80,8 +86,8 @@ fn settled(lease: &Lease) -> Failure {
     .with("settled", json!(true))
 }
 
-/// The same with everything else that was said.
-fn told(args: &Reserve, request: Request) -> Result<Request, Failure> {
+/// Adds the options that only `reserve` has.
+fn with_options(args: &Reserve, request: Request) -> Result<Request, Failure> {
     let mut request = request.timeout(duration(args.admission.timeout));
     if let Some(pid) = args.owner {
         check_owner(pid)?;
@@ -96,7 +102,7 @@ fn told(args: &Reserve, request: Request) -> Result<Request, Failure> {
     Ok(request)
 }
 
-/// A process that is not there cannot end later.
+/// Rejects an owner that does not run: its end could never be seen.
 fn check_owner(pid: u32) -> Result<(), Failure> {
     let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
     match raw.map(rustix::process::test_kill_process) {
@@ -108,8 +114,8 @@ fn check_owner(pid: u32) -> Result<(), Failure> {
     }
 }
 
-fn peek(pool: &Pool, request: &Request, printer: &Printer) -> Ended {
-    match pool.peek(request)?.why() {
+fn peek(pool: &Pool, request: &Request, printer: &Printer) -> CommandResult {
+    match pool.peek(request).blocking()?.why() {
         None => {
             if printer.json {
                 let mut object = Map::new();
@@ -117,7 +123,7 @@ fn peek(pool: &Pool, request: &Request, printer: &Printer) -> Ended {
                 object.insert("admitted".to_owned(), json!(true));
                 printer.object(object)?;
             } else {
-                printer.line("it would be admitted now; nothing was taken")?;
+                printer.line("it would be admitted now; nothing was reserved")?;
             }
             Ok(Exit::Ok)
         }
@@ -125,22 +131,22 @@ fn peek(pool: &Pool, request: &Request, printer: &Printer) -> Ended {
     }
 }
 
-/// What to do before the next call like this, with where else it could go.
+/// Returns advice for the next call, with alternatives.
 fn advice(lease: &Lease, pool: &Pool, request: &Request) -> Result<Option<Advice>, Failure> {
     match lease.advice() {
-        Some(_) => Ok(pool.advise(request)?),
+        Some(_) => Ok(pool.advise(request).blocking()?),
         None => Ok(None),
     }
 }
 
-/// A refusal with what could be done instead.
-fn advised(failure: Failure, pool: &Pool, request: &Request) -> Failure {
+/// Adds alternatives to a refusal.
+fn with_advice(failure: Failure, pool: &Pool, request: &Request) -> Failure {
     let late = failure.exit == Exit::NotInTime;
-    let advice = if late { pool.advise(request).ok().flatten() } else { None };
+    let advice = if late { pool.advise(request).blocking().ok().flatten() } else { None };
     match advice {
         Some(advice) if !advice.try_this.is_empty() => {
             let sentence = advice.sentence();
-            failure.with("advice", json!(advice)).saying(&sentence)
+            failure.with("advice", json!(advice)).with_hint(&sentence)
         }
         _ => failure,
     }
@@ -154,11 +160,11 @@ fn object(lease: &Lease, ttl: Duration, advice: Option<Advice>) -> Map<String, V
     object.insert("pool".to_owned(), json!(lease.pool().as_str()));
     object.insert("agent".to_owned(), json!(lease.agent()));
     object.insert("cost".to_owned(), Value::Object(cost));
-    let expires_at = Moment::of(SystemTime::now() + ttl);
+    let expires_at = Timestamp::of(SystemTime::now() + ttl);
     object.insert("expires_at".to_owned(), json!(expires_at.to_string()));
     object.insert("ttl_ms".to_owned(), json!(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)));
-    if let Some(told) = lease.backpressure() {
-        object.insert("backpressure".to_owned(), json!(told));
+    if let Some(throttled) = lease.backpressure() {
+        object.insert("backpressure".to_owned(), json!(throttled));
     }
     object.insert("zone".to_owned(), json!(lease.zone().as_str()));
     object.insert("advice".to_owned(), json!(advice));

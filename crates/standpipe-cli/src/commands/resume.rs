@@ -1,22 +1,22 @@
-//! `resume`: a pause, or the provider's word that stopped everything, is lifted.
+//! `resume`: ends a pause, or a stop by the provider.
 
 use serde_json::json;
 
-use super::Ended;
+use super::CommandResult;
 use crate::args::Resume;
+use crate::context::Context;
 use crate::exit::Exit;
 use crate::printer::Printer;
-use crate::settings::Settings;
-use crate::show::length::length;
+use crate::show::duration::length;
 
-pub(super) fn run(args: &Resume, settings: &Settings, printer: &Printer) -> Ended {
-    let tap = settings.open()?;
-    let known = settings.known(&tap, &args.pool)?;
-    known.resume()?;
+pub(super) fn run(args: &Resume, context: &Context, printer: &Printer) -> CommandResult {
+    let tap = context.open()?;
+    let known = context.existing_pool(&tap, &args.pool)?;
+    known.resume().blocking()?;
     let pool = args.pool.as_str();
-    if let Some(learning) = known.status()?.learning {
+    if let Some(learning) = known.status().blocking()?.learning {
         let left = length(learning.for_ms);
-        printer.talk(&format!(
+        printer.note(&format!(
             "its ledger was lost; calls that need a slot wait for another {left}, until nothing \
              unknown can be in flight; `standpipe store reset {pool} --yes` forgets that"
         ));

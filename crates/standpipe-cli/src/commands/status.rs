@@ -1,23 +1,24 @@
-//! `status`: one look at pools.
+//! `status`: a snapshot of the pools.
 
 use serde_json::{Map, Value, json};
-use standpipe::{Error, Pool, Request, Unreadable};
+use standpipe::observe::Unreadable;
+use standpipe::{Error, Pool, Request};
 
-use super::Ended;
+use super::CommandResult;
 use crate::args::Status;
+use crate::context::Context;
 use crate::exit::Exit;
-use crate::failure::{Failure, one_line};
+use crate::failure::{Failure, Message};
 use crate::printer::Printer;
-use crate::settings::Settings;
 use crate::show::{escaped, status};
 
-pub(super) fn run(args: &Status, settings: &Settings, printer: &Printer) -> Ended {
-    let tap = settings.open()?;
-    let pools = settings.pools(&tap, args.pool.as_ref())?;
-    let seen = tap.snapshot(&pools)?;
-    let room = !args.check || has_room(&pools, settings)?;
+pub(super) fn run(args: &Status, context: &Context, printer: &Printer) -> CommandResult {
+    let tap = context.open()?;
+    let pools = context.pools(&tap, args.pool.as_ref())?;
+    let snapshot = tap.snapshot(&pools).blocking()?;
+    let room = !args.check || has_room(&pools, context)?;
     if printer.json {
-        let mut object = match json!(seen) {
+        let mut object = match json!(snapshot) {
             Value::Object(object) => object,
             _ => Map::new(),
         };
@@ -28,21 +29,21 @@ pub(super) fn run(args: &Status, settings: &Settings, printer: &Printer) -> Ende
     } else if pools.is_empty() {
         printer.data(status::NO_POOLS)?;
     } else {
-        let shown = escaped::snapshot(&seen).map_err(unreadable)?;
+        let shown = escaped::snapshot(&snapshot).map_err(cannot_show)?;
         printer.data(&status::pools(printer.style, &shown.pools))?;
-        printer.data(&status::upstream(&shown.backpressure))?;
+        printer.data(&status::backpressure(&shown.backpressure))?;
     }
-    match unread(&seen.unreadable) {
+    match unreadable(&snapshot.unreadable) {
         Some(failure) => Err(failure),
         None => Ok(if room { Exit::Ok } else { Exit::NotInTime }),
     }
 }
 
 /// Whether a call would be admitted now on each of those that can be read.
-fn has_room(pools: &[Pool], settings: &Settings) -> Result<bool, Failure> {
-    let call = Request::by(settings.agent(None)?.as_str());
+fn has_room(pools: &[Pool], context: &Context) -> Result<bool, Failure> {
+    let call = Request::by(context.agent(None)?.as_str());
     for pool in pools {
-        match pool.peek(&call) {
+        match pool.peek(&call).blocking() {
             Ok(verdict) if !verdict.is_admitted() => return Ok(false),
             Ok(_) | Err(Error::Store(_)) => {}
             Err(error) => return Err(error.into()),
@@ -51,15 +52,16 @@ fn has_room(pools: &[Pool], settings: &Settings) -> Result<bool, Failure> {
     Ok(true)
 }
 
-fn unreadable(error: serde_json::Error) -> Failure {
+fn cannot_show(error: serde_json::Error) -> Failure {
     Failure::new(Exit::Internal, "internal", &format!("cannot show the pools: {error}"), "")
 }
 
-/// A line for each that cannot be read. To programs they are told with the others.
-fn unread(pools: &[Unreadable]) -> Option<Failure> {
-    let line =
-        |one: &Unreadable| one_line(&format!("`{}` cannot be read: {}", one.pool, one.detail));
-    let lines: Vec<String> = pools.iter().map(line).collect();
+/// The failure with an error per unreadable pool. The JSON output has them already.
+fn unreadable(pools: &[Unreadable]) -> Option<Failure> {
+    let message = |one: &Unreadable| {
+        Message::parse(&format!("`{}` cannot be read: {}", one.pool, one.detail))
+    };
+    let messages: Vec<Message> = pools.iter().map(message).collect();
     let exit = Exit::Store;
-    (!lines.is_empty()).then(|| Failure { exit, lines, problem: Map::new() })
+    (!messages.is_empty()).then(|| Failure { exit, messages, problem: Map::new() })
 }

@@ -1,36 +1,36 @@
-//! `store`: operating the ledger.
+//! `store`: operations on the ledger's store.
 
 use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 use standpipe::{Pool, PoolName, PoolStatus, StoreUrl};
 
-use super::Ended;
-use crate::args::{Dump, Move, Reset, StoreAct, Upgrade};
+use super::CommandResult;
+use crate::args::{Dump, Move, Reset, StoreCommand, Upgrade};
+use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
-use crate::settings::Settings;
 
-pub(super) fn run(act: StoreAct, settings: &Settings, printer: &Printer) -> Ended {
+pub(super) fn run(act: StoreCommand, context: &Context, printer: &Printer) -> CommandResult {
     match act {
-        StoreAct::Ping => ping(settings, printer),
-        StoreAct::Dump(args) => dump(&args, settings, printer),
-        StoreAct::Reset(args) => reset(&args, settings, printer),
-        StoreAct::Upgrade(args) => upgrade(&args, settings, printer),
-        StoreAct::Move(args) => move_to(&args, settings, printer),
+        StoreCommand::Ping => ping(context, printer),
+        StoreCommand::Dump(args) => dump(&args, context, printer),
+        StoreCommand::Reset(args) => reset(&args, context, printer),
+        StoreCommand::Upgrade(args) => upgrade(&args, context, printer),
+        StoreCommand::Move(args) => move_to(&args, context, printer),
     }
 }
 
-fn ping(settings: &Settings, printer: &Printer) -> Ended {
+fn ping(context: &Context, printer: &Printer) -> CommandResult {
     let began = Instant::now();
-    let tap = settings.open()?;
-    let pools = tap.pools()?;
+    let tap = context.open()?;
+    let pools = tap.pools().blocking()?;
     for pool in &pools {
-        tap.pool_as_it_is(pool).status()?;
+        tap.existing_pool(pool).status().blocking()?;
     }
     let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
-    let place = tap.store_place();
+    let place = tap.store_location();
     if printer.json {
         let names: Vec<&str> = pools.iter().map(PoolName::as_str).collect();
         let mut object = Map::new();
@@ -45,31 +45,31 @@ fn ping(settings: &Settings, printer: &Printer) -> Ended {
     Ok(Exit::Ok)
 }
 
-fn dump(args: &Dump, settings: &Settings, printer: &Printer) -> Ended {
-    let tap = settings.open()?;
-    let pools = settings.pools(&tap, args.pool.as_ref())?;
+fn dump(args: &Dump, context: &Context, printer: &Printer) -> CommandResult {
+    let tap = context.open()?;
+    let pools = context.pools(&tap, args.pool.as_ref())?;
     if printer.json {
         let all: Vec<PoolStatus> =
-            pools.iter().map(|pool| pool.status()).collect::<Result<_, _>>()?;
+            pools.iter().map(|pool| pool.status().blocking()).collect::<Result<_, _>>()?;
         let mut object = Map::new();
-        object.insert("store".to_owned(), json!(tap.store_place()));
+        object.insert("store".to_owned(), json!(tap.store_location()));
         object.insert("pools".to_owned(), json!(all));
         printer.object(object)?;
         return Ok(Exit::Ok);
     }
     for pool in &pools {
-        // The dump of a ledger goes over many lines; Rust's own form of it is escaped.
-        printer.data(&format!("{}: {}\n", pool.name(), pool.dump()?))?;
+        // A dump has many lines, so it is not escaped here: Rust's debug form is escaped already.
+        printer.data(&format!("{}: {}\n", pool.name(), pool.dump().blocking()?))?;
     }
     Ok(Exit::Ok)
 }
 
-fn upgrade(args: &Upgrade, settings: &Settings, printer: &Printer) -> Ended {
-    let tap = settings.open()?;
-    let pools = settings.pools(&tap, args.pool.as_ref())?;
+fn upgrade(args: &Upgrade, context: &Context, printer: &Printer) -> CommandResult {
+    let tap = context.open()?;
+    let pools = context.pools(&tap, args.pool.as_ref())?;
     for pool in &pools {
         // A pool of an older version is brought to this one by opening it.
-        pool.status()?;
+        pool.status().blocking()?;
     }
     if printer.json {
         let names: Vec<Value> = pools.iter().map(|pool| json!(pool.name().as_str())).collect();
@@ -82,36 +82,36 @@ fn upgrade(args: &Upgrade, settings: &Settings, printer: &Printer) -> Ended {
     Ok(Exit::Ok)
 }
 
-fn reset(args: &Reset, settings: &Settings, printer: &Printer) -> Ended {
-    let tap = settings.open()?;
+fn reset(args: &Reset, context: &Context, printer: &Printer) -> CommandResult {
+    let tap = context.open()?;
     let name = &args.pool;
-    let pool = settings.known(&tap, name)?;
+    let pool = context.existing_pool(&tap, name)?;
     if !args.yes {
-        return Err(sure(&format!("forgetting `{name}`"), &pool));
+        return Err(needs_confirmation(&format!("forgetting `{name}`"), &pool));
     }
-    pool.reset()?;
-    let said = format!("`{name}` is forgotten; who uses it now puts back what it holds");
-    printer.done(&said, json!({ "pool": name.as_str(), "reset": true }))?;
+    pool.reset().blocking()?;
+    let note = format!("`{name}` is forgotten; running processes restore the leases they hold");
+    printer.done(&note, json!({ "pool": name.as_str(), "reset": true }))?;
     Ok(Exit::Ok)
 }
 
-fn move_to(args: &Move, settings: &Settings, printer: &Printer) -> Ended {
-    let tap = settings.open()?;
-    let pools = settings.pools(&tap, args.pool.as_ref())?;
+fn move_to(args: &Move, context: &Context, printer: &Printer) -> CommandResult {
+    let tap = context.open()?;
+    let pools = context.pools(&tap, args.pool.as_ref())?;
     for pool in &pools {
         let name = pool.name();
         if !args.yes {
-            return Err(sure(&format!("moving `{name}` to {}", args.to), pool));
+            return Err(needs_confirmation(&format!("moving `{name}` to {}", args.to), pool));
         }
-        let status = pool.status()?;
+        let status = pool.status().blocking()?;
         if !status.leases.is_empty() || !status.tickets.is_empty() {
             return Err(in_use(name, &args.to));
         }
     }
     for pool in &pools {
-        pool.move_to(&args.to)?;
+        pool.move_to(&args.to).blocking()?;
         if !printer.json {
-            printer.talk(&format!("`{}` is at {} now", pool.name(), args.to));
+            printer.note(&format!("`{}` is at {} now", pool.name(), args.to));
         }
     }
     if printer.json {
@@ -121,16 +121,16 @@ fn move_to(args: &Move, settings: &Settings, printer: &Printer) -> Ended {
     Ok(Exit::Ok)
 }
 
-/// Nothing is forgotten or moved by a slip of the hand.
-fn sure(what: &str, pool: &Pool) -> Failure {
-    let calls = match pool.status() {
+/// The failure without `--yes`, with the calls that are affected.
+fn needs_confirmation(what: &str, pool: &Pool) -> Failure {
+    let calls = match pool.status().blocking() {
         Ok(status) => {
             let (held, waiting) = (status.leases.len(), status.tickets.len());
             format!("{held} call(s) in flight and {waiting} waiting")
         }
         Err(_) => "a pool that cannot be read".to_owned(),
     };
-    let remedy = "say --yes if you mean it; nothing was changed";
+    let remedy = "add --yes to do it; nothing was changed";
     Failure::usage(&format!("{what} concerns {calls}"), remedy)
 }
 

@@ -1,14 +1,14 @@
-//! `throttle`: the provider refused a call.
+//! `throttle`: reports that the provider refused a call.
 
 use serde_json::json;
 use standpipe::{Error, Throttle as Report, ThrottleKind};
 
-use super::{Ended, leases};
+use super::{CommandResult, leases};
 use crate::args::{Kind, Throttle};
+use crate::context::{Context, duration};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
-use crate::settings::{Settings, duration};
 
 impl From<Kind> for ThrottleKind {
     fn from(kind: Kind) -> Self {
@@ -22,7 +22,7 @@ impl From<Kind> for ThrottleKind {
     }
 }
 
-pub(super) fn run(args: Throttle, settings: &Settings, printer: &Printer) -> Ended {
+pub(super) fn run(args: Throttle, context: &Context, printer: &Printer) -> CommandResult {
     let mut report = Report::new(args.kind.into());
     if let Some(length) = args.retry_after {
         report = report.retry_after(duration(length));
@@ -34,32 +34,32 @@ pub(super) fn run(args: Throttle, settings: &Settings, printer: &Printer) -> End
         }
         report = report.lease(lease);
     }
-    // A lease knows whose call it was.
+    // A lease names its agent.
     if args.lease.is_none() || args.agent.is_some() {
-        report = report.agent(settings.agent(args.agent)?.as_str());
+        report = report.agent(context.agent(args.agent)?.as_str());
     }
-    let tap = settings.open()?;
+    let tap = context.open()?;
     let pool = args.pool.as_str();
-    match settings.told(&tap, &args.pool)?.throttle(&report) {
+    match context.reported_pool(&tap, &args.pool)?.throttle(&report).blocking() {
         Err(Error::LeaseGone { .. }) => return Err(settled_before(pool)),
-        told => told?,
+        result => result?,
     }
-    let said = format!("noted; `standpipe status {pool}` shows how it stands");
-    printer.done(&said, json!({ "pool": pool, "noted": true }))?;
+    let note = format!("noted; `standpipe status {pool}` shows the state of the pool");
+    printer.done(&note, json!({ "pool": pool, "noted": true }))?;
     Ok(Exit::Ok)
 }
 
-/// The call was settled already, but what the provider said counts all the same.
+/// The failure for a lease that has been settled. The refusal itself is recorded.
 fn settled_before(pool: &str) -> Failure {
     Failure::new(
         Exit::NoLease,
         "lease_gone",
-        &format!("the call was settled before, but `{pool}` was told of the refusal"),
-        &format!("`standpipe status {pool}` shows how it stands"),
+        &format!("the call was settled before, but the refusal is recorded on `{pool}`"),
+        &format!("`standpipe status {pool}` shows the state of the pool"),
     )
 }
 
-/// A lease that is on another pool than the one named beside it.
+/// The failure for a lease of another pool than the one named.
 pub(super) fn of_another(lease_pool: &str, pool: &str) -> Failure {
     Failure::new(
         Exit::NoLease,

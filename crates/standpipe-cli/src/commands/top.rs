@@ -1,74 +1,77 @@
-//! `top`: the live view. Which source it looks at is decided here; all else is in `top/`.
+//! `top`: the live view. This file chooses its source; `top/` does the rest.
 
 use std::io::IsTerminal;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use standpipe::{StoreUrl, state_directory};
 
-use super::Ended;
+use super::CommandResult;
 use crate::args::Top;
-use crate::daemon::{Address, Daemon};
+use crate::context::Context;
+use crate::daemon::{Address, DaemonClient};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
-use crate::settings::Settings;
 use crate::top;
 use crate::top::source::Source;
-use crate::top::source::daemon::OverHttp;
-use crate::top::source::ledger::Ledger;
+use crate::top::source::daemon::DaemonSource;
+use crate::top::source::ledger::LedgerSource;
 
-pub(super) fn run(args: Top, settings: &Settings, printer: &Printer) -> Ended {
+pub(super) fn run(args: Top, context: &Context, printer: &Printer) -> CommandResult {
     if printer.json {
-        return Err(Failure::usage("`top` draws, it prints no data", "use `status --json`"));
+        return Err(Failure::usage("`top` prints no data", "use `status --json`"));
     }
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
-        let remedy = "`standpipe status` prints the same once, anywhere";
-        return Err(Failure::usage("`top` needs a terminal to draw on and to hear keys", remedy));
+        let remedy = "`standpipe status` prints the same once, without a terminal";
+        return Err(Failure::usage("`top` needs a terminal for input and output", remedy));
     }
     if std::env::var("TERM").is_ok_and(|kind| kind == "dumb") {
         let remedy = "`standpipe status` prints the same once";
         return Err(Failure::usage("a dumb terminal cannot be drawn on", remedy));
     }
     let interval = args.interval;
-    let source = source(args, settings)?;
-    let over = top::run(source, printer.style, interval)?;
-    for line in over.said {
-        printer.talk(&line);
+    let source = source(args, context)?;
+    let end = top::run(source, printer.style, interval)?;
+    for line in end.messages {
+        printer.note(&line);
     }
-    Ok(over.exit)
+    Ok(end.exit)
 }
 
-/// The ledger, unless a daemon is named or only a daemon can know.
-fn source(args: Top, settings: &Settings) -> Result<Box<dyn Source>, Failure> {
-    let found = settings.found()?;
-    let in_memory = settings.store(&found) == StoreUrl::Memory;
+/// Chooses the ledger, unless a daemon is named or the ledger is in a daemon's memory.
+fn source(args: Top, context: &Context) -> Result<Box<dyn Source>, Failure> {
+    let found = context.config()?;
+    let in_memory = context.store(&found) == StoreUrl::Memory;
     if args.daemon.is_none() && !in_memory {
         if args.token_file.is_some() {
-            let remedy = "say which with --daemon, or leave --token-file out";
-            return Err(Failure::usage("a token is for a daemon, and the ledger is asked", remedy));
+            let remedy = "add --daemon, or remove --token-file";
+            return Err(Failure::usage(
+                "--token-file is for a daemon, but the ledger is read directly",
+                remedy,
+            ));
         }
-        return ledger(args, settings);
+        return ledger(args, context);
     }
-    let address = args.daemon.unwrap_or_else(|| usual(&found));
+    let address = args.daemon.unwrap_or_else(|| default_address(&found));
     let file = args.token_file.or(found.server.token_file);
-    let daemon = Daemon::with_token_file(address, file.as_deref())?;
-    Ok(Box::new(OverHttp::new(daemon, args.pool)))
+    let daemon = DaemonClient::with_token_file(address, file.as_deref())?;
+    Ok(Box::new(DaemonSource::new(daemon, args.pool)))
 }
 
-fn ledger(args: Top, settings: &Settings) -> Result<Box<dyn Source>, Failure> {
-    let tap = settings.open()?;
+fn ledger(args: Top, context: &Context) -> Result<Box<dyn Source>, Failure> {
+    let tap = context.open()?;
     if let Some(pool) = &args.pool {
-        match settings.known(&tap, pool) {
-            // A store that is away may come back while somebody looks.
+        match context.existing_pool(&tap, pool) {
+            // An unavailable store may become available while the view is open.
             Err(failure) if failure.exit == Exit::Store => {}
             known => drop(known?),
         }
     }
-    Ok(Box::new(Ledger::new(tap, args.pool)))
+    Ok(Box::new(LedgerSource::new(tap, args.pool)))
 }
 
-/// Where the daemon of these settings listens: its socket if there is one, else its port.
-fn usual(found: &standpipe::Settings) -> Address {
+/// Returns the address of the configured daemon: its socket if there is one, else its port.
+fn default_address(found: &standpipe::Settings) -> Address {
     let beside = state_directory(&|name| std::env::var(name).ok()).ok();
     let beside = beside.map(|state| state.join("standpipe.sock"));
     let socket = found.server.socket.clone().or(beside).filter(|socket| socket.exists());

@@ -7,7 +7,7 @@ use standpipe::{Limit, Rule, Unit};
 use crate::args::{Admission, Call, total};
 use crate::failure::Failure;
 
-/// Each limit of the command line is of a known unit, or of one that the call takes.
+/// Checks that each `--limit` is of a built-in unit or of one in the call's cost.
 ///
 /// # Errors
 /// When one is not.
@@ -18,7 +18,7 @@ pub(super) fn check_limits(call: &Call, admission: &Admission) -> Result<(), Fai
     match own.into_iter().find(|unit| !taken(unit)) {
         None => Ok(()),
         Some(unit) => Err(Failure::usage(
-            &format!("--limit {unit}=… limits nothing: the call takes nothing of `{unit}`"),
+            &format!("--limit {unit}=… limits nothing: the call uses no `{unit}`"),
             &match nearest(unit.name(), KNOWN_UNITS.into_iter().chain(["parallel"])) {
                 Some(meant) => format!("did you mean `{meant}`?"),
                 None => format!("add --cost {unit}=1"),

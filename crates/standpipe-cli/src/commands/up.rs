@@ -1,4 +1,4 @@
-//! `up`: runs the daemon, here or in the background, and says what to do next.
+//! `up`: runs the daemon, in the foreground or detached.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read};
@@ -8,42 +8,57 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Map, Value, json};
 use standpipe::escape;
-use standpipe_server::{Begun, Log, Options, Running, no_links};
+use standpipe_server::{Begun, Log, Options, Running, logging, no_links};
 
-use super::Ended;
-use crate::args::Up;
+use super::CommandResult;
+use crate::args::{LogFormat, LogLevel, Up};
+use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
-use crate::settings::Settings;
 
-/// How large the log of a daemon in the background may be when the next one begins.
-const LARGEST_LOG: u64 = 1 << 20;
+/// A larger log of a detached daemon is rotated at the next start.
+const MAX_LOG: u64 = 1 << 20;
 
-pub(super) fn run(args: &Up, settings: &Settings, printer: &Printer) -> Ended {
-    let log = Log { json: printer.json, quiet: settings.is_quiet() };
-    let options = settings.daemon(args.listen, log);
+pub(super) fn run(args: &Up, context: &Context, printer: &Printer) -> CommandResult {
+    let json = args.log_format.map_or(printer.json, |format| format == LogFormat::Json);
+    let log = Log { json, quiet: context.is_quiet() };
+    let options = context.daemon(args.listen, log);
     if args.detach {
         return detach(&options, printer);
     }
+    let format = if json { logging::LogFormat::Json } else { logging::LogFormat::Human };
+    logging::init(format, level(args.log_level, context.is_quiet()));
     if args.detached {
-        // Its own session: what happens to the terminal is not its business.
+        // A session of its own, so that signals of the terminal do not reach it.
         let _is_leader_already = rustix::process::setsid();
     }
-    let mut told = Ok(());
+    let mut announced = Ok(());
     standpipe_server::run(&options, |begun| {
-        // The command in front returns when it reads the announcement: by then the log is there.
+        // The parent returns when it reads the announcement, so the log must be open before.
         let log = args.detached.then(|| open_log(&options)).flatten();
-        told = announce(begun, printer, args.detached);
+        announced = announce(begun, printer, args.detached);
         if let Some(log) = log {
             let _not_redirected = rustix::stdio::dup2_stdout(&log);
             let _not_redirected = rustix::stdio::dup2_stderr(&log);
         }
     })?;
-    told.map(|()| Exit::Ok)
+    announced.map(|()| Exit::Ok)
 }
 
-/// Says where it listens and what to do next.
+/// The level of the log; `--quiet` hides what is not a warning.
+const fn level(level: LogLevel, quiet: bool) -> logging::LogLevel {
+    match level {
+        LogLevel::Error => logging::LogLevel::Error,
+        LogLevel::Warn => logging::LogLevel::Warn,
+        LogLevel::Info if quiet => logging::LogLevel::Warn,
+        LogLevel::Info => logging::LogLevel::Info,
+        LogLevel::Debug => logging::LogLevel::Debug,
+        LogLevel::Trace => logging::LogLevel::Trace,
+    }
+}
+
+/// Prints where the daemon listens and what to do next.
 fn announce(begun: &Begun, printer: &Printer, detached: bool) -> Result<(), Failure> {
     if printer.json || detached {
         return Ok(printer.object(object(begun))?);
@@ -98,12 +113,12 @@ fn welcome(begun: &Begun, detached: bool) -> String {
     )
 }
 
-/// Starts the same in the background and waits until it is ready, or says why it is not.
-fn detach(options: &Options, printer: &Printer) -> Ended {
+/// Starts the daemon in the background and waits until it is ready or has failed.
+fn detach(options: &Options, printer: &Printer) -> CommandResult {
     let program = std::env::current_exe()
-        .map_err(|error| Failure::system("cannot find this program again", &error))?;
+        .map_err(|error| Failure::system("cannot find the path of this program", &error))?;
     let mut command = Command::new(program);
-    // The same once more, word for word.
+    // The same arguments, so that every flag applies to the daemon.
     let words = std::env::args_os().skip(1);
     command.args(words.map(|word| if word == "--detach" { "--detached".into() } else { word }));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -112,51 +127,51 @@ fn detach(options: &Options, printer: &Printer) -> Ended {
         .map_err(|error| Failure::system("cannot start the daemon in the background", &error))?;
     let mut line = String::new();
     if let Some(out) = child.stdout.take() {
-        // One line when it is ready; none if it never is.
+        // One line when it is ready; none if it fails.
         let _closed_without = BufReader::new(out).read_line(&mut line);
     }
-    let Ok(Value::Object(said)) = serde_json::from_str::<Value>(&line) else {
-        return Err(why_not(child));
+    let Ok(Value::Object(output)) = serde_json::from_str::<Value>(&line) else {
+        return Err(startup_failure(child));
     };
     if printer.json {
-        let said = said.into_iter().filter(|(key, _)| key != "schema").collect();
-        printer.object(said)?;
+        let output = output.into_iter().filter(|(key, _)| key != "schema").collect();
+        printer.object(output)?;
         return Ok(Exit::Ok);
     }
-    let begun = options.directory().ok().and_then(|directory| begun(&directory, &said));
+    let begun = options.directory().ok().and_then(|directory| begun(&directory, &output));
     match begun {
         Some(begun) => printer.data(&welcome(&begun, true))?,
-        None => printer.talk("the daemon is up; `standpipe down` stops it"),
+        None => printer.note("the daemon is up; `standpipe down` stops it"),
     }
     Ok(Exit::Ok)
 }
 
-fn begun(directory: &Path, said: &Map<String, Value>) -> Option<Begun> {
+fn begun(directory: &Path, output: &Map<String, Value>) -> Option<Begun> {
     let running = standpipe_server::running(directory)?;
-    let config = said.get("config").and_then(Value::as_str).map(PathBuf::from);
-    let pool = said.get("pool").and_then(Value::as_str).map(ToOwned::to_owned);
-    Some(Begun { running, store: said.get("store")?.as_str()?.to_owned(), config, pool })
+    let config = output.get("config").and_then(Value::as_str).map(PathBuf::from);
+    let pool = output.get("pool").and_then(Value::as_str).map(ToOwned::to_owned);
+    Some(Begun { running, store: output.get("store")?.as_str()?.to_owned(), config, pool })
 }
 
-/// What a daemon that did not begin said last.
-fn why_not(mut child: std::process::Child) -> Failure {
-    let mut said = String::new();
+/// The failure of a daemon that ended before it was ready: its last error.
+fn startup_failure(mut child: std::process::Child) -> Failure {
+    let mut output = String::new();
     if let Some(err) = child.stderr.take() {
-        let _until_it_ends = err.take(64 * 1024).read_to_string(&mut said);
+        let _until_it_ends = err.take(64 * 1024).read_to_string(&mut output);
     }
     let code = child.wait().ok().and_then(|status| status.code());
     let code = code.and_then(|code| u8::try_from(code).ok()).unwrap_or(Exit::Internal.number());
-    let line = said.lines().last().unwrap_or("the daemon ended before it was ready");
-    let line = line.strip_prefix("standpipe: ").unwrap_or(line);
-    let (what, remedy) = line.split_once("; ").unwrap_or((line, ""));
-    Failure::new(Exit::Code(code), "daemon", what, remedy)
+    let last = |prefix: &str| output.lines().rev().find_map(|line| line.strip_prefix(prefix));
+    let what = last("error: ").or_else(|| output.lines().last());
+    let what = what.unwrap_or("the daemon ended before it was ready");
+    Failure::new(Exit::Code(code), "daemon", what, last("hint: ").unwrap_or_default())
 }
 
-/// The log of a daemon in the background; nothing is kept if it cannot be opened.
+/// Opens the log of a detached daemon, or `/dev/null` if it cannot be opened.
 fn open_log(options: &Options) -> Option<File> {
     let directory = options.directory().ok()?;
     let path = directory.join("daemon.log");
-    if std::fs::metadata(&path).is_ok_and(|log| log.len() > LARGEST_LOG) {
+    if std::fs::metadata(&path).is_ok_and(|log| log.len() > MAX_LOG) {
         let _kept_as_it_is = std::fs::rename(&path, directory.join("daemon.1.log"));
     }
     let mut open = OpenOptions::new();

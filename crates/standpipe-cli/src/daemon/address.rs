@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// The port a daemon listens on when nobody says otherwise.
+/// The port a daemon listens on by default.
 const PORT: u16 = standpipe::Settings::LISTEN.port();
 
 /// Where a daemon listens.
@@ -18,7 +18,7 @@ pub(crate) enum Address {
 }
 
 impl Address {
-    /// What it is called in a request.
+    /// Returns the value of a request's `host` header.
     pub(super) fn host(&self) -> String {
         match self {
             Self::Tcp(at) => at.to_string(),
@@ -85,7 +85,7 @@ fn tcp(text: &str) -> Result<SocketAddr, String> {
             Ok(SocketAddr::new(ip, port))
         }
         _ => Err(format!(
-            "only a daemon of this machine is spoken to; for another make a tunnel: \
+            "only a daemon on this machine can be used; for another machine open a tunnel: \
              ssh -NL {port}:127.0.0.1:{port} HOST"
         )),
     }
@@ -96,8 +96,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read() {
-        let said = [
+    fn addresses_are_parsed() {
+        let cases = [
             ("http://127.0.0.1:8377", "http://127.0.0.1:8377"),
             ("http://127.0.0.1:9/", "http://127.0.0.1:9"),
             ("http://localhost", "http://127.0.0.1:8377"),
@@ -106,14 +106,14 @@ mod tests {
             ("unix:/run/s.sock", "unix:/run/s.sock"),
             ("unix:///run/s.sock", "unix:/run/s.sock"),
         ];
-        for (text, read) in said {
+        for (text, read) in cases {
             assert_eq!(text.parse::<Address>().map(|at| at.to_string()), Ok(read.to_owned()));
         }
     }
 
     #[test]
-    fn what_is_none_is_told_why() {
-        let said = [
+    fn invalid_addresses_are_explained() {
+        let cases = [
             ("127.0.0.1:8377", "http://127"),
             ("https://127.0.0.1", "plain HTTP"),
             ("http://10.0.0.7:8377", "ssh -NL 8377:"),
@@ -126,7 +126,7 @@ mod tests {
             ("unix:s.sock", "from the root"),
             ("", "http://127"),
         ];
-        for (text, why) in said {
+        for (text, why) in cases {
             let error = text.parse::<Address>().unwrap_err();
             assert!(error.contains(why), "{text}: {error}");
         }

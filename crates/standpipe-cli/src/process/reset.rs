@@ -5,22 +5,21 @@ use std::time::Duration;
 use jiff::civil::{Date, Time};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
-use standpipe::{PrintedReset, PrintedTime};
+use standpipe::dialect::{PrintedReset, PrintedTime};
 
 /// When a limit resets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reset {
     /// In so long.
     In(Duration),
-    /// It has passed: the message is an old one.
+    /// It has passed: the message is old.
     Passed,
 }
 
 /// A time of day without a date is at most this far ahead.
 const A_DAY: Duration = Duration::from_secs(86_400);
 
-/// A reset that lies ahead by up to this much more than its window allows is not an old one: clocks
-/// differ.
+/// A reset may lie ahead by this much more than its window allows, because clocks differ.
 const SLACK: Duration = Duration::from_secs(600);
 
 /// The reset that a message states, if its time zone is known. `window` is the length of the limit.
@@ -79,7 +78,7 @@ fn ahead(now: Timestamp, then: Timestamp) -> Reset {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use standpipe::printed_limit;
+    use standpipe::dialect::printed_limit;
 
     /// What a message means at an instant, for a reader in UTC, in minutes.
     fn at(now: &str, line: &str) -> Option<Result<u64, ()>> {
@@ -121,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_zone_says_nothing() {
+    fn an_unknown_zone_gives_no_reset() {
         assert_eq!(at("2026-11-17T12:30:00Z", "hit your limit · resets 3pm (Mars/Base)"), None);
         assert_eq!(at("2026-11-17T12:30:00Z", "You've hit your session limit"), None);
     }

@@ -1,90 +1,105 @@
-//! Running a program to its end: signals go on to it, and now and then something else is done.
+//! Running a program to its end, forwarding signals to it.
+//!
+//! Guarantee: on Linux the program dies with this process. Its exit code is returned as a shell
+//! does.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ExitStatus, Stdio};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use standpipe_sys::die_with_parent;
 
-use crate::process::child::{NOT_EXECUTABLE, command_line};
-use crate::process::signals::{Signals, child_has_it_too};
-use crate::process::tee::{Found, LinePattern, Tee};
+use crate::process::signals::{Signals, child_received_too};
+use crate::process::tee::{LinePattern, StderrMatch, Tee};
+
+/// The exit codes of shells for a command that does not exist, or may not be executed.
+pub(crate) const NOT_FOUND: u8 = 127;
+pub(crate) const NOT_EXECUTABLE: u8 = 126;
 
 /// How a program ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ran {
-    /// The code a shell would answer.
+pub(crate) struct Completed {
+    /// The exit code as a shell reports it.
     pub(crate) code: u8,
-    /// The signal that ended it, if it came to us too: whoever sent it meant us both.
+    /// The signal that ended it, if it was sent to us too.
     pub(crate) interrupted: Option<i32>,
-    /// What was looked for in its standard error.
-    pub(crate) found: Found,
+    /// What was found in its standard error.
+    pub(crate) found: StderrMatch,
 }
 
-/// Runs the command with our own input and output, and answers how it ended. `chore` is done every
-/// `every`, while it lives. Its standard error passes through our hands only if something is looked
-/// for in it.
+/// Runs the command, whose file is `file`, with our own input and output. Calls `periodic` once per
+/// `interval` while it runs. Its standard error is a pipe only if `look_for` is given.
 ///
-/// It must be called on the main thread: the kernel ties the child's life to the thread that
-/// starts it.
+/// Call it on the main thread: the kernel ties the child's life to the thread that starts it.
 ///
 /// # Errors
 /// When the program could not be started.
 pub(crate) fn run(
+    file: &Path,
     command: &[OsString],
     look_for: Option<&LinePattern>,
     signals: &Signals,
-    every: Duration,
-    mut chore: impl FnMut(),
-) -> std::io::Result<Ran> {
-    let mut came = BTreeSet::new();
-    let early = signals.take();
-    let mut program = command_line(command);
+    interval: Duration,
+    mut periodic: impl FnMut(),
+) -> std::io::Result<Completed> {
+    let mut arrived = BTreeSet::new();
+    let mut words = command.iter();
+    let mut program = Command::new(file);
+    program.arg0(words.next().map(OsString::as_os_str).unwrap_or_default()).args(words);
+    die_with_parent(&mut program);
     if look_for.is_some() {
         program.stderr(Stdio::piped());
     }
     let mut child = program.spawn()?;
     let tee = look_for.zip(child.stderr.take()).map(|(lines, from)| Tee::new(from, lines.clone()));
-    for signal in early {
-        // It came before there was a child that a terminal could have sent it to.
-        pass_on(&child, signal);
+    // These came before the program ran. Even if the terminal sent them to the child too, our
+    // handlers took them there, which the child had until it executed its program.
+    for signal in signals.take() {
+        forward(&child, signal);
     }
-    let mut next = Instant::now() + every;
+    let mut next = Instant::now() + interval;
     loop {
         for signal in signals.take() {
-            came.insert(signal);
-            if !child_has_it_too(signal) {
-                pass_on(&child, signal);
+            arrived.insert(signal);
+            if !child_received_too(signal) {
+                forward(&child, signal);
             }
         }
         if let Some(status) = child.try_wait()? {
-            came.extend(signals.take());
-            let interrupted = status.signal().filter(|signal| came.contains(signal));
+            arrived.extend(signals.take());
+            let interrupted = status.signal().filter(|signal| arrived.contains(signal));
             let found = tee.map(Tee::found).unwrap_or_default();
-            return Ok(Ran { code: code(status), interrupted, found });
+            return Ok(Completed { code: code(status), interrupted, found });
         }
         let left = next.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            next = Instant::now() + every;
-            chore();
+            next = Instant::now() + interval;
+            periodic();
         } else {
             signals.wait(Some(left));
         }
     }
 }
 
-/// The child is ours and not yet waited for, so its number is still its own.
-fn pass_on(child: &Child, signal: i32) {
+/// Returns the exit code for a program that could not be started.
+pub(crate) fn code_of(error: &std::io::Error) -> u8 {
+    if error.kind() == std::io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE }
+}
+
+/// The child has not been waited for, so its pid cannot belong to another process.
+fn forward(child: &Child, signal: i32) {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     if let (Some(pid), Some(named)) = (pid, Signal::from_named_raw(signal)) {
-        // It may have ended meanwhile; then there is nobody to tell.
+        // It may have ended meanwhile.
         let _gone = kill_process(pid, named);
     }
 }
 
-/// As shells do: the program's own code, or 128 and the signal that killed it.
+/// Returns the program's own code, or 128 + n for signal n, as shells do.
 fn code(status: ExitStatus) -> u8 {
     let number = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     number.and_then(|number| u8::try_from(number).ok()).unwrap_or(NOT_EXECUTABLE)

@@ -1,5 +1,8 @@
-//! Signals as something to look at: a handler raises a flag and rings a bell, and the one thread
-//! there is looks when the bell rings.
+//! Signals for a single-threaded program: a handler sets a flag and writes to a socket, and
+//! [`Signals::wait`] polls the socket.
+//!
+//! Guarantee: a signal that the caller had us ignore, as `nohup` does, stays ignored by us and by
+//! our children.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -13,95 +16,99 @@ use signal_hook::consts::{
     SIGALRM, SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH,
 };
 
-/// What is passed on to a child.
-const PASSED_ON: [i32; 9] =
+/// The signals that are forwarded to a child.
+const FORWARDED: [i32; 9] =
     [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH, SIGCONT];
 
-/// What ends a wait for admission.
-const ENDING: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
+/// The signals that end a wait for admission.
+const TERMINATING: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 
-/// The signals that came, and a bell that rings when one does.
+/// The signals that have arrived, and a waker for each arrival.
 pub(crate) struct Signals {
-    raised: Vec<(i32, Arc<AtomicBool>)>,
-    over: Arc<AtomicBool>,
-    hears: UnixStream,
-    bell: Arc<Bell>,
+    flags: Vec<(i32, Arc<AtomicBool>)>,
+    /// Set when terminating signals have their default action again.
+    default_action: Arc<AtomicBool>,
+    receiver: UnixStream,
+    waker: Arc<SignalWaker>,
 }
 
 /// Ends a [`Signals::wait`] from another thread.
-pub(crate) struct Bell(UnixStream);
+pub(crate) struct SignalWaker(UnixStream);
 
 impl Signals {
-    /// From now on signals no longer end this process; they are here to be taken. Those that our
-    /// caller has us ignore, as `nohup` does, stay ignored, by us and by our children.
+    /// Installs the handlers. From now on signals do not end this process but are returned by
+    /// [`Signals::take`].
     ///
     /// # Errors
     /// When the operating system refuses a handler.
     pub(crate) fn listen() -> std::io::Result<Self> {
-        Self::listen_also(&[])
+        Self::listen_with(&[])
     }
 
-    /// The same, for some more signals.
+    /// As [`Signals::listen`], for more signals.
     ///
     /// # Errors
     /// As [`Signals::listen`].
-    pub(crate) fn listen_also(more: &[i32]) -> std::io::Result<Self> {
-        let (hears, rings) = UnixStream::pair()?;
-        hears.set_nonblocking(true)?;
-        rings.set_nonblocking(true)?;
+    pub(crate) fn listen_with(more: &[i32]) -> std::io::Result<Self> {
+        let (receiver, sender) = UnixStream::pair()?;
+        receiver.set_nonblocking(true)?;
+        sender.set_nonblocking(true)?;
         let ignored = ignored();
-        let mut raised = Vec::new();
-        let over = Arc::new(AtomicBool::new(false));
-        for signal in PASSED_ON.into_iter().chain([SIGCHLD]).chain(more.iter().copied()) {
+        let mut flags = Vec::new();
+        let default_action = Arc::new(AtomicBool::new(false));
+        for signal in FORWARDED.into_iter().chain([SIGCHLD]).chain(more.iter().copied()) {
             if ignored & bit(signal) != 0 && signal != SIGCHLD {
                 continue;
             }
-            if ENDING.contains(&signal) {
-                signal_hook::flag::register_conditional_default(signal, Arc::clone(&over))?;
+            if TERMINATING.contains(&signal) {
+                signal_hook::flag::register_conditional_default(
+                    signal,
+                    Arc::clone(&default_action),
+                )?;
             }
             let flag = Arc::new(AtomicBool::new(false));
             signal_hook::flag::register(signal, Arc::clone(&flag))?;
-            signal_hook::low_level::pipe::register(signal, rings.try_clone()?)?;
-            raised.push((signal, flag));
+            signal_hook::low_level::pipe::register(signal, sender.try_clone()?)?;
+            flags.push((signal, flag));
         }
-        Ok(Self { raised, over, hears, bell: Arc::new(Bell(rings)) })
+        Ok(Self { flags, default_action, receiver, waker: Arc::new(SignalWaker(sender)) })
     }
 
-    /// Waits until a signal comes, the bell is rung, or so long. It may come back early.
+    /// Waits for a signal, a wake-up, or the timeout. It may return early.
     pub(crate) fn wait(&self, at_most: Option<Duration>) {
         let limit = at_most.and_then(|length| Timespec::try_from(length).ok());
-        let mut ears = [PollFd::new(&self.hears, PollFlags::IN)];
-        // A wait cut short by a signal is a wait that came back early.
-        if poll(&mut ears, limit.as_ref()).is_ok() {
-            self.hush();
+        let mut fds = [PollFd::new(&self.receiver, PollFlags::IN)];
+        // A poll interrupted by a signal is an early return.
+        if poll(&mut fds, limit.as_ref()).is_ok() {
+            self.drain();
         }
     }
 
-    /// The signals to pass on that came since the last time.
+    /// Returns the signals to forward that arrived since the last call.
     pub(crate) fn take(&self) -> Vec<i32> {
-        let came = self.raised.iter().filter(|(_, flag)| flag.swap(false, Ordering::SeqCst));
-        came.map(|(signal, _)| *signal).filter(|signal| *signal != SIGCHLD).collect()
+        let arrived = self.flags.iter().filter(|(_, flag)| flag.swap(false, Ordering::SeqCst));
+        arrived.map(|(signal, _)| *signal).filter(|signal| *signal != SIGCHLD).collect()
     }
 
-    /// The first signal that came and means "end".
-    pub(crate) fn take_ending(&self) -> Option<i32> {
-        self.take().into_iter().find(|signal| ENDING.contains(signal))
+    /// Returns the first terminating signal that arrived.
+    pub(crate) fn take_terminating(&self) -> Option<i32> {
+        self.take().into_iter().find(|signal| TERMINATING.contains(signal))
     }
 
-    /// From now on a signal that means "end" ends this process again.
-    pub(crate) fn end_us_again(&self) {
-        self.over.store(true, Ordering::SeqCst);
+    /// Restores the default action of terminating signals: they end this process again.
+    pub(crate) fn restore_default_action(&self) {
+        self.default_action.store(true, Ordering::SeqCst);
     }
 
-    pub(crate) fn bell(&self) -> Arc<Bell> {
-        Arc::clone(&self.bell)
+    pub(crate) fn waker(&self) -> Arc<SignalWaker> {
+        Arc::clone(&self.waker)
     }
 
-    fn hush(&self) {
-        let mut bin = [0; 64];
-        let mut hears = &self.hears;
+    fn drain(&self) {
+        let mut buffer = [0; 64];
+        let mut receiver = &self.receiver;
         loop {
-            match hears.read(&mut bin) {
+            match receiver.read(&mut buffer) {
                 Ok(0) => return,
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -111,16 +118,16 @@ impl Signals {
     }
 }
 
-impl Wake for Bell {
+impl Wake for SignalWaker {
     fn wake(self: Arc<Self>) {
-        // A full pipe rings already.
-        let _rings_already = (&self.0).write(&[0]);
+        // A full socket wakes the receiver already.
+        let _wakes_already = (&self.0).write(&[0]);
     }
 }
 
-/// Whether the terminal sends this signal to everyone in the foreground, and we are there: then a
-/// child in our group has it already.
-pub(crate) fn child_has_it_too(signal: i32) -> bool {
+/// Whether the terminal sent this signal to the whole foreground process group, and we belong to
+/// it: then a child in our group has received it already.
+pub(crate) fn child_received_too(signal: i32) -> bool {
     if !matches!(signal, SIGINT | SIGQUIT | SIGWINCH) {
         return false;
     }
@@ -131,7 +138,7 @@ pub(crate) fn child_has_it_too(signal: i32) -> bool {
         .is_some_and(|foreground| foreground == ours)
 }
 
-/// The signals this process was told to ignore when it was started, one bit each.
+/// Returns the signals that were ignored when this process started, one bit each.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

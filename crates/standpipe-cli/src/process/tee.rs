@@ -1,4 +1,6 @@
-//! A program's standard error, passed on as it comes and looked through line by line.
+//! A program's standard error: copied to ours as it arrives, and matched line by line.
+//!
+//! Guarantee: a line is matched up to [`MAX_LINE`] bytes, so memory is bounded.
 
 use std::io::{Read, Write};
 use std::process::ChildStderr;
@@ -6,79 +8,80 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use regex::bytes::Regex;
-use standpipe::printed_limit;
+use standpipe::dialect::printed_limit;
 
-/// A line is looked at up to here.
-const LONGEST_LINE: usize = 64 << 10;
+/// The part of a line that is matched.
+const MAX_LINE: usize = 64 << 10;
 
-/// So much of a line that matched is kept.
-const KEPT: usize = 2 << 10;
+/// The part of a matching line that is kept.
+const MAX_EXCERPT: usize = 2 << 10;
 
-/// How long the last words are waited for: whoever the program left behind may keep the pipe open.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How long the rest of the output is awaited: a process that the program left running may keep the
+/// pipe open.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Which lines of a program say that it was throttled.
+/// Which lines mean that a program was throttled.
 #[derive(Clone, Debug)]
 pub(crate) enum LinePattern {
-    /// Those that match.
+    /// Lines that match.
     Regex(Regex),
-    /// The messages of programs we know.
+    /// The messages of known programs.
     Known,
 }
 
 /// What was found in a program's standard error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct StderrMatch {
     /// The last line that matched, or its beginning.
     pub(crate) line: Option<String>,
     /// What the group `wait` of the pattern caught, if it has one.
     pub(crate) wait: Option<String>,
 }
 
-/// Reads in the background.
+/// Copies and matches on its own thread.
 pub(crate) struct Tee {
-    found: Receiver<Found>,
+    found: Receiver<StderrMatch>,
 }
 
 impl Tee {
-    /// Begins to read.
+    /// Starts the thread.
     pub(crate) fn new(mut from: ChildStderr, pattern: LinePattern) -> Self {
-        let (tell, found) = channel();
+        let (sender, found) = channel();
         std::thread::spawn(move || {
-            let mut lines = Lines::new(pattern);
+            let mut lines = LineMatcher::new(pattern);
             let mut buffer = [0; 8 << 10];
             while let Ok(count @ 1..) = from.read(&mut buffer) {
-                // If nobody takes it there is nobody to tell.
-                let _lost = std::io::stderr().write_all(&buffer[..count]);
+                // A closed standard error must not end the program.
+                let _closed = std::io::stderr().write_all(&buffer[..count]);
                 lines.feed(&buffer[..count]);
-                let _over = tell.send(lines.found.clone());
+                let _ended = sender.send(lines.found.clone());
             }
             lines.end();
-            let _over = tell.send(lines.found);
+            let _ended = sender.send(lines.found);
         });
         Self { found }
     }
 
-    /// What was found in all of it, now that the program has ended.
-    pub(crate) fn found(self) -> Found {
-        let mut found = Found::default();
-        while let Ok(latest) = self.found.recv_timeout(LAST_WORDS) {
+    /// Returns what was found in all of it, after the program has ended.
+    pub(crate) fn found(self) -> StderrMatch {
+        let mut found = StderrMatch::default();
+        while let Ok(latest) = self.found.recv_timeout(DRAIN_TIMEOUT) {
             found = latest;
         }
         found
     }
 }
 
-/// Text that comes in pieces, line by line.
-struct Lines {
+/// Splits text that arrives in pieces into lines.
+struct LineMatcher {
     pattern: LinePattern,
     line: Vec<u8>,
-    found: Found,
+    found: StderrMatch,
 }
 
-impl Lines {
+impl LineMatcher {
     fn new(pattern: LinePattern) -> Self {
-        Self { pattern, line: Vec::new(), found: Found::default() }
+        Self { pattern, line: Vec::new(), found: StderrMatch::default() }
     }
 
     fn feed(&mut self, mut bytes: &[u8]) {
@@ -91,12 +94,12 @@ impl Lines {
     }
 
     fn more(&mut self, bytes: &[u8]) {
-        let room = LONGEST_LINE.saturating_sub(self.line.len());
+        let room = MAX_LINE.saturating_sub(self.line.len());
         self.line.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
     fn end(&mut self) {
-        let line = || String::from_utf8_lossy(&self.line[..self.line.len().min(KEPT)]);
+        let line = || String::from_utf8_lossy(&self.line[..self.line.len().min(MAX_EXCERPT)]);
         match &self.pattern {
             LinePattern::Regex(pattern) => {
                 if let Some(caught) = pattern.captures(&self.line) {
@@ -121,8 +124,8 @@ impl Lines {
 mod tests {
     use super::*;
 
-    fn found(pattern: &str, pieces: &[&str]) -> Found {
-        let mut lines = Lines::new(LinePattern::Regex(Regex::new(pattern).unwrap()));
+    fn found(pattern: &str, pieces: &[&str]) -> StderrMatch {
+        let mut lines = LineMatcher::new(LinePattern::Regex(Regex::new(pattern).unwrap()));
         for piece in pieces {
             lines.feed(piece.as_bytes());
         }
@@ -131,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_found_however_it_is_cut() {
+    fn a_line_is_found_however_it_is_split() {
         let pieces = ["all is w", "ell\nrate li", "mit exceeded\n"];
         assert!(found("rate limit", &pieces).line.is_some());
         let end = found("(?i)RATE LIMIT", &["last words: rate limit"]);
@@ -142,17 +145,17 @@ mod tests {
     }
 
     #[test]
-    fn a_group_says_how_long_to_wait() {
-        let told = found(r"try again in (?<wait>\d+)", &["try again in 5\ntry again in 30\n"]);
-        assert_eq!(told.wait.as_deref(), Some("30"));
+    fn a_group_gives_the_wait() {
+        let matched = found(r"try again in (?<wait>\d+)", &["try again in 5\ntry again in 30\n"]);
+        assert_eq!(matched.wait.as_deref(), Some("30"));
     }
 
     #[test]
     fn a_line_without_end_is_bounded() {
-        let mut lines = Lines::new(LinePattern::Regex(Regex::new("x").unwrap()));
+        let mut lines = LineMatcher::new(LinePattern::Regex(Regex::new("x").unwrap()));
         for _ in 0..100 {
             lines.feed(&[b'y'; 8 << 10]);
         }
-        assert_eq!(lines.line.len(), LONGEST_LINE);
+        assert_eq!(lines.line.len(), MAX_LINE);
     }
 }

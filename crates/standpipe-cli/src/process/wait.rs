@@ -1,4 +1,4 @@
-//! Waiting for a future on the one thread there is, while signals can end the wait.
+//! Polling a future on the main thread, while signals can end the wait.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -6,37 +6,37 @@ use std::time::{Duration, Instant};
 
 use crate::process::signals::Signals;
 
-/// How a wait ended.
-pub(crate) enum Ended<T> {
-    /// What was waited for came.
+/// The result of a wait.
+pub(crate) enum WaitOutcome<T> {
+    /// The future is ready.
     Ready(T),
-    /// A signal asked to end first; the future was dropped, which takes everything back.
+    /// A terminating signal arrived first. The future was dropped, which cancels its ticket.
     Interrupted(i32),
 }
 
-/// Waits for the future. After `patience` of waiting `notice` is called, once.
+/// Waits for the future. Calls `notice` once, when the wait has lasted `notice_after`.
 pub(crate) fn wait_for<T>(
     future: impl Future<Output = T>,
     signals: &Signals,
-    patience: Duration,
+    notice_after: Duration,
     mut notice: impl FnMut(),
-) -> Ended<T> {
+) -> WaitOutcome<T> {
     let mut future = pin!(future);
-    let waker = Waker::from(signals.bell());
-    let notice_at = Instant::now() + patience;
-    let mut told = false;
+    let waker = Waker::from(signals.waker());
+    let notice_at = Instant::now() + notice_after;
+    let mut noticed = false;
     loop {
         if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return Ended::Ready(value);
+            return WaitOutcome::Ready(value);
         }
-        if let Some(signal) = signals.take_ending() {
-            return Ended::Interrupted(signal);
+        if let Some(signal) = signals.take_terminating() {
+            return WaitOutcome::Interrupted(signal);
         }
         let left = notice_at.saturating_duration_since(Instant::now());
-        if !told && left.is_zero() {
-            told = true;
+        if !noticed && left.is_zero() {
+            noticed = true;
             notice();
         }
-        signals.wait(if told { None } else { Some(left) });
+        signals.wait(if noticed { None } else { Some(left) });
     }
 }

@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn figures_are_easy_to_read() {
-        let said = [
+        let cases = [
             (0, "0"),
             (1_200, "1,200"),
             (99_999, "99,999"),
@@ -81,7 +81,7 @@ mod tests {
             (20_000_000, "20M"),
             (u64::MAX, "18,446,744,073.7G"),
         ];
-        for (figure, text) in said {
+        for (figure, text) in cases {
             assert_eq!(amount("tokens", figure), text);
         }
         assert_eq!(amount("usd", 1_500_000), "$1.50");

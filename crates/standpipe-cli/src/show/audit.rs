@@ -1,111 +1,112 @@
-//! An audit for people: who calls how often, all together against the quota, who is at risk.
+//! `audit` for people: calls and rates per agent, the sums against the quota, findings.
 
-use standpipe::{AgentAudit, AgentRate, Audit, LimitAudit, PoolAudit, Rate, escape};
+use standpipe::escape;
+use standpipe::observe::{AgentAudit, AgentRate, Audit, LimitAudit, PoolAudit, Rate};
 
 use crate::show::amount::amount;
+use crate::show::duration::{length, period};
 use crate::show::findings;
-use crate::show::length::{length, period};
-use crate::show::style::{Ink, Style, columns};
+use crate::show::style::{Style, TextRole, columns};
 use crate::show::table::table;
 
-/// Longer lists are cut: `--json` has them all.
-const SHOWN: usize = 20;
+/// The most agents that are listed; `--json` has all.
+const MAX_ROWS: usize = 20;
 
-pub(crate) fn audit(style: Style, told: &Audit, back_ms: u64) -> String {
+pub(crate) fn text(style: Style, audit: &Audit, back_ms: u64) -> String {
     let back = match period(back_ms).as_str() {
         "s" => "second".to_owned(),
         "min" => "minute".to_owned(),
         back => back.to_owned(),
     };
-    if told.pools.iter().all(|pool| pool.agents.is_empty()) {
-        return nothing(style, told, &back);
+    if audit.pools.iter().all(|pool| pool.agents.is_empty()) {
+        return nothing(style, audit, &back);
     }
-    let each = told.pools.iter().map(|each| pool(style, each, &back).join("\n") + "\n");
+    let each = audit.pools.iter().map(|each| pool(style, each, &back).join("\n") + "\n");
     each.collect::<Vec<_>>().join("\n")
 }
 
-/// What a person is told for whom nothing was recorded yet.
-fn nothing(style: Style, told: &Audit, back: &str) -> String {
-    let unreadable = told.pools.iter().flat_map(|pool| findings::list(style, &pool.findings));
+/// The text for an empty journal.
+fn nothing(style: Style, audit: &Audit, back: &str) -> String {
+    let unreadable = audit.pools.iter().flat_map(|pool| findings::list(style, &pool.findings));
     let unreadable: String = unreadable.map(|line| line + "\n").collect();
     format!(
-        "Nothing was recorded in the last {back}. What goes through the tap is
-recorded by itself:
+        "Nothing was recorded in the last {back}. Calls through Standpipe are
+recorded automatically:
 
   standpipe hold my/api --as blog --limit requests=60/min -- ./job
 
-To see first what your agents do while nobody is held back, write
+To see first what your agents do without limits, write
 `enforce = false` in the pool's table (`standpipe config init` writes a
 file to begin with), let them run, and look again.
 {unreadable}"
     )
 }
 
-fn pool(style: Style, told: &PoolAudit, back: &str) -> Vec<String> {
-    let mut lines = vec![heading(style, told, back)];
-    if told.agents.is_empty() {
+fn pool(style: Style, audit: &PoolAudit, back: &str) -> Vec<String> {
+    let mut lines = vec![heading(style, audit, back)];
+    if audit.agents.is_empty() {
         lines.push("  nothing was recorded".to_owned());
     } else {
-        lines.extend(agents(style, &told.agents));
-        for (at, limit) in told.limits.iter().enumerate() {
+        lines.extend(agents(style, &audit.agents));
+        for (at, limit) in audit.limits.iter().enumerate() {
             lines.push(String::new());
-            lines.extend(rates(style, limit, told, at));
+            lines.extend(rates(style, limit, audit, at));
         }
         lines.push(String::new());
     }
-    lines.extend(findings::list(style, &told.findings));
-    if told.left_out > 0 {
-        let mode = if told.enforce { "in shadow mode" } else { "while they were held back" };
-        let text = format!("{} calls {mode} are left out; --compare has both", told.left_out);
-        lines.push(format!("  {}", style.ink(Ink::Dim, &text)));
+    lines.extend(findings::list(style, &audit.findings));
+    if audit.left_out > 0 {
+        let mode = if audit.enforce { "in shadow mode" } else { "while they were held back" };
+        let text = format!("{} calls {mode} are left out; --compare has both", audit.left_out);
+        lines.push(format!("  {}", style.paint(TextRole::Muted, &text)));
     }
     lines
 }
 
-/// The name at the left, how much there is of it at the right.
-fn heading(style: Style, told: &PoolAudit, back: &str) -> String {
+/// The name at the left, the number of calls at the right.
+fn heading(style: Style, audit: &PoolAudit, back: &str) -> String {
     let mut about = Vec::new();
-    if !told.enforce {
+    if !audit.enforce {
         about.push("shadow mode".to_owned());
     }
-    if told.calls > 0 {
-        let calls = if told.calls == 1 { "call" } else { "calls" };
-        about.push(format!("{} {calls}", amount("calls", told.calls)));
+    if audit.calls > 0 {
+        let calls = if audit.calls == 1 { "call" } else { "calls" };
+        about.push(format!("{} {calls}", amount("calls", audit.calls)));
     }
     about.push(format!("the last {back}"));
     let about = about.join(style.dot());
-    let name = escape::text(&told.pool);
+    let name = escape::text(&audit.pool);
     let used = columns(&name) + columns(&about);
     let gap = style.width.min(100).saturating_sub(used).max(2);
-    format!("{}{}{about}", style.ink(Ink::Bold, &name), " ".repeat(gap))
+    format!("{}{}{about}", style.paint(TextRole::Title, &name), " ".repeat(gap))
 }
 
-/// Who called, and what became of it.
+/// The calls of each agent and their outcomes.
 fn agents(style: Style, all: &[AgentAudit]) -> Vec<String> {
     let priced = all.iter().any(|agent| agent.micro_usd.is_some());
     let cost = if priced { "cost" } else { "" };
     let mut rows =
         vec![["", "calls", "429s", "retries", "waited", cost].map(str::to_owned).to_vec()];
-    rows.extend(all.iter().take(SHOWN).map(|agent| {
+    rows.extend(all.iter().take(MAX_ROWS).map(|agent| {
         vec![
             escape::text(&agent.agent).into_owned(),
             amount("calls", agent.calls),
-            some(agent.refused),
-            some(agent.retries),
+            nonzero(agent.refused),
+            nonzero(agent.retries),
             if agent.waited_ms == 0 { String::new() } else { length(agent.waited_ms) },
             agent.micro_usd.map_or_else(String::new, |cost| amount("usd", cost)),
         ]
     }));
     let mut lines = figures(style, rows);
-    if all.len() > SHOWN {
-        let more = all.len() - SHOWN;
-        lines.push(format!("  and {more} more, of which the sums below know too; see --json"));
+    if all.len() > MAX_ROWS {
+        let more = all.len() - MAX_ROWS;
+        lines.push(format!("  and {more} more, included in the sums below; see --json"));
     }
     lines
 }
 
-/// How fast each was on a limit, and all of them.
-fn rates(style: Style, limit: &LimitAudit, told: &PoolAudit, at: usize) -> Vec<String> {
+/// The rate of each agent on a limit, and of all together.
+fn rates(style: Style, limit: &LimitAudit, audit: &PoolAudit, at: usize) -> Vec<String> {
     let unit = &limit.unit;
     let of = |agent: &AgentAudit, rate: &AgentRate| {
         let name = escape::text(&agent.agent).into_owned();
@@ -113,7 +114,7 @@ fn rates(style: Style, limit: &LimitAudit, told: &PoolAudit, at: usize) -> Vec<S
     };
     let name = escape::text(&limit.limit).into_owned();
     let mut rows = vec![vec![name, "average".to_owned(), "peak".to_owned()]];
-    let each = told.agents.iter().take(SHOWN);
+    let each = audit.agents.iter().take(MAX_ROWS);
     rows.extend(each.filter_map(|agent| Some(of(agent, agent.rates.get(at)?))));
     let sum = average(unit, limit.average);
     rows.push(vec!["together".to_owned(), sum, amount(unit, limit.peak)]);
@@ -121,15 +122,15 @@ fn rates(style: Style, limit: &LimitAudit, told: &PoolAudit, at: usize) -> Vec<S
     figures(style, rows)
 }
 
-/// What the sums are of the quota.
+/// The sums as a share of the quota.
 fn share(style: Style, limit: &LimitAudit) -> Option<Vec<String>> {
     let percent = |percent: u64| {
-        let ink = match percent {
-            0..=80 => Ink::Good,
-            81..=100 => Ink::Short,
-            _ => Ink::Bad,
+        let role = match percent {
+            0..=80 => TextRole::Good,
+            81..=100 => TextRole::Warning,
+            _ => TextRole::Error,
         };
-        style.ink(ink, &format!("{percent} %"))
+        style.paint(role, &format!("{percent} %"))
     };
     let stated = format!("of the {} stated", amount(&limit.unit, limit.stated?));
     Some(vec![stated, percent(limit.average_percent?), percent(limit.peak_percent?)])
@@ -146,7 +147,7 @@ fn figures(style: Style, mut rows: Vec<Vec<String>>) -> Vec<String> {
         }
     }
     for cell in rows.first_mut().into_iter().flatten() {
-        *cell = style.ink(Ink::Dim, cell);
+        *cell = style.paint(TextRole::Muted, cell);
     }
     table(2, style.width, &rows)
 }
@@ -159,8 +160,8 @@ fn average(unit: &str, rate: Rate) -> String {
     }
 }
 
-/// None is nothing to look at.
-fn some(count: u64) -> String {
+/// Formats a count; zero is left blank.
+fn nonzero(count: u64) -> String {
     if count == 0 { String::new() } else { amount("calls", count) }
 }
 

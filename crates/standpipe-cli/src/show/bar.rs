@@ -1,9 +1,8 @@
 //! A limit as a bar: what is used, what calls in flight hold, and what is left.
 
-use crate::show::style::{Ink, Style};
+use crate::show::style::{Style, TextRole};
 
-/// A bar of so many columns. What is there shows, however little: a used unit never looks like
-/// none, and a full limit is the only one that looks full.
+/// Draws a bar. A used unit is always visible, and only a full limit looks full.
 pub(crate) fn bar(style: Style, columns: usize, used: u64, held: u64, whole: u64) -> String {
     let (full, half, empty) = if style.unicode { ('█', '▒', '░') } else { ('#', '=', '.') };
     let taken = part(used.saturating_add(held), whole, columns);
@@ -12,22 +11,22 @@ pub(crate) fn bar(style: Style, columns: usize, used: u64, held: u64, whole: u64
         n => n.min(taken),
     };
     let repeat = |c: char, n: usize| -> String { std::iter::repeat_n(c, n).collect() };
-    let ink = ink(used.saturating_add(held), whole);
-    let solid = style.ink(ink, &repeat(full, taken - held_columns));
-    let held = style.ink(ink, &repeat(half, held_columns));
-    let rest = style.ink(Ink::Dim, &repeat(empty, columns - taken));
+    let role = usage_role(used.saturating_add(held), whole);
+    let solid = style.paint(role, &repeat(full, taken - held_columns));
+    let held = style.paint(role, &repeat(half, held_columns));
+    let rest = style.paint(TextRole::Muted, &repeat(empty, columns - taken));
     format!("{solid}{held}{rest}")
 }
 
-/// How a limit stands, as a colour: plenty, under 40 % left, under 15 % left.
-pub(crate) const fn ink(taken: u64, whole: u64) -> Ink {
+/// Returns the colour of a limit: good, warning below 40 % left, error below 15 %.
+pub(crate) const fn usage_role(taken: u64, whole: u64) -> TextRole {
     let left = whole.saturating_sub(taken) as u128 * 100;
     if left < whole as u128 * 15 {
-        Ink::Bad
+        TextRole::Error
     } else if left < whole as u128 * 40 {
-        Ink::Short
+        TextRole::Warning
     } else {
-        Ink::Good
+        TextRole::Good
     }
 }
 
@@ -57,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_is_there_is_invisible() {
+    fn a_used_unit_is_always_visible() {
         assert_eq!(bar(PLAIN, 10, 1, 0, 1_000_000), "#.........");
         assert_eq!(bar(PLAIN, 10, 999_999, 0, 1_000_000), "#########.");
         assert_eq!(bar(PLAIN, 10, 0, 3, 3), "==========");
@@ -66,6 +65,9 @@ mod tests {
 
     #[test]
     fn colours_warn() {
-        assert_eq!((ink(0, 10), ink(7, 10), ink(9, 10)), (Ink::Good, Ink::Short, Ink::Bad));
+        assert_eq!(
+            (usage_role(0, 10), usage_role(7, 10), usage_role(9, 10)),
+            (TextRole::Good, TextRole::Warning, TextRole::Error)
+        );
     }
 }

@@ -1,19 +1,20 @@
-//! Before and after, side by side, for people.
+//! `audit --compare` for people: before and after, side by side.
 
-use standpipe::{Comparison, Moment, PoolName, Traffic, escape};
+use standpipe::observe::{Comparison, Timestamp, Traffic};
+use standpipe::{PoolName, escape};
 
 use crate::show::amount::amount;
-use crate::show::length::length;
-use crate::show::style::{Ink, Style};
+use crate::show::duration::length;
+use crate::show::style::{Style, TextRole};
 use crate::show::table::{sentence, table};
 
-pub(crate) fn comparisons(style: Style, all: &[Comparison], wanted: Option<&PoolName>) -> String {
+pub(crate) fn text(style: Style, all: &[Comparison], wanted: Option<&PoolName>) -> String {
     let recorded = |each: &&Comparison| each.before.is_some() || each.after.is_some();
     let all: Vec<&Comparison> = all.iter().filter(recorded).collect();
     if all.is_empty() {
         return nothing(wanted.map_or("my/api", PoolName::as_str));
     }
-    let mut parts: Vec<String> = all.iter().map(|each| comparison(style, each)).collect();
+    let mut parts: Vec<String> = all.iter().map(|each| one(style, each)).collect();
     let lacks = |side: fn(&Comparison) -> &Option<Traffic>| {
         let lacking = all.iter().filter(|each| side(each).is_none());
         lacking.map(|each| each.pool.as_str()).collect::<Vec<_>>().join(", ")
@@ -36,7 +37,7 @@ fn nothing(pool: &str) -> String {
         "Nothing was recorded yet. To compare, let the same work run twice:
 
   1. with `enforce = false` in [pool.\"{pool}\"] of standpipe.toml:
-     everything is recorded, nobody is held back;
+     everything is recorded, no call waits;
   2. without that line.
 "
     )
@@ -47,9 +48,9 @@ fn missing(style: Style, text: &str) -> String {
     sentence(0, style.width, &escape::text(text)).join("\n") + "\n"
 }
 
-fn comparison(style: Style, told: &Comparison) -> String {
-    let sides = (told.before.as_ref(), told.after.as_ref());
-    let dim = |title: &str| style.ink(Ink::Dim, title);
+fn one(style: Style, comparison: &Comparison) -> String {
+    let sides = (comparison.before.as_ref(), comparison.after.as_ref());
+    let dim = |title: &str| style.paint(TextRole::Muted, title);
     let mut rows = vec![
         vec![String::new(), dim("before"), dim("after")],
         vec![String::new(), dim("in shadow mode"), dim("held back")],
@@ -58,12 +59,12 @@ fn comparison(style: Style, told: &Comparison) -> String {
         let cell = |side: Option<&Traffic>| side.map_or_else(|| "-".to_owned(), figure);
         vec![(*name).to_owned(), cell(sides.0), cell(sides.1)]
     }));
-    let mut lines = vec![style.ink(Ink::Bold, &escape::text(&told.pool))];
+    let mut lines = vec![style.paint(TextRole::Title, &escape::text(&comparison.pool))];
     lines.extend(table(2, style.width, &rows));
-    if told.earlier_calls > 0 {
+    if comparison.earlier_calls > 0 {
         let left_out = format!(
             "{} calls of earlier runs are left out: each side is the last run in its mode.",
-            amount("calls", told.earlier_calls)
+            amount("calls", comparison.earlier_calls)
         );
         lines.extend(sentence(2, style.width, &left_out));
     }
@@ -88,7 +89,7 @@ const ROWS: &[Row] = &[
 ];
 
 /// `2026-01-31 12:00:00Z`
-fn began(first: Moment) -> String {
+fn began(first: Timestamp) -> String {
     let text = first.to_string();
     let part = |range: std::ops::Range<usize>| text.get(range).unwrap_or_default().to_owned();
     format!("{} {}Z", part(0..10), part(11..19))

@@ -1,15 +1,16 @@
-//! What is shown to people, with everything in it that came from outside escaped before any of it
-//! is laid out: afterwards a forged line would look like one of ours.
+//! Escaping of text from outside, before it is laid out.
+//!
+//! Escaping later would be too late: a name with a line break could forge a line of the output.
 
 use serde_json::{Value, json};
 use standpipe::{Snapshot, escape};
 
-/// A snapshot whose every string is escaped.
+/// Returns the snapshot with every string escaped.
 ///
 /// # Errors
-/// When a snapshot of this program cannot be read by it.
-pub(crate) fn snapshot(seen: &Snapshot) -> serde_json::Result<Snapshot> {
-    let mut value = json!(seen);
+/// When its JSON form cannot be parsed again.
+pub(crate) fn snapshot(snapshot: &Snapshot) -> serde_json::Result<Snapshot> {
+    let mut value = json!(snapshot);
     escape_strings(&mut value);
     serde_json::from_value(value)
 }

@@ -1,10 +1,10 @@
-//! What happened, for people: a line each.
+//! Events for people: a line each.
 
-use standpipe::journal::{Event, Usage, What};
+use standpipe::observe::journal::{Event, EventData, Usage};
 
 use crate::show::amount::{amount, cost, percent};
-use crate::show::length::length;
-use crate::show::status::why;
+use crate::show::duration::length;
+use crate::show::status::reason_text;
 
 /// `2026-01-31 12:00:00Z  wait  my/slots  blog waited 3.1s: …`
 pub(crate) fn line(event: &Event) -> String {
@@ -15,87 +15,92 @@ pub(crate) fn line(event: &Event) -> String {
     format!("{day} {time}Z  {kind:<12}  {}  {}", event.pool, what(&event.what))
 }
 
-/// What happened, in a sentence.
-pub(crate) fn what(what: &What) -> String {
+/// Describes an event in a sentence.
+pub(crate) fn what(what: &EventData) -> String {
     match what {
-        What::Wait { agent, model, ended, count, waited_ms, longest_ms, .. } => {
+        EventData::Wait { .. } => waited(what),
+        EventData::Shadow { agent, model, reason, limit } => {
             let who = by(agent, model.as_deref());
-            let why = waited_for(what);
-            let waited = length(*waited_ms);
-            match count {
-                1 => format!("{who} waited {waited} ({why}), then {ended}"),
-                n => {
-                    let longest = length(*longest_ms);
-                    format!(
-                        "{n} calls of {who} waited {waited}, the longest {longest} ({why}), \
-                         then {ended}"
-                    )
-                }
-            }
+            format!("{who} would have waited: {}", reason_text(reason, limit.as_deref(), 0))
         }
-        What::Shadow { agent, model, reason, limit } => {
-            let who = by(agent, model.as_deref());
-            format!("{who} would have waited: {}", why(reason, limit.as_deref(), 0))
-        }
-        What::Throttle { agent, about, retry_after_ms, said, .. } => {
+        EventData::Throttle { agent, about, retry_after_ms, said, .. } => {
             let who = agent.as_deref().unwrap_or("a call");
             let after = retry_after_ms.map(|ms| format!(", retry after {}", length(ms)));
             let said = said.as_ref().map(|said| format!(": “{said}”"));
             let (after, said) = (after.unwrap_or_default(), said.unwrap_or_default());
             format!("{who} was refused by the provider: {about}{after}{said}")
         }
-        What::Observe { headers, .. } => {
+        EventData::Observe { headers, .. } => {
             let each = headers.iter().map(|(name, value)| format!("{name}: {value}"));
             each.collect::<Vec<_>>().join(", ")
         }
-        What::Reclaim { agent, why, .. } => match why.as_str() {
-            "expired" => format!("a lease of {agent} was taken back: its time was up"),
-            _ => format!("a lease of {agent} was taken back: its process is gone"),
+        EventData::Reclaim { agent, why, .. } => match why.as_str() {
+            "expired" => format!("a lease of {agent} was reclaimed: it expired"),
+            _ => format!("a lease of {agent} was reclaimed: its process ended"),
         },
-        What::Pause { for_ms, until } => format!("paused for {}, until {until}", length(*for_ms)),
-        What::Resume => "admits calls again".to_owned(),
-        What::Stop { until: Some(until) } => format!("the provider said stop, until {until}"),
-        What::Stop { until: None } => "the provider said stop".to_owned(),
-        What::SessionEnd { session } => format!("session {session:x} ended"),
-        What::Config { result, source } => format!("a configuration from {source}: {result}"),
-        What::WindowReset { limit } => format!("the provider's window of {limit} began anew"),
-        What::Sequential { on: true } => {
+        EventData::Pause { for_ms, until } => {
+            format!("paused for {}, until {until}", length(*for_ms))
+        }
+        EventData::Resume => "admits calls again".to_owned(),
+        EventData::Stop { until: Some(until) } => format!("the provider said stop, until {until}"),
+        EventData::Stop { until: None } => "the provider said stop".to_owned(),
+        EventData::SessionEnd { session } => format!("session {session:x} ended"),
+        EventData::Config { result, source } => format!("a configuration from {source}: {result}"),
+        EventData::WindowReset { limit } => format!("the provider's window of {limit} began anew"),
+        EventData::Sequential { on: true } => {
             "several agents were throttled: calls go one at a time".to_owned()
         }
-        What::Sequential { on: false } => "calls no longer go one at a time".to_owned(),
-        What::Learn { limit, amount } => format!("the provider taught a limit: {amount} {limit}"),
-        What::Zone { zone } => format!("the light is {zone}"),
-        What::Promote { agent } => {
-            format!("{agent} was denied for 5 minutes and is served as a standard agent, once")
+        EventData::Sequential { on: false } => "calls no longer go one at a time".to_owned(),
+        EventData::Learn { limit, amount } => {
+            format!("the provider stated a limit: {amount} {limit}")
         }
-        What::Margin { limit, per_mille } => {
+        EventData::Zone { zone } => format!("zone {zone}"),
+        EventData::Promote { agent } => {
+            format!("{agent} was denied for 5 minutes; its next call is served as standard")
+        }
+        EventData::Margin { limit, per_mille } => {
             format!("margin of {limit} is now {}", percent(*per_mille))
         }
-        What::Outside { limit, units, total } => {
-            format!("somebody drew {units} of {limit} without asking, {total} in all")
+        EventData::Outside { limit, units, total } => {
+            format!("outside use: {units} of {limit} did not go through Standpipe, {total} in all")
         }
-        What::Breaker { on: true } => {
-            "at this rate calls will have to wait: they are advised to ask for less".to_owned()
+        EventData::Breaker { on: true } => {
+            "quota will run out at this rate: callers are advised to request less".to_owned()
         }
-        What::Breaker { on: false } => "calls need not wait".to_owned(),
-        What::Doubt { about, value, why } => doubted(about, value, why),
-        What::Store { what } => what.clone(),
-        What::Usage(usage) => used(usage),
-        What::Lost { lines } => format!("{lines} line(s) of the journal could not be written"),
+        EventData::Breaker { on: false } => "quota no longer runs out at this rate".to_owned(),
+        EventData::Doubt { about, value, why } => doubted(about, value, why),
+        EventData::Store { what } => what.clone(),
+        EventData::Usage(usage) => used(usage),
+        EventData::Lost { lines } => format!("{lines} line(s) of the journal could not be written"),
         _ => String::new(),
     }
 }
 
-/// A message that was not believed has no value that may be shown.
+/// Describes calls that waited.
+fn waited(what: &EventData) -> String {
+    let EventData::Wait { agent, model, ended, count, waited_ms, longest_ms, .. } = what else {
+        return String::new();
+    };
+    let (who, why) = (by(agent, model.as_deref()), waited_for(what));
+    let (waited, longest) = (length(*waited_ms), length(*longest_ms));
+    match count {
+        1 => format!("{who} waited {waited} ({why}), then {ended}"),
+        n => format!(
+            "{n} calls of {who} waited {waited}, the longest {longest} ({why}), then {ended}"
+        ),
+    }
+}
+
+/// Describes a value that was not believed. A message has no value that may be shown.
 fn doubted(about: &str, value: &str, why: &str) -> String {
     let value = if value.is_empty() { String::new() } else { format!(" `{value}`") };
     format!("{about}{value} was not believed: {why}")
 }
 
 /// `requests per 1min has no room: 60 of 60 used`
-fn waited_for(what: &What) -> String {
-    let What::Wait { reason, limit, used, usable, .. } = what else { return String::new() };
-    let why = why(reason, limit.as_deref(), 0);
+fn waited_for(what: &EventData) -> String {
+    let EventData::Wait { reason, limit, used, usable, .. } = what else { return String::new() };
+    let why = reason_text(reason, limit.as_deref(), 0);
     match (limit, used, usable) {
         (Some(limit), Some(used), Some(usable)) => {
             let unit = limit.split(' ').next().unwrap_or_default();
@@ -115,22 +120,22 @@ fn used(usage: &Usage) -> String {
         (usage.cancelled, "never sent"),
     ];
     let counted = counts.into_iter().filter(|(count, _)| *count > 0);
-    let mut said: Vec<String> = counted.map(|(count, what)| format!("{count} {what}")).collect();
+    let mut parts: Vec<String> = counted.map(|(count, what)| format!("{count} {what}")).collect();
     if !usage.refusals.is_empty() {
         let all = usage.refusals.values().fold(0, |all: u64, more| all.saturating_add(*more));
         let why: Vec<String> =
             usage.refusals.iter().map(|(reason, times)| format!("{times} {reason}")).collect();
-        said.push(format!("{all} not admitted ({})", why.join(", ")));
+        parts.push(format!("{all} not admitted ({})", why.join(", ")));
     }
     if usage.waited_ms > 0 {
-        said.push(format!("waited {}", length(usage.waited_ms)));
+        parts.push(format!("waited {}", length(usage.waited_ms)));
     }
     if !usage.units.is_empty() {
         let units = usage.units.iter().map(|(unit, figure)| (unit.as_str(), *figure));
-        said.push(format!("used {}", cost(units)));
+        parts.push(format!("used {}", cost(units)));
     }
     let shadow = if usage.enforced { "" } else { " in shadow mode" };
-    format!("{}{shadow}: {}", by(&usage.agent, usage.model.as_deref()), said.join(", "))
+    format!("{}{shadow}: {}", by(&usage.agent, usage.model.as_deref()), parts.join(", "))
 }
 
 fn by(agent: &str, model: Option<&str>) -> String {

@@ -1,11 +1,12 @@
-//! What was found and what to do about it: a line each, the remedy below.
+//! Findings of `doctor` and `audit`: a line each, the remedy below.
 
-use standpipe::{Finding, Level, escape};
+use standpipe::escape;
+use standpipe::observe::{Finding, Level};
 
-use crate::show::style::{Ink, Style, columns};
+use crate::show::style::{Style, TextRole, columns};
 use crate::show::table::table;
 
-/// Findings under the name of what was looked at, and how many there are at the end.
+/// Formats findings grouped by check, with a summary at the end.
 pub(crate) fn by_group(style: Style, findings: &[Finding]) -> String {
     let widest = findings.iter().map(|finding| columns(finding.check)).max().unwrap_or(0);
     let mut before = "";
@@ -22,21 +23,21 @@ pub(crate) fn by_group(style: Style, findings: &[Finding]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Findings about one thing, indented.
+/// Formats findings as an indented list.
 pub(crate) fn list(style: Style, findings: &[Finding]) -> Vec<String> {
     let rows: Vec<Vec<String>> = findings.iter().flat_map(|each| row(style, "", each)).collect();
     table(2, style.width, &rows)
 }
 
-/// The finding, and below it what to do.
+/// A finding, and below it the remedy.
 fn row(style: Style, name: &str, finding: &Finding) -> Vec<Vec<String>> {
-    let ink = match finding.level {
-        Level::Ok => Ink::Good,
-        Level::Note => Ink::Bold,
-        Level::Warning => Ink::Short,
-        Level::Failure => Ink::Bad,
+    let role = match finding.level {
+        Level::Ok => TextRole::Good,
+        Level::Note => TextRole::Title,
+        Level::Warning => TextRole::Warning,
+        Level::Failure => TextRole::Error,
     };
-    let level = format!("{name}{}", style.ink(ink, finding.level.as_str()));
+    let level = format!("{name}{}", style.paint(role, finding.level.as_str()));
     let mut rows = vec![vec![level, escape::text(&finding.what).into_owned()]];
     if let Some(remedy) = &finding.remedy {
         let arrow = if style.unicode { "→" } else { "->" };

@@ -1,11 +1,11 @@
-//! What the library could not do, as a failure of a command: its code, its line, its object.
+//! Conversion of the library's errors to failures: exit code, messages, problem object.
 
 use serde_json::json;
 use standpipe::config::{ConfigError, Problem};
 use standpipe::{Error, Reason, Refused};
 
 use crate::exit::Exit;
-use crate::failure::{Failure, one_line};
+use crate::failure::{Failure, Message, split_hint};
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
@@ -14,28 +14,37 @@ impl From<Error> for Failure {
             Error::Refused(refused) => refusal(&refused),
             Error::LeaseGone { ref lease } => {
                 let pool = json!(lease.pool().as_str());
-                said(Exit::NoLease, "lease_gone", &text).with("pool", pool)
+                from_text(Exit::NoLease, "lease_gone", &text).with("pool", pool)
             }
             Error::NoLimits { ref pool } => {
-                said(Exit::Config, "no_limits", &text).with("pool", json!(pool.as_str()))
+                from_text(Exit::Config, "no_limits", &text).with("pool", json!(pool.as_str()))
             }
             Error::Config(error) => Self::from(error),
             Error::Invalid { what, remedy } => Self::usage(&what, &remedy),
-            Error::Store(_) => said(Exit::Store, "store", &text).with("reason", json!("store")),
-            _ => said(Exit::Internal, "internal", &text),
+            Error::Store(_) => {
+                from_text(Exit::Store, "store", &text).with("reason", json!("store"))
+            }
+            _ => from_text(Exit::Internal, "internal", &text),
         }
     }
 }
 
 impl From<ConfigError> for Failure {
-    /// All problems at once, a line for each.
+    /// All problems of a file at once.
     fn from(error: ConfigError) -> Self {
-        let lines = error.problems.iter().map(|problem| one_line(&problem.to_string()));
+        let messages = error.problems.iter().map(message).collect();
         let all: Vec<_> = error.problems.iter().map(object).collect();
-        let mut failure = said(Exit::Config, "config", &error.to_string());
-        failure.lines = lines.collect();
+        let mut failure = from_text(Exit::Config, "config", &error.to_string());
+        failure.messages = messages;
         failure.with("problems", json!(all))
     }
+}
+
+/// Formats a problem as `FILE:LINE: what`, and its remedy as the hint.
+fn message(problem: &Problem) -> Message {
+    let whole = problem.to_string();
+    let what = whole.strip_suffix(&format!("; {}", problem.remedy)).unwrap_or(&whole);
+    Message::new(what, &problem.remedy)
 }
 
 fn object(problem: &Problem) -> serde_json::Value {
@@ -47,13 +56,13 @@ fn object(problem: &Problem) -> serde_json::Value {
     })
 }
 
-/// A sentence of the library's, whose part after the semicolon says what to do.
-fn said(exit: Exit, kind: &str, text: &str) -> Failure {
-    let (what, remedy) = text.split_once("; ").unwrap_or((text, ""));
+/// Converts an error text of the library, whose part after the first semicolon is the hint.
+fn from_text(exit: Exit, kind: &str, text: &str) -> Failure {
+    let (what, remedy) = split_hint(text);
     Failure::new(exit, kind, what, remedy)
 }
 
-/// A call that may not be made.
+/// Converts a refusal.
 pub(crate) fn refusal(refused: &Refused) -> Failure {
     let (exit, kind) = match refused.reason {
         Reason::Never => (Exit::NeverFits, "never"),
@@ -63,7 +72,7 @@ pub(crate) fn refusal(refused: &Refused) -> Failure {
     };
     let when = refused.when();
     let after = when.until_ms.or(when.not_before_ms);
-    let failure = said(exit, kind, &refused.to_string())
+    let failure = from_text(exit, kind, &refused.to_string())
         .with("pool", json!(refused.pool.as_str()))
         .with("reason", json!(refused.reason.as_str()))
         .with("waited_for", json!(refused.waited_for.map(Reason::as_str)))
@@ -75,7 +84,7 @@ pub(crate) fn refusal(refused: &Refused) -> Failure {
         .with("retry_after_ms", json!(after))
         .with("position", json!(refused.position));
     match &refused.backpressure {
-        Some(told) => failure.with("backpressure", json!(told)),
+        Some(throttled) => failure.with("backpressure", json!(throttled)),
         None => failure,
     }
 }

@@ -1,41 +1,42 @@
-//! How pools stand, for people: a heading, a bar per limit, who holds what, who waits for what.
+//! `status` for people: a heading per pool, a bar per limit, leases, tickets, agents.
 
 mod calls;
-mod foresight;
 mod limits;
-mod trouble;
+mod throttling;
+mod warnings;
 
-use standpipe::{Away, Backpressure, PoolStatus};
+use standpipe::observe::OfflineStatus;
+use standpipe::{Backpressure, PoolStatus};
 
 use crate::show::amount::percent;
-use crate::show::length::length;
-use crate::show::style::{Ink, Style, columns};
+use crate::show::duration::length;
+use crate::show::style::{Style, TextRole, columns};
 use crate::show::table::sentence;
 
-pub(crate) use calls::{ends, tier, waits_for, why, words};
+pub(crate) use calls::{cost_text, expiry, priority_label, reason_text, wait_reason};
 
-/// What a person is told who has no pool yet.
+/// The text for a store without pools.
 pub(crate) const NO_POOLS: &str = "\
-No pools yet. A pool comes into being when something is
-held or reserved on it:
+No pools yet. The first `hold` or `reserve` on a pool
+creates it:
 
   standpipe hold my/slots --limit parallel=2 -- sleep 10
 
-To write limits down once for everybody:
+To write limits to a file, once for every caller:
 
   standpipe config init
 ";
 
-/// All pools, with an empty line between.
+/// Formats all pools, separated by empty lines.
 pub(crate) fn pools(style: Style, all: &[PoolStatus]) -> String {
     let each = all.iter().map(|status| pool(style, status).join("\n") + "\n");
     each.collect::<Vec<_>>().join("\n")
 }
 
-/// Whom others depend on and cannot, just now.
-pub(crate) fn upstream(pressed: &[Backpressure]) -> String {
-    let each = pressed.iter().map(|told| {
-        let (agent, pool, left) = (&told.agent, &told.pool, length(told.until_ms));
+/// Formats the throttled agents that workflows depend on.
+pub(crate) fn backpressure(all: &[Backpressure]) -> String {
+    let each = all.iter().map(|throttled| {
+        let (agent, pool, left) = (&throttled.agent, &throttled.pool, length(throttled.until_ms));
         format!("\nworkflows: {agent} is throttled on {pool} for another {left}\n")
     });
     each.collect()
@@ -44,13 +45,13 @@ pub(crate) fn upstream(pressed: &[Backpressure]) -> String {
 fn pool(style: Style, status: &PoolStatus) -> Vec<String> {
     let mut lines = vec![heading(style, status)];
     lines.extend(summary(style, status));
-    lines.extend(calls::holds(style, &status.leases));
-    lines.extend(calls::waits(style, &status.tickets));
+    lines.extend(calls::leases(style, &status.leases));
+    lines.extend(calls::tickets(style, &status.tickets));
     lines.extend(calls::agents(style, &status.agents));
     lines
 }
 
-/// What is said below a pool's name: what concerns all of it, then a bar per limit.
+/// Formats what follows a pool's name: its state, then a bar per limit.
 pub(crate) fn summary(style: Style, status: &PoolStatus) -> Vec<String> {
     let state = state(style, status).into_iter();
     let mut lines: Vec<_> = state.flat_map(|line| sentence(2, style.width, &line)).collect();
@@ -58,7 +59,7 @@ pub(crate) fn summary(style: Style, status: &PoolStatus) -> Vec<String> {
     lines
 }
 
-/// The name at the left, how much goes on at the right.
+/// The name at the left, the number of calls at the right.
 fn heading(style: Style, status: &PoolStatus) -> String {
     let mut about = Vec::new();
     match (status.leases.len(), status.tickets.len()) {
@@ -72,58 +73,63 @@ fn heading(style: Style, status: &PoolStatus) -> String {
         about.push(format!("margin {}", percent(status.margin_per_mille)));
     }
     if !status.enforce {
-        about.push("shadow mode: nobody is held back".to_owned());
+        about.push("shadow mode: limits are not enforced".to_owned());
     }
     let about = about.join(style.dot());
     let used = columns(&status.pool) + columns(&about);
     let gap = style.width.min(100).saturating_sub(used).max(2);
-    format!("{}{}{about}", style.ink(Ink::Bold, &status.pool), " ".repeat(gap))
+    format!("{}{}{about}", style.paint(TextRole::Title, &status.pool), " ".repeat(gap))
 }
 
-/// What concerns the whole pool.
+/// The lines about the whole pool.
 fn state(style: Style, status: &PoolStatus) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(away) = &status.cut_off {
         let text = cut_off(away);
-        lines.push(style.ink(Ink::Bad, &text));
+        lines.push(style.paint(TextRole::Error, &text));
     }
     if let Some(stop) = &status.terminal {
         let end = match (stop.for_ms, stop.until) {
             (Some(ms), Some(until)) => format!("until {until}, {} to go", length(ms)),
-            _ => "until somebody lifts it".to_owned(),
+            _ => "until it is resumed by hand".to_owned(),
         };
         let look = stop.look_ms.map(|ms| format!("; one call may try in {}", length(ms)));
         let end = end + &look.unwrap_or_default();
         let resume = format!("standpipe resume {}", status.pool);
-        lines.push(style.ink(Ink::Bad, &format!("the provider said stop, {end}: {resume}")));
+        lines.push(
+            style.paint(TextRole::Error, &format!("the provider said stop, {end}: {resume}")),
+        );
     }
     if let Some(pause) = &status.pause {
-        let why = trouble::cause(&status.trouble);
+        let why = throttling::cause(&status.trouble);
         let text = format!("paused for {} (until {}){why}", length(pause.for_ms), pause.until);
-        lines.push(style.ink(Ink::Short, &text));
+        lines.push(style.paint(TextRole::Warning, &text));
     }
-    lines.extend(foresight::lines(style, status));
-    let after = trouble::lines(&status.trouble).into_iter();
-    lines.extend(after.map(|text| style.ink(Ink::Short, &text)));
+    lines.extend(warnings::lines(style, status));
+    let after = throttling::lines(&status.trouble).into_iter();
+    lines.extend(after.map(|text| style.paint(TextRole::Warning, &text)));
     if let Some(learning) = &status.learning {
         let left = length(learning.for_ms);
-        let text = format!("the ledger lost its memory; it knows all again in {left}");
-        lines.push(style.ink(Ink::Short, &text));
+        let text = format!("the ledger was lost; it is complete again in {left}");
+        lines.push(style.paint(TextRole::Warning, &text));
     }
     if status.limits.is_empty() && status.trouble.cautious.is_none() {
         let text = "no limits known yet: give it some in standpipe.toml or with --limit";
-        lines.push(style.ink(Ink::Dim, text));
+        lines.push(style.paint(TextRole::Muted, text));
     }
     lines
 }
 
-/// What is done while the store is away.
-fn cut_off(away: &Away) -> String {
+/// What this process does while the store is unavailable.
+fn cut_off(away: &OfflineStatus) -> String {
     let since = length(away.for_ms);
-    match (away.mode, away.among) {
+    match (away.mode.as_str(), away.among) {
         ("share", among) => format!(
-            "cut off: the store is away for {since}; each of {among} processes takes its share"
+            "cut off: the store has been unavailable for {since}; each of {among} processes \
+             uses its share"
         ),
-        _ => format!("cut off: the store is away for {since}; nobody is held back meanwhile"),
+        _ => format!(
+            "cut off: the store has been unavailable for {since}; every call is admitted meanwhile"
+        ),
     }
 }

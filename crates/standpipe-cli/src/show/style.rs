@@ -1,11 +1,11 @@
-//! What a terminal can show: how wide it is, and whether it has colours and more than ASCII.
+//! What the output can show: its width, colours, and characters beyond ASCII.
 
 use std::io::IsTerminal;
 
-/// How wide a line may be when nobody says.
-const USUAL_WIDTH: usize = 80;
-/// No layout works with less.
-const LEAST_WIDTH: usize = 40;
+/// The width of a line where neither a terminal nor `COLUMNS` gives one.
+const DEFAULT_WIDTH: usize = 80;
+/// The layouts need at least this width.
+const MIN_WIDTH: usize = 40;
 
 /// What can be shown where the output goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,69 +18,69 @@ pub(crate) struct Style {
     pub(crate) width: usize,
 }
 
-/// A colour with a meaning.
+/// What a text means, which decides its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ink {
-    /// A title.
-    Bold,
-    /// Of less weight.
-    Dim,
-    /// There is plenty.
+pub(crate) enum TextRole {
+    /// A title: bold.
+    Title,
+    /// Less important: dim.
+    Muted,
+    /// Plenty is left: green.
     Good,
-    /// It is getting short.
-    Short,
-    /// There is none.
-    Bad,
+    /// Little is left: yellow.
+    Warning,
+    /// Nothing is left: red.
+    Error,
 }
 
 impl Style {
-    /// For standard output.
+    /// Detects the style of standard output.
     pub(crate) fn of_stdout() -> Self {
-        Self::found(std::io::stdout().is_terminal(), terminal_width(), &|name| {
+        Self::detect(std::io::stdout().is_terminal(), terminal_width(), &|name| {
             std::env::var(name).ok()
         })
     }
 
-    /// As found around us. Colour only on a terminal, and not where `NO_COLOR` says anything or
-    /// the terminal is dumb.
-    fn found(
+    /// Derives the style from the environment. Colour needs a terminal that is not dumb, and no
+    /// `NO_COLOR`.
+    fn detect(
         terminal: bool,
         width: Option<usize>,
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Self {
-        let said = |name: &str| variable(name).filter(|value| !value.is_empty());
-        let dumb = said("TERM").is_none_or(|kind| kind == "dumb");
-        let columns = said("COLUMNS").and_then(|columns| columns.parse().ok());
-        let locale = said("LC_ALL").or_else(|| said("LC_CTYPE")).or_else(|| said("LANG"));
-        // A locale that nobody set says nothing about the terminal; nearly all show UTF-8.
+        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let dumb = set("TERM").is_none_or(|kind| kind == "dumb");
+        let columns = set("COLUMNS").and_then(|columns| columns.parse().ok());
+        let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG"));
+        // Without a locale UTF-8 is assumed: nearly every terminal shows it.
         let unicode = locale.is_none_or(|locale| {
             let locale = locale.to_ascii_lowercase();
             locale.contains("utf-8") || locale.contains("utf8")
         });
-        let width = width.filter(|_| terminal).or(columns).unwrap_or(USUAL_WIDTH);
+        let width = width.filter(|_| terminal).or(columns).unwrap_or(DEFAULT_WIDTH);
         Self {
-            colour: terminal && !dumb && said("NO_COLOR").is_none(),
+            colour: terminal && !dumb && set("NO_COLOR").is_none(),
             unicode,
-            width: width.max(LEAST_WIDTH),
+            width: width.max(MIN_WIDTH),
         }
     }
 
-    /// The text in that ink, where there is colour.
-    pub(crate) fn ink(self, ink: Ink, text: &str) -> String {
+    /// Colours a text, where there is colour.
+    pub(crate) fn paint(self, role: TextRole, text: &str) -> String {
         if !self.colour || text.is_empty() {
             return text.to_owned();
         }
-        let code = match ink {
-            Ink::Bold => "1",
-            Ink::Dim => "2",
-            Ink::Good => "32",
-            Ink::Short => "33",
-            Ink::Bad => "31",
+        let code = match role {
+            TextRole::Title => "1",
+            TextRole::Muted => "2",
+            TextRole::Good => "32",
+            TextRole::Warning => "33",
+            TextRole::Error => "31",
         };
         format!("\x1b[{code}m{text}\x1b[0m")
     }
 
-    /// A dot between two remarks on a line.
+    /// Returns the separator between two remarks on a line.
     pub(crate) const fn dot(self) -> &'static str {
         if self.unicode { " · " } else { ", " }
     }
@@ -91,7 +91,7 @@ fn terminal_width() -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
-/// How many columns a text takes: its characters, without colours.
+/// Counts the columns of a text: its characters, without colour sequences.
 pub(crate) fn columns(text: &str) -> usize {
     let mut count = 0;
     let mut inside = false;
@@ -114,7 +114,7 @@ mod tests {
         let of = |name: &str| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, v)| (*v).to_owned())
         };
-        Style::found(terminal, width, &of)
+        Style::detect(terminal, width, &of)
     }
 
     #[test]
@@ -123,7 +123,7 @@ mod tests {
         assert!(found(true, None, &[term]).colour);
         assert!(!found(false, None, &[term]).colour);
         assert!(!found(true, None, &[term, ("NO_COLOR", "1")]).colour);
-        assert!(found(true, None, &[term, ("NO_COLOR", "")]).colour, "empty says nothing");
+        assert!(found(true, None, &[term, ("NO_COLOR", "")]).colour, "empty counts as unset");
         assert!(!found(true, None, &[("TERM", "dumb")]).colour);
     }
 
@@ -144,6 +144,6 @@ mod tests {
     #[test]
     fn colours_take_no_columns() {
         let style = Style { colour: true, unicode: true, width: 80 };
-        assert_eq!(columns(&style.ink(Ink::Bad, "über")), 4);
+        assert_eq!(columns(&style.paint(TextRole::Error, "über")), 4);
     }
 }

@@ -1,71 +1,72 @@
-//! How it looks: a head, tabs, panes, a line of what came of things, a line of keys.
+//! Rendering of the view: header, tabs, panes, status line, key hints.
 //!
-//! Only draws; the one thing it keeps in the state is how far each pane is scrolled.
+//! Drawing changes nothing in the state but the scroll position and page size of each pane.
 
+mod chrome;
 mod detail;
-mod edges;
 mod help;
-mod ink;
 mod lists;
 mod pools;
+mod roles;
 
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Color, Modifier, Style as Look};
+use ratatui::style::{Color, Modifier, Style as TuiStyle};
 use ratatui::text::{Line, Text};
 
 use super::pane::Pane;
 use super::state::{Mode, State};
-use crate::show::style::{Ink, Style};
+use crate::show::style::{Style, TextRole};
 
-/// What a view needs at least.
-const LEAST: (u16, u16) = (40, 10);
-/// From how many lines on pools and a list are shown together.
+/// The smallest screen, in columns and lines.
+const MIN_SIZE: (u16, u16) = (40, 10);
+/// The height from which pools and a list are shown together.
 const TALL: u16 = 26;
-/// From how many lines on leases and the queue are shown together.
-const BOTH: u16 = 14;
+/// The height from which leases and the queue are shown together.
+const TALL_LIST: u16 = 14;
 
 pub(super) fn draw(frame: &mut Frame<'_>, style: Style, state: &mut State) {
     let area = frame.area();
     let style = Style { width: usize::from(area.width), ..style };
-    if area.width < LEAST.0 || area.height < LEAST.1 {
-        let (wide, high) = LEAST;
-        let text = format!("too small: a view needs {wide} columns and {high} lines");
+    if area.width < MIN_SIZE.0 || area.height < MIN_SIZE.1 {
+        let (wide, high) = MIN_SIZE;
+        let text = format!("too small: the view needs {wide} columns and {high} lines");
         frame.render_widget(Text::from(text), area);
         return;
     }
-    let away = u16::from(state.away.is_some());
+    let notice = u16::from(state.unavailable.is_some());
     let parts = [
         Constraint::Length(1),
         Constraint::Length(1),
-        Constraint::Length(away),
+        Constraint::Length(notice),
         Constraint::Min(1),
         Constraint::Length(1),
         Constraint::Length(1),
     ];
-    let [head, tabs, trouble, body, said, keys] = Layout::vertical(parts).areas(area);
-    frame.render_widget(edges::head(style, state), head);
-    frame.render_widget(edges::tabs(style, state), tabs);
-    if let Some(line) = edges::away(style, state) {
-        frame.render_widget(line, trouble);
+    let [header, tabs, unavailable, body, status, hints] = Layout::vertical(parts).areas(area);
+    frame.render_widget(chrome::header(style, state), header);
+    frame.render_widget(chrome::tabs(style, state), tabs);
+    if let Some(line) = chrome::unavailable(style, state) {
+        frame.render_widget(line, unavailable);
     }
     if state.mode == Mode::Help {
         frame.render_widget(help::text(style), body);
     } else {
         panes(frame, body, style, state);
     }
-    if state.away.is_some() {
-        grey(frame.buffer_mut(), body, style);
+    if state.unavailable.is_some() {
+        grey_out(frame.buffer_mut(), body, style);
     }
-    frame.render_widget(edges::said(style, state), said);
-    frame.render_widget(edges::keys(style, state), keys);
+    frame.render_widget(chrome::status_line(style, state), status);
+    frame.render_widget(chrome::key_hints(style, state), hints);
     if !style.unicode {
-        only_ascii(frame.buffer_mut(), area);
+        to_ascii(frame.buffer_mut(), area);
     }
 }
 
-/// One pane at a time, or pools above a list; what happened last below, unless that is the list.
+/// Draws one pane, or on a tall screen pools above a list; below them the recent events, unless the
+/// list shows them already.
 fn panes(frame: &mut Frame<'_>, area: Rect, style: Style, state: &mut State) {
     let tall = area.height >= TALL;
     let shown = if tall { state.lower } else { state.pane };
@@ -81,7 +82,7 @@ fn panes(frame: &mut Frame<'_>, area: Rect, style: Style, state: &mut State) {
         pane(frame, above, style, state, Pane::Pools);
     }
     match shown {
-        Pane::Leases | Pane::Queue if tall && middle.height >= BOTH => {
+        Pane::Leases | Pane::Queue if tall && middle.height >= TALL_LIST => {
             let halves = [Constraint::Fill(1), Constraint::Fill(1)];
             let [held, waiting] = Layout::vertical(halves).areas(middle);
             pane(frame, held, style, state, Pane::Leases);
@@ -90,18 +91,19 @@ fn panes(frame: &mut Frame<'_>, area: Rect, style: Style, state: &mut State) {
         shown => pane(frame, middle, style, state, shown),
     }
     if strip > 0 {
-        lists::strip(frame, below, style, state);
+        lists::recent_events(frame, below, style, state);
     }
 }
 
 fn pane(frame: &mut Frame<'_>, area: Rect, style: Style, state: &mut State, pane: Pane) {
     let parts = [Constraint::Length(1), Constraint::Min(0)];
     let [title, body] = Layout::vertical(parts).areas(area);
-    frame.render_widget(edges::title(style, state, pane), title);
-    if let Some(text) = nothing(state, pane) {
+    frame.render_widget(chrome::title(style, state, pane), title);
+    if let Some(text) = empty_text(state, pane) {
         let lines: Vec<Line<'_>> =
             text.lines().map(|line| Line::from(format!("  {line}"))).collect();
-        frame.render_widget(Text::from(lines).style(ink::look(style, Ink::Dim)), body);
+        frame
+            .render_widget(Text::from(lines).style(roles::tui_style(style, TextRole::Muted)), body);
         return;
     }
     match pane {
@@ -110,39 +112,39 @@ fn pane(frame: &mut Frame<'_>, area: Rect, style: Style, state: &mut State, pane
     }
 }
 
-/// What is said in place of rows when there are none.
-fn nothing(state: &State, pane: Pane) -> Option<String> {
-    let Some(picture) = &state.picture else {
-        let text = if state.away.is_some() { "nothing was seen yet" } else { "looking …" };
+/// Returns the text for a pane without rows.
+fn empty_text(state: &State, pane: Pane) -> Option<String> {
+    let Some(data) = &state.data else {
+        let text = if state.unavailable.is_some() { "no data yet" } else { "loading …" };
         return Some(text.to_owned());
     };
-    if !state.rows(pane).is_empty() || (pane == Pane::Pools && !picture.seen.unreadable.is_empty())
+    if !state.rows(pane).is_empty() || (pane == Pane::Pools && !data.snapshot.unreadable.is_empty())
     {
         return None;
     }
     if !state.filter.is_empty() {
-        return Some(format!("nothing here has `{}` in it; Esc shows all", state.filter));
+        return Some(format!("no row contains `{}`; Esc shows all", state.filter));
     }
     Some(match pane {
         Pane::Pools => crate::show::status::NO_POOLS.to_owned(),
         Pane::Leases => "no call is in flight".to_owned(),
-        Pane::Queue => "nobody waits".to_owned(),
-        Pane::Agents => "nobody was seen yet".to_owned(),
-        Pane::Events => "nothing happened in the last hour".to_owned(),
+        Pane::Queue => "no call is waiting".to_owned(),
+        Pane::Agents => "no agent has called yet".to_owned(),
+        Pane::Events => "no events in the last hour".to_owned(),
     })
 }
 
-/// Figures that are not of now are not to be read as if they were.
-fn grey(buffer: &mut Buffer, area: Rect, style: Style) {
-    let look = match style.colour {
-        true => Look::reset().fg(Color::DarkGray),
-        false => Look::new().add_modifier(Modifier::DIM),
+/// Greys out data that is not current.
+fn grey_out(buffer: &mut Buffer, area: Rect, style: Style) {
+    let grey = match style.colour {
+        true => TuiStyle::reset().fg(Color::DarkGray),
+        false => TuiStyle::new().add_modifier(Modifier::DIM),
     };
-    buffer.set_style(area, look);
+    buffer.set_style(area, grey);
 }
 
-/// A terminal without UTF-8 gets nothing that it could not show.
-fn only_ascii(buffer: &mut Buffer, area: Rect) {
+/// Replaces characters that a terminal without UTF-8 cannot show.
+fn to_ascii(buffer: &mut Buffer, area: Rect) {
     for position in area.positions() {
         if let Some(cell) = buffer.cell_mut(position)
             && !cell.symbol().is_ascii()

@@ -1,8 +1,8 @@
-//! A picture for tests: three pools, of which one is paused, one amber, and one stopped for good.
+//! View data for tests: three pools, of which one is paused, one amber, and one stopped for good.
 
 use serde_json::{Value, json};
 
-use super::picture::{Picture, of};
+use super::data::{ViewData, parse};
 
 /// Ids as a ledger made them; what they say is only read whole.
 pub(super) const LEASES: [&str; 3] = [
@@ -14,8 +14,8 @@ pub(super) const LEASES: [&str; 3] = [
 const AT: &str = "2026-01-31T12:00:00.000Z";
 const THEN: &str = "2026-01-31T12:00:42.000Z";
 
-pub(super) fn picture() -> Picture {
-    let seen = json!({
+pub(super) fn view_data() -> ViewData {
+    let snapshot = json!({
         "schema": 1,
         "store": "file:/var/lib/standpipe",
         "pools": [sonnet(), github(), images()],
@@ -24,7 +24,7 @@ pub(super) fn picture() -> Picture {
         ],
         "unreadable": [{ "pool": "old/pool", "detail": "its file is of a newer version" }],
     });
-    of(seen, events())
+    parse(snapshot, events())
 }
 
 fn sonnet() -> Value {

@@ -1,4 +1,4 @@
-//! The panes of a view, and the orders their rows can be in.
+//! The panes of the view and the sort orders of their rows.
 
 /// What a pane lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,14 +13,14 @@ pub(super) enum Pane {
 /// How rows are sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// As they stand in the snapshot: by pool, and there as the ledger orders them.
-    AsItIs,
-    /// What is taken most comes first.
-    Taken,
-    /// Those with most calls that wait, then most in flight.
-    Busy,
+    /// As in the snapshot: by pool, and within it as the ledger orders them.
+    Unsorted,
+    /// The pool with the fullest limit first.
+    MostUsed,
+    /// Most waiting calls first, then most in flight.
+    Busiest,
     Oldest,
-    Youngest,
+    Newest,
     Agent,
     Pool,
     Kind,
@@ -30,7 +30,7 @@ impl Pane {
     pub(super) const ALL: [Self; 5] =
         [Self::Pools, Self::Leases, Self::Queue, Self::Agents, Self::Events];
 
-    pub(super) const fn at(self) -> usize {
+    pub(super) const fn index(self) -> usize {
         match self {
             Self::Pools => 0,
             Self::Leases => 1,
@@ -50,34 +50,34 @@ impl Pane {
         }
     }
 
-    /// The pane so many steps on, round and round.
+    /// Returns the pane `steps` further, wrapping around.
     pub(super) fn step(self, steps: usize) -> Self {
-        let at = (self.at() + steps) % Self::ALL.len();
+        let at = (self.index() + steps) % Self::ALL.len();
         Self::ALL.get(at).copied().unwrap_or(self)
     }
 
-    /// The orders it can be in, the first to begin with.
+    /// Returns the orders of this pane; the first is the default.
     pub(super) const fn orders(self) -> &'static [Order] {
         match self {
-            Self::Pools => &[Order::AsItIs, Order::Taken, Order::Busy],
-            Self::Leases => &[Order::Oldest, Order::Youngest, Order::Agent, Order::Pool],
-            Self::Queue => &[Order::AsItIs, Order::Oldest, Order::Agent],
-            Self::Agents => &[Order::Youngest, Order::Agent, Order::Busy, Order::Pool],
-            Self::Events => &[Order::Youngest, Order::Kind, Order::Pool],
+            Self::Pools => &[Order::Unsorted, Order::MostUsed, Order::Busiest],
+            Self::Leases => &[Order::Oldest, Order::Newest, Order::Agent, Order::Pool],
+            Self::Queue => &[Order::Unsorted, Order::Oldest, Order::Agent],
+            Self::Agents => &[Order::Newest, Order::Agent, Order::Busiest, Order::Pool],
+            Self::Events => &[Order::Newest, Order::Kind, Order::Pool],
         }
     }
 
-    /// An order in words, for the title.
-    pub(super) const fn said(self, order: Order) -> &'static str {
+    /// Describes an order, for the title.
+    pub(super) const fn order_label(self, order: Order) -> &'static str {
         match (self, order) {
-            (Self::Pools, Order::AsItIs) => "by name",
-            (_, Order::AsItIs) => "in order of service",
-            (_, Order::Taken) => "most taken first",
-            (_, Order::Busy) => "busiest first",
+            (Self::Pools, Order::Unsorted) => "by name",
+            (_, Order::Unsorted) => "in order of service",
+            (_, Order::MostUsed) => "most used first",
+            (_, Order::Busiest) => "busiest first",
             (Self::Queue, Order::Oldest) => "longest wait first",
             (_, Order::Oldest) => "oldest first",
-            (Self::Agents, Order::Youngest) => "last active first",
-            (_, Order::Youngest) => "newest first",
+            (Self::Agents, Order::Newest) => "last active first",
+            (_, Order::Newest) => "newest first",
             (_, Order::Agent) => "by agent",
             (_, Order::Pool) => "by pool",
             (_, Order::Kind) => "by kind",

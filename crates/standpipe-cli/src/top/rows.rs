@@ -1,14 +1,15 @@
-//! The rows of a pane: those that have the wanted text in them, in the wanted order. Only reads.
+//! The rows of a pane, filtered and sorted.
 
 use std::cmp::Reverse;
 
-use standpipe::journal::{Event, What};
-use standpipe::{AgentStatus, LeaseStatus, LimitStatus, PoolStatus, TicketStatus};
+use standpipe::PoolStatus;
+use standpipe::observe::journal::{Event, EventData};
+use standpipe::observe::{AgentStatus, LeaseStatus, LimitStatus, TicketStatus};
 
+use super::data::ViewData;
 use super::pane::{Order, Pane};
-use super::picture::Picture;
 
-/// One row.
+/// A row of a pane.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Row<'a> {
     Pool(&'a PoolStatus),
@@ -19,7 +20,7 @@ pub(super) enum Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// The pool it is about; none for what is about all.
+    /// Returns the pool of the row; none for an event about all pools.
     pub(super) fn pool(self) -> Option<&'a str> {
         match self {
             Self::Pool(pool)
@@ -30,7 +31,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// What it is told again by in the next picture. Several may have the same.
+    /// Identifies the row in the next snapshot. Several rows may have the same key.
     pub(super) fn key(self) -> String {
         match self {
             Self::Pool(pool) => pool.pool.clone(),
@@ -43,18 +44,20 @@ impl<'a> Row<'a> {
         }
     }
 
-    fn has(self, text: &str) -> bool {
+    fn matches(self, text: &str) -> bool {
         let words = |pool: &str, agent: &str, model: &Option<String>, task: &Option<String>| {
             let others = [model, task];
             let mut others = others.into_iter().flatten().map(String::as_str);
-            within(pool, text) || within(agent, text) || others.any(|word| within(word, text))
+            contains_ignoring_case(pool, text)
+                || contains_ignoring_case(agent, text)
+                || others.any(|word| contains_ignoring_case(word, text))
         };
         match self {
             Self::Pool(pool) => {
-                within(&pool.pool, text)
-                    || pool.leases.iter().any(|lease| Self::Lease(pool, lease).has(text))
-                    || pool.tickets.iter().any(|ticket| Self::Ticket(pool, ticket).has(text))
-                    || pool.agents.iter().any(|agent| within(&agent.name, text))
+                contains_ignoring_case(&pool.pool, text)
+                    || pool.leases.iter().any(|lease| Self::Lease(pool, lease).matches(text))
+                    || pool.tickets.iter().any(|ticket| Self::Ticket(pool, ticket).matches(text))
+                    || pool.agents.iter().any(|agent| contains_ignoring_case(&agent.name, text))
             }
             Self::Lease(pool, lease) => words(&pool.pool, &lease.agent, &lease.model, &lease.task),
             Self::Ticket(pool, ticket) => {
@@ -62,10 +65,10 @@ impl<'a> Row<'a> {
             }
             Self::Agent(pool, agent) => words(&pool.pool, &agent.name, &None, &None),
             Self::Event(event) => {
-                within(&event.pool, text)
-                    || within(event.what.kind().as_str(), text)
-                    || agent(&event.what).is_some_and(|agent| within(agent, text))
-                    || model(&event.what).is_some_and(|model| within(model, text))
+                contains_ignoring_case(&event.pool, text)
+                    || contains_ignoring_case(event.what.kind().as_str(), text)
+                    || agent(&event.what).is_some_and(|agent| contains_ignoring_case(agent, text))
+                    || model(&event.what).is_some_and(|model| contains_ignoring_case(model, text))
             }
         }
     }
@@ -90,7 +93,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    fn busy(self) -> (usize, usize) {
+    fn load(self) -> (usize, usize) {
         match self {
             Self::Pool(pool) => (pool.waiting, pool.in_flight),
             Self::Agent(_, agent) => (agent.waiting, agent.in_flight),
@@ -103,14 +106,9 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The rows of a pane.
-pub(super) fn rows<'a>(
-    picture: &'a Picture,
-    pane: Pane,
-    order: Order,
-    filter: &str,
-) -> Vec<Row<'a>> {
-    let pools = picture.seen.pools.iter();
+/// Returns the rows of a pane that match the filter.
+pub(super) fn rows<'a>(data: &'a ViewData, pane: Pane, order: Order, filter: &str) -> Vec<Row<'a>> {
+    let pools = data.snapshot.pools.iter();
     let mut rows: Vec<Row<'a>> = match pane {
         Pane::Pools => pools.map(Row::Pool).collect(),
         Pane::Leases => {
@@ -122,17 +120,17 @@ pub(super) fn rows<'a>(
         Pane::Agents => {
             pools.flat_map(|pool| pool.agents.iter().map(|row| Row::Agent(pool, row))).collect()
         }
-        Pane::Events => picture.events.iter().map(Row::Event).collect(),
+        Pane::Events => data.events.iter().map(Row::Event).collect(),
     };
     let text = filter.to_lowercase();
-    rows.retain(|row| text.is_empty() || row.has(&text));
-    // All of these keep rows that are alike in the order of the snapshot.
+    rows.retain(|row| text.is_empty() || row.matches(&text));
+    // Sorting is stable: equal rows keep the order of the snapshot.
     match order {
-        Order::AsItIs => {}
-        Order::Taken => rows.sort_by_key(|row| Reverse(taken(*row))),
-        Order::Busy => rows.sort_by_key(|row| Reverse(row.busy())),
+        Order::Unsorted => {}
+        Order::MostUsed => rows.sort_by_key(|row| Reverse(usage(*row))),
+        Order::Busiest => rows.sort_by_key(|row| Reverse(row.load())),
         Order::Oldest => rows.sort_by_key(|row| Reverse(row.age())),
-        Order::Youngest => rows.sort_by_key(|row| row.age()),
+        Order::Newest => rows.sort_by_key(|row| row.age()),
         Order::Agent => rows.sort_by_key(|row| row.agent()),
         Order::Pool => rows.sort_by_key(|row| row.pool()),
         Order::Kind => rows.sort_by_key(|row| row.kind()),
@@ -140,40 +138,40 @@ pub(super) fn rows<'a>(
     rows
 }
 
-/// The limit of a pool of which most is taken, and how much, in thousandths.
+/// Returns the fullest limit of a pool and how full it is, in thousandths.
 pub(super) fn tightest(pool: &PoolStatus) -> Option<(&LimitStatus, u64)> {
     let each = pool.limits.iter().map(|limit| {
         let taken = u128::from(limit.used) + u128::from(limit.held);
         let thousandths = taken * 1_000 / u128::from(limit.effective.max(1));
         (limit, u64::try_from(thousandths).unwrap_or(u64::MAX))
     });
-    // The first of those that are as full.
+    // Of equally full limits the first.
     each.reduce(|most, next| if next.1 > most.1 { next } else { most })
 }
 
-fn taken(row: Row<'_>) -> u64 {
+fn usage(row: Row<'_>) -> u64 {
     if let Row::Pool(pool) = row { tightest(pool).map_or(0, |(_, taken)| taken) } else { 0 }
 }
 
-fn within(words: &str, text: &str) -> bool {
+fn contains_ignoring_case(words: &str, text: &str) -> bool {
     words.to_lowercase().contains(text)
 }
 
-fn agent(what: &What) -> Option<&str> {
+fn agent(what: &EventData) -> Option<&str> {
     match what {
-        What::Wait { agent, .. }
-        | What::Shadow { agent, .. }
-        | What::Reclaim { agent, .. }
-        | What::Promote { agent } => Some(agent),
-        What::Throttle { agent, .. } => agent.as_deref(),
-        What::Usage(usage) => Some(&usage.agent),
+        EventData::Wait { agent, .. }
+        | EventData::Shadow { agent, .. }
+        | EventData::Reclaim { agent, .. }
+        | EventData::Promote { agent } => Some(agent),
+        EventData::Throttle { agent, .. } => agent.as_deref(),
+        EventData::Usage(usage) => Some(&usage.agent),
         _ => None,
     }
 }
 
-fn model(what: &What) -> Option<&str> {
+fn model(what: &EventData) -> Option<&str> {
     match what {
-        What::Wait { model, .. } | What::Shadow { model, .. } => model.as_deref(),
+        EventData::Wait { model, .. } | EventData::Shadow { model, .. } => model.as_deref(),
         _ => None,
     }
 }

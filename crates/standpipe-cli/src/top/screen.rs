@@ -1,6 +1,6 @@
-//! The terminal: taken for the view, and always given back as it was.
+//! The terminal: raw mode and the alternate screen.
 //!
-//! Invariant: whatever ends the process, short of a kill that nobody can see, `leave` ran before.
+//! Guarantee: however the process ends, short of SIGKILL, `leave` has restored the terminal.
 
 use std::io::{ErrorKind, Stdout, stdin, stdout};
 use std::sync::Once;
@@ -20,50 +20,50 @@ use rustix::io::Errno;
 use signal_hook::consts::SIGTSTP;
 use signal_hook::low_level::emulate_default_handler;
 
-/// Whether the terminal is ours.
-static OURS: AtomicBool = AtomicBool::new(false);
-/// Whether something in this process panicked.
-static STUMBLED: AtomicBool = AtomicBool::new(false);
+/// Whether the terminal is in raw mode on the alternate screen.
+static ACTIVE: AtomicBool = AtomicBool::new(false);
+/// Whether a thread of this process panicked.
+static PANICKED: AtomicBool = AtomicBool::new(false);
 
-/// The terminal while it is ours.
+/// The terminal while the view uses it.
 pub(super) struct Screen(Terminal<CrosstermBackend<Stdout>>);
 
 impl Screen {
     pub(super) fn enter() -> std::io::Result<Self> {
         static HOOK: Once = Once::new();
-        HOOK.call_once(leave_before_a_panic_is_told);
+        HOOK.call_once(restore_terminal_on_panic);
         let terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
-        take()?;
+        activate()?;
         Ok(Self(terminal))
     }
 
     pub(super) fn draw(&mut self, what: impl FnOnce(&mut Frame<'_>)) -> std::io::Result<()> {
-        // One who has not come back from the background draws when it has.
-        if OURS.load(Ordering::SeqCst) {
+        // A stopped view draws when it is resumed.
+        if ACTIVE.load(Ordering::SeqCst) {
             self.0.draw(what)?;
         }
         Ok(())
     }
 
-    /// All of it is drawn anew the next time. Not by `Terminal::clear`: that asks where the cursor
-    /// is, and the answer would come in among the keys that another thread reads.
+    /// Clears the screen, so that the next draw is complete. Not by `Terminal::clear`, which
+    /// queries the cursor: the reply would arrive among the keys that another thread reads.
     pub(super) fn clear(&mut self) -> std::io::Result<()> {
         execute!(stdout(), Clear(ClearType::All))?;
         self.0 = Terminal::new(CrosstermBackend::new(stdout()))?;
         Ok(())
     }
 
-    /// Gives the terminal back and stops, as everybody does on Ctrl-Z; comes back when continued.
+    /// Restores the terminal and stops the process, as Ctrl-Z does; returns when it is continued.
     pub(super) fn stop(&mut self) -> std::io::Result<()> {
         leave();
         emulate_default_handler(SIGTSTP)?;
-        self.again()
+        self.resume()
     }
 
-    /// After a stop: whatever the terminal was made meanwhile, it is ours again.
-    pub(super) fn again(&mut self) -> std::io::Result<()> {
+    /// Takes the terminal again after a stop, whatever state it was left in.
+    pub(super) fn resume(&mut self) -> std::io::Result<()> {
         leave();
-        take()?;
+        activate()?;
         self.clear()
     }
 }
@@ -74,70 +74,70 @@ impl Drop for Screen {
     }
 }
 
-/// Waits for what comes from the terminal next: all that came. It may come back with nothing.
+/// Waits for terminal events and returns all that have arrived, possibly none.
 ///
 /// # Errors
-/// When the terminal is gone. That is looked for here, because a reader that is told "nothing more"
-/// by a terminal that hung up asks again at once, for ever.
+/// When the terminal was closed. It is checked here, because crossterm would read the end of input
+/// in an endless loop.
 pub(super) fn next() -> std::io::Result<Vec<Event>> {
-    let keys = stdin();
-    let mut ears = [PollFd::new(&keys, PollFlags::IN)];
-    match poll(&mut ears, None) {
+    let input = stdin();
+    let mut fds = [PollFd::new(&input, PollFlags::IN)];
+    match poll(&mut fds, None) {
         Ok(_) => {}
         Err(Errno::INTR) => return Ok(Vec::new()),
         Err(error) => return Err(error.into()),
     }
-    let gone = PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
-    if ears[0].revents().intersects(gone) {
+    let closed = PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
+    if fds[0].revents().intersects(closed) {
         return Err(ErrorKind::BrokenPipe.into());
     }
-    let mut came = Vec::new();
+    let mut events = Vec::new();
     while event::poll(Duration::ZERO)? {
-        came.push(event::read()?);
+        events.push(event::read()?);
     }
-    Ok(came)
+    Ok(events)
 }
 
-fn take() -> std::io::Result<()> {
-    OURS.store(true, Ordering::SeqCst);
-    let taken = enable_raw_mode().and_then(|()| execute!(stdout(), EnterAlternateScreen, Hide));
-    if taken.is_err() {
+fn activate() -> std::io::Result<()> {
+    ACTIVE.store(true, Ordering::SeqCst);
+    let active = enable_raw_mode().and_then(|()| execute!(stdout(), EnterAlternateScreen, Hide));
+    if active.is_err() {
         leave();
     }
-    taken
+    active
 }
 
-/// Gives the terminal back, once.
+/// Restores the terminal, once.
 pub(super) fn leave() {
-    if OURS.swap(false, Ordering::SeqCst) {
-        // A terminal that is gone needs nothing.
+    if ACTIVE.swap(false, Ordering::SeqCst) {
+        // A closed terminal needs no restoring.
         let _gone = execute!(stdout(), Show, LeaveAlternateScreen);
         let _gone = disable_raw_mode();
     }
 }
 
-/// Whether some thread panicked: the view cannot go on as if nothing had been.
-pub(super) fn has_stumbled() -> bool {
-    STUMBLED.load(Ordering::SeqCst)
+/// Whether a thread panicked, after which the view must end.
+pub(super) fn has_panicked() -> bool {
+    PANICKED.load(Ordering::SeqCst)
 }
 
-fn leave_before_a_panic_is_told() {
-    let told = std::panic::take_hook();
+fn restore_terminal_on_panic() {
+    let default_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
-        STUMBLED.store(true, Ordering::SeqCst);
+        PANICKED.store(true, Ordering::SeqCst);
         leave();
-        told(info);
+        default_hook(info);
     }));
 }
 
-/// Panics where a test wants it; nothing in a program that people run.
+/// Panics where a test requests it. Does nothing in a release build.
 #[cfg(debug_assertions)]
-#[expect(clippy::panic, reason = "only so that tests see what is left behind")]
-pub(super) fn stumble(at: &str) {
-    if std::env::var("STANDPIPE_TEST_STUMBLE").is_ok_and(|wanted| wanted == at) {
-        panic!("stumbled at {at}, as a test wants");
+#[expect(clippy::panic, reason = "tests check that the terminal is restored")]
+pub(super) fn panic_in_tests(at: &str) {
+    if std::env::var("STANDPIPE_TEST_PANIC").is_ok_and(|wanted| wanted == at) {
+        panic!("panicked at {at}, as a test requested");
     }
 }
 
 #[cfg(not(debug_assertions))]
-pub(super) const fn stumble(_at: &str) {}
+pub(super) const fn panic_in_tests(_at: &str) {}

@@ -1,4 +1,4 @@
-//! Signals as messages: what ends the view, stops it, or lets it go on.
+//! Signals as messages of the view: end, stop, continue, resize.
 
 use std::sync::mpsc::Sender;
 
@@ -12,24 +12,24 @@ use crate::process::signals::Signals;
 pub(super) enum Signal {
     /// End with this code.
     End(u8),
-    /// Give the terminal back and wait to be continued.
+    /// Restore the terminal and stop until continued.
     Stop,
-    /// We were continued.
-    GoOn,
+    /// The process was continued.
+    Continued,
     /// The terminal has another size.
     Resized,
 }
 
-/// From now on signals are messages.
+/// Starts a thread that turns signals into messages.
 ///
 /// # Errors
 /// When the operating system refuses a handler.
 pub(super) fn listen(sender: Sender<Message>) -> std::io::Result<()> {
-    let signals = Signals::listen_also(&[SIGTSTP])?;
+    let signals = Signals::listen_with(&[SIGTSTP])?;
     std::thread::spawn(move || {
         loop {
             signals.wait(None);
-            for signal in signals.take().into_iter().filter_map(meaning) {
+            for signal in signals.take().into_iter().filter_map(classify) {
                 if sender.send(Message::Signal(signal)).is_err() {
                     return;
                 }
@@ -39,11 +39,11 @@ pub(super) fn listen(sender: Sender<Message>) -> std::io::Result<()> {
     Ok(())
 }
 
-fn meaning(signal: i32) -> Option<Signal> {
+fn classify(signal: i32) -> Option<Signal> {
     match signal {
         SIGHUP | SIGINT | SIGQUIT | SIGTERM => u8::try_from(128 + signal).ok().map(Signal::End),
         SIGTSTP => Some(Signal::Stop),
-        SIGCONT => Some(Signal::GoOn),
+        SIGCONT => Some(Signal::Continued),
         SIGWINCH => Some(Signal::Resized),
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! Where a view looks and acts: the ledger itself, or a daemon. Both answer the same JSON.
+//! The sources of the view: the ledger itself, or a daemon. Both deliver the same JSON.
 
 pub(crate) mod daemon;
 pub(crate) mod ledger;
@@ -8,38 +8,38 @@ use std::fmt;
 use serde_json::Value;
 use standpipe::LeaseId;
 
-use crate::show::length::length;
+use crate::show::duration::length;
 
-/// How many calls and agents of each pool are looked at.
+/// The most calls and agents that are fetched per pool.
 pub(super) const ROWS: usize = 500;
 
-/// Where a view looks and acts. What goes wrong is told in one line.
+/// Delivers data and performs actions. Errors are one line each.
 pub(crate) trait Source: Send {
-    /// Which one it is, for the head of the view.
-    fn place(&self) -> String;
+    /// Names the source, for the header of the view.
+    fn location(&self) -> String;
 
-    /// The object that `status --json` prints.
-    fn look(&mut self) -> Result<Value, String>;
+    /// Returns the object that `status --json` prints.
+    fn snapshot(&mut self) -> Result<Value, String>;
 
-    /// What happened since it was last asked, oldest first; the first time, of the last hour.
+    /// Returns the events since the last call, oldest first; the first call covers an hour.
     fn events(&mut self) -> Result<Vec<Value>, String>;
 
-    fn act(&mut self, act: &Act) -> Result<(), String>;
+    fn perform(&mut self, action: &Action) -> Result<(), String>;
 }
 
-/// What can be done from a view.
+/// An action of the view.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Act {
+pub(crate) enum Action {
     Pause { pool: String, ms: u64 },
     Resume { pool: String },
     Settle { lease: LeaseId, agent: String },
 }
 
-/// What was done.
+/// An action that was performed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Done(pub(crate) Act);
+pub(crate) struct Done(pub(crate) Action);
 
-impl Act {
+impl Action {
     pub(super) const fn done(self) -> Done {
         Done(self)
     }
@@ -48,11 +48,11 @@ impl Act {
 impl fmt::Display for Done {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Act::Pause { pool, ms } => {
-                write!(f, "nobody is admitted to `{pool}` for {}", length(*ms))
+            Action::Pause { pool, ms } => {
+                write!(f, "`{pool}` admits no calls for {}", length(*ms))
             }
-            Act::Resume { pool } => write!(f, "`{pool}` admits calls again"),
-            Act::Settle { lease, agent } => {
+            Action::Resume { pool } => write!(f, "`{pool}` admits calls again"),
+            Action::Settle { lease, agent } => {
                 write!(f, "the lease of {agent} on `{}` is settled at its estimate", lease.pool())
             }
         }

@@ -1,14 +1,14 @@
-//! The real program, run as people and scripts run it, each test in a home of its own.
+//! The built program, run as a user or script does, each test in a home of its own.
 
 mod bad_input;
 mod calls;
-mod checking;
+mod checks;
 mod configuration;
 mod help;
-mod hidden;
 mod hold;
-mod manners;
-mod shapes;
+mod json;
+mod output;
 mod signals;
+mod throttled_messages;
 mod top;
-mod when;
+mod wait_times;

@@ -1,4 +1,4 @@
-//! What the documents tell people to type works as they say.
+//! The commands in the documents work as documented.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -73,7 +73,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn the_quick_start_does_what_it_says() {
+fn the_quick_start_works() {
     let readme = document("README.md");
     let blocks = blocks(&readme, "console");
     let [up, install, semaphore, rate, status, ..] = blocks.as_slice() else {
@@ -110,7 +110,7 @@ fn the_quick_start_does_what_it_says() {
 }
 
 #[test]
-fn two_machines_share_a_ledger_as_the_readme_says() {
+fn two_machines_share_a_ledger_as_documented() {
     let readme = document("README.md");
     let blocks = blocks(&readme, "console");
     let lines = blocks.iter().find(|block| block[0].contains("STORE=redis://")).unwrap();
@@ -183,7 +183,7 @@ fn up(newcomer: &Newcomer) -> String {
 }
 
 #[test]
-fn what_the_documents_ask_the_daemon_is_answered_as_they_say() {
+fn requests_of_the_documents_are_answered_as_documented() {
     for (name, pool, used) in [
         ("README.md", "anthropic/sonnet", "\"used\":900"),
         ("docs/daemon.md", "my/api", "\"used\":900"),
@@ -202,7 +202,7 @@ fn what_the_documents_ask_the_daemon_is_answered_as_they_say() {
 }
 
 #[test]
-fn a_daemon_goes_to_the_background_and_comes_down_as_its_page_says() {
+fn a_daemon_detaches_and_stops_as_documented() {
     let page = document("docs/daemon.md");
     let lines = blocks(&page, "console");
     let [begin, end] = typed(&lines[0])[..] else { panic!("{lines:?}") };
@@ -212,13 +212,13 @@ fn a_daemon_goes_to_the_background_and_comes_down_as_its_page_says() {
     let ended = newcomer.types(end);
     let none = newcomer.types(end);
     assert!(begun.status.success() && text(&begun.stdout).contains("is up"), "{begun:?}");
-    assert!(text(&again.stderr).contains("runs here already"), "{again:?}");
+    assert!(text(&again.stderr).contains("is already running"), "{again:?}");
     assert!(ended.status.success(), "{ended:?}");
     assert!(text(&none.stderr).contains("no daemon runs"), "{none:?}");
 }
 
 #[test]
-fn the_script_in_the_readme_settles_what_it_took() {
+fn the_script_in_the_readme_settles_its_lease() {
     let readme = document("README.md");
     let script = blocks(&readme, "sh")[1].join("\n");
     let newcomer = Newcomer::new();
@@ -245,7 +245,7 @@ fn the_script_in_the_command_line_page_works() {
 }
 
 #[test]
-fn the_audit_and_the_doctor_in_the_command_line_page_say_what_is_shown() {
+fn audit_and_doctor_print_what_the_command_line_page_shows() {
     let page = document("docs/cli.md");
     let scripts = blocks(&page, "sh");
     let of = |word: &str| {

@@ -1,4 +1,4 @@
-//! The program killed at every point of every step: no slot is left that nobody can name.
+//! The program killed at every labelled point of a step: no slot stays without a known lease id.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ fn b25_reserve_killed_at_any_point_leaves_no_nameless_slot() {
                 break;
             }
             kills += 1;
-            // Whoever was told the id can settle the lease, if it did not end with the process.
+            // A printed id can be settled, unless the lease ended with the process.
             let id = String::from_utf8(killed.stdout).unwrap();
             if !id.is_empty() {
                 home.run(&["release", id.trim()], None);
@@ -57,11 +57,11 @@ fn b25_reserve_killed_at_any_point_leaves_no_nameless_slot() {
             assert!(next.status.success(), "{label}:{time}: {next:?}");
         }
     }
-    assert!(kills > 12, "only {kills} points were reached");
+    assert!(kills > 10, "only {kills} points were reached");
 }
 
-/// An id makes a reserve repeatable. A process that was killed before it printed the lease gave
-/// nobody anything to settle, so the next ask with its id is given a lease, whoever looked between.
+/// An id makes a reserve repeatable. A process that was killed before it printed the lease left
+/// nothing to settle, so the next reserve with its id gets a lease, whatever was read in between.
 #[test]
 fn b25_reserve_with_an_id_killed_before_it_printed_can_be_repeated() {
     let mut kills = 0;
@@ -86,12 +86,14 @@ fn b25_reserve_with_an_id_killed_before_it_printed_can_be_repeated() {
             assert!(settled.status.success(), "{label}:{time}: {settled:?}");
         }
     }
-    assert!(kills > 8, "only {kills} points were reached");
+    assert!(kills > 7, "only {kills} points were reached");
 }
 
 #[test]
-fn b25_hold_killed_at_any_point_gives_its_slot_back() {
-    for label in ["lock taken:2", "head written:2", "lock released:2", "lock released:3"] {
+fn b25_hold_killed_at_any_point_frees_its_slot() {
+    for label in
+        ["head written:1", "lock released:1", "lock taken:2", "head written:2", "lock released:2"]
+    {
         let home = Home::new(1_000 + label.len());
         let hold = [&["hold"], &SLOT[..], &["100s", "--", "true"]].concat();
         let killed = home.run(&hold, Some(label));
@@ -102,7 +104,7 @@ fn b25_hold_killed_at_any_point_gives_its_slot_back() {
 }
 
 #[test]
-fn b52_a_damaged_ledger_is_told_and_allows_nothing() {
+fn b52_a_damaged_ledger_is_reported_and_admits_nothing() {
     let home = Home::new(2_000);
     let hold = [&["hold"], &SLOT[..], &["0", "--", "true"]].concat();
     assert!(home.run(&hold, None).status.success());
@@ -110,14 +112,14 @@ fn b52_a_damaged_ledger_is_told_and_allows_nothing() {
     let refused = home.run(&hold, None);
     let said = String::from_utf8(refused.stderr).unwrap();
     assert_eq!(refused.status.code(), Some(75), "{said}");
-    for word in ["my/slots", "damaged", "kept as", "lost its memory"] {
+    for word in ["my/slots", "damaged", "kept as", "lost the ledger"] {
         assert!(said.contains(word), "{word} in {said}");
     }
 }
 
 /// What cannot be read is never "no pools": it is told, and the others are shown.
 #[test]
-fn b52_a_ledger_that_cannot_be_read_is_not_a_pool_that_is_not_there() {
+fn b52_an_unreadable_ledger_is_not_a_missing_pool() {
     let home = Home::new(2_001);
     let hold = [&["hold"], &SLOT[..], &["0", "--", "true"]].concat();
     assert!(home.run(&hold, None).status.success());
@@ -144,7 +146,7 @@ fn b52_a_ledger_that_cannot_be_read_is_not_a_pool_that_is_not_there() {
 }
 
 #[test]
-fn b52_a_damaged_ledger_is_told_to_who_only_looks() {
+fn b52_a_damaged_ledger_is_reported_by_status() {
     for (number, bytes) in [&b"not a ledger"[..], b"", &[0xa5; 9_000]].into_iter().enumerate() {
         let home = Home::new(2_010 + number);
         let hold = [&["hold"], &SLOT[..], &["0", "--", "true"]].concat();

@@ -59,7 +59,7 @@ impl Drop for Machine {
     }
 }
 
-fn let_go(mut child: Child) {
+fn release(mut child: Child) {
     drop(child.stdin.take());
     assert!(child.wait().unwrap().success());
 }
@@ -77,11 +77,11 @@ fn a_killed_holders_slot_is_free_at_once_on_its_machine_and_not_seen_from_anothe
     holder.wait().unwrap();
     assert_eq!(there.run(AT_ONCE).status.code(), Some(75), "only silence tells, from here");
     assert!(here.run(AT_ONCE).status.success(), "its death is seen here");
-    assert!(there.run(AT_ONCE).status.success(), "and told everybody");
+    assert!(there.run(AT_ONCE).status.success(), "for every process");
 }
 
 #[test]
-fn calls_wait_for_a_server_that_restarts_and_go_on() {
+fn calls_wait_for_a_restarting_server_and_continue() {
     let options = Options { persistent: true, ..Options::default() };
     let mut server = Server::start_with(options);
     let (here, there) = (Machine::new(&server.url()), Machine::new(&server.url()));
@@ -89,7 +89,7 @@ fn calls_wait_for_a_server_that_restarts_and_go_on() {
     let waiter = there.command(NEXT).stderr(Stdio::piped()).spawn().unwrap();
     server.kill();
     server.start_again();
-    let_go(holder);
+    release(holder);
     let waited = waiter.wait_with_output().unwrap();
     assert!(waited.status.success(), "{waited:?}");
     assert!(here.run(NEXT).status.success(), "capacity is whole");
@@ -98,7 +98,7 @@ fn calls_wait_for_a_server_that_restarts_and_go_on() {
 }
 
 #[test]
-fn a_server_that_stays_away_is_a_clear_error_in_time() {
+fn an_unavailable_server_is_a_clear_error_in_time() {
     let mut server = Server::start();
     let here = Machine::new(&server.url());
     assert!(here.run(AT_ONCE).status.success());
@@ -107,12 +107,12 @@ fn a_server_that_stays_away_is_a_clear_error_in_time() {
         let output = here.run(line);
         assert_eq!(output.status.code(), Some(69), "{line}: {output:?}");
         let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains("refuses connections; check that the server runs"), "{said}");
+        assert!(said.contains("refuses connections\nhint: check that the server runs"), "{said}");
     }
 }
 
 #[test]
-fn a_server_that_forgot_is_noticed_and_counts_as_full() {
+fn a_server_that_lost_its_data_is_noticed_and_counts_as_full() {
     let server = Server::start();
     let (here, new) = (Machine::new(&server.url()), Machine::new(&server.url()));
     let call = "hold my/api --limit requests=1000/h --timeout 0 -- true";
@@ -131,7 +131,7 @@ fn a_server_that_forgot_is_noticed_and_counts_as_full() {
 }
 
 #[test]
-fn who_holds_something_when_a_pool_is_reset_puts_it_back_before_anybody_is_admitted() {
+fn leases_are_restored_after_a_reset_before_any_admission() {
     let server = Server::start();
     let (here, there) = (Machine::new(&server.url()), Machine::new(&server.url()));
     let holder = here.holds();
@@ -139,12 +139,12 @@ fn who_holds_something_when_a_pool_is_reset_puts_it_back_before_anybody_is_admit
     let waiter = there.command(NEXT).stderr(Stdio::piped()).spawn().unwrap();
     while !there.says("status").contains("1 in flight") {}
     assert_eq!(there.run(AT_ONCE).status.code(), Some(75));
-    let_go(holder);
+    release(holder);
     assert!(waiter.wait_with_output().unwrap().status.success(), "then it is its turn");
 }
 
 #[test]
-fn pools_move_between_stores_with_all_that_counts() {
+fn pools_move_between_stores_with_their_usage() {
     let server = Server::start();
     let (file, redis) = (Machine::new("file"), Machine::new(&server.url()));
     for _ in 0..3 {
@@ -165,5 +165,9 @@ fn pools_move_between_stores_with_all_that_counts() {
     assert!(taken.status.success());
     let twice = file.run(&format!("store move my/api --to {} --yes", server.url()));
     let said = String::from_utf8(twice.stderr).unwrap();
-    assert!(!twice.status.success() && said.contains("already; reset it first"), "{said}");
+    assert!(
+        !twice.status.success()
+            && said.contains("already has a pool `my/api`\nhint: reset it first"),
+        "{said}"
+    );
 }

@@ -1,4 +1,4 @@
-//! A home for one test, and what comes of running the program in it.
+//! A home directory for one test, and runs of the program in it.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub(crate) struct Home {
     pub(crate) path: PathBuf,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -21,7 +21,7 @@ pub(crate) struct Ran {
     pub(crate) err: String,
 }
 
-/// A run that goes on, with its output to read and its input to close.
+/// A running program, with its output to read and its input to close.
 pub(crate) struct Running {
     pub(crate) child: Child,
     out: BufReader<ChildStdout>,
@@ -37,7 +37,7 @@ impl Home {
         Self { path }
     }
 
-    /// The program, with nothing of this machine's settings.
+    /// Returns the program as a command, isolated from this machine's configuration.
     pub(crate) fn command<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_standpipe"));
         for variable in ["STANDPIPE_CONFIG", "STANDPIPE_AGENT", "NO_COLOR", "COLUMNS", "LC_ALL"] {
@@ -104,7 +104,7 @@ impl Home {
         ran.json()["pools"][0].clone()
     }
 
-    /// Writes the configuration where it is looked for.
+    /// Writes the configuration file.
     pub(crate) fn configure(&self, text: &str) -> PathBuf {
         let directory = self.path.join("config").join("standpipe");
         std::fs::create_dir_all(&directory).unwrap();
@@ -113,7 +113,7 @@ impl Home {
         file
     }
 
-    /// Everything under the state directory, with its bytes.
+    /// Returns every file of the state directory with its bytes.
     pub(crate) fn state(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let mut found = Vec::new();
         collect(&self.path.join("state"), &mut found);
@@ -150,7 +150,7 @@ impl Ran {
         }
     }
 
-    /// The one object that was printed.
+    /// Returns the one object that was printed.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         let value: Value = serde_json::from_str(&self.out).unwrap_or_else(|error| {
@@ -160,21 +160,24 @@ impl Ran {
         value
     }
 
-    /// It ended well, and this is what it printed.
+    /// Asserts success and returns the output.
     #[track_caller]
     pub(crate) fn printed(&self) -> &str {
         assert_eq!(self.code, Some(0), "{self:?}");
         self.out.trim_end()
     }
 
-    /// It ended with this code and one line on stderr that says all of this.
+    /// Asserts the exit code, and one error with at most one hint on stderr that contain every
+    /// text.
     #[track_caller]
     pub(crate) fn failed(&self, code: i32, says: &[&str]) {
         assert_eq!(self.code, Some(code), "{self:?}");
-        assert_eq!(self.err.lines().count(), 1, "one line: {self:?}");
-        assert!(self.err.starts_with("standpipe: "), "{self:?}");
+        let lines: Vec<&str> = self.err.lines().collect();
+        assert!(matches!(lines.len(), 1 | 2), "an error and a hint: {self:?}");
+        assert!(lines[0].starts_with("error: "), "{self:?}");
+        assert!(lines[1..].iter().all(|line| line.starts_with("hint: ")), "{self:?}");
         for words in says {
-            assert!(self.err.contains(words), "`{words}` is not said: {self:?}");
+            assert!(self.err.contains(words), "`{words}` is missing in {self:?}");
         }
     }
 }
@@ -192,7 +195,7 @@ impl Running {
         line.trim_end().to_owned()
     }
 
-    /// All that is left of its output, when everyone who could write it is gone.
+    /// Returns the rest of its output, when every process that could write it has ended.
     pub(crate) fn rest(&mut self) -> String {
         let mut rest = String::new();
         self.out.read_to_string(&mut rest).unwrap();

@@ -86,15 +86,17 @@ fn the_daemon_rejects_a_misspelled_unit() {
 fn the_library_rejects_a_misspelled_unit() {
     let home = Home::new();
     let pool = library(&home).pool("my/api").unwrap();
-    pool.limit(vec![standpipe::config::text::limit("requests=60/min").unwrap()]).unwrap();
+    pool.limit(vec![standpipe::config::text::limit("requests=60/min").unwrap()])
+        .blocking()
+        .unwrap();
     let wrong = pool.reserve(Request::by("blog").unit("tokns", 1)).blocking().unwrap_err();
     assert!(matches!(wrong, Error::Invalid { .. }), "{wrong}");
     assert!(wrong.to_string().contains("did you mean `tokens`?"), "{wrong}");
     let lease = pool.reserve(Request::by("blog")).blocking().unwrap();
     let unit = Unit::named("tokns").unwrap();
-    assert!(matches!(lease.progress([(unit.clone(), 1)]), Err(Error::Invalid { .. })));
-    assert!(matches!(lease.commit([(unit, 1)]), Err(Error::Invalid { .. })));
-    assert_eq!(pool.status().unwrap().in_flight, 0, "settled at its estimate");
+    assert!(matches!(lease.progress([(unit.clone(), 1)]).blocking(), Err(Error::Invalid { .. })));
+    assert!(matches!(lease.commit([(unit, 1)]).blocking(), Err(Error::Invalid { .. })));
+    assert_eq!(pool.status().blocking().unwrap().in_flight, 0, "settled at its estimate");
 }
 
 #[test]

@@ -1,4 +1,6 @@
-//! What happened: the machine's journal, as pages and as a stream that can be taken up again.
+//! `/v1/events`: the machine's journal, as pages and as a resumable stream.
+//!
+//! A stream that is resumed with `last-event-id` has no duplicates, and no gaps among what is kept.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -10,118 +12,121 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response, sse};
 use futures_util::stream::unfold;
 use serde::{Deserialize, Serialize};
+use standpipe::Standpipe;
 use standpipe::config::text;
-use standpipe::journal::{Event, Follow, Kind, Mark};
-use standpipe::{Moment, Standpipe};
+use standpipe::observe::Timestamp;
+use standpipe::observe::journal::{Event, EventKind, Follow, JournalCursor};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Problems, SCHEMA};
-use crate::house::House;
-use crate::problem::Problem;
-use crate::said::Asked;
-use crate::stream;
+use super::{Problems, SCHEMA, lookup};
+use crate::http::extract::QueryParams;
+use crate::http::problem::Problem;
+use crate::state::AppState;
+use crate::watch::sse::{self as streams};
 
-/// How many events a page has when nothing is said, and at most.
-const USUAL: usize = 1_000;
-const MOST: usize = 10_000;
+/// The default number of events on a page.
+const DEFAULT_LIMIT: usize = 1_000;
+/// The most events on a page.
+const MAX_LIMIT: usize = 10_000;
 
-/// Which events.
+/// Which events to show.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Which {
-    /// How far back: a length such as `1h`, or a moment such as `2026-01-31T12:00:00Z`. Without one
-    /// a page has the last day, and a stream what comes from now on.
+pub(crate) struct EventsQuery {
+    /// The start: a duration such as `1h` or an instant such as `2026-01-31T12:00:00Z`. Default: a
+    /// day ago for a page, now for a stream.
     since: Option<String>,
     /// Only of this kind: `wait`, `throttle`, `pause`, `reclaim` …
     kind: Option<String>,
     /// Only on this pool.
     #[param(pattern = r"^[A-Za-z0-9._:@-]{1,64}(/[A-Za-z0-9._:@-]{1,128}){1,3}$")]
     pool: Option<String>,
-    /// At most so many; the newest, unless `after` is given.
+    /// The most events; the newest, unless `after` is given.
     #[param(minimum = 1, maximum = 10_000)]
     limit: Option<usize>,
-    /// What was written behind this mark, oldest first: `next` of a page, or `id` of an event.
+    /// Only events behind this mark, oldest first: `next` of a page, or `id` of an event.
     after: Option<String>,
 }
 
 /// A page of events.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Page {
+pub(crate) struct EventsPage {
     schema: u64,
     /// Oldest first.
     events: Vec<Event>,
-    /// For `after`: what follows this page.
+    /// The value of `after` for the next page.
     next: String,
 }
 
-/// What is wanted, understood.
-struct Choice {
+/// A parsed query.
+struct EventFilter {
     since: Option<SystemTime>,
-    kind: Option<Kind>,
+    kind: Option<EventKind>,
     pool: Option<String>,
     limit: usize,
-    after: Option<Mark>,
+    after: Option<JournalCursor>,
 }
 
-/// What happened on this machine's pools.
+/// Lists what happened on this machine's pools.
 ///
-/// With `accept: text/event-stream` it goes on as things happen. Each event has an `id`; sent back
-/// as `last-event-id` the stream goes on behind it: nothing twice, nothing missing that is kept.
+/// With `accept: text/event-stream` it follows the journal. Each event has an `id`; sent back as
+/// `last-event-id`, the stream resumes behind it without duplicates or gaps.
 #[utoipa::path(
-    get, path = "/v1/events", tag = "looking", params(Which),
+    get, path = "/v1/events", tag = "views", params(EventsQuery),
     responses(
         (status = 200, description = "Oldest first", content(
-            (Page = "application/json"), (String = "text/event-stream")
+            (EventsPage = "application/json"), (String = "text/event-stream")
         )),
         Problems
     )
 )]
 pub(crate) async fn events(
-    State(house): State<Arc<House>>,
+    State(state): State<Arc<AppState>>,
     headers: HeaderMap,
-    Asked(mut which): Asked<Which>,
+    QueryParams(mut query): QueryParams<EventsQuery>,
 ) -> Result<Response, Problem> {
-    if stream::is_wanted(&headers) {
+    if streams::is_accepted(&headers) {
         let last = headers.get("last-event-id").and_then(|value| value.to_str().ok());
-        which.after = last.map(str::to_owned).or(which.after);
-        return follow(&house, choice(&which)?);
+        query.after = last.map(str::to_owned).or(query.after);
+        return follow(&state, filter(&query)?);
     }
-    let choice = choice(&which)?;
-    let page = house.aside(move |tap| Ok(page(tap, &choice))).await?;
+    let filter = filter(&query)?;
+    let page = state.on_store(move |tap| Ok(page(tap, &filter))).await?;
     Ok(Json(page).into_response())
 }
 
-fn choice(which: &Which) -> Result<Choice, Problem> {
-    let since = which.since.as_deref().map(moment).transpose()?;
-    let kind = which.kind.as_deref().map(str::parse::<Kind>).transpose();
+fn filter(query: &EventsQuery) -> Result<EventFilter, Problem> {
+    let since = query.since.as_deref().map(instant).transpose()?;
+    let kind = query.kind.as_deref().map(str::parse::<EventKind>).transpose();
     let kind =
-        kind.map_err(|wrong| Problem::invalid("there is no such kind", wrong.to_string()))?;
-    let limit = which.limit.unwrap_or(USUAL);
-    if !(1..=MOST).contains(&limit) {
-        let hint = format!("ask for 1 to {MOST}, and for the rest with `after`");
+        kind.map_err(|wrong| Problem::invalid("unknown kind of event", wrong.to_string()))?;
+    let limit = query.limit.unwrap_or(DEFAULT_LIMIT);
+    if !(1..=MAX_LIMIT).contains(&limit) {
+        let hint = format!("use 1 to {MAX_LIMIT}, and `after` for the rest");
         return Err(Problem::invalid(format!("limit is {limit}"), hint));
     }
-    let after = which.after.as_deref().map(str::parse::<Mark>).transpose();
-    let after =
-        after.map_err(|wrong| Problem::invalid("`after` cannot be used", wrong.to_string()))?;
-    let pool = which.pool.as_deref().map(crate::pools::name).transpose()?;
-    Ok(Choice { since, kind, pool: pool.map(|pool| pool.to_string()), limit, after })
+    let after = query.after.as_deref().map(str::parse::<JournalCursor>).transpose();
+    let after = after
+        .map_err(|wrong| Problem::invalid("`after` is not a valid mark", wrong.to_string()))?;
+    let pool = query.pool.as_deref().map(lookup::name).transpose()?;
+    Ok(EventFilter { since, kind, pool: pool.map(|pool| pool.to_string()), limit, after })
 }
 
-/// `1h` ago, or a moment of the calendar.
-fn moment(said: &str) -> Result<SystemTime, Problem> {
-    if let Ok(moment) = said.parse::<Moment>() {
+/// A duration before now, or an instant.
+fn instant(stated: &str) -> Result<SystemTime, Problem> {
+    if let Ok(moment) = stated.parse::<Timestamp>() {
         return Ok(moment.system());
     }
-    let span = text::duration(said).map_err(|wrong| Problem::invalid(wrong.what, wrong.remedy))?;
+    let span =
+        text::duration(stated).map_err(|wrong| Problem::invalid(wrong.what, wrong.remedy))?;
     let back = std::time::Duration::from_micros(span.0);
     Ok(SystemTime::now().checked_sub(back).unwrap_or(SystemTime::UNIX_EPOCH))
 }
 
-impl Choice {
-    fn wants(&self, event: &Event) -> bool {
+impl EventFilter {
+    fn matches(&self, event: &Event) -> bool {
         self.pool.as_ref().is_none_or(|pool| event.pool == *pool)
     }
 
@@ -133,63 +138,68 @@ impl Choice {
     }
 }
 
-fn page(tap: &Standpipe, choice: &Choice) -> Page {
+fn page(tap: &Standpipe, filter: &EventFilter) -> EventsPage {
     let a_day_ago = SystemTime::now().checked_sub(std::time::Duration::from_secs(86_400));
-    let mut follow = choice.follow(tap, choice.since.or(a_day_ago));
+    let mut follow = filter.follow(tap, filter.since.or(a_day_ago));
     let mut events = std::collections::VecDeque::new();
     let mut next = follow.mark();
     loop {
         let some = follow.some();
         if some.is_empty() {
-            // What was read and not wanted need not be read again.
+            // Skips events that were read but did not match.
             next = follow.mark();
             break;
         }
         for (event, mark) in some {
-            if choice.after.is_some() && events.len() == choice.limit {
-                return Page { schema: SCHEMA, events: events.into(), next: next.to_string() };
+            if filter.after.is_some() && events.len() == filter.limit {
+                return EventsPage {
+                    schema: SCHEMA,
+                    events: events.into(),
+                    next: next.to_string(),
+                };
             }
             next = mark;
-            if choice.wants(&event) && choice.since.is_none_or(|since| event.at.system() >= since) {
+            if filter.matches(&event) && filter.since.is_none_or(|since| event.at.system() >= since)
+            {
                 events.push_back(event);
             }
-            if events.len() > choice.limit {
+            if events.len() > filter.limit {
                 events.pop_front();
             }
         }
     }
-    Page { schema: SCHEMA, events: events.into(), next: next.to_string() }
+    EventsPage { schema: SCHEMA, events: events.into(), next: next.to_string() }
 }
 
-/// A stream of events.
-struct Follower {
-    house: Arc<House>,
+/// The state of one stream of events.
+struct EventStream {
+    state: Arc<AppState>,
     follow: Option<Follow>,
-    choice: Choice,
+    filter: EventFilter,
     grew: watch::Receiver<u64>,
     ready: std::collections::VecDeque<sse::Event>,
     ended: bool,
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
-fn follow(house: &Arc<House>, choice: Choice) -> Result<Response, Problem> {
-    let follower = Follower {
-        house: Arc::clone(house),
-        follow: Some(choice.follow(&house.tap(), choice.since)),
-        choice,
-        grew: house.journal_grew.subscribe(),
+fn follow(state: &Arc<AppState>, filter: EventFilter) -> Result<Response, Problem> {
+    let stream = EventStream {
+        state: Arc::clone(state),
+        follow: Some(filter.follow(&state.tap(), filter.since)),
+        filter,
+        grew: state.journal_grew.subscribe(),
         ready: std::collections::VecDeque::new(),
         ended: false,
-        _place: stream::place(house)?,
+        _permit: streams::permit(state)?,
     };
-    let events = unfold(follower, |mut follower| async {
-        let event = follower.next().await?;
-        Some((Ok::<_, Infallible>(event), follower))
+    let events = unfold(stream, |mut stream| async {
+        let event = stream.next().await?;
+        Some((Ok::<_, Infallible>(event), stream))
     });
-    Ok(stream::answer(events))
+    Ok(streams::response(events))
 }
 
-impl Follower {
+impl EventStream {
     async fn next(&mut self) -> Option<sse::Event> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -203,24 +213,24 @@ impl Follower {
             let read = tokio::task::spawn_blocking(move || (follow.some(), follow)).await.ok()?;
             let (some, follow) = read;
             self.follow = Some(follow);
-            let nothing = some.is_empty();
-            let wanted = some.into_iter().filter(|(event, _)| self.choice.wants(event));
-            self.ready.extend(wanted.map(|(event, mark)| shown(&event, &mark)));
-            if !nothing {
+            let is_empty = some.is_empty();
+            let matching = some.into_iter().filter(|(event, _)| self.filter.matches(event));
+            self.ready.extend(matching.map(|(event, mark)| message(&event, &mark)));
+            if !is_empty {
                 continue;
             }
             tokio::select! {
                 grew = self.grew.changed() => grew.ok()?,
-                () = self.house.stops() => {
+                () = self.state.stopped() => {
                     self.ended = true;
-                    return Some(stream::bye());
+                    return Some(streams::bye());
                 }
             }
         }
     }
 }
 
-fn shown(event: &Event, mark: &Mark) -> sse::Event {
+fn message(event: &Event, mark: &JournalCursor) -> sse::Event {
     let data = serde_json::to_string(event).unwrap_or_default();
     sse::Event::default().event(event.what.kind().as_str()).id(mark.to_string()).data(data)
 }

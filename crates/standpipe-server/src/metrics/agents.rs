@@ -1,27 +1,27 @@
-//! What agents do, by pool, agent and tier.
+//! Metrics by pool, agent and priority.
 //!
-//! Those that were counted are told apart first and stay so; the rest are `other`, as in the tally.
+//! Agents with counters keep their series; agents beyond the bounds are `other`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use standpipe::journal::Usage;
+use standpipe::observe::journal::Usage;
 
-use super::Both;
-use super::page::{Amount, Page, thousandths};
-use super::tally::{MOST_AGENTS, MOST_AGENTS_IN_ALL, OTHER, Row};
+use super::PoolMetrics;
+use super::counters::{MAX_AGENTS, MAX_AGENTS_TOTAL, OTHER, TierCounters};
+use super::exposition::{Amount, Exposition, thousandths};
 
-/// What is to be said of one agent and tier.
+/// The metrics of one agent and priority.
 #[derive(Debug, Default)]
 struct Line<'a> {
-    /// How many of its calls are in flight, and wait.
+    /// Its calls in flight and its waiting calls.
     now: Option<(usize, usize)>,
-    row: Option<&'a Row>,
+    row: Option<&'a TierCounters>,
 }
 
-/// By pool, agent and tier.
+/// By pool, agent and priority.
 type Lines<'a> = BTreeMap<(&'a str, &'a str, &'a str), Line<'a>>;
 
-pub(super) fn write(page: &mut Page, pools: &BTreeMap<&str, Both<'_>>) {
+pub(super) fn write(page: &mut Exposition, pools: &BTreeMap<&str, PoolMetrics<'_>>) {
     let lines = lines(pools);
     now(page, &lines);
     counts(page, &lines);
@@ -41,37 +41,39 @@ pub(super) fn write(page: &mut Page, pools: &BTreeMap<&str, Both<'_>>) {
     });
     let help = "Calls that the provider refused, by agent.";
     let mut family = page.counter("agent_throttled_total", help);
-    for (pool, both) in pools {
-        for (agent, tally) in both.tally.into_iter().flat_map(|tally| &tally.agents) {
-            for (kind, count) in tally.throttled.some() {
+    for (pool, metrics) in pools {
+        for (agent, counters) in metrics.counters.into_iter().flat_map(|counters| &counters.agents)
+        {
+            for (kind, count) in counters.throttled.some() {
                 family.put(&[("pool", pool), ("agent", agent), ("kind", kind)], count);
             }
         }
     }
 }
 
-fn lines<'a>(pools: &BTreeMap<&'a str, Both<'a>>) -> Lines<'a> {
-    let counted = |both: &Both<'_>| both.tally.map_or(0, |tally| tally.agents.len());
+fn lines<'a>(pools: &BTreeMap<&'a str, PoolMetrics<'a>>) -> Lines<'a> {
+    let counted =
+        |metrics: &PoolMetrics<'_>| metrics.counters.map_or(0, |counters| counters.agents.len());
     let in_all: usize = pools.values().map(counted).sum();
-    let mut room = MOST_AGENTS_IN_ALL.saturating_sub(in_all);
+    let mut room = MAX_AGENTS_TOTAL.saturating_sub(in_all);
     let mut lines = Lines::new();
-    for (pool, both) in pools {
-        let tallies = both.tally.into_iter().flat_map(|tally| &tally.agents);
-        let mut apart: BTreeSet<&str> = tallies.clone().map(|(name, _)| name.as_str()).collect();
-        for (agent, tally) in tallies {
-            for (priority, row) in tally.rows() {
+    for (pool, metrics) in pools {
+        let counters = metrics.counters.into_iter().flat_map(|counters| &counters.agents);
+        let mut apart: BTreeSet<&str> = counters.clone().map(|(name, _)| name.as_str()).collect();
+        for (agent, counters) in counters {
+            for (priority, row) in counters.rows() {
                 lines.entry((pool, agent, priority)).or_default().row = Some(row);
             }
         }
-        for agent in both.status.iter().flat_map(|status| &status.agents) {
+        for agent in metrics.status.iter().flat_map(|status| &status.agents) {
             let new = !apart.contains(agent.name.as_str());
-            let shown = !new || (room > 0 && apart.len() < MOST_AGENTS);
+            let shown = !new || (room > 0 && apart.len() < MAX_AGENTS);
             if new && shown {
                 room -= 1;
                 apart.insert(&agent.name);
             }
             let name = if shown { agent.name.as_str() } else { OTHER };
-            let line = lines.entry((pool, name, agent.priority)).or_default();
+            let line = lines.entry((pool, name, agent.priority.as_str())).or_default();
             let (in_flight, waiting) = line.now.unwrap_or_default();
             line.now = Some((in_flight + agent.in_flight, waiting + agent.waiting));
         }
@@ -79,7 +81,7 @@ fn lines<'a>(pools: &BTreeMap<&'a str, Both<'a>>) -> Lines<'a> {
     lines
 }
 
-fn now(page: &mut Page, lines: &Lines<'_>) {
+fn now(page: &mut Exposition, lines: &Lines<'_>) {
     let mut family = page.gauge("agent_in_flight", "An agent's calls in flight.");
     for (labels, line) in labelled(lines) {
         if let Some((in_flight, _)) = line.now {
@@ -94,7 +96,7 @@ fn now(page: &mut Page, lines: &Lines<'_>) {
     }
 }
 
-fn counts(page: &mut Page, lines: &Lines<'_>) {
+fn counts(page: &mut Exposition, lines: &Lines<'_>) {
     let mut family = page.counter("agent_admitted_total", "Calls that were admitted.");
     for (labels, line) in labelled(lines) {
         family.put(&labels, line.row.map_or(0, |row| row.admitted));
@@ -107,7 +109,7 @@ fn counts(page: &mut Page, lines: &Lines<'_>) {
     for_rows(lines, |labels, row| family.put(&labels, row.cancelled));
 }
 
-fn by_reason(page: &mut Page, lines: &Lines<'_>) {
+fn by_reason(page: &mut Exposition, lines: &Lines<'_>) {
     let help = "Calls that waited, by what they first waited for.";
     let mut family = page.counter("agent_waited_total", help);
     for_rows(lines, |[pool, agent, priority], row| {
@@ -133,8 +135,8 @@ fn labelled<'a>(lines: &'a Lines<'a>) -> impl Iterator<Item = (Who<'a>, &'a Line
     lines.iter().map(move |(names, line)| (who(*names), line))
 }
 
-/// Those of which something was counted.
-fn for_rows<'a>(lines: &'a Lines<'a>, mut put: impl FnMut(Who<'a>, &'a Row)) {
+/// Calls `put` for every agent with counters.
+fn for_rows<'a>(lines: &'a Lines<'a>, mut put: impl FnMut(Who<'a>, &'a TierCounters)) {
     for (labels, line) in labelled(lines) {
         if let Some(row) = line.row {
             put(labels, row);

@@ -1,26 +1,38 @@
-//! What the daemon says of itself.
+//! Metrics of the daemon itself.
+//!
+//! They are present whatever the state of the store.
 
 use std::time::UNIX_EPOCH;
 
 use standpipe::Snapshot;
 
-use super::About;
-use super::page::{Page, thousandths};
+use super::ProcessInfo;
+use super::exposition::{Exposition, thousandths};
 
-pub(super) fn write(page: &mut Page, about: &About, snapshot: &Snapshot, shown: usize) {
+pub(super) fn write(
+    page: &mut Exposition,
+    process: &ProcessInfo,
+    snapshot: &Snapshot,
+    shown: usize,
+) {
     let help = "Always 1; the label has the version.";
-    page.gauge("build_info", help).put(&[("version", about.version)], 1);
-    let since = about.started.duration_since(UNIX_EPOCH).unwrap_or_default();
+    page.gauge("build_info", help).put(&[("version", process.version)], 1);
+    let since = process.started.duration_since(UNIX_EPOCH).unwrap_or_default();
     let since = thousandths(u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
-    page.gauge("start_time_seconds", "When the daemon began, since 1970.").put(&[], since);
-    let help = "HTTP connections that are open.";
-    page.gauge("http_connections", help).put(&[], about.connections);
-    page.gauge("http_streams", "Event streams that are open.").put(&[], about.streams);
-    let help = "Calls over HTTP that wait to be admitted.";
-    page.gauge("http_waiting", help).put(&[], about.waiting_http);
+    page.gauge("start_time_seconds", "When the daemon started, since 1970.").put(&[], since);
+    let help = "Open HTTP connections.";
+    page.gauge("http_connections", help).put(&[], process.connections);
+    page.gauge("http_streams", "Open event streams.").put(&[], process.streams);
+    let help = "Waiting calls over HTTP.";
+    page.gauge("http_waiting", help).put(&[], process.waiting_http);
+    let help = "1 if the store answered, 0 if the last known state is shown.";
+    page.gauge("store_up", help).put_flag(&[], process.store_up);
+    let age = u64::try_from(process.snapshot_age.as_millis()).unwrap_or(u64::MAX);
+    let help = "How old the state of the pools is; above 0 while the store is unavailable.";
+    page.gauge("snapshot_age_seconds", help).put(&[], thousandths(age));
     page.gauge("pools", "Pools that can be read.").put(&[], snapshot.pools.len());
-    let help = "Pools that cannot be read: the store holds something else than was written.";
+    let help = "Pools that cannot be read: their data is damaged.";
     page.gauge("pools_unreadable", help).put(&[], snapshot.unreadable.len());
-    let help = "Pools beyond those that are shown here.";
+    let help = "Pools beyond the bound, without series of their own.";
     page.gauge("pools_left_out", help).put(&[], snapshot.pools.len().saturating_sub(shown));
 }

@@ -1,19 +1,22 @@
-//! How pools stand now: limits, pauses, the traffic light, money.
+//! Gauges of the pools: limits, pauses, zones, money.
+//!
+//! A pool that cannot be read has no gauges; `pools_unreadable` counts it.
 
 use std::collections::BTreeMap;
 
-use standpipe::{LimitStatus, PoolStatus};
+use standpipe::PoolStatus;
+use standpipe::observe::LimitStatus;
 
-use super::Both;
-use super::page::{Amount, Page, millionths, thousandths};
-use super::words::{BREAKERS, ZONES};
+use super::PoolMetrics;
+use super::exposition::{Amount, Exposition, millionths, thousandths};
+use super::labels::{BREAKERS, ZONES};
 
 /// The pools that can be read.
 type Pools<'a> = [(&'a str, &'a PoolStatus)];
 
-pub(super) fn write(page: &mut Page, pools: &BTreeMap<&str, Both<'_>>) {
+pub(super) fn write(page: &mut Exposition, pools: &BTreeMap<&str, PoolMetrics<'_>>) {
     let pools: Vec<(&str, &PoolStatus)> =
-        pools.iter().filter_map(|(name, both)| Some((*name, both.status?))).collect();
+        pools.iter().filter_map(|(name, metrics)| Some((*name, metrics.status?))).collect();
     calls(page, &pools);
     limits(page, &pools);
     flags(page, &pools);
@@ -22,17 +25,15 @@ pub(super) fn write(page: &mut Page, pools: &BTreeMap<&str, Both<'_>>) {
     money(page, &pools);
 }
 
-fn calls(page: &mut Page, pools: &Pools<'_>) {
+fn calls(page: &mut Exposition, pools: &Pools<'_>) {
     type Figure = fn(&PoolStatus) -> u64;
     let all: [(_, _, Figure); 4] = [
         ("in_flight", "Calls in flight.", |pool| pool.in_flight as u64),
-        ("waiting", "Calls that wait.", |pool| pool.waiting as u64),
-        ("throttle_streak", "Refusals by the provider in a row.", |pool| {
+        ("waiting", "Waiting calls.", |pool| pool.waiting as u64),
+        ("throttle_streak", "Consecutive refusals by the provider.", |pool| {
             u64::from(pool.trouble.streak)
         }),
-        ("log_skipped", "Events of its log that this version does not understand.", |pool| {
-            pool.skipped
-        }),
+        ("log_skipped", "Events of the log that this version does not know.", |pool| pool.skipped),
     ];
     for (name, help, figure) in all {
         let mut family = page.gauge(name, help);
@@ -48,18 +49,18 @@ fn calls(page: &mut Page, pools: &Pools<'_>) {
     }
 }
 
-fn limits(page: &mut Page, pools: &Pools<'_>) {
+fn limits(page: &mut Exposition, pools: &Pools<'_>) {
     type Figure = fn(&LimitStatus) -> Option<u64>;
     let all: [(_, _, Figure); 7] = [
         ("limit_stated", "A limit as stated.", |limit| Some(limit.amount)),
-        ("limit_told", "A limit as the provider taught it.", |limit| limit.told),
+        ("limit_told", "A limit as the provider reports it.", |limit| limit.learned),
         ("limit_effective", "What is usable of a limit, after its margin and learning.", |l| {
             Some(l.effective)
         }),
         ("limit_used", "What is charged on a limit now.", |limit| Some(limit.used)),
-        ("limit_held", "What calls in flight hold beside that.", |limit| Some(limit.held)),
+        ("limit_held", "What calls in flight hold in addition.", |limit| Some(limit.held)),
         ("limit_left", "What is left of the effective limit.", |limit| Some(limit.left)),
-        ("limit_outside", "What somebody draws without asking, now.", |l| Some(l.outside)),
+        ("limit_outside", "Current use that bypasses the ledger.", |l| Some(l.outside)),
     ];
     for (name, help, figure) in all {
         let mut family = page.gauge(name, help);
@@ -85,17 +86,17 @@ fn for_each(pools: &Pools<'_>, mut put: impl FnMut(&str, &LimitStatus)) {
     }
 }
 
-/// What is or is not so.
-fn flags(page: &mut Page, pools: &Pools<'_>) {
+/// Gauges that are 0 or 1.
+fn flags(page: &mut Exposition, pools: &Pools<'_>) {
     type Flag = fn(&PoolStatus) -> bool;
     let all: [(_, _, Flag); 6] = [
         ("enforced", "Calls are held back; 0 is shadow mode.", |pool| pool.enforce),
-        ("paused", "No call is admitted: everybody pauses.", |pool| pool.pause.is_some()),
-        ("terminal", "The provider said stop.", |pool| pool.terminal.is_some()),
-        ("learning", "The ledger lost its memory and finds out what is in flight.", |pool| {
+        ("paused", "No call is admitted until the pause ends.", |pool| pool.pause.is_some()),
+        ("terminal", "The provider refused for good.", |pool| pool.terminal.is_some()),
+        ("learning", "The ledger lost its data and is learning what is in flight.", |pool| {
             pool.learning.is_some()
         }),
-        ("cut_off", "The store is away; the daemon decides by itself.", |pool| {
+        ("cut_off", "The store is unavailable; the daemon decides alone.", |pool| {
             pool.cut_off.is_some()
         }),
         ("sequential", "Several agents were throttled: calls go one at a time.", |pool| {
@@ -110,23 +111,23 @@ fn flags(page: &mut Page, pools: &Pools<'_>) {
     }
 }
 
-/// What lasts, in seconds; 0 where it does not.
-fn lengths(page: &mut Page, pools: &Pools<'_>) {
+/// Durations in seconds; 0 if there is none.
+fn lengths(page: &mut Exposition, pools: &Pools<'_>) {
     type Length = fn(&PoolStatus) -> u64;
     let all: [(_, _, Length); 5] = [
-        ("pause_left_seconds", "In how long the pause ends.", |pool| {
+        ("pause_left_seconds", "Time until the pause ends.", |pool| {
             pool.pause.as_ref().map_or(0, |pause| pause.for_ms)
         }),
-        ("terminal_left_seconds", "In how long the stop ends; 0 where nobody knows.", |pool| {
+        ("terminal_left_seconds", "Time until the terminal refusal ends; 0 if unknown.", |pool| {
             pool.terminal.as_ref().and_then(|stop| stop.for_ms).unwrap_or(0)
         }),
-        ("learning_left_seconds", "In how long the ledger knows again.", |pool| {
+        ("learning_left_seconds", "Time until learning ends.", |pool| {
             pool.learning.as_ref().map_or(0, |learning| learning.for_ms)
         }),
-        ("cut_off_seconds", "For how long the store has been away.", |pool| {
-            pool.cut_off.as_ref().map_or(0, |away| away.for_ms)
+        ("cut_off_seconds", "How long the store has been unavailable.", |pool| {
+            pool.cut_off.as_ref().map_or(0, |outage| outage.for_ms)
         }),
-        ("longest_wait_seconds", "How long the call waits that waits longest.", |pool| {
+        ("longest_wait_seconds", "The longest current wait.", |pool| {
             pool.tickets.iter().map(|ticket| ticket.waits_ms).max().unwrap_or(0)
         }),
     ];
@@ -138,31 +139,31 @@ fn lengths(page: &mut Page, pools: &Pools<'_>) {
     }
 }
 
-/// One series per word, of which one is 1.
-fn states(page: &mut Page, pools: &Pools<'_>) {
-    let mut family = page.gauge("zone", "How much quota is left: one of the words is 1.");
+/// One series per state, of which one is 1.
+fn states(page: &mut Exposition, pools: &Pools<'_>) {
+    let mut family = page.gauge("zone", "How much quota is left: one of the zones is 1.");
     for (pool, status) in pools {
         for zone in ZONES {
-            family.put_flag(&[("pool", pool), ("zone", zone)], status.zone == zone);
+            family.put_flag(&[("pool", pool), ("zone", zone)], status.zone.as_str() == zone);
         }
     }
-    let help = "What the burn rate says: one of the words is 1.";
+    let help = "The circuit breaker: one of the states is 1.";
     let mut family = page.gauge("breaker", help);
     for (pool, status) in pools {
         for state in BREAKERS {
-            family.put_flag(&[("pool", pool), ("state", state)], status.breaker == state);
+            family.put_flag(&[("pool", pool), ("state", state)], status.breaker.as_str() == state);
         }
     }
 }
 
-fn money(page: &mut Page, pools: &Pools<'_>) {
-    let mut family = page.gauge("day_spent_usd", "What the last day's calls cost, in dollars.");
+fn money(page: &mut Exposition, pools: &Pools<'_>) {
+    let mut family = page.gauge("day_spent_usd", "The cost of the last day's calls, in dollars.");
     for (pool, status) in pools {
         if let Some(money) = &status.money {
             family.put(&[("pool", pool)], millionths(money.spent_micro_usd));
         }
     }
-    let help = "The part of it that refused and failed calls cost.";
+    let help = "The part of it for refused and failed calls.";
     let mut family = page.gauge("day_wasted_usd", help);
     for (pool, status) in pools {
         if let Some(money) = &status.money {

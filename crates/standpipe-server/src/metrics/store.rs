@@ -1,38 +1,39 @@
-//! How long steps on the store take, and how often they fail. Shared and cheap: every step adds to
-//! a few atomic figures, and nobody waits.
+//! Durations and errors of the daemon's steps on the store.
+//!
+//! Recording is a few atomic additions and never blocks.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use standpipe::StoreError;
 
-use super::page::{Page, millionths};
+use super::exposition::{Exposition, millionths};
 
-/// Up to how many microseconds a step belongs to each figure.
+/// The upper bounds of the buckets, in microseconds.
 const BOUNDS_US: [u64; 14] = [
     100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
     1_000_000, 2_500_000,
 ];
 
-/// What can be wrong with a store.
+/// Kinds of store errors.
 const KINDS: [&str; 5] = ["transient", "damaged", "foreign", "unusable", "other"];
 
-/// How long steps on the store took, and how many failed.
+/// Durations of steps on the store, and counts of errors.
 #[derive(Debug, Default)]
-pub struct StoreTimes {
+pub struct StoreLatency {
     counts: [AtomicU64; BOUNDS_US.len() + 1],
     sum_us: AtomicU64,
     errors: [AtomicU64; KINDS.len()],
 }
 
-impl StoreTimes {
-    /// Nothing yet.
+impl StoreLatency {
+    /// All counts at 0.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A step took so long, whatever came of it.
+    /// Records the duration of a step, whatever its result.
     pub fn took(&self, length: Duration) {
         let us = u64::try_from(length.as_micros()).unwrap_or(u64::MAX);
         let figure = BOUNDS_US.partition_point(|bound| *bound < us);
@@ -42,12 +43,12 @@ impl StoreTimes {
         self.sum_us.fetch_add(us, Ordering::Relaxed);
     }
 
-    /// A step failed, and it is not known how.
+    /// Records a failure of unknown kind.
     pub fn failed(&self) {
         self.fail("other");
     }
 
-    /// A step failed like this.
+    /// Records a failure.
     pub fn failed_by(&self, error: &StoreError) {
         self.fail(match () {
             () if error.is_transient() => "transient",
@@ -58,18 +59,18 @@ impl StoreTimes {
     }
 
     fn fail(&self, kind: &str) {
-        if let Some(errors) = self.errors.get(super::words::place(&KINDS, kind)) {
+        if let Some(errors) = self.errors.get(super::labels::index_of(&KINDS, kind)) {
             errors.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    pub(super) fn write(&self, page: &mut Page) {
+    pub(super) fn write(&self, page: &mut Exposition) {
         let counts = self.counts.each_ref().map(|count| count.load(Ordering::Relaxed));
         let sum = millionths(self.sum_us.load(Ordering::Relaxed));
-        let help = "How long steps of the daemon on the store took.";
+        let help = "Durations of the daemon's steps on the store.";
         let bounds = BOUNDS_US.iter().map(|bound| millionths(*bound));
         page.histogram("store_step_seconds", help).put_counts(&[], bounds, &counts, sum);
-        let help = "Steps of the daemon on the store that failed.";
+        let help = "Failed steps of the daemon on the store.";
         let mut errors = page.counter("store_errors_total", help);
         for (kind, count) in KINDS.iter().zip(&self.errors) {
             errors.put(&[("kind", kind)], count.load(Ordering::Relaxed));

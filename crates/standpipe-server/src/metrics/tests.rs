@@ -1,14 +1,13 @@
-//! The whole text: of calls that were really made, and of more names than anybody should have.
+//! The whole text: of real calls, and of more names than the bounds allow.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
-use standpipe::journal::{Event, Journal, Kind, What};
-use standpipe::{
-    Limit, Moment, Request, Rule, Settings, Snapshot, Span, Standpipe, Throttle, Unit,
-};
+use standpipe::observe::Timestamp;
+use standpipe::observe::journal::{Event, EventData, EventKind, Journal};
+use standpipe::{Limit, Request, Rule, Settings, Snapshot, Span, Standpipe, Throttle, Unit};
 
 use super::*;
 
@@ -29,12 +28,12 @@ impl Home {
     }
 
     /// Everything that processes which are done have written.
-    fn tally(&self) -> Tally {
-        let mut tally = Tally::new();
-        for kind in [None, Some(Kind::Usage)] {
-            Journal::at(&self.0).events(None, kind).for_each(|event| tally.add(&event));
+    fn counters(&self) -> JournalCounters {
+        let mut counters = JournalCounters::new();
+        for kind in [None, Some(EventKind::Usage)] {
+            Journal::at(&self.0).events(None, kind).for_each(|event| counters.add(&event));
         }
-        tally
+        counters
     }
 }
 
@@ -44,20 +43,22 @@ impl Drop for Home {
     }
 }
 
-fn about() -> About {
-    About {
+fn about() -> ProcessInfo {
+    ProcessInfo {
         version: "1.2.3",
         started: SystemTime::UNIX_EPOCH + Duration::from_millis(1_500),
         connections: 3,
         streams: 2,
         waiting_http: 1,
+        store_up: true,
+        snapshot_age: Duration::ZERO,
     }
 }
 
 fn nothing() -> Snapshot {
     let tap = Standpipe::builder().settings(Settings::default());
     let tap = tap.store(standpipe::StoreUrl::Memory).open().unwrap();
-    tap.snapshot(&[]).unwrap()
+    tap.snapshot(&[]).blocking().unwrap()
 }
 
 /// Reads the text as strictly as Prometheus does. Answers every sample by its name and labels.
@@ -84,8 +85,8 @@ fn samples(text: &str) -> BTreeMap<&str, &str> {
     all
 }
 
-fn event(what: What) -> Event {
-    Event { at: Moment { millis: 0 }, pool: "a/b".to_owned(), what }
+fn event(what: EventData) -> Event {
+    Event { at: Timestamp { millis: 0 }, pool: "a/b".to_owned(), what }
 }
 
 /// A line of the journal about what an agent used.
@@ -106,14 +107,16 @@ fn calls_that_were_made_by_the_library_are_counted() {
     let tap = home.tap();
     let pool = tap.pool("my/api").unwrap();
     let minute = Rule::Window { unit: Unit::Requests, amount: 100, period: Span::secs(60) };
-    pool.limit(vec![Limit::new(minute), Limit::new(Rule::Parallel { amount: 1 })]).unwrap();
+    pool.limit(vec![Limit::new(minute), Limit::new(Rule::Parallel { amount: 1 })])
+        .blocking()
+        .unwrap();
     let held = pool.reserve(Request::by("blog")).blocking().unwrap();
     let hasty = Request::by("data").timeout(Duration::ZERO);
     assert!(pool.reserve(hasty).blocking().is_err());
-    pool.throttle(&Throttle::default().agent("data")).unwrap();
-    let snapshot = tap.snapshot(std::slice::from_ref(&pool)).unwrap();
+    pool.throttle(&Throttle::default().agent("data")).blocking().unwrap();
+    let snapshot = tap.snapshot(std::slice::from_ref(&pool)).blocking().unwrap();
     drop((held, pool, tap));
-    let text = text(&snapshot, &home.tally(), &StoreTimes::new(), &about());
+    let text = text(&snapshot, &home.counters(), &StoreLatency::new(), &about());
     let samples = samples(&text);
     let blog = "pool=\"my/api\",agent=\"blog\",priority=\"standard\"";
     let data = blog.replace("blog", "data");
@@ -148,20 +151,24 @@ fn calls_that_were_made_by_the_library_are_counted() {
 
 #[test]
 fn every_kind_of_line_finds_its_counter() {
-    let mut tally = Tally::new();
-    tally.add(&used("a/b", "blog"));
-    tally.add(&used("a/b", "blog"));
-    let until = Moment { millis: 0 };
+    let mut counters = JournalCounters::new();
+    counters.add(&used("a/b", "blog"));
+    counters.add(&used("a/b", "blog"));
+    let until = Timestamp { millis: 0 };
     for what in [
-        What::Pause { until, for_ms: 1 },
-        What::Stop { until: None },
-        What::SessionEnd { session: 1 },
-        What::Promote { agent: "blog".to_owned() },
-        What::Store { what: "away".to_owned() },
-        What::Lost { lines: 7 },
-        What::Outside { limit: "usd per 1day".to_owned(), units: 1_500_000, total: 9 },
-        What::Reclaim { lease: String::new(), agent: String::new(), why: "expired".to_owned() },
-        What::Throttle {
+        EventData::Pause { until, for_ms: 1 },
+        EventData::Stop { until: None },
+        EventData::SessionEnd { session: 1 },
+        EventData::Promote { agent: "blog".to_owned() },
+        EventData::Store { what: "away".to_owned() },
+        EventData::Lost { lines: 7 },
+        EventData::Outside { limit: "usd per 1day".to_owned(), units: 1_500_000, total: 9 },
+        EventData::Reclaim {
+            lease: String::new(),
+            agent: String::new(),
+            why: "expired".to_owned(),
+        },
+        EventData::Throttle {
             agent: None,
             lease: None,
             about: "invented".to_owned(),
@@ -169,13 +176,13 @@ fn every_kind_of_line_finds_its_counter() {
             said: None,
         },
     ] {
-        tally.add(&event(what));
+        counters.add(&event(what));
     }
-    let store = StoreTimes::new();
+    let store = StoreLatency::new();
     store.took(Duration::from_micros(300));
     store.failed();
     store.failed_by(&standpipe::StoreError::transient("away"));
-    let text = text(&nothing(), &tally, &store, &about());
+    let text = text(&nothing(), &counters, &store, &about());
     let samples = samples(&text);
     let blog = "pool=\"a/b\",agent=\"blog\",priority=\"background\"";
     for (series, value) in [
@@ -211,11 +218,11 @@ fn every_kind_of_line_finds_its_counter() {
 #[test]
 fn ten_thousand_agents_make_no_more_text_than_a_hundred() {
     let of = |agents: usize| {
-        let mut tally = Tally::new();
+        let mut counters = JournalCounters::new();
         for number in 0..agents {
-            tally.add(&used("a/b", &format!("agent-{number:05}")));
+            counters.add(&used("a/b", &format!("agent-{number:05}")));
         }
-        text(&nothing(), &tally, &StoreTimes::new(), &about())
+        text(&nothing(), &counters, &StoreLatency::new(), &about())
     };
     let (few, many) = (of(101), of(10_000));
     assert_eq!(few.lines().count(), many.lines().count());
@@ -225,7 +232,7 @@ fn ten_thousand_agents_make_no_more_text_than_a_hundred() {
         .filter(|(series, _)| series.starts_with("standpipe_agent_admitted_total"))
         .map(|(_, value)| value.parse::<u64>().unwrap())
         .sum();
-    assert_eq!(admitted, 20_000, "nobody is left out of the sum");
+    assert_eq!(admitted, 20_000, "every agent is in the sum");
     let other = "standpipe_agent_admitted_total{pool=\"a/b\",agent=\"other\",\
                  priority=\"background\"}";
     assert_eq!(samples(&many)[other], "19800");
@@ -233,16 +240,16 @@ fn ten_thousand_agents_make_no_more_text_than_a_hundred() {
 
 #[test]
 fn pools_names_and_words_are_bounded_too() {
-    let mut tally = Tally::new();
+    let mut counters = JournalCounters::new();
     for pool in 0..2_000 {
         for agent in 0..20 {
-            tally.add(&used(&format!("p/{pool}"), &format!("agent-{agent}")));
+            counters.add(&used(&format!("p/{pool}"), &format!("agent-{agent}")));
         }
         let limit = format!("requests per {pool}min");
-        tally.add(&event(What::Outside { limit, units: 1, total: 1 }));
+        counters.add(&event(EventData::Outside { limit, units: 1, total: 1 }));
     }
-    tally.add(&used(&"p".repeat(10_000), "blog"));
-    let text = text(&nothing(), &tally, &StoreTimes::new(), &about());
+    counters.add(&used(&"p".repeat(10_000), "blog"));
+    let text = text(&nothing(), &counters, &StoreLatency::new(), &about());
     let samples = samples(&text);
     let count = |start: &str| samples.keys().filter(|series| series.starts_with(start)).count();
     assert_eq!(count("standpipe_pauses_total"), 256);
@@ -263,11 +270,11 @@ fn agents_of_a_crowded_pool_are_summed_up() {
     let home = Home::new();
     let tap = home.tap();
     let pool = tap.pool("my/api").unwrap();
-    pool.limit(vec![Limit::new(Rule::Parallel { amount: 500 })]).unwrap();
+    pool.limit(vec![Limit::new(Rule::Parallel { amount: 500 })]).blocking().unwrap();
     let ask = |number: u32| pool.reserve(Request::by(format!("agent-{number}"))).blocking();
     let held: Vec<_> = (0..130).map(|number| ask(number).unwrap()).collect();
-    let snapshot = tap.snapshot(std::slice::from_ref(&pool)).unwrap();
-    let text = text(&snapshot, &Tally::new(), &StoreTimes::new(), &about());
+    let snapshot = tap.snapshot(std::slice::from_ref(&pool)).blocking().unwrap();
+    let text = text(&snapshot, &JournalCounters::new(), &StoreLatency::new(), &about());
     let samples = samples(&text);
     let apart = samples.keys().filter(|series| series.starts_with("standpipe_agent_in_flight"));
     assert_eq!(apart.count(), 101);

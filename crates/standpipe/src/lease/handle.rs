@@ -1,4 +1,6 @@
 //! A lease by its id, for example one that the command line printed earlier.
+//!
+//! The lease may belong to any process; dropping the handle never settles it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,16 +8,21 @@ use std::time::{Duration, SystemTime};
 
 use standpipe_core::{Action, Amounts, Commit, LeaseAnswer, Unit};
 
-use super::amounts;
+use super::{amounts, lease_answer};
+use crate::client::operation::{Operation, Plan, Sending, Then, Worker};
+use crate::client::registry::StoreHandle;
+use crate::client::usage::{Ended, KnownCall, known_call};
+use crate::client::{PoolClient, StoreClient, units};
 use crate::error::Error;
 use crate::lease_id::LeaseId;
+use crate::moment::Now;
 use crate::pool::Pool;
-use crate::reply::{Meaning, Reply};
-use crate::report::Throttle;
-use crate::shared::usage::Ended;
+use crate::provider::reply::{Meaning, Reply};
+use crate::provider::report::Throttle;
 use crate::tap::Tap;
 
 /// A lease by its id. Dropping it changes nothing.
+#[derive(Clone)]
 pub struct LeaseHandle {
     tap: Arc<Tap>,
     id: LeaseId,
@@ -26,129 +33,208 @@ impl LeaseHandle {
         Self { tap, id }
     }
 
-    /// Its name.
+    /// Returns the lease's id.
     #[must_use]
     pub const fn id(&self) -> &LeaseId {
         &self.id
     }
 
-    /// The call is over and used this much. What is not named settles at the estimate.
+    /// Settles the lease: the call is over and used this much. Units that are not named settle at
+    /// the estimate.
     ///
     /// # Errors
-    /// [`Error::LeaseGone`] when there is no such lease, or no longer; nothing changed then.
-    pub fn commit(&self, used: impl IntoIterator<Item = (Unit, u64)>) -> Result<(), Error> {
-        self.used(used, false)
+    /// [`Error::LeaseGone`] when there is no such lease, or it has ended. Nothing changed then.
+    pub fn commit(&self, used: impl IntoIterator<Item = (Unit, u64)>) -> Operation<()> {
+        self.used(amounts(used), false)
     }
 
-    /// The call goes on and has used this much so far.
+    /// Reports what the call has used so far.
     ///
     /// # Errors
     /// As [`LeaseHandle::commit`].
-    pub fn progress(&self, used: impl IntoIterator<Item = (Unit, u64)>) -> Result<(), Error> {
-        self.used(used, true)
+    pub fn progress(&self, used: impl IntoIterator<Item = (Unit, u64)>) -> Operation<()> {
+        self.used(amounts(used), true)
     }
 
-    /// The call was never sent: everything goes back.
+    /// Gives everything back: the call was never sent.
     ///
     /// # Errors
     /// As [`LeaseHandle::commit`].
-    pub fn cancel(&self) -> Result<(), Error> {
-        self.about(Action::Cancel { lease: self.id.key() }).map(drop)
+    pub fn cancel(&self) -> Operation<()> {
+        let action = Action::Cancel { lease: self.id.key() };
+        self.send(move |_| Ok(action), |_, _| Ok(()))
     }
 
-    /// The lease lives on: by its own time to live, from now. Answers until when.
+    /// Extends the lease by its own time to live, from now. Returns when it ends.
     ///
     /// # Errors
     /// As [`LeaseHandle::commit`].
-    pub fn heartbeat(&self) -> Result<SystemTime, Error> {
+    pub fn heartbeat(&self) -> Operation<SystemTime> {
         self.beat(None)
     }
 
-    /// From now on the lease lives so long by itself. Answers until when.
+    /// Gives the lease this time to live, from now. Returns when it ends.
     ///
     /// # Errors
     /// As [`LeaseHandle::commit`].
-    pub fn keep(&self, ttl: Duration) -> Result<SystemTime, Error> {
+    pub fn keep(&self, ttl: Duration) -> Operation<SystemTime> {
         self.beat(Some(ttl))
     }
 
-    /// The provider refused the call.
+    /// Reports that the provider refused the call.
     ///
     /// # Errors
     /// As [`LeaseHandle::commit`].
-    pub fn throttled(&self, throttle: Throttle) -> Result<(), Error> {
-        let guard = self.tap.guard()?;
-        let desk = guard.shared().desk(self.id.pool())?.of_lease(self.id.key());
-        guard.shared().throttle(&desk, &throttle.lease(self.id.clone()), self.tap.graph())
+    pub fn throttled(&self, throttle: Throttle) -> Operation<()> {
+        self.blocking(move |lease, store_client, client| {
+            let throttle = throttle.lease(lease.id.clone());
+            store_client.throttle(client, &throttle, lease.tap.graph())
+        })
     }
 
-    /// The provider answered the call: it is settled by what the answer means. `used` are figures
-    /// the caller knows better than the answer.
+    /// Settles the lease by what the provider's answer means. `used` are amounts of the caller that
+    /// replace the answer's.
     ///
     /// # Errors
     /// As [`LeaseHandle::commit`].
     pub fn answered_using(
         &self,
-        reply: &Reply,
+        reply: Reply,
         used: impl IntoIterator<Item = (Unit, u64)>,
-    ) -> Result<Meaning, Error> {
-        let used = self.checked(used)?;
-        let pool = Pool::new(Arc::clone(&self.tap), self.id.pool().clone());
-        let guard = self.tap.guard()?;
-        let desk = guard.shared().desk(self.id.pool())?.of_lease(self.id.key());
-        let read = reply.read(pool.dialect(), pool.name());
-        let agent = guard.shared().agent_of(&desk, self.id.key())?;
-        let (agent, graph) = (agent.as_ref().map(|agent| agent.as_str()), self.tap.graph());
-        let known = guard.shared().call_of(&desk, self.id.key());
-        guard.shared().answered(&desk, &self.id, agent, &read, &used, graph)?;
-        if let Some(known) = &known {
-            guard.shared().note_answered(&desk, known.call(), &read, &used);
-        }
-        Ok(read.meaning)
-    }
-
-    fn beat(&self, ttl: Option<Duration>) -> Result<SystemTime, Error> {
-        let ttl = ttl.map(|ttl| crate::moment::span(ttl.max(Duration::from_micros(1))));
-        let (answer, now) = self.about(Action::Heartbeat { lease: Some(self.id.key()), ttl })?;
-        match answer {
-            LeaseAnswer::Lives(until) => Ok(now.system(until)),
-            LeaseAnswer::Ended | LeaseAnswer::Gone => {
-                Err(Error::LeaseGone { lease: self.id.clone() })
+    ) -> Operation<Meaning> {
+        let used = amounts(used);
+        self.blocking(move |lease, store_client, client| {
+            let (used, key) = (used?, lease.id.key());
+            store_client.check_units(client, &used, &[], Some(key))?;
+            let pool = Pool::new(Arc::clone(&lease.tap), lease.id.pool().clone());
+            let read = reply.read(pool.dialect(), pool.name());
+            let agent = store_client.agent_of(client, key)?;
+            let (agent, graph) = (agent.as_ref().map(|agent| agent.as_str()), lease.tap.graph());
+            let known = store_client.call_of(client, key);
+            store_client.answered(client, &lease.id, agent, &read, &used, graph)?;
+            if let Some(known) = &known {
+                store_client.note_answered(client, known.call(), &read, &used);
             }
-        }
+            Ok(read.meaning)
+        })
     }
 
-    fn used(
-        &self,
-        used: impl IntoIterator<Item = (Unit, u64)>,
-        progress: bool,
-    ) -> Result<(), Error> {
-        let (lease, used, refused) = (self.id.key(), self.checked(used)?, false);
-        self.about(Action::Commit(Commit { lease, used, progress, refused })).map(drop)
+    fn beat(&self, ttl: Option<Duration>) -> Operation<SystemTime> {
+        let ttl = ttl.map(|ttl| crate::moment::span(ttl.max(Duration::from_micros(1))));
+        let (key, id) = (self.id.key(), self.id.clone());
+        let beat = Action::Heartbeat { lease: Some(key), ttl };
+        self.send(
+            move |_| Ok(beat),
+            move |answer, now| match answer {
+                LeaseAnswer::Lives(until) => Ok(now.system(until)),
+                LeaseAnswer::Ended | LeaseAnswer::Gone => Err(Error::LeaseGone { lease: id }),
+            },
+        )
     }
 
-    /// Figures of units that the pool or the lease counts.
-    fn checked(&self, used: impl IntoIterator<Item = (Unit, u64)>) -> Result<Amounts, Error> {
-        let used = amounts(used)?;
-        let guard = self.tap.guard()?;
-        let desk = guard.shared().desk(self.id.pool())?.of_lease(self.id.key());
-        guard.shared().check_units(&desk, &used, &[], Some(self.id.key()))?;
-        Ok(used)
-    }
-
-    fn about(&self, action: Action) -> Result<(LeaseAnswer, crate::moment::Now), Error> {
-        let guard = self.tap.guard()?;
-        let shared = guard.shared();
-        let desk = shared.desk(self.id.pool())?.of_lease(self.id.key());
-        let Some(how) = Ended::by(&action) else {
-            return shared.about_lease(&desk, &self.id, action);
+    fn used(&self, used: Result<Amounts, Error>, progress: bool) -> Operation<()> {
+        let key = self.id.key();
+        let commit =
+            move |used| Action::Commit(Commit { lease: key, used, progress, refused: false });
+        let used = match used {
+            Ok(used) if units::custom(&used, &[]).is_empty() => used,
+            // Units that may be misspelled are checked against the pool, which may take a read.
+            used => {
+                return self.blocking(move |lease, store_client, client| {
+                    let used = used?;
+                    store_client.check_units(client, &used, &[], Some(key))?;
+                    lease.send(move |_| Ok(commit(used)), |_, _| Ok(())).blocking()
+                });
+            }
         };
-        let known = shared.call_of(&desk, self.id.key());
-        let told = shared.about_lease(&desk, &self.id, action.clone())?;
-        if let Some(known) = &known {
-            shared.note_ended(&desk, known.call(), how);
-        }
-        Ok(told)
+        self.send(move |_| Ok(commit(used)), |_, _| Ok(()))
+    }
+
+    /// Returns an operation that sends one action about the lease.
+    fn send<T: Send + 'static>(
+        &self,
+        action: impl FnOnce(&Self) -> Result<Action, Error> + Send + 'static,
+        then: impl FnOnce(LeaseAnswer, Now) -> Result<T, Error> + Send + 'static,
+    ) -> Operation<T> {
+        let lease = self.clone();
+        Operation::new(move || {
+            let (handle, client, action) = match lease.client().and_then(|(handle, client)| {
+                let action = action(&lease)?;
+                Ok((handle, client, action))
+            }) {
+                Ok(parts) => parts,
+                Err(error) => return Plan::Ready(Err(error)),
+            };
+            let id = lease.id.clone();
+            let ends = Ended::by(&action).is_some() && handle.store_client().journal().is_kept();
+            let local = !handle.store_client().store().is_remote();
+            let turn = match ends {
+                true if local => Some(client.short_turn()),
+                true => client.try_dispatcher(),
+                false => None,
+            };
+            let call = turn.and_then(|dispatcher| {
+                known_call(dispatcher.participant.replica().state(), id.key())
+            });
+            if ends && call.is_none() {
+                // The journal records the call, and to find it takes a read.
+                let worker = Worker::of(&handle, &client);
+                let run = move || {
+                    let store_client = handle.store_client();
+                    let known = store_client.call_of(&client, id.key());
+                    let (answer, now) = store_client.about_lease(&client, &id, action.clone())?;
+                    note_ended(store_client, &client, known.as_ref(), &action);
+                    then(answer, now)
+                };
+                return Plan::Block(worker, Box::new(run));
+            }
+            let noted = call.map(|call| (call, action.clone()));
+            let (store_handle, pool_client) = (Arc::clone(&handle), Arc::clone(&client));
+            let then: Then<T> = Box::new(move |received| {
+                let (answers, now) = received?;
+                let answer = lease_answer(answers, &id)?;
+                if let Some((call, action)) = &noted {
+                    note_ended(store_handle.store_client(), &pool_client, Some(call), action);
+                }
+                then(answer, now)
+            });
+            Plan::Send(Sending { handle, client, actions: vec![action], then })
+        })
+    }
+
+    /// Returns an operation that may block for several steps.
+    fn blocking<T: Send + 'static>(
+        &self,
+        run: impl FnOnce(&Self, &Arc<StoreClient>, &Arc<PoolClient>) -> Result<T, Error>
+        + Send
+        + 'static,
+    ) -> Operation<T> {
+        let lease = self.clone();
+        Operation::new(move || match lease.client() {
+            Ok((handle, client)) => {
+                let worker = Worker::of(&handle, &client);
+                Plan::Block(worker, Box::new(move || run(&lease, handle.store_client(), &client)))
+            }
+            Err(error) => Plan::Ready(Err(error)),
+        })
+    }
+
+    /// Returns the client that has the lease.
+    fn client(&self) -> Result<(Arc<StoreHandle>, Arc<PoolClient>), Error> {
+        let handle = self.tap.store_handle()?;
+        let client = handle.store_client().client(self.id.pool())?.of_lease(self.id.key());
+        Ok((handle, client))
+    }
+}
+
+fn note_ended(
+    store_client: &StoreClient,
+    client: &PoolClient,
+    call: Option<&KnownCall>,
+    action: &Action,
+) {
+    if let (Some(call), Some(how)) = (call, Ended::by(action)) {
+        store_client.note_ended(client, call.call(), how);
     }
 }
 

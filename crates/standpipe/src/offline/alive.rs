@@ -1,5 +1,7 @@
-//! How many sessions are alive on a pool, and the most there were at once in the last ten minutes:
-//! the number that a cut-off process divides the limits by.
+//! How many sessions are alive on a pool, and the maximum of the last ten minutes.
+//!
+//! A process without the store divides the limits by that maximum, so that a session that ended
+//! lately does not enlarge the shares of the others.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -14,7 +16,7 @@ pub(crate) struct AliveSessions {
 }
 
 impl AliveSessions {
-    /// So many are alive now.
+    /// Records how many are alive now.
     pub(crate) fn sample(&mut self, now: Duration, count: u64) {
         let minute = now.as_secs() / 60;
         match self.minutes.back_mut() {
@@ -26,7 +28,7 @@ impl AliveSessions {
         }
     }
 
-    /// The most that were alive at once in the last ten minutes.
+    /// Returns the maximum of the last ten minutes.
     pub(crate) fn most(&self, now: Duration) -> u64 {
         let minute = now.as_secs() / 60;
         let lately = self.minutes.iter().filter(|(at, _)| at + KEPT >= minute);
@@ -34,7 +36,7 @@ impl AliveSessions {
     }
 }
 
-/// The sessions that are alive: not known to have ended, and not silent for too long.
+/// Returns the sessions that are alive: not ended, and not silent for too long.
 pub(crate) fn alive(facts: &Facts, now: Instant) -> BTreeSet<u64> {
     let living = facts
         .sessions
@@ -54,7 +56,7 @@ mod tests {
     fn the_most_of_the_last_ten_minutes_counts() {
         let minutes = |count: u64| Duration::from_secs(60 * count);
         let mut alive = AliveSessions::default();
-        assert_eq!(alive.most(minutes(0)), 0, "none was seen");
+        assert_eq!(alive.most(minutes(0)), 0, "no sample");
         for (minute, count) in [(0, 3), (0, 8), (1, 2), (5, 4)] {
             alive.sample(minutes(minute), count);
         }

@@ -1,7 +1,8 @@
 //! Which session made which charges, as far as this process saw it in the log.
 //!
-//! The ledger keeps what was used, not by whom. A process that may be cut off needs to know its own
-//! part and that of the other living sessions; what it did not see counts as made by none of them.
+//! The ledger keeps what was used, not by whom. A process that may lose the store needs its own
+//! part and that of the other living sessions; charges that it did not see count as made by none of
+//! them.
 //!
 //! Invariant: charges are stamped like those in the ledger or later, so none is forgotten early.
 
@@ -25,7 +26,7 @@ pub(crate) struct SessionCharges {
     periods: BTreeMap<Unit, Span>,
     /// Units that are charged when a call ends.
     at_end: BTreeSet<Unit>,
-    /// The number of the last event of each session: an event can be seen twice.
+    /// The number of the last event of each session, because an event can be read twice.
     seen: BTreeMap<u64, u64>,
     in_flight: BTreeMap<Key, InFlight>,
     own: Charges,
@@ -34,24 +35,24 @@ pub(crate) struct SessionCharges {
 
 #[derive(Debug)]
 struct InFlight {
-    /// Who holds it; none if it is this process.
+    /// The session that holds it; `None` if it is this process.
     session: Option<u64>,
     at: Instant,
     cost: Amounts,
 }
 
 impl SessionCharges {
-    /// What this process used itself, calls in flight not counted.
+    /// Returns what this process used, without its calls in flight.
     pub(crate) const fn own(&self) -> &Charges {
         &self.own
     }
 
-    /// Whether a call in flight is this process's own.
+    /// Returns whether a call in flight is this process's own.
     pub(crate) fn is_own(&self, lease: Key) -> bool {
         self.in_flight.get(&lease).is_some_and(|held| held.session.is_none())
     }
 
-    /// What sessions that are alive used of a unit since an instant, this process included.
+    /// Returns what living sessions used of a unit since an instant, this process included.
     pub(crate) fn of_living(&self, unit: &Unit, since: Instant, alive: &BTreeSet<u64>) -> Stamped {
         let mut sum = Stamped::new();
         let others = self.others.iter().filter(|(session, _)| alive.contains(session));
@@ -69,12 +70,14 @@ impl SessionCharges {
         sum
     }
 
-    /// Forgets what no longer counts and who is no longer known, and learns the pool's periods.
+    /// Removes charges that no longer count and sessions that are no longer known, and updates the
+    /// pool's periods.
     pub(crate) fn prune(&mut self, facts: &Facts, now: Instant) {
         if let Some(config) = &facts.config {
             self.configure(config);
         }
-        // Entries were jumped over: a call that is in flight no more settled at its estimate.
+        // A snapshot may have skipped entries: a call that is no longer in flight settled at its
+        // estimate.
         let known = |key: &Key| facts.leases.contains_key(key);
         let gone: Vec<Key> = self.in_flight.keys().filter(|key| !known(key)).copied().collect();
         for lease in gone {
@@ -112,7 +115,7 @@ impl SessionCharges {
         self.in_flight.entry(lease).or_insert(held);
     }
 
-    /// A call ended with these figures, and at its estimate for what they do not name.
+    /// Ends a call with these amounts, and with its estimate for units they do not name.
     fn settle(&mut self, lease: Key, used: &Amounts, now: Instant) {
         let Some(held) = self.in_flight.remove(&lease) else { return };
         let charges = match held.session {
@@ -127,8 +130,8 @@ impl SessionCharges {
         }
     }
 
-    /// An event is in the log, seen for the first time.
-    fn note(&mut self, event: &Event, own: bool, at: Instant, outcome: &Outcome) {
+    /// Records an event that is read for the first time.
+    fn record(&mut self, event: &Event, own: bool, at: Instant, outcome: &Outcome) {
         let session = (!own).then_some(event.key.session);
         match (&event.action, &outcome.answer) {
             (Action::Reserve(reserve), Answer::Decided(Decision::Admit(grant)))
@@ -164,8 +167,8 @@ impl SessionCharges {
         }
     }
 
-    /// An event of the log.
-    pub(crate) fn seen(&mut self, event: &Event, own: bool, at: Instant, outcome: &Outcome) {
+    /// Receives an event of the log.
+    pub(crate) fn on_event(&mut self, event: &Event, own: bool, at: Instant, outcome: &Outcome) {
         for notice in &outcome.notices {
             if let Notice::Reclaimed { lease, .. } = notice {
                 self.settle(*lease, &Amounts::default(), at);
@@ -177,11 +180,11 @@ impl SessionCharges {
             return;
         }
         *last = event.key.number;
-        self.note(event, own, at, outcome);
+        self.record(event, own, at, outcome);
     }
 }
 
-/// A cost, with the figures that are known by now.
+/// Returns a cost in which known amounts replace estimates.
 pub(crate) fn overlaid(cost: &Amounts, used: &Amounts) -> Vec<(Unit, u64)> {
     let figure = |(unit, estimate): (&Unit, u64)| (unit.clone(), used.of(unit).unwrap_or(estimate));
     let new = used.iter().filter(|(unit, _)| cost.of(unit).is_none());
@@ -189,7 +192,7 @@ pub(crate) fn overlaid(cost: &Amounts, used: &Amounts) -> Vec<(Unit, u64)> {
     cost.iter().map(figure).chain(new).collect()
 }
 
-/// The unit that a rate counts.
+/// Returns the unit that a rate counts.
 pub(crate) const fn unit_of(rule: &Rule) -> Option<&Unit> {
     match rule {
         Rule::Window { unit, .. } | Rule::Bucket { unit, .. } => Some(unit),
@@ -204,7 +207,7 @@ fn add(to: &mut Stamped, stamp: Instant, units: u64) {
     }
 }
 
-/// The end of the slice an instant is in: so that many calls need little room.
+/// Returns the end of the slice that contains an instant, so that many calls need little memory.
 const fn slice_end(at: Instant, period: Span) -> Instant {
     let slice = period.0 / SLICES;
     if slice == 0 {

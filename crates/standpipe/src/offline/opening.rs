@@ -1,7 +1,8 @@
-//! What the ledger of a cut-off process begins with: its own charges and its own calls in flight,
-//! and an equal part, rounded up, of what no living session made.
+//! What an offline ledger begins with: the charges and leases of this process, and an equal part,
+//! rounded up, of the usage that no living session made.
 //!
-//! So processes that are cut off together do not use again what was used before.
+//! So processes that lose the store together do not use again what was used before. `charges`
+//! records who used what.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,29 +15,29 @@ use standpipe_core::{Charged, Limit, PoolConfig};
 use super::alive::alive;
 use super::charges::{SessionCharges, Stamped, unit_of};
 
-/// What is known when the store was last read.
-pub(crate) struct Seen<'a> {
+/// What was known when the store was last read.
+pub(crate) struct LastRead<'a> {
     pub(crate) state: &'a State,
     pub(crate) now: Instant,
     /// The session of this process.
     pub(crate) session: u64,
-    /// Among how many the limits are divided.
+    /// The number of processes that share the limits.
     pub(crate) among: u64,
     pub(crate) charges: &'a SessionCharges,
 }
 
-/// Actions by the instants at which they are to be applied, none of them after the present one.
+/// Actions by the instants at which they are applied, none of them after the current one.
 pub(crate) type Replay = BTreeMap<Instant, Vec<Action>>;
 
-/// What a share begins with.
-pub(crate) fn opening(seen: &Seen<'_>) -> Replay {
-    let facts = seen.state.facts();
+/// Returns the actions that a share begins with.
+pub(crate) fn opening(last: &LastRead<'_>) -> Replay {
+    let facts = last.state.facts();
     let Some(config) = &facts.config else { return Replay::new() };
-    let alive = alive(facts, seen.now);
+    let alive = alive(facts, last.now);
     let mut used: BTreeMap<Instant, BTreeMap<Unit, u64>> = BTreeMap::new();
     for unit in units(config) {
-        for (stamp, sum) in seen.start_of(config, &unit, &alive) {
-            let at = used.entry(stamp.min(seen.now)).or_default();
+        for (stamp, sum) in last.start_of(config, &unit, &alive) {
+            let at = used.entry(stamp.min(last.now)).or_default();
             let before = at.get(&unit).copied().unwrap_or(0);
             at.insert(unit.clone(), before.saturating_add(sum).min(bounds::AMOUNT));
         }
@@ -47,25 +48,25 @@ pub(crate) fn opening(seen: &Seen<'_>) -> Replay {
         let settled = reserve(lease, config, &sums, None).map(|call| [call, commit(lease)]);
         replay.entry(stamp).or_default().extend(settled.into_iter().flatten());
     }
-    let present = replay.entry(seen.now).or_default();
-    present.extend(seen.blocked_slots(config, &alive));
-    present.extend(own_leases(seen.state, seen.now, &|key| seen.is_own(key)));
+    let present = replay.entry(last.now).or_default();
+    present.extend(last.blocked_slots(config, &alive));
+    present.extend(own_leases(last.state, last.now, &|key| last.is_own(key)));
     replay
 }
 
-/// The calls in flight of this process, as they are put back into its own ledger.
+/// Returns the actions that restore the leases of this process in its offline ledger.
 pub(crate) fn own_leases(state: &State, now: Instant, own: &dyn Fn(Key) -> bool) -> Vec<Action> {
     let facts = state.facts();
     let leases = facts.leases.iter().filter(|(key, _)| own(**key));
     leases.filter_map(|(key, lease)| carried(facts, *key, lease, now)).collect()
 }
 
-impl Seen<'_> {
+impl LastRead<'_> {
     fn is_own(&self, lease: Key) -> bool {
         lease.session == self.session || self.charges.is_own(lease)
     }
 
-    /// What a share of a unit's limits begins with.
+    /// Returns the usage that a share of a unit's limits begins with.
     fn start_of(&self, config: &PoolConfig, unit: &Unit, alive: &BTreeSet<u64>) -> Stamped {
         let Some((lane, limit)) = measured_by(config, unit) else { return Stamped::new() };
         let figures = self.state.figures(self.now);
@@ -79,12 +80,12 @@ impl Seen<'_> {
                 let counts = charges.filter(|charge| charge.stamp + period > self.now);
                 let mut total = Stamped::new();
                 counts.for_each(|own| *total.entry(own.stamp).or_default() += own.units);
-                // What counts as used after a loss of state has no charges.
+                // Usage that is assumed after a loss of state has no charges.
                 let assumed = used.saturating_sub(total.values().sum());
                 *total.entry(self.now).or_default() += assumed;
                 (period, total)
             }
-            // A bucket knows how much is missing, not since when.
+            // A bucket stores how much is missing, not since when.
             Rule::Bucket { period, .. } => {
                 (*period + config.slack, Stamped::from([(self.now, used)]))
             }
@@ -93,14 +94,14 @@ impl Seen<'_> {
         let since = self.now - period;
         let living = self.charges.of_living(unit, since, alive);
         let mut start = self.own_part(limit, unit, since, &total);
-        let held = self.held_by_none(limit, unit, alive);
+        let held = self.unowned_reserved(limit, unit, alive);
         for (stamp, sum) in parts(&total, &living, held, self.among, self.now) {
             *start.entry(stamp).or_default() += sum;
         }
         start
     }
 
-    /// The charges this process made itself, calls in flight not counted.
+    /// Returns the charges of this process, without its calls in flight.
     fn own_part(&self, limit: &Limit, unit: &Unit, since: Instant, total: &Stamped) -> Stamped {
         let own = self.charges.own().get(unit).into_iter().flatten();
         let own = own.filter(|(stamp, _)| **stamp >= since);
@@ -112,22 +113,23 @@ impl Seen<'_> {
         Stamped::from([(self.now, sum.min(total.values().sum()))])
     }
 
-    /// What calls of no living session hold and is not charged yet.
-    fn held_by_none(&self, limit: &Limit, unit: &Unit, alive: &BTreeSet<u64>) -> u64 {
+    /// Returns what leases without a living session hold and is not charged yet.
+    fn unowned_reserved(&self, limit: &Limit, unit: &Unit, alive: &BTreeSet<u64>) -> u64 {
         if limit.charged == Charged::Start {
             return 0;
         }
-        let costs = self.leases_of_none(alive).map(|(_, lease)| lease.call.cost.of(unit));
+        let costs = self.unowned_leases(alive).map(|(_, lease)| lease.call.cost.of(unit));
         costs.map(Option::unwrap_or_default).sum()
     }
 
-    /// The part of the slots that calls of no living session take.
+    /// Returns the actions that block this share's part of the slots held by leases without a
+    /// living session.
     fn blocked_slots(&self, config: &PoolConfig, alive: &BTreeSet<u64>) -> Vec<Action> {
         let slots = |limit: &Limit| matches!(limit.rule, Rule::Parallel { .. });
         if !config.limits.iter().any(slots) {
             return Vec::new();
         }
-        let ends = self.leases_of_none(alive).map(|(_, lease)| match lease.owner {
+        let ends = self.unowned_leases(alive).map(|(_, lease)| match lease.owner {
             LeaseOwner::Ttl { expires, .. } => expires.since(self.now),
             LeaseOwner::Session(_) => bounds::SILENCE,
         });
@@ -141,14 +143,14 @@ impl Seen<'_> {
         blocked.collect()
     }
 
-    fn leases_of_none(&self, alive: &BTreeSet<u64>) -> impl Iterator<Item = (&Key, &Lease)> {
+    fn unowned_leases(&self, alive: &BTreeSet<u64>) -> impl Iterator<Item = (&Key, &Lease)> {
         let owned = |key: &Key| self.is_own(*key) || alive.contains(&key.session);
         self.state.facts().leases.iter().filter(move |(key, _)| !owned(key))
     }
 }
 
-/// An equal part, rounded up as a whole, of what is in `total` or held and not in `living`, stamped
-/// where `total` has more than `living` had by then.
+/// Returns an equal part, rounded up as a whole, of what is in `total` or held and not in `living`,
+/// stamped where `total` has more than `living` had by then.
 fn parts(total: &Stamped, living: &Stamped, held: u64, among: u64, now: Instant) -> Stamped {
     let sum = |stamped: &Stamped| stamped.values().sum::<u64>();
     let unowned = sum(total).saturating_sub(sum(living));
@@ -171,12 +173,12 @@ fn parts(total: &Stamped, living: &Stamped, held: u64, among: u64, now: Instant)
     parts
 }
 
-/// The units that the pool's rates count, each once.
+/// Returns the units that the pool's rates count, each once.
 pub(crate) fn units(config: &PoolConfig) -> BTreeSet<Unit> {
     config.limits.iter().filter_map(|limit| unit_of(&limit.rule).cloned()).collect()
 }
 
-/// The limit that remembers a unit's charges for longest: a window where there is one.
+/// Returns the limit that keeps a unit's charges for longest: a window where there is one.
 fn measured_by<'a>(config: &'a PoolConfig, unit: &Unit) -> Option<(usize, &'a Limit)> {
     let rank = |limit: &Limit| match limit.id() {
         LimitId::Window(_, period) => (1, period),
@@ -188,7 +190,8 @@ fn measured_by<'a>(config: &'a PoolConfig, unit: &Unit) -> Option<(usize, &'a Li
     limits.max_by_key(|(_, limit)| rank(limit))
 }
 
-/// A call that took so much: every unit that is limited is named, so that nothing is estimated.
+/// Returns a restored call with these amounts. It names every limited unit, so that nothing is
+/// estimated.
 fn reserve(
     lease: Key,
     config: &PoolConfig,
@@ -209,7 +212,7 @@ const fn commit(lease: Key) -> Action {
     Action::Recovered(Recovered::Commit { lease })
 }
 
-/// A call in flight as it is put back.
+/// Returns the action that restores a lease in flight.
 fn carried(facts: &Facts, key: Key, lease: &Lease, now: Instant) -> Option<Action> {
     let agent = facts.agents.get(usize::from(lease.agent))?.name.clone();
     let mut reserve = Reserve::new(agent, lease.call.cost.clone());
@@ -226,8 +229,8 @@ fn carried(facts: &Facts, key: Key, lease: &Lease, now: Instant) -> Option<Actio
 /// The agent under which earlier use is shown while the store is unavailable.
 const EARLIER: &str = "earlier";
 
-/// Stands for no session at all.
+/// The session of leases that belong to none.
 const NO_SESSION: u64 = 0;
 
-/// Where the numbers of slots begin, behind those of charges.
+/// Where the numbers of blocked slots begin, behind those of charges.
 const SLOTS: u64 = 1 << 32;

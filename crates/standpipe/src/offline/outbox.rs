@@ -1,8 +1,8 @@
-//! What the store has to be told of the calls that were admitted without it.
+//! What the store must receive about the calls that were admitted without it.
 //!
 //! A call that has ended is added to the sum of its agent, so that an outage of any length needs
-//! little room and a short hand-over. A call in flight is handed over as a lease; what becomes of
-//! it afterwards follows.
+//! little memory and a short hand-over. A call in flight is handed over as a lease; later actions
+//! about it follow.
 //!
 //! Invariant: each call is handed over exactly once, unless it was cancelled before.
 
@@ -16,7 +16,7 @@ use standpipe_core::{
 use super::charges::overlaid;
 use super::opening::units;
 
-/// What the store has to be told.
+/// What the store must receive.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     /// The units that the pool's rates count, without money where it follows from the others.
@@ -27,7 +27,7 @@ pub(crate) struct Outbox {
     in_flight: BTreeMap<Key, InFlight>,
     /// Sums of calls that have ended.
     ended: BTreeMap<(AgentName, Option<Priority>), Sum>,
-    /// What is told as it is, in this order.
+    /// Actions that are handed over unchanged, in this order.
     actions: VecDeque<Action>,
     /// How many refusals of the provider are among them.
     refusals: usize,
@@ -37,7 +37,7 @@ pub(crate) struct Outbox {
 #[derive(Debug)]
 struct InFlight {
     reserve: Box<Reserve>,
-    /// What it was taken to cost, with what was estimated.
+    /// The cost it was admitted with, estimates included.
     estimate: Option<Amounts>,
     progress: Option<Commit>,
     handed_over: bool,
@@ -45,7 +45,7 @@ struct InFlight {
 
 #[derive(Debug)]
 struct Sum {
-    /// The first call of it lends its name.
+    /// The key of the first call in the sum.
     lease: Key,
     units: BTreeMap<Unit, u64>,
 }
@@ -68,23 +68,23 @@ impl Outbox {
         }
     }
 
-    /// Whether a lease was granted here.
+    /// Returns whether a lease was granted here.
     pub(crate) fn granted(&self, lease: Key) -> bool {
         self.sessions.contains(&lease.session)
     }
 
-    /// How many calls were admitted here and not cancelled.
+    /// Returns how many calls were admitted here and not cancelled.
     pub(crate) const fn calls(&self) -> u64 {
         self.calls
     }
 
-    /// Whether everything was handed over.
+    /// Returns whether everything was handed over.
     pub(crate) fn is_empty(&self) -> bool {
         let handed_over = self.in_flight.values().all(|held| held.handed_over);
         handed_over && self.ended.is_empty() && self.actions.is_empty()
     }
 
-    /// What is to be told next, about `most` actions. It counts as handed over.
+    /// Returns the next actions, about `most` of them. They count as handed over.
     pub(crate) fn next_batch(&mut self, most: usize) -> Vec<Action> {
         let mut batch = Vec::new();
         while batch.len() < most
@@ -110,8 +110,8 @@ impl Outbox {
         batch
     }
 
-    /// An event of the ledger that stands in for the store.
-    pub(crate) fn seen(&mut self, event: &Event, _at: Instant, outcome: &Outcome) {
+    /// Records an event of the offline ledger.
+    pub(crate) fn on_event(&mut self, event: &Event, _at: Instant, outcome: &Outcome) {
         for notice in &outcome.notices {
             if let Notice::Reclaimed { lease, .. } = notice {
                 self.end(*lease, &Amounts::default());
@@ -152,7 +152,7 @@ impl Outbox {
 
     fn admit(&mut self, lease: Key, reserve: &Reserve) {
         self.sessions.insert(lease.session);
-        // The same id asked for again is the same call.
+        // A repeated id is the same call.
         if self.in_flight.contains_key(&lease) {
             return;
         }
@@ -163,7 +163,7 @@ impl Outbox {
         self.calls += 1;
     }
 
-    /// What a call that was admitted was taken to cost.
+    /// Records the cost that a call was admitted with.
     pub(crate) fn note_cost(&mut self, lease: Key, cost: &Amounts) {
         if let Some(held) = self.in_flight.get_mut(&lease) {
             held.estimate = Some(cost.clone());
@@ -190,7 +190,7 @@ impl Outbox {
         }
     }
 
-    /// A refusal settles its call by itself, so the store needs the call first.
+    /// Records a refusal of the provider. It settles its call, so the store needs the call first.
     fn throttled(&mut self, throttled: &Throttled) {
         if let Some((lease, held)) = throttled.lease.and_then(|l| self.in_flight.remove_entry(&l))
             && !held.handed_over
@@ -203,7 +203,8 @@ impl Outbox {
         self.actions.push_back(Action::Recovered(Recovered::Throttled(throttled.clone())));
     }
 
-    /// Whether the store has that lease already: then it is told what became of it.
+    /// Removes a lease that was handed over. Returns whether it was; then the store must receive
+    /// its end.
     fn take_handed_over(&mut self, lease: Key) -> bool {
         let handed_over = self.in_flight.get(&lease).is_some_and(|held| held.handed_over);
         if handed_over {
@@ -212,7 +213,7 @@ impl Outbox {
         handed_over
     }
 
-    /// A call ended with these figures, and at its estimate for what they do not name.
+    /// Ends a call with these amounts, and with its estimate for units they do not name.
     fn end(&mut self, lease: Key, used: &Amounts) {
         let Some(mut held) = self.in_flight.remove(&lease) else { return };
         if held.handed_over {
@@ -221,7 +222,7 @@ impl Outbox {
         }
         held.settle(used, self.priced);
         let reserve = held.reserve;
-        // What can be asked for again by its id, the store needs as it was.
+        // A call with an id may be repeated, so the store needs it unchanged.
         let whole = self.units.iter().all(|unit| reserve.cost.of(unit).is_some());
         if whole && reserve.id.is_none() {
             self.add(lease, &reserve);
@@ -247,9 +248,9 @@ impl Outbox {
 }
 
 impl InFlight {
-    /// Its cost becomes what it used: the figures so far and the last ones, and the estimate where
-    /// they name nothing. What follows from other figures is left to the store, unless the caller
-    /// named it.
+    /// Sets the cost to what the call used: its progress, then its last amounts, and the estimate
+    /// for other units. Amounts that follow from others are left to the store, unless the caller
+    /// named them.
     fn settle(&mut self, used: &Amounts, priced: bool) {
         let asked = std::mem::take(&mut self.reserve.cost);
         let so_far = self.progress.take().map(|commit| commit.used).unwrap_or_default();
@@ -294,5 +295,5 @@ const fn recovered(lease: Key, reserve: Box<Reserve>) -> Action {
     Action::Recovered(Recovered::Reserve { lease, reserve })
 }
 
-/// How many refusals that name no call are kept: more say nothing new.
+/// How many refusals without a lease are kept: more would add no information.
 const MOST_REFUSALS: usize = 1_024;

@@ -1,9 +1,11 @@
-//! The part of a pool's limits that one of several processes may use by itself.
+//! The share of a pool's limits that one of several processes may use without the store.
+//!
+//! Shares are rounded down, so that together they never exceed a limit.
 
 use standpipe_core::{Limit, PoolConfig, Rule};
 
-/// One of `among` equal parts of every limit, rounded down; none if one comes to nothing. Floors
-/// are dropped: divided, they would be too little for any agent.
+/// Returns one of `among` equal parts of every limit, rounded down; `None` if a part is zero.
+/// Floors are dropped: divided, they would be too small for any agent.
 pub(crate) fn share_of(mut config: PoolConfig, among: u64) -> Option<PoolConfig> {
     for limit in &mut config.limits {
         *limit = limit_share(limit, among)?;

@@ -1,4 +1,4 @@
-//! What is decided while the store takes no writes, in virtual time.
+//! Decisions of the offline ledger while the store takes no writes, in virtual time.
 
 mod referee;
 mod world;
@@ -13,7 +13,7 @@ const SHARE: &str = "requests = \"10/min\"\ncontent = \"1M/d\"\non_store_failure
 fn processes(world: &World, count: usize, pool: &str) -> Vec<Process> {
     let all: Vec<Process> = (0..count).map(|_| world.process(pool)).collect();
     for process in &all {
-        process.call().unwrap().cancel().unwrap();
+        process.call().unwrap().cancel().blocking().unwrap();
     }
     world.passes_with(Span::secs(31), &all);
     all
@@ -26,7 +26,7 @@ fn notices(world: &World, process: &Process) {
 }
 
 fn used(process: &Process, unit: &str) -> u64 {
-    let status = process.pool.status().unwrap();
+    let status = process.pool.status().blocking().unwrap();
     assert!(status.cut_off.is_none());
     status.limits.iter().find(|limit| limit.limit.contains(unit)).unwrap().used
 }
@@ -47,7 +47,7 @@ fn a_store_that_answers_reads_and_refuses_writes_grants_one_share() {
 }
 
 #[test]
-fn a_store_that_comes_and_goes_grants_one_share() {
+fn a_store_that_fails_repeatedly_grants_one_share() {
     let world = World::new();
     let all = processes(&world, 2, SHARE);
     let mut granted = 0;
@@ -69,7 +69,7 @@ fn idle_processes_count_as_sharers() {
     let world = World::new();
     let all = processes(&world, 8, &SHARE.replace("10/min", "80/h"));
     world.passes_with(Span::secs(130), &all);
-    all[0].call().unwrap().cancel().unwrap();
+    all[0].call().unwrap().cancel().blocking().unwrap();
     let mut granted = 0;
     for process in &all {
         process.set(Link::Cut);
@@ -88,7 +88,7 @@ fn a_process_whose_last_write_is_old_waits_for_the_store() {
     world.passes(Span::secs(61));
     all[0].set(Link::Cut);
     notices(&world, &all[0]);
-    assert_eq!(all[0].calls(5), 0, "nobody counts it any more");
+    assert_eq!(all[0].calls(5), 0, "no other process counts it any more");
     all[0].set(Link::Up);
     assert_eq!(all[0].calls(5), 5);
     all[0].set(Link::Cut);
@@ -98,13 +98,13 @@ fn a_process_whose_last_write_is_old_waits_for_the_store() {
 }
 
 #[test]
-fn a_share_begins_with_what_this_process_used_and_its_part_of_what_none_owns() {
+fn a_share_begins_with_own_usage_and_its_part_of_unowned_usage() {
     let world = World::new();
     let pool = SHARE.replace("10/min", "40/h");
     let all = processes(&world, 2, &pool);
     assert_eq!(all[0].calls(3), 3);
     assert_eq!(all[1].calls(12), 12);
-    // A process that is gone by the time of the outage used five.
+    // A process that ended before the outage used five.
     let gone = world.process(&pool);
     assert_eq!(gone.calls(5), 5);
     drop(gone);
@@ -115,7 +115,7 @@ fn a_share_begins_with_what_this_process_used_and_its_part_of_what_none_owns() {
     assert_eq!(all[0].calls(30), 13 - 3 - 2);
     all[1].set(Link::Cut);
     notices(&world, &all[1]);
-    assert_eq!(all[1].calls(30), 0, "it has used 12, and two of what none owns");
+    assert_eq!(all[1].calls(30), 0, "it has used 12, and two of the unowned usage");
 }
 
 #[test]
@@ -127,14 +127,18 @@ fn a_call_that_the_store_admitted_is_settled_in_both_ledgers() {
     all[0].set(Link::Cut);
     notices(&world, &all[0]);
     assert!(all[0].call().is_err(), "its only slot is in use");
-    held.commit([]).unwrap();
+    held.commit([]).blocking().unwrap();
     let lease = all[0].call().unwrap();
     assert!(lease.is_local());
     all[0].set(Link::Up);
     world.passes_with(Span::secs(2), &all);
-    assert_eq!(all[1].pool.status().unwrap().leases.len(), 1, "the first is settled there, too");
-    lease.commit([]).unwrap();
-    assert_eq!(all[1].pool.status().unwrap().leases.len(), 0);
+    assert_eq!(
+        all[1].pool.status().blocking().unwrap().leases.len(),
+        1,
+        "the first is settled there, too"
+    );
+    lease.commit([]).blocking().unwrap();
+    assert_eq!(all[1].pool.status().blocking().unwrap().leases.len(), 0);
 }
 
 #[test]
@@ -148,11 +152,11 @@ fn a_long_outage_is_handed_over_whole() {
     let mut in_flight = Vec::new();
     for call in 0..CALLS {
         let lease = all[0].call_as(["blog", "news", "picard"][call % 3]).unwrap();
-        // Every call that is in flight when the store is back is handed over by itself.
+        // Every call that is in flight when the store is available again is handed over as a lease.
         match call % 40 {
             0 => in_flight.push(lease),
-            1 => lease.cancel().unwrap(),
-            _ => lease.commit([]).unwrap(),
+            1 => lease.cancel().blocking().unwrap(),
+            _ => lease.commit([]).blocking().unwrap(),
         }
         world.passes(Span::millis(40));
         if call % 500 == 0 {
@@ -163,15 +167,15 @@ fn a_long_outage_is_handed_over_whole() {
     world.passes_with(Span::secs(3), &all);
     assert!(!all[0].is_cut_off());
     assert_eq!(used(&all[1], "content"), (CALLS - CALLS / 40) as u64);
-    assert_eq!(all[1].pool.status().unwrap().leases.len(), in_flight.len());
+    assert_eq!(all[1].pool.status().blocking().unwrap().leases.len(), in_flight.len());
     drop(in_flight);
     world.passes_with(Span::secs(1), &all);
-    assert_eq!(all[1].pool.status().unwrap().leases.len(), 0);
+    assert_eq!(all[1].pool.status().blocking().unwrap().leases.len(), 0);
     assert_eq!(used(&all[1], "content"), (CALLS - CALLS / 40) as u64);
 }
 
 #[test]
-fn a_hand_over_whose_answers_are_lost_is_told_once() {
+fn a_hand_over_whose_answers_are_lost_counts_once() {
     let world = World::new();
     let all = processes(&world, 2, &SHARE.replace("10/min", "600/min"));
     all[0].set(Link::Cut);
@@ -190,20 +194,20 @@ fn a_hand_over_whose_answers_are_lost_is_told_once() {
     world.passes_with(Span::secs(3), &all);
     assert!(!all[0].is_cut_off());
     assert_eq!(used(&all[1], "content"), 300);
-    assert_eq!(all[1].pool.status().unwrap().leases.len(), 200);
+    assert_eq!(all[1].pool.status().blocking().unwrap().leases.len(), 200);
     drop(held);
     world.passes_with(Span::secs(1), &all);
-    assert_eq!(all[1].pool.status().unwrap().leases.len(), 0);
+    assert_eq!(all[1].pool.status().blocking().unwrap().leases.len(), 0);
 }
 
 #[test]
-fn a_hand_over_whose_answer_is_lost_is_told_once_although_its_session_is_forgotten() {
+fn a_hand_over_whose_answer_is_lost_counts_once_although_its_session_is_forgotten() {
     let world = World::new();
     let all = processes(&world, 2, &SHARE.replace("10/min", "600/h"));
     all[0].set(Link::Cut);
     notices(&world, &all[0]);
     assert_eq!(all[0].calls(50), 50);
-    // A beat comes through, and then the answer to the hand-over is lost.
+    // A heartbeat succeeds, and then the answer to the hand-over is lost.
     all[0].loses_answers_after(1);
     all[0].maintain();
     all[0].set(Link::Cut);
@@ -216,17 +220,17 @@ fn a_hand_over_whose_answer_is_lost_is_told_once_although_its_session_is_forgott
 }
 
 #[test]
-fn a_provider_that_refuses_during_an_outage_pauses_everybody_afterwards() {
+fn a_refusal_of_the_provider_during_an_outage_pauses_everyone_afterwards() {
     let world = World::new();
     let all = processes(&world, 2, SHARE);
     all[0].set(Link::Cut);
     notices(&world, &all[0]);
     let lease = all[0].call().unwrap();
-    lease.throttled(crate::Throttle::new(crate::ThrottleKind::Quota)).unwrap();
-    assert!(all[0].pool.status().unwrap().pause.is_some(), "here at once");
+    lease.throttled(crate::Throttle::new(crate::ThrottleKind::Quota)).blocking().unwrap();
+    assert!(all[0].pool.status().blocking().unwrap().pause.is_some(), "here at once");
     assert!(all[0].call().is_err());
     all[0].set(Link::Up);
     world.passes_with(Span::secs(1), &all);
-    assert!(all[1].pool.status().unwrap().pause.is_some(), "and there when it is known");
+    assert!(all[1].pool.status().blocking().unwrap().pause.is_some(), "and there when it is known");
     assert_eq!(used(&all[1], "content"), 1);
 }

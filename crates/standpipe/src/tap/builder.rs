@@ -1,21 +1,23 @@
-//! How a tap is opened when it is not opened as the command line would.
+//! Options for opening a tap.
+//!
+//! Without options it opens what the command line would. `open` chooses the store.
 
 use std::env;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use standpipe_store::Store;
 
 use super::{Standpipe, Tap, open};
-use crate::anchor::Anchor;
-use crate::config::{Settings, StoreUrl};
-use crate::doctor::{Diagnosis, Scene};
+use crate::client::fork_aware::ForkAware;
+use crate::config::{ConfigError, Settings, StoreUrl};
+use crate::doctor::{self, Diagnosis};
 use crate::error::Error;
-use crate::journal::{Journal, Place};
+use crate::journal::{Journal, JournalDirectory};
 use crate::request::agent_name;
 
-/// How a tap is opened.
+/// Options for opening a tap.
 ///
 /// ```
 /// use standpipe::config::{Settings, StoreUrl};
@@ -43,51 +45,51 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Reads this file, and no other.
+    /// Reads this configuration file and no other.
     pub fn config(mut self, path: impl Into<PathBuf>) -> Self {
         self.config = Some(path.into());
         self
     }
 
-    /// Reads no file at all.
+    /// Uses these settings and reads no file.
     pub fn settings(mut self, settings: Settings) -> Self {
         self.settings = Some(settings);
         self
     }
 
-    /// The store, whatever the configuration says.
+    /// Sets the store, whatever the configuration states.
     pub fn store(mut self, url: StoreUrl) -> Self {
         self.store = Some(url);
         self
     }
 
-    /// A store that is open already. Taps on the same one share a session.
+    /// Uses a store that is already open. Taps on the same one share a session.
     pub fn on(mut self, store: Arc<dyn Store>) -> Self {
         self.on = Some(store);
         self
     }
 
-    /// The directory for pools and the journal, instead of the user's.
+    /// Sets the directory for pools and the journal, instead of the user's.
     pub fn home(mut self, directory: impl Into<PathBuf>) -> Self {
         self.home = Some(directory.into());
         self
     }
 
-    /// Whether to keep a journal. It is kept beside the pools of a file store, and for other stores
-    /// where [`Builder::home`] says where.
+    /// Sets whether to keep a journal. It is kept beside the pools of a file store, and for other
+    /// stores in the directory of [`Builder::home`].
     pub const fn journal(mut self, keep: bool) -> Self {
         self.journal = Some(keep);
         self
     }
 
-    /// The agent that requests without one are made by, instead of `$STANDPIPE_AGENT` or the
-    /// program's name.
+    /// Sets the agent of requests that name none, instead of `$STANDPIPE_AGENT` or the program's
+    /// name.
     pub fn agent(mut self, name: impl Into<String>) -> Self {
         self.agent = Some(name.into());
         self
     }
 
-    /// Opens it.
+    /// Opens the tap.
     ///
     /// # Errors
     /// As [`Standpipe::open`].
@@ -95,7 +97,7 @@ impl Builder {
         let env = |name: &str| env::var(name).ok();
         let mut settings = match self.settings {
             Some(settings) => settings,
-            None => Settings::find(self.config.as_deref(), &env)?,
+            None => find_settings(self.config.as_deref(), &env)?,
         };
         if let Some(url) = self.store {
             settings.store = Some(settings.store.unwrap_or_default().at(url));
@@ -113,22 +115,23 @@ impl Builder {
         };
         let directory = self.home.filter(|_| found.directory.is_none()).or(found.directory);
         let place = match (directory, self.journal) {
-            (Some(directory), None | Some(true)) => Some(Place::new(directory)),
+            (Some(directory), None | Some(true)) => Some(JournalDirectory::new(directory)),
             _ => None,
         };
         let journal = Journal::new(place.clone());
-        let anchor = Anchor::new(found.key, found.open, place)?;
-        Ok(Standpipe { tap: Arc::new(Tap::new(anchor, settings, journal, agent)) })
+        let fork_aware = ForkAware::new(found.key, found.open, place)?;
+        Ok(Standpipe { tap: Arc::new(Tap::new(fork_aware, settings, journal, agent)) })
     }
 }
 
 impl Builder {
-    /// Looks at everything that can be wrong with what it would open: the configuration, the store,
-    /// and what was left in it. It never fails: what cannot be opened is a finding.
+    /// Checks everything that can be wrong with what it would open: the configuration, the store,
+    /// and its pools. It never fails: what cannot be opened is a finding.
     ///
     /// ```
     /// # use standpipe::config::{Settings, StoreUrl};
-    /// # use standpipe::{Level, Standpipe};
+    /// # use standpipe::{Standpipe};
+    /// # use standpipe::observe::{Level};
     /// let builder = Standpipe::builder().settings(Settings::default()).store(StoreUrl::Memory);
     /// let diagnosis = builder.diagnose();
     /// assert_eq!(diagnosis.count(Level::Failure), 0);
@@ -138,7 +141,7 @@ impl Builder {
         let env = |name: &str| env::var(name).ok();
         let found = match self.settings.clone() {
             Some(settings) => Ok(settings),
-            None => Settings::find(self.config.as_deref(), &env),
+            None => find_settings(self.config.as_deref(), &env),
         };
         let settings = found.clone().unwrap_or_default();
         let mut store = settings.store.clone().unwrap_or_default();
@@ -154,18 +157,36 @@ impl Builder {
         let own = Some(program_agent());
         let assumed = found.is_err() && self.store.is_none() && self.on.is_none();
         let tap = Self { settings: Some(settings), agent: own, ..self }.open();
-        Diagnosis::of(&Scene::new(found, agent, directory, tap).assuming(assumed))
+        Diagnosis::of(&doctor::scene(found, assumed, agent, directory, &tap))
     }
 }
 
-/// The calling program's name, other characters becoming `-`.
+/// Reads the settings that the command line would find.
+#[cfg(feature = "config")]
+fn find_settings(
+    explicit: Option<&Path>,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Settings, ConfigError> {
+    Settings::find(explicit, env)
+}
+
+/// Without the feature `config` no file is read.
+#[cfg(not(feature = "config"))]
+fn find_settings(
+    _explicit: Option<&Path>,
+    _env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Settings, ConfigError> {
+    Ok(Settings::default())
+}
+
+/// Returns the calling program's name as an agent.
 fn program_agent() -> String {
     let program = env::current_exe().ok();
     let name = program.as_deref().and_then(|path| path.file_name()).unwrap_or_default();
     named_after(&name.to_string_lossy())
 }
 
-/// The agent that a program is when nobody says: its name, other characters becoming `-`.
+/// Returns the default agent of a program: its name, with `-` for other characters.
 #[must_use]
 pub fn named_after(program: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._@-".contains(c) { c } else { '-' };

@@ -1,4 +1,4 @@
-//! Those who await on a store across a network: the clerk goes for all of them.
+//! Tasks on a store across a network: the pool's worker takes the steps for all of them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,25 +25,25 @@ fn a_crowd_that_awaits_costs_the_store_few_calls() {
     process.store.slow.set(true);
     let mut first = Hand::new(pool.reserve(patient()));
     assert!(first.poll().is_pending());
-    until("the clerk is at the store", || process.store.slow.count() == 1);
+    until("the worker is at the store", || process.store.slow.count() == 1);
     let mut crowd: Vec<_> = (0..400).map(|_| Hand::new(pool.reserve(patient()))).collect();
     for task in &mut crowd {
-        assert!(task.poll().is_pending(), "nobody blocks");
+        assert!(task.poll().is_pending(), "no task blocks");
     }
     process.store.slow.set(false);
     let leases: Vec<_> = crowd.into_iter().map(|task| task.run().unwrap()).collect();
     let first = first.run().unwrap();
     let calls = process.store.appends.load(Ordering::SeqCst) - before;
     assert!(calls <= 4, "{calls} calls for 401 reserves");
-    // The same on the way back.
+    // The same when they settle.
     process.store.slow.set(true);
-    let mut last = Hand::new(first.commit_async([]));
+    let mut last = Hand::new(first.commit([]));
     assert!(last.poll().is_pending());
-    until("the clerk is at the store", || process.store.slow.count() == 1);
+    until("the worker is at the store", || process.store.slow.count() == 1);
     let mut settling: Vec<_> =
-        leases.into_iter().map(|lease| Hand::new(lease.commit_async([]))).collect();
+        leases.into_iter().map(|lease| Hand::new(lease.commit([]))).collect();
     for task in &mut settling {
-        assert!(task.poll().is_pending(), "nobody blocks");
+        assert!(task.poll().is_pending(), "no task blocks");
     }
     process.store.slow.set(false);
     for task in settling {
@@ -56,39 +56,39 @@ fn a_crowd_that_awaits_costs_the_store_few_calls() {
 }
 
 #[test]
-fn one_that_waits_is_served_when_its_turn_comes() {
+fn a_task_that_waits_is_served_when_its_turn_comes() {
     let world = World::new();
     let process = across_a_network(&world);
     let pool = process.limited("t/slots", vec![parallel(1)]);
     let held = pool.reserve(at_once()).blocking().unwrap();
     let mut waiter = Hand::new(pool.reserve(patient()));
     assert!(waiter.poll().is_pending());
-    until("it has a ticket", || pool.status().unwrap().tickets.len() == 1);
-    held.commit([]).unwrap();
-    waiter.run().unwrap().commit([]).unwrap();
+    until("it has a ticket", || pool.status().blocking().unwrap().tickets.len() == 1);
+    held.commit([]).blocking().unwrap();
+    waiter.run().unwrap().commit([]).blocking().unwrap();
     assert_whole(&pool);
 }
 
 #[test]
-fn one_that_is_dropped_leaves_nothing_whether_it_waits_or_was_granted() {
+fn a_dropped_task_leaves_nothing_whether_it_waits_or_was_granted() {
     let world = World::new();
     let process = across_a_network(&world);
     let pool = process.limited("t/slots", vec![parallel(1), per_minute(Unit::Requests, 9)]);
     let mut granted = Hand::new(pool.reserve(patient()));
     assert!(granted.poll().is_pending());
-    until("it is granted", || pool.status().unwrap().leases.len() == 1);
+    until("it is granted", || pool.status().blocking().unwrap().leases.len() == 1);
     let mut waits = Hand::new(pool.reserve(patient()));
     assert!(waits.poll().is_pending());
-    until("it has a ticket", || pool.status().unwrap().tickets.len() == 1);
+    until("it has a ticket", || pool.status().blocking().unwrap().tickets.len() == 1);
     drop(waits);
-    until("its ticket is gone", || pool.status().unwrap().tickets.is_empty());
+    until("its ticket is gone", || pool.status().blocking().unwrap().tickets.is_empty());
     drop(granted);
-    until("its lease is gone", || pool.status().unwrap().leases.is_empty());
+    until("its lease is gone", || pool.status().blocking().unwrap().leases.is_empty());
     assert_whole(&pool);
 }
 
 #[test]
-fn refusals_and_troubles_reach_who_awaits() {
+fn refusals_and_errors_reach_a_task() {
     let world = World::new();
     let process = across_a_network(&world);
     let pool = process.limited("t/slots", vec![parallel(1)]);
@@ -96,14 +96,14 @@ fn refusals_and_troubles_reach_who_awaits() {
     let no = crate::support::refused(Hand::new(pool.reserve(at_once())).run());
     assert_eq!(no.reason, standpipe::Reason::Limit);
     let id = held.id().clone();
-    process.tap.lease(&id).unwrap().cancel().unwrap();
-    let gone = Hand::new(held.commit_async([])).run().unwrap_err();
+    process.tap.lease(&id).unwrap().cancel().blocking().unwrap();
+    let gone = Hand::new(held.commit([])).run().unwrap_err();
     assert!(matches!(gone, Error::LeaseGone { .. }), "{gone}");
-    process.store.away.store(true, Ordering::SeqCst);
+    process.store.unavailable.store(true, Ordering::SeqCst);
     let brief = Request::by("brief").timeout(std::time::Duration::from_millis(30));
     let error = Hand::new(pool.reserve(brief)).run().unwrap_err();
     assert!(matches!(error, Error::Store(_)), "{error}");
-    process.store.away.store(false, Ordering::SeqCst);
+    process.store.unavailable.store(false, Ordering::SeqCst);
     assert_whole(&pool);
 }
 
@@ -115,9 +115,9 @@ fn a_dropped_lease_is_settled_without_blocking() {
     let lease = pool.reserve(at_once()).blocking().unwrap();
     process.store.slow.set(true);
     drop(lease);
-    until("the clerk is at the store", || process.store.slow.count() == 1);
+    until("the worker is at the store", || process.store.slow.count() == 1);
     process.store.slow.set(false);
-    until("it is settled", || pool.status().unwrap().leases.is_empty());
+    until("it is settled", || pool.status().blocking().unwrap().leases.is_empty());
 }
 
 /// A waker that does not return while it is stuck.
@@ -146,8 +146,9 @@ fn polled<T>(store: &Stuck, woken: &Arc<Stuck>, future: impl Future<Output = T>)
     }
 }
 
-/// A process may end as soon as it has its answer. If the thread that brought the answer still held
-/// the store then, the session would not be ended and the journal would lose its last lines.
+/// Asserts that the session has ended when `act` returns. A process may end as soon as it has its
+/// answer. If the thread that brought the answer still held the store then, the session would not
+/// be ended and the journal would lose its last lines.
 fn ends_the_session(act: impl FnOnce(&Stuck, &Arc<Stuck>, &Pool)) {
     let world = World::new();
     let process = across_a_network(&world);
@@ -161,17 +162,17 @@ fn ends_the_session(act: impl FnOnce(&Stuck, &Arc<Stuck>, &Pool)) {
 }
 
 #[test]
-fn who_was_admitted_holds_the_last_handle() {
+fn an_admitted_caller_holds_the_last_handle() {
     ends_the_session(|store, woken, pool| {
         let lease = polled(store, woken, pool.reserve(at_once())).unwrap();
-        lease.cancel().unwrap();
+        lease.cancel().blocking().unwrap();
     });
 }
 
 #[test]
-fn who_has_settled_holds_the_last_handle() {
+fn a_caller_that_settled_holds_the_last_handle() {
     ends_the_session(|store, woken, pool| {
         let lease = pool.reserve(at_once()).blocking().unwrap();
-        polled(store, woken, lease.commit_async([])).unwrap();
+        polled(store, woken, lease.commit([])).unwrap();
     });
 }

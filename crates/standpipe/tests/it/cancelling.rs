@@ -1,4 +1,5 @@
-//! Callers that go away: at any poll, with any answer lost, by panic, in storms. Nothing stays.
+//! Callers that give up at any poll, with any answer lost, by panic, or in storms: no lease and no
+//! ticket stays.
 
 use std::task::Poll;
 
@@ -21,9 +22,9 @@ fn b30_a_future_dropped_after_any_number_of_polls_leaves_capacity_whole() {
         let turns: [Turn<'_>; TURNS] = [
             Box::new(|| ()),
             Box::new(|| world.passes(Span::secs(1), &[&one])),
-            Box::new(|| pool.pause(std::time::Duration::from_secs(5)).unwrap()),
-            Box::new(|| pool.resume().unwrap()),
-            Box::new(|| held.commit([]).unwrap()),
+            Box::new(|| pool.pause(std::time::Duration::from_secs(5)).blocking().unwrap()),
+            Box::new(|| pool.resume().blocking().unwrap()),
+            Box::new(|| held.commit([]).blocking().unwrap()),
         ];
         let mut lease = None;
         // What no longer happens is dropped, and with it the other's lease.
@@ -35,7 +36,7 @@ fn b30_a_future_dropped_after_any_number_of_polls_leaves_capacity_whole() {
             turn();
         }
         drop((future, lease));
-        pool.resume().unwrap();
+        pool.resume().blocking().unwrap();
         assert_whole(&pool);
     }
 }
@@ -53,7 +54,7 @@ fn b30_a_future_dropped_with_any_answer_lost_leaves_capacity_whole() {
                     one.store.faults.push(Fault::None);
                 }
                 one.store.faults.push(fault);
-                drop_after(polls, &pool, || held.commit([]).unwrap());
+                drop_after(polls, &pool, || held.commit([]).blocking().unwrap());
                 assert_whole(&other.pool("t/slots").clone_after_quiet(&one));
             }
         }
@@ -66,7 +67,7 @@ fn drop_after(polls: usize, pool: &standpipe::Pool, release: impl FnOnce()) {
     let mut release = Some(release);
     for _ in 0..polls {
         if let Poll::Ready(granted) = future.poll() {
-            granted.unwrap().cancel().unwrap();
+            granted.unwrap().cancel().blocking().unwrap();
             break;
         }
         if let Some(release) = release.take() {
@@ -75,20 +76,20 @@ fn drop_after(polls: usize, pool: &standpipe::Pool, release: impl FnOnce()) {
     }
 }
 
-/// What a process still owes its store is sent with its next word.
+/// Sends what a process still has pending, with a read.
 trait Quiet {
     fn clone_after_quiet(&self, process: &Actor) -> Self;
 }
 
 impl Quiet for standpipe::Pool {
     fn clone_after_quiet(&self, process: &Actor) -> Self {
-        process.pool(self.name().as_str()).resume().unwrap();
+        process.pool(self.name().as_str()).resume().blocking().unwrap();
         self.clone()
     }
 }
 
 #[test]
-fn b30_a_panic_gives_the_slot_back() {
+fn b30_a_panic_frees_the_slot() {
     let world = World::new();
     let process = world.process();
     let pool = process.limited("t/slots", vec![parallel(1)]);
@@ -112,8 +113,8 @@ fn b31_a_waiter_cancelled_after_it_was_granted_and_before_it_knows() {
     let mut first = Hand::new(pool.reserve(patient()));
     let mut second = Hand::new(pool.reserve(patient()));
     assert!(first.poll().is_pending() && second.poll().is_pending());
-    held.commit([]).unwrap();
-    // The slot is set aside for the first, which never looks.
+    held.commit([]).blocking().unwrap();
+    // The slot is earmarked for the first, which never polls.
     first.wait();
     drop(first);
     drop(second.run().unwrap());
@@ -150,13 +151,13 @@ fn b31_after_a_storm_of_cancels_everything_is_free() {
             scope.spawn(move || storm(&pool, thread));
         }
     });
-    let status = pool.status().unwrap();
+    let status = pool.status().blocking().unwrap();
     assert_eq!((status.leases.len(), status.tickets.len()), (0, 0));
     assert_eq!(status.limits[0].left, 3);
     assert_eq!((status.limits[1].used, status.limits[1].held), (0, 0), "all was given back");
 }
 
-/// Asks, polls a few times, and goes away in one way or another.
+/// Reserves, polls a few times, and drops the future or the lease in one of several ways.
 fn storm(pool: &standpipe::Pool, seed: u64) {
     let mut dice = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut roll = |sides: u64| {
@@ -170,20 +171,20 @@ fn storm(pool: &standpipe::Pool, seed: u64) {
         let mut future = Hand::new(pool.reserve(request));
         for _ in 0..roll(4) {
             if let Poll::Ready(granted) = future.poll() {
-                granted.unwrap().cancel().unwrap();
+                granted.unwrap().cancel().blocking().unwrap();
                 break;
             }
         }
     }
 }
 
-/// A call that somebody may come back for.
+/// A call that keeps its place for a later request with the same id.
 fn with_id(id: &str) -> Request {
     patient().id(id).ttl(std::time::Duration::from_secs(60)).keeps_place()
 }
 
 #[test]
-fn a_caller_that_went_away_finds_its_place_again_by_its_id() {
+fn a_caller_that_disconnected_takes_over_its_place_by_its_id() {
     let world = World::new();
     let (one, other) = (world.process(), world.process());
     let pool = one.limited("t/slots", vec![parallel(1)]);
@@ -193,19 +194,19 @@ fn a_caller_that_went_away_finds_its_place_again_by_its_id() {
     let mut between = Hand::new(pool.reserve(patient()));
     assert!(between.poll().is_pending());
     drop(first);
-    assert_eq!(pool.status().unwrap().waiting, 2, "its place is kept");
+    assert_eq!(pool.status().blocking().unwrap().waiting, 2, "its place is kept");
     let mut again = Hand::new(pool.reserve(with_id("first")));
     assert!(again.poll().is_pending());
-    held.commit([]).unwrap();
+    held.commit([]).blocking().unwrap();
     let granted = again.run().unwrap();
-    assert!(between.poll().is_pending(), "whoever came between comes after");
-    granted.commit([]).unwrap();
-    between.run().unwrap().commit([]).unwrap();
+    assert!(between.poll().is_pending(), "a later caller is served later");
+    granted.commit([]).blocking().unwrap();
+    between.run().unwrap().commit([]).blocking().unwrap();
     assert_whole(&pool);
 }
 
 #[test]
-fn nobody_waits_for_a_caller_that_does_not_come_back() {
+fn no_caller_waits_for_one_that_does_not_return() {
     let world = World::new();
     let (one, other) = (world.process(), world.process());
     let pool = one.limited("t/slots", vec![parallel(1)]);
@@ -215,26 +216,26 @@ fn nobody_waits_for_a_caller_that_does_not_come_back() {
     drop(gone);
     let mut next = Hand::new(pool.reserve(patient()));
     assert!(next.poll().is_pending());
-    held.commit([]).unwrap();
-    // Due and not claimed: after two seconds its unit goes on.
+    held.commit([]).blocking().unwrap();
+    // Due and not claimed: after two seconds its units go to the next ticket.
     world.passes(Span::secs(3), &[&one]);
-    next.run().unwrap().commit([]).unwrap();
+    next.run().unwrap().commit([]).blocking().unwrap();
 }
 
 #[test]
-fn a_lease_that_is_let_go_of_stays_until_it_is_settled() {
+fn a_lease_that_is_detached_stays_until_it_is_settled() {
     let world = World::new();
     let one = world.process();
     let pool = one.limited("t/slots", vec![parallel(1)]);
     let lease = pool.reserve(with_id("kept")).blocking().unwrap();
     assert!(lease.is_new());
     let id = lease.into_id();
-    assert_eq!(pool.status().unwrap().in_flight, 1);
+    assert_eq!(pool.status().blocking().unwrap().in_flight, 1);
     world.passes(Span::secs(1), &[&one]);
     let same = pool.reserve(with_id("kept")).blocking().unwrap();
     assert!(!same.is_new());
     assert_eq!(same.into_id(), id);
-    one.tap.lease(&id).unwrap().commit([]).unwrap();
+    one.tap.lease(&id).unwrap().commit([]).blocking().unwrap();
     let settled = pool.reserve(with_id("kept")).blocking().unwrap();
     assert!(settled.is_settled());
     drop(settled);

@@ -1,12 +1,12 @@
-//! The dead: what they held is free for whoever asks next, waiting or not.
+//! Dead processes: what they held is free for the next caller, whether it waits or not.
 
 use std::time::Duration;
 
 use crate::support::{Actor, Hand, World, assert_whole, at_once, parallel, patient, refused};
 use standpipe::{Pool, Request};
 
-/// A pool of one slot, seen by a living process, and the slot held by one that was killed.
-fn held_by_the_dead(world: &World) -> (Actor, Pool) {
+/// A pool of one slot in a living process; a process that was killed holds the slot.
+fn held_by_a_dead_process(world: &World) -> (Actor, Pool) {
     let (one, other) = (world.process(), world.process());
     let pool = one.limited("t/slots", vec![parallel(1)]);
     std::mem::forget(other.pool("t/slots").reserve(at_once()).blocking().unwrap());
@@ -16,49 +16,49 @@ fn held_by_the_dead(world: &World) -> (Actor, Pool) {
 }
 
 #[test]
-fn who_will_not_wait_gets_the_slot_of_the_dead() {
+fn a_caller_that_does_not_wait_gets_the_slot_of_a_dead_process() {
     let world = World::new();
-    let (_one, pool) = held_by_the_dead(&world);
+    let (_one, pool) = held_by_a_dead_process(&world);
     drop(pool.reserve(at_once()).blocking().unwrap());
     assert_whole(&pool);
-    let (_one, pool) = held_by_the_dead(&world);
+    let (_one, pool) = held_by_a_dead_process(&world);
     drop(Hand::new(pool.reserve(at_once())).run().unwrap());
 }
 
 #[test]
-fn who_waits_only_a_moment_gets_the_slot_of_the_dead() {
+fn a_caller_with_a_short_timeout_gets_the_slot_of_a_dead_process() {
     let world = World::new();
-    let (_one, pool) = held_by_the_dead(&world);
+    let (_one, pool) = held_by_a_dead_process(&world);
     let brief = Request::by("brief").timeout(Duration::from_millis(5));
     drop(pool.reserve(brief).blocking().unwrap());
     assert_whole(&pool);
 }
 
 #[test]
-fn whoever_looks_does_not_see_the_dead() {
+fn a_view_does_not_show_dead_processes() {
     let world = World::new();
-    let (_one, pool) = held_by_the_dead(&world);
-    assert!(pool.peek(&at_once()).unwrap().is_admitted());
-    let (_one, pool) = held_by_the_dead(&world);
-    assert_eq!(pool.explain(&at_once()).unwrap().verdict, "admitted");
-    let (_one, pool) = held_by_the_dead(&world);
+    let (_one, pool) = held_by_a_dead_process(&world);
+    assert!(pool.peek(&at_once()).blocking().unwrap().is_admitted());
+    let (_one, pool) = held_by_a_dead_process(&world);
+    assert_eq!(pool.explain(&at_once()).blocking().unwrap().verdict.as_str(), "admitted");
+    let (_one, pool) = held_by_a_dead_process(&world);
     assert_whole(&pool);
 }
 
 #[test]
-fn the_living_are_not_taken_for_dead() {
+fn a_living_process_keeps_its_slot() {
     let world = World::new();
     let (one, other) = (world.process(), world.process());
     let pool = one.limited("t/slots", vec![parallel(1)]);
     let held = other.pool("t/slots").reserve(at_once()).blocking().unwrap();
     refused(pool.reserve(at_once()).blocking());
-    assert_eq!(pool.status().unwrap().leases.len(), 1);
-    held.commit([]).unwrap();
+    assert_eq!(pool.status().blocking().unwrap().leases.len(), 1);
+    held.commit([]).blocking().unwrap();
 }
 
-/// Time stands still here: a dead one that is due would keep its turn for ever.
+/// Time stands still here: a dead ticket that is due would keep its units for ever.
 #[test]
-fn the_dead_in_front_go_all_at_once_due_or_not() {
+fn all_dead_tickets_in_front_end_at_once_due_or_not() {
     let world = World::new();
     let one = world.process();
     let pool = one.limited("t/slots", vec![parallel(1)]);
@@ -72,11 +72,11 @@ fn the_dead_in_front_go_all_at_once_due_or_not() {
     let mut waiter = Hand::new(pool.reserve(patient()));
     assert!(waiter.poll().is_pending());
     for other in others {
-        other.store.away.store(true, std::sync::atomic::Ordering::SeqCst);
+        other.store.unavailable.store(true, std::sync::atomic::Ordering::SeqCst);
         other.dies();
         std::mem::forget(other);
     }
-    held.commit([]).unwrap();
+    held.commit([]).blocking().unwrap();
     drop(waiter.run().unwrap());
     assert_whole(&pool);
 }

@@ -1,4 +1,4 @@
-//! Many calls with one id: one lease, and exactly one caller that made it.
+//! Many calls with one id: one lease, and exactly one caller that created it.
 
 use std::sync::Barrier;
 use std::time::Duration;
@@ -16,14 +16,14 @@ fn with_the_id() -> Request {
     patient().id("one").ttl(Duration::from_secs(60)).keeps_place()
 }
 
-/// How many of the callers made the lease; all of them must have been given the same.
+/// Returns how many of the callers created the lease; all of them must have the same one.
 fn made(answers: &[(bool, LeaseId)]) -> usize {
     assert_eq!(answers.len(), PROCESSES * CALLS);
     assert!(answers.iter().all(|(_, id)| *id == answers[0].1), "one lease");
     answers.iter().filter(|(new, _)| *new).count()
 }
 
-/// Everybody asks on a thread of its own, all at the same moment.
+/// Reserves on one thread per pool, all at the same moment.
 fn ask_at_once(pools: &[Pool]) -> Vec<(bool, LeaseId)> {
     let start = Barrier::new(PROCESSES * CALLS);
     let ask = |pool: &Pool| {
@@ -38,7 +38,7 @@ fn ask_at_once(pools: &[Pool]) -> Vec<(bool, LeaseId)> {
     })
 }
 
-/// Every call goes on to its end on a thread of its own.
+/// Runs every call to its end on a thread of its own.
 fn run_all<F>(callers: Vec<Hand<F>>) -> Vec<(bool, LeaseId)>
 where
     F: Future<Output = Result<Lease, Error>> + Send,
@@ -55,7 +55,7 @@ where
 }
 
 #[test]
-fn of_callers_that_wait_with_one_id_exactly_one_makes_the_lease() {
+fn of_callers_that_wait_with_one_id_exactly_one_creates_the_lease() {
     let world = World::new();
     let processes: Vec<_> = (0..PROCESSES).map(|_| world.process()).collect();
     let pools: Vec<Pool> =
@@ -68,12 +68,12 @@ fn of_callers_that_wait_with_one_id_exactly_one_makes_the_lease() {
     };
     let callers = pools.iter().flat_map(|pool| (0..CALLS).map(move |_| pool));
     let callers: Vec<_> = callers.map(waits).collect();
-    held.commit([]).unwrap();
+    held.commit([]).blocking().unwrap();
     assert_eq!(made(&run_all(callers)), 1);
 }
 
 #[test]
-fn of_callers_that_come_at_once_with_one_id_exactly_one_makes_the_lease() {
+fn of_concurrent_callers_with_one_id_exactly_one_creates_the_lease() {
     let world = World::new();
     let processes: Vec<_> = (0..PROCESSES).map(|_| world.process()).collect();
     let pools: Vec<Pool> =
@@ -82,13 +82,13 @@ fn of_callers_that_come_at_once_with_one_id_exactly_one_makes_the_lease() {
 }
 
 #[test]
-fn on_a_server_of_callers_that_share_an_id_exactly_one_makes_the_lease() {
+fn on_a_server_of_callers_with_one_id_exactly_one_creates_the_lease() {
     let server = Server::start();
     let gates: Vec<Gate> = (0..PROCESSES).map(|_| Gate::before(&server)).collect();
     let taps: Vec<Tap> = gates.iter().map(|gate| Tap::new(&gate.url())).collect();
     let pools: Vec<Pool> = taps.iter().map(Tap::pool).collect();
     for pool in &pools {
-        pool.reserve(at_once()).blocking().unwrap().cancel().unwrap();
+        pool.reserve(at_once()).blocking().unwrap().cancel().blocking().unwrap();
     }
     // While the server is stopped the calls of a process gather, and are sent together.
     server.pause();

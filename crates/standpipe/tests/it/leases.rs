@@ -1,13 +1,13 @@
-//! Leases: settled once, whoever does it, and what becomes of those that nobody settles.
+//! Leases: settled once, by any process, and what happens to those that are never settled.
 
 use std::time::Duration;
 
 use crate::support::{World, assert_whole, at_once, parallel, per_minute, refused};
-use standpipe::journal::Kind;
+use standpipe::observe::journal::EventKind;
 use standpipe::{Error, LeaseId, Request, Span, Throttle, ThrottleKind, Unit};
 
 fn used(pool: &standpipe::Pool) -> (u64, u64) {
-    let limit = &pool.status().unwrap().limits[0];
+    let limit = &pool.status().blocking().unwrap().limits[0];
     (limit.used, limit.held)
 }
 
@@ -18,7 +18,7 @@ fn a_dropped_lease_is_settled_at_its_estimate() {
     let pool = process.limited("t/rate", vec![per_minute(Unit::Tokens, 100)]);
     drop(pool.reserve(at_once().unit("tokens", 30)).blocking().unwrap());
     assert_eq!(used(&pool), (30, 0));
-    assert_eq!(pool.status().unwrap().leases, []);
+    assert_eq!(pool.status().blocking().unwrap().leases, []);
 }
 
 #[test]
@@ -27,25 +27,25 @@ fn a_commit_gives_the_difference_back_and_a_cancel_everything() {
     let process = world.process();
     let pool = process.limited("t/rate", vec![per_minute(Unit::Tokens, 100)]);
     let lease = pool.reserve(at_once().unit("tokens", 30)).blocking().unwrap();
-    lease.commit([(Unit::Tokens, 10)]).unwrap();
+    lease.commit([(Unit::Tokens, 10)]).blocking().unwrap();
     assert_eq!(used(&pool), (10, 0));
     let lease = pool.reserve(at_once().unit("tokens", 30)).blocking().unwrap();
-    lease.progress([(Unit::Tokens, 25)]).unwrap();
-    lease.progress([(Unit::Tokens, 25)]).unwrap();
+    lease.progress([(Unit::Tokens, 25)]).blocking().unwrap();
+    lease.progress([(Unit::Tokens, 25)]).blocking().unwrap();
     assert_eq!(used(&pool), (35, 0));
-    lease.commit([(Unit::Tokens, 25)]).unwrap();
+    lease.commit([(Unit::Tokens, 25)]).blocking().unwrap();
     let lease = pool.reserve(at_once().unit("tokens", 30)).blocking().unwrap();
-    lease.cancel().unwrap();
+    lease.cancel().blocking().unwrap();
     assert_eq!(used(&pool), (35, 0));
 }
 
 #[test]
-fn a_wrong_figure_is_told_and_the_lease_is_settled_by_its_drop() {
+fn a_wrong_amount_is_an_error_and_the_lease_is_settled_by_its_drop() {
     let world = World::new();
     let process = world.process();
     let pool = process.limited("t/rate", vec![per_minute(Unit::Tokens, 100)]);
     let lease = pool.reserve(at_once().unit("tokens", 30)).blocking().unwrap();
-    let wrong = lease.commit([(Unit::Tokens, 1), (Unit::Tokens, 2)]).unwrap_err();
+    let wrong = lease.commit([(Unit::Tokens, 1), (Unit::Tokens, 2)]).blocking().unwrap_err();
     assert!(wrong.to_string().contains("named twice"), "{wrong}");
     assert_eq!(used(&pool), (30, 0));
 }
@@ -55,17 +55,23 @@ fn a_lease_is_settled_by_its_id_in_another_process_and_only_once() {
     let world = World::new();
     let (one, other) = (world.process(), world.process());
     let pool = one.limited("t/slots", vec![parallel(1)]);
-    let id = pool.reserve(at_once()).blocking().unwrap().keep(Duration::from_secs(60)).unwrap();
+    let id = pool
+        .reserve(at_once())
+        .blocking()
+        .unwrap()
+        .keep(Duration::from_secs(60))
+        .blocking()
+        .unwrap();
     let id: LeaseId = id.to_string().parse().unwrap();
     let handle = other.tap.lease(&id).unwrap();
-    handle.progress([]).unwrap();
-    handle.commit([]).unwrap();
+    handle.progress([]).blocking().unwrap();
+    handle.commit([]).blocking().unwrap();
     let again = [handle.commit([]), handle.cancel(), handle.progress([])];
     for gone in again {
-        let gone = gone.unwrap_err();
+        let gone = gone.blocking().unwrap_err();
         assert!(matches!(&gone, Error::LeaseGone { lease } if *lease == id), "{gone}");
     }
-    assert!(matches!(handle.heartbeat(), Err(Error::LeaseGone { .. })));
+    assert!(matches!(handle.heartbeat().blocking(), Err(Error::LeaseGone { .. })));
     assert_whole(&pool);
 }
 
@@ -75,9 +81,9 @@ fn a_lease_that_is_kept_outlives_its_process_until_its_time_is_up() {
     let (one, other) = (world.process(), world.process());
     let pool = other.limited("t/slots", vec![parallel(1)]);
     let lease = one.pool("t/slots").reserve(at_once()).blocking().unwrap();
-    lease.keep(Duration::from_secs(60)).unwrap();
+    lease.keep(Duration::from_secs(60)).blocking().unwrap();
     drop(one);
-    assert_eq!(pool.status().unwrap().leases[0].holder, "ttl");
+    assert_eq!(pool.status().blocking().unwrap().leases[0].holder.as_str(), "ttl");
     world.passes(Span::secs(59), &[&other]);
     // When a call in flight ends is not known; its lease's expiry is no promise.
     assert_eq!(refused(pool.reserve(at_once()).blocking()).retry_after, None);
@@ -96,13 +102,16 @@ fn a_heartbeat_extends_a_lease_that_lives_by_itself() {
     assert_eq!(by_id.ttl(), Some(Duration::from_secs(60)));
     for _ in 0..3 {
         world.passes(Span::secs(50), &[&process]);
-        process.tap.lease(by_id.id()).unwrap().heartbeat().unwrap();
+        process.tap.lease(by_id.id()).unwrap().heartbeat().blocking().unwrap();
         let hasty = standpipe::AgentName::new("hasty").unwrap();
-        assert_eq!(pool.heartbeat_agent(&hasty).unwrap(), 2);
+        assert_eq!(pool.heartbeat_agent(&hasty).blocking().unwrap(), 2);
     }
-    by_agent.commit([]).unwrap();
+    by_agent.commit([]).blocking().unwrap();
     world.passes(Span::secs(61), &[&process]);
-    assert!(matches!(by_id.commit([]), Err(Error::LeaseGone { .. })), "it learns that it is lost");
+    assert!(
+        matches!(by_id.commit([]).blocking(), Err(Error::LeaseGone { .. })),
+        "the lease is lost"
+    );
     assert_whole(&pool);
 }
 
@@ -114,8 +123,8 @@ fn an_id_makes_a_reserve_repeatable() {
     let first = pool.reserve(at_once().id("job-7")).blocking().unwrap();
     let again = pool.reserve(at_once().id("job-7")).blocking().unwrap();
     assert_eq!(first.id(), again.id());
-    first.commit([]).unwrap();
-    assert!(matches!(again.commit([]), Err(Error::LeaseGone { .. })));
+    first.commit([]).blocking().unwrap();
+    assert!(matches!(again.commit([]).blocking(), Err(Error::LeaseGone { .. })));
     let settled = pool.reserve(at_once().id("job-7")).blocking().unwrap();
     assert!(settled.is_settled(), "its call must not be made again");
     drop(settled);
@@ -123,47 +132,47 @@ fn an_id_makes_a_reserve_repeatable() {
 }
 
 #[test]
-fn a_lease_on_another_pool_is_not_taken_for_this_one() {
+fn a_lease_on_another_pool_is_rejected() {
     let world = World::new();
     let process = world.process();
     let (here, there) = (process.limited("t/a", vec![parallel(1)]), process.pool("t/b"));
     let lease = here.reserve(at_once()).blocking().unwrap();
     let report = Throttle::default().lease(lease.id().clone());
-    let wrong = there.throttle(&report).unwrap_err();
+    let wrong = there.throttle(&report).blocking().unwrap_err();
     assert!(wrong.to_string().contains("on `t/a`, not on `t/b`"), "{wrong}");
-    assert_eq!(here.status().unwrap().leases.len(), 1, "nothing changed");
+    assert_eq!(here.status().blocking().unwrap().leases.len(), 1, "nothing changed");
 }
 
 #[test]
-fn a_refused_call_pauses_everybody_and_its_lease_is_over() {
+fn a_refused_call_pauses_everyone_and_its_lease_ends() {
     let world = World::new();
     let (one, other) = (world.process(), world.process());
     let pool = one.limited("t/slots", vec![parallel(2)]);
     let lease = pool.reserve(at_once()).blocking().unwrap();
-    lease.throttled(Throttle::default().retry_after(Duration::from_secs(20))).unwrap();
+    lease.throttled(Throttle::default().retry_after(Duration::from_secs(20))).blocking().unwrap();
     let elsewhere = other.pool("t/slots");
     let no = refused(elsewhere.reserve(at_once()).blocking());
     assert_eq!(no.retry_after, Some(Duration::from_secs(20)));
-    assert_eq!(elsewhere.status().unwrap().leases, []);
-    elsewhere.throttle(&Throttle::new(ThrottleKind::Terminal)).unwrap();
+    assert_eq!(elsewhere.status().blocking().unwrap().leases, []);
+    elsewhere.throttle(&Throttle::new(ThrottleKind::Terminal)).blocking().unwrap();
     let stopped = refused(pool.reserve(at_once()).blocking());
     assert!(stopped.is_terminal() && stopped.until.is_none(), "{stopped}");
-    pool.resume().unwrap();
+    pool.resume().blocking().unwrap();
     drop(pool.reserve(at_once()).blocking().unwrap());
 }
 
 #[test]
-fn a_commit_to_a_store_that_is_away_is_sent_when_it_is_back() {
+fn a_commit_during_an_outage_is_sent_after_it() {
     use std::sync::atomic::Ordering;
     let world = World::new();
     let (one, other) = (world.process(), world.process());
     let pool = one.limited("t/slots", vec![parallel(1)]);
     let lease = pool.reserve(at_once()).blocking().unwrap();
-    one.store.away.store(true, Ordering::SeqCst);
+    one.store.unavailable.store(true, Ordering::SeqCst);
     drop(lease);
-    assert_eq!(other.pool("t/slots").status().unwrap().leases.len(), 1);
-    one.store.away.store(false, Ordering::SeqCst);
-    // The keeper tries again by itself.
+    assert_eq!(other.pool("t/slots").status().blocking().unwrap().leases.len(), 1);
+    one.store.unavailable.store(false, Ordering::SeqCst);
+    // The maintenance thread sends it again.
     drop(other.pool("t/slots").reserve(crate::support::patient()).blocking().unwrap());
     assert_whole(&pool);
 }
@@ -177,7 +186,7 @@ fn a_lease_ends_with_the_process_that_owns_it() {
     let mut owner = std::process::Command::new("sleep").arg("600").spawn().unwrap();
     let request = at_once().ttl(Duration::from_secs(600)).owner(owner.id());
     std::mem::forget(pool.reserve(request).blocking().unwrap());
-    assert_eq!(pool.status().unwrap().leases[0].pid, Some(owner.id()));
+    assert_eq!(pool.status().blocking().unwrap().leases[0].pid, Some(owner.id()));
     owner.kill().unwrap();
     owner.wait().unwrap();
     drop(pool.reserve(crate::support::patient()).blocking().unwrap());
@@ -192,7 +201,7 @@ fn what_happened_is_in_the_journal_when_the_process_is_done() {
     let other = world.process();
     let pool = other.limited("t/slots", vec![parallel(1)]);
     let store: std::sync::Arc<dyn standpipe::Store> = other.store.clone();
-    // A tap of the same process: it is the same session, and the same pen.
+    // A tap of the same process has the same session and the same journal writer.
     let tap = standpipe::Standpipe::builder()
         .settings(standpipe::Settings::default())
         .on(store)
@@ -203,10 +212,10 @@ fn what_happened_is_in_the_journal_when_the_process_is_done() {
     let held = pool.reserve(at_once()).blocking().unwrap();
     let brief = Request::by("blog").model("sonnet").timeout(Duration::from_millis(3));
     refused(pool.reserve(brief).blocking());
-    held.throttled(Throttle::default().retry_after(Duration::from_secs(1))).unwrap();
+    held.throttled(Throttle::default().retry_after(Duration::from_secs(1))).blocking().unwrap();
     drop((tap, other, pool));
-    let kinds: Vec<Kind> = journal.events(None, None).map(|event| event.what.kind()).collect();
-    for kind in [Kind::Wait, Kind::Throttle, Kind::Pause] {
+    let kinds: Vec<EventKind> = journal.events(None, None).map(|event| event.what.kind()).collect();
+    for kind in [EventKind::Wait, EventKind::Throttle, EventKind::Pause] {
         assert!(kinds.contains(&kind), "{kind} is not among {kinds:?}");
     }
     std::fs::remove_dir_all(directory).unwrap();

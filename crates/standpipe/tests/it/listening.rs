@@ -1,4 +1,4 @@
-//! Who listens at the store: a thread that blocks, and who after it.
+//! Which thread sleeps in the store's wait: a blocked caller, and the next one after it.
 
 use std::thread::ThreadId;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::support::{
 };
 use standpipe::{Lease, Pool, Reason, Request};
 
-/// The keeper of a process, held up for good: what happens meanwhile happens without it.
+/// A process whose maintenance thread is stuck: everything else happens without it.
 struct HeldUp<'a> {
     process: &'a Actor,
     lease: Option<Lease>,
@@ -19,8 +19,8 @@ impl<'a> HeldUp<'a> {
         let pool = process.limited("t/stuck", vec![parallel(1)]);
         let lease = Some(pool.reserve(at_once()).blocking().unwrap());
         process.store.stuck.set(true);
-        until("the keeper is stuck", || {
-            // While it holds something it beats whenever it is awake.
+        until("the maintenance thread is stuck", || {
+            // While the process has a lease, the thread checks the pool whenever it wakes.
             standpipe::Store::interrupt(&*process.store);
             process.store.stuck.count() == 1
         });
@@ -35,14 +35,14 @@ impl Drop for HeldUp<'_> {
     }
 }
 
-/// Two slots, and who holds them in another process.
+/// Two slots, held by another process.
 fn two_held(holder: &Actor) -> (Pool, [Lease; 2]) {
     let pool = holder.limited("t/slots", vec![parallel(2)]);
     let held = [(); 2].map(|()| pool.reserve(at_once()).blocking().unwrap());
     (pool, held)
 }
 
-/// A slot on each of two pools, and who holds them in another process.
+/// A slot on each of two pools, held by another process.
 fn two_pools_held(holder: &Actor) -> ([Pool; 2], [Lease; 2]) {
     let pools = ["t/here", "t/there"].map(|name| holder.limited(name, vec![parallel(1)]));
     let held = [0, 1].map(|one: usize| pools[one].reserve(at_once()).blocking().unwrap());
@@ -53,14 +53,14 @@ fn listens(process: &Actor, thread: ThreadId) {
     until("that thread listens", || process.store.listens() == Some(thread));
 }
 
-/// So many wait, and have had the time to fall asleep.
+/// Waits until this many callers wait and have had the time to fall asleep.
 fn wait(pool: &Pool, count: usize) {
-    until("they wait", || pool.status().unwrap().tickets.len() == count);
+    until("they wait", || pool.status().blocking().unwrap().tickets.len() == count);
     std::thread::sleep(Duration::from_millis(20));
 }
 
 #[test]
-fn a_thread_that_blocks_listens_and_when_it_leaves_the_next_one_does() {
+fn a_blocked_thread_listens_and_the_next_one_does_when_it_leaves() {
     let world = World::new();
     let (one, other) = (world.process(), world.process());
     let ([here, there], [first, second]) = two_pools_held(&other);
@@ -71,10 +71,10 @@ fn a_thread_that_blocks_listens_and_when_it_leaves_the_next_one_does() {
         // On another pool, so that nothing but the hand-over wakes it.
         let next = scope.spawn(|| one.pool("t/there").reserve(patient()).blocking().unwrap());
         wait(&there, 1);
-        first.commit([]).unwrap();
+        first.commit([]).blocking().unwrap();
         drop(leader.join().unwrap());
         listens(&one, next.thread().id());
-        second.commit([]).unwrap();
+        second.commit([]).blocking().unwrap();
         drop(next.join().unwrap());
     });
     drop(held_up);
@@ -83,7 +83,7 @@ fn a_thread_that_blocks_listens_and_when_it_leaves_the_next_one_does() {
 }
 
 #[test]
-fn a_thread_that_listens_in_vain_leaves_it_to_the_next() {
+fn a_listener_that_times_out_leaves_it_to_the_next() {
     let world = World::new();
     let (one, other) = (world.process(), world.process());
     let ([_, there], [first, second]) = two_pools_held(&other);
@@ -96,7 +96,7 @@ fn a_thread_that_listens_in_vain_leaves_it_to_the_next() {
         wait(&there, 1);
         assert_eq!(refused(leader.join().unwrap()).reason, Reason::Deadline);
         listens(&one, next.thread().id());
-        second.commit([]).unwrap();
+        second.commit([]).blocking().unwrap();
         drop(next.join().unwrap());
     });
     drop((held_up, first));
@@ -104,7 +104,7 @@ fn a_thread_that_listens_in_vain_leaves_it_to_the_next() {
 }
 
 #[test]
-fn who_listens_tells_the_others_on_its_pool() {
+fn a_listener_wakes_the_others_on_its_pool() {
     let world = World::new();
     let (one, other) = (world.process(), world.process());
     let (small, [first, second]) = two_held(&other);
@@ -116,10 +116,10 @@ fn who_listens_tells_the_others_on_its_pool() {
         listens(&one, leader.thread().id());
         let urgent = scope.spawn(|| one.pool("t/slots").reserve(patient()).blocking().unwrap());
         wait(&small, 2);
-        first.commit([]).unwrap();
+        first.commit([]).blocking().unwrap();
         let lease = urgent.join().unwrap();
         assert!(!leader.is_finished(), "the other came first");
-        second.commit([]).unwrap();
+        second.commit([]).blocking().unwrap();
         drop((lease, leader.join().unwrap()));
     });
     drop(held_up);
@@ -127,7 +127,7 @@ fn who_listens_tells_the_others_on_its_pool() {
 }
 
 #[test]
-fn who_listens_has_the_others_elsewhere_told() {
+fn a_listener_has_the_others_on_other_pools_woken() {
     let world = World::new();
     let (one, other) = (world.process(), world.process());
     let ([here, there], [first, second]) = two_pools_held(&other);
@@ -136,9 +136,9 @@ fn who_listens_has_the_others_elsewhere_told() {
         listens(&one, leader.thread().id());
         let next = scope.spawn(|| one.pool("t/there").reserve(patient()).blocking().unwrap());
         wait(&there, 1);
-        second.commit([]).unwrap();
+        second.commit([]).blocking().unwrap();
         drop(next.join().unwrap());
-        first.commit([]).unwrap();
+        first.commit([]).blocking().unwrap();
         drop(leader.join().unwrap());
     });
     assert_whole(&here);
@@ -154,7 +154,7 @@ fn a_release_in_its_own_process_wakes_a_thread_that_listens() {
     std::thread::scope(|scope| {
         let leader = scope.spawn(|| pool.reserve(patient()).blocking().unwrap());
         listens(&one, leader.thread().id());
-        first.commit([]).unwrap();
+        first.commit([]).blocking().unwrap();
         drop(leader.join().unwrap());
     });
     drop((held_up, second));
@@ -162,7 +162,7 @@ fn a_release_in_its_own_process_wakes_a_thread_that_listens() {
 }
 
 #[test]
-fn the_keeper_listens_for_a_future_when_a_thread_leaves() {
+fn the_maintenance_thread_listens_for_a_future_when_a_thread_leaves() {
     let world = World::new();
     let (one, other) = (world.process(), world.process());
     let (pool, [first, second]) = two_held(&other);
@@ -172,17 +172,19 @@ fn the_keeper_listens_for_a_future_when_a_thread_leaves() {
         listens(&one, thread);
         let mut future = Hand::new(one.pool("t/slots").reserve(patient()));
         assert!(future.poll().is_pending());
-        first.commit([]).unwrap();
+        first.commit([]).blocking().unwrap();
         let lease = leader.join().unwrap();
-        until("the keeper listens", || one.store.listens().is_some_and(|other| other != thread));
-        second.commit([]).unwrap();
+        until("the maintenance thread listens", || {
+            one.store.listens().is_some_and(|other| other != thread)
+        });
+        second.commit([]).blocking().unwrap();
         drop((lease, future.run().unwrap()));
     });
     assert_whole(&pool);
 }
 
 #[test]
-fn a_thread_beside_a_future_is_told_by_the_keeper() {
+fn a_thread_beside_a_future_is_woken_by_the_maintenance_thread() {
     let world = World::new();
     let (one, other) = (world.process(), world.process());
     let (pool, [first, second]) = two_held(&other);
@@ -191,9 +193,9 @@ fn a_thread_beside_a_future_is_told_by_the_keeper() {
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| one.pool("t/slots").reserve(patient()).blocking().unwrap());
         wait(&pool, 2);
-        // The future is dropped and gives back its place; the thread is left alone.
+        // The future is dropped and cancels its ticket; only the thread waits.
         drop(future);
-        first.commit([]).unwrap();
+        first.commit([]).blocking().unwrap();
         drop(waiter.join().unwrap());
     });
     drop(second);

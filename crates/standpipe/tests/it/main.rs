@@ -7,6 +7,7 @@ mod cancelling;
 mod cut_off;
 mod dead;
 mod ids;
+mod independent;
 mod leases;
 mod listening;
 mod pools;

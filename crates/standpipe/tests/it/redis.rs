@@ -1,6 +1,8 @@
-//! The library on a real server: two processes' worth of taps, tasks, and a server that is away.
+//! The library on a real server: the taps of two processes, tasks, and a server that is
+//! unavailable.
 //!
-//! Taps of one process on one address are one session; a gate before the server is another address.
+//! Taps of one process on one address are one session; a proxy before the server has another
+//! address.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -58,12 +60,12 @@ fn a_waiter_is_served_by_a_commit_elsewhere() {
     assert!(task.poll().is_pending());
     std::thread::scope(|scope| {
         let blocked = scope.spawn(|| theirs.reserve(patient()).blocking().unwrap());
-        until("both wait", || one.pool().status().unwrap().tickets.len() == 2);
+        until("both wait", || one.pool().status().blocking().unwrap().tickets.len() == 2);
         drop(held);
-        task.run().unwrap().cancel().unwrap();
-        blocked.join().unwrap().cancel().unwrap();
+        task.run().unwrap().cancel().blocking().unwrap();
+        blocked.join().unwrap().cancel().blocking().unwrap();
     });
-    until("all is settled", || one.pool().status().unwrap().leases.is_empty());
+    until("all is settled", || one.pool().status().blocking().unwrap().leases.is_empty());
 }
 
 #[test]
@@ -71,13 +73,13 @@ fn tasks_cost_the_server_few_calls() {
     let server = Server::start();
     let tap = Tap::new(&server.url());
     let pool = tap.tap.pool("t/wide").unwrap();
-    pool.reserve(at_once()).blocking().unwrap().cancel().unwrap();
+    pool.reserve(at_once()).blocking().unwrap().cancel().blocking().unwrap();
     server.run(&["CONFIG", "RESETSTAT"]);
-    // While the server is stopped they gather; it is asked once for all that did.
+    // While the server is stopped the tasks gather; one step serves all of them.
     server.pause();
     let mut tasks: Vec<_> = (0..60).map(|_| Hand::new(pool.reserve(patient()))).collect();
     for task in &mut tasks {
-        assert!(task.poll().is_pending(), "nobody blocks");
+        assert!(task.poll().is_pending(), "no task blocks");
     }
     server.resume();
     let granted: Vec<_> = tasks.into_iter().map(|task| task.run().unwrap()).collect();
@@ -86,34 +88,36 @@ fn tasks_cost_the_server_few_calls() {
     let calls: u32 = line.and_then(|line| line.split(',').next()?.parse().ok()).unwrap();
     assert!(calls <= 20, "{calls} calls for 60 tasks");
     for lease in granted {
-        Hand::new(lease.commit_async([(Unit::Requests, 1)])).run().unwrap();
+        Hand::new(lease.commit([(Unit::Requests, 1)])).run().unwrap();
     }
-    assert_eq!(pool.status().unwrap().leases, []);
+    assert_eq!(pool.status().blocking().unwrap().leases, []);
 }
 
 #[test]
-fn who_is_cut_off_admits_its_share_and_hands_it_over() {
+fn a_process_without_the_store_admits_its_share_and_hands_it_over() {
     let server = Server::start();
     let gate = Gate::before(&server);
     let (one, other) = (Tap::new(&gate.url()), Tap::new(&server.url()));
     let (pool, theirs) = (one.pool(), other.pool());
-    theirs.reserve(at_once()).blocking().unwrap().cancel().unwrap();
-    pool.reserve(at_once()).blocking().unwrap().cancel().unwrap();
+    theirs.reserve(at_once()).blocking().unwrap().cancel().blocking().unwrap();
+    pool.reserve(at_once()).blocking().unwrap().cancel().blocking().unwrap();
     gate.cut();
     let own: Vec<_> = (0..2).map(|_| pool.reserve(patient()).blocking().unwrap()).collect();
-    assert!(own.iter().all(standpipe::Lease::is_local), "half of four, decided on here");
+    assert!(own.iter().all(standpipe::Lease::is_local), "half of four, by this process alone");
     assert!(pool.reserve(at_once()).blocking().is_err(), "and no more");
     gate.heal();
-    until("it is back", || pool.status().is_ok_and(|status| status.cut_off.is_none()));
-    assert_eq!(theirs.status().unwrap().leases.len(), 2, "handed over");
+    until("the store decides again", || {
+        pool.status().blocking().is_ok_and(|status| status.cut_off.is_none())
+    });
+    assert_eq!(theirs.status().blocking().unwrap().leases.len(), 2, "handed over");
     let rest: Vec<_> = (0..2).map(|_| theirs.reserve(at_once()).blocking().unwrap()).collect();
     assert!(theirs.reserve(at_once()).blocking().is_err(), "together they are four");
     drop((own, rest));
-    until("all is settled", || theirs.status().unwrap().leases.is_empty());
+    until("all is settled", || theirs.status().blocking().unwrap().leases.is_empty());
     let journal = one.tap.journal();
-    for word in ["the store is away; each of 2", "the store is back"] {
-        let said = || journal.events(None, None).any(|event| format!("{event:?}").contains(word));
-        until(word, said);
+    for text in ["the store is unavailable; each of 2", "the store is available again"] {
+        let found = || journal.events(None, None).any(|event| format!("{event:?}").contains(text));
+        until(text, found);
     }
 }
 
@@ -156,51 +160,57 @@ fn refuses_writes(server: &Server, refuses: &[&str], takes: &[&str]) {
     let gate = Gate::before(server);
     let (one, other) = (Tap::new(&gate.url()), Tap::new(&server.url()));
     let (pool, theirs) = (one.pool(), other.pool());
-    theirs.reserve(at_once()).blocking().unwrap().cancel().unwrap();
-    pool.reserve(at_once()).blocking().unwrap().cancel().unwrap();
+    theirs.reserve(at_once()).blocking().unwrap().cancel().blocking().unwrap();
+    pool.reserve(at_once()).blocking().unwrap().cancel().blocking().unwrap();
     server.run(refuses);
     let mut own: Vec<_> = (0..2).map(|_| pool.reserve(patient()).blocking().unwrap()).collect();
     let before = failed_scripts(server);
     until("it tried to write again", || failed_scripts(server) >= before + 3);
-    assert!(pool.status().unwrap().cut_off.is_some(), "a read does not end it");
+    assert!(pool.status().blocking().unwrap().cut_off.is_some(), "a read does not end it");
     own.extend((0..50).filter_map(|_| pool.reserve(at_once()).blocking().ok()));
     assert_eq!(own.len(), 2, "half of four for each of two, and no second share");
     let settled = own.pop().unwrap();
-    settled.commit([(Unit::Requests, 1)]).unwrap();
+    settled.commit([(Unit::Requests, 1)]).blocking().unwrap();
     server.run(takes);
-    until("it is back", || pool.status().is_ok_and(|status| status.cut_off.is_none()));
-    let status = theirs.status().unwrap();
+    until("the store decides again", || {
+        pool.status().blocking().is_ok_and(|status| status.cut_off.is_none())
+    });
+    let status = theirs.status().blocking().unwrap();
     assert_eq!(status.leases.len(), 1, "what is in flight is handed over");
     let used = status.limits.iter().find(|limit| limit.limit.contains("requests")).unwrap().used;
     assert_eq!(used, 2, "and what was used, once");
     drop(own);
-    until("all is settled", || theirs.status().unwrap().leases.is_empty());
+    until("all is settled", || theirs.status().blocking().unwrap().leases.is_empty());
 }
 
 #[test]
-fn a_tap_that_is_dropped_has_said_everything() {
+fn a_tap_that_is_dropped_has_sent_everything() {
     let server = Server::start();
     let (one, other) = (Tap::new(&server.url()), Gate::before(&server));
     let pool = one.pool();
     drop(pool.reserve(at_once()).blocking().unwrap());
     drop((pool, one));
-    let looks = Tap::new(&other.url());
-    assert_eq!(looks.pool().status().unwrap().leases, [], "settled before the process went on");
+    let viewer = Tap::new(&other.url());
+    assert_eq!(
+        viewer.pool().status().blocking().unwrap().leases,
+        [],
+        "settled before the process went on"
+    );
 }
 
 #[test]
-fn a_state_directory_that_shows_no_deaths_is_reported() {
+fn a_state_directory_that_cannot_be_used_is_reported() {
     let (server, home) = (Server::start(), home());
     std::fs::create_dir(&home).unwrap();
     std::fs::set_permissions(&home, std::fs::Permissions::from_mode(0o777)).unwrap();
     let tap = Tap::at_home(&server.url(), home);
-    tap.pool().reserve(at_once()).blocking().unwrap().commit([]).unwrap();
-    let news = tap.tap.news().unwrap();
+    tap.pool().reserve(at_once()).blocking().unwrap().commit([]).blocking().unwrap();
+    let news = tap.tap.take_messages().unwrap();
     let [warning] = news.as_slice() else { panic!("{news:?}") };
     for part in ["mode 777", "chmod", "killed", "2 min"] {
         assert!(warning.contains(part), "no `{part}` in: {warning}");
     }
-    assert_eq!(tap.tap.news().unwrap(), [] as [String; 0], "once");
+    assert_eq!(tap.tap.take_messages().unwrap(), [] as [String; 0], "once");
     let sound = Tap::new(&server.url());
-    assert_eq!(sound.tap.news().unwrap(), [] as [String; 0]);
+    assert_eq!(sound.tap.take_messages().unwrap(), [] as [String; 0]);
 }

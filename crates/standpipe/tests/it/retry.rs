@@ -1,22 +1,23 @@
-//! The one retry layer: what is tried again, how often, and what is not.
+//! The retry loop: what is retried, how often, and what is not.
 
 use std::time::Duration;
 
+use standpipe::policy::{Policy, RetryBudget};
 use standpipe::{
-    Attempt, Error, Limit, NotServed, Policy, Pool, PoolConfig, Reason, Reply, Request,
-    RetryBudget, Rule, Span, ThrottleKind, Unit,
+    Attempt, Error, Limit, NotServed, Pool, PoolConfig, Reason, Reply, Request, Rule, Span,
+    ThrottleKind, Unit,
 };
 
 use crate::support::{Hand, LONG, World, per_minute};
 
-/// A pool whose refusals do not pause, so that nobody has to move the clock.
+/// A pool whose refusals do not pause, so that the clock need not move.
 fn pool(world: &World, name: &str) -> (crate::support::Actor, Pool) {
     let process = world.process();
     let pool = process.pool(name);
     let retries = Some(RetryBudget::USUAL);
     let policy = Policy { retries, ..Policy::NONE };
     let limits = vec![per_minute(Unit::Requests, 1_000)];
-    pool.change(PoolConfig { policy, ..PoolConfig::new(limits) }).unwrap();
+    pool.change(PoolConfig { policy, ..PoolConfig::new(limits) }).blocking().unwrap();
     (process, pool)
 }
 
@@ -41,11 +42,11 @@ fn a_refused_call_is_tried_again() {
     let (_process, pool) = pool(&world, "openai/one");
     let (served, calls) = tried(&pool, &[429, 429, 200]);
     assert_eq!((served.unwrap(), calls), (200, 3));
-    let status = pool.status().unwrap();
+    let status = pool.status().blocking().unwrap();
     assert!(status.leases.is_empty() && status.tickets.is_empty(), "{status:?}");
 }
 
-/// However many ask, only so many second tries are made.
+/// The budget bounds retries whatever the number of callers.
 #[test]
 fn retries_end_with_the_budget() {
     let world = World::new();
@@ -56,7 +57,7 @@ fn retries_end_with_the_budget() {
     assert_eq!((calls, not.tries, not.last), (4, 5, Some(429)), "one, and three again");
     let (served, calls) = tried(&pool, &[429]);
     assert_eq!((reason(&served.unwrap_err()), calls), (Some(Reason::RetryBudget), 1));
-    let status = pool.status().unwrap();
+    let status = pool.status().blocking().unwrap();
     assert_eq!(status.trouble.retries.unwrap().left, 0);
 }
 
@@ -73,18 +74,18 @@ fn a_terminal_answer_is_final() {
     let not = served.unwrap_err();
     assert!(matches!(&not.why, Error::Refused(no) if no.is_terminal()), "{not}");
     assert_eq!(calls, 1);
-    // As everybody else is refused from now on.
-    let everybody = pool.peek(&Request::by("news")).unwrap();
-    let (no, theirs) = (not.why.as_refused().unwrap(), everybody.why().unwrap());
+    // Every other call is refused from now on.
+    let verdict = pool.peek(&Request::by("news")).blocking().unwrap();
+    let (no, theirs) = (not.why.as_refused().unwrap(), verdict.why().unwrap());
     assert_eq!((no.retry_after, no.exact), (theirs.retry_after, theirs.exact));
     let next = pool.with_retry(Request::by("news"), LONG, |_| Attempt::NotSent(()));
     let next = next.unwrap_err();
-    assert!(next.last.is_none(), "nobody else is let through either: {next}");
+    assert!(next.last.is_none(), "no other call is admitted either: {next}");
 }
 
-/// An error of the caller's own is its business.
+/// An error of the caller's own is returned to it.
 #[test]
-fn what_trying_again_cannot_mend_is_returned() {
+fn an_error_that_a_retry_cannot_fix_is_returned() {
     let world = World::new();
     let (_process, pool) = pool(&world, "openai/own");
     for status in [200, 304, 400, 401, 404] {
@@ -93,10 +94,10 @@ fn what_trying_again_cannot_mend_is_returned() {
     }
 }
 
-/// A failure that says nothing about quota is tried again after a moment of its own; the clock is
-/// moved whenever somebody waits.
+/// A failure other than quota is retried after a wait of its own; the clock moves whenever a call
+/// waits.
 #[test]
-fn a_broken_call_waits_a_moment_and_counts() {
+fn a_broken_call_is_retried_after_a_wait_and_counts() {
     let world = World::new();
     let (process, pool) = pool(&world, "openai/broken");
     let calls = std::thread::scope(|scope| {
@@ -114,8 +115,8 @@ fn a_broken_call_waits_a_moment_and_counts() {
             (served.unwrap(), calls)
         });
         while !trying.is_finished() {
-            let waits = pool.status().unwrap().tickets;
-            if waits.iter().any(|ticket| ticket.reason == Some("hold")) {
+            let waits = pool.status().blocking().unwrap().tickets;
+            if waits.iter().any(|ticket| ticket.reason == Some(Reason::Hold.into())) {
                 world.passes(Span::millis(500), &[&process]);
             }
             std::thread::yield_now();
@@ -124,12 +125,12 @@ fn a_broken_call_waits_a_moment_and_counts() {
     });
     assert_eq!(calls, (200, 4));
     // The second was never sent: its request went back.
-    assert_eq!(pool.status().unwrap().limits[0].used, 3);
+    assert_eq!(pool.status().blocking().unwrap().limits[0].used, 3);
 }
 
-/// Whose deadline lies before the end of the pause is told at once.
+/// A call whose deadline lies before the end of the pause is refused at once.
 #[test]
-fn a_pause_beyond_the_deadline_is_told_at_once() {
+fn a_pause_beyond_the_deadline_refuses_at_once() {
     let world = World::new();
     let (_process, pool) = pool(&world, "openai/late");
     let served = pool.with_retry(Request::by("blog"), Duration::from_secs(10), |_| {
@@ -151,24 +152,24 @@ fn futures_are_tried_again_too() {
     assert_eq!(served.run().unwrap(), 200);
 }
 
-/// A pool's refusal is its own: others go on.
+/// A refusal on one pool does not affect others.
 #[test]
 fn one_pools_429_never_delays_another() {
     let world = World::new();
     let process = world.process();
     let limits = || vec![Limit::new(Rule::Parallel { amount: 5 })];
     let (refused, other) = (process.pool("anthropic/sonnet"), process.pool("anthropic/haiku"));
-    refused.limit(limits()).unwrap();
-    other.limit(limits()).unwrap();
+    refused.limit(limits()).blocking().unwrap();
+    other.limit(limits()).blocking().unwrap();
     let lease = refused.reserve(Request::by("blog")).blocking().unwrap();
-    lease.answered(&Reply::new(429).header("retry-after", "60")).unwrap();
+    lease.answered(Reply::new(429).header("retry-after", "60")).blocking().unwrap();
     let hasty = || Request::by("blog").timeout(Duration::ZERO);
     let no = refused.reserve(hasty()).blocking().unwrap_err();
     assert_eq!(no.as_refused().unwrap().reason, Reason::Pause);
-    other.reserve(hasty()).blocking().unwrap().commit([]).unwrap();
+    other.reserve(hasty()).blocking().unwrap().commit([]).blocking().unwrap();
     assert_eq!(
-        refused.status().unwrap().trouble.incident.unwrap().kind,
-        ThrottleKind::Quota.as_str()
+        refused.status().blocking().unwrap().trouble.incident.unwrap().kind,
+        ThrottleKind::Quota
     );
-    assert!(other.status().unwrap().pause.is_none());
+    assert!(other.status().blocking().unwrap().pause.is_none());
 }

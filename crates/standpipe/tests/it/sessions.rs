@@ -1,4 +1,4 @@
-//! One process, one session: however many handles it has, and for as long as it lives.
+//! One session per process, for all its handles and as long as it lives.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn opening_does_nothing_before_it_is_needed() {
     let process = world.process();
     let _pool = process.pool("t/slots");
     assert_eq!(process.store.sessions.lock().unwrap().len(), 0);
-    assert_eq!(process.tap.pools().unwrap(), []);
+    assert_eq!(process.tap.pools().blocking().unwrap(), []);
 }
 
 #[test]
@@ -44,26 +44,30 @@ fn the_session_ends_with_the_last_handle_and_not_before() {
 }
 
 #[test]
-fn a_process_that_holds_something_beats() {
+fn a_process_with_a_lease_sends_heartbeats() {
     let world = World::new();
     let (holder, other) = (world.process(), world.process());
     let pool = holder.limited("t/slots", vec![parallel(1)]);
     let lease = pool.reserve(at_once()).blocking().unwrap();
     let elsewhere = other.pool("t/slots");
     for _ in 0..8 {
-        let before = elsewhere.status().unwrap().position;
+        let before = elsewhere.status().blocking().unwrap().position;
         world.passes(Span::secs(31), &[&holder]);
-        while elsewhere.status().unwrap().position == before {
+        while elsewhere.status().blocking().unwrap().position == before {
             std::thread::yield_now();
         }
     }
-    assert_eq!(elsewhere.status().unwrap().leases.len(), 1, "after four minutes of virtual time");
-    lease.commit([]).unwrap();
+    assert_eq!(
+        elsewhere.status().blocking().unwrap().leases.len(),
+        1,
+        "after four minutes of virtual time"
+    );
+    lease.commit([]).blocking().unwrap();
     assert_whole(&pool);
 }
 
 #[test]
-fn a_process_that_fell_silent_keeps_what_it_holds() {
+fn a_stopped_process_keeps_its_leases() {
     let world = World::new();
     let (silent, other) = (world.process(), world.process());
     let pool = silent.limited("t/slots", vec![parallel(1)]);
@@ -72,7 +76,7 @@ fn a_process_that_fell_silent_keeps_what_it_holds() {
     world.passes(Span::secs(121), &[]);
     let no = refused(other.pool("t/slots").reserve(at_once()).blocking());
     assert_eq!(no.limit.as_deref(), Some("parallel"));
-    lease.commit([]).unwrap();
+    lease.commit([]).blocking().unwrap();
     drop(other.pool("t/slots").reserve(at_once()).blocking().unwrap());
     assert_whole(&pool);
 }

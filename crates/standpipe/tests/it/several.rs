@@ -10,7 +10,7 @@ fn pools(process: &Actor) -> [Pool; 3] {
 }
 
 #[test]
-fn they_are_asked_in_the_order_of_names_and_answered_in_the_callers() {
+fn pools_are_reserved_in_the_order_of_names_and_returned_in_the_callers() {
     let world = World::new();
     let process = world.process();
     let [a, b, c] = pools(&process);
@@ -19,11 +19,11 @@ fn they_are_asked_in_the_order_of_names_and_answered_in_the_callers() {
     let mut all = Hand::new(process.tap.reserve_all(all));
     assert!(all.poll().is_pending());
     let counts = [&a, &b, &c].map(|pool| {
-        let status = pool.status().unwrap();
+        let status = pool.status().blocking().unwrap();
         (status.leases.len(), status.tickets.len())
     });
     assert_eq!(counts, [(1, 0), (1, 1), (0, 0)], "the first by name is held, the last not asked");
-    held.commit([]).unwrap();
+    held.commit([]).blocking().unwrap();
     let leases = all.run().unwrap();
     let order: Vec<&str> = leases.iter().map(|lease| lease.pool().as_str()).collect();
     assert_eq!(order, ["t/c", "t/a", "t/b"]);
@@ -32,7 +32,7 @@ fn they_are_asked_in_the_order_of_names_and_answered_in_the_callers() {
 }
 
 #[test]
-fn when_one_is_refused_the_others_are_given_back() {
+fn when_one_is_refused_the_others_are_cancelled() {
     let world = World::new();
     let process = world.process();
     let [a, b, c] = pools(&process);
@@ -45,12 +45,12 @@ fn when_one_is_refused_the_others_are_given_back() {
         assert_whole(&a);
         assert_whole(&b);
     }
-    held.cancel().unwrap();
+    held.cancel().blocking().unwrap();
     drop(process.tap.reserve_all(both()).blocking().unwrap());
 }
 
 #[test]
-fn dropped_at_any_poll_it_gives_everything_back() {
+fn dropped_at_any_poll_it_cancels_everything() {
     for polls in 0..3 {
         let world = World::new();
         let process = world.process();
@@ -62,13 +62,13 @@ fn dropped_at_any_poll_it_gives_everything_back() {
             assert!(all.poll().is_pending());
         }
         drop(all);
-        held.cancel().unwrap();
+        held.cancel().blocking().unwrap();
         [a, b, c].iter().for_each(assert_whole);
     }
 }
 
 #[test]
-fn two_who_want_the_same_do_not_wait_for_each_other() {
+fn two_callers_of_the_same_pools_do_not_deadlock() {
     let world = World::new();
     let (one, other) = (world.process(), world.process());
     let [a, b, _] = pools(&one);
@@ -91,7 +91,7 @@ fn two_who_want_the_same_do_not_wait_for_each_other() {
 }
 
 #[test]
-fn their_time_runs_together() {
+fn all_requests_share_one_timeout() {
     let world = World::new();
     let process = world.process();
     let [a, b, _] = pools(&process);

@@ -1,5 +1,5 @@
-//! A world for tests: pools in memory, time that only moves when told, processes that can die, and
-//! stores that can be away.
+//! Fixtures: pools in memory, a manual clock, processes that can die, and stores that can be
+//! unavailable.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,19 +9,20 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant as Local};
 
+use standpipe::observe::Process;
 use standpipe::{
-    Configured, Error, Limit, MemoryStore, Pool, PoolName, Process, Refused, Request, Rule,
-    Settings, Span, Standpipe, Store, StoreError, Unit,
+    Configured, Error, Limit, MemoryStore, Pool, PoolName, Refused, Request, Rule, Settings, Span,
+    Standpipe, Store, StoreError, Unit,
 };
 use standpipe_core::{Instant, bounds};
 use standpipe_store::fault_injection::{FaultQueue, FaultyLog};
 use standpipe_store::trace::ManualClock;
 use standpipe_store::{Liveness, Log};
 
-/// How long a test waits for what must come: for ever, but for a test that fails.
+/// How long a test waits for a condition before it fails.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-/// Pools in memory, in time that only moves when told.
+/// Pools in memory with a manual clock.
 pub(crate) struct World {
     pub(crate) time: ManualClock,
     store: MemoryStore,
@@ -53,7 +54,7 @@ impl World {
         Actor { store, tap }
     }
 
-    /// Time passes, and everybody notices.
+    /// Moves the clock and wakes every process.
     pub(crate) fn passes(&self, span: Span, processes: &[&Actor]) {
         self.time.set(self.time.now() + span);
         for process in processes {
@@ -67,15 +68,18 @@ impl Actor {
         self.tap.pool(name).unwrap()
     }
 
-    /// A pool with these limits and nothing between them and the caller.
+    /// A pool with these limits, without margin, slack or other defaults.
     pub(crate) fn limited(&self, name: &str, limits: Vec<Limit>) -> Pool {
         let pool = self.pool(name);
         let config = standpipe::PoolConfig::new(limits);
-        assert!(matches!(pool.change(config).unwrap(), Configured::Applied | Configured::Same));
+        assert!(matches!(
+            pool.change(config).blocking().unwrap(),
+            Configured::Applied | Configured::Same
+        ));
         pool
     }
 
-    /// The process dies: its sessions are seen to be gone, and nothing of it is said any more.
+    /// Kills the process: its sessions are dead, and it sends nothing any more.
     pub(crate) fn dies(&self) {
         for session in self.store.sessions.lock().unwrap().iter() {
             self.store.inner.end_session(*session);
@@ -91,22 +95,24 @@ pub(crate) struct Rig {
     pub(crate) faults: FaultQueue,
     pub(crate) sessions: Mutex<Vec<u64>>,
     /// Calls to its logs are cut off while this is set.
-    pub(crate) away: Arc<AtomicBool>,
-    /// Who reads the pool `t/stuck` does not come back while this is set.
+    pub(crate) unavailable: Arc<AtomicBool>,
+    /// A read of the pool `t/stuck` does not return while this is set.
     pub(crate) stuck: Arc<Stuck>,
-    /// Who appends does not come back while this is set.
+    /// An append does not return while this is set.
     pub(crate) slow: Arc<Stuck>,
+    /// The lock of the pool `t/held` is held by a stopped process while this is set.
+    pub(crate) held: Arc<Stuck>,
     /// How often something was appended.
     pub(crate) appends: Arc<AtomicUsize>,
-    /// It says that it is across a network.
+    /// Whether it reports that it is across a network.
     pub(crate) remote: AtomicBool,
     listens: Mutex<Option<ThreadId>>,
 }
 
-/// Where readers do not come back.
+/// A gate at which threads block.
 #[derive(Debug, Default)]
 pub(crate) struct Stuck {
-    /// Whether it is so, and how many there are.
+    /// Whether it is closed, and how many threads are blocked.
     now: Mutex<(bool, usize)>,
     changed: Condvar,
 }
@@ -115,6 +121,14 @@ impl Stuck {
     pub(crate) fn set(&self, stuck: bool) {
         self.now.lock().unwrap().0 = stuck;
         self.changed.notify_all();
+    }
+
+    /// Waits until it is not set, or the deadline has passed. Returns whether it is not set.
+    fn pass_by(&self, deadline: Option<Local>) -> bool {
+        let now = self.now.lock().unwrap();
+        let left = deadline.map(|at| at.saturating_duration_since(Local::now()));
+        let waits = self.changed.wait_timeout_while(now, left.unwrap_or(LONG), |now| now.0);
+        !waits.unwrap().1.timed_out()
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -131,13 +145,26 @@ impl Stuck {
 
 impl Rig {
     fn new(inner: MemoryStore, time: ManualClock) -> Self {
-        let (faults, sessions, away) = (FaultQueue::default(), Mutex::default(), Arc::default());
+        let (faults, sessions, unavailable) =
+            (FaultQueue::default(), Mutex::default(), Arc::default());
         let (stuck, slow, listens) = (Arc::default(), Arc::default(), Mutex::default());
-        let (appends, remote) = (Arc::default(), AtomicBool::new(false));
-        Self { inner, time, faults, sessions, away, stuck, slow, appends, remote, listens }
+        let (held, appends, remote) = (Arc::default(), Arc::default(), AtomicBool::new(false));
+        Self {
+            inner,
+            time,
+            faults,
+            sessions,
+            unavailable,
+            stuck,
+            slow,
+            held,
+            appends,
+            remote,
+            listens,
+        }
     }
 
-    /// The thread that waits for a wake just now.
+    /// Returns the thread that sleeps in the store's wait.
     pub(crate) fn listens(&self) -> Option<ThreadId> {
         *self.listens.lock().unwrap()
     }
@@ -145,16 +172,22 @@ impl Rig {
 
 struct Away<L> {
     log: L,
-    away: Arc<AtomicBool>,
+    unavailable: Arc<AtomicBool>,
     stuck: Option<Arc<Stuck>>,
     slow: Arc<Stuck>,
+    held: Option<Arc<Stuck>>,
+    deadline: Option<Local>,
     appends: Arc<AtomicUsize>,
 }
 
 impl<L: Log> Away<L> {
     fn check(&self) -> Result<(), StoreError> {
-        match self.away.load(Ordering::SeqCst) {
-            true => Err(StoreError::transient("the store is away, on purpose")),
+        if self.held.as_ref().is_some_and(|held| !held.pass_by(self.deadline)) {
+            let error = StoreError::transient("the pool is in use by a stopped process");
+            return Err(error.unsent());
+        }
+        match self.unavailable.load(Ordering::SeqCst) {
+            true => Err(StoreError::transient("the store is unavailable, on purpose")),
             false => Ok(()),
         }
     }
@@ -189,6 +222,10 @@ impl<L: Log> Log for Away<L> {
         self.log.write_snapshot(snapshot)
     }
 
+    fn set_deadline(&mut self, deadline: Option<Local>) {
+        self.deadline = deadline;
+    }
+
     fn wake_sessions(&self, sessions: &[u64]) {
         self.log.wake_sessions(sessions);
     }
@@ -198,8 +235,10 @@ impl Store for Rig {
     fn log(&self, pool: &PoolName) -> Result<Box<dyn Log + Send>, StoreError> {
         let log = FaultyLog::new(self.inner.log(pool)?, self.faults.clone());
         let stuck = (pool.to_string() == "t/stuck").then(|| Arc::clone(&self.stuck));
-        let (away, slow) = (Arc::clone(&self.away), Arc::clone(&self.slow));
-        Ok(Box::new(Away { log, away, stuck, slow, appends: Arc::clone(&self.appends) }))
+        let held = (pool.to_string() == "t/held").then(|| Arc::clone(&self.held));
+        let (unavailable, slow) = (Arc::clone(&self.unavailable), Arc::clone(&self.slow));
+        let (deadline, appends) = (None, Arc::clone(&self.appends));
+        Ok(Box::new(Away { log, unavailable, stuck, slow, held, deadline, appends }))
     }
 
     fn pools(&self) -> Result<Vec<PoolName>, StoreError> {
@@ -293,16 +332,16 @@ impl<F: Future> Hand<F> {
         let woken = self.woken.woken.lock().unwrap();
         let waits = self.woken.changed.wait_timeout_while(woken, LONG, |woken| !*woken);
         let (mut woken, waited) = waits.unwrap();
-        assert!(!waited.timed_out(), "nobody wakes it");
+        assert!(!waited.timed_out(), "it is never woken");
         *woken = false;
     }
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub(crate) fn until(what: &str, so: impl Fn() -> bool) {
     let begun = Local::now();
     while !so() {
-        assert!(begun.elapsed() < LONG, "it is never so: {what}");
+        assert!(begun.elapsed() < LONG, "never: {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -323,9 +362,9 @@ pub(crate) fn patient() -> Request {
     Request::by("patient").timeout(LONG)
 }
 
-/// Nothing is in flight, nobody waits, and everything is free.
+/// Asserts that nothing is in flight, no call waits, and all units are free.
 pub(crate) fn assert_whole(pool: &Pool) {
-    let status = pool.status().unwrap();
+    let status = pool.status().blocking().unwrap();
     assert_eq!(status.leases, [], "in flight");
     assert_eq!(status.tickets, [], "waiting");
     for limit in status.limits {

@@ -1,11 +1,11 @@
-//! What agents used is written down: calls, units, refusals, waits, by agent, model and mode.
+//! Usage in the journal: calls, units, refusals and waits, by agent, model and mode.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use standpipe::journal::{Journal, Kind, Usage, What};
+use standpipe::observe::journal::{EventData, EventKind, Journal, Usage};
 use standpipe::{
     Lease, Limit, Pool, PoolConfig, Priority, Reply, Request, Rule, Settings, Span, Standpipe,
 };
@@ -27,11 +27,11 @@ impl Home {
         builder.home(&self.0).open().unwrap()
     }
 
-    /// What was written, by everybody who is done.
+    /// Returns what closed taps wrote.
     fn lines(&self) -> Vec<Usage> {
-        let events = Journal::at(&self.0).events(None, Some(Kind::Usage));
+        let events = Journal::at(&self.0).events(None, Some(EventKind::Usage));
         let usage = |what| match what {
-            What::Usage(usage) => usage,
+            EventData::Usage(usage) => usage,
             other => panic!("{other:?}"),
         };
         events.map(|event| usage(event.what)).collect()
@@ -49,7 +49,7 @@ fn pool(tap: &Standpipe, enforce: bool) -> Pool {
     let rule = Rule::Window { unit: Unit::Tokens, amount: 1_000, period: Span::secs(3_600) };
     let mut config = PoolConfig::new(vec![Limit::new(rule)]);
     config.enforce = enforce;
-    pool.change(config).unwrap();
+    pool.change(config).blocking().unwrap();
     pool
 }
 
@@ -76,9 +76,9 @@ fn calls_count_when_they_are_admitted_and_units_when_they_end() {
     let pool = pool(&tap, true);
     let first = pool.reserve(call(100)).blocking().unwrap();
     let again = call(10).retry_of(first.id().clone());
-    first.commit([(Unit::Tokens, 70)]).unwrap();
+    first.commit([(Unit::Tokens, 70)]).blocking().unwrap();
     drop(pool.reserve(again).blocking().unwrap());
-    pool.reserve(call(500)).blocking().unwrap().cancel().unwrap();
+    pool.reserve(call(500)).blocking().unwrap().cancel().blocking().unwrap();
     assert!(pool.reserve(call(999)).blocking().is_err(), "what is not admitted is no call");
     drop((pool, tap));
     let lines = home.lines();
@@ -101,35 +101,35 @@ fn a_call_that_the_provider_did_not_serve_used_its_request() {
     let tap = home.tap();
     let pool = pool(&tap, false);
     let reply = Reply::new(200).body(*br#"{"usage":{"total_tokens":9}}"#);
-    pool.reserve(call(100)).blocking().unwrap().answered(&reply).unwrap();
-    pool.reserve(call(100)).blocking().unwrap().answered(&Reply::new(429)).unwrap();
-    pool.reserve(call(100)).blocking().unwrap().answered(&Reply::new(400)).unwrap();
-    pool.reserve(call(100)).blocking().unwrap().throttled(Throttle::default()).unwrap();
-    pool.throttle(&Throttle::default().agent("blog")).unwrap();
-    pool.heard(&Reply::new(429), None).unwrap();
+    pool.reserve(call(100)).blocking().unwrap().answered(reply).blocking().unwrap();
+    pool.reserve(call(100)).blocking().unwrap().answered(Reply::new(429)).blocking().unwrap();
+    pool.reserve(call(100)).blocking().unwrap().answered(Reply::new(400)).blocking().unwrap();
+    pool.reserve(call(100)).blocking().unwrap().throttled(Throttle::default()).blocking().unwrap();
+    pool.throttle(&Throttle::default().agent("blog")).blocking().unwrap();
+    pool.observe_reply(&Reply::new(429), None).blocking().unwrap();
     drop((pool, tap));
     let lines = home.lines();
     assert!(lines.iter().all(|line| !line.enforced), "shadow mode: {lines:?}");
     assert_eq!(sum(&lines, |line| line.calls), 4);
     assert_eq!(sum(&lines, |line| line.refused), 4);
-    let nobody = lines.iter().filter(|line| line.agent == "other");
-    assert_eq!(nobody.map(|line| line.refused).sum::<u64>(), 1);
+    let unnamed = lines.iter().filter(|line| line.agent == "other");
+    assert_eq!(unnamed.map(|line| line.refused).sum::<u64>(), 1);
     assert_eq!(units(&lines)["requests"], 4);
 }
 
 #[test]
-fn what_another_process_settles_is_counted_there() {
+fn a_lease_is_counted_by_the_process_that_settles_it() {
     let home = Home::new();
     let tap = home.tap();
     let lease = pool(&tap, true).reserve(call(100).model("m")).blocking().unwrap();
-    let id = lease.keep(Duration::from_secs(600)).unwrap();
+    let id = lease.keep(Duration::from_secs(600)).blocking().unwrap();
     drop(tap);
     assert_eq!(units(&home.lines()), BTreeMap::new(), "nothing is known yet");
     let tap = home.tap();
     let handle = tap.lease(&id).unwrap();
-    handle.progress([(Unit::Tokens, 20)]).unwrap();
-    handle.commit([(Unit::Tokens, 60)]).unwrap();
-    assert!(handle.commit([(Unit::Tokens, 60)]).is_err());
+    handle.progress([(Unit::Tokens, 20)]).blocking().unwrap();
+    handle.commit([(Unit::Tokens, 60)]).blocking().unwrap();
+    assert!(handle.commit([(Unit::Tokens, 60)]).blocking().is_err());
     drop((handle, tap));
     let lines = home.lines();
     assert_eq!(sum(&lines, |line| line.calls), 1);
@@ -138,14 +138,14 @@ fn what_another_process_settles_is_counted_there() {
 }
 
 #[test]
-fn an_id_that_is_asked_twice_is_one_call() {
+fn a_repeated_id_is_one_call() {
     let home = Home::new();
     let tap = home.tap();
     let pool = pool(&tap, true);
     let first = pool.reserve(call(100).id("k")).blocking().unwrap();
     let second = pool.reserve(call(100).id("k")).blocking().unwrap();
     assert_eq!(first.id(), second.id());
-    first.commit([]).unwrap();
+    first.commit([]).blocking().unwrap();
     drop(second);
     assert!(pool.reserve(call(100).id("k")).blocking().unwrap().is_settled());
     drop((pool, tap));
@@ -154,11 +154,11 @@ fn an_id_that_is_asked_twice_is_one_call() {
 }
 
 #[test]
-fn waits_are_counted_whatever_comes_of_them() {
+fn waits_are_counted_whatever_their_outcome() {
     let home = Home::new();
     let tap = home.tap();
     let pool = tap.pool("my/slots").unwrap();
-    pool.limit(vec![Limit::new(Rule::Parallel { amount: 1 })]).unwrap();
+    pool.limit(vec![Limit::new(Rule::Parallel { amount: 1 })]).blocking().unwrap();
     let held = pool.reserve(Request::by("holder")).blocking().unwrap();
     let late = Request::by("blog").timeout(Duration::from_millis(20));
     assert!(pool.reserve(late).blocking().is_err());
@@ -177,10 +177,10 @@ fn a_call_that_waited_and_was_admitted_is_one_wait() {
     let home = Home::new();
     let tap = home.tap();
     let pool = tap.pool("my/slots").unwrap();
-    pool.limit(vec![Limit::new(Rule::Parallel { amount: 1 })]).unwrap();
+    pool.limit(vec![Limit::new(Rule::Parallel { amount: 1 })]).blocking().unwrap();
     let held = pool.reserve(Request::by("holder")).blocking().unwrap();
     let waiting = Waits::begin(&pool, Request::by("blog").timeout(Duration::from_secs(60)));
-    held.commit([]).unwrap();
+    held.commit([]).blocking().unwrap();
     drop(waiting.end());
     drop((pool, tap));
     let lines = home.lines();
@@ -198,11 +198,11 @@ fn a_call_that_waited_and_was_admitted_is_one_wait() {
 struct Waits(std::thread::JoinHandle<Lease>);
 
 impl Waits {
-    /// Returns when it stands in line.
+    /// Returns when the call is queued.
     fn begin(pool: &Pool, request: Request) -> Self {
         let asks = pool.clone();
         let thread = std::thread::spawn(move || asks.reserve(request).blocking().unwrap());
-        while pool.status().unwrap().waiting == 0 {
+        while pool.status().blocking().unwrap().waiting == 0 {
             std::thread::yield_now();
         }
         Self(thread)
@@ -214,11 +214,16 @@ impl Waits {
 }
 
 #[test]
-fn refusals_count_by_reason_and_tier_also_of_those_who_never_wait() {
+fn refusals_count_by_reason_and_tier_also_of_calls_that_never_wait() {
     let home = Home::new();
     let tap = home.tap();
     let pool = pool(&tap, true);
-    pool.reserve(call(900).priority(Priority::Critical)).blocking().unwrap().commit([]).unwrap();
+    pool.reserve(call(900).priority(Priority::Critical))
+        .blocking()
+        .unwrap()
+        .commit([])
+        .blocking()
+        .unwrap();
     for _ in 0..3 {
         assert!(pool.reserve(call(200)).blocking().is_err());
     }
@@ -236,5 +241,5 @@ fn refusals_count_by_reason_and_tier_also_of_those_who_never_wait() {
     let critical = lines.iter().filter(|line| line.priority.as_deref() == Some("critical"));
     assert_eq!(critical.map(|line| (line.calls, line.units["tokens"])).next(), Some((1, 900)));
     let waits = lines.iter().flat_map(|line| &line.waits).sum::<u64>();
-    assert_eq!(waits, 1, "those who were refused at once waited for nothing");
+    assert_eq!(waits, 1, "calls that were refused at once did not wait");
 }

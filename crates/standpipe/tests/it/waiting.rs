@@ -1,4 +1,4 @@
-//! Waiting: who is woken when, by what, and who gives up.
+//! Waiting: which waiter is woken when and by what, and how waits end without a lease.
 
 use std::sync::mpsc;
 use std::task::Poll;
@@ -15,10 +15,10 @@ fn a_release_wakes_a_thread_that_waits() {
     let first = pool.reserve(at_once()).blocking().unwrap();
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| pool.reserve(patient()).blocking().unwrap());
-        while pool.status().unwrap().tickets.is_empty() {
+        while pool.status().blocking().unwrap().tickets.is_empty() {
             std::thread::yield_now();
         }
-        first.commit([]).unwrap();
+        first.commit([]).blocking().unwrap();
         let second = waiter.join().unwrap();
         assert_eq!(second.agent(), "patient");
     });
@@ -33,10 +33,10 @@ fn a_release_in_another_process_wakes_a_thread_that_waits() {
     let first = pool.reserve(at_once()).blocking().unwrap();
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| other.pool("t/slots").reserve(patient()).blocking().unwrap());
-        while pool.status().unwrap().tickets.is_empty() {
+        while pool.status().blocking().unwrap().tickets.is_empty() {
             std::thread::yield_now();
         }
-        first.commit([]).unwrap();
+        first.commit([]).blocking().unwrap();
         drop(waiter.join().unwrap());
     });
     assert_whole(&pool);
@@ -52,15 +52,15 @@ fn a_release_wakes_a_future_that_waits() {
         let mut second = Hand::new(pool.reserve(patient()));
         assert!(second.poll().is_pending());
         assert!(second.poll().is_pending(), "polling again asks for nothing more");
-        assert_eq!(pool.status().unwrap().tickets.len(), 1);
-        first.commit([]).unwrap();
+        assert_eq!(pool.status().blocking().unwrap().tickets.len(), 1);
+        first.commit([]).blocking().unwrap();
         drop(second.run().unwrap());
         assert_whole(&pool);
     }
 }
 
 #[test]
-fn who_came_first_is_served_first_across_processes() {
+fn the_first_caller_is_served_first_across_processes() {
     let world = World::new();
     let (one, other) = (world.process(), world.process());
     let pool = one.limited("t/slots", vec![parallel(1)]);
@@ -74,7 +74,7 @@ fn who_came_first_is_served_first_across_processes() {
         waiters.push(waiter);
     }
     for (turn, waiter) in waiters.into_iter().enumerate() {
-        held.commit([]).unwrap();
+        held.commit([]).blocking().unwrap();
         held = waiter.run().unwrap();
         assert_eq!(held.agent(), format!("agent-{turn}"));
     }
@@ -99,7 +99,7 @@ fn time_alone_brings_a_waiter_its_units() {
 }
 
 #[test]
-fn with_a_timeout_of_nothing_nobody_waits() {
+fn with_a_zero_timeout_no_call_waits() {
     let world = World::new();
     let process = world.process();
     let pool = process.limited("t/rate", vec![per_minute(Unit::Requests, 1)]);
@@ -109,11 +109,11 @@ fn with_a_timeout_of_nothing_nobody_waits() {
     assert_eq!(no.limit.as_deref(), Some("requests per 1min"));
     assert_eq!(no.retry_after, Some(Duration::from_secs(60)));
     assert!(no.to_string().contains("no room (short by 1); ask again in 1 min ("), "{no}");
-    assert_eq!(pool.status().unwrap().tickets, []);
+    assert_eq!(pool.status().blocking().unwrap().tickets, []);
 }
 
 #[test]
-fn who_waits_in_vain_is_told_why_and_leaves_nothing() {
+fn a_wait_that_times_out_returns_why_and_leaves_nothing() {
     let world = World::new();
     let process = world.process();
     let pool = process.limited("t/slots", vec![parallel(1)]);
@@ -124,8 +124,8 @@ fn who_waits_in_vain_is_told_why_and_leaves_nothing() {
     let no = refused(waiter.run());
     assert_eq!((no.reason, no.waited_for), (Reason::Deadline, Some(Reason::Limit)));
     assert!(no.to_string().starts_with("not in time on `t/slots`"), "{no}");
-    assert_eq!(pool.status().unwrap().tickets, []);
-    held.cancel().unwrap();
+    assert_eq!(pool.status().blocking().unwrap().tickets, []);
+    held.cancel().blocking().unwrap();
     assert_whole(&pool);
 }
 
@@ -138,23 +138,23 @@ fn a_short_timeout_ends_by_the_callers_own_clock() {
     let brief = || Request::by("brief").timeout(Duration::from_millis(5));
     assert_eq!(refused(pool.reserve(brief()).blocking()).reason, Reason::Deadline);
     assert_eq!(refused(Hand::new(pool.reserve(brief())).run()).reason, Reason::Deadline);
-    assert_eq!(pool.status().unwrap().tickets, []);
+    assert_eq!(pool.status().blocking().unwrap().tickets, []);
 }
 
 #[test]
-fn a_pause_beyond_the_deadline_is_told_at_once() {
+fn a_pause_beyond_the_deadline_refuses_at_once() {
     let world = World::new();
     let process = world.process();
     let pool = process.limited("t/slots", vec![parallel(1)]);
     let held = pool.reserve(at_once()).blocking().unwrap();
     let mut waiter = Hand::new(pool.reserve(Request::by("w").timeout(Duration::from_secs(30))));
     assert!(waiter.poll().is_pending());
-    pool.pause(Duration::from_secs(300)).unwrap();
+    pool.pause(Duration::from_secs(300)).blocking().unwrap();
     let no = refused(waiter.run());
     assert_eq!(no.reason, Reason::Pause);
     assert_eq!(no.retry_after, Some(Duration::from_secs(300)));
-    assert_eq!(pool.status().unwrap().pause.map(|pause| pause.for_ms), Some(300_000));
-    pool.resume().unwrap();
+    assert_eq!(pool.status().blocking().unwrap().pause.map(|pause| pause.for_ms), Some(300_000));
+    pool.resume().blocking().unwrap();
     drop(held);
     drop(pool.reserve(at_once()).blocking().unwrap());
 }
@@ -187,7 +187,7 @@ fn a_dead_holder_behind_a_dead_waiter_gives_its_slot_to_the_living() {
 }
 
 #[test]
-fn a_call_that_can_never_fit_is_told_at_once() {
+fn a_call_that_can_never_fit_is_refused_at_once() {
     let world = World::new();
     let process = world.process();
     let pool = process.limited("t/rate", vec![per_minute(Unit::Tokens, 100)]);
@@ -198,7 +198,7 @@ fn a_call_that_can_never_fit_is_told_at_once() {
 }
 
 #[test]
-fn a_pool_without_limits_says_how_to_give_it_some() {
+fn the_error_for_a_pool_without_limits_names_the_ways_to_set_them() {
     let world = World::new();
     let process = world.process();
     let error = process.pool("t/bare").reserve(at_once()).blocking().unwrap_err();
@@ -207,28 +207,28 @@ fn a_pool_without_limits_says_how_to_give_it_some() {
 }
 
 #[test]
-fn a_store_that_comes_back_in_time_is_asked_again_until_it_answers() {
+fn a_store_that_recovers_in_time_is_retried_until_it_answers() {
     let world = World::new();
     let process = world.process();
     let pool = process.limited("t/slots", vec![parallel(1)]);
-    process.store.away.store(true, std::sync::atomic::Ordering::SeqCst);
+    process.store.unavailable.store(true, std::sync::atomic::Ordering::SeqCst);
     let mut waiter = Hand::new(pool.reserve(patient()));
     assert!(waiter.poll().is_pending());
-    process.store.away.store(false, std::sync::atomic::Ordering::SeqCst);
+    process.store.unavailable.store(false, std::sync::atomic::Ordering::SeqCst);
     drop(waiter.run().unwrap());
     assert_whole(&pool);
 }
 
 #[test]
-fn a_store_that_stays_away_is_reported_when_the_time_is_up_and_nothing_is_left() {
+fn an_unavailable_store_is_reported_at_the_deadline_and_nothing_is_left() {
     let world = World::new();
     let process = world.process();
     let pool = process.limited("t/slots", vec![parallel(1)]);
-    process.store.away.store(true, std::sync::atomic::Ordering::SeqCst);
+    process.store.unavailable.store(true, std::sync::atomic::Ordering::SeqCst);
     let brief = Request::by("brief").timeout(Duration::from_millis(20));
     let error = pool.reserve(brief).blocking().unwrap_err();
     assert!(matches!(error, Error::Store(_)), "{error}");
-    process.store.away.store(false, std::sync::atomic::Ordering::SeqCst);
+    process.store.unavailable.store(false, std::sync::atomic::Ordering::SeqCst);
     assert_whole(&pool);
 }
 
@@ -248,13 +248,13 @@ fn a_place_in_the_queue_survives_a_lost_answer() {
             sender.send("second").unwrap();
             drop(lease);
         });
-        while pool.status().unwrap().tickets.len() < 2 {
+        while pool.status().blocking().unwrap().tickets.len() < 2 {
             std::thread::yield_now();
         }
         for _ in 0..3 {
             other.store.faults.push(Fault::LoseAnswer);
         }
-        held.commit([]).unwrap();
+        held.commit([]).blocking().unwrap();
         let lease = first.run().unwrap();
         sender.send("first").unwrap();
         drop(lease);

@@ -1,4 +1,4 @@
-//! `config init`: a file to begin with.
+//! `config init`: writes a commented configuration file.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write};
@@ -8,18 +8,18 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::args::Init;
-use crate::commands::Ended;
+use crate::commands::CommandResult;
+use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
-use crate::settings::Settings;
 
-pub(super) fn run(args: &Init, settings: &Settings, printer: &Printer) -> Ended {
+pub(super) fn run(args: &Init, context: &Context, printer: &Printer) -> CommandResult {
     let file = match &args.file {
         Some(file) => file.clone(),
-        None => settings.usual_file().ok_or_else(|| {
-            Failure::usage("there is no $HOME to put the file in", "say where: config init FILE")
-        })?,
+        None => context
+            .default_config_file()
+            .ok_or_else(|| Failure::usage("$HOME is not set", "name the file: config init FILE"))?,
     };
     write(&file, args.force).map_err(|error| cannot(&file, &error))?;
     let name = file.display().to_string();
@@ -33,7 +33,7 @@ pub(super) fn run(args: &Init, settings: &Settings, printer: &Printer) -> Ended 
     Ok(Exit::Ok)
 }
 
-/// A file that is there is kept, unless it may be replaced.
+/// Writes the file. An existing file is replaced only with `force`.
 fn write(file: &Path, force: bool) -> io::Result<()> {
     if let Some(directory) = file.parent().filter(|parent| *parent != Path::new("")) {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
@@ -46,13 +46,13 @@ fn write(file: &Path, force: bool) -> io::Result<()> {
 fn cannot(file: &Path, error: &io::Error) -> Failure {
     let name = file.display();
     if error.kind() == io::ErrorKind::AlreadyExists {
-        let what = format!("{name} is there already");
+        let what = format!("{name} already exists");
         return Failure::new(Exit::Config, "config", &what, "--force replaces it");
     }
     Failure::new(
         Exit::Config,
         "config",
         &format!("cannot write {name}: {error}"),
-        "say where: config init FILE",
+        "name the file: config init FILE",
     )
 }

@@ -1,11 +1,11 @@
-//! The limits of a pool: a bar each, how much is taken, when it is free again.
+//! The limits of a pool: a bar each, how much is used, and when it is free again.
 
-use standpipe::LimitStatus;
+use standpipe::observe::LimitStatus;
 
 use crate::show::amount::amount;
-use crate::show::bar::{bar, ink};
-use crate::show::length::{length, period};
-use crate::show::style::{Ink, Style};
+use crate::show::bar::{bar, usage_role};
+use crate::show::duration::{length, period};
+use crate::show::style::{Style, TextRole};
 use crate::show::table::table;
 
 pub(super) fn lines(style: Style, limits: &[LimitStatus]) -> Vec<String> {
@@ -24,25 +24,25 @@ fn row(style: Style, columns: usize, limit: &LimitStatus) -> Vec<String> {
     let taken = used.saturating_add(*held);
     let remarks = remarks(limit).join(style.dot());
     let left = if limit.left == 0 {
-        style.ink(Ink::Bad, "full")
+        style.paint(TextRole::Error, "full")
     } else {
-        style.ink(ink(taken, *effective), &format!("{} left", amount(unit, limit.left)))
+        style.paint(usage_role(taken, *effective), &format!("{} left", amount(unit, limit.left)))
     };
     vec![
         unit.clone(),
-        // Calls in flight are all there is to `parallel`; beside a rate they only hold.
-        match limit.kind {
+        // For `parallel` a call in flight is use; for a rate it is only a hold until it settles.
+        match limit.kind.as_str() {
             "parallel" => bar(style, columns, taken, 0, *effective),
             _ => bar(style, columns, *used, *held, *effective),
         },
         format!("{} of {}{}", amount(unit, taken), amount(unit, *effective), per(limit)),
         left,
-        style.ink(Ink::Dim, &remarks),
+        style.paint(TextRole::Muted, &remarks),
     ]
 }
 
 fn per(limit: &LimitStatus) -> String {
-    match (limit.kind, limit.period_ms) {
+    match (limit.kind.as_str(), limit.period_ms) {
         ("bucket", Some(ms)) => {
             format!(", {}/{}", amount(&limit.unit, limit.amount), period(ms))
         }
@@ -53,7 +53,7 @@ fn per(limit: &LimitStatus) -> String {
 
 fn remarks(limit: &LimitStatus) -> Vec<String> {
     let mut remarks = Vec::new();
-    if limit.kind != "parallel" && limit.held > 0 {
+    if limit.kind.as_str() != "parallel" && limit.held > 0 {
         remarks.push(format!("{} held", amount(&limit.unit, limit.held)));
     }
     if let Some(ms) = limit.full_again_ms.filter(|ms| *ms > 0) {
@@ -63,12 +63,12 @@ fn remarks(limit: &LimitStatus) -> Vec<String> {
         remarks.push(format!("next call in {}", length(ms)));
     }
     let stated = limit.burst.unwrap_or(limit.amount);
-    let told = limit.told.filter(|told| *told < stated);
-    if told.is_some() || limit.effective < stated {
+    let learned = limit.learned.filter(|learned| *learned < stated);
+    if learned.is_some() || limit.effective < stated {
         let of_unit = |figure: u64| amount(&limit.unit, figure);
-        let whole = match (told, limit.burst) {
-            (Some(told), _) => {
-                format!("limit {} by the provider, {} stated", of_unit(told), of_unit(stated))
+        let whole = match (learned, limit.burst) {
+            (Some(learned), _) => {
+                format!("limit {} by the provider, {} stated", of_unit(learned), of_unit(stated))
             }
             (None, Some(burst)) => format!("burst {}", of_unit(burst)),
             (None, None) => format!("limit {}", of_unit(stated)),

@@ -1,46 +1,46 @@
-//! The chosen row of a list, told in full where its columns are cut.
+//! The selected row of a list in full, because its columns may be truncated.
 
 use ratatui::text::{Line, Text};
-use standpipe::AgentStatus;
+use standpipe::observe::AgentStatus;
 
-use super::ink::look;
 use super::lists::{about, owner};
+use super::roles::tui_style;
+use crate::show::duration::length;
 use crate::show::events;
-use crate::show::length::length;
-use crate::show::status::{ends, waits_for, words};
-use crate::show::style::{Ink, Style};
+use crate::show::status::{cost_text, expiry, wait_reason};
+use crate::show::style::{Style, TextRole};
 use crate::show::table::sentence;
 use crate::top::rows::Row;
 
-/// How many lines there are for it.
+/// The number of lines.
 const LINES: usize = 3;
 
 pub(super) fn text(style: Style, row: Row<'_>) -> Text<'static> {
-    let told = told(style, row);
-    let lines = sentence(2, style.width, &told).into_iter().take(LINES).map(Line::from);
-    Text::from(lines.collect::<Vec<_>>()).style(look(style, Ink::Dim))
+    let description = description(style, row);
+    let lines = sentence(2, style.width, &description).into_iter().take(LINES).map(Line::from);
+    Text::from(lines.collect::<Vec<_>>()).style(tui_style(style, TextRole::Muted))
 }
 
-fn told(style: Style, row: Row<'_>) -> String {
+fn description(style: Style, row: Row<'_>) -> String {
     let parts = match row {
         Row::Pool(_) => Vec::new(),
         Row::Lease(pool, lease) => vec![
-            format!("{} holds {} on {}", lease.agent, words(&lease.cost), pool.pool),
-            format!("{}, {}", lease.priority, owner(lease.pid, lease.holder)),
-            about(style, [&lease.model, &lease.task, &ends(lease)]),
+            format!("{} holds {} on {}", lease.agent, cost_text(&lease.cost), pool.pool),
+            format!("{}, {}", lease.priority, owner(lease.pid, lease.holder.as_str())),
+            about(style, [&lease.model, &lease.task, &expiry(lease)]),
             lease.id.to_string(),
         ],
         Row::Ticket(pool, ticket) => vec![
-            format!("{} wants {} on {}", ticket.agent, words(&ticket.cost), pool.pool),
-            waits_for(ticket),
+            format!("{} wants {} on {}", ticket.agent, cost_text(&ticket.cost), pool.pool),
+            wait_reason(ticket),
             format!("gives up in {}", length(ticket.deadline_ms)),
-            ticket.priority.to_owned(),
+            ticket.priority.as_str().to_owned(),
             about(style, [&ticket.model, &ticket.task, &None]),
         ],
         Row::Agent(pool, agent) => vec![
             format!("{} on {}, {}", agent.name, pool.pool, agent.priority),
             share(style, agent),
-            agent.denied_ms.map_or_else(String::new, |ms| format!("in vain for {}", length(ms))),
+            agent.denied_ms.map_or_else(String::new, |ms| format!("denied for {}", length(ms))),
             if agent.promoted { "served as a standard agent, once".into() } else { String::new() },
         ],
         Row::Event(event) => {
@@ -51,7 +51,7 @@ fn told(style: Style, row: Row<'_>) -> String {
     parts.join(style.dot())
 }
 
-/// What is kept for an agent, and what it may use at most.
+/// Describes the floor and the cap of an agent.
 pub(super) fn share(style: Style, agent: &AgentStatus) -> String {
     let both = [shares("floor", &agent.floor), shares("cap", &agent.cap)];
     let both: Vec<String> = both.into_iter().filter(|share| !share.is_empty()).collect();

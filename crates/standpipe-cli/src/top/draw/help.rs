@@ -1,24 +1,24 @@
-//! All keys, and what the marks mean.
+//! The help page: all keys, bars and zones.
 
 use ratatui::text::{Line, Text};
 
 use crate::show::style::Style;
 
 const KEYS: [(&str, &str); 14] = [
-    ("up down j k", "choose a row; PgUp PgDn Home End go further"),
+    ("up down j k", "select a row; also PgUp PgDn Home End"),
     ("Tab 1 2 3 4 5", "pools, leases, queue, agents, events"),
-    ("s", "sort the pane otherwise; its title says how"),
-    ("/", "only what has a text in pool, agent, model or task; Esc: all"),
-    ("space", "freeze the picture; again to go on"),
-    ("p", "pause the pool of the row: nobody is admitted for a while"),
+    ("s", "change the sort order, shown in the pane's title"),
+    ("/", "filter by pool, agent, model or task; Esc shows all"),
+    ("space", "freeze the view; again to unfreeze"),
+    ("p", "pause the pool of the row: no call is admitted for a while"),
     ("r", "resume it: lifts a pause, and the provider's stop"),
-    ("x", "settle the chosen lease at its estimate, after a question"),
-    ("Ctrl-L Ctrl-Z", "draw anew; stop until `fg`"),
+    ("x", "settle the selected lease at its estimate, after a question"),
+    ("Ctrl-L Ctrl-Z", "redraw; stop until `fg`"),
     ("q Ctrl-C", "quit"),
     ("", ""),
     ("bars", ""),
     ("zones", "green plenty, amber under 40 % left, red under 15 %"),
-    ("away", "what is grey was seen before the store or daemon went away"),
+    ("grey", "older data: the store or daemon is unavailable"),
 ];
 
 pub(super) fn text(style: Style) -> Text<'static> {

@@ -1,64 +1,64 @@
-//! The panes that are tables: leases, queue, agents, events; and the strip of what happened last.
+//! The panes that are tables (leases, queue, agents, events) and the strip of recent events.
 //!
-//! Only the rows that can be seen are made, so that a long list costs no more than a short one.
+//! Only visible rows are formatted, so a long list costs no more than a short one.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Modifier, Style as Look};
+use ratatui::style::{Modifier, Style as TuiStyle};
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Cell, Row as Entry, Table, TableState};
-use standpipe::journal::{Event, What};
+use standpipe::observe::journal::{Event, EventData};
 
+use super::chrome;
 use super::detail;
-use super::edges;
-use super::ink::{look, span};
 use super::pools::keep_in_view;
+use super::roles::{span, tui_style};
+use crate::show::duration::length;
 use crate::show::events::what;
-use crate::show::length::length;
-use crate::show::status::{ends, tier, waits_for, words};
-use crate::show::style::{Ink, Style, columns};
+use crate::show::status::{cost_text, expiry, priority_label, wait_reason};
+use crate::show::style::{Style, TextRole, columns};
 use crate::top::pane::Pane;
 use crate::top::rows::{Row, rows};
 use crate::top::state::State;
 
-/// From how many columns on there is room for more of them.
+/// The screen width from which optional columns are shown.
 const WIDE: usize = 110;
-/// How wide any column but the last may be.
-const WIDEST: usize = 26;
-/// What a column keeps when there is little room, and the last one.
-const LEAST: usize = 6;
-const LEAST_LAST: usize = 24;
-/// What is between two columns, and before the chosen row.
+/// The largest width of any column but the last.
+const MAX_WIDTH: usize = 26;
+/// The smallest width of a column, and of the last one.
+const MIN_WIDTH: usize = 6;
+const MIN_LAST_WIDTH: usize = 24;
+/// The space between two columns, and the mark of the selected row.
 const GAP: u16 = 2;
 const MARK: &str = "> ";
-/// Below how many lines the chosen row is not told in full.
-const ROOMY: u16 = 9;
+/// The height from which the selected row is described below the table.
+const TALL: u16 = 9;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, style: Style, state: &mut State, pane: Pane) {
     let focus = state.pane == pane;
-    let told = if area.height >= ROOMY && focus { 3 } else { 0 };
-    let parts = [Constraint::Min(1), Constraint::Length(told)];
+    let detail_height = if area.height >= TALL && focus { 3 } else { 0 };
+    let parts = [Constraint::Min(1), Constraint::Length(detail_height)];
     let [list, below] = Layout::vertical(parts).areas(area);
     let rows = state.rows(pane);
-    let chosen = state.chosen(pane, &rows);
+    let selected = state.selected(pane, &rows);
     // The first line has the titles.
     let height = usize::from(list.height.saturating_sub(1)).max(1);
-    let first = state.scroll.get(pane.at()).copied().unwrap_or(0);
+    let first = state.scroll.get(pane.index()).copied().unwrap_or(0);
     let first =
-        keep_in_view(first, height, chosen, chosen + 1).min(rows.len().saturating_sub(height));
-    let many = state.picture.as_ref().is_some_and(|picture| picture.seen.pools.len() > 1);
+        keep_in_view(first, height, selected, selected + 1).min(rows.len().saturating_sub(height));
+    let many = state.data.as_ref().is_some_and(|data| data.snapshot.pools.len() > 1);
     let shown = rows.iter().skip(first).take(height);
     let entries: Vec<Vec<String>> = shown.clone().map(|row| cells(style, *row)).collect();
-    let looks: Vec<Look> = shown.map(|row| row_look(style, *row)).collect();
-    let table = table(style, &titles(style, pane, many), &entries, &looks);
-    let mark = (focus && !rows.is_empty()).then(|| chosen - first);
+    let styles: Vec<TuiStyle> = shown.map(|row| row_style(style, *row)).collect();
+    let table = table(style, &titles(style, pane, many), &entries, &styles);
+    let mark = (focus && !rows.is_empty()).then(|| selected - first);
     frame.render_stateful_widget(table, list, &mut TableState::new().with_selected(mark));
-    if told > 0
-        && let Some(row) = rows.get(chosen)
+    if detail_height > 0
+        && let Some(row) = rows.get(selected)
     {
         frame.render_widget(detail::text(style, *row), below);
     }
-    if let Some(scroll) = state.scroll.get_mut(pane.at()) {
+    if let Some(scroll) = state.scroll.get_mut(pane.index()) {
         *scroll = first;
     }
     if focus {
@@ -66,7 +66,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, style: Style, state: &mut 
     }
 }
 
-/// The titles of a pane's columns; one without any is not shown.
+/// Returns the titles of a pane's columns; `None` hides a column.
 fn titles(style: Style, pane: Pane, many: bool) -> Vec<Option<&'static str>> {
     let pool = many.then_some("pool");
     let wide = |title| (style.width >= WIDE).then_some(title);
@@ -103,34 +103,34 @@ fn titles(style: Style, pane: Pane, many: bool) -> Vec<Option<&'static str>> {
     }
 }
 
-/// What a row has in each of its pane's columns.
+/// Returns the cells of a row.
 fn cells(style: Style, row: Row<'_>) -> Vec<String> {
     match row {
         Row::Pool(_) => Vec::new(),
         Row::Lease(pool, lease) => vec![
             lease.agent.clone(),
             pool.pool.clone(),
-            tier(lease.priority),
+            priority_label(lease.priority.as_str()),
             length(lease.age_ms),
-            owner(lease.pid, lease.holder),
-            words(&lease.cost),
-            about(style, [&lease.model, &lease.task, &ends(lease)]),
+            owner(lease.pid, lease.holder.as_str()),
+            cost_text(&lease.cost),
+            about(style, [&lease.model, &lease.task, &expiry(lease)]),
         ],
         Row::Ticket(pool, ticket) => vec![
             ticket.position.to_string(),
             ticket.agent.clone(),
             pool.pool.clone(),
-            tier(ticket.priority),
+            priority_label(ticket.priority.as_str()),
             length(ticket.waits_ms),
-            words(&ticket.cost),
-            waits_for(ticket),
+            cost_text(&ticket.cost),
+            wait_reason(ticket),
         ],
         Row::Agent(pool, agent) => vec![
             agent.name.clone(),
             pool.pool.clone(),
-            tier(agent.priority),
-            some(agent.in_flight),
-            some(agent.waiting),
+            priority_label(agent.priority.as_str()),
+            nonzero(agent.in_flight),
+            nonzero(agent.waiting),
             format!("{} ago", length(agent.active_ms)),
             detail::share(style, agent),
         ],
@@ -143,7 +143,7 @@ fn cells(style: Style, row: Row<'_>) -> Vec<String> {
     }
 }
 
-/// Who ends a lease: a process that can be seen, its session, or time.
+/// Describes what ends a lease: a process, its session, or its ttl.
 pub(super) fn owner(pid: Option<u32>, holder: &str) -> String {
     match (pid, holder) {
         (Some(pid), _) => format!("pid {pid}"),
@@ -157,7 +157,7 @@ pub(super) fn about(style: Style, words: [&Option<String>; 3]) -> String {
     words.join(style.dot())
 }
 
-fn some(count: usize) -> String {
+fn nonzero(count: usize) -> String {
     if count == 0 { String::new() } else { count.to_string() }
 }
 
@@ -165,33 +165,36 @@ fn clock(event: &Event) -> String {
     event.at.to_string().get(11..19).unwrap_or_default().to_owned()
 }
 
-fn row_look(style: Style, row: Row<'_>) -> Look {
+fn row_style(style: Style, row: Row<'_>) -> TuiStyle {
     match row {
-        Row::Event(event) => event_ink(event).map_or_else(Look::new, |ink| look(style, ink)),
-        _ => Look::new(),
+        Row::Event(event) => {
+            event_role(event).map_or_else(TuiStyle::new, |role| tui_style(style, role))
+        }
+        _ => TuiStyle::new(),
     }
 }
 
-/// What a provider refused, and what came of that, is to be seen.
-const fn event_ink(event: &Event) -> Option<Ink> {
+/// Highlights a provider's refusals and their consequences.
+const fn event_role(event: &Event) -> Option<TextRole> {
     match event.what {
-        What::Throttle { .. } | What::Stop { .. } | What::Outside { .. } | What::Lost { .. } => {
-            Some(Ink::Bad)
-        }
-        What::Pause { .. } | What::Reclaim { .. } | What::Sequential { on: true } => {
-            Some(Ink::Short)
-        }
+        EventData::Throttle { .. }
+        | EventData::Stop { .. }
+        | EventData::Outside { .. }
+        | EventData::Lost { .. } => Some(TextRole::Error),
+        EventData::Pause { .. }
+        | EventData::Reclaim { .. }
+        | EventData::Sequential { on: true } => Some(TextRole::Warning),
         _ => None,
     }
 }
 
-/// The entries in columns as wide as they need; a column of nothing is left out, the last takes
-/// what is left.
+/// Lays out the entries. Columns are as wide as needed, empty ones are left out, and the last gets
+/// the rest.
 fn table(
     style: Style,
     titles: &[Option<&'static str>],
     entries: &[Vec<String>],
-    looks: &[Look],
+    styles: &[TuiStyle],
 ) -> Table<'static> {
     let wide = |at: usize| {
         let cells = entries.iter().filter_map(|row| row.get(at));
@@ -207,29 +210,29 @@ fn table(
     let lengths = wides.iter().map(|wide| u16::try_from(*wide).unwrap_or(u16::MAX));
     let widths: Vec<Constraint> = lengths.map(Constraint::Length).collect();
     let heads = used.iter().map(|(_, title, _)| Cell::from(*title));
-    let head = Entry::new(heads.collect::<Vec<_>>()).style(look(style, Ink::Dim));
-    let rows = entries.iter().zip(looks).map(|(row, look)| {
+    let head = Entry::new(heads.collect::<Vec<_>>()).style(tui_style(style, TextRole::Muted));
+    let rows = entries.iter().zip(styles).map(|(row, row_style)| {
         let cells = used.iter().zip(&wides).map(|((at, ..), wide)| {
-            Cell::from(edges::fit(style, row.get(*at).map_or("", String::as_str), *wide))
+            Cell::from(chrome::truncate(style, row.get(*at).map_or("", String::as_str), *wide))
         });
-        Entry::new(cells.collect::<Vec<_>>()).style(*look)
+        Entry::new(cells.collect::<Vec<_>>()).style(*row_style)
     });
     Table::new(rows.collect::<Vec<_>>(), widths)
         .header(head)
         .column_spacing(GAP)
         .highlight_symbol(MARK)
         .highlight_spacing(ratatui::widgets::HighlightSpacing::Always)
-        .row_highlight_style(Look::new().add_modifier(Modifier::REVERSED))
+        .row_highlight_style(TuiStyle::new().add_modifier(Modifier::REVERSED))
 }
 
-/// How wide each column is: as it needs, the last with all that is left. Where that is too little,
-/// the widest give way.
+/// Computes the width of each column: as needed, the last gets the rest. When there is too little
+/// room, the widest columns shrink.
 fn widths(mut wides: Vec<usize>, room: usize) -> Vec<usize> {
     let Some(last) = wides.pop() else { return wides };
-    wides.iter_mut().for_each(|wide| *wide = (*wide).min(WIDEST));
-    let least = last.min(LEAST_LAST);
+    wides.iter_mut().for_each(|wide| *wide = (*wide).min(MAX_WIDTH));
+    let least = last.min(MIN_LAST_WIDTH);
     while wides.iter().sum::<usize>() + least > room {
-        match wides.iter_mut().max().filter(|widest| **widest > LEAST) {
+        match wides.iter_mut().max().filter(|widest| **widest > MIN_WIDTH) {
             Some(widest) => *widest -= 1,
             None => break,
         }
@@ -239,27 +242,26 @@ fn widths(mut wides: Vec<usize>, room: usize) -> Vec<usize> {
     wides
 }
 
-/// What happened last, whatever pane is shown.
-pub(super) fn strip(frame: &mut Frame<'_>, area: Rect, style: Style, state: &State) {
-    let mut lines = vec![edges::rule(style, "what happened last", false)];
-    let order = crate::top::pane::Order::Youngest;
-    let all = state.picture.as_ref();
-    let all = all.map(|picture| rows(picture, Pane::Events, order, &state.filter));
+/// Draws the recent events below any pane.
+pub(super) fn recent_events(frame: &mut Frame<'_>, area: Rect, style: Style, state: &State) {
+    let mut lines = vec![chrome::rule(style, "recent events", false)];
+    let order = crate::top::pane::Order::Newest;
+    let all = state.data.as_ref();
+    let all = all.map(|data| rows(data, Pane::Events, order, &state.filter));
     let room = usize::from(area.height.saturating_sub(1));
     for row in all.unwrap_or_default().into_iter().take(room) {
         if let Row::Event(event) = row {
             let text = format!("  {}  {}  {}", clock(event), event.pool, what(&event.what));
-            let text = edges::fit(style, &text, style.width);
-            let look = row_look(style, row);
-            lines.push(Line::from(Span::styled(text, look)));
+            let text = chrome::truncate(style, &text, style.width);
+            lines.push(Line::from(Span::styled(text, row_style(style, row))));
         }
     }
     if lines.len() == 1 {
         let nothing = match state.filter.is_empty() {
-            true => "  nothing in the last hour",
-            false => "  nothing that has such a text in it",
+            true => "  none in the last hour",
+            false => "  none that matches the filter",
         };
-        lines.push(Line::from(span(style, Ink::Dim, nothing)));
+        lines.push(Line::from(span(style, TextRole::Muted, nothing)));
     }
     frame.render_widget(Text::from(lines), area);
 }

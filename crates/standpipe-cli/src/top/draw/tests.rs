@@ -1,4 +1,4 @@
-//! What is on the screen, to the character. `golden/` has it; `STANDPIPE_BLESS=1` writes it anew.
+//! Golden tests of the rendered screen. `STANDPIPE_BLESS=1` rewrites the files in `golden/`.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Color;
 
 use super::*;
-use crate::top::fixture::picture;
+use crate::top::fixture::view_data;
 
 const PLAIN: Style = Style { colour: false, unicode: true, width: 80 };
 
-fn looking(keys: &str) -> State {
+fn state_after(keys: &str) -> State {
     let place = "ledger file:/var/lib/standpipe".to_owned();
     let mut state = State::new(place, Duration::from_secs(1));
-    state.looked(Ok(picture()));
+    state.on_fetched(Ok(view_data()));
     for c in keys.chars() {
         state.update(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE));
     }
@@ -54,26 +54,26 @@ fn golden(name: &str, state: &mut State, style: Style, wide: u16, high: u16) {
 #[test]
 fn every_pane_at_80_by_24() {
     for (at, pane) in Pane::ALL.into_iter().enumerate() {
-        let mut state = looking(&format!("{}", at + 1));
+        let mut state = state_after(&format!("{}", at + 1));
         golden(&format!("{}-80x24", pane.name()), &mut state, PLAIN, 80, 24);
     }
-    golden("bound-80x24", &mut looking("3j"), PLAIN, 80, 24);
+    golden("bound-80x24", &mut state_after("3j"), PLAIN, 80, 24);
 }
 
 #[test]
 fn pools_and_calls_together_at_120_by_40() {
     let style = Style { width: 120, ..PLAIN };
-    golden("pools-120x40", &mut looking(""), style, 120, 40);
-    golden("queue-120x40", &mut looking("3j"), style, 120, 40);
-    golden("agents-120x40", &mut looking("4"), style, 120, 40);
+    golden("pools-120x40", &mut state_after(""), style, 120, 40);
+    golden("queue-120x40", &mut state_after("3j"), style, 120, 40);
+    golden("agents-120x40", &mut state_after("4"), style, 120, 40);
 }
 
 #[test]
 fn help_and_questions_at_80_by_24() {
-    golden("help-80x24", &mut looking("?"), PLAIN, 80, 24);
-    golden("pause-80x24", &mut looking("p"), PLAIN, 80, 24);
-    golden("settle-80x24", &mut looking("2x"), PLAIN, 80, 24);
-    golden("filter-80x24", &mut looking("2/nobody"), PLAIN, 80, 24);
+    golden("help-80x24", &mut state_after("?"), PLAIN, 80, 24);
+    golden("pause-80x24", &mut state_after("p"), PLAIN, 80, 24);
+    golden("settle-80x24", &mut state_after("2x"), PLAIN, 80, 24);
+    golden("filter-80x24", &mut state_after("2/unknown"), PLAIN, 80, 24);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_terminal_without_utf8_gets_ascii_only() {
     for keys in ["1", "2", "3j", "4", "5", "?", "p", "/x", "2x"] {
         let style = Style { unicode: false, ..PLAIN };
         for (wide, high) in [(80, 24), (120, 40)] {
-            let drawn = text(&screen(&mut looking(keys), style, wide, high));
+            let drawn = text(&screen(&mut state_after(keys), style, wide, high));
             assert!(drawn.is_ascii(), "{keys}: {drawn}");
         }
     }
@@ -89,31 +89,31 @@ fn a_terminal_without_utf8_gets_ascii_only() {
 
 #[test]
 fn without_colour_there_is_none_and_with_it_zones_have_theirs() {
-    let plain = screen(&mut looking("5"), PLAIN, 80, 24);
+    let plain = screen(&mut state_after("5"), PLAIN, 80, 24);
     assert!(plain.content.iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset));
     let style = Style { colour: true, ..PLAIN };
-    let drawn = screen(&mut looking(""), style, 80, 24);
+    let drawn = screen(&mut state_after(""), style, 80, 24);
     let colours = |colour| drawn.content.iter().any(|cell| cell.fg == colour);
     assert!(colours(Color::Yellow) && colours(Color::Red) && colours(Color::Green));
 }
 
 #[test]
-fn what_was_seen_before_it_went_away_is_grey_and_said_to_be() {
-    let mut state = looking("");
-    state.looked(Err("the daemon at http://127.0.0.1:8377 does not answer".to_owned()));
+fn data_of_an_unavailable_source_is_grey() {
+    let mut state = state_after("");
+    state.on_fetched(Err("the daemon at http://127.0.0.1:8377 does not answer".to_owned()));
     let drawn = screen(&mut state, Style { colour: true, ..PLAIN }, 80, 24);
-    assert!(text(&drawn).contains("away, trying again: the daemon at"));
+    assert!(text(&drawn).contains("unavailable, retrying: the daemon at"));
     let grey = |row: u16| (0..80).all(|column| drawn[(column, row)].fg == Color::DarkGray);
     assert!(grey(5) && grey(10));
-    state.looked(Ok(picture()));
+    state.on_fetched(Ok(view_data()));
     let drawn = screen(&mut state, Style { colour: true, ..PLAIN }, 80, 24);
-    assert!(!text(&drawn).contains("away"));
+    assert!(!text(&drawn).contains("unavailable"));
 }
 
 #[test]
-fn nothing_of_others_moves_the_cursor() {
+fn text_from_outside_cannot_move_the_cursor() {
     for keys in ["1", "2j", "5j"] {
-        let drawn = screen(&mut looking(keys), PLAIN, 120, 40);
+        let drawn = screen(&mut state_after(keys), PLAIN, 120, 40);
         let odd = |cell: &ratatui::buffer::Cell| cell.symbol().chars().any(char::is_control);
         assert!(!drawn.content.iter().any(odd), "{keys}");
     }
@@ -123,27 +123,27 @@ fn nothing_of_others_moves_the_cursor() {
 fn any_size_can_be_drawn() {
     for (wide, high) in [(1, 1), (10, 3), (40, 10), (41, 11), (60, 14), (79, 27), (300, 100)] {
         for keys in ["1G", "2G", "3", "4", "5", "?", "/", "p"] {
-            let mut state = looking(keys);
+            let mut state = state_after(keys);
             let drawn = text(&screen(&mut state, PLAIN, wide, high));
             assert!(wide < 40 || drawn.contains("standpipe top"), "{drawn}");
         }
     }
-    let drawn = text(&screen(&mut looking(""), PLAIN, 60, 5));
+    let drawn = text(&screen(&mut state_after(""), PLAIN, 60, 5));
     assert!(drawn.contains("too small"));
 }
 
 #[test]
-fn a_long_list_scrolls_to_what_is_chosen() {
-    let mut state = looking("");
-    let mut many = picture();
-    let lease = many.seen.pools[0].leases[0].clone();
+fn a_long_list_scrolls_to_the_selected_row() {
+    let mut state = state_after("");
+    let mut many = view_data();
+    let lease = many.snapshot.pools[0].leases[0].clone();
     for number in 0..300 {
         let mut next = lease.clone();
         next.agent = format!("agent-{number:03}");
         next.age_ms = 1_000_000 - number;
-        many.seen.pools[0].leases.push(next);
+        many.snapshot.pools[0].leases.push(next);
     }
-    state.looked(Ok(many));
+    state.on_fetched(Ok(many));
     state.update(KeyEvent::new(KeyCode::Char('2'), KeyModifiers::NONE));
     let drawn = text(&screen(&mut state, PLAIN, 80, 24));
     assert!(drawn.contains("> agent-000"), "{drawn}");
@@ -156,16 +156,16 @@ fn a_long_list_scrolls_to_what_is_chosen() {
 }
 
 #[test]
-fn many_pools_are_a_line_each_but_the_chosen_one() {
-    let mut state = looking("");
-    let mut many = picture();
-    let pool = many.seen.pools[1].clone();
+fn many_pools_are_a_line_each_but_the_selected_one() {
+    let mut state = state_after("");
+    let mut many = view_data();
+    let pool = many.snapshot.pools[1].clone();
     for number in 0..40 {
         let mut next = pool.clone();
         next.pool = format!("web/site-{number:02}");
-        many.seen.pools.push(next);
+        many.snapshot.pools.push(next);
     }
-    state.looked(Ok(many));
+    state.on_fetched(Ok(many));
     for _ in 0..20 {
         state.update(KeyEvent::new(KeyCode::Down, KeyModifiers::NONE));
     }
@@ -175,10 +175,10 @@ fn many_pools_are_a_line_each_but_the_chosen_one() {
 #[test]
 fn before_the_first_pool_there_is_help() {
     let mut state = State::new("ledger here".to_owned(), Duration::from_secs(1));
-    assert!(text(&screen(&mut state, PLAIN, 80, 24)).contains("looking …"));
-    let mut none = picture();
-    none.seen.pools.clear();
-    none.seen.unreadable.clear();
-    state.looked(Ok(none));
+    assert!(text(&screen(&mut state, PLAIN, 80, 24)).contains("loading …"));
+    let mut none = view_data();
+    none.snapshot.pools.clear();
+    none.snapshot.unreadable.clear();
+    state.on_fetched(Ok(none));
     assert!(text(&screen(&mut state, PLAIN, 80, 24)).contains("standpipe hold my/slots"));
 }

@@ -1,40 +1,41 @@
-//! A daemon, over HTTP.
+//! A daemon as the source, over HTTP.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use serde_json::{Value, json};
 use standpipe::PoolName;
 
-use super::{Act, ROWS, Source};
-use crate::daemon::Daemon;
+use super::{Action, ROWS, Source};
+use crate::daemon::DaemonClient;
 
-/// How many events are asked for at once.
+/// The size of a page of events.
 const PAGE: usize = 500;
-/// How many pages at most from one look to the next; the rest comes with the next.
+/// The most pages per fetch; the rest follows with the next.
 const PAGES: usize = 10;
 
-/// A daemon that looks and acts for us.
-pub(crate) struct OverHttp {
-    daemon: Daemon,
+/// Fetches from a daemon.
+pub(crate) struct DaemonSource {
+    daemon: DaemonClient,
     wanted: Option<PoolName>,
-    /// Where the next events begin.
+    /// The cursor behind the last event.
     cursor: Option<String>,
 }
 
-impl OverHttp {
-    pub(crate) const fn new(daemon: Daemon, wanted: Option<PoolName>) -> Self {
+impl DaemonSource {
+    pub(crate) const fn new(daemon: DaemonClient, wanted: Option<PoolName>) -> Self {
         Self { daemon, wanted, cursor: None }
     }
 
-    /// The next events, at most a page of them.
+    /// Fetches the next page of events.
     fn page(&mut self) -> Result<Vec<Value>, String> {
         let from = match &self.cursor {
-            Some(cursor) => format!("after={}", escaped(cursor)),
+            Some(cursor) => format!("after={}", encoded(cursor)),
             None => "since=1h".to_owned(),
         };
         let path = format!("/v1/events?{from}&limit={PAGE}{}", self.only());
         let mut page = match self.daemon.get(&path) {
             Ok(page) => page,
             Err(error) => {
-                // A cursor of a daemon before this one may mean nothing to it.
+                // A restarted daemon may not know the cursor.
                 self.cursor = None;
                 return Err(error);
             }
@@ -44,23 +45,23 @@ impl OverHttp {
         }
         match page.get_mut("events").map(Value::take) {
             Some(Value::Array(events)) => Ok(events),
-            _ => Err("what came is no page of events".to_owned()),
+            _ => Err("the reply is no page of events".to_owned()),
         }
     }
 
-    /// `&pool=…`, when only one is wanted.
+    /// Returns `&pool=…` when one pool is wanted.
     fn only(&self) -> String {
         let wanted = self.wanted.as_ref();
-        wanted.map_or_else(String::new, |pool| format!("&pool={}", escaped(pool.as_str())))
+        wanted.map_or_else(String::new, |pool| format!("&pool={}", encoded(pool.as_str())))
     }
 }
 
-impl Source for OverHttp {
-    fn place(&self) -> String {
+impl Source for DaemonSource {
+    fn location(&self) -> String {
         format!("daemon {}", self.daemon.address())
     }
 
-    fn look(&mut self) -> Result<Value, String> {
+    fn snapshot(&mut self) -> Result<Value, String> {
         self.daemon.get(&format!("/v1/pools?rows={ROWS}{}", self.only()))
     }
 
@@ -77,32 +78,25 @@ impl Source for OverHttp {
         Ok(all)
     }
 
-    fn act(&mut self, act: &Act) -> Result<(), String> {
-        match act {
-            Act::Pause { pool, ms } => {
+    fn perform(&mut self, action: &Action) -> Result<(), String> {
+        match action {
+            Action::Pause { pool, ms } => {
                 self.daemon.post("/v1/pause", &json!({ "pool": pool, "for_ms": ms }))
             }
-            Act::Resume { pool } => self.daemon.post("/v1/resume", &json!({ "pool": pool })),
-            Act::Settle { lease, .. } => {
-                self.daemon.delete(&format!("/v1/leases/{}", escaped(&lease.to_string())))
+            Action::Resume { pool } => self.daemon.post("/v1/resume", &json!({ "pool": pool })),
+            Action::Settle { lease, .. } => {
+                self.daemon.delete(&format!("/v1/leases/{}", encoded(&lease.to_string())))
             }
         }
         .map(drop)
     }
 }
 
-/// A text as it may stand in a query or a path.
-fn escaped(text: &str) -> String {
-    let mut safe = String::new();
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                safe.push(char::from(byte));
-            }
-            other => safe.push_str(&format!("%{other:02X}")),
-        }
-    }
-    safe
+/// What a value in a query or a path may hold as it is: the unreserved characters of RFC 3986.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+fn encoded(text: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(text, ENCODED)
 }
 
 #[cfg(test)]
@@ -110,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_escaped() {
-        assert_eq!(escaped("a/b:c@d é"), "a%2Fb%3Ac%40d%20%C3%A9");
+    fn names_are_encoded() {
+        assert_eq!(encoded("a/b:c@d é-._~").to_string(), "a%2Fb%3Ac%40d%20%C3%A9-._~");
     }
 }

@@ -1,28 +1,28 @@
-//! The ledger itself, through the library.
+//! The ledger as the source, through the library.
 //!
-//! Looking tells a pool nothing that `status` would not: only what a file says of the pools it
-//! describes, once.
+//! Fetching changes a pool no more than `status` does: the configuration file is applied once to
+//! the pools it describes.
 
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
-use standpipe::journal::Follow;
+use standpipe::observe::journal::Follow;
 use standpipe::{Error, Pool, PoolName, Standpipe};
 
-use super::{Act, ROWS, Source};
+use super::{Action, ROWS, Source};
 use crate::failure::Failure;
 
-/// How far back the first look at what happened goes.
+/// The age of the oldest event of the first fetch.
 const AN_HOUR: Duration = Duration::from_secs(3_600);
 
-/// A ledger.
-pub(crate) struct Ledger {
+/// Fetches from the ledger.
+pub(crate) struct LedgerSource {
     tap: Standpipe,
     wanted: Option<PoolName>,
     follow: Option<Follow>,
 }
 
-impl Ledger {
+impl LedgerSource {
     pub(crate) const fn new(tap: Standpipe, wanted: Option<PoolName>) -> Self {
         Self { tap, wanted, follow: None }
     }
@@ -30,14 +30,14 @@ impl Ledger {
     fn pools(&self) -> Result<Vec<Pool>, Error> {
         let names = match &self.wanted {
             Some(wanted) => vec![wanted.clone()],
-            None => self.tap.pools()?,
+            None => self.tap.pools().blocking()?,
         };
-        Ok(names.iter().map(|name| self.tap.pool_as_it_is(name)).collect())
+        Ok(names.iter().map(|name| self.tap.existing_pool(name)).collect())
     }
 
     fn pool(&self, name: &str) -> Result<Pool, String> {
         let name = name.parse().map_err(|_| format!("there is no pool `{name}`"))?;
-        Ok(self.tap.pool_as_it_is(&name))
+        Ok(self.tap.existing_pool(&name))
     }
 
     fn wants(&self, pool: &str) -> bool {
@@ -45,18 +45,18 @@ impl Ledger {
     }
 }
 
-impl Source for Ledger {
-    fn place(&self) -> String {
-        format!("ledger {}", self.tap.store_place())
+impl Source for LedgerSource {
+    fn location(&self) -> String {
+        format!("ledger {}", self.tap.store_location())
     }
 
-    fn look(&mut self) -> Result<Value, String> {
+    fn snapshot(&mut self) -> Result<Value, String> {
         let pools = self.pools().map_err(line)?;
-        let seen = self.tap.snapshot(&pools).map_err(line)?;
-        match seen.unreadable.first() {
-            // None can be read: then it is not one pool, it is the store.
-            Some(first) if seen.pools.is_empty() => Err(first.detail.clone()),
-            _ => Ok(json!(seen.at_most(ROWS))),
+        let snapshot = self.tap.snapshot(&pools).blocking().map_err(line)?;
+        match snapshot.unreadable.first() {
+            // No pool can be read: the store is unavailable, not a pool.
+            Some(first) if snapshot.pools.is_empty() => Err(first.detail.clone()),
+            _ => Ok(json!(snapshot.at_most(ROWS))),
         }
     }
 
@@ -69,16 +69,20 @@ impl Source for Ledger {
         Ok(more.iter().filter(|event| self.wants(&event.pool)).map(|event| json!(event)).collect())
     }
 
-    fn act(&mut self, act: &Act) -> Result<(), String> {
-        match act {
-            Act::Pause { pool, ms } => self.pool(pool)?.pause(Duration::from_millis(*ms)),
-            Act::Resume { pool } => self.pool(pool)?.resume(),
-            Act::Settle { lease, .. } => self.tap.lease(lease).and_then(|lease| lease.commit([])),
+    fn perform(&mut self, action: &Action) -> Result<(), String> {
+        match action {
+            Action::Pause { pool, ms } => {
+                self.pool(pool)?.pause(Duration::from_millis(*ms)).blocking()
+            }
+            Action::Resume { pool } => self.pool(pool)?.resume().blocking(),
+            Action::Settle { lease, .. } => {
+                self.tap.lease(lease).and_then(|lease| lease.commit([]).blocking())
+            }
         }
         .map_err(line)
     }
 }
 
 fn line(error: Error) -> String {
-    Failure::from(error).lines.join(" ")
+    Failure::from(error).joined()
 }

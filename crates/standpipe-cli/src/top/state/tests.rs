@@ -3,11 +3,11 @@
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::*;
-use crate::top::fixture::{LEASES, picture};
+use crate::top::fixture::{LEASES, view_data};
 
 fn looking() -> State {
     let mut state = State::new("ledger here".to_owned(), Duration::from_secs(1));
-    state.looked(Ok(picture()));
+    state.on_fetched(Ok(view_data()));
     state
 }
 
@@ -28,8 +28,8 @@ fn control(c: char) -> KeyEvent {
     KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL)
 }
 
-fn chosen(state: &State) -> String {
-    state.choice().unwrap().key()
+fn selected(state: &State) -> String {
+    state.selected_row().unwrap().key()
 }
 
 fn agents(state: &State, pane: Pane) -> Vec<String> {
@@ -57,18 +57,18 @@ fn it_quits_stops_and_draws_anew() {
 #[test]
 fn rows_are_chosen_and_panes_changed() {
     let mut state = looking();
-    assert_eq!(chosen(&state), "anthropic/sonnet");
+    assert_eq!(selected(&state), "anthropic/sonnet");
     keys(&mut state, "jj");
-    assert_eq!(chosen(&state), "openai/images");
+    assert_eq!(selected(&state), "openai/images");
     keys(&mut state, "j");
-    assert_eq!(chosen(&state), "openai/images", "the last is the last");
+    assert_eq!(selected(&state), "openai/images", "the last is the last");
     press(&mut state, KeyCode::Up);
-    assert_eq!(chosen(&state), "github/core");
+    assert_eq!(selected(&state), "github/core");
     press(&mut state, KeyCode::Home);
-    assert_eq!(chosen(&state), "anthropic/sonnet");
+    assert_eq!(selected(&state), "anthropic/sonnet");
     press(&mut state, KeyCode::End);
     press(&mut state, KeyCode::PageUp);
-    assert_eq!(chosen(&state), "anthropic/sonnet");
+    assert_eq!(selected(&state), "anthropic/sonnet");
     press(&mut state, KeyCode::Tab);
     assert_eq!((state.pane, state.lower), (Pane::Leases, Pane::Leases));
     press(&mut state, KeyCode::BackTab);
@@ -86,15 +86,15 @@ fn rows_are_chosen_and_panes_changed() {
 fn what_is_chosen_stays_chosen_when_rows_come_and_go() {
     let mut state = looking();
     keys(&mut state, "2j");
-    assert_eq!(chosen(&state), LEASES[0], "the oldest is of github");
-    let mut next = picture();
-    next.seen.pools[1].leases.clear();
-    state.looked(Ok(next));
-    assert_eq!(chosen(&state), LEASES[0], "the one before it is gone");
-    let mut next = picture();
-    next.seen.pools[0].leases.clear();
-    state.looked(Ok(next));
-    assert_eq!(chosen(&state), LEASES[2], "it is gone itself");
+    assert_eq!(selected(&state), LEASES[0], "the oldest is of github");
+    let mut next = view_data();
+    next.snapshot.pools[1].leases.clear();
+    state.on_fetched(Ok(next));
+    assert_eq!(selected(&state), LEASES[0], "the one before it is gone");
+    let mut next = view_data();
+    next.snapshot.pools[0].leases.clear();
+    state.on_fetched(Ok(next));
+    assert_eq!(selected(&state), LEASES[2], "it is gone itself");
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn sorting_goes_round() {
     assert_eq!(agents(&state, Pane::Leases), ["crawler", "blog", "poller"]);
     keys(&mut state, "s");
     assert_eq!(agents(&state, Pane::Leases), ["blog", "crawler", "poller"]);
-    assert_eq!(state.said.as_ref().unwrap().text, "leases: by agent");
+    assert_eq!(state.message.as_ref().unwrap().text, "leases: by agent");
     keys(&mut state, "ss");
     assert_eq!(agents(&state, Pane::Leases), ["poller", "blog", "crawler"]);
     keys(&mut state, "1s");
@@ -128,7 +128,7 @@ fn a_filter_looks_at_pool_agent_model_and_task() {
     assert_eq!(agents(&state, Pane::Leases), ["crawler"]);
     assert_eq!(agents(&state, Pane::Pools), ["anthropic/sonnet"]);
     press(&mut state, KeyCode::Enter);
-    assert_eq!((&state.mode, state.filter.as_str()), (&Mode::Look, "CRAWL"));
+    assert_eq!((&state.mode, state.filter.as_str()), (&Mode::Browse, "CRAWL"));
     press(&mut state, KeyCode::Esc);
     assert_eq!(agents(&state, Pane::Leases).len(), 3);
     for (text, pane, count) in [
@@ -138,7 +138,7 @@ fn a_filter_looks_at_pool_agent_model_and_task() {
         ("extract", Pane::Leases, 1),
         ("blog", Pane::Events, 1),
         ("throttle", Pane::Events, 1),
-        ("nobody", Pane::Pools, 0),
+        ("unknown", Pane::Pools, 0),
     ] {
         keys(&mut state, &format!("/{text}"));
         assert_eq!(state.rows(pane).len(), count, "{text}");
@@ -151,7 +151,7 @@ fn a_filter_looks_at_pool_agent_model_and_task() {
     state.update(control('u'));
     assert!(state.filter.is_empty() && state.mode == Mode::Filter);
     keys(&mut state, &"x".repeat(500));
-    assert_eq!(state.filter.len(), LONGEST, "what is typed is bounded");
+    assert_eq!(state.filter.len(), MAX_INPUT, "what is typed is bounded");
 }
 
 #[test]
@@ -161,41 +161,42 @@ fn a_pause_asks_for_how_long() {
     let pool = "github/core".to_owned();
     assert_eq!(state.mode, Mode::Pause { pool: pool.clone(), text: "1min".to_owned() });
     let effect = press(&mut state, KeyCode::Enter);
-    assert_eq!(effect, Effect::Act(Act::Pause { pool: pool.clone(), ms: 60_000 }));
-    state.acted(Ok(Done(Act::Pause { pool: pool.clone(), ms: 60_000 })));
-    assert_eq!(state.said.as_ref().unwrap().text, "nobody is admitted to `github/core` for 1min");
+    assert_eq!(effect, Effect::Perform(Action::Pause { pool: pool.clone(), ms: 60_000 }));
+    state.on_action_done(Ok(Done(Action::Pause { pool: pool.clone(), ms: 60_000 })));
+    assert_eq!(state.message.as_ref().unwrap().text, "`github/core` admits no calls for 1min");
 
     keys(&mut state, "p");
     state.update(control('u'));
     for wrong in ["", "soon", "0s", "5m"] {
         keys(&mut state, wrong);
         assert_eq!(press(&mut state, KeyCode::Enter), Effect::Nothing, "{wrong}");
-        assert!(state.said.as_ref().unwrap().wrong, "{wrong}");
+        assert!(state.message.as_ref().unwrap().is_error, "{wrong}");
         state.update(control('u'));
     }
     keys(&mut state, "30s");
     let effect = press(&mut state, KeyCode::Enter);
-    assert_eq!(effect, Effect::Act(Act::Pause { pool, ms: 30_000 }));
+    assert_eq!(effect, Effect::Perform(Action::Pause { pool, ms: 30_000 }));
 
     keys(&mut state, "p");
     assert_eq!(press(&mut state, KeyCode::Esc), Effect::Nothing);
-    assert_eq!(state.mode, Mode::Look);
+    assert_eq!(state.mode, Mode::Browse);
 }
 
 #[test]
 fn a_pause_that_shortens_nothing_says_so() {
     let mut state = looking();
-    state.acted(Ok(Done(Act::Pause { pool: "anthropic/sonnet".to_owned(), ms: 1_000 })));
-    assert!(state.said.unwrap().text.contains("stays paused for 42s"));
+    state
+        .on_action_done(Ok(Done(Action::Pause { pool: "anthropic/sonnet".to_owned(), ms: 1_000 })));
+    assert!(state.message.unwrap().text.contains("stays paused for 42s"));
 }
 
 #[test]
 fn resume_is_for_what_is_held_up() {
     let mut state = looking();
-    let act = |pool: &str| Effect::Act(Act::Resume { pool: pool.to_owned() });
+    let act = |pool: &str| Effect::Perform(Action::Resume { pool: pool.to_owned() });
     assert_eq!(keys(&mut state, "r"), act("anthropic/sonnet"));
     assert_eq!(keys(&mut state, "jr"), Effect::Nothing);
-    assert!(state.said.as_ref().unwrap().text.contains("not paused"));
+    assert!(state.message.as_ref().unwrap().text.contains("not paused"));
     assert_eq!(keys(&mut state, "jr"), act("openai/images"), "the provider's stop is lifted");
     assert_eq!(keys(&mut state, "3r"), act("anthropic/sonnet"), "the pool of the row");
 }
@@ -204,18 +205,21 @@ fn resume_is_for_what_is_held_up() {
 fn settling_asks_first() {
     let mut state = looking();
     assert_eq!(keys(&mut state, "x"), Effect::Nothing);
-    assert!(state.said.as_ref().unwrap().text.contains("press 2"), "not from the pools");
+    assert!(state.message.as_ref().unwrap().text.contains("press 2"), "not from the pools");
     keys(&mut state, "2jx");
     assert!(matches!(&state.mode, Mode::Settle { about, .. } if about.contains("blog on anth")));
     assert_eq!(keys(&mut state, "?"), Effect::Nothing, "neither yes nor no");
     assert_eq!(keys(&mut state, "n"), Effect::Nothing);
-    assert_eq!(state.said.as_ref().unwrap().text, "nothing was settled");
+    assert_eq!(state.message.as_ref().unwrap().text, "nothing was settled");
     keys(&mut state, "x");
     let lease = LEASES[0].parse().unwrap();
     let effect = keys(&mut state, "y");
-    assert_eq!(effect, Effect::Act(Act::Settle { lease, agent: "blog".to_owned() }));
-    state.acted(Err("it has ended; look again".to_owned()));
-    assert_eq!(state.said, Some(Said { text: "it has ended; look again".to_owned(), wrong: true }));
+    assert_eq!(effect, Effect::Perform(Action::Settle { lease, agent: "blog".to_owned() }));
+    state.on_action_done(Err("it has ended; look again".to_owned()));
+    assert_eq!(
+        state.message,
+        Some(StatusMessage { text: "it has ended; look again".to_owned(), is_error: true })
+    );
 }
 
 #[test]
@@ -223,9 +227,9 @@ fn a_frozen_picture_stays_until_it_is_thawed() {
     let mut state = looking();
     keys(&mut state, " ");
     assert!(state.is_frozen());
-    let mut next = picture();
-    next.seen.pools.truncate(1);
-    state.looked(Ok(next));
+    let mut next = view_data();
+    next.snapshot.pools.truncate(1);
+    state.on_fetched(Ok(next));
     assert_eq!(state.rows(Pane::Pools).len(), 3);
     keys(&mut state, " ");
     assert_eq!((state.is_frozen(), state.rows(Pane::Pools).len()), (false, 1));
@@ -234,11 +238,11 @@ fn a_frozen_picture_stays_until_it_is_thawed() {
 #[test]
 fn one_that_is_away_leaves_its_picture_and_comes_back() {
     let mut state = looking();
-    state.looked(Err("the daemon does not answer".to_owned()));
+    state.on_fetched(Err("the daemon does not answer".to_owned()));
     assert_eq!(state.rows(Pane::Pools).len(), 3);
-    assert!(state.away.is_some());
-    state.looked(Ok(picture()));
-    assert!(state.away.is_none());
+    assert!(state.unavailable.is_some());
+    state.on_fetched(Ok(view_data()));
+    assert!(state.unavailable.is_none());
 }
 
 #[test]

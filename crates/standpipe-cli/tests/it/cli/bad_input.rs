@@ -1,4 +1,4 @@
-//! Bad input of every kind: a clear line, the right code, and nothing changed.
+//! Invalid input of every kind: a clear error, the right exit code, and no change.
 
 use crate::support::Home;
 
@@ -40,7 +40,7 @@ const BAD: &[Bad] = &[
     (&["hold", "my/slots", "--limit", "Requests=1/s", "--", "true"], 2, &["Requests"]),
     // Units that are probably slips.
     (&["hold", "my/api", "--limit", "request=2/min", "--", "true"], 2, &["request", "`requests`"]),
-    (&["reserve", "my/api", "--limit", "gpu=2/min"], 2, &["nothing of `gpu`", "--cost gpu=1"]),
+    (&["reserve", "my/api", "--limit", "gpu=2/min"], 2, &["uses no `gpu`", "--cost gpu=1"]),
     (&["reserve", "my/api", "--limit", "gpus=2/min", "--cost", "gpu=1"], 2, &["`gpus`"]),
     // Costs.
     (&["reserve", "my/slots", "--cost", "tokens=-5"], 2, &["--cost"]),
@@ -82,7 +82,11 @@ const BAD: &[Bad] = &[
     (&["store", "dump", "my/slots"], 78, &["no pool"]),
     (&["store", "reset", "my/slots", "--yes"], 78, &["no pool"]),
     // Leases.
-    (&["commit", "garbage"], 66, &["`garbage`: not a lease id; one begins", "`reserve` printed\n"]),
+    (
+        &["commit", "garbage"],
+        66,
+        &["`garbage`: not a lease id\nhint: one begins", "`reserve` printed\n"],
+    ),
     (&["commit", ""], 66, &["lease"]),
     (&["release", "lease1_AAAA"], 66, &["lease"]),
     (&["cancel", "🚰"], 66, &["lease"]),
@@ -103,7 +107,7 @@ const BAD: &[Bad] = &[
 ];
 
 #[test]
-fn bad_input_is_told_and_changes_nothing() {
+fn invalid_input_is_an_error_and_changes_nothing() {
     let home = Home::new();
     for (args, code, says) in BAD {
         let ran = home.run(args.iter().copied());
@@ -147,7 +151,7 @@ fn an_unknown_unit_is_an_error_and_a_built_in_one_without_a_limit_is_not() {
 
 /// Bad input on a pool that is there leaves it as it was.
 #[test]
-fn a_pool_that_is_there_stays_as_it_was() {
+fn an_existing_pool_is_unchanged() {
     let home = Home::new();
     home.run(["hold", "my/slots", "--limit", "requests=9/d", "--", "true"]).printed();
     let before = home.state();
@@ -187,7 +191,7 @@ fn a_store_that_cannot_be_reached_is_69() {
 }
 
 #[test]
-fn a_relative_home_is_refused_and_makes_nothing() {
+fn a_relative_home_is_rejected_and_creates_nothing() {
     let home = Home::new();
     let mut command = home.command(["status"]);
     let output = command.env("STANDPIPE_HOME", "relative").output().unwrap();
@@ -199,4 +203,13 @@ fn pools(home: &Home) -> Vec<serde_json::Value> {
     let ran = home.run(["status", "--json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     ran.json()["pools"].as_array().unwrap().clone()
+}
+
+#[test]
+fn an_unknown_log_level_is_rejected_with_the_known_ones() {
+    let home = Home::new();
+    let levels = "error, warn, info, debug, trace";
+    home.run(["up", "--log-level", "loud"]).failed(2, &["'loud'", levels]);
+    home.run(["up", "--log-format", "xml"]).failed(2, &["'xml'", "human, json"]);
+    assert_eq!(home.state(), []);
 }

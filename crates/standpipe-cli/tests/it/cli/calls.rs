@@ -41,7 +41,7 @@ fn settling_twice_is_66_and_changes_nothing() {
 }
 
 #[test]
-fn cancel_gives_everything_back() {
+fn cancel_releases_everything() {
     let home = Home::new();
     let lease = reserve(&home, &["--cost", "tokens=500"]);
     home.run(["cancel", &lease]).printed();
@@ -49,7 +49,7 @@ fn cancel_gives_everything_back() {
 }
 
 #[test]
-fn a_lease_goes_on_after_progress_and_heartbeat() {
+fn a_lease_continues_after_progress_and_heartbeat() {
     let home = Home::new();
     let lease = reserve(&home, &["--cost", "tokens=500"]);
     home.run(["commit", &lease, "--used", "tokens=10", "--progress"]).printed();
@@ -89,7 +89,7 @@ fn what_is_not_admitted_in_time_is_75_and_leaves_nothing() {
 }
 
 #[test]
-fn a_dry_run_takes_nothing() {
+fn a_dry_run_reserves_nothing() {
     let home = Home::new();
     let ran = home.run(LIMITED.iter().chain(&["--dry-run"]).copied());
     assert!(ran.printed().contains("would be admitted"));
@@ -102,7 +102,7 @@ fn a_dry_run_takes_nothing() {
 }
 
 #[test]
-fn the_same_id_gets_the_same_lease_and_a_settled_one_is_told() {
+fn the_same_id_gets_the_same_lease_and_a_settled_one_is_an_error() {
     let home = Home::new();
     let first = reserve(&home, &["--id", "job-1"]);
     assert_eq!(reserve(&home, &["--id", "job-1"]), first);
@@ -170,7 +170,7 @@ fn a_reserve_whose_output_is_closed_leaves_nothing() {
 }
 
 #[test]
-fn a_pause_holds_everybody_until_it_is_lifted() {
+fn a_pause_stops_admission_until_it_is_lifted() {
     let home = Home::new();
     reserve(&home, &[]);
     assert!(home.run(["pause", "my/api", "--for", "1h"]).err.contains("1h"));
@@ -256,9 +256,9 @@ fn headers_are_recorded_from_flags_and_from_input() {
     assert!(events.printed().contains("retry-after: 7"), "{events:?}");
 }
 
-/// Who works on what a throttled agent makes is told so, on another pool too.
+/// An agent downstream of a throttled one gets its back-pressure, on another pool too.
 #[test]
-fn a_workflow_tells_those_downstream() {
+fn a_workflow_reports_back_pressure_downstream() {
     let home = Home::new();
     home.configure(
         "[pool.\"my/model\"]\nparallel = 5\n[pool.\"my/repo\"]\nparallel = 5\n\
@@ -267,11 +267,11 @@ fn a_workflow_tells_those_downstream() {
     home.run(["reserve", "my/model", "--as", "picard"]).printed();
     let throttle = ["throttle", "my/model", "--as", "picard", "--retry-after", "30s"];
     assert_eq!(home.run(throttle).code, Some(0));
-    let told = home.run(["reserve", "my/repo", "--as", "data", "--json"]);
-    assert!(told.err.contains("`picard`, which this depends on, is throttled"), "{told:?}");
-    let told = told.json();
-    assert_eq!(told["backpressure"]["agent"], "picard");
-    assert_eq!(told["backpressure"]["pool"], "my/model");
+    let answer = home.run(["reserve", "my/repo", "--as", "data", "--json"]);
+    assert!(answer.err.contains("`picard`, which this depends on, is throttled"), "{answer:?}");
+    let answer = answer.json();
+    assert_eq!(answer["backpressure"]["agent"], "picard");
+    assert_eq!(answer["backpressure"]["pool"], "my/model");
     let status = home.run(["status"]);
     assert!(status.printed().contains("workflows: picard is throttled on my/model"), "{status:?}");
     let refused = home.run(["reserve", "my/model", "--as", "data", "--timeout", "0", "--json"]);
@@ -280,7 +280,7 @@ fn a_workflow_tells_those_downstream() {
 
 /// A pipe that brought nothing is no success: the lease stays, and nothing is believed.
 #[test]
-fn no_answer_is_no_success() {
+fn an_empty_answer_is_an_error() {
     let home = Home::new();
     let lease = reserve(&home, &[]);
     for text in [&b""[..], b"not an answer", b"HTTP/1.1 abc\r\n\r\n", b"{\"error\":{}}"] {
@@ -295,11 +295,11 @@ fn no_answer_is_no_success() {
 
 /// A refusal may be the first thing that is heard of a pool of a known provider.
 #[test]
-fn a_429_may_come_first() {
+fn a_429_may_be_the_first_report() {
     let home = Home::new();
     let throttle = ["throttle", "anthropic/fresh", "--as", "blog", "--retry-after", "30s"];
     assert_eq!(home.run(throttle).code, Some(0));
-    home.run(["reserve", "anthropic/fresh", "--timeout", "0"]).failed(75, &["pauses"]);
+    home.run(["reserve", "anthropic/fresh", "--timeout", "0"]).failed(75, &["the pool is paused"]);
 }
 
 /// A lease knows whose call was refused; one that was settled before pauses the pool all the same.
@@ -312,5 +312,5 @@ fn a_refusal_by_its_lease_alone() {
     let events = home.run(["events", "--kind", "throttle"]);
     assert!(events.printed().contains("picard was refused"), "{events:?}");
     let again = home.run(["throttle", "my/api", "--lease", &lease]);
-    again.failed(66, &["settled before", "was told of the refusal"]);
+    again.failed(66, &["settled before", "the refusal is recorded on `my/api`"]);
 }

@@ -3,7 +3,7 @@
 use crate::support::{Home, Ran};
 
 #[test]
-fn init_writes_a_file_that_check_likes() {
+fn init_writes_a_valid_file() {
     let home = Home::new();
     let written = home.run(["config", "init"]);
     let file = written.printed();
@@ -17,7 +17,7 @@ fn init_writes_a_file_that_check_likes() {
 }
 
 #[test]
-fn check_says_everything_that_is_wrong_at_once() {
+fn check_reports_all_errors_at_once() {
     let home = Home::new();
     home.configure(
         "stoer = \"file\"\n[pool.\"a/b\"]\nrequests = \"60/m\"\nparalel = 2\n\
@@ -26,15 +26,16 @@ fn check_says_everything_that_is_wrong_at_once() {
     let ran = home.run(["config", "check"]);
     assert_eq!(ran.code, Some(78), "{ran:?}");
     let lines: Vec<&str> = ran.err.lines().collect();
-    assert_eq!(lines.len(), 4, "{ran:?}");
-    for (line, words) in lines.iter().zip([
+    assert_eq!(lines.len(), 8, "{ran:?}");
+    for (lines, words) in lines.chunks(2).zip([
         ["toml:1:", "`store`"],
         ["toml:3:", "min"],
         ["toml:4:", "`parallel`"],
         ["toml:5:", "-1"],
     ]) {
+        assert!(lines[0].starts_with("error: ") && lines[1].starts_with("hint: "), "{lines:?}");
         for word in words {
-            assert!(line.contains(word), "`{word}` is not in {line}");
+            assert!(lines.concat().contains(word), "`{word}` is not in {lines:?}");
         }
     }
 }
@@ -65,7 +66,7 @@ fn limits_come_from_the_file_and_an_unknown_pool_gets_a_suggestion() {
 }
 
 #[test]
-fn whose_limits_do_not_count_is_told_which_do() {
+fn a_caller_with_ignored_limits_is_noted_which_apply() {
     let home = Home::new();
     let newer = home.path.join("newer.toml");
     std::fs::write(&newer, "version = 3\n[pool.\"my/slots\"]\nparallel = 1\n").unwrap();
@@ -86,7 +87,7 @@ fn whose_limits_do_not_count_is_told_which_do() {
 
 /// Who writes a file must still see, and be able to operate on, what was there before.
 #[test]
-fn a_pool_that_the_file_lacks_can_be_looked_at_and_operated_on() {
+fn a_pool_that_the_file_lacks_can_be_shown_and_operated_on() {
     let home = Home::new();
     home.run(["hold", "my/slots", "--limit", "parallel=1", "--", "true"]).printed();
     home.run(["config", "init"]).printed();
@@ -120,7 +121,7 @@ fn pools_of_the_file_show_before_they_are_used() {
 }
 
 #[test]
-fn show_says_where_values_come_from() {
+fn show_prints_the_origin_of_values() {
     let home = Home::new();
     home.configure("[pool.\"my/slots\"]\nparallel = 3\n");
     assert!(home.run(["config", "show"]).printed().contains("parallel = 3"));

@@ -45,7 +45,6 @@ fn every_page_of_help_leads_with_examples() {
             let usage = page.find("\nUsage: standpipe").unwrap_or_else(|| panic!("{command:?}"));
             assert!(examples < usage, "{command:?} {flag}");
             assert!(page.lines().all(|line| line.chars().count() <= 100), "{command:?} {flag}");
-            assert!(!page.contains("__child"), "the hidden command shows");
             assert_eq!(ran.err, "");
         }
     }
@@ -65,7 +64,7 @@ fn the_version_is_printed() {
 }
 
 #[test]
-fn completions_know_every_command() {
+fn completions_cover_every_command() {
     let home = Home::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let ran = home.run(["completions", shell]);

@@ -1,9 +1,9 @@
-//! `hold`: the shell's semaphore.
+//! `hold`: a command that runs while a lease is held.
 
 use crate::support::Home;
 
 #[test]
-fn the_commands_code_and_output_are_its_own() {
+fn exit_code_and_output_are_passed_through() {
     let home = Home::new();
     for code in [0, 1, 2, 75, 255] {
         let script = format!("echo out; echo err >&2; exit {code}");
@@ -25,7 +25,7 @@ fn a_command_killed_by_a_signal_is_128_and_its_number() {
 }
 
 #[test]
-fn its_input_is_the_commands() {
+fn input_is_passed_through() {
     let home = Home::new();
     let mut running = home.start(["hold", "my/slots", "--limit", "parallel=1", "--", "cat"]);
     let mut input = running.child.stdin.take().unwrap();
@@ -36,14 +36,14 @@ fn its_input_is_the_commands() {
 }
 
 #[test]
-fn flags_after_the_dashes_are_the_commands() {
+fn flags_after_the_separator_belong_to_the_command() {
     let home = Home::new();
     let ran = home.run(["hold", "my/slots", "--limit", "parallel=1", "--", "echo", "--json", "--"]);
     assert_eq!(ran.printed(), "--json --");
 }
 
 #[test]
-fn a_second_one_is_told_at_once_when_it_will_not_wait() {
+fn a_second_one_with_timeout_zero_fails_at_once() {
     let home = Home::new();
     let holder = home.hold_the_slot();
     let second = ["hold", "my/slots", "--timeout", "0", "--", "echo", "ran"];
@@ -72,7 +72,7 @@ fn a_second_one_waits_for_the_first() {
 }
 
 #[test]
-fn a_holder_that_is_killed_gives_its_slot_back() {
+fn a_killed_holder_frees_its_slot() {
     let home = Home::new();
     let mut holder = home.hold_the_slot();
     holder.signal(rustix::process::Signal::KILL);
@@ -81,7 +81,7 @@ fn a_holder_that_is_killed_gives_its_slot_back() {
 }
 
 #[test]
-fn the_slot_of_a_killed_holder_is_there_for_who_will_not_wait() {
+fn the_slot_of_a_killed_holder_is_free_at_once() {
     let home = Home::new();
     let mut holder = home.hold_the_slot();
     holder.signal(rustix::process::Signal::KILL);
@@ -94,7 +94,7 @@ fn the_slot_of_a_killed_holder_is_there_for_who_will_not_wait() {
 }
 
 #[test]
-fn a_lease_whose_owner_is_dead_is_there_for_who_will_not_wait() {
+fn a_lease_whose_owner_is_dead_is_free_at_once() {
     let home = Home::new();
     let mut owner = std::process::Command::new("sleep").arg("600").spawn().unwrap();
     let pid = owner.id().to_string();
@@ -129,7 +129,7 @@ fn a_rate_is_kept_by_independent_processes() {
 }
 
 #[test]
-fn what_limits_it_is_kept_when_another_asks_for_more() {
+fn existing_limits_are_kept_over_looser_flags() {
     let home = Home::new();
     home.run(["hold", "my/slots", "--limit", "parallel=1", "--", "true"]).printed();
     let looser = home.run(["hold", "my/slots", "--limit", "parallel=9", "--", "true"]);
@@ -165,8 +165,8 @@ fn the_agent_is_the_flag_then_the_environment_then_the_caller() {
     assert_eq!(agents(&home).len(), 3, "whatever runs it in between");
 }
 
-/// A program that hides its 429s is recognised by what it says, or by its code; then everybody
-/// pauses.
+/// A program that handles its 429s itself is recognised by a line it prints, or by its exit code;
+/// then the pool pauses.
 #[test]
 fn a_throttled_command_pauses_the_pool() {
     let says = "echo 'API rate limit exceeded, try again in 40 seconds' >&2; exit 3";
@@ -184,8 +184,8 @@ fn a_throttled_command_pauses_the_pool() {
         let throttled = run(says);
         assert_eq!(throttled.code, Some(3), "its code is passed through");
         assert!(throttled.err.contains("rate limit exceeded"), "{throttled:?}");
-        assert!(throttled.err.contains("everybody on `my/api` pauses"), "{throttled:?}");
-        run("true").failed(75, &["pauses"]);
+        assert!(throttled.err.contains("`my/api` pauses for every caller"), "{throttled:?}");
+        run("true").failed(75, &["the pool is paused"]);
         let status = home.run(["status", "--json"]).json();
         let pause = status["pools"][0]["pause"]["for_ms"].as_u64().unwrap();
         assert!(pause > at_least, "{status}");
@@ -195,15 +195,14 @@ fn a_throttled_command_pauses_the_pool() {
 }
 
 #[test]
-fn a_pattern_that_is_none_is_told() {
+fn an_invalid_pattern_is_an_error() {
     let home = Home::new();
     home.run(["hold", "my/api", "--throttled-match", "(", "--", "true"]).failed(2, &["("]);
 }
 
-/// A command that outlasts the longest lease keeps its place: `hold` says now and then that it goes
-/// on.
+/// A command that outlasts the longest lease keeps its slot: `hold` reports progress.
 #[test]
-fn a_long_command_keeps_its_place() {
+fn a_long_command_keeps_its_slot() {
     let home = Home::new();
     home.configure("[pool.\"my/api\"]\nrequests = \"9/min\"\nlongest_lease = \"2s\"\n");
     let script = "echo held; read -r line; exit 0";

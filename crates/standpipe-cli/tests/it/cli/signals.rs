@@ -1,4 +1,4 @@
-//! Signals go through `hold` to its command, and end a wait without a trace.
+//! Signals: `hold` forwards them to its command, and they end a wait without leaving a ticket.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use crate::support::Home;
 
 #[test]
-fn signals_are_passed_on() {
+fn signals_are_forwarded() {
     let home = Home::new();
     let signals = [
         (Signal::INT, "INT"),
@@ -30,7 +30,7 @@ fn signals_are_passed_on() {
 }
 
 #[test]
-fn a_command_that_a_passed_on_signal_kills_is_128_and_its_number() {
+fn a_command_killed_by_a_forwarded_signal_is_128_and_its_number() {
     let home = Home::new();
     let script = "echo ready; exec sleep 600";
     let mut holder =
@@ -41,7 +41,7 @@ fn a_command_that_a_passed_on_signal_kills_is_128_and_its_number() {
 }
 
 #[test]
-fn what_the_caller_ignores_stays_ignored() {
+fn ignored_signals_stay_ignored() {
     let home = Home::new();
     let program = env!("CARGO_BIN_EXE_standpipe");
     // As `nohup` does it: hold must neither pass the signal on nor put its default back.

@@ -1,5 +1,5 @@
-//! `top` on a real terminal: it shows what is held, acts by keys, and gives the terminal back
-//! whatever ends it.
+//! `top` on a pseudo-terminal: it shows leases, performs actions by keys, and always restores the
+//! terminal.
 
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -109,7 +109,7 @@ fn pid(home: &Home) -> Pid {
 }
 
 #[test]
-fn a_held_lease_is_shown_settled_by_keys_and_the_terminal_given_back() {
+fn a_lease_is_shown_and_settled_by_keys_and_the_terminal_restored() {
     let home = Home::new();
     let holder = home.hold_the_slot();
     let mut terminal = Terminal::run(&home, BETWEEN);
@@ -128,7 +128,7 @@ fn a_held_lease_is_shown_settled_by_keys_and_the_terminal_given_back() {
 }
 
 #[test]
-fn names_that_turn_or_hide_text_are_written_out() {
+fn names_with_invisible_characters_are_escaped() {
     let home = Home::new();
     let odd = "a\u{202e}b\u{200b}";
     let words = ["reserve", "my/slots", "--limit", "parallel=1", "--as", "blog", "--task", odd];
@@ -149,13 +149,13 @@ fn a_pool_is_paused_and_resumed_by_keys() {
     let mut terminal = Terminal::run(&home, BETWEEN);
     terminal.shows(&["> my/slots"]);
     terminal.press("p\x157min\r");
-    terminal.shows(&["nobody is admitted to `my/slots` for 7min", "paused"]);
+    terminal.shows(&["`my/slots` admits no calls for 7min", "paused"]);
     assert!(home.status("my/slots")["pause"]["for_ms"].as_u64().unwrap() > 60_000);
     terminal.press("r");
     terminal.shows(&["`my/slots` admits calls again"]);
     assert!(home.status("my/slots")["pause"].is_null());
     terminal.press("?");
-    terminal.shows(&["freeze the picture"]);
+    terminal.shows(&["freeze the view"]);
     terminal.press("\x03");
     assert!(terminal.end().contains("restored, code 0"));
 }
@@ -173,19 +173,19 @@ fn signals_end_it_and_the_terminal_is_as_before() {
 }
 
 #[test]
-fn a_panic_anywhere_gives_the_terminal_back_before_it_is_told() {
+fn a_panic_restores_the_terminal_before_its_message() {
     for (at, code) in [("draw", 101), ("watch", 70)] {
         let home = Home::new();
-        let line = format!("export STANDPIPE_TEST_STUMBLE={at}; {BETWEEN}");
+        let line = format!("export STANDPIPE_TEST_PANIC={at}; {BETWEEN}");
         let all = Terminal::run(&home, &line).end();
         assert!(all.contains(&format!("restored, code {code}")), "{at}: {all:?}");
         let (_, after) = all.rsplit_once("\x1b[?1049l").unwrap();
-        assert!(after.contains(&format!("stumbled at {at}")), "{at}: {all:?}");
+        assert!(after.contains(&format!("panicked at {at}")), "{at}: {all:?}");
     }
 }
 
 #[test]
-fn it_stops_and_goes_on_like_everybody_in_a_shell() {
+fn it_stops_and_continues_in_a_shell() {
     let home = Home::new();
     let line = "set -m; before=$(stty -g); \"$TOP\" top; \
                 test \"$before\" = \"$(stty -g)\" && echo meanwhile; read -r go; fg > /dev/null; \
@@ -211,7 +211,7 @@ fn without_a_terminal_it_points_to_status() {
 
 /// Looking adds nothing to what a pool's ledger has seen.
 #[test]
-fn looking_changes_nothing() {
+fn watching_changes_nothing() {
     let home = Home::new();
     let reserve = ["reserve", "my/api", "--limit", "requests=9/min", "--ttl", "1h"];
     assert_eq!(home.run(reserve).code, Some(0));
@@ -219,7 +219,7 @@ fn looking_changes_nothing() {
     let mut terminal = Terminal::run(&home, "\"$TOP\" top --interval 200ms");
     terminal.shows(&["my/api", "1 in flight"]);
     terminal.press("2345/x");
-    terminal.shows(&["show only what has in it: x"]);
+    terminal.shows(&["filter: x"]);
     // An escape and a key at once would be another key.
     terminal.press("\x1b");
     terminal.shows(&["q quit"]);
@@ -231,12 +231,12 @@ fn looking_changes_nothing() {
 }
 
 #[test]
-fn a_daemon_that_is_away_is_told_and_waited_for() {
+fn an_unavailable_daemon_is_reported_and_retried() {
     let home = Home::new();
     let socket = home.path.join("daemon.sock");
     let line = format!("\"$TOP\" top --interval 200ms --daemon unix:{}", socket.display());
     let mut terminal = Terminal::run(&home, &line);
-    terminal.shows(&["daemon unix:", "away, trying again", "nothing was seen yet"]);
+    terminal.shows(&["daemon unix:", "unavailable, retrying", "no data yet"]);
     let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     std::thread::spawn(move || {
         let body = r#"{"schema":1,"store":"x","pools":[],"backpressure":[]}"#;
@@ -250,14 +250,14 @@ fn a_daemon_that_is_away_is_told_and_waited_for() {
         }
     });
     terminal.shows(&["No pools yet"]);
-    assert!(!terminal.screen.screen().contents().contains("away"));
+    assert!(!terminal.screen.screen().contents().contains("unavailable"));
     terminal.press("q");
     terminal.end();
 }
 
 /// With a store in memory only the daemon knows: it is found, shown, acted on, and missed.
 #[test]
-fn the_daemon_of_a_memory_store_is_found_by_itself() {
+fn the_daemon_of_a_memory_store_is_found_automatically() {
     let home = Home::new();
     home.configure("store = \"memory\"\nopen_pools = true\n");
     let mut daemon = home.start(["up", "--listen", "127.0.0.1:0", "--json"]);
@@ -284,11 +284,11 @@ fn the_daemon_of_a_memory_store_is_found_by_itself() {
     terminal.press("1");
     terminal.shows(&["> my/slots"]);
     terminal.press("p\r");
-    terminal.shows(&["nobody is admitted to `my/slots` for 1min", "paused "]);
+    terminal.shows(&["`my/slots` admits no calls for 1min", "paused "]);
     terminal.press("r");
     terminal.shows(&["`my/slots` admits calls again", "idle"]);
     daemon.signal(Signal::TERM);
-    terminal.shows(&["away, trying again: the daemon does not answer"]);
+    terminal.shows(&["unavailable, retrying: the daemon does not answer"]);
     terminal.press("q");
     assert!(terminal.end().contains("restored, code 0"));
     daemon.end();

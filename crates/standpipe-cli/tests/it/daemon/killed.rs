@@ -70,7 +70,12 @@ fn others_go_on_while_the_daemon_dies_and_comes_back() {
         let (done, calls) = (&done, &calls);
         scope.spawn(move || {
             while done.load(Ordering::Relaxed) == 0 {
-                pool.reserve(Request::by("library")).blocking().unwrap().commit([]).unwrap();
+                pool.reserve(Request::by("library"))
+                    .blocking()
+                    .unwrap()
+                    .commit([])
+                    .blocking()
+                    .unwrap();
                 calls.fetch_add(1, Ordering::Relaxed);
             }
         });
@@ -141,7 +146,7 @@ fn a_window_is_never_exceeded_by_all_faces_together() {
                 let request = Request::by("library").timeout(std::time::Duration::ZERO);
                 loop {
                     match pool.reserve(request.clone()).blocking() {
-                        Ok(lease) => lease.commit([]).unwrap(),
+                        Ok(lease) => lease.commit([]).blocking().unwrap(),
                         Err(Error::Refused(_)) => break,
                         Err(error) => panic!("{error}"),
                     }
@@ -201,7 +206,7 @@ fn parallel_is_never_exceeded_by_all_faces_together() {
                 for _ in 0..ROUNDS {
                     let lease = pool.reserve(Request::by("library")).blocking().unwrap();
                     room.enter(&format!("library-{worker}"));
-                    lease.commit([]).unwrap();
+                    lease.commit([]).blocking().unwrap();
                 }
             });
             scope.spawn(move || {

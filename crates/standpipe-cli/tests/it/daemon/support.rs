@@ -1,7 +1,10 @@
 //! A daemon in a home of its own, and a small HTTP client that can also say what no client would.
 
+#[path = "../../../../standpipe-server/tests/it/support/client.rs"]
+#[expect(dead_code, reason = "the server's own tests share it and use more of it")]
 mod client;
 mod running;
+#[path = "../../../../standpipe-server/tests/it/support/sse.rs"]
 mod sse;
 
 pub(crate) use self::client::{Answer, Client};

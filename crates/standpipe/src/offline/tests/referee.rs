@@ -14,7 +14,7 @@ use crate::Lease;
 
 const PERIOD: Span = Span::secs(60);
 
-/// A pool: so many requests per minute, so many calls in flight, and a limit that remembers all.
+/// A pool: its requests per minute, its calls in flight, and a limit that counts every call.
 struct Limits {
     requests: u64,
     parallel: u64,
@@ -31,7 +31,7 @@ struct Player {
     /// Its link goes up and down in every step.
     flaps: bool,
     held: Vec<(Lease, Instant, usize)>,
-    /// When its link was last up, and when it last decided by itself.
+    /// When its link was last up, and when it last decided offline.
     up_at: Instant,
     offline_at: Option<Instant>,
     /// Among how many it had to share at least, whenever it was cut off.
@@ -62,7 +62,7 @@ impl Game {
         for _ in 0..2 + game.random.below(4) {
             game.joins();
         }
-        // From here on everybody has been there for a minute.
+        // From here on every process has been there for a minute.
         for _ in 0..70 {
             game.world.passes(Span::secs(1));
             game.players.iter().for_each(|player| player.process.maintain());
@@ -79,7 +79,7 @@ impl Game {
         let now = self.world.time.now();
         // It has joined when its first write came through.
         if let Ok(lease) = process.call() {
-            lease.cancel().unwrap();
+            lease.cancel().blocking().unwrap();
         }
         self.players.push(Player {
             process,
@@ -134,7 +134,7 @@ impl Game {
         let sharers = self.sharers();
         let player = &mut self.players[at];
         if self.random.below(400) == 0 {
-            // It stays connected, and says nothing for minutes.
+            // It stays connected and sends nothing for minutes.
             player.idle_until = now + Span::secs(self.random.below(260));
         }
         if player.changes_at > now && !player.flaps {
@@ -172,10 +172,10 @@ impl Game {
             match self.random.below(10) {
                 _ if !answered => drop(lease),
                 0 => {
-                    lease.cancel().unwrap();
+                    lease.cancel().blocking().unwrap();
                     self.granted[number].cancelled = true;
                 }
-                1..=5 => lease.commit([]).unwrap(),
+                1..=5 => lease.commit([]).blocking().unwrap(),
                 _ => player.held.push((lease, until, number)),
             }
         }
@@ -189,9 +189,10 @@ impl Game {
         let (up, answered) = (process.is_up(), process.is_up() || process.is_cut_off());
         for (lease, _, number) in due {
             match self.random.below(4) {
-                // Whether the store still has the call when it learns of this is not known else.
+                // Otherwise it is not known whether the store still has the call when it receives
+                // this.
                 0 if up => {
-                    lease.cancel().unwrap();
+                    lease.cancel().blocking().unwrap();
                     self.granted[number].cancelled = true;
                 }
                 1 | 2 if answered => drop(lease.commit([])),
@@ -204,9 +205,9 @@ impl Game {
     fn check(&self) {
         let (now, Limits { requests, parallel }) = (self.world.time.now(), &self.limits);
         let lately = |at: Instant| at + PERIOD > now;
-        // Who decided by itself within the period may have used its share in it.
-        let cut_off = self.players.iter().filter(|player| player.offline_at.is_some_and(lately));
-        let shares: Vec<u64> = cut_off.map(|player| player.among).collect();
+        // A process that decided offline within the period may have used its share in it.
+        let offline = self.players.iter().filter(|player| player.offline_at.is_some_and(lately));
+        let shares: Vec<u64> = offline.map(|player| player.among).collect();
         let bound = |limit: u64| limit + shares.iter().map(|among| limit / among).sum::<u64>();
         let made = self.granted.iter().rev().take_while(|granted| lately(granted.at));
         let made = made.filter(|granted| !granted.cancelled).count() as u64;
@@ -217,7 +218,7 @@ impl Game {
         assert!(held <= most, "seed {seed}: {held} of {parallel} in flight, at most {most}");
     }
 
-    /// The store is there for everybody, and everything ends.
+    /// Ends the run: the store is available to every process, and every call ends.
     fn ends(mut self) -> usize {
         let held: Vec<_> =
             self.players.iter_mut().flat_map(|player| player.held.drain(..)).collect();
@@ -233,7 +234,7 @@ impl Game {
         }
         let seed = self.seed;
         assert!(self.players.iter().all(|player| !player.process.is_cut_off()), "seed {seed}");
-        let status = self.players[0].process.pool.status().unwrap();
+        let status = self.players[0].process.pool.status().blocking().unwrap();
         assert_eq!(status.leases, [], "seed {seed}: in flight for ever");
         assert_eq!(status.tickets, [], "seed {seed}");
         let made = self.granted.iter().filter(|granted| !granted.cancelled).count();

@@ -9,15 +9,15 @@ use standpipe_core::{Instant, Span, bounds};
 use standpipe_store::trace::ManualClock;
 use standpipe_store::{Log, LogRead, MemoryStore, PoolName, Position, Snapshot, Store, StoreError};
 
-use crate::keeper::look::attend;
-use crate::registry::Guard;
+use crate::client::registry::StoreHandle;
+use crate::maintenance::attend::attend;
 use crate::{Error, Lease, Pool, Request, Settings, Standpipe};
 
 /// How the store is for one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Link {
     Up = 0,
-    /// Nothing comes through.
+    /// Every call fails.
     Cut = 1,
     /// Reads are answered, writes are refused.
     NoWrites = 2,
@@ -37,7 +37,7 @@ pub(super) struct Process {
     /// How many answers to writes still arrive on a link that loses them.
     answers: Arc<AtomicUsize>,
     pub(super) pool: Pool,
-    guard: Arc<Guard>,
+    handle: Arc<StoreHandle>,
     _tap: Standpipe,
 }
 
@@ -50,7 +50,7 @@ impl World {
         Self { store: MemoryStore::new(time.clock()), time }
     }
 
-    /// A process that has this to say of the pool.
+    /// A process with this configuration of the pool.
     pub(super) fn process(&self, pool: &str) -> Process {
         let text = format!("[pool.\"{POOL}\"]\nmargin = 0\nslack = 0\n{pool}\n");
         let settings = Settings::parse(&text, None, 1).unwrap();
@@ -63,18 +63,18 @@ impl World {
         };
         let tap = Standpipe::builder().settings(settings).on(Arc::new(rig)).agent("tests");
         let tap = tap.open().unwrap();
-        let guard = tap.guard().unwrap();
+        let handle = tap.store_handle().unwrap();
         // Its maintenance is run by hand.
-        guard.shared().keeper().stop();
+        handle.store_client().maintenance().stop();
         let pool = tap.pool(POOL).unwrap();
-        Process { link, answers, pool, guard, _tap: tap }
+        Process { link, answers, pool, handle, _tap: tap }
     }
 
     pub(super) fn passes(&self, span: Span) {
         self.time.set(self.time.now() + span);
     }
 
-    /// Time passes in steps, and everybody's maintenance runs in each.
+    /// Time passes in steps, and the maintenance of every process runs in each.
     pub(super) fn passes_with(&self, span: Span, processes: &[Process]) {
         let end = self.time.now() + span;
         while self.time.now() < end {
@@ -101,8 +101,8 @@ impl Process {
 
     /// What its maintenance thread does when it wakes.
     pub(super) fn maintain(&self) {
-        for desk in self.guard.shared().desks() {
-            attend(self.guard.shared(), &desk, true);
+        for client in self.handle.store_client().clients() {
+            attend(self.handle.store_client(), &client, &mut client.dispatcher(), true);
         }
     }
 
@@ -119,16 +119,16 @@ impl Process {
     /// As many calls as are admitted, at most this many, all of them settled at once.
     pub(super) fn calls(&self, most: usize) -> usize {
         let granted = (0..most).map_while(|_| self.call().ok());
-        granted.map(|lease| lease.commit([]).unwrap()).count()
+        granted.map(|lease| lease.commit([]).blocking().unwrap()).count()
     }
 
     pub(super) fn is_cut_off(&self) -> bool {
-        self.guard.shared().desk(self.pool.name()).unwrap().cut_off().is_some()
+        self.handle.store_client().client(self.pool.name()).unwrap().offline().is_some()
     }
 
     /// Among how many it shares at present.
     pub(super) fn among(&self) -> Option<u64> {
-        self.pool.status().unwrap().cut_off.map(|away| away.among)
+        self.pool.status().blocking().unwrap().cut_off.map(|outage| outage.among)
     }
 }
 

@@ -130,12 +130,6 @@ impl Daemon {
         self.log.lock().unwrap().clone()
     }
 
-    /// Waits until it has said this.
-    #[track_caller]
-    pub(crate) fn until_said(&self, words: &str) {
-        until(&format!("the daemon says `{words}`"), || self.log().contains(words).then_some(()));
-    }
-
     /// Kills it, as a machine in need of memory would.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
@@ -150,13 +144,6 @@ impl Daemon {
 
     pub(crate) fn ended(mut self) -> ExitStatus {
         self.child.wait().unwrap()
-    }
-
-    /// How many bytes of memory it has, in KiB.
-    pub(crate) fn memory(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-        line.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
 }
 

@@ -1,0 +1,96 @@
+//! The flags of `config` and `completions`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use clap_complete::Shell;
+
+const CONFIG: &str = "\
+Examples:
+  standpipe config init           # write a commented file
+  standpipe config check          # all errors at once
+  standpipe config show --origin  # the effective values and where they come from
+";
+
+/// The configuration file: init, check, show, schema
+#[derive(Debug, Args)]
+#[command(help_template = super::PAGE, before_help = CONFIG, disable_help_subcommand = true)]
+pub(crate) struct Config {
+    #[command(subcommand)]
+    pub(crate) act: ConfigCommand,
+}
+
+/// An operation on the configuration.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    Init(Init),
+    Check(Check),
+    Show(Show),
+    /// Print the JSON Schema of the file, for editors
+    #[command(
+        help_template = super::PAGE,
+        before_help = "Examples:\n  standpipe config schema > standpipe.schema.json\n"
+    )]
+    Schema,
+}
+
+const INIT: &str = "\
+Examples:
+  standpipe config init
+  standpipe config init ./standpipe.toml
+";
+
+/// Write a short, commented file
+#[derive(Debug, Args)]
+#[command(help_template = super::PAGE, before_help = INIT)]
+pub(crate) struct Init {
+    /// The file [default: the user's configuration file]
+    pub(crate) file: Option<PathBuf>,
+    /// Replace an existing file
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+const CHECK: &str = "\
+Examples:
+  standpipe config check
+  standpipe config check ./standpipe.toml
+";
+
+/// Report all errors of the file, with remedies
+#[derive(Debug, Args)]
+#[command(help_template = super::PAGE, before_help = CHECK)]
+pub(crate) struct Check {
+    /// The file [default: the one that would be used]
+    pub(crate) file: Option<PathBuf>,
+}
+
+const SHOW: &str = "\
+Examples:
+  standpipe config show
+  standpipe config show --origin
+";
+
+/// Show the effective values, defaults included
+#[derive(Debug, Args)]
+#[command(help_template = super::PAGE, before_help = SHOW)]
+pub(crate) struct Show {
+    /// Show where each value comes from
+    #[arg(long)]
+    pub(crate) origin: bool,
+}
+
+const COMPLETIONS: &str = "\
+Examples:
+  standpipe completions bash > ~/.local/share/bash-completion/completions/standpipe
+  standpipe completions zsh > ~/.zfunc/_standpipe
+  standpipe completions fish > ~/.config/fish/completions/standpipe.fish
+";
+
+/// Print the completion script of a shell
+#[derive(Debug, Args)]
+#[command(help_template = super::PAGE, before_help = COMPLETIONS)]
+pub(crate) struct Completions {
+    /// The shell
+    pub(crate) shell: Shell,
+}

@@ -1,0 +1,62 @@
+//! The flags of `status`, `explain` and `events`.
+
+use clap::Args;
+use standpipe::{PoolName, Span};
+
+use super::call::Call;
+use super::parse;
+
+const STATUS: &str = "\
+Examples:
+  standpipe status
+  standpipe status anthropic/sonnet
+  standpipe status my/slots --check && echo 'a call would be admitted now'
+  standpipe status --json | jq '.pools[].limits'
+";
+
+/// Show limits, leases, and waiting calls with reason and time
+#[derive(Debug, Args)]
+#[command(help_template = super::PAGE, before_help = STATUS)]
+pub(crate) struct Status {
+    /// Only this pool
+    #[arg(value_parser = parse::pool)]
+    pub(crate) pool: Option<PoolName>,
+    /// Exit with 75 if a call of one request would have to wait
+    #[arg(long)]
+    pub(crate) check: bool,
+}
+
+const EXPLAIN: &str = "\
+Examples:
+  standpipe explain anthropic/sonnet --as blog --cost input_tokens=1200
+";
+
+/// Walk through the admission rule for a call, without reserving
+#[derive(Debug, Args)]
+#[command(help_template = super::PAGE, before_help = EXPLAIN)]
+pub(crate) struct Explain {
+    #[command(flatten)]
+    pub(crate) call: Call,
+}
+
+const EVENTS: &str = "\
+Examples:
+  standpipe events --since 1h
+  standpipe events --follow --kind throttle
+  standpipe events --json | jq 'select(.agent == \"blog\")'
+";
+
+/// Show events: waits, refusals by the provider, pauses, reclaimed leases
+#[derive(Debug, Args)]
+#[command(help_template = super::PAGE, before_help = EVENTS)]
+pub(crate) struct Events {
+    /// Print new events until interrupted
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// The age of the oldest event [default: a day; with --follow: from now]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse::length)]
+    pub(crate) since: Option<Span>,
+    /// Only this kind; `usage` is shown only when it is named
+    #[arg(long, value_name = "KIND")]
+    pub(crate) kind: Option<String>,
+}

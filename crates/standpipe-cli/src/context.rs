@@ -1,0 +1,276 @@
+//! What a command works with: the configuration, the ledger, and the calling agent, from flags and
+//! environment.
+//!
+//! The store is opened when a command first needs it. Looking at a pool never creates it; only
+//! [`Context::pool_to_reserve`] does.
+
+use std::cell::OnceCell;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use standpipe::observe::Origin;
+use standpipe::{
+    AgentName, Builder, Configured, Error, Limit, Pool, PoolName, Request, Span, Standpipe,
+    StoreUrl,
+};
+use standpipe_server::Log;
+
+use crate::args::GlobalArgs;
+use crate::caller;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::show::limits_kept;
+
+/// The flags of a command and the ledger they lead to.
+#[derive(Debug)]
+pub(crate) struct Context {
+    globals: GlobalArgs,
+    /// The ledger, once it is open.
+    opened: OnceCell<Standpipe>,
+}
+
+impl Context {
+    pub(crate) const fn new(globals: GlobalArgs) -> Self {
+        Self { globals, opened: OnceCell::new() }
+    }
+
+    /// Returns what the user should know about the store: a damaged ledger, a deleted one.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        self.opened.get().and_then(|tap| tap.take_messages().ok()).unwrap_or_default()
+    }
+
+    /// Reads the configuration: the file of `--config`, or the first of the usual places.
+    ///
+    /// # Errors
+    /// When there is a file and it is invalid.
+    pub(crate) fn config(&self) -> Result<standpipe::Settings, Failure> {
+        self.config_at(None)
+    }
+
+    /// Reads the configuration in `file`, if given, else as [`Context::config`] does.
+    ///
+    /// # Errors
+    /// When the file is missing or invalid.
+    pub(crate) fn config_at(&self, file: Option<&Path>) -> Result<standpipe::Settings, Failure> {
+        let file = file.or(self.globals.config.as_deref());
+        Ok(standpipe::Settings::find(file, &|name| std::env::var(name).ok())?)
+    }
+
+    /// Returns the path of the user's configuration file, the first place that is searched.
+    pub(crate) fn default_config_file(&self) -> Option<PathBuf> {
+        let path = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+        let directory = || {
+            let config = path("XDG_CONFIG_HOME").filter(|config| config.is_absolute());
+            let config = config.or_else(|| path("HOME").map(|home| home.join(".config")))?;
+            Some(config.join("standpipe").join("standpipe.toml"))
+        };
+        self.globals.config.clone().or_else(|| path("STANDPIPE_CONFIG")).or_else(directory)
+    }
+
+    /// Opens the ledger.
+    ///
+    /// # Errors
+    /// When the configuration is invalid or the store cannot be opened.
+    pub(crate) fn open(&self) -> Result<Standpipe, Failure> {
+        let tap = self.builder().open()?;
+        Ok(self.opened.get_or_init(|| tap).clone())
+    }
+
+    /// Returns the store that would be opened.
+    pub(crate) fn store(&self, found: &standpipe::Settings) -> StoreUrl {
+        let configured = found.store.as_ref().map(|store| store.url.clone());
+        self.globals.store.clone().or(configured).unwrap_or(StoreUrl::File(None))
+    }
+
+    /// Returns the library's builder with the flags applied.
+    pub(crate) fn builder(&self) -> Builder {
+        let mut builder = Standpipe::builder();
+        if let Some(file) = &self.globals.config {
+            builder = builder.config(file);
+        }
+        if let Some(url) = &self.globals.store {
+            builder = builder.store(url.clone());
+        }
+        builder
+    }
+
+    /// Returns the options of the daemon with the flags applied.
+    pub(crate) fn daemon(&self, listen: Option<SocketAddr>, log: Log) -> standpipe_server::Options {
+        let GlobalArgs { config, store, .. } = &self.globals;
+        standpipe_server::Options { config: config.clone(), store: store.clone(), listen, log }
+    }
+
+    /// Whether only errors are printed on standard error.
+    pub(crate) const fn is_quiet(&self) -> bool {
+        self.globals.quiet
+    }
+
+    /// Returns a pool to reserve on. The reserve creates it, with its limits, in one step.
+    ///
+    /// # Errors
+    /// When the configuration does not allow the pool, or the limits are invalid.
+    pub(crate) fn pool_to_reserve(
+        tap: &Standpipe,
+        name: &PoolName,
+        limits: &[Limit],
+        request: &Request,
+    ) -> Result<Pool, Failure> {
+        let pool = tap.pool(name.as_str())?;
+        // Before anything is created: an invalid call must not leave a pool behind.
+        pool.check(request, limits).blocking()?;
+        let described = tap.settings().pools.contains_key(name);
+        let stated = !limits.is_empty() || described || pool.learns();
+        if !stated && !tap.pools().blocking()?.contains(name) {
+            return Err(Error::NoLimits { pool: name.clone() }.into());
+        }
+        Ok(pool)
+    }
+
+    /// Notes it when the pool keeps other limits than those of the file or of the command line.
+    /// `in_force` is what the reserve found out about the latter.
+    ///
+    /// # Errors
+    /// When the pool cannot be read.
+    pub(crate) fn note_kept_limits(
+        tap: &Standpipe,
+        pool: &Pool,
+        limits: &[Limit],
+        in_force: Option<bool>,
+        printer: &Printer,
+    ) -> Result<(), Failure> {
+        let name = pool.name();
+        // The reserve has sent the file's configuration, so this takes no step.
+        let described = tap.settings().pools.contains_key(name);
+        if let Some(file) = tap.settings().origin.as_ref().filter(|_| described)
+            && matches!(pool.configured().blocking(), Ok(Some(Configured::Kept)))
+        {
+            let (origin, kept) = limits_in_force(pool)?;
+            printer.note(&limits_kept::over_file(name, &origin, &kept, file));
+        }
+        if in_force == Some(false) {
+            let (origin, kept) = limits_in_force(pool)?;
+            if let Some(note) = limits_kept::over_flags(name, &origin, &kept, limits) {
+                printer.note(&note);
+            }
+        }
+        Ok(())
+    }
+
+    /// Retries `act` while the store is unavailable, for as long as the call may wait. Returns its
+    /// result and the rest of that time.
+    ///
+    /// # Errors
+    /// As `act`.
+    pub(crate) fn retry_within<T>(
+        timeout: Duration,
+        mut act: impl FnMut() -> Result<T, Failure>,
+    ) -> Result<(T, Duration), Failure> {
+        let began = Instant::now();
+        loop {
+            match act() {
+                Ok(done) => return Ok((done, timeout.saturating_sub(began.elapsed()))),
+                Err(failure) if failure.exit == Exit::Store && began.elapsed() < timeout => {
+                    std::thread::sleep(Duration::from_millis(100));
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    /// Returns a pool that exists, also one that the configuration does not describe.
+    ///
+    /// # Errors
+    /// When there is no pool of that name.
+    pub(crate) fn existing_pool(&self, tap: &Standpipe, name: &PoolName) -> Result<Pool, Failure> {
+        let known = tap.pools().blocking()?;
+        if known.contains(name) {
+            return Ok(tap.existing_pool(name));
+        }
+        let names = known.iter().map(PoolName::as_str);
+        let remedy = match standpipe::config::nearest(name.as_str(), names) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`standpipe status` lists the pools; the first `hold` or `reserve` creates one"
+                .to_owned(),
+        };
+        Err(Failure::new(Exit::Config, "no_pool", &format!("there is no pool `{name}`"), &remedy))
+    }
+
+    /// Returns a pool to report a provider's answer to. A pool of a known provider is created by
+    /// its first report, because its limits are learned.
+    ///
+    /// # Errors
+    /// As [`Context::existing_pool`].
+    pub(crate) fn reported_pool(&self, tap: &Standpipe, name: &PoolName) -> Result<Pool, Failure> {
+        match tap.pool(name.as_str()) {
+            Ok(pool) if pool.learns() => Ok(pool),
+            _ => self.existing_pool(tap, name),
+        }
+    }
+
+    /// Returns the wanted pool, or all pools.
+    ///
+    /// # Errors
+    /// When the wanted pool does not exist.
+    pub(crate) fn pools(
+        &self,
+        tap: &Standpipe,
+        wanted: Option<&PoolName>,
+    ) -> Result<Vec<Pool>, Failure> {
+        if let Some(wanted) = wanted {
+            return Ok(vec![self.existing_pool(tap, wanted)?]);
+        }
+        Ok(tap.pools().blocking()?.iter().map(|name| tap.existing_pool(name)).collect())
+    }
+
+    /// Returns a pool for a dry run. A pool that does not exist but is given limits is created in
+    /// memory.
+    ///
+    /// # Errors
+    /// When there is no pool of that name and no limits are given.
+    pub(crate) fn dry_run_pool(
+        &self,
+        tap: &Standpipe,
+        name: &PoolName,
+        limits: &[Limit],
+    ) -> Result<Pool, Failure> {
+        if limits.is_empty() || tap.pools().blocking()?.contains(name) {
+            self.existing_pool(tap, name)?;
+            return Ok(tap.pool(name.as_str())?);
+        }
+        let settings = tap.settings().clone();
+        let memory = Standpipe::builder().settings(settings).store(StoreUrl::Memory).open()?;
+        let pool = memory.pool(name.as_str())?;
+        pool.limit(limits.to_vec()).blocking()?;
+        Ok(pool)
+    }
+
+    /// Returns the calling agent: the flag, else [`caller::agent`].
+    ///
+    /// # Errors
+    /// When the environment holds an invalid name.
+    pub(crate) fn agent(&self, flag: Option<AgentName>) -> Result<AgentName, Failure> {
+        if let Some(agent) = flag {
+            return Ok(agent);
+        }
+        let name = caller::agent();
+        AgentName::new(&name).ok_or_else(|| {
+            Failure::usage(
+                &format!("$STANDPIPE_AGENT is `{name}`, which is not a valid agent name"),
+                "use 1 to 64 of the characters A-Z a-z 0-9 . _ @ -",
+            )
+        })
+    }
+}
+
+/// Returns the limits of a pool and where they come from.
+fn limits_in_force(pool: &Pool) -> Result<(Origin, Vec<Limit>), Failure> {
+    let limits = pool.config().blocking()?.map(|config| config.limits).unwrap_or_default();
+    Ok((pool.status().blocking()?.origin, limits))
+}
+
+/// Converts a parsed duration.
+pub(crate) const fn duration(span: Span) -> Duration {
+    Duration::from_micros(span.0)
+}

@@ -1,0 +1,86 @@
+//! The note for a caller whose limits are ignored: which limits apply, and how to change them.
+
+use std::path::Path;
+
+use standpipe::config::plain;
+use standpipe::observe::Origin;
+use standpipe::{Limit, PoolName, Rule, Unit};
+
+/// The limits of the command line are ignored. Returns nothing when the same ones apply.
+pub(crate) fn over_flags(
+    pool: &PoolName,
+    origin: &Origin,
+    in_force: &[Limit],
+    given: &[Limit],
+) -> Option<String> {
+    let ignored: Vec<&Limit> = given.iter().filter(|limit| !in_force.contains(limit)).collect();
+    if ignored.is_empty() {
+        return None;
+    }
+    let same = |limit: &&Limit| ignored.iter().any(|ignored| unit(ignored) == unit(limit));
+    let counts = list(in_force.iter().filter(same));
+    let why = match origin.source.as_str() {
+        "file" => "; a file comes before flags: change it there, or leave --limit out".to_owned(),
+        _ if origin.changes > 0 => "; change the pool again, or leave --limit out".to_owned(),
+        _ => format!(
+            "; of code and flags the stricter counts: to loosen it, write it to a file (`standpipe \
+             config init`), or begin anew (`standpipe store reset {pool} --yes`)"
+        ),
+    };
+    let (ignored, from) = (list(ignored.into_iter()), from(origin));
+    Some(format!("`{pool}` keeps the limits it has: {counts}{from}, not --limit {ignored}{why}"))
+}
+
+/// The limits of the configuration file are ignored.
+pub(crate) fn over_file(
+    pool: &PoolName,
+    origin: &Origin,
+    in_force: &[Limit],
+    file: &Path,
+) -> String {
+    let (counts, from, file) = (list(in_force.iter()), from(origin), file.display());
+    let remedy = match (origin.version, origin.changes) {
+        (Some(version), _) => format!("give it a `version` above {version}"),
+        (None, 0) => "save it again, or give it a `version`".to_owned(),
+        (None, _) => "save it again".to_owned(),
+    };
+    format!(
+        "`{pool}` keeps the limits it has: {counts}{from}, not what {file} says; to have that \
+         count, {remedy}"
+    )
+}
+
+/// Where the limits come from, and since when, as far as it is recorded.
+fn from(origin: &Origin) -> String {
+    let version = origin.version.map(|version| format!(" of version {version}"));
+    let written = origin.written.map(|written| format!(" written {written}"));
+    let file = || format!("a file{}{}", version.unwrap_or_default(), written.unwrap_or_default());
+    match (origin.source.as_str(), origin.changes) {
+        ("file", 0) => format!(" from {}", file()),
+        ("file", _) => format!(" from {}, changed since", file()),
+        (_, 0) => " from earlier code or flags".to_owned(),
+        (_, _) => " from a change at run time".to_owned(),
+    }
+}
+
+fn list<'a>(limits: impl Iterator<Item = &'a Limit>) -> String {
+    let each: Vec<String> = limits.map(text).collect();
+    if each.is_empty() { "none".to_owned() } else { each.join(", ") }
+}
+
+/// Formats a limit as `--limit` takes it.
+fn text(limit: &Limit) -> String {
+    match &limit.rule {
+        Rule::Window { unit, amount, period } | Rule::Bucket { unit, amount, period, .. } => {
+            format!("{unit}={}", plain::rate(unit, *amount, *period))
+        }
+        Rule::Parallel { amount } => format!("parallel={amount}"),
+    }
+}
+
+const fn unit(limit: &Limit) -> Option<&Unit> {
+    match &limit.rule {
+        Rule::Window { unit, .. } | Rule::Bucket { unit, .. } => Some(unit),
+        Rule::Parallel { .. } => None,
+    }
+}

@@ -1,0 +1,61 @@
+//! Warnings about a pool: its zone, use by others, denied agents, and what it cost.
+
+use standpipe::PoolStatus;
+
+use crate::show::amount::amount;
+use crate::show::duration::length;
+use crate::show::style::{Style, TextRole};
+
+pub(super) fn lines(style: Style, status: &PoolStatus) -> Vec<String> {
+    let mut lines = Vec::new();
+    match status.zone.as_str() {
+        "amber" => lines.push(style.paint(
+            TextRole::Warning,
+            "zone amber: background calls are spaced out, standard calls half as much",
+        )),
+        "red" => lines.push(style.paint(
+            TextRole::Error,
+            "zone red: background waits, standard gets one call a second, critical passes",
+        )),
+        _ => {}
+    }
+    if status.breaker.as_str() == "pre_emptive" {
+        let text = "quota will run out at this rate; request fewer units or use a fallback pool";
+        lines.push(style.paint(TextRole::Warning, text));
+    }
+    for limit in status.limits.iter().filter(|limit| limit.outside > 0) {
+        let units = amount(&limit.unit, limit.outside);
+        let text = format!(
+            "outside use: {units} of {} did not go through Standpipe; see `standpipe doctor`",
+            limit.limit
+        );
+        lines.push(style.paint(TextRole::Error, &text));
+    }
+    for agent in &status.agents {
+        if agent.promoted {
+            lines.push(format!(
+                "{} was denied for long: its next call is served as standard",
+                agent.name
+            ));
+        } else if let Some(ms) = agent.denied_ms.filter(|ms| *ms >= 60_000) {
+            lines.push(format!(
+                "{}, a background agent, has been denied for {}",
+                agent.name,
+                length(ms)
+            ));
+        }
+    }
+    if let Some(money) = &status.money {
+        let (spent, wasted) = (dollars(money.spent_micro_usd), dollars(money.wasted_micro_usd));
+        let waste = match money.wasted_micro_usd {
+            0 => String::new(),
+            _ => format!(", {wasted} of it for refused and failed calls"),
+        };
+        lines.push(style.paint(TextRole::Muted, &format!("the last day cost {spent}{waste}")));
+    }
+    lines
+}
+
+fn dollars(micro: u64) -> String {
+    amount("usd", micro)
+}

@@ -1,0 +1,100 @@
+//! The data of the view: a snapshot of the pools and the latest events.
+//!
+//! Both sources deliver JSON. Every string in it is escaped here, so that nothing from outside can
+//! move the cursor.
+
+use std::collections::VecDeque;
+
+use serde_json::Value;
+use standpipe::Snapshot;
+use standpipe::observe::journal::Event;
+
+use super::source::Source;
+use crate::show::escaped::escape_strings;
+
+/// The most events that are kept.
+const MAX_EVENTS: usize = 500;
+
+/// What the view shows.
+#[derive(Clone, Debug)]
+pub(super) struct ViewData {
+    pub(super) snapshot: Snapshot,
+    /// The latest events, newest first.
+    pub(super) events: Vec<Event>,
+}
+
+/// The events that are kept from one fetch to the next.
+#[derive(Debug, Default)]
+pub(super) struct EventBuffer {
+    events: VecDeque<Event>,
+}
+
+impl EventBuffer {
+    /// Fetches a snapshot and the new events.
+    ///
+    /// # Errors
+    /// One line, when there is no snapshot.
+    pub(super) fn fetch(&mut self, source: &mut dyn Source) -> Result<ViewData, String> {
+        let snapshot = source.snapshot()?;
+        // The snapshot is worth showing without the events.
+        self.extend(source.events().unwrap_or_default());
+        self.view_data(snapshot)
+    }
+
+    fn view_data(&self, mut snapshot: Value) -> Result<ViewData, String> {
+        escape_strings(&mut snapshot);
+        let snapshot = serde_json::from_value(snapshot).map_err(|error| {
+            format!("the reply is no snapshot of pools ({error}); is the daemon of this version?")
+        })?;
+        Ok(ViewData { snapshot, events: self.events.iter().rev().cloned().collect() })
+    }
+
+    /// Adds events. Unknown kinds are skipped, and duplicates: a restarted daemon sends the last
+    /// hour again.
+    fn extend(&mut self, events: Vec<Value>) {
+        for mut event in events {
+            escape_strings(&mut event);
+            let event = serde_json::from_value::<Event>(event);
+            self.events.extend(event.ok().filter(|event| !self.events.contains(event)));
+            if self.events.len() > MAX_EVENTS {
+                self.events.pop_front();
+            }
+        }
+    }
+}
+
+/// Builds view data from JSON.
+#[cfg(test)]
+pub(super) fn parse(snapshot: Value, events: Vec<Value>) -> ViewData {
+    let mut buffer = EventBuffer::default();
+    buffer.extend(events);
+    buffer.view_data(snapshot).unwrap()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_invalid_snapshot_is_an_error() {
+        let error = EventBuffer::default().view_data(json!({ "hello": 1 })).unwrap_err();
+        assert!(error.contains("no snapshot"), "{error}");
+    }
+
+    #[test]
+    fn the_latest_events_are_kept_and_unknown_kinds_skipped() {
+        let mut buffer = EventBuffer::default();
+        let event = |kind: &str, pool: usize| {
+            let at = "2026-01-31T12:00:00.000Z";
+            json!({ "at": at, "pool": format!("a/{pool}"), "kind": kind })
+        };
+        buffer.extend(vec![event("of next year", 0)]);
+        assert!(buffer.events.is_empty());
+        buffer.extend((0..MAX_EVENTS + 5).map(|at| event("resume", at)).collect());
+        assert_eq!(buffer.events.len(), MAX_EVENTS);
+        let data = buffer.view_data(json!({ "store": "x", "pools": [], "backpressure": [] }));
+        assert_eq!(data.unwrap().events[0].pool, format!("a/{}", MAX_EVENTS + 4));
+    }
+}

@@ -1,0 +1,75 @@
+//! What is special about the table of a pool: prices, and keys that look like limits.
+
+use std::collections::BTreeMap;
+
+use standpipe_core::Unit;
+
+use super::form::{Sectioned, form};
+use super::limit::unit_of;
+use super::names::dotted;
+use super::policy::reject_headroom;
+use super::shape::{AMOUNT, UNIT_NAME};
+use super::{Shape, Value};
+use crate::file::reader::{Item, Reader};
+use crate::format;
+use crate::nearest::nearest;
+use crate::parse::{self, KNOWN_UNITS};
+use crate::settings::{PoolSettings, dialect_of};
+
+/// Prepares the entries of a pool: see [`super::Section::prepare`].
+pub(crate) fn prepare(reader: &mut Reader<'_>, item: &Item<'_>, entries: &mut Vec<Item<'_>>) {
+    let provider = item.value.get("provider").and_then(|provider| provider.get_ref().as_str());
+    reader.dialect = dialect_of(item.key, provider);
+    // With a dot instead of a slash in the name, the keys are those of another table.
+    if dotted(item).is_some() {
+        entries.clear();
+    }
+    // Prices may name units that are declared below them.
+    entries.sort_by_key(|entry| entry.key == "price");
+    let names = PoolSettings::SECTION.names();
+    entries.retain(|entry| names.contains(&entry.key) || !is_reported(reader, entry, &names));
+}
+
+/// Reports an unknown key if there is more to suggest than the nearest known one.
+fn is_reported(reader: &mut Reader<'_>, entry: &Item<'_>, names: &[&str]) -> bool {
+    // A rate is probably the limit of a unit that was not declared.
+    let is_rate = entry.value.as_str().is_some_and(|text| parse::rate(text).is_ok());
+    if entry.key == "headroom" {
+        reject_headroom(reader, entry);
+    } else if is_rate && nearest(entry.key, names.iter().copied()).is_none() {
+        let what = format!("unknown unit {} in a pool", entry.name);
+        let remedy = "declare a unit of your own in the pool's `units` table";
+        reader.problem(entry.line, what, remedy);
+    } else {
+        return false;
+    }
+    true
+}
+
+form!(
+    /// Prices by unit, in dollars per million. [`read_price`] reads them.
+    Price: BTreeMap<Unit, u64>, Shape::Map(vec![(UNIT_NAME, Shape::Named(&AMOUNT))]),
+    |_reader, _item| None,
+    |prices| (!prices.is_empty()).then(|| {
+        let price = |(unit, price): (&Unit, &u64)| {
+            (unit.name().to_owned(), format::amount(&Unit::Usd, *price).into())
+        };
+        Value::Table(prices.iter().map(price).collect())
+    })
+);
+
+/// Reads prices of the units that the pool knows.
+pub(crate) fn read_price(reader: &mut Reader<'_>, item: &Item<'_>, pool: &mut PoolSettings) {
+    for entry in reader.entries(item) {
+        let Some(unit) = unit_of(reader, &entry) else { continue };
+        if unit == Unit::Usd || !pool.knows(&unit) {
+            let units: Vec<&str> = KNOWN_UNITS.into_iter().filter(|name| *name != "usd").collect();
+            reader.unknown_key(&entry, &units, "in price");
+            continue;
+        }
+        // The text is in dollars, the stored price in millionths.
+        if let Some(price) = reader.parse(&entry, |text| parse::amount_of(&Unit::Usd, text)) {
+            pool.price.insert(unit, price);
+        }
+    }
+}

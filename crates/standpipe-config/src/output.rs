@@ -1,0 +1,43 @@
+//! Describes the settings: `config show`, the JSON Schema and the reference page.
+//!
+//! Everything here is derived from the table of keys.
+
+use crate::settings::Settings;
+
+#[cfg(feature = "describe")]
+mod describe;
+mod reference;
+#[cfg(feature = "describe")]
+mod schema;
+mod tables;
+mod toml;
+
+impl Settings {
+    /// Returns all values in force as a settings file, with the origin of each as a comment if
+    /// `origins` is set. Parsing it gives the same settings, except for hidden passwords.
+    #[must_use]
+    pub fn to_toml(&self, origins: bool) -> String {
+        toml::to_toml(self, origins)
+    }
+
+    /// Returns the reference of all keys as Markdown, the generated part of `docs/config.md`.
+    #[must_use]
+    pub fn reference() -> String {
+        reference::reference()
+    }
+
+    /// Returns all values in force without secrets: `file`, and `settings`, a list of `key`,
+    /// `value` and `origin` (`FILE:LINE` or `default`).
+    #[cfg(feature = "describe")]
+    #[must_use]
+    pub fn describe(&self) -> serde_json::Value {
+        describe::describe(self)
+    }
+
+    /// Returns the JSON Schema (draft 2020-12) of the file, for editors.
+    #[cfg(feature = "describe")]
+    #[must_use]
+    pub fn schema() -> serde_json::Value {
+        schema::schema()
+    }
+}

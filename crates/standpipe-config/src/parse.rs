@@ -1,0 +1,452 @@
+//! Parsers for rates, durations, amounts, costs and limits.
+//!
+//! The settings file, the command line and the HTTP API share these parsers, so a figure means the
+//! same everywhere. They use integers only: a value that would have to be rounded is rejected. The
+//! opposite direction is in [`crate::format`].
+
+use std::fmt;
+
+use standpipe_core::{Charged, Limit, Rule, Span, Unit, UnitName, bounds};
+
+use crate::format::decimal;
+use crate::nearest::nearest;
+
+pub(crate) mod limit;
+mod number;
+pub(crate) mod word;
+
+use self::number::{NumberError, scaled, split_number};
+
+/// Why a text could not be parsed, and what to write instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TextError {
+    /// What is wrong.
+    pub what: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+/// Parses a rate: `60/min`, `30/2s`, `2M/min`.
+///
+/// # Errors
+/// If the text is not a rate, or the amount is zero, fractional or out of range.
+///
+/// ```
+/// use standpipe_config::parse::rate;
+/// use standpipe_core::Span;
+///
+/// assert_eq!(rate("2M/min"), Ok((2_000_000, Span::secs(60))));
+/// assert_eq!(rate("30/2s"), Ok((30, Span::secs(2))));
+/// assert!(rate("60/m").unwrap_err().remedy.contains("min"));
+/// ```
+pub fn rate(text: &str) -> Result<(u64, Span), TextError> {
+    rate_of(&Unit::Requests, text)
+}
+
+/// Parses a rate of a unit. For `usd` the amount is in dollars: `20/d` is 20,000,000 millionths.
+///
+/// # Errors
+/// As [`rate`].
+pub fn rate_of(unit: &Unit, text: &str) -> Result<(u64, Span), TextError> {
+    let Some((amount, period)) = text.split_once('/') else {
+        return Err(match amount_of(unit, text) {
+            Ok(_) => TextError::new(
+                format!("the rate {} has no period", quoted(text)),
+                format!("write for example \"{}/min\"", text.trim()),
+            ),
+            Err(_) => TextError::new(format!("{} is not a rate", quoted(text)), RATE_EXAMPLES),
+        });
+    };
+    let amount = at_least_one(amount_of(unit, amount.trim())?, text)?;
+    Ok((amount, period_of(period.trim(), text)?))
+}
+
+/// Parses a duration: `500ms`, `30s`, `5min`, `2h`, `1d`, or seconds as a bare number. It may have
+/// a decimal point (`0.5s`, `1.5h`) down to a microsecond, and may be zero.
+///
+/// # Errors
+/// If the text is not a duration, is finer than a microsecond, or is longer than 400 days.
+///
+/// ```
+/// use standpipe_config::parse::duration;
+/// use standpipe_core::Span;
+///
+/// assert_eq!(duration("1.5h"), Ok(Span::secs(5_400)));
+/// assert_eq!(duration("30"), Ok(Span::secs(30)));
+/// assert!(duration("5m").is_err());
+/// ```
+pub fn duration(text: &str) -> Result<Span, TextError> {
+    let (number, suffix) = split_number(text.trim());
+    if number.is_empty() {
+        return Err(not_a_duration(text));
+    }
+    let micros = if suffix.is_empty() { 1_000_000 } else { unit_of_time(suffix, text)? };
+    micros_in(number, micros, text)
+}
+
+/// Parses a duration as [`duration`] does, but rejects zero.
+///
+/// # Errors
+/// As [`duration`], and if the duration is zero.
+pub(crate) fn positive_duration(text: &str) -> Result<Span, TextError> {
+    match duration(text)? {
+        Span::ZERO => Err(TextError::new(
+            format!("{} is zero", quoted(text)),
+            "write a longer duration, for example 100ms, 30s or 5min",
+        )),
+        span => Ok(span),
+    }
+}
+
+/// Parses an amount: `1200`, `1_200`, `400k`, `2M`, `1.5G`. It may be zero.
+///
+/// # Errors
+/// If the text is not an amount, or is negative, fractional or out of range.
+///
+/// ```
+/// use standpipe_config::parse::amount;
+///
+/// assert_eq!(amount("400k"), Ok(400_000));
+/// assert_eq!(amount("1_200"), Ok(1_200));
+/// assert!(amount("1.5").is_err());
+/// ```
+pub fn amount(text: &str) -> Result<u64, TextError> {
+    amount_of(&Unit::Requests, text)
+}
+
+/// Parses an amount of a unit. For `usd` the text is in dollars, with up to six decimals, and the
+/// result in millionths of a dollar.
+///
+/// # Errors
+/// As [`amount`].
+pub fn amount_of(unit: &Unit, text: &str) -> Result<u64, TextError> {
+    let (number, suffix) = split_number(text.trim());
+    let times = match suffix {
+        "" => 1,
+        "k" => 1_000,
+        "M" => 1_000_000,
+        "G" => 1_000_000_000,
+        _ => return Err(not_an_amount(text, number, suffix)),
+    };
+    let fine = if *unit == Unit::Usd { 1_000_000 } else { 1 };
+    let (what, remedy) = match scaled(number, times * fine) {
+        Ok(amount) if amount <= bounds::AMOUNT => return Ok(amount),
+        Ok(_) | Err(NumberError::TooLarge) => {
+            ("is too large", format!("the most that is counted is {}", bounds::AMOUNT / fine))
+        }
+        Err(NumberError::Negative) => ("is negative", "write an amount of 0 or more".to_owned()),
+        Err(NumberError::Fraction) if fine > 1 => {
+            ("is finer than a millionth of a dollar", "write at most six decimals".to_owned())
+        }
+        Err(NumberError::Fraction) => {
+            ("is not a whole number", "units are counted whole".to_owned())
+        }
+        Err(NumberError::NotANumber) => return Err(not_an_amount(text, number, suffix)),
+    };
+    Err(TextError::new(format!("{} {what}", quoted(text)), remedy))
+}
+
+/// Parses the cost of a call: `input_tokens=1200,output_tokens=800`.
+///
+/// # Errors
+/// If a part is not `unit=amount`, or a unit is named twice.
+///
+/// ```
+/// use standpipe_config::parse::costs;
+/// use standpipe_core::Unit;
+///
+/// let cost = costs("input_tokens=1200,usd=0.05").unwrap();
+/// assert_eq!(cost, [(Unit::InputTokens, 1_200), (Unit::Usd, 50_000)]);
+/// ```
+pub fn costs(text: &str) -> Result<Vec<(Unit, u64)>, TextError> {
+    let mut costs: Vec<(Unit, u64)> = Vec::new();
+    for part in text.split(',') {
+        let Some((name, figure)) = part.split_once('=') else {
+            return Err(TextError::new(
+                format!("{} is not a cost", quoted(part)),
+                "write unit=amount, for example \"input_tokens=1200,output_tokens=800\"",
+            ));
+        };
+        let unit = unit(name.trim())?;
+        if costs.iter().any(|(known, _)| *known == unit) {
+            return Err(TextError::new(format!("`{unit}` is named twice"), "name each unit once"));
+        }
+        let amount = amount_of(&unit, figure.trim())?;
+        costs.push((unit, amount));
+    }
+    if costs.len() > bounds::UNITS {
+        return Err(TextError::new(
+            format!("{} units in one cost", costs.len()),
+            format!("at most {} are counted", bounds::UNITS),
+        ));
+    }
+    Ok(costs)
+}
+
+/// Parses a limit: `requests=60/min` or `parallel=5`, with the options of the file's long form
+/// after commas: `input_tokens=2M/min,burst=400k`. Output tokens and money are charged at the end
+/// of a call, everything else at the start.
+///
+/// # Errors
+/// If the text is not a limit, or its options contradict each other.
+///
+/// ```
+/// use standpipe_config::parse::limit;
+/// use standpipe_core::{Limit, Rule};
+///
+/// assert_eq!(limit("parallel=5"), Ok(Limit::new(Rule::Parallel { amount: 5 })));
+/// assert!(limit("requests=60").is_err());
+/// ```
+pub fn limit(text: &str) -> Result<Limit, TextError> {
+    let Some((name, figure)) = text.split_once('=') else {
+        return Err(TextError::new(
+            format!("{} is not a limit", quoted(text)),
+            "write for example \"requests=60/min\" or \"parallel=5\"",
+        ));
+    };
+    let (name, figure) = (name.trim(), figure.trim());
+    if name == "parallel" {
+        return slots(figure).map(|amount| Limit::new(Rule::Parallel { amount }));
+    }
+    limit::with_options(unit(name)?, figure)
+}
+
+/// Parses a number of calls in flight.
+///
+/// # Errors
+/// If the text is not a whole number of at least one.
+pub fn slots(text: &str) -> Result<u64, TextError> {
+    if text.contains(['/', ',']) {
+        let is = if text.contains('/') { "is a rate" } else { "has options" };
+        return Err(TextError::new(
+            format!("parallel is {}, which {is}", quoted(text)),
+            "`parallel` counts calls in flight: write a number alone, for example 5",
+        ));
+    }
+    at_least_one(amount(text)?, text)
+}
+
+/// Parses a percentage as thousandths: `25%` is 250, `12.5%` is 125. It may be zero.
+///
+/// # Errors
+/// If the text is not a percentage, is finer than a tenth of a percent, or is above 100 %.
+pub fn percent(text: &str) -> Result<u16, TextError> {
+    let Some(number) = text.trim().strip_suffix('%') else {
+        return Err(TextError::new(
+            format!("{} is not a percentage", quoted(text)),
+            "write for example \"25%\"",
+        ));
+    };
+    thousandths(number.trim(), 10, text)
+}
+
+/// Parses a share as thousandths, either as a percentage or as a fraction of one: `80%`, `0.8`,
+/// `1`. It may be zero.
+///
+/// # Errors
+/// As [`percent`].
+pub fn share(text: &str) -> Result<u16, TextError> {
+    if text.trim().ends_with('%') {
+        return percent(text);
+    }
+    thousandths(text.trim(), 1_000, text)
+}
+
+/// Parses a margin as thousandths, as a percentage or as a fraction of one: `20%`, `0.2`, `0`.
+///
+/// # Errors
+/// If the text is not a share, is finer than a tenth of a percent, or leaves nothing usable.
+pub fn margin(text: &str) -> Result<u16, TextError> {
+    let written = text.trim();
+    let (number, times) = match written.strip_suffix('%') {
+        Some(number) => (number.trim(), 10),
+        None => (written, 1_000),
+    };
+    let example = "write \"auto\", or for example \"20%\" or 0.2".to_owned();
+    let (what, remedy) = match scaled(number, times) {
+        Ok(share) if share < 1_000 => return Ok(u16::try_from(share).unwrap_or(999)),
+        Ok(_) | Err(NumberError::TooLarge) => {
+            // A bare number of 1 or more is most likely a percentage without its sign.
+            let meant = scaled(written, 10).ok().filter(|meant| *meant < 1_000);
+            let meant = meant.map(|meant| format!("\"{number}%\" or {}", decimal(meant, 1_000)));
+            ("leaves nothing usable", meant.map_or(example, |meant| format!("write {meant}")))
+        }
+        Err(NumberError::Negative) => ("is negative", "write 0 to use the whole rate".to_owned()),
+        Err(NumberError::Fraction) => {
+            ("is finer than a tenth of a percent", "write for example \"12.5%\"".to_owned())
+        }
+        Err(NumberError::NotANumber) => ("is not a share", example),
+    };
+    Err(TextError::new(format!("{} {what}", quoted(text)), remedy))
+}
+
+/// Parses a multiplier of at least one as thousandths: `2` is 2,000, `1.5` is 1,500.
+///
+/// # Errors
+/// If the text is not a number from 1 to 100, or is finer than a thousandth.
+pub fn factor(text: &str) -> Result<u32, TextError> {
+    let (what, remedy) = match scaled(text.trim(), 1_000) {
+        Ok(factor @ 1_000..=100_000) => return Ok(u32::try_from(factor).unwrap_or(100_000)),
+        Ok(0..1_000) | Err(NumberError::Negative) => {
+            ("shrinks what it multiplies", "write 1 or more")
+        }
+        Ok(_) | Err(NumberError::TooLarge) => ("is too large a factor", "write at most 100"),
+        Err(NumberError::Fraction) => {
+            ("is finer than a thousandth", "write at most three decimals")
+        }
+        Err(NumberError::NotANumber) => ("is not a number", "write for example 2 or 1.5"),
+    };
+    Err(TextError::new(format!("{} {what}", quoted(text)), remedy))
+}
+
+/// Parses the name of a built-in or custom unit.
+///
+/// # Errors
+/// If the text does not match `[a-z][a-z0-9_]{0,31}`, or is `parallel`, which is not a unit.
+pub fn unit(name: &str) -> Result<Unit, TextError> {
+    if name == "parallel" {
+        return Err(TextError::new(
+            "`parallel` is not a unit",
+            "every call takes one slot by itself; leave it out",
+        ));
+    }
+    Unit::named(name).ok_or_else(|| {
+        let lower = name.to_ascii_lowercase();
+        let remedy = match nearest(&lower, KNOWN_UNITS.into_iter()) {
+            Some(known) => format!("did you mean `{known}`?"),
+            None if UnitName::new(&lower).is_some() => format!("write `{lower}`"),
+            None => "use a-z, 0-9 and _, a letter first, at most 32 characters".to_owned(),
+        };
+        TextError::new(format!("{} is not the name of a unit", quoted(name)), remedy)
+    })
+}
+
+/// Returns when a unit is charged if its limit does not set `charged`.
+#[must_use]
+pub fn charged_by_default(unit: &Unit) -> Charged {
+    match unit {
+        // Both depend on the output, which is known only when the call ends.
+        Unit::OutputTokens | Unit::Usd => Charged::End,
+        _ => Charged::Start,
+    }
+}
+
+/// The built-in units, which need no declaration.
+pub const KNOWN_UNITS: [&str; 7] =
+    ["requests", "input_tokens", "output_tokens", "tokens", "points", "content", "usd"];
+
+/// Quotes user input for a message: escaped, and truncated if it is long.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    let mut shown: String = text.chars().take(48).flat_map(char::escape_debug).collect();
+    if text.chars().nth(48).is_some() {
+        shown.push('…');
+    }
+    format!("\"{shown}\"")
+}
+
+impl TextError {
+    pub(crate) fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { what: what.into(), remedy: remedy.into() }
+    }
+}
+
+impl fmt::Display for TextError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.what, self.remedy)
+    }
+}
+
+impl std::error::Error for TextError {}
+
+/// The remedy for a limit of zero.
+pub(crate) const ZERO: &str = "write a limit above 0, or stop calls with `standpipe pause`";
+
+const RATE_EXAMPLES: &str = "write for example \"60/min\", \"30/2s\" or \"2M/h\"";
+
+fn at_least_one(amount: u64, text: &str) -> Result<u64, TextError> {
+    if amount == 0 {
+        let what = format!("{} admits no call", quoted(text));
+        return Err(TextError::new(what, ZERO));
+    }
+    Ok(amount)
+}
+
+/// Parses the part of a rate after the slash: a unit of time, with an optional number before it.
+fn period_of(period: &str, rate: &str) -> Result<Span, TextError> {
+    let (number, suffix) = split_number(period);
+    if suffix.is_empty() {
+        let what = format!("the period of the rate {} has no unit", quoted(rate));
+        return Err(TextError::new(what, RATE_EXAMPLES));
+    }
+    let micros = unit_of_time(suffix, rate)?;
+    let span = micros_in(if number.is_empty() { "1" } else { number }, micros, rate)?;
+    if span == Span::ZERO {
+        let what = format!("the period of the rate {} is zero", quoted(rate));
+        return Err(TextError::new(what, RATE_EXAMPLES));
+    }
+    Ok(span)
+}
+
+/// Returns the microseconds in a unit of time.
+fn unit_of_time(suffix: &str, whole: &str) -> Result<u64, TextError> {
+    let remedy = match suffix {
+        "ms" => return Ok(1_000),
+        "s" => return Ok(1_000_000),
+        "min" => return Ok(60_000_000),
+        "h" => return Ok(3_600_000_000),
+        "d" => return Ok(86_400_000_000),
+        "m" => "min or ms?",
+        "sec" | "secs" | "second" | "seconds" | "S" => "write `s` for seconds",
+        "mins" | "minute" | "minutes" | "M" => "write `min` for minutes",
+        "hr" | "hrs" | "hour" | "hours" | "H" => "write `h` for hours",
+        "day" | "days" | "D" => "write `d` for days",
+        "w" | "week" | "weeks" => "write weeks in days: 7d",
+        _ => "the units of time are ms, s, min, h and d",
+    };
+    let what = format!("{} is not a unit of time in {}", quoted(suffix), quoted(whole));
+    Err(TextError::new(what, remedy))
+}
+
+fn micros_in(number: &str, micros: u64, text: &str) -> Result<Span, TextError> {
+    let (what, remedy) = match scaled(number, micros) {
+        Ok(span) if span <= bounds::SPAN.0 => return Ok(Span(span)),
+        Ok(_) | Err(NumberError::TooLarge) => ("is too long", "write at most 400d"),
+        Err(NumberError::Negative) => ("is negative", "write 0 or more"),
+        Err(NumberError::Fraction) => ("is finer than a microsecond", "write fewer decimals"),
+        Err(NumberError::NotANumber) => return Err(not_a_duration(text)),
+    };
+    Err(TextError::new(format!("{} {what}", quoted(text)), remedy))
+}
+
+fn thousandths(number: &str, times: u64, text: &str) -> Result<u16, TextError> {
+    let (what, remedy) = match scaled(number, times) {
+        Ok(share) if share <= 1_000 => return Ok(u16::try_from(share).unwrap_or(1_000)),
+        Ok(_) | Err(NumberError::TooLarge) => ("is more than 100 %", "write at most \"100%\""),
+        Err(NumberError::Negative) => ("is negative", "write a share between \"0%\" and \"100%\""),
+        Err(NumberError::Fraction) => ("is finer than a tenth of a percent", "write one decimal"),
+        Err(NumberError::NotANumber) => ("is not a share", "write for example \"25%\""),
+    };
+    Err(TextError::new(format!("{} {what}", quoted(text)), remedy))
+}
+
+fn not_a_duration(text: &str) -> TextError {
+    TextError::new(
+        format!("{} is not a duration", quoted(text)),
+        "write for example 500ms, 30s, 5min, 2h or 1d",
+    )
+}
+
+fn not_an_amount(text: &str, number: &str, suffix: &str) -> TextError {
+    let remedy = match suffix {
+        _ if number.is_empty() => "write for example 1200, 400k or 2M",
+        "K" => "write a small `k` for thousands",
+        "m" => "write a capital `M` for millions",
+        "g" | "B" | "b" | "T" => "the multiples are k, M and G",
+        _ => "write for example 1200, 400k or 2M",
+    };
+    TextError::new(format!("{} is not an amount", quoted(text)), remedy)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,316 @@
+//! Invalid files: the line, the problem and the remedy that are reported.
+
+use super::*;
+
+/// Checks the one problem of a line in an otherwise valid pool.
+#[track_caller]
+fn in_pool(line: &str, message: &str) {
+    let messages = problems(&format!("[pool.\"a/b\"]\nparallel = 1\n{line}\n"));
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert!(messages[0].starts_with("s.toml:3: "), "{}", messages[0]);
+    assert!(messages[0].contains(message), "{}\ndoes not contain\n{message}", messages[0]);
+}
+
+/// Checks the one problem of a file.
+#[track_caller]
+fn reports(text: &str, line: usize, message: &str) {
+    let messages = problems(text);
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert!(messages[0].starts_with(&format!("s.toml:{line}: ")), "{}", messages[0]);
+    assert!(messages[0].contains(message), "{}\ndoes not contain\n{message}", messages[0]);
+}
+
+#[test]
+fn all_problems_are_reported_at_once_in_the_order_of_the_file() {
+    let messages = problems(
+        "stoer = \"file\"\nversion = -1\n[agent.x]\nfloor = \"120%\"\n\
+         [pool.\"a/b\"]\nrequests = \"60/m\"\nmagrin = 0.2\nfallback = [\"a/c\"]\n",
+    );
+    let expected = [
+        "s.toml:1: unknown key `stoer` at the top of the file; did you mean `store`?",
+        "s.toml:2: `version` is not a version; write a whole number, for example 1",
+        "s.toml:4: `floor`: \"120%\" is more than 100 %; write at most \"100%\"",
+        "s.toml:6: `requests`: \"m\" is not a unit of time in \"60/m\"; min or ms?",
+        "s.toml:7: unknown key `magrin` in a pool; did you mean `margin`?",
+        "s.toml:8: there is no pool `a/c`; did you mean `a/b`?",
+    ];
+    assert_eq!(messages, expected);
+}
+
+#[test]
+fn unknown_keys_in_every_table() {
+    in_pool("paralell = 5", "did you mean `parallel`?");
+    in_pool("request = \"60/min\"", "did you mean `requests`?");
+    in_pool("gpu_seconds = \"5/min\"", "declare a unit of your own in the pool's `units` table");
+    in_pool("colour = true", "known here: provider, models, account, requests, ");
+    in_pool("requests = { rate = \"5/s\", burts = 3 }", "did you mean `burst`?");
+    in_pool("backoff = { bases = 3 }", "did you mean `base`?");
+    in_pool("return_windows = { critcal = [0, 1] }", "did you mean `critical`?");
+    reports("[agent.x]\nprioritty = \"standard\"", 2, "did you mean `priority`?");
+    reports("[store]\nurll = \"file\"", 2, "did you mean `url`?");
+    reports("[server]\ntokenfile = \"x\"", 2, "did you mean `token_file`?");
+    reports("[provider.x]\nkeyfile = \"x\"", 2, "did you mean `key_file`?");
+    reports("[workflow.x]\nagents = [\"a\", \"b\"]\nholds = true", 3, "did you mean `hold`?");
+    reports("pools = {}", 1, "did you mean `pool`?");
+}
+
+#[test]
+fn invalid_amounts_rates_and_durations() {
+    in_pool("requests = \"-5/min\"", "`requests`: \"-5\" is negative");
+    in_pool("requests = \"0/min\"", "admits no call");
+    in_pool("requests = \"1.5/min\"", "is not a whole number");
+    in_pool("requests = \"99999999999G/min\"", "is too large");
+    in_pool("requests = 60", "has no period; write for example \"60/min\"");
+    in_pool("requests = true", "is a boolean; write a string in quotes, or a number");
+    in_pool("requests = []", "is an empty list");
+    in_pool("requests = [\"5/min\", \"6/min\"]", "two limits of the same unit, kind and period");
+    in_pool("requests = { pace = \"1s\" }", "the limit has no rate");
+    in_pool(
+        "requests = { rate = \"5/s\", kind = \"window\", burst = 5 }",
+        "burst has no meaning for a window",
+    );
+    in_pool("requests = { rate = \"5/s\", kind = \"bucket\", burst = 0 }", "holds nothing");
+    in_pool("requests = { rate = \"5/s\", kind = \"windw\" }", "did you mean \"window\"?");
+    in_pool("requests = { rate = \"5/s\", pace = 0 }", "is zero; write a longer duration");
+    in_pool(
+        "requests = { rate = \"5/s\", kind = \"bucket\", resets = \"provider\" }",
+        "a bucket refills and does not reset",
+    );
+    in_pool("lease_ttl = \"5m\"", "min or ms?");
+    in_pool("lease_ttl = -5", "is negative");
+    in_pool("lease_ttl = 1e3", "is not a unit of time");
+    in_pool("lease_ttl = inf", "is not a duration");
+    in_pool("lease_ttl = 0", "\"0\" is zero; write a longer duration");
+    in_pool("lease_ttl = 2024-01-01", "is a date or time");
+    in_pool("slack = \"401d\"", "is too long");
+    in_pool("price = { input_tokens = -3 }", "is negative");
+    in_pool("price = { usd = 3 }", "unknown key `usd` in price");
+    in_pool("price = { widgets = 3 }", "unknown key `widgets` in price");
+}
+
+#[test]
+fn invalid_numbers_of_calls_in_flight() {
+    for (line, messages) in [
+        ("0", "admits no call"),
+        ("-3", "is negative"),
+        ("2.5", "is not a whole number"),
+        ("\"5/min\"", "is a rate"),
+        ("99999999999999999999", "is too large"),
+        ("0xffffffffffffffff", "is too large"),
+        ("[1]", "is a list"),
+    ] {
+        reports(&format!("[pool.\"a/b\"]\nparallel = {line}"), 2, messages);
+    }
+    let hex = settings("[pool.\"a/b\"]\nparallel = 0x10");
+    assert_eq!(hex.pools[&pool_name("a/b")].limits[0].stated(), 16);
+}
+
+#[test]
+fn invalid_shares() {
+    reports("[agent.x]\nfloor = \"0%\"", 2, "the share is zero");
+    reports("[agent.x]\nfloor = \"10/min\"", 2, "name the unit: { requests = \"10/min\" }");
+    reports("[agent.x]\nfloor = 25", 2, "is not a percentage; write for example \"25%\"");
+    reports("[agent.x]\ncap = { parallel = 0 }", 2, "admits no call");
+    reports("[agent.x]\ncap = { request = \"1/min\" }", 2, "did you mean `requests`?");
+    reports("[agent.x]\ncap = { \"a/b\" = \"5%\" }", 2, "there is no pool `a/b`");
+    reports("[agent.x]\ncap = { \"a//b\" = \"5%\" }", 2, "is not the name of a pool");
+    reports("[agent.x]\npriority = \"urgent\"", 2, "write one of critical, standard, background");
+}
+
+#[test]
+fn invalid_margins() {
+    let example = "write \"auto\", or for example \"20%\" or 0.2";
+    in_pool("margin = 20", "`margin`: \"20\" leaves nothing usable; write \"20%\" or 0.2");
+    in_pool("margin = \"12.5\"", "leaves nothing usable; write \"12.5%\" or 0.125");
+    in_pool("margin = 1", "leaves nothing usable; write \"1%\" or 0.01");
+    in_pool("margin = 1.0", "leaves nothing usable; write \"1.0%\" or 0.01");
+    for all in ["100", "1e3", "99999999999999999999", "\"100%\"", "\"150%\""] {
+        in_pool(&format!("margin = {all}"), example);
+    }
+    in_pool("margin = -0.2", "\"-0.2\" is negative; write 0 to use the whole rate");
+    in_pool("margin = \"-20%\"", "is negative");
+    in_pool("margin = 0.1234", "is finer than a tenth of a percent");
+    in_pool("margin = \"most\"", &format!("\"most\" is not a share; {example}"));
+    in_pool("margin = true", "`margin` is a boolean");
+}
+
+#[test]
+fn the_old_key_headroom_is_rejected_with_the_margin_that_means_the_same() {
+    for (old, new) in [
+        ("0.8", "\"20%\""),
+        ("\"80%\"", "\"20%\""),
+        ("0.875", "\"12.5%\""),
+        ("0.001", "\"99.9%\""),
+        ("1.0", "0"),
+        ("1", "0"),
+        ("\"auto\"", "\"auto\""),
+    ] {
+        let messages = problems(&format!("[pool.\"a/b\"]\nparallel = 1\nheadroom = {old}\n"));
+        let expected = "s.toml:3: `headroom` is now `margin`, the share that is left unused";
+        assert_eq!(messages, [format!("{expected}; write margin = {new}")]);
+        settings(&format!("[pool.\"a/b\"]\nparallel = 1\nmargin = {new}\n"));
+    }
+    for odd in ["0", "80", "-1", "\"most\"", "true", "[]"] {
+        in_pool(&format!("headroom = {odd}"), "left unused; write for example margin = \"20%\"");
+    }
+}
+
+#[test]
+fn a_floor_above_the_same_agent_s_cap() {
+    let pool = "[pool.\"a/b\"]\nrequests = \"100/min\"\nparallel = 10\n[agent.x]\n";
+    for (shares, messages) in [
+        ("floor = \"30%\"\ncap = \"20%\"", "the floor of `x` is above its cap"),
+        ("floor = \"25%\"\ncap = { requests = \"10/min\" }", "(requests of 25/min) is above"),
+        // A cap has a period of its own: 20 in ten minutes are two in one.
+        ("floor = \"3%\"\ncap = { requests = \"20/10min\" }", "(requests of 3/min) is above"),
+        ("floor = { parallel = 5 }\ncap = { parallel = 4 }", "(5 calls in flight) is above"),
+        ("floor = { \"a/b\" = \"30%\" }\ncap = \"20%\"", "on `a/b` (requests of 30/min) is above"),
+        ("floor = { requests = \"1/s\" }\ncap = { \"a/b\" = \"50%\" }", "(requests of 60/min)"),
+    ] {
+        reports(&format!("{pool}{shares}"), 5, messages);
+        reports(&format!("{pool}{shares}"), 5, "lower the floor to what the cap allows, or raise");
+    }
+    for shares in [
+        "floor = \"20%\"\ncap = \"20%\"",
+        "floor = \"10%\"\ncap = { requests = \"10/min\" }",
+        "floor = \"10%\"\ncap = { requests = \"1/s\", parallel = 1 }",
+        "floor = { \"a/b\" = \"1%\" }\ncap = \"0.1%\"",
+    ] {
+        settings(&format!("{pool}{shares}"));
+    }
+    // Shares can be compared even if the limits are learned.
+    reports("[agent.x]\nfloor = \"30%\"\ncap = \"20%\"", 2, "above its cap");
+}
+
+#[test]
+fn floors_that_exceed_a_limit_together() {
+    let pool = "[pool.\"a/b\"]\nrequests = \"100/min\"\nparallel = 4\n";
+    let three =
+        "[agent.z]\nfloor = \"60%\"\n[agent.y]\nfloor = \"30%\"\n[agent.x]\nfloor = \"20%\"";
+    reports(
+        &format!("{pool}{three}"),
+        9,
+        "with `x` the floors on `a/b` add up to more than its requests of 100/min",
+    );
+    let rates = "[agent.x]\nfloor = { requests = \"60/min\" }\n\
+                 [agent.y]\nfloor = { \"a/b\" = { requests = \"1/s\" } }";
+    reports(&format!("{pool}{rates}"), 7, "with `y` the floors");
+    let slots = "[agent.x]\nfloor = { parallel = 5 }";
+    reports(&format!("{pool}{slots}"), 5, "more than its 4 calls in flight");
+    settings(&format!("{pool}[agent.x]\nfloor = \"50%\"\n[agent.y]\nfloor = \"50%\""));
+}
+
+#[test]
+fn invalid_names() {
+    let long = "x".repeat(10_000);
+    for name in ["", "line\\nbreak", "🚰", &long, "a b"] {
+        let agent = problems(&format!("[agent.\"{name}\"]\n"));
+        assert_eq!(agent.len(), 1, "{agent:?}");
+        assert!(agent[0].starts_with("s.toml:1: \""), "{}", agent[0]);
+        assert!(agent[0].contains("is not the name of an agent; use 1 to 64 of"), "{}", agent[0]);
+        let pool = problems(&format!("[pool.\"{name}\"]\nparallel = 1\n"));
+        assert!(pool[0].contains("is not the name of a pool"), "{}", pool[0]);
+        let workflow = problems(&format!("[workflow.\"{name}\"]\nagents = [\"a\", \"b\"]\n"));
+        assert!(workflow[0].contains("is not the name of a workflow"), "{}", workflow[0]);
+        for messages in agent.iter().chain(&pool).chain(&workflow) {
+            assert!(messages.len() < 400 && !messages.chars().any(char::is_control), "{messages}");
+        }
+    }
+    reports("[pool.sonnet]\nparallel = 1", 1, "a pool is named `provider/scope`");
+    reports(
+        "[pool.anthropic.sonnet]\nparallel = 1",
+        1,
+        "did you mean [pool.\"anthropic/sonnet\"]?",
+    );
+    reports("[pool.\"a/b\".units]\nGPU = \"5/s\"", 2, "write `gpu`");
+    reports("[pool.\"a/b\".units]\nrequests = \"5/s\"", 2, "move `requests` up");
+    reports("[provider.metrics]", 1, "serves something else under that name");
+    reports("[provider.v1]", 1, "serves something else under that name");
+    in_pool("provider = \"a b\"", "is not the name of a provider");
+    in_pool("models = [\"\"]", "is empty, too long or not printable");
+}
+
+#[test]
+fn values_of_the_wrong_type() {
+    reports("pool = 5", 1, "`pool` is a number; write a table: [pool]");
+    reports("[[pool]]\nx = 1", 1, "`pool` is a list");
+    reports("[pool]\n\"a/b\" = \"60/min\"", 2, "`a/b` is a string; write a table: [pool.\"a/b\"]");
+    reports("open_pools = \"true\"", 1, "write true or false, without quotes");
+    reports("store = 5", 1, "write a string in quotes");
+    in_pool("enforce = 1", "write true or false");
+    in_pool("models = \"claude-*\"", "is a string; write a list");
+    in_pool("fallback = [5]", "write a string in quotes");
+    in_pool("zones = \"on\"", "write \"auto\", true or false");
+    in_pool("on_store_failure = \"opne\"", "did you mean \"open\"?");
+    in_pool("backoff = 5", "write a table");
+    in_pool("backoff = { factor = 0.5 }", "shrinks");
+    in_pool("backoff = { base = 10, cap = 5 }", "the cap is shorter than the base");
+    in_pool("return_windows = { critical = [1] }", "is not a start and an end");
+    in_pool("return_windows = { critical = [5, 1] }", "`critical` ends before it starts");
+    reports("listen = \"localhost:80\"", 1, "write for example \"127.0.0.1:8377\"");
+    reports("version = 1.5", 1, "is not a version");
+}
+
+#[test]
+fn invalid_references() {
+    in_pool("fallback = [\"a/b\"]", "falls back on itself");
+    in_pool("fallback = [\"a/x\", \"a/x\"]\n[pool.\"a/x\"]\nparallel = 1", "is named twice");
+    reports("[route]\nclassify = [\"a/b\"]", 2, "add [pool.\"a/b\"], or write open_pools = true");
+    reports("[route]\nclassify = []", 2, "name at least one pool");
+    reports("[workflow.x]\nagents = [\"a\"]", 1, "name at least two");
+    reports("[workflow.x]", 1, "name at least two");
+    reports("[workflow.x]\nagents = [\"a\", \"a\"]", 2, "is in the chain twice");
+    reports("[workflow.x]\nagents = [\"a\", \"b c\"]", 2, "is not the name of an agent");
+    reports("[pool.\"a/b\"]", 1, "has no limit, and no provider to learn one from");
+    settings("open_pools = true\n[route]\nclassify = [\"a/b\"]");
+}
+
+#[test]
+fn syntax_errors() {
+    reports("[pool.anthropic/sonnet]", 1, "put the name in quotes: [pool.\"anthropic/sonnet\"]");
+    reports("[pool.\"a/b\"]\nparallel = 1\nparallel = 2\n", 3, "keep one of the two");
+    reports("[pool.\"a/b\"]\nrequests = 60/min\n", 2, "this is not TOML");
+    reports("open_pools = yes", 1, "put strings in quotes");
+    reports("\n\nstore = \"file", 3, "this is not TOML");
+    reports("[pool.\"a/b\"\nparallel = 1", 1, "this is not TOML");
+    let messages = problems("a b\nversion = 1\nc d\n");
+    let lines: Vec<&str> = messages.iter().map(|messages| &messages[..9]).collect();
+    assert_eq!(lines, ["s.toml:1:", "s.toml:3:"], "{messages:?}");
+}
+
+#[test]
+fn exceeded_bounds() {
+    let agents: String = (0..257).map(|n| format!("[agent.a{n}]\n")).collect();
+    reports(&format!("\n{agents}"), 2, "257 agents are described; at most 256 are supported");
+    let rates: Vec<String> = (1..=17).map(|n| format!("\"5/{n}s\"")).collect();
+    reports(
+        &format!("[pool.\"a/b\"]\nrequests = [{}]", rates.join(", ")),
+        2,
+        "a pool has at most 16 limits",
+    );
+    let caps: String = (0..200).map(|n| format!("[agent.a{n}]\ncap = \"50%\"\n")).collect();
+    let pool = format!("[pool.\"a/b\"]\nrequests = [{}]\n", rates[..16].join(", "));
+    reports(&format!("{pool}{caps}"), 1, "fewer floors and caps that concern this pool");
+}
+
+#[test]
+fn invalid_stores() {
+    reports("store = \"fil\"", 1, "did you mean file, or file:/path?");
+    reports("store = \"mysql://u:p@h\"", 1, "write file, file:/path, memory, redis://host");
+    reports("store = \"redis:\"", 1, "did you mean redis://host?");
+    reports("store = \"redis://\"", 1, "names no host");
+    reports("store = \"redis://u:p@\"", 1, "names no host");
+    reports("store = \"file:here\"", 1, "is not an absolute path");
+    reports("store = \"\"", 1, "the store is not known");
+    reports("[store]\nprefix = \"a b\"", 2, "use 1 to 64 of");
+    reports("[store]\nwait_replicas = 100", 2, "at most 64");
+}
+
+#[test]
+fn invalid_providers() {
+    reports("[provider.x]\nupstream = \"api.example.com\"", 2, "is not a URL of http or https");
+    reports("[provider.x]\nupstream = \"https://\"", 2, "has no host");
+    reports("[provider.x]\nkey_file = \"~/key\"", 2, "write the whole path");
+    reports("[provider.x]\nkey_file = \"\"", 2, "is not a path");
+    reports("[provider.x]\nkey_file = \"a\"\nkey_env = \"B\"", 1, "keep one of them");
+}

@@ -1,0 +1,184 @@
+//! The audit: the rate of every agent of a pool, their sum against the quota, and who is at risk.
+//!
+//! It is computed from the journal's events and the limits in the ledger. `tally` adds the events
+//! up by agent, `series` finds peaks and averages, `risk` derives findings, `compare` sets two runs
+//! side by side.
+
+mod compare;
+mod risk;
+mod series;
+mod tally;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use standpipe_store::PoolName;
+
+use self::tally::JournalTotals;
+use crate::finding::Finding;
+use crate::journal::{Event, EventKind};
+use crate::status::PoolStatus;
+use crate::time::Timestamp;
+
+pub use self::compare::{Comparison, Traffic};
+pub use self::series::Rate;
+pub use self::tally::Prices;
+
+/// Of a stated quota, that many percent are for all agents together: what is above is for jitter.
+pub const AIM: u64 = 80;
+
+/// What agents did on the pools during a while.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Audit {
+    /// How far back it goes.
+    pub since: Timestamp,
+    /// When it was made.
+    pub until: Timestamp,
+    /// The pools, in order.
+    pub pools: Vec<PoolAudit>,
+}
+
+/// What agents did on one pool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct PoolAudit {
+    /// Its name.
+    pub pool: String,
+    /// Whether it holds calls back now; `false` is shadow mode.
+    pub enforce: bool,
+    /// Calls that were recorded in the other mode and are not included.
+    pub left_out: u64,
+    /// Calls that were admitted.
+    pub calls: u64,
+    /// Calls that tried another again.
+    pub retries: u64,
+    /// Calls that the provider refused for a reason of quota.
+    pub refused: u64,
+    /// Calls that the provider refused because it was short of capacity.
+    pub overloads: u64,
+    /// How long calls waited, all together.
+    pub waited_ms: u64,
+    /// When the first and the last call was admitted.
+    pub first: Option<Timestamp>,
+    /// See [`PoolAudit::first`].
+    pub last: Option<Timestamp>,
+    /// All agents together, by limit. Calls in flight are no rate and not among them.
+    pub limits: Vec<LimitAudit>,
+    /// How many calls may be in flight, where that is limited.
+    pub parallel: Option<u64>,
+    /// The agents, the busiest first.
+    pub agents: Vec<AgentAudit>,
+    /// Who is at risk, and what to do.
+    pub findings: Vec<Finding>,
+}
+
+/// All agents together on one limit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct LimitAudit {
+    /// Its name, for example `requests per 1min`.
+    pub limit: String,
+    /// What it counts.
+    pub unit: String,
+    /// Its period.
+    pub period_ms: u64,
+    /// The quota: as stated, or as learned from the provider if that is less; `None` if unknown.
+    pub stated: Option<u64>,
+    /// What all agents together should stay below: 80 % of the quota.
+    pub aim: Option<u64>,
+    /// What the agents' averages add up to: all of them active at once.
+    pub average: Rate,
+    /// How many percent of the quota that is.
+    pub average_percent: Option<u64>,
+    /// The most in any one period, as it really was.
+    pub peak: u64,
+    /// How many percent of the quota that is.
+    pub peak_percent: Option<u64>,
+    /// When that period began.
+    pub peak_at: Option<Timestamp>,
+}
+
+/// What one agent did on a pool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct AgentAudit {
+    /// Its name.
+    pub agent: String,
+    /// What it called.
+    pub models: Vec<String>,
+    /// Its calls that were admitted.
+    pub calls: u64,
+    /// Of those, the ones that were never sent.
+    pub cancelled: u64,
+    /// Of those, the ones that tried another again.
+    pub retries: u64,
+    /// Its calls that the provider refused for a reason of quota.
+    pub refused: u64,
+    /// How long its calls waited, all together.
+    pub waited_ms: u64,
+    /// How long the longest of them waited.
+    pub longest_ms: u64,
+    /// What they waited for most.
+    pub waited_for: Option<String>,
+    /// How many were not admitted in time.
+    pub gave_up: u64,
+    /// Its rate on each limit of the pool.
+    pub rates: Vec<AgentRate>,
+    /// What its calls used, all together.
+    pub units: BTreeMap<String, u64>,
+    /// What that cost, in millionths of a dollar, where the file has prices.
+    pub micro_usd: Option<u64>,
+}
+
+/// An agent's rate on one limit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct AgentRate {
+    /// Which limit.
+    pub limit: String,
+    /// How many in a period, over the time in which the agent was active.
+    pub average: Rate,
+    /// The most in any one period.
+    pub peak: u64,
+}
+
+/// The pools to audit: each with its status, `None` if the ledger has no such pool, or why it
+/// cannot be read.
+pub type Pools = BTreeMap<PoolName, Result<Option<PoolStatus>, String>>;
+
+impl Audit {
+    /// Works out what agents did on these pools from the journal's events of [`Audit::KINDS`].
+    #[must_use]
+    pub fn of(
+        since: Timestamp,
+        until: Timestamp,
+        prices: BTreeMap<String, Prices>,
+        events: Vec<Event>,
+        pools: Pools,
+    ) -> Self {
+        let mut tally = JournalTotals::new(prices);
+        events.into_iter().for_each(|event| tally.add(event));
+        let audit = |(name, status): (PoolName, Result<Option<PoolStatus>, String>)| {
+            let known = status.as_ref().ok().and_then(Option::as_ref);
+            let mut audit = tally.audit(&name, known);
+            audit.findings.extend(status.err().map(|error| unreadable(&name, &error)));
+            audit
+        };
+        Self { since, until, pools: pools.into_iter().map(audit).collect() }
+    }
+
+    /// The kinds of events that it is worked out from.
+    pub const KINDS: [EventKind; 5] = [
+        EventKind::Usage,
+        EventKind::Wait,
+        EventKind::Throttle,
+        EventKind::Reclaim,
+        EventKind::Outside,
+    ];
+}
+
+fn unreadable(pool: &PoolName, error: &str) -> Finding {
+    let what = format!("its ledger cannot be read, so its limits are unknown: {error}");
+    Finding::failure("store", what).remedy("run `standpipe doctor` for details").on(pool.as_str())
+}

@@ -1,0 +1,260 @@
+//! The risks of a pool and what to do about them: one function per risk.
+
+use std::collections::BTreeMap;
+
+use standpipe_core::{Span, Unit};
+
+use super::series::percent;
+use super::{AIM, AgentAudit, LimitAudit, PoolAudit};
+use crate::finding::{Finding, Level, counted};
+use crate::time::format_span;
+use standpipe_config::plain;
+
+/// An agent whose calls wait longer than this on the average is a finding.
+const LONG_MS: u64 = 5_000;
+/// All agents together are sooner.
+const SHORT_MS: u64 = 500;
+/// And so is a call that waited this long, however short the others waited.
+const LONGEST_MS: u64 = 60_000;
+/// So many calls of a hundred that are not admitted in time are.
+const GAVE_UP_PERCENT: u64 = 5;
+/// More retries than this share of the calls are more than the ledger's budget.
+const RETRIES_PERCENT: u64 = 10;
+
+/// All that is found, or that nothing is.
+pub(super) fn findings(
+    audit: &PoolAudit,
+    reclaimed: u64,
+    outside: &BTreeMap<String, u64>,
+) -> Vec<Finding> {
+    if audit.agents.is_empty() {
+        return Vec::new();
+    }
+    let mut found: Vec<Finding> =
+        audit.limits.iter().filter_map(|l| contention(audit, l)).collect();
+    found.extend(alone(audit));
+    let waits: Vec<Finding> = audit.agents.iter().filter_map(|agent| waits(audit, agent)).collect();
+    found.extend(full(audit).filter(|_| waits.is_empty()));
+    found.extend(waits);
+    found.extend(refusals(audit));
+    found.extend(retries(audit));
+    found.extend(outside.iter().map(|(limit, units)| bypassed(limit, *units)));
+    found.extend(unsettled(reclaimed));
+    found.extend(unstated(audit));
+    if found.is_empty() {
+        found.push(fine(audit));
+    }
+    found.into_iter().map(|finding| finding.on(&audit.pool)).collect()
+}
+
+/// All agents together come to more than 80 % of the quota.
+fn contention(audit: &PoolAudit, limit: &LimitAudit) -> Option<Finding> {
+    let (stated, aim) = (limit.stated?, limit.aim?);
+    let name = &limit.limit;
+    let over_on_average = limit.average.tenths > aim.saturating_mul(10);
+    if over_on_average {
+        let (sum, percent) = (average(limit), limit.average_percent?);
+        let stated = shown(limit, stated);
+        let what = format!(
+            "{name}: the agents' averages add up to {sum}, {percent} % of the {stated} stated; \
+             when all are active, calls wait"
+        );
+        return Some(Finding::warning("contention", what).remedy(relief(audit)));
+    }
+    // A pool that holds calls back was at its peak by its own leave.
+    if audit.enforce || limit.peak <= aim {
+        return None;
+    }
+    let (peak, percent) = (shown(limit, limit.peak), limit.peak_percent?);
+    let stated = shown(limit, stated);
+    let what = format!("{name}: {peak} in the busiest period, {percent} % of the {stated} stated");
+    Some(Finding::warning("contention", what).remedy(relief(audit)))
+}
+
+fn relief(audit: &PoolAudit) -> &'static str {
+    if audit.enforce {
+        "give the agents that must not wait a priority or a floor, move others to another time or \
+         pool, or ask the provider for a higher limit"
+    } else {
+        "this pool runs in shadow mode: remove `enforce = false` from its table to keep the agents \
+         below the quota"
+    }
+}
+
+/// One agent uses so much that little is left for the others. Only where limits are enforced.
+fn alone(audit: &PoolAudit) -> Option<Finding> {
+    let others = |agent: &AgentAudit| {
+        audit.agents.iter().filter(|other| other.agent != agent.agent).collect::<Vec<_>>()
+    };
+    let takes = audit.limits.iter().enumerate().flat_map(|(at, limit)| {
+        audit.agents.iter().filter_map(move |agent| {
+            let peak = agent.rates.get(at)?.peak;
+            (peak >= limit.aim?).then_some((
+                percent(peak.into(), limit.stated?.into()),
+                agent,
+                limit,
+                peak,
+            ))
+        })
+    });
+    let takes = takes.filter(|(_, agent, ..)| others(agent).iter().any(|other| other.calls > 0));
+    let (_, agent, limit, peak) = takes.max_by_key(|(percent, ..)| *percent)?;
+    if !audit.enforce {
+        return None;
+    }
+    let (who, name, stated) = (&agent.agent, &limit.limit, shown(limit, limit.stated?));
+    let peak = shown(limit, peak);
+    let what = format!("{name}: {who} alone used {peak} of the {stated} stated at its peak");
+    let remedy = format!(
+        "cap it ([agent.{who}] cap = \"50%\"), or give the others a floor or a higher priority"
+    );
+    let somebody_waited = others(agent).iter().any(|other| other.waited_ms > 0);
+    let level = if somebody_waited { Level::Warning } else { Level::Note };
+    Some(Finding { level, ..Finding::warning("one agent", what).remedy(remedy).by(who) })
+}
+
+/// No agent waited long, but all of them waited.
+fn full(audit: &PoolAudit) -> Option<Finding> {
+    let each = audit.waited_ms.checked_div(audit.calls)?;
+    if each < SHORT_MS || audit.limits.iter().all(|limit| limit.stated.is_none()) {
+        return None;
+    }
+    let (all, each) = (length(audit.waited_ms), length(each));
+    let what =
+        format!("calls waited {all} in total, {each} on average: the limits were full at times");
+    Some(Finding::note("contention", what).remedy(relief(audit)))
+}
+
+/// An agent's calls waited long. Where only calls in flight are limited, that is what people want.
+fn waits(audit: &PoolAudit, agent: &AgentAudit) -> Option<Finding> {
+    let calls = agent.calls.saturating_add(agent.gave_up).max(1);
+    let many = agent.gave_up.saturating_mul(100) >= calls.saturating_mul(GAVE_UP_PERCENT);
+    let gave_up = agent.gave_up > 0 && many;
+    if agent.waited_ms / calls < LONG_MS && agent.longest_ms < LONGEST_MS && !gave_up {
+        return None;
+    }
+    let (who, waited) = (&agent.agent, length(agent.waited_ms));
+    let longest = length(agent.longest_ms);
+    let late = match agent.gave_up {
+        0 => String::new(),
+        n => format!("; {n} not admitted in time"),
+    };
+    let calls = counted(agent.calls, "call");
+    let what = format!("{who} waited {waited} for {calls}, the longest {longest}{late}");
+    let finding = Finding::warning("waits", what).remedy(shorter_wait(agent)).by(who);
+    let rates = audit.limits.iter().any(|limit| limit.stated.is_some());
+    Some(Finding { level: if rates { Level::Warning } else { Level::Note }, ..finding })
+}
+
+fn shorter_wait(agent: &AgentAudit) -> &'static str {
+    match agent.waited_for.as_deref() {
+        Some("pause" | "return_window" | "ramp" | "probe" | "sequential") => {
+            "mostly after 429s: fix those first"
+        }
+        Some("cap") => "mostly for its own cap: raise it",
+        Some("floor") => "mostly for the floors of other agents: give it a floor, or lower theirs",
+        Some("hold") => "mostly for agents it depends on: find out why those are throttled",
+        Some("retry_budget") => "mostly for the retry budget: too many calls are retries",
+        _ => {
+            "give it a higher priority or a floor, let it request less, or ask the provider for a \
+             higher limit"
+        }
+    }
+}
+
+/// The provider refused calls.
+fn refusals(audit: &PoolAudit) -> Option<Finding> {
+    if audit.refused == 0 {
+        return None;
+    }
+    let most = audit.agents.iter().filter(|agent| agent.refused > 0);
+    let most = most.max_by_key(|agent| agent.refused);
+    let who = match most {
+        Some(agent) if agent.refused == audit.refused => format!(" of {}", agent.agent),
+        Some(agent) => format!(", {} of them of {}", agent.refused, agent.agent),
+        None => String::new(),
+    };
+    let what = format!("the provider refused {}{who}", counted(audit.refused, "call"));
+    let remedy = "a limit is set too high, or some calls bypass Standpipe: lower the limit or \
+                  raise its `margin`; run `standpipe doctor` for details";
+    let finding = Finding::warning("429s", what).remedy(remedy);
+    Some(match most {
+        Some(agent) => finding.by(&agent.agent),
+        None => finding,
+    })
+}
+
+/// Many calls were other tries of earlier ones.
+fn retries(audit: &PoolAudit) -> Option<Finding> {
+    let (retries, calls) = (audit.retries, audit.calls);
+    let many = retries.saturating_mul(100) > calls.saturating_mul(RETRIES_PERCENT);
+    if retries < 3 || !many {
+        return None;
+    }
+    let what = format!("{retries} of {calls} calls were retries");
+    let remedy = "find out why they failed: a retry costs as much as the first attempt";
+    Some(Finding::warning("retries", what).remedy(remedy))
+}
+
+/// Something else than the agents above uses the key.
+fn bypassed(limit: &str, units: u64) -> Finding {
+    let what = format!("the provider counted {units} of {limit} that did not go through Standpipe");
+    let remedy =
+        "route the other users of this key through Standpipe; run `standpipe doctor` for details";
+    Finding::warning("outside", what).remedy(remedy)
+}
+
+/// Leases ended without a report of what their calls used.
+fn unsettled(reclaimed: u64) -> Option<Finding> {
+    if reclaimed == 0 {
+        return None;
+    }
+    let leases = counted(reclaimed, "lease");
+    let what = format!("{leases} ended unsettled: what their calls used is missing here");
+    let remedy = "commit or cancel each lease, also when the call fails (`trap` in a script)";
+    Some(Finding::note("unsettled", what).remedy(remedy))
+}
+
+/// There is nothing to compare with.
+fn unstated(audit: &PoolAudit) -> Option<Finding> {
+    if audit.parallel.is_some() || audit.limits.iter().any(|limit| limit.stated.is_some()) {
+        return None;
+    }
+    let what = "no rate is stated for this pool, so there is nothing to compare with";
+    let remedy = "state the provider's rate in standpipe.toml, for example requests = \"1000/min\"";
+    Some(Finding::note("quota", what).remedy(remedy))
+}
+
+/// No agent is at risk.
+fn fine(audit: &PoolAudit) -> Finding {
+    let shares = audit.limits.iter().filter_map(|l| Some((l.average_percent?, &l.limit)));
+    let what = match shares.max() {
+        Some((percent, limit)) => format!(
+            "with all agents active, they use {percent} % of the quota ({limit}), below {AIM} %"
+        ),
+        None => "only calls in flight are limited: there is no rate to exceed".to_owned(),
+    };
+    let finding = Finding::ok("contention", what);
+    if audit.limits.iter().all(|limit| limit.stated.is_none()) {
+        return finding;
+    }
+    finding.remedy("run it again when you add an agent")
+}
+
+fn length(ms: u64) -> String {
+    format_span(Span::millis(ms))
+}
+
+/// An amount of what a limit counts.
+fn shown(limit: &LimitAudit, amount: u64) -> String {
+    let unit = Unit::named(&limit.unit);
+    unit.map_or_else(|| amount.to_string(), |unit| plain::amount(&unit, amount))
+}
+
+/// The sum of the averages, to a tenth where that is significant.
+fn average(limit: &LimitAudit) -> String {
+    match limit.average.tenths {
+        0..1_000 if limit.unit != "usd" => limit.average.to_string(),
+        tenths => shown(limit, tenths.saturating_add(5) / 10),
+    }
+}

@@ -1,0 +1,284 @@
+//! Adds up the journal's events by pool and agent.
+
+use std::collections::BTreeMap;
+
+use standpipe_core::Unit;
+use standpipe_store::PoolName;
+
+use super::series::{Series, percent};
+use super::{AIM, AgentAudit, AgentRate, LimitAudit, PoolAudit, Rate, risk};
+use crate::journal::{Event, EventData, Usage};
+use crate::status::{LimitKind, PoolStatus};
+use crate::time::Timestamp;
+
+/// The totals of all pools.
+#[derive(Debug, Default)]
+pub(super) struct JournalTotals {
+    pools: BTreeMap<String, Pool>,
+    /// By pool: what a million of each unit costs, in millionths of a dollar.
+    prices: BTreeMap<String, Prices>,
+}
+
+/// What a million of each unit costs, in millionths of a dollar.
+pub type Prices = BTreeMap<Unit, u64>;
+
+/// The totals of one pool.
+#[derive(Debug, Default)]
+struct Pool {
+    /// By mode: in shadow mode, and while calls are held back.
+    modes: [BTreeMap<String, Agent>; 2],
+    overloads: u64,
+    reclaimed: u64,
+    /// By limit: what the provider counted and Standpipe did not.
+    outside: BTreeMap<String, u64>,
+}
+
+/// The totals of one agent on a pool.
+#[derive(Debug, Default)]
+struct Agent {
+    models: Vec<String>,
+    calls: u64,
+    cancelled: u64,
+    retries: u64,
+    refused: u64,
+    waited_ms: u64,
+    longest_ms: u64,
+    /// By reason.
+    waited_for: BTreeMap<String, u64>,
+    gave_up: u64,
+    admitted: Series,
+    units: BTreeMap<String, Series>,
+}
+
+/// A limit that rates are measured by.
+struct Measure {
+    limit: String,
+    unit: String,
+    period_ms: u64,
+    stated: Option<u64>,
+}
+
+impl JournalTotals {
+    pub(super) fn new(prices: BTreeMap<String, Prices>) -> Self {
+        Self { prices, ..Self::default() }
+    }
+
+    pub(super) fn add(&mut self, event: Event) {
+        let prices = self.prices.get(&event.pool);
+        let pool = self.pools.entry(event.pool).or_default();
+        match event.what {
+            EventData::Usage(mut usage) => {
+                if let Some(prices) = prices {
+                    // Costs that calls reported, and computed costs of the others.
+                    let cost = cost(prices, &usage);
+                    let reported = usage.units.entry("usd".to_owned()).or_default();
+                    *reported = reported.saturating_add(cost);
+                }
+                pool.agent(&usage.agent, usage.enforced).used(&usage);
+            }
+            EventData::Wait { agent, reason, ended, count, waited_ms, longest_ms, .. } => {
+                // In shadow mode no call waits.
+                let agent = pool.agent(&agent, true);
+                let waited_for = agent.waited_for.entry(reason).or_default();
+                *waited_for = waited_for.saturating_add(waited_ms);
+                agent.longest_ms = agent.longest_ms.max(longest_ms);
+                let late = if ended == "refused" { count } else { 0 };
+                agent.gave_up = agent.gave_up.saturating_add(late);
+            }
+            EventData::Throttle { about, .. } if about == "overload" => pool.overloads += 1,
+            EventData::Reclaim { .. } => pool.reclaimed += 1,
+            EventData::Outside { limit, units, .. } => {
+                let seen = pool.outside.entry(limit).or_default();
+                *seen = seen.saturating_add(units);
+            }
+            _ => {}
+        }
+    }
+    /// All that is to be reported of one pool. `status` is how it stands, if there is still such a
+    /// pool.
+    pub(super) fn audit(&mut self, name: &PoolName, status: Option<&PoolStatus>) -> PoolAudit {
+        let mut pool = self.pools.remove(name.as_str()).unwrap_or_default();
+        let enforce = status.is_none_or(|status| status.enforce);
+        let (mut known, left_out) = pool.of_mode(enforce);
+        known.values_mut().for_each(Agent::sort);
+        let admitted = Series::sum(known.values().map(|agent| &agent.admitted));
+        let measures = measures(status);
+        let mut agents: Vec<AgentAudit> =
+            known.iter().map(|(name, agent)| agent.audit(name, &measures)).collect();
+        agents.sort_by(|one, other| (other.calls, &one.agent).cmp(&(one.calls, &other.agent)));
+        let together =
+            (0..).zip(&measures).map(|(at, measure)| together(&known, measure, &agents, at));
+        let all =
+            |figure: fn(&AgentAudit) -> u64| agents.iter().map(figure).fold(0, u64::saturating_add);
+        let moment = |second: u64| Timestamp { millis: second.saturating_mul(1_000) };
+        let mut audit = PoolAudit {
+            pool: name.to_string(),
+            enforce,
+            left_out,
+            calls: all(|agent| agent.calls),
+            retries: all(|agent| agent.retries),
+            refused: all(|agent| agent.refused),
+            overloads: pool.overloads,
+            waited_ms: all(|agent| agent.waited_ms),
+            first: admitted.ends().map(|(first, _)| moment(first)),
+            last: admitted.ends().map(|(_, last)| moment(last)),
+            limits: together.collect(),
+            parallel: status.and_then(parallel),
+            agents,
+            findings: Vec::new(),
+        };
+        audit.findings = risk::findings(&audit, pool.reclaimed, &pool.outside);
+        audit
+    }
+}
+
+impl Pool {
+    fn agent(&mut self, name: &str, enforced: bool) -> &mut Agent {
+        let agents = &mut self.modes[usize::from(enforced)];
+        agents.entry(name.to_owned()).or_default()
+    }
+
+    /// The agents as they are in the pool's present mode, and how many calls of the other are left
+    /// out. Where there is nothing of the present one, the other has to do.
+    fn of_mode(&mut self, enforce: bool) -> (BTreeMap<String, Agent>, u64) {
+        let [shadow, held_back] = std::mem::take(&mut self.modes);
+        let (present, other) = if enforce { (held_back, shadow) } else { (shadow, held_back) };
+        let calls = |agents: &BTreeMap<String, Agent>| {
+            agents.values().fold(0_u64, |sum, agent| sum.saturating_add(agent.calls))
+        };
+        match calls(&present) {
+            0 if calls(&other) > 0 => (other, 0),
+            _ => (present, calls(&other)),
+        }
+    }
+}
+
+/// What calls cost by what they used, in millionths of a dollar.
+fn cost(prices: &Prices, usage: &Usage) -> u64 {
+    let each = prices.iter().map(|(unit, price)| {
+        let units = usage.units.get(unit.name()).copied().unwrap_or(0);
+        u128::from(units) * u128::from(*price)
+    });
+    let total = each.fold(0, u128::saturating_add).div_ceil(1_000_000);
+    u64::try_from(total).unwrap_or(u64::MAX)
+}
+
+/// All agents on the limit that is the `at`-th of each.
+fn together(
+    known: &BTreeMap<String, Agent>,
+    measure: &Measure,
+    agents: &[AgentAudit],
+    at: usize,
+) -> LimitAudit {
+    let Measure { limit, unit, period_ms, stated } = measure;
+    let each: Vec<Series> = known.values().map(|agent| agent.series(unit)).collect();
+    let (peak, peak_at) = Series::sum(&each).peak(*period_ms);
+    let averages = agents.iter().filter_map(|agent| agent.rates.get(at));
+    let average = averages.fold(Rate::default(), |sum, rate| sum.plus(rate.average));
+    LimitAudit {
+        limit: limit.clone(),
+        unit: unit.clone(),
+        period_ms: *period_ms,
+        stated: *stated,
+        aim: stated.map(|stated| stated / 100 * AIM + stated % 100 * AIM / 100),
+        average,
+        average_percent: stated.map(|stated| average.percent_of(stated)),
+        peak,
+        peak_percent: stated.map(|stated| percent(u128::from(peak), u128::from(stated))),
+        peak_at: peak_at.map(|second| Timestamp { millis: second.saturating_mul(1_000) }),
+    }
+}
+
+impl Agent {
+    fn used(&mut self, usage: &Usage) {
+        self.calls = self.calls.saturating_add(usage.calls);
+        self.cancelled = self.cancelled.saturating_add(usage.cancelled);
+        self.retries = self.retries.saturating_add(usage.retries);
+        self.refused = self.refused.saturating_add(usage.refused);
+        self.waited_ms = self.waited_ms.saturating_add(usage.waited_ms);
+        if let Some(model) = usage.model.as_ref().filter(|model| !self.models.contains(model)) {
+            self.models.push(model.clone());
+        }
+        let mut calls: Vec<(u64, u64)> = usage.seconds().collect();
+        calls.iter().for_each(|(second, calls)| self.admitted.add(*second, *calls));
+        if calls.is_empty() {
+            // They were admitted before, maybe by another process: all ended about then.
+            calls.push((usage.from.millis / 1_000, 1));
+        }
+        for (unit, amount) in &usage.units {
+            self.units.entry(unit.clone()).or_default().spread(*amount, &calls);
+        }
+    }
+
+    fn sort(&mut self) {
+        self.models.sort_unstable();
+        self.admitted = std::mem::take(&mut self.admitted).sorted();
+        for series in self.units.values_mut() {
+            *series = std::mem::take(series).sorted();
+        }
+    }
+
+    /// What it used of a unit. Requests count when they are admitted: how many there were is only
+    /// known later, and is the same as the calls but for those who make several with one.
+    fn series(&self, unit: &str) -> Series {
+        let ended = self.units.get(unit);
+        if unit != "requests" {
+            return ended.cloned().unwrap_or_default();
+        }
+        let requests = ended.map_or(0, Series::total).max(self.calls);
+        self.admitted.scaled(requests, self.calls)
+    }
+
+    fn audit(&self, name: &str, measures: &[Measure]) -> AgentAudit {
+        let rate = |measure: &Measure| {
+            let series = self.series(&measure.unit);
+            AgentRate {
+                limit: measure.limit.clone(),
+                average: series.average(measure.period_ms),
+                peak: series.peak(measure.period_ms).0,
+            }
+        };
+        let waited_for = self.waited_for.iter().max_by_key(|(_, waited_ms)| **waited_ms);
+        AgentAudit {
+            agent: name.to_owned(),
+            models: self.models.clone(),
+            calls: self.calls,
+            cancelled: self.cancelled,
+            retries: self.retries,
+            refused: self.refused,
+            waited_ms: self.waited_ms,
+            longest_ms: self.longest_ms,
+            waited_for: waited_for.map(|(reason, _)| reason.clone()),
+            gave_up: self.gave_up,
+            rates: measures.iter().map(rate).collect(),
+            units: self.units.iter().map(|(unit, used)| (unit.clone(), used.total())).collect(),
+            micro_usd: self.units.get("usd").map(Series::total),
+        }
+    }
+}
+
+fn parallel(status: &PoolStatus) -> Option<u64> {
+    status.limits.iter().find(|limit| limit.kind == LimitKind::Parallel).map(|limit| limit.amount)
+}
+
+/// The rates of a pool, and always requests per minute, because every agent makes requests.
+fn measures(status: Option<&PoolStatus>) -> Vec<Measure> {
+    let limits = status.into_iter().flat_map(|status| &status.limits);
+    let rates = limits.filter_map(|limit| {
+        Some(Measure {
+            limit: limit.limit.clone(),
+            unit: limit.unit.clone(),
+            period_ms: limit.period_ms?,
+            stated: Some(limit.learned.map_or(limit.amount, |learned| learned.min(limit.amount))),
+        })
+    });
+    let mut measures: Vec<Measure> = rates.collect();
+    if !measures.iter().any(|measure| measure.unit == "requests") {
+        let (limit, unit) = ("requests per 1min".to_owned(), "requests".to_owned());
+        measures.insert(0, Measure { limit, unit, period_ms: 60_000, stated: None });
+    }
+    measures
+}
+
+#[cfg(test)]
+mod tests;

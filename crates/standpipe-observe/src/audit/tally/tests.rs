@@ -1,0 +1,247 @@
+//! An audit from lines that are made up.
+
+use super::*;
+use crate::finding::{Finding, Level};
+use crate::testing::TestPool;
+use standpipe_core::{Limit, PoolConfig, Rule, Span, Unit};
+
+/// A pool of 100 requests and 10,000 tokens a minute, as it stands.
+fn status(enforce: bool) -> PoolStatus {
+    let period = Span::secs(60);
+    let requests = Rule::Window { unit: Unit::Requests, amount: 100, period };
+    let tokens = Rule::Window { unit: Unit::Tokens, amount: 10_000, period };
+    let limits = [requests, tokens, Rule::Parallel { amount: 5 }].map(Limit::new).to_vec();
+    let mut pool = TestPool::configured(PoolConfig { enforce, ..PoolConfig::new(limits) });
+    pool.admit("blog", None);
+    pool.status()
+}
+
+fn name() -> PoolName {
+    "a/b".parse().unwrap()
+}
+
+fn event(what: EventData) -> Event {
+    Event { at: Timestamp { millis: 0 }, pool: "a/b".to_owned(), what }
+}
+
+/// So many calls in one second, of so many tokens together.
+fn used(agent: &str, second: u64, calls: u32, tokens: u64) -> Event {
+    let units = [("requests".to_owned(), u64::from(calls)), ("tokens".to_owned(), tokens)];
+    event(EventData::Usage(Usage {
+        agent: agent.to_owned(),
+        from: Timestamp { millis: second * 1_000 },
+        per_second: vec![calls],
+        enforced: true,
+        calls: u64::from(calls),
+        units: BTreeMap::from(units),
+        ..Usage::default()
+    }))
+}
+
+fn in_shadow(mut event: Event) -> Event {
+    if let EventData::Usage(usage) = &mut event.what {
+        usage.enforced = false;
+    }
+    event
+}
+
+fn waited(agent: &str, reason: &str, ended: &str, waited_ms: u64) -> [Event; 2] {
+    let (agent, reason, ended) = (agent.to_owned(), reason.to_owned(), ended.to_owned());
+    let usage = Usage { agent: agent.clone(), waited_ms, enforced: true, ..Usage::default() };
+    let (model, priority, count, longest_ms) = (None, None, 1, waited_ms);
+    let wait = EventData::Wait {
+        agent,
+        model,
+        priority,
+        reason,
+        limit: None,
+        used: None,
+        usable: None,
+        position: None,
+        ended,
+        count,
+        waited_ms,
+        longest_ms,
+    };
+    [event(wait), event(EventData::Usage(usage))]
+}
+
+fn audit(events: impl IntoIterator<Item = Event>, status: Option<&PoolStatus>) -> PoolAudit {
+    let mut tally = JournalTotals::default();
+    events.into_iter().for_each(|event| tally.add(event));
+    tally.audit(&name(), status)
+}
+
+fn found<'a>(audit: &'a PoolAudit, check: &str) -> Vec<&'a Finding> {
+    let of = audit.findings.iter().filter(|finding| finding.check == check);
+    of.inspect(|finding| assert!(finding.remedy.is_some(), "{finding:?}")).collect()
+}
+
+#[test]
+fn every_agent_has_its_average_and_its_peak_and_all_have_theirs() {
+    let events = [
+        used("blog", 600, 20, 2_000),
+        used("blog", 659, 10, 1_000),
+        used("blog", 60_000, 3, 300),
+        used("engage", 610, 12, 600),
+    ];
+    let audit = audit(events, Some(&status(true)));
+    let agents: Vec<_> = audit.agents.iter().map(|a| (a.agent.as_str(), a.calls)).collect();
+    assert_eq!(agents, [("blog", 33), ("engage", 12)]);
+    let rates: Vec<_> = audit.agents[0].rates.iter().map(|r| (r.average.tenths, r.peak)).collect();
+    assert_eq!(rates, [(165, 30), (16_500, 3_000)], "33 in two minutes, 30 in the busiest");
+    let [requests, tokens] = &audit.limits[..] else { panic!("{:?}", audit.limits) };
+    assert_eq!((requests.stated, requests.aim), (Some(100), Some(80)));
+    assert_eq!((requests.average.tenths, requests.average_percent), (285, Some(29)));
+    assert_eq!((requests.peak, requests.peak_at), (42, Some(Timestamp { millis: 600_000 })));
+    assert_eq!((tokens.peak, tokens.peak_percent), (3_600, Some(36)));
+    assert_eq!(audit.first.zip(audit.last).map(|(a, b)| b.millis - a.millis), Some(59_400_000));
+    let [fine] = &audit.findings[..] else { panic!("{:?}", audit.findings) };
+    assert_eq!((fine.level, fine.pool.as_deref()), (Level::Ok, Some("a/b")));
+    assert!(fine.what.contains("29 %"), "{}", fine.what);
+}
+
+#[test]
+fn agents_who_never_met_contend_when_they_do() {
+    let events = [used("blog", 600, 50, 0), used("engage", 6_000, 40, 0)];
+    let audit = audit(events, Some(&status(true)));
+    assert_eq!(audit.limits[0].peak, 50);
+    let contention = found(&audit, "contention");
+    assert_eq!(contention[0].level, Level::Warning);
+    assert!(contention[0].what.contains("90 % of the 100"), "{}", contention[0].what);
+}
+
+#[test]
+fn a_peak_counts_where_nobody_is_held_back() {
+    let events = || [used("blog", 600, 60, 0), used("blog", 660, 1, 0), used("e", 601, 21, 0)];
+    assert!(found(&audit(events(), Some(&status(true))), "contention")[0].level == Level::Ok);
+    let shadow = audit(events().map(in_shadow), Some(&status(false)));
+    let contention = found(&shadow, "contention");
+    assert!(contention[0].what.contains("81 in the busiest period"), "{}", contention[0].what);
+    assert!(contention[0].remedy.as_ref().unwrap().contains("remove `enforce = false`"));
+}
+
+#[test]
+fn one_agent_that_takes_nearly_all_is_named_if_there_are_others() {
+    let greedy = used("blog", 600, 5, 9_000);
+    let alone = audit([greedy.clone()], Some(&status(true)));
+    assert_eq!(found(&alone, "one agent"), [] as [&Finding; 0]);
+    let mut events = vec![greedy, used("engage", 6_000, 1, 1)];
+    let both = audit(events.clone(), Some(&status(true)));
+    let finding = found(&both, "one agent")[0];
+    assert_eq!((finding.agent.as_deref(), finding.level), (Some("blog"), Level::Note));
+    events.extend(waited("engage", "limit", "admitted", 1));
+    let both = audit(events, Some(&status(true)));
+    let finding = found(&both, "one agent")[0];
+    assert_eq!(finding.level, Level::Warning, "another agent had to wait for it");
+    assert!(finding.what.starts_with("tokens per 1min"), "{}", finding.what);
+}
+
+#[test]
+fn long_waits_are_told_with_what_they_were_for() {
+    let mut events = vec![used("blog", 600, 1, 0), used("engage", 600, 10, 0)];
+    events.extend(waited("blog", "cap", "admitted", 6_000));
+    events.extend(waited("engage", "limit", "admitted", 6_000));
+    let report = audit(events, Some(&status(true)));
+    let [wait] = found(&report, "waits")[..] else { panic!("{:?}", report.findings) };
+    assert_eq!(wait.agent.as_deref(), Some("blog"));
+    assert!(wait.remedy.as_ref().unwrap().contains("its own cap"), "{wait:?}");
+    assert_eq!(report.waited_ms, 12_000);
+
+    let gave_up = waited("blog", "limit", "refused", 10);
+    let report = audit(gave_up, Some(&status(true)));
+    assert!(found(&report, "waits")[0].what.contains("1 not admitted in time"));
+}
+
+#[test]
+fn a_pool_that_was_full_at_times_is_told_though_nobody_waited_long() {
+    let mut events = vec![used("blog", 600, 2, 0), used("engage", 600, 2, 0)];
+    events.extend(waited("blog", "limit", "admitted", 1_900));
+    let fine = audit(events.clone(), Some(&status(true)));
+    assert_eq!(found(&fine, "contention")[0].level, Level::Ok);
+    events.extend(waited("engage", "limit", "admitted", 200));
+    let full = audit(events, Some(&status(true)));
+    assert_eq!(found(&full, "contention")[0].level, Level::Note);
+}
+
+#[test]
+fn refusals_retries_and_leases_taken_back_are_told() {
+    let throttle = |about: &str| {
+        let (agent, lease, about) = (None, None, about.to_owned());
+        event(EventData::Throttle { agent, lease, about, retry_after_ms: None, said: None })
+    };
+    let (mut retried, mut unknown) = (used("blog", 600, 10, 0), used("other", 600, 0, 0));
+    if let (EventData::Usage(blog), EventData::Usage(other)) =
+        (&mut retried.what, &mut unknown.what)
+    {
+        (blog.retries, blog.refused, other.refused) = (3, 2, 1);
+    }
+    let (lease, agent, why) = ("l".to_owned(), "blog".to_owned(), "expired".to_owned());
+    let events = [
+        retried,
+        unknown,
+        throttle("quota"),
+        throttle("overload"),
+        event(EventData::Reclaim { lease, agent, why }),
+    ];
+    let report = audit(events, Some(&status(true)));
+    assert_eq!((report.refused, report.overloads, report.agents[0].refused), (3, 1, 2));
+    assert!(found(&report, "429s")[0].what.contains("refused 3 calls, 2 of them of blog"));
+    assert!(found(&report, "retries")[0].what.contains("3 of 10"));
+    assert_eq!(found(&report, "unsettled")[0].level, Level::Note);
+}
+
+#[test]
+fn a_pool_without_a_rate_still_shows_who_calls_how_often() {
+    let report = audit([used("blog", 600, 7, 0)], None);
+    assert_eq!(report.limits[0].limit, "requests per 1min");
+    assert_eq!((report.limits[0].stated, report.limits[0].peak), (None, 7));
+    assert_eq!(found(&report, "quota")[0].level, Level::Note);
+    let nothing = audit([], Some(&status(true)));
+    assert_eq!((nothing.calls, nothing.findings), (0, Vec::new()));
+}
+
+#[test]
+fn several_requests_in_a_call_count_as_several() {
+    let mut batch = used("blog", 600, 2, 0);
+    if let EventData::Usage(usage) = &mut batch.what {
+        usage.units.insert("requests".to_owned(), 20);
+    }
+    let report = audit([batch], Some(&status(true)));
+    assert_eq!((report.calls, report.limits[0].peak), (2, 20));
+}
+
+#[test]
+fn units_that_came_with_no_call_count_when_they_came() {
+    let mut later = used("blog", 700, 0, 500);
+    if let EventData::Usage(usage) = &mut later.what {
+        usage.per_second.clear();
+    }
+    let report = audit([used("blog", 600, 1, 0), later], Some(&status(true)));
+    let tokens = &report.limits[1];
+    assert_eq!((tokens.peak, tokens.peak_at), (500, Some(Timestamp { millis: 700_000 })));
+}
+
+#[test]
+fn what_was_recorded_in_the_other_mode_is_left_out() {
+    let events = || vec![in_shadow(used("blog", 600, 90, 0)), used("blog", 700, 3, 0)];
+    let held_back = audit(events(), Some(&status(true)));
+    assert_eq!((held_back.calls, held_back.left_out, held_back.limits[0].peak), (3, 90, 3));
+    let shadow = audit(events(), Some(&status(false)));
+    assert_eq!((shadow.calls, shadow.left_out, shadow.limits[0].peak), (90, 3, 90));
+    let only = audit(events().drain(..1), Some(&status(true)));
+    assert_eq!((only.calls, only.left_out), (90, 0), "better than nothing");
+}
+
+#[test]
+fn where_there_are_prices_what_was_used_is_money() {
+    let prices = BTreeMap::from([(standpipe_core::Unit::Tokens, 3_000_000)]);
+    let mut tally = JournalTotals::new(BTreeMap::from([("a/b".to_owned(), prices)]));
+    tally.add(used("blog", 1, 2, 1_000_000));
+    tally.add(used("blog", 2, 1, 1));
+    let audit = tally.audit(&name(), None);
+    assert_eq!(audit.agents[0].micro_usd, Some(3_000_003));
+    let mut tally = JournalTotals::default();
+    tally.add(used("blog", 1, 2, 1_000_000));
+    assert_eq!(tally.audit(&name(), None).agents[0].micro_usd, None);
+}

@@ -1,0 +1,124 @@
+//! The doctor: what is wrong, or soon will be, and what to do about it.
+//!
+//! One file per group of checks, one function per check. Each reads the same [`Scene`], which the
+//! library gathers, and returns findings; none can stop another. A group without findings returns
+//! one `ok`.
+
+mod bypass;
+mod clocks;
+mod configuration;
+mod file_system;
+mod journal;
+mod processes;
+mod refusals;
+mod retries;
+mod scene;
+mod server;
+mod stale;
+mod store;
+
+use serde::Serialize;
+
+pub use self::scene::{OpenStore, Pools, RoundTrip, Scene, ServerInfo, Survey};
+use crate::finding::{Finding, Level};
+use crate::time::Timestamp;
+
+/// A group of checks.
+type Group = fn(&Scene) -> Vec<Finding>;
+
+/// The groups that need no open store, in the order of the output. A new group is entered here
+/// or in [`INSIDE`].
+const OUTSIDE: &[Group] = &[configuration::check, store::check, file_system::check];
+
+/// The groups that need an open store.
+const INSIDE: &[Group] = &[
+    server::check,
+    clocks::check,
+    stale::check,
+    refusals::check,
+    bypass::check,
+    retries::check,
+    processes::check,
+    journal::check,
+];
+
+/// What the doctor found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Diagnosis {
+    /// When.
+    pub at: Timestamp,
+    /// The configuration file, if one was found that can be used.
+    pub config: Option<String>,
+    /// The store, if it could be opened.
+    pub store: Option<String>,
+    /// What was found, group by group.
+    pub findings: Vec<Finding>,
+}
+
+impl Diagnosis {
+    /// Runs all checks.
+    #[must_use]
+    pub fn of(scene: &Scene) -> Self {
+        let inside = if scene.store.is_ok() { INSIDE } else { &[] };
+        let groups = OUTSIDE.iter().chain(inside);
+        let file = scene.settings.as_ref().ok().and_then(|settings| settings.origin.as_ref());
+        Self {
+            at: scene.now,
+            config: file.map(|file| file.display().to_string()),
+            store: scene.store.as_ref().ok().map(|store| store.place.clone()),
+            findings: groups.flat_map(|group| group(scene)).collect(),
+        }
+    }
+
+    /// How many findings there are of a level.
+    #[must_use]
+    pub fn count(&self, level: Level) -> usize {
+        self.findings.iter().filter(|finding| finding.level == level).count()
+    }
+
+    /// Whether the configuration cannot be used as it is.
+    #[must_use]
+    pub fn config_is_broken(&self) -> bool {
+        self.fails(|check| check == configuration::NAME)
+    }
+
+    /// Whether the store cannot be used as it is.
+    #[must_use]
+    pub fn store_is_unusable(&self) -> bool {
+        self.fails(|check| check != configuration::NAME)
+    }
+
+    fn fails(&self, of: impl Fn(&str) -> bool) -> bool {
+        self.findings.iter().any(|finding| finding.level == Level::Failure && of(finding.check))
+    }
+}
+
+/// What was found, or that nothing was.
+fn or_ok(found: Vec<Finding>, check: &'static str, what: impl FnOnce() -> String) -> Vec<Finding> {
+    if found.is_empty() { vec![Finding::ok(check, what())] } else { found }
+}
+
+/// Splits an error's sentence: what is wrong, and behind the semicolon what to do.
+fn from_error(
+    finding: fn(&'static str, String) -> Finding,
+    check: &'static str,
+    text: &str,
+) -> Finding {
+    match text.split_once("; ") {
+        Some((what, remedy)) => finding(check, what.to_owned()).remedy(remedy),
+        None => finding(check, text.to_owned()),
+    }
+}
+
+/// Formats milliseconds.
+fn length(ms: u64) -> String {
+    crate::time::format_span(standpipe_core::Span::millis(ms.min(LONGEST_MS)))
+}
+
+/// As long as any length that is worth telling apart: 400 days.
+const LONGEST_MS: u64 = 400 * DAY_MS;
+const DAY_MS: u64 = 86_400_000;
+
+#[cfg(test)]
+mod tests;

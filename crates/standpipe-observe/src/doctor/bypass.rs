@@ -1,0 +1,49 @@
+//! Traffic that bypasses Standpipe: the provider counted more than the ledger.
+
+use std::collections::BTreeMap;
+
+use super::{Scene, length, or_ok};
+use crate::finding::Finding;
+use crate::journal::EventData;
+use crate::time::Timestamp;
+
+const NAME: &str = "outside";
+
+/// What bypassed one limit of a pool.
+#[derive(Clone, Copy)]
+struct Seen {
+    times: usize,
+    units: u64,
+    last: Timestamp,
+}
+
+pub(super) fn check(scene: &Scene) -> Vec<Finding> {
+    if !scene.has_journal() {
+        return Vec::new();
+    }
+    let mut seen: BTreeMap<(&str, &str), Seen> = BTreeMap::new();
+    for event in &scene.week {
+        let EventData::Outside { limit, units, .. } = &event.what else { continue };
+        let first = Seen { times: 0, units: 0, last: event.at };
+        let known = seen.entry((&event.pool, limit)).or_insert(first);
+        known.times += 1;
+        known.units = known.units.saturating_add(*units);
+        known.last = known.last.max(event.at);
+    }
+    let found = seen.into_iter().map(|((pool, limit), seen)| bypassed(scene, pool, limit, seen));
+    or_ok(found.collect(), NAME, || "no call bypassed Standpipe in 7 days".to_owned())
+}
+
+fn bypassed(scene: &Scene, pool: &str, limit: &str, seen: Seen) -> Finding {
+    let ago = length(scene.now.millis.saturating_sub(seen.last.millis));
+    let Seen { times, units, .. } = seen;
+    let often = if times == 1 { "once".to_owned() } else { format!("{times} times") };
+    let what = format!(
+        "`{pool}`: the provider counted {units} of {limit} that did not go through Standpipe, \
+         {often} in 7 days, last {ago} ago"
+    );
+    let remedy = "find what else uses this key (another script, a colleague, a CI job, an SDK that \
+                  retries on its own) and route it through Standpipe; until then a larger \
+                  `margin` leaves room for it";
+    Finding::warning(NAME, what).remedy(remedy).on(pool)
+}

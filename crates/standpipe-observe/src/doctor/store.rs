@@ -1,0 +1,115 @@
+//! The store: whether it is reachable, keeps what is written, is private, and has room.
+
+use super::{OpenStore, RoundTrip, Scene, Survey, from_error};
+use crate::finding::{Finding, counted};
+
+const NAME: &str = "store";
+
+/// Less room than this is a warning: the journal takes up to 64 MB, a pool 6 MB.
+const LITTLE: u64 = 128 << 20;
+
+pub(super) fn check(scene: &Scene) -> Vec<Finding> {
+    let mut found = reachable(scene);
+    found.extend(assumed(scene));
+    if let Ok(store) = &scene.store {
+        found.push(round_trip(store));
+        found.extend(messages(store));
+    }
+    if let Some(survey) = &scene.survey {
+        found.extend(permissions(survey));
+        found.push(room(survey));
+    }
+    found
+}
+
+/// It can be opened, and each of its pools can be read.
+fn reachable(scene: &Scene) -> Vec<Finding> {
+    let opened = scene.store.as_ref().and_then(|store| Ok((store, store.pools.as_ref()?)));
+    let (store, pools) = match opened {
+        Ok(opened) => opened,
+        Err(error) => return vec![from_error(Finding::failure, NAME, error)],
+    };
+    let unreadable = pools.iter().filter_map(|(name, seen)| Some((name, seen.as_ref().err()?)));
+    let unreadable: Vec<Finding> = unreadable
+        .map(|(name, error)| {
+            let text = format!("`{name}` cannot be read: {error}");
+            from_error(Finding::failure, NAME, &text).on(name.as_str())
+        })
+        .collect();
+    if !unreadable.is_empty() {
+        return unreadable;
+    }
+    let pools = counted(pools.len() as u64, "pool");
+    let what = format!("{} is reachable, {pools}", store.place);
+    vec![Finding::ok(NAME, what)]
+}
+
+/// The broken file might name another store.
+fn assumed(scene: &Scene) -> Option<Finding> {
+    scene.assumed.then(|| {
+        let what = "this is the default store; the file may name another once it is valid";
+        Finding::note(NAME, what).remedy("fix the file, then run doctor again")
+    })
+}
+
+/// What is written is there for others to read.
+fn round_trip(store: &OpenStore) -> Finding {
+    match &store.round_trip {
+        Ok(RoundTrip::Marker) => Finding::ok(NAME, "a test file was written and read back"),
+        Ok(RoundTrip::NoPool) => Finding::ok(NAME, "there is no pool yet to write to"),
+        Ok(RoundTrip::Event(pool)) => {
+            Finding::ok(NAME, format!("an event of `{pool}` was written and read back"))
+        }
+        Err(error) => from_error(Finding::failure, NAME, &format!("writing failed: {error}")),
+    }
+}
+
+/// What happened to the store while it was looked at.
+fn messages(store: &OpenStore) -> Vec<Finding> {
+    store.messages.iter().map(|text| from_error(Finding::warning, NAME, text)).collect()
+}
+
+/// Every user that can write to the directory can use its quota.
+fn permissions(survey: &Survey) -> Option<Finding> {
+    let Survey { path, mode, owner, user, .. } = survey;
+    let shown = path.display();
+    let shared = mode & 0o020 != 0;
+    if !survey.exists {
+        return None;
+    }
+    let (what, remedy) = if mode & 0o007 != 0 {
+        let what = format!("other users can read {shown} (mode {mode:o})");
+        (what, "set its mode to 700, or to 2770 for a group")
+    } else if shared && mode & 0o2000 == 0 {
+        let what = format!(
+            "{shown} is shared with its group, but new files in it are not (mode {mode:o})"
+        );
+        (what, "set its mode to 2770")
+    } else if !shared && owner != user {
+        let what = format!("{shown} belongs to user {owner}, and you are user {user}");
+        let remedy = "run as that user, who cannot open files that you create there, or share \
+                      it with a group (mode 2770)";
+        (what, remedy)
+    } else {
+        let whose = if shared { "shared with its group" } else { "private" };
+        return Some(Finding::ok(NAME, format!("the directory is {whose} (mode {mode:o})")));
+    };
+    Some(Finding::warning(NAME, what).remedy(remedy))
+}
+
+/// A pool that exists has its room; a new one and the journal need some.
+fn room(survey: &Survey) -> Finding {
+    let free = bytes(survey.free);
+    if survey.free >= LITTLE {
+        return Finding::ok(NAME, format!("{free} free on its disk"));
+    }
+    let what = format!("only {free} free on its disk; a new pool takes 6 MB, the journal up to 64");
+    Finding::warning(NAME, what).remedy("free some space, or set STANDPIPE_HOME to another disk")
+}
+
+fn bytes(count: u64) -> String {
+    match count >> 20 {
+        megabytes @ 0..10_240 => format!("{megabytes} MB"),
+        megabytes => format!("{} GB", megabytes >> 10),
+    }
+}

@@ -1,0 +1,243 @@
+//! The admission rule, step by step, for one call: which rules deny it, why, and until when.
+//!
+//! It is computed from the same state that would decide, and changes nothing.
+
+mod advice;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use standpipe_core::{Breaker, Decision, Priority, Queued, Reason, Refusal, Reserve, State, Zone};
+use standpipe_store::PoolName;
+
+pub use self::advice::{Advice, Remedy};
+use crate::refusal::{Refused, When, limit_text};
+use crate::status::{
+    Label, LimitStatus, PoolStatus, Processes, TicketStatus, VerdictKind, amounts,
+};
+use crate::time::Now;
+
+/// The decision that a call would get now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// It would be admitted.
+    Admitted {
+        /// In shadow mode: the refusal that enforcement would have given.
+        instead_of: Option<Box<Refused>>,
+    },
+    /// It would wait.
+    Waits(Box<Refused>),
+    /// It would be refused.
+    Refused(Box<Refused>),
+}
+
+/// The admission rule, step by step, for one call.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// On which pool.
+    pub pool: String,
+    /// Who asks.
+    pub agent: String,
+    /// In which tier.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub priority: Label<Priority>,
+    /// What the call takes.
+    pub cost: BTreeMap<String, u64>,
+    /// How much quota is left: `green`, `amber` or `red`.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub zone: Label<Zone>,
+    /// `closed`, `pre_emptive`, `open` or `half_open`.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub breaker: Label<Breaker>,
+    /// What to do about a long wait.
+    pub advice: Option<Advice>,
+    /// `admitted`, `waits` or `refused`.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub verdict: Label<VerdictKind>,
+    /// Why not, and until when; in shadow mode, the refusal that enforcement would have given.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::refusal::RefusedJson>))]
+    pub why: Option<Refused>,
+    /// The steps in their order. The first that denies the call gives the reason.
+    pub steps: Vec<Step>,
+    /// The limits the call goes by.
+    pub limits: Vec<LimitStatus>,
+    /// The calls of this agent that wait already, in order.
+    pub waiting: Vec<TicketStatus>,
+}
+
+/// One step of the admission rule.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Step {
+    /// Its number, from 1.
+    pub number: u8,
+    /// `terminal`, `never`, `not yet`, `not these units`, `not before them`, `not now`.
+    pub name: &'static str,
+    /// What it asks.
+    pub question: &'static str,
+    /// Everything that denies the call in this step.
+    pub noes: Vec<Denial>,
+}
+
+/// A rule that denies the call.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = No))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Denial {
+    /// Why.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub reason: Label<Reason>,
+    /// The limit it is about.
+    pub limit: Option<String>,
+    /// How many units are missing there.
+    pub short_by: u64,
+    /// When this step alone would admit the call.
+    #[serde(flatten)]
+    pub when: When,
+}
+
+impl Step {
+    /// Whether this step denies the call.
+    #[must_use]
+    pub fn says_no(&self) -> bool {
+        !self.noes.is_empty()
+    }
+}
+
+impl Explanation {
+    /// Explains the decision that a call would get now. `None` if the pool has no limits. The state
+    /// must have been brought to now.
+    #[must_use]
+    pub fn of(
+        pool: &PoolName,
+        state: &State,
+        reserve: &Reserve,
+        now: &Now,
+        processes: Processes<'_>,
+    ) -> Option<Self> {
+        let verdict = Verdict::of(pool, state, reserve, now)?;
+        let judged = state.admission_steps(reserve, now.store);
+        Some(Self {
+            pool: pool.to_string(),
+            agent: reserve.agent.to_string(),
+            priority: judged.tier.into(),
+            cost: amounts(&judged.cost),
+            zone: state.zone().into(),
+            breaker: state.breaker(now.store).into(),
+            advice: state.advise(reserve, now.store).as_ref().map(Advice::of),
+            verdict: verdict.kind().into(),
+            why: verdict.why().cloned(),
+            steps: steps(&judged.refusals, now),
+            limits: PoolStatus::limits_of(state, now),
+            waiting: PoolStatus::waiting(state, &reserve.agent, now, processes),
+        })
+    }
+}
+
+impl Verdict {
+    /// Computes the decision that a call would get now. `None` if the pool has no limits.
+    #[must_use]
+    pub fn of(pool: &PoolName, state: &State, reserve: &Reserve, now: &Now) -> Option<Self> {
+        let refused = |refusal: &Refusal| Box::new(Refused::new(pool, refusal, now));
+        Some(match state.peek(reserve, now.store) {
+            Decision::Admit(grant) => {
+                Self::Admitted { instead_of: grant.instead_of.as_ref().map(refused) }
+            }
+            Decision::Wait(Queued { refusal, position, .. }) => {
+                let mut waits = refused(&refusal);
+                waits.position = Some(position);
+                Self::Waits(waits)
+            }
+            Decision::Refuse(refusal) if has_no_limits(&refusal) => return None,
+            Decision::Refuse(refusal) => Self::Refused(refused(&refusal)),
+        })
+    }
+
+    /// Whether the call would be admitted now.
+    #[must_use]
+    pub const fn is_admitted(&self) -> bool {
+        matches!(self, Self::Admitted { .. })
+    }
+
+    /// Returns what kind of answer it is.
+    #[must_use]
+    pub const fn kind(&self) -> VerdictKind {
+        match self {
+            Self::Admitted { .. } => VerdictKind::Admitted,
+            Self::Waits(_) => VerdictKind::Waits,
+            Self::Refused(_) => VerdictKind::Refused,
+        }
+    }
+
+    /// Returns the name of the answer: `admitted`, `waits` or `refused`.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        self.kind().as_str()
+    }
+
+    /// Why not, and until when; in shadow mode, the refusal that enforcement would have given.
+    #[must_use]
+    pub fn why(&self) -> Option<&Refused> {
+        match self {
+            Self::Admitted { instead_of } => instead_of.as_deref(),
+            Self::Waits(refused) | Self::Refused(refused) => Some(refused),
+        }
+    }
+}
+
+/// Whether the refusal is that of a pool without limits: the core refuses for good and names none.
+#[must_use]
+pub fn has_no_limits(refusal: &Refusal) -> bool {
+    refusal.reason == Reason::Never && refusal.limit.is_none()
+}
+
+fn steps(refusals: &[Refusal], now: &Now) -> Vec<Step> {
+    let noes = |reasons: &[Reason]| {
+        let named = refusals.iter().filter(|refusal| reasons.contains(&refusal.reason));
+        named.map(|refusal| no(refusal, now)).collect()
+    };
+    let own = [Reason::Pause, Reason::ReturnWindow, Reason::Zone, Reason::Hold];
+    let room = [
+        Reason::Limit,
+        Reason::Floor,
+        Reason::Pace,
+        Reason::Probe,
+        Reason::Sequential,
+        Reason::Learning,
+    ];
+    let never = [Reason::Never, Reason::RetryBudget];
+    let names = [
+        ("terminal", "did the provider stop the pool?", noes(&[Reason::Terminal])),
+        ("never", "is it larger than a limit, or over the retry budget?", noes(&never)),
+        ("not yet", "is it delayed by a pause, its zone or a retry?", noes(&own)),
+        (
+            "not these units",
+            "does it yield, or is its cap reached?",
+            noes(&[Reason::Yield, Reason::Cap]),
+        ),
+        ("not before them", "are other calls ahead of it?", noes(&[Reason::Order])),
+        ("not now", "is there room on every limit?", noes(&room)),
+    ];
+    let numbered = (1..).zip(names);
+    numbered.map(|(number, (name, question, noes))| Step { number, name, question, noes }).collect()
+}
+
+fn no(refusal: &Refusal, now: &Now) -> Denial {
+    Denial {
+        reason: refusal.reason.into(),
+        limit: refusal.limit.as_ref().map(limit_text),
+        short_by: refusal.short_by,
+        when: When::of(refusal, now),
+    }
+}
+
+/// The name of a priority. An earlier name for [`Priority::as_str`], see `compat.rs`.
+#[must_use]
+pub const fn tier_word(tier: Priority) -> &'static str {
+    tier.as_str()
+}

@@ -1,0 +1,185 @@
+//! When a refused call may be admitted: an exact instant, a lower bound, or what must happen first.
+//!
+//! Every view takes its fields and its text from here, so that none shows a lower bound as exact.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use standpipe_core::{Instant, Reason, Refusal};
+
+use crate::time::{Now, Timestamp};
+
+/// When a call may be admitted: `until`, `not_before` or `waiting_for`. None of them is set if the
+/// call is admitted now or never.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct When {
+    /// The exact instant: refused before it, admitted at it if nothing else happens.
+    pub until: Option<Timestamp>,
+    /// Milliseconds to `until`.
+    pub until_ms: Option<u64>,
+    /// A lower bound: the call is not admitted earlier, and perhaps later.
+    pub not_before: Option<Timestamp>,
+    /// Milliseconds to `not_before`.
+    pub not_before_ms: Option<u64>,
+    /// What must happen first, if no instant is known.
+    pub waiting_for: Option<String>,
+}
+
+impl When {
+    /// When a call that the ledger refused may be admitted.
+    #[must_use]
+    pub fn of(refusal: &Refusal, now: &Now) -> Self {
+        let at = instant(refusal).map(|until| (now.ahead(until), now.millis_until(until)));
+        Self::new(at, refusal.exact, waiting_for(refusal.reason))
+    }
+
+    /// An instant and the milliseconds to it, or what must happen.
+    pub fn new(at: Option<(Timestamp, u64)>, exact: bool, event: Option<&str>) -> Self {
+        let none = Self::default();
+        match at {
+            Some((at, ms)) if exact => Self { until: Some(at), until_ms: Some(ms), ..none },
+            Some((at, ms)) => Self { not_before: Some(at), not_before_ms: Some(ms), ..none },
+            None => Self { waiting_for: event.map(str::to_owned), ..none },
+        }
+    }
+
+    /// Whether the call is admitted now or never.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.until.is_none() && self.not_before.is_none() && self.waiting_for.is_none()
+    }
+}
+
+/// Returns the instant that a view may show. While the ledger waits for an answer (probe,
+/// sequential mode, unknown limits: the gate, which is no limit) the core names the instant at
+/// which it stops waiting. The answer may come earlier, so that instant is not even a bound.
+pub const fn instant(refusal: &Refusal) -> Option<Instant> {
+    match refusal.reason {
+        Reason::Probe | Reason::Sequential => None,
+        Reason::Learning | Reason::Order if refusal.limit.is_none() => None,
+        _ => refusal.until,
+    }
+}
+
+/// What must happen before a call is admitted that is refused for this reason without an instant.
+/// `None` if nothing helps.
+pub const fn waiting_for(reason: Reason) -> Option<&'static str> {
+    Some(match reason {
+        Reason::Never => return None,
+        Reason::Terminal => "`standpipe resume`",
+        Reason::Order => "the calls before it in the queue",
+        Reason::Probe => "the probe to be answered",
+        Reason::Sequential | Reason::Learning => "a call in flight to be answered",
+        Reason::RetryBudget | Reason::Pause | Reason::ReturnWindow | Reason::Hold => {
+            "calls that are not retries, which refill the retry budget"
+        }
+        Reason::QueueFull => "a call in the queue or in flight to end",
+        // All of these have an instant, unless calls in flight hold what the call needs.
+        Reason::Zone
+        | Reason::Yield
+        | Reason::Cap
+        | Reason::Limit
+        | Reason::Floor
+        | Reason::Ramp
+        | Reason::Pace
+        | Reason::Deadline => "a call in flight to end",
+    })
+}
+
+impl fmt::Display for When {
+    /// `in 34 s (16:59:21Z)`, `not before 16:59:21Z (in 34 s)` or `waiting for …`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let (Some(at), Some(ms)) = (self.until, self.until_ms) {
+            write!(f, "in {} ({})", length(ms), clock(at, ms))
+        } else if let (Some(at), Some(ms)) = (self.not_before, self.not_before_ms) {
+            write!(f, "not before {} (in {})", clock(at, ms), length(ms))
+        } else if let Some(event) = &self.waiting_for {
+            write!(f, "waiting for {event}")
+        } else {
+            Ok(())
+        }
+    }
+}
+
+const DAY: u64 = 86_400_000;
+
+/// The time of day in UTC, with the date if it is a day or more ahead. Rounded up to a second, so
+/// that a caller that returns then is not early.
+fn clock(at: Timestamp, ms: u64) -> String {
+    let text = Timestamp { millis: at.millis.div_ceil(1_000) * 1_000 }.to_string();
+    let (date, time) = text.split_once('T').unwrap_or(("", &text));
+    let time = time.split('.').next().unwrap_or(time);
+    if ms < DAY { format!("{time}Z") } else { format!("{date} {time}Z") }
+}
+
+/// `850 ms`, `4.2 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`, rounded up.
+fn length(ms: u64) -> String {
+    let two = |small: u64, per: u64, large: &str, name: &str| match (small / per, small % per) {
+        (0, rest) => format!("{rest} {name}"),
+        (whole, 0) => format!("{whole} {large}"),
+        (whole, rest) => format!("{whole} {large} {rest} {name}"),
+    };
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..10_000 => match (ms.div_ceil(100) / 10, ms.div_ceil(100) % 10) {
+            (whole, 0) => format!("{whole} s"),
+            (whole, tenth) => format!("{whole}.{tenth} s"),
+        },
+        10_000..=3_599_000 => two(ms.div_ceil(1_000), 60, "min", "s"),
+        3_599_001..DAY => two(ms.div_ceil(60_000), 60, "h", "min"),
+        _ => two(ms.div_ceil(3_600_000), 24, "d", "h"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str, ms: u64) -> Option<(Timestamp, u64)> {
+        Some((text.parse().unwrap(), ms))
+    }
+
+    #[test]
+    fn the_three_cases_read_differently() {
+        let soon = || at("2026-01-31T16:59:20.001Z", 33_001);
+        let event = waiting_for(Reason::Limit);
+        assert_eq!(When::new(soon(), true, event).to_string(), "in 34 s (16:59:21Z)");
+        assert_eq!(When::new(soon(), false, event).to_string(), "not before 16:59:21Z (in 34 s)");
+        let unknown = When::new(None, true, event);
+        assert_eq!(unknown.to_string(), "waiting for a call in flight to end");
+        let never = When::new(None, false, waiting_for(Reason::Never));
+        assert!(never.is_empty() && never.to_string().is_empty());
+        let late = When::new(at("2026-02-01T00:00:00.000Z", DAY), true, None).to_string();
+        assert_eq!(late, "in 1 d (2026-02-01 00:00:00Z)");
+    }
+
+    #[test]
+    fn only_never_waits_for_nothing() {
+        for reason in Reason::ALL {
+            assert_eq!(waiting_for(reason).is_none(), reason == Reason::Never, "{reason:?}");
+        }
+        assert_eq!(waiting_for(Reason::Terminal), Some("`standpipe resume`"));
+        assert_eq!(waiting_for(Reason::Order), Some("the calls before it in the queue"));
+        assert_eq!(waiting_for(Reason::Probe), Some("the probe to be answered"));
+    }
+
+    #[test]
+    fn lengths_are_never_too_short() {
+        let cases = [
+            (0, "0 ms"),
+            (850, "850 ms"),
+            (4_120, "4.2 s"),
+            (9_999, "10 s"),
+            (10_001, "11 s"),
+            (200_000, "3 min 20 s"),
+            (3_599_001, "1 h"),
+            (3_600_001, "1 h 1 min"),
+            (86_400_001, "1 d 1 h"),
+        ];
+        for (ms, text) in cases {
+            assert_eq!(length(ms), text);
+        }
+    }
+}

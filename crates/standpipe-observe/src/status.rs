@@ -1,0 +1,378 @@
+//! The status of a pool: the one view that `status`, `top`, the daemon and the metrics show.
+//!
+//! Plain values to print, to serialise, and to read again in another process. Instants are texts of
+//! the calendar, lengths are milliseconds (`*_ms`). `read` computes them from a ledger's state,
+//! `label` holds the enums, `snapshot` is all pools at once, `overview` what audit and doctor see.
+
+mod backpressure;
+mod foresight;
+mod label;
+mod overview;
+mod read;
+mod snapshot;
+mod throttle;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use standpipe_core::{Breaker, Priority, Reason, ThrottleKind, Zone};
+
+pub use self::backpressure::Backpressure;
+pub use self::label::{
+    ConfigSource, Label, LeaseHolder, LimitKind, Named, OfflineMode, ProbeState, VerdictKind,
+};
+pub use self::overview::PoolOverview;
+pub use self::read::Processes;
+pub(crate) use self::read::amounts;
+pub use self::snapshot::{Snapshot, Unreadable};
+use crate::lease_id::LeaseId;
+use crate::refusal::When;
+use crate::time::Timestamp;
+
+/// The status of a pool.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PoolStatus {
+    /// Its name.
+    pub pool: String,
+    /// Its provider, when the file names one.
+    pub provider: Option<String>,
+    /// The time of this status.
+    pub at: Timestamp,
+    /// The position in the store's log: the number of events of the pool so far.
+    pub position: u64,
+    /// Whether the limits are enforced; `false` is shadow mode.
+    pub enforce: bool,
+    /// The share of stated rates that is left unused, in thousandths: the largest of its limits.
+    pub margin_per_mille: u16,
+    /// Whether the margin is adjusted automatically.
+    pub margin_auto: bool,
+    /// Where its configuration came from.
+    pub origin: Origin,
+    /// No call is admitted before then.
+    pub pause: Option<Pause>,
+    /// Set while the provider has stopped the pool.
+    pub terminal: Option<Stop>,
+    /// Set after the store lost the ledger, until all calls in flight are known again.
+    pub learning: Option<Pause>,
+    /// The consequences of the provider's refusals.
+    pub trouble: ThrottleStatus,
+    /// How much quota is left: `green`, `amber` or `red`.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub zone: Label<Zone>,
+    /// `closed`, `pre_emptive`, `open` or `half_open`.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub breaker: Label<Breaker>,
+    /// What the last day cost, where the file has prices.
+    pub money: Option<Money>,
+    /// What it is limited by.
+    pub limits: Vec<LimitStatus>,
+    /// The number of calls in flight.
+    pub in_flight: usize,
+    /// The calls in flight, oldest first.
+    pub leases: Vec<LeaseStatus>,
+    /// The number of queued calls.
+    pub waiting: usize,
+    /// The queued calls, in order.
+    pub tickets: Vec<TicketStatus>,
+    /// The agents of the pool, the last active first.
+    pub agents: Vec<AgentStatus>,
+    /// The number of events in its log that this program does not understand.
+    pub skipped: u64,
+    /// Set while the store is unavailable and this process decides on its own.
+    pub cut_off: Option<OfflineStatus>,
+    /// Set when the store does not answer: the rest is what this process knew last.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub unavailable: Option<Unavailable>,
+}
+
+/// A store that did not answer when the pool was read.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Unavailable {
+    /// How old the figures are.
+    pub age_ms: u64,
+    /// Why the store could not be read.
+    pub detail: String,
+}
+
+impl Unavailable {
+    /// Creates the note about a store that did not answer.
+    #[must_use]
+    pub const fn new(age_ms: u64, detail: String) -> Self {
+        Self { age_ms, detail }
+    }
+}
+
+/// What a pool does while its store is unavailable.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = Away))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OfflineStatus {
+    /// How long the store has been unavailable.
+    pub for_ms: u64,
+    /// What the pool does meanwhile: `open` or `share`.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub mode: Label<OfflineMode>,
+    /// The number of processes that share its limits.
+    pub among: u64,
+}
+
+/// Where a pool's configuration came from.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Origin {
+    /// `file`, `code`, or `none` while there is none.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub source: Label<ConfigSource>,
+    /// The version the file states.
+    pub version: Option<u64>,
+    /// When the file was written.
+    pub written: Option<Timestamp>,
+    /// Explicit changes at run time since.
+    pub changes: u64,
+}
+
+/// A condition that ends at a known instant.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Pause {
+    /// When it ends.
+    pub until: Timestamp,
+    /// In how long.
+    pub for_ms: u64,
+}
+
+/// The provider stopped the pool: no call is admitted.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Stop {
+    /// When that ends, if it is known.
+    pub until: Option<Timestamp>,
+    /// In how long.
+    pub for_ms: Option<u64>,
+    /// The time until one call is admitted as a probe.
+    pub look_ms: Option<u64>,
+}
+
+/// The consequences of a provider's refusals. Everything is empty on a pool that was never
+/// throttled.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = Trouble))]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ThrottleStatus {
+    /// The refusal that started the last pause.
+    pub incident: Option<Incident>,
+    /// The number of refusals in a row.
+    pub streak: u32,
+    /// The number of refusals in a row for lack of capacity.
+    pub overloads: u32,
+    /// Set after a pause, while callers return staggered by priority.
+    pub coming_back: Option<Pause>,
+    /// The probe after a pause: `wanted`, or `sent` while its answer is awaited.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub probe: Option<Label<ProbeState>>,
+    /// Set while calls run one at a time; ends then unless another call is refused.
+    pub one_at_a_time: Option<Pause>,
+    /// The usable part of the shortest rates in thousandths, while the pool ramps up.
+    pub speed_per_mille: Option<u32>,
+    /// The learned number of calls that the provider accepts at once.
+    #[serde(rename = "bears", default)]
+    pub learned_concurrency: Option<u64>,
+    /// The number of calls that may be unanswered while the limits are unknown.
+    pub cautious: Option<u64>,
+    /// The retry budget.
+    pub retries: Option<Retries>,
+}
+
+/// The refusal that started a pause.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Incident {
+    /// `quota`, `concurrency`, `slow_down`, `overload` or `terminal`.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub kind: Label<ThrottleKind>,
+    /// The agent whose call was refused.
+    pub agent: Option<String>,
+    /// When.
+    pub at: Timestamp,
+    /// How long that is ago.
+    pub ago_ms: u64,
+}
+
+/// The retry budget of a pool.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Retries {
+    /// Now.
+    pub left: u64,
+    /// In a minute like the last one.
+    pub per_minute: u64,
+}
+
+/// The status of one limit.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct LimitStatus {
+    /// Its name in answers, for example `requests per 1min`.
+    pub limit: String,
+    /// What it counts; `parallel` for calls in flight.
+    pub unit: String,
+    /// `window`, `bucket` or `parallel`.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub kind: Label<LimitKind>,
+    /// As stated.
+    pub amount: u64,
+    /// What a bucket holds at most.
+    pub burst: Option<u64>,
+    /// In how long.
+    pub period_ms: Option<u64>,
+    /// The amount that was learned from the provider's answers, if any.
+    #[serde(rename = "told", default)]
+    pub learned: Option<u64>,
+    /// What is usable of it, after the margin and what was learned.
+    pub effective: u64,
+    /// What is charged now.
+    pub used: u64,
+    /// What calls in flight hold in addition.
+    pub held: u64,
+    /// What is left of [`LimitStatus::effective`].
+    pub left: u64,
+    /// The share of the stated rate that is left unused, in thousandths; none for calls in flight.
+    pub margin_per_mille: Option<u16>,
+    /// Usage that did not go through Standpipe, by the provider's own count.
+    pub outside: u64,
+    /// What others are believed to use of it, also from before Standpipe started. It is not usable.
+    #[serde(default)]
+    pub by_others: u64,
+    /// In how long all of it is free if nothing else happens; none where only calls that end bring
+    /// room.
+    pub full_again_ms: Option<u64>,
+    /// The least time between two grants.
+    pub pace_ms: Option<u64>,
+    /// In how long the next grant may follow.
+    pub next_grant_ms: Option<u64>,
+}
+
+/// A call in flight.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct LeaseStatus {
+    /// Its name.
+    pub id: LeaseId,
+    /// Whose it is.
+    pub agent: String,
+    /// Its tier.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub priority: Label<Priority>,
+    /// Its stated cost.
+    pub cost: BTreeMap<String, u64>,
+    /// When it was admitted.
+    pub since: Timestamp,
+    /// How long that is ago.
+    pub age_ms: u64,
+    /// What ends it if no caller settles it: `session` or `ttl`.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub holder: Label<LeaseHolder>,
+    /// The process that holds it, where that can be seen.
+    pub pid: Option<u32>,
+    /// That process is stopped (`SIGSTOP`) and keeps what it holds.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
+    /// The time until it expires without a heartbeat.
+    pub expires_ms: Option<u64>,
+    /// For the record.
+    pub model: Option<String>,
+    /// For the record.
+    pub task: Option<String>,
+}
+
+/// A queued call.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TicketStatus {
+    /// Whose it is.
+    pub agent: String,
+    /// Its tier.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub priority: Label<Priority>,
+    /// What it wants to take.
+    pub cost: BTreeMap<String, u64>,
+    /// Its place in the queue, from 1.
+    pub position: usize,
+    /// Since when it waits.
+    pub since: Timestamp,
+    /// How long that is.
+    pub waits_ms: u64,
+    /// Why it waits; `None` when it is due and only has to be claimed.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub reason: Option<Label<Reason>>,
+    /// The limit it is about.
+    pub limit: Option<String>,
+    /// How many units are missing there.
+    pub short_by: u64,
+    /// When it may be admitted.
+    #[serde(flatten)]
+    pub when: When,
+    /// The process that waits, where that can be seen.
+    pub pid: Option<u32>,
+    /// That process is stopped (`SIGSTOP`) and keeps its place.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
+    /// The time until its deadline.
+    pub deadline_ms: u64,
+    /// For the record.
+    pub model: Option<String>,
+    /// For the record.
+    pub task: Option<String>,
+}
+
+/// An agent of a pool.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct AgentStatus {
+    /// Its name.
+    pub name: String,
+    /// Its tier.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub priority: Label<Priority>,
+    /// Its calls in flight.
+    pub in_flight: usize,
+    /// Its calls that wait.
+    pub waiting: usize,
+    /// What is kept for it.
+    pub floor: Vec<String>,
+    /// The most it may use.
+    pub cap: Vec<String>,
+    /// How long ago it was last active.
+    pub active_ms: u64,
+    /// How long a background agent has not been admitted, pauses excluded.
+    pub denied_ms: Option<u64>,
+    /// Whether its next call is served as standard, because it was denied for so long.
+    pub promoted: bool,
+}
+
+/// What the last day's calls cost.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Money {
+    /// In millionths of a dollar.
+    pub spent_micro_usd: u64,
+    /// The part of it that refused and failed calls cost.
+    pub wasted_micro_usd: u64,
+}

@@ -1,0 +1,284 @@
+//! Computes the status of a pool from its state.
+
+use std::collections::BTreeMap;
+
+use standpipe_core::{
+    Agent, AgentId, AgentName, Amounts, Decision, Instant, Key, Lease, LeaseOwner, LimitId,
+    LimitSelector, LimitUsage, Margin, Owner, PoolConfig, Portion, Provenance, Queued, Refusal,
+    Reserve, Rule, Share, State, Ticket,
+};
+use standpipe_store::{PoolName, Process};
+
+use super::foresight;
+use super::{
+    AgentStatus, ConfigSource, LeaseHolder, LeaseStatus, LimitKind, LimitStatus, Origin, Pause,
+    PoolStatus, Stop, ThrottleStatus, TicketStatus,
+};
+use crate::lease_id::LeaseId;
+use crate::refusal::limit_text;
+use crate::refusal::when::When;
+use crate::time::{Now, Timestamp, format_span};
+use standpipe_config::plain;
+
+/// Looks up the process of a session, where that can be seen.
+pub type Processes<'a> = &'a dyn Fn(u64) -> Option<Process>;
+
+impl PoolStatus {
+    /// Computes the status of a pool. The state must have been brought to now.
+    #[must_use]
+    pub fn of(pool: &PoolName, state: &State, now: &Now, processes: Processes<'_>) -> Self {
+        let facts = state.facts();
+        let config = facts.config.as_ref();
+        let margin = config.map_or(Margin::Auto, |config| config.margin);
+        let limits = Self::limits_of(state, now);
+        let largest = limits.iter().filter_map(|limit| limit.margin_per_mille).max();
+        let learning = state.learning_until();
+        let stop = facts.terminal.map(|terminal| Stop {
+            until: terminal.until.map(|until| now.ahead(until)),
+            for_ms: terminal.until.map(|until| now.millis_until(until)),
+            look_ms: terminal.next_probe.map(|look| now.millis_until(look)),
+        });
+        Self {
+            pool: pool.to_string(),
+            provider: None,
+            at: now.past(now.store),
+            position: 0,
+            enforce: config.is_none_or(|config| config.enforce),
+            margin_per_mille: largest.unwrap_or_else(|| margin.per_mille()),
+            margin_auto: margin == Margin::Auto,
+            origin: origin(config, facts.provenance),
+            pause: facts.pause.and_then(|until| Pause::of(until, now)),
+            terminal: stop,
+            learning: learning.and_then(|until| Pause::of(until, now)),
+            trouble: ThrottleStatus::of(state, now),
+            zone: state.zone().into(),
+            breaker: state.breaker(now.store).into(),
+            money: foresight::money(state, now),
+            limits,
+            in_flight: facts.leases.len(),
+            leases: leases(pool, state, now, processes),
+            waiting: facts.tickets.len(),
+            tickets: tickets(state, now, processes),
+            agents: agents(state, now),
+            skipped: 0,
+            cut_off: None,
+            unavailable: None,
+        }
+    }
+
+    /// Returns the queued calls of an agent, in order.
+    #[must_use]
+    pub fn waiting(
+        state: &State,
+        agent: &AgentName,
+        now: &Now,
+        processes: Processes<'_>,
+    ) -> Vec<TicketStatus> {
+        let all = tickets(state, now, processes).into_iter();
+        all.filter(|ticket| ticket.agent == agent.as_str()).collect()
+    }
+
+    /// Computes the status of its limits.
+    #[must_use]
+    pub fn limits_of(state: &State, now: &Now) -> Vec<LimitStatus> {
+        let learned = |id: &LimitId| {
+            let learned = state.facts().learned.limits.iter();
+            let mut same = learned.filter(|learned| {
+                id.unit() == Some(&learned.unit) && id.period() == Some(learned.period)
+            });
+            same.next().map(|learned| learned.amount)
+        };
+        let each = state.figures(now.store);
+        let each = each.iter().map(|amounts| {
+            let id = amounts.limit.id();
+            let mut status = limit(amounts, learned(&id), now);
+            status.margin_per_mille = state.margin_of(&id);
+            status.outside = foresight::outside(state, &id, now);
+            status
+        });
+        each.collect()
+    }
+}
+
+fn origin(config: Option<&PoolConfig>, provenance: Provenance) -> Origin {
+    let source = match (config, provenance.file) {
+        (None, _) => ConfigSource::None,
+        (_, true) => ConfigSource::File,
+        (_, false) => ConfigSource::Code,
+    };
+    let written = Some(Timestamp { millis: provenance.written }).filter(|_| provenance.file);
+    Origin {
+        source: source.into(),
+        version: provenance.version,
+        written,
+        changes: provenance.changes,
+    }
+}
+
+impl Pause {
+    /// Creates it, unless its end has passed.
+    #[must_use]
+    pub fn of(until: Instant, now: &Now) -> Option<Self> {
+        let for_ms = now.millis_until(until);
+        (for_ms > 0).then(|| Self { until: now.ahead(until), for_ms })
+    }
+}
+
+fn limit(amounts: &LimitUsage, learned: Option<u64>, now: &Now) -> LimitStatus {
+    let id = amounts.limit.id();
+    let (kind, amount, burst) = match amounts.limit.rule {
+        Rule::Window { amount, .. } => (LimitKind::Window, amount, None),
+        Rule::Bucket { amount, burst, .. } => (LimitKind::Bucket, amount, Some(burst)),
+        Rule::Parallel { amount } => (LimitKind::Parallel, amount, None),
+    };
+    let until = |at: Option<Instant>| at.map(|at| now.millis_until(at));
+    let rate = id.period().is_some();
+    LimitStatus {
+        limit: limit_text(&id),
+        unit: id.unit().map_or("parallel", |unit| unit.name()).to_owned(),
+        kind: kind.into(),
+        amount,
+        burst,
+        period_ms: id.period().map(|period| period.0.div_ceil(1_000)),
+        learned,
+        effective: amounts.effective,
+        used: amounts.used,
+        held: amounts.held,
+        left: amounts.left,
+        margin_per_mille: None,
+        outside: 0,
+        by_others: amounts.by_others,
+        full_again_ms: if rate { Some(until(amounts.clear_at).unwrap_or(0)) } else { None },
+        pace_ms: amounts.limit.pace.map(|pace| pace.0.div_ceil(1_000)),
+        next_grant_ms: until(amounts.next_grant),
+    }
+}
+
+fn leases(pool: &PoolName, state: &State, now: &Now, processes: Processes<'_>) -> Vec<LeaseStatus> {
+    let mut leases: Vec<(&Key, &Lease)> = state.facts().leases.iter().collect();
+    leases.sort_by_key(|(key, lease)| (lease.started, **key));
+    let status = |(key, lease): (&Key, &Lease)| {
+        let ends = state.lease_ends(*key);
+        let (holder, process) = match lease.owner {
+            LeaseOwner::Session(session) => {
+                (LeaseHolder::Session, process_of(Some(session), None, processes))
+            }
+            LeaseOwner::Ttl { .. } => {
+                (LeaseHolder::Ttl, process_of(None, lease.call.owner, processes))
+            }
+        };
+        LeaseStatus {
+            id: LeaseId::new(pool.clone(), *key),
+            agent: agent_of(state, lease.agent),
+            priority: lease.tier.into(),
+            cost: amounts(&lease.call.cost),
+            since: now.past(lease.started),
+            age_ms: now.millis_since(lease.started),
+            holder: holder.into(),
+            pid: process.map(|process| process.pid),
+            stopped: process.is_some_and(|process| process.stopped),
+            expires_ms: (ends != Instant::NEVER).then(|| now.millis_until(ends)),
+            model: lease.call.model.as_ref().map(ToString::to_string),
+            task: lease.call.task.as_ref().map(ToString::to_string),
+        }
+    };
+    leases.into_iter().map(status).collect()
+}
+
+fn tickets(state: &State, now: &Now, processes: Processes<'_>) -> Vec<TicketStatus> {
+    let ordered = (1..).zip(&state.facts().tickets);
+    let status = |(position, (place, ticket)): (usize, (&standpipe_core::QueueKey, &Ticket))| {
+        let why = why(state, ticket, now);
+        let process = process_of(ticket.session, ticket.call.owner, processes);
+        TicketStatus {
+            agent: agent_of(state, ticket.agent),
+            priority: place.tier.into(),
+            cost: amounts(&ticket.call.cost),
+            position,
+            since: now.past(ticket.since),
+            waits_ms: now.millis_since(ticket.since),
+            reason: why.as_ref().map(|refusal| refusal.reason.into()),
+            limit: why.as_ref().and_then(|refusal| refusal.limit.as_ref()).map(limit_text),
+            short_by: why.as_ref().map_or(0, |refusal| refusal.short_by),
+            when: why.as_ref().map(|refusal| When::of(refusal, now)).unwrap_or_default(),
+            pid: process.map(|process| process.pid),
+            stopped: process.is_some_and(|process| process.stopped),
+            deadline_ms: now.millis_until(ticket.deadline),
+            model: ticket.call.model.as_ref().map(ToString::to_string),
+            task: ticket.call.task.as_ref().map(ToString::to_string),
+        }
+    };
+    ordered.map(status).collect()
+}
+
+/// Returns why a claim of the ticket would be refused now.
+fn why(state: &State, ticket: &Ticket, now: &Now) -> Option<Refusal> {
+    let agent = state.facts().agents.get(usize::from(ticket.agent))?.name.clone();
+    let mut claim = Reserve::new(agent, ticket.call.cost.clone());
+    claim.ticket = Some(ticket.key);
+    match state.peek(&claim, now.store) {
+        Decision::Wait(Queued { refusal, .. }) | Decision::Refuse(refusal) => Some(refusal),
+        Decision::Admit(_) => None,
+    }
+}
+
+fn agents(state: &State, now: &Now) -> Vec<AgentStatus> {
+    let facts = state.facts();
+    let status = |(at, agent): (usize, &Agent)| {
+        let its = |id: AgentId| usize::from(id) == at;
+        let rule = facts.config.as_ref().and_then(|config| config.agent(&agent.name));
+        let shares = |shares: Option<&Vec<Share>>| {
+            shares.into_iter().flatten().map(share_text).collect::<Vec<_>>()
+        };
+        AgentStatus {
+            name: agent.name.to_string(),
+            priority: rule.and_then(|rule| rule.priority).unwrap_or_default().into(),
+            in_flight: facts.leases.values().filter(|lease| its(lease.agent)).count(),
+            waiting: facts.tickets.values().filter(|ticket| its(ticket.agent)).count(),
+            floor: shares(rule.map(|rule| &rule.floors)),
+            cap: shares(rule.map(|rule| &rule.caps)),
+            active_ms: now.millis_since(agent.active),
+            denied_ms: state.denied_for(&agent.name, now.store).map(|for_| for_.0 / 1_000),
+            promoted: agent.promoted.is_some(),
+        }
+    };
+    let mut agents: Vec<AgentStatus> = facts.agents.iter().enumerate().map(status).collect();
+    agents.sort_by(|one, other| (one.active_ms, &one.name).cmp(&(other.active_ms, &other.name)));
+    agents
+}
+
+fn share_text(share: &Share) -> String {
+    let portion = match share.portion {
+        Portion::PerMille(share) if share % 10 == 0 => format!("{}%", share / 10),
+        Portion::PerMille(share) => format!("{}.{}%", share / 10, share % 10),
+        Portion::Rate { amount, period } => match &share.of {
+            LimitSelector::Unit(unit) => plain::rate(unit, amount, period),
+            _ => format!("{amount}/{}", format_span(period)),
+        },
+        Portion::Slots(slots) => slots.to_string(),
+    };
+    match &share.of {
+        LimitSelector::All => portion,
+        LimitSelector::Unit(unit) => format!("{unit} {portion}"),
+        LimitSelector::Parallel => format!("parallel {portion}"),
+    }
+}
+
+fn agent_of(state: &State, agent: AgentId) -> String {
+    let agent = state.facts().agents.get(usize::from(agent));
+    agent.map_or_else(|| "other".to_owned(), |agent| agent.name.to_string())
+}
+
+fn process_of(
+    session: Option<u64>,
+    owner: Option<Owner>,
+    processes: Processes<'_>,
+) -> Option<Process> {
+    let process = session.and_then(processes);
+    process.or_else(|| owner.map(|owner| Process { pid: owner.pid, stopped: false }))
+}
+
+/// Amounts by the names of their units.
+pub(crate) fn amounts(amounts: &Amounts) -> BTreeMap<String, u64> {
+    amounts.iter().map(|(unit, amount)| (unit.name().to_owned(), amount)).collect()
+}

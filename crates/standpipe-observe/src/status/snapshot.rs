@@ -1,0 +1,45 @@
+//! The status of all pools at once: what `status --json`, the daemon and the terminal view show.
+
+use serde::{Deserialize, Serialize};
+
+use crate::status::Backpressure;
+use crate::status::PoolStatus;
+
+/// The status of several pools.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// What a person would call the store: a path, an address without secrets.
+    pub store: String,
+    /// The pools that could be read.
+    pub pools: Vec<PoolStatus>,
+    /// The throttled agents that other agents depend on.
+    pub backpressure: Vec<Backpressure>,
+    /// The pools that could not be read.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// A pool that cannot be read.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unreadable {
+    /// Its name.
+    pub pool: String,
+    /// The error.
+    pub detail: String,
+}
+
+impl Snapshot {
+    /// Truncates the calls and agents of each pool to so many rows. The counts of each pool still
+    /// include all of them.
+    #[must_use]
+    pub fn at_most(mut self, rows: usize) -> Self {
+        for pool in &mut self.pools {
+            pool.leases.truncate(rows);
+            pool.tickets.truncate(rows);
+            pool.agents.truncate(rows);
+        }
+        self
+    }
+}

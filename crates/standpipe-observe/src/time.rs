@@ -1,0 +1,9 @@
+//! Instants and lengths of time as people and files have them.
+
+mod clocks;
+mod length;
+mod timestamp;
+
+pub use self::clocks::Now;
+pub use self::length::{format_span, micros, span};
+pub use self::timestamp::{InvalidTimestamp, Timestamp};

@@ -1,0 +1,61 @@
+//! Lengths of time: conversions between the ledger's and the standard library's, and text.
+
+use std::time::Duration;
+
+use standpipe_core::{Span, bounds};
+
+/// Converts a length to the ledger's type, capped at the longest that the ledger accepts.
+#[must_use]
+pub fn span(length: Duration) -> Span {
+    let micros = u64::try_from(length.as_micros()).unwrap_or(u64::MAX);
+    Span(micros).min(bounds::SPAN)
+}
+
+/// Converts a length of the ledger.
+#[must_use]
+pub fn micros(span: Span) -> Duration {
+    Duration::from_micros(span.0.min(bounds::SPAN.0))
+}
+
+/// Formats a length in at most two units, rounded up: `1min`, `2h 5min`, `350ms`, `1.5s`.
+#[must_use]
+pub fn format_span(span: Span) -> String {
+    let millis = span.0.div_ceil(1_000);
+    let (seconds, rest) = (millis / 1_000, millis % 1_000);
+    let pair = |first: u64, unit: &str, second: u64, below: &str| match second {
+        0 => format!("{first}{unit}"),
+        _ => format!("{first}{unit} {second}{below}"),
+    };
+    match seconds {
+        0 if span.0 == 0 => "0s".to_owned(),
+        0 if span.0 < 1_000 => format!("{}us", span.0),
+        0 => format!("{millis}ms"),
+        1..=59 if rest >= 100 => format!("{seconds}.{}s", rest / 100),
+        1..=59 => format!("{seconds}s"),
+        60..=3_599 => pair(seconds / 60, "min", seconds % 60, "s"),
+        3_600..=86_399 => pair(seconds / 3_600, "h", seconds / 60 % 60, "min"),
+        _ => pair(seconds / 86_400, "d", seconds / 3_600 % 24, "h"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_said_shortly() {
+        let cases = [
+            (0, "0s"),
+            (250, "250us"),
+            (350_000, "350ms"),
+            (999_500, "1s"),
+            (1_500_000, "1.5s"),
+            (60_000_000, "1min"),
+            (7_500_000_000, "2h 5min"),
+            (90_000_000_000, "1d 1h"),
+        ];
+        for (micros, text) in cases {
+            assert_eq!(format_span(Span(micros)), text);
+        }
+    }
+}

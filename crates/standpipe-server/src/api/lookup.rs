@@ -1,0 +1,120 @@
+//! Finds the pool or lease that a request names.
+//!
+//! A typing error must not create a ledger: a pool comes into being only by a reserve whose limits
+//! are configured, stated or can be learned.
+
+use std::sync::Arc;
+
+use standpipe::config::nearest;
+use standpipe::{LeaseHandle, LeaseId, Pool, PoolName, Standpipe};
+
+use crate::http::problem::Problem;
+use crate::state::AppState;
+
+/// The most pools that requests may create.
+const MAX_POOLS: usize = 1_024;
+
+/// Parses the name of a pool.
+pub(crate) fn name(text: &str) -> Result<PoolName, Problem> {
+    text.parse().map_err(|wrong: standpipe::InvalidPoolName| {
+        let shown: String = text.chars().take(80).flat_map(char::escape_debug).collect();
+        Problem::invalid(format!("`{shown}` is not a valid pool name"), wrong.to_string())
+    })
+}
+
+/// A pool to reserve on, and whether the reserve would create it. Creates nothing itself.
+pub(crate) fn to_reserve(
+    state: &AppState,
+    tap: &Standpipe,
+    name: &PoolName,
+    has_limits: bool,
+) -> Result<(Pool, bool), Problem> {
+    let pool = tap.pool(name.as_str())?;
+    if exists(state, tap, name)? {
+        return Ok((pool, false));
+    }
+    let configured = tap.settings().pools.contains_key(name);
+    if !configured && !has_limits && !pool.learns() {
+        return Err(standpipe::Error::NoLimits { pool: name.clone() }.into());
+    }
+    if !configured && state.known_pools().len() >= MAX_POOLS {
+        let detail = format!("there are {MAX_POOLS} pools, the most that requests may create");
+        let hint = "use one of them, describe it in standpipe.toml, or remove unused ones: \
+                    standpipe store reset POOL --yes";
+        return Err(Problem::invalid(detail, hint).about(name.as_str()));
+    }
+    Ok((pool, true))
+}
+
+/// A pool to report a provider's answer to. A report may create the pool of a known provider.
+pub(crate) fn to_report(
+    state: &AppState,
+    tap: &Standpipe,
+    name: &PoolName,
+) -> Result<Pool, Problem> {
+    match tap.pool(name.as_str()) {
+        Ok(pool) if pool.learns() => to_reserve(state, tap, name, false).map(|_| pool),
+        _ => existing(state, tap, name),
+    }
+}
+
+/// A pool that is configured or exists in the store.
+pub(crate) fn existing(
+    state: &AppState,
+    tap: &Standpipe,
+    name: &PoolName,
+) -> Result<Pool, Problem> {
+    if tap.settings().pools.contains_key(name) || exists(state, tap, name)? {
+        return Ok(tap.existing_pool(name));
+    }
+    let pools = tap.pools().blocking()?;
+    let hint = match nearest(name.as_str(), pools.iter().map(PoolName::as_str)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "GET /v1/pools lists the pools; the first POST /v1/leases creates one".into(),
+    };
+    Err(Problem::no_pool(name.as_str(), hint))
+}
+
+/// A lease by its parsed id. Its pool must exist.
+pub(crate) fn lease_of(
+    state: &AppState,
+    tap: &Standpipe,
+    id: &LeaseId,
+) -> Result<LeaseHandle, Problem> {
+    if !exists(state, tap, id.pool())? {
+        return Err(standpipe::Error::LeaseGone { lease: id.clone() }.into());
+    }
+    Ok(tap.lease(id)?)
+}
+
+/// A lease by its id, found without blocking if its pool is known.
+pub(crate) async fn find_lease(state: &Arc<AppState>, text: &str) -> Result<LeaseHandle, Problem> {
+    let id = id(text)?;
+    if state.known_pools().contains(id.pool().as_str()) {
+        return Ok(state.tap().lease(&id)?);
+    }
+    let shared = Arc::clone(state);
+    state.on_store(move |tap| lease_of(&shared, tap, &id)).await
+}
+
+/// Parses the id of a lease.
+pub(crate) fn id(text: &str) -> Result<LeaseId, Problem> {
+    text.parse().map_err(|wrong: standpipe::InvalidLeaseId| {
+        Problem::invalid(
+            format!("not a valid lease id: {wrong}"),
+            "use the id exactly as it was returned",
+        )
+    })
+}
+
+/// Whether the store has the pool. The store is asked once; a pool that is reset later comes into
+/// being again at the next reserve.
+fn exists(state: &AppState, tap: &Standpipe, name: &PoolName) -> Result<bool, Problem> {
+    if state.known_pools().contains(name.as_str()) {
+        return Ok(true);
+    }
+    let pools = tap.pools().blocking()?;
+    let mut known = state.known_pools();
+    known.extend(pools.iter().map(ToString::to_string));
+    Ok(pools.contains(name))
+}

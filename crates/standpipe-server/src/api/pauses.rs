@@ -1,0 +1,88 @@
+//! `/v1/pause` and `/v1/resume`: pauses by hand.
+//!
+//! A pause holds for every caller on the pool, whichever way it uses it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use serde::Deserialize;
+use standpipe::Standpipe;
+use utoipa::ToSchema;
+
+use super::reports::PoolResponse;
+use super::{Problems, lookup};
+use crate::http::extract::JsonBody;
+use crate::http::problem::Problem;
+use crate::state::AppState;
+
+/// The longest pause by hand: 8 days, the longest that a provider's own pause may be.
+const MAX_PAUSE_MS: u64 = 8 * 86_400_000;
+
+/// A pause by hand.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PauseRequest {
+    /// The pool.
+    #[schema(pattern = r"^[A-Za-z0-9._:@-]{1,64}(/[A-Za-z0-9._:@-]{1,128}){1,3}$")]
+    pool: String,
+    /// The length of the pause; at most 8 days.
+    #[schema(minimum = 1, maximum = 691_200_000)]
+    for_ms: u64,
+}
+
+/// Admits no call for a while. This never shortens a running pause.
+#[utoipa::path(
+    post, path = "/v1/pause", tag = "reports", request_body = PauseRequest,
+    responses((status = 200, description = "The pool is paused", body = PoolResponse), Problems)
+)]
+pub(crate) async fn pause(
+    State(state): State<Arc<AppState>>,
+    JsonBody(body): JsonBody<PauseRequest>,
+) -> Result<Json<PoolResponse>, Problem> {
+    if !(1..=MAX_PAUSE_MS).contains(&body.for_ms) {
+        return Err(Problem::invalid(
+            format!("for_ms is {}", body.for_ms),
+            format!("pause for 1 to {MAX_PAUSE_MS} ms (8 days)"),
+        ));
+    }
+    let name = lookup::name(&body.pool)?;
+    let shared = Arc::clone(&state);
+    let step = move |tap: &Standpipe| {
+        let pool = lookup::existing(&shared, tap, &name)?;
+        pool.pause(Duration::from_millis(body.for_ms)).blocking()?;
+        tracing::info!(pool = name.as_str(), for_ms = body.for_ms, "paused by hand");
+        PoolResponse::of(&pool)
+    };
+    state.on_store(step).await.map(Json)
+}
+
+/// A pool to resume.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ResumeRequest {
+    /// The pool.
+    #[schema(pattern = r"^[A-Za-z0-9._:@-]{1,64}(/[A-Za-z0-9._:@-]{1,128}){1,3}$")]
+    pool: String,
+}
+
+/// Lifts a pause and a provider's terminal refusal.
+#[utoipa::path(
+    post, path = "/v1/resume", tag = "reports", request_body = ResumeRequest,
+    responses((status = 200, description = "The pool admits calls", body = PoolResponse), Problems)
+)]
+pub(crate) async fn resume(
+    State(state): State<Arc<AppState>>,
+    JsonBody(body): JsonBody<ResumeRequest>,
+) -> Result<Json<PoolResponse>, Problem> {
+    let name = lookup::name(&body.pool)?;
+    let shared = Arc::clone(&state);
+    let step = move |tap: &Standpipe| {
+        let pool = lookup::existing(&shared, tap, &name)?;
+        pool.resume().blocking()?;
+        tracing::info!(pool = name.as_str(), "resumed by hand");
+        PoolResponse::of(&pool)
+    };
+    state.on_store(step).await.map(Json)
+}

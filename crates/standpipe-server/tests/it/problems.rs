@@ -1,0 +1,188 @@
+//! What cannot be done: each with its status, one shape, and what to do.
+
+use serde_json::{Value, json};
+
+use crate::support::{Daemon, Home, lease};
+
+const JSON: &str = "content-type: application/json";
+
+#[test]
+fn invalid_bodies_are_rejected_with_the_reason() {
+    let home = Home::new();
+    let daemon = Daemon::up(&home);
+    for (body, says) in [
+        ("", "EOF"),
+        ("{", "EOF"),
+        ("[]", "object"),
+        (r#"["my/api",null,null,null,null,null,null,null,null,null,null,null]"#, "object"),
+        ("\"my/api\"", "object"),
+        ("{}", "pool"),
+        (r#"{"pool":"my/api","colour":"red"}"#, "colour"),
+        (r#"{"pool":"my/api","pool":"my/api"}"#, "duplicate field `pool`"),
+        (r#"{"pool":3}"#, "integer"),
+        (r#"{"pool":"my"}"#, "`my`"),
+        (r#"{"pool":"my/api","limits":{"requests":"60/m"}}"#, "60/m"),
+        (r#"{"pool":"my/api","limits":{"parallel":0}}"#, "parallel"),
+        (r#"{"pool":"my/api","limits":{"parallel":-1}}"#, "a limit is a rate"),
+        (r#"{"pool":"my/api","limits":{"parallel":1},"cost":{"Tokens":1}}"#, "Tokens"),
+        (r#"{"pool":"my/api","limits":{"parallel":1},"cost":{"tokens":1.5}}"#, "1.5"),
+        (r#"{"pool":"my/api","limits":{"parallel":1},"agent":"a b"}"#, "a b"),
+        (r#"{"pool":"my/api","limits":{"parallel":1},"priority":"high"}"#, "high"),
+        (r#"{"pool":"my/api","limits":{"parallel":1},"timeout_ms":3600001}"#, "timeout_ms"),
+        (r#"{"pool":"my/api","limits":{"parallel":1},"timeout_ms":-1}"#, "-1"),
+        (r#"{"pool":"my/api","limits":{"parallel":1},"ttl_ms":0}"#, "ttl_ms"),
+        (r#"{"pool":"my/api","limits":{"parallel":1},"ttl_ms":34560000001}"#, "ttl_ms"),
+        (r#"{"pool":"my/api","limits":{"parallel":1},"id":""}"#, "id"),
+        (r#"{"pool":"my/api","limits":{"parallel":1},"retry_of":"x"}"#, "lease"),
+    ] {
+        let answer = daemon.ask("POST", "/v1/leases", &[JSON], body.as_bytes());
+        let problem = answer.problem(400, "invalid");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains(says), "`{says}` of {body} is not said: {problem}");
+    }
+    let not_text = daemon.ask("POST", "/v1/leases", &[JSON], b"{\"pool\":\"my/\xff\"}");
+    not_text.problem(400, "invalid");
+    let pools = daemon.get("/v1/pools").ok(200);
+    assert_eq!(pools["pools"], json!([]), "nothing came of all that: {pools}");
+}
+
+#[test]
+fn what_does_not_say_that_it_is_json_is_not_read() {
+    let home = Home::new();
+    let daemon = Daemon::up(&home);
+    let body = json!({"pool": "my/api", "limits": {"parallel": 1}}).to_string();
+    for headers in [&[][..], &["content-type: text/plain"], &["content-type: application/jsonx"]] {
+        let answer = daemon.ask("POST", "/v1/leases", headers, body.as_bytes());
+        answer.problem(415, "not_json");
+    }
+    let id = lease(&daemon.ask(
+        "POST",
+        "/v1/leases",
+        &["content-type: Application/JSON"],
+        body.as_bytes(),
+    ));
+    let commit = format!("/v1/leases/{id}/commit");
+    let plain = ["content-type: text/plain"];
+    daemon.ask("POST", &commit, &plain, b"{}").problem(415, "not_json");
+    assert_eq!(daemon.pool("my/api")["in_flight"], 1, "it was not settled by that");
+}
+
+#[test]
+fn a_path_or_method_that_is_not_there_is_a_problem_too() {
+    let home = Home::new();
+    let daemon = Daemon::up(&home);
+    for path in ["/v1", "/v1/", "/v2/pools", "/v1/leases/a/b/c", "/ui/nothing.js", "/ui/../x"] {
+        daemon.get(path).problem(404, "not_found");
+    }
+    for (method, path) in [
+        ("GET", "/v1/leases"),
+        ("PUT", "/v1/pools"),
+        ("POST", "/metrics"),
+        ("DELETE", "/healthz"),
+        ("GET", "/v1/leases/x/commit"),
+        ("POST", "/"),
+        ("PATCH", "/ui/app.js"),
+        ("OPTIONS", "/v1/leases"),
+    ] {
+        let answer = daemon.ask(method, path, &[JSON], b"");
+        answer.problem(405, "method_not_allowed");
+        assert!(answer.header("allow").is_some_and(|all| !all.is_empty()), "{method} {answer:?}");
+    }
+}
+
+#[test]
+fn invalid_ids_differ_from_ended_leases() {
+    let home = Home::new();
+    let daemon = Daemon::up(&home);
+    let ask = json!({"pool": "my/slots", "limits": {"parallel": 1}});
+    let id = lease(&daemon.reserve(&ask));
+    for wrong in ["x", "%20", "%ff", "%00", "a%2Fb", "..", "%2e%2e%2fetc", &"9".repeat(5_000)] {
+        for how in ["commit", "cancel", "heartbeat"] {
+            let answer = daemon.ask("POST", &format!("/v1/leases/{wrong}/{how}"), &[], b"");
+            let kind = if answer.status == 404 { "not_found" } else { "invalid" };
+            answer.problem(if kind == "invalid" { 400 } else { 404 }, kind);
+        }
+    }
+    let percent: String = id.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    daemon.settle(&percent, "heartbeat").ok(200);
+    daemon.settle(&percent, "commit").ok(200);
+    daemon.settle(&id, "commit").problem(410, "lease_gone");
+    // As it would be called on a pool that is not there.
+    let other = Home::new();
+    let elsewhere = other.reserve("no/where", "parallel=1");
+    daemon.settle(&elsewhere, "commit").problem(410, "lease_gone");
+    assert_eq!(daemon.get("/v1/pools").ok(200)["pools"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn refusals_say_why_and_when() {
+    let home = Home::new();
+    let daemon = Daemon::up(&home);
+    let limits = json!({"tokens": "1000/h", "parallel": 1});
+    let call = |tokens: u64, timeout: u64| {
+        let cost = json!({"tokens": tokens});
+        json!({"pool": "my/api", "cost": cost, "limits": limits, "timeout_ms": timeout})
+    };
+    let never = daemon.reserve(&call(1_001, 60_000));
+    assert_eq!(never.header("retry-after"), None, "{never:?}");
+    let never = never.problem(422, "never");
+    assert_eq!((&never["reason"], &never["short_by"]), (&json!("never"), &json!(1)), "{never}");
+    assert!(never["limit"].as_str().unwrap().contains("tokens"));
+
+    let id = lease(&daemon.reserve(&call(800, 0)));
+    daemon.settle(&id, "commit").ok(200);
+    let full = daemon.reserve(&call(10, 0));
+    let seconds: u64 = full.header("retry-after").unwrap().parse().unwrap();
+    let full = full.problem(429, "not_in_time");
+    assert_eq!((&full["reason"], &full["short_by"]), (&json!("limit"), &json!(10)), "{full}");
+    let millis = full["retry_after_ms"].as_u64().unwrap();
+    assert_eq!(seconds, millis.div_ceil(1_000), "rounded up");
+    assert!(full["until"].is_string() && full["limit"].is_string(), "{full}");
+    assert_eq!(daemon.pool("my/api")["waiting"], 0, "0 never waits");
+
+    let nobody_knows = daemon.reserve(&json!({"pool": "my/unknown"}));
+    let nobody_knows = nobody_knows.problem(404, "no_limits");
+    assert!(nobody_knows["hint"].as_str().unwrap().contains("limits"));
+    let stop = json!({"pool": "my/api", "kind": "terminal"});
+    daemon.post("/v1/throttle", &stop).ok(200);
+    daemon.reserve(&call(1, 60_000)).problem(429, "terminal");
+}
+
+#[test]
+fn invalid_queries_are_rejected() {
+    let home = Home::new();
+    let daemon = Daemon::up(&home);
+    home.reserve("my/api", "requests=1000/h");
+    for path in [
+        "/v1/pools?colour=red",
+        "/v1/pools?rows=-1",
+        "/v1/pools?rows=many",
+        "/v1/pools?pool=my",
+        "/v1/pools?pool=my/api&pool=my/api",
+        "/v1/pools?pool=%ff%fe",
+        "/v1/history?pool=my",
+        "/v1/agents?pool=%00",
+        "/v1/explain",
+        "/v1/explain?pool=my/api&cost=tokens",
+        "/v1/explain?pool=my/api&cost=tokens%3Dmany",
+        "/v1/explain?pool=my/api&priority=high",
+        "/v1/explain?pool=my/api&agent=a%20b",
+        "/v1/events?since=yesterday",
+        "/v1/events?kind=party",
+        "/v1/events?limit=0",
+        "/v1/events?limit=10001",
+        "/v1/events?after=x",
+        "/v1/events?pool=my",
+    ] {
+        daemon.get(path).problem(400, "invalid");
+    }
+    let near = daemon.get("/v1/pools?pool=my/apy").problem(404, "no_pool");
+    assert!(near["hint"].as_str().unwrap().contains("`my/api`"), "{near}");
+    daemon.get("/v1/explain?pool=no/where").problem(404, "no_pool");
+    let wrong: Value = json!({"pool": "my/api", "for_ms": 0});
+    daemon.post("/v1/pause", &wrong).problem(400, "invalid");
+    let wrong: Value = json!({"pool": "my/api", "for_ms": 691_200_001_u64});
+    daemon.post("/v1/pause", &wrong).problem(400, "invalid");
+    let wrong: Value = json!({"pool": "my/api", "status": 99, "headers": {}});
+    daemon.post("/v1/observe", &wrong).problem(400, "invalid");
+}

@@ -1,0 +1,300 @@
+//! The operations of a pool, on a thread that may block.
+//!
+//! Each is the body of the public method of a similar name in `pool.rs`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use standpipe_core::{
+    Action, AgentName, Configure, Configured, Limit, Observed, PoolConfig, Reserve, Source, State,
+};
+
+use super::Pool;
+use crate::built_in;
+use crate::client::registry::StoreHandle;
+use crate::client::store_client::SEND_TIMEOUT;
+use crate::client::units::check_stated;
+use crate::client::{PoolClient, StoreClient};
+use crate::config::StoreUrl;
+use crate::error::Error;
+use crate::explain::{Explanation, Verdict};
+use crate::moment::{micros, span};
+use crate::provider::reply::{Meaning, Reply};
+use crate::provider::report::{Observation, Throttle};
+use crate::request::{Request, key_on};
+use crate::routing::advice::Advice;
+use crate::status::{Pause, PoolStatus};
+
+impl Pool {
+    pub(crate) fn check_now(&self, request: &Request, limits: &[Limit]) -> Result<(), Error> {
+        let reserve = request.resolve(&self.inner.name, self.dialect(), self.inner.tap.agent())?;
+        let limits = [limits, self.own_limits()].concat();
+        let stated = check_stated(&reserve.cost, &limits, &self.inner.name);
+        if stated.is_ok()
+            || !self
+                .inner
+                .tap
+                .store_handle()?
+                .store_client()
+                .store()
+                .pools()?
+                .contains(&self.inner.name)
+        {
+            return stated;
+        }
+        let (store_client, client) = self.present()?;
+        store_client.check_units(&client, &reserve.cost, &limits, None)
+    }
+
+    pub(crate) fn peek_now(&self, request: &Request) -> Result<Verdict, Error> {
+        let (store_client, client) = self.present()?;
+        let reserve = self.resolve(&store_client, &client, request)?;
+        store_client.peek(&client, &reserve)
+    }
+
+    pub(crate) fn explain_now(&self, request: &Request) -> Result<Explanation, Error> {
+        let (store_client, client) = self.present()?;
+        let reserve = self.resolve(&store_client, &client, request)?;
+        let mut explanation = store_client.explain(&client, &reserve)?;
+        if explanation.advice.is_some() {
+            explanation.advice = self.advise_now(request)?;
+        }
+        Ok(explanation)
+    }
+
+    pub(crate) fn read_status(&self) -> Result<PoolStatus, Error> {
+        let (handle, client) = self.connect()?;
+        match self.configure_from_file(SEND_TIMEOUT, &handle, &client) {
+            // A known pool is shown although the store is unavailable.
+            Err(Error::Store(error)) if error.is_transient() => {}
+            configured => drop(configured?),
+        }
+        let provider = self.inner.tap.settings().pools.get(&self.inner.name);
+        let provider = provider.and_then(|pool| pool.provider.clone());
+        handle.store_client().status(&client, provider)
+    }
+
+    pub(crate) fn set_limits(&self, limits: Vec<Limit>) -> Result<Configured, Error> {
+        if limits.is_empty() {
+            let what = format!("`{}` is given no limit", self.inner.name);
+            return Err(Error::invalid(what, "give it at least one, for example parallel = 5"));
+        }
+        self.send_config(Source::Code, self.usual(limits))
+    }
+
+    pub(crate) fn set_config(&self, config: PoolConfig) -> Result<Configured, Error> {
+        self.send_config(Source::Change, config)
+    }
+
+    pub(crate) fn configure(&self) -> Result<Option<Configured>, Error> {
+        let (handle, client) = self.connect()?;
+        self.configure_from_file(SEND_TIMEOUT, &handle, &client)
+    }
+
+    pub(crate) fn read_config(&self) -> Result<Option<PoolConfig>, Error> {
+        let (store_client, client) = self.ready()?;
+        store_client.read(&client, |state, _, _| state.facts().config.clone())
+    }
+
+    /// Returns the time to live of leases, if this process has read the pool's configuration.
+    pub(super) fn known_lease_ttl(&self) -> Option<Duration> {
+        let (handle, client) = self.connected()?;
+        let local = !handle.store_client().store().is_remote();
+        let turn = if local { Some(client.short_turn()) } else { client.try_dispatcher() };
+        let state = turn.as_ref()?.participant.replica().state();
+        state.facts().config.as_ref().map(|config| micros(config.lease_ttl))
+    }
+
+    pub(crate) fn read_lease_ttl(&self) -> Result<Duration, Error> {
+        const USUAL: Duration = Duration::from_secs(600);
+        let (store_client, client) = self.present()?;
+        let stated = |state: &State| state.facts().config.as_ref().map(|config| config.lease_ttl);
+        Ok(store_client.find(&client, stated)?.map_or(USUAL, micros))
+    }
+
+    pub(crate) fn send_pause(&self, length: Duration) -> Result<(), Error> {
+        self.send_action(Action::Pause { length: span(length) })
+    }
+
+    pub(crate) fn read_pause(&self) -> Result<Option<Pause>, Error> {
+        let (store_client, client) = self.present()?;
+        store_client.read(&client, |state, now, _| Pause::of(state.facts().pause?, now))
+    }
+
+    pub(crate) fn send_resume(&self) -> Result<(), Error> {
+        self.send_action(Action::Resume)?;
+        self.inner
+            .tap
+            .store_handle()?
+            .store_client()
+            .clear_backpressure(self.inner.tap.graph(), &self.inner.name);
+        Ok(())
+    }
+
+    pub(crate) fn send_throttle(&self, throttle: &Throttle) -> Result<(), Error> {
+        let (store_client, client) = self.present()?;
+        store_client.throttle(&client, throttle, self.inner.tap.graph())
+    }
+
+    pub(crate) fn send_reply(
+        &self,
+        reply: &Reply,
+        agent: Option<&str>,
+    ) -> Result<(Meaning, usize), Error> {
+        let (store_client, client) = self.present()?;
+        let read = reply.read(self.dialect(), &self.inner.name);
+        store_client.note_headers(&self.inner.name, reply);
+        store_client.observe_reply(&client, agent, &read, self.inner.tap.graph())?;
+        let limits = read.limits();
+        Ok((read.meaning, limits))
+    }
+
+    pub(crate) fn send_observation(&self, observation: &Observation) -> Result<(), Error> {
+        let (store_client, client) = self.present()?;
+        let lease = observation.lease.as_ref();
+        let key = lease.map(|lease| key_on(&self.inner.name, lease)).transpose()?;
+        if observation.readings.is_empty() {
+            return Ok(());
+        }
+        let readings = observation.readings.clone();
+        let observed = Observed { lease: key, readings };
+        store_client.settle(&client, vec![Action::Observed(observed)]).map(drop)
+    }
+
+    pub(crate) fn send_heartbeats(&self, agent: &AgentName) -> Result<usize, Error> {
+        let (store_client, client) = self.present()?;
+        store_client.beat_for(&client, agent)
+    }
+
+    pub(crate) fn read_dump(&self) -> Result<String, Error> {
+        let (handle, client) = self.connect()?;
+        handle.store_client().read(&client, |state, _, _| format!("{:#?}", state.facts()))
+    }
+
+    pub(crate) fn reset_now(&self) -> Result<bool, Error> {
+        let handle = self.inner.tap.store_handle()?;
+        let was_there = handle.store_client().engine().reset(&self.inner.name)?;
+        handle.store_client().client(&self.inner.name)?.forget_configured();
+        Ok(was_there)
+    }
+
+    pub(crate) fn move_now(&self, to: &StoreUrl) -> Result<(), Error> {
+        let handle = self.inner.tap.store_handle()?;
+        let target = crate::tap::open::target(to, self.inner.tap.settings())?;
+        handle.store_client().engine().move_pool(&self.inner.name, &target)
+    }
+
+    /// Returns a request as the ledger takes it, held back if an agent upstream is throttled.
+    pub(super) fn resolve(
+        &self,
+        store_client: &Arc<StoreClient>,
+        client: &PoolClient,
+        request: &Request,
+    ) -> Result<Reserve, Error> {
+        let mut reserve =
+            request.resolve(&self.inner.name, self.dialect(), self.inner.tap.agent())?;
+        store_client.check_units(client, &reserve.cost, self.own_limits(), None)?;
+        if let Some(seen) = store_client.pressure(self.inner.tap.graph(), &reserve.agent) {
+            reserve.hold = reserve.hold.max(seen.hold);
+        }
+        Ok(reserve)
+    }
+
+    /// Reads the pool and returns a view of its state.
+    pub(crate) fn read_state<T>(
+        &self,
+        answer: impl FnOnce(&State, &crate::moment::Now) -> T,
+    ) -> Result<T, Error> {
+        let (store_client, client) = self.present()?;
+        store_client.read(&client, |state, now, _| answer(state, now))
+    }
+
+    /// Returns the pool's client in this process, after the file's configuration was sent.
+    pub(super) fn ready(&self) -> Result<(Arc<StoreClient>, Arc<PoolClient>), Error> {
+        let (handle, client) = self.connect()?;
+        self.configure_from_file(SEND_TIMEOUT, &handle, &client)?;
+        Ok((Arc::clone(handle.store_client()), client))
+    }
+
+    /// Returns the client that answers for the pool now: while the store is unavailable, that of
+    /// the offline ledger.
+    pub(super) fn present(&self) -> Result<(Arc<StoreClient>, Arc<PoolClient>), Error> {
+        let (store_client, client) = self.ready()?;
+        let present = client.present();
+        Ok((store_client, present))
+    }
+
+    /// Sends the file's configuration to the pool, once per tap.
+    pub(crate) fn configure_from_file(
+        &self,
+        patience: Duration,
+        handle: &StoreHandle,
+        client: &Arc<PoolClient>,
+    ) -> Result<Option<Configured>, Error> {
+        self.set_fallback(handle.store_client(), client);
+        let settings = self.inner.tap.settings();
+        let known = client.configured(self.inner.tap.number());
+        if known.is_some() {
+            return Ok(known);
+        }
+        let Some(config) = settings.pool_config(&self.inner.name) else {
+            return self.learn_from_provider(patience, handle, client).map(|()| None);
+        };
+        let source = settings.source();
+        let configured =
+            handle.store_client().configure(patience, client, Configure { source, config })?;
+        client.set_configured(self.inner.tap.number(), configured.clone());
+        Ok(Some(configured))
+    }
+
+    /// Configures a pool of a known provider that no file declares, so that it learns its limits
+    /// from the provider's answers.
+    pub(super) fn learn_from_provider(
+        &self,
+        patience: Duration,
+        handle: &StoreHandle,
+        client: &Arc<PoolClient>,
+    ) -> Result<(), Error> {
+        if !self.learns() {
+            return Ok(());
+        }
+        let is_configured = |state: &State| state.facts().config.is_some();
+        let configured =
+            if handle.store_client().read(client, |state, _, _| is_configured(state))? {
+                Configured::Same
+            } else {
+                let (source, config) = (Source::Code, self.usual(Vec::new()));
+                handle.store_client().configure(patience, client, Configure { source, config })?
+            };
+        client.set_configured(self.inner.tap.number(), configured);
+        Ok(())
+    }
+
+    /// Returns a configuration with these limits and the defaults for this store.
+    pub(crate) fn usual(&self, limits: Vec<Limit>) -> PoolConfig {
+        built_in::config(limits, &self.inner.tap.settings().store.clone().unwrap_or_default())
+    }
+
+    pub(super) fn send_config(
+        &self,
+        source: Source,
+        config: PoolConfig,
+    ) -> Result<Configured, Error> {
+        let (store_client, client) = self.ready()?;
+        store_client.configure(SEND_TIMEOUT, &client, Configure { source, config })
+    }
+
+    pub(super) fn send_action(&self, action: Action) -> Result<(), Error> {
+        let (store_client, client) = self.ready()?;
+        store_client.settle(&client, vec![action]).map(drop)
+    }
+
+    /// Returns the ledger's advice if it forecasts a long wait for such a request.
+    pub(crate) fn forecast(&self, request: &Request) -> Result<Option<Advice>, Error> {
+        let (store_client, client) = self.present()?;
+        let reserve = self.resolve(&store_client, &client, request)?;
+        let advice =
+            store_client.read(&client, |state, now, _| state.advise(&reserve, now.store))?;
+        Ok(advice.as_ref().map(Advice::of))
+    }
+}

@@ -1,0 +1,60 @@
+//! How a call leaves the queue: its ticket is cancelled, and so is what it was granted meanwhile.
+
+use std::sync::Arc;
+
+use standpipe_core::Action;
+
+use super::{Pending, WaitState};
+use crate::client::Dispatcher;
+
+impl WaitState {
+    /// Stops waiting for the ticket.
+    pub(super) fn left(&mut self, dispatcher: &mut Dispatcher) {
+        if let Some(ticket) = self.ticket.take() {
+            dispatcher.leave(ticket, self.caller);
+        }
+    }
+
+    /// Gives up the ticket, and whatever the store may have granted meanwhile.
+    pub(super) fn leave(&mut self, dispatcher: &mut Dispatcher) {
+        let ticket = self.ticket;
+        self.left(dispatcher);
+        dispatcher.give_up(self.caller);
+        if let Some(ticket) = ticket.filter(|ticket| dispatcher.is_ours(*ticket)) {
+            dispatcher.keep(Action::Cancel { lease: ticket });
+        }
+        if dispatcher.flush().is_err() {
+            self.handle.store_client().schedule_resend();
+        }
+    }
+
+    /// Gives up without waiting for the network. Turns on a local store are short.
+    fn leave_now(&mut self) {
+        let (client, store_client) = (Arc::clone(&self.client), self.handle.store_client());
+        if !store_client.store().is_remote() || client.is_offline() {
+            self.leave(&mut client.dispatcher());
+            return;
+        }
+        client.leave(self.caller, self.ticket.take());
+        if !client.worker().send(store_client, &client) {
+            store_client.schedule_resend();
+        }
+    }
+}
+
+impl Drop for WaitState {
+    fn drop(&mut self) {
+        if self.over || !self.handle.is_ours() {
+            return;
+        }
+        let unanswered = matches!(self.pending, Some(Pending::Reserve { .. }));
+        if self.keeps_place && self.ticket.is_some() && !unanswered {
+            let client = Arc::clone(&self.client);
+            self.left(&mut client.dispatcher());
+        } else if self.ticket.is_some() || unanswered {
+            self.leave_now();
+            self.note_wait("cancelled", self.began.elapsed());
+        }
+        self.finish();
+    }
+}

@@ -1,0 +1,100 @@
+//! What the journal records of a call that waits.
+//!
+//! A wait is recorded once, when it ends. Nothing here changes a decision.
+
+use std::time::Duration;
+
+use standpipe_core::{Grant, Queued, Reason, Refusal, State};
+
+use super::WaitState;
+use crate::client::Dispatcher;
+use crate::client::usage::Requester;
+use crate::client::view::tier_word;
+use crate::error::Error;
+use crate::journal::EventData;
+use crate::moment::Now;
+use crate::refused::limit_text;
+use crate::status::PoolStatus;
+
+/// Why a call first had to wait.
+pub(super) struct FirstWait {
+    reason: Reason,
+    limit: Option<String>,
+    used: Option<u64>,
+    usable: Option<u64>,
+    position: usize,
+}
+
+impl FirstWait {
+    pub(super) fn new(queued: &Queued, state: &State, now: &Now) -> Self {
+        let limit = queued.refusal.limit.as_ref().map(limit_text);
+        let full = limit.as_ref().and_then(|limit| {
+            let mut all = PoolStatus::limits_of(state, now).into_iter();
+            all.find(|known| known.limit == *limit)
+        });
+        Self {
+            reason: queued.refusal.reason,
+            limit,
+            used: full.as_ref().map(|full| full.used.saturating_add(full.held)),
+            usable: full.as_ref().map(|full| full.effective),
+            position: queued.position,
+        }
+    }
+}
+
+impl WaitState {
+    /// Returns whether this call created its lease. Of all calls that share an id, in all
+    /// processes, exactly one did; the others got the existing lease.
+    pub(super) fn is_new(&self, dispatcher: &mut Dispatcher, grant: &Grant) -> bool {
+        let shares_id = self.reserve.id.is_some();
+        !grant.settled && (!shares_id || dispatcher.participant.take_created(grant.lease))
+    }
+
+    pub(super) fn note_wait(&self, ended: &str, waited: Duration) {
+        let Some(first) = &self.first else { return };
+        let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+        let what = EventData::Wait {
+            agent: self.reserve.agent.to_string(),
+            model: self.reserve.model.as_ref().map(ToString::to_string),
+            priority: self.tier.map(|tier| tier_word(tier).to_owned()),
+            reason: first.reason.as_str().to_owned(),
+            limit: first.limit.clone(),
+            used: first.used,
+            usable: first.usable,
+            position: u64::try_from(first.position).ok(),
+            ended: ended.to_owned(),
+            count: 1,
+            waited_ms,
+            longest_ms: waited_ms,
+        };
+        self.handle.store_client().journal().note(self.pool.name(), what);
+        // How long an admitted call waited is noted with its admission.
+        if ended != "admitted" {
+            self.handle.store_client().note_waited(&self.client, self.requester(), waited);
+        }
+    }
+
+    /// Records that the call was not admitted.
+    pub(super) fn note_denied(&self, error: &Error) {
+        let reason = match error {
+            Error::Refused(refused) => refused.reason.as_str(),
+            Error::Store(_) => "store",
+            _ => return,
+        };
+        self.handle.store_client().note_denied(&self.client, self.requester(), reason);
+    }
+
+    const fn requester(&self) -> Requester<'_> {
+        Requester { reserve: &self.reserve, tier: self.tier }
+    }
+
+    pub(super) fn note_shadow(&self, refusal: &Refusal) {
+        let what = EventData::Shadow {
+            agent: self.reserve.agent.to_string(),
+            model: self.reserve.model.as_ref().map(ToString::to_string),
+            reason: refusal.reason.as_str().to_owned(),
+            limit: refusal.limit.as_ref().map(limit_text),
+        };
+        self.handle.store_client().journal().note(self.pool.name(), what);
+    }
+}

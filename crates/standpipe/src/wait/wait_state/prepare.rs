@@ -1,0 +1,124 @@
+//! What happens before the first reserve of a call: the pool's configuration goes with it, and
+//! units that no limit counts are rejected.
+//!
+//! A call with an invalid configuration or unit is never admitted. `outcome` continues with the
+//! decision.
+
+use standpipe_core::{
+    Action, Answer, Configure, Configured, Decision, Outcome, PoolConfig, Source,
+};
+use standpipe_store::StoreError;
+
+use super::{Step, StepError, WaitState};
+use crate::client::Dispatcher;
+use crate::client::store_client::source_name;
+use crate::client::units;
+use crate::error::Error;
+
+impl WaitState {
+    /// Returns whether the pool must be read before the first reserve: to know whether it has a
+    /// configuration, or whether it counts the units of the cost.
+    pub(super) fn must_prepare(&mut self) -> bool {
+        if self.prepared {
+            return false;
+        }
+        let tap = self.pool.tap();
+        let unknown = self.client.configured(tap.number()).is_none();
+        let learns = unknown && self.limits.is_empty() && !self.pool.is_declared();
+        let learns = learns && self.pool.learns();
+        let own = [self.pool.own_limits(), &self.limits].concat();
+        let custom = units::custom(&self.reserve.cost, &own);
+        let known = custom.is_empty()
+            || self.client.try_dispatcher().is_some_and(|dispatcher| {
+                units::are_declared(dispatcher.participant.replica().state(), &custom)
+            });
+        self.prepared = !learns && known;
+        !self.prepared
+    }
+
+    /// Looks at the pool after that read.
+    pub(super) fn prepare(&mut self, dispatcher: &mut Dispatcher) -> Result<Step, StepError> {
+        self.prepared = true;
+        let state = dispatcher.participant.replica().state();
+        let tap = self.pool.tap();
+        if self.limits.is_empty() && !self.pool.is_declared() && self.pool.learns() {
+            match state.facts().config.is_some() {
+                true => self.client.set_configured(tap.number(), Configured::Same),
+                false => self.learns = true,
+            }
+        }
+        let own = [self.pool.own_limits(), &self.limits].concat();
+        units::check(state, &self.reserve.cost, &own, None, self.pool.name())
+            .map_err(StepError::Other)?;
+        Ok(Step::Again)
+    }
+
+    /// Returns the configurations that go with the reserve: that of the file, once per tap and
+    /// pool, and the limits that came with the request.
+    pub(super) fn configurations(&self) -> Result<Vec<Action>, Error> {
+        let (tap, store_client) = (self.pool.tap(), self.handle.store_client());
+        self.pool.set_fallback(store_client, &self.client);
+        let mut all = Vec::new();
+        if self.client.configured(tap.number()).is_none() {
+            if let Some(config) = tap.settings().pool_config(self.pool.name()) {
+                all.push((tap.settings().source(), config));
+            } else if self.learns {
+                all.push((Source::Code, self.pool.usual(Vec::new())));
+            }
+        }
+        if !self.limits.is_empty() {
+            all.push((Source::Code, self.pool.usual(self.limits.clone())));
+        }
+        let checked = all.into_iter().map(|(source, config): (Source, PoolConfig)| {
+            // An invalid configuration must not be found out after the call is admitted.
+            let name = self.pool.name();
+            config.check().map_err(|wrong| crate::pool::invalid_config(name, &wrong))?;
+            Ok(Action::Configure(Box::new(Configure { source, config })))
+        });
+        checked.collect()
+    }
+
+    /// Receives the outcome of a reserve or a claim, and of the configurations before it.
+    pub(super) fn decided(
+        &mut self,
+        dispatcher: &mut Dispatcher,
+        outcomes: Vec<Outcome>,
+        configurations: usize,
+    ) -> Result<Step, StepError> {
+        let now = dispatcher.now();
+        let mut answers = outcomes.into_iter().map(|outcome| outcome.answer);
+        for index in 0..configurations {
+            if let Some(Answer::Configured(result)) = answers.next() {
+                self.note_configured(result, index + 1 == configurations);
+            }
+        }
+        match answers.next() {
+            Some(Answer::Decided(Decision::Admit(grant))) => {
+                Ok(self.granted(dispatcher, grant, &now))
+            }
+            Some(Answer::Decided(Decision::Wait(queued))) => {
+                Ok(self.wait(dispatcher, &queued, &now))
+            }
+            Some(Answer::Decided(Decision::Refuse(refusal))) => {
+                self.refuse(dispatcher, &refusal, &now)
+            }
+            _ => Err(StepError::Store(StoreError::transient(
+                "the store did not return the outcome of the call",
+            ))),
+        }
+    }
+
+    fn note_configured(&mut self, result: Configured, is_last: bool) {
+        let of_request = is_last && !self.limits.is_empty();
+        let source = match of_request || self.learns {
+            true => Source::Code,
+            false => self.pool.tap().settings().source(),
+        };
+        let store_client = self.handle.store_client();
+        store_client.journal_configured(self.pool.name(), &result, source_name(&source));
+        match of_request {
+            true => self.limits_result = Some(result),
+            false => self.client.set_configured(self.pool.tap().number(), result),
+        }
+    }
+}
