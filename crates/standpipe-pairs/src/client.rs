@@ -179,8 +179,13 @@ impl Client {
                     Outcome::Granted(lease.to_owned())
                 }
                 (429, ..) => Outcome::Refused(body),
-                // The daemon ends, or has too many connections: asking again is what it is for.
-                (503, _, Some("stopping")) | (503, _, None) => {
+                // The daemon ends or has too many connections, or the store is unavailable and an
+                // earlier attempt had no answer: that one may have been granted by a daemon that
+                // has died since, and only its id leads to the lease before its ttl ends.
+                (503, _, kind)
+                    if matches!(kind, Some("stopping") | None)
+                        || kind == Some("store") && !last.is_empty() =>
+                {
                     last = body;
                     self.daemon = None;
                     std::thread::sleep(RETRY);
