@@ -350,9 +350,16 @@ impl Dispatcher {
     /// callers.
     fn shared_failure(&self) -> Option<StoreError> {
         let Turn::Blocking { queued_at } = self.turn else { return None };
-        let (failed_at, error) = self.last_failure.as_ref()?;
         let since = queued_at.or(self.turn_began)?;
-        (since < *failed_at).then(|| error.clone())
+        if !self.has_failed_since(since) {
+            return None;
+        }
+        self.last_failure.as_ref().map(|(_, error)| error.clone())
+    }
+
+    /// Returns whether a step has failed since then and none has succeeded after it.
+    pub(super) fn has_failed_since(&self, since: Local) -> bool {
+        self.last_failure.as_ref().is_some_and(|(failed_at, _)| since < *failed_at)
     }
 
     fn send_batch(&mut self) -> Result<(), StoreError> {

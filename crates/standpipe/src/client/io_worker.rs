@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant as Local};
 
 use super::notify::Notify;
 use super::{Dispatcher, PoolClient, StoreClient};
@@ -64,8 +64,15 @@ pub(crate) struct IoWorker {
 
 type JobId = u64;
 
+/// A job that should take its next step, and since when.
+struct ReadyJob {
+    id: JobId,
+    since: Local,
+    job: Box<dyn Job>,
+}
+
 /// The jobs of one client that take a step together.
-type Batch = Vec<(JobId, Box<dyn Job>)>;
+type Batch = Vec<ReadyJob>;
 
 /// How long a worker waits for more work before its thread ends.
 const IDLE: Duration = Duration::from_secs(10);
@@ -76,8 +83,8 @@ struct State {
     stopped: bool,
     last_id: JobId,
     jobs: BTreeMap<JobId, Box<dyn Job>>,
-    /// The jobs that should take their next step.
-    ready: Vec<JobId>,
+    /// The jobs that should take their next step, and since when.
+    ready: Vec<(JobId, Local)>,
     /// Clients with actions in their submit queue that no caller sends.
     unattended: Vec<Arc<PoolClient>>,
     /// Clients that maintenance wants to be attended to, and whether a wake-up was the reason.
@@ -105,7 +112,7 @@ impl IoWorker {
         state.last_id += 1;
         let id = state.last_id;
         state.jobs.insert(id, job);
-        state.ready.push(id);
+        state.ready.push((id, Local::now()));
         self.wake(state);
         Ok(())
     }
@@ -207,7 +214,9 @@ impl IoWorker {
             return None;
         }
         let ready = std::mem::take(&mut state.ready);
-        let jobs = ready.into_iter().filter_map(|id| Some((id, state.jobs.remove(&id)?)));
+        let jobs = ready.into_iter().filter_map(|(id, since)| {
+            Some(ReadyJob { id, since, job: state.jobs.remove(&id)? })
+        });
         Some(Round {
             jobs: jobs.collect(),
             unattended: std::mem::take(&mut state.unattended),
@@ -224,7 +233,7 @@ impl IoWorker {
     ) {
         let mut batches: Vec<(Arc<PoolClient>, Batch)> =
             unattended.into_iter().map(|client| (client, Vec::new())).collect();
-        for (id, mut job) in jobs {
+        for ReadyJob { id, since, mut job } in jobs {
             if !job.is_wanted() {
                 continue;
             }
@@ -236,21 +245,32 @@ impl IoWorker {
                 continue;
             }
             let client = job.client();
+            let ready = ReadyJob { id, since, job };
             match batches.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &client)) {
-                Some((_, batch)) => batch.push((id, job)),
-                None => batches.push((client, vec![(id, job)])),
+                Some((_, batch)) => batch.push(ready),
+                None => batches.push((client, vec![ready])),
             }
         }
         for (client, batch) in batches {
+            // Jobs that waited behind a step that failed share its failure. They must not wait for
+            // the next step as well, which may take as long.
+            let dispatcher = client.dispatcher();
+            let (failed, batch): (Batch, Batch) =
+                batch.into_iter().partition(|ready| dispatcher.has_failed_since(ready.since));
+            drop(dispatcher);
+            if !failed.is_empty() {
+                self.run_batch(store_client, &client, failed);
+            }
             self.run_batch(store_client, &client, batch);
         }
     }
 
     /// Goes to the store once for all jobs of a client.
     fn run_batch(&self, store_client: &Arc<StoreClient>, client: &Arc<PoolClient>, batch: Batch) {
-        let mut dispatcher = client.dispatcher();
+        let waiting_since = batch.iter().map(|ready| ready.since).max();
+        let mut dispatcher = client.dispatcher_since(waiting_since);
         let mut received = Vec::with_capacity(batch.len());
-        for (id, mut job) in batch {
+        for ReadyJob { id, mut job, .. } in batch {
             let progress = job.receive(&mut dispatcher);
             received.push((id, job, progress));
         }
@@ -272,12 +292,12 @@ impl IoWorker {
         let mut state = self.lock();
         state.jobs.insert(id, job);
         if progress == Progress::Again {
-            state.ready.push(id);
+            state.ready.push((id, Local::now()));
         }
     }
 
     fn requeue(&self, id: JobId) {
-        self.lock().ready.push(id);
+        self.lock().ready.push((id, Local::now()));
         self.changed.notify_one();
     }
 

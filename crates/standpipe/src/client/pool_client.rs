@@ -80,6 +80,11 @@ impl PoolClient {
 
     /// Waits for the dispatcher. A caller that panicked left it as its last whole step did.
     pub(crate) fn dispatcher(&self) -> DispatchGuard<'_> {
+        self.dispatcher_since(None)
+    }
+
+    /// Waits for the dispatcher, for a caller that has waited since an instant.
+    pub(super) fn dispatcher_since(&self, since: Option<Local>) -> DispatchGuard<'_> {
         let (mut dispatcher, queued_at) = match self.dispatcher.try_lock() {
             Ok(dispatcher) => (dispatcher, None),
             Err(TryLockError::Poisoned(poisoned)) => (poisoned.into_inner(), None),
@@ -89,7 +94,7 @@ impl PoolClient {
                 (locked, Some(queued_at))
             }
         };
-        dispatcher.begin_turn(Turn::Blocking { queued_at });
+        dispatcher.begin_turn(Turn::Blocking { queued_at: since.or(queued_at) });
         DispatchGuard::new(dispatcher)
     }
 

@@ -89,6 +89,28 @@ fn b94_callers_behind_a_failing_step_share_its_failure() {
     until("the commits are sent later", || pool.status().blocking().unwrap().in_flight == 0);
 }
 
+/// A task that arrives during a step that fails does not wait for another timeout.
+#[test]
+fn b94_a_task_behind_a_failing_step_shares_its_failure() {
+    let world = World::new();
+    let process = world.process();
+    process.store.remote.store(true, Ordering::SeqCst);
+    let pool = process.limited("t/slots", vec![parallel(2)]);
+    let lease = pool.reserve(patient()).blocking().unwrap();
+    process.store.slow.set(true);
+    let mut commit = Hand::new(lease.commit([]));
+    assert!(commit.poll().is_pending());
+    until("the commit is at the store", || process.store.slow.count() == 1);
+    let mut reserve = Hand::new(pool.reserve(at_once()));
+    assert!(reserve.poll().is_pending());
+    process.store.faults.push(standpipe_store::fault_injection::Fault::LoseAnswer);
+    process.store.slow.set(false);
+    let shared = reserve.run();
+    assert!(matches!(shared, Err(Error::Store(_))), "an attempt of its own succeeds: {shared:?}");
+    commit.run().unwrap();
+    assert_whole(&pool);
+}
+
 #[test]
 fn b95_a_known_pool_is_shown_with_its_age_while_the_store_is_unavailable() {
     let world = World::new();
