@@ -214,9 +214,9 @@ impl IoWorker {
             return None;
         }
         let ready = std::mem::take(&mut state.ready);
-        let jobs = ready.into_iter().filter_map(|(id, since)| {
-            Some(ReadyJob { id, since, job: state.jobs.remove(&id)? })
-        });
+        let jobs = ready
+            .into_iter()
+            .filter_map(|(id, since)| Some(ReadyJob { id, since, job: state.jobs.remove(&id)? }));
         Some(Round {
             jobs: jobs.collect(),
             unattended: std::mem::take(&mut state.unattended),

@@ -45,6 +45,7 @@ fn b93_a_process_stopped_at_any_point_of_a_step_stalls_no_other_pool() {
             let id = lease(&daemon.post("/v1/leases", &ask(pool, 0)));
             daemon.settle(&id, "commit").ok(200);
         }
+        let mut stream = daemon.stream("/v1/events", &[]);
         let Some(mut stopped) = stopped_at(&home, label) else { continue };
         stops += 1;
         // Many callers of the locked pool, on every event loop.
@@ -57,6 +58,9 @@ fn b93_a_process_stopped_at_any_point_of_a_step_stalls_no_other_pool() {
             other.post(&format!("/v1/leases/{id}/commit"), &json!({})).ok(200);
         }
         other.get("/v1/pools?pool=my/free").ok(200);
+        // A stream that was open before goes on.
+        other.post("/v1/pause", &json!({"pool": "my/free", "for_ms": 60_000})).ok(200);
+        while stream.next().expect("the stream is open").event != "pause" {}
         rustix::process::kill_process(
             rustix::process::Pid::from_child(&stopped),
             rustix::process::Signal::CONT,
