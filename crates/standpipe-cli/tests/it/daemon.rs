@@ -5,10 +5,10 @@ pub(crate) mod support;
 
 mod escaping;
 mod events;
-mod found;
+mod regressions;
 mod killed;
-mod life;
-mod looking;
+mod lifecycle;
+mod views;
 mod security;
 mod stopped;
 mod waiting;

@@ -5,7 +5,7 @@ mod client;
 mod crowd;
 mod exact;
 mod program;
-mod rough;
+mod hostile_clients;
 
 use std::sync::Arc;
 

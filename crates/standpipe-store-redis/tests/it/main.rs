@@ -20,4 +20,4 @@ mod size;
 mod skew;
 mod split;
 mod support;
-mod trouble;
+mod server_faults;

@@ -4,8 +4,8 @@
 
 mod awaiting;
 mod cancelling;
-mod cut_off;
-mod dead;
+mod offline;
+mod owner_death;
 mod ids;
 mod independent;
 mod leases;
@@ -18,5 +18,5 @@ mod several;
 mod support;
 mod usage;
 mod waiting;
-mod when;
+mod wait_times;
 mod workflows;
