@@ -21,7 +21,7 @@ use standpipe::StoreUrl;
 
 pub(crate) use call::{Admission, Call, CallLabels};
 pub(crate) use calls::{
-    Cancel, Commit, Heartbeat, Kind, Observe, Pause, Priority, Reserve, Resume, Throttle,
+    Cancel, Commit, Heartbeat, Kind, Observe, Pause, Reserve, Resume, Throttle,
 };
 pub(crate) use checks::{Audit, Doctor};
 pub(crate) use config::{Check, Completions, Config, ConfigCommand, Init, Show};

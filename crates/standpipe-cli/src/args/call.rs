@@ -1,9 +1,8 @@
 //! The flags of a call that `hold`, `reserve` and `explain` share.
 
 use clap::Args;
-use standpipe::{AgentName, Limit, PoolName, Span};
+use standpipe::{AgentName, Limit, PoolName, Priority, Span};
 
-use super::calls::Priority;
 use super::parse::{self, Cost};
 
 /// A call: pool, agent, priority and cost.
@@ -16,7 +15,7 @@ pub(crate) struct Call {
     #[arg(long = "as", value_name = "AGENT", value_parser = parse::agent)]
     pub(crate) agent: Option<AgentName>,
     /// The priority [default: the agent's own, else standard]
-    #[arg(long)]
+    #[arg(long, value_parser = parse::priority())]
     pub(crate) priority: Option<Priority>,
     /// The cost of the call, as `unit=n,…`; one request is implied
     #[arg(long, value_name = "COST", value_parser = parse::cost)]

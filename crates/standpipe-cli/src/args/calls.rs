@@ -7,17 +7,6 @@ use standpipe::{AgentName, PoolName, Span};
 use super::call::{Admission, Call, CallLabels};
 use super::parse::{self, Cost};
 
-/// The priority of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Priority {
-    #[value(alias = "p0", alias = "P0")]
-    Critical,
-    #[value(alias = "p1", alias = "P1")]
-    Standard,
-    #[value(alias = "p2", alias = "P2")]
-    Background,
-}
-
 const RESERVE: &str = "\
 Examples:
   # Ask before the call, settle after it

@@ -1,7 +1,8 @@
 //! Value parsers for clap. The syntax of rates, durations and amounts is the library's.
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use standpipe::config::{TextError, text as written};
-use standpipe::{AgentName, Amounts, Limit, PoolName, Span, StoreUrl, Unit};
+use standpipe::{AgentName, Amounts, Limit, PoolName, Priority, Span, StoreUrl, Unit};
 
 use crate::failure::Failure;
 use crate::process::tee::LinePattern;
@@ -37,6 +38,24 @@ pub(super) fn limit(text: &str) -> Result<Limit, TextError> {
 pub(crate) fn length(text: &str) -> Result<Span, TextError> {
     written::duration(text)
 }
+
+/// Parses the name of a priority, or its number: `critical` or `p0`.
+pub(super) fn priority() -> impl TypedValueParser<Value = Priority> {
+    let named = |priority: Priority, [short, capital]: [&'static str; 2]| {
+        PossibleValue::new(priority.as_str()).aliases([short, capital])
+    };
+    let values = Priority::ALL.into_iter().zip(SHORT_PRIORITIES);
+    PossibleValuesParser::new(values.map(|(priority, short)| named(priority, short))).map(|given| {
+        let mut named = Priority::ALL.into_iter().zip(SHORT_PRIORITIES);
+        let given = given.as_str();
+        let found =
+            named.find(|(priority, short)| priority.as_str() == given || short.contains(&given));
+        found.map(|(priority, _)| priority).unwrap_or_default()
+    })
+}
+
+/// The short names of the priorities, in their order.
+const SHORT_PRIORITIES: [[&str; 2]; 3] = [["p0", "P0"], ["p1", "P1"], ["p2", "P2"]];
 
 /// Parses a pattern for a program's output. Its compiled size is bounded.
 pub(super) fn pattern(text: &str) -> Result<LinePattern, String> {

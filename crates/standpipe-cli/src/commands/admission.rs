@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use standpipe::{Backpressure, Lease, Pool, PoolStatus, Request};
 
-use crate::args::{Call, CallLabels, Priority, total};
+use crate::args::{Call, CallLabels, total};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -16,16 +16,6 @@ use crate::show::status::wait_reason;
 
 /// A longer wait is noted on a terminal.
 const NOTICE_AFTER: Duration = Duration::from_secs(1);
-
-impl From<Priority> for standpipe::Priority {
-    fn from(priority: Priority) -> Self {
-        match priority {
-            Priority::Critical => Self::Critical,
-            Priority::Standard => Self::Standard,
-            Priority::Background => Self::Background,
-        }
-    }
-}
 
 /// Builds the library's request from the flags.
 pub(super) fn request(
@@ -51,7 +41,7 @@ pub(super) fn request(
         request = request.max_output_tokens(tokens);
     }
     Ok(match call.priority {
-        Some(priority) => request.priority(priority.into()),
+        Some(priority) => request.priority(priority),
         None => request,
     })
 }

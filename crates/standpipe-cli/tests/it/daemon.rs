@@ -5,10 +5,10 @@ pub(crate) mod support;
 
 mod escaping;
 mod events;
-mod regressions;
 mod killed;
 mod lifecycle;
-mod views;
+mod regressions;
 mod security;
 mod stopped;
+mod views;
 mod waiting;

@@ -4,8 +4,8 @@
 mod client;
 mod crowd;
 mod exact;
-mod program;
 mod hostile_clients;
+mod program;
 
 use std::sync::Arc;
 

@@ -4,12 +4,12 @@
 
 mod awaiting;
 mod cancelling;
-mod offline;
-mod owner_death;
 mod ids;
 mod independent;
 mod leases;
 mod listening;
+mod offline;
+mod owner_death;
 mod pools;
 mod redis;
 mod retry;
@@ -17,6 +17,6 @@ mod sessions;
 mod several;
 mod support;
 mod usage;
-mod waiting;
 mod wait_times;
+mod waiting;
 mod workflows;
