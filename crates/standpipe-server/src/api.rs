@@ -8,7 +8,7 @@ mod explain;
 mod fields;
 mod health;
 mod leases;
-mod lookup;
+pub(crate) mod lookup;
 mod pauses;
 pub(crate) mod pools;
 mod reports;
@@ -24,7 +24,9 @@ use utoipa::{IntoResponses, OpenApi as _};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub(crate) use self::fields::agent_of;
 use crate::http::problem::Problem;
+use crate::proxy;
 use crate::state::AppState;
 
 /// The version of the shape of all responses.
@@ -101,9 +103,10 @@ pub(crate) fn router() -> Router<Arc<AppState>> {
     router
 }
 
-/// Adds the answers for unknown paths and methods. Applies to the routes added before.
+/// Adds the proxy, which serves all other paths, and the answer for unknown methods. Applies to the
+/// routes added before.
 pub(crate) fn with_fallbacks(router: Router<Arc<AppState>>) -> Router<Arc<AppState>> {
-    router.fallback(unknown_path).method_not_allowed_fallback(unknown_method)
+    router.fallback(proxy::serve).method_not_allowed_fallback(unknown_method)
 }
 
 /// The OpenAPI document.
@@ -130,8 +133,10 @@ pub fn document() -> OpenApi {
     built.build()
 }
 
-async fn unknown_path() -> Problem {
-    let hint = "paths of the API begin with /v1; see /openapi.json";
+/// The answer for a path that is neither the API's nor a provider's.
+pub(crate) async fn unknown_path() -> Problem {
+    let hint = "paths of the API begin with /v1 (see /openapi.json), those of the proxy with a \
+                provider: /anthropic/v1/messages";
     Problem::new(StatusCode::NOT_FOUND, "not_found", "there is no such path", hint)
 }
 

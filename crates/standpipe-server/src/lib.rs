@@ -33,6 +33,7 @@
 //!   requests share.
 //! - `http`: connections and their bounds, the guard, reading requests, problems.
 //! - [`api`]: one file per resource.
+//! - `proxy`: calls to providers that pass through the ledger, one file per phase.
 //! - `watch`: snapshots, history, the journal, and streams of them.
 //! - [`metrics`]: the text of `/metrics`.
 //! - `ui`: the dashboard's files. [`logging`]: `tracing` events as lines.
@@ -51,6 +52,7 @@ mod instance;
 mod listen;
 pub mod logging;
 pub mod metrics;
+mod proxy;
 mod reload;
 mod state;
 mod token;

@@ -185,6 +185,7 @@ pub use self::pool::Pool;
 pub use self::provider::reply::{Meaning, Reply};
 pub use self::provider::report::{Observation, Throttle};
 pub use self::provider::retry::{Attempt, NotServed};
+pub use self::provider::streamed::StreamedReply;
 pub use self::refused::{Refused, When};
 pub use self::request::{DEFAULT_TIMEOUT, Request};
 pub use self::status::{Backpressure, PoolStatus, Snapshot};

@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::explain::{Explanation, Verdict};
 use crate::provider::reply::{Meaning, Reply};
 use crate::provider::report::{Observation, Throttle};
+use crate::provider::streamed::StreamedReply;
 use crate::request::Request;
 use crate::status::{Pause, PoolStatus};
 use crate::tap::Tap;
@@ -253,6 +254,12 @@ impl Pool {
     pub fn move_to(&self, to: &StoreUrl) -> Operation<()> {
         let to = to.clone();
         self.operation(move |pool| pool.move_now(&to))
+    }
+
+    /// Begins to read an answer whose body passes in chunks. `head` is its status and headers.
+    #[must_use]
+    pub fn read_reply(&self, head: Reply) -> StreamedReply {
+        StreamedReply::new(head, self.dialect())
     }
 
     /// Returns an operation that may block for several steps.

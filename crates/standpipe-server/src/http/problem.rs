@@ -143,6 +143,28 @@ impl Problem {
         problem
     }
 
+    /// The body of a request is too large.
+    pub(crate) fn too_large(most: usize) -> Self {
+        let detail = format!("the body has more than {most} bytes");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail, "send less at once")
+    }
+
+    /// What is wrong and what to do, in one line.
+    pub(crate) fn message(&self) -> String {
+        match self.hint.is_empty() {
+            true => self.detail.clone(),
+            false => format!("{}; {}", self.detail, self.hint),
+        }
+    }
+
+    pub(crate) const fn reason(&self) -> Option<&'static str> {
+        self.details.reason
+    }
+
+    pub(crate) const fn position(&self) -> Option<usize> {
+        self.details.position
+    }
+
     /// The store is unavailable.
     pub(crate) fn store(detail: impl Into<String>) -> Self {
         let hint = "check that the store runs; `standpipe doctor` has details";
@@ -268,6 +290,7 @@ fn title(kind: &str) -> &'static str {
         "too_large" => "too large",
         "too_slow" => "too slow",
         "not_json" => "not JSON",
+        "upstream" => "the provider did not answer",
         _ => "internal error",
     }
 }

@@ -45,6 +45,15 @@ pub struct Reply {
     headers: Vec<(String, String)>,
     body: Vec<u8>,
     unrecorded: bool,
+    /// What a body that was read while it passed stated.
+    streamed: Option<Box<Streamed>>,
+}
+
+/// What a streamed body stated: a refusal after the head, and what the call used.
+#[derive(Clone, PartialEq, Eq)]
+struct Streamed {
+    refused: Option<standpipe_dialect::Refused>,
+    usage: Usage,
 }
 
 /// What a provider's answer meant.
@@ -82,7 +91,7 @@ pub(crate) struct Read {
 impl Reply {
     /// Creates an answer with this HTTP status.
     pub const fn new(status: u16) -> Self {
-        Self { status, headers: Vec::new(), body: Vec::new(), unrecorded: false }
+        Self { status, headers: Vec::new(), body: Vec::new(), unrecorded: false, streamed: None }
     }
 
     /// Adds a header.
@@ -102,6 +111,16 @@ impl Reply {
     pub fn unrecorded_body(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.unrecorded = true;
         self.body(body)
+    }
+
+    /// Adds what a body that was read while it passed stated.
+    pub(super) fn streamed(
+        mut self,
+        refused: Option<standpipe_dialect::Refused>,
+        usage: Usage,
+    ) -> Self {
+        self.streamed = Some(Box::new(Streamed { refused, usage }));
+        self
     }
 
     /// Returns the HTTP status.
@@ -130,13 +149,13 @@ impl Reply {
         let response =
             Response { status: self.status, headers: &headers, body: &self.body, received };
         let mut answer = dialect.read(&response);
-        if answer.verdict == Verdict::Ok && self.is_stream() {
-            let mut stream = StreamReader::new(dialect);
-            stream.feed(&self.body);
-            if let Some(refused) = stream.refused() {
-                answer.verdict = Verdict::Refused(refused.clone());
+        if answer.verdict == Verdict::Ok
+            && let Some(streamed) = self.streamed.clone().or_else(|| self.read_stream(dialect))
+        {
+            if let Some(refused) = streamed.refused {
+                answer.verdict = Verdict::Refused(refused);
             }
-            answer.usage = Some(*stream.usage());
+            answer.usage = Some(streamed.usage);
         }
         if self.unrecorded {
             self.remove_body_text(&mut answer);
@@ -146,6 +165,14 @@ impl Reply {
             Some(resource) => read.about_another(resource),
             None => read,
         }
+    }
+
+    /// Reads a body that is a stream of events.
+    fn read_stream(&self, dialect: Dialect) -> Option<Box<Streamed>> {
+        let mut stream = self.is_stream().then(|| StreamReader::new(dialect))?;
+        stream.feed(&self.body);
+        let refused = stream.refused().cloned();
+        Some(Box::new(Streamed { refused, usage: *stream.usage() }))
     }
 
     /// Removes every text that came from the body.
@@ -304,7 +331,7 @@ fn readings(limits: &[LimitSeen], hit: Option<&Hit>) -> Vec<Reading> {
 }
 
 /// Returns the usage in an answer, in Standpipe's units.
-fn used(dialect: Dialect, usage: &Usage) -> Amounts {
+pub(super) fn used(dialect: Dialect, usage: &Usage) -> Amounts {
     let input = usage.charged_input(dialect);
     let total = usage.total_tokens.or_else(|| Some(input? + usage.output_tokens?));
     let figures = [

@@ -1,0 +1,133 @@
+//! Refusals of Standpipe in the provider's own format, so that SDKs raise their own exceptions.
+//!
+//! `x-standpipe-origin: ledger` tells them apart from the provider's; `x-should-retry: false` keeps
+//! SDKs from adding a retry layer of their own.
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use axum::response::IntoResponse;
+use serde_json::{Value, json};
+use standpipe::{LeaseId, PoolName, Zone};
+
+use super::format::Format;
+use super::hold::Tries;
+use crate::http::problem::Problem;
+
+/// A problem as the provider would state it.
+pub(crate) fn response(format: Format, problem: &Problem) -> Response<Body> {
+    let base = problem.clone().into_response();
+    let status = base.status();
+    let body = match body(format, status, problem) {
+        Some(body) => body.to_string(),
+        None => return with_retry_off(base),
+    };
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    for (name, value) in base.headers() {
+        if *name != header::CONTENT_LENGTH {
+            headers.insert(name.clone(), value.clone());
+        }
+    }
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Some(reason) = problem.reason() {
+        headers.insert("x-standpipe-reason", HeaderValue::from_static(reason));
+    }
+    if let Some(position) = problem.position() {
+        headers.insert("x-standpipe-position", HeaderValue::from(position));
+    }
+    with_retry_off(response)
+}
+
+fn with_retry_off(mut response: Response<Body>) -> Response<Body> {
+    response.headers_mut().insert("x-should-retry", HeaderValue::from_static("false"));
+    response
+}
+
+fn body(format: Format, status: StatusCode, problem: &Problem) -> Option<Value> {
+    let message = problem.message();
+    let limited = status == StatusCode::TOO_MANY_REQUESTS;
+    let server = status.is_server_error();
+    Some(match format {
+        Format::Anthropic => {
+            let kind = match status.as_u16() {
+                429 => "rate_limit_error",
+                401 => "authentication_error",
+                403 => "permission_error",
+                404 => "not_found_error",
+                413 => "request_too_large",
+                503 => "overloaded_error",
+                500.. => "api_error",
+                _ => "invalid_request_error",
+            };
+            json!({"type": "error", "error": {"type": kind, "message": message}})
+        }
+        Format::OpenAi | Format::OpenAiChat => {
+            let (kind, code) = match (limited, server) {
+                (true, _) => ("rate_limit_error", json!("rate_limit_exceeded")),
+                (_, true) => ("server_error", Value::Null),
+                _ => ("invalid_request_error", Value::Null),
+            };
+            json!({"error": {"message": message, "type": kind, "param": null, "code": code}})
+        }
+        Format::Gemini => {
+            let kind = match (limited, server) {
+                (true, _) => "RESOURCE_EXHAUSTED",
+                (_, true) => "UNAVAILABLE",
+                _ => "INVALID_ARGUMENT",
+            };
+            json!({"error": {"code": status.as_u16(), "message": message, "status": kind}})
+        }
+        Format::Bedrock => json!({"message": message}),
+        Format::GitHub => json!({"message": message}),
+        Format::GitHubGraphQl => json!({"message": message}),
+        Format::Other | Format::Unmetered => return None,
+    })
+}
+
+/// An error as the last event of a stream whose head was sent already.
+pub(crate) fn error_event(format: Format, status: StatusCode, body: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(body);
+    // An event is one line.
+    let line = match serde_json::from_slice::<Value>(body) {
+        Ok(value) => value.to_string(),
+        Err(_) => json!({"error": {"message": text, "code": status.as_u16()}}).to_string(),
+    };
+    let name = if format == Format::Anthropic { "event: error\n" } else { "" };
+    format!("{name}data: {line}\n\n").into_bytes()
+}
+
+/// The provider cannot be reached, or broke the connection.
+pub(crate) fn unreachable(provider: &str, error: &dyn std::error::Error) -> Problem {
+    let mut why = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        why = inner.to_string();
+        source = inner.source();
+    }
+    Problem::new(
+        StatusCode::BAD_GATEWAY,
+        "upstream",
+        format!("{provider} did not answer: {why}"),
+        "check the network and [provider] upstream in standpipe.toml",
+    )
+}
+
+/// Adds what Standpipe knows of a call to its answer.
+pub(crate) fn add_headers(
+    headers: &mut HeaderMap,
+    about: &(PoolName, LeaseId, Zone),
+    tries: &Tries,
+) {
+    let (pool, lease, zone) = about;
+    let mut add = |name: &'static str, value: &str| {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            headers.insert(name, value);
+        }
+    };
+    add("x-standpipe-pool", pool.as_str());
+    add("x-standpipe-lease", &lease.to_string());
+    add("x-standpipe-zone", zone.as_str());
+    add("x-standpipe-attempts", &tries.count.to_string());
+    add("x-standpipe-waited-ms", &tries.waited.as_millis().to_string());
+}

@@ -1,0 +1,240 @@
+//! Reads the body of a call once, for its model, its size and its options.
+//!
+//! Nothing is copied: a body of a megabyte is walked, not built as a tree. A body that is not JSON
+//! is forwarded as it is; the provider answers what is wrong with it.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+use standpipe::Request;
+
+use super::format::Format;
+use super::identify::Identified;
+
+/// A longer string without spaces is an image or a file, whose size tells nothing about tokens.
+const LONGEST_WORD: usize = 1_024;
+
+/// What a call states about itself.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Facts {
+    pub(crate) model: Option<String>,
+    /// The client wants a stream.
+    pub(crate) stream: bool,
+    /// Bytes of text, images and files not counted.
+    pub(crate) text_bytes: u64,
+    pub(crate) max_output: Option<u64>,
+    /// `stream_options`, if there are any.
+    pub(crate) stream_options: Option<Value>,
+}
+
+impl Facts {
+    /// Reads the body of a call.
+    pub(crate) fn of(format: Format, path: &str, body: &[u8]) -> Self {
+        let mut facts = Self::default();
+        if format.is_model() {
+            let mut json = serde_json::Deserializer::from_slice(body);
+            let read = (&mut json).deserialize_map(TopLevel(&mut facts)).and_then(|()| json.end());
+            if read.is_err() {
+                facts = Self { text_bytes: body.len() as u64, ..Self::default() };
+            }
+        }
+        if let Some(model) = format.model_in_path(path) {
+            facts.model = Some(model.to_owned());
+        }
+        facts.stream |= format.streams_by_path(path);
+        facts
+    }
+
+    /// Whether the provider states no usage in the stream unless it is asked to.
+    pub(crate) fn lacks_usage(&self, format: Format) -> bool {
+        let asked = self.stream_options.as_ref().and_then(|options| options.get("include_usage"));
+        format == Format::OpenAiChat && self.stream && asked != Some(&Value::Bool(true))
+    }
+
+    /// The request to the ledger.
+    pub(crate) fn request(
+        &self,
+        identified: &Identified,
+        format: Format,
+        is_read: bool,
+    ) -> Request {
+        let mut request = Request::by(identified.agent.as_str());
+        if let Some(priority) = identified.priority {
+            request = request.priority(priority);
+        }
+        if let Some(task) = &identified.task {
+            request = request.task(task.as_str());
+        }
+        if let Some(model) = &self.model {
+            request = request.model(model.chars().take(128).collect::<String>());
+        }
+        match format {
+            Format::GitHub | Format::GitHubGraphQl => {
+                // GitHub counts five points for a call that changes something, one for others.
+                request.unit("points", if is_read { 1 } else { 5 })
+            }
+            _ if format.is_model() => {
+                let request = request.bytes(self.text_bytes);
+                match self.max_output {
+                    Some(tokens) => request.max_output_tokens(tokens),
+                    None => request,
+                }
+            }
+            _ => request,
+        }
+    }
+}
+
+/// Visits the members of the body.
+struct TopLevel<'a>(&'a mut Facts);
+
+impl<'de> Visitor<'de> for TopLevel<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let facts = self.0;
+        while let Some(key) = map.next_key::<std::borrow::Cow<'de, str>>()? {
+            match &*key {
+                "model" => facts.model = map.next_value::<Value>()?.as_str().map(str::to_owned),
+                "stream" => facts.stream = map.next_value::<Value>()? == Value::Bool(true),
+                "max_tokens" | "max_completion_tokens" | "max_output_tokens" => {
+                    facts.max_output = map.next_value::<Value>()?.as_u64().or(facts.max_output);
+                }
+                "stream_options" => facts.stream_options = Some(map.next_value()?),
+                "generationConfig" => {
+                    let config = map.next_value::<Value>()?;
+                    facts.max_output = config.get("maxOutputTokens").and_then(Value::as_u64);
+                }
+                _ => map.next_value_seed(TextSize(&mut facts.text_bytes))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Counts the bytes of text in any value.
+struct TextSize<'a>(&'a mut u64);
+
+impl TextSize<'_> {
+    fn add(self, text: &str) {
+        let is_data = text.len() > LONGEST_WORD && !text.as_bytes()[..LONGEST_WORD].contains(&b' ');
+        if !is_data {
+            *self.0 += text.len() as u64;
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for TextSize<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for TextSize<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        self.add(text);
+        Ok(())
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        while seq.next_element_seed(TextSize(self.0))?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while map.next_key::<IgnoredAny>()?.is_some() {
+            map.next_value_seed(TextSize(self.0))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn facts(format: Format, path: &str, body: &Value) -> Facts {
+        Facts::of(format, path, body.to_string().as_bytes())
+    }
+
+    #[test]
+    fn model_size_and_options_are_read() {
+        let body = json!({
+            "model": "claude-sonnet-4-5", "max_tokens": 800, "stream": true,
+            "system": "be brief", "messages": [{"role": "user", "content": "hello there"}],
+        });
+        let found = facts(Format::Anthropic, "/v1/messages", &body);
+        assert_eq!(found.model.as_deref(), Some("claude-sonnet-4-5"));
+        assert_eq!((found.stream, found.max_output), (true, Some(800)));
+        assert_eq!(found.text_bytes, "be brief".len() as u64 + 4 + "hello there".len() as u64);
+    }
+
+    #[test]
+    fn images_do_not_count_as_text() {
+        let image = "iVBORw0KGgo".repeat(10_000);
+        let body = json!({"model": "m", "messages": [{"content": [
+            {"type": "image", "source": {"type": "base64", "data": image}}]}]});
+        assert!(facts(Format::Anthropic, "/v1/messages", &body).text_bytes < 100);
+        let long = "a word and ".repeat(10_000);
+        let body = json!({"messages": [{"content": long}]});
+        assert_eq!(facts(Format::Anthropic, "/v1/messages", &body).text_bytes, 110_000);
+    }
+
+    #[test]
+    fn usage_is_lacking_only_in_chat_streams_that_did_not_ask() {
+        let chat = |options: Value| {
+            let body = json!({"model": "gpt-4o", "stream": true, "stream_options": options});
+            facts(Format::OpenAiChat, "/v1/chat/completions", &body).lacks_usage(Format::OpenAiChat)
+        };
+        assert!(chat(Value::Null) && chat(json!({"include_usage": false})));
+        assert!(!chat(json!({"include_usage": true})));
+        let body = json!({"model": "gpt-4o"});
+        assert!(!facts(Format::OpenAiChat, "", &body).lacks_usage(Format::OpenAiChat));
+    }
+
+    #[test]
+    fn what_is_not_json_is_measured_as_a_whole() {
+        for odd in [&b"not json"[..], b"[1,2]", b"{\"model\":\"x\"", b"{} trailing"] {
+            let found = Facts::of(Format::OpenAi, "/v1/embeddings", odd);
+            assert_eq!(found.text_bytes, odd.len() as u64);
+            assert_eq!(found.model, None);
+        }
+        let typed = json!({"model": 7, "stream": "yes", "max_tokens": -1});
+        let found = facts(Format::Anthropic, "", &typed);
+        assert_eq!((found.model, found.stream, found.max_output), (None, false, None));
+    }
+}

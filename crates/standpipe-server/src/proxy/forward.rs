@@ -1,0 +1,152 @@
+//! Sends a call to its provider.
+//!
+//! Headers that belong to a connection, and those of Standpipe, stay behind. Everything else goes
+//! through unchanged.
+
+use axum::body::{Body, Bytes};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
+use axum::response::Response as AxumResponse;
+use hyper::body::Incoming;
+use serde_json::{Value, json};
+
+use super::errors::unreachable;
+use super::format::Format;
+use super::hold::Call;
+use super::identify::Identified;
+use crate::http::problem::Problem;
+
+/// Headers that belong to one connection (RFC 9110, section 7.6.1).
+const HOP_BY_HOP: [&str; 9] = [
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Why a call has no answer.
+pub(crate) enum SendError {
+    /// It was never sent.
+    NotSent(Problem),
+    /// It may have been served.
+    Broken(Problem),
+}
+
+/// Sends a call and returns the head of its answer.
+pub(crate) async fn send(call: &Call) -> Result<Response<Incoming>, SendError> {
+    let body = body_to_send(call);
+    let request =
+        build(&call.identified, &call.parts, Body::from(body), true).map_err(SendError::NotSent)?;
+    let client = call.identified.upstream.client().map_err(SendError::NotSent)?;
+    client.request(request).await.map_err(|error| {
+        let problem = unreachable(&call.identified.upstream.name, &error);
+        match error.is_connect() {
+            true => SendError::NotSent(problem),
+            false => SendError::Broken(problem),
+        }
+    })
+}
+
+/// Passes a request through that uses no quota, in both directions as it comes.
+pub(crate) async fn unmetered(
+    identified: &Identified,
+    parts: Parts,
+    body: Body,
+) -> Result<AxumResponse, Problem> {
+    let request = build(identified, &parts, body, false)?;
+    let answer = identified.upstream.client()?.request(request).await;
+    let answer = answer.map_err(|error| unreachable(&identified.upstream.name, &error))?;
+    let (mut head, body) = answer.into_parts();
+    remove_connection_headers(&mut head.headers);
+    Ok(Response::from_parts(head, Body::new(body)))
+}
+
+/// The body for the provider: the client's own, or with a request for the usage of a stream.
+fn body_to_send(call: &Call) -> Bytes {
+    if call.facts.lacks_usage(call.format) { with_usage(call) } else { call.body.clone() }
+}
+
+/// Asks for the usage at the end of a stream, which this format leaves out otherwise.
+fn with_usage(call: &Call) -> Bytes {
+    let body = &call.body;
+    let Some(end) = body.iter().rposition(|byte| *byte == b'}') else { return body.clone() };
+    if call.facts.stream_options.is_none() {
+        // The object has other members: at least `stream`.
+        let mut changed = Vec::with_capacity(body.len() + 48);
+        changed.extend_from_slice(&body[..end]);
+        changed.extend_from_slice(br#","stream_options":{"include_usage":true}"#);
+        changed.extend_from_slice(&body[end..]);
+        return changed.into();
+    }
+    let Ok(mut value) = serde_json::from_slice::<Value>(body) else { return body.clone() };
+    match &mut value["stream_options"] {
+        Value::Object(options) => drop(options.insert("include_usage".into(), true.into())),
+        other => *other = json!({"include_usage": true}),
+    }
+    serde_json::to_vec(&value).map_or_else(|_| body.clone(), Bytes::from)
+}
+
+fn build(
+    identified: &Identified,
+    parts: &Parts,
+    body: Body,
+    is_read: bool,
+) -> Result<Request<Body>, Problem> {
+    let upstream = &identified.upstream;
+    let mut headers = parts.headers.clone();
+    remove_connection_headers(&mut headers);
+    headers.remove(header::HOST);
+    let own: Vec<HeaderName> =
+        headers.keys().filter(|name| name.as_str().starts_with("x-standpipe-")).cloned().collect();
+    for name in own {
+        headers.remove(name);
+    }
+    if is_read {
+        // The usage is read from the answer.
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        // The length may have changed; hyper states the right one.
+        headers.remove(header::CONTENT_LENGTH);
+    }
+    if upstream.has_key()
+        && let Some((name, key)) = upstream.key_header()?
+    {
+        headers.remove("x-api-key");
+        headers.remove(header::AUTHORIZATION);
+        headers.insert(name, key);
+    }
+    let mut request = Request::new(body);
+    *request.method_mut() = parts.method.clone();
+    *request.uri_mut() = upstream.uri(&identified.path)?;
+    *request.headers_mut() = headers;
+    Ok(request)
+}
+
+/// Removes the headers that belong to one connection, and those that `connection` names.
+pub(crate) fn remove_connection_headers(headers: &mut HeaderMap) {
+    let listed = headers.get_all(header::CONNECTION).iter().filter_map(|value| value.to_str().ok());
+    let named: Vec<HeaderName> = listed
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in named {
+        headers.remove(name);
+    }
+    for name in HOP_BY_HOP {
+        headers.remove(name);
+    }
+}
+
+/// Whether a method changes nothing, so that a call may be sent again although its answer was lost.
+pub(crate) fn is_read(call: &Call) -> bool {
+    call.parts.method.is_safe() && call.format != Format::GitHubGraphQl
+}
+
+/// Whether an answer is an error.
+pub(crate) fn is_error(status: StatusCode) -> bool {
+    status.is_client_error() || status.is_server_error()
+}

@@ -1,0 +1,185 @@
+//! Reserves a call, waits until it is admitted, and makes it; again if the provider refuses it.
+//!
+//! A waiting client must not time out. A client that wants a stream gets its head and keep-alive
+//! comments after a while; any other one is answered before its own timeout is over.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, Bytes};
+use axum::http::Response;
+use axum::http::request::Parts;
+use standpipe::{Lease, LeaseId, Pool};
+
+use super::errors::add_headers;
+use super::estimate::Facts;
+use super::format::Format;
+use super::forward::{self, SendError, is_error, is_read};
+use super::identify::Identified;
+use super::observe::{self, Next};
+use super::relay;
+use crate::http::peer::Peer;
+use crate::http::problem::Problem;
+use crate::state::{AppState, MAX_WAITING};
+
+/// How long a call waits if neither the client nor its SDK states its own timeout: less than the
+/// five minutes after which common HTTP clients give up.
+const SILENT_WAIT: Duration = Duration::from_secs(240);
+/// How long a stream with keep-alive comments waits.
+const STREAM_WAIT: Duration = Duration::from_secs(600);
+/// The header in which common SDKs state their timeout, in seconds.
+const SDK_TIMEOUT: &str = "x-stainless-timeout";
+
+/// A call whose body was read and whose pool is known.
+pub(crate) struct Call {
+    pub(crate) state: Arc<AppState>,
+    pub(crate) identified: Identified,
+    pub(crate) format: Format,
+    pub(crate) facts: Facts,
+    pub(crate) pool: Pool,
+    pub(crate) parts: Parts,
+    pub(crate) body: Bytes,
+}
+
+/// The tries of one call.
+pub(crate) struct Tries {
+    pub(crate) count: u32,
+    /// How long the next one waits although there is room.
+    pub(crate) wait: Duration,
+    last: Option<LeaseId>,
+    deadline: Instant,
+    /// How long all tries waited for admission.
+    pub(crate) waited: Duration,
+}
+
+/// Makes a call. A stream that waits long begins with keep-alive comments.
+pub(crate) async fn run(call: Call) -> Result<Response<Body>, Problem> {
+    let interval = call.keepalive();
+    let format = call.format;
+    let mut answer = Box::pin(make(call));
+    let Some(interval) = interval else { return answer.await };
+    tokio::select! {
+        biased;
+        done = &mut answer => done,
+        () = tokio::time::sleep(interval) => Ok(relay::held_open(answer, interval, format)),
+    }
+}
+
+/// Makes a call, again and again while that can help and the client waits.
+async fn make(call: Call) -> Result<Response<Body>, Problem> {
+    let mut tries = Tries {
+        count: 0,
+        wait: Duration::ZERO,
+        last: None,
+        deadline: Instant::now() + call.patience(),
+        waited: Duration::ZERO,
+    };
+    let mut last = None;
+    loop {
+        let lease = match (reserve(&call, &mut tries).await, last.take()) {
+            (Ok(lease), _) => lease,
+            // The provider's own answer says more than that there is no further try.
+            (Err(_), Some(answer)) => return Ok(answer),
+            (Err(problem), None) => return Err(problem),
+        };
+        let about = (lease.pool().clone(), lease.id().clone(), lease.zone());
+        let sent = forward::send(&call).await;
+        let problem = match sent {
+            Ok(answer) if !is_error(answer.status()) => {
+                return Ok(relay::relay(&call, lease, answer, &tries));
+            }
+            Ok(answer) => match observe::failed(&call, lease, answer, &mut tries).await? {
+                Next::Again(mut answer) => {
+                    add_headers(answer.headers_mut(), &about, &tries);
+                    last = Some(answer);
+                    continue;
+                }
+                Next::Final(mut answer) => {
+                    add_headers(answer.headers_mut(), &about, &tries);
+                    return Ok(answer);
+                }
+            },
+            Err(SendError::NotSent(problem)) => {
+                call.state.awaited(lease.cancel()).await?;
+                problem
+            }
+            // It may have been served, so it counts at its estimate.
+            Err(SendError::Broken(problem)) => {
+                call.state.awaited(lease.commit([])).await?;
+                if !call.format.is_model() && !is_read(&call) {
+                    return Err(problem);
+                }
+                problem
+            }
+        };
+        tries.back_off();
+        if !tries.has_more() || Instant::now() + tries.wait >= tries.deadline {
+            return Err(problem);
+        }
+        last = Some(super::errors::response(call.format, &problem));
+    }
+}
+
+async fn reserve(call: &Call, tries: &mut Tries) -> Result<Lease, Problem> {
+    let state = &call.state;
+    if state.is_stopping() {
+        return Err(Problem::stopping());
+    }
+    let _permit =
+        state.waiting.try_acquire().map_err(|_| Problem::too_many("calls", MAX_WAITING))?;
+    let left = tries.deadline.saturating_duration_since(Instant::now());
+    let mut request =
+        call.facts.request(&call.identified, call.format, is_read(call)).timeout(left);
+    if let Some(lease) = &tries.last {
+        request = request.retry_of(lease.clone());
+    }
+    if !tries.wait.is_zero() {
+        request = request.hold(tries.wait);
+    }
+    // Dropping this future, because the client disconnected, cancels the ticket.
+    let lease = tokio::select! {
+        biased;
+        outcome = call.pool.reserve(request) => outcome?,
+        () = state.stopped() => return Err(Problem::stopping()),
+        () = call.disconnected() => return Err(Problem::client_gone()),
+    };
+    tries.count += 1;
+    tries.waited += lease.waited();
+    tries.last = Some(lease.id().clone());
+    Ok(lease)
+}
+
+impl Call {
+    /// The interval of keep-alive comments, if the client can be sent any.
+    fn keepalive(&self) -> Option<Duration> {
+        let tap = self.state.tap();
+        let configured = tap.settings().pools.get(self.pool.name()).map(|pool| pool.keepalive);
+        let interval = configured.unwrap_or(Some(standpipe::Span::secs(10)))?;
+        let can_wait = self.facts.stream && self.format.has_comments();
+        can_wait.then(|| Duration::from_micros(interval.0))
+    }
+
+    /// How long the client waits for its call to be admitted.
+    fn patience(&self) -> Duration {
+        if let Some(wait) = self.identified.wait {
+            return wait;
+        }
+        if self.keepalive().is_some() {
+            return STREAM_WAIT;
+        }
+        let header = self.parts.headers.get(SDK_TIMEOUT).and_then(|value| value.to_str().ok());
+        let stated = header.and_then(|text| text.split('.').next()?.parse::<u64>().ok());
+        match stated {
+            // A fifth is left for the call itself.
+            Some(seconds) => Duration::from_secs(seconds.min(3_600)) * 4 / 5,
+            None => SILENT_WAIT,
+        }
+    }
+
+    async fn disconnected(&self) {
+        match self.parts.extensions.get::<Peer>() {
+            Some(peer) => peer.disconnected().await,
+            None => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Who calls, which provider, and which path of its API.
+//!
+//! Identity comes from the path (`/as/NAME/…`), else from `x-standpipe-*` headers, else from the
+//! program's name in `user-agent`. Only configured and built-in upstreams can be reached.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::{HeaderMap, Uri};
+use standpipe::config::text;
+use standpipe::{AgentName, Priority};
+
+use super::upstream::Upstream;
+use crate::api::agent_of;
+use crate::http::guard::Transport;
+use crate::http::problem::Problem;
+use crate::state::AppState;
+
+/// The longest wait that a client may ask for.
+const MAX_WAIT: Duration = Duration::from_secs(3_600);
+
+/// What is known of a call before its body is read.
+#[derive(Debug)]
+pub(crate) struct Identified {
+    pub(crate) upstream: Arc<Upstream>,
+    pub(crate) agent: String,
+    pub(crate) priority: Option<Priority>,
+    pub(crate) task: Option<String>,
+    /// How long the client waits, if it states it.
+    pub(crate) wait: Option<Duration>,
+    /// Path and query at the provider.
+    pub(crate) path: String,
+}
+
+/// Identifies a request. `None` means that the path names no provider.
+pub(crate) fn identify(
+    state: &AppState,
+    transport: Option<Transport>,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Result<Option<Identified>, Problem> {
+    let tap = state.tap();
+    let settings = tap.settings();
+    let found = split(uri.path()).and_then(|(agent, provider, path)| {
+        Upstream::named(settings, provider).map(|upstream| (agent, upstream, path.to_owned()))
+    });
+    // `gh` over the Unix socket names the provider by its host.
+    let by_host = || {
+        let host =
+            headers.get("host")?.to_str().ok().filter(|_| transport == Some(Transport::Unix))?;
+        Upstream::at_host(settings, host).map(|upstream| (None, upstream, uri.path().to_owned()))
+    };
+    let Some((agent, upstream, path)) = found.or_else(by_host) else { return Ok(None) };
+    if !is_plain(&path) {
+        return Err(Problem::invalid(
+            "the path has `..`, `//`, a backslash or an encoded slash",
+            "use the path as the provider documents it",
+        ));
+    }
+    let path = match uri.query() {
+        Some(query) => format!("{path}?{query}"),
+        None => path,
+    };
+    let agent = match agent {
+        Some(name) => {
+            AgentName::new(name).map(|name| name.as_str().to_owned()).ok_or_else(|| {
+                let shown: String = name.chars().take(80).flat_map(char::escape_debug).collect();
+                Problem::invalid(
+                    format!("`{shown}` is not a valid agent name"),
+                    "use 1 to 64 of A-Z a-z 0-9 . _ @ - after /as/",
+                )
+            })?
+        }
+        None => agent_of(None, headers),
+    };
+    Ok(Some(Identified {
+        upstream,
+        agent,
+        priority: header(headers, "x-standpipe-priority").map(priority).transpose()?,
+        task: header(headers, "x-standpipe-task").map(str::to_owned),
+        wait: header(headers, "x-standpipe-wait").map(wait).transpose()?,
+        path,
+    }))
+}
+
+/// Splits a path into agent, provider and the provider's path.
+fn split(path: &str) -> Option<(Option<&str>, &str, &str)> {
+    let rest = path.strip_prefix('/')?;
+    let (agent, rest) = match rest.strip_prefix("as/") {
+        Some(rest) => {
+            let (agent, rest) = rest.split_once('/')?;
+            (Some(agent), rest)
+        }
+        None => (None, rest),
+    };
+    let end = rest.find('/').unwrap_or(rest.len());
+    let (provider, path) = rest.split_at(end);
+    let path = if path.is_empty() { "/" } else { path };
+    (!provider.is_empty()).then_some((agent, provider, path))
+}
+
+/// Whether a path means the same to every server: no way up, no empty segment, no second slash.
+fn is_plain(path: &str) -> bool {
+    let lower = path.to_ascii_lowercase();
+    let hidden = ["\\", "%2f", "%5c", "%00", "//"];
+    let is_up = |segment: &str| matches!(segment, ".." | "." | "%2e%2e" | ".%2e" | "%2e." | "%2e");
+    !hidden.iter().any(|part| lower.contains(part)) && !lower.split('/').any(is_up)
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim)
+}
+
+fn priority(name: &str) -> Result<Priority, Problem> {
+    let mut known = Priority::ALL.into_iter();
+    known.find(|priority| priority.as_str().eq_ignore_ascii_case(name)).ok_or_else(|| {
+        Problem::invalid(
+            "x-standpipe-priority is not a priority",
+            "use critical, standard or background",
+        )
+    })
+}
+
+fn wait(length: &str) -> Result<Duration, Problem> {
+    let span = text::duration(length).map_err(|wrong| {
+        Problem::invalid(format!("x-standpipe-wait: {}", wrong.what), wrong.remedy)
+    })?;
+    Ok(Duration::from_micros(span.0).min(MAX_WAIT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_names_agent_and_provider() {
+        let messages = "/v1/messages";
+        assert_eq!(split("/anthropic/v1/messages"), Some((None, "anthropic", messages)));
+        assert_eq!(
+            split("/as/blog/anthropic/v1/messages"),
+            Some((Some("blog"), "anthropic", messages))
+        );
+        assert_eq!(split("/as/blog/anthropic"), Some((Some("blog"), "anthropic", "/")));
+        assert_eq!(split("/as/blog"), None);
+        assert_eq!(split("/"), None);
+    }
+
+    #[test]
+    fn paths_that_servers_read_differently_are_rejected() {
+        for plain in ["/v1/messages", "/repos/a/b/contents/x.y", "/v1/models/claude-3.5"] {
+            assert!(is_plain(plain), "{plain}");
+        }
+        for odd in ["/../v1", "/v1/%2E%2e/x", "//v1", "/v1/..", "/v1%2fmessages", "/v1\\x", "/./v1"]
+        {
+            assert!(!is_plain(odd), "{odd}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Passes an answer on to the client and reads from it what the call used.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderValue, Response, header};
+use futures_util::future::BoxFuture;
+use futures_util::stream;
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::{Frame, Incoming, SizeHint};
+use standpipe::{Lease, Reply};
+
+use super::errors::{self, add_headers, error_event};
+use super::format::Format;
+use super::forward::{is_error, remove_connection_headers};
+use super::hold::{Call, Tries};
+use super::settle::Settlement;
+use super::sse::UsageFilter;
+use crate::http::problem::Problem;
+
+/// A comment in a stream of events, which clients ignore.
+const KEEPALIVE: &[u8] = b": keepalive\n\n";
+/// How long the provider may send nothing within a stream.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// The answer for the client. Its body settles the lease when it has passed, or is dropped.
+pub(crate) fn relay(
+    call: &Call,
+    lease: Lease,
+    answer: Response<Incoming>,
+    tries: &Tries,
+) -> Response<Body> {
+    let (mut head, body) = answer.into_parts();
+    let about = (lease.pool().clone(), lease.id().clone(), lease.zone());
+    let mut reply = Reply::new(head.status.as_u16());
+    for (name, value) in &head.headers {
+        if let Ok(value) = value.to_str() {
+            reply = reply.header(name.as_str(), value);
+        }
+    }
+    let encoding = head.headers.get(header::CONTENT_ENCODING);
+    let encoding = encoding.map(|value| value.to_str().unwrap_or("?"));
+    let settlement = Settlement::new(lease, call.pool.read_reply(reply), encoding);
+    let hides = call.facts.lacks_usage(call.format) && encoding.is_none();
+    remove_connection_headers(&mut head.headers);
+    if hides {
+        head.headers.remove(header::CONTENT_LENGTH);
+    }
+    add_headers(&mut head.headers, &about, tries);
+    let filter = hides.then(UsageFilter::default);
+    let idle = Box::pin(tokio::time::sleep(IDLE_TIMEOUT));
+    let body = RelayBody { body, settlement, filter, idle, ended: false };
+    Response::from_parts(head, Body::new(body))
+}
+
+/// The body of an answer on its way to the client.
+struct RelayBody {
+    body: Incoming,
+    settlement: Settlement,
+    filter: Option<UsageFilter>,
+    idle: Pin<Box<tokio::time::Sleep>>,
+    ended: bool,
+}
+
+impl hyper::body::Body for RelayBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let this = &mut *self;
+        loop {
+            let frame = match Pin::new(&mut this.body).poll_frame(context) {
+                Poll::Ready(frame) => frame,
+                Poll::Pending => {
+                    let idle = this.idle.as_mut().poll(context);
+                    return idle.map(|()| Some(Err(axum::Error::new("the provider sent nothing"))));
+                }
+            };
+            let frame = match frame {
+                None => {
+                    if !std::mem::replace(&mut this.ended, true) {
+                        this.settlement.end();
+                    }
+                    let rest = this.filter.take().map(UsageFilter::finish);
+                    let rest = rest.filter(|bytes| !bytes.is_empty());
+                    return Poll::Ready(rest.map(|bytes| Ok(Frame::data(bytes))));
+                }
+                Some(Err(error)) => return Poll::Ready(Some(Err(axum::Error::new(error)))),
+                Some(Ok(frame)) => frame,
+            };
+            this.idle.as_mut().reset(tokio::time::Instant::now() + IDLE_TIMEOUT);
+            let data = match frame.into_data() {
+                Ok(data) => data,
+                Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+            };
+            this.settlement.feed(&data);
+            let data = match &mut this.filter {
+                Some(filter) => filter.pass(&data),
+                None => data,
+            };
+            if !data.is_empty() {
+                return Poll::Ready(Some(Ok(Frame::data(data))));
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        // The end is reported by a frame, so that the lease is settled.
+        false
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        if self.filter.is_some() {
+            SizeHint::default()
+        } else {
+            hyper::body::Body::size_hint(&self.body)
+        }
+    }
+}
+
+/// The beginning of a stream whose call still waits: comments, then the answer or an error event.
+pub(crate) fn held_open(
+    answer: PendingAnswer,
+    interval: Duration,
+    format: Format,
+) -> Response<Body> {
+    let held = Held { answer: Some(answer), interval, format, body: None };
+    let frames = stream::unfold(held, |mut held| async move {
+        let frame = held.next().await?;
+        Some((frame, held))
+    });
+    let mut response = Response::new(Body::new(StreamBody::new(frames)));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert("x-standpipe-held", HeaderValue::from_static("true"));
+    response
+}
+
+type PendingAnswer = BoxFuture<'static, Result<Response<Body>, Problem>>;
+
+/// A stream whose head was sent before its call was admitted.
+struct Held {
+    answer: Option<PendingAnswer>,
+    interval: Duration,
+    format: Format,
+    body: Option<Body>,
+}
+
+impl Held {
+    async fn next(&mut self) -> Option<Result<Frame<Bytes>, axum::Error>> {
+        if let Some(answer) = &mut self.answer {
+            let done = tokio::select! {
+                biased;
+                done = answer => done,
+                () = tokio::time::sleep(self.interval) => {
+                    return Some(Ok(Frame::data(Bytes::from_static(KEEPALIVE))));
+                }
+            };
+            self.answer = None;
+            let done = done.unwrap_or_else(|problem| errors::response(self.format, &problem));
+            let answer = match done {
+                answer if !is_error(answer.status()) => answer.into_body(),
+                answer => {
+                    let status = answer.status();
+                    let body = answer.into_body().collect().await.map(|whole| whole.to_bytes());
+                    Body::from(error_event(self.format, status, &body.unwrap_or_default()))
+                }
+            };
+            self.body = Some(answer);
+        }
+        self.body.as_mut()?.frame().await
+    }
+}

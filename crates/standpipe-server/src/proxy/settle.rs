@@ -1,0 +1,100 @@
+//! The end of a lease, whatever happened to its call.
+//!
+//! A [`Settlement`] goes with the answer's body. When the body has passed, the lease is settled with
+//! the usage that the answer stated; when it is dropped before, with what was seen by then.
+
+use std::io::Write;
+
+use flate2::write::GzDecoder;
+use standpipe::{Lease, StreamedReply, Unit};
+use tokio::runtime::Handle;
+
+/// A lease, and the answer that settles it while it passes.
+pub(crate) struct Settlement {
+    open: Option<(Lease, StreamedReply)>,
+    encoding: Encoding,
+    /// The input was reported, before the end of a stream.
+    reported: bool,
+}
+
+/// How the answer is compressed. The client gets it as it is; only what is read is decompressed.
+enum Encoding {
+    Plain,
+    Gzip(Box<GzDecoder<Vec<u8>>>),
+    /// Not readable: the call settles at its estimate.
+    Unknown,
+}
+
+impl Settlement {
+    pub(crate) fn new(lease: Lease, reply: StreamedReply, encoding: Option<&str>) -> Self {
+        let encoding = match encoding.map(str::trim) {
+            None | Some("identity" | "") => Encoding::Plain,
+            Some("gzip" | "x-gzip") => Encoding::Gzip(Box::new(GzDecoder::new(Vec::new()))),
+            Some(_) => Encoding::Unknown,
+        };
+        Self { open: Some((lease, reply)), encoding, reported: false }
+    }
+
+    /// Reads bytes of the body as they pass.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
+        let Some((lease, reply)) = &mut self.open else { return };
+        match &mut self.encoding {
+            Encoding::Plain => reply.feed(bytes),
+            Encoding::Gzip(decoder) => match decoder.write_all(bytes) {
+                Ok(()) => {
+                    // What was decompressed so far, to be read and not to be kept.
+                    let _in_memory = decoder.flush();
+                    reply.feed(&std::mem::take(decoder.get_mut()));
+                }
+                Err(_) => self.encoding = Encoding::Unknown,
+            },
+            Encoding::Unknown => {}
+        }
+        if !self.reported
+            && !reply.is_finished()
+            && let Some(input) = reply.known_input()
+        {
+            self.reported = true;
+            let progress = lease.progress([(Unit::InputTokens, input)]);
+            spawn(async move {
+                // A failure changes nothing: the end of the stream reports the input again.
+                let _reported_again = progress.await;
+            });
+        }
+    }
+
+    /// The body has passed to its end.
+    pub(crate) fn end(&mut self) {
+        let Some((lease, reply)) = self.open.take() else { return };
+        // A body that cannot be read states nothing: the call settles at its estimate.
+        let is_unreadable = matches!(self.encoding, Encoding::Unknown);
+        let whole = reply.is_finished() || is_unreadable;
+        settle(lease, if whole { reply.end() } else { reply.cut() });
+    }
+}
+
+/// The client or the provider ended the connection.
+impl Drop for Settlement {
+    fn drop(&mut self) {
+        if let Some((lease, reply)) = self.open.take() {
+            settle(lease, reply.cut());
+        }
+    }
+}
+
+fn settle(lease: Lease, reply: standpipe::Reply) {
+    let settling = lease.answered(reply);
+    spawn(async move {
+        if let Err(error) = settling.await {
+            tracing::debug!(%error, "a proxied call was not settled with its usage");
+        }
+    });
+}
+
+/// Runs a future after the response. Without a runtime the daemon ends: the lease is then settled at
+/// its estimate with its session.
+fn spawn(future: impl Future<Output = ()> + Send + 'static) {
+    if let Ok(runtime) = Handle::try_current() {
+        runtime.spawn(future);
+    }
+}

@@ -1,0 +1,199 @@
+//! The upstreams: where each provider is, how its key is added, and the connections to it.
+//!
+//! Connections are pooled per thread: a request stays on the thread that accepted it, so an answer
+//! wakes no other thread.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue, Uri};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use standpipe::Settings;
+
+use crate::http::problem::Problem;
+
+/// The providers that need no configuration, and their addresses.
+const BUILT_IN: [(&str, &str); 9] = [
+    ("anthropic", "https://api.anthropic.com"),
+    ("cerebras", "https://api.cerebras.ai"),
+    ("deepseek", "https://api.deepseek.com"),
+    ("gemini", "https://generativelanguage.googleapis.com"),
+    ("github", "https://api.github.com"),
+    ("groq", "https://api.groq.com"),
+    ("mistral", "https://api.mistral.ai"),
+    ("openai", "https://api.openai.com"),
+    ("openrouter", "https://openrouter.ai"),
+];
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long an idle connection is kept. Providers close theirs after a minute or more.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(45);
+/// The most idle connections to one host, per thread.
+const MAX_IDLE: usize = 64;
+/// The largest head of an answer, in bytes.
+const MAX_HEAD: usize = 256 * 1024;
+
+pub(crate) type UpstreamClient = Client<HttpsConnector<HttpConnector>, Body>;
+
+/// A provider's API.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Upstream {
+    pub(crate) name: String,
+    /// Scheme, host and the beginning of every path, without a slash at the end.
+    base: String,
+    key: Option<KeySource>,
+    ca: Option<PathBuf>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum KeySource {
+    File(PathBuf),
+    Variable(String),
+}
+
+impl Upstream {
+    /// The upstream of this name: from the configuration, else a built-in one.
+    pub(crate) fn named(settings: &Settings, name: &str) -> Option<Arc<Self>> {
+        let configured = settings.providers.get(name);
+        let built_in = BUILT_IN.iter().find(|(known, _)| *known == name).map(|(_, url)| *url);
+        let base = configured.and_then(|provider| provider.upstream.as_deref()).or(built_in)?;
+        let key = configured.and_then(|provider| {
+            let file = provider.key_file.clone().map(KeySource::File);
+            file.or_else(|| provider.key_env.clone().map(KeySource::Variable))
+        });
+        Some(Arc::new(Self {
+            name: name.to_owned(),
+            base: base.trim_end_matches('/').to_owned(),
+            key,
+            ca: configured.and_then(|provider| provider.ca.clone()),
+        }))
+    }
+
+    /// The upstream whose real address has this host.
+    pub(crate) fn at_host(settings: &Settings, host: &str) -> Option<Arc<Self>> {
+        let is_host = |url: &str| {
+            let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+            rest.split('/').next().is_some_and(|found| found.eq_ignore_ascii_case(host))
+        };
+        let name = BUILT_IN.iter().find(|(_, url)| is_host(url)).map(|(name, _)| *name)?;
+        Self::named(settings, name)
+    }
+
+    /// The whole address of a path of this API.
+    pub(crate) fn uri(&self, path: &str) -> Result<Uri, Problem> {
+        format!("{}{path}", self.base).parse().map_err(|_| {
+            Problem::invalid("the path is not valid", "use the path as the provider documents it")
+        })
+    }
+
+    /// Whether the daemon adds the key.
+    pub(crate) const fn has_key(&self) -> bool {
+        self.key.is_some()
+    }
+
+    /// The header with the configured key.
+    pub(crate) fn key_header(&self) -> Result<Option<(HeaderName, HeaderValue)>, Problem> {
+        let read = match &self.key {
+            None => return Ok(None),
+            Some(KeySource::File(path)) => std::fs::read_to_string(path).map_err(|_| ()),
+            Some(KeySource::Variable(name)) => std::env::var(name).map_err(|_| ()),
+        };
+        // Neither the path nor the key is shown to clients.
+        let problem = || {
+            tracing::warn!(provider = self.name, "the configured API key cannot be read");
+            Problem::internal("the configured API key cannot be read")
+        };
+        let key = read.map_err(|()| problem())?;
+        let (name, text) = match self.name.as_str() {
+            "anthropic" => ("x-api-key", key.trim().to_owned()),
+            "azure" => ("api-key", key.trim().to_owned()),
+            "gemini" => ("x-goog-api-key", key.trim().to_owned()),
+            _ => ("authorization", format!("Bearer {}", key.trim())),
+        };
+        let mut value = HeaderValue::from_str(&text).map_err(|_| problem())?;
+        value.set_sensitive(true);
+        Ok(Some((HeaderName::from_static(name), value)))
+    }
+
+    /// The connections of this thread.
+    pub(crate) fn client(&self) -> Result<UpstreamClient, Problem> {
+        CLIENTS.with_borrow_mut(|clients| {
+            if let Some(client) = clients.get(&self.ca) {
+                return Ok(client.clone());
+            }
+            let client = connect(self.ca.as_deref()).map_err(|what| {
+                tracing::error!(provider = self.name, "{what}");
+                Problem::internal("the connection to the provider cannot be set up")
+            })?;
+            clients.insert(self.ca.clone(), client.clone());
+            Ok(client)
+        })
+    }
+}
+
+thread_local! {
+    /// By certificate authority; `None` is the system's.
+    static CLIENTS: RefCell<BTreeMap<Option<PathBuf>, UpstreamClient>> = RefCell::default();
+}
+
+fn connect(ca: Option<&Path>) -> Result<UpstreamClient, String> {
+    let config =
+        ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| format!("TLS cannot be set up: {error}"))?;
+    let roots = match ca {
+        None => system_authorities(),
+        Some(path) => authority(path)?,
+    };
+    let config = config.with_root_certificates(roots);
+    let mut http = HttpConnector::new();
+    http.enforce_http(false);
+    http.set_nodelay(true);
+    http.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    let https = HttpsConnectorBuilder::new()
+        .with_tls_config(config.with_no_client_auth())
+        .https_or_http()
+        .enable_all_versions()
+        .wrap_connector(http);
+    Ok(Client::builder(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .pool_max_idle_per_host(MAX_IDLE)
+        .http1_max_buf_size(MAX_HEAD)
+        .build(https))
+}
+
+/// The system's certificate authorities. Without any, only upstreams over plain HTTP can be reached.
+fn system_authorities() -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    let found = rustls_native_certs::load_native_certs();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        tracing::warn!("the system has no certificate authorities; install ca-certificates");
+    }
+    roots
+}
+
+fn authority(path: &Path) -> Result<RootCertStore, String> {
+    let cannot =
+        |why: &dyn std::fmt::Display| format!("cannot read the CA {}: {why}", path.display());
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| cannot(&error))? {
+        roots.add(certificate.map_err(|error| cannot(&error))?).map_err(|error| cannot(&error))?;
+    }
+    if roots.is_empty() {
+        return Err(cannot(&"it contains no certificate"));
+    }
+    Ok(roots)
+}
