@@ -9,6 +9,7 @@ mod config;
 mod daemon;
 mod hold;
 pub(crate) mod parse;
+mod run;
 mod store;
 mod top;
 mod views;
@@ -28,6 +29,7 @@ pub(crate) use config::{Check, Completions, Config, ConfigCommand, Init, Show};
 pub(crate) use daemon::{Down, LogFormat, LogLevel, Up};
 pub(crate) use hold::Hold;
 pub(crate) use parse::total;
+pub(crate) use run::{Env, EnvFormat, Run};
 pub(crate) use store::{Dump, Move, Reset, Store, StoreCommand, Upgrade};
 pub(crate) use top::Top;
 pub(crate) use views::{Events, Explain, Status};
@@ -42,6 +44,9 @@ const PAGE: &str = "\
 
 const EXAMPLES: &str = "\
 Examples:
+  # Every SDK in this program goes through the tap
+  standpipe run -- python my_agent.py
+
   # At most two of these run at once, however many shells start them
   standpipe hold my/slots --limit parallel=2 -- ./build.sh
 
@@ -143,6 +148,8 @@ pub(crate) struct GlobalArgs {
 pub(crate) enum Command {
     Up(Up),
     Down(Down),
+    Run(Run),
+    Env(Env),
     Hold(Hold),
     Reserve(Reserve),
     Commit(Commit),

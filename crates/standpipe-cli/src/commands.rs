@@ -9,6 +9,7 @@ mod completions;
 mod config;
 mod doctor;
 mod down;
+mod env;
 mod events;
 mod explain;
 mod heartbeat;
@@ -20,6 +21,7 @@ mod pause;
 mod reply;
 mod reserve;
 mod resume;
+mod run;
 mod status;
 mod store;
 mod throttle;
@@ -40,6 +42,8 @@ pub(crate) fn run(command: Command, context: &Context, printer: &Printer) -> Com
     match command {
         Command::Up(args) => up::run(&args, context, printer),
         Command::Down(_) => down::run(context, printer),
+        Command::Run(args) => run::run(&args, context, printer),
+        Command::Env(args) => env::run(&args, context, printer),
         Command::Hold(args) => hold::run(args, context, printer),
         Command::Reserve(args) => reserve::run(args, context, printer),
         Command::Commit(args) => commit::run(&args, context, printer),

@@ -1,5 +1,6 @@
 //! Running another program: lookup, start, signals, standard error, and its end.
 
+pub(crate) mod base_urls;
 pub(crate) mod lookup;
 pub(crate) mod reset;
 pub(crate) mod run;

@@ -10,6 +10,7 @@ mod clock;
 mod connection;
 mod http;
 mod log;
+mod stream;
 
 use std::collections::BTreeMap;
 use std::io;

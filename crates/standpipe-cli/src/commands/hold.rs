@@ -161,7 +161,7 @@ fn with_busy_exit(failure: Failure, code: Option<u8>) -> Failure {
     }
 }
 
-fn cannot_run(command: &OsStr, error: &io::Error) -> Failure {
+pub(super) fn cannot_run(command: &OsStr, error: &io::Error) -> Failure {
     let name = command.to_string_lossy();
     let code = code_of(error);
     let (what, remedy) = if code == NOT_FOUND {

@@ -1,5 +1,6 @@
 //! `up`: runs the daemon, in the foreground or detached.
 
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::OpenOptionsExt;
@@ -102,6 +103,8 @@ fn welcome(begun: &Begun, detached: bool) -> String {
            API        http://{address}/v1{socket}\n  \
            ledger     {store}\n  \
            config     {config}\n\n\
+         Send a program through it, with no change to the program:\n\n  \
+           standpipe run -- python my_agent.py\n\n\
          Ask before a call, settle after it:\n\n  \
            curl -s http://{address}/v1/leases{header} -H content-type:application/json \\\n     \
            -d '{ask}'\n  \
@@ -113,26 +116,52 @@ fn welcome(begun: &Begun, detached: bool) -> String {
     )
 }
 
+/// Returns the daemon that runs. Its clients must need no token, which no SDK can send.
+pub(super) fn running(context: &Context) -> Result<Running, Failure> {
+    let options = context.daemon(None, Log::default());
+    let running = standpipe_server::running(&options.directory()?);
+    match running {
+        Some(running) if running.token => Err(Failure::new(
+            Exit::Config,
+            "daemon",
+            "the daemon requires a token, which SDKs cannot send to the proxy",
+            "remove [server] token_file and listen on 127.0.0.1",
+        )),
+        Some(running) => Ok(running),
+        None => Err(Failure::new(
+            Exit::Store,
+            "daemon",
+            "no daemon runs on this state directory",
+            "start one: standpipe up --detach",
+        )),
+    }
+}
+
+/// Returns the daemon that runs, and starts one if none does.
+pub(super) fn running_or_start(context: &Context, printer: &Printer) -> Result<Running, Failure> {
+    let options = context.daemon(None, Log::default());
+    if standpipe_server::running(&options.directory()?).is_none() {
+        let mut words: Vec<OsString> = Vec::new();
+        if let Some(file) = &options.config {
+            words.extend(["--config".into(), file.into()]);
+        }
+        if let Some(url) = &options.store {
+            words.extend(["--store".into(), url.to_string().into()]);
+        }
+        words.extend(["up".into(), "--detached".into()]);
+        let output = start_detached(words)?;
+        let url = output.get("url").and_then(Value::as_str).unwrap_or_default();
+        printer.note(&format!("started a daemon: {url} (`standpipe down` stops it)"));
+    }
+    running(context)
+}
+
 /// Starts the daemon in the background and waits until it is ready or has failed.
 fn detach(options: &Options, printer: &Printer) -> CommandResult {
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::system("cannot find the path of this program", &error))?;
-    let mut command = Command::new(program);
     // The same arguments, so that every flag applies to the daemon.
     let words = std::env::args_os().skip(1);
-    command.args(words.map(|word| if word == "--detach" { "--detached".into() } else { word }));
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command
-        .spawn()
-        .map_err(|error| Failure::system("cannot start the daemon in the background", &error))?;
-    let mut line = String::new();
-    if let Some(out) = child.stdout.take() {
-        // One line when it is ready; none if it fails.
-        let _closed_without = BufReader::new(out).read_line(&mut line);
-    }
-    let Ok(Value::Object(output)) = serde_json::from_str::<Value>(&line) else {
-        return Err(startup_failure(child));
-    };
+    let words = words.map(|word| if word == "--detach" { "--detached".into() } else { word });
+    let output = start_detached(words.collect())?;
     if printer.json {
         let output = output.into_iter().filter(|(key, _)| key != "schema").collect();
         printer.object(output)?;
@@ -144,6 +173,27 @@ fn detach(options: &Options, printer: &Printer) -> CommandResult {
         None => printer.note("the daemon is up; `standpipe down` stops it"),
     }
     Ok(Exit::Ok)
+}
+
+/// Starts a daemon with these arguments. Returns what it announces when it is ready.
+fn start_detached(words: Vec<OsString>) -> Result<Map<String, Value>, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::system("cannot find the path of this program", &error))?;
+    let mut command = Command::new(program);
+    command.args(words);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command
+        .spawn()
+        .map_err(|error| Failure::system("cannot start the daemon in the background", &error))?;
+    let mut line = String::new();
+    if let Some(out) = child.stdout.take() {
+        // One line when it is ready; none if it fails.
+        let _closed_without = BufReader::new(out).read_line(&mut line);
+    }
+    match serde_json::from_str::<Value>(&line) {
+        Ok(Value::Object(output)) => Ok(output),
+        _ => Err(startup_failure(child)),
+    }
 }
 
 fn begun(directory: &Path, output: &Map<String, Value>) -> Option<Begun> {

@@ -44,12 +44,29 @@ pub(crate) fn run(
     look_for: Option<&LinePattern>,
     signals: &Signals,
     interval: Duration,
+    periodic: impl FnMut(),
+) -> std::io::Result<Completed> {
+    run_with(file, command, &[], look_for, signals, interval, periodic)
+}
+
+/// Does the same with more variables in the program's environment.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn run_with(
+    file: &Path,
+    command: &[OsString],
+    variables: &[(String, String)],
+    look_for: Option<&LinePattern>,
+    signals: &Signals,
+    interval: Duration,
     mut periodic: impl FnMut(),
 ) -> std::io::Result<Completed> {
     let mut arrived = BTreeSet::new();
     let mut words = command.iter();
     let mut program = Command::new(file);
     program.arg0(words.next().map(OsString::as_os_str).unwrap_or_default()).args(words);
+    program.envs(variables.iter().map(|(name, value)| (name, value)));
     die_with_parent(&mut program);
     if look_for.is_some() {
         program.stderr(Stdio::piped());

@@ -61,6 +61,12 @@ pub(crate) fn identify(
         Some(query) => format!("{path}?{query}"),
         None => path,
     };
+    // `standpipe run --priority` adds the priority to the name.
+    let (agent, stated) = match agent.map(|name| name.split_once(':').unwrap_or((name, ""))) {
+        Some((name, "")) => (Some(name), None),
+        Some((name, stated)) => (Some(name), Some(stated)),
+        None => (None, None),
+    };
     let agent = match agent {
         Some(name) => {
             AgentName::new(name).map(|name| name.as_str().to_owned()).ok_or_else(|| {
@@ -76,7 +82,10 @@ pub(crate) fn identify(
     Ok(Some(Identified {
         upstream,
         agent,
-        priority: header(headers, "x-standpipe-priority").map(priority).transpose()?,
+        priority: stated
+            .or_else(|| header(headers, "x-standpipe-priority"))
+            .map(priority)
+            .transpose()?,
         task: header(headers, "x-standpipe-task").map(str::to_owned),
         wait: header(headers, "x-standpipe-wait").map(wait).transpose()?,
         path,
@@ -114,10 +123,7 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 fn priority(name: &str) -> Result<Priority, Problem> {
     let mut known = Priority::ALL.into_iter();
     known.find(|priority| priority.as_str().eq_ignore_ascii_case(name)).ok_or_else(|| {
-        Problem::invalid(
-            "x-standpipe-priority is not a priority",
-            "use critical, standard or background",
-        )
+        Problem::invalid("the priority is not known", "use critical, standard or background")
     })
 }
 

@@ -22,6 +22,7 @@ pub(super) struct Request {
     headers: Vec<(String, String)>,
     /// How long the body is.
     pub(super) length: u64,
+    pub(super) body: Vec<u8>,
     /// Whether another request may follow.
     pub(super) keep_alive: bool,
 }
@@ -74,7 +75,8 @@ impl Request {
             headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }
         let (method, target) = (method.to_owned(), target.to_owned());
-        let mut request = Self { method, target, headers, length: 0, keep_alive: is_new };
+        let mut request =
+            Self { method, target, headers, length: 0, body: Vec::new(), keep_alive: is_new };
         request.length = request.stated_length()?;
         if let Some(wish) = request.header("connection") {
             let is = |word: &str| wish.eq_ignore_ascii_case(word);
@@ -115,7 +117,7 @@ impl Wire {
         Ok(Self { stream, unread: Vec::new(), patience })
     }
 
-    /// The next request, its body read and left out.
+    /// The next request, with its body.
     pub(super) fn request(&mut self) -> Result<Request, Wrong> {
         if self.unread.is_empty() && !self.more(Instant::now() + IDLE)? {
             return Err(Wrong::Closed);
@@ -134,24 +136,16 @@ impl Wire {
             return Err(Wrong::Answer(431));
         }
         let head: Vec<u8> = self.unread.drain(..end + 4).collect();
-        let request = Request::parse(&head[..end])?;
+        let mut request = Request::parse(&head[..end])?;
         if request.length > 0 && request.header("expect").is_some() {
             self.write(b"HTTP/1.1 100 Continue\r\n\r\n").map_err(|_| Wrong::Closed)?;
         }
-        self.skip(request.length, until)?;
-        Ok(request)
-    }
-
-    fn skip(&mut self, mut length: u64, until: Instant) -> Result<(), Wrong> {
-        loop {
-            let here = length.min(self.unread.len() as u64);
-            self.unread.drain(..usize::try_from(here).unwrap_or(usize::MAX));
-            length -= here;
-            if length == 0 {
-                return Ok(());
-            }
+        let length = usize::try_from(request.length).unwrap_or(usize::MAX);
+        while self.unread.len() < length {
             self.expect_more(until)?;
         }
+        request.body = self.unread.drain(..length).collect();
+        Ok(request)
     }
 
     fn expect_more(&mut self, until: Instant) -> Result<(), Wrong> {
@@ -200,6 +194,21 @@ impl Wire {
             bytes.extend_from_slice(body);
         }
         self.write(&bytes)
+    }
+
+    /// Sends the head of a reply whose body follows in chunks.
+    pub(super) fn begin_stream(&mut self, headers: &[(String, String)]) -> io::Result<()> {
+        let mut text = "HTTP/1.1 200 OK\r\n".to_owned();
+        for (name, value) in headers.iter().filter(|(name, _)| name != "content-type") {
+            text.push_str(&format!("{name}: {value}\r\n"));
+        }
+        text.push_str("content-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n");
+        self.write(text.as_bytes())
+    }
+
+    /// Sends a chunk; an empty one ends the stream.
+    pub(super) fn chunk(&mut self, data: &str) -> io::Result<()> {
+        self.write(format!("{:x}\r\n{data}\r\n", data.len()).as_bytes())
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
