@@ -11,6 +11,7 @@ mod leases;
 pub(crate) mod lookup;
 mod pauses;
 pub(crate) mod pools;
+mod proxied;
 mod reports;
 mod unique;
 
@@ -89,6 +90,7 @@ fn paths() -> OpenApiRouter<Arc<AppState>> {
         .routes(routes!(pools::pools))
         .routes(routes!(pools::agents))
         .routes(routes!(pools::history))
+        .routes(routes!(proxied::proxied))
         .routes(routes!(explain::explain))
         .routes(routes!(events::events))
         .routes(routes!(health::health))

@@ -19,7 +19,7 @@
 //! 8. `settle`: every lease ends here: with the usage, at what was seen of a stream that broke off,
 //!    or cancelled because nothing was sent.
 //!
-//! `errors` writes refusals of Standpipe in the provider's own format, so that SDKs raise their own
+//! `totals` counts by agent. `errors` writes refusals of Standpipe in the provider's own format, so that SDKs raise their own
 //! exceptions.
 
 mod errors;
@@ -33,6 +33,7 @@ mod relay;
 mod route;
 mod settle;
 mod sse;
+mod totals;
 mod upstream;
 
 use std::sync::Arc;
@@ -46,6 +47,7 @@ use self::estimate::Facts;
 use self::format::Format;
 use self::hold::Call;
 use self::identify::Identified;
+pub(crate) use self::totals::{AgentTotals, Totals};
 use crate::api::unknown_path;
 use crate::http::guard::Transport;
 use crate::http::problem::Problem;

@@ -13,6 +13,7 @@ use crate::http::budget::ConnectionBudget;
 use crate::http::connections::{MAX_TCP, MAX_UNIX};
 use crate::http::problem::Problem;
 use crate::metrics::{JournalCounters, StoreLatency};
+use crate::proxy::Totals;
 use crate::token::Token;
 use crate::watch::history::History;
 use crate::watch::snapshots::SnapshotFrame;
@@ -44,6 +45,7 @@ pub(crate) struct AppState {
     pub(crate) history: Mutex<History>,
     pub(crate) counters: Mutex<JournalCounters>,
     pub(crate) store_latency: StoreLatency,
+    pub(crate) proxied: Totals,
     pub(crate) waiting: Semaphore,
     pub(crate) streams: Arc<Semaphore>,
     pub(crate) tcp_connections: Arc<ConnectionBudget>,
@@ -68,6 +70,7 @@ impl AppState {
             history: Mutex::default(),
             counters: Mutex::new(JournalCounters::new()),
             store_latency: StoreLatency::default(),
+            proxied: Totals::default(),
             waiting: Semaphore::new(MAX_WAITING),
             streams: Arc::new(Semaphore::new(MAX_STREAMS)),
             tcp_connections: ConnectionBudget::new(MAX_TCP),

@@ -2,15 +2,16 @@
 //!
 //! Guarantee: the exit code of the program is passed through.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use standpipe::Standpipe;
+use serde_json::Value;
 
 use super::admission::{end_by_signal, listen};
 use super::hold::cannot_run;
 use super::{CommandResult, up};
 use crate::args::Run;
 use crate::context::Context;
+use crate::daemon::DaemonClient;
 use crate::exit::Exit;
 use crate::printer::Printer;
 use crate::process::signals::child_received_too;
@@ -39,12 +40,15 @@ pub(super) fn run(args: &Run, context: &Context, printer: &Printer) -> CommandRe
             ));
         }
     }
+    let client = base.parse().ok().map(|address| DaemonClient::with_token_file(address, None));
+    let client = client.transpose()?;
+    let before = totals(client.as_ref(), agent.as_str());
     let signals = listen()?;
-    let began = Instant::now();
     let ended = run::run_with(&file, &args.command, &all, None, &signals, LOOK, || {});
     let ended = ended.map_err(|error| cannot_run(command, &error))?;
-    if let Ok(tap) = context.open() {
-        summarize(&tap, agent.as_str(), began.elapsed(), printer);
+    let after = totals(client.as_ref(), agent.as_str());
+    if let Some(text) = summary(before.as_ref(), after.as_ref()) {
+        printer.note(&format!("{}: {text}", agent.as_str()));
     }
     if let Some(signal) = ended.interrupted.filter(|signal| child_received_too(*signal)) {
         return Err(end_by_signal(signal));
@@ -52,21 +56,46 @@ pub(super) fn run(args: &Run, context: &Context, printer: &Printer) -> CommandRe
     Ok(Exit::Code(ended.code))
 }
 
-/// Notes what the agent's calls used and waited for while the program ran.
-fn summarize(tap: &Standpipe, agent: &str, took: Duration, printer: &Printer) {
-    let Ok(audit) = tap.audit(None, took + Duration::from_secs(1)) else { return };
-    for pool in &audit.pools {
-        let Some(own) = pool.agents.iter().find(|own| own.agent == agent) else { continue };
-        let tokens: u64 =
-            ["input_tokens", "output_tokens"].iter().filter_map(|unit| own.units.get(*unit)).sum();
-        let mut text = format!("{}: {} calls", pool.pool, own.calls);
-        if tokens > 0 {
-            text.push_str(&format!(", {tokens} tokens"));
-        }
-        if own.waited_ms > 0 {
-            text.push_str(&format!(", waited {}", length(own.waited_ms)));
-        }
-        text.push_str(&format!(", {} refused by the provider", own.refused));
-        printer.note(&text);
+/// What the agent's proxied calls used since the daemon started.
+fn totals(client: Option<&DaemonClient>, agent: &str) -> Option<Value> {
+    let all = client?.get("/v1/proxied").ok()?;
+    all["agents"].get(agent).cloned()
+}
+
+/// What was added to the totals while the program ran.
+fn summary(before: Option<&Value>, after: Option<&Value>) -> Option<String> {
+    let after = after?;
+    let added = |key: &str| {
+        let of = |totals: Option<&Value>| totals.and_then(|all| all[key].as_u64()).unwrap_or(0);
+        of(Some(after)).saturating_sub(of(before))
+    };
+    let mut parts = vec![format!("{} calls", added("calls"))];
+    let tokens = (added("input_tokens"), added("output_tokens"));
+    if tokens != (0, 0) {
+        parts.push(format!("{} input and {} output tokens", tokens.0, tokens.1));
+    }
+    parts.push(format!("waited {}", length(added("waited_ms"))));
+    parts.push(match (added("refused"), added("retries")) {
+        (0, 0) => "none refused by the provider".to_owned(),
+        (refused, retries) => format!("{refused} refused by the provider, {retries} tried again"),
+    });
+    (added("calls") + added("refused") > 0).then(|| parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_summary_is_what_was_added() {
+        let before = json!({"calls": 2, "input_tokens": 10, "waited_ms": 5});
+        let after =
+            json!({"calls": 5, "input_tokens": 110, "output_tokens": 7, "waited_ms": 1_505});
+        let text = summary(Some(&before), Some(&after)).unwrap();
+        assert!(text.starts_with("3 calls, 100 input and 7 output tokens, waited 1.5s"), "{text}");
+        assert!(text.ends_with("none refused by the provider"));
+        assert_eq!(summary(Some(&after), Some(&after)), None);
+        assert_eq!(summary(None, None), None);
     }
 }

@@ -10,7 +10,7 @@ use tracing::field::Empty;
 use tracing::{Instrument, Level, debug, debug_span};
 
 /// Paths without parameters.
-const PATHS: [&str; 15] = [
+const PATHS: [&str; 16] = [
     "/",
     "/healthz",
     "/metrics",
@@ -24,6 +24,7 @@ const PATHS: [&str; 15] = [
     "/v1/observe",
     "/v1/pause",
     "/v1/pools",
+    "/v1/proxied",
     "/v1/resume",
     "/v1/throttle",
 ];

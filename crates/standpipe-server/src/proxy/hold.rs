@@ -21,6 +21,7 @@ use super::relay;
 use crate::http::peer::Peer;
 use crate::http::problem::Problem;
 use crate::state::{AppState, MAX_WAITING};
+use crate::watch::history::millis;
 
 /// How long a call waits if neither the client nor its SDK states its own timeout: less than the
 /// five minutes after which common HTTP clients give up.
@@ -145,6 +146,11 @@ async fn reserve(call: &Call, tries: &mut Tries) -> Result<Lease, Problem> {
     };
     tries.count += 1;
     tries.waited += lease.waited();
+    let (waited, is_retry) = (lease.waited(), tries.last.is_some());
+    state.proxied.add(&call.identified.agent, |own| {
+        own.waited_ms += millis(waited);
+        own.retries += u64::from(is_retry);
+    });
     tries.last = Some(lease.id().clone());
     Ok(lease)
 }

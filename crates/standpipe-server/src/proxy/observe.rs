@@ -55,6 +55,8 @@ pub(crate) async fn failed(
         Err(error) => return Err(error.into()),
     };
     remove_connection_headers(&mut head.headers);
+    let is_refused = matches!(meaning, Meaning::Refused { .. });
+    call.state.proxied.add(&call.identified.agent, |own| own.refused += u64::from(is_refused));
     let is_again = match meaning {
         Meaning::Refused { kind: ThrottleKind::Terminal, .. } => false,
         // The next reserve waits for the end of the pause.

@@ -4,13 +4,17 @@
 //! the usage that the answer stated; when it is dropped before, with what was seen by then.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use flate2::write::GzDecoder;
 use standpipe::{Lease, StreamedReply, Unit};
 use tokio::runtime::Handle;
 
+use crate::state::AppState;
+
 /// A lease, and the answer that settles it while it passes.
 pub(crate) struct Settlement {
+    state: Arc<AppState>,
     open: Option<(Lease, StreamedReply)>,
     encoding: Encoding,
     /// The input was reported, before the end of a stream.
@@ -26,13 +30,18 @@ enum Encoding {
 }
 
 impl Settlement {
-    pub(crate) fn new(lease: Lease, reply: StreamedReply, encoding: Option<&str>) -> Self {
+    pub(crate) fn new(
+        state: Arc<AppState>,
+        lease: Lease,
+        reply: StreamedReply,
+        encoding: Option<&str>,
+    ) -> Self {
         let encoding = match encoding.map(str::trim) {
             None | Some("identity" | "") => Encoding::Plain,
             Some("gzip" | "x-gzip") => Encoding::Gzip(Box::new(GzDecoder::new(Vec::new()))),
             Some(_) => Encoding::Unknown,
         };
-        Self { open: Some((lease, reply)), encoding, reported: false }
+        Self { state, open: Some((lease, reply)), encoding, reported: false }
     }
 
     /// Reads bytes of the body as they pass.
@@ -69,7 +78,19 @@ impl Settlement {
         // A body that cannot be read states nothing: the call settles at its estimate.
         let is_unreadable = matches!(self.encoding, Encoding::Unknown);
         let whole = reply.is_finished() || is_unreadable;
+        self.count(&lease, &reply);
         settle(lease, if whole { reply.end() } else { reply.cut() });
+    }
+}
+
+impl Settlement {
+    fn count(&self, lease: &Lease, reply: &StreamedReply) {
+        let used = reply.used();
+        self.state.proxied.add(lease.agent(), |own| {
+            own.calls += 1;
+            own.input_tokens += used.of(&Unit::InputTokens).unwrap_or(0);
+            own.output_tokens += used.of(&Unit::OutputTokens).unwrap_or(0);
+        });
     }
 }
 
@@ -77,6 +98,7 @@ impl Settlement {
 impl Drop for Settlement {
     fn drop(&mut self) {
         if let Some((lease, reply)) = self.open.take() {
+            self.count(&lease, &reply);
             settle(lease, reply.cut());
         }
     }

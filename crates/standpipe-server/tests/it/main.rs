@@ -12,6 +12,7 @@ mod crowds;
 mod hostile_clients;
 mod lifecycle;
 mod problems;
+mod proxy;
 mod redis;
 mod regressions;
 mod security;

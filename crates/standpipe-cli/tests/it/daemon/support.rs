@@ -10,6 +10,7 @@ mod common;
 mod daemon;
 mod running;
 #[path = "../../../../standpipe-server/tests/it/support/sse.rs"]
+#[expect(dead_code, reason = "the server's own tests share it and use more of it")]
 mod sse;
 
 pub(crate) use self::client::{Answer, Client};

@@ -38,6 +38,14 @@ impl Sse {
         Self { client, unread: String::new() }
     }
 
+    /// The stream that answers a request which was sent.
+    #[track_caller]
+    pub(crate) fn begun(mut client: Client) -> Self {
+        let head = client.head().unwrap();
+        assert_eq!(head.status, 200, "{head:?}");
+        Self { client, unread: String::new() }
+    }
+
     /// The next event; none when the stream has ended. Signs of life are passed over.
     pub(crate) fn next(&mut self) -> Option<Message> {
         loop {
