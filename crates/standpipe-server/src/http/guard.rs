@@ -54,7 +54,7 @@ fn refusal(
     let Some(Transport::Tcp(local)) = transport else { return None };
     let open = is_open(uri.path());
     if state.needs_token() {
-        return (!open && !state.accepts_token(bearer(headers))).then(unauthorized);
+        return (!open && !state.accepts_token(token(headers))).then(unauthorized);
     }
     // Without a token only names of this machine are accepted, against DNS rebinding.
     let host = host(headers).or_else(|| uri.host().map(str::to_owned));
@@ -70,6 +70,15 @@ fn refusal(
 /// Whether a path needs no token, because it contains nothing of the ledger.
 fn is_open(path: &str) -> bool {
     matches!(path, "/" | "/healthz" | "/readyz") || path.starts_with("/ui/")
+}
+
+/// The header for the token where `authorization` has a provider's key.
+const TOKEN: &str = "x-standpipe-token";
+
+/// The token that a request presents.
+fn token(headers: &HeaderMap) -> Option<&[u8]> {
+    let own = headers.get(TOKEN).map(|value| value.as_bytes().trim_ascii());
+    own.or_else(|| bearer(headers))
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
@@ -114,7 +123,8 @@ fn forbidden(detail: &str, hint: &str) -> Problem {
 fn unauthorized() -> Problem {
     let (detail, hint) = (
         "the request has no token, or a wrong one",
-        "send the header authorization: Bearer TOKEN with the content of [server] token_file",
+        "send the header authorization: Bearer TOKEN with the content of [server] token_file; calls \
+         through the proxy send it as x-standpipe-token",
     );
     Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail, hint)
 }

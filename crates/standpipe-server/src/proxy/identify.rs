@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::{HeaderMap, Uri};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use standpipe::config::text;
 use standpipe::{AgentName, Priority};
 
@@ -51,6 +51,14 @@ pub(crate) fn identify(
         Upstream::at_host(settings, host).map(|upstream| (None, upstream, uri.path().to_owned()))
     };
     let Some((agent, upstream, path)) = found.or_else(by_host) else { return Ok(None) };
+    if upstream.has_key() && matches!(transport, Some(Transport::Tcp(_))) && !state.needs_token() {
+        return Err(Problem::new(
+            StatusCode::FORBIDDEN,
+            "forbidden",
+            "the daemon adds an API key for this provider, but no token protects it",
+            "configure [server] token_file, or use the Unix socket",
+        ));
+    }
     if !is_plain(&path) {
         return Err(Problem::invalid(
             "the path has `..`, `//`, a backslash or an encoded slash",

@@ -330,3 +330,42 @@ fn secrets_and_prompts_are_written_nowhere() {
         }
     }
 }
+
+/// A key that the daemon adds is a credential: only who may use the daemon may use it.
+#[test]
+fn a_configured_key_is_added_only_for_clients_with_the_token() {
+    let home = Home::new();
+    let provider = ProviderServer::start(ServerOptions::new(Shape::Anthropic, Vec::new())).unwrap();
+    let secret = |name: &str, text: &str| {
+        let path = home.path.join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+            .unwrap();
+        path.display().to_string()
+    };
+    let (key, token) = (secret("key", "sk-ant-injected\n"), secret("token", "a-daemon-token-of-24-chars\n"));
+    let upstream = format!(
+        "open_pools = true\n[provider.anthropic]\nupstream = \"http://{}\"\nkey_file = \"{key}\"\n",
+        provider.address()
+    );
+    let ask = |daemon: &Daemon, mut client: Client, header: &str| {
+        let _up = daemon.pid();
+        let body = message(false).to_string();
+        let headers = ["content-type: application/json", KEY, header];
+        client.start("POST", MESSAGES, &headers, body.as_bytes());
+        client.answer()
+    };
+    let start = |config| Start { listen: Some("127.0.0.1:0"), config, ..Start::default() };
+    let config = home.configure(&upstream);
+    let daemon = Daemon::start(&home, start(Some(&config)));
+    ask(&daemon, daemon.tcp(), "x-none: 1").problem(403, "forbidden");
+    body(&ask(&daemon, daemon.unix(), "x-none: 1"), 200);
+    assert_eq!(provider.log()[0].key, "sk-ant-injected", "in place of the client's own");
+    daemon.stop();
+    let config = home.configure(&format!("{upstream}[server]\ntoken_file = \"{token}\"\n"));
+    let daemon = Daemon::start(&home, start(Some(&config)));
+    ask(&daemon, daemon.tcp(), "x-none: 1").problem(401, "unauthorized");
+    ask(&daemon, daemon.tcp(), "x-standpipe-token: wrong").problem(401, "unauthorized");
+    body(&ask(&daemon, daemon.tcp(), "x-standpipe-token: a-daemon-token-of-24-chars"), 200);
+    assert_eq!(provider.log().len(), 2);
+}
