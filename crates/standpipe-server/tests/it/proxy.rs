@@ -343,7 +343,8 @@ fn a_configured_key_is_added_only_for_clients_with_the_token() {
             .unwrap();
         path.display().to_string()
     };
-    let (key, token) = (secret("key", "sk-ant-injected\n"), secret("token", "a-daemon-token-of-24-chars\n"));
+    let (key, token) =
+        (secret("key", "sk-ant-injected\n"), secret("token", "a-daemon-token-of-24-chars\n"));
     let upstream = format!(
         "open_pools = true\n[provider.anthropic]\nupstream = \"http://{}\"\nkey_file = \"{key}\"\n",
         provider.address()
