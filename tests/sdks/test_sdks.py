@@ -198,7 +198,7 @@ def test_run_sends_a_program_through_the_tap(claude):
         env=tap.environment(), capture_output=True, text=True,
     )
     assert done.returncode == 7, done.stderr
-    assert "nightly: 1 calls" in done.stderr, done.stderr
+    assert "nightly: 1 call," in done.stderr, done.stderr
     assert len(provider.log()) == 1
 
 
@@ -229,10 +229,10 @@ def storm(base, processes, calls):
 def test_processes_that_share_a_key_are_not_refused(opened):
     flags = ["--shape", "anthropic", "--parallel", "2", "--service-ms", "50"]
     alone = opened(Provider, *flags)
-    assert storm(alone.url, 6, 10) > 0, "without the tap"
+    assert storm(alone.url, 4, 8) > 0, "without the tap"
     provider = opened(Provider, *flags)
     pool = '[pool."anthropic/sonnet"]\nmodels = ["claude-sonnet-*"]\nparallel = 2\n'
     tap = opened(Tap, pool, anthropic=provider)
-    assert storm(f"{tap.url}/anthropic", 6, 10) == 0
+    assert storm(f"{tap.url}/anthropic", 4, 8) == 0
     log = provider.log()
-    assert len(log) == 60 and all(call["admitted"] for call in log)
+    assert len(log) == 32 and all(call["admitted"] for call in log)

@@ -69,7 +69,8 @@ fn summary(before: Option<&Value>, after: Option<&Value>) -> Option<String> {
         let of = |totals: Option<&Value>| totals.and_then(|all| all[key].as_u64()).unwrap_or(0);
         of(Some(after)).saturating_sub(of(before))
     };
-    let mut parts = vec![format!("{} calls", added("calls"))];
+    let calls = added("calls");
+    let mut parts = vec![format!("{calls} call{}", if calls == 1 { "" } else { "s" })];
     let tokens = (added("input_tokens"), added("output_tokens"));
     if tokens != (0, 0) {
         parts.push(format!("{} input and {} output tokens", tokens.0, tokens.1));
@@ -79,7 +80,7 @@ fn summary(before: Option<&Value>, after: Option<&Value>) -> Option<String> {
         (0, 0) => "none refused by the provider".to_owned(),
         (refused, retries) => format!("{refused} refused by the provider, {retries} tried again"),
     });
-    (added("calls") + added("refused") > 0).then(|| parts.join(", "))
+    (calls + added("refused") > 0).then(|| parts.join(", "))
 }
 
 #[cfg(test)]
