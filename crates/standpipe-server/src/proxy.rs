@@ -19,8 +19,8 @@
 //! 8. `settle`: every lease ends here: with the usage, at what was seen of a stream that broke off,
 //!    or cancelled because nothing was sent.
 //!
-//! `totals` counts by agent. `errors` writes refusals of Standpipe in the provider's own format, so that SDKs raise their own
-//! exceptions.
+//! `totals` counts by agent. `errors` writes refusals of Standpipe in the provider's own format, so
+//! that SDKs raise their own exceptions.
 
 mod errors;
 mod estimate;

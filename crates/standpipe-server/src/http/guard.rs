@@ -123,8 +123,8 @@ fn forbidden(detail: &str, hint: &str) -> Problem {
 fn unauthorized() -> Problem {
     let (detail, hint) = (
         "the request has no token, or a wrong one",
-        "send the header authorization: Bearer TOKEN with the content of [server] token_file; calls \
-         through the proxy send it as x-standpipe-token",
+        "send the header authorization: Bearer TOKEN with the content of [server] token_file; \
+         calls through the proxy send it as x-standpipe-token",
     );
     Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail, hint)
 }

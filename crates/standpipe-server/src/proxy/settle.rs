@@ -1,7 +1,7 @@
 //! The end of a lease, whatever happened to its call.
 //!
-//! A [`Settlement`] goes with the answer's body. When the body has passed, the lease is settled with
-//! the usage that the answer stated; when it is dropped before, with what was seen by then.
+//! A [`Settlement`] goes with the answer's body. When the body has passed, the lease is settled
+//! with the usage that the answer stated; when it is dropped before, with what was seen by then.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -113,8 +113,8 @@ fn settle(lease: Lease, reply: standpipe::Reply) {
     });
 }
 
-/// Runs a future after the response. Without a runtime the daemon ends: the lease is then settled at
-/// its estimate with its session.
+/// Runs a future after the response. Without a runtime the daemon ends: the lease is then settled
+/// at its estimate with its session.
 fn spawn(future: impl Future<Output = ()> + Send + 'static) {
     if let Ok(runtime) = Handle::try_current() {
         runtime.spawn(future);

@@ -174,7 +174,7 @@ fn connect(ca: Option<&Path>) -> Result<UpstreamClient, String> {
         .build(https))
 }
 
-/// The system's certificate authorities. Without any, only upstreams over plain HTTP can be reached.
+/// The system's certificate authorities. Without any, only upstreams over plain HTTP are reached.
 fn system_authorities() -> RootCertStore {
     let mut roots = RootCertStore::empty();
     let found = rustls_native_certs::load_native_certs();

@@ -73,7 +73,8 @@ fn message(stream: bool) -> Value {
 
 /// A pool with limits that no test reaches.
 const ROOM: &str = "[pool.\"anthropic/sonnet\"]\nmodels = [\"claude-sonnet-*\"]\n\
-    requests = \"1000/h\"\ninput_tokens = \"1M/h\"\noutput_tokens = \"1M/h\"\nkeepalive = \"50ms\"\n";
+    requests = \"1000/h\"\ninput_tokens = \"1M/h\"\noutput_tokens = \"1M/h\"\n\
+    keepalive = \"50ms\"\n";
 
 #[test]
 fn a_call_is_reserved_forwarded_and_settled_with_its_usage() {

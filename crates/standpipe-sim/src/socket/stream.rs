@@ -105,7 +105,10 @@ fn openai(completion: Value, with_usage: bool) -> Vec<String> {
         }
         format!("data: {chunk}\n\n")
     };
-    let choice = |delta: Value, finish: Value| json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish}]);
+    let choice = |delta: Value, finish: Value| {
+        let choice = json!({"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish});
+        Value::Array(vec![choice])
+    };
     let begin = choice(json!({"role": "assistant", "content": ""}), Value::Null);
     let mut all = vec![chunk(begin, Value::Null)];
     for piece in PIECES {

@@ -1,7 +1,7 @@
 //! A provider's answer whose body is read while it passes.
 //!
-//! The bytes are not kept, so an answer of any length costs the same memory. What was read so far is
-//! known at any time: a stream that breaks off is settled by it.
+//! The bytes are not kept, so an answer of any length costs the same memory. What was read so far
+//! is known at any time: a stream that breaks off is settled by it.
 
 use standpipe_core::{Amounts, Unit};
 use standpipe_dialect::{Dialect, StreamReader, Usage};
@@ -20,7 +20,8 @@ use super::reply::{Reply, used};
 /// # pool.limit(vec![Limit::new(Rule::Parallel { amount: 5 })]).blocking()?;
 /// let lease = pool.reserve(Request::by("blog")).blocking()?;
 /// let mut reply = pool.read_reply(Reply::new(200).header("content-type", "text/event-stream"));
-/// reply.feed(b"data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":25}}}\n\n");
+/// reply.feed(b"data: {\"type\":\"message_start\",");
+/// reply.feed(b"\"message\":{\"usage\":{\"input_tokens\":25}}}\n\n");
 /// assert_eq!(reply.used().of(&Unit::InputTokens), Some(25)); // known before the stream ends
 /// lease.answered(reply.end()).blocking()?;
 /// # Ok(())

@@ -1,5 +1,5 @@
-//! Questions about a daemon and its pools that the tests of the server and those of the command line
-//! ask alike.
+//! Questions about a daemon and its pools that the tests of the server and those of the command
+//! line ask alike.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
