@@ -3,6 +3,8 @@
 //! Headers that belong to a connection, and those of Standpipe, stay behind. Everything else goes
 //! through unchanged.
 
+use std::time::Duration;
+
 use axum::body::{Body, Bytes};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
@@ -29,6 +31,10 @@ const HOP_BY_HOP: [&str; 9] = [
     "upgrade",
 ];
 
+/// How long a provider may take for the head of an answer. A call without a stream is answered when
+/// it is done, which takes minutes.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(1_800);
+
 /// Why a call has no answer.
 pub(crate) enum SendError {
     /// It was never sent.
@@ -43,13 +49,15 @@ pub(crate) async fn send(call: &Call) -> Result<Response<Incoming>, SendError> {
     let request =
         build(&call.identified, &call.parts, Body::from(body), true).map_err(SendError::NotSent)?;
     let client = call.identified.upstream.client().map_err(SendError::NotSent)?;
-    client.request(request).await.map_err(|error| {
-        let problem = unreachable(&call.identified.upstream.name, &error);
-        match error.is_connect() {
-            true => SendError::NotSent(problem),
-            false => SendError::Broken(problem),
+    let provider = &call.identified.upstream.name;
+    match tokio::time::timeout(HEAD_TIMEOUT, client.request(request)).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error)) if error.is_connect() => {
+            Err(SendError::NotSent(unreachable(provider, &error)))
         }
-    })
+        Ok(Err(error)) => Err(SendError::Broken(unreachable(provider, &error))),
+        Err(late) => Err(SendError::Broken(unreachable(provider, &late))),
+    }
 }
 
 /// Passes a request through that uses no quota, in both directions as it comes.

@@ -84,7 +84,12 @@ async fn make(call: Call) -> Result<Response<Body>, Problem> {
             (Err(problem), None) => return Err(problem),
         };
         let about = (lease.pool().clone(), lease.id().clone(), lease.zone());
-        let sent = forward::send(&call).await;
+        let sent = tokio::select! {
+            biased;
+            sent = forward::send(&call) => sent,
+            // The lease is dropped, which settles it at its estimate: the call may be served.
+            () = call.disconnected() => return Err(Problem::client_gone()),
+        };
         let problem = match sent {
             Ok(answer) if !is_error(answer.status()) => {
                 return Ok(relay::relay(&call, lease, answer, &tries));
