@@ -1,6 +1,7 @@
 //! Running another program: lookup, start, signals, standard error, and its end.
 
 pub(crate) mod base_urls;
+pub(crate) mod gh_config;
 pub(crate) mod lookup;
 pub(crate) mod reset;
 pub(crate) mod run;

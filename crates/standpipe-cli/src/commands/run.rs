@@ -2,9 +2,11 @@
 //!
 //! Guarantee: the exit code of the program is passed through.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
+use standpipe_server::{Log, Running};
 
 use super::admission::{end_by_signal, listen};
 use super::hold::cannot_run;
@@ -15,7 +17,7 @@ use crate::daemon::DaemonClient;
 use crate::exit::Exit;
 use crate::printer::Printer;
 use crate::process::signals::child_received_too;
-use crate::process::{base_urls, lookup, run};
+use crate::process::{base_urls, gh_config, lookup, run};
 use crate::show::duration::length;
 
 /// How often the loop that waits for the program looks up without a signal.
@@ -29,7 +31,8 @@ pub(super) fn run(args: &Run, context: &Context, printer: &Printer) -> CommandRe
     let agent = context.agent(args.identity.agent.clone())?;
     let base = format!("http://{}", running.address);
     let settings = context.config()?;
-    let all = base_urls::variables(&base, agent.as_str(), args.identity.priority, &settings);
+    let mut all = base_urls::variables(&base, agent.as_str(), args.identity.priority, &settings);
+    all.extend(gh(context, &running, printer));
     for (name, value) in all.iter().filter(|(_, value)| value.starts_with("http://")) {
         let before = std::env::var(name).ok().filter(|before| before != value);
         if let Some(before) = before.filter(|before| !before.is_empty()) {
@@ -54,6 +57,19 @@ pub(super) fn run(args: &Run, context: &Context, printer: &Printer) -> CommandRe
         return Err(end_by_signal(signal));
     }
     Ok(Exit::Code(ended.code))
+}
+
+/// The variable that sends `gh` through the daemon's socket. Only `gh` misses it if there is none.
+fn gh(context: &Context, running: &Running, printer: &Printer) -> Option<(String, String)> {
+    let state = context.daemon(None, Log::default()).directory().ok()?;
+    let own = gh_config::own(|name| std::env::var_os(name).map(PathBuf::from));
+    match gh_config::make(&state, &own, running.socket.as_deref()?) {
+        Ok(directory) => Some(("GH_CONFIG_DIR".to_owned(), directory?.display().to_string())),
+        Err(error) => {
+            printer.note(&format!("calls of `gh` do not go through the proxy: {error}"));
+            None
+        }
+    }
 }
 
 /// What the agent's proxied calls used since the daemon started.

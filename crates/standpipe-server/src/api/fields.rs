@@ -198,7 +198,11 @@ pub(crate) fn agent_of(stated: Option<String>, headers: &HeaderMap) -> String {
         return agent;
     }
     let program = text(header::USER_AGENT.as_str()).unwrap_or_default();
-    let program = program.split(['/', ' ']).next().unwrap_or_default();
+    // `gh` calls itself by its long name.
+    let program = match program.strip_prefix("GitHub CLI") {
+        Some(_) => "gh",
+        None => program.split(['/', ' ']).next().unwrap_or_default(),
+    };
     if program.is_empty() { "http".to_owned() } else { standpipe::named_after(program) }
 }
 

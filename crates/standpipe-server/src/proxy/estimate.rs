@@ -24,6 +24,8 @@ pub(crate) struct Facts {
     /// Bytes of text, images and files not counted.
     pub(crate) text_bytes: u64,
     pub(crate) max_output: Option<u64>,
+    /// A query in GraphQL that changes nothing.
+    pub(crate) reads: bool,
     /// `stream_options`, if there are any.
     pub(crate) stream_options: Option<Value>,
 }
@@ -38,6 +40,9 @@ impl Facts {
             if read.is_err() {
                 facts = Self { text_bytes: body.len() as u64, ..Self::default() };
             }
+        }
+        if format == Format::GitHubGraphQl {
+            facts.reads = serde_json::from_slice::<Value>(body).is_ok_and(|body| is_query(&body));
         }
         if let Some(model) = format.model_in_path(path) {
             facts.model = Some(model.to_owned());
@@ -84,6 +89,11 @@ impl Facts {
             _ => request,
         }
     }
+}
+
+/// Whether a call in GraphQL only reads. A document with several operations may change something.
+fn is_query(body: &Value) -> bool {
+    body["query"].as_str().is_some_and(|text| !text.contains("mutation"))
 }
 
 /// Visits the members of the body.
@@ -224,6 +234,15 @@ mod tests {
         assert!(!chat(json!({"include_usage": true})));
         let body = json!({"model": "gpt-4o"});
         assert!(!facts(Format::OpenAiChat, "", &body).lacks_usage(Format::OpenAiChat));
+    }
+
+    #[test]
+    fn a_graphql_call_reads_unless_it_may_change_something() {
+        let reads =
+            |text: &str| facts(Format::GitHubGraphQl, "/graphql", &json!({"query": text})).reads;
+        assert!(reads("{viewer{login}}") && reads("query { viewer { login } }"));
+        assert!(!reads("mutation { addStar(input: {}) { id } }"));
+        assert!(!Facts::of(Format::GitHubGraphQl, "/graphql", b"oops").reads);
     }
 
     #[test]

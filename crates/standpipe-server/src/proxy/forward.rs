@@ -151,7 +151,10 @@ pub(crate) fn remove_connection_headers(headers: &mut HeaderMap) {
 
 /// Whether a method changes nothing, so that a call may be sent again although its answer was lost.
 pub(crate) fn is_read(call: &Call) -> bool {
-    call.parts.method.is_safe() && call.format != Format::GitHubGraphQl
+    match call.format {
+        Format::GitHubGraphQl => call.facts.reads,
+        _ => call.parts.method.is_safe(),
+    }
 }
 
 /// Whether an answer is an error.
