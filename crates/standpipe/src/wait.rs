@@ -7,6 +7,7 @@
 mod reserve_all;
 mod reserve_job;
 mod reserving;
+mod set_reserve;
 pub(crate) mod wait_state;
 
 pub use self::reserve_all::ReserveAll;

@@ -74,12 +74,14 @@ impl State {
             && lease.charges.iter().all(|charge| self.has_its_units(charge, lease, now))
     }
 
-    /// Whether every pace has passed since the last call of another lease.
+    /// Whether every pace still waits for this call alone, or is open for any call.
     fn paces_allow(&self, lease: &Lease, now: Instant) -> bool {
         self.index.compiled.constraints.rows().all(|(at, constraint)| {
             match self.facts.counters[at].count {
                 Count::Pace { last: Some(last) } if constraint.need(&lease.call.cost) > 0 => {
-                    last == lease.started || now >= last + constraint.spec.period
+                    let opens = last + constraint.spec.period;
+                    let is_its_own = last == lease.started && now < opens;
+                    is_its_own || now >= opens && self.facts.tickets.is_empty()
                 }
                 _ => true,
             }

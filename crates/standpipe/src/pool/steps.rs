@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use standpipe_core::{
-    Action, AgentName, Configure, Configured, Limit, Observed, PoolConfig, Reserve, Source, State,
+    Action, AgentName, Configure, Configured, Key, Limit, Observed, PoolConfig, Reserve, Source,
+    State,
 };
 
 use super::Pool;
@@ -15,9 +16,10 @@ use crate::client::registry::StoreHandle;
 use crate::client::store_client::SEND_TIMEOUT;
 use crate::client::units::check_stated;
 use crate::client::{PoolClient, StoreClient};
-use crate::config::StoreUrl;
+use crate::config::{MAX_ANCESTORS, StoreUrl};
 use crate::error::Error;
 use crate::explain::{Explanation, Verdict};
+use crate::lease::{LeaseHandle, Part};
 use crate::moment::{micros, span};
 use crate::provider::reply::{Meaning, Reply};
 use crate::provider::report::{Observation, Throttle};
@@ -132,8 +134,16 @@ impl Pool {
     }
 
     pub(crate) fn send_throttle(&self, throttle: &Throttle) -> Result<(), Error> {
-        let (store_client, client) = self.present()?;
-        store_client.throttle(&client, throttle, self.inner.tap.graph())
+        if let Some(lease) = throttle.lease.as_ref().filter(|lease| !lease.others().is_empty()) {
+            key_on(&self.inner.name, lease)?;
+            let handle = LeaseHandle::new(Arc::clone(&self.inner.tap), lease.clone());
+            return handle.throttled(throttle.clone()).blocking();
+        }
+        let (store_client, parts) = self.present_parts()?;
+        let about = store_client.pool_of_refusal(&parts, throttle.kind, throttle.hit.as_ref());
+        // A refusal with a lease settles it, which is on this pool.
+        let about = if throttle.lease.is_some() { 0 } else { about };
+        store_client.throttle(&parts[about].client, throttle, self.inner.tap.graph())
     }
 
     pub(crate) fn send_reply(
@@ -141,10 +151,10 @@ impl Pool {
         reply: &Reply,
         agent: Option<&str>,
     ) -> Result<(Meaning, usize), Error> {
-        let (store_client, client) = self.present()?;
+        let (store_client, parts) = self.present_parts()?;
         let read = reply.read(self.dialect(), &self.inner.name);
         store_client.note_headers(&self.inner.name, reply);
-        store_client.observe_reply(&client, agent, &read, self.inner.tap.graph())?;
+        store_client.observe_reply(&parts, agent, &read, self.inner.tap.graph())?;
         let limits = read.limits();
         Ok((read.meaning, limits))
     }
@@ -222,6 +232,39 @@ impl Pool {
         let (store_client, client) = self.ready()?;
         let present = client.present();
         Ok((store_client, present))
+    }
+
+    /// Returns the clients that answer for the pool and those it lies within, for reports that
+    /// belong to no lease.
+    fn present_parts(&self) -> Result<(Arc<StoreClient>, Vec<Part>), Error> {
+        let (store_client, client) = self.present()?;
+        let mut parts = vec![Part { client, key: Key::default() }];
+        for above in self.ancestors()? {
+            parts.push(Part { client: above.present()?.1, key: Key::default() });
+        }
+        Ok((store_client, parts))
+    }
+
+    /// Returns the pools that this one lies within, nearest first, as the ledgers state it.
+    pub(crate) fn ancestors(&self) -> Result<Vec<Self>, Error> {
+        let mut chain: Vec<Self> = Vec::new();
+        let mut next = self.parent()?;
+        while let Some(parent) = next.filter(|_| chain.len() < MAX_ANCESTORS) {
+            if parent.name() == self.name() || chain.iter().any(|own| own.name() == parent.name()) {
+                break;
+            }
+            next = parent.parent()?;
+            chain.push(parent);
+        }
+        Ok(chain)
+    }
+
+    fn parent(&self) -> Result<Option<Self>, Error> {
+        let (store_client, client) = self.present()?;
+        let within = |state: &State| Some(state.facts().config.as_ref()?.within.clone());
+        let within = store_client.find(&client, within)?.flatten();
+        let name = within.and_then(|name| name.as_str().parse().ok());
+        Ok(name.map(|name| Self::new(Arc::clone(&self.inner.tap), name)))
     }
 
     /// Sends the file's configuration to the pool, once per tap.

@@ -19,4 +19,5 @@ mod support;
 mod usage;
 mod waiting;
 mod when;
+mod within;
 mod workflows;

@@ -54,11 +54,6 @@ impl Mark {
         self.total() + self.held
     }
 
-    /// Whether units that are charged at the end were reported.
-    pub(crate) fn charged_at_the_end(&self) -> bool {
-        self.charged == Charged::End && self.total() > 0
-    }
-
     /// The call says what it used so far and goes on.
     pub(crate) fn progress(&mut self, figure: Option<u64>, now: Instant) -> Change {
         let Some(figure) = figure else { return Change::default() };

@@ -21,7 +21,7 @@ impl Book {
         let Some(number) = self.calls.iter().position(living) else {
             return self.expect_end(lease, false, answer);
         };
-        if self.was_sent(number) {
+        if self.was_sent(number, answer) {
             return self.expect_life(number, answer);
         }
         if *answer == Answer::Lease(LeaseAnswer::Ended) {
@@ -52,10 +52,12 @@ impl Book {
         self.expect_life(number, answer);
     }
 
-    fn was_sent(&self, number: usize) -> bool {
+    /// Whether the call has reported something. A report at the instant of its grant need not have
+    /// changed anything.
+    fn was_sent(&self, number: usize, answer: &Answer) -> bool {
         let call = &self.calls[number];
-        let reported = |mark: &Mark| mark.said || mark.charged_at_the_end();
-        call.moved && (call.moved_at > call.granted_at || call.marks.iter().any(reported))
+        let unchanged = *answer == Answer::Lease(LeaseAnswer::Lives(self.ends_at(call)));
+        call.moved && (call.moved_at > call.granted_at || unchanged)
     }
 
     /// The id of a call that was never made is free again.
