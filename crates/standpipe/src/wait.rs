@@ -12,3 +12,4 @@ pub(crate) mod wait_state;
 
 pub use self::reserve_all::ReserveAll;
 pub use self::reserving::Reserving;
+pub(crate) use self::set_reserve::parts_of;

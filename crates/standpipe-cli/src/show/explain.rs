@@ -33,7 +33,13 @@ pub(crate) fn text(style: Style, explanation: &Explanation) -> String {
         let advice = format!("Advice: {}.", advice.sentence());
         lines.extend(sentence(0, style.width, &escape::text(&advice)));
     }
-    lines.join("\n") + "\n"
+    let mut text = lines.join("\n") + "\n";
+    for other in &explanation.others {
+        let draws = format!("It also draws on {}:", other.pool);
+        text.push_str(&format!("\n{}\n\n", escape::text(&draws)));
+        text.push_str(&self::text(style, other));
+    }
+    text
 }
 
 fn row(style: Style, step: &Step) -> Vec<String> {

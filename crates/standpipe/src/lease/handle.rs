@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use standpipe_core::{Action, Amounts, Commit, LeaseAnswer, Unit};
+use standpipe_store::PoolName;
 
 use super::several::{self, Part};
 use super::{amounts, lease_answer};
@@ -87,10 +88,18 @@ impl LeaseHandle {
     /// # Errors
     /// As [`LeaseHandle::commit`].
     pub fn throttled(&self, throttle: Throttle) -> Operation<()> {
+        self.throttled_on(None, throttle)
+    }
+
+    /// Reports a refusal that is about this pool of the call.
+    pub(crate) fn throttled_on(&self, pool: Option<PoolName>, throttle: Throttle) -> Operation<()> {
         self.blocking(move |lease, store_client, client| {
             let throttle = throttle.lease(lease.id.clone());
             let mut parts = lease.parts(store_client, client)?;
-            let about = store_client.pool_of_refusal(&parts, throttle.kind, throttle.hit.as_ref());
+            let stated = lease.id.pools().position(|known| Some(known) == pool.as_ref());
+            let found =
+                || store_client.pool_of_refusal(&parts, throttle.kind, throttle.hit.as_ref());
+            let about = stated.unwrap_or_else(found);
             let target = parts.remove(about);
             let result = store_client.throttle(&target.client, &throttle, lease.tap.graph());
             several::refuse(store_client, &parts);

@@ -14,7 +14,7 @@ use super::Pool;
 use crate::built_in;
 use crate::client::registry::StoreHandle;
 use crate::client::store_client::SEND_TIMEOUT;
-use crate::client::units::check_stated;
+use crate::client::units::{check_stated, without_undeclared};
 use crate::client::{PoolClient, StoreClient};
 use crate::config::{MAX_ANCESTORS, StoreUrl};
 use crate::error::Error;
@@ -26,6 +26,7 @@ use crate::provider::report::{Observation, Throttle};
 use crate::request::{Request, key_on};
 use crate::routing::advice::Advice;
 use crate::status::{Pause, PoolStatus};
+use crate::wait::parts_of;
 
 impl Pool {
     pub(crate) fn check_now(&self, request: &Request, limits: &[Limit]) -> Result<(), Error> {
@@ -48,10 +49,19 @@ impl Pool {
         store_client.check_units(&client, &reserve.cost, &limits, None)
     }
 
+    /// Returns the verdict of the first pool that does not admit the call.
     pub(crate) fn peek_now(&self, request: &Request) -> Result<Verdict, Error> {
-        let (store_client, client) = self.present()?;
-        let reserve = self.resolve(&store_client, &client, request)?;
-        store_client.peek(&client, &reserve)
+        let mut verdict = None;
+        for (pool, request) in parts_of(self, request)? {
+            let (store_client, client) = pool.present()?;
+            let reserve = pool.resolve(&store_client, &client, &request)?;
+            let next = store_client.peek(&client, &reserve)?;
+            if !next.is_admitted() {
+                return Ok(next);
+            }
+            verdict = verdict.filter(|known: &Verdict| known.why().is_some()).or(Some(next));
+        }
+        verdict.ok_or_else(|| Error::NoLimits { pool: self.inner.name.clone() })
     }
 
     pub(crate) fn explain_now(&self, request: &Request) -> Result<Explanation, Error> {
@@ -60,6 +70,13 @@ impl Pool {
         let mut explanation = store_client.explain(&client, &reserve)?;
         if explanation.advice.is_some() {
             explanation.advice = self.advise_now(request)?;
+        }
+        for (pool, request) in parts_of(self, request)? {
+            if pool.name() != self.name() {
+                let (store_client, client) = pool.present()?;
+                let reserve = pool.resolve(&store_client, &client, &request)?;
+                explanation.others.push(store_client.explain(&client, &reserve)?);
+            }
         }
         Ok(explanation)
     }
@@ -137,7 +154,9 @@ impl Pool {
         if let Some(lease) = throttle.lease.as_ref().filter(|lease| !lease.others().is_empty()) {
             key_on(&self.inner.name, lease)?;
             let handle = LeaseHandle::new(Arc::clone(&self.inner.tap), lease.clone());
-            return handle.throttled(throttle.clone()).blocking();
+            // A report to a pool that the caller of the call did not name is about that pool.
+            let about = Some(self.inner.name.clone()).filter(|name| name != lease.pool());
+            return handle.throttled_on(about, throttle.clone()).blocking();
         }
         let (store_client, parts) = self.present_parts()?;
         let about = store_client.pool_of_refusal(&parts, throttle.kind, throttle.hit.as_ref());
@@ -203,6 +222,19 @@ impl Pool {
     ) -> Result<Reserve, Error> {
         let mut reserve =
             request.resolve(&self.inner.name, self.dialect(), self.inner.tap.agent())?;
+        if reserve.part_of.is_some() {
+            let own = self.own_limits();
+            let counted = |state: &State| {
+                state
+                    .facts()
+                    .config
+                    .is_some()
+                    .then(|| without_undeclared(state, &reserve.cost, own))
+            };
+            let counted = store_client.find(client, counted)?;
+            reserve.cost = counted.unwrap_or(reserve.cost);
+            return Ok(reserve);
+        }
         store_client.check_units(client, &reserve.cost, self.own_limits(), None)?;
         if let Some(seen) = store_client.pressure(self.inner.tap.graph(), &reserve.agent) {
             reserve.hold = reserve.hold.max(seen.hold);

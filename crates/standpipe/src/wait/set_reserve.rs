@@ -299,6 +299,21 @@ fn rank(link: &Link) -> (Reverse<usize>, &str, usize) {
     (Reverse(depth), link.pool.name().as_str(), link.call)
 }
 
+/// Returns the pools that a call would draw on, in the one order, each with its part of the request.
+/// The pools that only the ledgers name as parents come last.
+pub(crate) fn parts_of(pool: &Pool, request: &Request) -> Result<Vec<(Pool, Request)>, Error> {
+    let links = links(vec![(pool.clone(), request.clone())])?;
+    let mut parts: Vec<_> = links.into_iter().map(|link| (link.pool, link.request)).collect();
+    for at in 0..parts.len() {
+        for above in parts[at].0.ancestors()? {
+            if parts.iter().all(|(known, _)| known.name() != above.name()) {
+                parts.push((above, request.clone().part_of(pool.name())));
+            }
+        }
+    }
+    Ok(parts)
+}
+
 /// Returns every pool that these calls draw on, in the one order.
 fn links(calls: Vec<(Pool, Request)>) -> Result<Vec<Link>, Error> {
     check_stores(&calls)?;
