@@ -95,6 +95,10 @@ fn verdict(style: Style, explanation: &Explanation) -> String {
     let sentence = explanation.why.as_ref().map(Refused::to_string);
     let sentence = sentence.map(|why| escape::text(&why).into_owned());
     match (explanation.verdict.as_str(), sentence) {
+        ("admitted", None) if !explanation.others.is_empty() => {
+            let text = format!("{} would admit it now.", explanation.pool);
+            style.paint(TextRole::Good, &escape::text(&text))
+        }
         ("admitted", None) => style.paint(TextRole::Good, "It would be admitted now."),
         ("admitted", Some(why)) => format!("Shadow mode: it would be admitted; otherwise {why}."),
         ("waits", Some(why)) => style.paint(TextRole::Warning, &format!("It would wait: {why}.")),

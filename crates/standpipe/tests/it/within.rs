@@ -382,11 +382,12 @@ fn a_parent_ignores_units_that_it_does_not_limit() {
 
 #[test]
 fn a_chain_of_three_is_taken_from_the_bottom_to_the_top() {
-    let text = "[pool.\"t/z\"]\nparallel = 1\n[pool.\"t/y\"]\nparallel = 1\nwithin = \"t/z\"\n\
-                [pool.\"t/x\"]\nparallel = 1\nwithin = \"t/y\"\n";
+    // The names are in the opposite order.
+    let text = "[pool.\"t/x\"]\nparallel = 1\n[pool.\"t/y\"]\nparallel = 1\nwithin = \"t/x\"\n\
+                [pool.\"t/z\"]\nparallel = 1\nwithin = \"t/y\"\n";
     let world = World::new();
     let process = world.process_with(file(text, 1));
-    let [x, y, z] = ["t/x", "t/y", "t/z"].map(|name| process.pool(name));
+    let [x, y, z] = ["t/z", "t/y", "t/x"].map(|name| process.pool(name));
     let held = y.reserve(at_once()).blocking().unwrap();
     assert_eq!((in_flight(&x), in_flight(&y), in_flight(&z)), (0, 1, 1));
     let mut waits = Hand::new(x.reserve(patient()));
@@ -396,7 +397,7 @@ fn a_chain_of_three_is_taken_from_the_bottom_to_the_top() {
     held.cancel().blocking().unwrap();
     let lease = waits.run().unwrap();
     let pools: Vec<String> = lease.pools().map(ToString::to_string).collect();
-    assert_eq!(pools, ["t/x", "t/y", "t/z"]);
+    assert_eq!(pools, ["t/z", "t/y", "t/x"]);
     drop(lease);
     [x, y, z].iter().for_each(assert_whole);
 }
