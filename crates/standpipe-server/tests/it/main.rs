@@ -19,3 +19,4 @@ mod security;
 mod vanishing;
 mod waiting;
 mod when;
+mod within;

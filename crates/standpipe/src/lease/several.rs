@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::{Instant as Local, SystemTime};
 
 use standpipe_core::{
-    Action, Amounts, Commit, Hit, Instant, Key, LeaseAnswer, Reserve, Span, ThrottleKind, Unit,
+    Action, Amounts, Commit, Hit, Instant, Key, LeaseAnswer, Priority, Reserve, Span, ThrottleKind,
+    Unit,
 };
 use standpipe_store::PoolName;
 
@@ -91,6 +92,21 @@ impl Lease {
             });
             Plan::Send(Sending { handle, client, actions, then })
         })
+    }
+
+    /// Returns whether a call of a higher priority waits in the lease's pool.
+    pub(crate) fn blocks_a_higher_tier(&self) -> bool {
+        let Some(own) = self.granted.tier.filter(|tier| *tier != Priority::Critical) else {
+            return false;
+        };
+        let (client, store) = (self.client(), self.handle.store_client().store());
+        let mut dispatcher = client.short_turn();
+        // A store across a network is not asked for this: what the process knows decides.
+        if !store.is_remote() && dispatcher.refresh().is_err() {
+            return false;
+        }
+        let tickets = &dispatcher.participant.replica().state().facts().tickets;
+        tickets.keys().next().is_some_and(|first| first.tier < own)
     }
 
     /// Gives the lease back, so that the call can ask again with the same id.

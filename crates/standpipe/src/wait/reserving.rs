@@ -17,6 +17,7 @@ use super::wait_state::{self, Step, WaitState};
 use crate::client::registry::StoreHandle;
 use crate::error::Error;
 use crate::lease::Lease;
+use crate::maintenance::wake_listener::ParkGuard;
 use crate::pool::Pool;
 use crate::request::Request;
 
@@ -76,24 +77,37 @@ impl Reserving {
     /// request, the configuration or the store is at fault.
     pub fn blocking(mut self) -> Result<Lease, Error> {
         let mut park = None;
-        loop {
-            let Some(wait) = self.wait_state()? else { break };
-            match wait.step() {
-                Step::Done(result) => match self.followed(*result) {
-                    Some(result) => return self.done(result),
-                    None => break,
-                },
-                Step::Again | Step::Blocked => {}
-                Step::Sleep(until) => {
-                    let poll = Local::now() + POLL;
-                    let until = if wait.is_maintained() { until } else { until.min(poll) };
-                    park.get_or_insert_with(|| wait.park()).sleep(until);
-                }
+        while !matches!(self.stage, Stage::Several(_)) {
+            if let Some(result) = self.step(&mut park) {
+                return self.done(result);
             }
         }
         let stage = std::mem::replace(&mut self.stage, Stage::Done);
         let Stage::Several(set) = stage else { return Err(already_done()) };
         set.blocking().and_then(the_lease)
+    }
+
+    /// Takes a step on this thread, which may sleep. Returns the result if it was the last one.
+    pub(super) fn step(&mut self, park: &mut Option<ParkGuard>) -> Option<Result<Lease, Error>> {
+        let wait = match self.wait_state() {
+            Ok(wait) => wait?,
+            Err(error) => return Some(Err(error)),
+        };
+        match wait.step() {
+            Step::Done(result) => return self.followed(*result),
+            Step::Again | Step::Blocked => {}
+            Step::Sleep(until) => {
+                let poll = Local::now() + POLL;
+                let until = if wait.is_maintained() { until } else { until.min(poll) };
+                park.get_or_insert_with(|| wait.park()).sleep(until);
+            }
+        }
+        None
+    }
+
+    /// Returns whether the call waits for a pause to end.
+    pub(super) fn is_paused(&self) -> bool {
+        matches!(&self.stage, Stage::Waiting(wait) if wait.is_paused())
     }
 
     /// Returns the result, unless the ledger shows that the pool lies within another one, which

@@ -83,7 +83,16 @@ impl SetReserve {
     pub(super) fn blocking(mut self) -> Result<Vec<Lease>, Error> {
         while let Some(present) = self.next()? {
             match present {
-                Present::Reserve(link, reserving) => self.reserved(link, reserving.blocking())?,
+                Present::Reserve(link, mut reserving) => {
+                    let mut park = None;
+                    let result = loop {
+                        if let Some(result) = reserving.step(&mut park) {
+                            break result;
+                        }
+                        self.yield_earlier(link, &reserving);
+                    };
+                    self.reserved(link, result)?;
+                }
                 Present::Redate(link, dating) => self.redated(link, dating.blocking())?,
             }
         }
@@ -95,6 +104,9 @@ impl SetReserve {
             let step = match &mut present {
                 Present::Reserve(link, reserving) => {
                     let (link, polled) = (*link, Pin::new(&mut **reserving).poll(context));
+                    if polled.is_pending() {
+                        self.yield_earlier(link, reserving);
+                    }
                     polled.map(|result| self.reserved(link, result))
                 }
                 Present::Redate(link, dating) => {
@@ -136,6 +148,18 @@ impl SetReserve {
         let next = self.to_date.as_mut().and_then(Vec::pop);
         let lease = next.and_then(|at| Some((at, self.links[at].lease.as_ref()?)));
         Ok(lease.map(|(at, lease)| Present::Redate(at, lease.redate())))
+    }
+
+    /// Gives back earlier pools that the call must not hold while it waits for this one: all of them
+    /// while this pool is paused, and any in which a call of a higher priority waits. They are asked
+    /// again when this pool has granted.
+    fn yield_earlier(&mut self, at: usize, reserving: &Reserving) {
+        let paused = reserving.is_paused();
+        for earlier in &mut self.links[..at] {
+            if earlier.lease.as_ref().is_some_and(|lease| paused || lease.blocks_a_higher_tier()) {
+                earlier.lease.take().into_iter().for_each(Lease::withdraw);
+            }
+        }
     }
 
     fn holds_later(&self, at: usize) -> bool {

@@ -187,6 +187,11 @@ impl WaitState {
         self.maintained
     }
 
+    /// Returns whether the call waits for a pause to end.
+    pub(super) fn is_paused(&self) -> bool {
+        self.ticket.is_some() && self.last.as_ref().is_some_and(|last| last.reason == Reason::Pause)
+    }
+
     /// Returns whether its next instant lies ahead.
     pub(super) fn sleeps(&self) -> bool {
         self.wakes_at.is_some_and(|at| Local::now() < at)

@@ -6,7 +6,9 @@ use std::time::Duration;
 use crate::support::{
     Actor, Hand, LONG, World, assert_whole, at_once, file, parallel, patient, refused,
 };
-use standpipe::{Error, Lease, Pool, PoolConfig, Reason, Reply, Request, Span, Throttle, Unit};
+use standpipe::{
+    Error, Lease, Pool, PoolConfig, Priority, Reason, Reply, Request, Span, Throttle, Unit,
+};
 use standpipe_store::fault_injection::Fault;
 
 /// A child with a rate of its own and a parent with slots.
@@ -142,6 +144,48 @@ fn a_pool_whose_period_has_passed_is_asked_again() {
     world.passes(Span::secs(61), &[&process]);
     drop(first.run().unwrap());
     assert_eq!((used(&child), in_flight(&parent)), (1, 0));
+}
+
+/// A call that waits for the parent gives the child back to a call of a higher priority.
+#[test]
+fn a_call_that_waits_for_the_parent_does_not_hold_up_a_critical_one() {
+    let text = FAMILY.replace("requests = \"1/min\"", "parallel = 1");
+    let (_world, _process, child, parent) = family_of(&text);
+    let held = parent.reserve(at_once()).blocking().unwrap();
+    let mut standard = Hand::new(child.reserve(patient()));
+    assert!(standard.poll().is_pending());
+    let critical = Request::by("urgent").priority(Priority::Critical).timeout(LONG);
+    let mut critical = Hand::new(child.reserve(critical));
+    assert!(critical.poll().is_pending());
+    assert_eq!(child.status().blocking().unwrap().tickets.len(), 1);
+    standard.wait();
+    assert!(standard.poll().is_pending());
+    critical.wait();
+    assert!(critical.poll().is_pending());
+    let tiers: Vec<_> = parent.status().blocking().unwrap().tickets;
+    let tiers: Vec<&str> = tiers.iter().map(|ticket| ticket.priority.as_str()).collect();
+    assert_eq!(tiers, ["critical", "standard"], "both wait for the parent, in order");
+    held.commit([]).blocking().unwrap();
+    let lease = critical.run().unwrap();
+    assert_eq!(lease.agent(), "urgent");
+    drop(lease);
+    drop(standard.run().unwrap());
+    assert_whole(&child);
+}
+
+#[test]
+fn nothing_is_held_while_a_later_pool_is_paused() {
+    let text = FAMILY.replace("requests = \"1/min\"", "parallel = 1");
+    let (world, process, child, parent) = family_of(&text);
+    parent.pause(Duration::from_secs(30)).blocking().unwrap();
+    let mut waits = Hand::new(child.reserve(patient()));
+    assert!(waits.poll().is_pending());
+    assert_whole(&child);
+    assert_eq!(parent.status().blocking().unwrap().tickets.len(), 1);
+    world.passes(Span::secs(40), &[&process]);
+    let lease = waits.run().unwrap();
+    assert_eq!((in_flight(&child), in_flight(&parent)), (1, 1));
+    drop(lease);
 }
 
 #[test]
