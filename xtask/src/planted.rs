@@ -380,21 +380,15 @@ pub(crate) const TABLE: &[Planted] = &[
         name: "a-charge-that-has-aged-is-dated-to-now",
         file: "crates/standpipe-core/src/lease/redate.rs",
         before: "counts(limit.spec.period)",
-        after: "counts(limit.spec.period + limit.spec.period)",
-        caught_by: &[
-            "standpipe-core::props::window_never_over",
-            "standpipe-store::memory::golden_traces_are_told_the_same",
-        ],
+        after: "stamp.is_some()",
+        caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
     },
     Planted {
         name: "a-date-takes-what-was-refilled-for-others",
         file: "crates/standpipe-core/src/lease/redate.rs",
         before: "is_free && self.facts.tickets.is_empty()",
         after: "is_free",
-        caught_by: &[
-            "standpipe-core::props::all_or_nothing",
-            "standpipe-store::memory::golden_traces_are_told_the_same",
-        ],
+        caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
     },
     Planted {
         name: "a-lease-is-dated-into-a-pause",
@@ -411,10 +405,7 @@ pub(crate) const TABLE: &[Planted] = &[
         file: "crates/standpipe-core/src/lease/redate.rs",
         before: "self.id_unused(id.as_ref(), key)",
         after: "self.id_unused(None, key)",
-        caught_by: &[
-            "standpipe-store::memory::golden_traces_are_told_the_same",
-            "standpipe::within::an_id_whose_call_was_refused_by_the_parent_can_be_used_again",
-        ],
+        caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
     },
     Planted {
         name: "a-parent-is-reserved-before-its-child",
