@@ -251,7 +251,6 @@ impl Lease {
             let graph = &lease.context.graph;
             let result = store_client.throttle(&target.client, &throttle, graph);
             several::refuse(store_client, &parts);
-            lease.all_ended();
             result
         })
     }
@@ -310,7 +309,6 @@ impl Lease {
             let (id, graph) = (&lease.id, &lease.context.graph);
             let agent = Some(lease.agent());
             let result = store_client.answered(&parts, id, agent, &split, &used, graph);
-            lease.all_ended();
             result.map(|()| read.meaning)
         })
     }
@@ -330,7 +328,6 @@ impl Lease {
             }
             store_client.about_lease(&lease.client(), &lease.id, beat(lease.id.key()))?;
             drop(lease.take_parts());
-            lease.all_ended();
             Ok(lease.id.clone())
         })
     }

@@ -121,9 +121,7 @@ impl Lease {
 
     /// Drops the lease without settling it, because it has ended or another request holds it.
     pub(crate) fn disown(mut self) {
-        if mem::replace(&mut self.owned, false) {
-            self.lease_ended();
-        }
+        self.release();
     }
 
     /// Leaves leases with a time to live in flight.
@@ -148,13 +146,18 @@ impl Lease {
     /// Returns the lease on every pool, the named one first. Whoever has them settles it.
     pub(super) fn take_parts(&mut self) -> Vec<Part> {
         let parts = self.each(Self::part).collect();
-        self.owned = false;
-        self.others.iter_mut().for_each(|other| other.owned = false);
+        for other in &mut self.others {
+            other.release();
+        }
+        self.release();
         parts
     }
 
-    pub(super) fn all_ended(&self) {
-        self.each(Self::lease_ended).for_each(drop);
+    /// Stops owning the lease: something else settles it, or it lives by its time to live.
+    fn release(&mut self) {
+        if mem::replace(&mut self.owned, false) {
+            self.lease_ended();
+        }
     }
 
     /// Ends the lease on the named pool, then on the others.
