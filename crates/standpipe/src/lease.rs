@@ -360,8 +360,9 @@ impl Lease {
         self.granted.is_new
     }
 
-    /// Cancels the lease without waiting for the result. A lease that a later request with the same
-    /// id may take over stays.
+    /// Gives the lease back without waiting for the result, because the caller never got it: the
+    /// call may ask again with the same id. A lease that a later request with the same id may take
+    /// over stays.
     pub(crate) fn give_back(mut self) {
         for other in mem::take(&mut self.others) {
             other.give_back();
@@ -370,9 +371,9 @@ impl Lease {
             self.owned = false;
         }
         if self.handle.is_ours() && mem::replace(&mut self.owned, false) {
-            let cancel = Action::Cancel { lease: self.id.key() };
-            self.note_ended(&cancel);
-            self.handle.store_client().send_unattended(&self.client(), cancel);
+            let withdraw = Action::Withdraw { lease: self.id.key() };
+            self.note_ended(&withdraw);
+            self.handle.store_client().send_unattended(&self.client(), withdraw);
             self.lease_ended();
         }
     }

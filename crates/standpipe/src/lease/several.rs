@@ -109,14 +109,10 @@ impl Lease {
         tickets.keys().next().is_some_and(|first| first.tier < own)
     }
 
-    /// Gives the lease back, so that the call can ask again with the same id.
+    /// Gives the lease back in any case, because another pool refused the call.
     pub(crate) fn withdraw(mut self) {
-        if self.handle.is_ours() && mem::replace(&mut self.owned, false) {
-            let withdraw = Action::Withdraw { lease: self.id.key() };
-            self.note_ended(&withdraw);
-            self.handle.store_client().send_unattended(&self.client(), withdraw);
-            self.lease_ended();
-        }
+        self.granted.keeps_place = false;
+        self.give_back();
     }
 
     /// Drops the lease without settling it, because it has ended or another request holds it.

@@ -390,6 +390,15 @@ fn an_id_whose_call_was_refused_by_the_parent_can_be_used_again() {
     held.commit([]).blocking().unwrap();
     let lease = child.reserve(request()).blocking().unwrap();
     assert!(lease.is_new() && !lease.is_settled());
+    lease.cancel().blocking().unwrap();
+    // The same for a caller that gives up while it waits for the parent.
+    let held = parent.reserve(at_once()).blocking().unwrap();
+    let mut waits = Hand::new(child.reserve(patient().id("y")));
+    assert!(waits.poll().is_pending());
+    drop(waits);
+    held.commit([]).blocking().unwrap();
+    let lease = child.reserve(patient().id("y")).blocking().unwrap();
+    assert!(lease.is_new() && !lease.is_settled());
 }
 
 #[test]
