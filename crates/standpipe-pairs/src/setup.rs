@@ -94,10 +94,7 @@ impl Setup {
                 pool(SLOTS, Rule::Parallel(2)),
                 pool(WINDOW, Rule::Window(20, PERIOD)),
                 pool(BUCKET, Rule::Bucket(20, PERIOD, 5)),
-                Pool {
-                    lines: vec![format!("within = \"{PARENT}\"")],
-                    ..pool(CHILD, Rule::Parallel(2))
-                },
+                pool(CHILD, Rule::Parallel(2)),
                 pool(PARENT, Rule::Window(12, PERIOD)),
             ],
             agents: String::new(),
@@ -139,6 +136,9 @@ impl Setup {
                 ),
                 Rule::Absent => writeln!(text, "parallel = 64"),
             };
+            if pool.name == CHILD {
+                let _ = writeln!(text, "within = \"{PARENT}\"");
+            }
             for line in &pool.lines {
                 let _ = writeln!(text, "{line}");
             }
