@@ -1,7 +1,7 @@
 //! The events of a story, one after the other, each with its moment.
 
 use standpipe_core::{
-    Action, Amounts, Commit, Event, Hit, Instant, Key, Observed, Owner, Reading, Recovered,
+    Action, Amounts, Commit, Event, Hit, Instant, Key, Observed, Owner, PoolRef, Reading, Recovered,
     Reserve, ThrottleKind, Throttled, bounds,
 };
 
@@ -83,7 +83,9 @@ impl<'a> Story<'a> {
                 Action::Reserve(Box::new(reserve(&mut self.bytes, ticket, retry_of)))
             }
             10..=15 => self.commit(),
-            16..=18 => Action::Cancel { lease: self.lease() },
+            16 => Action::Cancel { lease: self.lease() },
+            17 => Action::Redate { lease: self.lease() },
+            18 => Action::Withdraw { lease: self.lease() },
             19 => Action::Throttled(self.throttled()),
             20 | 21 => self.observed(),
             22 | 23 => {
@@ -205,6 +207,7 @@ pub fn reserve(bytes: &mut Bytes<'_>, ticket: Option<Key>, retry_of: Option<Key>
         ticket,
         hold: rare(15).then(|| span(bytes)),
         bytes: rare(5).then(|| amount(bytes)),
+        part_of: if rare(10) { PoolRef::new("a/b") } else { None },
         at_most: if rare(9) { amounts(bytes) } else { Amounts::default() },
     }
 }

@@ -376,6 +376,58 @@ pub(crate) const TABLE: &[Planted] = &[
             "standpipe-store::memory::golden_traces_are_told_the_same",
         ],
     },
+    Planted {
+        name: "a-charge-that-has-aged-is-dated-to-now",
+        file: "crates/standpipe-core/src/lease/redate.rs",
+        before: "counts(limit.spec.period)",
+        after: "stamp.is_some()",
+        caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
+    },
+    Planted {
+        name: "a-date-takes-what-was-refilled-for-others",
+        file: "crates/standpipe-core/src/lease/redate.rs",
+        before: "is_free && self.facts.tickets.is_empty()",
+        after: "is_free",
+        caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
+    },
+    Planted {
+        name: "a-lease-is-dated-into-a-pause",
+        file: "crates/standpipe-core/src/lease/redate.rs",
+        before: "self.facts.pause.is_some() || began.is_some_and(|at| at >= lease.started)",
+        after: "began.is_some_and(|at| at > now)",
+        caught_by: &[
+            "standpipe-core::props::pace_and_pause_are_kept",
+            "standpipe-store::memory::golden_traces_are_told_the_same",
+        ],
+    },
+    Planted {
+        name: "a-withdrawn-call-keeps-its-id",
+        file: "crates/standpipe-core/src/lease/redate.rs",
+        before: "self.id_unused(id.as_ref(), key)",
+        after: "self.id_unused(None, key)",
+        caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
+    },
+    Planted {
+        name: "a-parent-is-reserved-before-its-child",
+        file: "crates/standpipe/src/wait/set_reserve.rs",
+        before: "Reverse(depth)",
+        after: "Reverse(0 * depth)",
+        caught_by: &["standpipe::within::a_chain_of_three_is_taken_from_the_bottom_to_the_top"],
+    },
+    Planted {
+        name: "earlier-charges-keep-their-date",
+        file: "crates/standpipe/src/wait/set_reserve.rs",
+        before: "lease.asked_at() < last.asked_at() && age > micros(lease.slack()) / 5",
+        after: "lease.asked_at() < last.asked_at() && age.is_zero()",
+        caught_by: &["standpipe::within::earlier_charges_are_dated_to_the_last_grant"],
+    },
+    Planted {
+        name: "a-pool-is-held-while-an-earlier-one-is-waited-for",
+        file: "crates/standpipe/src/wait/set_reserve.rs",
+        before: "waits && !in_vain && self.holds_later(at)",
+        after: "waits && in_vain && self.holds_later(at)",
+        caught_by: &["standpipe::within::a_pool_whose_period_has_passed_is_asked_again"],
+    },
 ];
 
 #[cfg(test)]

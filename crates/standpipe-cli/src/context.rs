@@ -120,12 +120,18 @@ impl Context {
         let pool = tap.pool(name.as_str())?;
         // Before anything is created: an invalid call must not leave a pool behind.
         pool.check(request, limits).blocking()?;
-        let described = tap.settings().pools.contains_key(name);
-        let stated = !limits.is_empty() || described || pool.learns();
-        if !stated && !tap.pools().blocking()?.contains(name) {
-            return Err(Error::NoLimits { pool: name.clone() }.into());
+        if limits.is_empty() {
+            check_limited(tap, &pool)?;
         }
         Ok(pool)
+    }
+
+    /// Checks the further pools of a call, before anything is reserved or created.
+    ///
+    /// # Errors
+    /// When the configuration does not allow a pool, or it has no limits.
+    pub(crate) fn check_others(tap: &Standpipe, names: &[PoolName]) -> Result<(), Failure> {
+        names.iter().try_for_each(|name| check_limited(tap, &tap.pool(name.as_str())?))
     }
 
     /// Notes it when the pool keeps other limits than those of the file or of the command line.
@@ -262,6 +268,16 @@ impl Context {
             )
         })
     }
+}
+
+/// Rejects a pool that has no limits: its name may be misspelled.
+fn check_limited(tap: &Standpipe, pool: &Pool) -> Result<(), Failure> {
+    let name = pool.name();
+    let stated = tap.settings().pools.contains_key(name) || pool.learns();
+    if !stated && !tap.pools().blocking()?.contains(name) {
+        return Err(Error::NoLimits { pool: name.clone() }.into());
+    }
+    Ok(())
 }
 
 /// Returns the limits of a pool and where they come from.

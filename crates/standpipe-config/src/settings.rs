@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use standpipe_core::{AgentName, AgentRule, PoolConfig, Portion, Priority, Share, Source};
+use standpipe_core::{AgentName, AgentRule, PoolConfig, PoolRef, Portion, Priority, Share, Source};
 use standpipe_dialect::Dialect;
 use standpipe_store::PoolName;
 
@@ -123,6 +123,9 @@ settings! {
     }
 }
 
+/// How many pools a pool may lie within: its parent, the parent's parent and so on.
+pub const MAX_ANCESTORS: usize = 4;
+
 impl Settings {
     /// The address of the daemon unless the file sets another.
     pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8377);
@@ -164,7 +167,21 @@ impl Settings {
             policy: settings.policy(),
             agents: rules.filter(has_effect).collect(),
             prices: settings.prices(),
+            within: settings.within.as_ref().and_then(|name| PoolRef::new(name.as_str())),
         })
+    }
+
+    /// Returns the pools that a pool lies within, nearest first.
+    #[must_use]
+    pub fn ancestors(&self, pool: &PoolName) -> Vec<PoolName> {
+        let mut chain: Vec<PoolName> = Vec::new();
+        let parent = |of: &PoolName| self.pools.get(of).and_then(|pool| pool.within.clone());
+        let mut next = parent(pool);
+        while let Some(name) = next.filter(|_| chain.len() < MAX_ANCESTORS) {
+            next = parent(&name);
+            chain.push(name);
+        }
+        chain
     }
 
     /// Returns what decides the precedence between these settings and others.

@@ -92,6 +92,8 @@ impl State {
             Action::Commit(commit) => self.commit(commit, now),
             Action::Cancel { lease } => self.cancel(*lease, now),
             Action::OwnerEnded { lease } => self.owner_ended(*lease, now),
+            Action::Redate { lease } => self.redate(*lease, now),
+            Action::Withdraw { lease } => self.withdraw(*lease, now),
             Action::Throttled(throttled) => self.throttled(key, throttled, now),
             Action::Observed(observed) => self.observed(observed, now),
             Action::Recovered(recovered) => self.recovered(key, recovered, now),

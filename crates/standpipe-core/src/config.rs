@@ -19,7 +19,7 @@ use crate::bounds;
 use crate::config::policy::Policy;
 pub use crate::config::priority::Priority;
 pub(crate) use crate::mul_div::mul_div;
-use crate::name::AgentName;
+use crate::name::{AgentName, PoolRef};
 use crate::time::Span;
 use crate::unit::{Amounts, Unit};
 
@@ -47,6 +47,9 @@ pub struct PoolConfig {
     pub agents: Vec<AgentRule>,
     /// The price of a million of each unit, in millionths of a dollar.
     pub prices: Amounts,
+    /// The pool that every call on this one draws on too. The ledger only stores it, so that every
+    /// process follows the same one.
+    pub within: Option<PoolRef>,
 }
 
 /// One limit of a pool.
@@ -304,6 +307,7 @@ impl PoolConfig {
             policy: Policy::NONE,
             agents: Vec::new(),
             prices: Amounts::default(),
+            within: None,
         }
     }
 

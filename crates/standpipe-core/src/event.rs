@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::config::{PoolConfig, Priority};
-use crate::name::{AgentName, Text};
+use crate::name::{AgentName, PoolRef, Text};
 use crate::time::Span;
 use crate::unit::{Amounts, Unit};
 
@@ -43,6 +43,18 @@ pub enum Action {
     /// Returns everything, because the call was never sent.
     Cancel {
         /// The lease, or the ticket of a caller that gave up.
+        lease: Key,
+    },
+    /// Dates the charges of a lease to now, because its call was not sent before: it waited for
+    /// another pool. A lease that cannot be dated to now is withdrawn.
+    Redate {
+        /// The lease.
+        lease: Key,
+    },
+    /// Returns everything like a cancel and releases the id of the call, because the call waits for
+    /// another pool and is asked again later.
+    Withdraw {
+        /// The lease.
         lease: Key,
     },
     /// Reports that the provider refused a call.
@@ -116,6 +128,8 @@ pub struct Reserve {
     pub bytes: Option<u64>,
     /// Upper bounds for units that the cost does not name.
     pub at_most: Amounts,
+    /// The pool that the caller named, if its call draws on this pool beside it.
+    pub part_of: Option<PoolRef>,
 }
 
 impl Reserve {
@@ -137,6 +151,7 @@ impl Reserve {
             hold: None,
             bytes: None,
             at_most: Amounts::default(),
+            part_of: None,
         }
     }
 }

@@ -11,6 +11,7 @@ pub(crate) mod call;
 pub(crate) mod grant;
 pub(crate) mod ids;
 pub(crate) mod leases;
+pub(crate) mod redate;
 pub(crate) mod reserve;
 pub(crate) mod session;
 pub(crate) mod sessions;

@@ -137,7 +137,7 @@ pub use crate::id::{AgentId, ConstraintId, ConstraintSet, Id, IdVec, RuleId, Uni
 pub use crate::lease::call::{Call, CallId};
 pub use crate::lease::session::Session;
 pub use crate::lease::{Charge, Lease, LeaseOwner};
-pub use crate::name::{AgentName, Text, UnitName};
+pub use crate::name::{AgentName, PoolRef, Text, UnitName};
 pub use crate::outcome::{
     Answer, Configured, Decision, Grant, LeaseAnswer, Notice, Outcome, Queued, Reason, Reclaim,
     Refusal,
@@ -166,4 +166,4 @@ pub use crate::view::{AdmissionSteps, LimitUsage};
 
 /// Changes whenever the same events would give another outcome or another layout. Binaries of equal
 /// semantics may share a pool.
-pub const SEMANTICS: u32 = 8;
+pub const SEMANTICS: u32 = 9;

@@ -20,6 +20,22 @@ pub struct UnitName(Box<str>);
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Text(Box<str>);
 
+/// The name of another pool, which the core stores but never interprets.
+///
+/// It has 1 to 512 bytes of `[A-Za-z0-9._:@/-]`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PoolRef(Box<str>);
+
+impl PoolRef {
+    /// Returns the name if it matches the pattern.
+    #[must_use]
+    pub fn new(name: &str) -> Option<Self> {
+        let fits = (1..=512).contains(&name.len());
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b"._:@/-".contains(&b);
+        (fits && name.bytes().all(plain)).then(|| Self(name.into()))
+    }
+}
+
 impl AgentName {
     /// The name of the shared record of all agents beyond [`crate::bounds::AGENTS`].
     pub const OTHER: &str = "other";
@@ -83,7 +99,7 @@ impl core::borrow::Borrow<str> for AgentName {
     }
 }
 
-string_like!(AgentName, UnitName, Text);
+string_like!(AgentName, UnitName, Text, PoolRef);
 
 #[cfg(test)]
 mod tests {
@@ -100,6 +116,10 @@ mod tests {
         for bad in ["", "tab\there", &"x".repeat(129)] {
             assert_eq!(Text::new(bad), None, "{bad:?}");
         }
+        for bad in ["", "a b/c", "a/\u{1f6b0}", &"x".repeat(513)] {
+            assert_eq!(PoolRef::new(bad), None, "{bad:?}");
+        }
+        assert!(PoolRef::new("anthropic/org:eu@1").is_some());
         assert!(AgentName::new("data@host-1.example").is_some());
         assert!(UnitName::new("gpu_seconds").is_some());
         assert!(Text::new("claude-sonnet-4-5 🚰").is_some());

@@ -66,6 +66,11 @@ pub struct Explanation {
     pub limits: Vec<LimitStatus>,
     /// The calls of this agent that wait already, in order.
     pub waiting: Vec<TicketStatus>,
+    /// The same for the other pools that the call draws on, in the order in which they are asked.
+    /// The call is admitted when all of them admit it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(no_recursion))]
+    pub others: Vec<Explanation>,
 }
 
 /// One step of the admission rule.
@@ -135,6 +140,7 @@ impl Explanation {
             steps: steps(&judged.refusals, now),
             limits: PoolStatus::limits_of(state, now),
             waiting: PoolStatus::waiting(state, &reserve.agent, now, processes),
+            others: Vec::new(),
         })
     }
 }

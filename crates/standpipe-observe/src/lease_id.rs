@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use standpipe_core::Key;
 use standpipe_store::{PoolName, hash};
 
-/// The name of a lease.
+/// The name of a lease: one call on one pool, or on a pool and those it draws on besides.
 ///
 /// ```
 /// use standpipe_observe::lease_id::LeaseId;
@@ -25,6 +25,8 @@ pub struct LeaseId {
     pool: PoolName,
     session: u64,
     number: u64,
+    /// The same call on the other pools that it draws on.
+    others: Vec<(PoolName, Key)>,
 }
 
 /// Why a text is not a lease id.
@@ -36,41 +38,88 @@ pub enum InvalidLeaseId {
     Damaged,
 }
 
-/// How every lease id begins; the figure is that of its layout.
+/// How the id of a lease on one pool begins; the figure is that of its layout.
 const PREFIX: &str = "lease1_";
 
-/// Bytes before the pool's name: checksum, session and number.
-const FIXED: usize = 4 + 8 + 8;
+/// How the id of a lease on several pools begins.
+const PREFIX_OF_SEVERAL: &str = "lease2_";
+
+/// The most pools that one call draws on.
+pub const MAX_POOLS: usize = 8;
 
 impl LeaseId {
     /// The id of the ledger's lease `key` on a pool.
     #[must_use]
     pub const fn new(pool: PoolName, key: Key) -> Self {
-        Self { pool, session: key.session, number: key.number }
+        Self { pool, session: key.session, number: key.number, others: Vec::new() }
     }
 
-    /// The pool the lease is on.
+    /// Adds the same call's leases on other pools.
+    #[must_use]
+    pub fn with_others(mut self, others: impl IntoIterator<Item = (PoolName, Key)>) -> Self {
+        self.others.extend(others);
+        self
+    }
+
+    /// The pool that the caller named.
     #[must_use]
     pub const fn pool(&self) -> &PoolName {
         &self.pool
     }
 
-    /// The ledger's own name for the lease.
+    /// The ledger's own name for the lease on that pool.
     #[must_use]
     pub const fn key(&self) -> Key {
         Key { session: self.session, number: self.number }
+    }
+
+    /// The leases of the same call on the other pools that it draws on.
+    #[must_use]
+    pub fn others(&self) -> &[(PoolName, Key)] {
+        &self.others
+    }
+
+    /// All pools of the call, the named one first.
+    pub fn pools(&self) -> impl Iterator<Item = &PoolName> {
+        std::iter::once(&self.pool).chain(self.others.iter().map(|(pool, _)| pool))
+    }
+
+    /// The ledger's name for the lease on a pool, if the call draws on it.
+    #[must_use]
+    pub fn key_on(&self, pool: &PoolName) -> Option<Key> {
+        if *pool == self.pool {
+            return Some(self.key());
+        }
+        self.others.iter().find(|(other, _)| other == pool).map(|(_, key)| *key)
+    }
+
+    /// The bytes behind the checksum: session, number and pool; of several, each with the length of
+    /// its pool.
+    fn content(&self) -> Vec<u8> {
+        let mut content = Vec::new();
+        let mut put = |key: Key, pool: &PoolName, length: Option<u16>| {
+            content.extend_from_slice(&key.session.to_be_bytes());
+            content.extend_from_slice(&key.number.to_be_bytes());
+            content.extend(length.into_iter().flat_map(u16::to_be_bytes));
+            content.extend_from_slice(pool.as_str().as_bytes());
+        };
+        let length = |pool: &PoolName| u16::try_from(pool.as_str().len()).ok();
+        let several = !self.others.is_empty();
+        put(self.key(), &self.pool, length(&self.pool).filter(|_| several));
+        for (pool, key) in &self.others {
+            put(*key, pool, length(pool));
+        }
+        content
     }
 }
 
 impl fmt::Display for LeaseId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut content = Vec::with_capacity(FIXED + self.pool.as_str().len());
-        content.extend_from_slice(&self.session.to_be_bytes());
-        content.extend_from_slice(&self.number.to_be_bytes());
-        content.extend_from_slice(self.pool.as_str().as_bytes());
+        let mut content = self.content();
         let mut bytes = checksum(&content).to_vec();
         bytes.append(&mut content);
-        write!(f, "{PREFIX}{}", URL_SAFE_NO_PAD.encode(&bytes))
+        let prefix = if self.others.is_empty() { PREFIX } else { PREFIX_OF_SEVERAL };
+        write!(f, "{prefix}{}", URL_SAFE_NO_PAD.encode(&bytes))
     }
 }
 
@@ -84,28 +133,56 @@ impl FromStr for LeaseId {
     type Err = InvalidLeaseId;
 
     fn from_str(text: &str) -> Result<Self, InvalidLeaseId> {
-        let code = text.strip_prefix(PREFIX).ok_or(InvalidLeaseId::NotALease)?;
+        let (code, read): (_, fn(&[u8]) -> Option<Self>) = if let Some(code) =
+            text.strip_prefix(PREFIX)
+        {
+            (code, read)
+        } else {
+            (text.strip_prefix(PREFIX_OF_SEVERAL).ok_or(InvalidLeaseId::NotALease)?, read_several)
+        };
         if code.len() > LONGEST {
             return Err(InvalidLeaseId::Damaged);
         }
         let bytes = URL_SAFE_NO_PAD.decode(code).map_err(|_| InvalidLeaseId::Damaged)?;
-        read(&bytes).ok_or(InvalidLeaseId::Damaged)
+        let (sum, content) = bytes.split_first_chunk::<4>().ok_or(InvalidLeaseId::Damaged)?;
+        let content = (checksum(content) == *sum).then_some(content);
+        content.and_then(read).ok_or(InvalidLeaseId::Damaged)
     }
 }
 
-/// More than any pool's name needs.
-const LONGEST: usize = 1_024;
+/// More than the names of [`MAX_POOLS`] pools need.
+const LONGEST: usize = 6_144;
 
-fn read(bytes: &[u8]) -> Option<LeaseId> {
-    let (sum, content) = bytes.split_first_chunk::<4>()?;
-    if checksum(content) != *sum {
-        return None;
+fn read(content: &[u8]) -> Option<LeaseId> {
+    let (key, pool) = read_key(content)?;
+    Some(LeaseId::new(pool_named(pool)?, key))
+}
+
+fn read_several(mut content: &[u8]) -> Option<LeaseId> {
+    let mut leases = Vec::new();
+    while !content.is_empty() {
+        let (key, rest) = read_key(content)?;
+        let (length, rest) = rest.split_first_chunk::<2>()?;
+        let (pool, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
+        leases.push((pool_named(pool)?, key));
+        content = rest;
     }
+    let different = |at: usize| leases[..at].iter().all(|(pool, _)| *pool != leases[at].0);
+    let valid = (2..=MAX_POOLS).contains(&leases.len()) && (0..leases.len()).all(different);
+    let mut leases = leases.clone().into_iter().filter(|_| valid);
+    let (pool, key) = leases.next()?;
+    Some(LeaseId::new(pool, key).with_others(leases))
+}
+
+fn read_key(content: &[u8]) -> Option<(Key, &[u8])> {
     let (session, rest) = content.split_first_chunk::<8>()?;
-    let (number, pool) = rest.split_first_chunk::<8>()?;
-    let pool = std::str::from_utf8(pool).ok()?.parse().ok()?;
+    let (number, rest) = rest.split_first_chunk::<8>()?;
     let (session, number) = (u64::from_be_bytes(*session), u64::from_be_bytes(*number));
-    Some(LeaseId { pool, session, number })
+    Some((Key { session, number }, rest))
+}
+
+fn pool_named(bytes: &[u8]) -> Option<PoolName> {
+    std::str::from_utf8(bytes).ok()?.parse().ok()
 }
 
 fn checksum(content: &[u8]) -> [u8; 4] {
@@ -175,8 +252,33 @@ mod tests {
     }
 
     #[test]
+    fn several_pools_are_read_as_they_were_written() {
+        let others = ["anthropic/org", "shared/search"].map(|name| name.parse().unwrap());
+        let keys = [Key { session: 1, number: 2 }, Key { session: 3, number: 4 }];
+        let whole = id().with_others(others.clone().into_iter().zip(keys));
+        let text = whole.to_string();
+        assert!(text.starts_with("lease2_"), "{text}");
+        assert_eq!(text.parse(), Ok(whole.clone()));
+        assert_eq!(whole.key_on(&others[1]), Some(keys[1]));
+        assert_eq!(whole.key_on(whole.pool()), Some(id().key()));
+        assert_eq!(whole.key_on(&"a/b".parse().unwrap()), None);
+        let twice = id().with_others([(id().pool().clone(), keys[0])]).to_string();
+        assert_eq!(twice.parse::<LeaseId>(), Err(InvalidLeaseId::Damaged), "one pool twice");
+        let name = |n: usize| format!("{}/{n}{}", "p".repeat(60), "x".repeat(120));
+        let most = (1..MAX_POOLS).map(|n| (name(n).parse().unwrap(), keys[0]));
+        let long = id().with_others(most);
+        assert_eq!(long.to_string().parse(), Ok(long));
+    }
+
+    #[test]
     fn any_single_change_is_noticed() {
-        let text = id().to_string();
+        any_change_is_noticed(&id());
+        let other = ("a/org".parse().unwrap(), Key { session: 7, number: 8 });
+        any_change_is_noticed(&id().with_others([other]));
+    }
+
+    fn any_change_is_noticed(id: &LeaseId) {
+        let text = id.to_string();
         for at in PREFIX.len()..text.len() {
             let mut bytes = text.clone().into_bytes();
             bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
@@ -196,7 +298,7 @@ mod tests {
         assert_eq!(spare.parse::<LeaseId>(), Err(InvalidLeaseId::Damaged));
         let long = format!("{PREFIX}{}", "A".repeat(10_000));
         assert_eq!(long.parse::<LeaseId>(), Err(InvalidLeaseId::Damaged));
-        for garbage in ["", "x", "🚰", "lease", "lease2_AAAA", "../../etc/passwd\n"] {
+        for garbage in ["", "x", "🚰", "lease", "lease3_AAAA", "../../etc/passwd\n"] {
             assert_eq!(garbage.parse::<LeaseId>(), Err(InvalidLeaseId::NotALease), "{garbage}");
         }
     }

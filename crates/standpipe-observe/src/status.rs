@@ -38,6 +38,9 @@ pub struct PoolStatus {
     pub pool: String,
     /// Its provider, when the file names one.
     pub provider: Option<String>,
+    /// The pool that every call on this one draws on too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<String>,
     /// The time of this status.
     pub at: Timestamp,
     /// The position in the store's log: the number of events of the pool so far.
@@ -296,6 +299,9 @@ pub struct LeaseStatus {
     pub model: Option<String>,
     /// For the record.
     pub task: Option<String>,
+    /// The pool that the caller named, if the call draws on this one beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part_of: Option<String>,
 }
 
 /// A queued call.
@@ -338,6 +344,9 @@ pub struct TicketStatus {
     pub model: Option<String>,
     /// For the record.
     pub task: Option<String>,
+    /// The pool that the caller named, if the call draws on this one beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part_of: Option<String>,
 }
 
 /// An agent of a pool.

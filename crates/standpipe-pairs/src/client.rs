@@ -17,7 +17,7 @@ use standpipe_sim::Random;
 
 use crate::http::{self, ProviderClient, Reply};
 use crate::record::{Recorder, now};
-use crate::setup::{BUCKET, SLOTS, WINDOW};
+use crate::setup::NAMED;
 use crate::worker::{Args, patience, service};
 
 /// How long a lease lives, in milliseconds: longer than the probe tries to take all capacity.
@@ -140,7 +140,7 @@ enum Outcome {
 impl Client {
     /// One call, from the ask to its settlement.
     fn turn(&mut self) {
-        let pool = [SLOTS, WINDOW, BUCKET][self.random.below(3) as usize];
+        let pool = NAMED[self.random.below(NAMED.len() as u64) as usize];
         self.number += 1;
         let (number, timeout) = (self.number, patience(&mut self.random));
         self.recorder.write("ask", number, pool, &timeout.to_string());

@@ -14,7 +14,7 @@ use standpipe_server::{Log, Options};
 
 use crate::record::{Recorder, now};
 use crate::scene::send;
-use crate::setup::{BUCKET, SLOTS, WINDOW};
+use crate::setup::{NAMED, PARENT};
 use crate::worker::Args;
 
 /// Runs the daemon in this process until a signal ends it.
@@ -61,7 +61,7 @@ fn versions(args: &Args) -> Result<Vec<Option<u64>>, Error> {
     let settings = standpipe::Settings::default();
     let tap =
         Standpipe::builder().settings(settings).store(store).home(args.path("home")).open()?;
-    let names = [SLOTS, WINDOW, BUCKET].iter().filter_map(|name| name.parse::<PoolName>().ok());
+    let names = NAMED.iter().chain([&PARENT]).filter_map(|name| name.parse::<PoolName>().ok());
     names.map(|name| Ok(tap.existing_pool(&name).status().blocking()?.origin.version)).collect()
 }
 

@@ -10,7 +10,7 @@ pub mod provider;
 use std::collections::BTreeMap;
 
 use crate::record::Line;
-use crate::setup::{BUCKET, Rule, Setup};
+use crate::setup::{BUCKET, Rule, Setup, draws_on};
 
 /// One ask and what became of it.
 #[derive(Clone, Debug)]
@@ -238,7 +238,7 @@ impl<'a> Case<'a> {
         eras: &'a [Era],
         permitted: &Permitted,
     ) -> impl Iterator<Item = Self> {
-        let counts = |call: &&Call| call.pool == pool && call.granted;
+        let counts = |call: &&Call| draws_on(&call.pool, pool) && call.granted;
         let mut granted: Vec<&Call> = calls.iter().filter(counts).collect();
         granted.sort_by_key(|call| call.answered);
         let mut permitted = permitted.on(pool);

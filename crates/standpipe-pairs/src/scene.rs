@@ -15,7 +15,7 @@ use crate::fault::redis::Servers;
 use crate::provider::{self, ProviderCall};
 use crate::record::{self, now};
 use crate::referee::{Era, Permitted};
-use crate::setup::{BUCKET, SLOTS, Setup};
+use crate::setup::{BUCKET, CHILD, Pool, SLOTS, Setup};
 
 /// A process that draws on the pools.
 #[derive(Debug)]
@@ -328,7 +328,8 @@ impl Scene {
         let mut setup = self.setup();
         // Slots of processes whose death cannot be tested return after two minutes, too late for
         // a real run. The pairs in virtual time wait for them.
-        setup.pools.retain(|pool| pool.name != SLOTS || !self.permitted.slow_reclaim);
+        let has_slots = |pool: &Pool| pool.name == SLOTS || pool.name == CHILD;
+        setup.pools.retain(|pool| !has_slots(pool) || !self.permitted.slow_reclaim);
         // A bucket from which everybody took without limit is full again only after minutes.
         setup.pools.retain(|pool| pool.name != BUCKET || !self.permitted.local);
         let words = vec![format!("capacity={}", setup.capacity()), "tries=20".to_owned()];

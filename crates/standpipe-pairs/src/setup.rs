@@ -50,6 +50,12 @@ pub const SLOTS: &str = "pairs/slots";
 pub const WINDOW: &str = "pairs/window";
 /// The pool with a bucket.
 pub const BUCKET: &str = "pairs/bucket";
+/// A pool with slots that lies within [`PARENT`].
+pub const CHILD: &str = "pairs/child";
+/// The pool with a rolling window that every call on [`CHILD`] draws on too. No call names it.
+pub const PARENT: &str = "pairs/parent";
+/// The pools that workers name.
+pub const NAMED: [&str; 4] = [SLOTS, WINDOW, BUCKET, CHILD];
 /// A pool with more slots than a ledger may have leases.
 pub const CROWD: &str = "pairs/crowd";
 /// A pool with one slot and a long line.
@@ -66,7 +72,13 @@ pub const PERIOD: u64 = 1_000_000;
 pub fn pool_of(file: &Path) -> Option<&'static str> {
     let name = file.file_name()?.to_string_lossy().into_owned();
     let last = |pool: &str| pool.rsplit('/').next().is_some_and(|last| name.contains(last));
-    [SLOTS, WINDOW, BUCKET, CROWD, LINE].into_iter().find(|pool| last(pool))
+    [SLOTS, WINDOW, BUCKET, CHILD, PARENT, CROWD, LINE].into_iter().find(|pool| last(pool))
+}
+
+/// Whether a call that names one pool draws on another one.
+#[must_use]
+pub fn draws_on(named: &str, pool: &str) -> bool {
+    named == pool || named == CHILD && pool == PARENT
 }
 
 impl Setup {
@@ -82,6 +94,8 @@ impl Setup {
                 pool(SLOTS, Rule::Parallel(2)),
                 pool(WINDOW, Rule::Window(20, PERIOD)),
                 pool(BUCKET, Rule::Bucket(20, PERIOD, 5)),
+                pool(CHILD, Rule::Parallel(2)),
+                pool(PARENT, Rule::Window(12, PERIOD)),
             ],
             agents: String::new(),
         }
@@ -122,6 +136,9 @@ impl Setup {
                 ),
                 Rule::Absent => writeln!(text, "parallel = 64"),
             };
+            if pool.name == CHILD {
+                let _ = writeln!(text, "within = \"{PARENT}\"");
+            }
             for line in &pool.lines {
                 let _ = writeln!(text, "{line}");
             }

@@ -16,7 +16,7 @@ use standpipe_sim::Random;
 use self::crowd::Crowd;
 use crate::http::ProviderClient;
 use crate::record::{Recorder, now};
-use crate::setup::{BUCKET, SLOTS, WINDOW};
+use crate::setup::{CHILD, NAMED, PARENT, SLOTS};
 
 /// What a process was started with.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ pub fn run(args: &Args) -> Result<(), String> {
     let mut worker = Worker {
         random: Random::new(args.number("seed")),
         number: 0,
-        pools: [SLOTS, WINDOW, BUCKET].map(|name| tap.pool(name)).into_iter().flatten().collect(),
+        pools: NAMED.map(|name| tap.pool(name)).into_iter().flatten().collect(),
         provider: ProviderClient::new(args.get("provider"), args.get("agent")),
         args: args.clone(),
         recorder,
@@ -116,7 +116,7 @@ pub(crate) fn patience(random: &mut Random) -> u64 {
 
 /// How long the provider takes for a call, in milliseconds.
 pub(crate) fn service(pool: &str, random: &mut Random) -> u64 {
-    if pool == SLOTS { 2 + random.below(25) } else { 0 }
+    if pool == SLOTS || pool == CHILD { 2 + random.below(25) } else { 0 }
 }
 
 struct Worker {
@@ -251,7 +251,7 @@ pub fn configure(args: &Args) -> Result<(), String> {
 
 fn bring(config: &Path, home: &Path) -> Result<(), Error> {
     let tap = Standpipe::builder().config(config).home(home).open()?;
-    for name in [SLOTS, WINDOW, BUCKET] {
+    for name in NAMED.into_iter().chain([PARENT]) {
         tap.pool(name)?.status().blocking()?;
     }
     Ok(())

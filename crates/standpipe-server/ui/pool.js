@@ -55,10 +55,11 @@ export class PoolView {
 		if (pool.money) put(this.money.lastChild, money(pool.money));
 	}
 
-	head({ provider, zone, breaker, margin_per_mille: margin, margin_auto: auto, enforce,
+	head({ provider, within, zone, breaker, margin_per_mille: margin, margin_auto: auto, enforce,
 		origin, pause, terminal }) {
 		const badges = [
 			["", provider && `provider ${provider}`],
+			["", within && `within ${within}`],
 			[`sign ${zone}`, `zone ${zone}`],
 			["", `breaker ${breaker.replace("_", "-")}`],
 			["", `margin ${percent(margin)}${auto ? ", automatic" : ""}`],
@@ -194,10 +195,10 @@ class Listing {
 	}
 }
 
-function who(cell, { agent, pid, model, task }) {
+function who(cell, { agent, part_of: named, pid, model, task }) {
 	if (!cell.firstChild) cell.append(h("span", { class: "name" }), h("small"));
 	put(cell.firstChild, agent);
-	put(cell.lastChild, joined(" · ", pid && `pid ${pid}`, model, task));
+	put(cell.lastChild, joined(" · ", named && `for ${named}`, pid && `pid ${pid}`, model, task));
 }
 
 class Queue extends Listing {

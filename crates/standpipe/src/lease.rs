@@ -3,20 +3,21 @@
 //! A lease is settled exactly once: by a method, by its drop, or by other processes after its
 //! process died. `lease/handle.rs` is a lease by its id.
 
+mod granted;
 mod handle;
+mod several;
 
 use std::fmt;
 use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use standpipe_core::{
-    Action, Amounts, Answer, Commit, Configured, Key, LeaseAnswer, Priority, Reserve, Unit, Zone,
-};
-use standpipe_dialect::Dialect;
+use standpipe_core::{Action, Amounts, Answer, Commit, Configured, LeaseAnswer, Unit, Zone};
 use standpipe_store::PoolName;
 
+pub(crate) use self::granted::{Granted, LeaseContext};
 pub use self::handle::LeaseHandle;
+pub(crate) use self::several::Part;
 use crate::client::operation::{Operation, Plan, Sending, Worker};
 use crate::client::registry::StoreHandle;
 use crate::client::usage::Ended;
@@ -27,7 +28,7 @@ use crate::provider::reply::{Meaning, Reply};
 use crate::provider::report::Throttle;
 use crate::refused::Refused;
 use crate::routing::advice::Advice;
-use crate::routing::workflow::{Backpressure, Graph};
+use crate::routing::workflow::Backpressure;
 
 /// The permission for one call, with the units it holds until it is settled.
 ///
@@ -44,42 +45,8 @@ pub struct Lease {
     owned: bool,
     granted: Granted,
     context: LeaseContext,
-}
-
-/// What a lease needs to know besides its grant.
-#[derive(Clone, Debug)]
-pub(crate) struct LeaseContext {
-    /// The dialect of the pool's provider.
-    pub(crate) dialect: Dialect,
-    /// The workflows.
-    pub(crate) graph: Arc<Graph>,
-    /// The agent upstream that is throttled, if one is.
-    pub(crate) backpressure: Option<Backpressure>,
-}
-
-/// What is known of a lease from its grant.
-#[derive(Clone, Debug)]
-pub(crate) struct Granted {
-    pub(crate) key: Key,
-    pub(crate) reserve: Reserve,
-    pub(crate) expires_at: SystemTime,
-    pub(crate) waited: Duration,
-    pub(crate) settled: bool,
-    /// Whether a later request with the same id may take it over.
-    pub(crate) keeps_place: bool,
-    pub(crate) instead_of: Option<Refused>,
-    pub(crate) zone: Zone,
-    pub(crate) forecast: Option<standpipe_core::Advice>,
-    /// The tier it was admitted in; `None` if it has ended.
-    pub(crate) tier: Option<Priority>,
-    /// Whether this request created it, and not an earlier one with the same id.
-    pub(crate) is_new: bool,
-    /// `false` in shadow mode.
-    pub(crate) enforced: bool,
-    /// Whether its pool computes money from other units.
-    pub(crate) priced: bool,
-    /// What the pool made of the limits that came with the request.
-    pub(crate) limits_result: Option<Configured>,
+    /// The same call on the other pools that it draws on.
+    others: Vec<Lease>,
 }
 
 impl Lease {
@@ -94,7 +61,7 @@ impl Lease {
         if owned && granted.reserve.ttl.is_none() {
             handle.store_client().lease_began(client.resumed().as_ref().unwrap_or(&client));
         }
-        Self { handle, client, id, owned, granted, context }
+        Self { handle, client, id, owned, granted, context, others: Vec::new() }
     }
 
     /// Returns the lease's id, for other processes and the journal.
@@ -103,7 +70,7 @@ impl Lease {
         &self.id
     }
 
-    /// Returns the pool's name.
+    /// Returns the name of the pool that the caller named.
     #[must_use]
     pub const fn pool(&self) -> &PoolName {
         self.id.pool()
@@ -124,8 +91,8 @@ impl Lease {
     /// Returns when the lease expires without a heartbeat. A lease that lives with its process gets
     /// one every 30 s.
     #[must_use]
-    pub const fn expires_at(&self) -> SystemTime {
-        self.granted.expires_at
+    pub fn expires_at(&self) -> SystemTime {
+        self.each(|lease| lease.granted.expires_at).min().unwrap_or(self.granted.expires_at)
     }
 
     /// Returns its time to live; `None` if it lives with its process.
@@ -136,8 +103,8 @@ impl Lease {
 
     /// Returns how long the call waited.
     #[must_use]
-    pub const fn waited(&self) -> Duration {
-        self.granted.waited
+    pub fn waited(&self) -> Duration {
+        self.each(|lease| lease.granted.waited).max().unwrap_or_default()
     }
 
     /// Returns whether the limits that came with the request count; `None` if none came.
@@ -160,29 +127,29 @@ impl Lease {
         self.context.backpressure.as_ref()
     }
 
-    /// Returns how much quota is left: green, amber or red.
+    /// Returns how much quota is left, on the pool with the least: green, amber or red.
     #[must_use]
-    pub const fn zone(&self) -> Zone {
-        self.granted.zone
+    pub fn zone(&self) -> Zone {
+        self.each(|lease| lease.granted.zone).max().unwrap_or(self.granted.zone)
     }
 
     /// Returns what to do before the next call like this, if it would have to wait.
     /// [`Pool::advise`](crate::Pool::advise) also names pools to use instead.
     #[must_use]
     pub fn advice(&self) -> Option<Advice> {
-        self.granted.forecast.as_ref().map(Advice::of)
+        self.each(|lease| lease.granted.forecast.as_ref().map(Advice::of)).flatten().next()
     }
 
     /// Returns whether this process alone granted the lease, because the store was unavailable.
     #[must_use]
     pub fn is_local(&self) -> bool {
-        self.client.is_offline()
+        self.each(|lease| lease.client.is_offline()).any(|offline| offline)
     }
 
     /// Returns the refusal that shadow mode replaced by this lease, if there was one.
     #[must_use]
-    pub const fn instead_of(&self) -> Option<&Refused> {
-        self.granted.instead_of.as_ref()
+    pub fn instead_of(&self) -> Option<&Refused> {
+        self.each(|lease| lease.granted.instead_of.as_ref()).flatten().next()
     }
 
     /// Settles the lease: the call is over and used this much. Units that are not named settle at
@@ -239,7 +206,7 @@ impl Lease {
     pub fn progress(&self, used: impl IntoIterator<Item = (Unit, u64)>) -> Operation<()> {
         let (used, id) = (amounts(used), self.id.clone());
         let (handle, client) = (Arc::clone(&self.handle), self.client());
-        let ours = self.ours().map(drop);
+        let (ours, others) = (self.ours().map(drop), self.other_parts());
         Operation::new(move || {
             if let Err(error) = ours {
                 return Plan::Ready(Err(error));
@@ -250,7 +217,10 @@ impl Lease {
                     let (store_client, used) = (handle.store_client(), used?);
                     store_client.check_units(&client, &used, &[], Some(id.key()))?;
                     let commit = Commit { lease: id.key(), used, progress: true, refused: false };
-                    store_client.about_lease(&client, &id, Action::Commit(commit)).map(drop)
+                    let commit = Action::Commit(commit);
+                    let result = store_client.about_lease(&client, &id, commit.clone());
+                    several::repeat(store_client, &others, &commit);
+                    result.map(drop)
                 }),
             )
         })
@@ -274,11 +244,13 @@ impl Lease {
     /// As [`Lease::commit`].
     pub fn throttled(self, throttle: Throttle) -> Operation<()> {
         self.blocking(move |lease, store_client| {
-            lease.owned = false;
             let throttle = throttle.lease(lease.id.clone()).agent(lease.agent());
+            let mut parts = lease.take_parts();
+            let about = store_client.pool_of_refusal(&parts, throttle.kind, throttle.hit.as_ref());
+            let target = parts.remove(about);
             let graph = &lease.context.graph;
-            let result = store_client.throttle(&lease.client(), &throttle, graph);
-            lease.lease_ended();
+            let result = store_client.throttle(&target.client, &throttle, graph);
+            several::refuse(store_client, &parts);
             result
         })
     }
@@ -322,17 +294,21 @@ impl Lease {
         self.blocking(move |lease, store_client| {
             let (used, client, key) = (used?, lease.client(), lease.id.key());
             store_client.check_units(&client, &used, &[], Some(key))?;
-            if !mem::replace(&mut lease.owned, false) {
+            if !lease.owned {
                 return Err(Error::LeaseGone { lease: lease.id.clone() });
             }
             let read = reply.read(lease.context.dialect, lease.id.pool());
-            if lease.granted.is_new {
-                store_client.note_answered(&client, lease.granted.call(), &read, &used);
+            let parts = lease.take_parts();
+            let split = store_client.split_reply(&parts, &read);
+            for (part, read) in lease.each(|part| part).zip(&split) {
+                if part.granted.is_new {
+                    let call = part.granted.call();
+                    store_client.note_answered(&part.client(), call, read, &used);
+                }
             }
             let (id, graph) = (&lease.id, &lease.context.graph);
             let agent = Some(lease.agent());
-            let result = store_client.answered(&client, id, agent, &read, &used, graph);
-            lease.lease_ended();
+            let result = store_client.answered(&parts, id, agent, &split, &used, graph);
             result.map(|()| read.meaning)
         })
     }
@@ -345,10 +321,13 @@ impl Lease {
     pub fn keep(self, ttl: Duration) -> Operation<LeaseId> {
         self.blocking(move |lease, store_client| {
             let ttl = Some(crate::moment::span(ttl.max(Duration::from_micros(1))));
-            let beat = Action::Heartbeat { lease: Some(lease.id.key()), ttl };
-            store_client.about_lease(&lease.client(), &lease.id, beat)?;
-            lease.owned = false;
-            lease.lease_ended();
+            let beat = |key| Action::Heartbeat { lease: Some(key), ttl };
+            // The named pool comes last: if this fails half-way, dropping the lease settles it.
+            for other in &lease.others {
+                store_client.settle(&other.client(), vec![beat(other.id.key())])?;
+            }
+            store_client.about_lease(&lease.client(), &lease.id, beat(lease.id.key()))?;
+            drop(lease.take_parts());
             Ok(lease.id.clone())
         })
     }
@@ -371,9 +350,7 @@ impl Lease {
     /// Returns the id and leaves a lease with a time to live in flight, until it is settled by its
     /// id or expires. A lease that lives with this process is settled at its estimate.
     pub fn into_id(mut self) -> LeaseId {
-        if self.granted.reserve.ttl.is_some() {
-            self.owned = false;
-        }
+        self.leave_by_ttl();
         self.id.clone()
     }
 
@@ -383,22 +360,31 @@ impl Lease {
         self.granted.is_new
     }
 
-    /// Cancels the lease without waiting for the result. A lease that a later request with the same
-    /// id may take over stays.
+    /// Gives the lease back without waiting for the result, because the caller never got it: the
+    /// call may ask again with the same id. A lease that a later request with the same id may take
+    /// over stays.
     pub(crate) fn give_back(mut self) {
+        for other in mem::take(&mut self.others) {
+            other.give_back();
+        }
         if self.granted.keeps_place {
             self.owned = false;
         }
         if self.handle.is_ours() && mem::replace(&mut self.owned, false) {
-            let cancel = Action::Cancel { lease: self.id.key() };
-            self.note_ended(&cancel);
-            self.handle.store_client().send_unattended(&self.client(), cancel);
+            let withdraw = Action::Withdraw { lease: self.id.key() };
+            self.note_ended(&withdraw);
+            self.handle.store_client().send_unattended(&self.client(), withdraw);
             self.lease_ended();
         }
     }
 
     /// Ends the lease with an action.
     fn end(mut self, action: Action) -> Plan<()> {
+        let others = mem::take(&mut self.others);
+        if !others.is_empty() {
+            let worker = Worker::of(&self.handle, &self.client);
+            return Plan::Block(worker, Box::new(move || self.end_all(others, action)));
+        }
         if let Err(error) = self.ours() {
             return Plan::Ready(Err(error));
         }

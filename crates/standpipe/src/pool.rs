@@ -24,7 +24,7 @@ use crate::provider::report::{Observation, Throttle};
 use crate::provider::streamed::StreamedReply;
 use crate::request::Request;
 use crate::status::{Pause, PoolStatus};
-use crate::tap::Tap;
+use crate::tap::{Standpipe, Tap};
 use crate::wait::Reserving;
 
 /// One shared quota. Clones are the same pool; it may be used from any thread.
@@ -314,6 +314,17 @@ impl Pool {
             .pools
             .get(&self.inner.name)
             .map_or(&[], |pool| pool.limits.as_slice())
+    }
+
+    /// Returns whether the file makes the pool lie within another one.
+    pub(crate) fn has_parent(&self) -> bool {
+        let settings = self.inner.tap.settings().pools.get(&self.inner.name);
+        settings.is_some_and(|pool| pool.within.is_some())
+    }
+
+    /// Returns another pool of the same tap.
+    pub(crate) fn sibling(&self, name: &str) -> Result<Self, Error> {
+        Standpipe::of(Arc::clone(&self.inner.tap)).pool(name)
     }
 
     /// Returns whether a file configures the pool.

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use standpipe_core::{
-    AgentName, Amounts, InvalidAmounts, Key, Limit, Priority, Reserve, Text, Unit,
+    AgentName, Amounts, InvalidAmounts, Key, Limit, PoolRef, Priority, Reserve, Text, Unit,
 };
 use standpipe_dialect::Dialect;
 use standpipe_store::PoolName;
@@ -14,7 +14,7 @@ use standpipe_store::PoolName;
 use crate::error::Error;
 use crate::lease_id::LeaseId;
 use crate::maintenance::owner;
-use crate::moment::span;
+use crate::moment::{micros, span};
 
 /// What a caller wants to reserve: one call, its agent, its cost and how long it waits.
 ///
@@ -47,6 +47,10 @@ pub struct Request {
     at_most: Vec<(String, u64)>,
     max_output: Option<u64>,
     limits: Vec<Limit>,
+    also: Vec<String>,
+    part_of: Option<PoolName>,
+    /// The retried lease, where only the ledger's name for it is known.
+    retried_key: Option<Key>,
 }
 
 /// How long a call waits by default.
@@ -79,6 +83,9 @@ impl Request {
             at_most: Vec::new(),
             max_output: None,
             limits: Vec::new(),
+            also: Vec::new(),
+            part_of: None,
+            retried_key: None,
         }
     }
 
@@ -197,6 +204,66 @@ impl Request {
         self
     }
 
+    /// Makes the call draw on another pool as well, with the same cost, all or none. It may be set
+    /// several times. The caller gets one lease.
+    ///
+    /// The pools that a pool lies within (`within` in the file) need not be named.
+    ///
+    /// ```
+    /// # use standpipe::config::{Settings, StoreUrl};
+    /// # use standpipe::{Error, Limit, Request, Rule, Standpipe};
+    /// # fn main() -> Result<(), Error> {
+    /// # let tap = Standpipe::builder().settings(Settings::default());
+    /// # let tap = tap.store(StoreUrl::Memory).open()?;
+    /// let (model, search) = (tap.pool("doc/model")?, tap.pool("doc/search")?);
+    /// for pool in [&model, &search] {
+    ///     pool.limit(vec![Limit::new(Rule::Parallel { amount: 1 })]).blocking()?;
+    /// }
+    /// let lease = model.reserve(Request::by("blog").also("doc/search")).blocking()?;
+    /// assert_eq!(search.status().blocking()?.in_flight, 1);
+    /// lease.commit([]).blocking()?;
+    /// assert_eq!(search.status().blocking()?.in_flight, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn also(mut self, pool: impl Into<String>) -> Self {
+        self.also.push(pool.into());
+        self
+    }
+
+    pub(crate) const fn has_also(&self) -> bool {
+        !self.also.is_empty()
+    }
+
+    /// Returns the other pools that were named, and removes them.
+    pub(crate) fn take_also(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.also)
+    }
+
+    /// Makes it the part of a call on a pool that draws on another one. Only the named pool delays
+    /// the call and gets the limits that came with it.
+    pub(crate) fn part_of(mut self, named: &PoolName) -> Self {
+        self.part_of = Some(named.clone());
+        (self.hold, self.limits) = (None, Vec::new());
+        self
+    }
+
+    /// Returns the request of a reserve that was granted.
+    pub(crate) fn of_reserve(reserve: &Reserve) -> Self {
+        Self {
+            priority: reserve.priority,
+            timeout: micros(reserve.patience),
+            ttl: reserve.ttl.map(micros),
+            owner: reserve.owner.map(|owner| owner.pid),
+            id: reserve.id.as_ref().map(ToString::to_string),
+            model: reserve.model.as_ref().map(ToString::to_string),
+            task: reserve.task.as_ref().map(ToString::to_string),
+            retried_key: reserve.retry_of,
+            bytes: reserve.bytes,
+            ..Self::by(reserve.agent.as_str()).cost(&reserve.cost)
+        }
+    }
+
     pub(crate) fn task_name(&self) -> Option<&str> {
         self.task.as_deref()
     }
@@ -246,6 +313,8 @@ impl Request {
         reserve.model = text("model", self.model.as_deref())?;
         reserve.task = text("task", self.task.as_deref())?;
         reserve.retry_of = self.retried(pool)?;
+        let part_of = self.part_of.as_ref();
+        reserve.part_of = part_of.and_then(|named| PoolRef::new(named.as_str()));
         reserve.hold = self.hold.map(span);
         Ok(reserve)
     }
@@ -273,7 +342,12 @@ impl Request {
     }
 
     fn retried(&self, pool: &PoolName) -> Result<Option<Key>, Error> {
-        self.retry_of.as_ref().map(|lease| key_on(pool, lease)).transpose()
+        let Some(lease) = &self.retry_of else { return Ok(self.retried_key) };
+        match &self.part_of {
+            // It is a retry there too, even if the first try did not draw on that pool.
+            Some(_) => Ok(Some(lease.key_on(pool).unwrap_or_else(|| lease.key()))),
+            None => key_on(pool, lease).map(Some),
+        }
     }
 }
 
@@ -290,8 +364,8 @@ fn cannot_be_taken(wrong: &InvalidAmounts) -> Error {
 
 /// Returns the ledger's key of a lease, if it is on this pool.
 pub(crate) fn key_on(pool: &PoolName, lease: &LeaseId) -> Result<Key, Error> {
-    if lease.pool() == pool {
-        return Ok(lease.key());
+    if let Some(key) = lease.key_on(pool) {
+        return Ok(key);
     }
     Err(Error::invalid(
         format!("the lease is on `{}`, not on `{pool}`", lease.pool()),

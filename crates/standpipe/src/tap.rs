@@ -132,9 +132,9 @@ impl Standpipe {
         self.tap.store_handle()?.store_client().pressures()
     }
 
-    /// Reserves several calls, all or none. Pools are reserved in the order of their names, so that
-    /// two callers of the same pools never deadlock; when one is refused, the leases before it are
-    /// cancelled. Leases come in the order of the requests.
+    /// Reserves several calls, all or none. Pools are reserved in one order (a pool before the one it
+    /// lies within, then by name), so that two callers of the same pools never deadlock; when one is
+    /// refused, the leases before it are cancelled. Leases come in the order of the requests.
     ///
     /// ```
     /// # use standpipe::config::{Settings, StoreUrl};
@@ -266,6 +266,10 @@ impl Standpipe {
 }
 
 impl Standpipe {
+    pub(crate) const fn of(tap: Arc<Tap>) -> Self {
+        Self { tap }
+    }
+
     /// Returns the pools of the store, sorted, whatever the configuration states.
     pub(crate) fn pools_in_store(&self) -> Result<Vec<PoolName>, Error> {
         let mut pools = self.tap.store_handle()?.store_client().store().pools()?;

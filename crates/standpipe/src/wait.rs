@@ -7,7 +7,9 @@
 mod reserve_all;
 mod reserve_job;
 mod reserving;
+mod set_reserve;
 pub(crate) mod wait_state;
 
 pub use self::reserve_all::ReserveAll;
 pub use self::reserving::Reserving;
+pub(crate) use self::set_reserve::parts_of;

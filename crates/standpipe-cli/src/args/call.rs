@@ -11,6 +11,9 @@ pub(crate) struct Call {
     /// The shared quota, named `provider/scope`
     #[arg(value_parser = parse::pool)]
     pub(crate) pool: PoolName,
+    /// A pool that the call draws on as well, all or none; may be given several times
+    #[arg(long, value_name = "POOL", value_parser = parse::pool)]
+    pub(crate) also: Vec<PoolName>,
     /// The calling agent [default: $STANDPIPE_AGENT, else the calling program's name]
     #[arg(long = "as", value_name = "AGENT", value_parser = parse::agent)]
     pub(crate) agent: Option<AgentName>,

@@ -17,6 +17,9 @@ Examples:
   # A simple task goes where the file's [route] sends it; the answer names the pool
   standpipe reserve anthropic/sonnet --task classify --json
 
+  # One lease on two pools; a pool that lies within another draws on that by itself
+  standpipe reserve anthropic/sonnet --also shared/search
+
   # Would it be admitted now? Takes nothing
   standpipe reserve anthropic/sonnet --cost input_tokens=1200 --dry-run
 ";

@@ -21,6 +21,9 @@ Examples:
   # A simple task goes where the file's [route] sends it
   standpipe hold anthropic/sonnet --task classify --model claude-haiku -- ./classify.sh
 
+  # A slot of the model and one of the shared search, all or none
+  standpipe hold anthropic/sonnet --also shared/search -- ./research.sh
+
   # A program that handles its 429s itself: a matching line pauses the pool
   standpipe hold github/core --throttled-match '(?i)rate limit' -- gh api /user
   standpipe hold claude/max --limit parallel=2 --throttled-match auto -- ./with-claude.sh

@@ -34,6 +34,9 @@ pub(super) fn request(
     if let Some(task) = work.and_then(|work| work.task.as_deref()) {
         request = request.task(task);
     }
+    for pool in &call.also {
+        request = request.also(pool.as_str());
+    }
     if let Some(bytes) = call.bytes {
         request = request.bytes(bytes);
     }

@@ -32,6 +32,7 @@ pub(super) fn run(args: Hold, context: &Context, printer: &Printer) -> CommandRe
     let (pool, left) = Context::retry_within(duration(args.admission.timeout), || {
         let limits = &args.admission.limit;
         let pool = Context::pool_to_reserve(&tap, &args.call.pool, limits, &request)?;
+        Context::check_others(&tap, &args.call.also)?;
         Ok(tap.route(pool, &request).blocking()?)
     })?;
     let limits = &args.admission.limit;

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use rustix::process::Pid;
 use serde_json::{Map, Value, json};
 use standpipe::observe::Timestamp;
-use standpipe::{Advice, Lease, Pool, Request, Span};
+use standpipe::{Advice, Lease, Pool, PoolName, Request, Span};
 
 use super::admission::{admit, listen, report_route, request};
 use super::{CommandResult, leases, units};
@@ -37,6 +37,7 @@ pub(super) fn run(args: Reserve, context: &Context, printer: &Printer) -> Comman
     let (pool, left) = Context::retry_within(duration(args.admission.timeout), || {
         let limits = &args.admission.limit;
         let pool = Context::pool_to_reserve(&tap, &args.call.pool, limits, &request)?;
+        Context::check_others(&tap, &args.call.also)?;
         Ok(tap.route(pool, &request).blocking()?)
     })?;
     let limits = &args.admission.limit;
@@ -158,6 +159,10 @@ fn object(lease: &Lease, ttl: Duration, advice: Option<Advice>) -> Map<String, V
     let mut object = Map::new();
     object.insert("lease".to_owned(), json!(lease.id().to_string()));
     object.insert("pool".to_owned(), json!(lease.pool().as_str()));
+    if lease.pools().count() > 1 {
+        let pools: Vec<&str> = lease.pools().map(PoolName::as_str).collect();
+        object.insert("pools".to_owned(), json!(pools));
+    }
     object.insert("agent".to_owned(), json!(lease.agent()));
     object.insert("cost".to_owned(), Value::Object(cost));
     let expires_at = Timestamp::of(SystemTime::now() + ttl);

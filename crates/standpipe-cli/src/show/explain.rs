@@ -33,7 +33,13 @@ pub(crate) fn text(style: Style, explanation: &Explanation) -> String {
         let advice = format!("Advice: {}.", advice.sentence());
         lines.extend(sentence(0, style.width, &escape::text(&advice)));
     }
-    lines.join("\n") + "\n"
+    let mut text = lines.join("\n") + "\n";
+    for other in &explanation.others {
+        let draws = format!("It also draws on {}:", other.pool);
+        text.push_str(&format!("\n{}\n\n", escape::text(&draws)));
+        text.push_str(&self::text(style, other));
+    }
+    text
 }
 
 fn row(style: Style, step: &Step) -> Vec<String> {
@@ -89,6 +95,10 @@ fn verdict(style: Style, explanation: &Explanation) -> String {
     let sentence = explanation.why.as_ref().map(Refused::to_string);
     let sentence = sentence.map(|why| escape::text(&why).into_owned());
     match (explanation.verdict.as_str(), sentence) {
+        ("admitted", None) if !explanation.others.is_empty() => {
+            let text = format!("{} would admit it now.", explanation.pool);
+            style.paint(TextRole::Good, &escape::text(&text))
+        }
         ("admitted", None) => style.paint(TextRole::Good, "It would be admitted now."),
         ("admitted", Some(why)) => format!("Shadow mode: it would be admitted; otherwise {why}."),
         ("waits", Some(why)) => style.paint(TextRole::Warning, &format!("It would wait: {why}.")),

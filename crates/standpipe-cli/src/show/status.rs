@@ -6,7 +6,7 @@ mod throttling;
 mod warnings;
 
 use standpipe::observe::OfflineStatus;
-use standpipe::{Backpressure, PoolStatus};
+use standpipe::{Backpressure, PoolStatus, escape};
 
 use crate::show::amount::percent;
 use crate::show::duration::length;
@@ -84,6 +84,10 @@ fn heading(style: Style, status: &PoolStatus) -> String {
 /// The lines about the whole pool.
 fn state(style: Style, status: &PoolStatus) -> Vec<String> {
     let mut lines = Vec::new();
+    if let Some(parent) = &status.within {
+        let text = format!("within {}: every call draws on it too", escape::text(parent));
+        lines.push(style.paint(TextRole::Muted, &text));
+    }
     if let Some(away) = &status.cut_off {
         let text = cut_off(away);
         lines.push(style.paint(TextRole::Error, &text));

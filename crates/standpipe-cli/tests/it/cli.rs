@@ -12,3 +12,4 @@ mod signals;
 mod throttled_messages;
 mod top;
 mod wait_times;
+mod within;

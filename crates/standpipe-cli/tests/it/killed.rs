@@ -103,6 +103,38 @@ fn b25_hold_killed_at_any_point_frees_its_slot() {
     }
 }
 
+/// A call on two pools, killed at any point of any step: between the two grants, while it dates the
+/// first one, before its id is printed.
+#[test]
+fn b25_reserve_on_two_pools_killed_at_any_point_leaves_no_nameless_slot() {
+    let mut kills = 0;
+    for (number, label) in failpoint::ALL.iter().enumerate() {
+        for time in 1..=6 {
+            let home = Home::new(3_000 + number * 10 + time);
+            let directory = home.0.join("standpipe");
+            std::fs::create_dir_all(&directory).unwrap();
+            let text = "[pool.\"my/org\"]\nparallel = 1\n\
+                        [pool.\"my/slots\"]\nparallel = 1\nslack = 0\nwithin = \"my/org\"\n";
+            std::fs::write(directory.join("standpipe.toml"), text).unwrap();
+            let reserve = ["reserve", "my/slots", "--timeout", "0"];
+            let killed = home.run(&reserve, Some(&format!("{label}:{time}")));
+            if killed.status.signal().is_none() {
+                break;
+            }
+            kills += 1;
+            let id = String::from_utf8(killed.stdout).unwrap();
+            if !id.is_empty() {
+                home.run(&["release", id.trim()], None);
+            }
+            for pool in ["my/slots", "my/org"] {
+                let next = home.run(&["hold", pool, "--timeout", "100s", "--", "true"], None);
+                assert!(next.status.success(), "{label}:{time} {pool}: {next:?}");
+            }
+        }
+    }
+    assert!(kills > 20, "only {kills} points were reached");
+}
+
 #[test]
 fn b52_a_damaged_ledger_is_reported_and_admits_nothing() {
     let home = Home::new(2_000);

@@ -9,13 +9,14 @@ use crate::format;
 use crate::nearest::nearest;
 use crate::parse::KNOWN_UNITS;
 use crate::path::join;
-use crate::settings::{Settings, Shares};
+use crate::settings::{MAX_ANCESTORS, Settings, Shares};
 
 /// Reports all inconsistencies.
 pub(super) fn check(reader: &mut Reader<'_>, settings: &Settings) {
     references(reader, settings);
     empty_pools(reader, settings);
     fallbacks(reader, settings);
+    parents(reader, settings);
     units(reader, settings);
     if settings.agents.len() <= bounds::AGENT_RULES {
         floors(reader, settings);
@@ -68,6 +69,32 @@ fn fallbacks(reader: &mut Reader<'_>, settings: &Settings) {
             let what = format!("`fallback`: `{name}` falls back on itself");
             reader.problem(line, what, "leave it out of its own list");
         }
+    }
+}
+
+/// Reports pools that lie within themselves, or within too many others.
+fn parents(reader: &mut Reader<'_>, settings: &Settings) {
+    for (name, pool) in &settings.pools {
+        let Some(parent) = &pool.within else { continue };
+        let chain = settings.ancestors(name);
+        let (what, remedy) = if parent == name {
+            let what = format!("`within`: `{name}` lies within itself");
+            (what, "name another pool, or leave `within` out".to_owned())
+        } else if chain.contains(name) {
+            let circle = chain.iter().take_while(|above| *above != name);
+            let circle: Vec<String> = circle.map(|above| format!("`{above}`")).collect();
+            let what = format!("`within`: `{name}` lies within itself by {}", circle.join(", "));
+            (what, "remove one `within` of the circle".to_owned())
+        } else if chain.len() == MAX_ANCESTORS
+            && settings.pools.get(&chain[MAX_ANCESTORS - 1]).is_some_and(|top| top.within.is_some())
+        {
+            let what = format!("`within`: `{name}` lies within more than {MAX_ANCESTORS} pools");
+            (what, "remove a pool in between".to_owned())
+        } else {
+            continue;
+        };
+        let line = line_of(reader, &join(&pool_path(name), "within"));
+        reader.problem(line, what, remedy);
     }
 }
 

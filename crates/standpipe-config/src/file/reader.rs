@@ -239,7 +239,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Reads the name of a pool, which must be described in the file.
-    fn pool(&mut self, item: &Item<'_>) -> Option<PoolName> {
+    pub(crate) fn pool(&mut self, item: &Item<'_>) -> Option<PoolName> {
         let name = self.parse_text(item, |text| {
             text.parse::<PoolName>().map_err(|invalid| {
                 let what = format!("{} is not the name of a pool", quoted(text));

@@ -107,6 +107,13 @@ fn provider(name: &str) -> Result<String, TextError> {
 }
 
 form!(
+    /// A pool that is described in the file.
+    ParentPool: PoolName, Shape::Text { what: "pool", pattern: POOL_NAME },
+    |reader, item| reader.pool(item),
+    |pool| Value::from(pool.as_str())
+);
+
+form!(
     /// A list of pools that are described in the file.
     Pools: Vec<PoolName>, Shape::set(Shape::Text { what: "pools", pattern: POOL_NAME }, 0),
     |reader, item| Some(reader.pools(item)),

@@ -12,7 +12,7 @@ use standpipe_store::PoolName;
 use crate::keys::{
     form::{Duration, Flag, Form, List, OneOf, Optional, OrFalse, PositiveDuration, Table},
     limit,
-    names::{Pools, ProviderName},
+    names::{ParentPool, Pools, ProviderName},
     policy::{Cascade, LongestLeaseForm, MarginForm, RetryShare, ToggleForm, Windows},
     pool::{self, Price},
     text::ShortText,
@@ -80,6 +80,8 @@ settings! {
             };
         /// Lifetime of a lease without a session.
         pub lease_ttl: Span = Span::secs(600), "lease_ttl" as PositiveDuration;
+        /// Pool that every call draws on too, for a quota that several pools share.
+        pub within: Option<PoolName> = None, "within" as Optional<ParentPool>;
         /// Pools that calls are advised to use when this one is full.
         pub fallback: Vec<PoolName> = Vec::new(), "fallback" as Pools;
         /// Whether the proxy may rewrite a request so that it needs less quota.

@@ -265,6 +265,36 @@ fn invalid_references() {
     settings("open_pools = true\n[route]\nclassify = [\"a/b\"]");
 }
 
+/// A chain of pools that each lie within the next; the last lies within `top`.
+fn nested(names: &[&str], top: &str) -> String {
+    let parents = names[1..].iter().chain([&top]);
+    let each = names.iter().zip(parents);
+    each.map(|(name, within)| format!("[pool.\"{name}\"]\nparallel = 1\nwithin = \"{within}\"\n"))
+        .collect()
+}
+
+#[test]
+fn invalid_parents() {
+    in_pool("within = \"a/b\"", "`a/b` lies within itself; name another pool");
+    in_pool("within = \"a/c\"", "there is no pool `a/c`");
+    in_pool("within = \"nopool\"", "is not the name of a pool");
+    in_pool("within = [\"a/c\"]", "is a list; write a string in quotes");
+    let circle = problems(&nested(&["a/a", "a/b"], "a/a"));
+    assert_eq!(
+        circle,
+        [
+            "s.toml:3: `within`: `a/a` lies within itself by `a/b`; remove one `within` of the \
+             circle",
+            "s.toml:6: `within`: `a/b` lies within itself by `a/a`; remove one `within` of the \
+             circle",
+        ]
+    );
+    let top = "[pool.\"a/top\"]\nparallel = 1\n";
+    let deep = format!("{}{top}", nested(&["a/1", "a/2", "a/3", "a/4", "a/5"], "a/top"));
+    reports(&deep, 3, "`a/1` lies within more than 4 pools; remove a pool in between");
+    settings(&format!("{}{top}", nested(&["a/2", "a/3", "a/4", "a/5"], "a/top")));
+}
+
 #[test]
 fn syntax_errors() {
     reports("[pool.anthropic/sonnet]", 1, "put the name in quotes: [pool.\"anthropic/sonnet\"]");

@@ -270,3 +270,16 @@ fn a_pool_has_the_dialect_of_its_provider_or_its_name() {
     assert_eq!(dialect_of(pool, Some("groq")), Dialect::Groq);
     assert_eq!(dialect_of("my/slots", None), Dialect::Generic);
 }
+
+#[test]
+fn a_pool_may_lie_within_others() {
+    let all = settings(
+        "[pool.\"a/org\"]\nparallel = 9\n[pool.\"a/team\"]\nparallel = 5\nwithin = \"a/org\"\n\
+         [pool.\"a/model\"]\nparallel = 2\nwithin = \"a/team\"\n",
+    );
+    let names = |pools: &[PoolName]| pools.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(names(&all.ancestors(&pool_name("a/model"))), ["a/team", "a/org"]);
+    assert!(all.ancestors(&pool_name("a/org")).is_empty());
+    let config = all.pool_config(&pool_name("a/team")).unwrap();
+    assert_eq!(config.within.map(|name| name.to_string()).as_deref(), Some("a/org"));
+}

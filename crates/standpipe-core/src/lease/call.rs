@@ -1,7 +1,7 @@
 //! The description of a call: what a ticket and a lease keep of their reserve, unchanged.
 
 use crate::event::{Key, Owner, Reserve};
-use crate::name::{AgentName, Text};
+use crate::name::{AgentName, PoolRef, Text};
 use crate::unit::{Amounts, Unit};
 
 /// The description of a call. [`Reserve`] documents the fields.
@@ -24,15 +24,20 @@ pub struct Call {
     /// Whether [`Unit::Tokens`] is the sum of input and output tokens, because the cost did not
     /// name it.
     pub tokens_follow: bool,
+    /// The pool that the caller named, if it is another one.
+    pub part_of: Option<PoolRef>,
 }
 
-/// An idempotency id, scoped to the agent that gave it.
+/// An idempotency id, scoped to the agent that gave it and to the pool that the agent named. So calls
+/// of two pools within this one never repeat each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CallId {
     /// The name of the agent, as the reserve has it.
     pub agent: AgentName,
     /// The id, as the reserve has it.
     pub id: Text,
+    /// The pool that the caller named, if it is another one.
+    pub part_of: Option<PoolRef>,
 }
 
 impl CallId {
@@ -40,7 +45,7 @@ impl CallId {
     #[must_use]
     pub fn of(reserve: &Reserve) -> Option<Self> {
         let id = reserve.id.clone()?;
-        Some(Self { agent: reserve.agent.clone(), id })
+        Some(Self { agent: reserve.agent.clone(), id, part_of: reserve.part_of.clone() })
     }
 }
 
@@ -56,6 +61,7 @@ impl Call {
             retry_of: reserve.retry_of,
             bytes: reserve.bytes,
             tokens_follow: reserve.cost.of(&Unit::Tokens).is_none(),
+            part_of: reserve.part_of.clone(),
         }
     }
 }

@@ -302,7 +302,7 @@ impl State {
 }
 
 /// The units that were charged to a bucket for others and may not be refilled yet.
-fn external_charges(
+pub(crate) fn external_charges(
     external: &[crate::ExternalUsage],
     constraint: &crate::config::compiled::Constraint,
     now: Instant,

@@ -9,6 +9,7 @@ pub(crate) mod law;
 pub(crate) mod mark;
 pub(crate) mod player;
 pub(crate) mod recall;
+pub(crate) mod redated;
 pub(crate) mod remembered;
 pub(crate) mod scene;
 pub(crate) mod words;

@@ -7,9 +7,9 @@ use proptest::sample::select;
 use standpipe_core::{
     Action, AgentName, AgentRule, Amounts, Answer, AutoMargin, Backoff, CascadeThreshold, Charged,
     Commit, Configure, Decision, Event, Hit, Instant, Key, LearnedConcurrency, LearnedLimit, Limit,
-    LimitSelector, Margin, Observed, Owner, Policy, PoolConfig, Portion, Priority, Ramp, Reading,
-    Reason, Recovered, Reserve, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span,
-    State, Text, ThrottleKind, Throttled, Unit, Zones, bounds,
+    LimitSelector, Margin, Observed, Owner, Policy, PoolConfig, PoolRef, Portion, Priority, Ramp,
+    Reading, Reason, Recovered, Reserve, Resets, RetryBudget, ReturnWindows, Rule, Share, Source,
+    Span, State, Text, ThrottleKind, Throttled, Unit, Zones, bounds,
 };
 
 use crate::support::cases;
@@ -260,6 +260,8 @@ fn odd_action() -> impl Strategy<Value = Action> {
         12 => reserve().prop_map(Action::Reserve),
         6 => odd_commit().prop_map(Action::Commit),
         3 => odd_key().prop_map(|lease| Action::Cancel { lease }),
+        3 => odd_key().prop_map(|lease| Action::Redate { lease }),
+        1 => odd_key().prop_map(|lease| Action::Withdraw { lease }),
         2 => odd_throttled().prop_map(Action::Throttled),
         2 => observed,
         2 => (option::of(odd_key()), option::of(odd_span()))
@@ -299,6 +301,7 @@ fn odd_reserve() -> impl Strategy<Value = Reserve> {
             ticket,
             hold,
             bytes: patience.0.is_multiple_of(3).then_some(patience.0),
+            part_of: PoolRef::new("a/b").filter(|_| patience.0.is_multiple_of(3)),
             at_most: if patience.0.is_multiple_of(2) { costs.1 } else { Amounts::default() },
         },
     )
@@ -409,6 +412,7 @@ fn odd_config() -> impl Strategy<Value = PoolConfig> {
                 policy,
                 agents,
                 prices,
+                within: PoolRef::new("a/org"),
             }
         },
     )

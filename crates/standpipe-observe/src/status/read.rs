@@ -41,6 +41,7 @@ impl PoolStatus {
         Self {
             pool: pool.to_string(),
             provider: None,
+            within: config.and_then(|config| Some(config.within.as_ref()?.to_string())),
             at: now.past(now.store),
             position: 0,
             enforce: config.is_none_or(|config| config.enforce),
@@ -180,6 +181,7 @@ fn leases(pool: &PoolName, state: &State, now: &Now, processes: Processes<'_>) -
             expires_ms: (ends != Instant::NEVER).then(|| now.millis_until(ends)),
             model: lease.call.model.as_ref().map(ToString::to_string),
             task: lease.call.task.as_ref().map(ToString::to_string),
+            part_of: lease.call.part_of.as_ref().map(ToString::to_string),
         }
     };
     leases.into_iter().map(status).collect()
@@ -206,6 +208,7 @@ fn tickets(state: &State, now: &Now, processes: Processes<'_>) -> Vec<TicketStat
             deadline_ms: now.millis_until(ticket.deadline),
             model: ticket.call.model.as_ref().map(ToString::to_string),
             task: ticket.call.task.as_ref().map(ToString::to_string),
+            part_of: ticket.call.part_of.as_ref().map(ToString::to_string),
         }
     };
     ordered.map(status).collect()

@@ -3,7 +3,7 @@
 use standpipe_pairs::provider::ProviderCall;
 use standpipe_pairs::record::Line;
 use standpipe_pairs::referee::{Era, Permitted, calls, cap, judge, late, provider};
-use standpipe_pairs::setup::{BUCKET, SLOTS, Setup, WINDOW};
+use standpipe_pairs::setup::{BUCKET, CHILD, SLOTS, Setup, WINDOW};
 
 fn era() -> Era {
     Era { begins: 0, sure: 0, setup: Setup::new(String::new()) }
@@ -52,6 +52,9 @@ fn a_unit_too_much_in_a_period_is_found() {
     assert_eq!(broken(WINDOW, &[&many(21, 1_000)]), 1);
     assert_eq!(broken(WINDOW, &[&many(100, 50_001)]), 0);
     assert_eq!(broken(WINDOW, &[&many(100, 49_000)]), 1);
+    // Calls on the child count at its parent, which admits 12 a second.
+    assert_eq!(broken(CHILD, &[&many(12, 1_000)]), 0);
+    assert_eq!(broken(CHILD, &[&many(13, 1_000)]), 1);
 }
 
 /// The provider's log: calls that arrived and finished at these instants, by the number of their

@@ -46,6 +46,10 @@ pub(crate) struct ReserveRequest {
         pattern = r"^[A-Za-z0-9._:@-]{1,64}(/[A-Za-z0-9._:@-]{1,128}){1,3}$"
     )]
     pool: String,
+    /// Further pools that the call draws on, all or none. The pools that a pool lies within
+    /// (`within` in the file) need not be named.
+    #[schema(max_items = 7, example = json!(["shared/search"]))]
+    pools: Option<Vec<String>>,
     /// The calling agent. Default: the header `x-standpipe-agent`, then the program's name.
     #[schema(pattern = r"^[A-Za-z0-9._@-]{1,64}$")]
     agent: Option<String>,
@@ -90,6 +94,9 @@ pub(crate) struct GrantedLease {
     lease: LeaseId,
     /// The pool of the lease: with a task, the one that the route chose.
     pool: String,
+    /// All pools that the call draws on, if there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pools: Vec<String>,
     /// The agent.
     agent: String,
     /// What was reserved, including estimates for units that the request did not name.
@@ -235,6 +242,7 @@ async fn give_back(
 /// A request whose fields are valid; nothing was opened yet.
 struct ParsedReserve {
     pool: PoolName,
+    others: Vec<PoolName>,
     request: Request,
     limits: Vec<Limit>,
     ttl: Option<Duration>,
@@ -257,10 +265,16 @@ fn parse_request(body: ReserveRequest, headers: &HeaderMap) -> Result<ParsedRese
         ));
     }
     let pool = lookup::name(&body.pool)?;
+    let others = body.pools.unwrap_or_default();
+    let others: Vec<PoolName> =
+        others.iter().map(|name| lookup::name(name)).collect::<Result<_, _>>()?;
     let agent = agent_of(body.agent, headers);
     let span = tracing::Span::current();
     span.record("pool", pool.as_str()).record("agent", agent.as_str());
     let mut request = Request::by(agent);
+    for other in &others {
+        request = request.also(other.as_str());
+    }
     for (unit, amount) in body.cost.into_iter().flat_map(|cost| cost.0) {
         request = request.unit(unit, amount);
     }
@@ -285,12 +299,19 @@ fn parse_request(body: ReserveRequest, headers: &HeaderMap) -> Result<ParsedRese
     }
     let limits = limits(body.limits.as_ref())?;
     let ttl = body.ttl_ms.map(Duration::from_millis);
-    Ok(ParsedReserve { pool, request, limits, ttl, has_task })
+    Ok(ParsedReserve { pool, others, request, limits, ttl, has_task })
 }
 
 /// Finds the pool, follows the route and fills in the time to live.
 async fn prepare(state: &Arc<AppState>, parsed: ParsedReserve) -> Result<(Pool, Request), Problem> {
-    let ParsedReserve { pool: name, mut request, limits, ttl, has_task } = parsed;
+    let ParsedReserve { pool: name, others, mut request, limits, ttl, has_task } = parsed;
+    for other in others {
+        if !state.known_pools().contains(other.as_str()) {
+            let shared = Arc::clone(state);
+            let find = move |tap: &Standpipe| lookup::to_reserve(&shared, tap, &other, false);
+            drop(state.on_store(find).await?);
+        }
+    }
     let is_known = state.known_pools().contains(name.as_str());
     let mut pool = match is_known {
         true => state.tap().pool(name.as_str())?,
@@ -360,6 +381,10 @@ fn granted(lease: Lease, advice: Option<Advice>, notice: Option<String>) -> Gran
     GrantedLease {
         schema: SCHEMA,
         pool: lease.pool().to_string(),
+        pools: match lease.pools().count() {
+            1 => Vec::new(),
+            _ => lease.pools().map(ToString::to_string).collect(),
+        },
         agent: lease.agent().to_owned(),
         cost: cost.collect(),
         expires_at: Timestamp::of(lease.expires_at()),

@@ -75,22 +75,25 @@ pub(crate) fn existing(
     Err(Problem::no_pool(name.as_str(), hint))
 }
 
-/// A lease by its parsed id. Its pool must exist.
+/// A lease by its parsed id. Its pools must exist.
 pub(crate) fn lease_of(
     state: &AppState,
     tap: &Standpipe,
     id: &LeaseId,
 ) -> Result<LeaseHandle, Problem> {
-    if !exists(state, tap, id.pool())? {
-        return Err(standpipe::Error::LeaseGone { lease: id.clone() }.into());
+    for pool in id.pools() {
+        if !exists(state, tap, pool)? {
+            return Err(standpipe::Error::LeaseGone { lease: id.clone() }.into());
+        }
     }
     Ok(tap.lease(id)?)
 }
 
-/// A lease by its id, found without blocking if its pool is known.
+/// A lease by its id, found without blocking if its pools are known.
 pub(crate) async fn find_lease(state: &Arc<AppState>, text: &str) -> Result<LeaseHandle, Problem> {
     let id = id(text)?;
-    if state.known_pools().contains(id.pool().as_str()) {
+    let is_known = |pool: &PoolName| state.known_pools().contains(pool.as_str());
+    if id.pools().all(is_known) {
         return Ok(state.tap().lease(&id)?);
     }
     let shared = Arc::clone(state);

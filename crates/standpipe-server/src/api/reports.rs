@@ -185,7 +185,7 @@ fn with_retry_after(reply: Reply, millis: Option<u64>) -> Reply {
 fn lease_on(pool: &PoolName, lease: Option<&str>) -> Result<Option<LeaseId>, Problem> {
     let lease = lease.map(lookup::id).transpose()?;
     match &lease {
-        Some(lease) if lease.pool() != pool => {
+        Some(lease) if lease.key_on(pool).is_none() => {
             let detail = format!("the lease is on `{}`, not on `{pool}`", lease.pool());
             Err(Problem::invalid(detail, "name the pool of the lease"))
         }

@@ -20,3 +20,4 @@ mod vanishing;
 mod views;
 mod wait_times;
 mod waiting;
+mod within;

@@ -89,7 +89,7 @@ fn all_bounds_at_once_fit_a_file_of_six_megabytes() {
     for copy in copies(ids.len(), bounds::IDS) {
         let moved = |own: &CallId| {
             let agent = AgentName::new(&format!("{}-{copy}", own.agent)).unwrap();
-            CallId { agent, id: own.id.clone() }
+            CallId { agent, id: own.id.clone(), part_of: None }
         };
         let copied = ids.iter().map(|(id, known)| (moved(id), *known));
         facts.ids.extend(copied);

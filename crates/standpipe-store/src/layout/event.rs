@@ -5,8 +5,9 @@
 use standpipe_core::{
     Action, AgentName, AgentRule, Amounts, Backoff, CascadeThreshold, Charged, Commit, Configure,
     Event, Hit, Instant, Key, Limit, LimitSelector, Margin, Observed, Owner, Policy, PoolConfig,
-    Portion, Priority, Reading, Recovered, Reserve, Resets, RetryBudget, ReturnWindows, Rule,
-    Share, Source, Span, Text, ThrottleKind, Throttled, TimeRange, Unit, UnitName, Zones, bounds,
+    PoolRef, Portion, Priority, Reading, Recovered, Reserve, Resets, RetryBudget, ReturnWindows,
+    Rule, Share, Source, Span, Text, ThrottleKind, Throttled, TimeRange, Unit, UnitName, Zones,
+    bounds,
 };
 
 use super::Malformed;
@@ -19,7 +20,7 @@ wire_struct! {
     Event { key, action }
     Reserve {
         agent, priority, cost, patience, ttl, owner, id, model, task, retry_of, ticket, hold, bytes,
-        at_most,
+        at_most, part_of,
     }
     Owner { pid, started }
     Commit { lease, used, progress, refused }
@@ -30,6 +31,7 @@ wire_struct! {
     Configure { source, config }
     PoolConfig {
         limits, margin, slack, claim, lease_ttl, longest_lease, enforce, policy, agents, prices,
+        within,
     }
     Policy {
         backoff, comeback, cascade, retries, learn, terminal_probe, zones, yields, promotes,
@@ -60,6 +62,8 @@ wire_enum! {
         10 => Resume,
         11 => Recovered(recovered),
         12 => Forgotten,
+        13 => Redate { lease },
+        14 => Withdraw { lease },
     }
     Recovered {
         0 => Reserve { lease, reserve },
@@ -93,6 +97,16 @@ wire_enum! {
 }
 
 impl Wire for AgentName {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_str(self.as_str(), out);
+    }
+
+    fn get(input: &mut Reader<'_>) -> Result<Self, Malformed> {
+        get_str(input, Self::new)
+    }
+}
+
+impl Wire for PoolRef {
     fn put(&self, out: &mut Vec<u8>) {
         put_str(self.as_str(), out);
     }

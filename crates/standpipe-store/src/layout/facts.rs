@@ -35,7 +35,7 @@ wire_struct! {
     LearnedConcurrency { calls, since }
     LearnedLimit { unit, period, amount, refills }
     IdRecord { first, ended }
-    CallId { agent, id }
+    CallId { agent, id, part_of }
     UnitUsage { unit, charged, span, span_before, next_mark, history, held }
     AgentUnitUsage { history, held }
     Agent { name, active, refused, asked, admitted, denied, promoted, units }
@@ -49,7 +49,7 @@ wire_struct! {
     RecentLow { since, left, before }
     Session { last, last_seen, ended }
     QueueKey { tier, arrival }
-    Call { cost, owner, id, model, task, retry_of, bytes, tokens_follow }
+    Call { cost, owner, id, model, task, retry_of, bytes, tokens_follow, part_of }
     Ticket { key, session, agent, call, since, deadline, phase, earmarked, returns, holds, ttl }
     Lease { owner, agent, tier, call, started, progressed, charges, left }
     Charge { unit, when, estimate, charged, mark, known }

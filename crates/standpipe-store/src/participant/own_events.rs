@@ -114,7 +114,10 @@ impl OwnEvents {
             (Action::Commit(Commit { lease, .. }), Answer::Lease(LeaseAnswer::Ended)) => {
                 self.end_lease(*lease, Ended::Settled(key), at);
             }
-            (Action::Cancel { lease }, Answer::Lease(LeaseAnswer::Ended)) => {
+            (
+                Action::Cancel { lease } | Action::Withdraw { lease } | Action::Redate { lease },
+                Answer::Lease(LeaseAnswer::Ended),
+            ) => {
                 self.end_lease(*lease, Ended::Cancelled(key), at);
             }
             (Action::Heartbeat { lease: Some(lease), ttl: Some(ttl) }, _) => {

@@ -25,6 +25,8 @@ pub(super) fn outcome(replica: &Replica, event: &Event) -> Outcome {
         Action::Reserve(reserve) => Answer::Decided(decision(state, event.key, reserve, now)),
         Action::Commit(Commit { lease, .. })
         | Action::Cancel { lease }
+        | Action::Redate { lease }
+        | Action::Withdraw { lease }
         | Action::Heartbeat { lease: Some(lease), .. } => Answer::Lease(ended(*lease)),
         Action::Throttled(throttled) => match throttled.lease {
             Some(lease) => Answer::Lease(ended(lease)),

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 use standpipe_core::{
     AgentName, AgentRule, Backoff, CascadeThreshold, Charged, Configure, Limit, LimitSelector,
-    Margin, Policy, PoolConfig, Portion, Priority, Resets, RetryBudget, ReturnWindows, Rule, Share,
-    Source, Span, TimeRange, Unit, Zones,
+    Margin, Policy, PoolConfig, PoolRef, Portion, Priority, Resets, RetryBudget, ReturnWindows,
+    Rule, Share, Source, Span, TimeRange, Unit, Zones,
 };
 
 use super::parse::amounts;
@@ -35,6 +35,7 @@ pub(super) fn configure(
             "enforce" => config.enforce = value.as_bool().ok_or("`enforce` is true or false")?,
             "agents" => config.agents = agents(value)?,
             "policy" => config.policy = policy(value)?,
+            "within" => config.within = PoolRef::new(value.as_str().unwrap_or_default()),
             "prices" => config.prices = amounts(value)?,
             "parallel" => config.limits.push(Limit::new(Rule::Parallel { amount: amount(value)? })),
             unit => limits(unit, value, &mut config.limits)?,

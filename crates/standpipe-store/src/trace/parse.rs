@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 use standpipe_core::{
-    Action, AgentName, Amounts, Commit, Event, Hit, Instant, Key, Observed, Owner, Reading,
-    Recovered, Reserve, Span, Text, ThrottleKind, Throttled, Unit,
+    Action, AgentName, Amounts, Commit, Event, Hit, Instant, Key, Observed, Owner, PoolRef,
+    Reading, Recovered, Reserve, Span, Text, ThrottleKind, Throttled, Unit,
 };
 
 use super::TraceError;
@@ -199,6 +199,8 @@ impl Parser {
             }
             "commit" => Action::Commit(self.commit(object(value)?)?),
             "cancel" => Action::Cancel { lease: self.key(value)? },
+            "redate" => Action::Redate { lease: self.key(value)? },
+            "withdraw" => Action::Withdraw { lease: self.key(value)? },
             "throttled" => Action::Throttled(self.throttled(object(value)?)?),
             "observed" => Action::Observed(self.observed(object(value)?)?),
             "heartbeat" => Action::Heartbeat {
@@ -253,6 +255,7 @@ impl Parser {
                 "retry_of" => reserve.retry_of = Some(self.key(value)?),
                 "hold" => reserve.hold = Some(time(value)?),
                 "bytes" => reserve.bytes = Some(amount(value)?),
+                "part_of" => reserve.part_of = PoolRef::new(value.as_str().unwrap_or_default()),
                 "at_most" => reserve.at_most = amounts(value)?,
                 unit => cost.push((named_unit(unit)?, amount(value)?)),
             }

@@ -164,7 +164,9 @@ impl StoreClient {
 const fn lease_of(action: &Action) -> Option<Key> {
     match action {
         Action::Commit(commit) => Some(commit.lease),
-        Action::Cancel { lease } => Some(*lease),
+        Action::Cancel { lease } | Action::Redate { lease } | Action::Withdraw { lease } => {
+            Some(*lease)
+        }
         Action::Heartbeat { lease, .. } => *lease,
         Action::Throttled(throttled) => throttled.lease,
         _ => None,

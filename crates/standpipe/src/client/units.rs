@@ -57,6 +57,18 @@ pub(crate) fn check(
     }
 }
 
+/// Returns the amounts without custom units that the pool does not count.
+pub(crate) fn without_undeclared(state: &State, amounts: &Amounts, own: &[Limit]) -> Amounts {
+    let custom = custom(amounts, own);
+    let declared = |unit: &Unit| {
+        let limits = state.facts().config.iter().flat_map(|config| &config.limits);
+        let mut limits = limits.filter_map(unit_of);
+        !custom.contains(&unit) || limits.any(|known| known == unit)
+    };
+    let kept = amounts.iter().filter(|(unit, _)| declared(unit));
+    Amounts::new(kept.map(|(unit, amount)| (unit.clone(), amount))).unwrap_or_default()
+}
+
 /// Returns whether a state has a configuration that counts all of these units.
 pub(crate) fn are_declared(state: &State, units: &[&Unit]) -> bool {
     state.facts().config.is_some() && undeclared(state, units, None).is_none()

@@ -67,7 +67,7 @@ impl<'a> Ended<'a> {
     pub(crate) const fn by(action: &'a Action) -> Option<Self> {
         match action {
             Action::Commit(commit) if !commit.progress => Some(Self::Used(&commit.used)),
-            Action::Cancel { .. } => Some(Self::Cancelled),
+            Action::Cancel { .. } | Action::Withdraw { .. } => Some(Self::Cancelled),
             _ => None,
         }
     }

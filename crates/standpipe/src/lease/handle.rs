@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use standpipe_core::{Action, Amounts, Commit, LeaseAnswer, Unit};
+use standpipe_store::PoolName;
 
+use super::several::{self, Part};
 use super::{amounts, lease_answer};
 use crate::client::operation::{Operation, Plan, Sending, Then, Worker};
 use crate::client::registry::StoreHandle;
@@ -86,9 +88,22 @@ impl LeaseHandle {
     /// # Errors
     /// As [`LeaseHandle::commit`].
     pub fn throttled(&self, throttle: Throttle) -> Operation<()> {
+        self.throttled_on(None, throttle)
+    }
+
+    /// Reports a refusal that is about this pool of the call.
+    pub(crate) fn throttled_on(&self, pool: Option<PoolName>, throttle: Throttle) -> Operation<()> {
         self.blocking(move |lease, store_client, client| {
             let throttle = throttle.lease(lease.id.clone());
-            store_client.throttle(client, &throttle, lease.tap.graph())
+            let mut parts = lease.parts(store_client, client)?;
+            let stated = lease.id.pools().position(|known| Some(known) == pool.as_ref());
+            let found =
+                || store_client.pool_of_refusal(&parts, throttle.kind, throttle.hit.as_ref());
+            let about = stated.unwrap_or_else(found);
+            let target = parts.remove(about);
+            let result = store_client.throttle(&target.client, &throttle, lease.tap.graph());
+            several::refuse(store_client, &parts);
+            result
         })
     }
 
@@ -110,10 +125,15 @@ impl LeaseHandle {
             let read = reply.read(pool.dialect(), pool.name());
             let agent = store_client.agent_of(client, key)?;
             let (agent, graph) = (agent.as_ref().map(|agent| agent.as_str()), lease.tap.graph());
-            let known = store_client.call_of(client, key);
-            store_client.answered(client, &lease.id, agent, &read, &used, graph)?;
-            if let Some(known) = &known {
-                store_client.note_answered(client, known.call(), &read, &used);
+            let parts = lease.parts(store_client, client)?;
+            let split = store_client.split_reply(&parts, &read);
+            let calls: Vec<_> =
+                parts.iter().map(|part| store_client.call_of(&part.client, part.key)).collect();
+            store_client.answered(&parts, &lease.id, agent, &split, &used, graph)?;
+            for ((part, call), read) in parts.iter().zip(calls).zip(&split) {
+                if let Some(call) = call {
+                    store_client.note_answered(&part.client, call.call(), read, &used);
+                }
             }
             Ok(read.meaning)
         })
@@ -150,12 +170,54 @@ impl LeaseHandle {
         self.send(move |_| Ok(commit(used)), |_, _| Ok(()))
     }
 
+    /// Returns the lease on every pool of its call, the named one first.
+    fn parts(
+        &self,
+        store_client: &Arc<StoreClient>,
+        named: &Arc<PoolClient>,
+    ) -> Result<Vec<Part>, Error> {
+        let mut parts = vec![Part { client: Arc::clone(named), key: self.id.key() }];
+        for (pool, key) in self.id.others() {
+            let client = store_client.client(pool)?.of_lease(*key);
+            parts.push(Part { client, key: *key });
+        }
+        Ok(parts)
+    }
+
+    /// Returns an operation that sends one action about a lease on several pools. Its result is
+    /// that of the named pool.
+    fn send_to_all<T: Send + 'static>(
+        &self,
+        action: impl FnOnce(&Self) -> Result<Action, Error> + Send + 'static,
+        then: impl FnOnce(LeaseAnswer, Now) -> Result<T, Error> + Send + 'static,
+    ) -> Operation<T> {
+        self.blocking(move |lease, store_client, client| {
+            let action = action(lease)?;
+            let parts = lease.parts(store_client, client)?;
+            let call_of = |part: &Part| store_client.call_of(&part.client, part.key);
+            let calls: Vec<_> = match Ended::by(&action) {
+                Some(_) => parts.iter().map(call_of).collect(),
+                None => Vec::new(),
+            };
+            let result = store_client.about_lease(client, &lease.id, action.clone());
+            several::repeat(store_client, &parts[1..], &action);
+            for (part, call) in parts.iter().zip(&calls) {
+                note_ended(store_client, &part.client, call.as_ref(), &action);
+            }
+            let (answer, now) = result?;
+            then(answer, now)
+        })
+    }
+
     /// Returns an operation that sends one action about the lease.
     fn send<T: Send + 'static>(
         &self,
         action: impl FnOnce(&Self) -> Result<Action, Error> + Send + 'static,
         then: impl FnOnce(LeaseAnswer, Now) -> Result<T, Error> + Send + 'static,
     ) -> Operation<T> {
+        if !self.id.others().is_empty() {
+            return self.send_to_all(action, then);
+        }
         let lease = self.clone();
         Operation::new(move || {
             let (handle, client, action) = match lease.client().and_then(|(handle, client)| {

@@ -155,7 +155,10 @@ impl SessionCharges {
                     held.cost = cost;
                 }
             }
-            (Action::Cancel { lease }, Answer::Lease(LeaseAnswer::Ended)) => {
+            (
+                Action::Cancel { lease } | Action::Withdraw { lease } | Action::Redate { lease },
+                Answer::Lease(LeaseAnswer::Ended),
+            ) => {
                 self.in_flight.remove(lease);
             }
             (Action::Throttled(throttled), _) => {

@@ -132,7 +132,10 @@ impl Outbox {
                     false => self.end(commit.lease, &commit.used),
                 }
             }
-            (Action::Cancel { lease }, Answer::Lease(LeaseAnswer::Ended)) => {
+            (
+                Action::Cancel { lease } | Action::Withdraw { lease } | Action::Redate { lease },
+                Answer::Lease(LeaseAnswer::Ended),
+            ) => {
                 if self.take_handed_over(*lease) {
                     self.actions.push_back(event.action.clone());
                 } else if self.in_flight.remove(lease).is_some() {

@@ -6,24 +6,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use standpipe_core::{
-    Action, AgentName, Configure, Configured, Limit, Observed, PoolConfig, Reserve, Source, State,
+    Action, AgentName, Configure, Configured, Key, Limit, Observed, PoolConfig, Reserve, Source,
+    State,
 };
 
 use super::Pool;
 use crate::built_in;
 use crate::client::registry::StoreHandle;
 use crate::client::store_client::SEND_TIMEOUT;
-use crate::client::units::check_stated;
+use crate::client::units::{check_stated, without_undeclared};
 use crate::client::{PoolClient, StoreClient};
-use crate::config::StoreUrl;
+use crate::config::{MAX_ANCESTORS, StoreUrl};
 use crate::error::Error;
 use crate::explain::{Explanation, Verdict};
+use crate::lease::{LeaseHandle, Part};
 use crate::moment::{micros, span};
 use crate::provider::reply::{Meaning, Reply};
 use crate::provider::report::{Observation, Throttle};
 use crate::request::{Request, key_on};
 use crate::routing::advice::Advice;
 use crate::status::{Pause, PoolStatus};
+use crate::wait::parts_of;
 
 impl Pool {
     pub(crate) fn check_now(&self, request: &Request, limits: &[Limit]) -> Result<(), Error> {
@@ -46,10 +49,19 @@ impl Pool {
         store_client.check_units(&client, &reserve.cost, &limits, None)
     }
 
+    /// Returns the verdict of the first pool that does not admit the call.
     pub(crate) fn peek_now(&self, request: &Request) -> Result<Verdict, Error> {
-        let (store_client, client) = self.present()?;
-        let reserve = self.resolve(&store_client, &client, request)?;
-        store_client.peek(&client, &reserve)
+        let mut verdict = None;
+        for (pool, request) in parts_of(self, request)? {
+            let (store_client, client) = pool.present()?;
+            let reserve = pool.resolve(&store_client, &client, &request)?;
+            let next = store_client.peek(&client, &reserve)?;
+            if !next.is_admitted() {
+                return Ok(next);
+            }
+            verdict = verdict.filter(|known: &Verdict| known.why().is_some()).or(Some(next));
+        }
+        verdict.ok_or_else(|| Error::NoLimits { pool: self.inner.name.clone() })
     }
 
     pub(crate) fn explain_now(&self, request: &Request) -> Result<Explanation, Error> {
@@ -58,6 +70,13 @@ impl Pool {
         let mut explanation = store_client.explain(&client, &reserve)?;
         if explanation.advice.is_some() {
             explanation.advice = self.advise_now(request)?;
+        }
+        for (pool, request) in parts_of(self, request)? {
+            if pool.name() != self.name() {
+                let (store_client, client) = pool.present()?;
+                let reserve = pool.resolve(&store_client, &client, &request)?;
+                explanation.others.push(store_client.explain(&client, &reserve)?);
+            }
         }
         Ok(explanation)
     }
@@ -132,8 +151,18 @@ impl Pool {
     }
 
     pub(crate) fn send_throttle(&self, throttle: &Throttle) -> Result<(), Error> {
-        let (store_client, client) = self.present()?;
-        store_client.throttle(&client, throttle, self.inner.tap.graph())
+        if let Some(lease) = throttle.lease.as_ref().filter(|lease| !lease.others().is_empty()) {
+            key_on(&self.inner.name, lease)?;
+            let handle = LeaseHandle::new(Arc::clone(&self.inner.tap), lease.clone());
+            // A report to a pool that the caller of the call did not name is about that pool.
+            let about = Some(self.inner.name.clone()).filter(|name| name != lease.pool());
+            return handle.throttled_on(about, throttle.clone()).blocking();
+        }
+        let (store_client, parts) = self.present_parts()?;
+        let about = store_client.pool_of_refusal(&parts, throttle.kind, throttle.hit.as_ref());
+        // A refusal with a lease settles it, which is on this pool.
+        let about = if throttle.lease.is_some() { 0 } else { about };
+        store_client.throttle(&parts[about].client, throttle, self.inner.tap.graph())
     }
 
     pub(crate) fn send_reply(
@@ -141,10 +170,10 @@ impl Pool {
         reply: &Reply,
         agent: Option<&str>,
     ) -> Result<(Meaning, usize), Error> {
-        let (store_client, client) = self.present()?;
+        let (store_client, parts) = self.present_parts()?;
         let read = reply.read(self.dialect(), &self.inner.name);
         store_client.note_headers(&self.inner.name, reply);
-        store_client.observe_reply(&client, agent, &read, self.inner.tap.graph())?;
+        store_client.observe_reply(&parts, agent, &read, self.inner.tap.graph())?;
         let limits = read.limits();
         Ok((read.meaning, limits))
     }
@@ -193,6 +222,19 @@ impl Pool {
     ) -> Result<Reserve, Error> {
         let mut reserve =
             request.resolve(&self.inner.name, self.dialect(), self.inner.tap.agent())?;
+        if reserve.part_of.is_some() {
+            let own = self.own_limits();
+            let counted = |state: &State| {
+                state
+                    .facts()
+                    .config
+                    .is_some()
+                    .then(|| without_undeclared(state, &reserve.cost, own))
+            };
+            let counted = store_client.find(client, counted)?;
+            reserve.cost = counted.unwrap_or(reserve.cost);
+            return Ok(reserve);
+        }
         store_client.check_units(client, &reserve.cost, self.own_limits(), None)?;
         if let Some(seen) = store_client.pressure(self.inner.tap.graph(), &reserve.agent) {
             reserve.hold = reserve.hold.max(seen.hold);
@@ -222,6 +264,39 @@ impl Pool {
         let (store_client, client) = self.ready()?;
         let present = client.present();
         Ok((store_client, present))
+    }
+
+    /// Returns the clients that answer for the pool and those it lies within, for reports that
+    /// belong to no lease.
+    fn present_parts(&self) -> Result<(Arc<StoreClient>, Vec<Part>), Error> {
+        let (store_client, client) = self.present()?;
+        let mut parts = vec![Part { client, key: Key::default() }];
+        for above in self.ancestors()? {
+            parts.push(Part { client: above.present()?.1, key: Key::default() });
+        }
+        Ok((store_client, parts))
+    }
+
+    /// Returns the pools that this one lies within, nearest first, as the ledgers state it.
+    pub(crate) fn ancestors(&self) -> Result<Vec<Self>, Error> {
+        let mut chain: Vec<Self> = Vec::new();
+        let mut next = self.parent()?;
+        while let Some(parent) = next.filter(|_| chain.len() < MAX_ANCESTORS) {
+            if parent.name() == self.name() || chain.iter().any(|own| own.name() == parent.name()) {
+                break;
+            }
+            next = parent.parent()?;
+            chain.push(parent);
+        }
+        Ok(chain)
+    }
+
+    fn parent(&self) -> Result<Option<Self>, Error> {
+        let (store_client, client) = self.present()?;
+        let within = |state: &State| Some(state.facts().config.as_ref()?.within.clone());
+        let within = store_client.find(&client, within)?.flatten();
+        let name = within.and_then(|name| name.as_str().parse().ok());
+        Ok(name.map(|name| Self::new(Arc::clone(&self.inner.tap), name)))
     }
 
     /// Sends the file's configuration to the pool, once per tap.

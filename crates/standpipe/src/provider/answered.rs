@@ -2,15 +2,17 @@
 //!
 //! An answer settles its lease in the same step in which its limits are reported. `reply` reads it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use standpipe_core::{Action, AgentName, Amounts, Answer, LeaseAnswer, Throttled};
+use standpipe_core::{Action, AgentName, Amounts, Answer, LeaseAnswer, Reading, Throttled};
 
 use crate::client::PoolClient;
 use crate::client::StoreClient;
 use crate::error::Error;
 use crate::journal::EventData;
+use crate::lease::Part;
 use crate::lease_id::LeaseId;
 use crate::moment::span;
 use crate::provider::reply::{Meaning, Read};
@@ -18,29 +20,73 @@ use crate::request::agent_name;
 use crate::routing::workflow::Graph;
 
 impl StoreClient {
-    /// Settles a call by what its answer means.
+    /// Returns what an answer means for each pool of a call: limits that only another pool than the
+    /// named one has are reported there, and a refusal that names such a limit pauses that pool.
+    pub(crate) fn split_reply<'a>(&self, parts: &[Part], read: &'a Read) -> Vec<Cow<'a, Read>> {
+        if parts.len() < 2 {
+            return vec![Cow::Borrowed(read)];
+        }
+        let of = |reading: &Reading| self.pool_of_limit(parts, Some(&reading.unit), reading.period);
+        let owners: Vec<usize> = read.readings().iter().map(of).collect();
+        let refused_by = match &read.meaning {
+            Meaning::Refused { kind, .. } => self.pool_of_refusal(parts, *kind, read.hit()),
+            _ => 0,
+        };
+        let part = |at: usize| {
+            let owner_of = |reading: &Reading| {
+                let found = read.readings().iter().position(|known| known == reading);
+                found.and_then(|found| owners.get(found).copied())
+            };
+            Cow::Owned(read.part(|reading| owner_of(reading) == Some(at), at == refused_by))
+        };
+        (0..parts.len()).map(part).collect()
+    }
+
+    /// Settles a call by what its answer means on each of its pools. The result is that of the named
+    /// pool.
     pub(crate) fn answered(
         self: &Arc<Self>,
-        client: &PoolClient,
+        parts: &[Part],
         lease: &LeaseId,
         agent: Option<&str>,
-        read: &Read,
+        reads: &[Cow<'_, Read>],
         used: &Amounts,
         graph: &Graph,
     ) -> Result<(), Error> {
-        self.note_answer(client, Some(lease), agent, read);
-        let (answers, _) = self.settle(client, read.actions(lease.key(), used))?;
-        self.record_if_refused(client, agent, read, graph);
-        match answers.last() {
-            Some(Answer::Lease(LeaseAnswer::Gone)) => {
-                Err(Error::LeaseGone { lease: lease.clone() })
+        let mut result = Ok(());
+        for (at, (part, read)) in parts.iter().zip(reads).enumerate() {
+            self.note_answer(&part.client, Some(lease), agent, read);
+            let settled = self.settle(&part.client, read.actions(part.key, used));
+            if settled.is_ok() {
+                self.record_if_refused(&part.client, agent, read, graph);
             }
-            _ => Ok(()),
+            if at == 0 {
+                result = settled.and_then(|(answers, _)| match answers.last() {
+                    Some(Answer::Lease(LeaseAnswer::Gone)) => {
+                        Err(Error::LeaseGone { lease: lease.clone() })
+                    }
+                    _ => Ok(()),
+                });
+            }
         }
+        result
     }
 
-    /// Reports an answer to a call without a lease.
+    /// Reports an answer to a call without a lease, on the pool and those it lies within.
     pub(crate) fn observe_reply(
+        self: &Arc<Self>,
+        parts: &[Part],
+        agent: Option<&str>,
+        read: &Read,
+        graph: &Graph,
+    ) -> Result<(), Error> {
+        for (part, read) in parts.iter().zip(self.split_reply(parts, read)) {
+            self.observe_on(&part.client, agent, &read, graph)?;
+        }
+        Ok(())
+    }
+
+    fn observe_on(
         self: &Arc<Self>,
         client: &PoolClient,
         agent: Option<&str>,

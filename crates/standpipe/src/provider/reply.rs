@@ -80,6 +80,7 @@ pub enum Meaning {
 }
 
 /// An answer that was read: its meaning, and what the ledger and the journal record of it.
+#[derive(Clone)]
 pub(crate) struct Read {
     pub(crate) meaning: Meaning,
     pub(crate) notes: Vec<EventData>,
@@ -248,6 +249,29 @@ impl Read {
             used: answer.usage.map(|usage| used(dialect, &usage)).unwrap_or_default(),
             hit,
         }
+    }
+
+    /// Returns what the answer means for one of the pools of a call: the readings of its limits, and
+    /// the refusal if that is about this pool.
+    pub(crate) fn part(&self, is_here: impl Fn(&Reading) -> bool, refused_here: bool) -> Self {
+        let refused = matches!(self.meaning, Meaning::Refused { .. });
+        let meaning = match refused && !refused_here {
+            true => Meaning::Failed { transient: true },
+            false => self.meaning.clone(),
+        };
+        let readings = self.readings.iter().filter(|reading| is_here(reading)).cloned();
+        Self {
+            meaning,
+            notes: if refused_here { self.notes.clone() } else { Vec::new() },
+            readings: readings.collect(),
+            used: self.used.clone(),
+            hit: self.hit.clone().filter(|_| refused_here),
+        }
+    }
+
+    /// Returns the readings of limits in the answer.
+    pub(crate) fn readings(&self) -> &[Reading] {
+        &self.readings
     }
 
     /// Returns the actions for the call's lease, in this order. `used` are amounts of the caller.

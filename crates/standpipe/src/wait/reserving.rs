@@ -12,10 +12,12 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant as Local};
 
 use super::reserve_job::{ReserveHandle, ReserveJob};
+use super::set_reserve::SetReserve;
 use super::wait_state::{self, Step, WaitState};
 use crate::client::registry::StoreHandle;
 use crate::error::Error;
 use crate::lease::Lease;
+use crate::maintenance::wake_listener::ParkGuard;
 use crate::pool::Pool;
 use crate::request::Request;
 
@@ -26,6 +28,8 @@ use crate::request::Request;
 #[must_use = "nothing is reserved until this is awaited or `blocking` is called"]
 pub struct Reserving {
     stage: Stage,
+    /// Whether only the pool itself is reserved, as a part of a call on several pools.
+    is_part: bool,
 }
 
 enum Stage {
@@ -37,6 +41,8 @@ enum Stage {
     Waiting(Box<WaitState>),
     /// The pool's worker takes the steps.
     OnWorker(Arc<ReserveHandle>, Arc<StoreHandle>),
+    /// The call draws on several pools.
+    Several(Box<SetReserve>),
     Done,
 }
 
@@ -46,7 +52,14 @@ const POLL: Duration = Duration::from_millis(250);
 impl Reserving {
     pub(crate) fn new(pool: Pool, request: Request) -> Self {
         let (pool, request) = (Box::new(pool), Box::new(request));
-        Self { stage: Stage::Created { pool, request, began: None } }
+        Self { stage: Stage::Created { pool, request, began: None }, is_part: false }
+    }
+
+    /// Reserves a call on this pool alone, whatever pools it lies within.
+    pub(super) fn on_one_pool(pool: Pool, request: Request) -> Self {
+        let mut reserving = Self::new(pool, request);
+        reserving.is_part = true;
+        reserving
     }
 
     /// Counts the timeout from an earlier instant.
@@ -64,32 +77,69 @@ impl Reserving {
     /// request, the configuration or the store is at fault.
     pub fn blocking(mut self) -> Result<Lease, Error> {
         let mut park = None;
-        loop {
-            let wait = self.wait_state()?;
-            match wait.step() {
-                Step::Done(result) => return self.done(*result),
-                Step::Again | Step::Blocked => {}
-                Step::Sleep(until) => {
-                    let poll = Local::now() + POLL;
-                    let until = if wait.is_maintained() { until } else { until.min(poll) };
-                    park.get_or_insert_with(|| wait.park()).sleep(until);
-                }
+        while !matches!(self.stage, Stage::Several(_)) {
+            if let Some(result) = self.step(&mut park) {
+                return self.done(result);
             }
         }
+        let stage = std::mem::replace(&mut self.stage, Stage::Done);
+        let Stage::Several(set) = stage else { return Err(already_done()) };
+        set.blocking().and_then(the_lease)
     }
 
-    /// Returns the state of the wait, and creates it on first use.
-    fn wait_state(&mut self) -> Result<&mut WaitState, Error> {
+    /// Takes a step on this thread, which may sleep. Returns the result if it was the last one.
+    pub(super) fn step(&mut self, park: &mut Option<ParkGuard>) -> Option<Result<Lease, Error>> {
+        let wait = match self.wait_state() {
+            Ok(wait) => wait?,
+            Err(error) => return Some(Err(error)),
+        };
+        match wait.step() {
+            Step::Done(result) => return self.followed(*result),
+            Step::Again | Step::Blocked => {}
+            Step::Sleep(until) => {
+                let poll = Local::now() + POLL;
+                let until = if wait.is_maintained() { until } else { until.min(poll) };
+                park.get_or_insert_with(|| wait.park()).sleep(until);
+            }
+        }
+        None
+    }
+
+    /// Returns whether the call waits for a pause to end.
+    pub(super) fn is_paused(&self) -> bool {
+        matches!(&self.stage, Stage::Waiting(wait) if wait.is_paused())
+    }
+
+    /// Returns the result, unless the ledger shows that the pool lies within another one, which
+    /// the call then draws on too.
+    fn followed(&mut self, result: Result<Lease, Error>) -> Option<Result<Lease, Error>> {
+        let parent = result.as_ref().ok().and_then(Lease::parent).filter(|_| !self.is_part);
+        let Some(parent) = parent.cloned() else { return Some(result) };
+        let lease = result.ok()?;
+        let began = lease.asked_at();
+        self.stage = Stage::Several(Box::new(SetReserve::of_granted(lease, &parent, began)));
+        None
+    }
+
+    /// Returns the state of the wait, and creates it on first use; `None` if the call draws on
+    /// several pools.
+    fn wait_state(&mut self) -> Result<Option<&mut WaitState>, Error> {
         if matches!(self.stage, Stage::Created { .. })
             && let Stage::Created { pool, request, began } =
                 std::mem::replace(&mut self.stage, Stage::Done)
         {
             let began = began.unwrap_or_else(Local::now);
-            self.stage = Stage::Waiting(Box::new(WaitState::new(*pool, *request, began)?));
+            self.stage = if !self.is_part && (request.has_also() || pool.has_parent()) {
+                let set = SetReserve::new(vec![(*pool, *request)]);
+                Stage::Several(Box::new(set.since(began)))
+            } else {
+                Stage::Waiting(Box::new(WaitState::new(*pool, *request, began)?))
+            };
         }
         match &mut self.stage {
-            Stage::Waiting(wait) => Ok(wait),
-            _ => Err(Error::invalid("this call already has its result", "reserve again")),
+            Stage::Waiting(wait) => Ok(Some(wait)),
+            Stage::Several(_) => Ok(None),
+            _ => Err(already_done()),
         }
     }
 
@@ -115,19 +165,30 @@ impl Reserving {
     fn poll_result(&mut self, context: &mut Context<'_>) -> Poll<Result<Lease, Error>> {
         loop {
             if let Stage::OnWorker(handle, store_handle) = &self.stage {
-                return match store_handle.is_ours() {
-                    true => handle.poll(context),
-                    false => Poll::Ready(Err(wait_state::forked_parent())),
-                };
+                if !store_handle.is_ours() {
+                    return Poll::Ready(Err(wait_state::forked_parent()));
+                }
+                let result = ready!(handle.poll(context));
+                match self.followed(result) {
+                    Some(result) => return Poll::Ready(result),
+                    None => continue,
+                }
             }
-            let wait = self.wait_state()?;
+            if let Stage::Several(set) = &mut self.stage {
+                return set.poll(context).map(|leases| leases.and_then(the_lease));
+            }
+            let Some(wait) = self.wait_state()? else { continue };
             // The waker is in place before the step, so that no notification is lost.
             let notified = wait.notify().take_notified(context.waker());
             if !notified && wait.sleeps() {
                 return Poll::Pending;
             }
             match wait.try_step() {
-                Step::Done(result) => return Poll::Ready(*result),
+                Step::Done(result) => {
+                    if let Some(result) = self.followed(*result) {
+                        return Poll::Ready(result);
+                    }
+                }
                 Step::Again => {}
                 Step::Sleep(until) => wait.set_timer(until)?,
                 Step::Blocked => self.hand_over()?,
@@ -161,11 +222,20 @@ impl fmt::Debug for Reserving {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let stage = match &self.stage {
             Stage::Created { .. } => "created",
-            Stage::Waiting(_) | Stage::OnWorker(..) => "waiting",
+            Stage::Waiting(_) | Stage::OnWorker(..) | Stage::Several(_) => "waiting",
             Stage::Done => "done",
         };
         f.debug_struct("Reserving").field("stage", &stage).finish_non_exhaustive()
     }
+}
+
+fn already_done() -> Error {
+    Error::invalid("this call already has its result", "reserve again")
+}
+
+/// Returns the one lease of one call.
+fn the_lease(leases: Vec<Lease>) -> Result<Lease, Error> {
+    leases.into_iter().next().ok_or_else(already_done)
 }
 
 /// Nothing inside points to itself.

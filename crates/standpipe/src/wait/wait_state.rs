@@ -90,6 +90,8 @@ pub(super) struct WaitState {
     learns: bool,
     /// Whether the next step claims the ticket.
     claims: bool,
+    /// When the last reserve was submitted.
+    asked_at: Local,
     /// The clocks at the last answer of the store.
     answered_at: Option<Now>,
     /// Whether the configuration was sent again because the pool had lost it.
@@ -148,6 +150,7 @@ impl WaitState {
             prepared: false,
             learns: false,
             claims: false,
+            asked_at: began,
             answered_at: None,
             reconfigured: false,
             searched: false,
@@ -182,6 +185,11 @@ impl WaitState {
     /// Returns whether the maintenance thread notifies this waiter.
     pub(super) const fn is_maintained(&self) -> bool {
         self.maintained
+    }
+
+    /// Returns whether the call waits for a pause to end.
+    pub(super) fn is_paused(&self) -> bool {
+        self.ticket.is_some() && self.last.as_ref().is_some_and(|last| last.reason == Reason::Pause)
     }
 
     /// Returns whether its next instant lies ahead.
@@ -244,6 +252,7 @@ impl WaitState {
         let configurations = actions.len();
         actions.push(Action::Reserve(Box::new(self.next_reserve())));
         self.claims = false;
+        self.asked_at = Local::now();
         self.pending = Some(Pending::Reserve { configurations });
         self.client.submit(self.caller, actions);
         None
@@ -361,11 +370,15 @@ impl WaitState {
     /// Returns whether the next step reads which agents upstream are throttled.
     fn reads_backpressure(&self) -> bool {
         let graph = self.pool.tap().graph();
-        self.ticket.is_none() && graph.upstream_of(&self.reserve.agent).is_some()
+        let is_named = self.reserve.part_of.is_none();
+        is_named && self.ticket.is_none() && graph.upstream_of(&self.reserve.agent).is_some()
     }
 
     /// Reads which agent upstream is throttled, before the first reserve.
     fn read_backpressure(&mut self) {
+        if self.reserve.part_of.is_some() {
+            return;
+        }
         let store_client = self.handle.store_client();
         if let Some(seen) = store_client.pressure(self.pool.tap().graph(), &self.reserve.agent) {
             self.reserve.hold = self.reserve.hold.max(seen.hold);

@@ -19,4 +19,5 @@ mod support;
 mod usage;
 mod wait_times;
 mod waiting;
+mod within;
 mod workflows;

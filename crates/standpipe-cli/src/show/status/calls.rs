@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use standpipe::escape;
 use standpipe::observe::{AgentStatus, LeaseStatus, TicketStatus};
 
 use crate::show::amount::{amount, cost};
@@ -21,7 +22,10 @@ pub(super) fn leases(style: Style, leases: &[LeaseStatus]) -> Vec<String> {
             priority_label(lease.priority.as_str()),
             cost_text(&lease.cost),
             format!("for {}", length(lease.age_ms)),
-            about(style, [lease.model.clone(), lease.task.clone(), expiry(lease)]),
+            about(
+                style,
+                [of(&lease.part_of), lease.model.clone(), lease.task.clone(), expiry(lease)],
+            ),
         ]
     });
     truncated(style, rows.collect(), leases.len())
@@ -37,7 +41,7 @@ pub(super) fn tickets(style: Style, tickets: &[TicketStatus]) -> Vec<String> {
             cost_text(&ticket.cost),
             format!("for {}", length(ticket.waits_ms)),
             wait_reason(ticket),
-            about(style, [ticket.model.clone(), ticket.task.clone(), None]),
+            about(style, [of(&ticket.part_of), ticket.model.clone(), ticket.task.clone(), None]),
         ]
     });
     truncated(style, rows.collect(), tickets.len())
@@ -127,7 +131,12 @@ fn pid(style: Style, pid: Option<u32>, stopped: bool) -> String {
     pid.map_or_else(String::new, |pid| style.paint(TextRole::Muted, &format!("pid {pid}{stopped}")))
 }
 
-fn about(style: Style, words: [Option<String>; 3]) -> String {
+/// The pool that the caller of a call named, if it is another one.
+fn of(pool: &Option<String>) -> Option<String> {
+    pool.as_ref().map(|pool| format!("for {}", escape::text(pool)))
+}
+
+fn about(style: Style, words: [Option<String>; 4]) -> String {
     let words: Vec<String> = words.into_iter().flatten().collect();
     style.paint(TextRole::Muted, &words.join(style.dot()))
 }

@@ -27,6 +27,7 @@ fn description(style: Style, row: Row<'_>) -> String {
         Row::Lease(pool, lease) => vec![
             format!("{} holds {} on {}", lease.agent, cost_text(&lease.cost), pool.pool),
             format!("{}, {}", lease.priority, owner(lease.pid, lease.holder.as_str())),
+            part(lease.part_of.as_deref()),
             about(style, [&lease.model, &lease.task, &expiry(lease)]),
             lease.id.to_string(),
         ],
@@ -35,6 +36,7 @@ fn description(style: Style, row: Row<'_>) -> String {
             wait_reason(ticket),
             format!("gives up in {}", length(ticket.deadline_ms)),
             ticket.priority.as_str().to_owned(),
+            part(ticket.part_of.as_deref()),
             about(style, [&ticket.model, &ticket.task, &None]),
         ],
         Row::Agent(pool, agent) => vec![
@@ -49,6 +51,11 @@ fn description(style: Style, row: Row<'_>) -> String {
     };
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join(style.dot())
+}
+
+/// Describes a call that another pool was named for.
+fn part(of: Option<&str>) -> String {
+    of.map_or_else(String::new, |pool| format!("for {pool}"))
 }
 
 /// Describes the floor and the cap of an agent.

@@ -69,9 +69,9 @@ pub(crate) struct Call {
     pub(crate) marks: Vec<Mark>,
     /// It lives by itself for so long; otherwise with its session.
     ttl: Option<Span>,
-    heard_at: Instant,
-    moved_at: Instant,
-    moved: bool,
+    pub(super) heard_at: Instant,
+    pub(super) moved_at: Instant,
+    pub(super) moved: bool,
 }
 
 impl Call {
@@ -276,6 +276,8 @@ impl Book {
                     self.expect_end(*lease, living, answer);
                 }
             }
+            (Action::Redate { lease }, answer) => self.redate(*lease, answer),
+            (Action::Withdraw { lease }, answer) => self.withdraw(*lease, answer),
             (Action::Throttled(throttled), answer) => self.throttle(throttled, answer),
             (Action::Heartbeat { lease, ttl }, answer) => self.beat(*lease, *ttl, answer),
             (Action::SessionEnded { session }, _) => return self.session_ended(*session),
@@ -434,16 +436,19 @@ impl Book {
         let gone: Vec<Key> = self.living().filter(ends).map(|call| call.lease).collect();
         for lease in &gone {
             self.end(*lease, now, |mark| mark.settle(None, now));
-            // Its id is free again.
-            let died = self.calls.iter_mut().filter(|call| call.lease == *lease);
-            died.for_each(|call| call.id = None);
+            self.release_id(*lease, true);
         }
         self.sessions.remove(&session);
         gone
     }
 
     /// Ends a lease, if it lives, and says whether it did.
-    fn end(&mut self, lease: Key, at: Instant, mut how: impl FnMut(&mut Mark) -> Change) -> bool {
+    pub(super) fn end(
+        &mut self,
+        lease: Key,
+        at: Instant,
+        mut how: impl FnMut(&mut Mark) -> Change,
+    ) -> bool {
         let living = |call: &Call| call.lease == lease && call.ended.is_none();
         let Some(number) = self.calls.iter().position(living) else { return false };
         for limit in 0..self.config.limits.len() {
@@ -456,16 +461,16 @@ impl Book {
         true
     }
 
-    fn change_tank(&mut self, limit: usize, call: usize, change: Change) {
+    pub(super) fn change_tank(&mut self, limit: usize, call: usize, change: Change) {
         let flow = self.flow(limit);
         self.tanks[limit].change(call, change, flow);
     }
 
-    fn charged(&self, limit: usize) -> Charged {
+    pub(super) fn charged(&self, limit: usize) -> Charged {
         self.config.limits[limit].charged
     }
 
-    fn expect_end(&mut self, lease: Key, living: bool, answer: &Answer) {
+    pub(super) fn expect_end(&mut self, lease: Key, living: bool, answer: &Answer) {
         let expected = if living { LeaseAnswer::Ended } else { LeaseAnswer::Gone };
         if *answer != Answer::Lease(expected) {
             let told = format!("about {lease:?}: should be {expected:?}, was {answer:?}");
@@ -473,7 +478,7 @@ impl Book {
         }
     }
 
-    fn expect_life(&mut self, call: usize, answer: &Answer) {
+    pub(super) fn expect_life(&mut self, call: usize, answer: &Answer) {
         let ends_at = self.ends_at(&self.calls[call]);
         if *answer != Answer::Lease(LeaseAnswer::Lives(ends_at)) {
             let lease = self.calls[call].lease;

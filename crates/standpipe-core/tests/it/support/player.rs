@@ -146,6 +146,14 @@ impl Player {
                 let lease = *pick(&self.leases, *which)?;
                 Some((self.sender(lease), Action::Cancel { lease }))
             }
+            Step::Redate(which) => {
+                let lease = *pick(&self.leases, *which)?;
+                Some((self.sender(lease), Action::Redate { lease }))
+            }
+            Step::Withdraw(which) => {
+                let lease = *pick(&self.leases, *which)?;
+                Some((self.sender(lease), Action::Withdraw { lease }))
+            }
             Step::GiveUp(which) => {
                 let (ticket, session, _) = pick(&self.tickets, *which)?;
                 Some((session.clone(), Action::Cancel { lease: *ticket }))

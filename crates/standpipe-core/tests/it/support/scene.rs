@@ -63,6 +63,8 @@ pub(crate) enum Step {
         refused: bool,
     },
     Cancel(usize),
+    Redate(usize),
+    Withdraw(usize),
     GiveUp(usize),
     Throttle {
         lease: Option<usize>,
@@ -279,6 +281,8 @@ pub(crate) fn step(sorts: Sorts) -> BoxedStrategy<Step> {
         (10, ask(sorts).boxed()),
         (5, commit().boxed()),
         (2, lease().prop_map(Step::Cancel).boxed()),
+        (3, lease().prop_map(Step::Redate).boxed()),
+        (1, lease().prop_map(Step::Withdraw).boxed()),
         (3, beat().boxed()),
         (1, (0_usize..4).prop_map(Step::Die).boxed()),
         (2, (0_usize..64).prop_map(Step::Again).boxed()),

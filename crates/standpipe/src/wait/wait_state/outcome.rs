@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use standpipe_core::{Breaker, Grant, Queued, Reason, Refusal};
+use standpipe_core::{Breaker, Grant, Queued, Reason, Refusal, Span};
 use standpipe_store::StoreError;
 
 use super::notes::FirstWait;
@@ -19,6 +19,7 @@ use crate::lease::{Granted, Lease, LeaseContext};
 use crate::maintenance::attend;
 use crate::maintenance::liveness;
 use crate::moment::Now;
+use crate::pool::Pool;
 use crate::refused::Refused;
 
 impl WaitState {
@@ -33,11 +34,16 @@ impl WaitState {
         reserve.ticket = None;
         let state = dispatcher.participant.replica().state();
         // The lease's cost includes the estimates.
-        let mut tier = None;
+        let (mut tier, mut started) = (None, now.store);
         if let Some(lease) = state.facts().leases.get(&grant.lease) {
-            tier = Some(lease.tier);
+            (tier, started) = (Some(lease.tier), lease.started);
             reserve.cost = lease.call.cost.clone();
         }
+        let config = state.facts().config.as_ref();
+        let slack = config.map_or(Span::ZERO, |config| config.slack);
+        let parent = config.and_then(|config| config.within.as_ref());
+        let parent = parent.and_then(|name| name.as_str().parse().ok());
+        let parent = parent.map(|name| Pool::new(Arc::clone(self.pool.tap()), name));
         if let Some(fallback) = self.client.enclosing_fallback() {
             fallback.note_cost(grant.lease, &reserve.cost);
         }
@@ -60,6 +66,10 @@ impl WaitState {
             enforced: is_enforced(dispatcher.participant.replica().state()),
             priced: dispatcher.participant.replica().state().has_prices(),
             limits_result: self.limits_result.take(),
+            started,
+            asked_at: self.asked_at,
+            slack,
+            parent: parent.map(Box::new),
         };
         self.note_wait("admitted", waited);
         if let Some(refusal) = &grant.instead_of {

@@ -48,6 +48,12 @@ impl WaitState {
             }
         }
         let own = [self.pool.own_limits(), &self.limits].concat();
+        if self.reserve.part_of.is_some() {
+            // Units of the named pool that this one does not count.
+            self.reserve.cost = units::without_undeclared(state, &self.reserve.cost, &own);
+            self.reserve.at_most = units::without_undeclared(state, &self.reserve.at_most, &own);
+            return Ok(Step::Again);
+        }
         units::check(state, &self.reserve.cost, &own, None, self.pool.name())
             .map_err(StepError::Other)?;
         Ok(Step::Again)
