@@ -235,7 +235,7 @@ pub(super) fn configure(setup: &Setup, pool: &Pool) -> Action {
 
 fn agents(setup: &Setup) -> Vec<AgentRule> {
     let rule = |name: &str, floors, caps| {
-        AgentName::new(name).map(|name| AgentRule { name, priority: None, floors, caps })
+        AgentName::new(name).map(|name| AgentRule { name, priority: None, floors, caps, weight: 1 })
     };
     let of = LimitSelector::Unit(Unit::Requests);
     let floor = || vec![Share { of: LimitSelector::All, portion: Portion::PerMille(400) }];

@@ -289,7 +289,13 @@ impl RandomEvents {
             [("picard", vec![quarter], Vec::new()), ("neelix", Vec::new(), vec![capped])]
         {
             if !self.random.once_in(4) {
-                rules.push(AgentRule { name: named(name), priority: None, floors, caps });
+                rules.push(AgentRule {
+                    name: named(name),
+                    priority: None,
+                    floors,
+                    caps,
+                    weight: 1,
+                });
             }
         }
         rules
