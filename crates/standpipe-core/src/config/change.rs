@@ -67,7 +67,10 @@ impl State {
         let waiting: Vec<Key> = waiting.map(|ticket| ticket.key).collect();
         let reordered = self.facts.config.as_ref().is_some_and(|was| was.order != config.order);
         if reordered {
-            self.facts.agents.iter_mut().for_each(|agent| agent.tags = [0; 3]);
+            for agent in &mut self.facts.agents {
+                agent.tags = [0; 3];
+                agent.promoted.iter_mut().for_each(|promoted| promoted.tag = 0);
+            }
         }
         for ticket in self.facts.tickets.values_mut() {
             (ticket.phase, ticket.earmarked) = (Phase::Lapsed, ConstraintSet::default());

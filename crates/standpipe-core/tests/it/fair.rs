@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use standpipe_core::{
-    Action, AgentName, AgentRule, Answer, Decision, Instant, Key, Order, Outcome, Phase,
+    Action, AgentName, AgentRule, Answer, Decision, Instant, Key, Order, Outcome, Phase, Policy,
     PoolConfig, Priority, Span, State, bounds,
 };
 
@@ -22,7 +22,7 @@ struct Busy {
     tier: Priority,
     /// The tokens of each call.
     size: u64,
-    /// How many tickets it keeps; 0 asks again and again and never waits.
+    /// How many tickets it keeps; with 0 it asks until it is refused, and never waits.
     tickets: usize,
 }
 
@@ -71,7 +71,8 @@ impl Contest {
     fn ask(&mut self, at: usize) {
         let busy = self.agents[at];
         let patience = if busy.tickets == 0 { Span::ZERO } else { HOUR };
-        for _ in 0..busy.tickets.max(1) {
+        let asks = if busy.tickets == 0 { 100 } else { busy.tickets };
+        for _ in 0..asks {
             let own = self.waiting.iter().filter(|(_, whose)| *whose == at).count();
             if busy.tickets > 0 && own >= busy.tickets {
                 return;
@@ -194,17 +195,20 @@ fn large_calls_are_not_starved() {
     assert!(contest.longest["large"] <= secs(6), "{:?}", contest.longest);
 }
 
-/// An agent that never waits, and asks ten times a second, gets no more than its share of what
-/// others wait for.
+/// An agent that never waits, and asks again and again for a little, gets no more than its share of
+/// what others wait for, be it with many small calls or with a large one.
 #[test]
 fn who_never_waits_gets_no_more_than_its_share() {
     let queued = |name| Busy { name, tickets: 10, ..BUSY };
-    let polls = Busy { name: "polls", tickets: 0, ..BUSY };
-    let mut contest = Contest::new(tokens(), &[queued("a"), queued("b"), polls]);
-    contest.run(secs(10));
-    let granted = contest.run(Span(3 * MINUTE.0));
-    let all: u64 = granted.iter().sum();
-    assert!(granted[2] * 100 <= all * 35, "{granted:?}");
+    let large = Busy { name: "large", size: 100, tickets: 1, ..BUSY };
+    let polls = Busy { name: "polls", size: 5, tickets: 0, ..BUSY };
+    for (agents, most) in [(vec![queued("a"), queued("b"), polls], 35), (vec![large, polls], 55)] {
+        let mut contest = Contest::new(tokens(), &agents);
+        contest.run(secs(10));
+        let granted = contest.run(Span(3 * MINUTE.0));
+        let (all, polled) = (granted.iter().sum::<u64>(), granted.last().copied().unwrap_or(0));
+        assert!(polled * 100 <= all * most, "{granted:?}");
+    }
 }
 
 /// What an agent did not use while it was idle is not owed to it, and what it used while nobody
@@ -336,6 +340,30 @@ fn a_change_of_the_order_keeps_every_ticket() {
     assert_eq!(order(&world), names.map(agent));
     assert_eq!(world.state.facts().virtual_time, [0; 3]);
     world.commit(first).send();
+}
+
+/// A background agent that only polls is promoted without a ticket. Its place in standard is not one
+/// of another order.
+#[test]
+fn a_change_of_the_order_forgets_the_tag_of_a_promotion() {
+    let policy = Policy { promotes: true, ..Policy::NONE };
+    let config = PoolConfig { policy, longest_lease: None, ..pool([parallel(1)]) };
+    let fair = PoolConfig { order: Order::Fair, ..config.clone() };
+    let mut world = World::new(fair.clone());
+    let _ = world.reserve("p", "first").admitted();
+    for _ in 0..8 {
+        let _ = world.live(MINUTE).reserve("p", "cron").tier(Priority::Background).refused();
+    }
+    let promoted = |world: &World| {
+        let mut agents = world.state.facts().agents.iter();
+        let cron = agents.find(|own| own.name.as_str() == "cron").expect("it asked");
+        cron.promoted.expect("for eight minutes").tag
+    };
+    assert!(promoted(&world) > 0);
+    let _ = world.change(config);
+    assert_eq!(promoted(&world), 0);
+    let _ = world.change(fair);
+    let _ = world.reserve("p", "cron").tier(Priority::Background).patience(HOUR).waits();
 }
 
 /// A call may name no slots: it waits for none and holds none.
