@@ -22,12 +22,6 @@ impl StoreClient {
         own: &[Limit],
         lease: Option<Key>,
     ) -> Result<(), Error> {
-        if lease.is_some() && amounts.of(&Unit::Parallel).is_some() {
-            return Err(Error::invalid(
-                "`parallel` cannot be used up",
-                "a call holds its slots until it ends; name them in its cost",
-            ));
-        }
         let custom = custom(amounts, own);
         if custom.is_empty() {
             return Ok(());
