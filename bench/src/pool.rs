@@ -73,7 +73,7 @@ impl Pool {
 /// A tenth of everything is kept for an agent.
 fn rule(name: &str) -> AgentRule {
     let floors = vec![Share { of: LimitSelector::All, portion: Portion::PerMille(100) }];
-    AgentRule { name: named(name), priority: None, floors, caps: Vec::new() }
+    AgentRule { name: named(name), priority: None, floors, caps: Vec::new(), weight: 1 }
 }
 
 fn named(name: &str) -> AgentName {

@@ -1,8 +1,9 @@
 //! Configurations: mostly usable ones with one to four small limits, sometimes not usable at all.
 
 use standpipe_core::{
-    AgentRule, Backoff, CascadeThreshold, Charged, Configure, Limit, LimitSelector, Margin, Policy,
-    PoolConfig, Portion, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, Zones,
+    AgentRule, Backoff, CascadeThreshold, Charged, Configure, Limit, LimitSelector, Margin, Order,
+    Policy, PoolConfig, Portion, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span,
+    Zones,
 };
 
 use crate::bytes::Bytes;
@@ -37,6 +38,7 @@ fn pool(bytes: &mut Bytes<'_>) -> PoolConfig {
         config.lease_ttl = span(bytes);
         config.longest_lease = maybe_span(bytes);
         config.enforce = !bytes.one_in(4);
+        config.order = if bytes.one_in(2) { Order::Fair } else { Order::Arrival };
     }
     if bytes.one_in(2) {
         config.policy = policy(bytes);
@@ -115,6 +117,7 @@ fn rule(bytes: &mut Bytes<'_>) -> AgentRule {
         priority,
         floors: (0..floors).map(|_| share(bytes)).collect(),
         caps: (0..caps).map(|_| share(bytes)).collect(),
+        weight: u16::from(bytes.byte()),
     }
 }
 

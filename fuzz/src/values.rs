@@ -11,9 +11,9 @@ pub(crate) fn agent(bytes: &mut Bytes<'_>) -> AgentName {
     name.unwrap_or_else(|| unreachable!("these are names"))
 }
 
-/// One of four units.
+/// One of five units.
 pub(crate) fn unit(bytes: &mut Bytes<'_>) -> Unit {
-    let names = ["requests", "tokens", "usd", "gpu_seconds"];
+    let names = ["requests", "tokens", "usd", "gpu_seconds", "parallel"];
     bytes.pick(&names).and_then(Unit::named).unwrap_or(Unit::Requests)
 }
 

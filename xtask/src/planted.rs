@@ -428,6 +428,64 @@ pub(crate) const TABLE: &[Planted] = &[
         after: "waits && in_vain && self.holds_later(at)",
         caught_by: &["standpipe::within::a_pool_whose_period_has_passed_is_asked_again"],
     },
+    Planted {
+        name: "newcomer-takes-before-a-smaller-tag",
+        file: "crates/standpipe-core/src/lease/reserve.rs",
+        before: "QueueKey { tier, tag: place.tag, arrival: u64::MAX }",
+        after: "QueueKey { tier, tag: place.start, arrival: u64::MAX }",
+        caught_by: &[
+            "standpipe-core::order::fair_order_holds",
+            "standpipe-store::memory::golden_traces_are_told_the_same",
+        ],
+    },
+    Planted {
+        name: "calls-without-a-ticket-do-not-count",
+        file: "crates/standpipe-core/src/queue/fair.rs",
+        before: "self.has_competitor(agent, tier, cost)",
+        after: "self.has_competitor(agent, tier, cost) && place.tag < place.start",
+        caught_by: &[
+            "standpipe-core::fair::who_never_waits_gets_no_more_than_its_share",
+            "standpipe-core::order::fair_order_holds",
+            "standpipe-store::memory::golden_traces_are_told_the_same",
+        ],
+    },
+    Planted {
+        name: "weight-ignored",
+        file: "crates/standpipe-core/src/queue/fair.rs",
+        before: "self.largest_share(cost).div_ceil(u64::from(weight.max(1)))",
+        after: "self.largest_share(cost).div_ceil(u64::from(weight.min(1)))",
+        caught_by: &[
+            "standpipe-core::fair::weights_are_kept_within_five_percent",
+            "standpipe-store::memory::golden_traces_are_told_the_same",
+        ],
+    },
+    Planted {
+        name: "idle-agents-have-credit",
+        file: "crates/standpipe-core/src/queue/fair.rs",
+        before: "to.min(first).max(*now)",
+        after: "to.min(first).min(*now)",
+        caught_by: &[
+            "standpipe-core::fair::idle_time_is_neither_credit_nor_debt",
+            "standpipe-core::order::fair_order_holds",
+        ],
+    },
+    Planted {
+        name: "a-call-takes-one-slot-whatever-it-names",
+        file: "crates/standpipe-core/src/config/compiled.rs",
+        before: "cost.slots()",
+        after: "cost.slots().min(1)",
+        caught_by: &[
+            "standpipe-core::props::parallel_never_over",
+            "standpipe-store::memory::golden_traces_are_told_the_same",
+        ],
+    },
+    Planted {
+        name: "learned-parallel-turns-a-call-away-for-good",
+        file: "crates/standpipe-core/src/config/compiled.rs",
+        before: "declared.map_or(bounds::AMOUNT, Limit::stated)",
+        after: "declared.map_or(bounds::AMOUNT, |_| limit.stated())",
+        caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
+    },
 ];
 
 #[cfg(test)]

@@ -167,7 +167,11 @@ pub fn costs(text: &str) -> Result<Vec<(Unit, u64)>, TextError> {
                 "write unit=amount, for example \"input_tokens=1200,output_tokens=800\"",
             ));
         };
-        let unit = unit(name.trim())?;
+        let unit = match name.trim() {
+            // Slots are no unit of a rate, but a call can take several.
+            "parallel" => Unit::Parallel,
+            name => unit(name)?,
+        };
         if costs.iter().any(|(known, _)| *known == unit) {
             return Err(TextError::new(format!("`{unit}` is named twice"), "name each unit once"));
         }
@@ -302,12 +306,12 @@ pub fn factor(text: &str) -> Result<u32, TextError> {
 /// Parses the name of a built-in or custom unit.
 ///
 /// # Errors
-/// If the text does not match `[a-z][a-z0-9_]{0,31}`, or is `parallel`, which is not a unit.
+/// If the text does not match `[a-z][a-z0-9_]{0,31}`, or is `parallel`, which no rate counts.
 pub fn unit(name: &str) -> Result<Unit, TextError> {
     if name == "parallel" {
         return Err(TextError::new(
-            "`parallel` is not a unit",
-            "every call takes one slot by itself; leave it out",
+            "`parallel` is not the unit of a rate",
+            "it counts slots of calls in flight, write for example parallel = 5",
         ));
     }
     Unit::named(name).ok_or_else(|| {

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use standpipe_core::{AgentName, AgentRule, PoolConfig, PoolRef, Portion, Priority, Share, Source};
+use standpipe_core::{
+    AgentName, AgentRule, Order, PoolConfig, PoolRef, Portion, Priority, Share, Source,
+};
 use standpipe_dialect::Dialect;
 use standpipe_store::PoolName;
 
@@ -152,9 +154,11 @@ impl Settings {
             priority: agent.priority.filter(|priority| *priority != Priority::Standard),
             floors: agent.floor.on(pool).iter().filter(is_of_a_limit).cloned().collect(),
             caps: agent.cap.on(pool).iter().filter(is_cap).cloned().collect(),
+            weight: if settings.order == Order::Fair { agent.weight } else { 1 },
         });
         let has_effect = |rule: &AgentRule| {
-            rule.priority.is_some() || !rule.floors.is_empty() || !rule.caps.is_empty()
+            let shares = !rule.floors.is_empty() || !rule.caps.is_empty();
+            rule.priority.is_some() || shares || rule.weight != 1
         };
         Some(PoolConfig {
             limits: settings.limits.clone(),
@@ -164,6 +168,7 @@ impl Settings {
             lease_ttl: settings.lease_ttl,
             longest_lease: settings.longest_lease(),
             enforce: settings.enforce,
+            order: settings.order,
             policy: settings.policy(),
             agents: rules.filter(has_effect).collect(),
             prices: settings.prices(),

@@ -104,6 +104,7 @@ impl State {
             admitted: None,
             denied: None,
             promoted: None,
+            tags: [0; 3],
             units: self.fresh_units(agent, has_rule),
         }
     }
@@ -177,7 +178,7 @@ impl State {
         }
         if denied {
             let agent = self.agent_for(&reserve.agent, now);
-            self.record_denial(agent, now);
+            self.record_denial(agent, cost, now);
         }
         owns || denied
     }

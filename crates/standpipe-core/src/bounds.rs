@@ -19,6 +19,8 @@ pub const AGENTS: usize = 1_024;
 pub const AGENT_RECORDS: usize = AGENTS + AGENT_RULES;
 /// The number of agents that a configuration may name.
 pub const AGENT_RULES: usize = 256;
+/// The largest weight of an agent in fair order.
+pub const WEIGHT: u16 = 1_000;
 /// The number of limits of one pool, `parallel` included.
 pub const LIMITS: usize = 16;
 /// The number of constraints that a ticket can wait for: limits, their paces and the gate. Sets of
@@ -65,6 +67,8 @@ pub const HISTOGRAMS: usize = 256;
 pub const TOO_LATE_LOOKS: usize = 8;
 /// The number of waiters that one outcome wakes because their instant moved forward.
 pub const WAKE_EARLIER: usize = 8;
+/// The number of tickets at the front of a line among which fair order looks for another agent.
+pub(crate) const FAIR_LOOKS: usize = 64;
 
 /// The rounds of a loop that forecasts: each round, a floor owner goes idle or an entry expires.
 pub(crate) const LOOK_AHEAD: usize = 1 << 14;

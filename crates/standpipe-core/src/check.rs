@@ -16,6 +16,7 @@ use crate::id::{AgentId, ConstraintId};
 use crate::lease::LeaseOwner;
 
 use crate::provider::learn::LearnedLimit;
+use crate::queue::fair::TAGS;
 use crate::queue::ticket::{Phase, QueueKey, Ticket};
 use crate::rules::gate;
 use crate::state::{Index, State};
@@ -125,7 +126,8 @@ fn bounded(facts: &Facts) -> Checked {
         && facts.leases.len() <= bounds::LEASES
         && facts.tickets.len() <= bounds::TICKETS
         && facts.ids.len() <= bounds::IDS + bounds::LEASES + bounds::TICKETS;
-    ensure(fits && facts.arrivals < 1 << 62, "a bound is exceeded")?;
+    let time = facts.virtual_time.iter().all(|time| *time < TAGS);
+    ensure(fits && time && facts.arrivals < 1 << 62, "a bound is exceeded")?;
     let past = facts.sessions.values().all(|session| session.last_seen <= facts.clock)
         && facts.agents.iter().all(|agent| agent.active <= facts.clock)
         && facts.used.max(facts.enforced) <= facts.clock;
@@ -226,6 +228,7 @@ fn policies(facts: &Facts) -> Checked {
         retry_usage: facts.retry_usage.clone(),
         tier_activity: facts.tier_activity,
         paused_total: facts.paused_total,
+        virtual_time: facts.virtual_time,
         auto_margins: facts.auto_margins.clone(),
         external: facts.external.clone(),
         sizes: facts.sizes.clone(),
@@ -293,6 +296,8 @@ fn agents(facts: &Facts, compiled: &CompiledConfig) -> Checked {
         ensure(past.into_iter().all(|at| at <= facts.clock), "an agent was active in the future")?;
         let denied = agent.denied.is_some() || agent.promoted.is_some();
         ensure(compiled.promotes || !denied, "an agent is denied although promotion is off")?;
+        let promoted = agent.promoted.map_or(0, |promoted| promoted.tag);
+        ensure(tags_fit(agent.tags.into_iter().chain([promoted]), compiled), OUT_OF_RANGE)?;
         let arrived =
             agent.promoted.is_none_or(|promoted| (1..=facts.arrivals).contains(&promoted.arrival));
         ensure(arrived, "promoted without an arrival")?;
@@ -307,6 +312,13 @@ fn agents(facts: &Facts, compiled: &CompiledConfig) -> Checked {
         ensure(stands, "promoted without a ticket")?;
     }
     Ok(())
+}
+
+const OUT_OF_RANGE: &str = "a fair tag is out of range";
+
+/// Whether tags leave room for all tickets, and are zero in order of arrival.
+fn tags_fit(tags: impl IntoIterator<Item = u64>, compiled: &CompiledConfig) -> bool {
+    tags.into_iter().all(|tag| tag == 0 || compiled.fair && tag < TAGS)
 }
 
 fn leases(facts: &Facts, compiled: &CompiledConfig) -> Checked {
@@ -345,6 +357,7 @@ fn tickets(facts: &Facts, compiled: &CompiledConfig) -> Checked {
     for (queue_key, ticket) in &facts.tickets {
         let QueueKey { arrival, .. } = *queue_key;
         ensure((1..=facts.arrivals).contains(&arrival), "a ticket without an arrival")?;
+        ensure(tags_fit([ticket.start, queue_key.tag], compiled), OUT_OF_RANGE)?;
         ensure(usize::from(ticket.agent) < facts.agents.len(), "a ticket of an unknown agent")?;
         let fresh = keys.insert(ticket.key) && !facts.leases.contains_key(&ticket.key);
         ensure(fresh, "a ticket and a lease have the same key")?;

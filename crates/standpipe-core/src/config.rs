@@ -41,6 +41,8 @@ pub struct PoolConfig {
     pub longest_lease: Option<Span>,
     /// Whether limits are enforced. `false` is shadow mode: decide, record, admit anyway.
     pub enforce: bool,
+    /// The order in which tickets of one tier are served.
+    pub order: Order,
     /// The policies before and after a refusal of the provider.
     pub policy: Policy,
     /// The rules for particular agents.
@@ -50,6 +52,16 @@ pub struct PoolConfig {
     /// The pool that every call on this one draws on too. The ledger only stores it, so that every
     /// process follows the same one.
     pub within: Option<PoolRef>,
+}
+
+/// The order in which tickets of one tier are served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// By arrival.
+    #[default]
+    Arrival,
+    /// By what each agent takes for its weight; see `queue/fair.rs`.
+    Fair,
 }
 
 /// One limit of a pool.
@@ -88,9 +100,9 @@ pub enum Rule {
         /// The capacity.
         burst: u64,
     },
-    /// A concurrency limit: at most `amount` leases in flight.
+    /// A concurrency limit: leases in flight hold at most `amount` slots.
     Parallel {
-        /// The number of leases.
+        /// The number of slots.
         amount: u64,
     },
 }
@@ -135,6 +147,8 @@ pub struct AgentRule {
     pub floors: Vec<Share>,
     /// The shares that the agent may not exceed.
     pub caps: Vec<Share>,
+    /// The weight of the agent in fair order, from 1 to [`bounds::WEIGHT`]; other agents have 1.
+    pub weight: u16,
 }
 
 /// A share of some limits of a pool: the amount of a floor or cap.
@@ -169,7 +183,7 @@ pub enum Portion {
         /// The period.
         period: Span,
     },
-    /// A number of leases in flight.
+    /// A number of slots in flight.
     Slots(u64),
 }
 
@@ -195,12 +209,16 @@ pub enum InvalidConfig {
     Twice(LimitId),
     /// An amount or burst is zero or too large.
     Amount(LimitId),
+    /// A rate counts [`Unit::Parallel`], which has no period.
+    Slots,
     /// A period, pace or other duration is zero or too long, or a policy is out of range.
     Time,
     /// The margin leaves nothing usable: it is above 999 thousandths.
     Margin(u16),
     /// More than [`bounds::AGENT_RULES`] agents are named, or one is named twice.
     Agents,
+    /// The weight of an agent is zero or above [`bounds::WEIGHT`].
+    Weight(AgentName),
     /// A floor or cap of an agent is zero, too large, or one of too many.
     Share(AgentName),
     /// The floors on a limit add up to more than the limit.
@@ -262,6 +280,9 @@ impl Limit {
         if !amount_fits(amount) || !amount_fits(burst) {
             return Err(InvalidConfig::Amount(self.id()));
         }
+        if self.id().unit() == Some(&Unit::Parallel) {
+            return Err(InvalidConfig::Slots);
+        }
         if !is_valid_duration(period) || !self.pace.is_none_or(is_valid_duration) {
             return Err(InvalidConfig::Time);
         }
@@ -304,6 +325,7 @@ impl PoolConfig {
             lease_ttl: Span::secs(600),
             longest_lease: Some(Span::secs(3_600)),
             enforce: true,
+            order: Order::Arrival,
             policy: Policy::NONE,
             agents: Vec::new(),
             prices: Amounts::default(),
@@ -360,6 +382,9 @@ impl PoolConfig {
             if self.agents[..at].iter().any(|other| other.name == rule.name) {
                 return Err(InvalidConfig::Agents);
             }
+            if !(1..=bounds::WEIGHT).contains(&rule.weight) {
+                return Err(InvalidConfig::Weight(rule.name.clone()));
+            }
             let all = rule.floors.iter().chain(&rule.caps);
             shares += all.clone().count();
             // A share may apply to every limit, so this bounds the number of usage counters.
@@ -392,7 +417,8 @@ impl Share {
                 | (LimitSelector::Unit(_), Portion::Rate { .. })
                 | (LimitSelector::Parallel, Portion::Slots(_))
         );
-        kinds_match && self.portion.check()
+        let of_slots = self.of == LimitSelector::Unit(Unit::Parallel);
+        kinds_match && !of_slots && self.portion.check()
     }
 
     /// Returns the units of the stated limit, scaled to its period, or `None` if the share applies
@@ -464,10 +490,14 @@ impl fmt::Display for InvalidConfig {
             Self::Amount(id) => {
                 write!(f, "the limit for {id} must be between 1 and {}", bounds::AMOUNT)
             }
+            Self::Slots => f.write_str("`parallel` counts calls in flight and has no period"),
             Self::Time => f.write_str("a duration is zero or longer than 400 days"),
             Self::Margin(n) => write!(f, "a margin of {n} thousandths is not between 0 and 999"),
             Self::Agents => {
                 write!(f, "an agent is named twice, or more than {} are named", bounds::AGENT_RULES)
+            }
+            Self::Weight(name) => {
+                write!(f, "the weight of `{name}` must be between 1 and {}", bounds::WEIGHT)
             }
             Self::Share(name) => write!(f, "a floor or cap of `{name}` is not valid"),
             Self::Floors(id) => write!(f, "the floors on {id} add up to more than the limit"),

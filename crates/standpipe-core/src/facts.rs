@@ -42,6 +42,8 @@ pub struct Facts {
     pub used: Instant,
     /// How many tickets were ever issued.
     pub arrivals: u64,
+    /// By tier: the virtual time of fair order; zero in order of arrival.
+    pub virtual_time: [u64; 3],
     /// The end of the shared pause: no call is admitted before it.
     pub pause: Option<Instant>,
     /// Set while the provider refuses everything, for example after a spend cap.

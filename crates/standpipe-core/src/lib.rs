@@ -125,8 +125,8 @@ pub use crate::config::policy::{
     Backoff, CascadeThreshold, Policy, RetryBudget, ReturnWindows, TimeRange, Zones,
 };
 pub use crate::config::{
-    AgentRule, Charged, InvalidConfig, Limit, LimitId, LimitSelector, Margin, PoolConfig, Portion,
-    Priority, Resets, Rule, Share,
+    AgentRule, Charged, InvalidConfig, Limit, LimitId, LimitSelector, Margin, Order, PoolConfig,
+    Portion, Priority, Resets, Rule, Share,
 };
 pub use crate::event::{
     Action, Commit, Configure, Event, Hit, Key, Observed, Owner, Reading, Recovered, Reserve,

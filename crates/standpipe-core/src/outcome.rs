@@ -94,12 +94,15 @@ pub struct Refusal {
     /// Whether the call is admitted at `until` if nothing else happens. Otherwise it depends on
     /// others: on tickets before it, on tiers above it, on what floors keep.
     pub exact: bool,
+    /// In fair order, with [`Reason::Order`]: the agent whose ticket is first in the line, if it is
+    /// another one.
+    pub behind: Option<AgentName>,
 }
 
 impl Refusal {
     /// A refusal that names no instant.
     pub(crate) const fn new(reason: Reason, limit: Option<LimitId>, short_by: u64) -> Self {
-        Self { reason, limit, short_by, until: None, exact: false }
+        Self { reason, limit, short_by, until: None, exact: false, behind: None }
     }
 }
 

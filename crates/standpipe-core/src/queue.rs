@@ -4,6 +4,7 @@
 //! `forecast` computes when a call would be admitted; `promotion` lifts a background agent that is
 //! denied for long.
 
+pub(crate) mod fair;
 pub(crate) mod forecast;
 pub(crate) mod promotion;
 pub(crate) mod serve;

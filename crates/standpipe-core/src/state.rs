@@ -65,15 +65,16 @@ pub(crate) struct Index {
     pub(crate) earmarks: IdVec<ConstraintId, Earmarks>,
     /// What all tickets together need of each constraint.
     pub(crate) demand: IdVec<ConstraintId, u64>,
-    /// The arrivals waiting in each tier, in order. A ticket's position is its index here.
-    pub(crate) order: [VecDeque<u64>; 3],
+    /// The tags and arrivals waiting in each tier, in order. A ticket's position is its index here.
+    pub(crate) order: [VecDeque<(u64, u64)>; 3],
     pub(crate) queue_key_of: BTreeMap<Key, QueueKey>,
     pub(crate) agent_of: BTreeMap<AgentName, AgentId>,
     /// By agent.
     pub(crate) agent_loads: IdVec<AgentId, AgentLoad>,
-    /// The agents with a floor or a cap, and their tickets.
+    /// The agents with a floor or a cap.
     pub(crate) limited: BTreeSet<AgentId>,
-    pub(crate) limited_tickets: BTreeSet<(AgentId, QueueKey)>,
+    /// The tickets of agents with a floor or a cap; in fair order, of all.
+    pub(crate) tickets_by_agent: BTreeSet<(AgentId, QueueKey)>,
     /// The agents with a floor, and those of their tickets that are due.
     pub(crate) floor_owners: BTreeSet<AgentId>,
     pub(crate) due_owners: BTreeSet<QueueKey>,
@@ -90,6 +91,8 @@ pub(crate) struct Index {
     pub(crate) too_late: BTreeSet<QueueKey>,
     /// The calls of agents with a floor, by constraint.
     pub(crate) floor_calls: IdVec<ConstraintId, FloorCalls>,
+    /// How many slots the calls in flight hold.
+    pub(crate) slots: u64,
     /// How many calls are in flight, by tier.
     pub(crate) tier_leases: [u32; 3],
     /// Background agents that wait and are denied, by since when.
@@ -117,6 +120,8 @@ pub(crate) struct AgentLoad {
     /// The constraints on which it has a floor.
     pub(crate) floors: ConstraintSet,
     pub(crate) leases: u32,
+    /// The slots that its leases hold.
+    pub(crate) slots: u64,
     pub(crate) tickets: u32,
     /// Tickets in the background tier.
     pub(crate) background: u32,
@@ -173,7 +178,7 @@ impl State {
         let higher = Priority::ALL.iter().filter(|tier| **tier < queue_key.tier);
         let before: usize = higher.map(|tier| self.index.order[*tier as usize].len()).sum();
         let own = &self.index.order[queue_key.tier as usize];
-        before + own.partition_point(|arrival| *arrival < queue_key.arrival) + 1
+        before + own.partition_point(|other| *other < queue_key.in_tier()) + 1
     }
 
     pub(crate) fn mark_dirty(&mut self, constraint: ConstraintId) {

@@ -26,12 +26,15 @@ pub enum Unit {
     Content,
     /// Money, in millionths of a dollar.
     Usd,
+    /// Slots of the concurrency limit, which a call holds while it is in flight; a cost that does
+    /// not name them takes one. No rate counts them.
+    Parallel,
     /// A unit that the configuration declares.
     Other(UnitName),
 }
 
 impl Unit {
-    const KNOWN: [(&'static str, Self); 7] = [
+    const KNOWN: [(&'static str, Self); 8] = [
         ("requests", Self::Requests),
         ("input_tokens", Self::InputTokens),
         ("output_tokens", Self::OutputTokens),
@@ -39,6 +42,7 @@ impl Unit {
         ("points", Self::Points),
         ("content", Self::Content),
         ("usd", Self::Usd),
+        ("parallel", Self::Parallel),
     ];
 
     /// Returns the unit of this name, or `None` if the name is not valid.
@@ -59,6 +63,7 @@ impl Unit {
             Self::Points => "points",
             Self::Content => "content",
             Self::Usd => "usd",
+            Self::Parallel => "parallel",
             Self::Other(name) => name.as_str(),
         }
     }
@@ -126,6 +131,12 @@ impl Amounts {
     #[must_use]
     pub fn of(&self, unit: &Unit) -> Option<u64> {
         self.0.iter().find(|(known, _)| known == unit).map(|(_, amount)| *amount)
+    }
+
+    /// Returns the slots that a call of this cost holds: one unless it names [`Unit::Parallel`].
+    #[must_use]
+    pub fn slots(&self) -> u64 {
+        self.of(&Unit::Parallel).unwrap_or(1)
     }
 
     /// Returns whether no unit is named.

@@ -111,7 +111,8 @@ impl State {
             let exact = until.is_some() && shortfall.reason.has_exact_end();
             let limit = self.index.compiled.constraints[constraint].limit();
             let refusal = Refusal::new(shortfall.reason, limit, shortfall.short_by);
-            Some(Refusal { until, exact, ..refusal })
+            let behind = self.behind(candidate, constraint, shortfall.reason);
+            Some(Refusal { until, exact, behind, ..refusal })
         });
         let mut shortfalls: Vec<Refusal> = shortfalls.collect();
         // An earlier ticket also takes what is free, so show the lack of room as well.

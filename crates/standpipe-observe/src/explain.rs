@@ -101,6 +101,9 @@ pub struct Denial {
     pub limit: Option<String>,
     /// How many units are missing there.
     pub short_by: u64,
+    /// In fair order, the agent whose call is first in the queue for the limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub behind: Option<String>,
     /// When this step alone would admit the call.
     #[serde(flatten)]
     pub when: When,
@@ -238,6 +241,7 @@ fn no(refusal: &Refusal, now: &Now) -> Denial {
         reason: refusal.reason.into(),
         limit: refusal.limit.as_ref().map(limit_text),
         short_by: refusal.short_by,
+        behind: refusal.behind.as_ref().map(ToString::to_string),
         when: When::of(refusal, now),
     }
 }

@@ -28,6 +28,8 @@ pub struct Refused {
     pub limit: Option<String>,
     /// How many units are missing there.
     pub short_by: u64,
+    /// In fair order, the agent whose call is first in the queue for the limit.
+    pub behind: Option<String>,
     /// When the call is admitted: at this instant if it is `exact`, and not before it otherwise.
     /// `None` if no instant is known; [`Refused::waiting_for`] returns what must happen then.
     pub until: Option<SystemTime>,
@@ -88,6 +90,7 @@ impl Refused {
             waited_for: None,
             limit: refusal.limit.as_ref().map(limit_text),
             short_by: refusal.short_by,
+            behind: refusal.behind.as_ref().map(ToString::to_string),
             until: until.map(|until| now.system(until)),
             exact: refusal.exact,
             retry_after: until.map(|until| now.until(until)),
@@ -106,6 +109,7 @@ impl Refused {
             waited_for: None,
             limit: None,
             short_by: 0,
+            behind: None,
             until: None,
             exact: false,
             retry_after: None,
@@ -237,7 +241,10 @@ impl Refused {
                     self.shortage()
                 )
             }
-            Some(Reason::Order) => write!(f, ": other calls are ahead in the queue for {limit}"),
+            Some(Reason::Order) => match &self.behind {
+                Some(agent) => write!(f, ": behind {agent} by fair order for {limit}"),
+                None => write!(f, ": other calls are ahead in the queue for {limit}"),
+            },
             Some(Reason::Limit) => {
                 write!(f, ": {limit} has no room (short by {})", self.shortage())
             }
@@ -272,6 +279,9 @@ pub struct RefusedJson {
     limit: Option<String>,
     /// How many units are missing there.
     short_by: u64,
+    /// In fair order, the agent whose call is first in the queue for the limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    behind: Option<String>,
     /// The exact instant at which the call is admitted if nothing else happens.
     until: Option<Timestamp>,
     /// A lower bound: the call is not admitted earlier, and perhaps later.
@@ -300,6 +310,7 @@ impl Serialize for Refused {
             waited_for: self.waited_for.map(Reason::as_str),
             limit: self.limit.clone(),
             short_by: self.short_by,
+            behind: self.behind.clone(),
             until: when.until,
             not_before: when.not_before,
             waiting_for: when.waiting_for,

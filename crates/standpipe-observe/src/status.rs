@@ -330,6 +330,9 @@ pub struct TicketStatus {
     pub limit: Option<String>,
     /// How many units are missing there.
     pub short_by: u64,
+    /// In fair order, the agent whose call is first in the queue for the limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub behind: Option<String>,
     /// When it may be admitted.
     #[serde(flatten)]
     pub when: When,
@@ -367,6 +370,9 @@ pub struct AgentStatus {
     pub floor: Vec<String>,
     /// The most it may use.
     pub cap: Vec<String>,
+    /// Its weight in fair order, if it is not 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<u16>,
     /// How long ago it was last active.
     pub active_ms: u64,
     /// How long a background agent has not been admitted, pauses excluded.

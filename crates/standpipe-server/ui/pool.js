@@ -216,7 +216,7 @@ class Queue extends Listing {
 			tell(cells[5].firstChild, of.since, whole(of.waits_ms));
 			tell(cells[6].firstChild, of.until ?? of.not_before, expected(of));
 			return [count(of.position), null, of.priority, cost(of.cost),
-				why(of.reason, of.limit, of.short_by), null, null, whole(of.deadline_ms)];
+				why(of.reason, of.limit, of.short_by, of.behind), null, null, whole(of.deadline_ms)];
 		});
 	}
 }

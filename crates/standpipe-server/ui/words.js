@@ -18,7 +18,7 @@ const rank = (unit) => (unit === "requests" ? 0 : unit === "usd" ? 2 : 1);
 export function cost(units) {
 	const all = Object.entries(units).filter(([, n]) => n > 0);
 	const said = all.sort(([a], [b]) => rank(a) - rank(b)).map(([unit, n]) =>
-		unit === "usd" ? dollars(n) : n === 1 ? `1 ${unit.replace(/s$/, "")}` : `${count(n)} ${unit}`);
+		unit === "usd" ? dollars(n) : unit === "parallel" ? plural(n, "slot") : n === 1 ? `1 ${unit.replace(/s$/, "")}` : `${count(n)} ${unit}`);
 	return said.join(", ") || "nothing";
 }
 
@@ -89,8 +89,9 @@ const REASONS = {
 	store: () => "the store does not answer",
 };
 
-export function why(reason, limit, missing) {
+export function why(reason, limit, missing, behind) {
 	if (!reason) return "it is its turn";
+	if (behind) return `behind ${behind} by fair order for ${limit ?? "a limit"}`;
 	const short = missing > 0 ? `, short by ${amountOf(limit ?? "", missing)}` : "";
 	return REASONS[reason]?.(limit ?? "a limit", short) ?? reason;
 }

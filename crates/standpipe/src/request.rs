@@ -94,7 +94,8 @@ impl Request {
         Self { agent: Some(agent.into()), ..Self::new() }
     }
 
-    /// Adds an amount of a unit to the cost. One of `requests` is implied.
+    /// Adds an amount of a unit to the cost. One of `requests` is implied, and one slot of
+    /// `parallel`.
     pub fn unit(mut self, unit: impl Into<String>, amount: u64) -> Self {
         self.figures.push((unit.into(), amount));
         self

@@ -14,6 +14,8 @@ pub(crate) fn cost<'a>(figures: impl IntoIterator<Item = (&'a str, u64)>) -> Str
     let words = all.iter().map(|(unit, figure)| match (*unit, *figure) {
         ("requests", 1) => "1 request".to_owned(),
         ("usd", figure) => dollars(figure),
+        ("parallel", 1) => "1 slot".to_owned(),
+        ("parallel", figure) => format!("{} slots", count(figure)),
         (unit, figure) => format!("{} {unit}", count(figure)),
     });
     words.collect::<Vec<_>>().join(", ")

@@ -5,7 +5,7 @@ use standpipe::{Refused, escape};
 
 use crate::show::amount::{amount, cost};
 use crate::show::duration::length;
-use crate::show::status::{reason_text, wait_reason};
+use crate::show::status::{behind_text, reason_text, wait_reason};
 use crate::show::style::{Style, TextRole};
 use crate::show::table::{sentence, table};
 
@@ -45,7 +45,8 @@ pub(crate) fn text(style: Style, explanation: &Explanation) -> String {
 fn row(style: Style, step: &Step) -> Vec<String> {
     let (mark, ink) = if step.says_no() { ("no", TextRole::Error) } else { ("ok", TextRole::Good) };
     let noes = step.noes.iter().map(|no| {
-        let why = reason_text(no.reason.as_str(), no.limit.as_deref(), no.short_by);
+        let why = behind_text(no.behind.as_deref(), no.limit.as_deref())
+            .unwrap_or_else(|| reason_text(no.reason.as_str(), no.limit.as_deref(), no.short_by));
         if no.when.is_empty() { why } else { format!("{why}, {}", no.when) }
     });
     let noes = escape::text(&noes.collect::<Vec<_>>().join("; ")).into_owned();

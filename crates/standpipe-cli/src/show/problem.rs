@@ -83,6 +83,10 @@ pub(crate) fn refusal(refused: &Refused) -> Failure {
         .with("waiting_for", json!(when.waiting_for))
         .with("retry_after_ms", json!(after))
         .with("position", json!(refused.position));
+    let failure = match &refused.behind {
+        Some(agent) => failure.with("behind", json!(agent)),
+        None => failure,
+    };
     match &refused.backpressure {
         Some(throttled) => failure.with("backpressure", json!(throttled)),
         None => failure,

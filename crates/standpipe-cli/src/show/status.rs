@@ -13,7 +13,7 @@ use crate::show::duration::length;
 use crate::show::style::{Style, TextRole, columns};
 use crate::show::table::sentence;
 
-pub(crate) use calls::{cost_text, expiry, priority_label, reason_text, wait_reason};
+pub(crate) use calls::{behind_text, cost_text, expiry, priority_label, reason_text, wait_reason};
 
 /// The text for a store without pools.
 pub(crate) const NO_POOLS: &str = "\

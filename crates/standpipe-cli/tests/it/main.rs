@@ -9,5 +9,6 @@ mod killed;
 mod limits;
 mod margin;
 mod redis;
+mod sharing;
 mod support;
 mod units;

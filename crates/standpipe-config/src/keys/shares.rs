@@ -1,6 +1,6 @@
-//! Forms of an agent: its priority, and shares of the limits of pools.
+//! Forms of an agent: its priority, its weight, and shares of the limits of pools.
 
-use standpipe_core::{LimitSelector, Portion, Priority, Share, Unit};
+use standpipe_core::{LimitSelector, Portion, Priority, Share, Unit, bounds};
 
 use super::form::{OneOf, Optional, form};
 use super::limit::unit_of;
@@ -41,6 +41,21 @@ form!(
     PriorityForm: Option<Priority>, OneOf::<Priority>::shape(),
     |reader, item| Optional::<OneOf<_>>::read(reader, item),
     |priority, scope| OneOf::value(&priority.unwrap_or_default(), scope)
+);
+
+form!(
+    /// The weight of an agent in fair order.
+    WeightForm: u16, Shape::integer(1, Some(bounds::WEIGHT.into())),
+    |reader, item| {
+        let weight = item.value.as_integer().and_then(|number| number.as_str().parse().ok());
+        let weight = weight.filter(|weight| (1..=bounds::WEIGHT).contains(weight));
+        if weight.is_none() {
+            let remedy = format!("write a whole number from 1 to {}", bounds::WEIGHT);
+            reader.problem_at(item, "is not a weight", remedy);
+        }
+        weight
+    },
+    |weight| Value::Number(u64::from(*weight))
 );
 
 form!(

@@ -144,7 +144,8 @@ fn costs_name_each_unit_once() {
     rejects(costs("Tokens=1"), "not the name of a unit", "did you mean `tokens`?");
     rejects(costs("GPU=1"), "not the name of a unit", "write `gpu`");
     rejects(costs("a b=1"), "not the name of a unit", "a-z");
-    rejects(costs("parallel=1"), "not a unit", "leave it out");
+    assert_eq!(costs("parallel=3"), Ok(vec![(Unit::Parallel, 3)]));
+    rejects(costs("parallel=3,parallel=1"), "named twice", "once");
     let many: Vec<String> = (0..17).map(|n| format!("u{n}=1")).collect();
     rejects(costs(&many.join(",")), "17 units", "16");
 }

@@ -1,6 +1,6 @@
 //! Enums that are written as words, in the settings file and on the command line.
 
-use standpipe_core::{Charged, Priority, Resets};
+use standpipe_core::{Charged, Order, Priority, Resets};
 
 use super::{TextError, quoted};
 use crate::nearest::nearest;
@@ -46,6 +46,11 @@ impl Word for Charged {
 impl Word for Resets {
     const WORDS: &'static [(&'static str, Self)] =
         &[("rolling", Self::Rolling), ("provider", Self::Provider)];
+}
+
+impl Word for Order {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("arrival", Self::Arrival), ("fair", Self::Fair)];
 }
 
 impl Word for StoreFailure {

@@ -1,4 +1,4 @@
-//! The settings of an agent: its priority, its floor and its cap.
+//! The settings of an agent: its priority, its floor, its cap and its weight.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use standpipe_core::{Priority, Share};
 use standpipe_store::PoolName;
 
 #[cfg(feature = "file")]
-use crate::keys::shares::{PriorityForm, SharesForm};
+use crate::keys::shares::{PriorityForm, SharesForm, WeightForm};
 
 settings! {
     /// The settings of an agent.
@@ -17,6 +17,8 @@ settings! {
         pub floor: Shares = Shares::default(), "floor" as SharesForm;
         /// Maximum that the agent may use.
         pub cap: Shares = Shares::default(), "cap" as SharesForm;
+        /// Share relative to other agents, in pools with `order = "fair"`.
+        pub weight: u16 = 1, "weight" as WeightForm;
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use standpipe_core::{
-    Amounts, Backoff, CascadeThreshold, Limit, Margin, Policy, RetryBudget, ReturnWindows, Rule,
-    Span, Unit, Zones,
+    Amounts, Backoff, CascadeThreshold, Limit, Margin, Order, Policy, RetryBudget, ReturnWindows,
+    Rule, Span, Unit, Zones,
 };
 use standpipe_store::PoolName;
 
@@ -49,6 +49,8 @@ settings! {
             };
         /// Whether decisions are enforced; `false` is shadow mode: decide, record, admit anyway.
         pub enforce: bool = true, "enforce" as Flag;
+        /// Order within a tier: `arrival`, or `fair` by what each agent takes for its weight.
+        pub order: Order = Order::Arrival, "order" as OneOf<Order>;
         /// Whether zones slow callers down early; `auto` is for limits of 5 min and longer.
         pub zones: Toggle = Toggle::Auto, "zones" as ToggleForm;
         /// Whether background agents yield when little quota is left.

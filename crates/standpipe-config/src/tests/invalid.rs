@@ -78,6 +78,7 @@ fn invalid_amounts_rates_and_durations() {
     );
     in_pool("lease_ttl = \"5m\"", "min or ms?");
     in_pool("lease_ttl = -5", "is negative");
+    in_pool("order = \"fare\"", "write one of arrival, fair");
     in_pool("lease_ttl = 1e3", "is not a unit of time");
     in_pool("lease_ttl = inf", "is not a duration");
     in_pool("lease_ttl = 0", "\"0\" is zero; write a longer duration");
@@ -111,6 +112,8 @@ fn invalid_shares() {
     reports("[agent.x]\nfloor = \"10/min\"", 2, "name the unit: { requests = \"10/min\" }");
     reports("[agent.x]\nfloor = 25", 2, "is not a percentage; write for example \"25%\"");
     reports("[agent.x]\ncap = { parallel = 0 }", 2, "admits no call");
+    reports("[agent.x]\nweight = 0", 2, "write a whole number from 1 to 1000");
+    reports("[agent.x]\nweight = 1.5", 2, "is not a weight");
     reports("[agent.x]\ncap = { request = \"1/min\" }", 2, "did you mean `requests`?");
     reports("[agent.x]\ncap = { \"a/b\" = \"5%\" }", 2, "there is no pool `a/b`");
     reports("[agent.x]\ncap = { \"a//b\" = \"5%\" }", 2, "is not the name of a pool");

@@ -2,8 +2,8 @@
 
 use super::*;
 use standpipe_core::{
-    Backoff, CascadeThreshold, Charged, Limit, LimitSelector, Margin, Policy, Portion, Priority,
-    Resets, ReturnWindows, Rule, Span, TimeRange, Unit,
+    Backoff, CascadeThreshold, Charged, Limit, LimitSelector, Margin, Order, Policy, Portion,
+    Priority, Resets, ReturnWindows, Rule, Span, TimeRange, Unit,
 };
 
 #[test]
@@ -124,6 +124,19 @@ fn the_core_gets_each_pool_with_the_rules_that_concern_it() {
     let haiku = all.pool_config(&pool_name("anthropic/haiku")).unwrap();
     assert_eq!((haiku.limits.len(), haiku.policy.learn), (0, true), "its limits are learned");
     assert_eq!(all.pool_config(&pool_name("no/such")), None);
+}
+
+/// Without fair order a weight changes nothing, so it makes no rule.
+#[test]
+fn weights_are_for_pools_in_fair_order() {
+    let all = settings(
+        "[pool.\"a/b\"]\nparallel = 2\norder = \"fair\"\n[pool.\"a/c\"]\nparallel = 2\n\
+         [agent.data]\nweight = 5\n[agent.ralph]\nweight = 1",
+    );
+    let fair = all.pool_config(&pool_name("a/b")).unwrap();
+    assert_eq!((fair.order, fair.agents.len(), fair.agents[0].weight), (Order::Fair, 1, 5));
+    let other = all.pool_config(&pool_name("a/c")).unwrap();
+    assert_eq!((other.order, other.agents), (Order::Arrival, Vec::new()));
 }
 
 /// Nothing can be kept of an unlimited unit, but a cap can be a rate.

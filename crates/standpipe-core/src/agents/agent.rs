@@ -24,6 +24,8 @@ pub struct Agent {
     pub denied: Option<Denied>,
     /// The promotion to standard, until the next admission.
     pub promoted: Option<Promoted>,
+    /// By tier: the greatest fair tag of its calls that were admitted while other agents waited.
+    pub tags: [u64; 3],
     /// The use of each unit, in the order of [`crate::Facts::units`]; empty for agents without a
     /// rule beyond [`crate::bounds::AGENT_HISTORIES`].
     pub units: IdVec<UnitId, AgentUnitUsage>,
@@ -43,6 +45,8 @@ pub struct Denied {
 pub struct Promoted {
     /// The arrival number of the promotion, which the next call of the agent has in the queue.
     pub arrival: u64,
+    /// The fair tag that it has there.
+    pub tag: u64,
     /// The ticket that has this arrival number.
     pub ticket: Option<Key>,
 }

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use crate::bounds;
 use crate::config::compiled::{CompiledConfig, Constraint, ConstraintKind};
 use crate::config::precedence::Precedence;
-use crate::config::{LimitId, Margin, PoolConfig, Resets};
+use crate::config::{LimitId, Margin, Order, PoolConfig, Resets};
 use crate::event::{Configure, Key};
 use crate::facts::{Facts, Provenance};
 use crate::id::ConstraintSet;
@@ -63,8 +63,15 @@ impl State {
                 (agent.denied, agent.promoted) = (None, None);
             }
         }
-        let waiting = self.facts.tickets.iter().filter(|(_, ticket)| ticket.phase != Phase::Lapsed);
-        let waiting: Vec<QueueKey> = waiting.map(|(queue_key, _)| *queue_key).collect();
+        let waiting = self.facts.tickets.values().filter(|ticket| ticket.phase != Phase::Lapsed);
+        let waiting: Vec<Key> = waiting.map(|ticket| ticket.key).collect();
+        let reordered = self.facts.config.as_ref().is_some_and(|was| was.order != config.order);
+        if reordered {
+            for agent in &mut self.facts.agents {
+                agent.tags = [0; 3];
+                agent.promoted.iter_mut().for_each(|promoted| promoted.tag = 0);
+            }
+        }
         for ticket in self.facts.tickets.values_mut() {
             (ticket.phase, ticket.earmarked) = (Phase::Lapsed, ConstraintSet::default());
             if config.policy.comeback.is_none() {
@@ -85,11 +92,17 @@ impl State {
         self.facts.provenance = provenance;
         self.facts.used = now;
         self.index = Index::of(&self.facts);
+        if reordered {
+            self.retag();
+        }
         self.record_floor_owners(now);
         let left = self.left_of_stated(now);
         self.facts.leases.values_mut().for_each(|lease| lease.left.clone_from(&left));
         self.set_gate();
         self.refuse_impossible(now);
+        let waiting = waiting.iter().filter_map(|key| self.index.queue_key_of.get(key).copied());
+        let mut waiting: Vec<QueueKey> = waiting.collect();
+        waiting.sort_unstable();
         self.enqueue_these(&waiting, now);
         if self.is_shadow() {
             // In shadow mode every waiter is admitted with its next claim.
@@ -265,6 +278,9 @@ impl Facts {
         }
         if !policy.promotes {
             self.paused_total = Span::ZERO;
+        }
+        if config.order != Order::Fair {
+            self.virtual_time = [0; 3];
         }
         if config.margin != Margin::Auto {
             self.auto_margins.clear();

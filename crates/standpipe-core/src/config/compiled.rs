@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 
 use crate::bounds;
 use crate::config::{
-    AgentRule, Charged, Limit, LimitId, LimitSelector, PoolConfig, Portion, Priority, Resets, Rule,
-    Share, mul_div,
+    AgentRule, Charged, Limit, LimitId, LimitSelector, Order, PoolConfig, Portion, Priority,
+    Resets, Rule, Share, mul_div,
 };
 use crate::facts::Facts;
 use crate::id::{ConstraintId, IdVec, RuleId, UnitId};
@@ -39,6 +39,8 @@ pub(crate) struct CompiledConfig {
     pub(crate) longest_lease: Option<Span>,
     pub(crate) claim: Span,
     pub(crate) enforce: bool,
+    /// Whether tickets have fair tags.
+    pub(crate) fair: bool,
     /// Whether zones or yield need to know who is active.
     pub(crate) protects: bool,
     pub(crate) yields: bool,
@@ -75,6 +77,7 @@ pub(crate) enum ConstraintKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CompiledAgent {
     pub(crate) tier: Priority,
+    pub(crate) weight: u16,
     pub(crate) usages: Vec<AgentUsage>,
 }
 
@@ -154,6 +157,7 @@ impl CompiledConfig {
             longest_lease: config.longest_lease,
             claim: config.claim,
             enforce: config.enforce,
+            fair: config.order == Order::Fair,
             protects: config.policy.protects(),
             yields: config.policy.yields,
             promotes: config.policy.promotes,
@@ -172,7 +176,11 @@ impl CompiledConfig {
 impl Constraint {
     /// What a cost takes of this constraint.
     pub(crate) fn need(&self, cost: &Amounts) -> u64 {
-        let units = self.id.unit().map_or(1, |unit| cost.of(unit).unwrap_or(0));
+        let units = match &self.id {
+            LimitId::Window(unit, _) | LimitId::Bucket(unit, _) => cost.of(unit).unwrap_or(0),
+            LimitId::Parallel => cost.slots(),
+            LimitId::Unanswered => 1,
+        };
         if self.kind == ConstraintKind::Gate { units.min(1) } else { units }
     }
 
@@ -254,7 +262,7 @@ fn constraint(config: &PoolConfig, facts: &Facts, limit: &Limit) -> Constraint {
         Rule::Parallel { amount } => (ConstraintKind::Slots, amount, 0, Span::ZERO),
     };
     let spec = CounterSpec {
-        stated: limit.stated(),
+        stated: largest_call(config, limit),
         effective,
         period: period + config.slack,
         refill,
@@ -264,6 +272,16 @@ fn constraint(config: &PoolConfig, facts: &Facts, limit: &Limit) -> Constraint {
     let lit = kind == ConstraintKind::Rate && config.policy.zones.look_at(period);
     let (id, resets) = (limit.id(), limit.resets);
     Constraint { id, kind, unit: None, spec, resets, floored: false, lit, ramped: false }
+}
+
+/// The largest cost that one call can ever have on a limit. A call above a learned concurrency runs
+/// alone: the provider counts what it counts, and may accept the call when nothing else runs.
+fn largest_call(config: &PoolConfig, limit: &Limit) -> u64 {
+    if limit.id() != LimitId::Parallel {
+        return limit.stated();
+    }
+    let declared = config.limits.iter().find(|own| own.id() == LimitId::Parallel);
+    declared.map_or(bounds::AMOUNT, Limit::stated)
 }
 
 fn pace(limit: &Limit) -> Constraint {
@@ -332,7 +350,7 @@ fn agent(
         }
     }
     usages.extend(rule.caps.iter().filter_map(|cap| cap_of_its_own(config, cap)));
-    CompiledAgent { tier: rule.priority.unwrap_or_default(), usages }
+    CompiledAgent { tier: rule.priority.unwrap_or_default(), weight: rule.weight, usages }
 }
 
 /// Scales floors down together where they exceed what is usable. Otherwise each owner would be kept

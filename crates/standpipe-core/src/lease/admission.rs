@@ -23,7 +23,7 @@ pub(crate) struct Candidate<'a> {
     /// The index of the agent's rule in the configuration.
     pub(crate) rule: Option<RuleId>,
     pub(crate) cost: &'a Amounts,
-    /// A newcomer comes after every ticket of its tier.
+    /// A newcomer comes after every ticket of its tier; in fair order, after those with its tag.
     pub(crate) queue_key: QueueKey,
     /// Whether its agent's floor may let it pass others: true for newcomers and due tickets. In a
     /// line everybody goes by arrival, else two tickets could wait for each other for ever.
@@ -36,6 +36,8 @@ pub(crate) struct Candidate<'a> {
     pub(crate) is_retry: bool,
     /// Since when it waits, if it has a ticket.
     pub(crate) since: Option<Instant>,
+    /// Where it begins in the virtual time of fair order.
+    pub(crate) start: u64,
 }
 
 impl Candidate<'_> {
@@ -113,7 +115,9 @@ impl State {
             ordered.or_else(|| self.line_for(candidate, ConstraintSet::default(), now))?;
         let shortfall = self.shortfall(candidate, constraint, now)?;
         let limit = self.index.compiled.constraints[constraint].limit();
-        Some(Refusal::new(shortfall.reason, limit, shortfall.short_by))
+        let behind = self.behind(candidate, constraint, shortfall.reason);
+        let refusal = Refusal::new(shortfall.reason, limit, shortfall.short_by);
+        Some(Refusal { behind, ..refusal })
     }
 
     /// The line a ticket joins next: of the rates it lacks the one that frees last, then gates,

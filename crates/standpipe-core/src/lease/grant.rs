@@ -9,6 +9,7 @@ use crate::id::AgentId;
 use crate::lease::call::Call;
 use crate::lease::{Charge, Ending, Lease, LeaseOwner};
 use crate::outcome::{Answer, Decision, Grant};
+use crate::queue::fair::FairPlace;
 use crate::queue::ticket::{Phase, QueueKey};
 use crate::state::State;
 use crate::time::Instant;
@@ -21,12 +22,13 @@ impl State {
         &mut self,
         key: Key,
         agent: AgentId,
-        tier: Priority,
+        (tier, place): (Priority, FairPlace),
         owner: LeaseOwner,
         call: Call,
         now: Instant,
     ) -> Grant {
         let charges = self.charge_all(key, agent, &call.cost, now);
+        self.count_fair(agent, tier, place, &call.cost);
         // A promoted call is served as a standard one, but background need not yield to it.
         let promoted = self.facts.agents[agent].promoted.is_some();
         let (served_in, tier) = (tier, if promoted { Priority::Background } else { tier });
@@ -116,10 +118,11 @@ impl State {
             self.end_ticket(queue_key, None, now);
         }
         let cost = self.completed_cost(reserve).into_owned();
-        let tier = self.newcomer(reserve, &cost, now).tier();
+        let candidate = self.newcomer(reserve, &cost, now);
+        let rank = (candidate.tier(), Self::place_of(&candidate));
         let agent = self.agent_for(&reserve.agent, now);
         let owner = LeaseOwner::of(reserve.ttl, by.session, now);
-        let grant = self.admit(lease, agent, tier, owner, Call::of(reserve, cost), now);
+        let grant = self.admit(lease, agent, rank, owner, Call::of(reserve, cost), now);
         if beyond {
             // There is no room to hold it, but the call was made, so it stays charged.
             let _ = self.end_lease(lease, Ending::Used, &Amounts::default(), now);

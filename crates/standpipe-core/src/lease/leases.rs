@@ -50,6 +50,9 @@ impl Index {
         if let LeaseOwner::Session(session) = lease.owner {
             self.session_holds(session);
         }
+        let slots = lease.call.cost.slots();
+        self.slots += slots;
+        self.agent_loads[lease.agent].slots += slots;
         self.agent_loads[lease.agent].leases += 1;
         self.tier_leases[lease.tier as usize] += 1;
         self.count_floor_calls(lease.agent, |calls| calls.leases[lease.tier as usize] += 1);
@@ -62,6 +65,9 @@ impl Index {
         if let LeaseOwner::Session(session) = lease.owner {
             self.session_released(session);
         }
+        let slots = lease.call.cost.slots();
+        self.slots -= slots;
+        self.agent_loads[lease.agent].slots -= slots;
         self.agent_loads[lease.agent].leases -= 1;
         self.tier_leases[lease.tier as usize] -= 1;
         self.count_floor_calls(lease.agent, |calls| calls.leases[lease.tier as usize] -= 1);

@@ -10,6 +10,7 @@ use crate::lease::LeaseOwner;
 use crate::lease::admission::Candidate;
 use crate::lease::call::{Call, CallId};
 use crate::outcome::{Decision, Grant, Notice, Queued, Reason, Refusal};
+use crate::queue::fair::FairPlace;
 use crate::queue::ticket::{Phase, QueueKey, Ticket};
 use crate::rules::Effect;
 use crate::state::{Found, State};
@@ -75,17 +76,17 @@ impl State {
                 let owner = LeaseOwner::of(reserve.ttl, key.session, now);
                 self.look_ahead(&candidate, now);
                 self.draw_retry(reserve, now);
-                let tier = candidate.tier();
+                let (tier, place) = (candidate.tier(), Self::place_of(&candidate));
                 let call = Call::of(reserve, cost.into_owned());
-                let grant = self.admit(key, agent, tier, owner, call, now);
+                let grant = self.admit(key, agent, (tier, place), owner, call, now);
                 Decision::Admit(Grant { instead_of, ..grant })
             }
             Verdict::Queue(candidate, _) => {
                 self.look_ahead(&candidate, now);
                 self.draw_retry(reserve, now);
                 let agent = self.agent_of(&candidate, reserve, now);
-                let tier = candidate.tier();
-                self.queue(key, agent, tier, (reserve, cost.into_owned()), now)
+                let (tier, place) = (candidate.tier(), Self::place_of(&candidate));
+                self.queue(key, agent, (tier, place), (reserve, cost.into_owned()), now)
             }
             Verdict::Refuse(candidate, refusal) => {
                 // Record first: the instant of an agent that is denied from now on includes the end
@@ -149,13 +150,17 @@ impl State {
             Some(agent) => self.index.agent_loads[agent].rule,
             None => self.rule_of(&reserve.agent),
         };
-        let queue_key = self.queue_key_served(self.tier_asked(reserve, rule), agent, now);
-        let tier = queue_key.tier;
+        let (tier, promoted) = self.tier_served(self.tier_asked(reserve, rule), agent, now);
+        let place = self.fair_place(tier, agent, rule, cost);
+        let new = QueueKey { tier, tag: place.tag, arrival: u64::MAX };
+        let queue_key = promoted.map_or(new, |known| known.queue_key());
+        let start = place.start.min(queue_key.tag);
         let returns = self.facts.returning.newcomers[tier as usize];
         let holds = hold_ends(reserve, now);
         let is_retry = reserve.retry_of.is_some();
         let since = None;
-        Candidate { agent, rule, cost, queue_key, passes: true, returns, holds, is_retry, since }
+        let passes = true;
+        Candidate { agent, rule, cost, queue_key, passes, returns, holds, is_retry, since, start }
     }
 
     /// The candidate with the ticket it would get.
@@ -166,7 +171,7 @@ impl State {
             return queued;
         }
         let arrival = self.facts.arrivals.saturating_add(1);
-        Candidate { queue_key: QueueKey { tier: candidate.tier(), arrival }, ..queued }
+        Candidate { queue_key: QueueKey { arrival, ..candidate.queue_key }, ..queued }
     }
 
     /// Whether a refused call waits. It waits for limits, because units can return; a fixed instant
@@ -201,7 +206,7 @@ impl State {
         &mut self,
         key: Key,
         agent: AgentId,
-        tier: Priority,
+        (tier, place): (Priority, FairPlace),
         (reserve, cost): (&Reserve, Amounts),
         now: Instant,
     ) -> Decision {
@@ -209,15 +214,16 @@ impl State {
         let asked = self.tier_asked(reserve, self.index.agent_loads[agent].rule);
         let queue_key = if asked == tier {
             self.facts.arrivals = self.facts.arrivals.saturating_add(1);
-            QueueKey { tier, arrival: self.facts.arrivals }
+            QueueKey { tier, tag: place.tag, arrival: self.facts.arrivals }
         } else {
-            self.promote_to_standard(agent, Some(key))
+            self.promote_to_standard(agent, Some(key), place.tag)
         };
         let ticket = Ticket {
             key,
             session: Some(key.session),
             agent,
             call: Call::of(reserve, cost),
+            start: place.start,
             since: now,
             deadline: now + reserve.patience.min(bounds::SPAN),
             phase: Phase::Lapsed,
@@ -237,7 +243,9 @@ impl State {
         self.facts.used = now;
         self.enqueue(queue_key, now);
         self.serve(now);
-        self.answer_ticket(queue_key, now)
+        let answer = self.answer_ticket(queue_key, now);
+        self.lower_tags(tier);
+        answer
     }
 
     /// Handles a waiter that asks again with its ticket or id.
@@ -295,7 +303,9 @@ impl State {
         self.effects.notices.push(Notice::Waited { ticket: ticket.key, agent, waited });
         let session = ticket.session.unwrap_or(ticket.key.session);
         let owner = LeaseOwner::of(ticket.ttl, session, now);
-        let grant = self.admit(ticket.key, ticket.agent, queue_key.tier, owner, ticket.call, now);
+        let place = FairPlace { start: ticket.start, tag: queue_key.tag };
+        let rank = (queue_key.tier, place);
+        let grant = self.admit(ticket.key, ticket.agent, rank, owner, ticket.call, now);
         Decision::Admit(Grant { instead_of, ..grant })
     }
 

@@ -34,7 +34,7 @@ pub struct Learned {
 /// How many concurrent calls the provider accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LearnedConcurrency {
-    /// How many.
+    /// How many, as slots.
     pub calls: u64,
     /// Since when; it rises by one a minute later.
     pub since: Instant,
@@ -72,17 +72,16 @@ impl State {
 
     /// Lowers the learned concurrency after a refusal for too many calls at once. The first refusal
     /// of an incident sets it to one less than was in flight, each further one lowers it by one.
-    pub(crate) fn lower_concurrency(&mut self, new: bool, in_flight: usize, now: Instant) {
+    pub(crate) fn lower_concurrency(&mut self, new: bool, in_flight: u64, now: Instant) {
         if !self.learns() {
             return;
         }
         let known = self.facts.learned.concurrency.map(|learned| learned.calls);
-        let in_flight = in_flight as u64;
         let calls = match (new, known) {
             (true, known) => in_flight.saturating_sub(1).min(known.unwrap_or(u64::MAX)),
             (false, known) => known.unwrap_or(in_flight).saturating_sub(1),
         };
-        let calls = calls.max(1);
+        let calls = calls.clamp(1, bounds::AMOUNT);
         self.facts.learned.concurrency = Some(LearnedConcurrency { calls, since: now });
         let (limit, amount) = (LimitId::Parallel, calls);
         self.effects.notices.push(Notice::Learned { limit, amount });
@@ -128,6 +127,9 @@ impl State {
         let Some(config) = self.facts.config.as_ref().filter(|config| config.policy.learn) else {
             return false;
         };
+        if reading.unit == Unit::Parallel {
+            return false;
+        }
         let Some(amount) = reading.limit.filter(|n| (1..=bounds::AMOUNT).contains(n)) else {
             return false;
         };

@@ -63,16 +63,16 @@ impl State {
         windows: &ReturnWindows,
     ) -> Instant {
         let own = &self.index.order[queue_key.tier as usize];
-        let before = own.partition_point(|arrival| *arrival < queue_key.arrival);
+        let before = own.partition_point(|other| *other < queue_key.in_tier());
         let stretch = windows.of(queue_key.tier);
         if queue_key.arrival != u64::MAX {
-            let there = own.get(before) == Some(&queue_key.arrival);
+            let there = own.get(before) == Some(&queue_key.in_tier());
             let all = own.len() + usize::from(!there);
             return spread(end, stretch, before, all, queue_key.arrival);
         }
         // Without a ticket it returns behind everybody who has one.
         match own.back() {
-            Some(last) => {
+            Some((_, last)) => {
                 let last = spread(end, stretch, own.len() - 1, own.len(), *last);
                 last + self.distance(queue_key.tier, stretch)
             }
@@ -92,7 +92,7 @@ impl State {
             }
             for (queue_key, ticket) in &mut self.facts.tickets {
                 let own = &self.index.order[queue_key.tier as usize];
-                let before = own.partition_point(|arrival| *arrival < queue_key.arrival);
+                let before = own.partition_point(|other| *other < queue_key.in_tier());
                 let stretch = windows.of(queue_key.tier);
                 ticket.returns = spread(end, stretch, before, own.len(), queue_key.arrival);
             }

@@ -74,7 +74,7 @@ impl State {
             (Some(_), None) => true,
             (None, _) => self.facts.pause.is_none(),
         };
-        let in_flight = self.facts.leases.len();
+        let in_flight = self.index.slots;
         let answer = match throttled.lease {
             Some(lease) => self.end_lease(lease, Ending::Refused, &Amounts::default(), now),
             None => Answer::Done,
@@ -102,7 +102,7 @@ impl State {
         throttled: &Throttled,
         after: Option<Span>,
         incident: Incident,
-        (new, in_flight): (bool, usize),
+        (new, in_flight): (bool, u64),
         now: Instant,
     ) {
         let agent = incident.agent.clone();

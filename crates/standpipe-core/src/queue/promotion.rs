@@ -12,14 +12,23 @@ use crate::id::{AgentId, RuleId};
 use crate::lease::admission::Candidate;
 use crate::name::AgentName;
 use crate::outcome::Notice;
+use crate::queue::fair::FairPlace;
 use crate::queue::ticket::QueueKey;
 use crate::state::State;
 use crate::time::{Instant, Span};
+use crate::unit::Amounts;
 
 /// The time without an admission after which an agent is promoted.
 const PROMOTE_AFTER: Span = Span::secs(300);
 /// The time without a request after which a denial is over: the agent gave up.
 const GIVEN_UP: Span = Span::secs(600);
+
+impl Promoted {
+    /// Returns its place in the queue.
+    pub(crate) const fn queue_key(self) -> QueueKey {
+        QueueKey { tier: Priority::Standard, tag: self.tag, arrival: self.arrival }
+    }
+}
 
 impl State {
     /// Converts an instant of the store's clock to the clock that stops during pauses.
@@ -67,20 +76,18 @@ impl State {
         reserve.priority.or(own).unwrap_or_default()
     }
 
-    /// The queue key of a new reserve: behind its tier, or at the arrival of its promotion.
-    pub(crate) fn queue_key_served(
+    /// The tier in which a new reserve is served, and the promotion whose place it takes.
+    pub(crate) fn tier_served(
         &self,
         asked: Priority,
         agent: Option<AgentId>,
         now: Instant,
-    ) -> QueueKey {
+    ) -> (Priority, Option<Promoted>) {
         let promoted = agent.filter(|_| asked == Priority::Background);
         let promoted =
             promoted.filter(|agent| self.promotion_at(*agent, now).is_some_and(|at| at <= now));
-        let Some(agent) = promoted else { return QueueKey::last_of(asked) };
-        let tier = Priority::Standard;
-        let promoted = self.facts.agents[agent].promoted;
-        promoted.map_or(QueueKey::last_of(tier), |known| QueueKey { tier, arrival: known.arrival })
+        let Some(agent) = promoted else { return (asked, None) };
+        (Priority::Standard, self.facts.agents[agent].promoted)
     }
 
     /// The instant at which a denied agent is promoted; `None` while one of its tickets is.
@@ -155,9 +162,10 @@ impl State {
 
     /// Records a refused background reserve. An agent whose promotion is due gets its arrival now,
     /// so that its next reserve is queued there.
-    pub(crate) fn record_denial(&mut self, agent: AgentId, now: Instant) {
+    pub(crate) fn record_denial(&mut self, agent: AgentId, cost: &Amounts, now: Instant) {
         if self.promotion_at(agent, now).is_some_and(|at| at <= now) {
-            let _ = self.promote_to_standard(agent, None);
+            let place = self.place_in_standard(agent, cost);
+            let _ = self.promote_to_standard(agent, None, place.tag);
         }
         self.note_denied(agent, false, now);
     }
@@ -200,9 +208,11 @@ impl State {
         let Some(queue_key) = self.oldest_in_background(agent) else { return };
         // The queue key changes with the tier, so the ticket leaves every index and enters again.
         self.dequeue(queue_key);
-        let Some(ticket) = self.remove_ticket(queue_key) else { return };
+        let Some(mut ticket) = self.remove_ticket(queue_key) else { return };
         let key = ticket.key;
-        let queue_key = self.promote_to_standard(agent, Some(key));
+        let place = self.place_in_standard(agent, &ticket.call.cost);
+        let queue_key = self.promote_to_standard(agent, Some(key), place.tag);
+        ticket.start = place.start.min(queue_key.tag);
         self.insert_ticket(queue_key, ticket);
         self.effects.wake.push(key);
         self.enqueue(queue_key, now);
@@ -210,19 +220,31 @@ impl State {
 
     /// Promotes an agent and returns its queue key in standard. The key stays the same until the
     /// agent is admitted, so that repeated requests do not lose the position.
-    pub(crate) fn promote_to_standard(&mut self, agent: AgentId, ticket: Option<Key>) -> QueueKey {
+    pub(crate) fn promote_to_standard(
+        &mut self,
+        agent: AgentId,
+        ticket: Option<Key>,
+        tag: u64,
+    ) -> QueueKey {
         let record = &self.facts.agents[agent];
-        let arrival = match record.promoted {
-            Some(promoted) => promoted.arrival,
+        let (arrival, tag) = match record.promoted {
+            Some(promoted) => (promoted.arrival, promoted.tag),
             None => {
                 self.facts.arrivals = self.facts.arrivals.saturating_add(1);
                 let agent = record.name.clone();
                 self.effects.notices.push(Notice::Promoted { agent });
-                self.facts.arrivals
+                (self.facts.arrivals, tag)
             }
         };
-        self.update_denial(agent, |record| record.promoted = Some(Promoted { arrival, ticket }));
-        QueueKey { tier: Priority::Standard, arrival }
+        let promoted = Promoted { arrival, tag, ticket };
+        self.update_denial(agent, |record| record.promoted = Some(promoted));
+        promoted.queue_key()
+    }
+
+    /// The place that a promoted call gets in the virtual time of standard: as of now.
+    fn place_in_standard(&self, agent: AgentId, cost: &Amounts) -> FairPlace {
+        let rule = self.index.agent_loads[agent].rule;
+        self.fair_place(Priority::Standard, Some(agent), rule, cost)
     }
 
     /// The oldest background ticket of an agent.

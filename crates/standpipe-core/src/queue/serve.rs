@@ -2,7 +2,7 @@
 //!
 //! A ticket stands in one line at a time. When room comes to the head of a line, its units are
 //! earmarked and it joins the line of what it still lacks; lacking nothing, it is due. Earmarked
-//! units are withheld only from tickets behind. Lines are ordered by tier and arrival; a floor
+//! units are withheld only from tickets behind. Lines are ordered by queue key; a floor
 //! owner passes others only if it can pass on every constraint at once.
 //!
 //! Invariant after [`State::serve`]: no constraint has more units earmarked than are free (except
@@ -137,6 +137,7 @@ impl State {
             holds,
             is_retry: false,
             since: Some(ticket.since),
+            start: ticket.start,
         }
     }
 
@@ -329,6 +330,7 @@ impl State {
     pub(crate) fn end_ticket(&mut self, queue_key: QueueKey, why: Option<Reason>, now: Instant) {
         self.dequeue(queue_key);
         let Some(ticket) = self.remove_ticket(queue_key) else { return };
+        self.pass_ended_ticket(queue_key, &ticket);
         self.touch_agent(ticket.agent, now);
         self.touch_tier(queue_key.tier, ticket.agent, now);
         self.denied_ticket_ended(ticket.agent, ticket.key, now);
@@ -347,5 +349,5 @@ impl State {
 }
 
 const fn next_to(queue_key: QueueKey) -> QueueKey {
-    QueueKey { tier: queue_key.tier, arrival: queue_key.arrival.saturating_add(1) }
+    QueueKey { arrival: queue_key.arrival.saturating_add(1), ..queue_key }
 }

@@ -10,11 +10,13 @@ use crate::lease::call::Call;
 use crate::outcome::Reason;
 use crate::time::{Instant, Span};
 
-/// The sort key of a ticket in the queue: the tier, then the arrival.
+/// The sort key of a ticket in the queue: the tier, then the fair tag, then the arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct QueueKey {
     /// The tier; critical sorts first.
     pub tier: Priority,
+    /// The tag of fair order, see `fair.rs`; 0 in order of arrival.
+    pub tag: u64,
     /// The arrival number, which counts up; 0 sorts before every ticket of the tier.
     pub arrival: u64,
 }
@@ -30,6 +32,8 @@ pub struct Ticket {
     pub agent: AgentId,
     /// The description of the call.
     pub call: Call,
+    /// Where it begins in virtual time; its tag is where it ends.
+    pub start: u64,
     /// The instant at which it was queued.
     pub since: Instant,
     /// The instant at which it ends by itself.
@@ -72,12 +76,18 @@ impl QueueKey {
     /// Returns the key behind every ticket of a tier.
     #[must_use]
     pub const fn last_of(tier: Priority) -> Self {
-        Self { tier, arrival: u64::MAX }
+        Self { tier, tag: u64::MAX, arrival: u64::MAX }
+    }
+
+    /// Returns the tag and the arrival, by which a tier is ordered.
+    #[must_use]
+    pub const fn in_tier(self) -> (u64, u64) {
+        (self.tag, self.arrival)
     }
 
     /// Returns the key before every ticket of a tier.
     #[must_use]
     pub const fn first_of(tier: Priority) -> Self {
-        Self { tier, arrival: 0 }
+        Self { tier, tag: 0, arrival: 0 }
     }
 }

@@ -65,15 +65,15 @@ impl State {
 impl Index {
     pub(crate) fn add_ticket(&mut self, queue_key: QueueKey, ticket: &Ticket) {
         let own = &mut self.order[queue_key.tier as usize];
-        let at = own.partition_point(|arrival| *arrival < queue_key.arrival);
-        own.insert(at, queue_key.arrival);
+        let at = own.partition_point(|other| *other < queue_key.in_tier());
+        own.insert(at, queue_key.in_tier());
         self.queue_key_of.insert(ticket.key, queue_key);
         self.timers.insert((ticket.deadline, Timer::TicketDeadline(queue_key)));
         let load = &mut self.agent_loads[ticket.agent];
         load.tickets += 1;
         load.background += u32::from(queue_key.tier == Priority::Background);
-        if self.limited.contains(&ticket.agent) {
-            self.limited_tickets.insert((ticket.agent, queue_key));
+        if self.compiled.fair || self.limited.contains(&ticket.agent) {
+            self.tickets_by_agent.insert((ticket.agent, queue_key));
         }
         let tier = queue_key.tier as usize;
         self.count_floor_calls(ticket.agent, |calls| calls.tickets[tier] += 1);
@@ -93,7 +93,7 @@ impl Index {
 
     fn remove_ticket(&mut self, queue_key: QueueKey, ticket: &Ticket) {
         let own = &mut self.order[queue_key.tier as usize];
-        if let Ok(at) = own.binary_search(&queue_key.arrival) {
+        if let Ok(at) = own.binary_search(&queue_key.in_tier()) {
             own.remove(at);
         }
         self.queue_key_of.remove(&ticket.key);
@@ -101,7 +101,7 @@ impl Index {
         let load = &mut self.agent_loads[ticket.agent];
         load.tickets -= 1;
         load.background -= u32::from(queue_key.tier == Priority::Background);
-        self.limited_tickets.remove(&(ticket.agent, queue_key));
+        self.tickets_by_agent.remove(&(ticket.agent, queue_key));
         let tier = queue_key.tier as usize;
         self.count_floor_calls(ticket.agent, |calls| calls.tickets[tier] -= 1);
         if let Some(session) = ticket.session {

@@ -248,7 +248,7 @@ impl State {
     pub(crate) fn tickets_of(&self, agent: AgentId) -> impl Iterator<Item = QueueKey> {
         let from = (agent, QueueKey::first_of(Priority::Critical));
         let upto = (agent, QueueKey::last_of(Priority::Background));
-        self.index.limited_tickets.range(from..=upto).map(|(_, queue_key)| *queue_key)
+        self.index.tickets_by_agent.range(from..=upto).map(|(_, queue_key)| *queue_key)
     }
 
     pub(crate) fn tier_of(&self, agent: AgentId) -> Priority {

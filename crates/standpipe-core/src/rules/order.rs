@@ -19,21 +19,22 @@ pub(super) const RULE: ConstraintRule = ConstraintRule {
 };
 
 /// The rank of a candidate on one constraint. A cost that its agent's unfilled floor covers goes
-/// before everybody of its tier; among those it goes by arrival.
+/// before everybody of its tier; among those it goes by tag and arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rank {
     pub(crate) tier: Priority,
     pub(crate) covered: bool,
-    pub(crate) arrival: u64,
+    /// The tag and the arrival.
+    pub(crate) in_tier: (u64, u64),
 }
 
 impl Rank {
     pub(crate) const fn of(queue_key: QueueKey) -> Self {
-        Self { tier: queue_key.tier, covered: false, arrival: queue_key.arrival }
+        Self { tier: queue_key.tier, covered: false, in_tier: queue_key.in_tier() }
     }
 
     const fn queue_key(self) -> QueueKey {
-        QueueKey { tier: self.tier, arrival: self.arrival }
+        QueueKey { tier: self.tier, tag: self.in_tier.0, arrival: self.in_tier.1 }
     }
 }
 
@@ -45,7 +46,7 @@ impl PartialOrd for Rank {
 
 impl Ord for Rank {
     fn cmp(&self, other: &Self) -> core::cmp::Ordering {
-        (self.tier, !self.covered, self.arrival).cmp(&(other.tier, !other.covered, other.arrival))
+        (self.tier, !self.covered, self.in_tier).cmp(&(other.tier, !other.covered, other.in_tier))
     }
 }
 
@@ -123,7 +124,7 @@ impl State {
         let owners = QueueKey::first_of(tier)..=QueueKey::last_of(tier);
         for owner in self.index.due_owners.range(owners) {
             let its = self.rank_of_ticket(*owner, constraint, now);
-            let counted = !rank.covered && owner.arrival < rank.arrival;
+            let counted = !rank.covered && owner.in_tier() < rank.in_tier;
             if its.covered && its < rank && !counted && holders.contains(owner) {
                 before += self.need_of_ticket(constraint, *owner);
             }

@@ -71,7 +71,9 @@ impl State {
             Unit::InputTokens | Unit::OutputTokens | Unit::Tokens => true,
             Unit::Usd => !self.has_prices(),
             // A call that names no points takes one, and of the others none.
-            Unit::Requests | Unit::Points | Unit::Content | Unit::Other(_) => false,
+            Unit::Requests | Unit::Points | Unit::Content | Unit::Parallel | Unit::Other(_) => {
+                false
+            }
         };
         let known = |other: &Constraint| other.settles() == Some(unit);
         (learned && !constraints.iter().take(at.index()).any(known)).then_some(unit)

@@ -18,7 +18,7 @@ pub(crate) struct UsageView<'a> {
     pub(crate) counted: Counted<'a>,
     /// The charges of the unit it counts.
     pub(crate) history: &'a History,
-    /// Units of calls in flight that are not charged yet; for slots, the calls in flight.
+    /// Units of calls in flight that are not charged yet; for slots, those in use.
     pub(crate) held: u64,
     /// The provider's own window, if it announces one.
     pub(crate) reset: Option<&'a Reset>,
@@ -210,7 +210,7 @@ impl State {
             }
             Count::Slots => {
                 let unknown_until = lost.map(|lost| lost + self.index.compiled.lease_ttl);
-                (Counted::Slots { unknown_until }, self.facts.leases.len() as u64)
+                (Counted::Slots { unknown_until }, self.index.slots)
             }
             Count::Pace { last } => (Counted::Pace { last: *last }, 0),
         };
@@ -224,7 +224,7 @@ impl State {
         usage: &'a AgentUsage,
     ) -> UsageView<'a> {
         if usage.kind(&self.index.compiled.constraints) == ConstraintKind::Slots {
-            let held = agent.map_or(0, |at| u64::from(self.index.agent_loads[at].leases));
+            let held = agent.map_or(0, |at| self.index.agent_loads[at].slots);
             let counted = Counted::Slots { unknown_until: None };
             let history = &NO_CHARGES;
             return UsageView { spec: &usage.spec, counted, history, held, reset: None };

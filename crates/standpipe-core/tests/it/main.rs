@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod exact;
+mod fair;
 mod faults;
 mod floors;
 mod foresight;

@@ -2,15 +2,18 @@
 //! waits longer than it has to.
 
 use proptest::prelude::*;
-use standpipe_core::{Instant, Limit, Policy, PoolConfig, Priority, Span, Unit};
+use standpipe_core::{
+    AgentRule, Instant, Limit, Order, Policy, PoolConfig, Priority, Rule, Span, Unit,
+};
 
 use crate::support::book::Guarantee;
 use crate::support::cases;
 use crate::support::crowd::{Admission, Crowd, Guest, guests};
+use crate::support::fair::Fair;
 use crate::support::player::Player;
 use crate::support::words::{
     DAY, MINUTE, OUTPUT, REQUESTS, SECOND, TOKENS, at_end, bucket, capped, cost, floored, millis,
-    paced, parallel, pool, requests_of, secs, window,
+    paced, parallel, pool, requests_of, secs, unranked, window,
 };
 use crate::support::world::is_admitted;
 
@@ -31,6 +34,32 @@ proptest! {
             let ordered = admitted.is_sorted_by_key(|entry| entry.at);
             prop_assert!(ordered, "{:?}: {:#?}", tier, admitted);
         }
+    }
+
+    /// The same in fair order: the tags are those of the oracle, and whoever has a smaller one goes
+    /// first, newcomers too.
+    #[test]
+    fn fair_order_holds(
+        (config, crowd) in one_limit(),
+        weights in [1_u16..=9, 1..=9, 1..=9],
+        chance: u64,
+    ) {
+        let rule = |(name, weight)| AgentRule { weight, ..unranked(name) };
+        let agents = ["guest", "owner", "modest"].into_iter().zip(weights).map(rule).collect();
+        let mut config = PoolConfig { order: Order::Fair, agents, ..config };
+        // A pace has a line of its own, and a ticket that lapses stands in none.
+        config.limits[0].pace = None;
+        let crowd = crowd.into_iter().map(|guest| Guest { late: Span::ZERO, ..guest });
+        let crowd: Vec<Guest> = crowd.collect();
+        let mut pool = Crowd::new(&config, chance);
+        let refill = match config.limits[0].rule {
+            Rule::Bucket { amount, .. } => amount,
+            _ => 0,
+        };
+        let whole = pool.book.effective(0).max(refill);
+        pool.fair = Some(Fair::new(&config, whole));
+        pool.play(&crowd, |_| {});
+        prop_assert!(pool.complaints.is_empty(), "{:#?}", pool.complaints);
     }
 
     /// Several limits: what is set aside for somebody stays so while those behind are admitted, and
@@ -205,8 +234,9 @@ fn one_limit() -> impl Strategy<Value = (PoolConfig, Vec<Guest>)> {
 
 /// The same with an agent that has a floor and one that has a cap, or without.
 fn many_limits_and_shares() -> impl Strategy<Value = (PoolConfig, Vec<Guest>)> {
-    (many_limits(), any::<bool>(), 0_u16..=900, 500_u16..=1_000).prop_map(
-        |((mut config, crowd), shares, floor, cap)| {
+    (many_limits(), any::<[bool; 2]>(), 0_u16..=900, 500_u16..=1_000).prop_map(
+        |((mut config, crowd), [shares, fair], floor, cap)| {
+            config.order = if fair { Order::Fair } else { Order::Arrival };
             if shares {
                 config.agents = vec![floored("owner", floor.max(1)), capped("modest", cap)];
             }

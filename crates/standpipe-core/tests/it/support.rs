@@ -5,6 +5,7 @@
 
 pub(crate) mod book;
 pub(crate) mod crowd;
+pub(crate) mod fair;
 pub(crate) mod law;
 pub(crate) mod mark;
 pub(crate) mod player;

@@ -7,9 +7,9 @@ use proptest::sample::select;
 use standpipe_core::{
     Action, AgentName, AgentRule, Amounts, Answer, AutoMargin, Backoff, CascadeThreshold, Charged,
     Commit, Configure, Decision, Event, Hit, Instant, Key, LearnedConcurrency, LearnedLimit, Limit,
-    LimitSelector, Margin, Observed, Owner, Policy, PoolConfig, PoolRef, Portion, Priority, Ramp,
-    Reading, Reason, Recovered, Reserve, Resets, RetryBudget, ReturnWindows, Rule, Share, Source,
-    Span, State, Text, ThrottleKind, Throttled, Unit, Zones, bounds,
+    LimitSelector, Margin, Observed, Order, Owner, Policy, PoolConfig, PoolRef, Portion, Priority,
+    Ramp, Reading, Reason, Recovered, Reserve, Resets, RetryBudget, ReturnWindows, Rule, Share,
+    Source, Span, State, Text, ThrottleKind, Throttled, Unit, Zones, bounds,
 };
 
 use crate::support::cases;
@@ -321,7 +321,7 @@ fn odd_tier() -> impl Strategy<Value = Priority> {
 
 fn odd_unit() -> impl Strategy<Value = Unit> {
     let other = Unit::named("gpu_seconds").expect("a name");
-    select(vec![Unit::Requests, Unit::Tokens, Unit::OutputTokens, other])
+    select(vec![Unit::Requests, Unit::Tokens, Unit::OutputTokens, Unit::Parallel, other])
 }
 
 fn odd_amount() -> impl Strategy<Value = u64> {
@@ -397,9 +397,10 @@ fn odd_config() -> impl Strategy<Value = PoolConfig> {
     ];
     let times = (span(), span(), span(), option::of(span()));
     let enforce = prop::bool::weighted(0.9);
+    let order = select(vec![Order::Arrival, Order::Fair]);
     let rules = (vec(odd_limit(), 0..4), vec(odd_rule(), 0..3), odd_policy(), odd_amounts());
-    (margin, times, enforce, rules).prop_map(
-        |(margin, (slack, claim, lease_ttl, longest_lease), enforce, rules)| {
+    (margin, times, (enforce, order), rules).prop_map(
+        |(margin, (slack, claim, lease_ttl, longest_lease), (enforce, order), rules)| {
             let (limits, agents, policy, prices) = rules;
             PoolConfig {
                 limits,
@@ -409,6 +410,7 @@ fn odd_config() -> impl Strategy<Value = PoolConfig> {
                 lease_ttl,
                 longest_lease,
                 enforce,
+                order,
                 policy,
                 agents,
                 prices,
@@ -485,6 +487,15 @@ fn odd_rule() -> impl Strategy<Value = AgentRule> {
         Just(LimitSelector::Parallel)
     ];
     let share = (of, portion).prop_map(|(of, portion)| Share { of, portion }).boxed();
-    (odd_agent(), option::of(odd_tier()), vec(share.clone(), 0..2), vec(share, 0..2))
-        .prop_map(|(name, priority, floors, caps)| AgentRule { name, priority, floors, caps })
+    let weight = prop_oneof![8 => 1_u16..=1_000, 1 => any::<u16>()];
+    let shares = (vec(share.clone(), 0..2), vec(share, 0..2));
+    (odd_agent(), option::of(odd_tier()), shares, weight).prop_map(
+        |(name, priority, (floors, caps), weight)| AgentRule {
+            name,
+            priority,
+            floors,
+            caps,
+            weight,
+        },
+    )
 }

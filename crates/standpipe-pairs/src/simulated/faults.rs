@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use standpipe_core::{
-    Action, AgentName, AgentRule, Configure, Limit, LimitSelector, Margin, PoolConfig, Portion,
-    Share, Source, Span, Unit,
+    Action, AgentName, AgentRule, Configure, Limit, LimitSelector, Margin, Order, PoolConfig,
+    Portion, Share, Source, Span, Unit,
 };
 
 use super::World;
@@ -226,6 +226,8 @@ pub(super) fn configure(setup: &Setup, pool: &Pool) -> Action {
         slack,
         lease_ttl: Span::secs(2),
         enforce: pool.enforced,
+        // A change of the configuration changes the order, too.
+        order: if setup.version % 2 == 1 { Order::Fair } else { Order::Arrival },
         agents: agents(setup),
         ..PoolConfig::new(limits)
     };
@@ -235,7 +237,7 @@ pub(super) fn configure(setup: &Setup, pool: &Pool) -> Action {
 
 fn agents(setup: &Setup) -> Vec<AgentRule> {
     let rule = |name: &str, floors, caps| {
-        AgentName::new(name).map(|name| AgentRule { name, priority: None, floors, caps })
+        AgentName::new(name).map(|name| AgentRule { name, priority: None, floors, caps, weight: 1 })
     };
     let of = LimitSelector::Unit(Unit::Requests);
     let floor = || vec![Share { of: LimitSelector::All, portion: Portion::PerMille(400) }];

@@ -54,6 +54,9 @@ pub(crate) struct ProblemDetails {
     /// How many units that limit lacks.
     #[serde(skip_serializing_if = "Option::is_none")]
     short_by: Option<u64>,
+    /// In fair order, the agent whose call is first in the queue for the limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    behind: Option<String>,
     /// The exact instant at which the call is admitted if nothing else happens.
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<Timestamp>,
@@ -261,6 +264,7 @@ impl From<Refused> for Problem {
         problem.details.waited_for = refused.waited_for.map(Reason::as_str);
         problem.details.limit = refused.limit;
         problem.details.short_by = Some(refused.short_by).filter(|short| *short > 0);
+        problem.details.behind = refused.behind;
         problem.details.until = when.until;
         problem.details.not_before = when.not_before;
         problem.details.waiting_for = when.waiting_for;

@@ -2,9 +2,9 @@
 
 use standpipe_core::{
     Action, AgentName, AgentRule, Amounts, Backoff, CascadeThreshold, Charged, Commit, Configure,
-    Event, Hit, Key, Limit, LimitSelector, Margin, Observed, Policy, PoolConfig, Portion, Priority,
-    Reading, Recovered, Reserve, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span,
-    Text, ThrottleKind, Throttled, Unit, Zones,
+    Event, Hit, Key, Limit, LimitSelector, Margin, Observed, Order, Policy, PoolConfig, Portion,
+    Priority, Reading, Recovered, Reserve, Resets, RetryBudget, ReturnWindows, Rule, Share, Source,
+    Span, Text, ThrottleKind, Throttled, Unit, Zones,
 };
 
 /// A seeded random number generator (`SplitMix64`).
@@ -149,8 +149,16 @@ impl RandomEvents {
         Amounts::cost(amounts).unwrap_or_default()
     }
 
+    /// Adds the slots of a call to some costs.
+    fn with_slots(&mut self, cost: &Amounts) -> Amounts {
+        let slots = self.random.once_in(5).then(|| (Unit::Parallel, self.random.below(4)));
+        let amounts = cost.iter().map(|(unit, amount)| (unit.clone(), amount)).chain(slots);
+        Amounts::cost(amounts).unwrap_or_default()
+    }
+
     fn reserve(&mut self) -> Reserve {
-        let mut reserve = Reserve::new(self.agent(), self.amounts(6));
+        let (agent, cost) = (self.agent(), self.amounts(6));
+        let mut reserve = Reserve::new(agent, self.with_slots(&cost));
         let tiers = [Priority::Critical, Priority::Standard, Priority::Background];
         reserve.priority = if self.random.once_in(3) { self.random.one_of(&tiers) } else { None };
         reserve.patience = match self.random.below(4) {
@@ -246,6 +254,7 @@ impl RandomEvents {
         config.slack = Span::millis(self.random.below(3) * 50);
         config.lease_ttl = Span::secs(20);
         config.enforce = !self.random.once_in(10);
+        config.order = if self.random.once_in(3) { Order::Fair } else { Order::Arrival };
         config.agents = self.rules();
         config.policy = self.policy();
         if config.policy.learn && self.random.once_in(4) {
@@ -291,7 +300,8 @@ impl RandomEvents {
             [("picard", vec![quarter], Vec::new()), ("neelix", Vec::new(), vec![capped])]
         {
             if !self.random.once_in(4) {
-                rules.push(AgentRule { name: named(name), priority: None, floors, caps });
+                let (name, weight) = (named(name), 1 + u16::from(self.random.once_in(2)));
+                rules.push(AgentRule { name, priority: None, floors, caps, weight });
             }
         }
         rules

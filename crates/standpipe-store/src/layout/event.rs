@@ -4,10 +4,10 @@
 
 use standpipe_core::{
     Action, AgentName, AgentRule, Amounts, Backoff, CascadeThreshold, Charged, Commit, Configure,
-    Event, Hit, Instant, Key, Limit, LimitSelector, Margin, Observed, Owner, Policy, PoolConfig,
-    PoolRef, Portion, Priority, Reading, Recovered, Reserve, Resets, RetryBudget, ReturnWindows,
-    Rule, Share, Source, Span, Text, ThrottleKind, Throttled, TimeRange, Unit, UnitName, Zones,
-    bounds,
+    Event, Hit, Instant, Key, Limit, LimitSelector, Margin, Observed, Order, Owner, Policy,
+    PoolConfig, PoolRef, Portion, Priority, Reading, Recovered, Reserve, Resets, RetryBudget,
+    ReturnWindows, Rule, Share, Source, Span, Text, ThrottleKind, Throttled, TimeRange, Unit,
+    UnitName, Zones, bounds,
 };
 
 use super::Malformed;
@@ -30,8 +30,8 @@ wire_struct! {
     Reading { unit, period, limit, remaining, coarse, reset_in, full_in }
     Configure { source, config }
     PoolConfig {
-        limits, margin, slack, claim, lease_ttl, longest_lease, enforce, policy, agents, prices,
-        within,
+        limits, margin, slack, claim, lease_ttl, longest_lease, enforce, order, policy, agents,
+        prices, within,
     }
     Policy {
         backoff, comeback, cascade, retries, learn, terminal_probe, zones, yields, promotes,
@@ -43,7 +43,7 @@ wire_struct! {
     CascadeThreshold { agents, within }
     RetryBudget { per_mille, least }
     Limit { rule, pace, charged, resets }
-    AgentRule { name, priority, floors, caps }
+    AgentRule { name, priority, floors, caps, weight }
     Share { of, portion }
 }
 
@@ -79,6 +79,7 @@ wire_enum! {
     }
     Charged { 0 => Start, 1 => End }
     Resets { 0 => Rolling, 1 => Provider }
+    Order { 0 => Arrival, 1 => Fair }
     Zones { 0 => Off, 1 => Long, 2 => All }
     Margin { 0 => Auto, 1 => Fixed(per_mille) }
     LimitSelector { 0 => All, 1 => Unit(unit), 2 => Parallel }
@@ -93,6 +94,7 @@ wire_enum! {
         5 => Content,
         6 => Usd,
         7 => Other(name),
+        8 => Parallel,
     }
 }
 

@@ -16,7 +16,7 @@ use super::wire::{Reader, Wire, wire_enum, wire_struct};
 
 wire_struct! {
     Facts {
-        clock, config, provenance, used, arrivals, pause, terminal, throttling, returning, cascade,
+        clock, config, provenance, used, arrivals, virtual_time, pause, terminal, throttling, returning, cascade,
         ramp, learned, unanswered, retry_usage, tier_activity, paused_total, auto_margins,
         external, sizes, pre_emptive, spending, state_lost_at, enforced, units, counters, agents,
         sessions, leases, tickets, ids,
@@ -38,9 +38,9 @@ wire_struct! {
     CallId { agent, id, part_of }
     UnitUsage { unit, charged, span, span_before, next_mark, history, held }
     AgentUnitUsage { history, held }
-    Agent { name, active, refused, asked, admitted, denied, promoted, units }
+    Agent { name, active, refused, asked, admitted, denied, promoted, tags, units }
     Denied { since, last }
-    Promoted { arrival, ticket }
+    Promoted { arrival, tag, ticket }
     AutoMargin { limit, per_mille, since, successes, rests, reported }
     ExternalUsage {
         limit, since, last_seen, low, gap, believed, initial, spare, charged, eased, reported,
@@ -48,9 +48,11 @@ wire_struct! {
     Reported { remaining, limit, at, until }
     RecentLow { since, left, before }
     Session { last, last_seen, ended }
-    QueueKey { tier, arrival }
+    QueueKey { tier, tag, arrival }
     Call { cost, owner, id, model, task, retry_of, bytes, tokens_follow, part_of }
-    Ticket { key, session, agent, call, since, deadline, phase, earmarked, returns, holds, ttl }
+    Ticket {
+        key, session, agent, call, start, since, deadline, phase, earmarked, returns, holds, ttl,
+    }
     Lease { owner, agent, tier, call, started, progressed, charges, left }
     Charge { unit, when, estimate, charged, mark, known }
     UsageCounter { count, reset, zone, without_floor }

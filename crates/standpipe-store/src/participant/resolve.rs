@@ -136,7 +136,8 @@ fn queued(state: &State, ticket: Key, reserve: &Reserve, now: Instant) -> Queued
 
 /// Returns a refusal whose cause no longer holds: the caller may retry at once.
 const fn retry_now(now: Instant) -> Refusal {
-    Refusal { reason: Reason::Order, limit: None, short_by: 0, until: Some(now), exact: false }
+    let (reason, limit, until) = (Reason::Order, None, Some(now));
+    Refusal { reason, limit, short_by: 0, until, exact: false, behind: None }
 }
 
 const fn outcome_of(answer: Answer) -> Outcome {

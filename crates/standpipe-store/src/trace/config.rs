@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 use standpipe_core::{
     AgentName, AgentRule, Backoff, CascadeThreshold, Charged, Configure, Limit, LimitSelector,
-    Margin, Policy, PoolConfig, PoolRef, Portion, Priority, Resets, RetryBudget, ReturnWindows,
-    Rule, Share, Source, Span, TimeRange, Unit, Zones,
+    Margin, Order, Policy, PoolConfig, PoolRef, Portion, Priority, Resets, RetryBudget,
+    ReturnWindows, Rule, Share, Source, Span, TimeRange, Unit, Zones,
 };
 
 use super::parse::amounts;
@@ -34,6 +34,7 @@ pub(super) fn configure(
             "longest_lease" => config.longest_lease = Some(time(value)?),
             "enforce" => config.enforce = value.as_bool().ok_or("`enforce` is true or false")?,
             "agents" => config.agents = agents(value)?,
+            "order" => config.order = order(value)?,
             "policy" => config.policy = policy(value)?,
             "within" => config.within = PoolRef::new(value.as_str().unwrap_or_default()),
             "prices" => config.prices = amounts(value)?,
@@ -42,6 +43,14 @@ pub(super) fn configure(
         }
     }
     Ok(Configure { source, config })
+}
+
+fn order(value: &Value) -> Result<Order, String> {
+    match value.as_str() {
+        Some("arrival") => Ok(Order::Arrival),
+        Some("fair") => Ok(Order::Fair),
+        _ => Err(format!("{value} is not an order; use arrival or fair")),
+    }
 }
 
 pub(super) fn priority(value: &Value) -> Result<Priority, String> {
@@ -226,13 +235,22 @@ fn long_limit(unit: &Unit, fields: &Map<String, Value>) -> Result<Limit, String>
 fn agents(value: &Value) -> Result<Vec<AgentRule>, String> {
     let each = |(name, fields): (&String, &Value)| {
         let known = AgentName::new(name).ok_or_else(|| format!("`{name}` is not an agent name"))?;
-        let mut rule =
-            AgentRule { name: known, priority: None, floors: Vec::new(), caps: Vec::new() };
+        let mut rule = AgentRule {
+            name: known,
+            priority: None,
+            floors: Vec::new(),
+            caps: Vec::new(),
+            weight: 1,
+        };
         for (key, value) in object(fields)? {
             match key.as_str() {
                 "priority" => rule.priority = Some(priority(value)?),
                 "floor" => rule.floors = shares(value)?,
                 "cap" => rule.caps = shares(value)?,
+                "weight" => {
+                    let weight = u16::try_from(amount(value)?);
+                    rule.weight = weight.map_err(|_| format!("{value} is not a weight"))?;
+                }
                 _ => return Err(format!("an agent cannot have `{key}`")),
             }
         }

@@ -124,7 +124,10 @@ impl StoreClient {
             Ended::Used(figures) => {
                 let named = figures.iter();
                 let at_estimate = call.cost.iter().filter(|(unit, _)| {
-                    figures.of(unit).is_none() && !(call.priced && **unit == Unit::Usd)
+                    // Slots are held while the call runs, and not used up.
+                    let counted = **unit != Unit::Parallel;
+                    let computed = call.priced && **unit == Unit::Usd;
+                    figures.of(unit).is_none() && counted && !computed
                 });
                 let uses =
                     named.chain(at_estimate).map(|(unit, amount)| UsageChange::Used(unit, amount));

@@ -294,7 +294,8 @@ mod tests {
         let pool = tap.pool("my/slots").unwrap();
         let cap = Share { of: LimitSelector::Parallel, portion: Portion::Slots(1) };
         let name = standpipe_core::AgentName::new("capped").unwrap();
-        let capped = AgentRule { name, priority: None, floors: Vec::new(), caps: vec![cap] };
+        let capped =
+            AgentRule { name, priority: None, floors: Vec::new(), caps: vec![cap], weight: 1 };
         let limits = vec![Limit::new(Rule::Parallel { amount: 2 })];
         let config = PoolConfig { agents: vec![capped], ..PoolConfig::new(limits) };
         pool.change(config).blocking().unwrap();

@@ -122,25 +122,23 @@ impl LastRead<'_> {
         costs.map(Option::unwrap_or_default).sum()
     }
 
-    /// Returns the actions that block this share's part of the slots held by leases without a
+    /// Returns the action that blocks this share's part of the slots held by leases without a
     /// living session.
-    fn blocked_slots(&self, config: &PoolConfig, alive: &BTreeSet<u64>) -> Vec<Action> {
+    fn blocked_slots(&self, config: &PoolConfig, alive: &BTreeSet<u64>) -> Option<Action> {
         let slots = |limit: &Limit| matches!(limit.rule, Rule::Parallel { .. });
         if !config.limits.iter().any(slots) {
-            return Vec::new();
+            return None;
         }
         let ends = self.unowned_leases(alive).map(|(_, lease)| match lease.owner {
             LeaseOwner::Ttl { expires, .. } => expires.since(self.now),
             LeaseOwner::Session(_) => bounds::SILENCE,
         });
-        let ends: Vec<Span> = ends.collect();
-        let ttl = ends.iter().max().copied().unwrap_or_default().max(Span(1));
-        let count = (ends.len() as u64).div_ceil(self.among);
-        let blocked = (1..=count).filter_map(|number| {
-            let lease = Key { session: NO_SESSION, number: SLOTS + number };
-            reserve(lease, config, &BTreeMap::new(), Some(ttl))
-        });
-        blocked.collect()
+        let ttl = ends.max()?.max(Span(1));
+        let held: u64 = self.unowned_leases(alive).map(|(_, lease)| lease.call.cost.slots()).sum();
+        let part = held.div_ceil(self.among).min(bounds::AMOUNT);
+        let slots = BTreeMap::from([(Unit::Parallel, part)]);
+        let lease = Key { session: NO_SESSION, number: SLOTS };
+        reserve(lease, config, &slots, Some(ttl))
     }
 
     fn unowned_leases(&self, alive: &BTreeSet<u64>) -> impl Iterator<Item = (&Key, &Lease)> {
@@ -202,7 +200,9 @@ fn reserve(
         let sum = sums.get(&unit).copied().unwrap_or(0);
         (unit, sum)
     };
-    let cost = Amounts::new(units(config).into_iter().map(figure)).unwrap_or_default();
+    let slots = sums.get(&Unit::Parallel).map(|slots| (Unit::Parallel, *slots));
+    let figures = units(config).into_iter().map(figure).chain(slots);
+    let cost = Amounts::new(figures).unwrap_or_default();
     let mut reserve = Reserve::new(AgentName::new(EARLIER)?, cost);
     (reserve.priority, reserve.ttl) = (Some(Priority::Background), ttl);
     Some(Action::Recovered(Recovered::Reserve { lease, reserve: Box::new(reserve) }))
@@ -232,5 +232,5 @@ const EARLIER: &str = "earlier";
 /// The session of leases that belong to none.
 const NO_SESSION: u64 = 0;
 
-/// Where the numbers of blocked slots begin, behind those of charges.
+/// The number of the lease that blocks slots, behind those of charges.
 const SLOTS: u64 = 1 << 32;

@@ -39,6 +39,28 @@ fn a_commit_gives_the_difference_back_and_a_cancel_everything() {
     assert_eq!(used(&pool), (35, 0));
 }
 
+/// A call that takes three slots leaves one of four; a call of none needs none.
+#[test]
+fn a_call_takes_as_many_slots_as_it_names() {
+    let world = World::new();
+    let process = world.process();
+    let pool = process.limited("t/slots", vec![parallel(4)]);
+    let three = pool.reserve(at_once().unit("parallel", 3)).blocking().unwrap();
+    assert_eq!(used(&pool), (0, 3));
+    let no = refused(pool.reserve(at_once().unit("parallel", 2)).blocking());
+    assert_eq!((no.limit.as_deref(), no.short_by), (Some("parallel"), 1), "{no}");
+    let one = pool.reserve(at_once()).blocking().unwrap();
+    let none = pool.reserve(at_once().unit("parallel", 0)).blocking().unwrap();
+    assert_eq!(used(&pool), (0, 4));
+    let wrong = three.progress([(Unit::Parallel, 1)]).blocking().unwrap_err();
+    assert!(wrong.to_string().contains("until it ends"), "{wrong}");
+    drop((three, none));
+    assert_eq!(used(&pool), (0, 1));
+    let never = refused(pool.reserve(at_once().unit("parallel", 5)).blocking());
+    assert!(never.is_never(), "{never}");
+    drop(one);
+}
+
 #[test]
 fn a_wrong_amount_is_an_error_and_the_lease_is_settled_by_its_drop() {
     let world = World::new();

@@ -55,13 +55,16 @@ pub(super) fn agents(style: Style, agents: &[AgentStatus]) -> Vec<String> {
             [] => String::new(),
             some => format!("{what} {}", some.join(", ")),
         };
+        let weight = agent.weight.map(|weight| format!("weight {weight}"));
+        let cap = Some(share("cap", &agent.cap)).filter(|cap| !cap.is_empty());
+        let cap_and_weight = cap.into_iter().chain(weight).collect::<Vec<_>>().join(", ");
         let last = format!("active {} ago", length(agent.active_ms));
         vec![
             title(style, at, "agents"),
             agent.name.clone(),
             priority_label(agent.priority.as_str()),
             share("floor", &agent.floor),
-            share("cap", &agent.cap),
+            cap_and_weight,
             style.paint(TextRole::Muted, &last),
         ]
     });
@@ -69,14 +72,22 @@ pub(super) fn agents(style: Style, agents: &[AgentStatus]) -> Vec<String> {
 }
 
 fn is_listed(agent: &AgentStatus) -> bool {
-    agent.priority.as_str() != "standard" || !agent.floor.is_empty() || !agent.cap.is_empty()
+    let shares = !agent.floor.is_empty() || !agent.cap.is_empty();
+    agent.priority.as_str() != "standard" || shares || agent.weight.is_some()
 }
 
 /// Why a call waits, and when it may be admitted or what must happen first.
 pub(crate) fn wait_reason(ticket: &TicketStatus) -> String {
     let Some(reason) = ticket.reason else { return "it is next".to_owned() };
-    let why = reason_text(reason.as_str(), ticket.limit.as_deref(), ticket.short_by);
+    let (limit, behind) = (ticket.limit.as_deref(), ticket.behind.as_deref());
+    let why = behind_text(behind, limit)
+        .unwrap_or_else(|| reason_text(reason.as_str(), limit, ticket.short_by));
     if ticket.when.is_empty() { why } else { format!("{why}, {}", ticket.when) }
+}
+
+/// Describes a place in fair order; `None` in order of arrival.
+pub(crate) fn behind_text(agent: Option<&str>, limit: Option<&str>) -> Option<String> {
+    Some(format!("behind {} by fair order for {}", agent?, limit.unwrap_or("a limit")))
 }
 
 /// Describes a reason of the admission rule.

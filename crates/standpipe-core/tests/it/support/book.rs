@@ -235,7 +235,7 @@ impl Book {
     pub(crate) fn need(&self, limit: usize, cost: &Amounts) -> u64 {
         match &self.config.limits[limit].rule {
             Rule::Window { unit, .. } | Rule::Bucket { unit, .. } => cost.of(unit).unwrap_or(0),
-            Rule::Parallel { .. } => 1,
+            Rule::Parallel { .. } => cost.slots(),
         }
     }
 

@@ -8,11 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use standpipe_core::{
-    Action, Amounts, Answer, Commit, Decision, Event, Instant, Key, Outcome, PoolConfig, Priority,
-    Reserve, Span, State, ThrottleKind, Throttled,
+    Action, Amounts, Answer, Commit, Decision, Event, Instant, Key, Order, Outcome, PoolConfig,
+    Priority, Reserve, Span, State, ThrottleKind, Throttled,
 };
 
 use super::book::Book;
+use super::fair::{Fair, Stretch};
 use super::player::Player;
 use super::words::{DAY, secs};
 use super::world::{World, is_admitted, why};
@@ -48,11 +49,20 @@ pub(crate) struct Waiter {
     pub(crate) ticket: Key,
     /// Its number in order of arrival.
     pub(crate) place: usize,
+    /// Its tag in fair order.
+    pub(crate) tag: u64,
     pub(crate) guest: Guest,
     pub(crate) claim: Reserve,
     /// When it looks, as it was last told.
     pub(crate) told: Option<Instant>,
     pub(crate) came_at: Instant,
+}
+
+impl Waiter {
+    /// Tier, tag, arrival.
+    fn rank(&self) -> (Priority, u64, usize) {
+        (self.guest.tier, self.tag, self.place)
+    }
 }
 
 /// A guest that was admitted.
@@ -73,6 +83,8 @@ pub(crate) struct Crowd {
     pub(crate) waiting: Vec<Waiter>,
     pub(crate) admitted: Vec<Admission>,
     pub(crate) complaints: Vec<String>,
+    /// The tags of fair order; of a pool of one limit only.
+    pub(crate) fair: Option<Fair>,
     leaving: BTreeMap<(Instant, Key), Amounts>,
     woken: BTreeSet<Key>,
     next: Option<Instant>,
@@ -98,6 +110,7 @@ impl Crowd {
             waiting: Vec::new(),
             admitted: Vec::new(),
             complaints: Vec::new(),
+            fair: None,
             leaving: BTreeMap::new(),
             woken: BTreeSet::new(),
             next: None,
@@ -151,9 +164,9 @@ impl Crowd {
         self.play(&[], |_| {});
     }
 
-    /// Whoever stands before this place in this tier and claims promptly.
-    pub(crate) fn before(&self, tier: Priority, place: usize) -> impl Iterator<Item = &Waiter> {
-        let stands = move |w: &&Waiter| (w.guest.tier, w.place) < (tier, place);
+    /// Whoever stands before this rank and claims promptly.
+    fn before(&self, rank: (Priority, u64, usize)) -> impl Iterator<Item = &Waiter> {
+        let stands = move |w: &&Waiter| w.rank() < rank;
         self.waiting.iter().filter(stands).filter(|w| w.guest.is_prompt())
     }
 
@@ -226,16 +239,24 @@ impl Crowd {
         reserve.priority = Some(guest.tier);
         reserve.patience = guest.patience;
         let before = self.world.state.clone();
+        let need = self.book.need(0, &guest.cost);
+        let stretch = self.fair.as_ref().map(|fair| fair.place(guest.agent, guest.tier, need));
+        let stretch = stretch.unwrap_or_default();
         let outcome = self.send(PROCESSES[place % 3], Action::Reserve(Box::new(reserve.clone())));
         match decision(&outcome) {
             Decision::Admit(grant) => {
                 let came_at = self.world.now;
-                self.admit(place, guest, grant.lease, came_at, &before);
+                self.admit((place, stretch), guest, grant.lease, came_at, &before);
             }
             Decision::Wait(hold) => {
                 reserve.ticket = Some(hold.ticket);
+                if let Some(fair) = &mut self.fair {
+                    fair.wait(hold.ticket, guest.agent, guest.tier, place, stretch);
+                }
+                self.judge_tag(hold.ticket, stretch.tag);
                 self.waiting.push(Waiter {
                     ticket: hold.ticket,
+                    tag: stretch.tag,
                     place,
                     guest: guest.clone(),
                     claim: reserve,
@@ -278,7 +299,9 @@ impl Crowd {
         match decision(&outcome) {
             Decision::Admit(grant) => {
                 self.waiting.remove(at);
-                self.admit(waiter.place, &waiter.guest, grant.lease, waiter.came_at, &before);
+                let stretch = self.fair.as_ref().and_then(|fair| fair.of(ticket));
+                let place = (waiter.place, stretch.unwrap_or_default());
+                self.admit(place, &waiter.guest, grant.lease, waiter.came_at, &before);
             }
             Decision::Wait(hold) if hold.ticket == ticket => {
                 let told = self.looks_at(hold.refusal.until);
@@ -293,13 +316,26 @@ impl Crowd {
         }
     }
 
-    fn admit(&mut self, place: usize, guest: &Guest, lease: Key, came_at: Instant, before: &State) {
+    fn admit(
+        &mut self,
+        (place, stretch): (usize, Stretch),
+        guest: &Guest,
+        lease: Key,
+        came_at: Instant,
+        before: &State,
+    ) {
         let at = self.world.now;
         let tier = guest.tier;
         let waited = came_at < at;
         // With floors there are those who pass, with caps those who are held back.
-        if self.book.config.agents.is_empty() && self.refuses == 0 {
-            self.judge_order(place, guest, before);
+        let config = &self.book.config;
+        let shares = config.agents.iter().any(|r| !r.floors.is_empty() || !r.caps.is_empty());
+        let known = self.fair.is_some() || config.order == Order::Arrival;
+        if !shares && known && self.refuses == 0 {
+            self.judge_order((tier, stretch.tag, place), guest, before);
+        }
+        if let Some(fair) = &mut self.fair {
+            fair.admit(lease, guest.agent, tier, stretch);
         }
         let prompt = guest.is_prompt();
         self.admitted.push(Admission { place, tier, waited, prompt, came_at, at });
@@ -313,14 +349,14 @@ impl Crowd {
     /// Who was admitted took nothing from anybody before it. Where a pool has one limit, everybody
     /// waits for it: whoever stands before has its units set aside, and still has them. Where it
     /// has more, that is certain only of the first of all, when there is but one limit it lacks.
-    fn judge_order(&mut self, place: usize, guest: &Guest, before: &State) {
+    fn judge_order(&mut self, rank: (Priority, u64, usize), guest: &Guest, before: &State) {
         let now = self.world.now;
         let one = self.book.config.limits.len() == 1;
-        let first = self.waiting.iter().min_by_key(|w| (w.guest.tier, w.place));
-        let before_it = |w: &&Waiter| (w.guest.tier, w.place) < (guest.tier, place);
+        let first = self.waiting.iter().min_by_key(|w| w.rank());
+        let before_it = |w: &&Waiter| w.rank() < rank;
         let first = first.filter(before_it).filter(|w| w.guest.is_prompt()).cloned();
         let mut passed = Vec::new();
-        for waiter in self.before(guest.tier, place) {
+        for waiter in self.before(rank) {
             let was_due = is_admitted(&before.peek(&waiter.claim, now));
             let is_due = is_admitted(&self.world.state.peek(&waiter.claim, now));
             if (one || was_due) && !is_due {
@@ -337,6 +373,15 @@ impl Crowd {
             }
         }
         self.complaints.extend(passed);
+    }
+
+    /// The ledger gave a ticket the tag that it should have.
+    fn judge_tag(&mut self, ticket: Key, tag: u64) {
+        let tickets = &self.world.state.facts().tickets;
+        let told = tickets.iter().find(|(_, own)| own.key == ticket).map(|(key, _)| key.tag);
+        if self.fair.is_some() && told.is_some_and(|told| told != tag) {
+            self.complaints.push(format!("{ticket:?} has the tag {told:?}, not {tag}"));
+        }
     }
 
     /// Whoever could be admitted now has been woken, or was told to look by now.

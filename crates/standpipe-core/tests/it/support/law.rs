@@ -104,11 +104,11 @@ impl Book {
         kept.sum()
     }
 
-    /// What counts of one agent's calls on a window, or how many it has in flight.
+    /// What counts of one agent's calls on a window, or the slots that it holds.
     fn used_by(&self, limit: usize, agent: &AgentName) -> u64 {
         let own = self.calls.iter().filter(|call| call.agent == *agent);
         if matches!(self.config.limits[limit].rule, Rule::Parallel { .. }) {
-            return own.filter(|call| call.ended.is_none()).count() as u64;
+            return own.filter(|call| call.ended.is_none()).map(|call| call.cost.slots()).sum();
         }
         let counts = |mark: &Mark| {
             let young = mark.charges.iter().filter(|c| self.now < c.at + self.length(limit));
@@ -134,7 +134,10 @@ impl Book {
                 let left = full - self.tanks[limit].missing() - self.held(limit) * flow.per;
                 left.div_euclid(flow.per)
             }
-            Rule::Parallel { amount } => i128::from(amount) - self.living().count() as i128,
+            Rule::Parallel { amount } => {
+                let slots: u64 = self.living().map(|call| call.cost.slots()).sum();
+                i128::from(amount) - i128::from(slots)
+            }
         }
     }
 

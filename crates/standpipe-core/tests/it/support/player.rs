@@ -3,7 +3,7 @@
 
 use standpipe_core::{
     Action, Amounts, Answer, Commit, Configure, Decision, Event, Instant, Key, Margin, Observed,
-    Outcome, Reading, Reserve, Rule, Source, Span, ThrottleKind, Throttled,
+    Outcome, Reading, Reserve, Rule, Source, Span, ThrottleKind, Throttled, Unit,
 };
 
 use super::book::{Book, Guarantee};
@@ -125,7 +125,8 @@ impl Player {
         match step {
             Step::Ask { who, figures, patience, ttl, id } => {
                 let (session, name, tier) = CAST[who % CAST.len()];
-                let mut reserve = Self::reserve(name, self.cost(figures));
+                let cost = with_slots(&self.cost(figures), *who);
+                let mut reserve = Self::reserve(name, cost);
                 reserve.priority = Some(tier);
                 let waits = self.critical_waits || tier > standpipe_core::Priority::Critical;
                 reserve.patience = if waits { *patience } else { Span::ZERO };
@@ -323,4 +324,13 @@ impl Player {
 /// One of them, whatever the number.
 pub(crate) fn pick<T>(list: &[T], which: usize) -> Option<&T> {
     list.get(which.checked_rem(list.len())?)
+}
+
+/// The same cost; some name their slots: none, two or three.
+fn with_slots(cost: &Amounts, who: usize) -> Amounts {
+    let drawn = cost.iter().map(|(_, n)| n).sum::<u64>() + who as u64;
+    let amounts = cost.iter().map(|(unit, n)| (unit.clone(), n));
+    let slots = [None, None, Some(2), None, Some(3), Some(0), None, None][drawn as usize % 8];
+    let slots = slots.map(|slots| (Unit::Parallel, slots));
+    Amounts::cost(amounts.chain(slots)).expect("each unit once and small")
 }

@@ -7,8 +7,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use standpipe_core::{
-    AgentRule, Backoff, CascadeThreshold, Hit, Key, Limit, Margin, Policy, PoolConfig, Priority,
-    RetryBudget, ReturnWindows, Share, Span, ThrottleKind, Unit, Zones, bounds,
+    AgentRule, Backoff, CascadeThreshold, Hit, Key, Limit, Margin, Order, Policy, PoolConfig,
+    Priority, RetryBudget, ReturnWindows, Share, Span, ThrottleKind, Unit, Zones, bounds,
 };
 
 use super::words::{
@@ -183,7 +183,10 @@ pub(crate) fn config(sorts: Sorts) -> impl Strategy<Value = PoolConfig> {
                     distinct.push(limit);
                 }
             }
-            PoolConfig { margin, slack, longest_lease, agents, policy, ..pool(distinct) }
+            // One pool in three is fair.
+            let fair = distinct.iter().map(Limit::stated).sum::<u64>() % 3 == 0;
+            let order = if fair { Order::Fair } else { Order::Arrival };
+            PoolConfig { margin, slack, longest_lease, agents, order, policy, ..pool(distinct) }
         },
     )
 }
@@ -233,6 +236,7 @@ fn agents(shares: bool) -> Vec<AgentRule> {
         ranked("second", Priority::Standard),
         ranked("third", Priority::Background),
     ];
+    rules[1].weight = 3;
     if shares {
         rules[1] = floored("second", 300);
         rules.push(capped("fourth", 600));

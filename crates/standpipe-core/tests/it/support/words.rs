@@ -80,9 +80,15 @@ pub(crate) fn used(figures: &[(Unit, u64)]) -> Amounts {
     Amounts::new(figures.iter().cloned()).expect("a test's figures are within bounds")
 }
 
+/// A rule for one agent that says nothing.
+pub(crate) fn unranked(name: &str) -> AgentRule {
+    let (floors, caps) = (Vec::new(), Vec::new());
+    AgentRule { name: agent(name), priority: None, floors, caps, weight: 1 }
+}
+
 /// A rule for one agent: its tier, and nothing else.
 pub(crate) fn ranked(name: &str, priority: Priority) -> AgentRule {
-    AgentRule { name: agent(name), priority: Some(priority), floors: Vec::new(), caps: Vec::new() }
+    AgentRule { priority: Some(priority), ..unranked(name) }
 }
 
 /// A rule for one standard agent for whom so many thousandths of every limit are kept.

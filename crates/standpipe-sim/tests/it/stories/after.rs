@@ -4,6 +4,7 @@
 mod cascade;
 mod crash;
 mod day;
+mod fair;
 mod floors;
 mod foreign;
 mod herd;

@@ -112,7 +112,7 @@ impl Scale {
             let share = Share { of: LimitSelector::Unit(Unit::Requests), portion };
             let floors = if amount > 0 { vec![share] } else { Vec::new() };
             let name = AgentName::new(name).unwrap();
-            AgentRule { name, priority: Some(tier), floors, caps: Vec::new() }
+            AgentRule { name, priority: Some(tier), floors, caps: Vec::new(), weight: 1 }
         };
         let crew = CREW.into_iter().map(|name| of(name, Priority::Standard, self.crew.0));
         let picard = of("picard", Priority::Critical, self.picard.0);

@@ -17,7 +17,7 @@ pub(super) fn rule(name: &str, tier: Priority, floor: u16, cap: u16) -> AgentRul
         Some(share).filter(|share| share.portion != Portion::PerMille(0)).into_iter().collect()
     };
     let name = AgentName::new(name).unwrap();
-    AgentRule { name, priority: Some(tier), floors: share(floor), caps: share(cap) }
+    AgentRule { name, priority: Some(tier), floors: share(floor), caps: share(cap), weight: 1 }
 }
 
 fn pool(agents: Vec<AgentRule>) -> Tale {

@@ -153,7 +153,7 @@ pub(super) fn seldom(cap: Option<u16>) -> Story {
     let caps = cap.map(|share| Share { of: LimitSelector::All, portion: Portion::PerMille(share) });
     let name = AgentName::new("background").unwrap();
     let (priority, floors) = (None, Vec::new());
-    let rule = AgentRule { name, priority, floors, caps: caps.into_iter().collect() };
+    let rule = AgentRule { name, priority, floors, caps: caps.into_iter().collect(), weight: 1 };
     let config = PoolConfig { agents: vec![rule], ..usual(vec![declared(80, MINUTE)]) };
     let tale = Tale::new(Shape::Anthropic, config);
     let polling = calls(600, 100 * MILLI, Pattern::Every(500 * MILLI));

@@ -119,7 +119,7 @@ impl Scene {
         let share = Share { of: LimitSelector::Unit(Unit::Requests), portion };
         let floors = if floor > 0 { vec![share] } else { Vec::new() };
         let name = AgentName::new("slow").unwrap();
-        AgentRule { name, priority: Some(tier), floors, caps: Vec::new() }
+        AgentRule { name, priority: Some(tier), floors, caps: Vec::new(), weight: 1 }
     }
 
     fn work_of_slow(&self) -> Vec<Wanted> {
