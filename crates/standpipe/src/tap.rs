@@ -132,9 +132,10 @@ impl Standpipe {
         self.tap.store_handle()?.store_client().pressures()
     }
 
-    /// Reserves several calls, all or none. Pools are reserved in one order (a pool before the one it
-    /// lies within, then by name), so that two callers of the same pools never deadlock; when one is
-    /// refused, the leases before it are cancelled. Leases come in the order of the requests.
+    /// Reserves several calls, all or none. Pools are reserved in one order (a pool before the one
+    /// it lies within, then by name), so that two callers of the same pools never deadlock; when
+    /// one is refused, the leases before it are cancelled. Leases come in the order of the
+    /// requests.
     ///
     /// ```
     /// # use standpipe::config::{Settings, StoreUrl};

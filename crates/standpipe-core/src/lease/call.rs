@@ -28,8 +28,8 @@ pub struct Call {
     pub part_of: Option<PoolRef>,
 }
 
-/// An idempotency id, scoped to the agent that gave it and to the pool that the agent named. So calls
-/// of two pools within this one never repeat each other.
+/// An idempotency id, scoped to the agent that gave it and to the pool that the agent named. So
+/// calls of two pools within this one never repeat each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CallId {
     /// The name of the agent, as the reserve has it.

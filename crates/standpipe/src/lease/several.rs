@@ -1,8 +1,8 @@
 //! A lease whose call draws on several pools.
 //!
-//! The lease of the named pool owns the leases of the others. Settling succeeds with the named pool;
-//! what the others are sent is retried by this process, and if the process dies they are settled at
-//! their estimate.
+//! The lease of the named pool owns the leases of the others. Settling succeeds with the named
+//! pool; what the others are sent is retried by this process, and if the process dies they are
+//! settled at their estimate.
 
 use std::mem;
 use std::sync::Arc;

@@ -42,8 +42,8 @@ impl StoreClient {
         (0..parts.len()).map(part).collect()
     }
 
-    /// Settles a call by what its answer means on each of its pools. The result is that of the named
-    /// pool.
+    /// Settles a call by what its answer means on each of its pools. The result is that of the
+    /// named pool.
     pub(crate) fn answered(
         self: &Arc<Self>,
         parts: &[Part],

@@ -251,8 +251,8 @@ impl Read {
         }
     }
 
-    /// Returns what the answer means for one of the pools of a call: the readings of its limits, and
-    /// the refusal if that is about this pool.
+    /// Returns what the answer means for one of the pools of a call: the readings of its limits,
+    /// and the refusal if that is about this pool.
     pub(crate) fn part(&self, is_here: impl Fn(&Reading) -> bool, refused_here: bool) -> Self {
         let refused = matches!(self.meaning, Meaning::Refused { .. });
         let meaning = match refused && !refused_here {

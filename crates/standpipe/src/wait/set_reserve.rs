@@ -150,9 +150,9 @@ impl SetReserve {
         Ok(lease.map(|(at, lease)| Present::Redate(at, lease.redate())))
     }
 
-    /// Gives back earlier pools that the call must not hold while it waits for this one: all of them
-    /// while this pool is paused, and any in which a call of a higher priority waits. They are asked
-    /// again when this pool has granted.
+    /// Gives back earlier pools that the call must not hold while it waits for this one: all of
+    /// them while this pool is paused, and any in which a call of a higher priority waits. They are
+    /// asked again when this pool has granted.
     fn yield_earlier(&mut self, at: usize, reserving: &Reserving) {
         let paused = reserving.is_paused();
         for earlier in &mut self.links[..at] {
@@ -323,8 +323,8 @@ fn rank(link: &Link) -> (Reverse<usize>, &str, usize) {
     (Reverse(depth), link.pool.name().as_str(), link.call)
 }
 
-/// Returns the pools that a call would draw on, in the one order, each with its part of the request.
-/// The pools that only the ledgers name as parents come last.
+/// Returns the pools that a call would draw on, in the one order, each with its part of the
+/// request. The pools that only the ledgers name as parents come last.
 pub(crate) fn parts_of(pool: &Pool, request: &Request) -> Result<Vec<(Pool, Request)>, Error> {
     let links = links(vec![(pool.clone(), request.clone())])?;
     let mut parts: Vec<_> = links.into_iter().map(|link| (link.pool, link.request)).collect();

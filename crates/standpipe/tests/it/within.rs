@@ -12,7 +12,8 @@ use standpipe::{
 use standpipe_store::fault_injection::Fault;
 
 /// A child with a rate of its own and a parent with slots.
-const FAMILY: &str = "[pool.\"t/org\"]\nparallel = 1\nrequests = \"50/min\"\nmargin = 0\nslack = 0\n\
+const FAMILY: &str = "[pool.\"t/org\"]\nparallel = 1\nrequests = \"50/min\"\nmargin = 0\n\
+                      slack = 0\n\
                       [pool.\"t/model\"]\nrequests = \"1/min\"\nmargin = 0\nslack = 0\n\
                       within = \"t/org\"\n";
 
@@ -426,7 +427,8 @@ fn a_process_without_the_file_follows_the_ledger() {
 #[test]
 fn a_parent_ignores_units_that_it_does_not_limit() {
     let text = "[pool.\"t/org\"]\nrequests = \"9/min\"\n\
-                [pool.\"t/model\"]\nwithin = \"t/org\"\n[pool.\"t/model\".units]\ngpu_ms = \"90/min\"\n";
+                [pool.\"t/model\"]\nwithin = \"t/org\"\n\
+                [pool.\"t/model\".units]\ngpu_ms = \"90/min\"\n";
     let (_world, _process, child, parent) = family_of(text);
     let lease = child.reserve(at_once().unit("gpu_ms", 50).unit("tokens", 9)).blocking().unwrap();
     lease.commit([(Unit::named("gpu_ms").unwrap(), 40)]).blocking().unwrap();
