@@ -16,10 +16,10 @@ use super::wire::{Reader, Wire, wire_enum, wire_struct};
 
 wire_struct! {
     Facts {
-        clock, config, provenance, used, arrivals, virtual_time, pause, terminal, throttling, returning, cascade,
-        ramp, learned, unanswered, retry_usage, tier_activity, paused_total, auto_margins,
-        external, sizes, pre_emptive, spending, state_lost_at, enforced, units, counters, agents,
-        sessions, leases, tickets, ids,
+        clock, config, provenance, used, arrivals, virtual_time, pause, terminal, throttling,
+        returning, cascade, ramp, learned, unanswered, retry_usage, tier_activity, paused_total,
+        auto_margins, external, sizes, pre_emptive, spending, state_lost_at, enforced, units,
+        counters, agents, sessions, leases, tickets, ids,
     }
     Provenance { file, version, written, changes }
     Terminal { until, next_probe, probe }
@@ -50,7 +50,9 @@ wire_struct! {
     Session { last, last_seen, ended }
     QueueKey { tier, tag, arrival }
     Call { cost, owner, id, model, task, retry_of, bytes, tokens_follow }
-    Ticket { key, session, agent, call, start, since, deadline, phase, earmarked, returns, holds, ttl }
+    Ticket {
+        key, session, agent, call, start, since, deadline, phase, earmarked, returns, holds, ttl,
+    }
     Lease { owner, agent, tier, call, started, progressed, charges, left }
     Charge { unit, when, estimate, charged, mark, known }
     UsageCounter { count, reset, zone, without_floor }
