@@ -8,6 +8,7 @@
 
 pub(crate) mod change;
 pub(crate) mod compiled;
+mod order;
 pub(crate) mod policy;
 pub(crate) mod precedence;
 mod priority;
@@ -16,6 +17,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::bounds;
+pub use crate::config::order::Order;
 use crate::config::policy::Policy;
 pub use crate::config::priority::Priority;
 pub(crate) use crate::mul_div::mul_div;
@@ -52,16 +54,6 @@ pub struct PoolConfig {
     /// The pool that every call on this one draws on too. The ledger only stores it, so that every
     /// process follows the same one.
     pub within: Option<PoolRef>,
-}
-
-/// The order in which tickets of one tier are served.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
-    /// By arrival.
-    #[default]
-    Arrival,
-    /// By what each agent takes for its weight; see `queue/fair.rs`.
-    Fair,
 }
 
 /// One limit of a pool.
@@ -496,9 +488,7 @@ impl fmt::Display for InvalidConfig {
             Self::Agents => {
                 write!(f, "an agent is named twice, or more than {} are named", bounds::AGENT_RULES)
             }
-            Self::Weight(name) => {
-                write!(f, "the weight of `{name}` must be between 1 and {}", bounds::WEIGHT)
-            }
+            Self::Weight(name) => write!(f, "the weight of `{name}` is not between 1 and 1000"),
             Self::Share(name) => write!(f, "a floor or cap of `{name}` is not valid"),
             Self::Floors(id) => write!(f, "the floors on {id} add up to more than the limit"),
         }

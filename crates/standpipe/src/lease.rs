@@ -6,6 +6,7 @@
 mod granted;
 mod handle;
 mod several;
+mod usage;
 
 use std::fmt;
 use std::mem;
@@ -18,6 +19,7 @@ use standpipe_store::PoolName;
 pub(crate) use self::granted::{Granted, LeaseContext};
 pub use self::handle::LeaseHandle;
 pub(crate) use self::several::Part;
+use self::usage::amounts;
 use crate::client::operation::{Operation, Plan, Sending, Worker};
 use crate::client::registry::StoreHandle;
 use crate::client::usage::Ended;
@@ -449,23 +451,6 @@ pub(crate) fn lease_answer(answers: Vec<Answer>, lease: &LeaseId) -> Result<Leas
         Some(Answer::Lease(answer)) if answer != LeaseAnswer::Gone => Ok(answer),
         _ => Err(Error::LeaseGone { lease: lease.clone() }),
     }
-}
-
-/// Checks the amounts of a commit.
-pub(crate) fn amounts(used: impl IntoIterator<Item = (Unit, u64)>) -> Result<Amounts, Error> {
-    let used = Amounts::new(used).map_err(|wrong| {
-        Error::invalid(
-            format!("invalid usage: {wrong}"),
-            "name each unit once, with what the call used so far",
-        )
-    })?;
-    if used.of(&Unit::Parallel).is_some() {
-        return Err(Error::invalid(
-            "invalid usage: slots of `parallel` are not used up",
-            "leave it out; a call holds its slots until it ends",
-        ));
-    }
-    Ok(used)
 }
 
 impl Drop for Lease {

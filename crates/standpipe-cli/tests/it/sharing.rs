@@ -17,7 +17,8 @@ fn fair_order_is_named_on_every_face() {
     home.configure(FAIR);
     let daemon = Daemon::up(&home);
     let held = home.run(["reserve", "my/slots", "--as", "first"]);
-    let wants = |agent: &str| json!({"pool": "my/slots", "agent": agent, "ttl_ms": 60_000, "timeout_ms": 60_000});
+    let long = 60_000;
+    let wants = |agent: &str| json!({"pool": "my/slots", "agent": agent, "ttl_ms": long, "timeout_ms": long});
     let mut begun = Vec::new();
     for (count, agent) in [(1, "blog"), (2, "blog"), (3, "news")] {
         begun.push(daemon.begin(&wants(agent)));

@@ -193,8 +193,8 @@ impl State {
         }
     }
 
-    /// Gives every ticket the tag that it would have if all had been queued now, in their order: the
-    /// configuration changed from one order to the other.
+    /// Gives every ticket the tag that it would have if all had been queued now, in their order:
+    /// the configuration changed from one order to the other.
     pub(crate) fn retag(&mut self) {
         let mut keys: Vec<QueueKey> = self.facts.tickets.keys().copied().collect();
         keys.sort_by_key(|queue_key| (queue_key.tier, queue_key.arrival));

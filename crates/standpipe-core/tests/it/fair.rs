@@ -342,8 +342,8 @@ fn a_change_of_the_order_keeps_every_ticket() {
     world.commit(first).send();
 }
 
-/// A background agent that only polls is promoted without a ticket. Its place in standard is not one
-/// of another order.
+/// A background agent that only polls is promoted without a ticket. Its place in standard is not
+/// one of another order.
 #[test]
 fn a_change_of_the_order_forgets_the_tag_of_a_promotion() {
     let policy = Policy { promotes: true, ..Policy::NONE };

@@ -267,8 +267,8 @@ fn a_pool_in_an_older_format_is_refused_while_somebody_uses_it_and_begins_anew_a
 }
 
 /// Pools that earlier versions wrote, with semantics 4, 7 and 8: none of it can be read, so its
-/// limits count as full. It is usable at once. The first two files also have the first format, whose
-/// heads carry no entries.
+/// limits count as full. It is usable at once. The first two files also have the first format,
+/// whose heads carry no entries.
 #[test]
 fn a_pool_of_the_previous_version_is_taken_over() {
     let fixtures: [&[u8]; 3] = [

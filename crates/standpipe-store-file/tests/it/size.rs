@@ -1,9 +1,9 @@
 //! A ledger at all its bounds at once fits into its file of 6 MB.
 
 use standpipe_core::{
-    Action, AgentName, AgentRule, Amounts, CallId, Configure, Event, Instant, Key, Limit,
-    LimitSelector, PoolConfig, Portion, QueueKey, Reserve, Rule, Share, Source, Span, State, Text,
-    Unit, bounds,
+    Action, Agent, AgentName, AgentRule, Amounts, CallId, Configure, Event, Instant, Key, Limit,
+    LimitSelector, Order, PoolConfig, Portion, QueueKey, Reserve, Rule, Share, Source, Span, State,
+    Text, Ticket, Unit, bounds,
 };
 use standpipe_store::layout::encode_state;
 use standpipe_store_file::{FileStore, Options, Sizes};
@@ -40,8 +40,10 @@ fn config() -> PoolConfig {
         priority: None,
         floors: vec![share()],
         caps: vec![Share { portion: Portion::PerMille(500), ..share() }],
+        weight: bounds::WEIGHT,
     });
-    PoolConfig { agents: agents.collect(), ..PoolConfig::new(limits) }
+    let order = Order::Fair;
+    PoolConfig { order, agents: agents.collect(), ..PoolConfig::new(limits) }
 }
 
 #[test]
@@ -82,8 +84,13 @@ fn all_bounds_at_once_fit_a_file_of_six_megabytes() {
     }
     let tickets = facts.tickets.clone();
     for copy in copies(tickets.len(), bounds::TICKETS) {
-        let moved = |place: QueueKey| QueueKey { arrival: place.arrival + (copy << 20), ..place };
-        facts.tickets.extend(tickets.iter().map(|(at, ticket)| (moved(*at), ticket.clone())));
+        let moved = |at: QueueKey| QueueKey {
+            tag: at.tag + (1 << 62),
+            arrival: at.arrival + (copy << 20),
+            ..at
+        };
+        let late = |ticket: &Ticket| Ticket { start: ticket.start + (1 << 62), ..ticket.clone() };
+        facts.tickets.extend(tickets.iter().map(|(at, ticket)| (moved(*at), late(ticket))));
     }
     let ids = facts.ids.clone();
     for copy in copies(ids.len(), bounds::IDS) {
@@ -99,7 +106,7 @@ fn all_bounds_at_once_fit_a_file_of_six_megabytes() {
     facts.sessions.extend((0..bounds::SESSIONS_KEPT as u64).map(|more| (first + more, known)));
     let agents = facts.agents.clone();
     for agent in agents.iter().cycle().take(bounds::AGENTS) {
-        facts.agents.push(agent.clone());
+        facts.agents.push(Agent { tags: [1 << 62; 3], ..agent.clone() });
     }
     let size = encode_state(&facts).len() as u64;
     let room = Sizes::default().snapshot;

@@ -16,10 +16,10 @@ use super::wire::{Reader, Wire, wire_enum, wire_struct};
 
 wire_struct! {
     Facts {
-        clock, config, provenance, used, arrivals, virtual_time, pause, terminal, throttling, returning, cascade,
-        ramp, learned, unanswered, retry_usage, tier_activity, paused_total, auto_margins,
-        external, sizes, pre_emptive, spending, state_lost_at, enforced, units, counters, agents,
-        sessions, leases, tickets, ids,
+        clock, config, provenance, used, arrivals, virtual_time, pause, terminal, throttling,
+        returning, cascade, ramp, learned, unanswered, retry_usage, tier_activity, paused_total,
+        auto_margins, external, sizes, pre_emptive, spending, state_lost_at, enforced, units,
+        counters, agents, sessions, leases, tickets, ids,
     }
     Provenance { file, version, written, changes }
     Terminal { until, next_probe, probe }
