@@ -170,6 +170,9 @@ fn constraints(facts: &Facts, compiled: &CompiledConfig) -> Checked {
             _ => false,
         };
         ensure(fits, "a count is not of its limit's kind")?;
+        let paced = counter.spread.is_none_or(|own| past(own.at) && own.missing <= u128::MAX / 2);
+        let has = counter.spread.is_some() == constraint.has_spread_bucket();
+        ensure(paced && has, "the pace of a limit is not its policy's")?;
         let carried = counter.reset.as_ref().map_or(0, |reset| match reset.phase {
             ResetPhase::Announced => 0,
             ResetPhase::Passed { carried }

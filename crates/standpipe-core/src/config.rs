@@ -204,6 +204,13 @@ pub enum InvalidConfig {
     Floors(LimitId),
 }
 
+impl Resets {
+    /// Whether nothing is reset: charges only age.
+    pub(crate) const fn is_rolling(&self) -> bool {
+        matches!(self, Self::Rolling)
+    }
+}
+
 impl Margin {
     /// Returns the margin in thousandths, for `Auto` the one it starts with.
     #[must_use]

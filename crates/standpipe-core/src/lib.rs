@@ -122,7 +122,7 @@ mod view;
 pub use crate::agents::agent::{Agent, Denied, Promoted};
 pub use crate::check::InvalidFacts;
 pub use crate::config::policy::{
-    Backoff, CascadeThreshold, Policy, RetryBudget, ReturnWindows, TimeRange, Zones,
+    Backoff, CascadeThreshold, Policy, RetryBudget, ReturnWindows, Spread, TimeRange, Zones,
 };
 pub use crate::config::{
     AgentRule, Charged, InvalidConfig, Limit, LimitId, LimitSelector, Margin, PoolConfig, Portion,
@@ -166,4 +166,4 @@ pub use crate::view::{AdmissionSteps, LimitUsage};
 
 /// Changes whenever the same events would give another outcome or another layout. Binaries of equal
 /// semantics may share a pool.
-pub const SEMANTICS: u32 = 8;
+pub const SEMANTICS: u32 = 9;

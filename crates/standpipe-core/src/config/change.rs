@@ -151,7 +151,9 @@ impl State {
             floored.map_or(self.facts.tier_activity, |(counter, _)| counter.without_floor);
         let protects = config.policy.protects() && constraint.floored;
         let without_floor = if protects { without_floor } else { [None; 3] };
-        UsageCounter { count, reset, zone, without_floor }
+        let spread = known.and_then(|(counter, other)| Some((counter.spread?, other)));
+        let spread = self.spread_bucket(constraint, spread, now);
+        UsageCounter { count, reset, zone, without_floor, spread }
     }
 
     /// Whether a bucket continues. One with another refill or period would have refilled wrongly,

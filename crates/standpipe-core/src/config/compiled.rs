@@ -39,9 +39,10 @@ pub(crate) struct CompiledConfig {
     pub(crate) longest_lease: Option<Span>,
     pub(crate) claim: Span,
     pub(crate) enforce: bool,
-    /// Whether zones or yield need to know who is active.
+    /// Whether zones, yield or spread need to know who is active.
     pub(crate) protects: bool,
     pub(crate) yields: bool,
+    pub(crate) spreads: bool,
     pub(crate) promotes: bool,
 }
 
@@ -60,6 +61,8 @@ pub(crate) struct Constraint {
     pub(crate) lit: bool,
     /// Whether a ramp applies to it.
     pub(crate) ramped: bool,
+    /// Whether background draws on it at an even pace.
+    pub(crate) spread: bool,
 }
 
 /// In the order in which tickets join lines: what is earmarked last is earmarked shortest, and a
@@ -156,6 +159,7 @@ impl CompiledConfig {
             enforce: config.enforce,
             protects: config.policy.protects(),
             yields: config.policy.yields,
+            spreads: config.policy.spread.is_on(),
             promotes: config.policy.promotes,
         }
     }
@@ -262,8 +266,10 @@ fn constraint(config: &PoolConfig, facts: &Facts, limit: &Limit) -> Constraint {
         slack: config.slack,
     };
     let lit = kind == ConstraintKind::Rate && config.policy.zones.look_at(period);
+    let spread = kind == ConstraintKind::Rate && config.policy.spread.looks_at(period);
     let (id, resets) = (limit.id(), limit.resets);
-    Constraint { id, kind, unit: None, spec, resets, floored: false, lit, ramped: false }
+    let (unit, floored, ramped) = (None, false, false);
+    Constraint { id, kind, unit, spec, resets, floored, lit, ramped, spread }
 }
 
 fn pace(limit: &Limit) -> Constraint {
@@ -275,9 +281,7 @@ fn pace(limit: &Limit) -> Constraint {
         charged: Charged::Start,
         slack: Span::ZERO,
     };
-    let (id, kind) = (limit.id(), ConstraintKind::Gate);
-    let (resets, unit) = (Resets::Rolling, None);
-    Constraint { id, kind, unit, spec, resets, floored: false, lit: false, ramped: false }
+    gate_of(limit.id(), spec)
 }
 
 /// Open until a reason shuts it.
@@ -290,9 +294,21 @@ const fn unanswered() -> Constraint {
         charged: Charged::End,
         slack: Span::ZERO,
     };
-    let (id, kind) = (LimitId::Unanswered, ConstraintKind::Gate);
-    let (resets, unit) = (Resets::Rolling, None);
-    Constraint { id, kind, unit, spec, resets, floored: false, lit: false, ramped: false }
+    gate_of(LimitId::Unanswered, spec)
+}
+
+const fn gate_of(id: LimitId, spec: CounterSpec) -> Constraint {
+    Constraint {
+        id,
+        kind: ConstraintKind::Gate,
+        unit: None,
+        spec,
+        resets: Resets::Rolling,
+        floored: false,
+        lit: false,
+        ramped: false,
+        spread: false,
+    }
 }
 
 /// Marks the shortest rates that are charged when a call starts: a ramp applies to them. What calls

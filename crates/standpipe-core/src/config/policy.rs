@@ -2,8 +2,8 @@
 //!
 //! Each policy can be switched off by itself. This file only holds their parameters; each policy is
 //! implemented in a file of its own: `provider/throttle.rs`, `return_windows.rs`, `cascade.rs`,
-//! `learn.rs` and `reconcile.rs`, `rules/retry_budget.rs`, `zone.rs`, `background_yield.rs` and
-//! `breaker.rs`, `queue/promotion.rs` and `usage/estimate.rs`.
+//! `learn.rs` and `reconcile.rs`, `rules/retry_budget.rs`, `zone.rs`, `background_yield.rs`,
+//! `spread.rs` and `breaker.rs`, `queue/promotion.rs` and `usage/estimate.rs`.
 
 use crate::bounds;
 use crate::config::Priority;
@@ -28,6 +28,8 @@ pub struct Policy {
     pub zones: Zones,
     /// Whether background calls yield while little is left and a higher tier is active.
     pub yields: bool,
+    /// The limits on which background draws at an even pace.
+    pub spread: Spread,
     /// Whether a background agent that is denied for long is promoted to standard.
     pub promotes: bool,
     /// Whether callers get advice before the quota runs out.
@@ -44,6 +46,17 @@ pub enum Zones {
     /// No limit: the zone is always green.
     Off,
     /// Rates of five minutes and longer, because shorter ones recover soon.
+    Long,
+    /// All rates.
+    All,
+}
+
+/// The limits on which background draws at an even pace while a higher tier is active.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spread {
+    /// No limit.
+    Off,
+    /// Rates of five minutes and longer.
     Long,
     /// All rates.
     All,
@@ -113,6 +126,7 @@ impl Policy {
         terminal_probe: None,
         zones: Zones::Off,
         yields: false,
+        spread: Spread::Off,
         promotes: false,
         breaker: false,
         reconciles: false,
@@ -131,6 +145,7 @@ impl Policy {
             terminal_probe: Some(Span::secs(3_600)),
             zones: Zones::Long,
             yields: true,
+            spread: Spread::Long,
             promotes: true,
             breaker: true,
             reconciles: true,
@@ -145,7 +160,7 @@ impl Policy {
 
     /// Whether a policy depends on which tiers are active.
     pub(crate) const fn protects(&self) -> bool {
-        self.zones.are_on() || self.yields
+        self.zones.are_on() || self.yields || self.spread.is_on()
     }
 
     pub(crate) fn check(&self) -> bool {
@@ -157,6 +172,26 @@ impl Policy {
     }
 }
 
+impl Spread {
+    pub(crate) const fn is_on(self) -> bool {
+        !matches!(self, Self::Off)
+    }
+
+    /// Whether background draws on a rate of this period at an even pace.
+    pub(crate) fn looks_at(self, period: Span) -> bool {
+        match self {
+            Self::Off => false,
+            Self::Long => is_long(period),
+            Self::All => true,
+        }
+    }
+}
+
+/// Whether a limit recovers so slowly that what is left of it is shared with foresight.
+fn is_long(period: Span) -> bool {
+    period >= Span::secs(300)
+}
+
 impl Zones {
     pub(crate) const fn are_on(self) -> bool {
         !matches!(self, Self::Off)
@@ -166,7 +201,7 @@ impl Zones {
     pub(crate) fn look_at(self, period: Span) -> bool {
         match self {
             Self::Off => false,
-            Self::Long => period >= Span::secs(300),
+            Self::Long => is_long(period),
             Self::All => true,
         }
     }

@@ -34,7 +34,7 @@ impl State {
         let each = self.scarce(from).map(|at| {
             let enough = self.left_reaches(at, SCARCE, from);
             let superiors = self.superiors(Priority::Background, at, Who::WithoutFloor);
-            self.while_active(&superiors, at, enough, from)
+            self.while_active(&superiors, enough, from)
         });
         each.fold(Admits::Now, |all, one| all.and(one, from))
     }

@@ -22,6 +22,8 @@ pub struct UsageCounter {
     /// By tier: when a call of an agent without a floor on the limit last began or ended, where
     /// others have one.
     pub without_floor: [Option<Instant>; 3],
+    /// What every call draws on and background waits for; see `rules/spread.rs`.
+    pub spread: Option<Bucket>,
 }
 
 /// How units are counted.
@@ -103,7 +105,7 @@ pub(crate) struct CounterSpec {
 
 impl UsageCounter {
     pub(crate) const fn new(count: Count) -> Self {
-        Self { count, reset: None, zone: Zone::Green, without_floor: [None; 3] }
+        Self { count, reset: None, zone: Zone::Green, without_floor: [None; 3], spread: None }
     }
 }
 

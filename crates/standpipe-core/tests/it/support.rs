@@ -54,7 +54,10 @@ pub(crate) fn until_is_exact_at(
     }
     prop_assert!(until > now, "told {:?} at {:?}", until, now);
     let own = matches!(refusal.reason, Reason::Pause | Reason::ReturnWindow | Reason::Hold);
-    let bound = own && !state.facts().leases.is_empty();
+    // Promotion would let it pass earlier, but only if it asked again meanwhile.
+    let promotes = state.facts().config.as_ref().is_some_and(|config| config.policy.promotes);
+    let bound = own && !state.facts().leases.is_empty()
+        || refusal.reason == Reason::Spread && promotes;
     let wait = u128::from(until.since(now).0 - 1);
     let spots = spots.iter().map(|spot| (wait * u128::from(*spot) / 1_000_000) as u64);
     for after in spots.chain([0, wait as u64]) {

@@ -53,7 +53,7 @@ wire_struct! {
     Ticket { key, session, agent, call, since, deadline, phase, earmarked, returns, holds, ttl }
     Lease { owner, agent, tier, call, started, progressed, charges, left }
     Charge { unit, when, estimate, charged, mark, known }
-    UsageCounter { count, reset, zone, without_floor }
+    UsageCounter { count, reset, zone, without_floor, spread }
     Began { at, carried }
     Bucket { missing, at, refundable_from }
     Reset { at, phase }
@@ -104,6 +104,7 @@ wire_enum! {
         16 => Zone,
         17 => Yield,
         18 => Ramp,
+        19 => Spread,
     }
 }
 
