@@ -2,7 +2,7 @@
 
 use standpipe_core::{
     AgentRule, Backoff, CascadeThreshold, Charged, Configure, Limit, LimitSelector, Margin, Policy,
-    PoolConfig, Portion, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, Spread, Zones,
+    PoolConfig, Portion, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, Zones,
 };
 
 use crate::bytes::Bytes;
@@ -71,7 +71,7 @@ fn policy(bytes: &mut Bytes<'_>) -> Policy {
         terminal_probe: has(128).then(|| span(bytes)),
         zones: [Zones::Off, Zones::Long, Zones::All][usize::from(more % 3)],
         yields: more & 4 == 4,
-        spread: [Spread::Off, Spread::Long, Spread::All][usize::from(more / 64 % 3)],
+        spreads: more & 128 == 128,
         promotes: more & 8 == 8,
         breaker: more & 16 == 16,
         reconciles: more & 32 == 32,

@@ -122,7 +122,7 @@ mod view;
 pub use crate::agents::agent::{Agent, Denied, Promoted};
 pub use crate::check::InvalidFacts;
 pub use crate::config::policy::{
-    Backoff, CascadeThreshold, Policy, RetryBudget, ReturnWindows, Spread, TimeRange, Zones,
+    Backoff, CascadeThreshold, Policy, RetryBudget, ReturnWindows, TimeRange, Zones,
 };
 pub use crate::config::{
     AgentRule, Charged, InvalidConfig, Limit, LimitId, LimitSelector, Margin, PoolConfig, Portion,

@@ -159,7 +159,7 @@ impl CompiledConfig {
             enforce: config.enforce,
             protects: config.policy.protects(),
             yields: config.policy.yields,
-            spreads: config.policy.spread.is_on(),
+            spreads: config.policy.spreads,
             promotes: config.policy.promotes,
         }
     }
@@ -266,7 +266,7 @@ fn constraint(config: &PoolConfig, facts: &Facts, limit: &Limit) -> Constraint {
         slack: config.slack,
     };
     let lit = kind == ConstraintKind::Rate && config.policy.zones.look_at(period);
-    let spread = kind == ConstraintKind::Rate && config.policy.spread.looks_at(period);
+    let spread = kind == ConstraintKind::Rate && config.policy.spreads;
     let (id, resets) = (limit.id(), limit.resets);
     let (unit, floored, ramped) = (None, false, false);
     Constraint { id, kind, unit, spec, resets, floored, lit, ramped, spread }

@@ -28,8 +28,8 @@ pub struct Policy {
     pub zones: Zones,
     /// Whether background calls yield while little is left and a higher tier is active.
     pub yields: bool,
-    /// The limits on which background draws at an even pace.
-    pub spread: Spread,
+    /// Whether background draws on rates at an even pace while a higher tier is active.
+    pub spreads: bool,
     /// Whether a background agent that is denied for long is promoted to standard.
     pub promotes: bool,
     /// Whether callers get advice before the quota runs out.
@@ -46,17 +46,6 @@ pub enum Zones {
     /// No limit: the zone is always green.
     Off,
     /// Rates of five minutes and longer, because shorter ones recover soon.
-    Long,
-    /// All rates.
-    All,
-}
-
-/// The limits on which background draws at an even pace while a higher tier is active.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spread {
-    /// No limit.
-    Off,
-    /// Rates of five minutes and longer.
     Long,
     /// All rates.
     All,
@@ -126,7 +115,7 @@ impl Policy {
         terminal_probe: None,
         zones: Zones::Off,
         yields: false,
-        spread: Spread::Off,
+        spreads: false,
         promotes: false,
         breaker: false,
         reconciles: false,
@@ -145,7 +134,7 @@ impl Policy {
             terminal_probe: Some(Span::secs(3_600)),
             zones: Zones::Long,
             yields: true,
-            spread: Spread::Long,
+            spreads: true,
             promotes: true,
             breaker: true,
             reconciles: true,
@@ -160,7 +149,7 @@ impl Policy {
 
     /// Whether a policy depends on which tiers are active.
     pub(crate) const fn protects(&self) -> bool {
-        self.zones.are_on() || self.yields || self.spread.is_on()
+        self.zones.are_on() || self.yields || self.spreads
     }
 
     pub(crate) fn check(&self) -> bool {
@@ -172,26 +161,6 @@ impl Policy {
     }
 }
 
-impl Spread {
-    pub(crate) const fn is_on(self) -> bool {
-        !matches!(self, Self::Off)
-    }
-
-    /// Whether background draws on a rate of this period at an even pace.
-    pub(crate) fn looks_at(self, period: Span) -> bool {
-        match self {
-            Self::Off => false,
-            Self::Long => is_long(period),
-            Self::All => true,
-        }
-    }
-}
-
-/// Whether a limit recovers so slowly that what is left of it is shared with foresight.
-fn is_long(period: Span) -> bool {
-    period >= Span::secs(300)
-}
-
 impl Zones {
     pub(crate) const fn are_on(self) -> bool {
         !matches!(self, Self::Off)
@@ -201,7 +170,7 @@ impl Zones {
     pub(crate) fn look_at(self, period: Span) -> bool {
         match self {
             Self::Off => false,
-            Self::Long => is_long(period),
+            Self::Long => period >= Span::secs(300),
             Self::All => true,
         }
     }

@@ -1,11 +1,12 @@
-//! Spread: background draws on a long limit at an even pace while a higher tier was active in the
-//! period, so that the quota lasts to the end of the period. A lower bound.
+//! Spread: background draws on a rate at an even pace while a higher tier was active in the period,
+//! so that the quota lasts to the end of the period. A lower bound.
 //!
 //! On a limit that resets, total use must be within the share of the window that has elapsed. On a
-//! rolling limit a bucket of a tenth of what is usable, refilled once per period, must have units;
-//! every call draws on it, and only background waits for it. By time alone both only grow, so a
-//! call that the rule admits after waiting stays admitted. A fixed window whose end is not known
-//! holds nothing back.
+//! rolling limit a bucket of a twentieth of what is usable must have units. It refills by the rest
+//! in one period, so a window that background draws on evenly is never full. Every call draws on
+//! the bucket, and only background waits for it. By time alone both only grow, so a call that the
+//! rule admits after waiting stays admitted. A fixed window whose end is not known holds nothing
+//! back. Where this rule applies, zone and yield do not hold background back.
 
 use crate::agents::activity::Who;
 use crate::config::Priority;
@@ -21,7 +22,7 @@ use crate::usage::bucket::{Bucket, Refill};
 use crate::usage::counter::{CounterSpec, ResetPhase};
 
 /// The bucket of a rolling limit holds what is usable divided by this.
-const BURST: u64 = 10;
+const BURST: u64 = 20;
 /// How many tickets before a candidate are counted. Those beyond are served later anyway.
 const AHEAD: usize = 64;
 
@@ -203,8 +204,9 @@ pub(crate) fn burst(spec: &CounterSpec) -> u64 {
     (spec.usable_per_period() / BURST).max(1)
 }
 
-/// How that bucket refills.
-pub(crate) const fn refill(spec: &CounterSpec) -> Refill {
-    let period = if spec.period.0 == 0 { Span(1) } else { spec.period };
-    Refill { amount: spec.usable_per_period(), period }
+/// How that bucket refills: together with what it holds at most what is usable in one period.
+pub(crate) fn refill(spec: &CounterSpec) -> Refill {
+    // A limit of one unit refills all the same.
+    let amount = (spec.usable_per_period() - burst(spec)).max(1);
+    Refill { amount, period: spec.period.max(Span(1)) }
 }

@@ -104,6 +104,10 @@ impl State {
     /// active. Red does not apply where all of those have a floor on the limit: what is kept for
     /// them is theirs, and the rest would be left unused.
     fn zone_heeded(&self, tier: Priority, at: ConstraintId, now: Instant) -> Option<Zone> {
+        // Spread leaves higher tiers what they need, and more is used.
+        if tier == Priority::Background && self.index.compiled.constraints[at].spread {
+            return None;
+        }
         let zone = self.facts.counters[at].zone;
         let active = |who| self.superiors(tier, at, who).are_active(now);
         match zone {

@@ -12,6 +12,7 @@ mod policies;
 mod props;
 mod ramps;
 mod reconfigure;
+mod spread;
 mod support;
 mod time;
 mod total;

@@ -9,7 +9,7 @@ use standpipe_core::{
     Commit, Configure, Decision, Event, Hit, Instant, Key, LearnedConcurrency, LearnedLimit, Limit,
     LimitSelector, Margin, Observed, Owner, Policy, PoolConfig, Portion, Priority, Ramp, Reading,
     Reason, Recovered, Reserve, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span,
-    Spread, State, Text, ThrottleKind, Throttled, Unit, Zones, bounds,
+    State, Text, ThrottleKind, Throttled, Unit, Zones, bounds,
 };
 
 use crate::support::cases;
@@ -432,9 +432,8 @@ fn odd_policy() -> impl Strategy<Value = Policy> {
     let budget = budget.prop_map(|(per_mille, least)| RetryBudget { per_mille, least });
     let some = (option::of(backoff), option::of(windows), option::of(budget));
     let zones = select(vec![Zones::Off, Zones::Long, Zones::All]);
-    let spread = select(vec![Spread::Off, Spread::Long, Spread::All]);
-    (some, any::<[bool; 7]>(), option::of(span()), zones, spread).prop_map(
-        |((backoff, comeback, retries), on, terminal_probe, zones, spread)| Policy {
+    (some, any::<[bool; 8]>(), option::of(span()), zones).prop_map(
+        |((backoff, comeback, retries), on, terminal_probe, zones)| Policy {
             backoff,
             comeback,
             cascade: on[0].then_some(CascadeThreshold { agents: 2, within: SECOND }),
@@ -443,7 +442,7 @@ fn odd_policy() -> impl Strategy<Value = Policy> {
             terminal_probe,
             zones,
             yields: on[2],
-            spread,
+            spreads: on[7],
             promotes: on[3],
             breaker: on[4],
             reconciles: on[5],

@@ -4,7 +4,7 @@ use standpipe_core::{
     Action, AgentName, AgentRule, Amounts, Backoff, CascadeThreshold, Charged, Commit, Configure,
     Event, Hit, Key, Limit, LimitSelector, Margin, Observed, Policy, PoolConfig, Portion, Priority,
     Reading, Recovered, Reserve, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span,
-    Spread, Text, ThrottleKind, Throttled, Unit, Zones,
+    Text, ThrottleKind, Throttled, Unit, Zones,
 };
 
 /// A seeded random number generator (`SplitMix64`).
@@ -273,7 +273,7 @@ impl RandomEvents {
             terminal_probe: self.random.once_in(2).then_some(Span::secs(10)),
             zones: if self.random.once_in(3) { Zones::Off } else { Zones::All },
             yields: self.random.once_in(2),
-            spread: if self.random.once_in(2) { Spread::Off } else { Spread::All },
+            spreads: self.random.once_in(2),
             promotes: self.random.once_in(2),
             breaker: self.random.once_in(2),
             reconciles: self.random.once_in(2),

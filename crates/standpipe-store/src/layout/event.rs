@@ -6,8 +6,7 @@ use standpipe_core::{
     Action, AgentName, AgentRule, Amounts, Backoff, CascadeThreshold, Charged, Commit, Configure,
     Event, Hit, Instant, Key, Limit, LimitSelector, Margin, Observed, Owner, Policy, PoolConfig,
     Portion, Priority, Reading, Recovered, Reserve, Resets, RetryBudget, ReturnWindows, Rule,
-    Share, Source, Span, Spread, Text, ThrottleKind, Throttled, TimeRange, Unit, UnitName, Zones,
-    bounds,
+    Share, Source, Span, Text, ThrottleKind, Throttled, TimeRange, Unit, UnitName, Zones, bounds,
 };
 
 use super::Malformed;
@@ -33,7 +32,7 @@ wire_struct! {
         limits, margin, slack, claim, lease_ttl, longest_lease, enforce, policy, agents, prices,
     }
     Policy {
-        backoff, comeback, cascade, retries, learn, terminal_probe, zones, yields, spread,
+        backoff, comeback, cascade, retries, learn, terminal_probe, zones, yields, spreads,
         promotes, breaker, reconciles, estimates,
     }
     Backoff { base, factor_per_mille, cap, jitter }
@@ -77,7 +76,6 @@ wire_enum! {
     Charged { 0 => Start, 1 => End }
     Resets { 0 => Rolling, 1 => Provider }
     Zones { 0 => Off, 1 => Long, 2 => All }
-    Spread { 0 => Off, 1 => Long, 2 => All }
     Margin { 0 => Auto, 1 => Fixed(per_mille) }
     LimitSelector { 0 => All, 1 => Unit(unit), 2 => Parallel }
     Portion { 0 => PerMille(share), 1 => Rate { amount, period }, 2 => Slots(amount) }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use standpipe_core::{
     AgentName, AgentRule, Backoff, CascadeThreshold, Charged, Configure, Limit, LimitSelector,
     Margin, Policy, PoolConfig, Portion, Priority, Resets, RetryBudget, ReturnWindows, Rule, Share,
-    Source, Span, Spread, TimeRange, Unit, Zones,
+    Source, Span, TimeRange, Unit, Zones,
 };
 
 use super::parse::amounts;
@@ -116,8 +116,7 @@ fn policy(value: &Value) -> Result<Policy, String> {
             "zones" if value == "long" => policy.zones = Zones::Long,
             "zones" => policy.zones = if value == true { Zones::All } else { Zones::Off },
             "yield" => policy.yields = value == true,
-            "spread" if value == "long" => policy.spread = Spread::Long,
-            "spread" => policy.spread = if value == true { Spread::All } else { Spread::Off },
+            "spread" => policy.spreads = value == true,
             "promotion" => policy.promotes = value == true,
             "breaker" => policy.breaker = value == true,
             "reconcile" => policy.reconciles = value == true,

@@ -8,7 +8,7 @@ use proptest::option;
 use proptest::prelude::*;
 use standpipe_core::{
     AgentRule, Backoff, CascadeThreshold, Hit, Key, Limit, Margin, Policy, PoolConfig, Priority,
-    RetryBudget, ReturnWindows, Share, Span, Spread, ThrottleKind, Unit, Zones, bounds,
+    RetryBudget, ReturnWindows, Share, Span, ThrottleKind, Unit, Zones, bounds,
 };
 
 use super::words::{
@@ -205,25 +205,22 @@ fn policy() -> impl Strategy<Value = Policy> {
     let look = (1_u64..=100).prop_map(secs);
     let each = (option::of(backoff), option::of(windows), any::<bool>(), option::of(budget));
     let zones = prop_oneof![Just(Zones::Off), Just(Zones::Long), Just(Zones::All)];
-    let spread = prop_oneof![Just(Spread::Off), Just(Spread::Long), Just(Spread::All)];
-    let before = (zones, spread, any::<[bool; 5]>());
+    let before = (zones, any::<[bool; 6]>());
     (each, any::<bool>(), option::of(look), before).prop_map(
-        |((backoff, comeback, cascade, retries), learn, terminal_probe, (zones, spread, on))| {
-            Policy {
-                backoff,
-                comeback,
-                cascade: cascade.then_some(CascadeThreshold::USUAL),
-                retries,
-                learn,
-                terminal_probe,
-                zones,
-                yields: on[0],
-                spread,
-                promotes: on[1],
-                breaker: on[2],
-                reconciles: on[3],
-                estimates: on[4],
-            }
+        |((backoff, comeback, cascade, retries), learn, terminal_probe, (zones, on))| Policy {
+            backoff,
+            comeback,
+            cascade: cascade.then_some(CascadeThreshold::USUAL),
+            retries,
+            learn,
+            terminal_probe,
+            zones,
+            yields: on[0],
+            spreads: on[5],
+            promotes: on[1],
+            breaker: on[2],
+            reconciles: on[3],
+            estimates: on[4],
         },
     )
 }

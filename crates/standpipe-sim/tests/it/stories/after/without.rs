@@ -1,6 +1,7 @@
 //! What each policy is good for: what gets worse when it alone is switched off.
 
 mod beside;
+mod defaults;
 mod foreseen;
 mod long;
 mod refused;
