@@ -2,7 +2,7 @@
 
 use standpipe_core::{
     AgentRule, Backoff, CascadeThreshold, Charged, Configure, Limit, LimitSelector, Margin, Policy,
-    PoolConfig, Portion, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, Zones,
+    PoolConfig, Portion, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, Text, Zones,
 };
 
 use crate::bytes::Bytes;
@@ -94,7 +94,11 @@ fn limit(bytes: &mut Bytes<'_>) -> Limit {
     let extras = bytes.byte();
     limit.pace = (extras & 3 == 3).then(|| span(bytes));
     limit.charged = if extras & 4 == 4 { Charged::End } else { Charged::Start };
-    limit.resets = if extras & 24 == 24 { Resets::Provider } else { Resets::Rolling };
+    limit.resets = match extras & 24 {
+        24 => Resets::Provider,
+        16 => Text::new("00:00 UTC").map_or(Resets::Rolling, Resets::Calendar),
+        _ => Resets::Rolling,
+    };
     limit
 }
 

@@ -82,6 +82,7 @@ impl State {
             Action::Configure(configure) => self.configure(configure, now),
             Action::Pause { length } => self.pause(*length, now),
             Action::Resume => self.resume(now),
+            Action::Calendar { resets } => self.calendar_announced(resets, now),
             Action::Forgotten => self.state_lost(now),
             other => self.act_on_calls(key, other, now),
         }

@@ -129,6 +129,7 @@ pub(crate) enum Timer {
     TicketDeadline(QueueKey),
     TicketRecheck(QueueKey),
     ProviderReset(ConstraintId),
+    CalendarReset(ConstraintId),
 }
 
 impl State {
@@ -230,6 +231,7 @@ impl Index {
             if let Some(reset) = &counter.reset {
                 index.watch_reset(constraint, reset);
             }
+            index.watch_calendar(constraint, &counter.calendar);
         }
         index
     }

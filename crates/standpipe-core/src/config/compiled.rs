@@ -43,6 +43,8 @@ pub(crate) struct CompiledConfig {
     pub(crate) protects: bool,
     pub(crate) yields: bool,
     pub(crate) spreads: bool,
+    /// Whether a limit is reset at a time of day.
+    pub(crate) calendars: bool,
     pub(crate) promotes: bool,
 }
 
@@ -160,6 +162,7 @@ impl CompiledConfig {
             protects: config.policy.protects(),
             yields: config.policy.yields,
             spreads: config.policy.spreads,
+            calendars: config.limits.iter().any(|limit| limit.resets.is_calendar()),
             promotes: config.policy.promotes,
         }
     }
@@ -260,14 +263,14 @@ fn constraint(config: &PoolConfig, facts: &Facts, limit: &Limit) -> Constraint {
     let spec = CounterSpec {
         stated: limit.stated(),
         effective,
-        period: period + config.slack,
+        period: limit.counts_for().unwrap_or(period) + config.slack,
         refill,
         charged: limit.charged,
         slack: config.slack,
     };
     let lit = kind == ConstraintKind::Rate && config.policy.zones.look_at(period);
     let spread = kind == ConstraintKind::Rate && config.policy.spreads;
-    let (id, resets) = (limit.id(), limit.resets);
+    let (id, resets) = (limit.id(), limit.resets.clone());
     let (unit, floored, ramped) = (None, false, false);
     Constraint { id, kind, unit, spec, resets, floored, lit, ramped, spread }
 }

@@ -19,6 +19,7 @@ use crate::rules::{Admits, CallRule, Effect, Named};
 use crate::state::State;
 use crate::time::{Instant, Span};
 use crate::usage::bucket::{Bucket, Refill};
+use crate::usage::calendar::Calendar;
 use crate::usage::counter::{CounterSpec, ResetPhase};
 
 /// The bucket of a rolling limit holds what is usable divided by this.
@@ -140,6 +141,14 @@ impl State {
     /// The present window of a limit that resets, if its end is known.
     fn fixed_window(&self, at: ConstraintId, now: Instant) -> Option<FixedWindow> {
         let period = self.index.compiled.constraints[at].id.period()?;
+        let Calendar { last, next } = self.facts.counters[at].calendar;
+        if let Some(next) = next.filter(|next| now < next.earliest) {
+            let start = last.map_or(next.earliest - period, |last| last.latest);
+            return Some(FixedWindow {
+                start: start.min(next.earliest - Span(1)),
+                end: next.earliest,
+            });
+        }
         let reset = self.facts.counters[at].reset.as_ref()?;
         let known = reset.phase == ResetPhase::Announced && now < reset.at;
         known.then(|| FixedWindow { start: reset.at - period, end: reset.at })

@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod calendar;
 mod exact;
 mod faults;
 mod floors;

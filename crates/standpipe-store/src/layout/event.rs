@@ -3,10 +3,11 @@
 //! Logs outlive processes: a new variant takes a new tag, and a tag is never reused.
 
 use standpipe_core::{
-    Action, AgentName, AgentRule, Amounts, Backoff, CascadeThreshold, Charged, Commit, Configure,
-    Event, Hit, Instant, Key, Limit, LimitSelector, Margin, Observed, Owner, Policy, PoolConfig,
-    Portion, Priority, Reading, Recovered, Reserve, Resets, RetryBudget, ReturnWindows, Rule,
-    Share, Source, Span, Text, ThrottleKind, Throttled, TimeRange, Unit, UnitName, Zones, bounds,
+    Action, AgentName, AgentRule, Amounts, Backoff, CalendarReset, CascadeThreshold, Charged,
+    Commit, Configure, Event, Hit, Instant, Key, Limit, LimitSelector, Margin, Observed, Owner,
+    Policy, PoolConfig, Portion, Priority, Reading, Recovered, Reserve, Resets, RetryBudget,
+    ReturnWindows, Rule, Share, Source, Span, Text, ThrottleKind, Throttled, TimeRange, Unit,
+    UnitName, Zones, bounds,
 };
 
 use super::Malformed;
@@ -27,6 +28,7 @@ wire_struct! {
     Hit { unit, period }
     Observed { lease, readings }
     Reading { unit, period, limit, remaining, coarse, reset_in, full_in }
+    CalendarReset { limit, since, left }
     Configure { source, config }
     PoolConfig {
         limits, margin, slack, claim, lease_ttl, longest_lease, enforce, policy, agents, prices,
@@ -60,6 +62,7 @@ wire_enum! {
         10 => Resume,
         11 => Recovered(recovered),
         12 => Forgotten,
+        13 => Calendar { resets },
     }
     Recovered {
         0 => Reserve { lease, reserve },
@@ -74,7 +77,7 @@ wire_enum! {
         2 => Parallel { amount },
     }
     Charged { 0 => Start, 1 => End }
-    Resets { 0 => Rolling, 1 => Provider }
+    Resets { 0 => Rolling, 1 => Provider, 2 => Calendar(day) }
     Zones { 0 => Off, 1 => Long, 2 => All }
     Margin { 0 => Auto, 1 => Fixed(per_mille) }
     LimitSelector { 0 => All, 1 => Unit(unit), 2 => Parallel }

@@ -3,12 +3,13 @@
 //! Stamps ascend, so they are written as differences: most take one to three bytes.
 
 use standpipe_core::{
-    Agent, AgentId, AgentUnitUsage, AutoMargin, Began, Bucket, Call, CallId, Cascade, Charge,
-    ConstraintId, ConstraintSet, Count, Denied, ExternalUsage, Facts, History, HistoryEntry, Id,
-    IdRecord, IdVec, Incident, Instant, Learned, LearnedConcurrency, LearnedLimit, Lease,
-    LeaseOwner, LimitId, Phase, Probe, Promoted, Provenance, QueueKey, Ramp, Reason, RecentLow,
-    Reported, Reset, ResetPhase, RetryUsage, Returning, Sequential, Session, SizeHistogram,
-    SizeKey, Spending, Terminal, Throttling, Ticket, UnitId, UnitUsage, UsageCounter, Zone,
+    Agent, AgentId, AgentUnitUsage, AutoMargin, Began, Bucket, Calendar, Call, CallId, Cascade,
+    Charge, ConstraintId, ConstraintSet, Count, Denied, ExternalUsage, Facts, History,
+    HistoryEntry, Id, IdRecord, IdVec, Incident, Instant, Learned, LearnedConcurrency,
+    LearnedLimit, Lease, LeaseOwner, LimitId, Phase, Probe, Promoted, Provenance, QueueKey, Ramp,
+    Reason, RecentLow, Reported, Reset, ResetPhase, ResetRange, RetryUsage, Returning, Sequential,
+    Session, SizeHistogram, SizeKey, Spending, Terminal, Throttling, Ticket, UnitId, UnitUsage,
+    UsageCounter, Zone,
 };
 
 use super::Malformed;
@@ -53,7 +54,9 @@ wire_struct! {
     Ticket { key, session, agent, call, since, deadline, phase, earmarked, returns, holds, ttl }
     Lease { owner, agent, tier, call, started, progressed, charges, left }
     Charge { unit, when, estimate, charged, mark, known }
-    UsageCounter { count, reset, zone, without_floor, spread }
+    UsageCounter { count, reset, zone, without_floor, spread, calendar }
+    Calendar { last, next }
+    ResetRange { earliest, latest }
     Began { at, carried }
     Bucket { missing, at, refundable_from }
     Reset { at, phase }

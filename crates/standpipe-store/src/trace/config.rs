@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use standpipe_core::{
     AgentName, AgentRule, Backoff, CascadeThreshold, Charged, Configure, Limit, LimitSelector,
     Margin, Policy, PoolConfig, Portion, Priority, Resets, RetryBudget, ReturnWindows, Rule, Share,
-    Source, Span, TimeRange, Unit, Zones,
+    Source, Span, Text, TimeRange, Unit, Zones,
 };
 
 use super::parse::amounts;
@@ -217,6 +217,10 @@ fn long_limit(unit: &Unit, fields: &Map<String, Value>) -> Result<Limit, String>
             ("pace", _) => limit.pace = Some(time(value)?),
             ("resets", Some("rolling")) => limit.resets = Resets::Rolling,
             ("resets", Some("provider")) => limit.resets = Resets::Provider,
+            ("resets", Some(day)) => {
+                let day = Text::new(day).ok_or_else(|| format!("`{day}` is no time of day"))?;
+                limit.resets = Resets::Calendar(day);
+            }
             _ => return Err(format!("a limit cannot have `{key}`: {value}")),
         }
     }
