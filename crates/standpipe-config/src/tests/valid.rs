@@ -42,6 +42,7 @@ fn every_policy_of_a_pool_is_read() {
     assert_eq!((pool.models.len(), pool.account.as_deref()), (1, Some("team")));
     assert_eq!((pool.margin, pool.slack), (Margin::Fixed(200), Some(Span::millis(10))));
     assert_eq!((pool.enforce, pool.zones, pool.yields), (false, Toggle::On, false));
+    assert_eq!(pool.spread, Toggle::Off);
     assert_eq!((pool.breaker, pool.cascade, pool.learn, pool.rewrite), (false, None, false, true));
     let backoff = Backoff {
         base: Span::secs(60),
@@ -179,6 +180,9 @@ fn policies_that_are_switched_off() {
     assert_eq!(off("zones = false"), Policy { zones: standpipe_core::Zones::Off, ..usual() });
     assert_eq!(off("zones = true"), Policy { zones: standpipe_core::Zones::All, ..usual() });
     assert_eq!(off("yield = false"), Policy { yields: false, ..usual() });
+    assert_eq!(off("spread = false"), Policy { spreads: false, ..usual() });
+    assert_eq!(off("spread = true"), usual());
+    assert_eq!(off("spread = \"auto\""), usual());
     assert_eq!(off("promotion = false"), Policy { promotes: false, ..usual() });
     assert_eq!(off("reconcile = false"), Policy { reconciles: false, ..usual() });
     assert_eq!(off("estimates = false"), Policy { estimates: false, ..usual() });
