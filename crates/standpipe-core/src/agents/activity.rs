@@ -31,7 +31,7 @@ pub(crate) enum Who {
     Everybody,
     /// Those without a floor on the constraint: the others have what their floor keeps.
     WithoutFloor,
-    /// All that were active within one period of the constraint.
+    /// Those without a floor that were active within one period of the constraint.
     InThePeriod,
 }
 
@@ -77,7 +77,7 @@ impl State {
         who: Who,
     ) -> Superiors {
         let floored = self.index.compiled.constraints[constraint].floored;
-        let all = who != Who::WithoutFloor || !floored;
+        let all = who == Who::Everybody || !floored;
         let covered = if all { FloorCalls::default() } else { self.index.floor_calls[constraint] };
         let seen = match all {
             true => &self.facts.tier_activity,

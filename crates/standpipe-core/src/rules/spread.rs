@@ -6,7 +6,8 @@
 //! in one period, so a window that background draws on evenly is never full. Every call draws on
 //! the bucket, and only background waits for it. By time alone both only grow, so a call that the
 //! rule admits after waiting stays admitted. A fixed window whose end is not known holds nothing
-//! back. Where this rule applies, zone and yield do not hold background back.
+//! back, nor does a limit where every active agent of a higher tier has a floor. Where this rule
+//! applies, zone and yield do not hold background back.
 
 use crate::agents::activity::Who;
 use crate::config::Priority;
