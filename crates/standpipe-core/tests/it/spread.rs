@@ -1,11 +1,13 @@
 //! Background draws on a rate at an even pace while a higher tier was active in the period, and
 //! uses everything when none was.
 
+use proptest::prelude::*;
 use standpipe_core::{
-    Action, Decision, LimitId, Observed, Policy, PoolConfig, Priority, Reading, Reason, Refusal,
-    Span, Unit,
+    Action, Decision, Instant, LimitId, Observed, Policy, PoolConfig, Priority, Reading, Reason,
+    Refusal, Span, Unit,
 };
 
+use crate::support::cases;
 use crate::support::words::{
     HOUR, MINUTE, REQUESTS, TOKENS, at_end, pool, provider_resets, ranked, secs, window,
 };
@@ -224,4 +226,65 @@ fn switched_on_it_counts_what_was_used() {
     off.policy.spreads = false;
     let _ = world.change(off);
     assert!(world.state.facts().counters.iter().all(|counter| counter.spread.is_none()));
+}
+
+/// The pace as the book has it: every call, when it came and how large it was.
+struct Pace {
+    amount: u64,
+    calls: Vec<(Instant, u64)>,
+    higher: Option<Instant>,
+}
+
+impl Pace {
+    /// What is missing from the bucket now, in millionths of a unit per second: every call anew.
+    fn has_units(&self, now: Instant) -> bool {
+        let burst = (self.amount / 20).max(1);
+        let refill = u128::from((self.amount - burst).max(1));
+        let (mut missing, mut at) = (0_u128, Instant(0));
+        for (when, units) in &self.calls {
+            missing = missing.saturating_sub(u128::from(when.since(at).0) * refill);
+            missing += u128::from(*units) * u128::from(HOUR.0);
+            at = *when;
+        }
+        let missing = missing.saturating_sub(u128::from(now.since(at).0) * refill);
+        missing <= u128::from(burst - 1) * u128::from(HOUR.0)
+    }
+
+    fn holds(&self, now: Instant) -> bool {
+        let higher = self.higher.is_some_and(|seen| now < seen + HOUR);
+        higher && !self.has_units(now)
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(200))]
+
+    /// Background is admitted exactly when the book says so, and nobody above it waits for that.
+    #[test]
+    fn background_is_paced_as_the_book_says(
+        amount in 2_u64..200,
+        steps in prop::collection::vec((0_u64..2_000, 1_u64..5, 0_u8..4), 1..80),
+    ) {
+        let mut world = World::new(spread([window(REQUESTS, amount, HOUR)]));
+        let mut pace = Pace { amount, calls: Vec::new(), higher: None };
+        for (wait, units, who) in steps {
+            world.live(secs(wait));
+            let (name, background) = if who == 0 { ("picard", false) } else { ("ralph", true) };
+            match world.reserve("p", name).requests(units.min(amount)).send() {
+                Decision::Admit(grant) => {
+                    prop_assert!(!background || !pace.holds(world.now));
+                    let _ = world.commit(grant.lease).send();
+                    pace.calls.push((world.now, units.min(amount)));
+                    if !background {
+                        pace.higher = Some(world.now);
+                    }
+                }
+                Decision::Refuse(no) if no.reason == Reason::Spread => {
+                    prop_assert!(background && pace.holds(world.now));
+                }
+                Decision::Refuse(no) => prop_assert_eq!(no.reason, Reason::Limit),
+                Decision::Wait(queued) => panic!("{queued:?}"),
+            }
+        }
+    }
 }
