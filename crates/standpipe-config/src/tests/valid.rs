@@ -42,7 +42,6 @@ fn every_policy_of_a_pool_is_read() {
     assert_eq!((pool.models.len(), pool.account.as_deref()), (1, Some("team")));
     assert_eq!((pool.margin, pool.slack), (Margin::Fixed(200), Some(Span::millis(10))));
     assert_eq!((pool.enforce, pool.zones, pool.yields), (false, Toggle::On, false));
-    assert_eq!(pool.spread, Toggle::Off);
     assert_eq!((pool.breaker, pool.cascade, pool.learn, pool.rewrite), (false, None, false, true));
     let backoff = Backoff {
         base: Span::secs(60),
