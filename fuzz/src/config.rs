@@ -3,7 +3,7 @@
 use standpipe_core::{
     AgentRule, Backoff, CascadeThreshold, Charged, Configure, Limit, LimitSelector, Margin, Order,
     Policy, PoolConfig, Portion, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span,
-    Zones,
+    Text, Zones,
 };
 
 use crate::bytes::Bytes;
@@ -73,6 +73,7 @@ fn policy(bytes: &mut Bytes<'_>) -> Policy {
         terminal_probe: has(128).then(|| span(bytes)),
         zones: [Zones::Off, Zones::Long, Zones::All][usize::from(more % 3)],
         yields: more & 4 == 4,
+        spreads: more & 128 == 128,
         promotes: more & 8 == 8,
         breaker: more & 16 == 16,
         reconciles: more & 32 == 32,
@@ -95,7 +96,11 @@ fn limit(bytes: &mut Bytes<'_>) -> Limit {
     let extras = bytes.byte();
     limit.pace = (extras & 3 == 3).then(|| span(bytes));
     limit.charged = if extras & 4 == 4 { Charged::End } else { Charged::Start };
-    limit.resets = if extras & 24 == 24 { Resets::Provider } else { Resets::Rolling };
+    limit.resets = match extras & 24 {
+        24 => Resets::Provider,
+        16 => Text::new("00:00 UTC").map_or(Resets::Rolling, Resets::Calendar),
+        _ => Resets::Rolling,
+    };
     limit
 }
 

@@ -264,6 +264,54 @@ pub(crate) const TABLE: &[Planted] = &[
         caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
     },
     Planted {
+        name: "background-is-paced-for-nobody",
+        file: "crates/standpipe-core/src/rules/spread.rs",
+        before: "!superiors.are_active(from)",
+        after: "superiors.are_active(from)",
+        caught_by: &[
+            "standpipe-core::spread::background_alone_is_never_held_back",
+            "standpipe-core::spread::background_is_paced_as_the_book_says",
+            "standpipe-store::memory::golden_traces_are_told_the_same",
+        ],
+    },
+    Planted {
+        name: "the-pace-leaves-nothing-to-higher-tiers",
+        file: "crates/standpipe-core/src/rules/spread.rs",
+        before: "(spec.usable_per_period() - burst(spec)).max(1)",
+        after: "spec.usable_per_period().max(1)",
+        caught_by: &[
+            "standpipe-core::spread::background_is_paced_as_the_book_says",
+            "standpipe-store::memory::golden_traces_are_told_the_same",
+        ],
+    },
+    Planted {
+        name: "a-day-ends-at-the-earliest-announcement",
+        file: "crates/standpipe-core/src/usage/calendar.rs",
+        before: "self.latest + GUARD + spec.slack",
+        after: "self.earliest + GUARD + spec.slack",
+        caught_by: &[
+            "standpipe-core::calendar::never_over_in_any_day_of_the_provider",
+            "standpipe-store::memory::golden_traces_are_told_the_same",
+        ],
+    },
+    Planted {
+        name: "a-day-begins-at-the-latest-announcement",
+        file: "crates/standpipe-core/src/usage/calendar.rs",
+        before: "self.earliest - GUARD",
+        after: "self.latest - GUARD",
+        caught_by: &["standpipe-core::calendar::never_over_in_any_day_of_the_provider"],
+    },
+    Planted {
+        name: "a-clock-that-jumps-ahead-ends-the-day",
+        file: "crates/standpipe-core/src/usage/calendar.rs",
+        before: "next_at + STRETCH >= last.earliest + day",
+        after: "next_at + STRETCH >= last.earliest",
+        caught_by: &[
+            "standpipe-core::calendar::after_a_reset_the_next_one_is_a_day_away",
+            "standpipe-store::memory::golden_traces_are_told_the_same",
+        ],
+    },
+    Planted {
         name: "pauses-count-towards-promotion",
         file: "crates/standpipe-core/src/queue/promotion.rs",
         before: "self.facts.paused_total = self.facts.paused_total + end.since(began)",

@@ -19,6 +19,7 @@
 //!
 //! - `settings`: the data types, usable without a file;
 //! - [`parse`] and [`mod@format`]: rates, durations and limits from text and back;
+//! - `calendar`: the resets of limits per day, from a time of day and a zone;
 //! - `keys`: the table of keys, one row each, from which everything below is derived;
 //! - `file`: finds the file, reads it by the table of keys and checks its consistency;
 //! - `output`: `config show`, the JSON Schema and the reference page.
@@ -28,6 +29,7 @@
 //!
 //! This crate opens no store and no connection, and no output or error contains a password.
 
+mod calendar;
 pub mod escape;
 pub mod format;
 pub mod parse;
@@ -50,6 +52,7 @@ pub use self::format as plain;
 #[doc(hidden)]
 pub use self::parse as text;
 
+pub use self::calendar::{DailyReset, ResetsAround};
 pub use self::nearest::nearest;
 pub use self::parse::TextError;
 pub use self::problem::{ConfigError, Problem};

@@ -163,6 +163,7 @@ impl State {
                 }
                 Timer::TicketRecheck(queue_key) => self.on_timer(queue_key, now),
                 Timer::ProviderReset(constraint) => self.provider_resets(constraint),
+                Timer::CalendarReset(constraint) => self.calendar_resets(constraint),
             }
         }
         self.end_pause_and_terminal(now);

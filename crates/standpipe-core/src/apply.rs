@@ -10,6 +10,7 @@ use crate::bounds;
 use crate::event::{Action, Event, Key, Recovered, Reserve};
 use crate::lease::Ending;
 use crate::outcome::{Answer, Decision, LeaseAnswer, Notice, Outcome, Reclaim};
+use crate::rules::spread;
 use crate::state::State;
 use crate::time::{Instant, Span};
 use crate::unit::Amounts;
@@ -81,6 +82,7 @@ impl State {
             Action::Configure(configure) => self.configure(configure, now),
             Action::Pause { length } => self.pause(*length, now),
             Action::Resume => self.resume(now),
+            Action::Calendar { resets } => self.calendar_announced(resets, now),
             Action::Forgotten => self.state_lost(now),
             other => self.act_on_calls(key, other, now),
         }
@@ -149,6 +151,9 @@ impl State {
         for (counter, constraint) in self.facts.counters.iter_mut().zip(constraints) {
             let next_mark = constraint.unit.map_or(0, |unit| self.facts.units[unit].next_mark);
             let spec = &constraint.spec;
+            if let Some(bucket) = &mut counter.spread {
+                *bucket = Bucket::empty(now, spread::burst(spec), next_mark, spread::refill(spec));
+            }
             match &mut counter.count {
                 // Windows and slots count from the loss by themselves.
                 Count::Window { began } => *began = None,

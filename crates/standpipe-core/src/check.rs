@@ -8,7 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::bounds;
-use crate::config::compiled::{CompiledConfig, ConstraintKind};
+use crate::config::compiled::{CompiledConfig, Constraint, ConstraintKind};
 use crate::config::policy::CascadeThreshold;
 use crate::config::{Charged, LimitId, PoolConfig, Priority};
 use crate::facts::Facts;
@@ -21,7 +21,8 @@ use crate::queue::ticket::{Phase, QueueKey, Ticket};
 use crate::rules::gate;
 use crate::state::{Index, State};
 use crate::time::{Instant, Span};
-use crate::usage::counter::{Count, ResetPhase};
+use crate::usage::calendar::Calendar;
+use crate::usage::counter::{Count, ResetPhase, UsageCounter};
 use crate::usage::history::Resolution;
 use crate::usage::unit_usage::has_histories;
 
@@ -172,6 +173,9 @@ fn constraints(facts: &Facts, compiled: &CompiledConfig) -> Checked {
             _ => false,
         };
         ensure(fits, "a count is not of its limit's kind")?;
+        let paced = counter.spread.is_none_or(|own| past(own.at) && own.missing <= u128::MAX / 2);
+        let has = counter.spread.is_some() == constraint.has_spread_bucket();
+        ensure(paced && has, "the pace of a limit is not its policy's")?;
         let carried = counter.reset.as_ref().map_or(0, |reset| match reset.phase {
             ResetPhase::Announced => 0,
             ResetPhase::Passed { carried }
@@ -179,12 +183,23 @@ fn constraints(facts: &Facts, compiled: &CompiledConfig) -> Checked {
             | ResetPhase::Spent { carried } => carried,
         });
         ensure(carried <= bounds::AMOUNT, "a reset carries too much")?;
+        let days = calendar_is_sound(counter, constraint, facts.clock);
+        ensure(days, "a calendar is not of its limit, or a reset was missed")?;
         let announced = counter.reset.as_ref().is_none_or(|reset| {
             reset.phase != ResetPhase::Announced || !past(reset.at) || reset.at == facts.clock
         });
         ensure(announced, "a reset was missed")?;
     }
     Ok(())
+}
+
+fn calendar_is_sound(counter: &UsageCounter, constraint: &Constraint, clock: Instant) -> bool {
+    let Calendar { last, next } = counter.calendar;
+    let ordered = [last, next].into_iter().flatten().all(|own| own.earliest <= own.latest);
+    let ahead = next.is_none_or(|next| next.releases(&constraint.spec) >= clock);
+    let past = last.is_none_or(|last| last.latest <= clock);
+    let none = last.is_none() && next.is_none();
+    ordered && ahead && past && (none || constraint.resets.is_calendar())
 }
 
 /// Checks that the units are those that the configuration counts, and the histories of agents those

@@ -21,9 +21,10 @@ pub use crate::config::order::Order;
 use crate::config::policy::Policy;
 pub use crate::config::priority::Priority;
 pub(crate) use crate::mul_div::mul_div;
-use crate::name::{AgentName, PoolRef};
+use crate::name::{AgentName, PoolRef, Text};
 use crate::time::Span;
 use crate::unit::{Amounts, Unit};
+use crate::usage::calendar::STRETCH;
 
 /// The configuration of one pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,13 +111,16 @@ pub enum Charged {
 }
 
 /// How the provider counts the period of a limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Resets {
     /// As a rolling window.
     #[default]
     Rolling,
     /// In fixed windows whose end the provider announces.
     Provider,
+    /// In days that begin at a time of day, such as `00:00 America/Los_Angeles`. Processes know
+    /// what it means and send [`crate::Action::Calendar`]; the core only compares it.
+    Calendar(Text),
 }
 
 /// The share of a stated rate that is left unused.
@@ -215,6 +219,19 @@ pub enum InvalidConfig {
     Share(AgentName),
     /// The floors on a limit add up to more than the limit.
     Floors(LimitId),
+    /// Only a window of one day can be reset at a time of day.
+    Calendar(LimitId),
+}
+
+impl Resets {
+    /// Whether nothing is reset: charges only age.
+    pub(crate) const fn is_rolling(&self) -> bool {
+        matches!(self, Self::Rolling)
+    }
+
+    pub(crate) const fn is_calendar(&self) -> bool {
+        matches!(self, Self::Calendar(_))
+    }
 }
 
 impl Margin {
@@ -278,7 +295,18 @@ impl Limit {
         if !is_valid_duration(period) || !self.pace.is_none_or(is_valid_duration) {
             return Err(InvalidConfig::Time);
         }
+        let is_day = matches!(self.rule, Rule::Window { period, .. } if period == DAY);
+        if self.resets.is_calendar() && !is_day {
+            return Err(InvalidConfig::Calendar(self.id()));
+        }
         Ok(())
+    }
+
+    /// Returns how long a charge can count: the period, or the longest day.
+    #[must_use]
+    pub fn counts_for(&self) -> Option<Span> {
+        let stretch = if self.resets.is_calendar() { STRETCH } else { Span::ZERO };
+        self.id().period().map(|period| period + stretch)
     }
 }
 
@@ -334,7 +362,7 @@ impl PoolConfig {
     /// Returns the longest period of all limits; after that time without use every window is empty.
     #[must_use]
     pub fn longest_period(&self) -> Span {
-        let periods = self.limits.iter().filter_map(|limit| limit.id().period());
+        let periods = self.limits.iter().filter_map(Limit::counts_for);
         periods.max().unwrap_or(Span::ZERO)
     }
 
@@ -490,12 +518,18 @@ impl fmt::Display for InvalidConfig {
             }
             Self::Weight(name) => write!(f, "the weight of `{name}` is not between 1 and 1000"),
             Self::Share(name) => write!(f, "a floor or cap of `{name}` is not valid"),
+            Self::Calendar(id) => {
+                write!(f, "the limit for {id} is not per day, so it has no daily reset")
+            }
             Self::Floors(id) => write!(f, "the floors on {id} add up to more than the limit"),
         }
     }
 }
 
 impl core::error::Error for InvalidConfig {}
+
+/// The period of a calendar window.
+const DAY: Span = Span::secs(86_400);
 
 const fn is_valid_duration(span: Span) -> bool {
     span.0 > 0 && span.0 <= bounds::SPAN.0

@@ -7,7 +7,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::config::{PoolConfig, Priority};
+use crate::config::{LimitId, PoolConfig, Priority};
 use crate::name::{AgentName, PoolRef, Text};
 use crate::time::Span;
 use crate::unit::{Amounts, Unit};
@@ -89,6 +89,11 @@ pub enum Action {
     Resume,
     /// Restores an event that the store acknowledged and then lost.
     Recovered(Recovered),
+    /// Announces resets of calendar windows, as a process computed them from its wall clock.
+    Calendar {
+        /// One per limit.
+        resets: Vec<CalendarReset>,
+    },
     /// Reports that the store lost the pool's state: every limit counts as full and becomes free
     /// again over one period.
     Forgotten,
@@ -257,6 +262,18 @@ pub struct Reading {
     pub reset_in: Option<Span>,
     /// The time until a continuously refilled limit is full.
     pub full_in: Option<Span>,
+}
+
+/// The resets of one calendar window around the stamp of the event. Both sides are needed: an event
+/// that was stamped late may have missed the reset that it announces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CalendarReset {
+    /// The limit.
+    pub limit: LimitId,
+    /// The time since the last reset.
+    pub since: Span,
+    /// The time until the next one.
+    pub left: Span,
 }
 
 /// A configuration and its source.

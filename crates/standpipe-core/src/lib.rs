@@ -57,6 +57,7 @@
 //! | due | a ticket with everything earmarked, which waits to be claimed |
 //! | charged, held | what counts from now on; what a call in flight is charged at its end |
 //! | margin | the share of a stated rate that is left unused |
+//! | calendar window | a limit per day that is reset at a time of day |
 //! | ramp | for one period after a pause half of the shortest rates is usable |
 //! | kept | units of a limit that floors withhold from other agents |
 //!
@@ -129,8 +130,8 @@ pub use crate::config::{
     Portion, Priority, Resets, Rule, Share,
 };
 pub use crate::event::{
-    Action, Commit, Configure, Event, Hit, Key, Observed, Owner, Reading, Recovered, Reserve,
-    Source, ThrottleKind, Throttled,
+    Action, CalendarReset, Commit, Configure, Event, Hit, Key, Observed, Owner, Reading, Recovered,
+    Reserve, Source, ThrottleKind, Throttled,
 };
 pub use crate::facts::{Facts, IdRecord, Provenance, Terminal};
 pub use crate::id::{AgentId, ConstraintId, ConstraintSet, Id, IdVec, RuleId, UnitId};
@@ -157,6 +158,7 @@ pub use crate::state::{Found, State};
 pub use crate::time::{Instant, Span};
 pub use crate::unit::{Amounts, InvalidAmounts, Unit};
 pub use crate::usage::bucket::Bucket;
+pub use crate::usage::calendar::{Calendar, ResetRange};
 pub use crate::usage::counter::{Began, Count, Reset, ResetPhase, UsageCounter};
 pub use crate::usage::history::{History, HistoryEntry};
 pub use crate::usage::money::Spending;

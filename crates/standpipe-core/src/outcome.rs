@@ -123,6 +123,8 @@ pub enum Reason {
     Hold,
     /// The remaining units are left to higher tiers.
     Yield,
+    /// Background waits so that a long limit lasts to the end of its period.
+    Spread,
     /// The agent's cap is reached.
     Cap,
     /// An earlier ticket of the same or a higher tier waits for the same limit.
@@ -151,7 +153,7 @@ pub enum Reason {
 
 impl Reason {
     /// All reasons, in order.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Terminal,
         Self::Never,
         Self::Pause,
@@ -159,6 +161,7 @@ impl Reason {
         Self::Zone,
         Self::Hold,
         Self::Yield,
+        Self::Spread,
         Self::Cap,
         Self::Order,
         Self::Limit,
@@ -200,6 +203,7 @@ impl Reason {
             Self::Zone => "zone",
             Self::Hold => "hold",
             Self::Yield => "yield",
+            Self::Spread => "spread",
             Self::Cap => "cap",
             Self::Order => "order",
             Self::Limit => "limit",

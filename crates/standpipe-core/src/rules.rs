@@ -25,6 +25,7 @@ pub(crate) mod pause;
 pub(crate) mod ramp;
 pub(crate) mod retry_budget;
 pub(crate) mod return_window;
+pub(crate) mod spread;
 pub(crate) mod terminal;
 pub(crate) mod zone;
 
@@ -89,7 +90,7 @@ pub(crate) struct Named {
 }
 
 /// All rules about a call as a whole, in their order.
-const RULES: [CallRule; 9] = [
+const RULES: [CallRule; 10] = [
     terminal::RULE,
     never::RULE,
     retry_budget::RULE,
@@ -98,6 +99,7 @@ const RULES: [CallRule; 9] = [
     zone::RULE,
     hold::RULE,
     background_yield::RULE,
+    spread::RULE,
     cap::RULE,
 ];
 

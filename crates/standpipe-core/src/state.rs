@@ -134,6 +134,7 @@ pub(crate) enum Timer {
     TicketDeadline(QueueKey),
     TicketRecheck(QueueKey),
     ProviderReset(ConstraintId),
+    CalendarReset(ConstraintId),
 }
 
 impl State {
@@ -235,6 +236,7 @@ impl Index {
             if let Some(reset) = &counter.reset {
                 index.watch_reset(constraint, reset);
             }
+            index.watch_calendar(constraint, &counter.calendar);
         }
         index
     }

@@ -214,6 +214,7 @@ fn steps(refusals: &[Refusal], now: &Now) -> Vec<Step> {
     let room = [
         Reason::Limit,
         Reason::Floor,
+        Reason::Ramp,
         Reason::Pace,
         Reason::Probe,
         Reason::Sequential,
@@ -226,8 +227,8 @@ fn steps(refusals: &[Refusal], now: &Now) -> Vec<Step> {
         ("not yet", "is it delayed by a pause, its zone or a retry?", noes(&own)),
         (
             "not these units",
-            "does it yield, or is its cap reached?",
-            noes(&[Reason::Yield, Reason::Cap]),
+            "does it yield, is it paced, or is its cap reached?",
+            noes(&[Reason::Yield, Reason::Spread, Reason::Cap]),
         ),
         ("not before them", "are other calls ahead of it?", noes(&[Reason::Order])),
         ("not now", "is there room on every limit?", noes(&room)),

@@ -222,6 +222,10 @@ impl Refused {
             Some(Reason::Yield) => {
                 write!(f, ": little is left of {limit}, and background yields to higher priorities")
             }
+            Some(Reason::Spread) => write!(
+                f,
+                ": background waits so that {limit} lasts while higher priorities are active"
+            ),
             Some(Reason::Hold) => f.write_str(
                 ": it is delayed before a retry, or because an agent it depends on is throttled",
             ),

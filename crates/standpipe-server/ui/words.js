@@ -73,6 +73,7 @@ const REASONS = {
 	return_window: () => "comes back from a pause in its turn",
 	zone: (of) => `little is left of ${of}: its agent keeps a distance`,
 	yield: (of) => `little is left of ${of}: background gives way`,
+	spread: (of) => `paced: background waits so that ${of} lasts`,
 	hold: () => "somebody it depends on was throttled",
 	probe: () => "the first call after a pause is not answered yet",
 	sequential: () => "one call at a time, since several agents were throttled",

@@ -7,6 +7,7 @@
 //! holds the [`Dispatcher`] that callers take turns at; `io_worker` runs steps for tasks that must
 //! not block; `operation` is what the public API returns.
 
+mod calendar;
 pub(crate) mod contact;
 pub(crate) mod dispatch_guard;
 pub(crate) mod dispatcher;

@@ -6,6 +6,7 @@ use standpipe_dialect::Dialect;
 use super::form::{Form, OneOf, Sectioned};
 use super::shape::{AMOUNT, DURATION, RATE, UNIT_NAME};
 use super::{Definition, Key, Scope, Section, Shape, Value};
+use crate::calendar;
 use crate::file::reader::{Item, Reader};
 use crate::format;
 use crate::parse::limit::{Kind, LimitForm};
@@ -52,12 +53,22 @@ impl Sectioned for LimitForm {
                 option!("pace": Shape::Named(&DURATION), None, "Minimum time between two calls."),
                 option!("charged": OneOf::<Charged>::shape(), None,
                 "When the unit is charged; `end` for `output_tokens` and `usd`, else `start`."),
-                option!("resets": OneOf::<Resets>::shape(), Some("rolling"),
-                "`provider` for limits that the provider counts in fixed hours or days."),
+                option!("resets": Shape::Named(&RESETS), Some("rolling"),
+                "`provider` if it announces the end of its windows; `00:00 UTC` for days without."),
             ],
         )
     };
 }
+
+static RESETS: Definition = Definition {
+    name: "resets",
+    about: "rolling, provider, or a time of day and a zone: 00:00 America/Los_Angeles.",
+    shape: || {
+        let pattern = r"^[0-9]{2}:[0-9]{2} +[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+){0,2}$";
+        let time = Shape::Text { what: "time of day and zone", pattern };
+        Shape::any_of([Shape::Words(vec!["rolling", "provider"]), time])
+    },
+};
 
 static ONE_LIMIT: Definition = Definition {
     name: "limit",
@@ -219,8 +230,8 @@ fn one_limit(limit: &Limit, dialect: Dialect) -> Value {
     if limit.charged != charged_by_default(unit) {
         option("charged", limit.charged.word().into());
     }
-    if limit.resets == Resets::Provider {
-        option("resets", limit.resets.word().into());
+    if limit.resets != Resets::Rolling {
+        option("resets", calendar::word(&limit.resets).into());
     }
     let rate = Value::from(format::rate(unit, amount, period));
     if options.is_empty() {

@@ -7,7 +7,10 @@ use standpipe_core::{Charged, Limit, Resets, Rule, Span, Unit};
 
 use super::word::Word;
 use super::{KNOWN_UNITS, TextError, quoted};
+use crate::calendar;
 use crate::nearest::nearest;
+
+const DAY: Span = Span::secs(86_400);
 
 /// How a rate is counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,7 +51,7 @@ impl LimitForm {
             "burst" => self.burst = Some(burst(&self.unit, text)?),
             "pace" => self.pace = Some(super::positive_duration(text)?),
             "charged" => self.charged = Some(Charged::parse(text)?),
-            "resets" => self.resets = Some(Resets::parse(text)?),
+            "resets" => self.resets = Some(calendar::resets(text)?),
             _ => return Err(unknown(key)),
         }
         Ok(())
@@ -67,9 +70,18 @@ impl LimitForm {
             let what = "burst has no meaning for a window";
             errors.push(TextError::new(what, "leave kind out, or burst"));
         }
-        if self.kind() == Kind::Bucket && self.resets == Some(Resets::Provider) {
+        let resets = self.resets.as_ref().is_some_and(|resets| *resets != Resets::Rolling);
+        if self.kind() == Kind::Bucket && resets {
             let what = "a bucket refills and does not reset";
             errors.push(TextError::new(what, "leave kind and burst out, or resets"));
+        }
+        let daily = matches!(self.resets, Some(Resets::Calendar(_)));
+        if daily && self.rate.is_some_and(|(_, period)| period != DAY) {
+            let what = "a limit that is not per day has no reset at a time of day";
+            errors.push(TextError::new(
+                what,
+                "write the rate per day (\"1000/d\"), or leave resets out",
+            ));
         }
         errors
     }
@@ -172,6 +184,10 @@ mod tests {
         assert_eq!(paced.pace, Some(Span(500_000)));
         assert_eq!((paced.charged, paced.resets), (Charged::End, Resets::Provider));
         assert!(matches!(paced.rule, Rule::Window { .. }));
+        let daily = limit("requests=1000/d,resets=00:00 America/Los_Angeles").unwrap();
+        assert!(
+            matches!(daily.resets, Resets::Calendar(day) if day.as_str() == "00:00 America/Los_Angeles")
+        );
     }
 
     #[test]
@@ -187,6 +203,9 @@ mod tests {
             ("requests=60/min,burst=5,burst=6", "twice", "once"),
             ("requests=60/min,kind=window,burst=5", "window", "leave"),
             ("requests=60/min,burst=5,resets=provider", "does not reset", "leave"),
+            ("requests=60/d,burst=5,resets=00:00 UTC", "does not reset", "leave"),
+            ("requests=60/h,resets=00:00 UTC", "not per day", "1000/d"),
+            ("requests=60/d,resets=00:00 Utopia", "time zone", "00:00 UTC"),
             ("requests=60/min,kind=bukket", "bukket", "did you mean \"bucket\"?"),
             ("requests=60/min,charged=now", "now", "start, end"),
             ("requests=60/min,pace=0", "pace", "100ms"),

@@ -1,6 +1,6 @@
 //! Enums that are written as words, in the settings file and on the command line.
 
-use standpipe_core::{Charged, Order, Priority, Resets};
+use standpipe_core::{Charged, Order, Priority};
 
 use super::{TextError, quoted};
 use crate::nearest::nearest;
@@ -41,11 +41,6 @@ impl Word for Priority {
 
 impl Word for Charged {
     const WORDS: &'static [(&'static str, Self)] = &[("start", Self::Start), ("end", Self::End)];
-}
-
-impl Word for Resets {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("rolling", Self::Rolling), ("provider", Self::Provider)];
 }
 
 impl Word for Order {

@@ -53,8 +53,10 @@ settings! {
         pub order: Order = Order::Arrival, "order" as OneOf<Order>;
         /// Whether zones slow callers down early; `auto` is for limits of 5 min and longer.
         pub zones: Toggle = Toggle::Auto, "zones" as ToggleForm;
-        /// Whether background agents yield when little quota is left.
+        /// Whether background agents yield when little quota is left, where `spread` is off.
         pub yields: bool = true, "yield" as Flag;
+        /// Whether background draws evenly while a higher priority is active; `auto` is `true`.
+        pub spread: Toggle = Toggle::Auto, "spread" as ToggleForm;
         /// Whether callers get advice before the quota runs out.
         pub breaker: bool = true, "breaker" as Flag;
         /// Whether a background agent that was denied for 5 min is served once as a standard one.
@@ -171,6 +173,7 @@ impl PoolSettings {
                 Toggle::Off => Zones::Off,
             },
             yields: self.yields,
+            spreads: !matches!(self.spread, Toggle::Off),
             promotes: self.promotion,
             reconciles: self.reconcile,
             estimates: self.estimates,

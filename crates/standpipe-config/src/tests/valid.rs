@@ -192,6 +192,9 @@ fn policies_that_are_switched_off() {
     assert_eq!(off("zones = false"), Policy { zones: standpipe_core::Zones::Off, ..usual() });
     assert_eq!(off("zones = true"), Policy { zones: standpipe_core::Zones::All, ..usual() });
     assert_eq!(off("yield = false"), Policy { yields: false, ..usual() });
+    assert_eq!(off("spread = false"), Policy { spreads: false, ..usual() });
+    assert_eq!(off("spread = true"), usual());
+    assert_eq!(off("spread = \"auto\""), usual());
     assert_eq!(off("promotion = false"), Policy { promotes: false, ..usual() });
     assert_eq!(off("reconcile = false"), Policy { reconciles: false, ..usual() });
     assert_eq!(off("estimates = false"), Policy { estimates: false, ..usual() });

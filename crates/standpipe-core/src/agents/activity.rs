@@ -1,9 +1,9 @@
 //! Activity of tiers: whether a higher tier is active on a limit.
 //!
-//! Zone and yield exist to protect higher tiers, so they restrict a tier only while a higher one is
+//! Zone, yield and spread exist to protect higher tiers, so they restrict a tier only while a higher one is
 //! active. How long a tier counts as active after its last call scales with the limit: agents that
-//! run every five minutes on an hourly quota are protected. `rules/zone.rs` and
-//! `rules/background_yield.rs` apply this.
+//! run every five minutes on an hourly quota are protected. `rules/zone.rs`,
+//! `rules/background_yield.rs` and `rules/spread.rs` apply this.
 
 use crate::bounds;
 use crate::config::Priority;
@@ -21,6 +21,8 @@ pub(crate) struct Superiors {
     has_tickets: bool,
     /// Until when they count as active without either.
     active_until: Option<Instant>,
+    /// How long after its last call a tier counts as active.
+    active_for: Span,
 }
 
 /// Which agents of higher tiers count.
@@ -29,6 +31,8 @@ pub(crate) enum Who {
     Everybody,
     /// Those without a floor on the constraint: the others have what their floor keeps.
     WithoutFloor,
+    /// Those without a floor that were active within one period of the constraint.
+    InThePeriod,
 }
 
 /// By tier: the calls of agents that have a floor on a constraint.
@@ -79,8 +83,8 @@ impl State {
             true => &self.facts.tier_activity,
             false => &self.facts.counters[constraint].without_floor,
         };
-        let active_for = self.active_for(constraint);
-        let mut superiors = Superiors::default();
+        let active_for = self.active_for(constraint, who);
+        let mut superiors = Superiors { active_for, ..Superiors::default() };
         for higher in 0..tier as usize {
             superiors.has_leases |= self.index.tier_leases[higher] > covered.leases[higher];
             let tickets = self.index.order[higher].len();
@@ -96,7 +100,6 @@ impl State {
     pub(crate) fn while_active(
         &self,
         superiors: &Superiors,
-        constraint: ConstraintId,
         by_time: Instant,
         from: Instant,
     ) -> Admits {
@@ -104,7 +107,7 @@ impl State {
             return Admits::Now;
         }
         // A lower bound, so tickets count as served now.
-        let waiting = self.facts.clock + self.active_for(constraint);
+        let waiting = self.facts.clock + superiors.active_for;
         let waiting = Some(waiting).filter(|_| superiors.has_tickets);
         let gone = match superiors.has_leases {
             true => Instant::NEVER,
@@ -114,9 +117,10 @@ impl State {
     }
 
     /// How long after its last call a tier counts as active on a constraint.
-    fn active_for(&self, constraint: ConstraintId) -> Span {
+    fn active_for(&self, constraint: ConstraintId, who: Who) -> Span {
         let period = self.index.compiled.constraints[constraint].id.period();
-        period.map_or(bounds::IDLE, |period| bounds::IDLE.max(Span(period.0 / 4)))
+        let share = if who == Who::InThePeriod { 1 } else { 4 };
+        period.map_or(bounds::IDLE, |period| bounds::IDLE.max(Span(period.0 / share)))
     }
 }
 

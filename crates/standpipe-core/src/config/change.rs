@@ -23,6 +23,7 @@ use crate::rules::zone::Zone;
 use crate::state::{Index, State};
 use crate::time::{Instant, Span};
 use crate::usage::bucket::Bucket;
+use crate::usage::calendar::Calendar;
 use crate::usage::counter::{Count, UsageCounter};
 use crate::usage::history::HistoryEntry;
 use crate::usage::money::Spending;
@@ -143,6 +144,10 @@ impl State {
                 Count::Bucket(before) => {
                     Count::Bucket(self.replay_bucket(constraint, Some((before, other)), now))
                 }
+                // What another calendar released may count in the days of this one.
+                Count::Window { .. } if changes_days(constraint, other) => {
+                    Count::Window { began: None }
+                }
                 kept => kept,
             },
             None => match constraint.fresh().count {
@@ -164,7 +169,11 @@ impl State {
             floored.map_or(self.facts.tier_activity, |(counter, _)| counter.without_floor);
         let protects = config.policy.protects() && constraint.floored;
         let without_floor = if protects { without_floor } else { [None; 3] };
-        UsageCounter { count, reset, zone, without_floor }
+        let same_days = known.filter(|(_, other)| other.resets == constraint.resets);
+        let calendar = same_days.map_or_else(Calendar::default, |(counter, _)| counter.calendar);
+        let spread = known.and_then(|(counter, other)| Some((counter.spread?, other)));
+        let spread = self.spread_bucket(constraint, spread, now);
+        UsageCounter { count, reset, zone, without_floor, spread, calendar }
     }
 
     /// Whether a bucket continues. One with another refill or period would have refilled wrongly,
@@ -298,6 +307,12 @@ impl Facts {
             self.spending = Spending::default();
         }
     }
+}
+
+/// Whether a limit gets or loses a calendar, or another one.
+fn changes_days(constraint: &Constraint, other: &Constraint) -> bool {
+    let calendars = constraint.resets.is_calendar() || other.resets.is_calendar();
+    calendars && constraint.resets != other.resets
 }
 
 /// Whether two constraints are the same limit, or the pace of the same limit.

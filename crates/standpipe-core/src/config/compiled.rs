@@ -41,9 +41,12 @@ pub(crate) struct CompiledConfig {
     pub(crate) enforce: bool,
     /// Whether tickets have fair tags.
     pub(crate) fair: bool,
-    /// Whether zones or yield need to know who is active.
+    /// Whether zones, yield or spread need to know who is active.
     pub(crate) protects: bool,
     pub(crate) yields: bool,
+    pub(crate) spreads: bool,
+    /// Whether a limit is reset at a time of day.
+    pub(crate) calendars: bool,
     pub(crate) promotes: bool,
 }
 
@@ -62,6 +65,8 @@ pub(crate) struct Constraint {
     pub(crate) lit: bool,
     /// Whether a ramp applies to it.
     pub(crate) ramped: bool,
+    /// Whether background draws on it at an even pace.
+    pub(crate) spread: bool,
 }
 
 /// In the order in which tickets join lines: what is earmarked last is earmarked shortest, and a
@@ -160,6 +165,8 @@ impl CompiledConfig {
             fair: config.order == Order::Fair,
             protects: config.policy.protects(),
             yields: config.policy.yields,
+            spreads: config.policy.spreads,
+            calendars: config.limits.iter().any(|limit| limit.resets.is_calendar()),
             promotes: config.policy.promotes,
         }
     }
@@ -264,14 +271,16 @@ fn constraint(config: &PoolConfig, facts: &Facts, limit: &Limit) -> Constraint {
     let spec = CounterSpec {
         stated: largest_call(config, limit),
         effective,
-        period: period + config.slack,
+        period: limit.counts_for().unwrap_or(period) + config.slack,
         refill,
         charged: limit.charged,
         slack: config.slack,
     };
     let lit = kind == ConstraintKind::Rate && config.policy.zones.look_at(period);
-    let (id, resets) = (limit.id(), limit.resets);
-    Constraint { id, kind, unit: None, spec, resets, floored: false, lit, ramped: false }
+    let spread = kind == ConstraintKind::Rate && config.policy.spreads;
+    let (id, resets) = (limit.id(), limit.resets.clone());
+    let (unit, floored, ramped) = (None, false, false);
+    Constraint { id, kind, unit, spec, resets, floored, lit, ramped, spread }
 }
 
 /// The largest cost that one call can ever have on a limit. A call above a learned concurrency runs
@@ -293,9 +302,7 @@ fn pace(limit: &Limit) -> Constraint {
         charged: Charged::Start,
         slack: Span::ZERO,
     };
-    let (id, kind) = (limit.id(), ConstraintKind::Gate);
-    let (resets, unit) = (Resets::Rolling, None);
-    Constraint { id, kind, unit, spec, resets, floored: false, lit: false, ramped: false }
+    gate_of(limit.id(), spec)
 }
 
 /// Open until a reason shuts it.
@@ -308,9 +315,21 @@ const fn unanswered() -> Constraint {
         charged: Charged::End,
         slack: Span::ZERO,
     };
-    let (id, kind) = (LimitId::Unanswered, ConstraintKind::Gate);
-    let (resets, unit) = (Resets::Rolling, None);
-    Constraint { id, kind, unit, spec, resets, floored: false, lit: false, ramped: false }
+    gate_of(LimitId::Unanswered, spec)
+}
+
+const fn gate_of(id: LimitId, spec: CounterSpec) -> Constraint {
+    Constraint {
+        id,
+        kind: ConstraintKind::Gate,
+        unit: None,
+        spec,
+        resets: Resets::Rolling,
+        floored: false,
+        lit: false,
+        ramped: false,
+        spread: false,
+    }
 }
 
 /// Marks the shortest rates that are charged when a call starts: a ramp applies to them. What calls

@@ -2,8 +2,8 @@
 //!
 //! Each policy can be switched off by itself. This file only holds their parameters; each policy is
 //! implemented in a file of its own: `provider/throttle.rs`, `return_windows.rs`, `cascade.rs`,
-//! `learn.rs` and `reconcile.rs`, `rules/retry_budget.rs`, `zone.rs`, `background_yield.rs` and
-//! `breaker.rs`, `queue/promotion.rs` and `usage/estimate.rs`.
+//! `learn.rs` and `reconcile.rs`, `rules/retry_budget.rs`, `zone.rs`, `background_yield.rs`,
+//! `spread.rs` and `breaker.rs`, `queue/promotion.rs` and `usage/estimate.rs`.
 
 use crate::bounds;
 use crate::config::Priority;
@@ -28,6 +28,8 @@ pub struct Policy {
     pub zones: Zones,
     /// Whether background calls yield while little is left and a higher tier is active.
     pub yields: bool,
+    /// Whether background draws on rates at an even pace while a higher tier is active.
+    pub spreads: bool,
     /// Whether a background agent that is denied for long is promoted to standard.
     pub promotes: bool,
     /// Whether callers get advice before the quota runs out.
@@ -113,6 +115,7 @@ impl Policy {
         terminal_probe: None,
         zones: Zones::Off,
         yields: false,
+        spreads: false,
         promotes: false,
         breaker: false,
         reconciles: false,
@@ -131,6 +134,7 @@ impl Policy {
             terminal_probe: Some(Span::secs(3_600)),
             zones: Zones::Long,
             yields: true,
+            spreads: true,
             promotes: true,
             breaker: true,
             reconciles: true,
@@ -145,7 +149,7 @@ impl Policy {
 
     /// Whether a policy depends on which tiers are active.
     pub(crate) const fn protects(&self) -> bool {
-        self.zones.are_on() || self.yields
+        self.zones.are_on() || self.yields || self.spreads
     }
 
     pub(crate) fn check(&self) -> bool {

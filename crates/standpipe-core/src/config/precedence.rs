@@ -7,7 +7,7 @@
 use alloc::boxed::Box;
 
 use crate::bounds;
-use crate::config::{Limit, PoolConfig, Rule};
+use crate::config::{Limit, PoolConfig, Resets, Rule};
 use crate::event::{Configure, Source};
 use crate::facts::Provenance;
 use crate::state::State;
@@ -101,6 +101,10 @@ fn stricter(current: &PoolConfig, offered: &PoolConfig) -> Option<PoolConfig> {
 
 fn tighten(known: &mut Limit, other: &Limit) {
     known.pace = known.pace.max(other.pace);
+    if known.resets != other.resets && (known.resets.is_calendar() || other.resets.is_calendar()) {
+        // A rolling window admits least, whichever day is right.
+        known.resets = Resets::Rolling;
+    }
     match (&mut known.rule, &other.rule) {
         (Rule::Window { amount, .. }, Rule::Window { amount: least, .. })
         | (Rule::Parallel { amount }, Rule::Parallel { amount: least }) => {

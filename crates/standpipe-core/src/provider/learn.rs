@@ -15,6 +15,7 @@ use crate::outcome::Notice;
 use crate::provider::auto_margin::usable_share;
 
 use crate::rules::gate::is_cautious;
+use crate::rules::spread;
 use crate::state::State;
 use crate::time::{Instant, Span};
 use crate::unit::Unit;
@@ -175,6 +176,9 @@ impl State {
             let (old, new) = (&old.constraints[constraint].spec, &new.constraints[constraint].spec);
             if let Count::Bucket(bucket) = &mut counter.count {
                 bucket.rescale(now, old.as_refill(), new.as_refill());
+            }
+            if let Some(bucket) = &mut counter.spread {
+                bucket.rescale(now, spread::refill(old), spread::refill(new));
             }
             // Waiters are woken only if there is more room; less room concerns nobody who waits.
             let more = new.effective > old.effective || new.refill > old.refill;

@@ -75,6 +75,9 @@ impl State {
         let reset = Reset { at: at.max(now), phase: ResetPhase::Announced };
         self.index.watch_reset(constraint, &reset);
         self.facts.counters[constraint].reset = Some(reset);
+        // A window that ends earlier may let background pass earlier.
+        let spread = self.index.compiled.constraints[constraint].spread;
+        self.index.returned.insert_if(constraint, spread);
     }
 
     fn unwatch_reset(&mut self, constraint: ConstraintId, at: Instant) {

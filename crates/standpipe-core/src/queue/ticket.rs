@@ -56,7 +56,7 @@ pub enum Phase {
     /// A reason of its own holds it back. It keeps its position and blocks nobody.
     Held {
         /// The reason: [`Reason::Pause`], [`Reason::ReturnWindow`], [`Reason::Zone`],
-        /// [`Reason::Hold`], [`Reason::Yield`] or [`Reason::Cap`].
+        /// [`Reason::Hold`], [`Reason::Yield`], [`Reason::Spread`] or [`Reason::Cap`].
         reason: Reason,
         /// The instant at which it is checked again.
         until: Instant,

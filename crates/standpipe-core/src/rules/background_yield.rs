@@ -1,7 +1,8 @@
 //! Background yields while under 30 % of any rate is left and a higher tier is active on it. A
 //! lower bound.
 //!
-//! It does not yield on a limit where every active agent of a higher tier has a floor.
+//! It does not yield on a limit where every active agent of a higher tier has a floor, nor on one
+//! where `rules/spread.rs` paces it.
 
 use super::{Admits, CallRule, Effect, Named};
 use crate::agents::activity::Who;
@@ -34,7 +35,7 @@ impl State {
         let each = self.scarce(from).map(|at| {
             let enough = self.left_reaches(at, SCARCE, from);
             let superiors = self.superiors(Priority::Background, at, Who::WithoutFloor);
-            self.while_active(&superiors, at, enough, from)
+            self.while_active(&superiors, enough, from)
         });
         each.fold(Admits::Now, |all, one| all.and(one, from))
     }
@@ -42,8 +43,9 @@ impl State {
     /// The rates of which so little is left that background yields.
     fn scarce(&self, now: Instant) -> impl Iterator<Item = ConstraintId> {
         let rates = self.index.compiled.constraints.rows();
-        let rates =
-            rates.filter(|(_, own)| self.index.compiled.yields && own.kind == ConstraintKind::Rate);
+        let rates = rates.filter(|(_, own)| {
+            self.index.compiled.yields && own.kind == ConstraintKind::Rate && !own.spread
+        });
         rates.map(|(at, _)| at).filter(move |at| {
             let superiors = self.superiors(Priority::Background, *at, Who::WithoutFloor);
             superiors.are_active(now) && self.left_of(*at, now) < SCARCE

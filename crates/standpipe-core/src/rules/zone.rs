@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use crate::agents::activity::Who;
 use crate::bounds;
 use crate::config::Priority;
-use crate::id::{AgentId, ConstraintId};
+use crate::id::{AgentId, ConstraintId, ConstraintSet};
 use crate::lease::admission::Candidate;
 use crate::outcome::{Notice, Reason};
 
@@ -55,13 +55,15 @@ const DISTANCE: Span = Span::millis(8);
 /// The gap of a standard agent in red.
 const SLOW: Span = Span::secs(1);
 
-/// What zone and yield demand of waiting tickets; computed after every step.
+/// What zone, yield and spread demand of waiting tickets; computed after every step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TierRestrictions {
     /// By tier: the zone that applies to it.
     heeds: [Zone; 3],
     /// Whether background yields.
     pub(crate) yielding: bool,
+    /// The limits whose pace holds background back.
+    pub(crate) paced: ConstraintSet,
 }
 
 pub(super) const RULE: CallRule = CallRule {
@@ -91,7 +93,7 @@ impl State {
             Some(zone) => {
                 let paced = self.zone_pace_until(candidate, at, zone, from);
                 let superiors = self.superiors(tier, at, Who::Everybody);
-                self.while_active(&superiors, at, paced, from)
+                self.while_active(&superiors, paced, from)
             }
             None => Admits::Now,
         });
@@ -102,6 +104,10 @@ impl State {
     /// active. Red does not apply where all of those have a floor on the limit: what is kept for
     /// them is theirs, and the rest would be left unused.
     fn zone_heeded(&self, tier: Priority, at: ConstraintId, now: Instant) -> Option<Zone> {
+        // Spread leaves higher tiers what they need, and more is used.
+        if tier == Priority::Background && self.index.compiled.constraints[at].spread {
+            return None;
+        }
         let zone = self.facts.counters[at].zone;
         let active = |who| self.superiors(tier, at, who).are_active(now);
         match zone {
@@ -189,7 +195,8 @@ impl State {
         self.restrictions = restrictions;
         for tier in [Priority::Standard, Priority::Background] {
             let heeds = before.heeds[tier as usize] != restrictions.heeds[tier as usize];
-            let yields = tier == Priority::Background && before.yielding != restrictions.yielding;
+            let demands = |of: TierRestrictions| (of.yielding, of.paced);
+            let yields = tier == Priority::Background && demands(before) != demands(restrictions);
             if heeds || yields {
                 self.enqueue_tier(tier, now);
             }
@@ -197,14 +204,14 @@ impl State {
         self.reconsider_held(now);
     }
 
-    /// Units returned: the first tickets that zone or yield hold back may be admitted now or
+    /// Units returned: the first tickets that zone, yield or spread hold back may be admitted now or
     /// earlier. The others are asked again at their own instant.
     fn reconsider_held(&mut self, now: Instant) {
         if self.index.returned.is_empty() || self.restrictions == TierRestrictions::default() {
             return;
         }
         let held = self.facts.tickets.iter().filter_map(|(queue_key, ticket)| match ticket.phase {
-            Phase::Held { reason: Reason::Zone | Reason::Yield, until } => {
+            Phase::Held { reason: Reason::Zone | Reason::Yield | Reason::Spread, until } => {
                 Some((*queue_key, ticket.key, until))
             }
             _ => None,
@@ -236,7 +243,7 @@ impl State {
         held.is_some_and(|(reason, until)| ticket.phase == Phase::Held { reason, until })
     }
 
-    /// What zone and yield demand of waiting tickets at an instant.
+    /// What zone, yield and spread demand of waiting tickets at an instant.
     pub(crate) fn restrictions_at(&self, now: Instant) -> TierRestrictions {
         let mut restrictions = TierRestrictions::default();
         if !self.index.compiled.protects {
@@ -250,6 +257,9 @@ impl State {
         }
         let waits = !self.index.order[Priority::Background as usize].is_empty();
         restrictions.yielding = waits && self.is_yielding(now);
+        if waits && self.index.compiled.spreads {
+            restrictions.paced = self.spread_over(now);
+        }
         restrictions
     }
 
@@ -272,7 +282,7 @@ impl State {
         });
         let idle = idle.flatten().filter(|at| *at > self.facts.clock);
         let yields = self.restrictions.yielding.then(|| self.yield_next_event(now)).flatten();
-        let all = idle.chain(zones).chain(yields);
+        let all = idle.chain(zones).chain(yields).chain(self.spread_next_event(now));
         all.filter(|at| *at != Instant::NEVER).map(|at| at.max(now)).min()
     }
 

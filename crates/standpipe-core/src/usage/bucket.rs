@@ -100,6 +100,12 @@ impl Bucket {
         }
     }
 
+    /// The bucket with so many units fewer.
+    pub(crate) fn with(mut self, units: u64, now: Instant, refill: Refill) -> Self {
+        self.charge(now, units, refill);
+        self
+    }
+
     /// A bucket from which `burst` units are missing, for whatever reason.
     pub(crate) fn empty(now: Instant, burst: u64, next_mark: u64, refill: Refill) -> Self {
         let missing = u128::from(burst) * refill.unit();

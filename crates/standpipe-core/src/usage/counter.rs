@@ -9,6 +9,7 @@ use crate::event::Key;
 use crate::rules::zone::Zone;
 use crate::time::{Instant, Span};
 use crate::usage::bucket::{Bucket, Refill};
+use crate::usage::calendar::Calendar;
 
 /// What a constraint remembers beside the history of its unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +23,10 @@ pub struct UsageCounter {
     /// By tier: when a call of an agent without a floor on the limit last began or ended, where
     /// others have one.
     pub without_floor: [Option<Instant>; 3],
+    /// What every call draws on and background waits for; see `rules/spread.rs`.
+    pub spread: Option<Bucket>,
+    /// The resets of a calendar window.
+    pub calendar: Calendar,
 }
 
 /// How units are counted.
@@ -103,7 +108,14 @@ pub(crate) struct CounterSpec {
 
 impl UsageCounter {
     pub(crate) const fn new(count: Count) -> Self {
-        Self { count, reset: None, zone: Zone::Green, without_floor: [None; 3] }
+        Self {
+            count,
+            reset: None,
+            zone: Zone::Green,
+            without_floor: [None; 3],
+            spread: None,
+            calendar: Calendar { last: None, next: None },
+        }
     }
 }
 

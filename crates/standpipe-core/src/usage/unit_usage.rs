@@ -13,6 +13,7 @@ use crate::config::{Charged, PoolConfig};
 use crate::event::Key;
 use crate::id::{AgentId, Id, IdVec, UnitId};
 use crate::lease::Charge;
+use crate::rules::spread;
 use crate::state::State;
 use crate::time::{Instant, Span};
 use crate::unit::Unit;
@@ -120,9 +121,14 @@ impl State {
         }
         let constraints = self.index.compiled.constraints.iter();
         for (constraint, counter) in constraints.zip(&mut self.facts.counters) {
-            if let (Count::Bucket(bucket), true) = (&mut counter.count, constraint.unit == Some(at))
-            {
+            if constraint.unit != Some(at) {
+                continue;
+            }
+            if let Count::Bucket(bucket) = &mut counter.count {
                 bucket.charge(now, units, constraint.spec.as_refill());
+            }
+            if let Some(bucket) = &mut counter.spread {
+                bucket.charge(now, units, spread::refill(&constraint.spec));
             }
         }
         mark
@@ -144,10 +150,14 @@ impl State {
             if constraint.unit != Some(charge.unit) {
                 continue;
             }
+            let (mark, charged) = (charge.mark, charge.charged);
+            if let Some(bucket) = &mut counter.spread {
+                let back = Refund { mark, charged, unused, by_others: 0 };
+                bucket.refund(now, back, &usage.history, spread::refill(&constraint.spec));
+            }
             match &mut counter.count {
                 Count::Bucket(bucket) => {
                     let by_others = external_charges(&self.facts.external, constraint, now);
-                    let (mark, charged) = (charge.mark, charge.charged);
                     let back = Refund { mark, charged, unused, by_others };
                     bucket.refund(now, back, &usage.history, constraint.spec.as_refill());
                 }

@@ -2,12 +2,13 @@
 //!
 //! It does not know who asks, who waits, or what is kept for whom.
 
-use crate::config::compiled::{AgentUsage, ConstraintKind};
+use crate::config::compiled::{AgentUsage, ConstraintKind, UsageOf};
 use crate::config::{LimitId, mul_div};
 use crate::id::{AgentId, ConstraintId};
 use crate::state::State;
 use crate::time::Instant;
 use crate::usage::bucket::Bucket;
+use crate::usage::calendar::PendingReset;
 use crate::usage::counter::{Began, Count, CounterSpec, Reset, ResetPhase};
 use crate::usage::history::History;
 
@@ -22,6 +23,8 @@ pub(crate) struct UsageView<'a> {
     pub(crate) held: u64,
     /// The provider's own window, if it announces one.
     pub(crate) reset: Option<&'a Reset>,
+    /// The next reset of a calendar window, if it is known.
+    pub(crate) pending: Option<PendingReset<'a>>,
 }
 
 /// Where charged units are counted.
@@ -56,6 +59,7 @@ impl UsageView<'_> {
         let period = self.spec.period;
         match self.counted {
             Counted::Window { began, lost } => {
+                let began = self.began_by(now).or(began);
                 let from = began.map_or(Instant(0), |began| began.at);
                 let used = self.history.sum_after(|stamp| stamp + period <= now || stamp < from);
                 if began.is_none() && lost.is_none() {
@@ -69,6 +73,11 @@ impl UsageView<'_> {
             Counted::Slots { .. } => 0,
             Counted::Pace { last } => u64::from(last.is_some_and(|last| now < last + period)),
         }
+    }
+
+    /// The calendar window that will have begun by an instant.
+    fn began_by(&self, now: Instant) -> Option<Began> {
+        self.pending.and_then(|pending| pending.began_by(now, self.history))
     }
 
     /// What counts as used because the state was lost.
@@ -149,7 +158,7 @@ impl UsageView<'_> {
                 if lost.is_some_and(|lost| from < lost + period) {
                     return self.search(allowed, from);
                 }
-                if began.is_none() {
+                if began.is_none() && self.pending.is_none() {
                     return self
                         .history
                         .falls_to(allowed)
@@ -157,11 +166,13 @@ impl UsageView<'_> {
                         .max(from);
                 }
                 // Something expires at `stamp + period`, and nothing in between.
-                let reset = began.map(|began| began.at + period).filter(|at| *at > from);
-                let reset = reset.filter(|at| self.charged_at(*at) <= allowed);
+                let pending = self.pending.iter().flat_map(|own| own.changes(period));
+                let ends = began.map(|began| began.at + period).into_iter().chain(pending);
+                let resets = ends.filter(|at| *at > from);
+                let resets = resets.filter(|at| self.charged_at(*at) <= allowed);
                 let enough = |stamp: Instant| self.charged_at(stamp + period) <= allowed;
                 let aged = self.history.first_stamp(enough).map(|stamp| stamp + period);
-                reset.into_iter().chain(aged).min().unwrap_or(from).max(from)
+                resets.chain(aged).min().unwrap_or(from).max(from)
             }
         }
     }
@@ -214,7 +225,8 @@ impl State {
             }
             Count::Pace { last } => (Counted::Pace { last: *last }, 0),
         };
-        UsageView { spec: &declared.spec, counted, history, held, reset: counter.reset.as_ref() }
+        let (reset, pending) = (counter.reset.as_ref(), self.pending_reset(constraint, true));
+        UsageView { spec: &declared.spec, counted, history, held, reset, pending }
     }
 
     /// An agent's own use of what it has a floor or a cap on.
@@ -227,13 +239,24 @@ impl State {
             let held = agent.map_or(0, |at| self.index.agent_loads[at].slots);
             let counted = Counted::Slots { unknown_until: None };
             let history = &NO_CHARGES;
-            return UsageView { spec: &usage.spec, counted, history, held, reset: None };
+            let (reset, pending) = (None, None);
+            return UsageView { spec: &usage.spec, counted, history, held, reset, pending };
         }
         let own = agent.zip(usage.unit_index);
         let own = own.and_then(|(agent, unit)| self.facts.agents[agent].units.row(unit));
         let history = own.map_or(&NO_CHARGES, |own| &own.history);
-        let counted = Counted::Window { began: None, lost: None };
+        let (began, pending) = self.agent_window(usage);
+        let counted = Counted::Window { began, lost: None };
         let held = own.map_or(0, |own| own.held);
-        UsageView { spec: &usage.spec, counted, history, held, reset: None }
+        UsageView { spec: &usage.spec, counted, history, held, reset: None, pending }
+    }
+
+    /// The window in which the use of a floor or cap is counted: a calendar window is reset for
+    /// agents as well.
+    fn agent_window(&self, usage: &AgentUsage) -> (Option<Began>, Option<PendingReset<'_>>) {
+        let UsageOf::Constraint(at) = usage.measures else { return (None, None) };
+        let last = self.facts.counters[at].calendar.last;
+        let began = last.map(|last| Began { at: last.counts_from(), carried: 0 });
+        (began, self.pending_reset(at, false))
     }
 }

@@ -60,7 +60,7 @@ fn b37_background_is_not_starved_for_ever() {
         while is_admitted(&world.reserve("d", "data").send()) {}
         if (world.now.0 - began.0).is_multiple_of(30_000_000) {
             let hold = world.reserve("r", "ralph").patience(secs(30)).waits();
-            let gives_way = matches!(hold.refusal.reason, Reason::Zone | Reason::Yield);
+            let gives_way = matches!(hold.refusal.reason, Reason::Zone | Reason::Spread);
             assert!(gives_way, "{:?} at {:?}", hold.refusal, world.now);
             asks.push(hold.ticket);
             ticket = Some(hold.ticket);
@@ -72,7 +72,7 @@ fn b37_background_is_not_starved_for_ever() {
     assert_eq!(asks.len(), 10);
     world.at(began + FIVE_MINUTES - Span(1));
     let no = world.reserve("r", "ralph").refused();
-    assert!(matches!(no.reason, Reason::Zone | Reason::Yield), "{no:?}");
+    assert!(matches!(no.reason, Reason::Zone | Reason::Spread), "{no:?}");
     assert_eq!(no.until, Some(began + FIVE_MINUTES), "and it is told so");
     world.at(began + FIVE_MINUTES);
     let _ = world.reserve("r", "ralph").admitted();
@@ -91,7 +91,7 @@ fn who_does_not_keep_asking_is_not_promoted() {
     assert_eq!(no.reason, Reason::Limit, "after ten minutes of asking it is a standard call");
     world.live(secs(600));
     let no = world.reserve("r", "ralph").refused();
-    assert!(matches!(no.reason, Reason::Zone | Reason::Yield), "it had given up: {no:?}");
+    assert!(matches!(no.reason, Reason::Zone | Reason::Spread), "it had given up: {no:?}");
 }
 
 #[test]
@@ -407,7 +407,7 @@ fn looking_later_beside_a_waiting_call_says_what_asking_says() {
     };
     world.at(later);
     let asked = world.reserve("r", "ralph").refused().reason;
-    assert_eq!((looked, asked), (Reason::Zone, Reason::Zone));
+    assert_eq!((looked, asked), (Reason::Spread, Reason::Spread));
 }
 
 /// The place a promoted agent kept is before everybody who came since: looking names it too.

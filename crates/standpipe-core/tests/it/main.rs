@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod calendar;
 mod exact;
 mod fair;
 mod faults;
@@ -13,6 +14,7 @@ mod policies;
 mod props;
 mod ramps;
 mod reconfigure;
+mod spread;
 mod support;
 mod time;
 mod total;

@@ -168,7 +168,7 @@ fn what_is_off_is_not_on_the_way() {
 fn the_scenes_come_to_every_reason() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let mut seen = std::collections::BTreeSet::new();
-    for _ in 0..600 {
+    for _ in 0..4_000 {
         let scene = scene(WITH_POLICIES).new_tree(&mut runner).expect("a scene").current();
         let mut player = Player::new(&scene);
         for step in &scene.steps {
@@ -186,6 +186,7 @@ fn the_scenes_come_to_every_reason() {
         Reason::Zone,
         Reason::Hold,
         Reason::Yield,
+        Reason::Spread,
         Reason::Cap,
         Reason::Probe,
         Reason::Sequential,

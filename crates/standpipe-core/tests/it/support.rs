@@ -56,7 +56,10 @@ pub(crate) fn until_is_exact_at(
     }
     prop_assert!(until > now, "told {:?} at {:?}", until, now);
     let own = matches!(refusal.reason, Reason::Pause | Reason::ReturnWindow | Reason::Hold);
-    let bound = own && !state.facts().leases.is_empty();
+    // Promotion lets a paced call pass earlier, but only if it asks again meanwhile.
+    let policy = state.facts().config.as_ref().map(|config| &config.policy);
+    let promoted = policy.is_some_and(|own| own.promotes && own.spreads);
+    let bound = own && !state.facts().leases.is_empty() || promoted;
     let wait = u128::from(until.since(now).0 - 1);
     let spots = spots.iter().map(|spot| (wait * u128::from(*spot) / 1_000_000) as u64);
     for after in spots.chain([0, wait as u64]) {

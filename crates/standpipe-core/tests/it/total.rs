@@ -5,11 +5,12 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use standpipe_core::{
-    Action, AgentName, AgentRule, Amounts, Answer, AutoMargin, Backoff, CascadeThreshold, Charged,
-    Commit, Configure, Decision, Event, Hit, Instant, Key, LearnedConcurrency, LearnedLimit, Limit,
-    LimitSelector, Margin, Observed, Order, Owner, Policy, PoolConfig, PoolRef, Portion, Priority,
-    Ramp, Reading, Reason, Recovered, Reserve, Resets, RetryBudget, ReturnWindows, Rule, Share,
-    Source, Span, State, Text, ThrottleKind, Throttled, Unit, Zones, bounds,
+    Action, AgentName, AgentRule, Amounts, Answer, AutoMargin, Backoff, CalendarReset,
+    CascadeThreshold, Charged, Commit, Configure, Decision, Event, Hit, Instant, Key,
+    LearnedConcurrency, LearnedLimit, Limit, LimitId, LimitSelector, Margin, Observed, Order,
+    Owner, Policy, PoolConfig, PoolRef, Portion, Priority, Ramp, Reading, Reason, Recovered,
+    Reserve, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, State, Text,
+    ThrottleKind, Throttled, Unit, Zones, bounds,
 };
 
 use crate::support::cases;
@@ -276,6 +277,8 @@ fn odd_action() -> impl Strategy<Value = Action> {
         1 => Just(Action::Resume),
         2 => recovered.prop_map(Action::Recovered),
         1 => Just(Action::Forgotten),
+        2 => vec(odd_reset(), 0..3)
+            .prop_map(|resets| Action::Calendar { resets }),
     ]
 }
 
@@ -333,6 +336,15 @@ fn odd_amounts() -> impl Strategy<Value = Amounts> {
         list.sort();
         list.dedup_by(|left, right| left.0 == right.0);
         Amounts::new(list).expect("distinct and within bounds")
+    })
+}
+
+fn odd_reset() -> impl Strategy<Value = CalendarReset> {
+    let day = prop_oneof![4 => Just(DAY), 1 => odd_span()];
+    let around = prop_oneof![3 => (0_u64..DAY.0).prop_map(Span), 1 => odd_span()];
+    (odd_unit(), day, around, odd_span()).prop_map(|(unit, day, left, odd)| {
+        let since = if odd.0 % 4 == 0 { odd } else { Span(DAY.0.saturating_sub(left.0)) };
+        CalendarReset { limit: LimitId::Window(unit, day), since, left }
     })
 }
 
@@ -438,7 +450,7 @@ fn odd_policy() -> impl Strategy<Value = Policy> {
     let budget = budget.prop_map(|(per_mille, least)| RetryBudget { per_mille, least });
     let some = (option::of(backoff), option::of(windows), option::of(budget));
     let zones = select(vec![Zones::Off, Zones::Long, Zones::All]);
-    (some, any::<[bool; 7]>(), option::of(span()), zones).prop_map(
+    (some, any::<[bool; 8]>(), option::of(span()), zones).prop_map(
         |((backoff, comeback, retries), on, terminal_probe, zones)| Policy {
             backoff,
             comeback,
@@ -448,6 +460,7 @@ fn odd_policy() -> impl Strategy<Value = Policy> {
             terminal_probe,
             zones,
             yields: on[2],
+            spreads: on[7],
             promotes: on[3],
             breaker: on[4],
             reconciles: on[5],
@@ -470,7 +483,8 @@ fn odd_limit() -> impl Strategy<Value = Limit> {
         amount().prop_map(|amount| Rule::Parallel { amount }),
     ];
     let charged = select(vec![Charged::Start, Charged::End]);
-    let resets = select(vec![Resets::Rolling, Resets::Provider]);
+    let calendar = Resets::Calendar(text("00:00 UTC"));
+    let resets = select(vec![Resets::Rolling, Resets::Provider, calendar]);
     (rule, option::weighted(0.2, odd_span()), charged, resets)
         .prop_map(|(rule, pace, charged, resets)| Limit { rule, pace, charged, resets })
 }

@@ -74,7 +74,7 @@ fn b62_the_next_ticket_is_woken_when_the_probe_is_answered() {
 /// Units that come back shorten the distance which the zone asks for.
 #[test]
 fn b62_who_is_held_back_by_the_zone_is_woken_when_units_return() {
-    let policy = Policy { zones: Zones::All, ..Policy::usual() };
+    let policy = Policy { zones: Zones::All, spreads: false, ..Policy::usual() };
     let agents = vec![ranked("picard", Priority::Critical), ranked("ralph", Priority::Background)];
     let config = PoolConfig { policy, agents, ..pool([window(TOKENS, 1_000, HOUR)]) };
     let mut world = World::new(config);
@@ -97,7 +97,7 @@ fn b62_who_is_held_back_by_the_zone_is_woken_when_units_return() {
 /// that: with a period of a microsecond the ledger would not get through a second of silence.
 #[test]
 fn b75_held_by_the_zone_behind_a_waiting_call_is_no_busy_loop() {
-    let policy = Policy { zones: Zones::All, ..Policy::usual() };
+    let policy = Policy { zones: Zones::All, spreads: false, ..Policy::usual() };
     let limit = window(REQUESTS, 4, Span(1));
     let mut world = World::new(PoolConfig { policy, slack: HOUR, ..pool([limit]) });
     let lease = world.reserve("p", "picard").tier(Priority::Critical).requests(4).admitted();

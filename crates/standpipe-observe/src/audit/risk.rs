@@ -151,6 +151,7 @@ fn shorter_wait(agent: &AgentAudit) -> &'static str {
         Some("pause" | "return_window" | "ramp" | "probe" | "sequential") => {
             "mostly after 429s: fix those first"
         }
+        Some("spread") => "mostly paced as background: give it a higher priority",
         Some("cap") => "mostly for its own cap: raise it",
         Some("floor") => "mostly for the floors of other agents: give it a floor, or lower theirs",
         Some("hold") => "mostly for agents it depends on: find out why those are throttled",

@@ -79,6 +79,7 @@ pub const fn waiting_for(reason: Reason) -> Option<&'static str> {
         // All of these have an instant, unless calls in flight hold what the call needs.
         Reason::Zone
         | Reason::Yield
+        | Reason::Spread
         | Reason::Cap
         | Reason::Limit
         | Reason::Floor

@@ -1,10 +1,10 @@
 //! Seeded random numbers, and random events that refer to existing keys often enough to matter.
 
 use standpipe_core::{
-    Action, AgentName, AgentRule, Amounts, Backoff, CascadeThreshold, Charged, Commit, Configure,
-    Event, Hit, Key, Limit, LimitSelector, Margin, Observed, Order, Policy, PoolConfig, Portion,
-    Priority, Reading, Recovered, Reserve, Resets, RetryBudget, ReturnWindows, Rule, Share, Source,
-    Span, Text, ThrottleKind, Throttled, Unit, Zones,
+    Action, AgentName, AgentRule, Amounts, Backoff, CalendarReset, CascadeThreshold, Charged,
+    Commit, Configure, Event, Hit, Key, Limit, LimitId, LimitSelector, Margin, Observed, Order,
+    Policy, PoolConfig, Portion, Priority, Reading, Recovered, Reserve, Resets, RetryBudget,
+    ReturnWindows, Rule, Share, Source, Span, Text, ThrottleKind, Throttled, Unit, Zones,
 };
 
 /// A seeded random number generator (`SplitMix64`).
@@ -116,6 +116,7 @@ impl RandomEvents {
             94 | 95 => Action::Configure(Box::new(self.configure())),
             96 => Action::Pause { length: self.span(4) },
             97 => Action::Resume,
+            98 if self.random.once_in(2) => Action::Calendar { resets: vec![self.calendar()] },
             98 => Action::Recovered(self.recovered()),
             _ if self.random.once_in(20) => Action::Forgotten,
             _ => Action::Heartbeat { lease: None, ttl: None },
@@ -212,6 +213,13 @@ impl RandomEvents {
         Observed { lease: self.random.once_in(2).then(|| self.key()), readings: vec![reading] }
     }
 
+    /// Returns an announcement of a reset within the next minute, by a clock that may be wrong.
+    fn calendar(&mut self) -> CalendarReset {
+        let left = self.span(60);
+        let since = Span(DAY.0 - left.0) + self.span(3 * 3_600);
+        CalendarReset { limit: LimitId::Window(Unit::Requests, DAY), since, left }
+    }
+
     fn recovered(&mut self) -> Recovered {
         match self.random.below(3) {
             0 => Recovered::Reserve { lease: self.key(), reserve: Box::new(self.reserve()) },
@@ -249,6 +257,13 @@ impl RandomEvents {
         limits[2].charged = Charged::End;
         limits[0].pace = self.random.once_in(3).then_some(Span::millis(300));
         limits[0].resets = if self.random.once_in(3) { Resets::Provider } else { Resets::Rolling };
+        if self.random.once_in(4) {
+            let amount = 20 + self.random.below(40);
+            let mut day = Limit::new(Rule::Window { unit: Unit::Requests, amount, period: DAY });
+            let day_begins = self.random.one_of(&DAYS).and_then(Text::new);
+            day.resets = day_begins.map_or(Resets::Rolling, Resets::Calendar);
+            limits.push(day);
+        }
         let mut config = PoolConfig::new(limits);
         config.margin = if self.random.once_in(3) { Margin::Auto } else { Margin::Fixed(0) };
         config.slack = Span::millis(self.random.below(3) * 50);
@@ -284,6 +299,7 @@ impl RandomEvents {
             terminal_probe: self.random.once_in(2).then_some(Span::secs(10)),
             zones: if self.random.once_in(3) { Zones::Off } else { Zones::All },
             yields: self.random.once_in(2),
+            spreads: self.random.once_in(2),
             promotes: self.random.once_in(2),
             breaker: self.random.once_in(2),
             reconciles: self.random.once_in(2),
@@ -307,6 +323,10 @@ impl RandomEvents {
         rules
     }
 }
+
+/// Times of day at which a limit may be reset.
+const DAYS: [&str; 2] = ["00:00 UTC", "00:00 America/Los_Angeles"];
+const DAY: Span = Span::secs(86_400);
 
 fn named(name: &str) -> AgentName {
     super::fixture::ok(AgentName::new(name).ok_or("no name"))

@@ -3,11 +3,11 @@
 //! Logs outlive processes: a new variant takes a new tag, and a tag is never reused.
 
 use standpipe_core::{
-    Action, AgentName, AgentRule, Amounts, Backoff, CascadeThreshold, Charged, Commit, Configure,
-    Event, Hit, Instant, Key, Limit, LimitSelector, Margin, Observed, Order, Owner, Policy,
-    PoolConfig, PoolRef, Portion, Priority, Reading, Recovered, Reserve, Resets, RetryBudget,
-    ReturnWindows, Rule, Share, Source, Span, Text, ThrottleKind, Throttled, TimeRange, Unit,
-    UnitName, Zones, bounds,
+    Action, AgentName, AgentRule, Amounts, Backoff, CalendarReset, CascadeThreshold, Charged,
+    Commit, Configure, Event, Hit, Instant, Key, Limit, LimitSelector, Margin, Observed, Order,
+    Owner, Policy, PoolConfig, PoolRef, Portion, Priority, Reading, Recovered, Reserve, Resets,
+    RetryBudget, ReturnWindows, Rule, Share, Source, Span, Text, ThrottleKind, Throttled,
+    TimeRange, Unit, UnitName, Zones, bounds,
 };
 
 use super::Malformed;
@@ -28,14 +28,15 @@ wire_struct! {
     Hit { unit, period }
     Observed { lease, readings }
     Reading { unit, period, limit, remaining, coarse, reset_in, full_in }
+    CalendarReset { limit, since, left }
     Configure { source, config }
     PoolConfig {
         limits, margin, slack, claim, lease_ttl, longest_lease, enforce, order, policy, agents,
         prices, within,
     }
     Policy {
-        backoff, comeback, cascade, retries, learn, terminal_probe, zones, yields, promotes,
-        breaker, reconciles, estimates,
+        backoff, comeback, cascade, retries, learn, terminal_probe, zones, yields, spreads,
+        promotes, breaker, reconciles, estimates,
     }
     Backoff { base, factor_per_mille, cap, jitter }
     ReturnWindows { critical, standard, background }
@@ -64,6 +65,7 @@ wire_enum! {
         12 => Forgotten,
         13 => Redate { lease },
         14 => Withdraw { lease },
+        15 => Calendar { resets },
     }
     Recovered {
         0 => Reserve { lease, reserve },
@@ -78,7 +80,7 @@ wire_enum! {
         2 => Parallel { amount },
     }
     Charged { 0 => Start, 1 => End }
-    Resets { 0 => Rolling, 1 => Provider }
+    Resets { 0 => Rolling, 1 => Provider, 2 => Calendar(day) }
     Order { 0 => Arrival, 1 => Fair }
     Zones { 0 => Off, 1 => Long, 2 => All }
     Margin { 0 => Auto, 1 => Fixed(per_mille) }

@@ -3,12 +3,13 @@
 //! Stamps ascend, so they are written as differences: most take one to three bytes.
 
 use standpipe_core::{
-    Agent, AgentId, AgentUnitUsage, AutoMargin, Began, Bucket, Call, CallId, Cascade, Charge,
-    ConstraintId, ConstraintSet, Count, Denied, ExternalUsage, Facts, History, HistoryEntry, Id,
-    IdRecord, IdVec, Incident, Instant, Learned, LearnedConcurrency, LearnedLimit, Lease,
-    LeaseOwner, LimitId, Phase, Probe, Promoted, Provenance, QueueKey, Ramp, Reason, RecentLow,
-    Reported, Reset, ResetPhase, RetryUsage, Returning, Sequential, Session, SizeHistogram,
-    SizeKey, Spending, Terminal, Throttling, Ticket, UnitId, UnitUsage, UsageCounter, Zone,
+    Agent, AgentId, AgentUnitUsage, AutoMargin, Began, Bucket, Calendar, Call, CallId, Cascade,
+    Charge, ConstraintId, ConstraintSet, Count, Denied, ExternalUsage, Facts, History,
+    HistoryEntry, Id, IdRecord, IdVec, Incident, Instant, Learned, LearnedConcurrency,
+    LearnedLimit, Lease, LeaseOwner, LimitId, Phase, Probe, Promoted, Provenance, QueueKey, Ramp,
+    Reason, RecentLow, Reported, Reset, ResetPhase, ResetRange, RetryUsage, Returning, Sequential,
+    Session, SizeHistogram, SizeKey, Spending, Terminal, Throttling, Ticket, UnitId, UnitUsage,
+    UsageCounter, Zone,
 };
 
 use super::Malformed;
@@ -55,7 +56,9 @@ wire_struct! {
     }
     Lease { owner, agent, tier, call, started, progressed, charges, left }
     Charge { unit, when, estimate, charged, mark, known }
-    UsageCounter { count, reset, zone, without_floor }
+    UsageCounter { count, reset, zone, without_floor, spread, calendar }
+    Calendar { last, next }
+    ResetRange { earliest, latest }
     Began { at, carried }
     Bucket { missing, at, refundable_from }
     Reset { at, phase }
@@ -106,6 +109,7 @@ wire_enum! {
         16 => Zone,
         17 => Yield,
         18 => Ramp,
+        19 => Spread,
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use standpipe_core::{
     AgentName, AgentRule, Backoff, CascadeThreshold, Charged, Configure, Limit, LimitSelector,
     Margin, Order, Policy, PoolConfig, PoolRef, Portion, Priority, Resets, RetryBudget,
-    ReturnWindows, Rule, Share, Source, Span, TimeRange, Unit, Zones,
+    ReturnWindows, Rule, Share, Source, Span, Text, TimeRange, Unit, Zones,
 };
 
 use super::parse::amounts;
@@ -126,6 +126,7 @@ fn policy(value: &Value) -> Result<Policy, String> {
             "zones" if value == "long" => policy.zones = Zones::Long,
             "zones" => policy.zones = if value == true { Zones::All } else { Zones::Off },
             "yield" => policy.yields = value == true,
+            "spread" => policy.spreads = value == true,
             "promotion" => policy.promotes = value == true,
             "breaker" => policy.breaker = value == true,
             "reconcile" => policy.reconciles = value == true,
@@ -226,6 +227,10 @@ fn long_limit(unit: &Unit, fields: &Map<String, Value>) -> Result<Limit, String>
             ("pace", _) => limit.pace = Some(time(value)?),
             ("resets", Some("rolling")) => limit.resets = Resets::Rolling,
             ("resets", Some("provider")) => limit.resets = Resets::Provider,
+            ("resets", Some(day)) => {
+                let day = Text::new(day).ok_or_else(|| format!("`{day}` is no time of day"))?;
+                limit.resets = Resets::Calendar(day);
+            }
             _ => return Err(format!("a limit cannot have `{key}`: {value}")),
         }
     }

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 use standpipe_core::{
-    Action, AgentName, Amounts, Commit, Event, Hit, Instant, Key, Observed, Owner, PoolRef,
-    Reading, Recovered, Reserve, Span, Text, ThrottleKind, Throttled, Unit,
+    Action, AgentName, Amounts, CalendarReset, Commit, Event, Hit, Instant, Key, LimitId, Observed,
+    Owner, PoolRef, Reading, Recovered, Reserve, Span, Text, ThrottleKind, Throttled, Unit,
 };
 
 use super::TraceError;
@@ -217,6 +217,7 @@ impl Parser {
             }
             "pause" => Action::Pause { length: time(value)? },
             "resume" => Action::Resume,
+            "calendar" => Action::Calendar { resets: calendar(object(value)?)? },
             "recovered" => Action::Recovered(self.recovered(session, object(value)?)?),
             "forgotten" => Action::Forgotten,
             _ => return Err(format!("unknown action `{key}`")),
@@ -408,4 +409,14 @@ fn text(value: &Value) -> Result<Text, String> {
 
 fn named_unit(key: &str) -> Result<Unit, String> {
     Unit::named(key).ok_or_else(|| format!("`{key}` is not a unit"))
+}
+
+/// Parses announced resets: per unit, the time since the last one and until the next.
+fn calendar(fields: &Map<String, Value>) -> Result<Vec<CalendarReset>, String> {
+    let each = |(unit, value): (&String, &Value)| {
+        let length = |key: &str| value.get(key).map_or(Err(format!("no `{key}`")), time);
+        let limit = LimitId::Window(named_unit(unit)?, Span::secs(86_400));
+        Ok(CalendarReset { limit, since: length("since")?, left: length("left")? })
+    };
+    fields.iter().map(each).collect()
 }

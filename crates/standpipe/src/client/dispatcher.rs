@@ -6,11 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant as Local};
+use std::time::{Duration, Instant as Local, SystemTime, UNIX_EPOCH};
 
 use standpipe_core::{Action, Answer, Decision, Found, Key, Notice, Outcome};
 use standpipe_store::{Log, Participant, PoolName, StoreError};
 
+use super::calendar::CalendarClock;
 use super::contact::Contact;
 use super::notify::Notify;
 use super::submit_queue::{LeftCaller, Submission, SubmitQueue};
@@ -47,6 +48,7 @@ pub(crate) struct Dispatcher {
     pub(crate) contact: Contact,
     /// What a share of the limits is computed from, if the pool falls back to one.
     pub(crate) sharing: Option<Sharing>,
+    calendar: CalendarClock,
     active_at: Option<Local>,
     read_at: Option<Local>,
     /// When maintenance looks at the tickets again.
@@ -93,6 +95,7 @@ impl Dispatcher {
             last_failure: None,
             contact: Contact::new(uptime),
             sharing: None,
+            calendar: CalendarClock::default(),
             active_at: None,
             read_at: None,
             look_at: None,
@@ -368,6 +371,7 @@ impl Dispatcher {
             let sent = self.participant.submit_for(Vec::new());
             self.receive(&[], sent)?;
         }
+        self.announce_resets();
         let submissions = std::mem::take(&mut *self.queue.lock());
         let callers: Vec<CallerId> = submissions.iter().map(|each| each.caller).collect();
         let batch = MAX_UNATTENDED.min(self.unattended.len());
@@ -378,6 +382,13 @@ impl Dispatcher {
         }
         let sent = self.participant.submit_for(events);
         self.receive(&callers, sent)
+    }
+
+    /// Adds what the ledger needs to know of resets at a time of day, before the calls that count.
+    fn announce_resets(&mut self) {
+        let (state, now) = (self.participant.replica().state(), self.participant.replica().now());
+        let announcement = self.calendar.announcement(state, now, wall_micros);
+        self.unattended.extend(announcement);
     }
 
     /// Distributes the result of a step to the callers.
@@ -457,6 +468,11 @@ impl Dispatcher {
             }
         }
     }
+}
+
+fn wall_micros() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Logs what an operator wants to see at once. The journal has everything.

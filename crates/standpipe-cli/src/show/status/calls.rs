@@ -102,6 +102,7 @@ pub(crate) fn reason_text(reason: &str, limit: Option<&str>, short_by: u64) -> S
         "return_window" => "waits for its return window after a pause".to_owned(),
         "zone" => format!("little is left of {limit}: its agent is slowed down"),
         "yield" => format!("little is left of {limit}: background yields"),
+        "spread" => format!("paced: background waits so that {limit} lasts"),
         "hold" => "an agent it depends on is throttled".to_owned(),
         "probe" => "the first call after a pause has not ended yet".to_owned(),
         "sequential" => "one call at a time, since several agents were throttled".to_owned(),

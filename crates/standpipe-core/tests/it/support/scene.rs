@@ -210,7 +210,7 @@ fn policy() -> impl Strategy<Value = Policy> {
     let look = (1_u64..=100).prop_map(secs);
     let each = (option::of(backoff), option::of(windows), any::<bool>(), option::of(budget));
     let zones = prop_oneof![Just(Zones::Off), Just(Zones::Long), Just(Zones::All)];
-    let before = (zones, any::<[bool; 5]>());
+    let before = (zones, any::<[bool; 6]>());
     (each, any::<bool>(), option::of(look), before).prop_map(
         |((backoff, comeback, cascade, retries), learn, terminal_probe, (zones, on))| Policy {
             backoff,
@@ -221,6 +221,7 @@ fn policy() -> impl Strategy<Value = Policy> {
             terminal_probe,
             zones,
             yields: on[0],
+            spreads: on[5],
             promotes: on[1],
             breaker: on[2],
             reconciles: on[3],

@@ -33,6 +33,7 @@ fn policies() -> Vec<Table> {
         without::table(),
         without::long_table(),
         without::beside_table(),
+        without::defaults_table(),
         day::table(),
         day::idle_table(),
         inversion::table(),

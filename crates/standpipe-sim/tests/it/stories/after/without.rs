@@ -1,6 +1,7 @@
 //! What each policy is good for: what gets worse when it alone is switched off.
 
 mod beside;
+mod defaults;
 mod foreseen;
 mod long;
 mod refused;
@@ -134,8 +135,13 @@ fn tiers() -> Vec<About> {
         .brings("longest wait of a critical call", longest(&lit, 0), longest(&dark, 0))
         .costs("quota used", Figure::Share(lit_used), Figure::Share(dark_used));
     let three = |policy| inversion::after_by(40, policy).0;
-    let (with, without) = both(three, |policy| policy.yields = false);
-    let yields = About::new("`yield`")
+    let (with, without) = both(three, |policy| policy.spreads = false);
+    let spread = About::new("`spread`")
+        .brings("longest wait of a background call", longest(&with, 2), longest(&without, 2))
+        .brings("all is done after", ended(&with), ended(&without));
+    let greedy = |policy| inversion::after_by(40, Policy { spreads: false, ..policy }).0;
+    let (with, without) = both(greedy, |policy| policy.yields = false);
+    let yields = About::new("`yield`, `spread = false`")
         .brings("longest wait of a critical call", longest(&with, 0), longest(&without, 0))
         .brings("longest wait of a standard call", longest(&with, 1), longest(&without, 1))
         .costs("all is done after", ended(&with), ended(&without));
@@ -159,7 +165,7 @@ fn tiers() -> Vec<About> {
         critical(Some(900)),
         critical(None),
     );
-    vec![zones, yields, promotion, floor, cap]
+    vec![zones, spread, yields, promotion, floor, cap]
 }
 
 fn quotas() -> Vec<About> {
@@ -235,6 +241,7 @@ pub(super) fn table() -> Table {
 }
 
 pub(super) use self::beside::table as beside_table;
+pub(super) use self::defaults::table as defaults_table;
 
 pub(super) fn long_table() -> Table {
     tabulated("without-long", all_long())

@@ -70,13 +70,32 @@ fn zones() -> About {
     )
 }
 
+fn spread() -> About {
+    let at_once = |policy: &mut Policy| policy.spreads = false;
+    let (with, without) = both(&hammered(80, HOUR, Priority::Background), at_once);
+    let about = About::new("`spread`")
+        .brings("80 per hour, instead of `yield`: quota used", used(&with), used(&without))
+        .changes_nothing("longest wait of a critical call", longest(&with), longest(&without));
+    let (with, without) = both(&hammered(1_000, DAY, Priority::Background), at_once);
+    about.brings(
+        "1,000 per day, instead of `yield`: longest wait of a critical call",
+        longest(&with),
+        longest(&without),
+    )
+}
+
+/// With spread, yield does nothing on the same limit.
 fn yields() -> About {
     let greedy = |policy: &mut Policy| policy.yields = false;
-    let (with, without) = both(&hammered(80, HOUR, Priority::Background), greedy);
-    let about = About::new("`yield`")
+    let paced = |mut scene: Scene| {
+        scene.policy.spreads = false;
+        scene
+    };
+    let (with, without) = both(&paced(hammered(80, HOUR, Priority::Background)), greedy);
+    let about = About::new("`yield`, `spread = false`")
         .brings("80 per hour: longest wait of a critical call", longest(&with), longest(&without))
         .costs("quota used", used(&with), used(&without));
-    let (with, without) = both(&hammered(1_000, DAY, Priority::Background), greedy);
+    let (with, without) = both(&paced(hammered(1_000, DAY, Priority::Background)), greedy);
     about
         .brings("1,000 per day: longest wait of a critical call", longest(&with), longest(&without))
         .costs("quota used", used(&with), used(&without))
@@ -109,7 +128,11 @@ fn promotion() -> About {
             Figure::Many(without.busy),
         );
     let (with, without) = both(&hammered(1_000, DAY, Priority::Background), never);
-    about.costs("1,000 per day: longest wait of a critical call", longest(&with), longest(&without))
+    about.changes_nothing(
+        "1,000 per day: longest wait of a critical call",
+        longest(&with),
+        longest(&without),
+    )
 }
 
 fn margin() -> About {
@@ -145,5 +168,5 @@ fn reconcile() -> About {
 }
 
 pub(super) fn all() -> Vec<About> {
-    vec![zones(), yields(), floor(), promotion(), margin(), reconcile()]
+    vec![zones(), spread(), yields(), floor(), promotion(), margin(), reconcile()]
 }

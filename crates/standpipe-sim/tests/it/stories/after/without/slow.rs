@@ -27,6 +27,8 @@ pub(super) struct Scene {
     /// its floor per period.
     pub(super) slow: Slow,
     pub(super) busy: Vec<Busy>,
+    /// The slow agent makes a call so often.
+    pub(super) interval: u64,
     /// The busy agents want a call so often; 0 is one after the other.
     pub(super) every: u64,
     /// Units that others on the key take in each period, one call per second.
@@ -73,6 +75,7 @@ impl Scene {
             margin: Margin::Fixed(0),
             slow,
             busy: Vec::new(),
+            interval: 5 * MINUTE,
             every: 0,
             others: 0,
             silent: false,
@@ -123,8 +126,8 @@ impl Scene {
     }
 
     fn work_of_slow(&self) -> Vec<Wanted> {
-        let count = usize::try_from(self.periods * self.period / (5 * MINUTE)).unwrap();
-        let mut work = calls(count, 500 * MILLI, Pattern::Every(5 * MINUTE));
+        let count = usize::try_from(self.periods * self.period / self.interval).unwrap();
+        let mut work = calls(count, 500 * MILLI, Pattern::Every(self.interval));
         for nth in 0..self.periods {
             let at = nth * self.period + self.period / 2 + 2 * MINUTE;
             let one = Wanted { at, lasts: 500 * MILLI, ..Wanted::default() };
