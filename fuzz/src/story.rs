@@ -1,8 +1,8 @@
 //! The events of a story, one after the other, each with its moment.
 
 use standpipe_core::{
-    Action, Amounts, Commit, Event, Hit, Instant, Key, Observed, Owner, PoolRef, Reading, Recovered,
-    Reserve, ThrottleKind, Throttled, bounds,
+    Action, Amounts, Commit, Event, Hit, Instant, Key, Observed, Owner, PoolRef, Reading,
+    Recovered, Reserve, ThrottleKind, Throttled, bounds,
 };
 
 use crate::bytes::Bytes;
