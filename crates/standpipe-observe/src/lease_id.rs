@@ -133,12 +133,12 @@ impl FromStr for LeaseId {
     type Err = InvalidLeaseId;
 
     fn from_str(text: &str) -> Result<Self, InvalidLeaseId> {
-        let (code, read): (_, fn(&[u8]) -> Option<Self>) = if let Some(code) =
-            text.strip_prefix(PREFIX)
-        {
-            (code, read)
-        } else {
-            (text.strip_prefix(PREFIX_OF_SEVERAL).ok_or(InvalidLeaseId::NotALease)?, read_several)
+        let (code, several) = match text.strip_prefix(PREFIX) {
+            Some(code) => (code, false),
+            None => {
+                let code = text.strip_prefix(PREFIX_OF_SEVERAL);
+                (code.ok_or(InvalidLeaseId::NotALease)?, true)
+            }
         };
         if code.len() > LONGEST {
             return Err(InvalidLeaseId::Damaged);
@@ -146,7 +146,8 @@ impl FromStr for LeaseId {
         let bytes = URL_SAFE_NO_PAD.decode(code).map_err(|_| InvalidLeaseId::Damaged)?;
         let (sum, content) = bytes.split_first_chunk::<4>().ok_or(InvalidLeaseId::Damaged)?;
         let content = (checksum(content) == *sum).then_some(content);
-        content.and_then(read).ok_or(InvalidLeaseId::Damaged)
+        let id = content.and_then(if several { read_several } else { read });
+        id.ok_or(InvalidLeaseId::Damaged)
     }
 }
 

@@ -110,7 +110,7 @@ fn b25_reserve_on_two_pools_killed_at_any_point_leaves_no_nameless_slot() {
     let mut kills = 0;
     for (number, label) in failpoint::ALL.iter().enumerate() {
         for time in 1..=6 {
-            let home = Home::new(3_000 + number * 10 + time);
+            let home = Home::new(6_000 + number * 10 + time);
             let directory = home.0.join("standpipe");
             std::fs::create_dir_all(&directory).unwrap();
             let text = "[pool.\"my/org\"]\nparallel = 1\n\
