@@ -1,6 +1,6 @@
 //! Fair order and slots by weight, on every face.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use standpipe::Request;
 
 use crate::daemon::support::{Daemon, library, limit, line_of, until_waiting};
@@ -8,6 +8,11 @@ use crate::support::Home;
 
 const FAIR: &str = "version = 1\n[pool.\"my/slots\"]\nparallel = 1\norder = \"fair\"\n\
                     [agent.data]\nweight = 5\n";
+
+fn wants(agent: &str) -> Value {
+    let long = 60_000;
+    json!({"pool": "my/slots", "agent": agent, "ttl_ms": long, "timeout_ms": long})
+}
 
 /// Two calls of one agent wait, then one of another: it stands between them, and every view says
 /// behind whom.
@@ -17,8 +22,6 @@ fn fair_order_is_named_on_every_face() {
     home.configure(FAIR);
     let daemon = Daemon::up(&home);
     let held = home.run(["reserve", "my/slots", "--as", "first"]);
-    let long = 60_000;
-    let wants = |agent: &str| json!({"pool": "my/slots", "agent": agent, "ttl_ms": long, "timeout_ms": long});
     let mut begun = Vec::new();
     for (count, agent) in [(1, "blog"), (2, "blog"), (3, "news")] {
         begun.push(daemon.begin(&wants(agent)));
