@@ -2,7 +2,8 @@
 
 use standpipe_core::{
     AgentRule, Backoff, CascadeThreshold, Charged, Configure, Limit, LimitSelector, Margin, Policy,
-    PoolConfig, Portion, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, Text, Zones,
+    PoolConfig, Portion, Resets, RetryBudget, ReturnWindows, Rule, Share, Source, Span, Text,
+    Zones,
 };
 
 use crate::bytes::Bytes;

@@ -163,8 +163,8 @@ fn the_schema_has_exactly_the_keys_that_are_read() {
     assert_eq!(properties(&schema), words(top));
     let defs = &schema["$defs"];
     let pool = "requests input_tokens output_tokens tokens points content usd
-        provider models account parallel units margin slack enforce zones yield spread promotion reconcile
-        estimates breaker cascade learn backoff return_windows retry_budget longest_wait
+        provider models account parallel units margin slack enforce zones yield spread promotion
+        reconcile estimates breaker cascade learn backoff return_windows retry_budget longest_wait
         longest_lease lease_ttl fallback rewrite keepalive price on_store_failure";
     let table = |table: &str| {
         let patterns = &schema["properties"][table]["patternProperties"];
