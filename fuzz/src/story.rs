@@ -1,8 +1,8 @@
 //! The events of a story, one after the other, each with its moment.
 
 use standpipe_core::{
-    Action, Amounts, Commit, Event, Hit, Instant, Key, Observed, Owner, PoolRef, Reading,
-    Recovered, Reserve, ThrottleKind, Throttled, bounds,
+    Action, Amounts, CalendarReset, Commit, Event, Hit, Instant, Key, LimitId, Observed, Owner,
+    PoolRef, Reading, Recovered, Reserve, Span, ThrottleKind, Throttled, bounds,
 };
 
 use crate::bytes::Bytes;
@@ -105,9 +105,9 @@ impl<'a> Story<'a> {
             30 => Action::Recovered(self.recovered()),
             _ if self.bytes.one_in(4) => Action::Forgotten,
             _ if self.bytes.one_in(2) => {
-                let (left, day) = (span(self.bytes), Span::secs(86_400));
+                let (left, day) = (span(&mut self.bytes), Span::secs(86_400));
                 let since = Span(day.0.saturating_sub(left.0));
-                let limit = LimitId::Window(unit(self.bytes), day);
+                let limit = LimitId::Window(unit(&mut self.bytes), day);
                 Action::Calendar { resets: vec![CalendarReset { limit, since, left }] }
             }
             _ => Action::Resume,

@@ -12,6 +12,7 @@ mod order;
 pub(crate) mod policy;
 pub(crate) mod precedence;
 mod priority;
+pub(crate) mod resets;
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -20,11 +21,11 @@ use crate::bounds;
 pub use crate::config::order::Order;
 use crate::config::policy::Policy;
 pub use crate::config::priority::Priority;
+pub use crate::config::resets::Resets;
 pub(crate) use crate::mul_div::mul_div;
-use crate::name::{AgentName, PoolRef, Text};
+use crate::name::{AgentName, PoolRef};
 use crate::time::Span;
 use crate::unit::{Amounts, Unit};
-use crate::usage::calendar::STRETCH;
 
 /// The configuration of one pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,19 +109,6 @@ pub enum Charged {
     Start,
     /// When the call reports them; until then the estimate is held.
     End,
-}
-
-/// How the provider counts the period of a limit.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Resets {
-    /// As a rolling window.
-    #[default]
-    Rolling,
-    /// In fixed windows whose end the provider announces.
-    Provider,
-    /// In days that begin at a time of day, such as `00:00 America/Los_Angeles`. Processes know
-    /// what it means and send [`crate::Action::Calendar`]; the core only compares it.
-    Calendar(Text),
 }
 
 /// The share of a stated rate that is left unused.
@@ -223,17 +211,6 @@ pub enum InvalidConfig {
     Calendar(LimitId),
 }
 
-impl Resets {
-    /// Whether nothing is reset: charges only age.
-    pub(crate) const fn is_rolling(&self) -> bool {
-        matches!(self, Self::Rolling)
-    }
-
-    pub(crate) const fn is_calendar(&self) -> bool {
-        matches!(self, Self::Calendar(_))
-    }
-}
-
 impl Margin {
     /// Returns the margin in thousandths, for `Auto` the one it starts with.
     #[must_use]
@@ -295,18 +272,10 @@ impl Limit {
         if !is_valid_duration(period) || !self.pace.is_none_or(is_valid_duration) {
             return Err(InvalidConfig::Time);
         }
-        let is_day = matches!(self.rule, Rule::Window { period, .. } if period == DAY);
-        if self.resets.is_calendar() && !is_day {
-            return Err(InvalidConfig::Calendar(self.id()));
+        match self.has_valid_resets() {
+            true => Ok(()),
+            false => Err(InvalidConfig::Calendar(self.id())),
         }
-        Ok(())
-    }
-
-    /// Returns how long a charge can count: the period, or the longest day.
-    #[must_use]
-    pub fn counts_for(&self) -> Option<Span> {
-        let stretch = if self.resets.is_calendar() { STRETCH } else { Span::ZERO };
-        self.id().period().map(|period| period + stretch)
     }
 }
 
@@ -527,9 +496,6 @@ impl fmt::Display for InvalidConfig {
 }
 
 impl core::error::Error for InvalidConfig {}
-
-/// The period of a calendar window.
-const DAY: Span = Span::secs(86_400);
 
 const fn is_valid_duration(span: Span) -> bool {
     span.0 > 0 && span.0 <= bounds::SPAN.0

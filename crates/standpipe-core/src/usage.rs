@@ -6,7 +6,8 @@
 //!
 //! `unit_usage` charges, refunds, and carries histories from one configuration to the next.
 //! `history` keeps charges, `counter` what a limit remembers besides, `bucket` is the arithmetic of
-//! one kind of it, `calendar` follows resets at a time of day. `view` answers how much of a limit is used and when it is free.
+//! one kind of it, `calendar` follows resets at a time of day. `view` answers how much of a limit
+//! is used and when it is free.
 
 pub(crate) mod bucket;
 pub(crate) mod calendar;

@@ -185,9 +185,8 @@ mod tests {
         assert_eq!((paced.charged, paced.resets), (Charged::End, Resets::Provider));
         assert!(matches!(paced.rule, Rule::Window { .. }));
         let daily = limit("requests=1000/d,resets=00:00 America/Los_Angeles").unwrap();
-        assert!(
-            matches!(daily.resets, Resets::Calendar(day) if day.as_str() == "00:00 America/Los_Angeles")
-        );
+        let Resets::Calendar(day) = daily.resets else { panic!("{daily:?}") };
+        assert_eq!(day.as_str(), "00:00 America/Los_Angeles");
     }
 
     #[test]

@@ -51,7 +51,7 @@ fn each_value_has_its_origin() {
         (sonnet("backoff.factor"), "1.5".into(), "/x/standpipe.toml:29"),
         (sonnet("longest_lease"), "none".into(), "/x/standpipe.toml:33"),
         ("agent.ralph.priority".to_owned(), "standard".into(), "default"),
-        ("agent.picard.cap.parallel".to_owned(), 30.into(), "/x/standpipe.toml:59"),
+        ("agent.picard.cap.parallel".to_owned(), 30.into(), "/x/standpipe.toml:60"),
     ] {
         let row = row(&described, &key);
         assert_eq!((&row["value"], row["origin"].as_str()), (&value, Some(origin)), "{key}");

@@ -1,8 +1,8 @@
 //! Activity of tiers: whether a higher tier is active on a limit.
 //!
-//! Zone, yield and spread exist to protect higher tiers, so they restrict a tier only while a higher one is
-//! active. How long a tier counts as active after its last call scales with the limit: agents that
-//! run every five minutes on an hourly quota are protected. `rules/zone.rs`,
+//! Zone, yield and spread exist to protect higher tiers, so they restrict a tier only while a
+//! higher one is active. How long a tier counts as active after its last call scales with the
+//! limit: agents that run every five minutes on an hourly quota are protected. `rules/zone.rs`,
 //! `rules/background_yield.rs` and `rules/spread.rs` apply this.
 
 use crate::bounds;

@@ -204,8 +204,8 @@ impl State {
         self.reconsider_held(now);
     }
 
-    /// Units returned: the first tickets that zone, yield or spread hold back may be admitted now or
-    /// earlier. The others are asked again at their own instant.
+    /// Units returned: the first tickets that zone, yield or spread hold back may be admitted now
+    /// or earlier. The others are asked again at their own instant.
     fn reconsider_held(&mut self, now: Instant) {
         if self.index.returned.is_empty() || self.restrictions == TierRestrictions::default() {
             return;
