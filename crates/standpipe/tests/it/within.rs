@@ -508,3 +508,29 @@ fn a_circle_of_ledgers_is_followed_once() {
     let lease = process.pool("t/a").reserve(at_once()).blocking().unwrap();
     assert_eq!(lease.pools().count(), 2);
 }
+
+/// Across a network the steps of a task are taken by workers.
+#[test]
+fn a_task_on_a_remote_store_draws_on_all_pools() {
+    let (world, process, child, parent) = family();
+    process.store.remote.store(true, Ordering::SeqCst);
+    let held = parent.reserve(at_once()).blocking().unwrap();
+    let mut waits = Hand::new(child.reserve(patient()));
+    assert!(waits.poll().is_pending());
+    // When the child has granted, the next poll asks the parent.
+    while !waits_at(&parent) {
+        assert!(waits.poll().is_pending());
+    }
+    world.passes(Span::secs(40), &[&process]);
+    held.commit([]).blocking().unwrap();
+    let lease = waits.run().unwrap();
+    assert_eq!((in_flight(&child), in_flight(&parent)), (1, 1));
+    lease.commit([]).blocking().unwrap();
+    assert_eq!((in_flight(&child), in_flight(&parent)), (0, 0));
+    world.passes(Span::secs(30), &[&process]);
+    assert_eq!(used(&child), 1, "dated to the last grant");
+}
+
+fn waits_at(pool: &Pool) -> bool {
+    !pool.status().blocking().unwrap().tickets.is_empty()
+}
