@@ -358,8 +358,8 @@ pub(crate) const TABLE: &[Planted] = &[
     Planted {
         name: "activity-ignores-the-period",
         file: "crates/standpipe-core/src/agents/activity.rs",
-        before: "bounds::IDLE.max(Span(period.0 / 4))",
-        after: "bounds::IDLE.min(Span(period.0 / 4))",
+        before: "bounds::IDLE.max(Span(period.0 / share))",
+        after: "bounds::IDLE.min(Span(period.0 / share))",
         caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
     },
     Planted {
