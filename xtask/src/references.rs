@@ -22,7 +22,7 @@ impl Known {
                 known.0.insert(program.reference(&test));
             }
         }
-        known.0.extend(planted::TABLE.iter().map(|bug| format!("planted::{}", bug.name)));
+        known.0.extend(planted::table().iter().map(|bug| format!("planted::{}", bug.name)));
         // Without the directory there are no traces, and every reference to one says so.
         for entry in std::fs::read_dir(context.root.join("spec/traces")).into_iter().flatten() {
             let name = entry.map_err(|error| format!("spec/traces: {error}"))?.file_name();

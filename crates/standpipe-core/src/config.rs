@@ -8,6 +8,7 @@
 
 pub(crate) mod change;
 pub(crate) mod compiled;
+mod invalid;
 mod order;
 pub(crate) mod policy;
 pub(crate) mod precedence;
@@ -18,6 +19,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::bounds;
+pub use crate::config::invalid::InvalidConfig;
 pub use crate::config::order::Order;
 use crate::config::policy::Policy;
 pub use crate::config::priority::Priority;
@@ -182,33 +184,6 @@ pub enum LimitId {
     Parallel,
     /// The gate: calls in flight that the provider has not answered, while others wait for it.
     Unanswered,
-}
-
-/// The reason why a configuration is not valid.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum InvalidConfig {
-    /// There is no limit, or there are more than [`bounds::LIMITS`].
-    Limits(usize),
-    /// Two limits have the same unit, kind and period.
-    Twice(LimitId),
-    /// An amount or burst is zero or too large.
-    Amount(LimitId),
-    /// A rate counts [`Unit::Parallel`], which has no period.
-    Slots,
-    /// A period, pace or other duration is zero or too long, or a policy is out of range.
-    Time,
-    /// The margin leaves nothing usable: it is above 999 thousandths.
-    Margin(u16),
-    /// More than [`bounds::AGENT_RULES`] agents are named, or one is named twice.
-    Agents,
-    /// The weight of an agent is zero or above [`bounds::WEIGHT`].
-    Weight(AgentName),
-    /// A floor or cap of an agent is zero, too large, or one of too many.
-    Share(AgentName),
-    /// The floors on a limit add up to more than the limit.
-    Floors(LimitId),
-    /// Only a window of one day can be reset at a time of day.
-    Calendar(LimitId),
 }
 
 impl Margin {
@@ -469,33 +444,6 @@ impl fmt::Display for LimitId {
         }
     }
 }
-
-impl fmt::Display for InvalidConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Limits(0) => f.write_str("the pool has no limit; give it at least one"),
-            Self::Limits(n) => write!(f, "{n} limits, at most {} are allowed", bounds::LIMITS),
-            Self::Twice(id) => write!(f, "two limits for {id} (keep the stricter one)"),
-            Self::Amount(id) => {
-                write!(f, "the limit for {id} must be between 1 and {}", bounds::AMOUNT)
-            }
-            Self::Slots => f.write_str("`parallel` counts calls in flight and has no period"),
-            Self::Time => f.write_str("a duration is zero or longer than 400 days"),
-            Self::Margin(n) => write!(f, "a margin of {n} thousandths is not between 0 and 999"),
-            Self::Agents => {
-                write!(f, "an agent is named twice, or more than {} are named", bounds::AGENT_RULES)
-            }
-            Self::Weight(name) => write!(f, "the weight of `{name}` is not between 1 and 1000"),
-            Self::Share(name) => write!(f, "a floor or cap of `{name}` is not valid"),
-            Self::Calendar(id) => {
-                write!(f, "the limit for {id} is not per day, so it has no daily reset")
-            }
-            Self::Floors(id) => write!(f, "the floors on {id} add up to more than the limit"),
-        }
-    }
-}
-
-impl core::error::Error for InvalidConfig {}
 
 const fn is_valid_duration(span: Span) -> bool {
     span.0 > 0 && span.0 <= bounds::SPAN.0

@@ -101,6 +101,15 @@ impl Setup {
         }
     }
 
+    /// The pools that lie within no other one, for processes in virtual time: those take part in
+    /// the log of one pool at a time and know no others.
+    #[must_use]
+    pub fn of_single_pools() -> Self {
+        let mut setup = Self::new(String::new());
+        setup.pools.retain(|pool| ![CHILD, PARENT].contains(&pool.name));
+        setup
+    }
+
     /// Whether an agent has a cap.
     #[must_use]
     pub fn has_cap(&self) -> bool {

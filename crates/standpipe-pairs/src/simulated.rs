@@ -99,7 +99,7 @@ impl World {
             random: Random::new(seed),
             processes: Vec::new(),
             calls: Vec::new(),
-            eras: vec![Era { begins: 0, sure: 0, setup: Setup::new(String::new()) }],
+            eras: vec![Era { begins: 0, sure: 0, setup: Setup::of_single_pools() }],
             permitted: Permitted::default(),
             kept: Vec::new(),
             started: 0,
@@ -115,7 +115,7 @@ impl World {
     }
 
     fn setup(&self) -> Setup {
-        self.eras.last().map_or_else(|| Setup::new(String::new()), |era| era.setup.clone())
+        self.eras.last().map_or_else(Setup::of_single_pools, |era| era.setup.clone())
     }
 
     fn pass(&mut self, micros: u64) {

@@ -11,13 +11,14 @@ mod inject;
 use std::collections::BTreeSet;
 
 use crate::context::Context;
-use crate::planted::{Planted, TABLE};
+use crate::planted::{self, Planted};
 use crate::programs::{self, TestProgram};
 use crate::report::Report;
 
 pub(super) fn run(context: &Context) -> Result<Report, String> {
     let mut report = Report::default();
-    if TABLE.is_empty() {
+    let table = planted::table();
+    if table.is_empty() {
         report.note("no bug is planted yet");
         return Ok(report);
     }
@@ -25,7 +26,7 @@ pub(super) fn run(context: &Context) -> Result<Report, String> {
     let read = |path: &str| {
         std::fs::read_to_string(context.root.join(path)).map_err(|error| format!("{path}: {error}"))
     };
-    let mut sources = inject::all(TABLE, read)?;
+    let mut sources = inject::all(&table, read)?;
     // Cargo tells crates of two workspaces apart by name and version only, and both are built in
     // one directory. With the same version the project would be tested with the bugs in it.
     let manifest = read("Cargo.toml")?.replace(VERSION, VERSION_OF_COPY);
@@ -33,8 +34,8 @@ pub(super) fn run(context: &Context) -> Result<Report, String> {
     copy::all(context, &there.root, &sources)?;
     let selected = |bug: &Planted| context.only.as_ref().is_none_or(|only| only == bug.name);
     let bugs: Vec<(usize, &Planted)> =
-        TABLE.iter().enumerate().filter(|(_, bug)| selected(bug)).collect();
-    let programs = build(&there, TABLE)?;
+        table.iter().enumerate().filter(|(_, bug)| selected(bug)).collect();
+    let programs = build(&there, &table)?;
     catch::all(&there, &bugs, &programs, &mut report);
     Ok(report)
 }

@@ -76,11 +76,13 @@ fn text(bytes: &[u8]) -> String {
 fn the_quick_start_works() {
     let readme = document("README.md");
     let blocks = blocks(&readme, "console");
-    let [up, install, semaphore, rate, status, ..] = blocks.as_slice() else {
+    let [up, install, run, semaphore, rate, status, ..] = blocks.as_slice() else {
         panic!("{blocks:?}")
     };
     assert_eq!(typed(up), ["cargo run --release -- up"]);
     assert_eq!(typed(install), ["cargo install --path crates/standpipe-cli"]);
+    // `tests/sdks` runs a program like that.
+    assert_eq!(typed(run), ["standpipe run -- python my_agent.py"]);
     let newcomer = Newcomer::new();
 
     // In two shells: the second waits for the first.

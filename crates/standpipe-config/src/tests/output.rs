@@ -58,7 +58,7 @@ fn each_value_has_its_origin() {
     }
     // One duration stands for all three priorities.
     let tier = "pool.\"github/core\".return_windows.critical";
-    assert_eq!(row(&described, tier)["origin"], "/x/standpipe.toml:54");
+    assert_eq!(row(&described, tier)["origin"], "/x/standpipe.toml:55");
     let slack = row(&described, "pool.\"github/core\".slack");
     assert_eq!(
         (&slack["value"], &slack["origin"]),

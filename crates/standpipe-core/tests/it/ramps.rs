@@ -59,7 +59,7 @@ impl Ramp {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
     fn each_step_of_a_ramp_admits_its_share_or_one_call(scene in scene(WITH_POLICIES)) {

@@ -169,6 +169,7 @@ const ROUTES: &[(&str, &str)] = &[
     ("/v1/observe", "post"),
     ("/v1/pause", "post"),
     ("/v1/pools", "get"),
+    ("/v1/proxied", "get"),
     ("/v1/resume", "post"),
     ("/v1/throttle", "post"),
 ];
