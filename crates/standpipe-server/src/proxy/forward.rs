@@ -11,6 +11,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCo
 use axum::response::Response as AxumResponse;
 use hyper::body::Incoming;
 use serde_json::{Value, json};
+use standpipe::Reply;
 
 use super::errors::unreachable;
 use super::format::Format;
@@ -147,6 +148,14 @@ pub(crate) fn remove_connection_headers(headers: &mut HeaderMap) {
     for name in HOP_BY_HOP {
         headers.remove(name);
     }
+}
+
+/// The head of an answer, for the ledger to read.
+pub(crate) fn reply_head(head: &axum::http::response::Parts) -> Reply {
+    let text = head.headers.iter().filter_map(|(name, value)| Some((name, value.to_str().ok()?)));
+    text.fold(Reply::new(head.status.as_u16()), |reply, (name, value)| {
+        reply.header(name.as_str(), value)
+    })
 }
 
 /// Whether a method changes nothing, so that a call may be sent again although its answer was lost.

@@ -9,9 +9,9 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, Response};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
-use standpipe::{Lease, Meaning, Reply, ThrottleKind};
+use standpipe::{Lease, Meaning, ThrottleKind};
 
-use super::forward::{is_read, remove_connection_headers};
+use super::forward::{is_read, remove_connection_headers, reply_head};
 use super::hold::{Call, Tries};
 use crate::http::problem::Problem;
 
@@ -42,12 +42,7 @@ pub(crate) async fn failed(
 ) -> Result<Next, Problem> {
     let (mut head, body) = answer.into_parts();
     let body = read(body).await;
-    let mut reply = Reply::new(head.status.as_u16()).body(body.to_vec());
-    for (name, value) in &head.headers {
-        if let Ok(value) = value.to_str() {
-            reply = reply.header(name.as_str(), value);
-        }
-    }
+    let reply = reply_head(&head).body(body.to_vec());
     let meaning = match lease.answered(reply).await {
         Ok(meaning) => meaning,
         // It expired under the call; the answer passes.

@@ -11,11 +11,11 @@ use futures_util::future::BoxFuture;
 use futures_util::stream;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Frame, Incoming, SizeHint};
-use standpipe::{Lease, Reply};
+use standpipe::Lease;
 
 use super::errors::{self, add_headers, error_event};
 use super::format::Format;
-use super::forward::{is_error, remove_connection_headers};
+use super::forward::{is_error, remove_connection_headers, reply_head};
 use super::hold::{Call, Tries};
 use super::settle::Settlement;
 use super::sse::UsageFilter;
@@ -35,15 +35,9 @@ pub(crate) fn relay(
 ) -> Response<Body> {
     let (mut head, body) = answer.into_parts();
     let about = (lease.pool().clone(), lease.id().clone(), lease.zone());
-    let mut reply = Reply::new(head.status.as_u16());
-    for (name, value) in &head.headers {
-        if let Ok(value) = value.to_str() {
-            reply = reply.header(name.as_str(), value);
-        }
-    }
     let encoding = head.headers.get(header::CONTENT_ENCODING);
     let encoding = encoding.map(|value| value.to_str().unwrap_or("?"));
-    let reply = call.pool.read_reply(reply);
+    let reply = call.pool.read_reply(reply_head(&head));
     let settlement = Settlement::new(Arc::clone(&call.state), lease, reply, encoding);
     let hides = call.facts.lacks_usage(call.format) && encoding.is_none();
     remove_connection_headers(&mut head.headers);
