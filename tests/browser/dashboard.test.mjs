@@ -18,6 +18,7 @@ requests = "4/h"
 margin = 0
 tokens = "10000/h"
 parallel = 10
+spread = false
 price = { tokens = 3.0 }
 
 [pool."work/shadow"]

@@ -9,6 +9,7 @@ use standpipe_core::{
     ReturnWindows, Rule, Span, ThrottleKind,
 };
 
+use crate::support::cases;
 use crate::support::player::Player;
 use crate::support::scene::{WITH_POLICIES, scene};
 
@@ -59,7 +60,7 @@ impl Ramp {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1_000))]
+    #![proptest_config(cases(2_000))]
 
     #[test]
     fn each_step_of_a_ramp_admits_its_share_or_one_call(scene in scene(WITH_POLICIES)) {
