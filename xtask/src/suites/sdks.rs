@@ -10,7 +10,7 @@ use crate::report::{Report, last_lines};
 
 /// Where the tests are.
 const TESTS: &str = "tests/sdks";
-/// One version of each, so that nobody's new release breaks an old commit.
+/// One version of each, so that a new release does not break an old commit.
 const PACKAGES: [&str; 3] = ["anthropic==2.9.0", "openai==3.51.0", "pytest==9.2.0"];
 /// It ends by itself long before; this one ends a run that hangs.
 const BOUND: Duration = Duration::from_secs(600);

@@ -9,8 +9,8 @@ use crate::support::Home;
 
 /// What the journal has of waits.
 fn waits(home: &Home) -> Vec<Value> {
-    let told = home.run(["events", "--kind", "wait", "--json"]);
-    told.printed().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let shown = home.run(["events", "--kind", "wait", "--json"]);
+    shown.printed().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[test]
@@ -97,8 +97,8 @@ fn a_wait_is_recorded_with_the_limit_and_how_full_it_was() {
     assert_eq!((&wait["reason"], &wait["limit"]), (&json!("limit"), &json!("parallel")), "{wait}");
     assert_eq!((&wait["used"], &wait["usable"]), (&json!(1), &json!(1)), "{wait}");
     assert_eq!((&wait["position"], &wait["model"]), (&json!(1), &json!("m")), "{wait}");
-    let told = home.run(["events", "--kind", "wait"]);
-    assert!(told.printed().contains("parallel has no room: 1 of 1 used"), "{told:?}");
+    let shown = home.run(["events", "--kind", "wait"]);
+    assert!(shown.printed().contains("parallel has no room: 1 of 1 used"), "{shown:?}");
 
     let rate = ["--limit", "tokens=1000/h", "--as", "rate", "--cost", "tokens=700"];
     home.run(["reserve", "my/api"].into_iter().chain(rate)).printed();

@@ -32,20 +32,20 @@ fn fair_order_is_named_on_every_face() {
     assert_eq!(status["tickets"][1]["behind"], "blog", "{status}");
     assert_eq!(status["tickets"][2]["behind"], json!(null), "not behind itself: {status}");
 
-    let told = home.run(["status", "my/slots"]);
-    assert!(told.printed().contains("behind blog by fair order for parallel"), "{told:?}");
-    let told = home.run(["explain", "my/slots", "--as", "mail"]);
-    assert!(told.printed().contains("behind blog by fair order for parallel"), "{told:?}");
-    let told = home.run(["explain", "my/slots", "--as", "mail", "--json"]).json();
-    assert_eq!(told["why"]["behind"], "blog", "{told}");
+    let shown = home.run(["status", "my/slots"]);
+    assert!(shown.printed().contains("behind blog by fair order for parallel"), "{shown:?}");
+    let shown = home.run(["explain", "my/slots", "--as", "mail"]);
+    assert!(shown.printed().contains("behind blog by fair order for parallel"), "{shown:?}");
+    let shown = home.run(["explain", "my/slots", "--as", "mail", "--json"]).json();
+    assert_eq!(shown["why"]["behind"], "blog", "{shown}");
     let ask = json!({"pool": "my/slots", "agent": "mail", "timeout_ms": 0});
     let no = daemon.reserve(&ask).problem(429, "not_in_time");
     assert_eq!((&no["reason"], &no["behind"]), (&json!("order"), &json!("blog")), "{no}");
     home.run(["reserve", "my/slots", "--as", "mail", "--timeout", "0"])
         .failed(75, &["behind blog by fair order for parallel"]);
     // A larger weight is a smaller tag: it would be first.
-    let told = home.run(["explain", "my/slots", "--as", "data", "--json"]).json();
-    assert_eq!(told["why"]["position"], 1, "{told}");
+    let shown = home.run(["explain", "my/slots", "--as", "data", "--json"]).json();
+    assert_eq!(shown["why"]["position"], 1, "{shown}");
 
     home.run(["commit", held.printed()]).printed();
     for at in [0, 2, 1] {
@@ -90,6 +90,6 @@ fn a_cost_names_its_slots_on_every_face() {
     home.run(capped.into_iter().chain(["parallel=3"])).failed(65, &["can never fit"]);
     home.run(capped.into_iter().chain(["parallel=2"])).printed();
     home.run(capped.into_iter().chain(["parallel=1"])).failed(75, &["own cap on parallel"]);
-    let told = home.run(["audit", "my/slots", "--json"]).json();
-    assert!(!told.to_string().contains("\"parallel\":3"), "slots are not used up: {told}");
+    let shown = home.run(["audit", "my/slots", "--json"]).json();
+    assert!(!shown.to_string().contains("\"parallel\":3"), "slots are not used up: {shown}");
 }

@@ -12,8 +12,8 @@ const FILE: &str = "version = 1\n[pool.\"my/api\"]\nrequests = \"1000/h\"\n\
 
 /// What was recorded of an agent's calls.
 fn units_of(home: &Home, agent: &str) -> Value {
-    let told = home.run(["audit", "my/api", "--json"]).json();
-    let agents = told["pools"][0]["agents"].as_array().unwrap().clone();
+    let shown = home.run(["audit", "my/api", "--json"]).json();
+    let agents = shown["pools"][0]["agents"].as_array().unwrap().clone();
     agents.into_iter().find(|known| known["agent"] == agent).unwrap()["units"].clone()
 }
 

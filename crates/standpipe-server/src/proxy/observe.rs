@@ -1,7 +1,7 @@
 //! An answer that is an error: what it means, and whether the call is tried again.
 //!
-//! The ledger is told first, so that a refusal pauses every caller before this one tries again. A
-//! terminal refusal and an error of the client's own pass at once.
+//! The ledger gets the report first, so that a refusal pauses every caller before this one tries
+//! again. A terminal refusal and an error of the client's own pass at once.
 
 use std::time::Duration;
 

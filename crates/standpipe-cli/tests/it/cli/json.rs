@@ -114,10 +114,10 @@ fn check_exits_by_whether_there_is_room() {
 fn an_explanation_names_the_refusing_step() {
     let home = Home::new();
     let holder = home.hold_the_slot();
-    let told = home.run(["explain", "my/slots", "--as", "blog", "--json"]).json();
-    assert_eq!(told["agent"], "blog");
-    assert_eq!(told["verdict"], "waits");
-    assert!(told["steps"].as_array().unwrap().len() >= 6);
+    let shown = home.run(["explain", "my/slots", "--as", "blog", "--json"]).json();
+    assert_eq!(shown["agent"], "blog");
+    assert_eq!(shown["verdict"], "waits");
+    assert!(shown["steps"].as_array().unwrap().len() >= 6);
     let text = home.run(["explain", "my/slots", "--as", "blog"]);
     assert!(text.printed().contains("It would wait"), "{text:?}");
     assert_eq!(holder.end().code, Some(0));

@@ -84,9 +84,9 @@ fn names_of_models_and_tasks_are_escaped_in_status_and_explain() {
     shows(&ran, &[TURNED_SHOWN, "blog"]);
     shows(&home.run(["explain", "my/api", "--as", "blog"]), &["blog asks my/api"]);
     shows(&home.run(["store", "dump"]), &[TURNED_SHOWN]);
-    let told = home.run(["status", "--json"]);
-    is_plain(&told.out);
-    assert_eq!(told.json()["pools"][0]["leases"][0]["model"], TURNED);
+    let shown = home.run(["status", "--json"]);
+    is_plain(&shown.out);
+    assert_eq!(shown.json()["pools"][0]["leases"][0]["model"], TURNED);
 }
 
 /// The journal is a file: a writer of it must not reach the terminal of its reader.
