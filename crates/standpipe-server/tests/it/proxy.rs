@@ -195,7 +195,7 @@ fn a_stream_that_waits_gets_comments_then_its_answer() {
 fn a_stream_that_is_never_admitted_ends_with_an_error_event() {
     let world = World::anthropic(&format!("{ROOM}parallel = 1\n"));
     let held = world.daemon.reserve(&json!({"pool": "anthropic/sonnet", "agent": "holder"}));
-    let mut client = world.begin(MESSAGES, &["x-standpipe-wait: 300ms"], &message(true));
+    let mut client = world.begin(MESSAGES, &["x-standpipe-wait: 2s"], &message(true));
     assert_eq!(client.head().unwrap().status, 200);
     let mut text = String::new();
     while let Some(chunk) = client.chunk() {
@@ -233,7 +233,7 @@ fn a_refusal_of_the_ledger_has_the_provider_s_format() {
 fn a_refused_call_is_tried_again_after_the_pause_and_nobody_else_starts() {
     // Two calls in flight are one too many; the pool does not know that.
     let world = World::with(Shape::Anthropic, vec![Rule::Concurrency { amount: 1 }], ROOM);
-    let slow = world.begin(MESSAGES, &["x-service-ms: 300"], &message(false));
+    let slow = world.begin(MESSAGES, &["x-service-ms: 2000"], &message(false));
     world.provider.wait_until(|log| !log.is_empty());
     let answer = world.post(MESSAGES, &[], &message(false));
     body(&answer, 200);
