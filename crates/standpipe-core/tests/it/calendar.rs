@@ -54,10 +54,10 @@ fn the_day_ends_at_the_reset_and_not_24_hours_after_the_first_call() {
     let mut world = start(pool([daily(3)]));
     announce(&mut world, HOUR);
     assert_eq!(drain(&mut world), 3);
-    let told = world.reserve("p", "a").refused();
+    let reply = world.reserve("p", "a").refused();
     let reset = BEGINNING + HOUR;
-    assert_eq!((told.reason, told.until), (Reason::Limit, Some(reset + GUARD)));
-    assert!(told.exact);
+    assert_eq!((reply.reason, reply.until), (Reason::Limit, Some(reset + GUARD)));
+    assert!(reply.exact);
     world.at(reset + GUARD - Span(1));
     let _ = world.reserve("p", "a").refused();
     world.at(reset + GUARD);
@@ -70,8 +70,8 @@ fn the_day_ends_at_the_reset_and_not_24_hours_after_the_first_call() {
 fn without_an_announcement_it_is_a_rolling_window_of_26_hours() {
     let mut world = start(pool([daily(3)]));
     assert_eq!(drain(&mut world), 3);
-    let told = world.reserve("p", "a").refused();
-    assert_eq!(told.until, Some(BEGINNING + DAY + secs(7_200)));
+    let reply = world.reserve("p", "a").refused();
+    assert_eq!(reply.until, Some(BEGINNING + DAY + secs(7_200)));
 }
 
 /// The day after a change of daylight saving time has 23 or 25 hours.
@@ -113,9 +113,9 @@ fn calls_in_flight_are_carried() {
     let mut world = start(pool([daily(3)]));
     announce(&mut world, HALF_HOUR);
     let lease = world.reserve("p", "a").requests(2).admitted();
-    let told = world.reserve("p", "a").requests(2).refused();
+    let reply = world.reserve("p", "a").requests(2).refused();
     let carried = BEGINNING + HALF_HOUR - GUARD + DAY + secs(7_200);
-    assert_eq!(told.until, Some(carried), "it is carried over the reset");
+    assert_eq!(reply.until, Some(carried), "it is carried over the reset");
     world.live(HALF_HOUR + GUARD);
     assert_eq!(drain(&mut world), 1);
     let _ = world.commit(lease).used(&[(REQUESTS, 0)]).send();
@@ -207,8 +207,8 @@ fn a_pool_that_slept_over_resets_is_free() {
     let _ = world.reserve("p", "a").admitted();
     announce(&mut world, secs(3 * 3_600));
     assert_eq!(drain(&mut world), 2);
-    let told = world.reserve("p", "a").refused();
-    assert_eq!(told.until, Some(world.now + secs(3 * 3_600) + GUARD));
+    let reply = world.reserve("p", "a").refused();
+    assert_eq!(reply.until, Some(world.now + secs(3 * 3_600) + GUARD));
 }
 
 /// Another time of day: what was released counts again until the new day is known.
@@ -232,8 +232,8 @@ fn another_calendar_hands_nothing_out_again() {
 fn only_a_window_of_a_day_has_a_calendar() {
     let mut hourly = daily(3);
     hourly.rule = window(REQUESTS, 3, HOUR).rule;
-    let told = pool([hourly]).check();
-    assert_eq!(told, Err(InvalidConfig::Calendar(LimitId::Window(Unit::Requests, HOUR))));
+    let reply = pool([hourly]).check();
+    assert_eq!(reply, Err(InvalidConfig::Calendar(LimitId::Window(Unit::Requests, HOUR))));
 }
 
 /// Background draws on a calendar day by the share of it that has elapsed.
@@ -245,9 +245,9 @@ fn background_is_spread_over_the_day() {
     announce(&mut world, secs(12 * 3_600));
     let _ = world.reserve("p", "picard").requests(120).admitted();
     assert!(is_admitted(&world.reserve("r", "ralph").send()), "half of the day has elapsed");
-    let told = world.reserve("r", "ralph").refused();
+    let reply = world.reserve("r", "ralph").refused();
     let not_before = BEGINNING + secs(360);
-    assert_eq!((told.reason, told.until), (Reason::Spread, Some(not_before)));
+    assert_eq!((reply.reason, reply.until), (Reason::Spread, Some(not_before)));
     world.at(not_before);
     assert!(is_admitted(&world.reserve("r", "ralph").send()));
 }

@@ -311,8 +311,8 @@ fn tags_never_wrap() {
     let mut lowered = false;
     for (event, now, outcome) in &contest.world.log[before..] {
         let time = high.facts().virtual_time[standard];
-        let told: Outcome = high.apply(event, *now);
-        assert_eq!(&told, outcome, "{event:?}");
+        let reply: Outcome = high.apply(event, *now);
+        assert_eq!(&reply, outcome, "{event:?}");
         lowered |= high.facts().virtual_time[standard] < time;
     }
     assert!(lowered, "virtual time was not lowered");
@@ -373,6 +373,6 @@ fn a_call_of_no_slots_passes_a_full_pool() {
     let _ = world.reserve("p", "a").admitted();
     let none = cost(&[(standpipe_core::Unit::Parallel, 0)]);
     let lease = world.reserve("p", "b").amounts(none).admitted();
-    let told = world.send("p", Action::Cancel { lease }).answer;
-    assert!(matches!(told, Answer::Lease(_)), "{told:?}");
+    let reply = world.send("p", Action::Cancel { lease }).answer;
+    assert!(matches!(reply, Answer::Lease(_)), "{reply:?}");
 }

@@ -54,11 +54,11 @@ fn resets_in(length: Span) -> Action {
 fn a_rolling_quota_lasts() {
     let mut world = World::new(spread([window(REQUESTS, 100, HOUR)]));
     let _ = world.reserve("p", "picard").admitted();
-    let (first, told) = drain(&mut world);
+    let (first, reply) = drain(&mut world);
     assert_eq!(first, 4, "the critical call drew on the same five");
-    assert_eq!(told.reason, Reason::Spread);
-    assert_eq!(told.limit, Some(LimitId::Window(Unit::Requests, HOUR)));
-    assert_eq!((told.until, told.exact), (Some(BEGINNING + Span(37_894_737)), false));
+    assert_eq!(reply.reason, Reason::Spread);
+    assert_eq!(reply.limit, Some(LimitId::Window(Unit::Requests, HOUR)));
+    assert_eq!((reply.until, reply.exact), (Some(BEGINNING + Span(37_894_737)), false));
     let mut used = 0;
     for _ in 0..360 {
         world.after(secs(10));
@@ -74,8 +74,8 @@ fn a_rolling_quota_lasts() {
 #[test]
 fn background_alone_is_never_held_back() {
     let mut world = World::new(spread([window(REQUESTS, 100, HOUR)]));
-    let (all, told) = drain(&mut world);
-    assert_eq!((all, told.reason), (100, Reason::Limit));
+    let (all, reply) = drain(&mut world);
+    assert_eq!((all, reply.reason), (100, Reason::Limit));
 }
 
 /// A higher tier counts as active for one period after its last call, to the microsecond.
@@ -85,9 +85,9 @@ fn it_ends_one_period_after_the_last_higher_call() {
     let lease = world.reserve("d", "data").requests(40).admitted();
     let _ = world.commit(lease).send();
     world.at(BEGINNING + HOUR - Span(1));
-    let (some, told) = drain(&mut world);
-    assert_eq!((some, told.reason), (5, Reason::Spread));
-    assert_eq!(told.until, Some(BEGINNING + HOUR));
+    let (some, reply) = drain(&mut world);
+    assert_eq!((some, reply.reason), (5, Reason::Spread));
+    assert_eq!(reply.until, Some(BEGINNING + HOUR));
     world.at(BEGINNING + HOUR);
     assert_eq!(drain(&mut world).0, 95, "nobody higher was there in the period");
 }
@@ -98,12 +98,12 @@ fn higher_tiers_are_not_held_back_and_background_catches_up() {
     let mut world = World::new(spread([window(REQUESTS, 100, HOUR)]));
     let lease = world.reserve("p", "picard").requests(43).admitted();
     let _ = world.commit(lease).send();
-    let told = world.reserve("r", "ralph").refused();
+    let reply = world.reserve("r", "ralph").refused();
     // 39 units at 95 per hour.
-    assert_eq!(told.until, Some(BEGINNING + Span(1_477_894_737)));
+    assert_eq!(reply.until, Some(BEGINNING + Span(1_477_894_737)));
     let _ = world.reserve("p", "picard").requests(57).admitted();
-    let told = world.reserve("r", "ralph").refused();
-    assert_eq!(told.reason, Reason::Spread, "{told:?}");
+    let reply = world.reserve("r", "ralph").refused();
+    assert_eq!(reply.reason, Reason::Spread, "{reply:?}");
 }
 
 /// In a fixed window total use stays within the share that has elapsed, and at its end all is used.
@@ -112,8 +112,8 @@ fn a_fixed_window_is_used_evenly_and_up() {
     let mut world = World::new(spread([provider_resets(window(REQUESTS, 100, HOUR))]));
     let _ = world.send("p", resets_in(HOUR));
     let _ = world.reserve("p", "picard").requests(10).admitted();
-    let told = world.reserve("r", "ralph").refused();
-    assert_eq!((told.reason, told.until), (Reason::Spread, Some(BEGINNING + secs(360))));
+    let reply = world.reserve("r", "ralph").refused();
+    assert_eq!((reply.reason, reply.until), (Reason::Spread, Some(BEGINNING + secs(360))));
     world.at(BEGINNING + secs(1_800));
     assert_eq!(drain(&mut world).0, 41, "half is elapsed, ten are used, and one more at the mark");
     let _ = world.send("p", resets_in(secs(900)));
@@ -136,8 +136,8 @@ fn a_call_is_held_back_by_its_own_units_only() {
     let mut world = World::new(spread([window(REQUESTS, 100, HOUR), window(TOKENS, 100, HOUR)]));
     let _ = world.reserve("p", "picard").cost(&[(TOKENS, 60)]).admitted();
     let _ = world.reserve("r", "ralph").admitted();
-    let told = world.reserve("r", "ralph").cost(&[(TOKENS, 1)]).refused();
-    assert_eq!(told.limit, Some(LimitId::Window(Unit::Tokens, HOUR)));
+    let reply = world.reserve("r", "ralph").cost(&[(TOKENS, 1)]).refused();
+    assert_eq!(reply.limit, Some(LimitId::Window(Unit::Tokens, HOUR)));
 }
 
 /// What calls in flight will be charged at their end counts as used.
@@ -145,8 +145,8 @@ fn a_call_is_held_back_by_its_own_units_only() {
 fn units_held_in_flight_count() {
     let mut world = World::new(spread([at_end(window(TOKENS, 100, HOUR))]));
     let lease = world.reserve("p", "picard").cost(&[(TOKENS, 30)]).admitted();
-    let told = world.reserve("r", "ralph").cost(&[(TOKENS, 1)]).refused();
-    assert_eq!((told.reason, told.until), (Reason::Spread, None), "nobody knows when it ends");
+    let reply = world.reserve("r", "ralph").cost(&[(TOKENS, 1)]).refused();
+    assert_eq!((reply.reason, reply.until), (Reason::Spread, None), "nobody knows when it ends");
     let _ = world.commit(lease).used(&[(TOKENS, 2)]).send();
     let _ = world.reserve("r", "ralph").cost(&[(TOKENS, 1)]).admitted();
 }
@@ -220,8 +220,8 @@ fn switched_on_it_counts_what_was_used() {
     let mut world = World::new(config);
     let _ = world.reserve("p", "picard").requests(43).admitted();
     let _ = world.change(after);
-    let told = world.reserve("r", "ralph").refused();
-    assert_eq!(told.until, Some(BEGINNING + Span(1_477_894_737)));
+    let reply = world.reserve("r", "ralph").refused();
+    assert_eq!(reply.until, Some(BEGINNING + Span(1_477_894_737)));
     let mut off = spread([window(REQUESTS, 100, MINUTE)]);
     off.policy.spreads = false;
     let _ = world.change(off);

@@ -26,8 +26,8 @@ impl Book {
         }
         if *answer == Answer::Lease(LeaseAnswer::Ended) {
             if self.certainly_has_its_units(number) {
-                let told = format!("{lease:?} withdrawn at {:?} without need", self.now);
-                self.complain(Guarantee::Leases, told);
+                let complaint = format!("{lease:?} withdrawn at {:?} without need", self.now);
+                self.complain(Guarantee::Leases, complaint);
             }
             self.end(lease, self.now, Mark::undo);
             return self.release_id(lease, true);

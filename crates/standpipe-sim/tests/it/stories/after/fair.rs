@@ -28,7 +28,7 @@ fn beside_a_backlog(order: Order) -> (u64, u64) {
     assert_eq!((story.refused, world.provider().record().over_admissions()), (0, 0), "{story}");
     let admitted = tale.admitted();
     let last = |of: &dyn Fn(usize) -> bool| {
-        admitted.iter().filter(|told| of(told.agent)).map(|told| told.at).max().unwrap_or(0)
+        admitted.iter().filter(|call| of(call.agent)).map(|call| call.at).max().unwrap_or(0)
     };
     (last(&|agent| agent != 0), last(&|_| true))
 }
