@@ -4,6 +4,7 @@ Environment: STANDPIPE and PROVIDER are the programs under test.
 """
 
 import asyncio
+import http.client
 import json
 import os
 import subprocess
@@ -226,10 +227,27 @@ def storm(base, processes, calls):
         return sum(pool.map(one, range(processes)))
 
 
+def occupy(provider, calls):
+    """Takes slots of the provider with calls that last longer than any test."""
+    headers = {"x-api-key": "k", "x-service-ms": "600000", "content-type": "application/json"}
+    body = json.dumps({"model": "claude-sonnet-test", "max_tokens": 10, "messages": PROMPT})
+    connections = []
+    for _ in range(calls):
+        connection = http.client.HTTPConnection(provider.url.removeprefix("http://"))
+        connection.request("POST", "/v1/messages", body, headers)
+        connections.append(connection)
+    while len(provider.log()) < calls:
+        pass
+    return connections
+
+
 def test_processes_that_share_a_key_are_not_refused(opened):
     flags = ["--shape", "anthropic", "--parallel", "2", "--service-ms", "50"]
     alone = opened(Provider, *flags)
-    assert storm(alone.url, 4, 8) > 0, "without the tap"
+    slots = occupy(alone, 2)
+    assert storm(alone.url, 4, 2) == 8, "without the tap"
+    for slot in slots:
+        slot.close()
     provider = opened(Provider, *flags)
     pool = '[pool."anthropic/sonnet"]\nmodels = ["claude-sonnet-*"]\nparallel = 2\n'
     tap = opened(Tap, pool, anthropic=provider)
