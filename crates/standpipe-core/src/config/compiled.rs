@@ -67,6 +67,8 @@ pub(crate) struct Constraint {
     pub(crate) ramped: bool,
     /// Whether background draws on it at an even pace.
     pub(crate) spread: bool,
+    /// Whether it is the first that counts a unit which is estimated where a cost omits it.
+    pub(crate) estimated: bool,
 }
 
 /// In the order in which tickets join lines: what is earmarked last is earmarked shortest, and a
@@ -143,6 +145,7 @@ impl CompiledConfig {
         let paced = limits.iter().filter(|limit| limit.pace.is_some());
         constraints.extend(paced.map(pace));
         mark_ramped(&mut constraints);
+        mark_estimated(&mut constraints, !config.prices.is_empty());
         let mut constraints: IdVec<ConstraintId, _> = constraints.into();
         let gate = config.policy.gates().then(|| constraints.push(unanswered()));
         let mut agents: IdVec<RuleId, _> =
@@ -182,6 +185,7 @@ impl CompiledConfig {
 
 impl Constraint {
     /// What a cost takes of this constraint.
+    #[inline]
     pub(crate) fn need(&self, cost: &Amounts) -> u64 {
         let units = match &self.id {
             LimitId::Window(unit, _) | LimitId::Bucket(unit, _) => cost.of(unit).unwrap_or(0),
@@ -280,7 +284,8 @@ fn constraint(config: &PoolConfig, facts: &Facts, limit: &Limit) -> Constraint {
     let spread = kind == ConstraintKind::Rate && config.policy.spreads;
     let (id, resets) = (limit.id(), limit.resets.clone());
     let (unit, floored, ramped) = (None, false, false);
-    Constraint { id, kind, unit, spec, resets, floored, lit, ramped, spread }
+    let estimated = false;
+    Constraint { id, kind, unit, spec, resets, floored, lit, ramped, spread, estimated }
 }
 
 /// The largest cost that one call can ever have on a limit. A call above a learned concurrency runs
@@ -329,6 +334,26 @@ const fn gate_of(id: LimitId, spec: CounterSpec) -> Constraint {
         lit: false,
         ramped: false,
         spread: false,
+        estimated: false,
+    }
+}
+
+/// Marks the limits on units that a call does not know in advance, each unit once. With prices,
+/// money is computed and not estimated.
+fn mark_estimated(constraints: &mut [Constraint], has_prices: bool) {
+    for at in 0..constraints.len() {
+        let (before, rest) = constraints.split_at_mut(at);
+        let Some(constraint) = rest.first_mut() else { continue };
+        let Some(unit) = constraint.settles() else { continue };
+        let learned = match unit {
+            Unit::InputTokens | Unit::OutputTokens | Unit::Tokens => true,
+            Unit::Usd => !has_prices,
+            // A call that names no points takes one, and of the others none.
+            Unit::Requests | Unit::Points | Unit::Content | Unit::Parallel | Unit::Other(_) => {
+                false
+            }
+        };
+        constraint.estimated = learned && !before.iter().any(|other| other.settles() == Some(unit));
     }
 }
 

@@ -1,5 +1,7 @@
 //! The description of a call: what a ticket and a lease keep of their reserve, unchanged.
 
+use alloc::boxed::Box;
+
 use crate::event::{Key, Owner, Reserve};
 use crate::name::{AgentName, PoolRef, Text};
 use crate::unit::{Amounts, Unit};
@@ -11,8 +13,8 @@ pub struct Call {
     pub cost: Amounts,
     /// The process whose death ends the lease.
     pub owner: Option<Owner>,
-    /// The idempotency id.
-    pub id: Option<CallId>,
+    /// The idempotency id; few calls have one, and leases are moved often.
+    pub id: Option<Box<CallId>>,
     /// The model, for views only.
     pub model: Option<Text>,
     /// The task, for views only.
@@ -55,7 +57,7 @@ impl Call {
         Self {
             cost,
             owner: reserve.owner,
-            id: CallId::of(reserve),
+            id: CallId::of(reserve).map(Box::new),
             model: reserve.model.clone(),
             task: reserve.task.clone(),
             retry_of: reserve.retry_of,

@@ -34,7 +34,7 @@ impl State {
         let (served_in, tier) = (tier, if promoted { Priority::Background } else { tier });
         let left = self.left_of_stated(now);
         self.record_lows(&left, now);
-        self.record_id(call.id.as_ref(), key);
+        self.record_id(call.id.as_deref(), key);
         self.record_ask(agent, &call.cost);
         let (started, progressed) = (now, now);
         let lease = Lease { owner, agent, tier, call, started, progressed, charges, left };
@@ -69,8 +69,10 @@ impl State {
             if self.index.compiled.gate == Some(at) || need == 0 {
                 continue;
             }
-            let usage = self.usage(at);
-            let probes = usage.probe_open_at(now) && need > usage.free_at(now);
+            let probes = self.facts.counters[at].reset.is_some() && {
+                let usage = self.usage(at);
+                usage.probe_open_at(now) && need > usage.free_at(now)
+            };
             let counter = &mut self.facts.counters[at];
             if probes {
                 send_probe(&mut counter.reset, key);

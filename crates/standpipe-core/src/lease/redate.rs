@@ -56,7 +56,7 @@ impl State {
     pub(crate) fn withdraw(&mut self, key: Key, now: Instant) -> Answer {
         let mut id = None;
         self.update_lease(key, |lease| id = lease.call.id.take());
-        self.id_unused(id.as_ref(), key);
+        self.id_unused(id.as_deref(), key);
         self.end_lease(key, Ending::Cancelled, &Amounts::default(), now)
     }
 

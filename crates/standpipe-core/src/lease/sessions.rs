@@ -30,7 +30,7 @@ impl State {
             // The process may have died before it handed the lease to its caller, so the next
             // reserve with this id may make the call. The units of this lease stay charged.
             let id = self.facts.leases.get(&lease).and_then(|lease| lease.call.id.clone());
-            self.id_unused(id.as_ref(), lease);
+            self.id_unused(id.as_deref(), lease);
             self.reclaim(lease, Reclaim::OwnerGone, now);
         }
         let tickets = self.facts.tickets.iter().filter(|(_, t)| t.session == Some(session));

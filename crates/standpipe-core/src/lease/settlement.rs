@@ -115,7 +115,7 @@ impl State {
         self.touch_tier(lease.tier, lease.agent, now);
         self.facts.used = now;
         self.learn_from(&lease, ending, used, drawn, now);
-        self.id_ended(lease.call.id.as_ref(), key, now);
+        self.id_ended(lease.call.id.as_deref(), key, now);
         self.enqueue_held_by_cap(lease.agent, now);
         Answer::Lease(LeaseAnswer::Ended)
     }

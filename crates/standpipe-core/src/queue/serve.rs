@@ -334,7 +334,7 @@ impl State {
         self.touch_agent(ticket.agent, now);
         self.touch_tier(queue_key.tier, ticket.agent, now);
         self.denied_ticket_ended(ticket.agent, ticket.key, now);
-        self.id_unused(ticket.call.id.as_ref(), ticket.key);
+        self.id_unused(ticket.call.id.as_deref(), ticket.key);
         if let Some(why) = why {
             let agent = self.facts.agents[ticket.agent].name.clone();
             let waited = now.since(ticket.since);

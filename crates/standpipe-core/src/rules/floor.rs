@@ -91,10 +91,11 @@ impl State {
         let binds = self.floors_bind(candidate, constraint)
             && !self.waited_enough(candidate, constraint, at);
         let covered = binds && self.is_covered(candidate, constraint, at);
-        let owners = self.index.floor_owners.iter().copied().filter(move |owner| {
+        let owners = binds.then_some(&self.index.floor_owners).into_iter().flatten().copied();
+        let owners = owners.filter(move |owner| {
             let served = is_forecast && self.index.agent_loads[*owner].tickets > 0;
             let equal = covered && self.tier_of(*owner) == candidate.tier();
-            binds && Some(*owner) != candidate.agent && !served && !equal
+            Some(*owner) != candidate.agent && !served && !equal
         });
         owners.map(move |owner| (owner, self.kept_for(owner, candidate, constraint, at)))
     }

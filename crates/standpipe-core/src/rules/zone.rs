@@ -173,11 +173,11 @@ impl State {
     fn zone_of(&self, constraint: ConstraintId, before: Zone, now: Instant) -> Zone {
         let red = if before == Zone::Red { RED + STEADY } else { RED };
         let green = if before == Zone::Green { GREEN } else { GREEN + STEADY };
-        let left = self.left_of(constraint, now);
-        if left < red {
-            Zone::Red
-        } else if left > green || left == green && self.is_over(constraint, green, now) {
+        // The usual case first: it needs no division.
+        if self.is_over(constraint, green, now) {
             Zone::Green
+        } else if self.left_of(constraint, now) < red {
+            Zone::Red
         } else {
             Zone::Amber
         }

@@ -46,15 +46,14 @@ const GUARD: Span = Span::secs(5);
 /// Announcements that differ by less are the same.
 const AGREES: Span = Span::secs(2);
 
-/// A pending reset, for views of the use of a limit at a later instant.
+/// A pending reset, for views of the use of a limit at a later instant. It is small, because every
+/// view has room for one and few have one.
 #[derive(Clone, Copy)]
 pub(crate) struct PendingReset<'a> {
-    /// When units are released.
-    at: Instant,
-    /// From when on charges count in the new window.
-    from: Instant,
-    /// The calls in flight and the unit of the limit: calls that started before count as well.
-    in_flight: Option<(&'a BTreeMap<Key, Lease>, UnitId)>,
+    state: &'a State,
+    limit: ConstraintId,
+    /// Whether calls in flight that started before the reset count as well.
+    carries: bool,
 }
 
 impl ResetRange {
@@ -126,18 +125,23 @@ impl Calendar {
 impl PendingReset<'_> {
     /// The window that has begun by an instant, if the reset lies before it.
     pub(crate) fn began_by(&self, now: Instant, history: &History) -> Option<Began> {
-        (now >= self.at).then(|| {
-            let carried = self
-                .in_flight
-                .map_or(0, |(leases, unit)| charged_before(self.from, leases, unit, history));
-            Began { at: self.from, carried }
-        })
+        let declared = &self.state.index.compiled.constraints[self.limit];
+        let next = self.state.facts.counters[self.limit].calendar.next?;
+        if now < next.releases(&declared.spec) {
+            return None;
+        }
+        let (from, unit) = (next.counts_from(), declared.unit.filter(|_| self.carries));
+        let leases = &self.state.facts.leases;
+        let carried = unit.map_or(0, |unit| charged_before(from, leases, unit, history));
+        Some(Began { at: from, carried })
     }
 
     /// When the reset lowers what is used, and when calls in flight no longer count in the new
     /// window.
-    pub(crate) fn changes(&self, period: Span) -> [Instant; 2] {
-        [self.at, self.from + period]
+    pub(crate) fn changes(&self, period: Span) -> impl Iterator<Item = Instant> {
+        let spec = &self.state.index.compiled.constraints[self.limit].spec;
+        let next = self.state.facts.counters[self.limit].calendar.next;
+        next.into_iter().flat_map(move |next| [next.releases(spec), next.counts_from() + period])
     }
 }
 
@@ -233,15 +237,13 @@ impl State {
     }
 
     /// The pending reset of a limit; for an agent's own use of it, without calls in flight.
-    pub(crate) fn pending_reset(&self, at: ConstraintId, all: bool) -> Option<PendingReset<'_>> {
-        let next = self.facts.counters[at].calendar.next?;
-        let declared = &self.index.compiled.constraints[at];
-        let in_flight = declared.unit.filter(|_| all).map(|unit| (&self.facts.leases, unit));
-        Some(PendingReset {
-            at: next.releases(&declared.spec),
-            from: next.counts_from(),
-            in_flight,
-        })
+    pub(crate) fn pending_reset(
+        &self,
+        limit: ConstraintId,
+        carries: bool,
+    ) -> Option<PendingReset<'_>> {
+        let is_pending = self.facts.counters[limit].calendar.next.is_some();
+        is_pending.then_some(PendingReset { state: self, limit, carries })
     }
 }
 

@@ -8,9 +8,8 @@ use alloc::borrow::Cow;
 use alloc::vec::Vec;
 
 use crate::bounds;
-use crate::config::compiled::Constraint;
 use crate::event::Reserve;
-use crate::id::{AgentId, ConstraintId, Id};
+use crate::id::{AgentId, ConstraintId};
 use crate::lease::Lease;
 use crate::lease::call::Call;
 use crate::state::State;
@@ -57,26 +56,15 @@ impl State {
         Cow::Owned(completed)
     }
 
-    /// The units that rate limits count and that a call does not know in advance, each once. With
-    /// prices, money is computed and not estimated.
+    /// The units that rate limits count and that a call does not know in advance, each once.
     fn estimated_units(&self) -> impl Iterator<Item = &Unit> {
         self.index.compiled.constraints.ids().filter_map(|at| self.estimated_unit(at))
     }
 
     /// The estimated unit of a constraint, if no earlier one has the same.
     fn estimated_unit(&self, at: ConstraintId) -> Option<&Unit> {
-        let constraints = &self.index.compiled.constraints;
-        let unit = constraints[at].settles()?;
-        let learned = match unit {
-            Unit::InputTokens | Unit::OutputTokens | Unit::Tokens => true,
-            Unit::Usd => !self.has_prices(),
-            // A call that names no points takes one, and of the others none.
-            Unit::Requests | Unit::Points | Unit::Content | Unit::Parallel | Unit::Other(_) => {
-                false
-            }
-        };
-        let known = |other: &Constraint| other.settles() == Some(unit);
-        (learned && !constraints.iter().take(at.index()).any(known)).then_some(unit)
+        let constraint = &self.index.compiled.constraints[at];
+        constraint.settles().filter(|_| constraint.estimated)
     }
 
     /// The 90th percentile of such calls, but at least one, at most the caller's bound, and at most

@@ -206,6 +206,7 @@ static NO_CHARGES: History = History::new();
 
 impl State {
     /// The use of a constraint.
+    #[inline]
     pub(crate) fn usage(&self, constraint: ConstraintId) -> UsageView<'_> {
         let declared = &self.index.compiled.constraints[constraint];
         let counter = &self.facts.counters[constraint];
