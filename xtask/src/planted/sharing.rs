@@ -30,7 +30,7 @@ pub(super) const SHARING: &[Planted] = &[
     Planted {
         name: "a-withdrawn-call-keeps-its-id",
         file: "crates/standpipe-core/src/lease/redate.rs",
-        before: "self.id_unused(id.as_ref(), key)",
+        before: "self.id_unused(id.as_deref(), key)",
         after: "self.id_unused(None, key)",
         caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
     },
