@@ -44,6 +44,8 @@ struct State {
     stopped: bool,
     /// Whether the thread could not be started. Callers then do its work during their own calls.
     failed: bool,
+    /// Whether the program runs the rounds itself, as long as nothing else needs the thread.
+    by_program: bool,
     /// When a caller last did its work.
     ran_inline: Option<Local>,
     /// Until when the thread sleeps; `None` while it works.
@@ -80,6 +82,27 @@ impl Maintenance {
             }
         }
         state.started
+    }
+
+    /// Starts the thread for a lease, unless the program keeps its leases alive itself.
+    pub(crate) fn start_for_lease(&self, store_client: &Arc<StoreClient>) {
+        if !self.lock().by_program {
+            self.start(store_client);
+        }
+    }
+
+    /// Leaves the rounds to the program, which calls [`Maintenance::run_round`]. Waiting tasks
+    /// still start the thread.
+    pub(crate) fn leave_to_program(&self) {
+        self.lock().by_program = true;
+    }
+
+    /// Runs a round on the caller's thread, unless the thread runs. Returns when the next is due.
+    pub(crate) fn run_round(&self, store_client: &Arc<StoreClient>) -> Local {
+        let now = Local::now();
+        let has_thread = self.lock().started;
+        let next = if has_thread { None } else { attend_all(store_client, now, false) };
+        next.unwrap_or(now + IDLE)
     }
 
     /// Does the thread's work on the caller's thread, if the thread could not be started and it is

@@ -253,6 +253,31 @@ impl Standpipe {
         Ok(())
     }
 
+    /// Keeps leases alive without a thread, for programs that have to wait for something else
+    /// anyway: call [`Standpipe::maintain`] when the time that it returned has passed. A call that
+    /// has to wait starts the thread all the same. Stores across a network always use threads.
+    ///
+    /// # Errors
+    /// When the store cannot be used.
+    pub fn maintain_without_thread(&self) -> Result<(), Error> {
+        let handle = self.tap.store_handle()?;
+        if !handle.store_client().store().is_remote() {
+            handle.store_client().maintenance().leave_to_program();
+        }
+        Ok(())
+    }
+
+    /// Keeps the leases of this process alive, and restores them if the store lost them. Returns
+    /// how long until the next time. Only after [`Standpipe::maintain_without_thread`].
+    ///
+    /// # Errors
+    /// When the store cannot be used.
+    pub fn maintain(&self) -> Result<Duration, Error> {
+        let handle = self.tap.store_handle()?;
+        let next = handle.store_client().maintenance().run_round(handle.store_client());
+        Ok(next.saturating_duration_since(std::time::Instant::now()))
+    }
+
     /// Returns the agent of requests that name none.
     #[must_use]
     pub fn agent(&self) -> &str {

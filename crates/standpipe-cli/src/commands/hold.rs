@@ -5,10 +5,10 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use standpipe::dialect::{PrintedReset, printed_limit, printed_reset};
-use standpipe::{Lease, Pool, Throttle, ThrottleKind};
+use standpipe::{Lease, Pool, Standpipe, Throttle, ThrottleKind};
 
 use super::admission::{admit, end_by_signal, listen, report_route, request};
 use super::{CommandResult, units};
@@ -22,6 +22,9 @@ use crate::process::reset::{Reset, resolve};
 use crate::process::run::{self, Completed, NOT_FOUND, code_of};
 use crate::process::signals::child_received_too;
 
+/// When maintenance first runs; most commands have ended by then.
+const FIRST_ROUND: Duration = Duration::from_secs(1);
+
 pub(super) fn run(args: Hold, context: &Context, printer: &Printer) -> CommandResult {
     let command = args.command.first().map(|word| word.as_os_str()).unwrap_or_default();
     let file = lookup::find(command, std::env::var_os("PATH").as_deref())
@@ -29,6 +32,7 @@ pub(super) fn run(args: Hold, context: &Context, printer: &Printer) -> CommandRe
     let request = request(&args.call, Some(&args.work), context)?;
     units::check_limits(&args.call, &args.admission)?;
     let tap = context.open()?;
+    tap.maintain_without_thread()?;
     let (pool, left) = Context::retry_within(duration(args.admission.timeout), || {
         let limits = &args.admission.limit;
         let pool = Context::pool_to_reserve(&tap, &args.call.pool, limits, &request)?;
@@ -44,13 +48,9 @@ pub(super) fn run(args: Hold, context: &Context, printer: &Printer) -> CommandRe
     let lease = admit(&pool, request, printer, &signals)
         .map_err(|failure| with_busy_exit(failure, args.busy_exit))?;
     Context::note_kept_limits(&tap, &pool, limits, lease.limits_in_force(), printer)?;
-    let interval = progress_interval(&lease);
     let look_for = args.throttled_match.as_ref();
-    let ran = run::run(&file, &args.command, look_for, &signals, interval, || {
-        if let Err(error) = lease.progress([]).blocking() {
-            printer.note(&format!("{error}; the command continues"));
-        }
-    });
+    let keep = keep_alive(&tap, &lease, printer);
+    let ran = run::run(&file, &args.command, look_for, &signals, FIRST_ROUND, keep);
     match ran {
         Ok(ended) => {
             match throttled(&args, &ended, &pool, printer) {
@@ -67,6 +67,23 @@ pub(super) fn run(args: Hold, context: &Context, printer: &Printer) -> CommandRe
             let _reclaimed_anyway = lease.cancel().blocking();
             Err(cannot_run(command, &error))
         }
+    }
+}
+
+/// Returns what keeps the lease while the command runs, without a thread: maintenance, and reports
+/// of progress, so that the lease does not expire. It returns how long until the next time.
+fn keep_alive(tap: &Standpipe, lease: &Lease, printer: &Printer) -> impl FnMut() -> Duration {
+    let interval = progress_interval(lease);
+    let mut next_progress = Instant::now() + interval;
+    move || {
+        if Instant::now() >= next_progress {
+            next_progress = Instant::now() + interval;
+            if let Err(error) = lease.progress([]).blocking() {
+                printer.note(&format!("{error}; the command continues"));
+            }
+        }
+        let left = next_progress.saturating_duration_since(Instant::now());
+        tap.maintain().map_or(left, |round| round.min(left))
     }
 }
 

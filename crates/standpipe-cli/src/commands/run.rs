@@ -47,7 +47,7 @@ pub(super) fn run(args: &Run, context: &Context, printer: &Printer) -> CommandRe
     let client = client.transpose()?;
     let before = totals(client.as_ref(), agent.as_str());
     let signals = listen()?;
-    let ended = run::run_with(&file, &args.command, &all, None, &signals, LOOK, || {});
+    let ended = run::run_with(&file, &args.command, &all, None, &signals, LOOK, || LOOK);
     let ended = ended.map_err(|error| cannot_run(command, &error))?;
     let after = totals(client.as_ref(), agent.as_str());
     if let Some(text) = summary(before.as_ref(), after.as_ref()) {

@@ -31,8 +31,9 @@ pub(crate) struct Completed {
     pub(crate) found: StderrMatch,
 }
 
-/// Runs the command, whose file is `file`, with our own input and output. Calls `periodic` once per
-/// `interval` while it runs. Its standard error is a pipe only if `look_for` is given.
+/// Runs the command, whose file is `file`, with our own input and output. Calls `periodic` after
+/// `first`, and then whenever the time that it returned has passed. Its standard error is a pipe
+/// only if `look_for` is given.
 ///
 /// Call it on the main thread: the kernel ties the child's life to the thread that starts it.
 ///
@@ -43,10 +44,10 @@ pub(crate) fn run(
     command: &[OsString],
     look_for: Option<&LinePattern>,
     signals: &Signals,
-    interval: Duration,
-    periodic: impl FnMut(),
+    first: Duration,
+    periodic: impl FnMut() -> Duration,
 ) -> std::io::Result<Completed> {
-    run_with(file, command, &[], look_for, signals, interval, periodic)
+    run_with(file, command, &[], look_for, signals, first, periodic)
 }
 
 /// Does the same with more variables in the program's environment.
@@ -59,8 +60,8 @@ pub(crate) fn run_with(
     variables: &[(String, String)],
     look_for: Option<&LinePattern>,
     signals: &Signals,
-    interval: Duration,
-    mut periodic: impl FnMut(),
+    first: Duration,
+    mut periodic: impl FnMut() -> Duration,
 ) -> std::io::Result<Completed> {
     let mut arrived = BTreeSet::new();
     let mut words = command.iter();
@@ -78,7 +79,7 @@ pub(crate) fn run_with(
     for signal in signals.take() {
         forward(&child, signal);
     }
-    let mut next = Instant::now() + interval;
+    let mut next = Instant::now() + first;
     loop {
         for signal in signals.take() {
             arrived.insert(signal);
@@ -94,8 +95,7 @@ pub(crate) fn run_with(
         }
         let left = next.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            next = Instant::now() + interval;
-            periodic();
+            next = Instant::now() + periodic();
         } else {
             signals.wait(Some(left));
         }

@@ -167,7 +167,7 @@ impl StoreClient {
     /// Counts a lease that lives with this process, and starts the heartbeats that keep it alive.
     pub(crate) fn lease_began(self: &Arc<Self>, client: &PoolClient) {
         client.lease_began();
-        self.maintenance.start(self);
+        self.maintenance.start_for_lease(self);
         self.maintenance.plan(Local::now() + crate::maintenance::BEAT);
     }
 

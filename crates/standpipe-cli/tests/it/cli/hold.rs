@@ -1,6 +1,6 @@
 //! `hold`: a command that runs while a lease is held.
 
-use crate::support::Home;
+use crate::support::{Home, Ran};
 
 #[test]
 fn exit_code_and_output_are_passed_through() {
@@ -215,4 +215,32 @@ fn a_long_command_keeps_its_slot() {
     assert_eq!(holder.end().code, Some(0));
     let reclaimed = home.run(["events", "--kind", "reclaim"]);
     assert_eq!(reclaimed.printed(), "", "nothing was taken back");
+}
+
+/// Nothing runs beside the command; `hold` keeps the lease alive on its own thread.
+#[test]
+fn it_starts_no_thread() {
+    let home = Home::new();
+    // The first one writes to the journal that the limit is new.
+    let hold = ["hold", "my/slots", "--limit", "parallel=1", "--"];
+    assert_eq!(home.run(hold.into_iter().chain(["true"])).code, Some(0));
+    let script = "grep Threads /proc/$PPID/status";
+    let ran = home.run(hold.into_iter().chain(["sh", "-c", script]));
+    assert_eq!(ran.printed(), "Threads:\t1");
+}
+
+#[test]
+fn a_lease_is_restored_while_the_command_runs_if_its_pool_is_deleted() {
+    let home = Home::new();
+    let holder = home.hold_the_slot();
+    std::fs::remove_dir_all(home.path.join("state/pools")).unwrap();
+    // Commands that look at the pool learn nothing of the lease; its own process has to restore it.
+    let holder_of = |ran: &Ran| ran.json()["pools"][0]["leases"][0]["agent"].clone();
+    loop {
+        let ran = home.run(["status", "my/slots", "--json"]);
+        if ran.code == Some(0) && holder_of(&ran) == "holder" {
+            break;
+        }
+    }
+    assert_eq!(holder.end().code, Some(0));
 }
