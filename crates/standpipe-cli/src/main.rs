@@ -11,7 +11,7 @@
 //! # The life of one `hold`
 //!
 //! `standpipe hold my/slots --limit parallel=1 -- true` on the file store runs these functions, all
-//! on the main thread but for the library's maintenance and journal threads:
+//! on the main thread but for the library's threads (journal, and maintenance while it waits):
 //!
 //! 1. `Cli::parse_arguments`: clap parses the command line; values by `args::parse`.
 //! 2. `commands::hold::run`
