@@ -215,7 +215,7 @@ test("a pause by the keyboard alone, with a countdown, and resumed by the button
     {}, left);
   const { pause } = await home.status("work/rate");
   assert.ok(pause.for_ms > 200_000, String(pause.for_ms));
-  await says(page, ".listing", "everybody pauses");
+  await says(page, ".listing", "the pool is paused");
   await screenshot(page, "paused");
   await page.click("button ::-p-text(Resume)");
   await says(page, "#said", "admits calls again");
@@ -276,7 +276,7 @@ test("refusals are counted by agent and kind, and the pause says why", async () 
     [...one.cells].slice(0, 6).map((cell) => cell.innerText)));
   assert.deepEqual(cells.sort(), [["boss", "1", "–", "–", "–", "–"],
     ["data", "1", "–", "–", "1", "–"]]);
-  await says(page, ".events", "data was told that its quota is used up, retry after 5 min");
+  await says(page, ".events", "data got a 429 (quota), retry after 5 min");
 });
 
 test("long lists are cut, and say so", async () => {

@@ -187,7 +187,7 @@ pub struct ThrottleStatus {
     /// The usable part of the shortest rates in thousandths, while the pool ramps up.
     pub speed_per_mille: Option<u32>,
     /// The learned number of calls that the provider accepts at once.
-    #[serde(rename = "bears", default)]
+    #[serde(default)]
     pub learned_concurrency: Option<u64>,
     /// The number of calls that may be unanswered while the limits are unknown.
     pub cautious: Option<u64>,
@@ -241,7 +241,7 @@ pub struct LimitStatus {
     /// In how long.
     pub period_ms: Option<u64>,
     /// The amount that was learned from the provider's answers, if any.
-    #[serde(rename = "told", default)]
+    #[serde(default)]
     pub learned: Option<u64>,
     /// What is usable of it, after the margin and what was learned.
     pub effective: u64,

@@ -1,11 +1,11 @@
-// The page as a whole: the stream of snapshots, which pool is shown, what the reader is told and
+// The page as a whole: the stream of snapshots, which pool is shown, what is announced and
 // what the reader does. Every figure is of the snapshot that `shown` gives, as it came.
 
 import { attr, h, keyed, put, show } from "./dom.js";
 import { Journal, call, follow, keepToken, takeToken } from "./feed.js";
 import { History } from "./plot.js";
 import { PoolView } from "./pool.js";
-import { cost, count, isTold, joined, plural, time, whole } from "./words.js";
+import { cost, count, isShown, joined, plural, time, whole } from "./words.js";
 
 const ROWS = 200;
 const ui = {};
@@ -21,7 +21,7 @@ let view = null;
 const memory = {
 	history: new History(),
 	throttles: new Journal("since=8d&kind=throttle", () => true, 5_000),
-	recent: new Journal("since=1h", isTold, 2_000),
+	recent: new Journal("since=1h", isShown, 2_000),
 	rows: ROWS,
 };
 
@@ -166,7 +166,7 @@ function standing(pool) {
 		pool.terminal ? "stopped" : pool.pause && `paused ${whole(pool.pause.for_ms)}`,
 		!pool.enforce && "shadow",
 		(pool.learning || pool.trouble.cautious !== null) && "learning",
-		pool.cut_off && "cut off",
+		pool.cut_off && "store unavailable",
 		pool.in_flight > 0 && `${count(pool.in_flight)} in flight`,
 		pool.waiting > 0 && `${count(pool.waiting)} waiting`,
 		pool.in_flight + pool.waiting === 0 && "idle");
@@ -178,7 +178,7 @@ function say(text) {
 	put(ui.said, `${time(new Date())} ${text}`);
 }
 
-let quiet = 0; // until then, since the reader was just told of what the reader did
+let quiet = 0; // no announcement until then: the reader has just seen the result of an action
 
 // A pause or a stop that begins or ends is worth a word; figures that move are not.
 function tellChanges(before, now) {

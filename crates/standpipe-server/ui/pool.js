@@ -2,7 +2,7 @@
 
 import { Table, attr, h, keyed, put, show, tell } from "./dom.js";
 import { Burn, Refusals } from "./plot.js";
-import { amount, cause, cost, count, dollars, expected, joined, length, percent, plural, time, told,
+import { amount, cause, cost, count, dollars, eventText, expected, joined, length, percent, plural, time,
 	whole, why } from "./words.js";
 
 export class PoolView {
@@ -89,39 +89,40 @@ function notices(pool) {
 	const { cut_off: away, terminal, pause, learning, trouble } = pool;
 	const { probe, coming_back: back, one_at_a_time: one, speed_per_mille: speed, retries } = trouble;
 	return [
-		away && ["bad", "Cut off from the store", `for ${whole(away.for_ms)}: ${away.mode === "share"
+		away && ["bad", "The store is unavailable", `for ${whole(away.for_ms)}: ${away.mode === "share"
 			? `limits are shared among ${plural(away.among, "process", "processes")}`
-			: "calls are let through without a limit"}.`],
+			: "calls are admitted without limits"}.`],
 		terminal && ["bad", "The provider said stop,", `${terminal.for_ms === null
-			? "until somebody resumes it"
+			? "until `standpipe resume`"
 			: `until ${time(terminal.until)}, ${whole(terminal.for_ms)} to go`}${
-			terminal.look_ms === null ? "" : `; one call may try in ${whole(terminal.look_ms)}`}.`],
+			terminal.look_ms === null ? "" : `; one call probes in ${whole(terminal.look_ms)}`}.`],
 		pause && ["warn", "Paused", `for another ${whole(pause.for_ms)}, until ${time(pause.until)}${
 			cause(trouble)}.`],
-		learning && ["warn", "Learning:", "the ledger lost its memory and is finding out what is in "
-			+ `flight; it knows all again in ${whole(learning.for_ms)}.`],
+		learning && ["warn", "Learning:", "the store lost its state. Calls in flight are unknown for "
+			+ `another ${whole(learning.for_ms)}; everything counts as used.`],
 		pool.zone === "amber" && ["warn", "Zone amber:",
-			"little is left. Background keeps a distance, standard half of it."],
-		pool.zone === "red" && ["bad", "Zone red:", "nearly nothing is left. Background parks, "
-			+ "standard goes once a second, critical passes."],
+			"little is left. Background and standard calls are spaced out."],
+		pool.zone === "red" && ["bad", "Zone red:", "almost nothing is left. Background waits, "
+			+ "standard calls run once a second, critical calls pass."],
 		pool.breaker === "pre_emptive" && ["warn", "Breaker pre-emptive:",
-			"at this rate calls will have to wait; better ask for less, or elsewhere."],
-		probe ? ["warn", "After a pause:", probe === "sent" ? "the first call is under way."
-			: "the next call goes first, alone."]
-			: back && ["warn", "After a pause:", `all are back in ${whole(back.for_ms)}.`],
-		one && ["warn", "One call at a time", `for at most ${whole(one.for_ms)}, since several agents `
-			+ "were throttled."],
-		speed !== null && ["warn", "After a refusal:", `${percent(speed)} of the shortest rate, `
-			+ "doubling."],
-		trouble.bears !== null && ["warn", "Learned:", `the provider bears ${count(trouble.bears)} at `
-			+ "once; one more every quiet minute."],
+			"the quota will run out at this rate; request less or use a fallback pool."],
+		probe ? ["warn", "After a pause:", probe === "sent"
+			? "one call probes; the rest wait for its answer." : "the next call probes alone."]
+			: back && ["warn", "After a pause:", `the rest return within ${
+				whole(back.for_ms)}, staggered by priority.`],
+		one && ["warn", "One call at a time", `for at most ${whole(one.for_ms)}, because several `
+			+ "agents got 429s."],
+		speed !== null && ["warn", "After a 429:", `${percent(speed)} of the shortest rate is `
+			+ "usable; it doubles step by step."],
+		trouble.learned_concurrency !== null && ["warn", "Learned:", `the provider accepts ${
+			count(trouble.learned_concurrency)} calls at once; one more every minute without a 429.`],
 		trouble.cautious !== null && ["warn", "Learning the limits:", `at most ${
-			count(trouble.cautious)} unanswered, twice as many after each answer.`],
+			count(trouble.cautious)} calls unanswered, doubled after each answer.`],
 		retries && retries.left < retries.per_minute && ["", "Retries:", `${count(retries.left)} left `
 			+ `of ${count(retries.per_minute)} in a minute.`],
 		...pool.limits.filter((of) => of.outside > 0).map((of) => ["bad",
-			`Outside traffic on ${of.limit}:`,
-			`somebody drew ${amount(of.unit, of.outside)} without asking.`]),
+			`Use outside Standpipe on ${of.limit}:`,
+			`${amount(of.unit, of.outside)}.`]),
 		pool.skipped > 0 && ["warn", "Not understood:", `${plural(pool.skipped, "event")} of its log; `
 			+ "a newer version of Standpipe wrote there."],
 	].filter((notice) => notice);
@@ -167,7 +168,7 @@ function facts(of, says) {
 		["limit", says(of.amount)],
 		["margin", of.margin_per_mille !== null && percent(of.margin_per_mille)],
 		["holds at most", of.burst !== null && says(of.burst)],
-		["provider says", of.told !== null && says(of.told)],
+		["provider says", of.learned !== null && says(of.learned)],
 		["all free", free === null ? "when calls end" : free === 0 ? "now" : `in ${whole(free)}`],
 		["pace", of.pace_ms !== null && `one per ${length(of.pace_ms)}`],
 		["next", of.next_grant_ms > 0 && `in ${length(of.next_grant_ms)}`],
@@ -284,7 +285,7 @@ class Recent {
 		keyed(this.list, mine, (event) => event.key, (event) => {
 			const when = h("time");
 			tell(when, event.at, time(event.at));
-			return h("li", {}, when, h("span", { text: told(event) }));
+			return h("li", {}, when, h("span", { text: eventText(event) }));
 		});
 	}
 }

@@ -69,14 +69,14 @@ const ahead = (text) => time(Math.ceil(Date.parse(text) / 1_000) * 1_000);
 const REASONS = {
 	terminal: () => "the provider said stop",
 	never: (of, short) => `more than ${of} allows at all${short}`,
-	pause: () => "everybody pauses",
-	return_window: () => "comes back from a pause in its turn",
-	zone: (of) => `little is left of ${of}: its agent keeps a distance`,
-	yield: (of) => `little is left of ${of}: background gives way`,
+	pause: () => "the pool is paused",
+	return_window: () => "after a pause calls return staggered by priority",
+	zone: (of) => `little is left of ${of}: calls of its priority are spaced out`,
+	yield: (of) => `little is left of ${of}: background waits for higher priorities`,
 	spread: (of) => `paced: background waits so that ${of} lasts`,
-	hold: () => "somebody it depends on was throttled",
+	hold: () => "an agent before it in its workflow got a 429",
 	probe: () => "the first call after a pause is not answered yet",
-	sequential: () => "one call at a time, since several agents were throttled",
+	sequential: () => "one call at a time, because several agents got 429s",
 	retry_budget: () => "too many of the last minute’s calls were retries",
 	cap: (of, short) => `its own cap on ${of} is reached${short}`,
 	order: (of, short) => `others come first for ${of}${short}`,
@@ -84,10 +84,10 @@ const REASONS = {
 	floor: (of, short) => `what is left of ${of} is kept for others${short}`,
 	ramp: (of, short) => `half of ${of} is usable at first after a pause, and that is used${short}`,
 	pace: (of) => `too soon after the last call (${of})`,
-	learning: () => "the ledger is still finding out what there is",
+	learning: () => "the store lost its state; calls in flight are unknown",
 	queue_full: () => "too many calls wait or are in flight",
-	deadline: () => "its time is up",
-	store: () => "the store does not answer",
+	deadline: () => "its timeout passed",
+	store: () => "the store is unavailable",
 };
 
 export function why(reason, limit, missing, behind) {
@@ -105,13 +105,13 @@ export function expected({ reason, until, not_before: bound, waiting_for: event 
 	return event ? `waiting for ${event}` : "never";
 }
 
-// The kinds of refusals: a head for its column, and what its agent was told.
+// The kinds of refusals: the head of its column, and what happened to the agent.
 export const KINDS = {
-	quota: ["quota", "was told that its quota is used up"],
-	concurrency: ["in flight", "was told that too many calls are in flight"],
-	slow_down: ["slow down", "was told to slow down"],
-	overload: ["overload", "found the provider overloaded"],
-	terminal: ["stop", "was told to stop"],
+	quota: ["quota", "got a 429 (quota)"],
+	concurrency: ["in flight", "got a 429 (too many calls in flight)"],
+	slow_down: ["slow down", "got a 429 (slow down)"],
+	overload: ["overload", "got an overload error"],
+	terminal: ["stop", "got a terminal error"],
 };
 
 export function cause({ incident, streak, overloads }) {
@@ -132,27 +132,27 @@ const EVENTS = {
 	throttle: (e) => `${e.agent ?? "a call"} ${KINDS[e.about]?.[1] ?? "was refused"}${
 		e.retry_after_ms === undefined ? "" : `, retry after ${length(e.retry_after_ms)}`}${
 		e.said ? `: “${e.said}”` : ""}`,
-	reclaim: (e) => `a lease of ${e.agent} was taken back: ${
-		e.why === "expired" ? "its time was up" : "its process is gone"}`,
+	reclaim: (e) => `a lease of ${e.agent} was reclaimed: ${
+		e.why === "expired" ? "it expired" : "its process ended"}`,
 	pause: (e) => `paused for ${length(e.for_ms)}, until ${time(e.until)}`,
 	resume: () => "admits calls again",
 	stop: (e) => `the provider said stop${e.until ? `, until ${time(e.until)}` : ""}`,
 	config: (e) => `a configuration from ${e.source}: ${e.result}`,
-	window_reset: (e) => `the provider’s window of ${e.limit} began anew`,
-	sequential: (e) => (e.on ? "several agents were throttled: calls go one at a time"
-		: "calls no longer go one at a time"),
-	learn: (e) => `the provider taught a limit: ${amountOf(e.limit, e.amount)} ${e.limit}`,
-	zone: (e) => `the light is ${e.zone}`,
-	promote: (e) => `${e.agent} was denied for long and is served as a standard agent, once`,
+	window_reset: (e) => `the provider’s window of ${e.limit} was reset`,
+	sequential: (e) => (e.on ? "several agents got 429s: calls run one at a time"
+		: "calls run in parallel again"),
+	learn: (e) => `learned a limit from the provider: ${amountOf(e.limit, e.amount)} ${e.limit}`,
+	zone: (e) => `the zone is ${e.zone}`,
+	promote: (e) => `${e.agent} waited long and one of its calls is promoted to standard priority`,
 	margin: (e) => `margin of ${e.limit} is now ${percent(e.per_mille)}`,
-	outside: (e) => `somebody drew ${amountOf(e.limit, e.units)} of ${e.limit} without asking, ${
+	outside: (e) => `${amountOf(e.limit, e.units)} of ${e.limit} were used outside Standpipe, ${
 		amountOf(e.limit, e.total)} in all`,
-	breaker: (e) => (e.on ? "at this rate calls will have to wait: they are advised to ask for less"
-		: "calls need not wait"),
-	doubt: (e) => `${e.about} “${e.value}” was not believed: ${e.why}`,
+	breaker: (e) => (e.on ? "the quota will run out at this rate: callers are advised to request less"
+		: "the quota no longer runs out at this rate"),
+	doubt: (e) => `${e.about} “${e.value}” was ignored: ${e.why}`,
 	store: (e) => e.what,
 	lost: (e) => `${plural(e.lines, "line")} of the journal could not be written`,
 };
 
-export const isTold = (event) => Object.hasOwn(EVENTS, event.kind);
-export const told = (event) => EVENTS[event.kind](event);
+export const isShown = (event) => Object.hasOwn(EVENTS, event.kind);
+export const eventText = (event) => EVENTS[event.kind](event);

@@ -77,7 +77,7 @@ fn images() -> Value {
     pool["terminal"] = json!({ "until": null, "for_ms": null, "look_ms": 3_600_000 });
     pool["limits"] = json!([{
         "limit": "parallel", "unit": "parallel", "kind": "parallel", "amount": 4, "burst": null,
-        "period_ms": null, "told": null, "effective": 4, "used": 0, "held": 0, "left": 4,
+        "period_ms": null, "learned": null, "effective": 4, "used": 0, "held": 0, "left": 4,
         "margin_per_mille": null, "outside": 0, "full_again_ms": null, "pace_ms": null,
         "next_grant_ms": null,
     }]);
@@ -92,7 +92,8 @@ fn pool(name: &str) -> Value {
         "pause": null, "terminal": null, "learning": null,
         "trouble": {
             "incident": null, "streak": 0, "overloads": 0, "coming_back": null, "probe": null,
-            "one_at_a_time": null, "speed_per_mille": null, "bears": null, "cautious": null,
+            "one_at_a_time": null, "speed_per_mille": null, "cautious": null,
+            "learned_concurrency": null,
             "retries": null,
         },
         "zone": "green", "breaker": "closed", "money": null, "limits": [], "in_flight": 0,
@@ -103,7 +104,7 @@ fn pool(name: &str) -> Value {
 fn limit(unit: &str, amount: u64, effective: u64, used: u64, held: u64) -> Value {
     json!({
         "limit": format!("{unit} per 1min"), "unit": unit, "kind": "window", "amount": amount,
-        "burst": null, "period_ms": 60_000, "told": null, "effective": effective, "used": used,
+        "burst": null, "period_ms": 60_000, "learned": null, "effective": effective, "used": used,
         "held": held, "left": effective - used - held, "margin_per_mille": 200, "outside": 0,
         "full_again_ms": 51_000, "pace_ms": null, "next_grant_ms": null,
     })

@@ -212,7 +212,7 @@ fn an_answer_settles_a_lease() {
     assert_eq!(answer(&served, ok).json()["meaning"], "served");
     let status = home.run(["status", "anthropic/sonnet", "--json"]).json();
     let limit = &status["pools"][0]["limits"][0];
-    assert_eq!((&limit["told"], &limit["amount"]), (&40.into(), &100.into()), "{status}");
+    assert_eq!((&limit["learned"], &limit["amount"]), (&40.into(), &100.into()), "{status}");
 
     let refused = lease("anthropic/sonnet");
     let no = b"HTTP/2 429\r\nretry-after: 17\r\n\r\n{\"type\":\"error\",\"error\":\
