@@ -3,11 +3,15 @@
 use serde_json::{Value, json};
 
 use super::tools::{self, ToolCall, halves};
-use super::{Answer, Events, PIECES, model, named, parsed, with_body};
-use crate::provider::Reply;
+use super::{Answer, Events, PIECES, failure, model, named, parsed, with_body};
+use crate::provider::{Reply, Shape};
 use crate::socket::http::Request;
 
 pub(super) fn answer(request: &Request, body: &Value, reply: Reply) -> Answer {
+    if request.path().starts_with("/messages") {
+        // The path lacks its version.
+        return Answer::Whole(failure::reply(Shape::Anthropic, reply, 404));
+    }
     let mut message = parsed(&reply);
     if request.path().ends_with("/count_tokens") {
         let count = json!({"input_tokens": message["usage"]["input_tokens"]});
