@@ -5,6 +5,7 @@
 //! [`crate::tools`] stay in the build directory and are called by their path.
 
 pub(crate) mod apt;
+pub(crate) mod npm;
 mod old_redis;
 pub(crate) mod python;
 mod sources;

@@ -8,6 +8,7 @@ mod docs;
 mod faults;
 pub(crate) mod fmt;
 mod fuzz;
+mod node;
 mod planted;
 mod purity;
 pub(crate) mod sdks;

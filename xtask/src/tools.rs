@@ -103,6 +103,7 @@ pub(crate) const INSTALLED: &[Installed] = &[
     from("chromium", "chromium"),
     from("curl", "curl"),
     from("g++", "c++"),
+    from("gh", "gh"),
     from("iproute2", "ip"),
     from("openssl", "openssl"),
     from("redis-tools", "redis-cli"),

@@ -15,7 +15,7 @@
 //! 5. `forward`: sends the call to the `upstream`.
 //! 6. `observe`: reads an error, reports it to the ledger and decides whether to try again.
 //! 7. `relay`: passes the body on and reads the usage from it; `sse` hides a usage event that the
-//!    client did not ask for.
+//!    client did not ask for; `links` keeps links to further pages within the proxy.
 //! 8. `settle`: every lease ends here: with the usage, at what was seen of a stream that broke off,
 //!    or cancelled because nothing was sent.
 //!
@@ -28,6 +28,7 @@ mod format;
 mod forward;
 mod hold;
 mod identify;
+mod links;
 mod observe;
 mod relay;
 mod route;

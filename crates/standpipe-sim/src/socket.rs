@@ -5,6 +5,7 @@
 //! the provider saw reads that log; it never asks the ledger under test. Read `calls` next (what is
 //! decided and written down), then `connection` and `http` (one client).
 
+mod api;
 mod calls;
 mod clock;
 mod connection;
@@ -99,6 +100,7 @@ pub struct ProviderServer {
 /// What all connections share.
 #[derive(Debug)]
 struct Shared {
+    shape: Shape,
     service: u64,
     patience: Duration,
     most_connections: usize,
@@ -138,6 +140,7 @@ impl ProviderServer {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
+            shape: options.shape,
             service: micros(options.service),
             // A length of zero would mean to wait for ever.
             patience: options.patience.max(Duration::from_millis(1)),

@@ -17,6 +17,7 @@ use super::errors::unreachable;
 use super::format::Format;
 use super::hold::Call;
 use super::identify::Identified;
+use super::links;
 use crate::http::problem::Problem;
 
 /// Headers that belong to one connection (RFC 9110, section 7.6.1).
@@ -72,6 +73,7 @@ pub(crate) async fn unmetered(
     let answer = answer.map_err(|error| unreachable(&identified.upstream.name, &error))?;
     let (mut head, body) = answer.into_parts();
     remove_connection_headers(&mut head.headers);
+    links::rewrite(&mut head.headers, identified.upstream.base(), &identified.path, &parts);
     Ok(Response::from_parts(head, Body::new(body)))
 }
 

@@ -65,6 +65,7 @@ pub(crate) fn identify(
             "use the path as the provider documents it",
         ));
     }
+    let path = with_version(&upstream.name, path);
     let path = match uri.query() {
         Some(query) => format!("{path}?{query}"),
         None => path,
@@ -116,6 +117,13 @@ fn split(path: &str) -> Option<(Option<&str>, &str, &str)> {
     (!provider.is_empty()).then_some((agent, provider, path))
 }
 
+/// The path with the version of the API. `ANTHROPIC_BASE_URL` has none, but the Vercel AI SDK
+/// expects one in it.
+fn with_version(provider: &str, path: String) -> String {
+    let lacks = provider == "anthropic" && path.starts_with("/messages");
+    if lacks { format!("/v1{path}") } else { path }
+}
+
 /// Whether a path means the same to every server: no way up, no empty segment, no second slash.
 fn is_plain(path: &str) -> bool {
     let lower = path.to_ascii_lowercase();
@@ -157,6 +165,14 @@ mod tests {
         assert_eq!(split("/as/blog/anthropic"), Some((Some("blog"), "anthropic", "/")));
         assert_eq!(split("/as/blog"), None);
         assert_eq!(split("/"), None);
+    }
+
+    #[test]
+    fn a_missing_version_is_added() {
+        let versioned = |provider, path: &str| with_version(provider, path.to_owned());
+        assert_eq!(versioned("anthropic", "/messages"), "/v1/messages");
+        assert_eq!(versioned("anthropic", "/v1/messages"), "/v1/messages");
+        assert_eq!(versioned("other", "/messages"), "/messages");
     }
 
     #[test]

@@ -17,6 +17,7 @@ use super::errors::{self, add_headers, error_event};
 use super::format::Format;
 use super::forward::{is_error, remove_connection_headers, reply_head};
 use super::hold::{Call, Tries};
+use super::links;
 use super::settle::Settlement;
 use super::sse::UsageFilter;
 use crate::http::problem::Problem;
@@ -44,6 +45,8 @@ pub(crate) fn relay(
     if hides {
         head.headers.remove(header::CONTENT_LENGTH);
     }
+    let identified = &call.identified;
+    links::rewrite(&mut head.headers, identified.upstream.base(), &identified.path, &call.parts);
     add_headers(&mut head.headers, &about, tries);
     let filter = hides.then(UsageFilter::default);
     let idle = Box::pin(tokio::time::sleep(IDLE_TIMEOUT));

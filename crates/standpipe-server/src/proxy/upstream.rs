@@ -89,6 +89,11 @@ impl Upstream {
         Self::named(settings, name)
     }
 
+    /// Scheme, host and the beginning of every path, without a slash at the end.
+    pub(crate) fn base(&self) -> &str {
+        &self.base
+    }
+
     /// The whole address of a path of this API.
     pub(crate) fn uri(&self, path: &str) -> Result<Uri, Problem> {
         format!("{}{path}", self.base).parse().map_err(|_| {

@@ -12,7 +12,7 @@ use std::io::{Read, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use standpipe_sim::{ProviderServer, Rule, ServerOptions, Shape, Unit};
+use standpipe_sim::{Cap, ProviderServer, Rule, ServerOptions, Shape, Unit};
 
 const USAGE: &str = "\
 usage: provider [OPTIONS]
@@ -22,6 +22,7 @@ usage: provider [OPTIONS]
   --burst N           what the buckets behind it hold (default: the amount of the rate)
   --shape SHAPE       anthropic, openai, azure, gemini, github or plain (default)
   --service-ms N      how long a call takes (default 0)
+  --spent             refuses every call, because the month's money is spent
   --lenient           admits what is over a limit, and says so in the log
   --port N            on 127.0.0.1 (default: chosen by the system)
   --stdin             ends when standard input is closed
@@ -40,6 +41,9 @@ fn main() -> ExitCode {
     let _told = std::io::stderr().write_all(failed.as_bytes());
     ExitCode::from(2)
 }
+
+/// Nothing may be spent for thirty days.
+const SPENT: Rule = Rule::SpendCap { amount: 0, resets: 30 * 86_400_000_000, cap: Cap::Enforced };
 
 struct Wanted {
     options: ServerOptions,
@@ -71,6 +75,7 @@ fn wanted(words: &[String]) -> Result<Wanted, String> {
         match word.as_str() {
             "--lenient" => options.options.lenient = true,
             "--stdin" => wanted.stdin = true,
+            "--spent" => options.rules.push(SPENT),
             "--kind" => kind.clone_from(value()?),
             "--burst" => burst = Some(number(value()?)?),
             "--parallel" => {

@@ -113,11 +113,17 @@ impl Calls {
         }
     }
 
-    /// A call that was being served is over.
-    pub(super) fn finish(&mut self, now: u64, ticket: &Ticket, used: Used) -> Option<Reply> {
+    /// A call that was being served is over, with a failure or without.
+    pub(super) fn finish(
+        &mut self,
+        now: u64,
+        ticket: &Ticket,
+        used: Used,
+        failure: Option<u16>,
+    ) -> Option<Reply> {
         let reply = self.metered.get_mut(&ticket.metered)?.finish(now, ticket.id, used);
         let logged = self.log.get_mut(ticket.at)?;
-        logged.status = Some(reply.status);
+        logged.status = failure.or(Some(reply.status));
         logged.finished = Some(now);
         Some(reply)
     }

@@ -4,9 +4,10 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use super::Shared;
+use super::api::{self, Answer};
 use super::calls::{Asked, Decided};
 use super::http::{Request, Wire, Wrong};
-use super::stream::{self, Fault, Wish};
+use super::stream;
 use crate::provider::{Call, Reply, Used};
 
 /// Serves a connection until the client closes it, breaks a bound, or the server stops.
@@ -23,45 +24,16 @@ pub(super) fn serve(stream: TcpStream, shared: &Shared) {
             }
         };
         let Some(reply) = answer(&request, shared) else { return };
-        let sent = match stream::events(&reply, Wish::of(&request.body)) {
-            Some(events) => send_stream(&mut wire, &request, &reply, &events, shared),
-            None => wire.reply(reply.status, &reply.headers, &reply.body, Some(&request)).is_ok(),
+        let sent = match reply {
+            Answer::Stream(events) => stream::send(&mut wire, &request, &events, shared),
+            Answer::Whole(reply) => {
+                wire.reply(reply.status, &reply.headers, &reply.body, Some(&request)).is_ok()
+            }
         };
         if !sent || !request.keep_alive {
             return;
         }
     }
-}
-
-/// Sends a reply as a stream. Returns whether it arrived whole.
-fn send_stream(
-    wire: &mut Wire,
-    request: &Request,
-    reply: &Reply,
-    events: &[String],
-    shared: &Shared,
-) -> bool {
-    let fault = Fault {
-        breaks: request.number("x-break-after"),
-        fails: request.number("x-error-after"),
-        chunk_ms: request.number("x-chunk-ms").unwrap_or(0),
-    };
-    if wire.begin_stream(&reply.headers).is_err() {
-        return false;
-    }
-    for (at, event) in (0_u64..).zip(events) {
-        if fault.breaks == Some(at) {
-            return false;
-        }
-        if fault.fails == Some(at) {
-            return wire.chunk(&stream::error(events)).and_then(|()| wire.chunk("")).is_ok();
-        }
-        let until = shared.clock.now().saturating_add(fault.chunk_ms.saturating_mul(1_000));
-        if !shared.clock.wait_until(until) || wire.chunk(event).is_err() {
-            return false;
-        }
-    }
-    wire.chunk("").is_ok()
 }
 
 /// There are as many connections as may be.
@@ -72,10 +44,16 @@ pub(super) fn turn_away(stream: TcpStream) {
 }
 
 /// The reply to a request; none when the server stops first.
-fn answer(request: &Request, shared: &Shared) -> Option<Reply> {
+fn answer(request: &Request, shared: &Shared) -> Option<Answer> {
     if request.method == "GET" && request.path() == "/log" {
-        return Some(log(request, shared));
+        return Some(Answer::Whole(log(request, shared)));
     }
+    let reply = reply(request, shared)?;
+    Some(api::answer(shared.shape, request, reply))
+}
+
+/// What the limiter says to a request; nothing when the server stops first.
+fn reply(request: &Request, shared: &Shared) -> Option<Reply> {
     let asked = asked(request);
     let call = asked.call;
     let (decided, now) = {
@@ -101,7 +79,7 @@ fn answer(request: &Request, shared: &Shared) -> Option<Reply> {
     let reply = {
         let mut calls = shared.calls();
         let now = shared.clock.now();
-        calls.finish(now, &ticket, used)
+        calls.finish(now, &ticket, used, api::failure(request))
     };
     shared.happened.notify_all();
     reply

@@ -1,6 +1,7 @@
 //! The provider on a socket: over real connections it decides as the oracle says, by a clock that
 //! the test moves, and no client can hold up another one.
 
+mod api;
 mod client;
 mod crowd;
 mod exact;

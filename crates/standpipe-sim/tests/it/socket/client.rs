@@ -82,6 +82,12 @@ impl Client {
         Some(answer)
     }
 
+    /// All that comes until the connection is closed.
+    pub(super) fn rest(&mut self) -> String {
+        while self.more() {}
+        String::from_utf8(std::mem::take(&mut self.unread)).unwrap()
+    }
+
     fn more(&mut self) -> bool {
         let mut bytes = [0; 4_096];
         // A connection that is reset is closed, too.

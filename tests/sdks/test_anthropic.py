@@ -1,103 +1,25 @@
-"""The real SDKs through the proxy, against the provider that enforces its limits.
-
-Environment: STANDPIPE and PROVIDER are the programs under test.
-"""
+"""Anthropic's SDK for Python through the proxy: the same objects as without it."""
 
 import asyncio
 import http.client
 import json
-import os
 import subprocess
 import sys
 import textwrap
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
 import anthropic
-import openai
 import pytest
 
-STANDPIPE = os.environ["STANDPIPE"]
-PROVIDER = os.environ["PROVIDER"]
+from support import Provider, Tap, caught, plain
+
 PROMPT = [{"role": "user", "content": "Say that it is done."}]
-
-
-class Provider:
-    """The enforcing provider in a process of its own."""
-
-    def __init__(self, *flags):
-        self.process = subprocess.Popen(
-            [PROVIDER, "--stdin", *flags], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        self.url = self.process.stdout.readline().strip()
-
-    def log(self):
-        with urllib.request.urlopen(f"{self.url}/log") as answer:
-            return [json.loads(line) for line in answer.read().splitlines()]
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
-
-
-class Tap:
-    """A daemon whose providers are the given ones."""
-
-    def __init__(self, home, config=None, **providers):
-        lines = ["open_pools = true"]
-        for name, provider in providers.items():
-            lines += [f"[provider.{name}]", f'upstream = "{provider.url}"']
-        self.config = home / "standpipe.toml"
-        self.config.write_text("\n".join(lines) + "\n" + (config or ""))
-        self.home = home / "state"
-        self.command = [STANDPIPE, "--config", str(self.config)]
-        self.process = subprocess.Popen(
-            [*self.command, "--json", "--quiet", "up", "--listen", "127.0.0.1:0"],
-            env=self.environment(), stdout=subprocess.PIPE, text=True,
-        )
-        self.url = json.loads(self.process.stdout.readline())["url"]
-
-    def environment(self):
-        return {**os.environ, "STANDPIPE_HOME": str(self.home)}
-
-    def close(self):
-        self.process.terminate()
-        self.process.wait()
-
-
-@pytest.fixture
-def opened(tmp_path):
-    """Starts providers and taps that end with the test."""
-    things = []
-
-    def open_(kind, *args, **kwargs):
-        thing = kind(tmp_path, *args, **kwargs) if kind is Tap else kind(*args, **kwargs)
-        things.append(thing)
-        return thing
-
-    yield open_
-    for thing in reversed(things):
-        thing.close()
-
-
-@pytest.fixture
-def claude(opened):
-    provider = opened(Provider, "--shape", "anthropic", "--requests", "1000/min")
-    return provider, opened(Tap, anthropic=provider)
-
-
-@pytest.fixture
-def gpt(opened):
-    provider = opened(Provider, "--shape", "openai", "--requests", "1000/min")
-    return provider, opened(Tap, openai=provider)
-
-
-def plain(value):
-    """An answer without what differs between two calls."""
-    data = value.model_dump()
-    for key in ("id", "created", "_request_id"):
-        data.pop(key, None)
-    return data
+ASK = dict(model="claude-sonnet-test", max_tokens=10, messages=PROMPT)
+WEATHER = dict(
+    tools=[{"name": "weather", "description": "the weather", "input_schema": {
+        "type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}],
+    tool_choice={"type": "any"},
+)
 
 
 def both(claude):
@@ -132,22 +54,58 @@ def test_anthropic_async_gets_the_same_objects(claude):
     assert seen[0] == seen[1] and len(seen[0]) > 3
 
 
-def test_openai_gets_the_same_objects(gpt):
-    provider, tap = gpt
+def test_tools_are_called_alike(claude):
     seen = []
-    for base in (f"{provider.url}/v1", f"{tap.url}/as/blog/openai/v1"):
-        client = openai.OpenAI(base_url=base, api_key="sk-x", max_retries=0)
-        ask = dict(model="gpt-4o", messages=PROMPT, extra_headers={"x-used-output": "12"})
-        whole = plain(client.chat.completions.create(**ask))
-        chunks = [plain(chunk) for chunk in client.chat.completions.create(stream=True, **ask)]
-        counted = list(client.chat.completions.create(
-            stream=True, stream_options={"include_usage": True}, **ask))
-        # The size of the prompt is estimated from the body, which the proxy makes longer.
-        assert counted[-1].usage.completion_tokens == 12
-        for chunk in chunks:
-            assert chunk.pop("usage") is None
-        seen.append((whole["choices"], chunks))
+    for base in both(claude):
+        client = anthropic.Anthropic(base_url=base, api_key="k", max_retries=0)
+        whole = client.messages.create(**ASK, **WEATHER)
+        with client.messages.stream(**ASK, **WEATHER) as stream:
+            kinds = [event.type for event in stream]
+            final = stream.get_final_message()
+        for message in (whole, final):
+            assert message.content[0].input == {"city": "seven"}
+            message.content[0].id = ""
+        result = [{"type": "tool_result", "tool_use_id": "t", "content": "rain"}]
+        turn = [*PROMPT, {"role": "assistant", "content": [
+            {"type": "tool_use", "id": "t", "name": "weather", "input": {"city": "seven"}}]},
+            {"role": "user", "content": result}]
+        told = client.messages.create(**{**ASK, "messages": turn}, tools=WEATHER["tools"])
+        seen.append((plain(whole), kinds, plain(final), plain(told)))
     assert seen[0] == seen[1]
+    assert seen[0][3]["stop_reason"] == "end_turn"
+
+
+@pytest.mark.parametrize("status, error", [
+    (400, "BadRequestError"), (401, "AuthenticationError"), (403, "PermissionDeniedError"),
+    (404, "NotFoundError"), (413, "ContentTooLargeError"), (500, "InternalServerError"),
+    (529, "OverloadedError"),
+])
+def test_errors_are_the_sdk_s_own(claude, status, error):
+    seen = []
+    headers = {"x-fail": str(status), "x-standpipe-wait": "0"}
+    for base in both(claude):
+        client = anthropic.Anthropic(base_url=base, api_key="k", max_retries=0)
+        found = caught(anthropic.APIStatusError,
+                       lambda: client.messages.create(**ASK, extra_headers=headers), status)
+        found[2].pop("request_id")
+        seen.append(found)
+    assert seen[0] == seen[1]
+    assert seen[0][0] == error
+
+
+def test_a_spent_budget_is_told_once(opened):
+    provider = opened(Provider, "--shape", "anthropic", "--spent")
+    tap = opened(Tap, anthropic=provider)
+    client = anthropic.Anthropic(base_url=f"{tap.url}/anthropic", api_key="k")
+    with pytest.raises(anthropic.RateLimitError, match="usage limits") as error:
+        client.messages.create(**ASK)
+    assert error.value.response.headers["x-should-retry"] == "false"
+    with pytest.raises(anthropic.RateLimitError, match="the provider stopped") as error:
+        client.messages.create(**ASK)
+    assert error.value.response.headers["x-standpipe-origin"] == "ledger"
+    # The SDK's retries are on, but neither it nor the tap tries again; the second call is not
+    # sent at all.
+    assert len(provider.log()) == 1
 
 
 def test_a_large_body_passes(claude):
@@ -172,12 +130,11 @@ def test_a_stream_that_fails_midway_raises_the_sdk_s_own_error(claude):
 def test_a_refusal_of_the_tap_raises_the_sdk_s_rate_limit_error(claude):
     provider, tap = claude
     client = anthropic.Anthropic(base_url=f"{tap.url}/anthropic", api_key="k")
-    ask = dict(model="claude-sonnet-test", max_tokens=10, messages=PROMPT)
-    client.messages.create(**ask)
+    client.messages.create(**ASK)
     subprocess.run([*tap.command, "pause", "anthropic/sonnet", "--for", "1h"],
                    env=tap.environment(), check=True, capture_output=True)
     with pytest.raises(anthropic.RateLimitError) as refused:
-        client.messages.create(**ask, extra_headers={"x-standpipe-wait": "0"})
+        client.messages.create(**ASK, extra_headers={"x-standpipe-wait": "0"})
     headers = refused.value.response.headers
     assert headers["x-standpipe-origin"] == "ledger"
     # The SDK's own retries were left on, but it obeys `x-should-retry`.
@@ -193,11 +150,7 @@ def test_run_sends_a_program_through_the_tap(claude):
                                messages=[{"role": "user", "content": "hello"}])
         sys.exit(7)
     """)
-    done = subprocess.run(
-        [*tap.command, "run", "--as", "nightly", "--priority", "background", "--",
-         sys.executable, "-c", program],
-        env=tap.environment(), capture_output=True, text=True,
-    )
+    done = tap.run(sys.executable, "-c", program)
     assert done.returncode == 7, done.stderr
     assert "nightly: 1 call," in done.stderr, done.stderr
     assert len(provider.log()) == 1
@@ -245,12 +198,12 @@ def test_processes_that_share_a_key_are_not_refused(opened):
     flags = ["--shape", "anthropic", "--parallel", "2", "--service-ms", "50"]
     alone = opened(Provider, *flags)
     slots = occupy(alone, 2)
-    assert storm(alone.url, 4, 2) == 8, "without the tap"
+    assert storm(alone.url, 2, 2) == 4, "without the tap"
     for slot in slots:
         slot.close()
     provider = opened(Provider, *flags)
     pool = '[pool."anthropic/sonnet"]\nmodels = ["claude-sonnet-*"]\nparallel = 2\n'
     tap = opened(Tap, pool, anthropic=provider)
-    assert storm(f"{tap.url}/anthropic", 4, 8) == 0
+    assert storm(f"{tap.url}/anthropic", 3, 8) == 0
     log = provider.log()
-    assert len(log) == 32 and all(call["admitted"] for call in log)
+    assert len(log) == 24 and all(call["admitted"] for call in log)
