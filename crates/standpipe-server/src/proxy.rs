@@ -19,9 +19,11 @@
 //! 8. `settle`: every lease ends here: with the usage, at what was seen of a stream that broke off,
 //!    or cancelled because nothing was sent.
 //!
-//! `totals` counts by agent. `errors` writes refusals of Standpipe in the provider's own format, so
+//! `caller` and `totals` count by agent and session; `prompt_cache` knows which prompts a provider
+//! has cached. `errors` writes refusals of Standpipe in the provider's own format, so
 //! that SDKs raise their own exceptions.
 
+mod caller;
 mod errors;
 mod estimate;
 mod format;
@@ -29,6 +31,7 @@ mod forward;
 mod hold;
 mod identify;
 mod observe;
+mod prompt_cache;
 mod relay;
 mod route;
 mod settle;
@@ -43,10 +46,12 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, Limited};
 
+use self::caller::Caller;
 use self::estimate::Facts;
 use self::format::Format;
 use self::hold::Call;
 use self::identify::Identified;
+pub(crate) use self::prompt_cache::PromptCaches;
 pub(crate) use self::totals::{AgentTotals, Totals};
 use crate::api::unknown_path;
 use crate::http::guard::Transport;
@@ -84,7 +89,10 @@ async fn proxy(
     let body = read_body(body).await?;
     let facts = Facts::of(format, &identified.path, &body);
     let pool = route::find(&state, &identified, format, &facts).await?;
-    let call = Call { state, identified, format, facts, pool, parts, body };
+    let split_by = &identified.upstream.split_by;
+    let caller = Caller::new(&identified.agent, &parts.headers, facts.user.as_deref(), split_by);
+    let cached = state.prompt_caches.call(pool.name().as_str(), &caller, facts.text_bytes);
+    let call = Call { state, identified, caller, format, facts, cached, pool, parts, body };
     hold::run(call).await
 }
 

@@ -13,7 +13,7 @@ use crate::http::budget::ConnectionBudget;
 use crate::http::connections::{MAX_TCP, MAX_UNIX};
 use crate::http::problem::Problem;
 use crate::metrics::{JournalCounters, StoreLatency};
-use crate::proxy::Totals;
+use crate::proxy::{PromptCaches, Totals};
 use crate::token::Token;
 use crate::watch::history::History;
 use crate::watch::snapshots::SnapshotFrame;
@@ -46,6 +46,7 @@ pub(crate) struct AppState {
     pub(crate) counters: Mutex<JournalCounters>,
     pub(crate) store_latency: StoreLatency,
     pub(crate) proxied: Totals,
+    pub(crate) prompt_caches: PromptCaches,
     pub(crate) waiting: Semaphore,
     pub(crate) streams: Arc<Semaphore>,
     pub(crate) tcp_connections: Arc<ConnectionBudget>,
@@ -71,6 +72,7 @@ impl AppState {
             counters: Mutex::new(JournalCounters::new()),
             store_latency: StoreLatency::default(),
             proxied: Totals::default(),
+            prompt_caches: PromptCaches::default(),
             waiting: Semaphore::new(MAX_WAITING),
             streams: Arc::new(Semaphore::new(MAX_STREAMS)),
             tcp_connections: ConnectionBudget::new(MAX_TCP),

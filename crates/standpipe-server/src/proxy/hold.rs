@@ -11,12 +11,14 @@ use axum::http::Response;
 use axum::http::request::Parts;
 use standpipe::{Lease, LeaseId, Pool};
 
+use super::caller::Caller;
 use super::errors::add_headers;
 use super::estimate::Facts;
 use super::format::Format;
 use super::forward::{self, SendError, is_error, is_read};
 use super::identify::Identified;
 use super::observe::{self, Next};
+use super::prompt_cache::SizedCall;
 use super::relay;
 use crate::http::peer::Peer;
 use crate::http::problem::Problem;
@@ -35,8 +37,11 @@ const SDK_TIMEOUT: &str = "x-stainless-timeout";
 pub(crate) struct Call {
     pub(crate) state: Arc<AppState>,
     pub(crate) identified: Identified,
+    pub(crate) caller: Caller,
     pub(crate) format: Format,
     pub(crate) facts: Facts,
+    /// Its place in a session, whose prompt may be cached.
+    pub(crate) cached: Option<SizedCall>,
     pub(crate) pool: Pool,
     pub(crate) parts: Parts,
     pub(crate) body: Bytes,
@@ -134,8 +139,10 @@ async fn reserve(call: &Call, tries: &mut Tries) -> Result<Lease, Problem> {
     let _permit =
         state.waiting.try_acquire().map_err(|_| Problem::too_many("calls", MAX_WAITING))?;
     let left = tries.deadline.saturating_duration_since(Instant::now());
+    let later = call.cached.as_ref().filter(|call| call.is_later);
+    let input = later.and_then(|call| state.prompt_caches.estimate(call));
     let mut request =
-        call.facts.request(&call.identified, call.format, is_read(call)).timeout(left);
+        call.facts.request(&call.identified, call.format, is_read(call), input).timeout(left);
     if let Some(lease) = &tries.last {
         request = request.retry_of(lease.clone());
     }
@@ -152,7 +159,7 @@ async fn reserve(call: &Call, tries: &mut Tries) -> Result<Lease, Problem> {
     tries.count += 1;
     tries.waited += lease.waited();
     let (waited, is_retry) = (lease.waited(), tries.last.is_some());
-    state.proxied.add(&call.identified.agent, |own| {
+    state.proxied.add(&call.caller, |own| {
         own.waited_ms += millis(waited);
         own.retries += u64::from(is_retry);
     });

@@ -1,7 +1,6 @@
 //! Passes an answer on to the client and reads from it what the call used.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -38,7 +37,7 @@ pub(crate) fn relay(
     let encoding = head.headers.get(header::CONTENT_ENCODING);
     let encoding = encoding.map(|value| value.to_str().unwrap_or("?"));
     let reply = call.pool.read_reply(reply_head(&head));
-    let settlement = Settlement::new(Arc::clone(&call.state), lease, reply, encoding);
+    let settlement = Settlement::new(call, lease, reply, encoding);
     let hides = call.facts.lacks_usage(call.format) && encoding.is_none();
     remove_connection_headers(&mut head.headers);
     if hides {

@@ -1,5 +1,9 @@
 //! The proxy, with the enforcing provider behind it. The provider's log is the referee.
 
+mod sessions;
+
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 use standpipe_sim::{ProviderServer, Rule, ServerOptions, Shape};
 
@@ -31,6 +35,20 @@ impl World {
             Start { listen: Some("127.0.0.1:0"), config: Some(&config), ..Start::default() };
         let daemon = Daemon::start(&home, start);
         Self { home, daemon, provider }
+    }
+
+    fn config(&self) -> PathBuf {
+        self.home.path.join("config/standpipe/standpipe.toml")
+    }
+
+    /// The same world with a daemon that has another configuration.
+    fn reconfigured(self, text: &str) -> Self {
+        self.daemon.stop();
+        let config = self.home.configure(text);
+        let start =
+            Start { listen: Some("127.0.0.1:0"), config: Some(&config), ..Start::default() };
+        let daemon = Daemon::start(&self.home, start);
+        Self { daemon, ..self }
     }
 
     fn anthropic(more: &str) -> Self {

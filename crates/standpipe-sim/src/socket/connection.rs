@@ -96,6 +96,7 @@ fn answer(request: &Request, shared: &Shared) -> Option<Reply> {
     let used = Used {
         input: request.number("x-used-input").unwrap_or(call.input),
         output: request.number("x-used-output").unwrap_or(call.max_output),
+        cache_read: request.number("x-used-cache-read").unwrap_or(0),
         ..Used::default()
     };
     let reply = {
