@@ -10,7 +10,8 @@
 //!
 //! 1. `identify`: who calls, which provider, and which path of its API.
 //! 2. `estimate`: reads the body once for model, size and options (`format` knows the APIs).
-//! 3. `route`: the pool of the call, from provider and model.
+//! 3. `route`: the pool of the call, from provider and model; `fallback` and `rewrite`: another
+//!    model, where the pool allows that.
 //! 4. `hold`: reserves and waits; a stream that waits long gets keep-alive comments.
 //! 5. `forward`: sends the call to the `upstream`.
 //! 6. `observe`: reads an error, reports it to the ledger and decides whether to try again.
@@ -26,6 +27,7 @@
 mod caller;
 mod errors;
 mod estimate;
+mod fallback;
 mod format;
 mod forward;
 mod hold;
@@ -33,6 +35,7 @@ mod identify;
 mod observe;
 mod prompt_cache;
 mod relay;
+mod rewrite;
 mod route;
 mod settle;
 mod sse;
@@ -92,7 +95,18 @@ async fn proxy(
     let split_by = &identified.upstream.split_by;
     let caller = Caller::new(&identified.agent, &parts.headers, facts.user.as_deref(), split_by);
     let cached = state.prompt_caches.call(pool.name().as_str(), &caller, facts.text_bytes);
-    let call = Call { state, identified, caller, format, facts, cached, pool, parts, body };
+    let call = Call {
+        state,
+        identified,
+        caller,
+        format,
+        facts,
+        cached,
+        pool,
+        parts,
+        body,
+        original: None,
+    };
     hold::run(call).await
 }
 

@@ -43,7 +43,7 @@ pub(crate) fn relay(
     if hides {
         head.headers.remove(header::CONTENT_LENGTH);
     }
-    add_headers(&mut head.headers, &about, tries);
+    add_headers(&mut head.headers, &about, call, tries);
     let filter = hides.then(UsageFilter::default);
     let idle = Box::pin(tokio::time::sleep(IDLE_TIMEOUT));
     let body = RelayBody { body, settlement, filter, idle, ended: false };

@@ -1,11 +1,12 @@
 //! The proxy, with the enforcing provider behind it. The provider's log is the referee.
 
+mod rewriting;
 mod sessions;
 
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use standpipe_sim::{ProviderServer, Rule, ServerOptions, Shape};
+use standpipe_sim::{ProviderServer, Rule, ServerOptions, Shape, Unit};
 
 use crate::support::{Answer, Client, Daemon, Home, Sse, Start, files, lease, limit, until};
 
@@ -22,7 +23,11 @@ struct World {
 impl World {
     /// A daemon with a provider of this shape; `more` is added to its configuration.
     fn with(shape: Shape, rules: Vec<Rule>, more: &str) -> Self {
-        let provider = ProviderServer::start(ServerOptions::new(shape, rules)).unwrap();
+        Self::serving(ServerOptions::new(shape, rules), more)
+    }
+
+    fn serving(options: ServerOptions, more: &str) -> Self {
+        let provider = ProviderServer::start(options).unwrap();
         let home = Home::new();
         let address = provider.address();
         let text = format!(

@@ -138,7 +138,8 @@ fn asked(request: &Request) -> Asked {
     };
     let key = KEYS.iter().find_map(|name| request.header(name)).unwrap_or_default();
     let key = key.strip_prefix("Bearer ").unwrap_or(key).to_owned();
-    Asked { key, path, agent: text("x-agent"), lease: text("x-lease"), call }
+    let model = stream::model(&request.body);
+    Asked { key, path, agent: text("x-agent"), model, lease: text("x-lease"), call }
 }
 
 /// Where the clients of real providers put the API key.

@@ -39,6 +39,12 @@ impl Wish {
     }
 }
 
+/// The model that a request's body names.
+pub(super) fn model(body: &[u8]) -> String {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    body["model"].as_str().unwrap_or_default().to_owned()
+}
+
 /// The events of a reply; none if it has no form as a stream.
 pub(super) fn events(reply: &Reply, wish: Wish) -> Option<Vec<String>> {
     if !wish.stream || reply.status != 200 {
