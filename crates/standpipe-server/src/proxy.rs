@@ -21,7 +21,7 @@
 //!    or cancelled because nothing was sent.
 //!
 //! `caller` and `totals` count by agent and session; `prompt_cache` knows which prompts a provider
-//! has cached. `errors` writes refusals of Standpipe in the provider's own format, so
+//! has cached; `keys` tells clients' keys apart. `errors` writes refusals of Standpipe in the provider's own format, so
 //! that SDKs raise their own exceptions.
 
 mod caller;
@@ -32,6 +32,7 @@ mod format;
 mod forward;
 mod hold;
 mod identify;
+mod keys;
 mod observe;
 mod prompt_cache;
 mod relay;
@@ -54,6 +55,7 @@ use self::estimate::Facts;
 use self::format::Format;
 use self::hold::Call;
 use self::identify::Identified;
+pub(crate) use self::keys::KeyNumbers;
 pub(crate) use self::prompt_cache::PromptCaches;
 pub(crate) use self::totals::{AgentTotals, Totals};
 use crate::api::unknown_path;
@@ -91,7 +93,8 @@ async fn proxy(
     }
     let body = read_body(body).await?;
     let facts = Facts::of(format, &identified.path, &body);
-    let pool = route::find(&state, &identified, format, &facts).await?;
+    let account = route::account(&state, &identified, &parts.headers)?;
+    let pool = route::find(&state, &identified, format, &facts, account.as_deref()).await?;
     let split_by = &identified.upstream.split_by;
     let caller = Caller::new(&identified.agent, &parts.headers, facts.user.as_deref(), split_by);
     let cached = state.prompt_caches.call(pool.name().as_str(), &caller, facts.text_bytes);
