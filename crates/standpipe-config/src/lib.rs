@@ -57,8 +57,9 @@ pub use self::nearest::nearest;
 pub use self::parse::TextError;
 pub use self::problem::{ConfigError, Problem};
 pub use self::settings::{
-    AgentSettings, LongestLease, MAX_ANCESTORS, PoolSettings, ProviderSettings, ServerSettings,
-    Settings, Shares, StoreFailure, StoreSettings, StoreUrl, Toggle, WorkflowSettings, dialect_of,
+    AgentSettings, KeyPools, LongestLease, MAX_ANCESTORS, PoolSettings, ProviderSettings,
+    ServerSettings, Settings, Shares, SplitField, StoreFailure, StoreSettings, StoreUrl, Toggle,
+    WorkflowSettings, dialect_of,
 };
 
 #[cfg(test)]

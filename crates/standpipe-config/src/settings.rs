@@ -78,7 +78,7 @@ mod workflow;
 
 pub use self::agent::{AgentSettings, Shares};
 pub use self::pool::{LongestLease, PoolSettings, StoreFailure, Toggle};
-pub use self::provider::{ProviderSettings, ServerSettings};
+pub use self::provider::{KeyPools, ProviderSettings, ServerSettings, SplitField};
 pub use self::store::{StoreSettings, StoreUrl};
 pub use self::workflow::WorkflowSettings;
 

@@ -136,7 +136,7 @@ pub fn run(options: &Options, begun: impl FnOnce(&Begun)) -> Result<(), Failure>
     let pool = tap.settings().pools.keys().next().map(ToString::to_string);
     let pool = pool.filter(|_| !tap.settings().open_pools);
     let needs_token = token.is_some();
-    let state = Arc::new(AppState::new(tap, token)?);
+    let state = Arc::new(AppState::new(tap, token, &directory)?);
     let running = Running {
         pid: std::process::id(),
         address: at,

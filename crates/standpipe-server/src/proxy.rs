@@ -10,7 +10,8 @@
 //!
 //! 1. `identify`: who calls, which provider, and which path of its API.
 //! 2. `estimate`: reads the body once for model, size and options (`format` knows the APIs).
-//! 3. `route`: the pool of the call, from provider and model.
+//! 3. `route`: the pool of the call, from provider and model; `fallback` and `rewrite`: another
+//!    model, where the pool allows that.
 //! 4. `hold`: reserves and waits; a stream that waits long gets keep-alive comments.
 //! 5. `forward`: sends the call to the `upstream`.
 //! 6. `observe`: reads an error, reports it to the ledger and decides whether to try again.
@@ -19,18 +20,24 @@
 //! 8. `settle`: every lease ends here: with the usage, at what was seen of a stream that broke off,
 //!    or cancelled because nothing was sent.
 //!
-//! `totals` counts by agent. `errors` writes refusals of Standpipe in the provider's own format, so
+//! `caller` and `totals` count by agent and session; `prompt_cache` knows which prompts a provider
+//! has cached; `keys` tells clients' keys apart. `errors` writes refusals of Standpipe in the provider's own format, so
 //! that SDKs raise their own exceptions.
 
+mod caller;
 mod errors;
 mod estimate;
+mod fallback;
 mod format;
 mod forward;
 mod hold;
 mod identify;
+mod keys;
 mod links;
 mod observe;
+mod prompt_cache;
 mod relay;
+mod rewrite;
 mod route;
 mod settle;
 mod sse;
@@ -44,10 +51,13 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, Limited};
 
+use self::caller::Caller;
 use self::estimate::Facts;
 use self::format::Format;
 use self::hold::Call;
 use self::identify::Identified;
+pub(crate) use self::keys::KeyNumbers;
+pub(crate) use self::prompt_cache::PromptCaches;
 pub(crate) use self::totals::{AgentTotals, Totals};
 use crate::api::unknown_path;
 use crate::http::guard::Transport;
@@ -84,8 +94,23 @@ async fn proxy(
     }
     let body = read_body(body).await?;
     let facts = Facts::of(format, &identified.path, &body);
-    let pool = route::find(&state, &identified, format, &facts).await?;
-    let call = Call { state, identified, format, facts, pool, parts, body };
+    let account = route::account(&state, &identified, &parts.headers)?;
+    let pool = route::find(&state, &identified, format, &facts, account.as_deref()).await?;
+    let split_by = &identified.upstream.split_by;
+    let caller = Caller::new(&identified.agent, &parts.headers, facts.user.as_deref(), split_by);
+    let cached = state.prompt_caches.call(pool.name().as_str(), &caller, facts.text_bytes);
+    let call = Call {
+        state,
+        identified,
+        caller,
+        format,
+        facts,
+        cached,
+        pool,
+        parts,
+        body,
+        original: None,
+    };
     hold::run(call).await
 }
 

@@ -3,6 +3,7 @@
 //! Nothing here decides about a call: every admission comes from the store through the library.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -13,7 +14,7 @@ use crate::http::budget::ConnectionBudget;
 use crate::http::connections::{MAX_TCP, MAX_UNIX};
 use crate::http::problem::Problem;
 use crate::metrics::{JournalCounters, StoreLatency};
-use crate::proxy::Totals;
+use crate::proxy::{KeyNumbers, PromptCaches, Totals};
 use crate::token::Token;
 use crate::watch::history::History;
 use crate::watch::snapshots::SnapshotFrame;
@@ -46,6 +47,8 @@ pub(crate) struct AppState {
     pub(crate) counters: Mutex<JournalCounters>,
     pub(crate) store_latency: StoreLatency,
     pub(crate) proxied: Totals,
+    pub(crate) prompt_caches: PromptCaches,
+    pub(crate) key_numbers: KeyNumbers,
     pub(crate) waiting: Semaphore,
     pub(crate) streams: Arc<Semaphore>,
     pub(crate) tcp_connections: Arc<ConnectionBudget>,
@@ -56,7 +59,11 @@ pub(crate) struct AppState {
 }
 
 impl AppState {
-    pub(crate) fn new(tap: Standpipe, token: Option<Token>) -> Result<Self, Error> {
+    pub(crate) fn new(
+        tap: Standpipe,
+        token: Option<Token>,
+        directory: &Path,
+    ) -> Result<Self, Error> {
         tap.start_maintenance()?;
         Ok(Self {
             tap: RwLock::new(tap),
@@ -71,6 +78,8 @@ impl AppState {
             counters: Mutex::new(JournalCounters::new()),
             store_latency: StoreLatency::default(),
             proxied: Totals::default(),
+            prompt_caches: PromptCaches::default(),
+            key_numbers: KeyNumbers::new(directory),
             waiting: Semaphore::new(MAX_WAITING),
             streams: Arc::new(Semaphore::new(MAX_STREAMS)),
             tcp_connections: ConnectionBudget::new(MAX_TCP),

@@ -35,6 +35,8 @@ pub struct ServerOptions {
     pub rules: Vec<Rule>,
     /// Paths for which other rules are enforced instead.
     pub paths: BTreeMap<String, Vec<Rule>>,
+    /// Whether the rules are enforced for each model apart.
+    pub per_model: bool,
     /// The provider's other ways.
     pub options: Options,
     /// Where chance begins.
@@ -58,6 +60,7 @@ impl ServerOptions {
             shape,
             rules,
             paths: BTreeMap::new(),
+            per_model: false,
             options: Options::of(shape),
             seed: 0,
             service: Duration::ZERO,

@@ -52,6 +52,9 @@ pub(super) fn run(args: &Run, context: &Context, printer: &Printer) -> CommandRe
     let after = totals(client.as_ref(), agent.as_str());
     if let Some(text) = summary(before.as_ref(), after.as_ref()) {
         printer.note(&format!("{}: {text}", agent.as_str()));
+        for line in sessions(before.as_ref(), after.as_ref()) {
+            printer.note(&line);
+        }
     }
     if let Some(signal) = ended.interrupted.filter(|signal| child_received_too(*signal)) {
         return Err(end_by_signal(signal));
@@ -76,6 +79,24 @@ fn gh(context: &Context, running: &Running, printer: &Printer) -> Option<(String
 fn totals(client: Option<&DaemonClient>, agent: &str) -> Option<Value> {
     let all = client?.get("/v1/proxied").ok()?;
     all["agents"].get(agent).cloned()
+}
+
+/// The most sessions and sub-agents that are listed.
+const MAX_SESSIONS: usize = 20;
+
+/// What was added to the totals of each session, sub-agent and user.
+fn sessions(before: Option<&Value>, after: Option<&Value>) -> Vec<String> {
+    let all = after.and_then(|after| after["sessions"].as_object());
+    let lines = all.into_iter().flatten().filter_map(|(name, totals)| {
+        let earlier = before.and_then(|before| before["sessions"].get(name));
+        Some(format!("  {name}: {}", summary(earlier, Some(totals))?))
+    });
+    let mut lines: Vec<String> = lines.collect();
+    if lines.len() > MAX_SESSIONS {
+        let more = lines.split_off(MAX_SESSIONS).len();
+        lines.push(format!("  and {more} more"));
+    }
+    lines
 }
 
 /// What was added to the totals while the program ran.
@@ -114,5 +135,18 @@ mod tests {
         assert!(text.ends_with("none refused by the provider"));
         assert_eq!(summary(Some(&after), Some(&after)), None);
         assert_eq!(summary(None, None), None);
+    }
+
+    #[test]
+    fn only_sessions_that_called_are_listed() {
+        let of = |one: u64, two: u64| json!({"sessions": {"coder/1": {"calls": one}, "coder/1/explore": {"calls": two}}});
+        let lines = sessions(Some(&of(3, 0)), Some(&of(3, 2)));
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].starts_with("  coder/1/explore: 2 calls, waited"), "{lines:?}");
+        assert_eq!(sessions(None, Some(&json!({"calls": 1}))), [""; 0]);
+        let many: serde_json::Map<_, _> =
+            (0..30).map(|number| (format!("c/{number}"), json!({"calls": 1}))).collect();
+        let lines = sessions(None, Some(&json!({"sessions": many})));
+        assert_eq!((lines.len(), lines.last().map(String::as_str)), (21, Some("  and 10 more")));
     }
 }

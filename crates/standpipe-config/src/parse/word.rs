@@ -4,7 +4,7 @@ use standpipe_core::{Charged, Order, Priority};
 
 use super::{TextError, quoted};
 use crate::nearest::nearest;
-use crate::settings::StoreFailure;
+use crate::settings::{KeyPools, SplitField, StoreFailure};
 
 /// An enum with one word for each value.
 pub(crate) trait Word: Copy + PartialEq + 'static {
@@ -46,6 +46,16 @@ impl Word for Charged {
 impl Word for Order {
     const WORDS: &'static [(&'static str, Self)] =
         &[("arrival", Self::Arrival), ("fair", Self::Fair)];
+}
+
+impl Word for KeyPools {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("shared", Self::Shared), ("separate", Self::Separate)];
+}
+
+impl Word for SplitField {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("user", Self::User), ("organization", Self::Organization), ("project", Self::Project)];
 }
 
 impl Word for StoreFailure {

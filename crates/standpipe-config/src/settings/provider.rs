@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 #[cfg(feature = "file")]
 use crate::keys::{
-    form::{FilePath, Optional},
+    form::{FilePath, List, OneOf, Optional},
     text::{Upstream, Variable},
 };
 
@@ -25,7 +25,32 @@ settings! {
         pub key_env: Option<String> = None, "key_env" as Optional<Variable>;
         /// Certificate authority that signs the provider's certificate.
         pub ca: Option<PathBuf> = None, "ca" as Optional<FilePath>;
+        /// Whether all API keys of clients share the pools, or each key has its own.
+        pub keys: KeyPools = KeyPools::Shared, "keys" as OneOf<KeyPools>;
+        /// Fields of a request by which the proxy shows the use of an agent in parts.
+        pub split_by: Vec<SplitField> = Vec::new(), "split_by" as List<OneOf<SplitField>>;
     }
+}
+
+/// Which pools the calls of different API keys draw on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeyPools {
+    /// All keys draw on the same pools: they belong to one account.
+    #[default]
+    Shared,
+    /// Every key has pools of its own.
+    Separate,
+}
+
+/// A field of a request that tells on whose behalf an agent calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SplitField {
+    /// The member `user` of the body.
+    User,
+    /// The header `openai-organization`.
+    Organization,
+    /// The header `openai-project`.
+    Project,
 }
 
 settings! {

@@ -22,7 +22,10 @@ fn every_key_is_read() {
     let provider = &all.providers["anthropic"];
     assert_eq!(provider.upstream.as_deref(), Some("https://api.example.com/v1"));
     assert_eq!(provider.ca.as_deref(), Some(Path::new("/etc/ssl/own.pem")));
-    assert_eq!(all.providers["github"].key_env.as_deref(), Some("GITHUB_TOKEN"));
+    assert_eq!((provider.keys, provider.split_by.len()), (KeyPools::Separate, 3));
+    let github = &all.providers["github"];
+    assert_eq!(github.key_env.as_deref(), Some("GITHUB_TOKEN"));
+    assert_eq!((github.keys, github.split_by.as_slice()), (KeyPools::Shared, &[][..]));
     assert_eq!(all.server.token_file.as_deref(), Some(Path::new("/run/standpipe/token")));
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use standpipe::{LeaseId, PoolName, Zone};
 
 use super::format::Format;
-use super::hold::Tries;
+use super::hold::{Call, Tries};
 use crate::http::problem::Problem;
 
 /// A problem as the provider would state it.
@@ -117,6 +117,7 @@ pub(crate) fn unreachable(provider: &str, error: &dyn std::error::Error) -> Prob
 pub(crate) fn add_headers(
     headers: &mut HeaderMap,
     about: &(PoolName, LeaseId, Zone),
+    call: &Call,
     tries: &Tries,
 ) {
     let (pool, lease, zone) = about;
@@ -130,4 +131,13 @@ pub(crate) fn add_headers(
     add("x-standpipe-zone", zone.as_str());
     add("x-standpipe-attempts", &tries.count.to_string());
     add("x-standpipe-waited-ms", &tries.waited.as_millis().to_string());
+    // What was rewritten.
+    let Some(original) = &call.original else { return };
+    if let Some(model) = call.facts.model.as_deref().filter(|_| call.facts.model != original.model)
+    {
+        add("x-standpipe-model", model);
+    }
+    if let Some(tokens) = call.facts.max_output.filter(|now| Some(*now) != original.max_output) {
+        add("x-standpipe-max-output", &tokens.to_string());
+    }
 }

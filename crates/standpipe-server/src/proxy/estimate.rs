@@ -24,6 +24,8 @@ pub(crate) struct Facts {
     /// Bytes of text, images and files not counted.
     pub(crate) text_bytes: u64,
     pub(crate) max_output: Option<u64>,
+    /// The user on whose behalf the client calls, as OpenAI has it.
+    pub(crate) user: Option<String>,
     /// A query in GraphQL that changes nothing.
     pub(crate) reads: bool,
     /// `stream_options`, if there are any.
@@ -57,12 +59,14 @@ impl Facts {
         format == Format::OpenAiChat && self.stream && asked != Some(&Value::Bool(true))
     }
 
-    /// The request to the ledger.
+    /// The request to the ledger. `input` is what will count of a prompt that is mostly cached;
+    /// without it the ledger estimates the input by its size.
     pub(crate) fn request(
         &self,
         identified: &Identified,
         format: Format,
         is_read: bool,
+        input: Option<u64>,
     ) -> Request {
         let mut request = Request::by(identified.agent.as_str());
         if let Some(priority) = identified.priority {
@@ -80,7 +84,10 @@ impl Facts {
                 request.unit("points", if is_read { 1 } else { 5 })
             }
             _ if format.is_model() => {
-                let request = request.bytes(self.text_bytes);
+                let request = match input {
+                    Some(tokens) => request.at_most("input_tokens", tokens),
+                    None => request.bytes(self.text_bytes),
+                };
                 match self.max_output {
                     Some(tokens) => request.max_output_tokens(tokens),
                     None => request,
@@ -115,6 +122,7 @@ impl<'de> Visitor<'de> for TopLevel<'_> {
                 "max_tokens" | "max_completion_tokens" | "max_output_tokens" => {
                     facts.max_output = map.next_value::<Value>()?.as_u64().or(facts.max_output);
                 }
+                "user" => facts.user = map.next_value::<Value>()?.as_str().map(str::to_owned),
                 "stream_options" => facts.stream_options = Some(map.next_value()?),
                 "generationConfig" => {
                     let config = map.next_value::<Value>()?;

@@ -11,12 +11,14 @@ use axum::http::Response;
 use axum::http::request::Parts;
 use standpipe::{Lease, LeaseId, Pool};
 
+use super::caller::Caller;
 use super::errors::add_headers;
 use super::estimate::Facts;
 use super::format::Format;
 use super::forward::{self, SendError, is_error, is_read};
 use super::identify::Identified;
 use super::observe::{self, Next};
+use super::prompt_cache::SizedCall;
 use super::relay;
 use crate::http::peer::Peer;
 use crate::http::problem::Problem;
@@ -35,11 +37,26 @@ const SDK_TIMEOUT: &str = "x-stainless-timeout";
 pub(crate) struct Call {
     pub(crate) state: Arc<AppState>,
     pub(crate) identified: Identified,
+    pub(crate) caller: Caller,
     pub(crate) format: Format,
     pub(crate) facts: Facts,
+    /// Its place in a session, whose prompt may be cached.
+    pub(crate) cached: Option<SizedCall>,
     pub(crate) pool: Pool,
     pub(crate) parts: Parts,
     pub(crate) body: Bytes,
+    /// What the client asked for, if this try asks for something else.
+    pub(crate) original: Option<Original>,
+}
+
+/// What a try changed of a call, as it was before.
+pub(crate) struct Original {
+    pub(crate) pool: Pool,
+    pub(crate) body: Bytes,
+    pub(crate) path: String,
+    pub(crate) model: Option<String>,
+    pub(crate) max_output: Option<u64>,
+    pub(crate) cached: Option<SizedCall>,
 }
 
 /// The tries of one call.
@@ -67,7 +84,7 @@ pub(crate) async fn run(call: Call) -> Result<Response<Body>, Problem> {
 }
 
 /// Makes a call, again and again while that can help and the client waits.
-async fn make(call: Call) -> Result<Response<Body>, Problem> {
+async fn make(mut call: Call) -> Result<Response<Body>, Problem> {
     let mut tries = Tries {
         count: 0,
         wait: Duration::ZERO,
@@ -76,9 +93,15 @@ async fn make(call: Call) -> Result<Response<Body>, Problem> {
         waited: Duration::ZERO,
     };
     let mut last = None;
+    let mut has_waited = false;
     loop {
+        call.retarget(std::mem::take(&mut has_waited)).await?;
         let lease = match (reserve(&call, &mut tries).await, last.take()) {
-            (Ok(lease), _) => lease,
+            (Ok(Some(lease)), _) => lease,
+            (Ok(None), answer) => {
+                (has_waited, last) = (true, answer);
+                continue;
+            }
             // The provider's own answer says more than that there is no further try.
             (Err(_), Some(answer)) => return Ok(answer),
             (Err(problem), None) => return Err(problem),
@@ -96,12 +119,12 @@ async fn make(call: Call) -> Result<Response<Body>, Problem> {
             }
             Ok(answer) => match observe::failed(&call, lease, answer, &mut tries).await? {
                 Next::Again(mut answer) => {
-                    add_headers(answer.headers_mut(), &about, &tries);
+                    add_headers(answer.headers_mut(), &about, &call, &tries);
                     last = Some(answer);
                     continue;
                 }
                 Next::Final(mut answer) => {
-                    add_headers(answer.headers_mut(), &about, &tries);
+                    add_headers(answer.headers_mut(), &about, &call, &tries);
                     return Ok(answer);
                 }
             },
@@ -126,17 +149,19 @@ async fn make(call: Call) -> Result<Response<Body>, Problem> {
     }
 }
 
-async fn reserve(call: &Call, tries: &mut Tries) -> Result<Lease, Problem> {
+/// Reserves one try. `None` means that it waited long and a fallback has room.
+async fn reserve(call: &Call, tries: &mut Tries) -> Result<Option<Lease>, Problem> {
     let state = &call.state;
     if state.is_stopping() {
         return Err(Problem::stopping());
     }
     let _permit =
         state.waiting.try_acquire().map_err(|_| Problem::too_many("calls", MAX_WAITING))?;
-    let left = tries.deadline.saturating_duration_since(Instant::now());
-    let mut request =
-        call.facts.request(&call.identified, call.format, is_read(call)).timeout(left);
-    if let Some(lease) = &tries.last {
+    let began = Instant::now();
+    let left = tries.deadline.saturating_duration_since(began);
+    let mut request = call.request().timeout(left);
+    // A try on another pool is a call of its own there.
+    if let Some(lease) = tries.last.as_ref().filter(|lease| lease.pool() == call.pool.name()) {
         request = request.retry_of(lease.clone());
     }
     if !tries.wait.is_zero() {
@@ -146,18 +171,22 @@ async fn reserve(call: &Call, tries: &mut Tries) -> Result<Lease, Problem> {
     let lease = tokio::select! {
         biased;
         outcome = call.pool.reserve(request) => outcome?,
+        () = call.fallback_has_room() => {
+            tries.waited += began.elapsed();
+            return Ok(None);
+        }
         () = state.stopped() => return Err(Problem::stopping()),
         () = call.disconnected() => return Err(Problem::client_gone()),
     };
     tries.count += 1;
     tries.waited += lease.waited();
     let (waited, is_retry) = (lease.waited(), tries.last.is_some());
-    state.proxied.add(&call.identified.agent, |own| {
+    state.proxied.add(&call.caller, |own| {
         own.waited_ms += millis(waited);
         own.retries += u64::from(is_retry);
     });
     tries.last = Some(lease.id().clone());
-    Ok(lease)
+    Ok(Some(lease))
 }
 
 impl Call {

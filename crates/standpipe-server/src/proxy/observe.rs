@@ -51,7 +51,7 @@ pub(crate) async fn failed(
     };
     remove_connection_headers(&mut head.headers);
     let is_refused = matches!(meaning, Meaning::Refused { .. });
-    call.state.proxied.add(&call.identified.agent, |own| own.refused += u64::from(is_refused));
+    call.state.proxied.add(&call.caller, |own| own.refused += u64::from(is_refused));
     let is_again = match meaning {
         Meaning::Refused { kind: ThrottleKind::Terminal, .. } => false,
         // The next reserve waits for the end of the pause.

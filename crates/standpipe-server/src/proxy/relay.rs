@@ -1,7 +1,6 @@
 //! Passes an answer on to the client and reads from it what the call used.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -39,7 +38,7 @@ pub(crate) fn relay(
     let encoding = head.headers.get(header::CONTENT_ENCODING);
     let encoding = encoding.map(|value| value.to_str().unwrap_or("?"));
     let reply = call.pool.read_reply(reply_head(&head));
-    let settlement = Settlement::new(Arc::clone(&call.state), lease, reply, encoding);
+    let settlement = Settlement::new(call, lease, reply, encoding);
     let hides = call.facts.lacks_usage(call.format) && encoding.is_none();
     remove_connection_headers(&mut head.headers);
     if hides {
@@ -47,7 +46,7 @@ pub(crate) fn relay(
     }
     let identified = &call.identified;
     links::rewrite(&mut head.headers, identified.upstream.base(), &identified.path, &call.parts);
-    add_headers(&mut head.headers, &about, tries);
+    add_headers(&mut head.headers, &about, call, tries);
     let filter = hides.then(UsageFilter::default);
     let idle = Box::pin(tokio::time::sleep(IDLE_TIMEOUT));
     let body = RelayBody { body, settlement, filter, idle, ended: false };

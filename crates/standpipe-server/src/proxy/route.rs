@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use axum::http::{HeaderMap, StatusCode};
+use standpipe::config::{KeyPools, PoolSettings};
 use standpipe::{Pool, PoolName, Request, Settings};
 
 use super::estimate::Facts;
@@ -17,16 +19,42 @@ use crate::state::AppState;
 /// The classes of Anthropic's models. All models of a class share its limits.
 const CLAUDE: [&str; 3] = ["opus", "sonnet", "haiku"];
 
+/// The account of a call whose provider has separate pools for each key: `key-1`, `key-2`.
+pub(crate) fn account(
+    state: &AppState,
+    identified: &Identified,
+    headers: &HeaderMap,
+) -> Result<Option<String>, Problem> {
+    let upstream = &identified.upstream;
+    if upstream.keys == KeyPools::Shared || upstream.has_key() {
+        return Ok(None);
+    }
+    // Each machine numbers the keys that it sees, so numbers mean nothing to another one.
+    if state.tap().is_remote()? {
+        let detail =
+            format!("[provider.{}] keys = \"separate\" needs a local store", upstream.name);
+        let hint = "name a [provider] for each key instead, each with its own key_file";
+        return Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail, hint));
+    }
+    let query = identified.path.split_once('?').map_or("", |(_, query)| query);
+    let number = state.key_numbers.number(headers, query).map_err(|error| {
+        tracing::error!(%error, "API keys cannot be told apart");
+        Problem::internal("API keys cannot be told apart")
+    })?;
+    Ok(number.map(|number| format!("key-{number}")))
+}
+
 /// Finds the pool of a call. A pool that does not exist is created only by a valid call.
 pub(crate) async fn find(
     state: &Arc<AppState>,
     identified: &Identified,
     format: Format,
     facts: &Facts,
+    account: Option<&str>,
 ) -> Result<Pool, Problem> {
     let tap = state.tap();
     let provider = identified.upstream.name.as_str();
-    let name = pool_name(tap.settings(), provider, format, facts, &identified.path)?;
+    let name = pool_name(tap.settings(), provider, format, facts, &identified.path, account)?;
     if state.known_pools().contains(name.as_str()) {
         return Ok(tap.pool(name.as_str())?);
     }
@@ -48,9 +76,11 @@ fn pool_name(
     format: Format,
     facts: &Facts,
     path: &str,
+    account: Option<&str>,
 ) -> Result<PoolName, Problem> {
     let model = facts.model.as_deref();
-    if let Some(configured) = model.and_then(|model| configured(settings, provider, model)) {
+    let configured = |model| configured(settings, provider, model, account);
+    if let Some(configured) = model.and_then(configured) {
         return Ok(configured);
     }
     let scope = match (format, model) {
@@ -59,19 +89,33 @@ fn pool_name(
         (_, Some(model)) => class(provider, model),
         (_, None) => "api".to_owned(),
     };
-    lookup::name(&format!("{provider}/{scope}"))
+    match account {
+        Some(account) => lookup::name(&format!("{provider}/{scope}/{account}")),
+        None => lookup::name(&format!("{provider}/{scope}")),
+    }
 }
 
-/// The pool of the file whose `models` match best: the longest pattern wins.
-fn configured(settings: &Settings, provider: &str, model: &str) -> Option<PoolName> {
+/// The pool of the file whose `models` match best: one of the key's own account, then the longest
+/// pattern.
+fn configured(
+    settings: &Settings,
+    provider: &str,
+    model: &str,
+    account: Option<&str>,
+) -> Option<PoolName> {
     let of_provider = settings.pools.iter().filter(|(name, pool)| match &pool.provider {
         Some(own) => own == provider,
         None => name.as_str().split('/').next() == Some(provider),
     });
-    let patterns =
-        of_provider.flat_map(|(name, pool)| pool.models.iter().map(move |pattern| (pattern, name)));
-    let matching = patterns.filter(|(pattern, _)| matches(pattern, model));
-    matching.max_by_key(|(pattern, _)| pattern.len()).map(|(_, name)| name.clone())
+    // Without separate keys the account of a pool is only a note.
+    let is_own = |pool: &PoolSettings| account.is_none() || pool.account.as_deref() == account;
+    let usable = of_provider.filter(|(_, pool)| is_own(pool) || pool.account.is_none());
+    let patterns = usable.flat_map(|(name, pool)| {
+        pool.models.iter().map(move |pattern| (is_own(pool), pattern, name))
+    });
+    let matching = patterns.filter(|(_, pattern, _)| matches(pattern, model));
+    let best = matching.max_by_key(|(is_own, pattern, _)| (*is_own, pattern.len()));
+    best.map(|(_, _, name)| name.clone())
 }
 
 /// Whether a pattern in which `*` stands for anything matches the whole text.
@@ -141,7 +185,9 @@ mod tests {
         let named = |provider, model: &str| {
             let facts = Facts { model: Some(model.to_owned()), ..Facts::default() };
             let settings = Settings::default();
-            pool_name(&settings, provider, Format::OpenAiChat, &facts, "/").unwrap().to_string()
+            pool_name(&settings, provider, Format::OpenAiChat, &facts, "/", None)
+                .unwrap()
+                .to_string()
         };
         assert_eq!(named("anthropic", "claude-sonnet-4-5-20250929"), "anthropic/sonnet");
         assert_eq!(named("anthropic", "claude-3-5-haiku-latest"), "anthropic/haiku");

@@ -10,11 +10,16 @@ use flate2::write::GzDecoder;
 use standpipe::{Lease, StreamedReply, Unit};
 use tokio::runtime::Handle;
 
+use super::caller::Caller;
+use super::hold::Call;
+use super::prompt_cache::SizedCall;
 use crate::state::AppState;
 
 /// A lease, and the answer that settles it while it passes.
 pub(crate) struct Settlement {
     state: Arc<AppState>,
+    caller: Caller,
+    cached: Option<SizedCall>,
     open: Option<(Lease, StreamedReply)>,
     encoding: Encoding,
     /// The input was reported, before the end of a stream.
@@ -31,7 +36,7 @@ enum Encoding {
 
 impl Settlement {
     pub(crate) fn new(
-        state: Arc<AppState>,
+        call: &Call,
         lease: Lease,
         reply: StreamedReply,
         encoding: Option<&str>,
@@ -41,7 +46,14 @@ impl Settlement {
             Some("gzip" | "x-gzip") => Encoding::Gzip(Box::new(GzDecoder::new(Vec::new()))),
             Some(_) => Encoding::Unknown,
         };
-        Self { state, open: Some((lease, reply)), encoding, reported: false }
+        Self {
+            state: Arc::clone(&call.state),
+            caller: call.caller.clone(),
+            cached: call.cached.clone(),
+            open: Some((lease, reply)),
+            encoding,
+            reported: false,
+        }
     }
 
     /// Reads bytes of the body as they pass.
@@ -78,15 +90,18 @@ impl Settlement {
         // A body that cannot be read states nothing: the call settles at its estimate.
         let is_unreadable = matches!(self.encoding, Encoding::Unknown);
         let whole = reply.is_finished() || is_unreadable;
-        self.count(&lease, &reply);
+        self.count(&reply);
         settle(lease, if whole { reply.end() } else { reply.cut() });
     }
 }
 
 impl Settlement {
-    fn count(&self, lease: &Lease, reply: &StreamedReply) {
+    fn count(&self, reply: &StreamedReply) {
         let used = reply.used();
-        self.state.proxied.add(lease.agent(), |own| {
+        if let (Some(call), Some(input)) = (&self.cached, used.of(&Unit::InputTokens)) {
+            self.state.prompt_caches.learn(call, input);
+        }
+        self.state.proxied.add(&self.caller, |own| {
             own.calls += 1;
             own.input_tokens += used.of(&Unit::InputTokens).unwrap_or(0);
             own.output_tokens += used.of(&Unit::OutputTokens).unwrap_or(0);
@@ -98,7 +113,7 @@ impl Settlement {
 impl Drop for Settlement {
     fn drop(&mut self) {
         if let Some((lease, reply)) = self.open.take() {
-            self.count(&lease, &reply);
+            self.count(&reply);
             settle(lease, reply.cut());
         }
     }

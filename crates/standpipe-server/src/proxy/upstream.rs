@@ -19,6 +19,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use standpipe::Settings;
+use standpipe::config::{KeyPools, SplitField};
 
 use crate::http::problem::Problem;
 
@@ -53,6 +54,10 @@ pub(crate) struct Upstream {
     base: String,
     key: Option<KeySource>,
     ca: Option<PathBuf>,
+    /// By which fields the use of an agent is shown in parts.
+    pub(crate) split_by: Vec<SplitField>,
+    /// Which pools the calls of different keys draw on.
+    pub(crate) keys: KeyPools,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -76,6 +81,8 @@ impl Upstream {
             base: base.trim_end_matches('/').to_owned(),
             key,
             ca: configured.and_then(|provider| provider.ca.clone()),
+            split_by: configured.map(|provider| provider.split_by.clone()).unwrap_or_default(),
+            keys: configured.map(|provider| provider.keys).unwrap_or_default(),
         }))
     }
 

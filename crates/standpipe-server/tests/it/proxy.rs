@@ -1,7 +1,13 @@
 //! The proxy, with the enforcing provider behind it. The provider's log is the referee.
 
+mod keys;
+mod rewriting;
+mod sessions;
+
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
-use standpipe_sim::{ProviderServer, Rule, ServerOptions, Shape};
+use standpipe_sim::{ProviderServer, Rule, ServerOptions, Shape, Unit};
 
 use crate::support::{Answer, Client, Daemon, Home, Sse, Start, files, lease, limit, until};
 
@@ -18,7 +24,11 @@ struct World {
 impl World {
     /// A daemon with a provider of this shape; `more` is added to its configuration.
     fn with(shape: Shape, rules: Vec<Rule>, more: &str) -> Self {
-        let provider = ProviderServer::start(ServerOptions::new(shape, rules)).unwrap();
+        Self::serving(ServerOptions::new(shape, rules), more)
+    }
+
+    fn serving(options: ServerOptions, more: &str) -> Self {
+        let provider = ProviderServer::start(options).unwrap();
         let home = Home::new();
         let address = provider.address();
         let text = format!(
@@ -31,6 +41,20 @@ impl World {
             Start { listen: Some("127.0.0.1:0"), config: Some(&config), ..Start::default() };
         let daemon = Daemon::start(&home, start);
         Self { home, daemon, provider }
+    }
+
+    fn config(&self) -> PathBuf {
+        self.home.path.join("config/standpipe/standpipe.toml")
+    }
+
+    /// The same world with a daemon that has another configuration.
+    fn reconfigured(self, text: &str) -> Self {
+        self.daemon.stop();
+        let config = self.home.configure(text);
+        let start =
+            Start { listen: Some("127.0.0.1:0"), config: Some(&config), ..Start::default() };
+        let daemon = Daemon::start(&self.home, start);
+        Self { daemon, ..self }
     }
 
     fn anthropic(more: &str) -> Self {

@@ -72,6 +72,12 @@ fn with_body(mut reply: Reply, body: &Value) -> Reply {
     reply
 }
 
+/// The model that a request's body names; empty if none.
+pub(super) fn model_named(body: &[u8]) -> String {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    body["model"].as_str().unwrap_or_default().to_owned()
+}
+
 /// The model that a request names, else the provider's own.
 fn model(body: &Value, own: &Value) -> Value {
     if body["model"].is_string() { body["model"].clone() } else { own.clone() }

@@ -20,9 +20,13 @@ pub(super) struct Calls {
     fresh: Provider,
     /// The same for the paths that have rules of their own.
     paths: BTreeMap<String, Provider>,
-    metered: BTreeMap<(String, String), Provider>,
+    metered: BTreeMap<Metered, Provider>,
+    per_model: bool,
     log: Vec<Logged>,
 }
+
+/// What is counted apart: key, path and model.
+type Metered = (String, String, String);
 
 /// A call as it came over the wire.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +34,7 @@ pub(super) struct Asked {
     pub(super) key: String,
     pub(super) path: String,
     pub(super) agent: String,
+    pub(super) model: String,
     pub(super) lease: String,
     pub(super) call: Call,
 }
@@ -48,7 +53,7 @@ pub(super) enum Decided {
 /// A call that is being served.
 #[derive(Debug)]
 pub(super) struct Ticket {
-    metered: (String, String),
+    metered: Metered,
     id: CallId,
     /// Its index in the log.
     at: usize,
@@ -64,6 +69,7 @@ impl Calls {
             fresh: provider(&options.rules),
             paths: paths.collect(),
             metered: BTreeMap::new(),
+            per_model: options.per_model,
             log: Vec::new(),
         }
     }
@@ -74,7 +80,8 @@ impl Calls {
 
     /// Decides about a call now, and writes it down.
     pub(super) fn arrive(&mut self, now: u64, asked: Asked) -> Decided {
-        let metered = (asked.key.clone(), asked.path.clone());
+        let model = if self.per_model { asked.model.clone() } else { String::new() };
+        let metered = (asked.key.clone(), asked.path.clone(), model);
         let is_full = self.metered.len() >= MOST_METERED && !self.metered.contains_key(&metered);
         if is_full || self.log.len() >= MOST_CALLS {
             return Decided::Full;
@@ -89,13 +96,14 @@ impl Calls {
             Arrival::Accepted(_) => (None, None),
             Arrival::Refused(reply) => (Some(reply.status), Some(now)),
         };
-        let Asked { key, path, agent, lease, call } = asked;
+        let Asked { key, path, agent, model, lease, call } = asked;
         let number = self.log.len() as u64 + 1;
         self.log.push(Logged {
             number,
             key,
             path,
             agent,
+            model,
             lease,
             call,
             arrived: now,

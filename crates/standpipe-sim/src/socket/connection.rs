@@ -74,6 +74,7 @@ fn reply(request: &Request, shared: &Shared) -> Option<Reply> {
     let used = Used {
         input: request.number("x-used-input").unwrap_or(call.input),
         output: request.number("x-used-output").unwrap_or(call.max_output),
+        cache_read: request.number("x-used-cache-read").unwrap_or(0),
         ..Used::default()
     };
     let reply = {
@@ -115,7 +116,8 @@ fn asked(request: &Request) -> Asked {
     };
     let key = KEYS.iter().find_map(|name| request.header(name)).unwrap_or_default();
     let key = key.strip_prefix("Bearer ").unwrap_or(key).to_owned();
-    Asked { key, path, agent: text("x-agent"), lease: text("x-lease"), call }
+    let model = api::model_named(&request.body);
+    Asked { key, path, agent: text("x-agent"), model, lease: text("x-lease"), call }
 }
 
 /// Where the clients of real providers put the API key.

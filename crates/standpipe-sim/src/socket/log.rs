@@ -15,6 +15,8 @@ pub struct Logged {
     pub path: String,
     /// Who made it, by its `x-agent` header.
     pub agent: String,
+    /// The model that its body names.
+    pub model: String,
     /// The lease it was made under, by its `x-lease` header.
     pub lease: String,
     /// What it asked for.
@@ -42,6 +44,7 @@ impl Logged {
             "key": self.key,
             "path": self.path,
             "agent": self.agent,
+            "model": self.model,
             "lease": self.lease,
             "input": self.call.input,
             "max_output": self.call.max_output,
