@@ -22,6 +22,7 @@
 //! `totals` counts by agent. `errors` writes refusals of Standpipe in the provider's own format, so
 //! that SDKs raise their own exceptions.
 
+mod describe;
 mod errors;
 mod estimate;
 mod format;
@@ -43,6 +44,7 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, Limited};
 
+pub use self::describe::{CallDescription, UsageHider};
 use self::estimate::Facts;
 use self::format::Format;
 use self::hold::Call;
