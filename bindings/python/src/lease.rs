@@ -257,7 +257,12 @@ impl Lease {
     }
 
     /// Begins to read the answer of the call.
-    fn read(&self, py: Python<'_>, status: u16, headers: Vec<(String, String)>) -> PyResult<Answer> {
+    fn read(
+        &self,
+        py: Python<'_>,
+        status: u16,
+        headers: Vec<(String, String)>,
+    ) -> PyResult<Answer> {
         let pool = self.tap.pool(self.id.pool().as_str());
         let pool = pool.map_err(|error| errors::raised(py, &error))?;
         Ok(Answer::new(pool.read_reply(answer::head(status, headers))))
@@ -343,9 +348,7 @@ impl Lease {
         let py = slf.py();
         slf.get().check_held(py)?;
         let lease = slf.unbind();
-        drive(py, async move {
-            Ok::<IntoPython, Error>(Box::new(move |_| Ok(lease.into_any())))
-        })
+        drive(py, async move { Ok::<IntoPython, Error>(Box::new(move |_| Ok(lease.into_any()))) })
     }
 
     #[pyo3(signature = (*_exception))]

@@ -56,20 +56,22 @@ struct KnownPool {
 }
 
 impl KnownPool {
-    /// Reserves a call. If the ledger has no limits, those from code are sent once more.
+    /// Reserves a call. Limits from code are sent before the first one, so that its units are
+    /// checked against them, and once more if the ledger has lost them.
     async fn reserve(self: Arc<Self>, request: Request) -> Result<standpipe::Lease, Error> {
-        let again = (!self.limits.is_empty()).then(|| request.clone());
-        let first = !self.limits.is_empty() && !self.sent.load(Ordering::Relaxed);
-        let request = if first { request.limits(self.limits.clone()) } else { request };
-        match (self.pool.reserve(request).await, again) {
-            (Err(Error::NoLimits { .. }), Some(request)) if !first => {
-                self.pool.reserve(request.limits(self.limits.clone())).await
+        if self.limits.is_empty() {
+            return self.pool.reserve(request).await;
+        }
+        if !self.sent.load(Ordering::Relaxed) {
+            self.pool.limit(self.limits.clone()).await?;
+            self.sent.store(true, Ordering::Relaxed);
+        }
+        match self.pool.reserve(request.clone()).await {
+            Err(Error::NoLimits { .. }) => {
+                self.pool.limit(self.limits.clone()).await?;
+                self.pool.reserve(request).await
             }
-            (Ok(lease), _) => {
-                self.sent.store(true, Ordering::Relaxed);
-                Ok(lease)
-            }
-            (result, _) => result,
+            result => result,
         }
     }
 }
@@ -155,11 +157,9 @@ impl Tap {
             builder = builder.config(path);
         }
         if let Some(store) = store {
-            let url: StoreUrl = store
-                .parse()
-                .map_err(|wrong: standpipe::config::TextError| {
-                    invalid(py, &wrong.what, &wrong.remedy)
-                })?;
+            let url: StoreUrl = store.parse().map_err(|wrong: standpipe::config::TextError| {
+                invalid(py, &wrong.what, &wrong.remedy)
+            })?;
             builder = builder.store(url);
         }
         if let Some(agent) = agent {
@@ -203,6 +203,7 @@ impl Tap {
     ) -> PyResult<Lease> {
         let request = self.request(py, call)?;
         let known = self.known(py, pool)?;
+        self.send_limits(py, &known)?;
         let lease = wait::for_result(py, known.reserve(request))?;
         Ok(Lease::new(self.tap.clone(), lease))
     }
@@ -435,4 +436,3 @@ pub(crate) fn throttle_kind(py: Python<'_>, kind: Option<&str>) -> PyResult<Thro
     let found = KINDS.into_iter().find(|kind| kind.as_str() == name);
     found.ok_or_else(|| unknown_kind(py, name, &known))
 }
-
