@@ -26,7 +26,7 @@ pub(crate) fn report(error: &clap::Error) -> Exit {
         }
         _ => {
             let page = error.render().to_string();
-            let command = command(std::env::args_os().skip(1));
+            let command = command(crate::invocation::words().into_iter());
             for line in message(&page, &command, lacks_separator(error)).lines() {
                 // A closed standard error cannot be reported anywhere.
                 let _closed = writeln!(std::io::stderr(), "{line}");

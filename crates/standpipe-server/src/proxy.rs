@@ -21,10 +21,11 @@
 //!    or cancelled because nothing was sent.
 //!
 //! `caller` and `totals` count by agent and session; `prompt_cache` knows which prompts a provider
-//! has cached; `keys` tells clients' keys apart. `errors` writes refusals of Standpipe in the provider's own format, so
-//! that SDKs raise their own exceptions.
+//! has cached; `keys` tells clients' keys apart. `errors` writes refusals of Standpipe in the
+//! provider's own format, so that SDKs raise their own exceptions.
 
 mod caller;
+mod describe;
 mod errors;
 mod estimate;
 mod fallback;
@@ -52,6 +53,7 @@ use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, Limited};
 
 use self::caller::Caller;
+pub use self::describe::{CallDescription, UsageHider};
 use self::estimate::Facts;
 use self::format::Format;
 use self::hold::Call;

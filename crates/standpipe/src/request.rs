@@ -94,6 +94,12 @@ impl Request {
         Self { agent: Some(agent.into()), ..Self::new() }
     }
 
+    /// Sets the agent.
+    pub fn agent(mut self, agent: impl Into<String>) -> Self {
+        self.agent = Some(agent.into());
+        self
+    }
+
     /// Adds an amount of a unit to the cost. One of `requests` is implied, and one slot of
     /// `parallel`.
     pub fn unit(mut self, unit: impl Into<String>, amount: u64) -> Self {

@@ -16,6 +16,7 @@ use crate::args::{LogFormat, LogLevel, Up};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::invocation;
 use crate::printer::Printer;
 
 /// A larger log of a detached daemon is rotated at the next start.
@@ -159,7 +160,7 @@ pub(super) fn running_or_start(context: &Context, printer: &Printer) -> Result<R
 /// Starts the daemon in the background and waits until it is ready or has failed.
 fn detach(options: &Options, printer: &Printer) -> CommandResult {
     // The same arguments, so that every flag applies to the daemon.
-    let words = std::env::args_os().skip(1);
+    let words = invocation::words().into_iter();
     let words = words.map(|word| if word == "--detach" { "--detached".into() } else { word });
     let output = start_detached(words.collect())?;
     if printer.json {
@@ -177,10 +178,10 @@ fn detach(options: &Options, printer: &Printer) -> CommandResult {
 
 /// Starts a daemon with these arguments. Returns what it announces when it is ready.
 fn start_detached(words: Vec<OsString>) -> Result<Map<String, Value>, Failure> {
-    let program = std::env::current_exe()
+    let (program, before) = invocation::program()
         .map_err(|error| Failure::system("cannot find the path of this program", &error))?;
     let mut command = Command::new(program);
-    command.args(words);
+    command.args(before).args(words);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command
         .spawn()

@@ -17,7 +17,7 @@ use crate::http::problem::Problem;
 pub(crate) fn response(format: Format, problem: &Problem) -> Response<Body> {
     let base = problem.clone().into_response();
     let status = base.status();
-    let body = match body(format, status, problem) {
+    let body = match body(format, status, &problem.message()) {
         Some(body) => body.to_string(),
         None => return with_retry_off(base),
     };
@@ -44,8 +44,8 @@ fn with_retry_off(mut response: Response<Body>) -> Response<Body> {
     response
 }
 
-fn body(format: Format, status: StatusCode, problem: &Problem) -> Option<Value> {
-    let message = problem.message();
+/// The body of an error in the provider's format; `None` if the format is not known.
+pub(super) fn body(format: Format, status: StatusCode, message: &str) -> Option<Value> {
     let limited = status == StatusCode::TOO_MANY_REQUESTS;
     let server = status.is_server_error();
     Some(match format {

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::Value;
+use serde_json::{Value, json};
 use standpipe::Request;
 
 use super::format::Format;
@@ -59,6 +59,23 @@ impl Facts {
         format == Format::OpenAiChat && self.stream && asked != Some(&Value::Bool(true))
     }
 
+    /// The body with a request for the usage at the end of its stream, which this format leaves
+    /// out otherwise.
+    pub(crate) fn with_usage(&self, body: &[u8]) -> Vec<u8> {
+        let Some(end) = body.iter().rposition(|byte| *byte == b'}') else { return body.to_vec() };
+        if self.stream_options.is_none() {
+            // The object has other members: at least `stream`.
+            let asks = br#","stream_options":{"include_usage":true}"#;
+            return [&body[..end], asks, &body[end..]].concat();
+        }
+        let Ok(mut value) = serde_json::from_slice::<Value>(body) else { return body.to_vec() };
+        match &mut value["stream_options"] {
+            Value::Object(options) => drop(options.insert("include_usage".into(), true.into())),
+            other => *other = json!({"include_usage": true}),
+        }
+        serde_json::to_vec(&value).unwrap_or_else(|_| body.to_vec())
+    }
+
     /// The request to the ledger. `input` is what will count of a prompt that is mostly cached;
     /// without it the ledger estimates the input by its size.
     pub(crate) fn request(
@@ -75,6 +92,17 @@ impl Facts {
         if let Some(task) = &identified.task {
             request = request.task(task.as_str());
         }
+        self.complete(request, format, is_read, input)
+    }
+
+    /// Adds to a request what the call states about its size and model; see [`Facts::request`].
+    pub(crate) fn complete(
+        &self,
+        mut request: Request,
+        format: Format,
+        is_read: bool,
+        input: Option<u64>,
+    ) -> Request {
         if let Some(model) = &self.model {
             request = request.model(model.chars().take(128).collect::<String>());
         }
@@ -203,7 +231,6 @@ impl<'de> Visitor<'de> for TextSize<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn facts(format: Format, path: &str, body: &Value) -> Facts {
         Facts::of(format, path, body.to_string().as_bytes())

@@ -84,6 +84,17 @@ impl Format {
         }
     }
 
+    /// The provider that a format is known from, for servers at an unknown address.
+    pub(crate) const fn provider(self) -> Option<&'static str> {
+        match self {
+            Self::Anthropic => Some("anthropic"),
+            Self::OpenAiChat | Self::OpenAi => Some("openai"),
+            Self::Gemini => Some("gemini"),
+            Self::Bedrock => Some("bedrock"),
+            Self::GitHub | Self::GitHubGraphQl | Self::Other | Self::Unmetered => None,
+        }
+    }
+
     /// Whether a call counts against a quota.
     pub(crate) const fn is_counted(self) -> bool {
         !matches!(self, Self::Unmetered)

@@ -10,7 +10,6 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
 use axum::response::Response as AxumResponse;
 use hyper::body::Incoming;
-use serde_json::{Value, json};
 use standpipe::Reply;
 
 use super::errors::unreachable;
@@ -79,27 +78,10 @@ pub(crate) async fn unmetered(
 
 /// The body for the provider: the client's own, or with a request for the usage of a stream.
 fn body_to_send(call: &Call) -> Bytes {
-    if call.facts.lacks_usage(call.format) { with_usage(call) } else { call.body.clone() }
-}
-
-/// Asks for the usage at the end of a stream, which this format leaves out otherwise.
-fn with_usage(call: &Call) -> Bytes {
-    let body = &call.body;
-    let Some(end) = body.iter().rposition(|byte| *byte == b'}') else { return body.clone() };
-    if call.facts.stream_options.is_none() {
-        // The object has other members: at least `stream`.
-        let mut changed = Vec::with_capacity(body.len() + 48);
-        changed.extend_from_slice(&body[..end]);
-        changed.extend_from_slice(br#","stream_options":{"include_usage":true}"#);
-        changed.extend_from_slice(&body[end..]);
-        return changed.into();
+    match call.facts.lacks_usage(call.format) {
+        true => call.facts.with_usage(&call.body).into(),
+        false => call.body.clone(),
     }
-    let Ok(mut value) = serde_json::from_slice::<Value>(body) else { return body.clone() };
-    match &mut value["stream_options"] {
-        Value::Object(options) => drop(options.insert("include_usage".into(), true.into())),
-        other => *other = json!({"include_usage": true}),
-    }
-    serde_json::to_vec(&value).map_or_else(|_| body.clone(), Bytes::from)
 }
 
 fn build(

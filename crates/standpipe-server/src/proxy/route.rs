@@ -70,7 +70,7 @@ pub(crate) async fn find(
     state.on_store(find).await
 }
 
-fn pool_name(
+pub(super) fn pool_name(
     settings: &Settings,
     provider: &str,
     format: Format,

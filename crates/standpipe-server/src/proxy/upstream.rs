@@ -66,6 +66,22 @@ enum KeySource {
     Variable(String),
 }
 
+/// The name of the provider at a host: of the configuration, else a built-in one.
+pub(super) fn name_at(settings: &Settings, host: &str) -> Option<String> {
+    let is_there = |upstream: Option<&str>| upstream.is_some_and(|url| has_host(url, host));
+    let mut configured = settings.providers.iter();
+    let configured = configured.find(|(_, provider)| is_there(provider.upstream.as_deref()));
+    let built_in = || BUILT_IN.iter().find(|(_, url)| has_host(url, host));
+    let built_in = || built_in().map(|(name, _)| (*name).to_owned());
+    configured.map(|(name, _)| name.clone()).or_else(built_in)
+}
+
+/// Whether an address has this host.
+fn has_host(url: &str, host: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split('/').next().is_some_and(|found| found.eq_ignore_ascii_case(host))
+}
+
 impl Upstream {
     /// The upstream of this name: from the configuration, else a built-in one.
     pub(crate) fn named(settings: &Settings, name: &str) -> Option<Arc<Self>> {
@@ -88,11 +104,7 @@ impl Upstream {
 
     /// The upstream whose real address has this host.
     pub(crate) fn at_host(settings: &Settings, host: &str) -> Option<Arc<Self>> {
-        let is_host = |url: &str| {
-            let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-            rest.split('/').next().is_some_and(|found| found.eq_ignore_ascii_case(host))
-        };
-        let name = BUILT_IN.iter().find(|(_, url)| is_host(url)).map(|(name, _)| *name)?;
+        let name = BUILT_IN.iter().find(|(_, url)| has_host(url, host)).map(|(name, _)| *name)?;
         Self::named(settings, name)
     }
 

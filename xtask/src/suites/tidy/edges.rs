@@ -30,6 +30,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("standpipe-server", &["standpipe"]),
     ("standpipe-cli", &["standpipe", "standpipe-server", "standpipe-sys"]),
+    ("standpipe-python", &["standpipe", "standpipe-cli", "standpipe-core", "standpipe-server"]),
     ("standpipe-sys", &[]),
     ("standpipe-forks", &["standpipe", "standpipe-store-file"]),
     ("standpipe-servers", &[]),

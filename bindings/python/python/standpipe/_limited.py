@@ -1,0 +1,84 @@
+"""`@standpipe.limited`: every call of a function draws on a pool."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any, Callable, Optional, TypeVar, Union
+
+from ._tap import Tap, default_tap
+
+F = TypeVar("F", bound=Callable[..., Any])
+Cost = Union[Mapping[str, int], Callable[..., Mapping[str, int]], None]
+
+
+def limited(
+    pool: str, *, cost: Cost = None, tap: Optional[Tap] = None, **call: Any
+) -> Callable[[F], F]:
+    """Reserves every call of a function on a pool, and settles it when the function returns.
+
+    It wraps functions, coroutines, generators and asynchronous generators; a generator holds its
+    lease until it ends. `cost` is a dict of amounts, or a function of the call's own arguments
+    that returns one. The other arguments are those of `reserve`.
+
+    >>> import standpipe
+    >>> tap = standpipe.open("memory", limits={"doc/limited": {"tokens": "9k/min"}})
+    >>> @standpipe.limited("doc/limited", tap=tap, cost=lambda text: {"tokens": len(text)})
+    ... def ask(text):
+    ...     return text.upper()
+    >>> ask("hello")
+    'HELLO'
+    >>> tap.status("doc/limited").limits[0]["used"]
+    5
+    """
+
+    def arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        amounts = cost(*args, **kwargs) if callable(cost) else cost
+        return {**call, "cost": dict(amounts)} if amounts else call
+
+    def own() -> Tap:
+        return tap if tap is not None else default_tap()
+
+    def decorate(function: F) -> F:
+        import inspect
+
+        wrapper: Any
+        if inspect.isasyncgenfunction(function):
+
+            @functools.wraps(function)
+            async def wrapper(*args: Any, **kwargs: Any) -> Any:
+                async with own().areserve(pool, **arguments(args, kwargs)):
+                    async for item in function(*args, **kwargs):
+                        yield item
+
+        elif inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def wrapper(*args: Any, **kwargs: Any) -> Any:
+                async with own().areserve(pool, **arguments(args, kwargs)):
+                    return await function(*args, **kwargs)
+
+        elif inspect.isgeneratorfunction(function):
+
+            @functools.wraps(function)
+            def wrapper(*args: Any, **kwargs: Any) -> Any:
+                with own().reserve(pool, **arguments(args, kwargs)):
+                    return (yield from function(*args, **kwargs))
+
+        elif callable(function):
+
+            @functools.wraps(function)
+            def wrapper(*args: Any, **kwargs: Any) -> Any:
+                with own().reserve(pool, **arguments(args, kwargs)):
+                    return function(*args, **kwargs)
+
+        else:
+            raise TypeError(
+                "@standpipe.limited wraps a function; write @standpipe.limited('pool/name')"
+            )
+        result: F = wrapper
+        return result
+
+    if not isinstance(pool, str):
+        raise TypeError("@standpipe.limited needs the name of a pool: @standpipe.limited('my/api')")
+    return decorate
