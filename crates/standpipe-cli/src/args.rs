@@ -7,6 +7,7 @@ mod calls;
 mod checks;
 mod config;
 mod daemon;
+mod help;
 mod hold;
 pub(crate) mod parse;
 mod run;
@@ -25,8 +26,9 @@ pub(crate) use calls::{
     Cancel, Commit, Heartbeat, Kind, Observe, Pause, Reserve, Resume, Throttle,
 };
 pub(crate) use checks::{Audit, Doctor};
-pub(crate) use config::{Check, Completions, Config, ConfigCommand, Init, Show};
+pub(crate) use config::{Check, Completions, Config, ConfigCommand, Init, Provider, Show};
 pub(crate) use daemon::{Down, LogFormat, LogLevel, Up};
+pub(crate) use help::Help;
 pub(crate) use hold::Hold;
 pub(crate) use parse::total;
 pub(crate) use run::{Env, EnvFormat, Run};
@@ -41,6 +43,47 @@ const PAGE: &str = "\
 {before-help}{usage-heading} {usage}
 
 {all-args}{after-help}";
+
+/// The layout of the first page: as [`PAGE`], with the commands by task. A test keeps the list and
+/// the commands the same.
+const FIRST_PAGE: &str = "\
+{about}
+
+{before-help}{usage-heading} {usage}
+
+Run programs:
+  run          Run a program whose API calls go through the proxy
+  env          Print the variables that send a program's API calls through the proxy
+  hold         Run a command while holding a lease on a pool
+  up           Run the daemon: HTTP API, proxy, dashboard, metrics
+  down         Stop the daemon of this state directory
+
+Look:
+  status       Show limits, leases, and waiting calls with reason and time
+  top          Watch pools live: limits, calls in flight, the queue, agents, events
+  explain      Walk through the admission rule for a call, without reserving
+  events       Show events: waits, refusals by the provider, pauses, reclaimed leases
+  audit        Show calls per agent, together against 80 % of the quota, and agents at risk
+  doctor       Check the installation and print findings with remedies
+
+Write scripts:
+  reserve      Wait until a call is admitted and print a lease id
+  commit       Settle a lease with what the call used [alias: release]
+  cancel       Release a lease whose call was never sent
+  heartbeat    Keep a lease alive
+  throttle     Report that the provider refused a call (a 429)
+  observe      Apply a provider's answer: stated limits, and a refusal
+
+Operate:
+  pause        Stop admission for a while
+  resume       End a pause, or a stop by the provider
+  config       The configuration file: init, check, show, schema
+  store        Operate the ledger's store: ping, dump, reset, upgrade, move
+  completions  Print the completion script of a shell
+  man          Print the manual page
+  help         Explain a command, or `help errors`: every reason and exit code
+
+{options}{after-help}";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -70,12 +113,15 @@ Environment:
   STANDPIPE_HOME    the state directory of this machine
   NO_COLOR          no colours";
 
+/// The version, the commit it was built from if that is known, and how.
+const VERSION: &str = env!("STANDPIPE_VERSION");
+
 /// One tap for everything that shares an API quota.
 #[derive(Debug, Parser)]
 #[command(
     name = "standpipe",
-    version,
-    help_template = PAGE,
+    version = VERSION,
+    help_template = FIRST_PAGE,
     before_help = EXAMPLES,
     after_help = AFTER,
     arg_required_else_help = true,
@@ -171,6 +217,7 @@ pub(crate) enum Command {
     /// Print the manual page
     #[command(help_template = PAGE, before_help = "Examples:\n  standpipe man | man -l -\n")]
     Man,
+    Help(Help),
 }
 
 #[cfg(test)]
@@ -204,6 +251,17 @@ mod tests {
             let whole = text(Cli::try_parse_from(&arguments));
             assert_eq!(text(Cli::parse_arguments(&arguments)), whole, "{line}");
         }
+    }
+
+    #[test]
+    fn the_first_page_lists_every_command_once() {
+        for command in Cli::command().get_subcommands() {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            let line = format!("\n  {:11}  {about}", command.get_name());
+            assert_eq!(FIRST_PAGE.matches(&line).count(), 1, "{line}");
+        }
+        let listed = FIRST_PAGE.lines().filter(|line| line.starts_with("  ")).count();
+        assert_eq!(listed, Cli::command().get_subcommands().count());
     }
 
     /// Each page leads with examples.

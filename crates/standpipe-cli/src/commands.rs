@@ -13,6 +13,7 @@ mod env;
 mod events;
 mod explain;
 mod heartbeat;
+mod help;
 mod hold;
 mod leases;
 mod man;
@@ -63,5 +64,6 @@ pub(crate) fn run(command: Command, context: &Context, printer: &Printer) -> Com
         Command::Config(args) => config::run(args.act, context, printer),
         Command::Completions(args) => completions::run(args.shell, printer),
         Command::Man => man::run(printer),
+        Command::Help(args) => help::run(&args.topic, printer),
     }
 }

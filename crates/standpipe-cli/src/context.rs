@@ -7,9 +7,9 @@
 use std::cell::OnceCell;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
-use standpipe::observe::Origin;
+use standpipe::observe::{Origin, Timestamp};
 use standpipe::{
     AgentName, Builder, Configured, Error, Limit, Pool, PoolName, Request, Span, Standpipe,
     StoreUrl,
@@ -22,6 +22,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::show::limits_kept;
+use crate::show::local_time::clock;
 
 /// The flags of a command and the ledger they lead to.
 #[derive(Debug)]
@@ -126,6 +127,44 @@ impl Context {
         Ok(pool)
     }
 
+    /// Notes that a call creates a pool: one that resembles another may be misspelled, and one
+    /// without limits has to learn them.
+    ///
+    /// # Errors
+    /// When the pools cannot be listed.
+    pub(crate) fn note_new_pool(
+        tap: &Standpipe,
+        name: &PoolName,
+        limits: &[Limit],
+        printer: &Printer,
+    ) -> Result<(), Failure> {
+        // A list of a network store costs a round trip, which limits that are stated do not earn.
+        let is_costly = !limits.is_empty() && tap.is_remote()?;
+        if is_costly || tap.settings().pools.contains_key(name) {
+            return Ok(());
+        }
+        let known = tap.pools().blocking()?;
+        if known.contains(name) {
+            return Ok(());
+        }
+        let described = tap.settings().pools.keys();
+        let names = known.iter().chain(described).map(PoolName::as_str);
+        let near = standpipe::config::nearest(name.as_str(), names);
+        let near = near.map(|near| format!("; did you mean `{near}`?"));
+        match (near, limits.is_empty()) {
+            (None, false) => {}
+            (near, false) => {
+                printer.note(&format!("created `{name}`{}", near.unwrap_or_default()));
+            }
+            (near, true) => printer.note(&format!(
+                "created `{name}`, whose limits are unknown: they are learned from the provider's \
+                 answers{}",
+                near.unwrap_or_default()
+            )),
+        }
+        Ok(())
+    }
+
     /// Checks the further pools of a call, before anything is reserved or created.
     ///
     /// # Errors
@@ -164,20 +203,27 @@ impl Context {
         Ok(())
     }
 
-    /// Retries `act` while the store is unavailable, for as long as the call may wait. Returns its
-    /// result and the rest of that time.
+    /// Retries `act` while the store is unavailable, for as long as the call may wait, and notes so
+    /// after a second. Returns its result and the rest of that time.
     ///
     /// # Errors
     /// As `act`.
     pub(crate) fn retry_within<T>(
         timeout: Duration,
+        printer: &Printer,
         mut act: impl FnMut() -> Result<T, Failure>,
     ) -> Result<(T, Duration), Failure> {
-        let began = Instant::now();
+        let (began, mut noted) = (Instant::now(), false);
         loop {
             match act() {
                 Ok(done) => return Ok((done, timeout.saturating_sub(began.elapsed()))),
                 Err(failure) if failure.exit == Exit::Store && began.elapsed() < timeout => {
+                    if !noted && began.elapsed() >= Duration::from_secs(1) {
+                        noted = true;
+                        let end = SystemTime::now() + timeout.saturating_sub(began.elapsed());
+                        let (why, end) = (failure.joined(), clock(Timestamp::of(end)));
+                        printer.note(&format!("{why}; retrying until {end}"));
+                    }
                     std::thread::sleep(Duration::from_millis(100));
                 }
                 Err(failure) => return Err(failure),

@@ -10,6 +10,7 @@ pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod findings;
 pub(crate) mod limits_kept;
+pub(crate) mod local_time;
 pub(crate) mod problem;
 pub(crate) mod status;
 pub(crate) mod style;

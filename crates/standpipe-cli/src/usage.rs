@@ -8,6 +8,8 @@ use std::io::Write;
 use clap::CommandFactory;
 use clap::error::{ContextKind, ErrorKind};
 
+use standpipe::config::nearest;
+
 use crate::args::Cli;
 use crate::exit::Exit;
 use crate::failure::{Message, one_line};
@@ -27,7 +29,11 @@ pub(crate) fn report(error: &clap::Error) -> Exit {
         _ => {
             let page = error.render().to_string();
             let command = command(crate::invocation::words().into_iter());
-            for line in message(&page, &command, lacks_separator(error)).lines() {
+            let message = match error.get(ContextKind::InvalidSubcommand) {
+                Some(word) => unknown_command(&word.to_string(), &command),
+                None => message(&page, &command, lacks_separator(error)),
+            };
+            for line in message.lines() {
                 // A closed standard error cannot be reported anywhere.
                 let _closed = writeln!(std::io::stderr(), "{line}");
             }
@@ -46,6 +52,27 @@ fn command(words: impl Iterator<Item = OsString>) -> String {
         known = below;
     }
     name
+}
+
+/// The message for a word that is no command: the most similar one, or one of that name below
+/// another, such as `store reset` for `reset`.
+fn unknown_command(word: &str, below: &str) -> Message {
+    let word = cut(word);
+    let top = Cli::command();
+    let within = below.split(' ').skip(1).try_fold(&top, |known, name| known.find_subcommand(name));
+    let known = within.unwrap_or(&top);
+    let nested = top.get_subcommands().find_map(|group| {
+        let own = group.find_subcommand(&word)?;
+        Some(format!("standpipe {} {}", group.get_name(), own.get_name()))
+    });
+    let names = known.get_subcommands().flat_map(clap::Command::get_name_and_visible_aliases);
+    let near = nearest(&word, names);
+    let meant = nested.or_else(|| near.map(|near| format!("{below} {near}")));
+    let hint = match meant {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("`{below} --help` lists the commands"),
+    };
+    Message::new(&format!("`{below}` has no command `{word}`"), &hint)
 }
 
 /// Whether the command of `hold` was given without `--` before it.
@@ -153,6 +180,26 @@ mod tests {
             let text = printed(&page, "standpipe").concat();
             assert!(!text.contains("hunter") && text.contains("'***' for '--store"), "{text}");
         }
+    }
+
+    #[test]
+    fn the_most_similar_command_is_suggested() {
+        let hint = |word: &str, below: &str| {
+            let lines: Vec<String> = unknown_command(word, below).lines().collect();
+            assert_eq!(lines[0], format!("error: `{below}` has no command `{word}`"));
+            lines[1].clone()
+        };
+        for (word, below, meant) in [
+            ("hodl", "standpipe", "standpipe hold"),
+            ("reset", "standpipe", "standpipe store reset"),
+            ("init", "standpipe", "standpipe config init"),
+            ("statsu", "standpipe", "standpipe status"),
+            ("relase", "standpipe", "standpipe release"),
+            ("chek", "standpipe config", "standpipe config check"),
+        ] {
+            assert_eq!(hint(word, below), format!("hint: did you mean `{meant}`?"), "{word}");
+        }
+        assert_eq!(hint("xyzzy", "standpipe"), "hint: `standpipe --help` lists the commands");
     }
 
     #[test]

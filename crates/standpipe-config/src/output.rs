@@ -2,7 +2,12 @@
 //!
 //! Everything here is derived from the table of keys.
 
-use crate::settings::Settings;
+use standpipe_core::Limit;
+use standpipe_dialect::Dialect;
+use standpipe_store::PoolName;
+
+use crate::keys::limit;
+use crate::settings::{Settings, dialect_of};
 
 #[cfg(feature = "describe")]
 mod describe;
@@ -18,6 +23,17 @@ impl Settings {
     #[must_use]
     pub fn to_toml(&self, origins: bool) -> String {
         toml::to_toml(self, origins)
+    }
+
+    /// Returns the lines of a file that give a pool these limits. A pool of a known provider that
+    /// has none learns them.
+    #[must_use]
+    pub fn limit_lines(pool: &PoolName, limits: &[Limit]) -> Vec<String> {
+        let dialect = dialect_of(pool.as_str(), None);
+        let learns = limits.is_empty() && dialect != Dialect::Generic;
+        let provider = learns.then(|| format!("provider = \"{}\"", dialect.name()));
+        let values = limit::values_of(limits, dialect).into_iter();
+        provider.into_iter().chain(values.map(|(key, value)| format!("{key} = {value}"))).collect()
     }
 
     /// Returns the reference of all keys as Markdown, the generated part of `docs/config.md`.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 const CONFIG: &str = "\
@@ -37,18 +37,30 @@ pub(crate) enum ConfigCommand {
 const INIT: &str = "\
 Examples:
   standpipe config init
+  standpipe config init --for anthropic
   standpipe config init ./standpipe.toml
 ";
 
-/// Write a short, commented file
+/// Write a short, commented file with the pools and limits in use
 #[derive(Debug, Args)]
 #[command(help_template = super::PAGE, before_help = INIT)]
 pub(crate) struct Init {
     /// The file [default: the user's configuration file]
     pub(crate) file: Option<PathBuf>,
+    /// A file for this provider
+    #[arg(long = "for", value_name = "PROVIDER")]
+    pub(crate) provider: Option<Provider>,
     /// Replace an existing file
     #[arg(long)]
     pub(crate) force: bool,
+}
+
+/// A provider with a file of its own.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Provider {
+    Anthropic,
+    Openai,
+    Github,
 }
 
 const CHECK: &str = "\

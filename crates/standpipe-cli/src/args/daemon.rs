@@ -18,7 +18,7 @@ state directory. An address that other machines can reach needs a token: [server
 configuration.
 SIGHUP, or a change of standpipe.toml, reloads the configuration; an invalid file changes nothing.";
 
-/// Run the daemon: HTTP API, dashboard, metrics
+/// Run the daemon: HTTP API, proxy, dashboard, metrics
 #[derive(Debug, Args)]
 #[command(help_template = super::PAGE, before_help = UP, after_help = UP_AFTER)]
 pub(crate) struct Up {

@@ -43,6 +43,7 @@ const EVENTS: &str = "\
 Examples:
   standpipe events --since 1h
   standpipe events --follow --kind throttle
+  standpipe events --pool anthropic/sonnet --as blog
   standpipe events --json | jq 'select(.agent == \"blog\")'
 ";
 
@@ -59,4 +60,10 @@ pub(crate) struct Events {
     /// Only this kind; `usage` is shown only when it is named
     #[arg(long, value_name = "KIND")]
     pub(crate) kind: Option<String>,
+    /// Only those of this pool
+    #[arg(long, value_name = "POOL", value_parser = parse::pool)]
+    pub(crate) pool: Option<PoolName>,
+    /// Only those of this agent
+    #[arg(long = "as", value_name = "AGENT")]
+    pub(crate) agent: Option<String>,
 }

@@ -19,9 +19,8 @@ pub(super) fn run(args: &Commit, context: &Context, printer: &Printer) -> Comman
         let answer = reply::reply(&[], args.headers.is_some(), args.status)?;
         let meaning = lease.answered_using(answer, used).blocking()?;
         object = reply::object(&meaning);
-        if let Some(sentence) = reply::sentence(&meaning) {
-            printer.note(&sentence);
-        }
+        let pool = tap.existing_pool(leases::id(&args.lease)?.pool());
+        reply::note(&meaning, &pool, printer);
     } else {
         lease.commit(used).blocking()?;
     }

@@ -27,14 +27,14 @@ pub(super) fn run(args: &Events, context: &Context, printer: &Printer) -> Comman
     let tap = context.open()?;
     if !args.follow {
         for event in tap.journal().events(since(back.unwrap_or(A_DAY)), kind) {
-            show(&event, printer)?;
+            show(&event, args, printer)?;
         }
         return Ok(Exit::Ok);
     }
     let mut follow = tap.journal().follow(back.and_then(since), kind);
     loop {
         for event in follow.more() {
-            show(&event, printer)?;
+            show(&event, args, printer)?;
         }
         if reader_is_gone() {
             return Ok(Exit::Ok);
@@ -52,8 +52,15 @@ fn kind(word: &str) -> Result<EventKind, Failure> {
     })
 }
 
-fn show(event: &Event, printer: &Printer) -> Result<(), Failure> {
-    match json!(event) {
+/// Prints an event, if it is of the pool and the agent that are wanted.
+fn show(event: &Event, args: &Events, printer: &Printer) -> Result<(), Failure> {
+    let object = json!(event);
+    let of_pool = args.pool.as_ref().is_none_or(|pool| event.pool == pool.as_str());
+    let of_agent = args.agent.as_ref().is_none_or(|agent| object["agent"] == agent.as_str());
+    if !of_pool || !of_agent {
+        return Ok(());
+    }
+    match object {
         Value::Object(object) if printer.json => printer.object_line(object)?,
         _ => printer.line(&line(event))?,
     }

@@ -33,7 +33,7 @@ pub(super) fn run(args: Hold, context: &Context, printer: &Printer) -> CommandRe
     units::check_limits(&args.call, &args.admission)?;
     let tap = context.open()?;
     tap.maintain_without_thread()?;
-    let (pool, left) = Context::retry_within(duration(args.admission.timeout), || {
+    let (pool, left) = Context::retry_within(duration(args.admission.timeout), printer, || {
         let limits = &args.admission.limit;
         let pool = Context::pool_to_reserve(&tap, &args.call.pool, limits, &request)?;
         Context::check_others(&tap, &args.call.also)?;
@@ -44,6 +44,7 @@ pub(super) fn run(args: Hold, context: &Context, printer: &Printer) -> CommandRe
     let own = limits.iter().filter(|_| *pool.name() == args.call.pool).cloned();
     let request = request.timeout(left).limits(own);
     report_route(&pool, &args.call, printer);
+    Context::note_new_pool(&tap, pool.name(), limits, printer)?;
     let signals = listen()?;
     let lease = admit(&pool, request, printer, &signals)
         .map_err(|failure| with_busy_exit(failure, args.busy_exit))?;

@@ -28,9 +28,7 @@ pub(super) fn run(args: &Observe, context: &Context, printer: &Printer) -> Comma
         printer.object(object)?;
         return Ok(Exit::Ok);
     }
-    if let Some(sentence) = reply::sentence(&meaning) {
-        printer.note(&sentence);
-    }
+    reply::note(&meaning, &pool, printer);
     match limits {
         0 => printer.note("the answer states no limits"),
         1 => printer.note("recorded one limit"),

@@ -1,7 +1,10 @@
 //! `pause`: stops admission for a while.
 
+use std::time::SystemTime;
+
 use serde_json::json;
 use standpipe::Span;
+use standpipe::observe::Timestamp;
 
 use super::CommandResult;
 use crate::args::Pause;
@@ -10,6 +13,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::show::duration::length;
+use crate::show::local_time::clock;
 
 pub(super) fn run(args: &Pause, context: &Context, printer: &Printer) -> CommandResult {
     if args.length == Span::ZERO {
@@ -22,7 +26,11 @@ pub(super) fn run(args: &Pause, context: &Context, printer: &Printer) -> Command
     let pool = context.existing_pool(&tap, &args.pool)?;
     pool.pause(duration(args.length)).blocking()?;
     let (pool, ms) = (args.pool.as_str(), args.length.0.div_ceil(1_000));
-    let note = format!("`{pool}` admits no calls for {}", length(ms));
+    let end = clock(Timestamp::of(SystemTime::now() + duration(args.length)));
+    let note = format!(
+        "`{pool}` is paused until {end} ({}); `standpipe resume {pool}` ends it",
+        length(ms)
+    );
     printer.done(&note, json!({ "pool": pool, "paused_ms": ms }))?;
     Ok(Exit::Ok)
 }

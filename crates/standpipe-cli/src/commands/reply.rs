@@ -4,10 +4,11 @@
 use std::io::Read;
 
 use serde_json::{Map, Value, json};
-use standpipe::{Meaning, Reply};
+use standpipe::{Meaning, Pool, Reply};
 
+use super::throttle::{described, effect};
 use crate::failure::Failure;
-use crate::show::duration::length;
+use crate::printer::Printer;
 
 /// The most bytes that are read from standard input.
 const MAX_INPUT: u64 = 1 << 20;
@@ -60,21 +61,20 @@ pub(super) fn object(meaning: &Meaning) -> Map<String, Value> {
     object
 }
 
-/// Describes the meaning of a reply for people, unless it was served.
-pub(super) fn sentence(meaning: &Meaning) -> Option<String> {
+/// Notes for people what a reply did to the pool, unless it was served.
+pub(super) fn note(meaning: &Meaning, pool: &Pool, printer: &Printer) {
     match meaning {
         Meaning::Refused { kind, retry_after, .. } => {
-            let millis = |after: std::time::Duration| u64::try_from(after.as_millis()).unwrap_or(0);
-            let after = retry_after.map(|after| format!(", for {}", length(millis(after))));
-            Some(format!(
-                "the provider refused it ({}{})",
-                kind.as_str(),
-                after.unwrap_or_default()
-            ))
+            let after = retry_after.map(|after| u64::try_from(after.as_millis()).unwrap_or(0));
+            printer.note(&effect(pool, &described(kind.as_str(), after)).0);
         }
-        Meaning::Failed { transient: true } => Some("it failed, and may be tried again".to_owned()),
-        Meaning::Failed { .. } => Some("it failed for a reason of its own".to_owned()),
-        _ => None,
+        Meaning::Failed { transient: true } => {
+            printer.note("the call failed; it may be tried again");
+        }
+        Meaning::Failed { .. } => {
+            printer.note("the call failed; trying it again will not help");
+        }
+        _ => {}
     }
 }
 

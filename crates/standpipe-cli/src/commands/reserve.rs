@@ -34,7 +34,7 @@ pub(super) fn run(args: Reserve, context: &Context, printer: &Printer) -> Comman
         let pool = tap.route(pool, &request).blocking()?;
         return peek(&pool, &request, printer);
     }
-    let (pool, left) = Context::retry_within(duration(args.admission.timeout), || {
+    let (pool, left) = Context::retry_within(duration(args.admission.timeout), printer, || {
         let limits = &args.admission.limit;
         let pool = Context::pool_to_reserve(&tap, &args.call.pool, limits, &request)?;
         Context::check_others(&tap, &args.call.also)?;
@@ -45,6 +45,7 @@ pub(super) fn run(args: Reserve, context: &Context, printer: &Printer) -> Comman
     let own = limits.iter().filter(|_| *pool.name() == args.call.pool).cloned();
     let request = request.timeout(left).limits(own);
     report_route(&pool, &args.call, printer);
+    Context::note_new_pool(&tap, pool.name(), limits, printer)?;
     let signals = listen()?;
     let lease = admit(&pool, request.clone(), printer, &signals)
         .map_err(|failure| with_advice(failure, &pool, &request))?;

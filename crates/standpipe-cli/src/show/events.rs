@@ -4,15 +4,14 @@ use standpipe::observe::journal::{Event, EventData, Usage};
 
 use crate::show::amount::{amount, cost, percent};
 use crate::show::duration::length;
+use crate::show::local_time::{clock, day_and_clock};
 use crate::show::status::reason_text;
 
-/// `2026-01-31 12:00:00Z  wait  my/slots  blog waited 3.1s: …`
+/// `2026-01-31 12:00:00  wait  my/slots  blog waited 3.1s: …`
 pub(crate) fn line(event: &Event) -> String {
-    let at = event.at.to_string();
-    let day = at.get(..10).unwrap_or_default();
-    let time = at.get(11..19).unwrap_or_default();
+    let at = day_and_clock(event.at);
     let kind = event.what.kind().as_str();
-    format!("{day} {time}Z  {kind:<12}  {}  {}", event.pool, what(&event.what))
+    format!("{at}  {kind:<12}  {}  {}", event.pool, what(&event.what))
 }
 
 /// Describes an event in a sentence.
@@ -39,10 +38,12 @@ pub(crate) fn what(what: &EventData) -> String {
             _ => format!("a lease of {agent} was reclaimed: its process ended"),
         },
         EventData::Pause { for_ms, until } => {
-            format!("paused for {}, until {until}", length(*for_ms))
+            format!("paused for {}, until {}", length(*for_ms), clock(until))
         }
         EventData::Resume => "admits calls again".to_owned(),
-        EventData::Stop { until: Some(until) } => format!("the provider said stop, until {until}"),
+        EventData::Stop { until: Some(until) } => {
+            format!("the provider said stop, until {}", clock(until))
+        }
         EventData::Stop { until: None } => "the provider said stop".to_owned(),
         EventData::SessionEnd { session } => format!("session {session:x} ended"),
         EventData::Config { result, source } => format!("a configuration from {source}: {result}"),

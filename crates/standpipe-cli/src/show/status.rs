@@ -10,6 +10,7 @@ use standpipe::{Backpressure, PoolStatus, escape};
 
 use crate::show::amount::percent;
 use crate::show::duration::length;
+use crate::show::local_time::clock;
 use crate::show::style::{Style, TextRole, columns};
 use crate::show::table::sentence;
 
@@ -94,7 +95,7 @@ fn state(style: Style, status: &PoolStatus) -> Vec<String> {
     }
     if let Some(stop) = &status.terminal {
         let end = match (stop.for_ms, stop.until) {
-            (Some(ms), Some(until)) => format!("until {until}, {} to go", length(ms)),
+            (Some(ms), Some(until)) => format!("until {} ({})", clock(until), length(ms)),
             _ => "until it is resumed by hand".to_owned(),
         };
         let look = stop.look_ms.map(|ms| format!("; one call may try in {}", length(ms)));
@@ -106,7 +107,7 @@ fn state(style: Style, status: &PoolStatus) -> Vec<String> {
     }
     if let Some(pause) = &status.pause {
         let why = throttling::cause(&status.trouble);
-        let text = format!("paused for {} (until {}){why}", length(pause.for_ms), pause.until);
+        let text = format!("paused until {} ({}){why}", clock(pause.until), length(pause.for_ms));
         lines.push(style.paint(TextRole::Warning, &text));
     }
     lines.extend(warnings::lines(style, status));

@@ -49,6 +49,7 @@ impl Home {
             .env("XDG_CONFIG_HOME", self.path.join("config"))
             .env("STANDPIPE_HOME", self.path.join("state"))
             .env("LANG", "C.UTF-8")
+            .env("TZ", "UTC")
             .current_dir(&self.path)
             .stdin(Stdio::null());
         command

@@ -191,8 +191,15 @@ fn add(reader: &mut Reader<'_>, item: &Item<'_>, limit: Option<Limit>, limits: &
 /// Inserts all limits of a pool in the order of the file, one value or a list for each key.
 pub(crate) fn arrange(pool: &PoolSettings, scope: &Scope<'_>, values: &mut Vec<(String, Value)>) {
     let dialect = dialect_of(scope.name, pool.provider.as_deref());
+    let limits = values_of(&pool.limits, dialect);
+    let before_margin = values.iter().position(|(key, _)| key == "margin").unwrap_or_default();
+    values.splice(before_margin..before_margin, limits);
+}
+
+/// Returns the keys and values of limits, several limits of a unit as a list.
+pub(crate) fn values_of(all: &[Limit], dialect: Dialect) -> Vec<(String, Value)> {
     let mut limits: Vec<(String, Value)> = Vec::new();
-    for limit in &pool.limits {
+    for limit in all {
         let key = match limit.id().unit() {
             None => "parallel".to_owned(),
             Some(unit @ Unit::Other(_)) => join("units", unit.name()),
@@ -205,8 +212,7 @@ pub(crate) fn arrange(pool: &PoolSettings, scope: &Scope<'_>, values: &mut Vec<(
             Some((_, first)) => *first = Value::List(vec![first.clone(), value]),
         }
     }
-    let before_margin = values.iter().position(|(key, _)| key == "margin").unwrap_or_default();
-    values.splice(before_margin..before_margin, limits);
+    limits
 }
 
 /// Returns the rate if it describes the limit completely, else the long form.

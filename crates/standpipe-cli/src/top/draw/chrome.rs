@@ -8,6 +8,7 @@ use standpipe::PoolStatus;
 
 use super::roles::{span, tui_style};
 use crate::show::duration::length;
+use crate::show::local_time::clock_only;
 use crate::show::style::{Style, TextRole, columns};
 use crate::top::pane::Pane;
 use crate::top::state::{Mode, State};
@@ -31,9 +32,7 @@ pub(super) fn header(style: Style, state: &State) -> Line<'static> {
 fn when(style: Style, state: &State) -> String {
     let pools = state.data.as_ref().map(|data| &data.snapshot.pools);
     let at = pools.and_then(|pools| pools.iter().map(|pool| pool.at).max());
-    let at = at.map(|at| at.to_string());
-    let clock = at.as_deref().and_then(|at| at.get(11..19)).map(|clock| format!("{clock}Z"));
-    let mut words: Vec<String> = clock.into_iter().collect();
+    let mut words: Vec<String> = at.map(clock_only).into_iter().collect();
     let old = state.fetched_at.map(|at| at.elapsed()).unwrap_or_default();
     if state.is_frozen() {
         words.push("frozen".to_owned());

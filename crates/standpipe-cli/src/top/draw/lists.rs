@@ -15,6 +15,7 @@ use super::pools::keep_in_view;
 use super::roles::{span, tui_style};
 use crate::show::duration::length;
 use crate::show::events::what;
+use crate::show::local_time::clock_only;
 use crate::show::status::{cost_text, expiry, priority_label, wait_reason};
 use crate::show::style::{Style, TextRole, columns};
 use crate::top::pane::Pane;
@@ -162,7 +163,7 @@ fn nonzero(count: usize) -> String {
 }
 
 fn clock(event: &Event) -> String {
-    event.at.to_string().get(11..19).unwrap_or_default().to_owned()
+    clock_only(event.at)
 }
 
 fn row_style(style: Style, row: Row<'_>) -> TuiStyle {
