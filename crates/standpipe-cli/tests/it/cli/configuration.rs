@@ -90,7 +90,7 @@ fn a_caller_with_ignored_limits_is_noted_which_apply() {
 fn a_pool_that_the_file_lacks_can_be_shown_and_operated_on() {
     let home = Home::new();
     home.run(["hold", "my/slots", "--limit", "parallel=1", "--", "true"]).printed();
-    home.run(["config", "init"]).printed();
+    home.configure("[pool.\"example/api\"]\nrequests = \"60/min\"\n");
     assert!(home.run(["status"]).printed().contains("my/slots"));
     for args in [
         &["status", "my/slots", "--check"][..],
@@ -108,6 +108,25 @@ fn a_pool_that_the_file_lacks_can_be_shown_and_operated_on() {
     home.run(["reserve", "my/slots", "--limit", "parallel=1"]).failed(78, &["no pool"]);
     let dry = ["reserve", "my/slots", "--limit", "parallel=1", "--dry-run"];
     home.run(dry).failed(78, &["no pool"]);
+}
+
+/// A file makes other pools an error, so the first file has those in use, or leaves pools open.
+#[test]
+fn the_first_file_stops_nothing_that_worked() {
+    let home = Home::new();
+    let hold = ["hold", "my/slots", "--limit", "parallel=1", "--", "true"];
+    home.run(["config", "init"]).printed();
+    home.run(hold).printed();
+    home.run(["config", "init", "--force"]).printed();
+    home.run(["config", "check"]).printed();
+    home.run(["hold", "my/slots", "--", "true"]).printed();
+    home.run(["hold", "my/slot", "--limit", "parallel=1", "--", "true"])
+        .failed(78, &["did you mean `my/slots`"]);
+    for provider in ["anthropic", "openai", "github"] {
+        home.run(["config", "init", "--for", provider, "--force"]).printed();
+        home.run(["config", "check"]).printed();
+        home.run(hold).printed();
+    }
 }
 
 #[test]
