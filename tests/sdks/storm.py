@@ -2,9 +2,13 @@
 
     STANDPIPE=target/release/standpipe PROVIDER=target/release/provider python3 tests/sdks/storm.py
 
-Each process is Node with Anthropic's SDK, as its own agent; they start over RAMP seconds. The provider enforces requests
-and input tokens as buckets, as Anthropic documents it. Its log is what is counted, from the end of
-the ramp on. `--unknown` gives the daemon no limits: it learns them from the provider's headers.
+Each process is Node with Anthropic's SDK, as its own agent; they start over RAMP seconds. The
+provider enforces requests and input tokens as buckets, as Anthropic documents it. Its log is what
+is counted, from the end of the ramp on.
+
+    --only-tap   leaves out the run without the tap
+    --unknown    gives the daemon no limits: it learns them from the provider's headers
+    --window     the provider counts rolling minutes instead of buckets
 """
 
 import json

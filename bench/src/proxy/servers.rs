@@ -108,6 +108,8 @@ impl Server {
         command.arg("--config").arg(&config).args(["--host", "127.0.0.1", "--port"]);
         command.arg(port.to_string()).args(["--num_workers", "1"]);
         command.env("LITELLM_LOCAL_MODEL_COST_MAP", "True").env("LITELLM_LOG", "ERROR");
+        // It listens on this machine only, for the length of the run.
+        command.env("LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY", "true");
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let spawned = command.spawn().map_err(|error| format!("no LiteLLM: {error}"))?;
         Self::ready("LiteLLM", port, "/v1/chat/completions", Running(spawned), scratch).map(Some)
