@@ -99,8 +99,8 @@ impl Server {
         let (scratch, port) = (Scratch::new()?, free_port()?);
         let config = scratch.path().join("config.yaml");
         let text = format!(
-            "model_list:\n  - model_name: gpt-4o\n    litellm_params:\n      model: openai/gpt-4o\n      \
-             api_base: http://{}/v1\n      api_key: k\nlitellm_settings:\n  telemetry: false\n",
+            "model_list:\n- model_name: gpt-4o\n  litellm_params:\n    model: openai/gpt-4o\n    \
+             api_base: http://{}/v1\n    api_key: k\nlitellm_settings:\n  telemetry: false\n",
             backend.address
         );
         std::fs::write(&config, text).map_err(|error| error.to_string())?;
