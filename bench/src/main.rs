@@ -1,4 +1,4 @@
-//! Speed of Standpipe, measured: `cargo xtask bench [core] [file] [wake] [hold] [redis] [daemon]`.
+//! Speed of Standpipe, measured: `cargo xtask bench [core] [file] [wake] [hold] [redis] [daemon] [proxy]`.
 //!
 //! `redis:SECTION` runs one section of Redis: foreign, alone, crowd, thousand or flat.
 //!
@@ -20,6 +20,7 @@ mod hold;
 mod pairs;
 mod peers;
 mod pool;
+mod proxy;
 mod redis;
 mod scratch;
 mod table;
@@ -51,6 +52,7 @@ fn work(kind: &str, place: &str) -> Result<(), String> {
         "bare-waiter" => wake::wait_bare(place),
         "echo" => wake::echo(),
         "json-handler" => daemon::serve_json(place),
+        "proxy-backend" => proxy::serve_backend(),
         _ if kind.starts_with("redis-") => redis::work(kind, place),
         _ => pairs::run(kind, place),
     }
@@ -58,7 +60,7 @@ fn work(kind: &str, place: &str) -> Result<(), String> {
 
 /// All parts, or those that are named.
 fn measure(wanted: &[&str]) -> Result<(), String> {
-    const PARTS: [&str; 6] = ["core", "file", "wake", "hold", "redis", "daemon"];
+    const PARTS: [&str; 7] = ["core", "file", "wake", "hold", "redis", "daemon", "proxy"];
     if let Some(unknown) = wanted.iter().find(|part| !PARTS.contains(part)) {
         return Err(format!("there is no part `{unknown}`; there are {}", PARTS.join(", ")));
     }
@@ -74,6 +76,7 @@ fn measure(wanted: &[&str]) -> Result<(), String> {
             "wake" => wake::run()?,
             "hold" => hold::run()?,
             "daemon" => daemon::run()?,
+            "proxy" => proxy::run()?,
             _ => redis::run(None)?,
         }
     }

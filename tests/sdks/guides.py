@@ -9,7 +9,9 @@ from support import STANDPIPE, Provider, Tap
 
 HERE = pathlib.Path(__file__).parent
 PAGE = (HERE.parent.parent / "docs/clients.md").read_text()
-KEYS = dict(ANTHROPIC_API_KEY="k", OPENAI_API_KEY="k", GITHUB_TOKEN="k", GH_TOKEN="k")
+PROVIDERS = ["anthropic", "gemini", "github", "openai"]
+NAMES = ["ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GH_TOKEN", "GITHUB_TOKEN", "OPENAI_API_KEY"]
+KEYS = dict.fromkeys(NAMES, "k")
 
 
 def snippet(section):
@@ -20,12 +22,11 @@ def snippet(section):
 
 
 class Guide:
-    """A daemon in front of three providers, and what the snippets print."""
+    """A daemon in front of all providers, and what the snippets print."""
 
     def __init__(self, opened, home):
-        shapes = dict(anthropic="anthropic", openai="openai", github="github")
-        self.providers = {name: opened(Provider, "--shape", shape, "--requests", "1000/min")
-                          for name, shape in shapes.items()}
+        self.providers = {name: opened(Provider, "--shape", name, "--requests", "1000/min")
+                          for name in PROVIDERS}
         self.tap = opened(Tap, **self.providers)
         self.home = home
 

@@ -16,6 +16,10 @@ def test_openai(guide):
     assert guide.python("Aider and other programs for OpenAI's API") == "Done.\n"
 
 
+def test_gemini(guide):
+    assert guide.python("Google's SDK") == "Done.\n"
+
+
 def test_vercel(guide):
     assert guide.node("Vercel AI SDK").splitlines() == ["Done.", "Done and done."]
     assert guide.calls() == 2

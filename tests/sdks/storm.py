@@ -1,0 +1,115 @@
+"""Fifty real client processes on one quota: without the tap, and with it. Run by hand:
+
+    STANDPIPE=target/release/standpipe PROVIDER=target/release/provider python3 tests/sdks/storm.py
+
+Each process is Node with Anthropic's SDK, as its own agent; they start over RAMP seconds. The
+provider enforces requests and input tokens as buckets, as Anthropic documents it. Its log is what
+is counted, from the end of the ramp on.
+
+    --only-tap   leaves out the run without the tap
+    --unknown    gives the daemon no limits: it learns them from the provider's headers
+    --window     the provider counts rolling minutes instead of buckets
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from support import Provider, Tap
+
+RAMP, STEADY = 60, 120
+REQUESTS, TOKENS = 600, 480_000  # per minute
+SERVICE_MS = 200
+KIND = "window" if "--window" in sys.argv else "bucket"
+TIERS = {"critical": 5, "standard": 35, "background": 10}
+# A critical agent asks every five seconds; the others always want more.
+PAUSE_MS = {"critical": 5_000, "standard": 0, "background": 0}
+CLIENT = pathlib.Path(__file__).parent / "node/storm-client.mjs"
+
+
+def provider():
+    return Provider("--shape", "anthropic", "--kind", KIND, "--requests", f"{REQUESTS}/min",
+                    "--input", f"{TOKENS}/min", "--service-ms", str(SERVICE_MS))
+
+
+def storm(url, retries, steady):
+    """Starts the clients over the ramp and waits for all of them. Returns what each saw."""
+    agents = [(f"{tier}{number}", tier) for tier, count in TIERS.items() for number in range(count)]
+    # All tiers take part from the beginning.
+    agents.sort(key=lambda agent: int("".join(filter(str.isdigit, agent[0]))))
+    began, seen, threads = time.monotonic(), {}, []
+    for at, (name, tier) in enumerate(agents):
+        time.sleep(max(0, began + at * RAMP / len(agents) - time.monotonic()))
+        left = began + RAMP + steady - time.monotonic()
+        words = ["node", CLIENT, url(name, tier), name, left, PAUSE_MS[tier], retries]
+
+        def run(name=name, words=words):
+            done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+            seen[name] = json.loads(done.stdout)
+
+        threads.append(threading.Thread(target=run))
+        threads[-1].start()
+    for thread in threads:
+        thread.join()
+    assert len(seen) == len(agents), "a client failed"
+    return seen
+
+
+def jain(values):
+    return sum(values) ** 2 / (len(values) * sum(value * value for value in values))
+
+
+def report(title, log, seen, steady):
+    start = min(call["arrived_us"] for call in log)
+    inside = [call for call in log
+              if RAMP * 1e6 <= call["arrived_us"] - start < (RAMP + steady) * 1e6]
+    served = [call for call in inside if call["admitted"]]
+    used = {"requests": len(served) / (REQUESTS * steady / 60),
+            "tokens": sum(call["input"] for call in served) / (TOKENS * steady / 60)}
+    refused = sum(not call["admitted"] for call in log)
+    print(f"## {title}\n")
+    print(f"{len(log)} calls reached the provider, {refused} of them were refused (429)"
+          f"; clients saw {sum(each['refused'] for each in seen.values())} errors")
+    print("used after the ramp: " + ", ".join(f"{key} {share:.1%}" for key, share in used.items()))
+    print("\n| tier | agents | served | tokens | mean time of a call | slowest | fairness |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    for tier in TIERS:
+        names = [name for name in seen if name.startswith(tier)]
+        tokens = {name: 0 for name in names}
+        for call in served:
+            if call["agent"] in tokens:
+                tokens[call["agent"]] += call["input"]
+        count = sum(call["agent"] in tokens for call in served)
+        mean = sum(seen[name]["waited"] for name in names)
+        mean /= max(1, sum(seen[name]["ok"] + seen[name]["refused"] for name in names))
+        slowest = max(seen[name]["slowest"] for name in names)
+        fair = f"{jain(list(tokens.values())):.3f}" if any(tokens.values()) else "–"
+        print(f"| {tier} | {len(names)} | {count} | {sum(tokens.values())} "
+              f"| {mean / 1e3:.2f} s | {slowest / 1e3:.1f} s | {fair} |")
+    print(flush=True)
+
+
+def main():
+    if "--only-tap" not in sys.argv:
+        alone = provider()
+        seen = storm(lambda name, tier: alone.url, 2, 60)
+        report("Without the tap (the SDK's own two retries)", alone.log(), seen, 60)
+        alone.close()
+    pool = ('[pool."anthropic/sonnet"]\nmodels = ["claude-sonnet-*"]\nmargin = 0\norder = "fair"\n'
+            f'requests = {{ rate = "{REQUESTS}/min", burst = {REQUESTS // 30} }}\n'
+            f'input_tokens = {{ rate = "{TOKENS}/min", burst = {TOKENS // 30} }}\n')
+    home = pathlib.Path(tempfile.mkdtemp())
+    behind = provider()
+    tap = Tap(home, None if "--unknown" in sys.argv else pool, anthropic=behind)
+    seen = storm(lambda name, tier: f"{tap.url}/as/{name}:{tier}/anthropic", 0, STEADY)
+    report("With the tap", behind.log(), seen, STEADY)
+    tap.close()
+    behind.close()
+
+
+main()
