@@ -8,9 +8,11 @@
 mod calls;
 mod clock;
 mod connection;
+mod fault;
 mod http;
 mod log;
 mod stream;
+mod websocket;
 
 use std::collections::BTreeMap;
 use std::io;

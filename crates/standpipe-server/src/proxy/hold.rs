@@ -70,6 +70,18 @@ pub(crate) struct Tries {
     pub(crate) waited: Duration,
 }
 
+impl Tries {
+    pub(crate) fn new(patience: Duration) -> Self {
+        Self {
+            count: 0,
+            wait: Duration::ZERO,
+            last: None,
+            deadline: Instant::now() + patience,
+            waited: Duration::ZERO,
+        }
+    }
+}
+
 /// Makes a call. A stream that waits long begins with keep-alive comments.
 pub(crate) async fn run(call: Call) -> Result<Response<Body>, Problem> {
     let interval = call.keepalive();
@@ -85,13 +97,7 @@ pub(crate) async fn run(call: Call) -> Result<Response<Body>, Problem> {
 
 /// Makes a call, again and again while that can help and the client waits.
 async fn make(mut call: Call) -> Result<Response<Body>, Problem> {
-    let mut tries = Tries {
-        count: 0,
-        wait: Duration::ZERO,
-        last: None,
-        deadline: Instant::now() + call.patience(),
-        waited: Duration::ZERO,
-    };
+    let mut tries = Tries::new(call.patience());
     let mut last = None;
     let mut has_waited = false;
     loop {
@@ -150,7 +156,7 @@ async fn make(mut call: Call) -> Result<Response<Body>, Problem> {
 }
 
 /// Reserves one try. `None` means that it waited long and a fallback has room.
-async fn reserve(call: &Call, tries: &mut Tries) -> Result<Option<Lease>, Problem> {
+pub(crate) async fn reserve(call: &Call, tries: &mut Tries) -> Result<Option<Lease>, Problem> {
     let state = &call.state;
     if state.is_stopping() {
         return Err(Problem::stopping());
@@ -200,7 +206,7 @@ impl Call {
     }
 
     /// How long the client waits for its call to be admitted.
-    fn patience(&self) -> Duration {
+    pub(crate) fn patience(&self) -> Duration {
         if let Some(wait) = self.identified.wait {
             return wait;
         }
@@ -216,7 +222,7 @@ impl Call {
         }
     }
 
-    async fn disconnected(&self) {
+    pub(crate) async fn disconnected(&self) {
         match self.parts.extensions.get::<Peer>() {
             Some(peer) => peer.disconnected().await,
             None => std::future::pending().await,

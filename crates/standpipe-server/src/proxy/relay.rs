@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderValue, Response, header};
+use axum::http::{HeaderMap, HeaderValue, Response, header};
 use futures_util::future::BoxFuture;
 use futures_util::stream;
 use http_body_util::{BodyExt, StreamBody};
@@ -37,7 +37,11 @@ pub(crate) fn relay(
     let encoding = head.headers.get(header::CONTENT_ENCODING);
     let encoding = encoding.map(|value| value.to_str().unwrap_or("?"));
     let reply = call.pool.read_reply(reply_head(&head));
-    let settlement = Settlement::new(call, lease, reply, encoding);
+    // Sound and images state no usage.
+    let settlement = match is_text(&head.headers) {
+        true => Settlement::new(call, lease, reply, encoding),
+        false => Settlement::new(call, lease, reply, Some("binary")),
+    };
     let hides = call.facts.lacks_usage(call.format) && encoding.is_none();
     remove_connection_headers(&mut head.headers);
     if hides {
@@ -48,6 +52,13 @@ pub(crate) fn relay(
     let idle = Box::pin(tokio::time::sleep(IDLE_TIMEOUT));
     let body = RelayBody { body, settlement, filter, idle, ended: false };
     Response::from_parts(head, Body::new(body))
+}
+
+/// Whether the body can state usage: JSON, or events.
+fn is_text(headers: &HeaderMap) -> bool {
+    let Some(kind) = headers.get(header::CONTENT_TYPE) else { return true };
+    let kind = kind.to_str().unwrap_or_default().to_ascii_lowercase();
+    ["json", "text/", "eventstream"].iter().any(|part| kind.contains(part))
 }
 
 /// The body of an answer on its way to the client.

@@ -20,6 +20,8 @@ pub(crate) struct Settlement {
     state: Arc<AppState>,
     caller: Caller,
     cached: Option<SizedCall>,
+    /// A stream is complete only with its last event; the end of any other body is its end.
+    is_stream: bool,
     open: Option<(Lease, StreamedReply)>,
     encoding: Encoding,
     /// The input was reported, before the end of a stream.
@@ -50,6 +52,7 @@ impl Settlement {
             state: Arc::clone(&call.state),
             caller: call.caller.clone(),
             cached: call.cached.clone(),
+            is_stream: call.facts.stream,
             open: Some((lease, reply)),
             encoding,
             reported: false,
@@ -89,7 +92,7 @@ impl Settlement {
         let Some((lease, reply)) = self.open.take() else { return };
         // A body that cannot be read states nothing: the call settles at its estimate.
         let is_unreadable = matches!(self.encoding, Encoding::Unknown);
-        let whole = reply.is_finished() || is_unreadable;
+        let whole = reply.is_finished() || is_unreadable || !self.is_stream;
         self.count(&reply);
         settle(lease, if whole { reply.end() } else { reply.cut() });
     }

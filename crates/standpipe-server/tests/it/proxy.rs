@@ -1,8 +1,10 @@
 //! The proxy, with the enforcing provider behind it. The provider's log is the referee.
 
 mod keys;
+mod media;
 mod rewriting;
 mod sessions;
+mod upgrades;
 
 use std::path::PathBuf;
 

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use super::Shared;
 use super::calls::{Asked, Decided};
+use super::fault::{self, Fault};
 use super::http::{Request, Wire, Wrong};
-use super::stream::{self, Fault, Wish};
+use super::stream::{self, Wish};
+use super::websocket;
 use crate::provider::{Call, Reply, Used};
 
 /// Serves a connection until the client closes it, breaks a bound, or the server stops.
@@ -22,35 +24,84 @@ pub(super) fn serve(stream: TcpStream, shared: &Shared) {
                 return;
             }
         };
-        let Some(reply) = answer(&request, shared) else { return };
+        if request.header("upgrade").is_some_and(|to| to.eq_ignore_ascii_case("websocket")) {
+            serve_websocket(&mut wire, &request, shared);
+            return;
+        }
+        let Some(mut reply) = answer(&request, shared) else { return };
+        fault::distort(&request, &mut reply);
+        let fault = Fault::of(&request);
+        if let Some(status) = fault.informs
+            && wire.inform(status).is_err()
+        {
+            return;
+        }
         let sent = match stream::events(&reply, Wish::of(&request.body)) {
-            Some(events) => send_stream(&mut wire, &request, &reply, &events, shared),
-            None => wire.reply(reply.status, &reply.headers, &reply.body, Some(&request)).is_ok(),
+            Some(events) => send_stream(&mut wire, &fault, &reply, &events, shared),
+            None => send_whole(&mut wire, &request, &fault, &reply),
         };
-        if !sent || !request.keep_alive {
+        if !sent || !request.keep_alive || fault.closes {
             return;
         }
     }
 }
 
+/// Sends a reply with its length. Returns whether it arrived whole.
+fn send_whole(wire: &mut Wire, request: &Request, fault: &Fault, reply: &Reply) -> bool {
+    let sent = match fault.truncates {
+        Some(count) => wire.reply_part(reply, count).is_ok(),
+        None => wire.reply(reply.status, &reply.headers, &reply.body, Some(request)).is_ok(),
+    };
+    sent && fault.truncates.is_none()
+}
+
+/// Returns every message until one end closes. It is one call all the while.
+fn serve_websocket(wire: &mut Wire, request: &Request, shared: &Shared) {
+    let decided = {
+        let mut calls = shared.calls();
+        let now = shared.clock.now();
+        calls.arrive(now, asked(request))
+    };
+    shared.happened.notify_all();
+    let ticket = match decided {
+        Decided::Accepted(ticket) => ticket,
+        Decided::Refused(reply) => {
+            let _sent = wire.reply(reply.status, &reply.headers, &reply.body, None);
+            return;
+        }
+        Decided::Full => return,
+    };
+    let key = request.header("sec-websocket-key").unwrap_or_default();
+    // It ends when either end closes it, whichever way.
+    let _ended = wire.echo(&websocket::accept(key));
+    let mut calls = shared.calls();
+    let now = shared.clock.now();
+    let _reply = calls.finish(now, &ticket, Used::default());
+    drop(calls);
+    shared.happened.notify_all();
+}
+
 /// Sends a reply as a stream. Returns whether it arrived whole.
 fn send_stream(
     wire: &mut Wire,
-    request: &Request,
+    fault: &Fault,
     reply: &Reply,
     events: &[String],
     shared: &Shared,
 ) -> bool {
-    let fault = Fault {
-        breaks: request.number("x-break-after"),
-        fails: request.number("x-error-after"),
-        chunk_ms: request.number("x-chunk-ms").unwrap_or(0),
-    };
     if wire.begin_stream(&reply.headers).is_err() {
         return false;
     }
     for (at, event) in (0_u64..).zip(events) {
         if fault.breaks == Some(at) {
+            return false;
+        }
+        if fault.resets == Some(at) {
+            wire.reset();
+            return false;
+        }
+        if fault.stalls == Some(at) {
+            wire.until_closed();
             return false;
         }
         if fault.fails == Some(at) {

@@ -1,7 +1,6 @@
 //! A reply as a stream of server-sent events, as Anthropic and OpenAI send them.
 //!
-//! The whole reply is known before; only its form differs. Headers of the request break a stream on
-//! purpose, see [`Fault`].
+//! The whole reply is known before; only its form differs. `fault` breaks a stream on purpose.
 
 use serde_json::{Value, json};
 
@@ -9,17 +8,6 @@ use crate::provider::Reply;
 
 /// The pieces of an answer's text.
 const PIECES: [&str; 3] = ["Done", " and", " done."];
-
-/// What goes wrong with a stream, by the number of the event before which it does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Fault {
-    /// The connection ends: `x-break-after`.
-    pub(super) breaks: Option<u64>,
-    /// An error event ends it: `x-error-after`.
-    pub(super) fails: Option<u64>,
-    /// How long each event takes, in milliseconds: `x-chunk-ms`.
-    pub(super) chunk_ms: u64,
-}
 
 /// What a request's body asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
