@@ -132,7 +132,9 @@ fn answer(request: &Request, shared: &Shared) -> Option<Reply> {
     let (decided, now) = {
         let mut calls = shared.calls();
         let now = shared.clock.now();
-        (calls.arrive(now, asked), now)
+        let wish = request.header("x-refuse-once");
+        let refused = wish.and_then(|wish| calls.refuse_once(now, &asked, wish));
+        (refused.map_or_else(|| calls.arrive(now, asked), Decided::Refused), now)
     };
     shared.happened.notify_all();
     let ticket = match decided {

@@ -65,8 +65,9 @@ pub(super) fn distort(request: &Request, reply: &mut Reply) {
         return;
     }
     // Before all other members, as the vectors of an embedding are.
-    let vectors = vec![Value::from("0.0123456789"); bytes.unwrap_or(0).min(64 << 20) / 15];
-    let mut body = serde_json::Map::from_iter([("data".to_owned(), Value::Array(vectors))]);
+    let vectors = "0.0123456789,".repeat(bytes.unwrap_or(0).min(64 << 20) / 13);
+    let vectors = Value::Array(vec![Value::from(vectors)]);
+    let mut body = serde_json::Map::from_iter([("data".to_owned(), vectors)]);
     body.extend(stated);
     if let Some(usage) = usage {
         body.insert("usage".to_owned(), serde_json::from_str(usage).unwrap_or_default());
