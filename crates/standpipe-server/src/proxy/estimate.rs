@@ -16,7 +16,7 @@ use super::identify::Identified;
 const LONGEST_WORD: usize = 1_024;
 
 /// What a call states about itself.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Default, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) model: Option<String>,
     /// The client wants a stream.

@@ -64,14 +64,11 @@ impl Settlement {
         let Some((lease, reply)) = &mut self.open else { return };
         match &mut self.encoding {
             Encoding::Plain => reply.feed(bytes),
-            Encoding::Gzip(decoder) => match decoder.write_all(bytes) {
-                Ok(()) => {
-                    // What was decompressed so far, to be read and not to be kept.
-                    let _in_memory = decoder.flush();
-                    reply.feed(&std::mem::take(decoder.get_mut()));
+            Encoding::Gzip(decoder) => {
+                if decompress(decoder, bytes, reply).is_err() {
+                    self.encoding = Encoding::Unknown;
                 }
-                Err(_) => self.encoding = Encoding::Unknown,
-            },
+            }
             Encoding::Unknown => {}
         }
         if !self.reported
@@ -110,6 +107,23 @@ impl Settlement {
             own.output_tokens += used.of(&Unit::OutputTokens).unwrap_or(0);
         });
     }
+}
+
+/// How many compressed bytes are decompressed at once. A thousandfold of them is kept for a moment.
+const PIECE: usize = 1_024;
+
+/// Reads what is compressed, without keeping it.
+fn decompress(
+    decoder: &mut GzDecoder<Vec<u8>>,
+    bytes: &[u8],
+    reply: &mut StreamedReply,
+) -> std::io::Result<()> {
+    for piece in bytes.chunks(PIECE) {
+        decoder.write_all(piece)?;
+        decoder.flush()?;
+        reply.feed(&std::mem::take(decoder.get_mut()));
+    }
+    Ok(())
 }
 
 /// The client or the provider ended the connection.

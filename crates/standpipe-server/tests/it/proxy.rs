@@ -4,6 +4,7 @@ mod faults;
 mod keys;
 mod media;
 mod rewriting;
+mod security;
 mod sessions;
 mod upgrades;
 
