@@ -21,10 +21,12 @@
 //!    or cancelled because nothing was sent.
 //!
 //! `upgrade` passes WebSockets through. `caller` and `totals` count by agent and session; `prompt_cache` knows which prompts a provider
-//! has cached; `keys` tells clients' keys apart. `errors` writes refusals of Standpipe in the provider's own format, so
+//! has cached; `keys` tells clients' keys apart;
+//! `client_retries` notices a second layer of retries. `errors` writes refusals of Standpipe in the provider's own format, so
 //! that SDKs raise their own exceptions.
 
 mod caller;
+mod client_retries;
 mod errors;
 mod estimate;
 mod fallback;
@@ -53,6 +55,7 @@ use http_body_util::{BodyExt, Limited};
 use hyper::upgrade::OnUpgrade;
 
 use self::caller::Caller;
+pub(crate) use self::client_retries::ClientRetries;
 use self::estimate::Facts;
 use self::format::Format;
 use self::hold::Call;
@@ -119,6 +122,7 @@ async fn proxy(
         body,
         original: None,
     };
+    call.state.client_retries.check(&call);
     match client {
         Some(client) => upgrade::run(call, client).await,
         None => hold::run(call).await,

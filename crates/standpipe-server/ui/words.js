@@ -149,6 +149,7 @@ const EVENTS = {
 		amountOf(e.limit, e.total)} in all`,
 	breaker: (e) => (e.on ? "at this rate calls will have to wait: they are advised to ask for less"
 		: "calls need not wait"),
+	client_retry: (e) => `${e.agent} (${e.client}) retries on its own, on top of the proxy`,
 	doubt: (e) => `${e.about} “${e.value}” was not believed: ${e.why}`,
 	store: (e) => e.what,
 	lost: (e) => `${plural(e.lines, "line")} of the journal could not be written`,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
-use axum::http::Response;
 use axum::http::request::Parts;
+use axum::http::{Response, StatusCode};
 use standpipe::{Lease, LeaseId, Pool};
 
 use super::caller::Caller;
@@ -95,14 +95,25 @@ pub(crate) async fn run(call: Call) -> Result<Response<Body>, Problem> {
     }
 }
 
-/// Makes a call, again and again while that can help and the client waits.
+/// Makes a call and remembers it if it is refused.
 async fn make(mut call: Call) -> Result<Response<Body>, Problem> {
+    let done = try_again(&mut call).await;
+    let status = match &done {
+        Ok(answer) => answer.status(),
+        Err(problem) => StatusCode::from_u16(problem.status).unwrap_or_default(),
+    };
+    call.state.client_retries.answered(&call, status);
+    done
+}
+
+/// Makes a call, again and again while that can help and the client waits.
+async fn try_again(call: &mut Call) -> Result<Response<Body>, Problem> {
     let mut tries = Tries::new(call.patience());
     let mut last = None;
     let mut has_waited = false;
     loop {
         call.retarget(std::mem::take(&mut has_waited)).await?;
-        let lease = match (reserve(&call, &mut tries).await, last.take()) {
+        let lease = match (reserve(call, &mut tries).await, last.take()) {
             (Ok(Some(lease)), _) => lease,
             (Ok(None), answer) => {
                 (has_waited, last) = (true, answer);
@@ -115,22 +126,22 @@ async fn make(mut call: Call) -> Result<Response<Body>, Problem> {
         let about = (lease.pool().clone(), lease.id().clone(), lease.zone());
         let sent = tokio::select! {
             biased;
-            sent = forward::send(&call) => sent,
+            sent = forward::send(call) => sent,
             // The lease is dropped, which settles it at its estimate: the call may be served.
             () = call.disconnected() => return Err(Problem::client_gone()),
         };
         let problem = match sent {
             Ok(answer) if !is_error(answer.status()) => {
-                return Ok(relay::relay(&call, lease, answer, &tries));
+                return Ok(relay::relay(call, lease, answer, &tries));
             }
-            Ok(answer) => match observe::failed(&call, lease, answer, &mut tries).await? {
+            Ok(answer) => match observe::failed(call, lease, answer, &mut tries).await? {
                 Next::Again(mut answer) => {
-                    add_headers(answer.headers_mut(), &about, &call, &tries);
+                    add_headers(answer.headers_mut(), &about, call, &tries);
                     last = Some(answer);
                     continue;
                 }
                 Next::Final(mut answer) => {
-                    add_headers(answer.headers_mut(), &about, &call, &tries);
+                    add_headers(answer.headers_mut(), &about, call, &tries);
                     return Ok(answer);
                 }
             },
@@ -141,7 +152,7 @@ async fn make(mut call: Call) -> Result<Response<Body>, Problem> {
             // It may have been served, so it counts at its estimate.
             Err(SendError::Broken(problem)) => {
                 call.state.awaited(lease.commit([])).await?;
-                if !call.format.is_model() && !is_read(&call) {
+                if !call.format.is_model() && !is_read(call) {
                     return Err(problem);
                 }
                 problem

@@ -3,6 +3,7 @@
 mod faults;
 mod keys;
 mod media;
+mod retries;
 mod rewriting;
 mod security;
 mod sessions;
