@@ -20,7 +20,7 @@
 //! 8. `settle`: every lease ends here: with the usage, at what was seen of a stream that broke off,
 //!    or cancelled because nothing was sent.
 //!
-//! `upgrade` passes WebSockets through. `caller` and `totals` count by agent and session; `prompt_cache` knows which prompts a provider
+//! `upgrade` passes WebSockets through. `caller`, `totals` and `recent` count by agent and session; `prompt_cache` knows which prompts a provider
 //! has cached; `keys` tells clients' keys apart;
 //! `client_retries` notices a second layer of retries. `errors` writes refusals of Standpipe in the provider's own format, so
 //! that SDKs raise their own exceptions.
@@ -37,6 +37,7 @@ mod identify;
 mod keys;
 mod observe;
 mod prompt_cache;
+mod recent;
 mod relay;
 mod rewrite;
 mod route;
@@ -62,6 +63,7 @@ use self::hold::Call;
 use self::identify::Identified;
 pub(crate) use self::keys::KeyNumbers;
 pub(crate) use self::prompt_cache::PromptCaches;
+pub(crate) use self::recent::{ModelTotals, ProxiedCall, RecentCalls};
 pub(crate) use self::totals::{AgentTotals, Totals};
 use self::upgrade::Upgrade;
 use crate::api::unknown_path;

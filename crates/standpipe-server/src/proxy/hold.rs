@@ -19,6 +19,7 @@ use super::forward::{self, SendError, is_error, is_read};
 use super::identify::Identified;
 use super::observe::{self, Next};
 use super::prompt_cache::SizedCall;
+use super::recent::{Prices, ProxiedCall};
 use super::relay;
 use crate::http::peer::Peer;
 use crate::http::problem::Problem;
@@ -103,6 +104,10 @@ async fn make(mut call: Call) -> Result<Response<Body>, Problem> {
         Err(problem) => StatusCode::from_u16(problem.status).unwrap_or_default(),
     };
     call.state.client_retries.answered(&call, status);
+    // What is no error is shown when its body has passed.
+    if is_error(status) {
+        call.state.recent_calls.add(ProxiedCall::of(&call, 0), status.as_u16());
+    }
     done
 }
 
@@ -214,6 +219,13 @@ impl Call {
         let interval = configured.unwrap_or(Some(standpipe::Span::secs(10)))?;
         let can_wait = self.facts.stream && self.format.has_comments();
         can_wait.then(|| Duration::from_micros(interval.0))
+    }
+
+    /// The prices of the pool.
+    pub(crate) fn prices(&self) -> Prices {
+        let tap = self.state.tap();
+        let pool = tap.settings().pools.get(self.pool.name());
+        pool.map(|pool| pool.price.clone()).unwrap_or_default()
     }
 
     /// How long the client waits for its call to be admitted.

@@ -37,10 +37,11 @@ pub(crate) fn relay(
     let encoding = head.headers.get(header::CONTENT_ENCODING);
     let encoding = encoding.map(|value| value.to_str().unwrap_or("?"));
     let reply = call.pool.read_reply(reply_head(&head));
+    let status = head.status.as_u16();
     // Sound and images state no usage.
     let settlement = match is_text(&head.headers) {
-        true => Settlement::new(call, lease, reply, encoding),
-        false => Settlement::new(call, lease, reply, Some("binary")),
+        true => Settlement::new(call, (lease, status), reply, encoding),
+        false => Settlement::new(call, (lease, status), reply, Some("binary")),
     };
     let hides = call.facts.lacks_usage(call.format) && encoding.is_none();
     remove_connection_headers(&mut head.headers);

@@ -13,13 +13,18 @@ use tokio::runtime::Handle;
 use super::caller::Caller;
 use super::hold::Call;
 use super::prompt_cache::SizedCall;
+use super::recent::{Prices, ProxiedCall};
 use crate::state::AppState;
+use crate::watch::history::millis;
 
 /// A lease, and the answer that settles it while it passes.
 pub(crate) struct Settlement {
     state: Arc<AppState>,
     caller: Caller,
     cached: Option<SizedCall>,
+    /// How the call is shown when it has ended, with the status of its answer.
+    shown: (ProxiedCall, u16),
+    prices: Prices,
     /// A stream is complete only with its last event; the end of any other body is its end.
     is_stream: bool,
     open: Option<(Lease, StreamedReply)>,
@@ -39,7 +44,7 @@ enum Encoding {
 impl Settlement {
     pub(crate) fn new(
         call: &Call,
-        lease: Lease,
+        (lease, status): (Lease, u16),
         reply: StreamedReply,
         encoding: Option<&str>,
     ) -> Self {
@@ -53,6 +58,8 @@ impl Settlement {
             caller: call.caller.clone(),
             cached: call.cached.clone(),
             is_stream: call.facts.stream,
+            shown: (ProxiedCall::of(call, millis(lease.waited())), status),
+            prices: call.prices(),
             open: Some((lease, reply)),
             encoding,
             reported: false,
@@ -101,6 +108,8 @@ impl Settlement {
         if let (Some(call), Some(input)) = (&self.cached, used.of(&Unit::InputTokens)) {
             self.state.prompt_caches.learn(call, input);
         }
+        let (call, status) = &self.shown;
+        self.state.recent_calls.add(call.clone().used(&used, &self.prices), *status);
         self.state.proxied.add(&self.caller, |own| {
             own.calls += 1;
             own.input_tokens += used.of(&Unit::InputTokens).unwrap_or(0);

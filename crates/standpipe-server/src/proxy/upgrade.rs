@@ -19,9 +19,11 @@ use super::format::Format;
 use super::forward::{self, SendError, is_error, remove_connection_headers};
 use super::hold::{Call, Tries, reserve};
 use super::observe::{self, Next};
+use super::recent::ProxiedCall;
 use super::relay;
 use crate::http::problem::Problem;
 use crate::state::AppState;
+use crate::watch::history::millis;
 
 /// The longest life of a connection. OpenAI ends a session after an hour.
 const MAX_LIFE: Duration = Duration::from_secs(2 * 3_600);
@@ -100,6 +102,7 @@ pub(crate) async fn run(call: Call, client: OnUpgrade) -> Result<Response<Body>,
     add_upgrade(&mut head.headers);
     add_headers(&mut head.headers, &about, &call, &tries);
     call.state.proxied.add(&call.caller, |own| own.calls += 1);
+    call.state.recent_calls.add(ProxiedCall::of(&call, millis(tries.waited)), 101);
     tokio::spawn(tunnel(Arc::clone(&call.state), lease, client, provider));
     Ok(Response::from_parts(head, Body::empty()))
 }

@@ -8,6 +8,7 @@ mod rewriting;
 mod security;
 mod sessions;
 mod upgrades;
+mod views;
 
 use std::path::PathBuf;
 

@@ -79,7 +79,7 @@ fn nothing_but_configured_upstreams_is_reached() {
         format!("/anthropic/../{evil}/x"),
         format!("/http://{evil}/x"),
         format!("/as/a/http:%2f%2f{evil}/x"),
-        format!("/anthropic/v1/..;/..;/x"),
+        "/anthropic/v1/..;/..;/x".to_owned(),
         format!("/anthropic/\\{evil}/x"),
         "/anthropic/%0d%0ahost:%20evil/x".to_owned(),
         "/as/..%2f..%2f/anthropic/v1/models".to_owned(),
