@@ -221,11 +221,12 @@ impl Call {
         can_wait.then(|| Duration::from_micros(interval.0))
     }
 
-    /// The prices of the pool.
+    /// The prices of the pool. A pool that it lies within may have others, which the ledger knows.
     pub(crate) fn prices(&self) -> Prices {
         let tap = self.state.tap();
         let pool = tap.settings().pools.get(self.pool.name());
-        pool.map(|pool| pool.price.clone()).unwrap_or_default()
+        let alone = pool.filter(|pool| pool.within.is_none());
+        alone.map(|pool| pool.price.clone()).unwrap_or_default()
     }
 
     /// How long the client waits for its call to be admitted.

@@ -91,13 +91,17 @@ impl ProxiedCall {
     pub(crate) fn used(mut self, used: &Amounts, prices: &Prices) -> Self {
         self.input_tokens = used.of(&Unit::InputTokens).unwrap_or(0);
         self.output_tokens = used.of(&Unit::OutputTokens).unwrap_or(0);
-        let cost = |(unit, price): (&Unit, &u64)| {
-            u128::from(used.of(unit).unwrap_or(0)) * u128::from(*price)
-        };
-        let sum: u128 = prices.iter().map(cost).sum();
-        self.micro_usd = u64::try_from(sum / 1_000_000).unwrap_or(u64::MAX);
+        self.micro_usd = cost(used, prices);
         self
     }
+}
+
+/// What a call cost, in millionths of a dollar, rounded up as the ledger does.
+pub(crate) fn cost(used: &Amounts, prices: &Prices) -> u64 {
+    let cost =
+        |(unit, price): (&Unit, &u64)| u128::from(used.of(unit).unwrap_or(0)) * u128::from(*price);
+    let sum: u128 = prices.iter().map(cost).sum();
+    u64::try_from(sum.div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
 /// Prices of a million units, in millionths of a dollar.

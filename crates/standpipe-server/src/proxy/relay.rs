@@ -106,6 +106,10 @@ impl hyper::body::Body for RelayBody {
                 Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
             };
             this.settlement.feed(&data);
+            // A body of a stated length is not polled again after its last byte.
+            if this.body.is_end_stream() && !std::mem::replace(&mut this.ended, true) {
+                this.settlement.end();
+            }
             let data = match &mut this.filter {
                 Some(filter) => filter.pass(&data),
                 None => data,

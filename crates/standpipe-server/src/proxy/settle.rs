@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use super::caller::Caller;
 use super::hold::Call;
 use super::prompt_cache::SizedCall;
-use super::recent::{Prices, ProxiedCall};
+use super::recent::{Prices, ProxiedCall, cost};
 use crate::state::AppState;
 use crate::watch::history::millis;
 
@@ -98,7 +98,12 @@ impl Settlement {
         let is_unreadable = matches!(self.encoding, Encoding::Unknown);
         let whole = reply.is_finished() || is_unreadable || !self.is_stream;
         self.count(&reply);
-        settle(lease, if whole { reply.end() } else { reply.cut() });
+        let used = reply.used();
+        // The ledger computes the same; stated, it is in the journal as well.
+        let is_known = self.prices.keys().all(|unit| used.of(unit).is_some());
+        let money = (whole && is_known && !self.prices.is_empty())
+            .then(|| (Unit::Usd, cost(&used, &self.prices)));
+        settle(lease, money, if whole { reply.end() } else { reply.cut() });
     }
 }
 
@@ -140,13 +145,14 @@ impl Drop for Settlement {
     fn drop(&mut self) {
         if let Some((lease, reply)) = self.open.take() {
             self.count(&reply);
-            settle(lease, reply.cut());
+            let reply = if reply.is_finished() { reply.end() } else { reply.cut() };
+            settle(lease, None, reply);
         }
     }
 }
 
-fn settle(lease: Lease, reply: standpipe::Reply) {
-    let settling = lease.answered(reply);
+fn settle(lease: Lease, money: Option<(Unit, u64)>, reply: standpipe::Reply) {
+    let settling = lease.answered_using(reply, money);
     spawn(async move {
         if let Err(error) = settling.await {
             tracing::debug!(%error, "a proxied call was not settled with its usage");
