@@ -10,7 +10,7 @@ import { sameFigures } from "./figures.mjs";
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const HOSTILE = "<img src=x onerror=alert(1)>\u202e\u200b";
 const HOSTILE_SHOWN = "<img src=x onerror=alert(1)>\\u{202e}\\u{200b}";
-const LARGEST = 60 * 1024;
+const LARGEST = 64 * 1024;
 
 const CONFIG = `
 [pool."work/rate"]

@@ -12,6 +12,7 @@ mod exposition;
 mod journal;
 mod labels;
 mod pools;
+pub(crate) mod proxied;
 mod store;
 #[cfg(test)]
 mod tests;

@@ -20,11 +20,13 @@
 //! 8. `settle`: every lease ends here: with the usage, at what was seen of a stream that broke off,
 //!    or cancelled because nothing was sent.
 //!
-//! `caller` and `totals` count by agent and session; `prompt_cache` knows which prompts a provider
-//! has cached; `keys` tells clients' keys apart. `errors` writes refusals of Standpipe in the
+//! `upgrade` passes WebSockets through. `caller`, `totals` and `recent` count by agent and session;
+//! `prompt_cache` knows which prompts a provider has cached; `keys` tells clients' keys apart;
+//! `client_retries` notices a second layer of retries. `errors` writes refusals of Standpipe in the
 //! provider's own format, so that SDKs raise their own exceptions.
 
 mod caller;
+mod client_retries;
 mod describe;
 mod errors;
 mod estimate;
@@ -37,12 +39,14 @@ mod keys;
 mod links;
 mod observe;
 mod prompt_cache;
+mod recent;
 mod relay;
 mod rewrite;
 mod route;
 mod settle;
 mod sse;
 mod totals;
+mod upgrade;
 mod upstream;
 
 use std::sync::Arc;
@@ -51,8 +55,10 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, Limited};
+use hyper::upgrade::OnUpgrade;
 
 use self::caller::Caller;
+pub(crate) use self::client_retries::ClientRetries;
 pub use self::describe::{CallDescription, UsageHider};
 use self::estimate::Facts;
 use self::format::Format;
@@ -60,7 +66,9 @@ use self::hold::Call;
 use self::identify::Identified;
 pub(crate) use self::keys::KeyNumbers;
 pub(crate) use self::prompt_cache::PromptCaches;
+pub(crate) use self::recent::{ModelTotals, ProxiedCall, RecentCalls};
 pub(crate) use self::totals::{AgentTotals, Totals};
+use self::upgrade::Upgrade;
 use crate::api::unknown_path;
 use crate::http::guard::Transport;
 use crate::http::problem::Problem;
@@ -70,13 +78,18 @@ use crate::state::AppState;
 const MAX_BODY: usize = 64 * 1024 * 1024;
 
 /// Serves a request for a provider, or answers that there is no such path.
-pub(crate) async fn serve(State(state): State<Arc<AppState>>, request: Request) -> Response {
+pub(crate) async fn serve(State(state): State<Arc<AppState>>, mut request: Request) -> Response {
     let transport = request.extensions().get::<Transport>().copied();
     let identified = identify::identify(&state, transport, request.uri(), request.headers());
     match identified {
         Ok(Some(identified)) => {
             let format = Format::of(&identified.upstream.name, request.method(), &identified.path);
-            let done = proxy(state, identified, format, request).await;
+            let upgrade = Upgrade::of(request.headers());
+            if let Some(problem) = upgrade::refusal(upgrade, format) {
+                return errors::response(format, &problem);
+            }
+            let client = (upgrade == Upgrade::WebSocket).then(|| upgrade::client_end(&mut request));
+            let done = proxy(state, identified, format, request, client).await;
             done.unwrap_or_else(|problem| errors::response(format, &problem))
         }
         Ok(None) => unknown_path().await.into_response(),
@@ -89,6 +102,7 @@ async fn proxy(
     identified: Identified,
     format: Format,
     request: Request,
+    client: Option<OnUpgrade>,
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
     if !format.is_counted() {
@@ -113,7 +127,11 @@ async fn proxy(
         body,
         original: None,
     };
-    hold::run(call).await
+    call.state.client_retries.check(&call);
+    match client {
+        Some(client) => upgrade::run(call, client).await,
+        None => hold::run(call).await,
+    }
 }
 
 /// Reads the whole body: it is measured for the estimate, and sent again after a refusal.

@@ -14,7 +14,7 @@ use crate::http::budget::ConnectionBudget;
 use crate::http::connections::{MAX_TCP, MAX_UNIX};
 use crate::http::problem::Problem;
 use crate::metrics::{JournalCounters, StoreLatency};
-use crate::proxy::{KeyNumbers, PromptCaches, Totals};
+use crate::proxy::{ClientRetries, KeyNumbers, PromptCaches, RecentCalls, Totals};
 use crate::token::Token;
 use crate::watch::history::History;
 use crate::watch::snapshots::SnapshotFrame;
@@ -47,8 +47,10 @@ pub(crate) struct AppState {
     pub(crate) counters: Mutex<JournalCounters>,
     pub(crate) store_latency: StoreLatency,
     pub(crate) proxied: Totals,
+    pub(crate) recent_calls: RecentCalls,
     pub(crate) prompt_caches: PromptCaches,
     pub(crate) key_numbers: KeyNumbers,
+    pub(crate) client_retries: ClientRetries,
     pub(crate) waiting: Semaphore,
     pub(crate) streams: Arc<Semaphore>,
     pub(crate) tcp_connections: Arc<ConnectionBudget>,
@@ -78,8 +80,10 @@ impl AppState {
             counters: Mutex::new(JournalCounters::new()),
             store_latency: StoreLatency::default(),
             proxied: Totals::default(),
+            recent_calls: RecentCalls::default(),
             prompt_caches: PromptCaches::default(),
             key_numbers: KeyNumbers::new(directory),
+            client_retries: ClientRetries::default(),
             waiting: Semaphore::new(MAX_WAITING),
             streams: Arc::new(Semaphore::new(MAX_STREAMS)),
             tcp_connections: ConnectionBudget::new(MAX_TCP),

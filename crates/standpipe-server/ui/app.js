@@ -22,6 +22,7 @@ const memory = {
 	history: new History(),
 	throttles: new Journal("since=8d&kind=throttle", () => true, 5_000),
 	recent: new Journal("since=1h", isShown, 2_000),
+	proxied: [],
 	rows: ROWS,
 };
 
@@ -92,6 +93,7 @@ async function readJournals(pools) {
 	try {
 		await memory.throttles.refresh();
 		await memory.recent.refresh();
+		memory.proxied = (await call("GET", "/v1/proxied")).recent;
 		draw();
 	} catch (error) {
 		if (error.problem) wrong("The journal cannot be read", error);

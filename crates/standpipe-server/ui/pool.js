@@ -21,6 +21,7 @@ export class PoolView {
 		this.queue = new Queue();
 		this.leases = new Leases(act.settle);
 		this.agents = new Agents();
+		this.proxied = new Proxied();
 		this.refusals = new Refusals();
 		this.recent = new Recent();
 		this.root = h("article", { class: "pool" },
@@ -29,11 +30,11 @@ export class PoolView {
 			this.notices,
 			h("div", { class: "pair" }, h("section", {}, h("h3", { text: "Limits" }), this.noLimits,
 				this.limits), this.burn.root),
-			this.queue.root, this.leases.root, this.agents.root,
+			this.queue.root, this.leases.root, this.agents.root, this.proxied.root,
 			h("div", { class: "pair" }, this.refusals.root, h("div", {}, this.money, this.recent.root)));
 	}
 
-	update(pool, { history, throttles, recent, rows }) {
+	update(pool, { history, throttles, recent, proxied, rows }) {
 		this.pool = pool;
 		this.head(pool);
 		keyed(this.notices, notices(pool), ([grave, word]) => grave + word,
@@ -49,6 +50,7 @@ export class PoolView {
 		this.queue.update(pool);
 		this.leases.update(pool);
 		this.agents.update(pool, rows);
+		this.proxied.update(pool, proxied);
 		this.refusals.update(pool, throttles);
 		this.recent.update(pool, recent);
 		show(this.money, pool.money !== null);
@@ -263,6 +265,27 @@ class Agents extends Listing {
 				of.promoted && "promoted: served as standard, once",
 				of.denied_ms !== null && `denied for ${whole(of.denied_ms)}`)]);
 		if (agents.length >= most) put(this.more, "These were active last; there may be more.");
+	}
+}
+
+// The last calls that came through the proxy; nothing where none did.
+class Proxied extends Listing {
+	constructor() {
+		super("Proxied calls", "The last calls through the proxy, latest first", "", [["agent"],
+			["model"], ["status", "n"], ["input", "n"], ["output", "n"], ["cost", "n"], ["waited", "n"],
+			["ended", "n"]]);
+	}
+
+	update({ pool }, proxied) {
+		const mine = proxied.filter((of) => of.pool === pool).slice(0, 20);
+		show(this.root, mine.length > 0);
+		this.rows(mine, mine.length, (of) => `${of.at} ${of.agent} ${of.status} ${of.output_tokens}`,
+			(row) => row.cells[7].append(h("time")), (of, { cells }) => {
+				tell(cells[7].firstChild, of.at, time(of.at));
+				return [of.session ?? of.agent, of.model ?? "", String(of.status), count(of.input_tokens),
+					count(of.output_tokens), of.micro_usd > 0 ? dollars(of.micro_usd) : "",
+					length(of.waited_ms), null];
+			});
 	}
 }
 

@@ -149,6 +149,7 @@ const EVENTS = {
 		amountOf(e.limit, e.total)} in all`,
 	breaker: (e) => (e.on ? "the quota will run out at this rate: callers are advised to request less"
 		: "the quota no longer runs out at this rate"),
+	client_retry: (e) => `${e.agent} (${e.client}) retries on its own, on top of the proxy`,
 	doubt: (e) => `${e.about} “${e.value}” was ignored: ${e.why}`,
 	store: (e) => e.what,
 	lost: (e) => `${plural(e.lines, "line")} of the journal could not be written`,

@@ -9,9 +9,11 @@ mod api;
 mod calls;
 mod clock;
 mod connection;
+mod fault;
 mod http;
 mod log;
 mod stream;
+mod websocket;
 
 use std::collections::BTreeMap;
 use std::io;

@@ -205,6 +205,16 @@ impl Pool {
         self.operation(move |pool| pool.send_reply(&reply, agent.as_deref()))
     }
 
+    /// Records in the journal that a client of the proxy retries on its own. Changes nothing else.
+    pub fn note_client_retry(&self, agent: &str, client: &str) {
+        let Ok(handle) = self.inner.tap.store_handle() else { return };
+        let what = crate::journal::EventData::ClientRetry {
+            agent: agent.to_owned(),
+            client: client.to_owned(),
+        };
+        handle.store_client().journal().note(&self.inner.name, what);
+    }
+
     /// Returns what a provider's answer means on this pool. Changes nothing.
     #[must_use]
     pub fn meaning_of(&self, reply: &Reply) -> Meaning {

@@ -69,6 +69,9 @@ pub(crate) fn what(what: &EventData) -> String {
             "quota will run out at this rate: callers are advised to request less".to_owned()
         }
         EventData::Breaker { on: false } => "quota no longer runs out at this rate".to_owned(),
+        EventData::ClientRetry { agent, client } => {
+            format!("{agent} ({client}) retries on its own; `standpipe doctor` has the switch")
+        }
         EventData::Doubt { about, value, why } => doubted(about, value, why),
         EventData::Store { what } => what.clone(),
         EventData::Usage(usage) => used(usage),

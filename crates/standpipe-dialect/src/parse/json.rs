@@ -66,6 +66,11 @@ impl Nesting {
         self.depth > 0 || self.in_string
     }
 
+    /// How many objects and arrays the position is inside of.
+    pub(crate) const fn depth(self) -> usize {
+        self.depth
+    }
+
     pub(crate) const fn step(&mut self, byte: u8) {
         if self.in_string {
             let escapes = !self.escaped && byte == b'\\';

@@ -8,7 +8,11 @@ use crate::parse::json::Nesting;
 pub(super) struct JsonDecoder {
     object: Vec<u8>,
     nesting: Nesting,
-    /// The object is larger than [`bounds::EVENT`]: skip to its end.
+    /// Where the value of the current member begins, if it is an object or an array.
+    member: Option<usize>,
+    /// That value made the object larger than [`bounds::EVENT`]: it is left out.
+    elides: bool,
+    /// The object is too large for another reason: skip to its end.
     skips: bool,
     is_closed: bool,
 }
@@ -21,18 +25,41 @@ impl JsonDecoder {
                 self.is_closed |= *byte == b']';
                 continue;
             }
+            let before = self.nesting.depth();
             self.nesting.step(*byte);
-            self.skips |= self.object.len() == bounds::EVENT;
-            if !self.skips {
-                self.object.push(*byte);
+            let depth = self.nesting.depth();
+            if before == 1 && depth == 2 {
+                self.member = Some(self.object.len());
+            }
+            self.push(*byte);
+            if before == 2 && depth == 1 {
+                (self.member, self.elides) = (None, false);
             }
             if !self.nesting.is_inside() {
                 if !self.skips {
                     on_event(&self.object);
                 }
                 self.object.clear();
-                self.skips = false;
+                (self.member, self.elides, self.skips) = (None, false, false);
             }
+        }
+    }
+
+    /// Keeps a byte of the object. The usage is beside the large members (vectors, images), so
+    /// these are left out and the rest is read.
+    fn push(&mut self, byte: u8) {
+        if self.object.len() == bounds::EVENT && !self.elides {
+            match self.member {
+                Some(begins) => {
+                    self.object.truncate(begins);
+                    self.object.extend_from_slice(b"null");
+                    self.elides = true;
+                }
+                None => self.skips = true,
+            }
+        }
+        if !self.skips && !self.elides {
+            self.object.push(byte);
         }
     }
 
@@ -58,6 +85,14 @@ mod tests {
         let two = vec![r#"{"a":[{}],"b":"]}\""}"#.to_owned(), "{}".to_owned()];
         assert_eq!(events("[{\"a\":[{}],\"b\":\"]}\\\"\"}\n,\r\n{}]"), (two.clone(), true));
         assert_eq!(events("{\"a\":[{}],\"b\":\"]}\\\"\"}\n{}\n{"), (two, false));
+    }
+
+    #[test]
+    fn a_member_that_is_too_large_is_left_out() {
+        let vectors = "[\"0.5\"],".repeat(bounds::EVENT / 4);
+        let text = format!("{{\"data\":[{vectors}{{}}],\"usage\":{{\"n\":1}},\"b\":[{vectors}0]}}");
+        let (found, _) = events(&text);
+        assert_eq!(found, [r#"{"data":null,"usage":{"n":1},"b":null}"#]);
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
     }
     let mut found = bursts(scene);
     found.extend(during_pauses(scene));
+    found.extend(behind_the_proxy(scene));
     or_ok(found, NAME, || "no retries outside Standpipe".to_owned())
 }
 
@@ -85,6 +86,51 @@ fn during_pauses(scene: &Scene) -> Vec<Finding> {
         Finding::warning(NAME, what).remedy(OFF).on(pool).by(agent)
     };
     seen.into_iter().map(finding).collect()
+}
+
+/// Clients of the proxy that retry what the proxy has retried already.
+fn behind_the_proxy(scene: &Scene) -> Vec<Finding> {
+    let seen: BTreeSet<(&str, &str, &str)> = scene
+        .week
+        .iter()
+        .filter_map(|event| match &event.what {
+            EventData::ClientRetry { agent, client } => {
+                Some((event.pool.as_str(), agent.as_str(), client.as_str()))
+            }
+            _ => None,
+        })
+        .collect();
+    let finding = |(pool, agent, client): (&str, &str, &str)| {
+        let what = format!("{agent} ({client}) retries on its own on top of the proxy on `{pool}`");
+        Finding::warning(NAME, what).remedy(switch(client)).on(pool).by(agent)
+    };
+    seen.into_iter().take(MAX_CLIENTS).map(finding).collect()
+}
+
+/// The most clients that are listed.
+const MAX_CLIENTS: usize = 20;
+
+/// Parts of the names of clients, and what turns their retries off.
+const SWITCHES: [(&str, &str); 12] = [
+    ("claude-cli", "set CLAUDE_CODE_MAX_RETRIES=0, as `standpipe run` does"),
+    ("codex", "set request_max_retries = 0 and stream_max_retries = 0 for the model provider"),
+    ("litellm", "set num_retries=0"),
+    ("langchain", "set max_retries=0 (1 for Google) and remove with_retry()"),
+    ("octokit", "set retry: { enabled: false } and throttle: { enabled: false }"),
+    ("google-genai", "leave http_options.retry_options unset, or set attempts=1"),
+    ("ai-sdk", "set maxRetries: 0"),
+    ("ai/", "set maxRetries: 0"),
+    ("boto", "set AWS_MAX_ATTEMPTS=1"),
+    ("/python", "set max_retries=0 on the client"),
+    ("/js", "set maxRetries: 0 on the client"),
+    ("/node", "set maxRetries: 0 on the client"),
+];
+
+/// What turns the retries of a client off.
+fn switch(client: &str) -> &'static str {
+    let lower = client.to_ascii_lowercase();
+    let known = SWITCHES.iter().find(|(part, _)| lower.contains(part));
+    known.map_or("disable the client's own retries: the proxy retries for it", |(_, how)| how)
 }
 
 const OFF: &str = "disable the SDK's own retries (max_retries=0 for anthropic and openai) and \

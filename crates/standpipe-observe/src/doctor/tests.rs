@@ -292,6 +292,25 @@ fn an_agent_that_retries_by_itself_is_named() {
 }
 
 #[test]
+fn a_client_of_the_proxy_that_retries_is_named_with_its_switch() {
+    let mut kept = Kept::new();
+    for (client, switch) in [
+        ("Anthropic/Python", "max_retries=0"),
+        ("OpenAI/JS", "maxRetries: 0"),
+        ("claude-cli", "CLAUDE_CODE_MAX_RETRIES=0"),
+        ("codex_cli_rs", "request_max_retries = 0"),
+        ("litellm", "num_retries=0"),
+        ("curl", "own retries"),
+    ] {
+        let retry = EventData::ClientRetry { agent: "blog".to_owned(), client: client.to_owned() };
+        let week = [event(9_000, retry.clone()), event(5_000, retry)];
+        let found = kept.found(retries::check, &week);
+        one(&found, Level::Warning, &format!("blog ({client}) retries on its own"));
+        assert!(found[0].remedy.as_ref().unwrap().contains(switch), "{found:?}");
+    }
+}
+
+#[test]
 fn a_call_that_is_refused_during_a_pause_came_past_the_tap() {
     let mut kept = Kept::new();
     let data = |ago| refused(ago, Some("data"), "quota");

@@ -188,6 +188,13 @@ pub enum EventData {
         /// Whether it begins.
         on: bool,
     },
+    /// A client of the proxy retries on its own, on top of the proxy's retries.
+    ClientRetry {
+        /// Whose call it was.
+        agent: String,
+        /// The program or SDK, as it names itself.
+        client: String,
+    },
     /// A value that the provider sent was implausible and ignored.
     Doubt {
         /// Which header or field.
@@ -251,6 +258,8 @@ pub enum EventKind {
     Outside,
     /// See [`EventData::Breaker`].
     Breaker,
+    /// See [`EventData::ClientRetry`].
+    ClientRetry,
     /// See [`EventData::Doubt`].
     Doubt,
     /// See [`EventData::Store`].
@@ -263,7 +272,7 @@ pub enum EventKind {
 
 impl EventKind {
     /// All of them.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::Wait,
         Self::Shadow,
         Self::Throttle,
@@ -282,6 +291,7 @@ impl EventKind {
         Self::Margin,
         Self::Outside,
         Self::Breaker,
+        Self::ClientRetry,
         Self::Doubt,
         Self::Store,
         Self::Usage,
@@ -310,6 +320,7 @@ impl EventKind {
             Self::Margin => "margin",
             Self::Outside => "outside",
             Self::Breaker => "breaker",
+            Self::ClientRetry => "client_retry",
             Self::Doubt => "doubt",
             Self::Store => "store",
             Self::Usage => "usage",
@@ -341,6 +352,7 @@ impl EventData {
             Self::Margin { .. } => EventKind::Margin,
             Self::Outside { .. } => EventKind::Outside,
             Self::Breaker { .. } => EventKind::Breaker,
+            Self::ClientRetry { .. } => EventKind::ClientRetry,
             Self::Doubt { .. } => EventKind::Doubt,
             Self::Store { .. } => EventKind::Store,
             Self::Usage(_) => EventKind::Usage,

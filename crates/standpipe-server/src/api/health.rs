@@ -123,7 +123,9 @@ pub(crate) async fn metrics(
         store_up,
         snapshot_age: age,
     };
-    let text = exposition::text(&snapshot, &lock(&state.counters), &state.store_latency, &process);
+    let mut text =
+        exposition::text(&snapshot, &lock(&state.counters), &state.store_latency, &process);
+    text.push_str(&exposition::proxied::text(&state.recent_calls.models()));
     Ok(([(header::CONTENT_TYPE, exposition::CONTENT_TYPE)], text))
 }
 

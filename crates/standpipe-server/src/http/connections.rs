@@ -2,19 +2,23 @@
 //!
 //! Bounded: the number of connections, the size of a request's head, and every wait for the peer.
 
+use std::convert::Infallible;
 use std::io;
 use std::os::fd::AsFd;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::StatusCode;
+use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio::sync::mpsc;
 use tower_service::Service;
 
 use super::budget::ConnectionSlot;
@@ -43,7 +47,8 @@ const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\n
 
 /// Accepts connections until the daemon stops, then waits for open ones to end.
 pub(crate) async fn serve(state: Arc<AppState>, app: Router, tcp: TcpListener, unix: UnixListener) {
-    let acceptor = Acceptor { state: Arc::clone(&state), app, open: GracefulShutdown::new() };
+    let (open, mut all_closed) = mpsc::channel(1);
+    let acceptor = Acceptor { state: Arc::clone(&state), app, open };
     let stopped = state.stopped();
     tokio::pin!(stopped);
     loop {
@@ -59,9 +64,9 @@ pub(crate) async fn serve(state: Arc<AppState>, app: Router, tcp: TcpListener, u
             () = &mut stopped => break,
         }
     }
-    drop((tcp, unix));
+    drop((tcp, unix, acceptor));
     tokio::select! {
-        () = acceptor.open.shutdown() => {}
+        _none = all_closed.recv() => {}
         () = tokio::time::sleep(DRAIN_TIMEOUT) => {}
         () = state.stopped_now() => {}
     }
@@ -70,7 +75,8 @@ pub(crate) async fn serve(state: Arc<AppState>, app: Router, tcp: TcpListener, u
 struct Acceptor {
     state: Arc<AppState>,
     app: Router,
-    open: GracefulShutdown,
+    /// Every open connection has a clone: the channel closes with the last one.
+    open: mpsc::Sender<Infallible>,
 }
 
 impl Acceptor {
@@ -109,7 +115,12 @@ impl Acceptor {
             let (own, response) = (Arc::clone(&own), app.clone().call(request));
             async move {
                 let response = response.await;
-                own.answered();
+                // A connection that became something else has no next head to wait for.
+                let is_upgrade =
+                    |response: &Response| response.status() == StatusCode::SWITCHING_PROTOCOLS;
+                if !response.as_ref().is_ok_and(is_upgrade) {
+                    own.answered();
+                }
                 response
             }
         });
@@ -117,14 +128,24 @@ impl Acceptor {
             .timer(TokioTimer::new())
             .header_read_timeout(IDLE_TIMEOUT)
             .max_buf_size(MAX_HEAD)
-            .serve_connection(TokioIo::new(WriteTimeout::new(stream, Arc::clone(&slot))), service);
-        let watched = self.open.watch(connection);
+            .serve_connection(TokioIo::new(WriteTimeout::new(stream, Arc::clone(&slot))), service)
+            .with_upgrades();
+        let (open, state) = (self.open.clone(), Arc::clone(&self.state));
         tokio::spawn(async move {
+            let mut connection = pin!(connection);
+            let served = async {
+                tokio::select! {
+                    // A peer that disconnects is no error of the daemon's.
+                    _ended = &mut connection => return,
+                    () = state.stopped() => connection.as_mut().graceful_shutdown(),
+                }
+                let _ended = connection.await;
+            };
             tokio::select! {
-                // A peer that disconnects is no error of the daemon's.
-                _ended = watched => {}
+                () = served => {}
                 () = slot.overdue(FIRST_HEAD_TIMEOUT) => {}
             }
+            drop(open);
         });
     }
 

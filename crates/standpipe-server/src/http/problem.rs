@@ -295,6 +295,7 @@ fn title(kind: &str) -> &'static str {
         "too_slow" => "too slow",
         "not_json" => "not JSON",
         "upstream" => "the provider did not answer",
+        "upgrade" => "upgrade not supported",
         _ => "internal error",
     }
 }

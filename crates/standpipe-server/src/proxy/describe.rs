@@ -2,6 +2,8 @@
 //!
 //! The proxy and these clients agree, because both read calls with the same functions.
 
+use std::fmt;
+
 use axum::http::{Method, StatusCode};
 use standpipe::{PoolName, Request, Settings};
 
@@ -13,7 +15,6 @@ use super::sse::UsageFilter;
 use super::upstream;
 
 /// A call to a provider, before it is made.
-#[derive(Debug)]
 pub struct CallDescription {
     provider: String,
     path: String,
@@ -23,8 +24,22 @@ pub struct CallDescription {
 }
 
 /// Removes the usage from a stream whose client did not ask for it.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct UsageHider(UsageFilter);
+
+/// Without what the call says.
+impl fmt::Debug for CallDescription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallDescription").field("provider", &self.provider).finish_non_exhaustive()
+    }
+}
+
+/// Without what it has read.
+impl fmt::Debug for UsageHider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UsageHider").finish_non_exhaustive()
+    }
+}
 
 impl CallDescription {
     /// Reads a call. `provider` is needed where the host is not that of a known provider; without

@@ -62,7 +62,7 @@ pub(super) fn body(format: Format, status: StatusCode, message: &str) -> Option<
             };
             json!({"type": "error", "error": {"type": kind, "message": message}})
         }
-        Format::OpenAi | Format::OpenAiChat => {
+        Format::OpenAi | Format::OpenAiChat | Format::OpenAiMedia | Format::Realtime => {
             let (kind, code) = match (limited, server) {
                 (true, _) => ("rate_limit_error", json!("rate_limit_exceeded")),
                 (_, true) => ("server_error", Value::Null),

@@ -16,7 +16,7 @@ use super::identify::Identified;
 const LONGEST_WORD: usize = 1_024;
 
 /// What a call states about itself.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Default, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) model: Option<String>,
     /// The client wants a stream.
@@ -45,6 +45,9 @@ impl Facts {
         }
         if format == Format::GitHubGraphQl {
             facts.reads = serde_json::from_slice::<Value>(body).is_ok_and(|body| is_query(&body));
+        }
+        if format == Format::OpenAiMedia && facts.model.is_none() {
+            facts.model = model_in_form(body);
         }
         if let Some(model) = format.model_in_path(path) {
             facts.model = Some(model.to_owned());
@@ -111,6 +114,10 @@ impl Facts {
                 // GitHub counts five points for a call that changes something, one for others.
                 request.unit("points", if is_read { 1 } else { 5 })
             }
+            // Providers count the tokens of these calls in units of their own, if at all.
+            _ if format.is_one_request() => {
+                request.unit("input_tokens", 0).unit("output_tokens", 0).unit("tokens", 0)
+            }
             _ if format.is_model() => {
                 let request = match input {
                     Some(tokens) => request.at_most("input_tokens", tokens),
@@ -124,6 +131,25 @@ impl Facts {
             _ => request,
         }
     }
+}
+
+/// How much of a form is searched for its model, from the start and from the end.
+const FORM_SEARCH: usize = 64 * 1_024;
+
+/// The field `model` of a form (`multipart/form-data`), which is forwarded as it is.
+fn model_in_form(body: &[u8]) -> Option<String> {
+    let find = |text: &[u8], wanted: &[u8]| {
+        text.windows(wanted.len()).position(|found| found == wanted).map(|at| at + wanted.len())
+    };
+    let search = |text: &[u8]| {
+        let field = &text[find(text, b"name=\"model\"")?..];
+        let value = &field[find(field, b"\r\n\r\n")?..];
+        let end = find(value, b"\r\n")? - 2;
+        std::str::from_utf8(&value[..end]).ok().map(|model| model.trim().to_owned())
+    };
+    let end = body.len().saturating_sub(FORM_SEARCH);
+    let found = search(&body[..body.len().min(FORM_SEARCH)]).or_else(|| search(&body[end..]));
+    found.filter(|model| !model.is_empty() && model.len() <= 128)
 }
 
 /// Whether a call in GraphQL only reads. A document with several operations may change something.
@@ -278,6 +304,20 @@ mod tests {
         assert!(reads("{viewer{login}}") && reads("query { viewer { login } }"));
         assert!(!reads("mutation { addStar(input: {}) { id } }"));
         assert!(!Facts::of(Format::GitHubGraphQl, "/graphql", b"oops").reads);
+    }
+
+    #[test]
+    fn the_model_of_a_form_is_found() {
+        let form = |filler: usize| {
+            let mut body = b"--x\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\n".to_vec();
+            body.resize(body.len() + filler, 0);
+            body.extend(b"\r\n--x\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\n");
+            body.extend(b"whisper-1\r\n--x--\r\n");
+            Facts::of(Format::OpenAiMedia, "/v1/audio/transcriptions", &body).model
+        };
+        assert_eq!(form(10).as_deref(), Some("whisper-1"));
+        assert_eq!(form(1_000_000).as_deref(), Some("whisper-1"));
+        assert_eq!(model_in_form(b"name=\"model\""), None);
     }
 
     #[test]

@@ -17,6 +17,10 @@ pub(crate) enum Format {
     Gemini,
     /// Bedrock: `POST /model/{model}/converse`.
     Bedrock,
+    /// OpenAI and compatible servers: images and audio.
+    OpenAiMedia,
+    /// OpenAI: a WebSocket to `…/realtime`.
+    Realtime,
     /// GitHub, REST.
     GitHub,
     /// GitHub, GraphQL.
@@ -29,6 +33,15 @@ pub(crate) enum Format {
 
 /// Ends of paths whose calls count, in the format of OpenAI.
 const OPENAI: [&str; 3] = ["/responses", "/completions", "/embeddings"];
+/// Ends of paths of images and audio in the format of OpenAI. Such a call counts as one request.
+const OPENAI_MEDIA: [&str; 6] = [
+    "/images/generations",
+    "/images/edits",
+    "/images/variations",
+    "/audio/speech",
+    "/audio/transcriptions",
+    "/audio/translations",
+];
 /// Methods of Gemini whose calls count.
 const GEMINI: [&str; 4] =
     [":generateContent", ":streamGenerateContent", ":embedContent", ":batchEmbedContents"];
@@ -61,6 +74,9 @@ impl Format {
                 _ => Self::GitHub,
             };
         }
+        if method == Method::GET && path.ends_with("/realtime") {
+            return Self::Realtime;
+        }
         if method == Method::POST {
             if path.ends_with("/messages") {
                 return Self::Anthropic;
@@ -70,6 +86,9 @@ impl Format {
             }
             if OPENAI.iter().any(|end| path.ends_with(end)) {
                 return Self::OpenAi;
+            }
+            if OPENAI_MEDIA.iter().any(|end| path.ends_with(end)) {
+                return Self::OpenAiMedia;
             }
             if GEMINI.iter().any(|end| path.ends_with(end)) {
                 return Self::Gemini;
@@ -88,7 +107,7 @@ impl Format {
     pub(crate) const fn provider(self) -> Option<&'static str> {
         match self {
             Self::Anthropic => Some("anthropic"),
-            Self::OpenAiChat | Self::OpenAi => Some("openai"),
+            Self::OpenAiChat | Self::OpenAi | Self::OpenAiMedia | Self::Realtime => Some("openai"),
             Self::Gemini => Some("gemini"),
             Self::Bedrock => Some("bedrock"),
             Self::GitHub | Self::GitHubGraphQl | Self::Other | Self::Unmetered => None,
@@ -104,8 +123,18 @@ impl Format {
     pub(crate) const fn is_model(self) -> bool {
         matches!(
             self,
-            Self::Anthropic | Self::OpenAiChat | Self::OpenAi | Self::Gemini | Self::Bedrock
+            Self::Anthropic
+                | Self::OpenAiChat
+                | Self::OpenAi
+                | Self::OpenAiMedia
+                | Self::Gemini
+                | Self::Bedrock
         )
+    }
+
+    /// Whether the call counts as one request whatever it sends: its tokens are not known before.
+    pub(crate) const fn is_one_request(self) -> bool {
+        matches!(self, Self::OpenAiMedia | Self::Realtime)
     }
 
     /// The model that the path names.
@@ -115,7 +144,13 @@ impl Format {
             Self::Gemini => after("/models/")?.split(':').next(),
             Self::Bedrock => after("/model/")?.split('/').next(),
             // Azure names a deployment.
-            Self::OpenAiChat | Self::OpenAi => after("/deployments/")?.split('/').next(),
+            Self::OpenAiChat | Self::OpenAi | Self::OpenAiMedia => {
+                after("/deployments/")?.split('/').next()
+            }
+            Self::Realtime => {
+                let query = path.split_once('?')?.1;
+                query.split('&').find_map(|member| member.strip_prefix("model="))
+            }
             _ => None,
         };
         found.filter(|model| !model.is_empty())
@@ -151,7 +186,11 @@ mod tests {
         assert_eq!(post("openai", "/v1/chat/completions"), Format::OpenAiChat);
         assert_eq!(post("my-vllm", "/v1/chat/completions"), Format::OpenAiChat);
         assert_eq!(post("openai", "/v1/responses"), Format::OpenAi);
-        assert_eq!(post("openai", "/v1/audio/speech"), Format::Unmetered);
+        assert_eq!(post("openai", "/v1/audio/speech"), Format::OpenAiMedia);
+        assert_eq!(post("openai", "/v1/moderations"), Format::Unmetered);
+        let realtime = "/v1/realtime?model=gpt-realtime&x=1";
+        assert_eq!(Format::of("openai", &Method::GET, realtime), Format::Realtime);
+        assert_eq!(Format::Realtime.model_in_path(realtime), Some("gpt-realtime"));
         let gemini = "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse";
         assert_eq!(post("gemini", gemini), Format::Gemini);
         assert_eq!(Format::Gemini.model_in_path(gemini), Some("gemini-2.5-flash"));

@@ -10,6 +10,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
 use axum::response::Response as AxumResponse;
 use hyper::body::Incoming;
+use hyper_util::client::legacy::ResponseFuture;
 use standpipe::Reply;
 
 use super::errors::unreachable;
@@ -17,6 +18,7 @@ use super::format::Format;
 use super::hold::Call;
 use super::identify::Identified;
 use super::links;
+use super::upgrade::add_upgrade;
 use crate::http::problem::Problem;
 
 /// Headers that belong to one connection (RFC 9110, section 7.6.1).
@@ -50,8 +52,12 @@ pub(crate) async fn send(call: &Call) -> Result<Response<Incoming>, SendError> {
     let request =
         build(&call.identified, &call.parts, Body::from(body), true).map_err(SendError::NotSent)?;
     let client = call.identified.upstream.client().map_err(SendError::NotSent)?;
+    answer_of(call, client.request(request)).await
+}
+
+async fn answer_of(call: &Call, sent: ResponseFuture) -> Result<Response<Incoming>, SendError> {
     let provider = &call.identified.upstream.name;
-    match tokio::time::timeout(HEAD_TIMEOUT, client.request(request)).await {
+    match tokio::time::timeout(HEAD_TIMEOUT, sent).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error)) if error.is_connect() => {
             Err(SendError::NotSent(unreachable(provider, &error)))
@@ -59,6 +65,15 @@ pub(crate) async fn send(call: &Call) -> Result<Response<Incoming>, SendError> {
         Ok(Err(error)) => Err(SendError::Broken(unreachable(provider, &error))),
         Err(late) => Err(SendError::Broken(unreachable(provider, &late))),
     }
+}
+
+/// Sends a call that asks for a WebSocket, which needs HTTP/1.1.
+pub(crate) async fn send_upgrade(call: &Call) -> Result<Response<Incoming>, SendError> {
+    let built = build(&call.identified, &call.parts, Body::empty(), false);
+    let mut request = built.map_err(SendError::NotSent)?;
+    add_upgrade(request.headers_mut());
+    let client = call.identified.upstream.http1_client().map_err(SendError::NotSent)?;
+    answer_of(call, client.request(request)).await
 }
 
 /// Passes a request through that uses no quota, in both directions as it comes.

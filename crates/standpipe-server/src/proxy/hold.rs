@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
-use axum::http::Response;
 use axum::http::request::Parts;
+use axum::http::{Response, StatusCode};
 use standpipe::{Lease, LeaseId, Pool};
 
 use super::caller::Caller;
@@ -19,6 +19,7 @@ use super::forward::{self, SendError, is_error, is_read};
 use super::identify::Identified;
 use super::observe::{self, Next};
 use super::prompt_cache::SizedCall;
+use super::recent::{Prices, ProxiedCall};
 use super::relay;
 use crate::http::peer::Peer;
 use crate::http::problem::Problem;
@@ -70,6 +71,18 @@ pub(crate) struct Tries {
     pub(crate) waited: Duration,
 }
 
+impl Tries {
+    pub(crate) fn new(patience: Duration) -> Self {
+        Self {
+            count: 0,
+            wait: Duration::ZERO,
+            last: None,
+            deadline: Instant::now() + patience,
+            waited: Duration::ZERO,
+        }
+    }
+}
+
 /// Makes a call. A stream that waits long begins with keep-alive comments.
 pub(crate) async fn run(call: Call) -> Result<Response<Body>, Problem> {
     let interval = call.keepalive();
@@ -83,20 +96,29 @@ pub(crate) async fn run(call: Call) -> Result<Response<Body>, Problem> {
     }
 }
 
-/// Makes a call, again and again while that can help and the client waits.
+/// Makes a call and remembers it if it is refused.
 async fn make(mut call: Call) -> Result<Response<Body>, Problem> {
-    let mut tries = Tries {
-        count: 0,
-        wait: Duration::ZERO,
-        last: None,
-        deadline: Instant::now() + call.patience(),
-        waited: Duration::ZERO,
+    let done = try_again(&mut call).await;
+    let status = match &done {
+        Ok(answer) => answer.status(),
+        Err(problem) => StatusCode::from_u16(problem.status).unwrap_or_default(),
     };
+    call.state.client_retries.answered(&call, status);
+    // What is no error is shown when its body has passed.
+    if is_error(status) {
+        call.state.recent_calls.add(ProxiedCall::of(&call, 0), status.as_u16());
+    }
+    done
+}
+
+/// Makes a call, again and again while that can help and the client waits.
+async fn try_again(call: &mut Call) -> Result<Response<Body>, Problem> {
+    let mut tries = Tries::new(call.patience());
     let mut last = None;
     let mut has_waited = false;
     loop {
         call.retarget(std::mem::take(&mut has_waited)).await?;
-        let lease = match (reserve(&call, &mut tries).await, last.take()) {
+        let lease = match (reserve(call, &mut tries).await, last.take()) {
             (Ok(Some(lease)), _) => lease,
             (Ok(None), answer) => {
                 (has_waited, last) = (true, answer);
@@ -109,22 +131,22 @@ async fn make(mut call: Call) -> Result<Response<Body>, Problem> {
         let about = (lease.pool().clone(), lease.id().clone(), lease.zone());
         let sent = tokio::select! {
             biased;
-            sent = forward::send(&call) => sent,
+            sent = forward::send(call) => sent,
             // The lease is dropped, which settles it at its estimate: the call may be served.
             () = call.disconnected() => return Err(Problem::client_gone()),
         };
         let problem = match sent {
             Ok(answer) if !is_error(answer.status()) => {
-                return Ok(relay::relay(&call, lease, answer, &tries));
+                return Ok(relay::relay(call, lease, answer, &tries));
             }
-            Ok(answer) => match observe::failed(&call, lease, answer, &mut tries).await? {
+            Ok(answer) => match observe::failed(call, lease, answer, &mut tries).await? {
                 Next::Again(mut answer) => {
-                    add_headers(answer.headers_mut(), &about, &call, &tries);
+                    add_headers(answer.headers_mut(), &about, call, &tries);
                     last = Some(answer);
                     continue;
                 }
                 Next::Final(mut answer) => {
-                    add_headers(answer.headers_mut(), &about, &call, &tries);
+                    add_headers(answer.headers_mut(), &about, call, &tries);
                     return Ok(answer);
                 }
             },
@@ -135,7 +157,7 @@ async fn make(mut call: Call) -> Result<Response<Body>, Problem> {
             // It may have been served, so it counts at its estimate.
             Err(SendError::Broken(problem)) => {
                 call.state.awaited(lease.commit([])).await?;
-                if !call.format.is_model() && !is_read(&call) {
+                if !call.format.is_model() && !is_read(call) {
                     return Err(problem);
                 }
                 problem
@@ -150,7 +172,7 @@ async fn make(mut call: Call) -> Result<Response<Body>, Problem> {
 }
 
 /// Reserves one try. `None` means that it waited long and a fallback has room.
-async fn reserve(call: &Call, tries: &mut Tries) -> Result<Option<Lease>, Problem> {
+pub(crate) async fn reserve(call: &Call, tries: &mut Tries) -> Result<Option<Lease>, Problem> {
     let state = &call.state;
     if state.is_stopping() {
         return Err(Problem::stopping());
@@ -199,8 +221,16 @@ impl Call {
         can_wait.then(|| Duration::from_micros(interval.0))
     }
 
+    /// The prices of the pool. A pool that it lies within may have others, which the ledger knows.
+    pub(crate) fn prices(&self) -> Prices {
+        let tap = self.state.tap();
+        let pool = tap.settings().pools.get(self.pool.name());
+        let alone = pool.filter(|pool| pool.within.is_none());
+        alone.map(|pool| pool.price.clone()).unwrap_or_default()
+    }
+
     /// How long the client waits for its call to be admitted.
-    fn patience(&self) -> Duration {
+    pub(crate) fn patience(&self) -> Duration {
         if let Some(wait) = self.identified.wait {
             return wait;
         }
@@ -216,7 +246,7 @@ impl Call {
         }
     }
 
-    async fn disconnected(&self) {
+    pub(crate) async fn disconnected(&self) {
         match self.parts.extensions.get::<Peer>() {
             Some(peer) => peer.disconnected().await,
             None => std::future::pending().await,

@@ -3,6 +3,7 @@
 //! Identity comes from the path (`/as/NAME/…`), else from `x-standpipe-*` headers, else from the
 //! program's name in `user-agent`. Only configured and built-in upstreams can be reached.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +21,6 @@ use crate::state::AppState;
 const MAX_WAIT: Duration = Duration::from_secs(3_600);
 
 /// What is known of a call before its body is read.
-#[derive(Debug)]
 pub(crate) struct Identified {
     pub(crate) upstream: Arc<Upstream>,
     pub(crate) agent: String,
@@ -30,6 +30,15 @@ pub(crate) struct Identified {
     pub(crate) wait: Option<Duration>,
     /// Path and query at the provider.
     pub(crate) path: String,
+}
+
+/// Shows neither path nor query: some providers take the key in it.
+impl fmt::Debug for Identified {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Identified");
+        shown.field("upstream", &self.upstream.name).field("agent", &self.agent);
+        shown.finish_non_exhaustive()
+    }
 }
 
 /// Identifies a request. `None` means that the path names no provider.
@@ -59,9 +68,16 @@ pub(crate) fn identify(
             "configure [server] token_file, or use the Unix socket",
         ));
     }
+    // The authority of an absolute address is never used: only configured upstreams are reached.
+    if uri.authority().is_some() {
+        return Err(Problem::invalid(
+            "the request names a whole address, as for a forward proxy",
+            "send the path only, and set the base URL of the provider instead of HTTP_PROXY",
+        ));
+    }
     if !is_plain(&path) {
         return Err(Problem::invalid(
-            "the path has `..`, `//`, a backslash or an encoded slash",
+            "the path has `..`, `//`, a backslash, or an encoded slash or line break",
             "use the path as the provider documents it",
         ));
     }
@@ -127,8 +143,12 @@ fn with_version(provider: &str, path: String) -> String {
 /// Whether a path means the same to every server: no way up, no empty segment, no second slash.
 fn is_plain(path: &str) -> bool {
     let lower = path.to_ascii_lowercase();
-    let hidden = ["\\", "%2f", "%5c", "%00", "//"];
-    let is_up = |segment: &str| matches!(segment, ".." | "." | "%2e%2e" | ".%2e" | "%2e." | "%2e");
+    let hidden = ["\\", "%2f", "%5c", "%00", "%0a", "%0d", "//"];
+    // Some servers ignore what follows a semicolon in a segment.
+    let is_up = |segment: &str| {
+        let name = segment.split(';').next().unwrap_or_default();
+        matches!(name, ".." | "." | "%2e%2e" | ".%2e" | "%2e." | "%2e")
+    };
     !hidden.iter().any(|part| lower.contains(part)) && !lower.split('/').any(is_up)
 }
 
@@ -181,6 +201,8 @@ mod tests {
             assert!(is_plain(plain), "{plain}");
         }
         for odd in ["/../v1", "/v1/%2E%2e/x", "//v1", "/v1/..", "/v1%2fmessages", "/v1\\x", "/./v1"]
+            .into_iter()
+            .chain(["/v1/..;/x", "/v1/%2e%2e;a=b/x", "/v1%0d%0ahost:evil", "/v1/%5c..%5cx"])
         {
             assert!(!is_plain(odd), "{odd}");
         }

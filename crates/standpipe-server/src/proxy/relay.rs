@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderValue, Response, header};
+use axum::http::{HeaderMap, HeaderValue, Response, header};
 use futures_util::future::BoxFuture;
 use futures_util::stream;
 use http_body_util::{BodyExt, StreamBody};
@@ -38,7 +38,12 @@ pub(crate) fn relay(
     let encoding = head.headers.get(header::CONTENT_ENCODING);
     let encoding = encoding.map(|value| value.to_str().unwrap_or("?"));
     let reply = call.pool.read_reply(reply_head(&head));
-    let settlement = Settlement::new(call, lease, reply, encoding);
+    let status = head.status.as_u16();
+    // Sound and images state no usage.
+    let settlement = match is_text(&head.headers) {
+        true => Settlement::new(call, (lease, status), reply, encoding),
+        false => Settlement::new(call, (lease, status), reply, Some("binary")),
+    };
     let hides = call.facts.lacks_usage(call.format) && encoding.is_none();
     remove_connection_headers(&mut head.headers);
     if hides {
@@ -51,6 +56,13 @@ pub(crate) fn relay(
     let idle = Box::pin(tokio::time::sleep(IDLE_TIMEOUT));
     let body = RelayBody { body, settlement, filter, idle, ended: false };
     Response::from_parts(head, Body::new(body))
+}
+
+/// Whether the body can state usage: JSON, or events.
+fn is_text(headers: &HeaderMap) -> bool {
+    let Some(kind) = headers.get(header::CONTENT_TYPE) else { return true };
+    let kind = kind.to_str().unwrap_or_default().to_ascii_lowercase();
+    ["json", "text/", "eventstream"].iter().any(|part| kind.contains(part))
 }
 
 /// The body of an answer on its way to the client.
@@ -97,6 +109,10 @@ impl hyper::body::Body for RelayBody {
                 Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
             };
             this.settlement.feed(&data);
+            // A body of a stated length is not polled again after its last byte.
+            if this.body.is_end_stream() && !std::mem::replace(&mut this.ended, true) {
+                this.settlement.end();
+            }
             let data = match &mut this.filter {
                 Some(filter) => filter.pass(&data),
                 None => data,

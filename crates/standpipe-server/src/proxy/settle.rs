@@ -13,13 +13,20 @@ use tokio::runtime::Handle;
 use super::caller::Caller;
 use super::hold::Call;
 use super::prompt_cache::SizedCall;
+use super::recent::{Prices, ProxiedCall, cost};
 use crate::state::AppState;
+use crate::watch::history::millis;
 
 /// A lease, and the answer that settles it while it passes.
 pub(crate) struct Settlement {
     state: Arc<AppState>,
     caller: Caller,
     cached: Option<SizedCall>,
+    /// How the call is shown when it has ended, with the status of its answer.
+    shown: (ProxiedCall, u16),
+    prices: Prices,
+    /// A stream is complete only with its last event; the end of any other body is its end.
+    is_stream: bool,
     open: Option<(Lease, StreamedReply)>,
     encoding: Encoding,
     /// The input was reported, before the end of a stream.
@@ -37,7 +44,7 @@ enum Encoding {
 impl Settlement {
     pub(crate) fn new(
         call: &Call,
-        lease: Lease,
+        (lease, status): (Lease, u16),
         reply: StreamedReply,
         encoding: Option<&str>,
     ) -> Self {
@@ -50,6 +57,9 @@ impl Settlement {
             state: Arc::clone(&call.state),
             caller: call.caller.clone(),
             cached: call.cached.clone(),
+            is_stream: call.facts.stream,
+            shown: (ProxiedCall::of(call, millis(lease.waited())), status),
+            prices: call.prices(),
             open: Some((lease, reply)),
             encoding,
             reported: false,
@@ -61,14 +71,11 @@ impl Settlement {
         let Some((lease, reply)) = &mut self.open else { return };
         match &mut self.encoding {
             Encoding::Plain => reply.feed(bytes),
-            Encoding::Gzip(decoder) => match decoder.write_all(bytes) {
-                Ok(()) => {
-                    // What was decompressed so far, to be read and not to be kept.
-                    let _in_memory = decoder.flush();
-                    reply.feed(&std::mem::take(decoder.get_mut()));
+            Encoding::Gzip(decoder) => {
+                if decompress(decoder, bytes, reply).is_err() {
+                    self.encoding = Encoding::Unknown;
                 }
-                Err(_) => self.encoding = Encoding::Unknown,
-            },
+            }
             Encoding::Unknown => {}
         }
         if !self.reported
@@ -89,9 +96,14 @@ impl Settlement {
         let Some((lease, reply)) = self.open.take() else { return };
         // A body that cannot be read states nothing: the call settles at its estimate.
         let is_unreadable = matches!(self.encoding, Encoding::Unknown);
-        let whole = reply.is_finished() || is_unreadable;
+        let whole = reply.is_finished() || is_unreadable || !self.is_stream;
         self.count(&reply);
-        settle(lease, if whole { reply.end() } else { reply.cut() });
+        let used = reply.used();
+        // The ledger computes the same; stated, it is in the journal as well.
+        let is_known = self.prices.keys().all(|unit| used.of(unit).is_some());
+        let money = (whole && is_known && !self.prices.is_empty())
+            .then(|| (Unit::Usd, cost(&used, &self.prices)));
+        settle(lease, money, if whole { reply.end() } else { reply.cut() });
     }
 }
 
@@ -101,6 +113,8 @@ impl Settlement {
         if let (Some(call), Some(input)) = (&self.cached, used.of(&Unit::InputTokens)) {
             self.state.prompt_caches.learn(call, input);
         }
+        let (call, status) = &self.shown;
+        self.state.recent_calls.add(call.clone().used(&used, &self.prices), *status);
         self.state.proxied.add(&self.caller, |own| {
             own.calls += 1;
             own.input_tokens += used.of(&Unit::InputTokens).unwrap_or(0);
@@ -109,18 +123,36 @@ impl Settlement {
     }
 }
 
+/// How many compressed bytes are decompressed at once. A thousandfold of them is kept for a moment.
+const PIECE: usize = 1_024;
+
+/// Reads what is compressed, without keeping it.
+fn decompress(
+    decoder: &mut GzDecoder<Vec<u8>>,
+    bytes: &[u8],
+    reply: &mut StreamedReply,
+) -> std::io::Result<()> {
+    for piece in bytes.chunks(PIECE) {
+        decoder.write_all(piece)?;
+        decoder.flush()?;
+        reply.feed(&std::mem::take(decoder.get_mut()));
+    }
+    Ok(())
+}
+
 /// The client or the provider ended the connection.
 impl Drop for Settlement {
     fn drop(&mut self) {
         if let Some((lease, reply)) = self.open.take() {
             self.count(&reply);
-            settle(lease, reply.cut());
+            let reply = if reply.is_finished() { reply.end() } else { reply.cut() };
+            settle(lease, None, reply);
         }
     }
 }
 
-fn settle(lease: Lease, reply: standpipe::Reply) {
-    let settling = lease.answered(reply);
+fn settle(lease: Lease, money: Option<(Unit, u64)>, reply: standpipe::Reply) {
+    let settling = lease.answered_using(reply, money);
     spawn(async move {
         if let Err(error) = settling.await {
             tracing::debug!(%error, "a proxied call was not settled with its usage");

@@ -10,7 +10,7 @@ use serde::de::IgnoredAny;
 const MAX_EVENT: usize = 64 * 1024;
 
 /// Removes the event that states only the usage.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct UsageFilter {
     /// The beginning of an event whose end has not arrived.
     partial: Vec<u8>,

@@ -39,6 +39,8 @@ const BUILT_IN: [(&str, &str); 9] = [
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an idle connection is kept. Providers close theirs after a minute or more.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(45);
+/// After how long without traffic the kernel probes whether the provider is still there.
+const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
 /// The most idle connections to one host, per thread.
 const MAX_IDLE: usize = 64;
 /// The largest head of an answer, in bytes.
@@ -151,15 +153,25 @@ impl Upstream {
 
     /// The connections of this thread.
     pub(crate) fn client(&self) -> Result<UpstreamClient, Problem> {
+        self.client_for(Versions::All)
+    }
+
+    /// Connections of this thread that speak only HTTP/1.1, which can become something else.
+    pub(crate) fn http1_client(&self) -> Result<UpstreamClient, Problem> {
+        self.client_for(Versions::Http1)
+    }
+
+    fn client_for(&self, versions: Versions) -> Result<UpstreamClient, Problem> {
         CLIENTS.with_borrow_mut(|clients| {
-            if let Some(client) = clients.get(&self.ca) {
+            let key = (self.ca.clone(), versions);
+            if let Some(client) = clients.get(&key) {
                 return Ok(client.clone());
             }
-            let client = connect(self.ca.as_deref()).map_err(|what| {
+            let client = connect(self.ca.as_deref(), versions).map_err(|what| {
                 tracing::error!(provider = self.name, "{what}");
                 Problem::internal("the connection to the provider cannot be set up")
             })?;
-            clients.insert(self.ca.clone(), client.clone());
+            clients.insert(key, client.clone());
             Ok(client)
         })
     }
@@ -167,10 +179,18 @@ impl Upstream {
 
 thread_local! {
     /// By certificate authority; `None` is the system's.
-    static CLIENTS: RefCell<BTreeMap<Option<PathBuf>, UpstreamClient>> = RefCell::default();
+    static CLIENTS: RefCell<BTreeMap<(Option<PathBuf>, Versions), UpstreamClient>> =
+        RefCell::default();
 }
 
-fn connect(ca: Option<&Path>) -> Result<UpstreamClient, String> {
+/// Which versions of HTTP a connection may speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Versions {
+    All,
+    Http1,
+}
+
+fn connect(ca: Option<&Path>, versions: Versions) -> Result<UpstreamClient, String> {
     let config =
         ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -184,11 +204,13 @@ fn connect(ca: Option<&Path>) -> Result<UpstreamClient, String> {
     http.enforce_http(false);
     http.set_nodelay(true);
     http.set_connect_timeout(Some(CONNECT_TIMEOUT));
-    let https = HttpsConnectorBuilder::new()
-        .with_tls_config(config.with_no_client_auth())
-        .https_or_http()
-        .enable_all_versions()
-        .wrap_connector(http);
+    http.set_keepalive(Some(TCP_KEEPALIVE));
+    let https =
+        HttpsConnectorBuilder::new().with_tls_config(config.with_no_client_auth()).https_or_http();
+    let https = match versions {
+        Versions::All => https.enable_all_versions().wrap_connector(http),
+        Versions::Http1 => https.enable_http1().wrap_connector(http),
+    };
     Ok(Client::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())

@@ -1,8 +1,14 @@
 //! The proxy, with the enforcing provider behind it. The provider's log is the referee.
 
+mod faults;
 mod keys;
+mod media;
+mod retries;
 mod rewriting;
+mod security;
 mod sessions;
+mod upgrades;
+mod views;
 
 use std::path::PathBuf;
 

@@ -1,7 +1,9 @@
 //! What is decided about calls and written down of them. All of it happens under one lock, together
 //! with reading the clock: the order of the log is the order of the decisions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
 
 use super::ServerOptions;
 use super::log::{Logged, kind};
@@ -22,6 +24,8 @@ pub(super) struct Calls {
     paths: BTreeMap<String, Provider>,
     metered: BTreeMap<Metered, Provider>,
     per_model: bool,
+    /// Values of `x-refuse-once` that have been obeyed.
+    refused_once: BTreeSet<String>,
     log: Vec<Logged>,
 }
 
@@ -70,6 +74,7 @@ impl Calls {
             paths: paths.collect(),
             metered: BTreeMap::new(),
             per_model: options.per_model,
+            refused_once: BTreeSet::new(),
             log: Vec::new(),
         }
     }
@@ -119,6 +124,35 @@ impl Calls {
             }
             Arrival::Refused(reply) => Decided::Refused(reply),
         }
+    }
+
+    /// Refuses a call that asks for it (`x-refuse-once: SECONDS NAME`), the first time it does: as
+    /// Anthropic does, with the seconds as `retry-after`.
+    pub(super) fn refuse_once(&mut self, now: u64, asked: &Asked, wish: &str) -> Option<Reply> {
+        let is_new = self.refused_once.len() < MOST_METERED && self.log.len() < MOST_CALLS;
+        if !is_new || !self.refused_once.insert(wish.to_owned()) {
+            return None;
+        }
+        let seconds = wish.split(' ').next().unwrap_or_default().to_owned();
+        let error = json!({"type": "rate_limit_error", "message": "refused as asked for"});
+        let headers = vec![("retry-after".to_owned(), seconds)];
+        self.log.push(Logged {
+            number: self.log.len() as u64 + 1,
+            key: asked.key.clone(),
+            path: asked.path.clone(),
+            agent: asked.agent.clone(),
+            model: asked.model.clone(),
+            lease: asked.lease.clone(),
+            call: asked.call,
+            arrived: now,
+            verdict: Verdict::Accepted,
+            refused_by: None,
+            rule: None,
+            status: Some(429),
+            finished: Some(now),
+        });
+        let body = json!({"type": "error", "error": error}).to_string().into_bytes();
+        Some(Reply { status: 429, headers, body })
     }
 
     /// A call that was being served is over, with a failure or without.

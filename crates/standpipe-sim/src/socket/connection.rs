@@ -6,8 +6,10 @@ use std::time::Duration;
 use super::Shared;
 use super::api::{self, Answer};
 use super::calls::{Asked, Decided};
+use super::fault::{self, Fault};
 use super::http::{Request, Wire, Wrong};
 use super::stream;
+use super::websocket;
 use crate::provider::{Call, Reply, Used};
 
 /// Serves a connection until the client closes it, breaks a bound, or the server stops.
@@ -23,17 +25,60 @@ pub(super) fn serve(stream: TcpStream, shared: &Shared) {
                 return;
             }
         };
+        if request.header("upgrade").is_some_and(|to| to.eq_ignore_ascii_case("websocket")) {
+            serve_websocket(&mut wire, &request, shared);
+            return;
+        }
         let Some(reply) = answer(&request, shared) else { return };
+        let fault = Fault::of(&request);
+        if let Some(status) = fault.informs
+            && wire.inform(status).is_err()
+        {
+            return;
+        }
         let sent = match reply {
-            Answer::Stream(events) => stream::send(&mut wire, &request, &events, shared),
-            Answer::Whole(reply) => {
-                wire.reply(reply.status, &reply.headers, &reply.body, Some(&request)).is_ok()
-            }
+            Answer::Stream(events) => stream::send(&mut wire, &fault, &events, shared),
+            Answer::Whole(reply) => send_whole(&mut wire, &request, &fault, &reply),
         };
-        if !sent || !request.keep_alive {
+        if !sent || !request.keep_alive || fault.closes {
             return;
         }
     }
+}
+
+/// Sends a reply with its length. Returns whether it arrived whole.
+fn send_whole(wire: &mut Wire, request: &Request, fault: &Fault, reply: &Reply) -> bool {
+    let sent = match fault.truncates {
+        Some(count) => wire.reply_part(reply, count).is_ok(),
+        None => wire.reply(reply.status, &reply.headers, &reply.body, Some(request)).is_ok(),
+    };
+    sent && fault.truncates.is_none()
+}
+
+/// Returns every message until one end closes. It is one call all the while.
+fn serve_websocket(wire: &mut Wire, request: &Request, shared: &Shared) {
+    let decided = {
+        let mut calls = shared.calls();
+        let now = shared.clock.now();
+        calls.arrive(now, asked(request))
+    };
+    shared.happened.notify_all();
+    let ticket = match decided {
+        Decided::Accepted(ticket) => ticket,
+        Decided::Refused(reply) => {
+            let _sent = wire.reply(reply.status, &reply.headers, &reply.body, None);
+            return;
+        }
+        Decided::Full => return,
+    };
+    let key = request.header("sec-websocket-key").unwrap_or_default();
+    // It ends when either end closes it, whichever way.
+    let _ended = wire.echo(&websocket::accept(key));
+    let mut calls = shared.calls();
+    let now = shared.clock.now();
+    let _reply = calls.finish(now, &ticket, Used::default(), None);
+    drop(calls);
+    shared.happened.notify_all();
 }
 
 /// There are as many connections as may be.
@@ -48,8 +93,17 @@ fn answer(request: &Request, shared: &Shared) -> Option<Answer> {
     if request.method == "GET" && request.path() == "/log" {
         return Some(Answer::Whole(log(request, shared)));
     }
-    let reply = reply(request, shared)?;
-    Some(api::answer(shared.shape, request, reply))
+    let mut reply = reply(request, shared)?;
+    // The usage that a stream states comes from the reply.
+    if request.header("x-usage").is_some() {
+        fault::distort(request, &mut reply);
+    }
+    let mut answer = api::answer(shared.shape, request, reply);
+    match &mut answer {
+        Answer::Whole(reply) => fault::distort(request, reply),
+        Answer::Stream(events) => fault::distort(request, &mut events.head),
+    }
+    Some(answer)
 }
 
 /// What the limiter says to a request; nothing when the server stops first.
@@ -59,7 +113,9 @@ fn reply(request: &Request, shared: &Shared) -> Option<Reply> {
     let (decided, now) = {
         let mut calls = shared.calls();
         let now = shared.clock.now();
-        (calls.arrive(now, asked), now)
+        let wish = request.header("x-refuse-once");
+        let refused = wish.and_then(|wish| calls.refuse_once(now, &asked, wish));
+        (refused.map_or_else(|| calls.arrive(now, asked), Decided::Refused), now)
     };
     shared.happened.notify_all();
     let ticket = match decided {

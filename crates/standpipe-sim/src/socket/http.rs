@@ -5,6 +5,9 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use super::websocket;
+use crate::provider::Reply;
+
 /// The longest request line and headers together.
 pub(super) const LONGEST_HEAD: usize = 16 * 1_024;
 /// How long a connection is kept between two requests.
@@ -194,6 +197,54 @@ impl Wire {
             bytes.extend_from_slice(body);
         }
         self.write(&bytes)
+    }
+
+    /// Sends a reply whose body ends before its stated length.
+    pub(super) fn reply_part(&mut self, reply: &Reply, count: usize) -> io::Result<()> {
+        let mut text = format!("HTTP/1.1 {} {}\r\n", reply.status, reason(reply.status));
+        for (name, value) in &reply.headers {
+            text.push_str(&format!("{name}: {value}\r\n"));
+        }
+        text.push_str(&format!("content-length: {}\r\n\r\n", reply.body.len()));
+        self.write(text.as_bytes())?;
+        self.write(&reply.body[..count.min(reply.body.len())])
+    }
+
+    /// Sends an informational reply, which another one follows.
+    pub(super) fn inform(&mut self, status: u64) -> io::Result<()> {
+        self.write(format!("HTTP/1.1 {status} Information\r\nx-early: 1\r\n\r\n").as_bytes())
+    }
+
+    /// Blocks until the client closes the connection.
+    pub(super) fn until_closed(&mut self) {
+        while let Ok(true) = self.more(Instant::now() + IDLE * 60) {
+            self.unread.clear();
+        }
+    }
+
+    /// Makes the end of the connection a reset.
+    pub(super) fn reset(&mut self) {
+        // Without it the connection is closed in order.
+        let _best_effort =
+            rustix::net::sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO));
+    }
+
+    /// Switches to a WebSocket and returns every message.
+    pub(super) fn echo(&mut self, accept: &str) -> io::Result<()> {
+        let head = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket";
+        self.write(format!("{head}\r\nsec-websocket-accept: {accept}\r\n\r\n").as_bytes())?;
+        loop {
+            let frame = websocket::frame(&self.unread).map_err(|()| io::ErrorKind::InvalidData)?;
+            if let Some(frame) = frame {
+                self.unread.drain(..frame.length);
+                self.write(&frame.reply)?;
+                if frame.closes {
+                    return Ok(());
+                }
+            } else if !self.more(Instant::now() + IDLE * 60).is_ok_and(|came| came) {
+                return Ok(());
+            }
+        }
     }
 
     /// Sends the head of a reply whose body follows in chunks.

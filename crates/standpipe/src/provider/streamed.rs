@@ -3,6 +3,8 @@
 //! The bytes are not kept, so an answer of any length costs the same memory. What was read so far
 //! is known at any time: a stream that breaks off is settled by it.
 
+use std::fmt;
+
 use standpipe_core::{Amounts, Unit};
 use standpipe_dialect::{Dialect, StreamReader, Usage};
 
@@ -27,11 +29,18 @@ use super::reply::{Reply, used};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct StreamedReply {
     head: Reply,
     dialect: Dialect,
     reader: StreamReader,
+}
+
+/// Shows neither headers nor what was read of the body.
+impl fmt::Debug for StreamedReply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StreamedReply").field("head", &self.head).finish_non_exhaustive()
+    }
 }
 
 impl StreamedReply {

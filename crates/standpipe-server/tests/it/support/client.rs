@@ -147,6 +147,11 @@ impl Client {
         (size > 0).then_some(piece)
     }
 
+    /// So many bytes, whatever they mean.
+    pub(crate) fn bytes(&mut self, many: usize) -> Vec<u8> {
+        self.exactly(many)
+    }
+
     /// Whether the other end has closed it. Whatever it says before is not looked at.
     pub(crate) fn is_closed(&mut self) -> bool {
         while self.more() {
