@@ -24,8 +24,8 @@ class VirtualTap(Tap):
     0.0
     >>> tap.reserve("my/api", timeout=120).waited > 0  # the margin leaves one of five unused
     False
-    >>> tap.now()
-    60.0
+    >>> int(tap.now())
+    60
     """
 
     def __new__(cls, *, limits: Optional[Limits] = None, agent: Optional[str] = None) -> VirtualTap:
