@@ -18,7 +18,7 @@ use std::time::Instant;
 use crate::context::Context;
 use crate::sandbox;
 use crate::say;
-use crate::suites::{api, browser, deploy, sdks};
+use crate::suites::{self, api, browser, deploy, sdks};
 use crate::tools::{INSTALLED, VALKEY};
 
 /// Something that tests use.
@@ -45,6 +45,11 @@ const FETCHED: &[Need] = &[
     Need { name: "npm packages", is_here: browser::is_here, get: browser::install },
     Need { name: "API tools", is_here: api::is_here, get: api::install },
     Need { name: "provider SDKs", is_here: sdks::is_here, get: sdks::install },
+    Need {
+        name: "Python packages",
+        is_here: suites::python::is_here,
+        get: suites::python::install,
+    },
     Need { name: "deploy tools", is_here: deploy::is_here, get: deploy::install },
     Need { name: "fuzz crates", is_here: |_| false, get: |context| fetch_crates(context, FUZZ) },
 ];

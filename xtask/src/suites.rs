@@ -11,6 +11,8 @@ mod fuzz;
 mod node;
 mod planted;
 mod purity;
+mod pytest;
+pub(crate) mod python;
 pub(crate) mod sdks;
 pub(crate) mod tidy;
 pub(crate) mod unit;
@@ -64,6 +66,7 @@ pub(crate) const ALL: &[Suite] = &[
     runs("unit", "every test of the workspace", unit::run),
     runs("api", "the HTTP API does what its OpenAPI document says", api::run),
     runs("sdks", "providers' own SDKs, through the proxy", sdks::run),
+    runs("python", "the Python package, its examples and types", python::run),
     runs("browser", "the dashboard, in a real browser", browser::run),
     runs("deploy", "the programs that read the files in deploy/ accept them", deploy::run),
     runs("faults", "every known fault names a test that exists", faults::run),

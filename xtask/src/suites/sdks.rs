@@ -2,14 +2,12 @@
 //!
 //! `--long` adds what is large to install: frameworks and the command lines of providers.
 
-use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
 
-use super::node;
+use super::{node, pytest};
 use crate::context::Context;
 use crate::install::{npm, python};
-use crate::report::{Report, last_lines};
+use crate::report::Report;
 
 /// Where the tests are.
 const TESTS: &str = "tests/sdks";
@@ -27,9 +25,6 @@ const LONG_PACKAGES: &[&str] = &[
     // LiteLLM imports it for any call with tools, but does not install it.
     "mcp==2.3.0",
 ];
-/// It ends by itself long before; this one ends a run that hangs.
-const BOUND: Duration = Duration::from_secs(900);
-const REPEAT: &str = "cargo xtask test sdks";
 
 /// Where its Python environment is.
 fn environment(context: &Context) -> PathBuf {
@@ -69,58 +64,14 @@ pub(super) fn run(context: &Context) -> Result<Report, String> {
     // Only Node's tests are selected by name.
     let mut report = match context.only {
         Some(_) => Report::default(),
-        None => python_tests(context)?,
+        None => {
+            let ignored: &[&str] = if context.long { &[] } else { &["--ignore", LONG_TESTS] };
+            pytest::run(context, "sdks", &environment(context), TESTS, ignored)?
+        }
     };
     let standpipe = context.standpipe();
     let mut runner = node::runner(context, NODE_TESTS);
     runner.env("PROVIDER", standpipe.with_file_name("provider")).env("STANDPIPE", &standpipe);
     report.add(node::run(context, &mut runner, "sdks")?);
     Ok(report)
-}
-
-fn python_tests(context: &Context) -> Result<Report, String> {
-    let results = context.target.join("sdk-tools/report.xml");
-    let _old = fs::remove_file(&results);
-    let standpipe = context.standpipe();
-    let mut command = context.program(environment(context).join("bin/python"));
-    command
-        .args(["-m", "pytest", "-q", "-p", "no:cacheprovider", TESTS])
-        .arg("--junit-xml")
-        .arg(&results);
-    if !context.long {
-        command.args(["--ignore", LONG_TESTS]);
-    }
-    command.env("PROVIDER", standpipe.with_file_name("provider")).env("STANDPIPE", &standpipe);
-    command.env("PYTHONDONTWRITEBYTECODE", "1").current_dir(&context.root);
-    let finished = context.run(&mut command, BOUND)?;
-    let found = fs::read_to_string(&results).unwrap_or_default();
-    Ok(report(finished.ok, &found, &finished.output))
-}
-
-fn report(ok: bool, junit: &str, output: &str) -> Report {
-    let count = |tag: &str| junit.matches(tag).count() as u64;
-    let (all, mut failed) = (count("<testcase "), count("<failure ") + count("<error "));
-    if failed == 0 && (!ok || all == 0) {
-        failed = 1;
-    }
-    let mut report = Report { passed: all.saturating_sub(failed), ..Report::default() };
-    for number in 1..=failed {
-        // One output has all of them.
-        let output = if number == 1 { last_lines(output, 120) } else { String::new() };
-        report.fail(&format!("sdks, failure {number} of {failed}"), output, REPEAT);
-    }
-    report
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tests_are_counted_and_a_run_without_any_is_a_failure() {
-        let junit = "<testsuites><testcase a/><testcase b><failure c/></testcase></testsuites>";
-        let found = report(false, junit, "");
-        assert_eq!((found.passed, found.failed()), (1, 1));
-        assert_eq!(report(true, "", "").failed(), 1);
-    }
 }

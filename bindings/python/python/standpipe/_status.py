@@ -15,7 +15,7 @@ class PoolStatus(Mapping[str, Any]):
     >>> tap = standpipe.open("memory", limits={"doc/status": {"parallel": 2}})
     >>> with tap.reserve("doc/status", agent="blog"):
     ...     status = tap.status("doc/status")
-    >>> status.in_flight, status["limits"][0]["used"]
+    >>> status.in_flight, status["limits"][0]["held"]
     (1, 1)
     >>> print(status)
     doc/status  1 in flight, 0 waiting, green

@@ -36,9 +36,9 @@ class Leases(list[_native.Lease]):
     def __enter__(self) -> Leases:
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, *_exception: object) -> None:
         for lease in self:
-            lease.__exit__(*exception)
+            lease.__exit__()
 
 
 class Tap(_native.Tap):

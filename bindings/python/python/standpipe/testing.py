@@ -24,8 +24,8 @@ class VirtualTap(Tap):
     0.0
     >>> tap.reserve("my/api", timeout=120).waited > 0  # the margin leaves one of five unused
     False
-    >>> tap.now()
-    60.0
+    >>> int(tap.now())
+    60
     """
 
     def __new__(cls, *, limits: Optional[Limits] = None, agent: Optional[str] = None) -> VirtualTap:
@@ -60,17 +60,17 @@ class VirtualTap(Tap):
 
 class _Reserving(AsyncContextManager[Lease]):
     def __init__(self, tap: VirtualTap, pool: str, call: dict[str, Any]) -> None:
-        self._reserve = lambda: tap.reserve(pool, **call)
+        self._tap, self._pool, self._call = tap, pool, call
 
     def __await__(self) -> Generator[Any, None, Lease]:
         return self._once().__await__()
 
     async def _once(self) -> Lease:
-        return self._reserve()
+        return self._tap.reserve(self._pool, **self._call)
 
     async def __aenter__(self) -> Lease:
-        self._lease = self._reserve()
+        self._lease = await self
         return self._lease
 
-    async def __aexit__(self, *exception: Any) -> None:
-        self._lease.__exit__(*exception)
+    async def __aexit__(self, *_exception: Any) -> None:
+        self._lease.__exit__()
