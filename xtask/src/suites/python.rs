@@ -1,4 +1,4 @@
-//! The Python package as a wheel in an environment of its own: `bindings/python/tests`, with pytest.
+//! The Python package as a wheel in an environment of its own: `bindings/python/tests`.
 //!
 //! The extension module is the one that the build of the workspace's tests left, so nothing is
 //! compiled here. The tests include the examples, the documentation and the type checks.

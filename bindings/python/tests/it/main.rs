@@ -1,5 +1,7 @@
 //! The extension module as cargo built it. What it does is tested from Python, in the files beside.
 
+#![cfg(test)]
+
 use std::path::PathBuf;
 
 /// The library beside this test program.

@@ -139,7 +139,11 @@ mod tests {
 
     #[test]
     fn only_sessions_that_called_are_listed() {
-        let of = |one: u64, two: u64| json!({"sessions": {"coder/1": {"calls": one}, "coder/1/explore": {"calls": two}}});
+        let of = |one: u64, two: u64| {
+            let sessions = [("coder/1", one), ("coder/1/explore", two)];
+            let sessions = sessions.map(|(name, calls)| (name.to_owned(), json!({"calls": calls})));
+            json!({"sessions": serde_json::Map::from_iter(sessions)})
+        };
         let lines = sessions(Some(&of(3, 0)), Some(&of(3, 2)));
         assert_eq!(lines.len(), 1, "{lines:?}");
         assert!(lines[0].starts_with("  coder/1/explore: 2 calls, waited"), "{lines:?}");

@@ -68,19 +68,7 @@ pub(crate) fn identify(
             "configure [server] token_file, or use the Unix socket",
         ));
     }
-    // The authority of an absolute address is never used: only configured upstreams are reached.
-    if uri.authority().is_some() {
-        return Err(Problem::invalid(
-            "the request names a whole address, as for a forward proxy",
-            "send the path only, and set the base URL of the provider instead of HTTP_PROXY",
-        ));
-    }
-    if !is_plain(&path) {
-        return Err(Problem::invalid(
-            "the path has `..`, `//`, a backslash, or an encoded slash or line break",
-            "use the path as the provider documents it",
-        ));
-    }
+    check_address(uri, &path)?;
     let path = with_version(&upstream.name, path);
     let path = match uri.query() {
         Some(query) => format!("{path}?{query}"),
@@ -115,6 +103,24 @@ pub(crate) fn identify(
         wait: header(headers, "x-standpipe-wait").map(wait).transpose()?,
         path,
     }))
+}
+
+/// Rejects addresses that could lead elsewhere than they seem to.
+fn check_address(uri: &Uri, path: &str) -> Result<(), Problem> {
+    // The authority of an absolute address is never used: only configured upstreams are reached.
+    if uri.authority().is_some() {
+        return Err(Problem::invalid(
+            "the request names a whole address, as for a forward proxy",
+            "send the path only, and set the base URL of the provider instead of HTTP_PROXY",
+        ));
+    }
+    if !is_plain(path) {
+        return Err(Problem::invalid(
+            "the path has `..`, `//`, a backslash, or an encoded slash or line break",
+            "use the path as the provider documents it",
+        ));
+    }
+    Ok(())
 }
 
 /// Splits a path into agent, provider and the provider's path.
