@@ -36,6 +36,13 @@ def provider():
                     "--input", f"{TOKENS}/min", "--service-ms", str(SERVICE_MS))
 
 
+def limit(amount):
+    """A limit as the provider counts it, in the configuration."""
+    rate = f'"{amount}/min"'
+    # A bucket for two seconds, so that a critical call never waits for a whole minute.
+    return rate if KIND == "window" else f"{{ rate = {rate}, burst = {amount // 30} }}"
+
+
 def storm(url, retries, steady):
     """Starts the clients over the ramp and waits for all of them. Returns what each saw."""
     agents = [(f"{tier}{number}", tier) for tier, count in TIERS.items() for number in range(count)]
@@ -101,8 +108,7 @@ def main():
         report("Without the tap (the SDK's own two retries)", alone.log(), seen, 60)
         alone.close()
     pool = ('[pool."anthropic/sonnet"]\nmodels = ["claude-sonnet-*"]\nmargin = 0\norder = "fair"\n'
-            f'requests = {{ rate = "{REQUESTS}/min", burst = {REQUESTS // 30} }}\n'
-            f'input_tokens = {{ rate = "{TOKENS}/min", burst = {TOKENS // 30} }}\n')
+            f"requests = {limit(REQUESTS)}\ninput_tokens = {limit(TOKENS)}\n")
     home = pathlib.Path(tempfile.mkdtemp())
     behind = provider()
     tap = Tap(home, None if "--unknown" in sys.argv else pool, anthropic=behind)
