@@ -139,7 +139,8 @@ mod tests {
 
     #[test]
     fn only_sessions_that_called_are_listed() {
-        let of = |one: u64, two: u64| json!({"sessions": {"coder/1": {"calls": one}, "coder/1/explore": {"calls": two}}});
+        let calls = |count: u64| json!({"calls": count});
+        let of = |main: u64, sub: u64| json!({"sessions": {"coder/1": calls(main), "coder/1/explore": calls(sub)}});
         let lines = sessions(Some(&of(3, 0)), Some(&of(3, 2)));
         assert_eq!(lines.len(), 1, "{lines:?}");
         assert!(lines[0].starts_with("  coder/1/explore: 2 calls, waited"), "{lines:?}");

@@ -22,8 +22,8 @@ const LEAST_SHARE: u64 = 4;
 const BYTES_PER_TOKEN: u64 = 4;
 
 impl Call {
-    /// Decides what the next try calls, beginning with what the client asked for. `has_waited` means
-    /// that it waited long for that.
+    /// Decides what the next try calls, beginning with what the client asked for. `has_waited`
+    /// means that it waited long for that.
     pub(crate) async fn retarget(&mut self, has_waited: bool) -> Result<(), Problem> {
         self.restore();
         let tap = self.state.tap();

@@ -68,19 +68,7 @@ pub(crate) fn identify(
             "configure [server] token_file, or use the Unix socket",
         ));
     }
-    // The authority of an absolute address is never used: only configured upstreams are reached.
-    if uri.authority().is_some() {
-        return Err(Problem::invalid(
-            "the request names a whole address, as for a forward proxy",
-            "send the path only, and set the base URL of the provider instead of HTTP_PROXY",
-        ));
-    }
-    if !is_plain(&path) {
-        return Err(Problem::invalid(
-            "the path has `..`, `//`, a backslash, or an encoded slash or line break",
-            "use the path as the provider documents it",
-        ));
-    }
+    check_path(uri, &path)?;
     let path = match uri.query() {
         Some(query) => format!("{path}?{query}"),
         None => path,
@@ -114,6 +102,24 @@ pub(crate) fn identify(
         wait: header(headers, "x-standpipe-wait").map(wait).transpose()?,
         path,
     }))
+}
+
+/// Rejects what could reach another place than the provider's API.
+fn check_path(uri: &Uri, path: &str) -> Result<(), Problem> {
+    // The authority of an absolute address is never used: only configured upstreams are reached.
+    if uri.authority().is_some() {
+        return Err(Problem::invalid(
+            "the request names a whole address, as for a forward proxy",
+            "send the path only, and set the base URL of the provider instead of HTTP_PROXY",
+        ));
+    }
+    if !is_plain(path) {
+        return Err(Problem::invalid(
+            "the path has `..`, `//`, a backslash, or an encoded slash or line break",
+            "use the path as the provider documents it",
+        ));
+    }
+    Ok(())
 }
 
 /// Splits a path into agent, provider and the provider's path.
