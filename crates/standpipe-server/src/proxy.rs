@@ -20,10 +20,10 @@
 //! 8. `settle`: every lease ends here: with the usage, at what was seen of a stream that broke off,
 //!    or cancelled because nothing was sent.
 //!
-//! `upgrade` passes WebSockets through. `caller`, `totals` and `recent` count by agent and session;
-//! `prompt_cache` knows which prompts a provider has cached; `keys` tells clients' keys apart;
-//! `client_retries` notices a second layer of retries. `errors` writes refusals of Standpipe in the
-//! provider's own format, so that SDKs raise their own exceptions.
+//! `upgrade` passes WebSockets through. `caller`, `totals` and `recent` count by agent, session and
+//! model. `prompt_cache` knows which prompts a provider has cached, `keys` tells clients' keys
+//! apart, and `client_retries` notices a second layer of retries. `errors` writes refusals of
+//! Standpipe in the provider's own format, so that SDKs raise their own exceptions.
 
 mod caller;
 mod client_retries;

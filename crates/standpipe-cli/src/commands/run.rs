@@ -139,14 +139,11 @@ mod tests {
 
     #[test]
     fn only_sessions_that_called_are_listed() {
-        let of = |one: u64, two: u64| {
-            let sessions = [("coder/1", one), ("coder/1/explore", two)];
-            let sessions = sessions.map(|(name, calls)| (name.to_owned(), json!({"calls": calls})));
-            json!({"sessions": serde_json::Map::from_iter(sessions)})
-        };
+        let one = |count: u64| json!({"calls": count});
+        let of = |main, sub| json!({"sessions": {"coder/1": one(main), "coder/1/sub": one(sub)}});
         let lines = sessions(Some(&of(3, 0)), Some(&of(3, 2)));
         assert_eq!(lines.len(), 1, "{lines:?}");
-        assert!(lines[0].starts_with("  coder/1/explore: 2 calls, waited"), "{lines:?}");
+        assert!(lines[0].starts_with("  coder/1/sub: 2 calls, waited"), "{lines:?}");
         assert_eq!(sessions(None, Some(&json!({"calls": 1}))), [""; 0]);
         let many: serde_json::Map<_, _> =
             (0..30).map(|number| (format!("c/{number}"), json!({"calls": 1}))).collect();

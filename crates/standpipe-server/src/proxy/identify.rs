@@ -68,7 +68,7 @@ pub(crate) fn identify(
             "configure [server] token_file, or use the Unix socket",
         ));
     }
-    check_address(uri, &path)?;
+    check_path(uri, &path)?;
     let path = with_version(&upstream.name, path);
     let path = match uri.query() {
         Some(query) => format!("{path}?{query}"),
@@ -105,8 +105,8 @@ pub(crate) fn identify(
     }))
 }
 
-/// Rejects addresses that could lead elsewhere than they seem to.
-fn check_address(uri: &Uri, path: &str) -> Result<(), Problem> {
+/// Rejects what could reach another place than the provider's API.
+fn check_path(uri: &Uri, path: &str) -> Result<(), Problem> {
     // The authority of an absolute address is never used: only configured upstreams are reached.
     if uri.authority().is_some() {
         return Err(Problem::invalid(

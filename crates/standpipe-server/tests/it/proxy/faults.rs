@@ -163,6 +163,8 @@ fn a_killed_daemon_leaves_no_slot_taken() {
     let headers = ["x-used-input: 50", "x-stall-after: 3"];
     let mut client = world.begin(MESSAGES, &headers, &message(true));
     assert_eq!(client.head().unwrap().status, 200);
+    // A head may be that of a stream that still waits.
+    world.provider.wait_until(|log| !log.is_empty());
     let waiting = world.begin(MESSAGES, &["x-standpipe-wait: 10min"], &message(false));
     until("it waits", || (world.home.status("anthropic/sonnet")["waiting"] == 1).then_some(()));
     let World { home, daemon, provider } = world;
