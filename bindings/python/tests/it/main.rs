@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 /// The library beside this test program.
 fn library() -> PathBuf {
-    let program = std::env::current_exe().unwrap();
-    program.ancestors().nth(2).unwrap().join("lib_native.so")
+    std::env::current_exe().unwrap().with_file_name("lib_native.so")
 }
 
 #[test]
