@@ -38,7 +38,7 @@ def broker(tmp_path):
         ["redis-server", "--port", "0", "--unixsocket", str(path), "--save", "",
          "--dir", str(tmp_path)], stdout=subprocess.PIPE, text=True)
     for line in server.stdout:
-        if "Ready to accept connections" in line:
+        if "ready to accept connections" in line.lower():
             break
     assert redis.Redis(unix_socket_path=str(path)).ping()
     yield f"redis+socket://{path}"
