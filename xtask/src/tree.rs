@@ -57,7 +57,7 @@ impl TextFile {
 
     /// Whether the caps on functions and files hold for it.
     pub(crate) fn is_capped(&self) -> bool {
-        self.path.starts_with("crates/") || self.path.starts_with("xtask/")
+        ["bindings/", "crates/", "xtask/"].iter().any(|part| self.path.starts_with(part))
     }
 
     /// Whether all of it is tests, moved out of the file they test.
@@ -65,12 +65,12 @@ impl TextFile {
         self.path.ends_with("/tests.rs") || self.path.contains("/tests/")
     }
 
-    /// The directory of the crate whose `src` this is in: `crates/NAME`, `xtask`, `bench`, `fuzz`.
+    /// The directory of the crate whose `src` this is in: `crates/NAME`, `xtask` and so on.
     pub(crate) fn crate_directory(&self) -> Option<&str> {
         let (directory, _) = self.path.split_once("/src/")?;
         let depth = directory.split('/').count();
         let known = match directory.split('/').next()? {
-            "crates" => depth == 2,
+            "bindings" | "crates" => depth == 2,
             "xtask" | "bench" | "fuzz" => depth == 1,
             _ => false,
         };

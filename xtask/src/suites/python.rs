@@ -1,4 +1,4 @@
-//! The Python package as a wheel in an environment of its own: `bindings/python/tests`.
+//! The Python package as a wheel in an environment of its own: `bindings/python/tests`, by pytest.
 //!
 //! The extension module is the one that the build of the workspace's tests left, so nothing is
 //! compiled here. The tests include the examples, the documentation and the type checks.
@@ -53,7 +53,8 @@ pub(crate) fn install(context: &Context) -> Result<(), String> {
 
 pub(super) fn run(context: &Context) -> Result<Report, String> {
     let environment = environment(context);
-    let library = context.standpipe().with_file_name("lib_native.so");
+    // A library that tests depend on stays beside them.
+    let library = context.target.join("debug/deps/lib_native.so");
     let wheels = context.target.join("python-tools/wheels");
     let mut pack = context.program(environment.join("bin/python"));
     let packed = context.run(pack.arg(PACK).arg(&library).arg(&wheels), BUILD)?;

@@ -3,7 +3,10 @@
     litellm.callbacks = [StandpipeCallback(agent="blog")]
     litellm.num_retries = 0
 
-Every call draws on the pool of its provider and model (`openai/gpt-4o`), or on `pool`.
+Every call draws on the pool of its provider and model (`openai/gpt-4o`), or on `pool`. LiteLLM logs
+what a callback raises and makes the call all the same, so a call waits without end unless `timeout`
+is stated. Where LiteLLM takes a client of httpx, `litellm.client_session = standpipe.httpx_client(
+library="httpx")` also refuses calls.
 """
 
 from __future__ import annotations
@@ -39,11 +42,11 @@ class StandpipeCallback(CustomLogger):  # type: ignore[misc, unused-ignore]
         return self._tap if self._tap is not None else default_tap()
 
     def log_pre_api_call(self, model: Any, messages: Any, kwargs: Any) -> None:
-        """Reserves the call. What it raises here, LiteLLM only logs, so a refusal is kept."""
+        """Reserves the call, and waits for its turn."""
         key = str(kwargs.get("litellm_call_id"))
         size = len(str(messages).encode())
         limit = (kwargs.get("optional_params") or {}).get("max_tokens")
-        call = {"bytes": size, "model": str(model)[:128], **self._call}
+        call = {"bytes": size, "model": str(model)[:128], "timeout": None, **self._call}
         if isinstance(limit, int):
             call.setdefault("max_output_tokens", limit)
         lease = self.tap.reserve(self._pool_of(model, kwargs), **call)
@@ -65,7 +68,9 @@ class StandpipeCallback(CustomLogger):  # type: ignore[misc, unused-ignore]
         with self._lock:
             return self._leases.pop(str(kwargs.get("litellm_call_id")), None)
 
-    def log_success_event(self, kwargs: Any, response_obj: Any, *_times: Any) -> None:
+    def log_success_event(
+        self, kwargs: Any, response_obj: Any, start_time: Any = None, end_time: Any = None
+    ) -> None:
         lease = self._take(kwargs)
         if lease is None:
             return
@@ -80,7 +85,9 @@ class StandpipeCallback(CustomLogger):  # type: ignore[misc, unused-ignore]
             # The lease has ended, or the settlement is sent with the next step.
             pass
 
-    def log_failure_event(self, kwargs: Any, _response_obj: Any, *_times: Any) -> None:
+    def log_failure_event(
+        self, kwargs: Any, response_obj: Any, start_time: Any = None, end_time: Any = None
+    ) -> None:
         lease = self._take(kwargs)
         if lease is None:
             return
@@ -94,8 +101,12 @@ class StandpipeCallback(CustomLogger):  # type: ignore[misc, unused-ignore]
         except Error:
             pass
 
-    async def async_log_success_event(self, *args: Any) -> None:
-        self.log_success_event(*args)
+    async def async_log_success_event(
+        self, kwargs: Any, response_obj: Any, start_time: Any = None, end_time: Any = None
+    ) -> None:
+        self.log_success_event(kwargs, response_obj)
 
-    async def async_log_failure_event(self, *args: Any) -> None:
-        self.log_failure_event(*args)
+    async def async_log_failure_event(
+        self, kwargs: Any, response_obj: Any, start_time: Any = None, end_time: Any = None
+    ) -> None:
+        self.log_failure_event(kwargs, response_obj)
