@@ -1,5 +1,5 @@
-//! Speed of Standpipe, measured:
-//! `cargo xtask bench [core] [file] [wake] [hold] [redis] [daemon] [proxy]`.
+//! Speed of Standpipe, measured: `cargo xtask bench [PART…]`, with the parts core, file, wake,
+//! hold, redis, daemon and proxy.
 //!
 //! `redis:SECTION` runs one section of Redis: foreign, alone, crowd, thousand or flat.
 //!

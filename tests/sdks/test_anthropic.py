@@ -3,6 +3,7 @@
 import asyncio
 import http.client
 import json
+import pathlib
 import subprocess
 import sys
 import textwrap
@@ -13,6 +14,7 @@ import pytest
 
 from support import Provider, Tap, caught, plain
 
+NODE = pathlib.Path(__file__).parent / "node"
 PROMPT = [{"role": "user", "content": "Say that it is done."}]
 ASK = dict(model="claude-sonnet-test", max_tokens=10, messages=PROMPT)
 WEATHER = dict(
@@ -156,25 +158,31 @@ def test_run_sends_a_program_through_the_tap(claude):
     assert len(provider.log()) == 1
 
 
-STORM = textwrap.dedent("""
-    import anthropic, sys
-    client = anthropic.Anthropic(base_url=sys.argv[1], api_key="k", max_retries=0)
-    refused = 0
-    for _ in range(int(sys.argv[2])):
-        try:
-            client.messages.create(model="claude-sonnet-test", max_tokens=10,
-                                   messages=[{"role": "user", "content": "hello"}])
-        except anthropic.RateLimitError:
-            refused += 1
-    print(refused)
-""")
+# In Node, which is ready sooner than Python.
+STORM = """
+    import Anthropic, { RateLimitError } from "@anthropic-ai/sdk";
+    const [, baseURL, calls] = process.argv;
+    const client = new Anthropic({ baseURL, apiKey: "k", maxRetries: 0 });
+    const messages = [{ role: "user", content: "hello" }];
+    let refused = 0;
+    for (let call = 0; call < calls; call++) {
+      try {
+        await client.messages.create({ model: "claude-sonnet-test", max_tokens: 10, messages });
+      } catch (error) {
+        if (!(error instanceof RateLimitError)) throw error;
+        refused++;
+      }
+    }
+    console.log(refused);
+"""
 
 
 def storm(base, processes, calls):
     """Runs clients in processes of their own. Returns how many calls were refused."""
     def one(_):
-        words = [sys.executable, "-c", STORM, base, str(calls)]
-        return int(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+        words = ["node", "--input-type=module", "-e", STORM, base, str(calls)]
+        done = subprocess.run(words, check=True, capture_output=True, text=True, cwd=NODE)
+        return int(done.stdout)
 
     with ThreadPoolExecutor(processes) as pool:
         return sum(pool.map(one, range(processes)))
@@ -198,12 +206,12 @@ def test_processes_that_share_a_key_are_not_refused(opened):
     flags = ["--shape", "anthropic", "--parallel", "2", "--service-ms", "50"]
     alone = opened(Provider, *flags)
     slots = occupy(alone, 2)
-    assert storm(alone.url, 2, 2) == 4, "without the tap"
+    assert storm(alone.url, 4, 2) == 8, "without the tap"
     for slot in slots:
         slot.close()
     provider = opened(Provider, *flags)
     pool = '[pool."anthropic/sonnet"]\nmodels = ["claude-sonnet-*"]\nparallel = 2\n'
     tap = opened(Tap, pool, anthropic=provider)
-    assert storm(f"{tap.url}/anthropic", 3, 8) == 0
+    assert storm(f"{tap.url}/anthropic", 4, 8) == 0
     log = provider.log()
-    assert len(log) == 24 and all(call["admitted"] for call in log)
+    assert len(log) == 32 and all(call["admitted"] for call in log)
