@@ -44,7 +44,7 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, Limited};
 
-pub use self::describe::{CallDescription, UsageHider};
+pub use self::describe::{CallDescription, UsageHider, provider_at};
 use self::estimate::Facts;
 use self::format::Format;
 use self::hold::Call;
