@@ -402,6 +402,11 @@ impl Tap {
         Some(Call::new(call, pool))
     }
 
+    /// Returns the provider at a host: of the configuration, else a well-known one.
+    fn provider_at(&self, host: &str) -> Option<String> {
+        standpipe_server::provider_at(self.tap.settings(), host)
+    }
+
     /// Sends everything that is pending.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         wait::blocking(py, || self.tap.flush().blocking())?;

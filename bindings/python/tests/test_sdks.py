@@ -181,6 +181,16 @@ def test_a_call_that_was_never_sent_is_given_back():
     assert tap.status("web/never-sent").limits[0]["used"] == 0
 
 
+def test_a_call_that_uses_no_quota_passes(provider, tmp_path):
+    server = provider("--shape", "anthropic")
+    config = tmp_path / "standpipe.toml"
+    config.write_text(f'open_pools = true\n[provider.anthropic]\nupstream = "{server.url}"\n')
+    tap = standpipe.open(config=config)
+    with standpipe.httpx_client(tap=tap, library="httpx") as client:
+        assert client.get(f"{server.url}/v1/models").status_code != 429
+    assert list(tap.status()) == []
+
+
 def test_the_caller_s_own_arguments_and_httpx_itself_work(claude):
     with standpipe.httpx_client(library="httpx", agent="poller", provider="anthropic") as client:
         assert isinstance(client, httpx.Client)

@@ -40,10 +40,11 @@ with tap.reserve("my/api") as lease:
 
 
 def check(program, *words):
-    # Beside this interpreter are the packages; pyright would look for another one by its name.
-    own = ["--pythonpath", sys.executable] if program == "pyright" else []
-    words = [sys.executable, "-m", program, *own, *words]
-    return subprocess.run(words, capture_output=True, text=True)
+    # pyright finds the packages by the first `python` of the PATH.
+    path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
+    return subprocess.run(
+        [sys.executable, "-m", program, *words], env={**os.environ, "PATH": path},
+        capture_output=True, text=True)
 
 
 def test_mypy_accepts_the_package_its_users_and_the_examples(tmp_path):

@@ -64,4 +64,4 @@ pub use self::failure::Failure;
 pub use self::instance::{Running, no_links, running};
 pub use self::listen::raise_file_limit;
 pub use self::logging::Log;
-pub use self::proxy::{CallDescription, UsageHider};
+pub use self::proxy::{CallDescription, UsageHider, provider_at};

@@ -59,7 +59,7 @@ use hyper::upgrade::OnUpgrade;
 
 use self::caller::Caller;
 pub(crate) use self::client_retries::ClientRetries;
-pub use self::describe::{CallDescription, UsageHider};
+pub use self::describe::{CallDescription, UsageHider, provider_at};
 use self::estimate::Facts;
 use self::format::Format;
 use self::hold::Call;

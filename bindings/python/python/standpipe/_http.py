@@ -70,7 +70,7 @@ class Policy:
         """
         pool = self._pool or (call.pool if call is not None else None)
         if pool is None:
-            if self._provider is not None or self._is_provider(host):
+            if self._provider is not None or self.tap.provider_at(host) is not None:
                 return None
             raise ConfigError(
                 f"{method} {host}{path.split('?')[0]} draws on no known pool; name one with "
@@ -79,13 +79,6 @@ class Policy:
         if call is None:
             return pool, self._call
         return pool, {**self._call, "call": call}
-
-    def _is_provider(self, host: str) -> bool:
-        # A call of a model that every known provider has tells whether the host is one.
-        probe = self.tap.describe("POST", host, "/v1/messages", b"{}", self._provider)
-        anywhere = self.tap.describe("POST", "", "/v1/messages", b"{}", None)
-        known = probe.pool if probe else None
-        return known != (anywhere.pool if anywhere else None) or host == "api.anthropic.com"
 
 
 class Exchange:

@@ -41,6 +41,12 @@ impl fmt::Debug for UsageHider {
     }
 }
 
+/// Returns the provider at a host: of the configuration, else a well-known one.
+#[must_use]
+pub fn provider_at(settings: &Settings, host: &str) -> Option<String> {
+    upstream::name_at(settings, host)
+}
+
 impl CallDescription {
     /// Reads a call. `provider` is needed where the host is not that of a known provider; without
     /// it the path tells the format. `None` if the call uses no quota or nothing is known of it.
@@ -129,6 +135,9 @@ mod tests {
         assert_eq!(pool(&described(None, "127.0.0.1:9", path).unwrap()), "anthropic/sonnet");
         let chat = described(Some("my-vllm"), "127.0.0.1:9", "/v1/chat/completions").unwrap();
         assert_eq!(pool(&chat), "my-vllm/claude-sonnet-4-5");
+        let known = |host: &str| provider_at(&Settings::default(), host);
+        assert_eq!(known("api.openai.com").as_deref(), Some("openai"));
+        assert_eq!(known("example.org"), None);
         assert!(described(None, "example.org", "/index.html").is_none());
         assert!(described(None, host, "/v1/models").is_none(), "it uses no quota");
     }
