@@ -11,11 +11,11 @@ use crate::context::Context;
 use crate::process::{BUILD, Finished};
 use crate::report::Report;
 
-/// Each target with the number of inputs it tries: about a minute of work on one core. Count and
+/// Each target with the number of inputs it tries: about half a minute of work on one core. Count and
 /// seed are fixed, so that the same binary tries the same inputs. A binary also depends on the path
 /// it was built at, so another checkout tries others; `--long` searches for ten minutes.
 const TARGETS: [(&str, u32); 4] =
-    [("dialect", 450_000), ("events", 70_000), ("fuel", 40_000), ("layout", 600_000)];
+    [("dialect", 225_000), ("events", 35_000), ("fuel", 20_000), ("layout", 300_000)];
 
 /// How long each looks for something new with `--long`.
 const LONG: Duration = Duration::from_secs(600);
