@@ -83,6 +83,7 @@ Operate:
   man          Print the manual page
   help         Explain a command, or `help errors`: every reason and exit code
 
+On every command:
 {options}{after-help}";
 
 const EXAMPLES: &str = "\

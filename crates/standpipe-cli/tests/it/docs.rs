@@ -267,7 +267,7 @@ fn every_command_is_in_the_command_line_page_and_no_other() {
     let page = document("docs/cli.md");
     let help = text(&Newcomer::new().types("standpipe --help").stdout);
     let (_, commands) = help.split_once("Run programs:\n").unwrap();
-    let (commands, _) = commands.split_once("Options:\n").unwrap();
+    let (commands, _) = commands.split_once("On every command:\n").unwrap();
     let commands = commands.lines().filter_map(|line| line.strip_prefix("  "));
     let mut there: Vec<&str> =
         commands.filter_map(|line| line.split_ascii_whitespace().next()).collect();
