@@ -67,8 +67,14 @@ pub(super) fn distort(request: &Request, reply: &mut Reply) {
     // Before all other members, as the vectors of an embedding are.
     let vectors = "0.0123456789,".repeat(bytes.unwrap_or(0).min(64 << 20) / 13);
     let vectors = Value::Array(vec![Value::from(vectors)]);
-    let mut body = serde_json::Map::from_iter([("data".to_owned(), vectors)]);
+    let mut body = serde_json::Map::new();
+    if bytes.is_some() {
+        body.insert("data".to_owned(), Value::Null);
+    }
     body.extend(stated);
+    if bytes.is_some() {
+        body.insert("data".to_owned(), vectors);
+    }
     if let Some(usage) = usage {
         body.insert("usage".to_owned(), serde_json::from_str(usage).unwrap_or_default());
     }
