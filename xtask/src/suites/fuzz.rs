@@ -11,9 +11,9 @@ use crate::context::Context;
 use crate::process::{BUILD, Finished};
 use crate::report::Report;
 
-/// Each target with the number of inputs it tries: about half a minute of work on one core. Count and
-/// seed are fixed, so that the same binary tries the same inputs. A binary also depends on the path
-/// it was built at, so another checkout tries others; `--long` searches for ten minutes.
+/// Each target with the number of inputs it tries: about half a minute of work on one core. Count
+/// and seed are fixed, so that the same binary tries the same inputs. A binary also depends on the
+/// path it was built at, so another checkout tries others; `--long` searches for ten minutes.
 const TARGETS: [(&str, u32); 4] =
     [("dialect", 225_000), ("events", 35_000), ("fuel", 20_000), ("layout", 300_000)];
 
