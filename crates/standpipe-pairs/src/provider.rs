@@ -66,7 +66,7 @@ fn rules(setup: &Setup) -> BTreeMap<String, Vec<standpipe_sim::Rule>> {
             Rule::Bucket(amount, period, burst) => {
                 Some(standpipe_sim::Rule::Bucket { unit, amount, period, burst })
             }
-            Rule::Absent => None,
+            Rule::Day(..) | Rule::Absent => None,
         };
         (format!("/{}", pool.name), rule.into_iter().collect())
     });

@@ -10,7 +10,7 @@ pub mod provider;
 use std::collections::BTreeMap;
 
 use crate::record::Line;
-use crate::setup::{BUCKET, Rule, Setup, draws_on};
+use crate::setup::{BUCKET, DAY_PERIOD, Rule, Setup, draws_on};
 
 /// One ask and what became of it.
 #[derive(Clone, Debug)]
@@ -23,6 +23,8 @@ pub struct Call {
     pub lease: String,
     /// When it asked.
     pub asked: u64,
+    /// How many slots it asked for, where the pool has slots.
+    pub slots: u64,
     /// How long it was ready to wait.
     pub timeout: u64,
     /// When it had the answer.
@@ -138,6 +140,7 @@ pub fn calls(worker: &str, lines: &[Line]) -> Vec<Call> {
                 pool: line.pool.clone(),
                 lease: String::new(),
                 asked: line.at,
+                slots: 1,
                 timeout: line.rest.parse().unwrap_or_default(),
                 answered: None,
                 granted: false,
@@ -182,8 +185,17 @@ pub fn judge(calls: &[Call], eras: &[Era], permitted: &Permitted) -> Vec<String>
     }
     // With `open` a bucket owes what was taken without a limit, and says when it has refilled.
     let owes = |call: &&Call| permitted.local && call.pool == BUCKET;
-    broken.extend(calls.iter().filter(|call| !owes(call)).filter_map(starved));
+    // A dead process that nobody notices may hold all slots for longer than a call waits.
+    let is_kept = |call: &&Call| permitted.slow_reclaim && has_slots(eras, &call.pool);
+    let waits = calls.iter().filter(|call| !owes(call) && !is_kept(call));
+    broken.extend(waits.filter_map(starved));
     broken
+}
+
+/// Whether a pool had slots at any time.
+fn has_slots(eras: &[Era], pool: &str) -> bool {
+    let mut pools = eras.iter().flat_map(|era| &era.setup.pools);
+    pools.any(|own| own.name == pool && matches!(own.rule, Rule::Parallel(_)))
 }
 
 /// Whether the limits of a pool were kept: by what the store admitted, and by all calls together.
@@ -331,7 +343,10 @@ impl<'a> Case<'a> {
             else {
                 continue;
             };
-            let from = answered.saturating_sub(period(rule));
+            let from = match rule {
+                Rule::Day(_, begins) => day_of(answered, begins).saturating_sub(1),
+                other => answered.saturating_sub(period(other)),
+            };
             let mut before: Vec<u64> = charged
                 .iter()
                 .filter(|other| !std::ptr::eq(**other, *call))
@@ -341,7 +356,8 @@ impl<'a> Case<'a> {
                 .collect();
             before.sort_unstable_by(|a, b| b.cmp(a));
             let found = match rule {
-                Rule::Window(amount, period) => {
+                Rule::Window(amount, _) | Rule::Day(amount, _) => {
+                    let period = period(rule);
                     let count = before.iter().filter(|asked| **asked > from).count() as u64 + 1;
                     let most = self.times(amount) + self.returned(amount, period, answered);
                     (count > most).then(|| format!("{count} of {amount}"))
@@ -377,23 +393,30 @@ impl<'a> Case<'a> {
                     && !self.may_be_forgotten(other, call)
                     && matches!(self.rule_for(other), Some((Rule::Parallel(_), _)))
             });
-            let holders: Vec<&str> = holders.map(|other| other.worker.as_str()).collect();
-            if holders.len() as u64 > self.times(amount) {
-                let who = holders.join(", ");
-                return vec![format!(
-                    "{} holders of {amount} on {}: {who}",
-                    holders.len(),
-                    self.pool
-                )];
+            let holders: Vec<&Call> = holders.copied().collect();
+            let held: u64 = holders.iter().map(|other| other.slots).sum();
+            if held > self.times(amount) {
+                let who: Vec<&str> = holders.iter().map(|other| other.worker.as_str()).collect();
+                let (who, pool) = (who.join(", "), self.pool);
+                return vec![format!("{held} held of {amount} on {pool}: {who}")];
             }
         }
         Vec::new()
     }
 }
 
+/// When the day of an instant began; runs are shorter than a day.
+const fn day_of(at: u64, begins: u64) -> u64 {
+    match at.checked_sub(begins) {
+        Some(since) => at - since % DAY_PERIOD,
+        None => begins.saturating_sub(DAY_PERIOD),
+    }
+}
+
 fn period(rule: Rule) -> u64 {
     match rule {
         Rule::Window(_, period) | Rule::Bucket(_, period, _) => period,
+        Rule::Day(..) => DAY_PERIOD,
         Rule::Parallel(_) | Rule::Absent => 0,
     }
 }

@@ -12,6 +12,9 @@ pub enum Rule {
     Window(u64, u64),
     /// So many requests per stretch, refilled continuously, and at most so many at once.
     Bucket(u64, u64, u64),
+    /// At most so many requests in any day of the provider. The second figure is an instant at which
+    /// a day begins, on the referee's clock.
+    Day(u64, u64),
     /// Not limited.
     Absent,
 }
@@ -54,6 +57,13 @@ pub const BUCKET: &str = "pairs/bucket";
 pub const CHILD: &str = "pairs/child";
 /// The pool with a rolling window that every call on [`CHILD`] draws on too. No call names it.
 pub const PARENT: &str = "pairs/parent";
+/// The pool with a calendar window, for processes in virtual time.
+pub const DAY: &str = "pairs/day";
+/// The length of a day.
+pub const DAY_PERIOD: u64 = 86_400_000_000;
+/// When a day begins in virtual time: when the quota of the first one is used up, and before a run
+/// ends.
+pub const DAY_BEGINS: u64 = 1_015_000_000;
 /// The pools that workers name.
 pub const NAMED: [&str; 4] = [SLOTS, WINDOW, BUCKET, CHILD];
 /// A pool with more slots than a ledger may have leases.
@@ -72,7 +82,7 @@ pub const PERIOD: u64 = 1_000_000;
 pub fn pool_of(file: &Path) -> Option<&'static str> {
     let name = file.file_name()?.to_string_lossy().into_owned();
     let last = |pool: &str| pool.rsplit('/').next().is_some_and(|last| name.contains(last));
-    [SLOTS, WINDOW, BUCKET, CHILD, PARENT, CROWD, LINE].into_iter().find(|pool| last(pool))
+    [SLOTS, WINDOW, BUCKET, CHILD, PARENT, CROWD, LINE, DAY].into_iter().find(|pool| last(pool))
 }
 
 /// Whether a call that names one pool draws on another one.
@@ -107,6 +117,8 @@ impl Setup {
     pub fn of_single_pools() -> Self {
         let mut setup = Self::new(String::new());
         setup.pools.retain(|pool| ![CHILD, PARENT].contains(&pool.name));
+        let (rule, lines) = (Rule::Day(12, DAY_BEGINS), Vec::new());
+        setup.pools.push(Pool { name: DAY, rule, enforced: true, lines });
         setup
     }
 
@@ -143,6 +155,10 @@ impl Setup {
                      burst = {burst} }}",
                     period / 1_000
                 ),
+                Rule::Day(amount, _) => writeln!(
+                    text,
+                    "parallel = 64\nrequests = {{ rate = \"{amount}/d\", resets = \"00:00 UTC\" }}"
+                ),
                 Rule::Absent => writeln!(text, "parallel = 64"),
             };
             if pool.name == CHILD {
@@ -167,7 +183,8 @@ impl Setup {
             let amount = match pool.rule {
                 Rule::Parallel(amount) | Rule::Window(amount, _) => amount,
                 Rule::Bucket(_, _, burst) => burst,
-                Rule::Absent => return None,
+                // A day is too long to wait for.
+                Rule::Day(..) | Rule::Absent => return None,
             };
             Some(format!("{}={amount}", pool.name))
         });

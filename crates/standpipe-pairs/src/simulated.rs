@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use standpipe_core::{
-    Action, AgentName, Amounts, Answer, Commit, Decision, Instant, Key, Reserve, Span, bounds,
+    Action, AgentName, Amounts, Answer, CalendarReset, Commit, Decision, Instant, Key, LimitId,
+    Reserve, Span, Unit, bounds,
 };
 use standpipe_sim::Random;
 use standpipe_store::{Clock, Liveness, Participant, Store};
@@ -18,7 +19,7 @@ use standpipe_store_file::{FileLog, FileStore, Options, Sizes, Time};
 pub use self::faults::{Fault, all};
 use crate::drive::Verdict;
 use crate::referee::{self, Call, Era, Permitted};
-use crate::setup::{Rule, Setup};
+use crate::setup::{DAY_PERIOD, Rule, Setup};
 
 /// A process.
 struct Process {
@@ -41,6 +42,9 @@ pub struct World {
     /// What the referee dates everything with: it only ever passes.
     now: u64,
     random: Random,
+    /// What decides about slots and calls on the pool with days. It is apart, so that the other
+    /// decisions of a seed stay.
+    extras: Random,
     processes: Vec<Process>,
     calls: Vec<Call>,
     eras: Vec<Era>,
@@ -92,11 +96,12 @@ impl World {
         let name = format!("sp-pairs-v-{}-{count}", std::process::id());
         Self {
             base: std::env::temp_dir().join(name),
-            boot: Arc::new(AtomicU64::new(1_000_000_000)),
+            boot: Arc::new(AtomicU64::new(FIRST_INSTANT)),
             wall: Arc::new(AtomicU64::new(bounds::SPAN.0 * 2)),
             boot_id: 1,
-            now: 1_000_000_000,
+            now: FIRST_INSTANT,
             random: Random::new(seed),
+            extras: Random::new(seed ^ 0x5a5a),
             processes: Vec::new(),
             calls: Vec::new(),
             eras: vec![Era { begins: 0, sure: 0, setup: Setup::of_single_pools() }],
@@ -144,6 +149,7 @@ impl World {
             let name = pool.name.parse().map_err(|_| "not a name")?;
             let mut member = Participant::new(store.pool_log(&name), begin());
             member.submit(vec![faults::configure(&setup, pool)]).map_err(words)?;
+            self.announce(&mut member, pool.rule)?;
             members.push(member);
         }
         self.started += 1;
@@ -173,17 +179,44 @@ impl World {
             return Ok(());
         }
         self.watched = self.now;
-        for process in self.processes.iter_mut().filter(|process| !process.stopped) {
-            for member in &mut process.members {
-                if member.is_current() == Some(false) {
-                    member.refresh().map_err(words)?;
+        let setup = self.setup();
+        let mut processes = std::mem::take(&mut self.processes);
+        let mut watch = || -> Result<(), String> {
+            for process in processes.iter_mut().filter(|process| !process.stopped) {
+                for (member, pool) in process.members.iter_mut().zip(&setup.pools) {
+                    if member.is_current() == Some(false) {
+                        member.refresh().map_err(words)?;
+                    }
+                    self.announce(member, pool.rule)?;
                 }
             }
+            Ok(())
+        };
+        let watched = watch();
+        self.processes = processes;
+        watched
+    }
+
+    /// Announces the resets of a calendar window by the wall clock, as the library does.
+    fn announce(&self, member: &mut Participant<FileLog>, rule: Rule) -> Result<(), String> {
+        let Rule::Day(_, begins) = rule else { return Ok(()) };
+        let limit = LimitId::Window(Unit::Requests, Span(DAY_PERIOD));
+        // The wall clock begins with a day when the referee's is at its first instant.
+        let time_of_day = begins - FIRST_INSTANT;
+        let since = (self.wall.load(Ordering::Relaxed) + DAY_PERIOD - time_of_day) % DAY_PERIOD;
+        let (since, left) = (Span(since), Span(DAY_PERIOD - since));
+        let resets = vec![CalendarReset { limit, since, left }];
+        let replica = member.replica();
+        if replica.state().would_announce(&resets, replica.now()) {
+            member.submit(vec![Action::Calendar { resets }]).map_err(words)?;
         }
         Ok(())
     }
 
     fn step(&mut self, at: usize) -> Result<(), String> {
+        if self.extras.below(4) == 0 {
+            self.ask(at, DAYS, 1, false)?;
+        }
         if self.processes[at].waits.is_some() && self.random.below(2) == 0 {
             return self.claim(at);
         }
@@ -194,16 +227,18 @@ impl World {
         }
         let pool = self.random.below(3) as usize;
         let patient = self.processes[at].waits.is_none() && self.random.below(4) == 0;
-        self.ask(at, pool, patient).map(|_| ())
+        let slots = if pool == 0 && self.extras.below(4) == 0 { 2 } else { 1 };
+        self.ask(at, pool, slots, patient).map(|_| ())
     }
 
-    fn ask(&mut self, at: usize, pool: usize, patient: bool) -> Result<bool, String> {
+    fn ask(&mut self, at: usize, pool: usize, slots: u64, patient: bool) -> Result<bool, String> {
         let process = &self.processes[at];
         self.calls.push(Call {
             worker: process.name.clone(),
             pool: self.setup().pools[pool].name.to_owned(),
             lease: String::new(),
             asked: self.now,
+            slots,
             timeout: if patient { 20_000 } else { 0 },
             answered: None,
             granted: false,
@@ -238,7 +273,8 @@ impl World {
         let process = &mut self.processes[at];
         end_dead_sessions(&mut process.members[pool], &process.store)?;
         let agent = AgentName::new(&process.name).ok_or("not an agent")?;
-        let cost = Amounts::cost([]).map_err(|_| "not a cost")?;
+        let slots = Some((Unit::Parallel, self.calls[call].slots)).filter(|(_, many)| *many > 1);
+        let cost = Amounts::cost(slots).map_err(|_| "not a cost")?;
         let reserve = Reserve { patience, ticket, ..Reserve::new(agent, cost) };
         let outcomes = process.members[pool].submit(vec![Action::from(reserve)]);
         let outcomes = outcomes.map_err(words)?;
@@ -297,6 +333,7 @@ impl World {
             self.pass(if round < 40 { 500_000 } else { 5_000_000 });
             for at in 0..self.processes.len() {
                 self.claim(at)?;
+                self.ask(at, DAYS, 1, false)?;
                 while !self.processes[at].held.is_empty() {
                     self.settle(at, 0)?;
                 }
@@ -314,10 +351,11 @@ impl World {
             let amount = match limits.rule {
                 Rule::Parallel(amount) | Rule::Window(amount, _) => amount,
                 Rule::Bucket(_, _, burst) => burst,
-                Rule::Absent => continue,
+                // A day is too long to wait for.
+                Rule::Day(..) | Rule::Absent => continue,
             };
             for taken in 0..amount {
-                if !self.ask(at, pool, false)? {
+                if !self.ask(at, pool, 1, false)? {
                     let last = self.calls.last().map_or("", |call| &call.words);
                     return Err(format!("{taken} of {amount} on {}: {last}", limits.name));
                 }
@@ -329,6 +367,11 @@ impl World {
         Ok(())
     }
 }
+
+/// When a run begins on the referee's clock.
+const FIRST_INSTANT: u64 = 1_000_000_000;
+/// The pool with days, among those of [`Setup::of_single_pools`].
+const DAYS: usize = 3;
 
 const BEAT: Action = Action::Heartbeat { lease: None, ttl: None };
 

@@ -87,6 +87,7 @@ fn as_call(seen: &ProviderCall, grants: &Grants<'_>) -> Call {
         pool: seen.pool.clone(),
         lease: seen.lease.clone(),
         asked: granted.map_or(seen.arrived, |call| call.asked.min(seen.arrived)),
+        slots: 1,
         timeout: 0,
         answered: Some(seen.arrived),
         granted: true,

@@ -7,13 +7,13 @@ use std::sync::atomic::Ordering;
 
 use standpipe_core::{
     Action, AgentName, AgentRule, Configure, Limit, LimitSelector, Margin, Order, PoolConfig,
-    Portion, Share, Source, Span, Unit,
+    Portion, Resets, Share, Source, Span, Text, Unit,
 };
 
 use super::World;
 use crate::fault::file::{Act, Change, changed};
 use crate::referee::Era;
-use crate::setup::{Pool, Rule, Setup, pool_of};
+use crate::setup::{DAY_PERIOD, Pool, Rule, Setup, pool_of};
 
 /// A fault of the file store.
 pub type Fault = Act;
@@ -218,6 +218,12 @@ pub(super) fn configure(setup: &Setup, pool: &Pool) -> Action {
             let period = Span(period);
             vec![wide, Limit::new(standpipe_core::Rule::Bucket { unit, amount, period, burst })]
         }
+        Rule::Day(amount, _) => {
+            let period = Span(DAY_PERIOD);
+            let window = standpipe_core::Rule::Window { unit, amount, period };
+            let resets = Text::new("00:00 UTC").map_or(Resets::Rolling, Resets::Calendar);
+            vec![wide, Limit { resets, ..Limit::new(window) }]
+        }
         Rule::Absent => vec![wide],
     };
     let slack = if pool.lines.is_empty() { Span(50_000) } else { Span(300_000) };
@@ -237,7 +243,7 @@ pub(super) fn configure(setup: &Setup, pool: &Pool) -> Action {
 
 fn agents(setup: &Setup) -> Vec<AgentRule> {
     let rule = |name: &str, floors, caps| {
-        AgentName::new(name).map(|name| AgentRule { name, priority: None, floors, caps, weight: 1 })
+        AgentName::new(name).map(|name| AgentRule { name, priority: None, floors, caps, weight: 3 })
     };
     let of = LimitSelector::Unit(Unit::Requests);
     let floor = || vec![Share { of: LimitSelector::All, portion: Portion::PerMille(400) }];
