@@ -12,8 +12,8 @@ pub enum Rule {
     Window(u64, u64),
     /// So many requests per stretch, refilled continuously, and at most so many at once.
     Bucket(u64, u64, u64),
-    /// At most so many requests in any day of the provider. The second figure is an instant at which
-    /// a day begins, on the referee's clock.
+    /// At most so many requests in any day of the provider. The second figure is an instant at
+    /// which a day begins, on the referee's clock.
     Day(u64, u64),
     /// Not limited.
     Absent,
