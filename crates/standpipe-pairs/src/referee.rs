@@ -398,7 +398,7 @@ impl<'a> Case<'a> {
             if held > self.times(amount) {
                 let who: Vec<&str> = holders.iter().map(|other| other.worker.as_str()).collect();
                 let (who, pool) = (who.join(", "), self.pool);
-                return vec![format!("{held} held of {amount} on {pool}: {who}")];
+                return vec![format!("{held} holders of {amount} on {pool}: {who}")];
             }
         }
         Vec::new()
