@@ -185,17 +185,13 @@ pub fn judge(calls: &[Call], eras: &[Era], permitted: &Permitted) -> Vec<String>
     }
     // With `open` a bucket owes what was taken without a limit, and says when it has refilled.
     let owes = |call: &&Call| permitted.local && call.pool == BUCKET;
-    // A dead process that nobody notices may hold all slots for longer than a call waits.
-    let is_kept = |call: &&Call| permitted.slow_reclaim && has_slots(eras, &call.pool);
+    // A dead process that nobody notices may hold all slots with one call of several, for longer
+    // than others wait.
+    let took_several = |call: &Call| calls.iter().any(|own| own.pool == call.pool && own.slots > 1);
+    let is_kept = |call: &&Call| permitted.slow_reclaim && took_several(call);
     let waits = calls.iter().filter(|call| !owes(call) && !is_kept(call));
     broken.extend(waits.filter_map(starved));
     broken
-}
-
-/// Whether a pool had slots at any time.
-fn has_slots(eras: &[Era], pool: &str) -> bool {
-    let mut pools = eras.iter().flat_map(|era| &era.setup.pools);
-    pools.any(|own| own.name == pool && matches!(own.rule, Rule::Parallel(_)))
 }
 
 /// Whether the limits of a pool were kept: by what the store admitted, and by all calls together.
