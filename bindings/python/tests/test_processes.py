@@ -26,8 +26,8 @@ def forked(function):
         finally:
             os._exit(0)
     os.close(write)
-    with os.fdopen(read) as told:
-        answer = json.load(told)
+    with os.fdopen(read) as answers:
+        answer = json.load(answers)
     os.waitpid(child, 0)
     return answer
 

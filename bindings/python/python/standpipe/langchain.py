@@ -61,7 +61,7 @@ class StandpipeRateLimiter(BaseRateLimiter):
     def _add(self, lease: Lease) -> None:
         with self._lock:
             if not self.callback.is_used:
-                # Without the callback nobody says when a call ends.
+                # Without the callback the end of a call is unknown.
                 self._leases.clear()
             self._leases.append(lease)
 

@@ -42,7 +42,7 @@ pub enum KeyPools {
     Separate,
 }
 
-/// A field of a request that tells on whose behalf an agent calls.
+/// A field of a request that names on whose behalf an agent calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SplitField {
     /// The member `user` of the body.

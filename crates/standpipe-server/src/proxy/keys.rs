@@ -18,7 +18,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::state::lock;
 
-/// The most keys that are told apart. Further ones share the last number.
+/// The most keys that are distinguished. Further ones share the last number.
 const MAX_KEYS: usize = 256;
 /// The name of the file in the state directory.
 const FILE: &str = "proxy-keys";

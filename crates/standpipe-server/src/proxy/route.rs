@@ -38,8 +38,8 @@ pub(crate) fn account(
     }
     let query = identified.path.split_once('?').map_or("", |(_, query)| query);
     let number = state.key_numbers.number(headers, query).map_err(|error| {
-        tracing::error!(%error, "API keys cannot be told apart");
-        Problem::internal("API keys cannot be told apart")
+        tracing::error!(%error, "API keys cannot be distinguished");
+        Problem::internal("API keys cannot be distinguished")
     })?;
     Ok(number.map(|number| format!("key-{number}")))
 }
