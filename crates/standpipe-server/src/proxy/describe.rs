@@ -49,7 +49,8 @@ pub fn provider_at(settings: &Settings, host: &str) -> Option<String> {
 
 impl CallDescription {
     /// Reads a call. `provider` is needed where the host is not that of a known provider; without
-    /// it the path determines the format. `None` if the call uses no quota or nothing is known of it.
+    /// it the path determines the format. `None` if the call uses no quota or nothing is known of
+    /// it.
     #[must_use]
     pub fn of(
         settings: &Settings,
