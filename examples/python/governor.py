@@ -1,4 +1,4 @@
-"""Agents of three priorities share one slot. The critical one goes first, whoever came before.
+"""Agents of three priorities share one slot. The critical one is served first.
 
 Ralph polls in the background, Data works, and Picard decides. All three wait for the same slot; it
 goes to them by priority and not by arrival.

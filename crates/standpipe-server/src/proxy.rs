@@ -21,9 +21,9 @@
 //!    or cancelled because nothing was sent.
 //!
 //! `upgrade` passes WebSockets through. `caller`, `totals` and `recent` count by agent, session and
-//! model. `prompt_cache` knows which prompts a provider has cached, `keys` tells clients' keys
-//! apart, and `client_retries` notices a second layer of retries. `errors` writes refusals of
-//! Standpipe in the provider's own format, so that SDKs raise their own exceptions.
+//! model. `prompt_cache` knows which prompts a provider has cached, `keys` separates clients' keys,
+//! and `client_retries` notices a second layer of retries. `errors` writes refusals of Standpipe in
+//! the provider's own format, so that SDKs raise their own exceptions.
 
 mod caller;
 mod client_retries;

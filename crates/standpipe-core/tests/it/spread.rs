@@ -146,7 +146,7 @@ fn units_held_in_flight_count() {
     let mut world = World::new(spread([at_end(window(TOKENS, 100, HOUR))]));
     let lease = world.reserve("p", "picard").cost(&[(TOKENS, 30)]).admitted();
     let reply = world.reserve("r", "ralph").cost(&[(TOKENS, 1)]).refused();
-    assert_eq!((reply.reason, reply.until), (Reason::Spread, None), "nobody knows when it ends");
+    assert_eq!((reply.reason, reply.until), (Reason::Spread, None), "its end is unknown");
     let _ = world.commit(lease).used(&[(TOKENS, 2)]).send();
     let _ = world.reserve("r", "ralph").cost(&[(TOKENS, 1)]).admitted();
 }

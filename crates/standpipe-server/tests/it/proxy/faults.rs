@@ -146,7 +146,7 @@ fn b30_a_client_that_does_not_read_fills_no_memory_and_blocks_no_other() {
         body(&world.post(MESSAGES, &[], &message(false)), 200);
     }
     let grown = world.daemon.memory().saturating_sub(before);
-    assert!(grown < 40_000, "{grown} KiB for 120 MB of answers that nobody reads");
+    assert!(grown < 40_000, "{grown} KiB for 120 MB of unread answers");
     clients.into_iter().for_each(Client::reset);
     world.settled("anthropic/sonnet");
 }

@@ -74,9 +74,9 @@ fn events(completion: &Value, with_usage: bool) -> Vec<String> {
         let choice = json!({"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish});
         chunk(Value::Array(vec![choice]), Value::Null)
     };
-    let told = &completion["choices"][0];
+    let chosen = &completion["choices"][0];
     let mut all = Vec::new();
-    if let Some(call) = told["message"]["tool_calls"].get(0) {
+    if let Some(call) = chosen["message"]["tool_calls"].get(0) {
         let mut first = call.clone();
         let arguments = first["function"]["arguments"].take();
         first["function"]["arguments"] = json!("");
@@ -91,7 +91,7 @@ fn events(completion: &Value, with_usage: bool) -> Vec<String> {
         all.push(choice(json!({"role": "assistant", "content": ""}), Value::Null));
         all.extend(PIECES.map(|piece| choice(json!({"content": piece}), Value::Null)));
     }
-    all.push(choice(json!({}), told["finish_reason"].clone()));
+    all.push(choice(json!({}), chosen["finish_reason"].clone()));
     if with_usage {
         all.push(chunk(json!([]), completion["usage"].clone()));
     }

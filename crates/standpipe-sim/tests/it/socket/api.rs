@@ -35,8 +35,8 @@ fn a_tool_is_called_if_the_request_insists() {
     assert_eq!(called["content"][0]["input"], json!({"city": "seven"}));
     let mut second = ask.clone();
     second["tool_choice"]["type"] = json!("auto");
-    let told = whole(Shape::Anthropic, "/v1/messages", &second);
-    assert_eq!(told["content"][0]["type"], "text", "it may, but need not");
+    let answer = whole(Shape::Anthropic, "/v1/messages", &second);
+    assert_eq!(answer["content"][0]["type"], "text", "it may, but need not");
     let ask = json!({"messages": [{"role": "user", "content": "hi"}], "tool_choice": "required",
         "tools": [{"type": "function", "function": {"name": "weather", "parameters": schema}}]});
     let called = whole(Shape::OpenAi, "/v1/chat/completions", &ask);
