@@ -3,7 +3,7 @@
 //! ```
 //! use standpipe_sim::{Arrival, Call, Provider, Rule, Shape, Unit, Used};
 //!
-//! // One request a minute, told as Anthropic tells it.
+//! // One request a minute, with Anthropic's replies.
 //! let rule = Rule::Rolling { unit: Unit::Requests, amount: 1, period: 60_000_000 };
 //! let mut provider = Provider::new(Shape::Anthropic, vec![rule], 7);
 //!
@@ -28,16 +28,16 @@
 //! # Reading order
 //!
 //! `provider/rule` (what is enforced), `provider/meter` (how it is counted), `provider` (a call
-//! arrives and finishes), `provider/shape` (how it is told); then `world/manner` (how an agent
-//! calls), `world` (the event loop) and `world/story` (what came of it); then `tap` (the ledger
-//! that all share) and `world/tapped` (those who ask it). `socket` serves the same provider to real
-//! processes: see [`ProviderServer`].
+//! arrives and finishes), `provider/shape` (the replies of each real provider); then
+//! `world/strategy` (how an agent calls), `world` (the event loop) and `world/report` (the result
+//! of a run); then `shared_ledger` and `world/coordinated` (the agents that use it). `socket`
+//! serves the same provider to real processes: see [`ProviderServer`].
 
 mod calendar;
 mod provider;
 mod random;
+mod shared_ledger;
 mod socket;
-mod tap;
 mod world;
 
 pub use crate::provider::{
@@ -45,9 +45,9 @@ pub use crate::provider::{
     Shape, Unit, Used, Verdict,
 };
 pub use crate::random::Random;
+pub use crate::shared_ledger::{DecisionRecord, SharedLedger};
 pub use crate::socket::{Clock, Logged, ManualClock, ProviderServer, RealClock, ServerOptions};
-pub use crate::tap::{Decided, Tap};
 pub use crate::world::{
-    Agent, AgentStory, Alone, Ask, Habits, Manner, Network, Pattern, Retries, Says, Step, Story,
-    Tapped, Waits, Wanted, Wave, Work, World,
+    Agent, AgentReport, CallContext, ClientOptions, Coordinated, CostHint, Network, Pattern,
+    PlannedCall, Report, Retries, Step, Strategy, Uncoordinated, WaitMode, Wave, Work, World,
 };

@@ -1,5 +1,5 @@
-//! A provider that enforces its limits. A call is refused at once or accepted, and an accepted one
-//! finishes when the world says.
+//! A provider that enforces its limits. It refuses or accepts a call at once; the world finishes an
+//! accepted call.
 
 mod call;
 mod meter;
@@ -46,7 +46,7 @@ pub struct Provider {
 /// What became of a call at its arrival.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// It runs until the world says that it is over.
+    /// It runs until `finish`.
     Accepted(CallId),
     /// It is over.
     Refused(Reply),
@@ -145,11 +145,11 @@ impl Provider {
             let found = meter.refuses(now, call, options)?;
             Some(Meter::refusal(rule, found))
         });
-        refusal.map(|refusal| Refusal { wait: self.told(&refusal), ..refusal })
+        refusal.map(|refusal| Refusal { wait: self.stated_wait(&refusal), ..refusal })
     }
 
-    /// The wait that a refusal tells.
-    const fn told(&self, refusal: &Refusal) -> Option<u64> {
+    /// The wait that a refusal states.
+    const fn stated_wait(&self, refusal: &Refusal) -> Option<u64> {
         match self.options.retry_after {
             RetryAfter::Real => refusal.wait,
             RetryAfter::Withheld => None,

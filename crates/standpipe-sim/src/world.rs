@@ -4,25 +4,25 @@
 //! world with the same agents and the same seed runs the same way every time.
 
 mod agent;
-mod alone;
-mod habits;
-mod manner;
+mod client_options;
+mod coordinated;
 mod queue;
-mod story;
-mod tapped;
+mod report;
+mod strategy;
+mod uncoordinated;
 
-pub use self::agent::{Agent, Pattern, Wanted, Work};
-pub use self::alone::{Alone, Retries};
-pub use self::habits::{Habits, Says, Waits};
-pub use self::manner::{Ask, Manner, Step};
-pub use self::story::{AgentStory, Story, Wave};
-pub use self::tapped::Tapped;
+pub use self::agent::{Agent, Pattern, PlannedCall, Work};
+pub use self::client_options::{ClientOptions, CostHint, WaitMode};
+pub use self::coordinated::Coordinated;
+pub use self::report::{AgentReport, Report, Wave};
+pub use self::strategy::{CallContext, Step, Strategy};
+pub use self::uncoordinated::{Retries, Uncoordinated};
 
 use self::queue::Queue;
 use crate::provider::{Arrival, CallId, Provider, Reply};
 use crate::random::Random;
 
-/// Agents, providers, and the way between them.
+/// Agents, providers, and the network between them.
 #[derive(Debug)]
 pub struct World {
     /// One for each pool.
@@ -35,28 +35,28 @@ pub struct World {
     now: u64,
 }
 
-/// How long it takes to the provider and back, in microseconds.
+/// The delays of the network, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Network {
-    /// There.
+    /// From the agent to the provider.
     pub there: u64,
-    /// And back.
+    /// From the provider to the agent.
     pub back: u64,
-    /// Up to so much more, each way, by chance.
+    /// The largest random delay in addition, each way.
     pub jitter: u64,
 }
 
-/// A call that is wanted, and where it stands.
+/// A planned call and its state.
 #[derive(Debug)]
 struct Ongoing {
     agent: usize,
-    wanted: Wanted,
+    wanted: PlannedCall,
     state: State,
-    /// On its way back.
+    /// The reply on its way to the agent.
     reply: Option<Reply>,
     /// When the provider accepted it.
     accepted: Option<u64>,
-    /// How often it has waited.
+    /// The number of waits so far.
     waits: u64,
     /// Whether it waits now.
     waiting: bool,
@@ -64,39 +64,39 @@ struct Ongoing {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Its time has not come.
+    /// Its planned instant has not come.
     Future,
-    /// Its time has come, but its agent is busy or what it follows is not done.
+    /// Its planned instant has come, but its agent is busy or the call it follows is not done.
     Due,
-    /// Its agent is at it.
+    /// Its agent has begun it.
     Begun,
     Done,
     GivenUp,
-    /// What it follows was given up, so that it never began.
+    /// The call it follows was given up, so it never begins.
     Lost,
 }
 
-/// What can happen.
+/// The events of the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
-    /// A call's time comes.
+    /// The planned instant of a call.
     Due(usize),
-    /// An agent looks for what it can begin.
+    /// An agent begins the calls it can.
     Look(usize),
     /// A call reaches the provider.
     Arrives(usize),
-    /// The provider is through with a call.
+    /// The provider finishes a call.
     Finishes(usize, CallId),
     /// A reply reaches the agent.
     Replies(usize),
-    /// A call has waited long enough, for the nth time.
+    /// The nth wait of a call ends.
     Wakes(usize, u64),
     /// An agent is killed.
     Killed(usize),
 }
 
 impl World {
-    /// One in which nothing has happened yet.
+    /// Creates a world at instant 0.
     #[must_use]
     pub fn new(provider: Provider, network: Network, mut agents: Vec<Agent>, seed: u64) -> Self {
         let mut queue = Queue::default();
@@ -117,37 +117,37 @@ impl World {
         Self { providers, network, agents, calls, queue, random: Random::new(seed), now: 0 }
     }
 
-    /// The same with another pool, which is given the next number.
+    /// Adds a pool, which gets the next number.
     #[must_use]
     pub fn and(mut self, provider: Provider) -> Self {
         self.providers.push(provider);
         self
     }
 
-    /// Lets it run until nothing more happens, or until an instant, and tells what came of it.
-    pub fn run(&mut self, until: u64) -> Story {
+    /// Runs until no event is left, or until an instant, and returns the result.
+    pub fn run(&mut self, until: u64) -> Report {
         while let Some((at, what)) = self.queue.pop_by(until) {
             if !self.is_stale(what) {
                 self.now = at;
                 self.happens(what);
             }
         }
-        Story::of(self)
+        Report::of(self)
     }
 
-    /// The provider, or the first of them, and with it what it saw.
+    /// Returns the first provider, with its record.
     #[must_use]
     pub fn provider(&self) -> &Provider {
         &self.providers[0]
     }
 
-    /// The provider of each pool.
+    /// Returns the provider of each pool.
     #[must_use]
     pub fn providers(&self) -> &[Provider] {
         &self.providers
     }
 
-    /// Whether it no longer concerns anybody: who waits was rung before, who wants was killed.
+    /// Whether an event is obsolete: the waiter was woken before, or the agent was killed.
     fn is_stale(&self, what: What) -> bool {
         match what {
             What::Due(call) => self.calls[call].state != State::Future,
@@ -165,30 +165,30 @@ impl World {
             What::Look(agent) => self.look(agent),
             What::Arrives(call) => self.arrives(call),
             What::Finishes(call, id) => {
-                let Wanted { pool, used, .. } = self.calls[call].wanted;
+                let PlannedCall { pool, used, .. } = self.calls[call].wanted;
                 let reply = self.providers[pool].finish(self.now, id, used);
                 self.send_back(call, reply);
             }
             What::Replies(call) => {
                 let begun = self.calls[call].state == State::Begun;
                 if let Some(reply) = self.calls[call].reply.take().filter(|_| begun) {
-                    self.step(call, |manner, now, ask| manner.replied(now, ask, &reply));
+                    self.step(call, |strategy, now, ask| strategy.on_reply(now, ask, &reply));
                 }
             }
             What::Wakes(call, _) => {
                 self.calls[call].waiting = false;
-                self.step(call, |manner, now, ask| manner.woken(now, ask));
+                self.step(call, |strategy, now, ask| strategy.on_wake(now, ask));
             }
             What::Killed(agent) => self.killed(agent),
         }
     }
 
-    /// An agent begins what it can, in order.
+    /// An agent begins the calls it can, in order.
     fn look(&mut self, agent: usize) {
         for nth in self.agents[agent].first..self.agents[agent].calls.len() {
             let call = self.agents[agent].calls[nth];
             match self.calls[call].state {
-                // What comes after is not due either.
+                // Later calls are not due either.
                 State::Future => break,
                 State::Begun => continue,
                 State::Due if self.agents[agent].has_lane() => {}
@@ -203,14 +203,14 @@ impl World {
                 Some(State::Done) | None => {
                     self.agents[agent].busy += 1;
                     self.calls[call].state = State::Begun;
-                    self.step(call, |manner, now, ask| manner.wants(now, ask));
+                    self.step(call, |strategy, now, ask| strategy.begin(now, ask));
                 }
                 _ => {}
             }
         }
     }
 
-    /// Where the call stands that an agent's nth call follows, if it follows one.
+    /// The state of the call that an agent's nth call follows, if there is one.
     fn follows(&self, agent: usize, nth: usize) -> Option<State> {
         let before = self.agents.get(self.agents[agent].after?)?;
         Some(self.calls[*before.calls.get(nth)?].state)
@@ -222,7 +222,7 @@ impl World {
                 let at = self.now + self.network.there + self.delay();
                 self.queue.push(at, What::Arrives(call));
             }
-            // At least a moment later, or a manner that always waits until now would stop time.
+            // At least a moment later, or a strategy that always waits until now would stop time.
             Step::WaitUntil(at) => {
                 let ongoing = &mut self.calls[call];
                 ongoing.waits += 1;
@@ -270,21 +270,25 @@ impl World {
         self.random.below(self.network.jitter.saturating_add(1))
     }
 
-    /// Asks a call's agent what to do next with it, and does it; then those look who should.
-    fn step(&mut self, call: usize, next: impl FnOnce(&mut dyn Manner, u64, &Ask) -> Step) {
+    /// Takes the next step of a call, then wakes the calls that the strategy names.
+    fn step(
+        &mut self,
+        call: usize,
+        next: impl FnOnce(&mut dyn Strategy, u64, &CallContext) -> Step,
+    ) {
         let Ongoing { agent, ref wanted, .. } = self.calls[call];
         let wanted = *wanted;
         let of = &mut self.agents[agent];
-        let Wanted { pool, call: what, .. } = wanted;
-        let ask = Ask { number: call, pool, priority: of.priority, call: what };
-        let step = next(of.manner.as_mut(), self.now, &ask);
+        let PlannedCall { pool, call: what, .. } = wanted;
+        let ask = CallContext { number: call, pool, priority: of.priority, call: what };
+        let step = next(of.strategy.as_mut(), self.now, &ask);
         self.takes(call, step);
-        self.ring(agent);
+        self.wake(agent);
     }
 
-    /// Wakes whom an agent says to wake.
-    fn ring(&mut self, agent: usize) {
-        for call in self.agents[agent].manner.rings() {
+    /// Wakes the calls that an agent's strategy names.
+    fn wake(&mut self, agent: usize) {
+        for call in self.agents[agent].strategy.take_wakeups() {
             if let Some(Ongoing { waiting: true, waits, .. }) = self.calls.get(call) {
                 self.queue.push(self.now, What::Wakes(call, *waits));
             }
@@ -298,13 +302,13 @@ impl World {
                 self.end(call, State::GivenUp);
             }
         }
-        self.agents[agent].manner.killed(self.now);
-        self.ring(agent);
+        self.agents[agent].strategy.on_kill(self.now);
+        self.wake(agent);
     }
 }
 
 impl Ongoing {
-    fn new(agent: usize, mut wanted: Wanted) -> Self {
+    fn new(agent: usize, mut wanted: PlannedCall) -> Self {
         wanted.call.agent = u32::try_from(agent).unwrap_or(u32::MAX);
         let (reply, accepted) = (None, None);
         Self { agent, wanted, state: State::Future, reply, accepted, waits: 0, waiting: false }

@@ -45,12 +45,12 @@ fn main() -> ExitCode {
 /// Nothing may be spent for thirty days.
 const SPENT: Rule = Rule::SpendCap { amount: 0, resets: 30 * 86_400_000_000, cap: Cap::Enforced };
 
-struct Wanted {
+struct PlannedCall {
     options: ServerOptions,
     stdin: bool,
 }
 
-fn serve(wanted: Wanted) -> std::io::Result<()> {
+fn serve(wanted: PlannedCall) -> std::io::Result<()> {
     let server = ProviderServer::start(wanted.options)?;
     let mut out = std::io::stdout();
     writeln!(out, "http://{}", server.address())?;
@@ -65,8 +65,9 @@ fn serve(wanted: Wanted) -> std::io::Result<()> {
     }
 }
 
-fn wanted(words: &[String]) -> Result<Wanted, String> {
-    let mut wanted = Wanted { options: ServerOptions::new(Shape::Plain, Vec::new()), stdin: false };
+fn wanted(words: &[String]) -> Result<PlannedCall, String> {
+    let mut wanted =
+        PlannedCall { options: ServerOptions::new(Shape::Plain, Vec::new()), stdin: false };
     let (mut kind, mut burst) = ("window".to_owned(), None);
     let mut words = words.iter();
     while let Some(word) = words.next() {

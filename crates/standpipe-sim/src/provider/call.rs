@@ -13,7 +13,7 @@ pub struct Call {
     pub writes: bool,
     /// Whether it creates content (GitHub has a limit of its own for that).
     pub creates: bool,
-    /// Whether it is asked in GraphQL (GitHub then tells of its hourly limit with a 200).
+    /// Whether it is asked in GraphQL (GitHub then reports its hourly limit with a 200).
     pub graphql: bool,
 }
 

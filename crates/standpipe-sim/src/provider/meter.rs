@@ -188,7 +188,7 @@ impl Meter {
         0
     }
 
-    /// What headers tell of it.
+    /// What headers show of it.
     pub(super) fn level(&self, now: u64) -> Option<Level> {
         match self {
             Self::Counted { unit, counter } => Some(counter.level(*unit, now)),

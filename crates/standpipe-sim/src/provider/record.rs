@@ -33,8 +33,8 @@ pub enum Verdict {
     Accepted,
     /// It was accepted though it went over the rule of this number: the provider is lenient.
     Over(usize),
-    /// It was refused by the rule of this number, and that rule is a quota that whoever counts its
-    /// own calls can keep.
+    /// It was refused by the rule of this number, a quota that a client can keep if it counts its
+    /// own calls.
     OverQuota(usize),
     /// It was refused by the rule of this number, for another reason than a quota.
     Turned(usize),

@@ -1,4 +1,4 @@
-//! Why a call is refused, and how full a limit is: what the shapes put into words.
+//! Why a call is refused, and how full a limit is: the input of the shapes.
 
 use super::call::Unit;
 use super::rule::Cap;
@@ -9,7 +9,7 @@ pub(super) struct Refusal {
     /// The number of the rule.
     pub(super) rule: usize,
     pub(super) why: Why,
-    /// How long it would go on to be refused, if that can be known, or as told.
+    /// The wait that the refusal states, if any.
     pub(super) wait: Option<u64>,
 }
 
@@ -25,7 +25,7 @@ pub(super) enum Why {
 }
 
 impl Why {
-    /// Whether whoever keeps count of its own calls could have known.
+    /// Whether a client that counts its own calls could have avoided it.
     pub(super) const fn is_quota(&self) -> bool {
         matches!(self, Self::Quota { .. } | Self::Concurrency { .. } | Self::Secondary)
     }
@@ -41,6 +41,6 @@ pub(super) struct Level {
     pub(super) left: u64,
     /// How long until all are there again.
     pub(super) full_in: u64,
-    /// Whether headers tell of it, if there is a choice.
+    /// Whether headers show it, if there is a choice.
     pub(super) shown: bool,
 }

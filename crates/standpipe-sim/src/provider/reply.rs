@@ -1,4 +1,4 @@
-//! What comes back over the wire.
+//! The response of a provider.
 
 use serde_json::Value;
 

@@ -4,15 +4,15 @@ use super::Shape;
 use super::call::{Call, Unit, Used};
 
 /// One thing a provider enforces. Rules are asked in order; the first that refuses is the one that
-/// is told.
+/// the reply names.
 ///
 /// Lengths and instants are in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// A bucket that refills continuously, `amount` in a `period`, and holds at most `burst`.
     ///
-    /// One whose burst is less than its amount paces calls within the period; headers do not tell
-    /// of it if another rule counts the same unit.
+    /// If its burst is less than its amount it paces calls within the period; headers do not show
+    /// it if another rule counts the same unit.
     Bucket {
         /// What it counts.
         unit: Unit,
@@ -49,7 +49,7 @@ pub enum Rule {
         /// How many.
         amount: u64,
     },
-    /// GitHub's second kind of limit, of which no header tells.
+    /// GitHub's secondary limit, which no header shows.
     Secondary {
         /// Points in any minute: 5 for a call that writes, 1 for any other.
         points_per_minute: u64,
@@ -104,7 +104,7 @@ pub enum Rule {
     },
 }
 
-/// Whose cap on spending it is; each is told in its own words.
+/// Whose cap on spending it is; each has its own error message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cap {
     /// The provider's.
@@ -124,10 +124,10 @@ pub struct Options {
     pub model: String,
     /// The start of the world on the real calendar, in microseconds since 1970.
     pub origin: u64,
-    /// How wrong the provider's clock is, in microseconds: every moment it tells is off by this,
-    /// and its calendar periods begin by it.
+    /// The error of the provider's clock, in microseconds: it shifts every instant in replies and
+    /// its calendar periods.
     pub clock_error: i64,
-    /// What it says about when to come back.
+    /// The Retry-After of refusals.
     pub retry_after: RetryAfter,
     /// Whether a refused call counts as a request all the same.
     pub refused_count: bool,
@@ -135,22 +135,22 @@ pub struct Options {
     pub output: Output,
     /// Whether tokens read from a cache count.
     pub cached_count: bool,
-    /// Whether the headers that tell of limits are left out (Azure: are there, but `-1` and `0`).
+    /// Whether the headers with limits are omitted (Azure sends them as `-1` and `0`).
     pub silent: bool,
     /// Whether it accepts what goes over a quota, and only notes it.
     pub lenient: bool,
-    /// Headers that stand in every reply in place of its own, whatever they say.
+    /// Headers that replace its own in every reply.
     pub forged: Vec<(String, String)>,
 }
 
-/// What a refusal says about when to come back.
+/// The Retry-After of refusals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryAfter {
-    /// When there will be room, if that can be known.
+    /// The time until there is room, if it is known.
     Real,
     /// Nothing.
     Withheld,
-    /// The same each time, in seconds.
+    /// A constant, in seconds.
     Always(u64),
 }
 
@@ -159,7 +159,7 @@ pub enum RetryAfter {
 pub enum Output {
     /// Nothing: what was generated is charged at the end.
     Real,
-    /// The most it may be, on top of the prompt; the surplus comes back at the end.
+    /// The most it may be, on top of the prompt; the surplus is refunded at the end.
     Added,
     /// The most it may be, or the prompt, whichever is more; the difference is settled at the end.
     Larger,

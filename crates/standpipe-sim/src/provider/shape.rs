@@ -1,7 +1,7 @@
-//! How a provider tells: the status, the headers and the body of each real one.
+//! Replies: the status, the headers and the body of each real provider.
 //!
-//! Only this knows how replies look; it decides nothing. A refusal that a provider does not know is
-//! told like the nearest one it knows, and where no text is published, ours stands in for it.
+//! It decides nothing. A refusal that a provider does not document gets the reply of the nearest
+//! one that it does, and where no text is published the text is ours.
 
 mod anthropic;
 mod azure;
@@ -22,7 +22,7 @@ use crate::random::Random;
 pub enum Shape {
     /// Resets as moments, tokens left rounded to a thousand, 529 when overloaded.
     Anthropic,
-    /// Resets as lengths in Go's manner, codes in the body.
+    /// Resets as lengths in Go's notation, codes in the body.
     OpenAi,
     /// Resets as seconds; the code in the body is the status.
     Azure,
@@ -34,7 +34,7 @@ pub enum Shape {
     Plain,
 }
 
-/// All that a reply may tell of.
+/// What a reply is built from.
 #[derive(Debug)]
 pub(super) struct Scene<'a> {
     pub(super) options: &'a Options,
@@ -72,7 +72,7 @@ pub(super) fn refusal(shape: Shape, scene: &Scene, refusal: &Refusal) -> Reply {
 }
 
 impl Scene<'_> {
-    /// The limit on a unit that headers tell of: that of which least is left.
+    /// The limit on a unit that the headers show: the one with least left.
     fn level(&self, unit: Unit) -> Option<&Level> {
         let of_unit = |level: &&Level| level.unit == unit;
         let least = |levels: &mut dyn Iterator<Item = &Level>| {
@@ -120,7 +120,7 @@ fn draw_name(random: &mut Random, letters: &str, length: usize) -> String {
 const HEX: &str = "0123456789abcdef";
 const ALPHANUMERIC: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// Whole seconds, rounded up: whoever waits so long does not come early.
+/// Whole seconds, rounded up, so that a client that waits this long is not early.
 const fn seconds(span: u64) -> u64 {
     span.div_ceil(SECOND)
 }

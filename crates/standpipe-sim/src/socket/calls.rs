@@ -45,7 +45,7 @@ pub(super) struct Asked {
 
 /// What was decided about a call.
 #[derive(Debug)]
-pub(super) enum Decided {
+pub(super) enum DecisionRecord {
     /// It is being served.
     Accepted(Ticket),
     /// It is over.
@@ -84,12 +84,12 @@ impl Calls {
     }
 
     /// Decides about a call now, and writes it down.
-    pub(super) fn arrive(&mut self, now: u64, asked: Asked) -> Decided {
+    pub(super) fn arrive(&mut self, now: u64, asked: Asked) -> DecisionRecord {
         let model = if self.per_model { asked.model.clone() } else { String::new() };
         let metered = (asked.key.clone(), asked.path.clone(), model);
         let is_full = self.metered.len() >= MOST_METERED && !self.metered.contains_key(&metered);
         if is_full || self.log.len() >= MOST_CALLS {
-            return Decided::Full;
+            return DecisionRecord::Full;
         }
         let fresh = self.paths.get(&asked.path).unwrap_or(&self.fresh);
         let provider = self.metered.entry(metered.clone()).or_insert_with(|| fresh.clone());
@@ -120,9 +120,9 @@ impl Calls {
         });
         match arrival {
             Arrival::Accepted(id) => {
-                Decided::Accepted(Ticket { metered, id, at: self.log.len() - 1 })
+                DecisionRecord::Accepted(Ticket { metered, id, at: self.log.len() - 1 })
             }
-            Arrival::Refused(reply) => Decided::Refused(reply),
+            Arrival::Refused(reply) => DecisionRecord::Refused(reply),
         }
     }
 

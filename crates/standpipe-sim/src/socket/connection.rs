@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Shared;
 use super::api::{self, Answer};
-use super::calls::{Asked, Decided};
+use super::calls::{Asked, DecisionRecord};
 use super::fault::{self, Fault};
 use super::http::{Request, Wire, Wrong};
 use super::stream;
@@ -64,12 +64,12 @@ fn serve_websocket(wire: &mut Wire, request: &Request, shared: &Shared) {
     };
     shared.happened.notify_all();
     let ticket = match decided {
-        Decided::Accepted(ticket) => ticket,
-        Decided::Refused(reply) => {
+        DecisionRecord::Accepted(ticket) => ticket,
+        DecisionRecord::Refused(reply) => {
             let _sent = wire.reply(reply.status, &reply.headers, &reply.body, None);
             return;
         }
-        Decided::Full => return,
+        DecisionRecord::Full => return,
     };
     let key = request.header("sec-websocket-key").unwrap_or_default();
     // It ends when either end closes it, whichever way.
@@ -115,13 +115,15 @@ fn reply(request: &Request, shared: &Shared) -> Option<Reply> {
         let now = shared.clock.now();
         let wish = request.header("x-refuse-once");
         let refused = wish.and_then(|wish| calls.refuse_once(now, &asked, wish));
-        (refused.map_or_else(|| calls.arrive(now, asked), Decided::Refused), now)
+        (refused.map_or_else(|| calls.arrive(now, asked), DecisionRecord::Refused), now)
     };
     shared.happened.notify_all();
     let ticket = match decided {
-        Decided::Accepted(ticket) => ticket,
-        Decided::Refused(reply) => return Some(reply),
-        Decided::Full => return Some(plain(503, "text/plain", b"the log is full\n".to_vec())),
+        DecisionRecord::Accepted(ticket) => ticket,
+        DecisionRecord::Refused(reply) => return Some(reply),
+        DecisionRecord::Full => {
+            return Some(plain(503, "text/plain", b"the log is full\n".to_vec()));
+        }
     };
     let service = request.number("x-service-ms").map(|ms| ms.saturating_mul(1_000));
     if !shared.clock.wait_until(now.saturating_add(service.unwrap_or(shared.service))) {

@@ -1,79 +1,83 @@
 //! Agents and the work they have.
 
-use super::manner::Manner;
+use super::strategy::Strategy;
 use crate::provider::{Call, Used};
 use crate::random::Random;
 
-/// Somebody who calls.
+/// An agent and its work.
 #[derive(Debug)]
 pub struct Agent {
-    /// What it is called.
+    /// The name.
     pub name: String,
     /// 0 is the highest.
     pub priority: u8,
-    /// How many calls it can be at, at once.
+    /// The number of calls it can make at once.
     pub lanes: usize,
     /// The agent, by its number, whose nth call must be done before this one's nth begins.
     pub after: Option<usize>,
-    /// When it is killed, if it is. What it was at and what it wanted still is given up.
+    /// The instant at which it is killed, if any. Its remaining calls are given up.
     pub killed_at: Option<u64>,
-    /// What it wants to call, and when.
-    pub work: Vec<Wanted>,
-    /// How it goes about it.
-    pub manner: Box<dyn Manner>,
+    /// Its planned calls.
+    pub work: Vec<PlannedCall>,
+    /// How it makes them.
+    pub strategy: Box<dyn Strategy>,
     /// Its calls by their numbers in the world.
     pub(super) calls: Vec<usize>,
     /// All its calls before this one are over.
     pub(super) first: usize,
-    /// How many calls it is at.
+    /// The number of calls it has begun.
     pub(super) busy: usize,
 }
 
-/// A call that an agent will want to make.
+/// A planned call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
-    /// From when on.
+pub struct PlannedCall {
+    /// The planned instant.
     pub at: u64,
-    /// Where it goes: the number of the pool.
+    /// The number of the pool.
     pub pool: usize,
-    /// What it asks for.
+    /// The request.
     pub call: Call,
-    /// What it will turn out to use.
+    /// What it uses.
     pub used: Used,
-    /// How long the provider takes.
+    /// The time that the provider takes.
     pub lasts: u64,
-    /// How much longer than those of others its answers take on the way back.
+    /// An additional delay of its reply.
     pub late: u64,
 }
 
-/// Much of the same work.
+/// A series of similar calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
     /// How many calls.
     pub calls: usize,
-    /// The first of them; its `at` is where all begin.
-    pub like: Wanted,
-    /// When they are wanted.
+    /// The pattern of each call; its `at` is the start of the series.
+    pub like: PlannedCall,
+    /// The spacing of the calls.
     pub pattern: Pattern,
-    /// By how many thousandths, at most, sizes and lengths are more or less.
+    /// By how many thousandths at most sizes and durations vary.
     pub vary: u32,
 }
 
-/// When calls are wanted.
+/// The spacing of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// All at the start: the agent's lanes alone keep them apart.
+    /// All at the start; the agent's lanes space them.
     AtOnce,
-    /// One each so many microseconds.
+    /// One per interval.
     Every(u64),
-    /// Apart by chance, so many microseconds on average.
+    /// Random gaps with this mean.
     Apart(u64),
 }
 
 impl Agent {
-    /// One with one lane and the middle priority, who follows nobody.
+    /// Creates an agent with one lane and standard priority.
     #[must_use]
-    pub fn new(name: impl Into<String>, manner: impl Manner + 'static, work: Vec<Wanted>) -> Self {
+    pub fn new(
+        name: impl Into<String>,
+        strategy: impl Strategy + 'static,
+        work: Vec<PlannedCall>,
+    ) -> Self {
         Self {
             name: name.into(),
             priority: 1,
@@ -81,7 +85,7 @@ impl Agent {
             after: None,
             killed_at: None,
             work,
-            manner: Box::new(manner),
+            strategy: Box::new(strategy),
             calls: Vec::new(),
             first: 0,
             busy: 0,
@@ -116,7 +120,7 @@ impl Agent {
         self.busy < self.lanes
     }
 
-    /// The nth call is over: whoever looks for work need not look at it again.
+    /// Skips the nth call from now on, because it ended.
     pub(super) const fn pass(&mut self, nth: usize) {
         if self.first == nth {
             self.first += 1;
@@ -125,14 +129,14 @@ impl Agent {
 }
 
 impl Work {
-    /// Each call of it.
+    /// Returns the calls of the series.
     #[must_use]
-    pub fn calls(&self, seed: u64) -> Vec<Wanted> {
+    pub fn calls(&self, seed: u64) -> Vec<PlannedCall> {
         let mut random = Random::new(seed);
         let mut at = self.like.at;
         let mut all = Vec::with_capacity(self.calls);
         for _ in 0..self.calls {
-            all.push(Wanted { at, ..self.varied(&mut random) });
+            all.push(PlannedCall { at, ..self.varied(&mut random) });
             at += match self.pattern {
                 Pattern::AtOnce => 0,
                 Pattern::Every(span) => span,
@@ -143,12 +147,12 @@ impl Work {
     }
 
     /// One call: the estimate and what it uses vary together.
-    fn varied(&self, random: &mut Random) -> Wanted {
+    fn varied(&self, random: &mut Random) -> PlannedCall {
         let vary = u64::from(self.vary.min(1_000));
         let share = 1_000 - vary + random.below(2 * vary + 1);
         let scale = |amount: u64| amount.saturating_mul(share) / 1_000;
-        let Wanted { call, used, lasts, .. } = self.like;
-        Wanted {
+        let PlannedCall { call, used, lasts, .. } = self.like;
+        PlannedCall {
             call: Call { input: scale(call.input), ..call },
             used: Used {
                 input: scale(used.input),
@@ -169,7 +173,7 @@ mod tests {
 
     #[test]
     fn work_is_spread_as_its_pattern_says() {
-        let like = Wanted { at: 10, lasts: 1_000, ..Wanted::default() };
+        let like = PlannedCall { at: 10, lasts: 1_000, ..PlannedCall::default() };
         let work = |pattern| Work { calls: 3, like, pattern, vary: 0 }.calls(1);
         let instants = |pattern| work(pattern).iter().map(|call| call.at).collect::<Vec<_>>();
         assert_eq!(instants(Pattern::AtOnce), [10, 10, 10]);
@@ -179,7 +183,7 @@ mod tests {
 
     #[test]
     fn sizes_vary_within_their_bounds() {
-        let like = Wanted { lasts: 1_000, ..Wanted::default() };
+        let like = PlannedCall { lasts: 1_000, ..PlannedCall::default() };
         let work = Work { calls: 500, like, pattern: Pattern::AtOnce, vary: 250 };
         let lengths: Vec<_> = work.calls(2).iter().map(|call| call.lasts).collect();
         assert!(lengths.iter().all(|length| (750..=1_250).contains(length)));

@@ -33,7 +33,7 @@ pub(super) fn success(scene: &Scene, used: &Used) -> Reply {
 }
 
 pub(super) fn refusal(scene: &Scene, refusal: &Refusal) -> Reply {
-    let (status, kind, message) = told(scene, &refusal.why);
+    let (status, kind, message) = error_of(scene, &refusal.why);
     let spent = matches!(refusal.why, Why::Spent { .. });
     let wait = refusal.wait.filter(|_| !spent);
     let mut error = json!({"type": kind, "message": message});
@@ -45,7 +45,7 @@ pub(super) fn refusal(scene: &Scene, refusal: &Refusal) -> Reply {
 }
 
 /// Status, type and message.
-fn told(scene: &Scene, why: &Why) -> (u16, &'static str, String) {
+fn error_of(scene: &Scene, why: &Why) -> (u16, &'static str, String) {
     match why {
         Why::Quota { unit, amount, period, .. } => {
             (429, "rate_limit_error", quota(scene, *unit, *amount, *period))

@@ -18,7 +18,7 @@ pub(super) fn refusal(scene: &Scene, refusal: &Refusal) -> Reply {
     let mut headers = opened(scene);
     headers.push_some("retry-after-ms", wait.map(millis));
     headers.push_some("retry-after", wait.map(seconds));
-    let error = told(refusal, wait);
+    let error = error_of(refusal, wait);
     Reply::json(429, headers, &json!({"error": error}))
 }
 
@@ -40,7 +40,7 @@ fn opened(scene: &Scene) -> Headers {
     headers
 }
 
-fn told(refusal: &Refusal, wait: Option<u64>) -> Value {
+fn error_of(refusal: &Refusal, wait: Option<u64>) -> Value {
     let wait = wait.map(|wait| format!(" Please retry after {} seconds.", seconds(wait)));
     let wait = wait.unwrap_or_default();
     let kind = match refusal.why {

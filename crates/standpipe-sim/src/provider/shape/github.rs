@@ -15,7 +15,7 @@ pub(super) fn success(scene: &Scene) -> Reply {
 pub(super) fn refusal(scene: &Scene, refusal: &Refusal) -> Reply {
     let mut headers = headers(scene);
     let (status, body) = match refusal.why {
-        // Whoever is over the first kind of limit is only told when it resets.
+        // For the primary limit GitHub states only when it resets.
         Why::Quota { .. } if scene.call.graphql => (200, primary_of_graphql()),
         Why::Quota { .. } => (403, primary(scene)),
         Why::Concurrency { .. } | Why::Secondary | Why::Acceleration => {

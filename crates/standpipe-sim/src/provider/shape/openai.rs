@@ -17,7 +17,7 @@ pub(super) fn success(scene: &Scene, used: &Used, took: u64) -> Reply {
 }
 
 pub(super) fn refusal(scene: &Scene, refusal: &Refusal) -> Reply {
-    let (status, error) = told(scene, refusal);
+    let (status, error) = error_of(scene, refusal);
     let mut headers = scene.headers("application/json");
     about(&mut headers, scene, None);
     levels(&mut headers, scene);
@@ -77,7 +77,7 @@ fn levels(headers: &mut Headers, scene: &Scene) {
 }
 
 /// Status and error.
-fn told(scene: &Scene, refusal: &Refusal) -> (u16, Value) {
+fn error_of(scene: &Scene, refusal: &Refusal) -> (u16, Value) {
     let model = &scene.options.model;
     match refusal.why {
         Why::Quota { .. } => (429, quota(scene, refusal)),

@@ -41,7 +41,7 @@ impl Client {
         let _closed = self.stream.write_all(bytes);
     }
 
-    /// Says that no more is coming.
+    /// Ends the request body.
     pub(super) fn close_sending(&self) {
         self.stream.shutdown(Shutdown::Write).unwrap();
     }

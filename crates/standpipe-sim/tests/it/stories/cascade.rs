@@ -1,7 +1,7 @@
 //! The cascade: agents in a chain on one key. One is refused, work piles up behind it, and when
 //! the limit lifts, all of it comes at once.
 
-use standpipe_sim::{Agent, Pattern, Shape, Story, Wanted};
+use standpipe_sim::{Agent, Pattern, PlannedCall, Report, Shape};
 
 use super::scene::{
     MILLI, MINUTE, SECOND, STEADY, alone, by_hand, calls, provider, requests, run, waves,
@@ -9,11 +9,18 @@ use super::scene::{
 
 /// Triage, code, deploy: each piece of work is a call of each, one after the other. A new one comes
 /// every two seconds, so that the three make 90 calls a minute, where 100 are allowed.
-fn chain(extra: usize) -> Story {
+fn chain(extra: usize) -> Report {
     let work = || calls(150, 500 * MILLI, Pattern::Every(2 * SECOND));
     let mut triage = work();
     // In the second minute, triage finds more than usual, all at once.
-    triage.extend(vec![Wanted { at: 90 * SECOND, lasts: 500 * MILLI, ..Wanted::default() }; extra]);
+    triage.extend(vec![
+        PlannedCall {
+            at: 90 * SECOND,
+            lasts: 500 * MILLI,
+            ..PlannedCall::default()
+        };
+        extra
+    ]);
     let agent = |name: &str, work| Agent::new(name, alone(30), work).lanes(16);
     let agents = vec![
         agent("triage", triage),

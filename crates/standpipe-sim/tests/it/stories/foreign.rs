@@ -1,13 +1,13 @@
 //! Other traffic on the same key: agents that stay within the limit among themselves are refused
 //! nevertheless.
 
-use standpipe_sim::{Agent, Pattern, Rule, Shape, Story};
+use standpipe_sim::{Agent, Pattern, Report, Rule, Shape};
 
 use super::scene::{MILLI, MINUTE, SECOND, STEADY, alone, calls, provider, requests, run};
 
 /// Four agents that together make little more than half of what is allowed, and somebody else from
 /// the second minute to the third.
-fn play(per_second: u64) -> Story {
+fn play(per_second: u64) -> Report {
     let (from, until) = (MINUTE, 2 * MINUTE);
     let foreign = Rule::Foreign { per_second, input: 0, output: 0, from, until };
     let work = || calls(120, 100 * MILLI, Pattern::Every(1_500 * MILLI));

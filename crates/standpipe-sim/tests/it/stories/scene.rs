@@ -1,8 +1,8 @@
 //! What the stories share.
 
 use standpipe_sim::{
-    Agent, Alone, Network, Options, Pattern, Provider, Retries, Rule, Shape, Story, Unit, Wanted,
-    Work, World,
+    Agent, Network, Options, Pattern, PlannedCall, Provider, Report, Retries, Rule, Shape,
+    Uncoordinated, Unit, Work, World,
 };
 
 pub(crate) const MILLI: u64 = 1_000;
@@ -25,30 +25,30 @@ pub(crate) fn provider(shape: Shape, rules: &[Rule]) -> Provider {
 }
 
 /// Calls that take so long each.
-pub(crate) fn calls(calls: usize, lasts: u64, pattern: Pattern) -> Vec<Wanted> {
-    let like = Wanted { lasts, ..Wanted::default() };
+pub(crate) fn calls(calls: usize, lasts: u64, pattern: Pattern) -> Vec<PlannedCall> {
+    let like = PlannedCall { lasts, ..PlannedCall::default() };
     Work { calls, like, pattern, vary: 0 }.calls(1)
 }
 
 /// The two layers of most agents: the client library's, which obeys hints, and a loop around it
 /// that does, too.
-pub(crate) fn alone(attempts: u32) -> Alone {
+pub(crate) fn alone(attempts: u32) -> Uncoordinated {
     let outer = Retries::by_hand(attempts - 1).obeying(MINUTE);
-    Alone::new(Retries::SDK.exactly(), outer, 1)
+    Uncoordinated::new(Retries::SDK.exactly(), outer, 1)
 }
 
 /// An agent with only a loop of its own, as it is written by hand.
-pub(crate) fn by_hand(attempts: u32) -> Alone {
-    Alone::new(Retries::NONE, Retries::by_hand(attempts - 1), 1)
+pub(crate) fn by_hand(attempts: u32) -> Uncoordinated {
+    Uncoordinated::new(Retries::NONE, Retries::by_hand(attempts - 1), 1)
 }
 
-pub(crate) fn run(provider: Provider, network: Network, agents: Vec<Agent>) -> Story {
+pub(crate) fn run(provider: Provider, network: Network, agents: Vec<Agent>) -> Report {
     let story = World::new(provider, network, agents, 1).run(24 * HOUR);
     assert!(story.is_over(), "{story}");
     story
 }
 
 /// The refusals of each wave, and how many agents it hit.
-pub(crate) fn waves(story: &Story) -> Vec<(usize, usize)> {
+pub(crate) fn waves(story: &Report) -> Vec<(usize, usize)> {
     story.waves.iter().map(|wave| (wave.refusals, wave.agents)).collect()
 }

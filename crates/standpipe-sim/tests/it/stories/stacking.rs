@@ -1,15 +1,15 @@
 //! Retry stacking: layers that do not know of each other multiply.
 
-use standpipe_sim::{Agent, Alone, Options, Pattern, Provider, Retries, Rule, Shape};
+use standpipe_sim::{Agent, Options, Pattern, Provider, Retries, Rule, Shape, Uncoordinated};
 
 use super::scene::{HOUR, SECOND, STEADY, calls, provider, requests, run};
 
 const DOWN: Rule = Rule::Overload { from: 0, until: HOUR, share: 1_000, hint: None };
 
 fn agents(count: usize, sdk: Retries, attempts: u32) -> Vec<Agent> {
-    let manner = Alone::new(sdk.exactly(), Retries::by_hand(attempts - 1), 1);
+    let strategy = Uncoordinated::new(sdk.exactly(), Retries::by_hand(attempts - 1), 1);
     let work = calls(1, SECOND, Pattern::AtOnce);
-    (0..count).map(|n| Agent::new(format!("agent {n}"), manner.clone(), work.clone())).collect()
+    (0..count).map(|n| Agent::new(format!("agent {n}"), strategy.clone(), work.clone())).collect()
 }
 
 /// Four tries of the application, each of them three of the library: twelve calls, all in vain.

@@ -2,7 +2,7 @@
 //! throttle three agents, all go in single file until it works again.
 
 use standpipe_core::{Notice, Policy};
-use standpipe_sim::{Agent, Pattern, Provider, Rule, Shape, Story, Wanted};
+use standpipe_sim::{Agent, Pattern, PlannedCall, Provider, Report, Rule, Shape};
 
 use super::herd;
 use super::scene::{Tale, declared, play, usual};
@@ -10,10 +10,17 @@ use super::table::{Table, seconds};
 use crate::stories::scene::{MILLI, MINUTE, SECOND, STEADY, alone, calls, provider, requests, run};
 
 /// Triage, code, deploy, as in part one: in the second minute triage finds forty more at once.
-fn chain(agent: &dyn Fn(&str, Vec<Wanted>) -> Agent) -> Vec<Agent> {
+fn chain(agent: &dyn Fn(&str, Vec<PlannedCall>) -> Agent) -> Vec<Agent> {
     let work = || calls(150, 500 * MILLI, Pattern::Every(2 * SECOND));
     let mut triage = work();
-    triage.extend(vec![Wanted { at: 90 * SECOND, lasts: 500 * MILLI, ..Wanted::default() }; 40]);
+    triage.extend(vec![
+        PlannedCall {
+            at: 90 * SECOND,
+            lasts: 500 * MILLI,
+            ..PlannedCall::default()
+        };
+        40
+    ]);
     let agent = |name: &str, work| agent(name, work).lanes(16);
     vec![agent("triage", triage), agent("code", work()).after(0), agent("deploy", work()).after(1)]
 }
@@ -22,13 +29,13 @@ fn upstream() -> Provider {
     provider(Shape::Anthropic, &[requests(100, MINUTE)])
 }
 
-fn chained() -> Story {
+fn chained() -> Report {
     let tale = Tale::new(Shape::Anthropic, usual(vec![declared(100, MINUTE)]));
     play(upstream(), chain(&|name, work| tale.agent(name, work))).0
 }
 
-fn longest(story: &Story) -> String {
-    let longest = story.agents.iter().map(standpipe_sim::AgentStory::longest_wait).max();
+fn longest(story: &Report) -> String {
+    let longest = story.agents.iter().map(standpipe_sim::AgentReport::longest_wait).max();
     seconds(longest.unwrap_or(0))
 }
 
@@ -53,7 +60,7 @@ fn one_burst_of_one_agent_throttles_nobody() {
 }
 
 /// Six agents at half of what is allowed, and for twenty seconds others who use up all of it.
-fn crowd(agent: &dyn Fn(&str, Vec<Wanted>) -> Agent) -> Vec<Agent> {
+fn crowd(agent: &dyn Fn(&str, Vec<PlannedCall>) -> Agent) -> Vec<Agent> {
     let work = || calls(90, 300 * MILLI, Pattern::Every(1_730 * MILLI));
     (0..6).map(|n| agent(&format!("agent {n}"), work())).collect()
 }
@@ -64,7 +71,7 @@ fn beside_others() -> Provider {
     provider(Shape::OpenAi, &[requests(60, 10 * SECOND), others])
 }
 
-fn single_file() -> (Story, Tale) {
+fn single_file() -> (Report, Tale) {
     let tale = Tale::new(Shape::OpenAi, usual(vec![declared(60, 10 * SECOND)]));
     let (story, _) = play(beside_others(), crowd(&|name, work| tale.agent(name, work)));
     (story, tale)

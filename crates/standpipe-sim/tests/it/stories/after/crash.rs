@@ -2,13 +2,13 @@
 //! after a pause that dies passes its role on.
 
 use standpipe_core::{Limit, Rule as Declared};
-use standpipe_sim::{Pattern, Shape, Story};
+use standpipe_sim::{Pattern, Report, Shape};
 
 use super::scene::{Tale, declared, play, usual};
 use crate::stories::scene::{MILLI, MINUTE, SECOND, calls, provider, requests};
 
 /// Twenty agents share four slots; every other one is killed in its second second.
-fn killed() -> (Story, Tale) {
+fn killed() -> (Report, Tale) {
     let slots = Limit::new(Declared::Parallel { amount: 4 });
     let tale = Tale::new(Shape::Anthropic, usual(vec![slots, declared(1_000, MINUTE)]));
     let agent = |n: u64| {

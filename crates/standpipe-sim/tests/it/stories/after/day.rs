@@ -6,7 +6,9 @@ use std::ops::Range;
 use standpipe_core::{
     AgentName, AgentRule, LimitSelector, PoolConfig, Portion, Priority, Share, Span, Unit,
 };
-use standpipe_sim::{Agent, Habits, Pattern, Shape, Story, Tapped, Waits, Wanted, World};
+use standpipe_sim::{
+    Agent, ClientOptions, Coordinated, Pattern, PlannedCall, Report, Shape, WaitMode, World,
+};
 
 use super::once::Once;
 use super::scene::{Tale, declared, usual};
@@ -64,7 +66,7 @@ const LARGE: Scale = Scale {
 /// What came of a day.
 #[derive(Clone)]
 struct Day {
-    story: Story,
+    story: Report,
     scale: Scale,
     /// By agent and hour: the calls that the provider accepted.
     hours: Vec<[u64; HOURS]>,
@@ -122,8 +124,12 @@ impl Scale {
 }
 
 /// So many calls at the start of each round.
-fn rounds(per_round: u64, at: u64) -> Vec<Wanted> {
-    let round = |nth: u64| Wanted { at: at + nth * ROUND, lasts: 500 * MILLI, ..Wanted::default() };
+fn rounds(per_round: u64, at: u64) -> Vec<PlannedCall> {
+    let round = |nth: u64| PlannedCall {
+        at: at + nth * ROUND,
+        lasts: 500 * MILLI,
+        ..PlannedCall::default()
+    };
     (0..ROUNDS).flat_map(|nth| vec![round(nth); per_round as usize]).collect()
 }
 
@@ -149,24 +155,25 @@ fn run(scale: Scale) -> Day {
 
 fn nine(scale: Scale, tale: &Tale) -> Vec<Agent> {
     // Not watched: a look at the ledger after each of a million steps is slow.
-    let agent = |habits, name: &str, work| {
-        Agent::new(name, Tapped::new(&tale.tap, AgentName::new(name).unwrap(), habits), work)
+    let agent = |options, name: &str, work| {
+        Agent::new(name, Coordinated::new(&tale.tap, AgentName::new(name).unwrap(), options), work)
     };
-    let habits = Habits { patience: scale.patience, ..Habits::USUAL };
+    let options = ClientOptions { patience: scale.patience, ..ClientOptions::USUAL };
     let mut decisions = rounds(scale.picard.1, 3 * SECOND);
     for hour in 0..HOURS as u64 {
         // Each hour in another round.
         let at = hour * HOUR + (hour * 7 % 12) * ROUND + 90 * SECOND;
-        let one = Wanted { at, lasts: 500 * MILLI, ..Wanted::default() };
+        let one = PlannedCall { at, lasts: 500 * MILLI, ..PlannedCall::default() };
         decisions.extend((0..scale.burst).map(|_| one));
     }
-    let mut all = vec![agent(habits, "picard", decisions).priority(0).lanes(300)];
+    let mut all = vec![agent(options, "picard", decisions).priority(0).lanes(300)];
     for (name, at) in CREW.into_iter().zip(0..) {
-        all.push(agent(habits, name, rounds(scale.crew.1, at * SECOND)));
+        all.push(agent(options, name, rounds(scale.crew.1, at * SECOND)));
     }
     let asks = usize::try_from(HOURS as u64 * HOUR / scale.ralph).unwrap();
     let looking = calls(asks, 500 * MILLI, Pattern::Every(scale.ralph));
-    let impatient = Habits { patience: 0, waits: Waits::Sleep, ..Habits::USUAL };
+    let impatient =
+        ClientOptions { patience: 0, wait_mode: WaitMode::Sleep, ..ClientOptions::USUAL };
     all.push(agent(impatient, "ralph", looking).priority(2));
     all
 }
@@ -231,8 +238,9 @@ fn returns_after(idle: u64) -> usize {
     let rules = Scale { crew: (0, 0), ..SMALL }.agents();
     let config = PoolConfig { agents: rules, ..usual(vec![declared(80, HOUR)]) };
     let tale = Tale::new(Shape::GitHub, config);
-    let impatient = Habits { patience: 0, waits: Waits::Sleep, ..Habits::USUAL };
-    let one = |at| Wanted { at, lasts: 500 * MILLI, ..Wanted::default() };
+    let impatient =
+        ClientOptions { patience: 0, wait_mode: WaitMode::Sleep, ..ClientOptions::USUAL };
+    let one = |at| PlannedCall { at, lasts: 500 * MILLI, ..PlannedCall::default() };
     // It is idle from when its first call ends.
     let back = one(STEADY.there + 500 * MILLI + STEADY.back + idle);
     let wanted: Vec<_> = [one(0)].into_iter().chain([back; 30]).collect();

@@ -1,12 +1,12 @@
 //! Fair order: one agent's backlog beside agents that have little to do.
 
 use standpipe_core::{Order, PoolConfig};
-use standpipe_sim::{Habits, Pattern, Provider, Shape};
+use standpipe_sim::{ClientOptions, Pattern, Provider, Shape};
 
 use super::scene::{Tale, declared, play, usual};
 use crate::stories::scene::{HOUR, MILLI, MINUTE, SECOND, calls, provider, requests};
 
-const PATIENT: Habits = Habits { patience: 4 * HOUR, ..Habits::USUAL };
+const PATIENT: ClientOptions = ClientOptions { patience: 4 * HOUR, ..ClientOptions::USUAL };
 
 fn upstream() -> Provider {
     provider(Shape::OpenAi, &[requests(60, MINUTE)])

@@ -2,13 +2,15 @@
 //! floor is never a ceiling.
 
 use standpipe_core::{AgentName, AgentRule, LimitSelector, PoolConfig, Portion, Priority, Share};
-use standpipe_sim::{Habits, Pattern, Provider, Shape, Story, Waits, Wanted, Work, World};
+use standpipe_sim::{
+    ClientOptions, Pattern, PlannedCall, Provider, Report, Shape, WaitMode, Work, World,
+};
 
 use super::scene::{Tale, declared, play, usual};
 use crate::stories::scene::{HOUR, MILLI, MINUTE, SECOND, STEADY, calls, provider, requests};
 
 const AMOUNT: u64 = 120;
-const PATIENT: Habits = Habits { patience: 4 * HOUR, ..Habits::USUAL };
+const PATIENT: ClientOptions = ClientOptions { patience: 4 * HOUR, ..ClientOptions::USUAL };
 
 /// An agent of a tier with a floor and a cap, in thousandths; 0 is none.
 pub(super) fn rule(name: &str, tier: Priority, floor: u16, cap: u16) -> AgentRule {
@@ -58,14 +60,18 @@ const BACK: u64 = 3 * MINUTE + 17 * SECOND;
 
 /// A crowd that takes everything, and the owner of a quarter who was never there before: what all
 /// use of each minute, and what the owner is admitted in each minute from its return on.
-fn returning(crowd: Priority, waits: Waits) -> (Vec<u64>, Vec<usize>) {
-    returning_to(250, crowd, waits)
+fn returning(crowd: Priority, wait_mode: WaitMode) -> (Vec<u64>, Vec<usize>) {
+    returning_to(250, crowd, wait_mode)
 }
 
 /// The same with a floor of so many thousandths.
-pub(super) fn returning_to(floor: u16, crowd: Priority, waits: Waits) -> (Vec<u64>, Vec<usize>) {
+pub(super) fn returning_to(
+    floor: u16,
+    crowd: Priority,
+    wait_mode: WaitMode,
+) -> (Vec<u64>, Vec<usize>) {
     let tale = pool(vec![rule("owner", Priority::Standard, floor, 0)]);
-    let like = Wanted { lasts: 900 * MILLI, ..Wanted::default() };
+    let like = PlannedCall { lasts: 900 * MILLI, ..PlannedCall::default() };
     let work = |n| Work { calls: 300, like, pattern: Pattern::AtOnce, vary: 500 }.calls(n);
     let one = |n| {
         let agent = tale.agent_with(PATIENT, &format!("crowd {n}"), work(n));
@@ -74,8 +80,8 @@ pub(super) fn returning_to(floor: u16, crowd: Priority, waits: Waits) -> (Vec<u6
     let mut agents: Vec<_> = (0..4).map(one).collect();
     let mut own = calls(240, 500 * MILLI, Pattern::AtOnce);
     own.iter_mut().for_each(|call| call.at = BACK);
-    let habits = Habits { waits, ..PATIENT };
-    agents.push(tale.agent_with(habits, "owner", own).lanes(6));
+    let options = ClientOptions { wait_mode, ..PATIENT };
+    agents.push(tale.agent_with(options, "owner", own).lanes(6));
     let mut world = World::new(upstream(), STEADY, agents, 1);
     let story = world.run(BACK + 6 * MINUTE);
     assert_eq!(story.refused, 0, "{story}");
@@ -92,35 +98,35 @@ pub(super) fn returning_to(floor: u16, crowd: Priority, waits: Waits) -> (Vec<u6
 #[test]
 fn b38_who_returns_has_its_floor_within_one_period() {
     let ways = [
-        Waits::Queue,
-        Waits::Spells(5 * SECOND),
-        Waits::Sleep,
-        Waits::Poll(500 * MILLI),
-        Waits::Poll(2 * SECOND),
+        WaitMode::Queue,
+        WaitMode::Spells(5 * SECOND),
+        WaitMode::Sleep,
+        WaitMode::Poll(500 * MILLI),
+        WaitMode::Poll(2 * SECOND),
     ];
-    for waits in ways {
+    for wait_mode in ways {
         for crowd in [Priority::Standard, Priority::Background] {
-            let (used, own) = returning(crowd, waits);
+            let (used, own) = returning(crowd, wait_mode);
             // Until then it was lent.
-            assert_eq!(used[..3], [AMOUNT; 3], "{crowd:?}, {waits:?}");
+            assert_eq!(used[..3], [AMOUNT; 3], "{crowd:?}, {wait_mode:?}");
             // Minute by minute, until it has all it wanted.
             let mut so_far = 0;
             for (minute, count) in (1..).zip(&own) {
                 so_far += count;
                 let least = (30 * minute).min(240);
-                assert!(so_far >= least, "{crowd:?}, {waits:?}: {own:?}");
+                assert!(so_far >= least, "{crowd:?}, {wait_mode:?}: {own:?}");
             }
         }
     }
-    let (_, own) = returning(Priority::Standard, Waits::Poll(2 * SECOND));
+    let (_, own) = returning(Priority::Standard, WaitMode::Poll(2 * SECOND));
     assert_eq!(own, [30; 6]);
     // Nothing is kept from critical calls.
-    let (_, own) = returning(Priority::Critical, Waits::Queue);
+    let (_, own) = returning(Priority::Critical, WaitMode::Queue);
     assert!(own.iter().all(|count| *count < 10), "{own:?}");
 }
 
 /// Four agents of each tier, some with a floor, some with a cap, each with work by fits and starts.
-fn race(seed: u64) -> (Story, Tale) {
+fn race(seed: u64) -> (Report, Tale) {
     let mut rules = Vec::new();
     for tier in Priority::ALL {
         let name = |n: u64| format!("p{}-{n}", tier as u8);
@@ -131,13 +137,21 @@ fn race(seed: u64) -> (Story, Tale) {
     let tale = pool(rules);
     let agents = (0..12_u64).map(|n| {
         let (tier, nth) = (n / 4, n % 4);
-        let like =
-            Wanted { at: n * 11 * SECOND, lasts: (300 + 400 * nth) * MILLI, ..Wanted::default() };
+        let like = PlannedCall {
+            at: n * 11 * SECOND,
+            lasts: (300 + 400 * nth) * MILLI,
+            ..PlannedCall::default()
+        };
         let pattern = Pattern::Apart((1 + nth) * 2 * SECOND);
         let work = Work { calls: 150, like, pattern, vary: 700 }.calls(seed * 100 + n);
-        let waits = [Waits::Queue, Waits::Sleep, Waits::Spells(9 * SECOND), Waits::Poll(SECOND)];
-        let habits = Habits { waits: waits[nth as usize], ..PATIENT };
-        let agent = tale.agent_with(habits, &format!("p{tier} {nth}"), work);
+        let modes = [
+            WaitMode::Queue,
+            WaitMode::Sleep,
+            WaitMode::Spells(9 * SECOND),
+            WaitMode::Poll(SECOND),
+        ];
+        let options = ClientOptions { wait_mode: modes[nth as usize], ..PATIENT };
+        let agent = tale.agent_with(options, &format!("p{tier} {nth}"), work);
         agent.priority(tier as u8).lanes(3)
     });
     (play(upstream(), agents.collect()).0, tale)

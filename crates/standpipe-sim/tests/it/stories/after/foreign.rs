@@ -2,7 +2,8 @@
 
 use standpipe_core::{Margin, Notice, Policy, PoolConfig};
 use standpipe_sim::{
-    Agent, Habits, Options, Pattern, Provider, Rule, Shape, Story, Unit, Wanted, Work, World,
+    Agent, ClientOptions, Options, Pattern, PlannedCall, Provider, Report, Rule, Shape, Unit, Work,
+    World,
 };
 
 use super::once::Once;
@@ -19,12 +20,12 @@ fn upstream() -> Provider {
 }
 
 /// Six agents that want all there is for three minutes.
-fn crowd(agent: &dyn Fn(&str, Vec<Wanted>) -> Agent) -> Vec<Agent> {
+fn crowd(agent: &dyn Fn(&str, Vec<PlannedCall>) -> Agent) -> Vec<Agent> {
     let work = || calls(150, 100 * MILLI, Pattern::Every(1_200 * MILLI));
     (0..6).map(|n| agent(&format!("agent {n}"), work())).collect()
 }
 
-fn beside() -> (Story, Tale) {
+fn beside() -> (Report, Tale) {
     let tale = Tale::new(Shape::OpenAi, usual(vec![declared(50, 10 * SECOND)]));
     let (story, _) = play(upstream(), crowd(&|name, work| tale.agent(name, work)));
     (story, tale)
@@ -33,8 +34,8 @@ fn beside() -> (Story, Tale) {
 pub(super) fn table() -> Table {
     let before = run(upstream(), STEADY, crowd(&|name, work| Agent::new(name, alone(10), work)));
     let (after, _) = beside();
-    let waves = |story: &Story| story.waves.len();
-    let largest = |story: &Story| story.waves.iter().map(|wave| wave.refusals).max().unwrap_or(0);
+    let waves = |story: &Report| story.waves.len();
+    let largest = |story: &Report| story.waves.iter().map(|wave| wave.refusals).max().unwrap_or(0);
     Table::of("foreign", &before, &after)
         .row("waves of refusals", waves(&before), waves(&after))
         .row("refusals in the largest wave", largest(&before), largest(&after))
@@ -87,7 +88,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    fn of(world: &World, story: &Story, tale: Option<&Tale>) -> Self {
+    fn of(world: &World, story: &Report, tale: Option<&Tale>) -> Self {
         let record = world.provider().record();
         let told = |(at, notice): (u64, Notice)| match notice {
             Notice::Outside { units, total, .. } => Some((at / SECOND, units, total)),
@@ -109,9 +110,9 @@ impl Shared {
 }
 
 /// Ten agents that want a third more than there is.
-fn ten(agent: &dyn Fn(&str, Vec<Wanted>) -> Agent) -> Vec<Agent> {
+fn ten(agent: &dyn Fn(&str, Vec<PlannedCall>) -> Agent) -> Vec<Agent> {
     let one = |n: u64| {
-        let like = Wanted { at: n * 77 * MILLI, lasts: 500 * MILLI, ..Wanted::default() };
+        let like = PlannedCall { at: n * 77 * MILLI, lasts: 500 * MILLI, ..PlannedCall::default() };
         let pattern = Pattern::Every(1_500 * MILLI);
         let work = Work { calls: 1_500, like, pattern, vary: 500 };
         agent(&format!("agent {n}"), work.calls(n)).lanes(2)
@@ -142,8 +143,8 @@ fn share(scene: Scene) -> Shared {
     let limits = usual(vec![declared(AMOUNT, MINUTE)]);
     let config = PoolConfig { margin: scene.margin, policy, ..limits };
     let tale = Tale::new(Shape::OpenAi, config);
-    let habits = Habits { patience: 2 * HOUR, ..Habits::USUAL };
-    let agents = ten(&|name, work| tale.agent_with(habits, name, work));
+    let options = ClientOptions { patience: 2 * HOUR, ..ClientOptions::USUAL };
+    let agents = ten(&|name, work| tale.agent_with(options, name, work));
     let mut world = World::new(shared_key(scene), STEADY, agents, 1);
     let story = world.run(MINUTES * MINUTE);
     Shared::of(&world, &story, Some(&tale))
@@ -210,11 +211,11 @@ fn nobody_is_suspected_who_is_not_there() {
         for margin in [Margin::Auto, ALL] {
             let limits = usual(vec![declared(120, MINUTE)]);
             let tale = Tale::new(Shape::Anthropic, PoolConfig { margin, ..limits });
-            let habits = Habits { patience: 2 * HOUR, ..Habits::USUAL };
-            let like = Wanted { lasts, ..Wanted::default() };
+            let options = ClientOptions { patience: 2 * HOUR, ..ClientOptions::USUAL };
+            let like = PlannedCall { lasts, ..PlannedCall::default() };
             let work = Work { calls: 250, like, pattern: Pattern::AtOnce, vary: 500 };
             let agents = (0..4)
-                .map(|n| tale.agent_with(habits, &format!("agent {n}"), work.calls(n)).lanes(6));
+                .map(|n| tale.agent_with(options, &format!("agent {n}"), work.calls(n)).lanes(6));
             let upstream = provider(Shape::Anthropic, &[requests(120, MINUTE)]);
             let (story, _) = play(upstream, agents.collect());
             assert_eq!(story.refused, 0, "{lasts}, {margin:?}: {story}");

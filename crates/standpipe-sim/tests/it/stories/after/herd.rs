@@ -2,7 +2,7 @@
 
 use standpipe_core::{Policy, PoolConfig};
 use standpipe_sim::{
-    Agent, Options, Pattern, Provider, RetryAfter, Rule, Shape, Story, Unit, Wanted, World,
+    Agent, Options, Pattern, PlannedCall, Provider, Report, RetryAfter, Rule, Shape, Unit, World,
 };
 
 use super::scene::{Tale, declared, play, usual};
@@ -26,8 +26,8 @@ fn burst_limiter() -> Provider {
 }
 
 /// A scout that is refused, and a second later fifty who want to call: in three tiers.
-fn fifty(lasts: u64, agent: &dyn Fn(&str, Vec<Wanted>) -> Agent) -> Vec<Agent> {
-    let at = |at| vec![Wanted { at, lasts, ..Wanted::default() }];
+fn fifty(lasts: u64, agent: &dyn Fn(&str, Vec<PlannedCall>) -> Agent) -> Vec<Agent> {
+    let at = |at| vec![PlannedCall { at, lasts, ..PlannedCall::default() }];
     let mut agents = vec![agent("scout", at(SECOND))];
     for (priority, count) in [(2, 15), (1, 25), (0, 10)] {
         let tier = (0..count).map(|n| agent(&format!("p{priority} {n}"), at(2 * SECOND)));
@@ -37,7 +37,7 @@ fn fifty(lasts: u64, agent: &dyn Fn(&str, Vec<Wanted>) -> Agent) -> Vec<Agent> {
 }
 
 struct Comeback {
-    story: Story,
+    story: Report,
     world: World,
     tale: Tale,
     /// When the pause ended.
@@ -58,12 +58,12 @@ fn comeback_by(lasts: u64, policy: Policy) -> Comeback {
 }
 
 /// How many are refused after the first pause, and what came of it all.
-pub(super) fn refused_after(policy: Policy) -> (usize, Story) {
+pub(super) fn refused_after(policy: Policy) -> (usize, Report) {
     let Comeback { story, world, end, .. } = comeback_by(200 * MILLI, policy);
     (world.provider().record().refused_from(end), story)
 }
 
-fn before() -> Story {
+fn before() -> Report {
     run(burst_limiter(), STEADY, fifty(200 * MILLI, &|name, work| Agent::new(name, alone(5), work)))
 }
 
@@ -130,7 +130,7 @@ fn b39_behind_a_slow_first_call_nobody_bunches_up() {
 #[test]
 fn b39_after_single_file_nobody_bunches_up() {
     let tale = Tale::new(Shape::OpenAi, usual(vec![declared(600, MINUTE)]));
-    let at = |at| vec![Wanted { at, lasts: SECOND, ..Wanted::default() }];
+    let at = |at| vec![PlannedCall { at, lasts: SECOND, ..PlannedCall::default() }];
     let scouts = (0..3).map(|n| tale.agent(&format!("scout {n}"), at(SECOND)));
     let waiters = (0..30).map(|n| tale.agent(&format!("agent {n}"), at(2 * SECOND)));
     let (story, world) = play(burst_limiter(), scouts.chain(waiters).collect());
@@ -155,7 +155,7 @@ pub(super) fn declared_table() -> Table {
     Table::of("declared", &before, &after).row("waves of refusals", waves(&before).len(), 0)
 }
 
-fn declared_story() -> (Story, World) {
+fn declared_story() -> (Report, World) {
     let tale = Tale::new(Shape::OpenAi, usual(vec![declared(10, 10 * SECOND)]));
     let work = || calls(1, SECOND, Pattern::AtOnce);
     let agents = (0..50).map(|n| tale.agent(&format!("agent {n}"), work())).collect();

@@ -3,7 +3,7 @@
 
 use standpipe_core::{Limit, Notice, Resets};
 use standpipe_sim::{
-    Agent, Habits, Options, Pattern, Provider, Rule, Shape, Story, Unit, Wanted, World,
+    Agent, ClientOptions, Options, Pattern, PlannedCall, Provider, Report, Rule, Shape, Unit, World,
 };
 
 use super::scene::{Tale, declared, play, usual};
@@ -23,20 +23,20 @@ fn upstream() -> Provider {
 }
 
 /// Ten agents with eighty calls each, wanted from the start.
-fn ten(agent: &dyn Fn(&str, Vec<Wanted>) -> Agent) -> Vec<Agent> {
+fn ten(agent: &dyn Fn(&str, Vec<PlannedCall>) -> Agent) -> Vec<Agent> {
     let work = || calls(80, 200 * MILLI, Pattern::AtOnce);
     (0..10).map(|n| agent(&format!("agent {n}"), work())).collect()
 }
 
-fn hourly(resets: Resets) -> (Story, World, Tale) {
+fn hourly(resets: Resets) -> (Report, World, Tale) {
     let limit = Limit { resets, ..declared(AMOUNT, HOUR) };
     let tale = Tale::new(Shape::GitHub, usual(vec![limit]));
-    let habits = Habits { patience: 3 * HOUR, ..Habits::USUAL };
-    let (story, world) = play(upstream(), ten(&|name, work| tale.agent_with(habits, name, work)));
+    let options = ClientOptions { patience: 3 * HOUR, ..ClientOptions::USUAL };
+    let (story, world) = play(upstream(), ten(&|name, work| tale.agent_with(options, name, work)));
     (story, world, tale)
 }
 
-fn before() -> Story {
+fn before() -> Report {
     run(upstream(), STEADY, ten(&|name, work| Agent::new(name, alone(20), work)))
 }
 

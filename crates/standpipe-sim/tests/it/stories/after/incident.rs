@@ -2,7 +2,7 @@
 //! how things are now.
 
 use standpipe_core::Notice;
-use standpipe_sim::{Options, Provider, RetryAfter, Rule, Shape, Story, Wanted};
+use standpipe_sim::{Options, PlannedCall, Provider, Report, RetryAfter, Rule, Shape};
 
 use super::scene::{Tale, declared, play, usual};
 use crate::stories::scene::{MILLI, MINUTE, SECOND, requests};
@@ -16,9 +16,9 @@ fn upstream() -> Provider {
 }
 
 /// One long call from the start, and twenty at once in the third second.
-fn twenty() -> (Story, Tale) {
+fn twenty() -> (Report, Tale) {
     let tale = Tale::new(Shape::OpenAi, usual(vec![declared(1_000, MINUTE)]));
-    let one = |at, lasts| vec![Wanted { at, lasts, ..Wanted::default() }];
+    let one = |at, lasts| vec![PlannedCall { at, lasts, ..PlannedCall::default() }];
     let mut agents = vec![tale.agent("long", one(0, 20 * SECOND))];
     agents.extend((0..20).map(|n| tale.agent(&format!("agent {n}"), one(3 * SECOND, SECOND))));
     (play(upstream(), agents).0, tale)

@@ -7,7 +7,8 @@ use standpipe_core::{
     Rule as Declared, Share, Span, Unit,
 };
 use standpipe_sim::{
-    Agent, Call, Habits, Pattern, Provider, Rule, Shape, Story, Used, Waits, Wanted, Work,
+    Agent, Call, ClientOptions, Pattern, PlannedCall, Provider, Report, Rule, Shape, Used,
+    WaitMode, Work,
 };
 
 use super::scene::{Tale, declared, play, usual};
@@ -17,7 +18,7 @@ use crate::stories::scene::{
 };
 
 /// Whoever wants something wants it for as long as it takes.
-const PATIENT: Habits = Habits { patience: 2 * HOUR, ..Habits::USUAL };
+const PATIENT: ClientOptions = ClientOptions { patience: 2 * HOUR, ..ClientOptions::USUAL };
 
 fn upstream() -> Provider {
     provider(Shape::Anthropic, &[requests(120, MINUTE)])
@@ -25,7 +26,7 @@ fn upstream() -> Provider {
 
 /// Three tiers on 120 calls a minute, for twenty minutes: decisions, three at a time; so much
 /// steady work; and background work that wants all there is.
-fn three(standard: u64, agent: &dyn Fn(&str, Vec<Wanted>) -> Agent) -> Vec<Agent> {
+fn three(standard: u64, agent: &dyn Fn(&str, Vec<PlannedCall>) -> Agent) -> Vec<Agent> {
     let deciding = |n: u64| {
         let mut work = calls(120, 400 * MILLI, Pattern::Every(10 * SECOND));
         work.iter_mut().for_each(|call| call.at += 3 * SECOND + n * 10 * MILLI);
@@ -43,15 +44,15 @@ fn three(standard: u64, agent: &dyn Fn(&str, Vec<Wanted>) -> Agent) -> Vec<Agent
     critical.chain(standard).chain(background).collect()
 }
 
-fn before() -> Story {
+fn before() -> Report {
     run(upstream(), STEADY, three(40, &|name, work| Agent::new(name, alone(40), work)))
 }
 
-fn after(standard: u64) -> (Story, Tale) {
+fn after(standard: u64) -> (Report, Tale) {
     after_by(standard, Policy::usual())
 }
 
-pub(super) fn after_by(standard: u64, policy: Policy) -> (Story, Tale) {
+pub(super) fn after_by(standard: u64, policy: Policy) -> (Report, Tale) {
     let config = PoolConfig { policy, ..usual(vec![declared(120, MINUTE)]) };
     let tale = Tale::new(Shape::Anthropic, config);
     let agents = three(standard, &|name, work| tale.agent_with(PATIENT, name, work));
@@ -59,7 +60,7 @@ pub(super) fn after_by(standard: u64, policy: Policy) -> (Story, Tale) {
 }
 
 /// What became of a tier: calls done, calls refused, the longest wait.
-pub(super) fn tier(story: &Story, priority: u8) -> (usize, usize, u64) {
+pub(super) fn tier(story: &Report, priority: u8) -> (usize, usize, u64) {
     let of = story.agents.iter().filter(|agent| agent.priority == priority);
     of.fold((0, 0, 0), |(done, refused, longest), agent| {
         (done + agent.done, refused + agent.refused, longest.max(agent.longest_wait()))
@@ -79,7 +80,7 @@ pub(super) fn table() -> Table {
     })
 }
 
-/// The way to the provider is all that a decision waits for, and all that steady work does;
+/// The way to the provider is all that a decision wait_mode for, and all that steady work does;
 /// background has what they leave, and its backlog.
 #[test]
 fn b37_critical_never_waits_behind_background() {
@@ -98,7 +99,7 @@ fn b37_critical_never_waits_behind_background() {
 }
 
 /// A critical call that waited while one of a lower tier was admitted: which, and which.
-fn passed(story: &Story, tale: &Tale) -> Option<(usize, usize)> {
+fn passed(story: &Report, tale: &Tale) -> Option<(usize, usize)> {
     let told = tale.tap.decisions(0);
     let is_critical = |agent: usize| story.agents[agent].priority == 0;
     let lower = tale.admitted().into_iter().filter(|told| !is_critical(told.agent));
@@ -132,7 +133,7 @@ fn b37_a_huge_background_call_holds_nobody_up() {
     let tale = Tale::new(Shape::OpenAi, usual(vec![Limit::new(tokens)]));
     let work = |at, input: u64, calls| {
         let (call, used) = (Call { input, ..Call::default() }, Used { input, ..Used::default() });
-        let like = Wanted { call, used, at, lasts: 300 * MILLI, ..Wanted::default() };
+        let like = PlannedCall { call, used, at, lasts: 300 * MILLI, ..PlannedCall::default() };
         Work { calls, like, pattern: Pattern::Every(2 * SECOND), vary: 0 }.calls(1)
     };
     let agents = vec![
@@ -148,8 +149,8 @@ fn b37_a_huge_background_call_holds_nobody_up() {
 }
 
 /// As in part one: a background agent asks for new work all the time, the one whose decisions
-/// everybody waits for once a minute.
-pub(super) fn seldom(cap: Option<u16>) -> Story {
+/// everybody wait_mode for once a minute.
+pub(super) fn seldom(cap: Option<u16>) -> Report {
     let caps = cap.map(|share| Share { of: LimitSelector::All, portion: Portion::PerMille(share) });
     let name = AgentName::new("background").unwrap();
     let (priority, floors) = (None, Vec::new());
@@ -172,17 +173,17 @@ pub(super) fn seldom(cap: Option<u16>) -> Story {
 #[test]
 fn who_calls_seldom_is_helped_by_a_cap_on_the_others() {
     let there = STEADY.there;
-    let waits = [15_050 * MILLI, there, there, there, there];
-    assert_eq!(seldom(None).agents[1].waits, waits);
+    let wait_mode = [15_050 * MILLI, there, there, there, there];
+    assert_eq!(seldom(None).agents[1].waits, wait_mode);
     assert_eq!(seldom(Some(900)).agents[1].waits, [STEADY.there; 5]);
 }
 
 /// Standard work that takes all there is, a call a second, and one background call.
-fn starved(waits: Waits) -> (Story, Tale) {
-    starved_by(waits, Policy::usual())
+fn starved(wait_mode: WaitMode) -> (Report, Tale) {
+    starved_by(wait_mode, Policy::usual())
 }
 
-pub(super) fn starved_by(waits: Waits, policy: Policy) -> (Story, Tale) {
+pub(super) fn starved_by(wait_mode: WaitMode, policy: Policy) -> (Report, Tale) {
     let config = PoolConfig { policy, ..usual(vec![declared(60, MINUTE)]) };
     let tale = Tale::new(Shape::Anthropic, config);
     let standard = |n: u64| {
@@ -191,10 +192,10 @@ pub(super) fn starved_by(waits: Waits, policy: Policy) -> (Story, Tale) {
         tale.agent_with(PATIENT, &format!("standard {n}"), work)
     };
     let mut agents: Vec<_> = (0..6).map(standard).collect();
-    let one = |at| Wanted { at, lasts: 300 * MILLI, ..Wanted::default() };
+    let one = |at| PlannedCall { at, lasts: 300 * MILLI, ..PlannedCall::default() };
     let (first, second) = (one(100 * SECOND), one(101 * SECOND));
-    let habits = Habits { waits, ..PATIENT };
-    agents.push(tale.agent_with(habits, "background", vec![first, second]).priority(2));
+    let options = ClientOptions { wait_mode, ..PATIENT };
+    agents.push(tale.agent_with(options, "background", vec![first, second]).priority(2));
     (play(provider(Shape::Anthropic, &[requests(60, MINUTE)]), agents).0, tale)
 }
 
@@ -202,30 +203,35 @@ pub(super) fn starved_by(waits: Waits, policy: Policy) -> (Story, Tale) {
 /// first was admitted; however short the spells in which it asks.
 #[test]
 fn b37_background_is_promoted_at_five_minutes_and_not_before() {
-    for waits in [Waits::Queue, Waits::Spells(30 * SECOND), Waits::Spells(37 * SECOND)] {
-        let (story, tale) = starved(waits);
+    for wait_mode in [WaitMode::Queue, WaitMode::Spells(30 * SECOND), WaitMode::Spells(37 * SECOND)]
+    {
+        let (story, tale) = starved(wait_mode);
         let promoted = tale.notices().into_iter();
         let promoted = promoted.filter(|(_, notice)| matches!(notice, Notice::Promoted { .. }));
         let promoted: Vec<_> = promoted.map(|(at, _)| at / MILLI).collect();
-        assert_eq!(promoted, [400_000, 705_400], "{waits:?}: {story}");
+        assert_eq!(promoted, [400_000, 705_400], "{wait_mode:?}: {story}");
         // Behind the few of standard who came before.
-        assert_eq!(story.agents[6].waits, [305_050 * MILLI, 619_050 * MILLI], "{waits:?}: {story}");
-        assert_eq!(story.refused, 0, "{waits:?}: {story}");
+        assert_eq!(
+            story.agents[6].waits,
+            [305_050 * MILLI, 619_050 * MILLI],
+            "{wait_mode:?}: {story}"
+        );
+        assert_eq!(story.refused, 0, "{wait_mode:?}: {story}");
     }
 }
 
 /// Sixty agents who want a call each, and the next one when that is done: a long line.
-fn long_line(waits: Waits) -> Story {
+fn long_line(wait_mode: WaitMode) -> Report {
     let tale = Tale::new(Shape::Anthropic, usual(vec![declared(60, MINUTE)]));
     let standard = |n: u64| {
-        let like = Wanted { at: n * SECOND, lasts: 300 * MILLI, ..Wanted::default() };
+        let like = PlannedCall { at: n * SECOND, lasts: 300 * MILLI, ..PlannedCall::default() };
         let work = Work { calls: 20, like, pattern: Pattern::AtOnce, vary: 0 }.calls(n);
         tale.agent_with(PATIENT, &format!("standard {n}"), work)
     };
     let mut agents: Vec<_> = (0..60).map(standard).collect();
-    let one = Wanted { at: 100 * SECOND, lasts: 300 * MILLI, ..Wanted::default() };
-    let habits = Habits { waits, ..PATIENT };
-    agents.push(tale.agent_with(habits, "background", vec![one]).priority(2));
+    let one = PlannedCall { at: 100 * SECOND, lasts: 300 * MILLI, ..PlannedCall::default() };
+    let options = ClientOptions { wait_mode, ..PATIENT };
+    agents.push(tale.agent_with(options, "background", vec![one]).priority(2));
     play(provider(Shape::Anthropic, &[requests(60, MINUTE)]), agents).0
 }
 
@@ -233,10 +239,11 @@ fn long_line(waits: Waits) -> Story {
 /// admitted a line later. Even who only polls is, when it next looks.
 #[test]
 fn b37_whoever_was_promoted_keeps_its_place_over_many_asks() {
-    let first = |waits| long_line(waits).agents[60].waits[0] / MILLI;
-    for waits in [Waits::Queue, Waits::Spells(30 * SECOND), Waits::Spells(7 * SECOND)] {
-        assert_eq!(first(waits), 326_250, "{waits:?}");
+    let first = |wait_mode| long_line(wait_mode).agents[60].waits[0] / MILLI;
+    for wait_mode in [WaitMode::Queue, WaitMode::Spells(30 * SECOND), WaitMode::Spells(7 * SECOND)]
+    {
+        assert_eq!(first(wait_mode), 326_250, "{wait_mode:?}");
     }
-    assert_eq!(first(Waits::Poll(SECOND)), 380_050);
-    assert_eq!(first(Waits::Poll(13 * SECOND)), 442_050);
+    assert_eq!(first(WaitMode::Poll(SECOND)), 380_050);
+    assert_eq!(first(WaitMode::Poll(13 * SECOND)), 442_050);
 }

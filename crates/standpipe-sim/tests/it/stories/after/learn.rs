@@ -3,7 +3,8 @@
 
 use standpipe_core::{Margin, PoolConfig};
 use standpipe_sim::{
-    Agent, Habits, Options, Pattern, Provider, Rule, Shape, Story, Unit, Wanted, Work, World,
+    Agent, ClientOptions, Options, Pattern, PlannedCall, Provider, Report, Rule, Shape, Unit, Work,
+    World,
 };
 
 use super::scene::{Tale, play, usual};
@@ -41,8 +42,8 @@ fn who_knows_nothing_begins_with_one_call_and_doubles_per_answer() {
     );
 }
 
-fn ten(agent: &dyn Fn(&str, Vec<Wanted>) -> Agent) -> Vec<Agent> {
-    let like = Wanted { lasts: 700 * MILLI, ..Wanted::default() };
+fn ten(agent: &dyn Fn(&str, Vec<PlannedCall>) -> Agent) -> Vec<Agent> {
+    let like = PlannedCall { lasts: 700 * MILLI, ..PlannedCall::default() };
     let work = Work { calls: 66, like, pattern: Pattern::AtOnce, vary: 200 };
     (0..10).map(|n| agent(&format!("agent {n}"), work.calls(n))).collect()
 }
@@ -52,10 +53,10 @@ fn upstream() -> Provider {
 }
 
 /// Ten agents want all there is, and nobody declared how much that is.
-fn learned() -> (Story, World, Tale) {
+fn learned() -> (Report, World, Tale) {
     let tale = Tale::new(Shape::Anthropic, usual(Vec::new()));
-    let habits = Habits { patience: HOUR, ..Habits::USUAL };
-    let (story, world) = play(upstream(), ten(&|name, work| tale.agent_with(habits, name, work)));
+    let options = ClientOptions { patience: HOUR, ..ClientOptions::USUAL };
+    let (story, world) = play(upstream(), ten(&|name, work| tale.agent_with(options, name, work)));
     (story, world, tale)
 }
 
@@ -91,7 +92,7 @@ fn limits_are_learned_from_headers_and_filled() {
 }
 
 /// Twenty agents at a provider that bears five calls at once, and says so only by refusing.
-fn at_once(agent: &dyn Fn(&str, Vec<Wanted>) -> Agent) -> Vec<Agent> {
+fn at_once(agent: &dyn Fn(&str, Vec<PlannedCall>) -> Agent) -> Vec<Agent> {
     let work = || calls(60, SECOND, Pattern::AtOnce);
     (0..20).map(|n| agent(&format!("agent {n}"), work())).collect()
 }
@@ -100,11 +101,11 @@ fn five_slots() -> Provider {
     provider(Shape::Anthropic, &[Rule::Concurrency { amount: 5 }, requests(10_000, MINUTE)])
 }
 
-fn borne() -> (Story, Tale) {
+fn borne() -> (Report, Tale) {
     let limits = vec![super::scene::declared(10_000, MINUTE)];
     let tale = Tale::new(Shape::Anthropic, usual(limits));
-    let habits = Habits { patience: HOUR, ..Habits::USUAL };
-    let agents = at_once(&|name, work| tale.agent_with(habits, name, work));
+    let options = ClientOptions { patience: HOUR, ..ClientOptions::USUAL };
+    let agents = at_once(&|name, work| tale.agent_with(options, name, work));
     (play(five_slots(), agents).0, tale)
 }
 

@@ -1,14 +1,14 @@
 //! Providers with odd ways: a wrong clock, no word on when to come back, headers that cannot be.
 
 use standpipe_core::{Notice, Policy, PoolConfig};
-use standpipe_sim::{Options, Pattern, Provider, RetryAfter, Rule, Shape, Story};
+use standpipe_sim::{Options, Pattern, Provider, Report, RetryAfter, Rule, Shape};
 
 use super::scene::{Tale, declared, play, usual};
 use super::table::{Table, seconds};
 use crate::stories::scene::{HOUR, MILLI, MINUTE, SECOND, calls, requests};
 
 /// Five agents, beside others who use nearly all there is for a minute.
-fn odd(shape: Shape, change: impl Fn(&mut Options)) -> (Story, Tale) {
+fn odd(shape: Shape, change: impl Fn(&mut Options)) -> (Report, Tale) {
     // Who looked at what is left would be refused less.
     let policy = Policy { reconciles: false, ..Policy::usual() };
     let config = PoolConfig { policy, ..usual(vec![declared(100, MINUTE)]) };
@@ -35,7 +35,7 @@ fn a_clock_that_is_off_by_an_hour_makes_no_difference() {
     }
 }
 
-fn withheld() -> (Story, Tale) {
+fn withheld() -> (Report, Tale) {
     odd(Shape::OpenAi, |options| options.retry_after = RetryAfter::Withheld)
 }
 
@@ -72,7 +72,7 @@ const ABSURD: [&[(&str, &str)]; 9] = [
     &[("x-ratelimit-remaining-requests", "5000"), ("x-ratelimit-reset-requests", "-6m0s")],
 ];
 
-fn forged(headers: &[(&str, &str)]) -> (Story, Tale) {
+fn forged(headers: &[(&str, &str)]) -> (Report, Tale) {
     let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     odd(Shape::OpenAi, |options| {
         options.retry_after = RetryAfter::Withheld;
@@ -109,7 +109,7 @@ fn b42_our_own_refusals_teach_nothing() {
 }
 
 pub(super) fn table() -> Table {
-    let row = |table: Table, what: &str, (story, tale): (Story, Tale)| {
+    let row = |table: Table, what: &str, (story, tale): (Report, Tale)| {
         let longest = tale.pauses().iter().map(|(at, until)| until - at).max().unwrap_or(0);
         table.row(what, story.refused, seconds(longest))
     };

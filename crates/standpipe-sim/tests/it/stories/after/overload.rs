@@ -1,6 +1,6 @@
 //! A provider that is short of capacity, and one that finds the rate grew too fast.
 
-use standpipe_sim::{Agent, Pattern, Provider, Rule, Shape, Story, Wanted};
+use standpipe_sim::{Agent, Pattern, PlannedCall, Provider, Report, Rule, Shape};
 
 use super::scene::{Tale, declared, play, usual};
 use super::table::Table;
@@ -13,12 +13,12 @@ fn overloaded() -> Provider {
     provider(Shape::Anthropic, &[requests(600, MINUTE), rule])
 }
 
-fn ten(count: usize, every: u64, agent: &dyn Fn(&str, Vec<Wanted>) -> Agent) -> Vec<Agent> {
+fn ten(count: usize, every: u64, agent: &dyn Fn(&str, Vec<PlannedCall>) -> Agent) -> Vec<Agent> {
     let work = || calls(count, 500 * MILLI, Pattern::Every(every));
     (0..10).map(|n| agent(&format!("agent {n}"), work())).collect()
 }
 
-fn short_of_capacity() -> (Story, Tale) {
+fn short_of_capacity() -> (Report, Tale) {
     let tale = Tale::new(Shape::Anthropic, usual(vec![declared(600, MINUTE)]));
     let agents = ten(60, 2 * SECOND, &|name, work| tale.agent(name, work));
     (play(overloaded(), agents).0, tale)
@@ -54,7 +54,7 @@ fn accelerating() -> Provider {
     provider(Shape::Anthropic, &[requests(600, MINUTE), rule])
 }
 
-fn slowed() -> (Story, Tale) {
+fn slowed() -> (Report, Tale) {
     let tale = Tale::new(Shape::Anthropic, usual(vec![declared(600, MINUTE)]));
     let agents = ten(120, SECOND, &|name, work| tale.agent(name, work));
     (play(accelerating(), agents).0, tale)

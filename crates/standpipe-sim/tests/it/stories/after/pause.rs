@@ -3,7 +3,8 @@
 
 use standpipe_core::{Backoff, Decision, Limit, Policy, PoolConfig, Rule as Declared, Span, Unit};
 use standpipe_sim::{
-    Call, Habits, Options, Pattern, Provider, RetryAfter, Rule, Shape, Story, Used, Waits, Wanted,
+    Call, ClientOptions, Options, Pattern, PlannedCall, Provider, Report, RetryAfter, Rule, Shape,
+    Used, WaitMode,
 };
 
 use super::scene::{Tale, declared, play, usual};
@@ -20,7 +21,7 @@ fn two_limits() -> Provider {
 
 /// After ten calls that take all of both limits: one is refused for the longer, and those refused
 /// for the shorter, or earlier, tell of it later.
-fn late_words() -> (Story, Tale) {
+fn late_words() -> (Report, Tale) {
     let tokens = Declared::Window { unit: Unit::Tokens, amount: 100_000, period: Span(MINUTE) };
     let policy = Policy { learn: false, ..Policy::usual() };
     let config = usual(vec![declared(600, MINUTE), Limit::new(tokens)]);
@@ -28,7 +29,7 @@ fn late_words() -> (Story, Tale) {
     let call = |at, input, late| {
         let call = Call { input, ..Call::default() };
         let used = Used { input, ..Used::default() };
-        vec![Wanted { at, call, used, lasts: 100 * MILLI, late, ..Wanted::default() }]
+        vec![PlannedCall { at, call, used, lasts: 100 * MILLI, late, ..PlannedCall::default() }]
     };
     let mut agents = vec![tale.agent("large", call(0, 1_000, 0))];
     agents.extend((0..9).map(|n| tale.agent(&format!("small {n}"), call(500 * MILLI, 0, 0))));
@@ -65,7 +66,7 @@ fn b40_the_longest_pause_ends_by_itself_too() {
     let others = Rule::Foreign { per_second: 100, input: 0, output: 0, from: 0, until: SECOND };
     let upstream =
         Provider::new(Shape::OpenAi, vec![requests(10, SECOND), others], 1).with(options);
-    let at = |at| vec![Wanted { at, ..Wanted::default() }];
+    let at = |at| vec![PlannedCall { at, ..PlannedCall::default() }];
     let agents = vec![
         tale.agent("early", at(500 * MILLI)),
         tale.agent("meanwhile", at(HOUR)),
@@ -124,14 +125,15 @@ fn b41_a_pause_is_as_long_as_told_and_refused_again_at_least_the_base() {
 
 /// One agent that takes no ticket but sleeps exactly as long as it is told, at a provider that
 /// finds every reason to refuse.
-fn alone_on_the_tap(seed: u64, config: PoolConfig, shape: Shape) -> (Tale, Story) {
+fn alone_on_the_tap(seed: u64, config: PoolConfig, shape: Shape) -> (Tale, Report) {
     let tale = Tale::new(shape, config);
-    let habits = Habits { patience: 2 * HOUR, waits: Waits::Sleep, ..Habits::USUAL };
+    let options =
+        ClientOptions { patience: 2 * HOUR, wait_mode: WaitMode::Sleep, ..ClientOptions::USUAL };
     let work = calls(60, 300 * MILLI, Pattern::Every(700 * MILLI + seed * 13 * MILLI));
     let overload = Rule::Overload { from: 0, until: MINUTE, share: 150, hint: Some(seed % 4) };
     let growth = Rule::Acceleration { growth: 1_500, stretch: 10 * SECOND, free: 8 };
     let rules = vec![requests(20, 30 * SECOND), overload, growth];
-    let agents = vec![tale.agent_with(habits, "alone", work)];
+    let agents = vec![tale.agent_with(options, "alone", work)];
     let (story, _) = play(Provider::new(shape, rules, seed), agents);
     (tale, story)
 }

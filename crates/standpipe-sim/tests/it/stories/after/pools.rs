@@ -1,19 +1,19 @@
 //! One pool's refusals never delay another.
 
-use standpipe_sim::{Network, Pattern, Provider, Shape, Story, Wanted, World};
+use standpipe_sim::{Network, Pattern, PlannedCall, Provider, Report, Shape, World};
 
 use super::scene::{Tale, declared, dialect, usual};
 use super::table::{Table, seconds};
 use crate::stories::scene::{HOUR, MILLI, MINUTE, SECOND, STEADY, calls, provider, requests};
 
 /// Four agents call both of two pools. The first provider bears less than is declared, or not.
-fn both(first: u64) -> (Story, Vec<usize>) {
+fn both(first: u64) -> (Report, Vec<usize>) {
     let config = || usual(vec![declared(120, MINUTE)]);
     let pools = vec![(dialect(Shape::Gemini), config()), (dialect(Shape::Gemini), config())];
     let tale = Tale::of(pools);
     let work = |pool| {
         let calls = calls(60, 500 * MILLI, Pattern::Every(2_500 * MILLI));
-        calls.into_iter().map(move |wanted| Wanted { pool, ..wanted }).collect()
+        calls.into_iter().map(move |wanted| PlannedCall { pool, ..wanted }).collect()
     };
     let agents = (0..4).flat_map(|n| {
         let name = format!("agent {n}");
@@ -29,9 +29,9 @@ fn both(first: u64) -> (Story, Vec<usize>) {
 }
 
 /// The longest wait on each pool.
-fn longest(story: &Story) -> [u64; 2] {
+fn longest(story: &Report) -> [u64; 2] {
     let of = |pool: usize| story.agents.iter().skip(pool).step_by(2);
-    [0, 1].map(|pool| of(pool).map(standpipe_sim::AgentStory::longest_wait).max().unwrap_or(0))
+    [0, 1].map(|pool| of(pool).map(standpipe_sim::AgentReport::longest_wait).max().unwrap_or(0))
 }
 
 pub(super) fn table() -> Table {
@@ -48,7 +48,7 @@ fn one_pools_refusals_never_delay_another() {
     let (story, refused) = both(50);
     let table = table();
     assert_eq!(refused, [2, 0], "\n{table}");
-    let waits = |story: &Story| -> Vec<Vec<u64>> {
+    let waits = |story: &Report| -> Vec<Vec<u64>> {
         story.agents.iter().skip(1).step_by(2).map(|agent| agent.waits.clone()).collect()
     };
     // To the microsecond as if the first pool had no trouble.

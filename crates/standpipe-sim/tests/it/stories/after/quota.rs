@@ -1,7 +1,7 @@
 //! How much of a quota is used while nobody is refused.
 
 use standpipe_core::{Margin, PoolConfig, Span};
-use standpipe_sim::{Habits, Network, Pattern, Shape, Wanted, Work};
+use standpipe_sim::{ClientOptions, Network, Pattern, PlannedCall, Shape, Work};
 
 use super::scene::{Tale, declared, play_over, usual};
 use super::table::{Table, percent};
@@ -12,10 +12,10 @@ use crate::stories::scene::{HOUR, MILLI, MINUTE, STEADY, provider, requests};
 pub(super) fn saturated(margin: Margin, slack: u64, network: Network) -> (u64, usize) {
     let config = PoolConfig { margin, slack: Span(slack), ..usual(vec![declared(600, MINUTE)]) };
     let tale = Tale::new(Shape::Anthropic, config);
-    let like = Wanted { lasts: 400 * MILLI, ..Wanted::default() };
+    let like = PlannedCall { lasts: 400 * MILLI, ..PlannedCall::default() };
     let work = Work { calls: 640, like, pattern: Pattern::AtOnce, vary: 500 };
-    let habits = Habits { patience: HOUR, ..Habits::USUAL };
-    let agents = (0..10).map(|n| tale.agent_with(habits, &format!("agent {n}"), work.calls(n)));
+    let options = ClientOptions { patience: HOUR, ..ClientOptions::USUAL };
+    let agents = (0..10).map(|n| tale.agent_with(options, &format!("agent {n}"), work.calls(n)));
     let upstream = provider(Shape::Anthropic, &[requests(600, MINUTE)]);
     let (_, world) = play_over(network, upstream, agents.collect());
     let record = world.provider().record();

@@ -6,7 +6,9 @@ use std::ops::Range;
 use standpipe_core::{
     Limit, LimitId, Margin, Notice, PoolConfig, Rule as Declared, Span, Unit as Counted,
 };
-use standpipe_sim::{Call, Habits, Pattern, Rule, Shape, Unit, Used, Wanted, Work, World};
+use standpipe_sim::{
+    Call, ClientOptions, Pattern, PlannedCall, Rule, Shape, Unit, Used, Work, World,
+};
 
 use super::once::Once;
 use super::scene::{Tale, declared, usual};
@@ -85,14 +87,14 @@ fn saturated(counts: Counts, sizes: Sizes, margin: Margin, minutes: u64) -> Run 
     let tokens = Declared::Window { unit: Counted::Tokens, amount: TOKENS, period: Span(MINUTE) };
     let limits = vec![declared(REQUESTS, MINUTE), Limit::new(tokens)];
     let tale = Tale::new(Shape::OpenAi, PoolConfig { margin, ..usual(limits) });
-    let habits = Habits { patience: 4 * HOUR, ..Habits::USUAL };
+    let options = ClientOptions { patience: 4 * HOUR, ..ClientOptions::USUAL };
     let agent = |n: u64| {
         let input = sizes.mean(n);
         let (call, used) = (Call { input, ..Call::default() }, Used { input, ..Used::default() });
-        let like = Wanted { call, used, lasts: 2 * SECOND, ..Wanted::default() };
+        let like = PlannedCall { call, used, lasts: 2 * SECOND, ..PlannedCall::default() };
         let work = Work { calls: 1_000, like, pattern: Pattern::AtOnce, vary: 800 };
         let priority = [1, 2, 0, 1][n as usize % 4];
-        tale.agent_with(habits, &format!("agent {n}"), work.calls(n)).priority(priority)
+        tale.agent_with(options, &format!("agent {n}"), work.calls(n)).priority(priority)
     };
     let upstream = provider(Shape::OpenAi, &counts.rules());
     let mut world = World::new(upstream, STEADY, (0..24).map(agent).collect(), 1);

@@ -8,8 +8,8 @@ use standpipe_core::{
 };
 use standpipe_dialect::Dialect;
 use standpipe_sim::{
-    Agent, Ask, Decided, Habits, Manner, Network, Provider, Reply, Shape, Step, Story, Tap, Tapped,
-    Wanted, World,
+    Agent, CallContext, ClientOptions, Coordinated, DecisionRecord, Network, PlannedCall, Provider,
+    Reply, Report, Shape, SharedLedger, Step, Strategy, World,
 };
 
 use crate::stories::scene::{HOUR, STEADY};
@@ -17,7 +17,7 @@ use crate::stories::scene::{HOUR, STEADY};
 /// A tap, and what was seen of its first ledger after each step of anybody.
 #[derive(Clone, Debug)]
 pub(crate) struct Tale {
-    pub(crate) tap: Tap,
+    pub(crate) tap: SharedLedger,
     log: Rc<RefCell<Vec<Look>>>,
 }
 
@@ -44,7 +44,7 @@ impl Look {
             let began = sequential.began;
             facts.leases.values().filter(|lease| lease.started >= began).count() as u64
         });
-        let figures = state.figures(Tap::instant(at));
+        let figures = state.figures(SharedLedger::instant(at));
         Self {
             at,
             in_flight: facts.leases.len() as u64,
@@ -65,16 +65,21 @@ impl Tale {
     }
 
     pub(crate) fn of(pools: Vec<(Dialect, PoolConfig)>) -> Self {
-        Self { tap: Tap::new(pools), log: Rc::default() }
+        Self { tap: SharedLedger::new(pools), log: Rc::default() }
     }
 
-    pub(crate) fn agent(&self, name: &str, work: Vec<Wanted>) -> Agent {
-        self.agent_with(Habits::USUAL, name, work)
+    pub(crate) fn agent(&self, name: &str, work: Vec<PlannedCall>) -> Agent {
+        self.agent_with(ClientOptions::USUAL, name, work)
     }
 
-    pub(crate) fn agent_with(&self, habits: Habits, name: &str, work: Vec<Wanted>) -> Agent {
+    pub(crate) fn agent_with(
+        &self,
+        options: ClientOptions,
+        name: &str,
+        work: Vec<PlannedCall>,
+    ) -> Agent {
         let known = AgentName::new(&name.replace(' ', "-")).unwrap();
-        let tapped = Tapped::new(&self.tap, known, habits);
+        let tapped = Coordinated::new(&self.tap, known, options);
         Agent::new(name, Watched { tapped, tale: self.clone() }, work)
     }
 
@@ -87,8 +92,8 @@ impl Tale {
     }
 
     /// When calls were admitted, and whose they were.
-    pub(crate) fn admitted(&self) -> Vec<Decided> {
-        let admitted = |told: &Decided| matches!(told.decision, Decision::Admit(_));
+    pub(crate) fn admitted(&self) -> Vec<DecisionRecord> {
+        let admitted = |told: &DecisionRecord| matches!(told.decision, Decision::Admit(_));
         self.tap.decisions(0).into_iter().filter(admitted).collect()
     }
 
@@ -103,7 +108,7 @@ impl Tale {
             }
             Notice::Paused { until } => {
                 let (new, streak) = last?;
-                Some(Refused { at, until: Tap::moment(until), new, streak })
+                Some(Refused { at, until: SharedLedger::moment(until), new, streak })
             }
             _ => None,
         };
@@ -112,7 +117,7 @@ impl Tale {
 
     pub(crate) fn pauses(&self) -> Vec<(u64, u64)> {
         let pause = |(at, notice): (u64, Notice)| match notice {
-            Notice::Paused { until } => Some((at, Tap::moment(until))),
+            Notice::Paused { until } => Some((at, SharedLedger::moment(until))),
             _ => None,
         };
         self.notices().into_iter().filter_map(pause).collect()
@@ -132,7 +137,7 @@ pub(crate) struct Refused {
 /// An agent on the tap whose every step is followed by a look at the ledger.
 #[derive(Debug)]
 struct Watched {
-    tapped: Tapped,
+    tapped: Coordinated,
     tale: Tale,
 }
 
@@ -143,31 +148,31 @@ impl Watched {
     }
 }
 
-impl Manner for Watched {
-    fn wants(&mut self, now: u64, ask: &Ask) -> Step {
-        let step = self.tapped.wants(now, ask);
+impl Strategy for Watched {
+    fn begin(&mut self, now: u64, ask: &CallContext) -> Step {
+        let step = self.tapped.begin(now, ask);
         self.look(now);
         step
     }
 
-    fn replied(&mut self, now: u64, ask: &Ask, reply: &Reply) -> Step {
-        let step = self.tapped.replied(now, ask, reply);
+    fn on_reply(&mut self, now: u64, ask: &CallContext, reply: &Reply) -> Step {
+        let step = self.tapped.on_reply(now, ask, reply);
         self.look(now);
         step
     }
 
-    fn woken(&mut self, now: u64, ask: &Ask) -> Step {
-        let step = self.tapped.woken(now, ask);
+    fn on_wake(&mut self, now: u64, ask: &CallContext) -> Step {
+        let step = self.tapped.on_wake(now, ask);
         self.look(now);
         step
     }
 
-    fn rings(&mut self) -> Vec<usize> {
-        self.tapped.rings()
+    fn take_wakeups(&mut self) -> Vec<usize> {
+        self.tapped.take_wakeups()
     }
 
-    fn killed(&mut self, now: u64) {
-        self.tapped.killed(now);
+    fn on_kill(&mut self, now: u64) {
+        self.tapped.on_kill(now);
         self.look(now);
     }
 }
@@ -194,7 +199,7 @@ pub(crate) fn declared(amount: u64, period: u64) -> Limit {
 }
 
 /// Runs a world to its end; a story that does not end is a fault.
-pub(crate) fn play(provider: Provider, agents: Vec<Agent>) -> (Story, World) {
+pub(crate) fn play(provider: Provider, agents: Vec<Agent>) -> (Report, World) {
     play_over(STEADY, provider, agents)
 }
 
@@ -202,7 +207,7 @@ pub(crate) fn play_over(
     network: Network,
     provider: Provider,
     agents: Vec<Agent>,
-) -> (Story, World) {
+) -> (Report, World) {
     let mut world = World::new(provider, network, agents, 1);
     let story = world.run(240 * HOUR);
     assert!(story.is_over(), "{story}");

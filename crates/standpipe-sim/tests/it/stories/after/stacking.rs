@@ -1,7 +1,7 @@
 //! Retry stacking: there is one retry layer, and the ledger counts what it does.
 
 use standpipe_core::{Policy, PoolConfig, RetryBudget};
-use standpipe_sim::{Agent, Alone, Pattern, Retries, Rule, Shape, Story, Wanted};
+use standpipe_sim::{Agent, Pattern, PlannedCall, Report, Retries, Rule, Shape, Uncoordinated};
 
 use super::scene::{Tale, declared, play, usual};
 use super::table::Table;
@@ -9,17 +9,17 @@ use crate::stories::scene::{HOUR, MINUTE, SECOND, STEADY, calls, provider, run};
 
 const DOWN: Rule = Rule::Overload { from: 0, until: HOUR, share: 1_000, hint: None };
 
-fn stacked() -> Alone {
-    Alone::new(Retries::SDK.exactly(), Retries::by_hand(3), 1)
+fn stacked() -> Uncoordinated {
+    Uncoordinated::new(Retries::SDK.exactly(), Retries::by_hand(3), 1)
 }
 
-fn ten(agent: &dyn Fn(&str, Vec<Wanted>) -> Agent) -> Vec<Agent> {
+fn ten(agent: &dyn Fn(&str, Vec<PlannedCall>) -> Agent) -> Vec<Agent> {
     let work = || calls(1, SECOND, Pattern::AtOnce);
     (0..10).map(|n| agent(&format!("agent {n}"), work())).collect()
 }
 
 /// A provider that is down for an hour.
-fn down() -> (Story, Tale) {
+fn down() -> (Report, Tale) {
     let tale = Tale::new(Shape::Anthropic, usual(vec![declared(600, MINUTE)]));
     let agents = ten(&|name, work| tale.agent(name, work));
     (play(provider(Shape::Anthropic, &[DOWN]), agents).0, tale)
@@ -33,23 +33,23 @@ pub(super) fn table() -> Table {
     let agents = ten(&|name, work| Agent::new(name, stacked(), work));
     let before = run(provider(Shape::Anthropic, &[DOWN]), STEADY, agents);
     let (after, _) = down();
-    let per = |story: &Story| thousandths(story.made_per_wanted());
+    let per = |story: &Report| thousandths(story.made_per_wanted());
     Table::of("stacking", &before, &after).row("calls for each wanted", per(&before), per(&after))
 }
 
 /// Ten minutes of calls at a provider that refuses every third.
-fn shaky(agent: &dyn Fn(&str, Vec<Wanted>) -> Agent) -> Vec<Agent> {
+fn shaky(agent: &dyn Fn(&str, Vec<PlannedCall>) -> Agent) -> Vec<Agent> {
     let work = || calls(200, SECOND, Pattern::Every(3 * SECOND));
     (0..10).map(|n| agent(&format!("agent {n}"), work())).collect()
 }
 
 const EVERY_THIRD: Rule = Rule::Overload { from: 0, until: HOUR, share: 333, hint: None };
 
-fn shaken() -> (Story, Tale) {
+fn shaken() -> (Report, Tale) {
     shaken_by(Policy::usual())
 }
 
-pub(super) fn shaken_by(policy: Policy) -> (Story, Tale) {
+pub(super) fn shaken_by(policy: Policy) -> (Report, Tale) {
     let config = PoolConfig { policy, ..usual(vec![declared(600, MINUTE)]) };
     let tale = Tale::new(Shape::Anthropic, config);
     let agents = shaky(&|name, work| tale.agent(name, work));
@@ -60,7 +60,7 @@ pub(super) fn shaky_table() -> Table {
     let agents = shaky(&|name, work| Agent::new(name, stacked(), work));
     let before = run(provider(Shape::Anthropic, &[EVERY_THIRD]), STEADY, agents);
     let (after, _) = shaken();
-    let per = |story: &Story| thousandths(story.made_per_wanted());
+    let per = |story: &Report| thousandths(story.made_per_wanted());
     Table::of("shaky", &before, &after).row("calls for each wanted", per(&before), per(&after))
 }
 

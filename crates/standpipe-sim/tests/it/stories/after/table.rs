@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use standpipe_sim::Story;
+use standpipe_sim::Report;
 
 use crate::stories::scene::SECOND;
 
@@ -16,7 +16,7 @@ pub(crate) struct Table {
 
 impl Table {
     /// Two stories of the same work.
-    pub(crate) fn of(name: &'static str, before: &Story, after: &Story) -> Self {
+    pub(crate) fn of(name: &'static str, before: &Report, after: &Report) -> Self {
         Self::empty(name, "each for itself", "through the tap")
             .row("calls wanted", before.wanted, after.wanted)
             .row("done", before.done, after.done)

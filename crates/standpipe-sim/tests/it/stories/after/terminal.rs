@@ -2,7 +2,9 @@
 //! goes on by itself.
 
 use standpipe_core::Notice;
-use standpipe_sim::{Agent, Cap, Habits, Pattern, Provider, Rule, Shape, Story, Wanted, Work};
+use standpipe_sim::{
+    Agent, Cap, ClientOptions, Pattern, PlannedCall, Provider, Report, Rule, Shape, Work,
+};
 
 use super::scene::{Tale, declared, play, usual};
 use super::table::Table;
@@ -17,17 +19,17 @@ fn upstream() -> Provider {
 }
 
 /// Five agents, a call each minute, for five hours.
-fn five(agent: &dyn Fn(&str, Vec<Wanted>) -> Agent) -> Vec<Agent> {
-    let mut like = Wanted { lasts: SECOND, ..Wanted::default() };
+fn five(agent: &dyn Fn(&str, Vec<PlannedCall>) -> Agent) -> Vec<Agent> {
+    let mut like = PlannedCall { lasts: SECOND, ..PlannedCall::default() };
     like.used.cost = 10_000;
     let work = Work { calls: 300, like, pattern: Pattern::Every(MINUTE), vary: 0 };
     (0..5).map(|n| agent(&format!("agent {n}"), work.calls(1))).collect()
 }
 
-fn stopped() -> (Story, Tale, Vec<u64>) {
+fn stopped() -> (Report, Tale, Vec<u64>) {
     let tale = Tale::new(Shape::OpenAi, usual(vec![declared(1_000, MINUTE)]));
-    let habits = Habits { patience: 30 * SECOND, ..Habits::USUAL };
-    let (story, world) = play(upstream(), five(&|name, work| tale.agent_with(habits, name, work)));
+    let options = ClientOptions { patience: 30 * SECOND, ..ClientOptions::USUAL };
+    let (story, world) = play(upstream(), five(&|name, work| tale.agent_with(options, name, work)));
     let refusals = world.provider().record().refusals().map(|seen| seen.at / SECOND).collect();
     (story, tale, refusals)
 }

@@ -10,7 +10,7 @@ mod slow;
 use std::fmt;
 
 use standpipe_core::{Margin, Policy, Priority, Zones};
-use standpipe_sim::{Story, Waits};
+use standpipe_sim::{Report, WaitMode};
 
 use self::foreseen::{hammered, unknown_sizes};
 use self::refused::{crowded, declared_too_high, taken_twice};
@@ -117,15 +117,15 @@ impl About {
     }
 }
 
-fn refused(story: &Story) -> Figure {
+fn refused(story: &Report) -> Figure {
     Figure::Few(story.refused)
 }
 
-fn ended(story: &Story) -> Figure {
+fn ended(story: &Report) -> Figure {
     Figure::Time(story.ended)
 }
 
-fn longest(story: &Story, tier: u8) -> Figure {
+fn longest(story: &Report, tier: u8) -> Figure {
     Figure::Time(inversion::tier(story, tier).2)
 }
 
@@ -145,9 +145,9 @@ fn tiers() -> Vec<About> {
         .brings("longest wait of a critical call", longest(&with, 0), longest(&without, 0))
         .brings("longest wait of a standard call", longest(&with, 1), longest(&without, 1))
         .costs("all is done after", ended(&with), ended(&without));
-    let starved = |policy| inversion::starved_by(Waits::Queue, policy).0;
+    let starved = |policy| inversion::starved_by(WaitMode::Queue, policy).0;
     let (with, without) = both(starved, |policy| policy.promotes = false);
-    let first = |story: &Story| Figure::Time(story.agents[6].waits[0]);
+    let first = |story: &Report| Figure::Time(story.agents[6].waits[0]);
     let promotion = About::new("`promotion`")
         .brings("wait of a background call", first(&with), first(&without))
         .costs("longest wait of a standard call", longest(&with, 1), longest(&without, 1));
@@ -155,9 +155,13 @@ fn tiers() -> Vec<About> {
         let (_, own) = floors::returning_to(floor, Priority::Standard, waits);
         Figure::Many(own[0])
     };
-    let poll = Waits::Poll(2 * SECOND);
+    let poll = WaitMode::Poll(2 * SECOND);
     let floor = About::new("`floor`")
-        .brings("its calls in the first minute", owner(250, Waits::Queue), owner(0, Waits::Queue))
+        .brings(
+            "its calls in the first minute",
+            owner(250, WaitMode::Queue),
+            owner(0, WaitMode::Queue),
+        )
         .brings("the same, if it only polls", owner(250, poll), owner(0, poll));
     let critical = |cap| Figure::Time(inversion::seldom(cap).agents[1].longest_wait());
     let cap = About::new("`cap`").brings(
@@ -206,7 +210,7 @@ fn refusals() -> Vec<About> {
         .costs("all is done after", ended(&with), ended(&without));
     let ((with, story), (without, other)) =
         both(herd::refused_after, |policy| policy.comeback = None);
-    let given_up = |story: &Story| Figure::Few(story.given_up);
+    let given_up = |story: &Report| Figure::Few(story.given_up);
     let windows = About::new("`return_windows`")
         .brings("refused after the pause", Figure::Few(with), Figure::Few(without))
         .brings("given up", given_up(&story), given_up(&other));

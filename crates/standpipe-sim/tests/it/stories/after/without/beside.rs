@@ -1,7 +1,7 @@
 //! What single file (`cascade`) brings beside the return windows, and in their place.
 
 use standpipe_core::Policy;
-use standpipe_sim::{RetryAfter, Story};
+use standpipe_sim::{Report, RetryAfter};
 
 use super::super::once::Once;
 use super::super::table::{Table, seconds};
@@ -17,8 +17,8 @@ struct Scene {
     cascade: bool,
 }
 
-fn run(scene: Scene) -> Story {
-    static RUNS: Once<Scene, Story> = Once::new();
+fn run(scene: Scene) -> Report {
+    static RUNS: Once<Scene, Report> = Once::new();
     RUNS.of(scene, |scene| {
         let mut policy = Policy::usual();
         if !scene.windows {

@@ -2,7 +2,7 @@
 //! hour and day, with a critical agent beside background agents that want everything.
 
 use standpipe_core::{Policy, Priority, Zones};
-use standpipe_sim::Waits;
+use standpipe_sim::WaitMode;
 
 use super::super::once::Once;
 use super::super::table::{Table, percent, seconds};
@@ -65,7 +65,7 @@ fn measure(quota: &Quota, on: On) -> Measured {
     let scene = Scene { policy, periods, interval, slow, ..Scene::new(amount, period) };
     let busy = if period == MINUTE { 4 } else { 1 };
     let came =
-        (0..busy).fold(scene, |scene, _| scene.beside(Priority::Background, Waits::Sleep)).run();
+        (0..busy).fold(scene, |scene, _| scene.beside(Priority::Background, WaitMode::Sleep)).run();
     (came.story.agents[0].longest_wait(), came.used)
 }
 

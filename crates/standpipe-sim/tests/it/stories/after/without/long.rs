@@ -2,7 +2,7 @@
 //! minutes.
 
 use standpipe_core::{Margin, Policy, Priority, Zones};
-use standpipe_sim::Waits;
+use standpipe_sim::WaitMode;
 
 use super::slow::{Came, DAY, Scene, Slow};
 use super::{ALL, About, Figure};
@@ -30,13 +30,13 @@ fn both(scene: &Scene, off: impl Fn(&mut Policy)) -> (Came, Came) {
 
 /// An agent that wants everything, beside a critical one without a floor.
 fn hammered(amount: u64, period: u64, tier: Priority) -> Scene {
-    Scene::new(amount, period).beside(tier, Waits::Sleep)
+    Scene::new(amount, period).beside(tier, WaitMode::Sleep)
 }
 
 /// A slow agent of a tier that waits 10 s, beside three standard agents that want everything.
 fn crowded(amount: u64, period: u64, slow: Slow) -> Scene {
     let scene = Scene { slow, ..Scene::new(amount, period) };
-    (0..3).fold(scene, |scene, _| scene.beside(Priority::Standard, Waits::Queue))
+    (0..3).fold(scene, |scene, _| scene.beside(Priority::Standard, WaitMode::Queue))
 }
 
 /// A standard agent that wants a fifth more than there is, evenly, on a key that others use too.

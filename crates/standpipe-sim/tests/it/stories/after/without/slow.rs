@@ -6,7 +6,8 @@ use standpipe_core::{
     Span, Unit,
 };
 use standpipe_sim::{
-    Agent, Habits, Options, Pattern, Provider, Rule, Shape, Story, Tapped, Waits, Wanted, World,
+    Agent, ClientOptions, Coordinated, Options, Pattern, PlannedCall, Provider, Report, Rule,
+    Shape, WaitMode, World,
 };
 
 use super::super::scene::{Tale, declared, usual};
@@ -51,12 +52,12 @@ pub(super) struct Slow {
 #[derive(Clone, Copy)]
 pub(super) struct Busy {
     pub(super) tier: Priority,
-    pub(super) waits: Waits,
+    pub(super) wait_mode: WaitMode,
 }
 
 /// What came of it.
 pub(super) struct Came {
-    pub(super) story: Story,
+    pub(super) story: Report,
     /// What was used of the quota by all, in thousandths.
     pub(super) used: u64,
     /// What the busy agents were admitted.
@@ -82,8 +83,8 @@ impl Scene {
         }
     }
 
-    pub(super) fn beside(mut self, tier: Priority, waits: Waits) -> Self {
-        self.busy.push(Busy { tier, waits });
+    pub(super) fn beside(mut self, tier: Priority, wait_mode: WaitMode) -> Self {
+        self.busy.push(Busy { tier, wait_mode });
         self
     }
 
@@ -93,19 +94,23 @@ impl Scene {
         let agents = vec![self.rule_of_slow()];
         let (policy, margin) = (self.policy.clone(), self.margin);
         let tale = Tale::new(Shape::OpenAi, PoolConfig { policy, margin, agents, ..limits });
-        let agent = |name: &str, habits, work, tier: Priority| {
-            let tapped = Tapped::new(&tale.tap, AgentName::new(name).unwrap(), habits);
+        let agent = |name: &str, options, work, tier: Priority| {
+            let tapped = Coordinated::new(&tale.tap, AgentName::new(name).unwrap(), options);
             Agent::new(name, tapped, work).priority(tier as u8)
         };
-        let habits = Habits { patience: self.slow.patience, ..Habits::USUAL };
-        let slow = agent("slow", habits, self.work_of_slow(), self.slow.tier);
+        let options = ClientOptions { patience: self.slow.patience, ..ClientOptions::USUAL };
+        let slow = agent("slow", options, self.work_of_slow(), self.slow.tier);
         let mut all = vec![slow.lanes(usize::try_from(self.slow.burst + 1).unwrap())];
         let pattern = if self.every == 0 { Pattern::AtOnce } else { Pattern::Every(self.every) };
         for (nth, busy) in self.busy.iter().enumerate() {
-            let habits = Habits { patience: until, waits: busy.waits, ..Habits::USUAL };
+            let options = ClientOptions {
+                patience: until,
+                wait_mode: busy.wait_mode,
+                ..ClientOptions::USUAL
+            };
             let wanted = usize::try_from(self.amount * (self.periods + 1)).unwrap();
             let work = calls(wanted, 150 * MILLI, pattern);
-            all.push(agent(&format!("busy-{nth}"), habits, work, busy.tier));
+            all.push(agent(&format!("busy-{nth}"), options, work, busy.tier));
         }
         let mut world = World::new(self.provider(), STEADY, all, 1);
         let story = world.run(until);
@@ -125,12 +130,12 @@ impl Scene {
         AgentRule { name, priority: Some(tier), floors, caps: Vec::new(), weight: 1 }
     }
 
-    fn work_of_slow(&self) -> Vec<Wanted> {
+    fn work_of_slow(&self) -> Vec<PlannedCall> {
         let count = usize::try_from(self.periods * self.period / self.interval).unwrap();
         let mut work = calls(count, 500 * MILLI, Pattern::Every(self.interval));
         for nth in 0..self.periods {
             let at = nth * self.period + self.period / 2 + 2 * MINUTE;
-            let one = Wanted { at, lasts: 500 * MILLI, ..Wanted::default() };
+            let one = PlannedCall { at, lasts: 500 * MILLI, ..PlannedCall::default() };
             work.extend((0..self.slow.burst).map(|_| one));
         }
         work

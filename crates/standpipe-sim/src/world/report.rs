@@ -1,4 +1,4 @@
-//! What came of a run, in numbers.
+//! The result of a run, in numbers.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,31 +7,31 @@ use super::{State, World};
 use crate::calendar::{SECOND, decimal};
 use crate::provider::{Seen, peak};
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Story {
-    /// Calls that agents wanted to make.
+pub struct Report {
+    /// Planned calls.
     pub wanted: usize,
-    /// Of these, how many were made in the end.
+    /// Of these, how many succeeded.
     pub done: usize,
     /// Of these, how many were given up.
     pub given_up: usize,
-    /// Of these, how many never began because what they follow was given up.
+    /// Of these, how many never began because the call they follow was given up.
     pub lost: usize,
     /// Calls that reached the provider.
     pub made: usize,
     /// Of these, how many it refused.
     pub refused: usize,
-    /// Of these, how many did nobody any good.
+    /// Of these, how many were in vain.
     pub wasted: usize,
-    /// The most that reached it in any second.
+    /// The largest number that reached it in one second.
     pub peak: usize,
-    /// When the last thing happened.
+    /// The instant of the last event.
     pub ended: u64,
-    /// Refusals that came close together.
+    /// Waves of refusals.
     pub waves: Vec<Wave>,
-    /// Each agent's part.
-    pub agents: Vec<AgentStory>,
+    /// The result of each agent.
+    pub agents: Vec<AgentReport>,
 }
 
 /// Refusals with less than a second from one to the next.
@@ -47,27 +47,26 @@ pub struct Wave {
     pub agents: usize,
 }
 
-/// An agent's part of a story.
+/// The result of one agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AgentStory {
+pub struct AgentReport {
     /// What it is called.
     pub name: String,
     /// 0 is the highest.
     pub priority: u8,
-    /// Calls that it wanted to make.
+    /// Planned calls.
     pub wanted: usize,
-    /// Of these, how many were made in the end.
+    /// Of these, how many succeeded.
     pub done: usize,
-    /// Calls of its that reached the provider.
+    /// Its calls that reached the provider.
     pub made: usize,
     /// Of these, how many were refused.
     pub refused: usize,
-    /// For each call that was done, in order: how long from when it was wanted to when it was
-    /// accepted.
+    /// For each successful call, in order: the time from its planned instant until it was accepted.
     pub waits: Vec<u64>,
 }
 
-impl Story {
+impl Report {
     pub(super) fn of(world: &World) -> Self {
         let seen = all_seen(world);
         let refused = seen.iter().filter(|seen| seen.verdict.refused_by().is_some()).count();
@@ -94,15 +93,15 @@ impl Story {
         (self.made * 1_000).checked_div(self.wanted).unwrap_or(0)
     }
 
-    /// Whether everything that was wanted came to an end.
+    /// Whether every planned call ended.
     #[must_use]
     pub const fn is_over(&self) -> bool {
         self.done + self.given_up + self.lost == self.wanted
     }
 }
 
-/// One line, for people.
-impl fmt::Display for Story {
+/// One line of text.
+impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { wanted, done, given_up, lost, made, refused, wasted, peak, ended, .. } = self;
         let waves = self.waves.len();
@@ -112,8 +111,8 @@ impl fmt::Display for Story {
     }
 }
 
-impl AgentStory {
-    /// The longest that one of its calls waited.
+impl AgentReport {
+    /// The longest wait of its calls.
     #[must_use]
     pub fn longest_wait(&self) -> u64 {
         self.waits.iter().copied().max().unwrap_or(0)
@@ -140,8 +139,8 @@ fn waves(seen: &[Seen]) -> Vec<Wave> {
     refusals.chunk_by(close).filter_map(wave).collect()
 }
 
-fn agents(world: &World) -> Vec<AgentStory> {
-    let empty = world.agents.iter().map(|agent| AgentStory {
+fn agents(world: &World) -> Vec<AgentReport> {
+    let empty = world.agents.iter().map(|agent| AgentReport {
         name: agent.name.clone(),
         priority: agent.priority,
         wanted: agent.calls.len(),

@@ -1,15 +1,14 @@
-//! The way most agents call today: no limiter, each retries by itself, in two layers that do not
-//! know of each other.
+//! The way most agents call today: no limiter, and two independent layers of retries each.
 
 use std::collections::BTreeMap;
 
-use super::manner::{Ask, Manner, Step};
+use super::strategy::{CallContext, Step, Strategy};
 use crate::provider::Reply;
 use crate::random::Random;
 
-/// An agent that knows of nobody but itself.
+/// An agent without coordination.
 #[derive(Clone, Debug)]
-pub struct Alone {
+pub struct Uncoordinated {
     /// The retries inside the client library.
     sdk: Retries,
     /// The agent's own loop around it.
@@ -22,40 +21,40 @@ pub struct Alone {
 /// How one layer retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retries {
-    /// How often it tries again after the first time.
+    /// The number of retries.
     pub more: u32,
     /// The first wait; each further one is twice the last.
     pub base: u64,
-    /// The longest wait of its own.
+    /// The longest wait of its own backoff.
     pub most: u64,
-    /// By how many thousandths, at most, a wait of its own is shortened by chance.
+    /// By how many thousandths at most jitter shortens its own backoff.
     pub jitter: u32,
-    /// The longest Retry-After it obeys, to the letter. Anything longer, it does not see.
+    /// The longest Retry-After it obeys. It ignores a longer one.
     pub obeys: u64,
 }
 
 impl Retries {
-    /// Never again.
+    /// No retries.
     pub const NONE: Self = Self { more: 0, base: 0, most: 0, jitter: 0, obeys: 0 };
 
-    /// As the libraries of Anthropic and OpenAI do unless told otherwise: twice, from half a
-    /// second, at most eight; hints of up to a minute are obeyed.
+    /// The defaults of the SDKs of Anthropic and OpenAI: two retries, a backoff from 0.5 s to 8 s,
+    /// and Retry-After up to a minute.
     pub const SDK: Self =
         Self { more: 2, base: 500_000, most: 8_000_000, jitter: 250, obeys: 60_000_000 };
 
-    /// A loop as it is written by hand: half a second, doubled each time, blind to hints.
+    /// A loop written by hand: 0.5 s, doubled each time, without Retry-After.
     #[must_use]
     pub const fn by_hand(more: u32) -> Self {
         Self { more, base: 500_000, most: u64::MAX, jitter: 0, obeys: 0 }
     }
 
-    /// The same, without chance.
+    /// The same without jitter.
     #[must_use]
     pub const fn exactly(self) -> Self {
         Self { jitter: 0, ..self }
     }
 
-    /// The same, obeying hints of up to so long.
+    /// The same, obeying Retry-After up to this long.
     #[must_use]
     pub const fn obeying(self, obeys: u64) -> Self {
         Self { obeys, ..self }
@@ -78,14 +77,14 @@ struct Tried {
     outer: u32,
 }
 
-impl Alone {
-    /// One with these two layers.
+impl Uncoordinated {
+    /// Creates an agent with two layers of retries.
     #[must_use]
     pub const fn new(sdk: Retries, outer: Retries, seed: u64) -> Self {
         Self { sdk, outer, random: Random::new(seed), tried: BTreeMap::new() }
     }
 
-    /// How long to wait before trying again, if it does.
+    /// The wait before the next retry, if there is one.
     fn again(&mut self, call: usize, hint: Option<u64>) -> Option<u64> {
         let tried = self.tried.entry(call).or_default();
         if tried.sdk < self.sdk.more {
@@ -102,12 +101,12 @@ impl Alone {
     }
 }
 
-impl Manner for Alone {
-    fn wants(&mut self, _: u64, _: &Ask) -> Step {
+impl Strategy for Uncoordinated {
+    fn begin(&mut self, _: u64, _: &CallContext) -> Step {
         Step::Send
     }
 
-    fn replied(&mut self, now: u64, ask: &Ask, reply: &Reply) -> Step {
+    fn on_reply(&mut self, now: u64, ask: &CallContext, reply: &Reply) -> Step {
         let again = if is_retried(reply) { self.again(ask.number, hint(reply)) } else { None };
         if let Some(wait) = again {
             return Step::WaitUntil(now.saturating_add(wait));
@@ -116,7 +115,7 @@ impl Manner for Alone {
         if (200..300).contains(&reply.status) { Step::Done } else { Step::GiveUp }
     }
 
-    fn woken(&mut self, _: u64, _: &Ask) -> Step {
+    fn on_wake(&mut self, _: u64, _: &CallContext) -> Step {
         Step::Send
     }
 }
@@ -147,14 +146,14 @@ mod tests {
         Reply { status, headers: headers.iter().map(owned).collect(), body: Vec::new() }
     }
 
-    fn ask() -> Ask {
-        Ask { number: 0, pool: 0, priority: 1, call: crate::Call::default() }
+    fn ask() -> CallContext {
+        CallContext { number: 0, pool: 0, priority: 1, call: crate::Call::default() }
     }
 
     #[test]
     fn waits_double_layer_by_layer_and_then_it_gives_up() {
-        let mut alone = Alone::new(Retries::SDK.exactly(), Retries::by_hand(1), 1);
-        let steps = (0..6).map(|_| alone.replied(0, &ask(), &reply(429, &[]))).collect::<Vec<_>>();
+        let mut alone = Uncoordinated::new(Retries::SDK.exactly(), Retries::by_hand(1), 1);
+        let steps = (0..6).map(|_| alone.on_reply(0, &ask(), &reply(429, &[]))).collect::<Vec<_>>();
         let wait = Step::WaitUntil;
         let sdk = [wait(500_000), wait(1_000_000)];
         let all = [sdk[0], sdk[1], wait(500_000), sdk[0], sdk[1], Step::GiveUp];
@@ -163,17 +162,17 @@ mod tests {
 
     #[test]
     fn hints_are_obeyed_to_the_letter_up_to_a_minute() {
-        let mut alone = Alone::new(Retries::SDK, Retries::NONE, 1);
-        let told = |hint| reply(429, &[("retry-after", hint)]);
-        assert_eq!(alone.replied(0, &ask(), &told("60")), Step::WaitUntil(60_000_000));
-        let Step::WaitUntil(own) = alone.replied(0, &ask(), &told("61")) else { panic!() };
+        let mut alone = Uncoordinated::new(Retries::SDK, Retries::NONE, 1);
+        let refused = |hint| reply(429, &[("retry-after", hint)]);
+        assert_eq!(alone.on_reply(0, &ask(), &refused("60")), Step::WaitUntil(60_000_000));
+        let Step::WaitUntil(own) = alone.on_reply(0, &ask(), &refused("61")) else { panic!() };
         assert!((750_000..=1_000_000).contains(&own), "{own}");
     }
 
     #[test]
     fn what_no_retry_helps_is_given_up() {
-        let mut alone = Alone::new(Retries::SDK, Retries::by_hand(3), 1);
-        assert_eq!(alone.replied(0, &ask(), &reply(400, &[])), Step::GiveUp);
-        assert_eq!(alone.replied(0, &ask(), &reply(200, &[])), Step::Done);
+        let mut alone = Uncoordinated::new(Retries::SDK, Retries::by_hand(3), 1);
+        assert_eq!(alone.on_reply(0, &ask(), &reply(400, &[])), Step::GiveUp);
+        assert_eq!(alone.on_reply(0, &ask(), &reply(200, &[])), Step::Done);
     }
 }
