@@ -45,7 +45,7 @@ fn row(what: &str, count: usize, pool: Pool) {
     println!("| {what} | {count} | {pair:.0} | {refused:.0} | {given_up:.0} | {per_second:.0} |");
 }
 
-/// A critical call, so that it passes whoever waits.
+/// A critical call, so that it passes all tickets.
 fn pairs(pool: &mut Pool) -> f64 {
     let mut call = call("bench", 10);
     call.priority = Some(Priority::Critical);

@@ -98,7 +98,7 @@ fn gather(command: &dyn Fn() -> Result<Command, String>) -> Result<Crowd, String
 }
 
 fn one(workers: &mut [Worker]) -> Result<Round, String> {
-    let worker = workers.first_mut().ok_or("nobody")?;
+    let worker = workers.first_mut().ok_or("no worker")?;
     worker.go(ALONE)?;
     worker.round()
 }

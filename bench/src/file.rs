@@ -111,7 +111,7 @@ fn entry(
     Entry { name, what, pinned: on_one_core, state: command.and_then(ready), rounds: Vec::new() }
 }
 
-/// In each round everybody has a turn, and only whose turn it is runs.
+/// In each round the engines run one after the other.
 fn measure(entries: &mut [Entry]) {
     for _ in 0..ROUNDS {
         for entry in entries.iter_mut() {

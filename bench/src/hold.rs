@@ -73,7 +73,7 @@ fn hold(program: &Path, directory: &Path, config: Option<&PathBuf>) -> Command {
         }
         None => {
             command.args(["--limit", "parallel=4"]).env_remove("STANDPIPE_CONFIG");
-            directory.join("told")
+            directory.join("by-file")
         }
     };
     command.args(["--", "true"]);

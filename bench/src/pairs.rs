@@ -11,7 +11,7 @@ use std::path::Path;
 pub(crate) use self::standpipe::{commit_nothing, member_of, pool_at};
 use crate::worker::serve;
 
-/// Runs pairs of a kind for whoever started this process.
+/// Runs pairs of a kind for the parent process.
 pub(crate) fn run(kind: &str, place: &str) -> Result<(), String> {
     let directory = Path::new(place);
     match kind {

@@ -52,10 +52,10 @@ fn free_port() -> Result<u16, String> {
 
 /// The version of Redis, installed if it is missing and we may.
 pub(crate) fn redis_version() -> Result<String, String> {
-    if said("redis-server", &["--version"]).is_none() && rustix::process::geteuid().is_root() {
-        let _ = said("apt-get", &["install", "-y", "redis-server"]);
+    if output_of("redis-server", &["--version"]).is_none() && rustix::process::geteuid().is_root() {
+        let _ = output_of("apt-get", &["install", "-y", "redis-server"]);
     }
-    let line = said("redis-server", &["--version"]);
+    let line = output_of("redis-server", &["--version"]);
     let line = line.ok_or("no redis-server; as root: apt-get install -y redis-server")?;
     let version = line.split(' ').find_map(|word| word.strip_prefix("v="));
     Ok(format!("Redis {}", version.unwrap_or("of an unknown version")))
@@ -88,7 +88,7 @@ impl Python {
             let kept = std::fs::write(&note, &wanted);
             kept.map_err(|error| format!("cannot write {}: {error}", note.display()))?;
         }
-        let python = said(&program.display().to_string(), &["--version"]).unwrap_or_default();
+        let python = output_of(&program.display().to_string(), &["--version"]).unwrap_or_default();
         let packages: Vec<String> = wanted
             .lines()
             .filter_map(|line| line.split(';').next())
@@ -123,7 +123,7 @@ impl Node {
     /// Makes it in the build directory, once.
     pub(crate) fn prepare() -> Result<Self, String> {
         const PACKAGES: [&str; 2] = ["bottleneck@2.19.5", "ioredis@6.0.0"];
-        let node = said("node", &["--version"]).ok_or("no node")?;
+        let node = output_of("node", &["--version"]).ok_or("no node")?;
         let home = build_directory()?.join("bench-node");
         let wanted = PACKAGES.join(", ");
         let note = home.join("installed.txt");
@@ -151,13 +151,13 @@ impl Node {
 /// The newest that runs: of the path, or of pyenv.
 fn newest_python() -> Option<String> {
     let mut candidates = vec!["python3".to_owned()];
-    if let Some(root) = said("pyenv", &["root"]) {
+    if let Some(root) = output_of("pyenv", &["root"]) {
         let versions = std::fs::read_dir(Path::new(root.trim()).join("versions"));
         let found = versions.into_iter().flatten().flatten().map(|entry| entry.path());
         candidates.extend(found.map(|path| path.join("bin/python3").display().to_string()));
     }
     candidates.extend((12..16).map(|minor| format!("python3.{minor}")));
-    let minor = |program: &String| minor_of(&said(program, &["--version"])?);
+    let minor = |program: &String| minor_of(&output_of(program, &["--version"])?);
     candidates.into_iter().filter(|program| minor(program).is_some()).max_by_key(minor)
 }
 
@@ -182,8 +182,8 @@ pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// What a program says, if it succeeds.
-pub(crate) fn said(program: &str, arguments: &[&str]) -> Option<String> {
+/// The output of a program, if it succeeds.
+pub(crate) fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     output.status.success().then_some(text)

@@ -38,7 +38,7 @@ impl Pool {
         pool
     }
 
-    /// The same with everything it can do when a provider says no, and before.
+    /// The same with all policies.
     pub(crate) fn with_policies(mut self) -> Self {
         if let Some(mut config) = self.state.facts().config.clone() {
             config.policy = Policy { zones: Zones::All, ..Policy::usual() };

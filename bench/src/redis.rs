@@ -58,11 +58,11 @@ pub(crate) fn run(only: Option<&str>) -> Result<(), String> {
     let home = Scratch::new()?;
     let (python, node) = (Python::prepare(), Node::prepare());
     let place = Place { server: Server::start(), home, python, node };
-    let said = |prepared: Result<&String, &String>| prepared.unwrap_or_else(|why| why).clone();
+    let version = |prepared: Result<&String, &String>| prepared.unwrap_or_else(|why| why).clone();
     println!(
         "{version}; {}; {}.\n",
-        said(place.python.as_ref().map(|python| &python.versions)),
-        said(place.node.as_ref().map(|node| &node.versions)),
+        version(place.python.as_ref().map(|python| &python.versions)),
+        version(place.node.as_ref().map(|node| &node.versions)),
     );
     for (_, section) in SECTIONS.iter().filter(|(name, _)| wanted(name)) {
         section(&place)?;

@@ -15,7 +15,7 @@ use crate::pairs::{commit_nothing, member_of, pool_at};
 use crate::pool::call;
 use crate::scratch::Scratch;
 use crate::table::aim;
-use crate::worker::{Worker, heard, ourselves, say, shown};
+use crate::worker::{Worker, next_line, ourselves, send_line, shown};
 
 const ROUNDS: usize = 500;
 /// After the waiter is seen in line it gets so long to fall asleep.
@@ -35,7 +35,7 @@ pub(crate) fn run() -> Result<(), String> {
          another process has returned with its lease, which it had to claim. Both ends are on one \
          clock. *From the call* counts from just before the holder calls `commit`, so the whole \
          commit is in it; *from the return* counts from when `commit` has returned: its entry was \
-         in the log and the bell rung a few µs before. Beside it, taken in turns: the same on the \
+         in the log and the waiter notified a few µs before. Beside it, taken in turns: the same on the \
          store without the library (`Participant`, `Store::wait_for_wake`), and the machine's own \
          floor, a byte through a pipe to another process.\n"
     );
@@ -55,8 +55,8 @@ pub(crate) fn run() -> Result<(), String> {
         store.push(holder.once(&mut bare_waiter)?);
         std::thread::sleep(SETTLE);
         let before = now();
-        echo.tell("")?;
-        floor.push(stamp(&echo.hear()?)?.saturating_sub(before));
+        echo.send("")?;
+        floor.push(stamp(&echo.receive()?)?.saturating_sub(before));
     }
     println!("| what | p50, µs | p90, µs | p99, µs | most, µs |");
     println!("|---|---:|---:|---:|---:|");
@@ -75,7 +75,7 @@ pub(crate) fn run() -> Result<(), String> {
 fn once(pool: &Pool, waiter: &mut Worker) -> Result<Wake, String> {
     let wrong = |error: standpipe::Error| error.to_string();
     let lease = pool.reserve(Request::by("holder")).blocking().map_err(wrong)?;
-    waiter.tell("wait")?;
+    waiter.send("wait")?;
     while pool.status().blocking().map_err(wrong)?.tickets.is_empty() {
         std::thread::sleep(Duration::from_micros(200));
     }
@@ -83,7 +83,7 @@ fn once(pool: &Pool, waiter: &mut Worker) -> Result<Wake, String> {
     let called = now();
     lease.commit([]).blocking().map_err(wrong)?;
     let returned = now();
-    Ok(Wake { called, returned, woken: stamp(&waiter.hear()?)? })
+    Ok(Wake { called, returned, woken: stamp(&waiter.receive()?)? })
 }
 
 /// Prints what was found, and answers it sorted: from the call, and from the return.
@@ -103,13 +103,13 @@ fn lines(what: &str, wakes: &[Wake]) -> (Vec<u64>, Vec<u64>) {
 }
 
 fn judge(since: &str, found: &[u64], floor: &[u64]) {
-    let said = |share: usize| {
+    let figure_at = |share: usize| {
         let (figure, pipe) = (at(found, share), at(floor, share).max(1.0));
         (figure, figure / pipe, format!("{:.0} µs ({:.1} × the pipe)", figure / 1e3, figure / pipe))
     };
-    let (_, times, text) = said(50);
+    let (_, times, text) = figure_at(50);
     aim(&format!("p50 at most 5 × the pipe, {since}"), Some(text), Some(times <= 5.0));
-    let (figure, _, text) = said(99);
+    let (figure, _, text) = figure_at(99);
     aim(&format!("p99 at most 2 ms, {since}"), Some(text), Some(figure <= 2e6));
 }
 
@@ -120,13 +120,13 @@ fn slot(directory: &Path) -> Result<Pool, String> {
 /// The waiter's side.
 pub(crate) fn wait(place: &str) -> Result<(), String> {
     let pool = slot(Path::new(place))?;
-    say("ready")?;
-    while heard().is_some() {
+    send_line("ready")?;
+    while next_line().is_some() {
         let lease = pool.reserve(Request::by("waiter")).blocking();
         let woken = now();
         let settled = lease.and_then(|lease| lease.commit([]).blocking());
         settled.map_err(|error| error.to_string())?;
-        say(&woken.to_string())?;
+        send_line(&woken.to_string())?;
     }
     Ok(())
 }
@@ -167,7 +167,7 @@ impl Slot {
 
     fn once(&mut self, waiter: &mut Worker) -> Result<Wake, String> {
         let lease = self.reserve()?;
-        waiter.tell("wait")?;
+        waiter.send("wait")?;
         while self.member.replica().state().facts().tickets.is_empty() {
             std::thread::sleep(Duration::from_micros(200));
             self.member.refresh().map_err(|error| error.to_string())?;
@@ -176,31 +176,31 @@ impl Slot {
         let called = now();
         self.commit(lease)?;
         let returned = now();
-        Ok(Wake { called, returned, woken: stamp(&waiter.hear()?)? })
+        Ok(Wake { called, returned, woken: stamp(&waiter.receive()?)? })
     }
 }
 
 /// The waiter's side of that.
 pub(crate) fn wait_bare(place: &str) -> Result<(), String> {
     let mut slot = Slot::open(Path::new(place))?;
-    say("ready")?;
-    while heard().is_some() {
+    send_line("ready")?;
+    while next_line().is_some() {
         let lease = slot.reserve()?;
         let woken = now();
         slot.commit(lease)?;
-        say(&woken.to_string())?;
+        send_line(&woken.to_string())?;
     }
     Ok(())
 }
 
 /// The other end of the pipe: no buffer and no words between a byte and its stamp.
 pub(crate) fn echo() -> Result<(), String> {
-    say("ready")?;
+    send_line("ready")?;
     let (mut from, mut to, mut byte) = (std::io::stdin(), std::io::stdout(), [0; 1]);
     while from.read(&mut byte).is_ok_and(|read| read > 0) {
         let woken = now();
-        let said = writeln!(to, "{woken}").and_then(|()| to.flush());
-        said.map_err(|error| format!("nobody listens: {error}"))?;
+        let written = writeln!(to, "{woken}").and_then(|()| to.flush());
+        written.map_err(|error| format!("the output is closed: {error}"))?;
     }
     Ok(())
 }

@@ -1,14 +1,14 @@
-//! Other processes that run pairs: how they are told to, and what they answer.
+//! Other processes that run pairs, and the lines they exchange with this one.
 //!
-//! A worker says `ready`. For each line with a number of milliseconds it runs pairs for so long and
-//! says `pairs elapsed-ns p50-ns p99-ns failed`. It ends when nobody speaks to it any more.
+//! A worker sends `ready`. For each line with a number of milliseconds it runs pairs for that time
+//! and sends `pairs elapsed-ns p50-ns p99-ns failed`. It ends when its input is closed.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A process that runs pairs when it is told to.
+/// A process that runs pairs on request.
 pub(crate) struct Worker {
     child: Child,
     to: Option<ChildStdin>,
@@ -46,18 +46,18 @@ impl Worker {
 
     /// Waits until it has made itself ready.
     pub(crate) fn wait_ready(&mut self) -> Result<(), String> {
-        match self.hear()?.as_str() {
+        match self.receive()?.as_str() {
             "ready" => Ok(()),
-            other => Err(format!("a worker said `{other}`")),
+            other => Err(format!("a worker sent `{other}`")),
         }
     }
 
-    pub(crate) fn tell(&mut self, what: impl std::fmt::Display) -> Result<(), String> {
-        let told = self.to.as_mut().map(|to| writeln!(to, "{what}"));
-        told.ok_or("a worker without an input")?.map_err(|error| format!("a worker: {error}"))
+    pub(crate) fn send(&mut self, what: impl std::fmt::Display) -> Result<(), String> {
+        let sent = self.to.as_mut().map(|to| writeln!(to, "{what}"));
+        sent.ok_or("a worker without an input")?.map_err(|error| format!("a worker: {error}"))
     }
 
-    pub(crate) fn hear(&mut self) -> Result<String, String> {
+    pub(crate) fn receive(&mut self) -> Result<String, String> {
         let mut line = String::new();
         match self.from.read_line(&mut line) {
             Ok(0) => Err("a worker ended early".to_owned()),
@@ -66,19 +66,19 @@ impl Worker {
         }
     }
 
-    /// Tells it to run; [`Worker::round`] hears what came of it.
+    /// Starts a round; [`Worker::round`] receives its result.
     pub(crate) fn go(&mut self, time: Duration) -> Result<(), String> {
-        self.tell(time.as_millis())
+        self.send(time.as_millis())
     }
 
     pub(crate) fn round(&mut self) -> Result<Round, String> {
-        let line = self.hear()?;
+        let line = self.receive()?;
         let figures: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
         match figures[..] {
             [pairs, nanos, p50, p99, failed] => {
                 Ok(Round { pairs, nanos, p50: p50 as f64, p99: p99 as f64, failed })
             }
-            _ => Err(format!("a worker said `{line}`")),
+            _ => Err(format!("a worker sent `{line}`")),
         }
     }
 }
@@ -116,8 +116,8 @@ pub(crate) fn serve(mut pair: impl FnMut(), several: u32) -> Result<(), String> 
     for _ in 0..3 {
         pair();
     }
-    say("ready")?;
-    while let Some(millis) = heard() {
+    send_line("ready")?;
+    while let Some(millis) = next_line() {
         let time = Duration::from_millis(millis.parse().unwrap_or(0));
         let begun = Instant::now();
         let (mut took, mut last) = (Vec::with_capacity(1 << 16), Duration::ZERO);
@@ -129,7 +129,7 @@ pub(crate) fn serve(mut pair: impl FnMut(), several: u32) -> Result<(), String> 
             took.push((now - last).as_nanos() / u128::from(several));
             last = now;
         }
-        say_round(took.len() as u64 * u64::from(several), last, took)?;
+        send_round(took.len() as u64 * u64::from(several), last, took)?;
     }
     Ok(())
 }
@@ -139,8 +139,8 @@ pub(crate) fn serve_part(mut step: impl FnMut() -> Duration) -> Result<(), Strin
     for _ in 0..3 {
         step();
     }
-    say("ready")?;
-    while let Some(millis) = heard() {
+    send_line("ready")?;
+    while let Some(millis) = next_line() {
         let time = Duration::from_millis(millis.parse().unwrap_or(0));
         let begun = Instant::now();
         let (mut took, mut sum) = (Vec::with_capacity(1 << 16), Duration::ZERO);
@@ -149,30 +149,30 @@ pub(crate) fn serve_part(mut step: impl FnMut() -> Duration) -> Result<(), Strin
             took.push(part.as_nanos());
             sum += part;
         }
-        say_round(took.len() as u64, sum, took)?;
+        send_round(took.len() as u64, sum, took)?;
     }
     Ok(())
 }
 
 /// What came of a round.
-pub(crate) fn say_round(pairs: u64, time: Duration, mut took: Vec<u128>) -> Result<(), String> {
+pub(crate) fn send_round(pairs: u64, time: Duration, mut took: Vec<u128>) -> Result<(), String> {
     took.sort_unstable();
     let at = |part: usize| took.get(took.len() * part / 100).copied().unwrap_or_default();
-    say(&format!("{pairs} {} {} {} 0", time.as_nanos(), at(50), at(99)))
+    send_line(&format!("{pairs} {} {} {} 0", time.as_nanos(), at(50), at(99)))
 }
 
-/// The next line that a worker is told.
-pub(crate) fn heard() -> Option<String> {
+/// The next line of a worker's input.
+pub(crate) fn next_line() -> Option<String> {
     let mut line = String::new();
     let read = std::io::stdin().lock().read_line(&mut line);
     (read.is_ok_and(|read| read > 0)).then(|| line.trim_end().to_owned())
 }
 
-/// A line of a worker.
-pub(crate) fn say(line: &str) -> Result<(), String> {
+/// Writes a line of a worker's output.
+pub(crate) fn send_line(line: &str) -> Result<(), String> {
     let mut out = std::io::stdout().lock();
-    let said = writeln!(out, "{line}").and_then(|()| out.flush());
-    said.map_err(|error| format!("nobody listens: {error}"))
+    let written = writeln!(out, "{line}").and_then(|()| out.flush());
+    written.map_err(|error| format!("the output is closed: {error}"))
 }
 
 /// A path as an argument.

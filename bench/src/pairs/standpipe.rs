@@ -122,8 +122,8 @@ pub(crate) fn member_of(
     };
     let mut member = Participant::new(store.pool_log(&pool), begin);
     let configure = Configure { source: Source::Code, config: PoolConfig::new(limits) };
-    let told = member.submit(vec![Action::Configure(Box::new(configure))]);
-    told.map_err(|error| error.to_string())?;
+    let configured = member.submit(vec![Action::Configure(Box::new(configure))]);
+    configured.map_err(|error| error.to_string())?;
     Ok(member)
 }
 

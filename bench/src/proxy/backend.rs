@@ -1,5 +1,5 @@
 //! The backend behind every way: it reads a request and answers with 1 KB, or with a stream whose
-//! chunks say when they were sent.
+//! chunks carry the instant at which they were sent.
 
 use std::convert::Infallible;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -16,7 +16,7 @@ use hyper_util::service::TowerToHyperService;
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use crate::worker::say;
+use crate::worker::send_line;
 
 /// How long after the last one a chunk is sent.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -31,7 +31,7 @@ pub(crate) fn serve() -> Result<(), String> {
         let app: Router = Router::new()
             .route("/v1/chat/completions", post(answer))
             .layer(DefaultBodyLimit::disable());
-        say(&address.to_string())?;
+        send_line(&address.to_string())?;
         loop {
             let (stream, _) = listener.accept().await.map_err(|error| error.to_string())?;
             let _as_it_is = stream.set_nodelay(true);
@@ -64,7 +64,7 @@ fn whole() -> Response<Body> {
     response
 }
 
-/// Chunks that say when they were sent; one that hangs never ends.
+/// Chunks with the instant at which they were sent; one that hangs never ends.
 fn streamed(count: u64, hangs: bool) -> Response<Body> {
     let chunks = stream::unfold(0, move |at| async move {
         if at == count {

@@ -81,8 +81,8 @@ impl Contestant {
     }
 }
 
-/// In each round everybody has a turn, and only whose turn it is runs. Every other round goes
-/// backwards, so that nobody always comes after the same.
+/// In each round the engines run one after the other. Every other round goes
+/// backwards, so that no engine always follows the same one.
 pub(super) fn take_turns(contestants: &mut [Contestant], rounds: usize, time: Duration) {
     for round in 0..rounds {
         let mut turns: Vec<&mut Contestant> = contestants.iter_mut().collect();
@@ -117,8 +117,8 @@ fn round(workers: &mut [Worker], time: Duration) -> Result<Together, String> {
     for worker in workers.iter_mut() {
         worker.go(time)?;
     }
-    let heard: Result<Vec<Round>, String> = workers.iter_mut().map(Worker::round).collect();
-    let rounds = heard?;
+    let rounds: Result<Vec<Round>, String> = workers.iter_mut().map(Worker::round).collect();
+    let rounds = rounds?;
     let mut p50: Vec<f64> = rounds.iter().map(|round| round.p50).collect();
     p50.sort_by(f64::total_cmp);
     Ok(Together {

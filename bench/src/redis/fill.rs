@@ -104,8 +104,8 @@ pub(super) fn name(pool: &str) -> Result<PoolName, String> {
 pub(super) fn configured(store: &RedisStore, pool: &str) -> Result<Participant<RedisLog>, String> {
     let mut member = Participant::new(store.pool_log(&name(pool)?), random_session);
     let configure = Configure { source: Source::Code, config: PoolConfig::new(limits()) };
-    let told = member.submit(vec![Action::Configure(Box::new(configure))]);
-    told.map_err(|error| error.to_string())?;
+    let configured = member.submit(vec![Action::Configure(Box::new(configure))]);
+    configured.map_err(|error| error.to_string())?;
     Ok(member)
 }
 

@@ -8,7 +8,7 @@ use redis::{Client, Script};
 use standpipe::{Limit, Pool, Request, Rule, Settings, Standpipe, Unit};
 use standpipe_core::{Span, bounds};
 
-use crate::worker::{heard, say, say_round, serve, serve_part};
+use crate::worker::{next_line, send_line, send_round, serve, serve_part};
 
 /// What a call takes, and what it turns out to have used.
 pub(super) const TOKENS: u64 = 1_200;
@@ -17,7 +17,7 @@ pub(super) const USED: u64 = 800;
 /// How many tasks or threads one process has that is many workers.
 pub(super) const TOGETHER: usize = 100;
 
-/// A lease that nobody settles is over so soon: the ledger holds no more than 4,096 at a time.
+/// The ttl of leases that are not settled: the ledger holds no more than 4,096 at a time.
 const LET_GO: Duration = Duration::from_millis(100);
 
 /// A sliding window that also writes and trims: what people write first, and the least there is.
@@ -31,7 +31,7 @@ redis.call('PEXPIRE', KEYS[1], 60000)
 return 1
 ";
 
-/// Runs for whoever started this process. The place is a URL, a pool or key, and a directory.
+/// Runs for the parent process. The place is a URL, a pool or key, and a directory.
 pub(crate) fn run(kind: &str, place: &str) -> Result<(), String> {
     let words: Vec<&str> = place.splitn(3, ' ').collect();
     let [url, name, home] = words[..] else { return Err(format!("`{place}` is no place")) };
@@ -177,11 +177,11 @@ fn blocked_pairs(pool: &Pool, until: Instant) -> Vec<u128> {
 /// Rounds in which many work at once.
 fn together(pool: &Pool, mut round: impl FnMut(Instant) -> Vec<u128>) -> Result<(), String> {
     pair(pool);
-    say("ready")?;
-    while let Some(millis) = heard() {
+    send_line("ready")?;
+    while let Some(millis) = next_line() {
         let began = Instant::now();
         let took = round(began + Duration::from_millis(millis.parse().unwrap_or(0)));
-        say_round(took.len() as u64, began.elapsed(), took)?;
+        send_round(took.len() as u64, began.elapsed(), took)?;
     }
     Ok(())
 }
