@@ -77,7 +77,7 @@ fn hold(program: &Path, directory: &Path, config: Option<&PathBuf>) -> Command {
         }
     };
     command.args(["--", "true"]);
-    // Nobody's own configuration is found.
+    // The configuration of the user who runs the bench is not found.
     command.env("STANDPIPE_HOME", home).env("XDG_CONFIG_HOME", directory).env("HOME", directory);
     command
 }
