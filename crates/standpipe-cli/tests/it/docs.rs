@@ -60,19 +60,33 @@ fn two_machines_share_a_ledger_as_the_guide_shows() {
     waits_its_turn(&Newcomer::new(), &Newcomer::new(), &line);
 }
 
+/// The anchors of a page, as GitHub and others make them of its headings.
+fn anchors(page: &str) -> Vec<String> {
+    let headings = page.lines().filter(|line| line.starts_with('#'));
+    let kept = |letter: &char| letter.is_alphanumeric() || [' ', '-', '_'].contains(letter);
+    let slug = |line: &str| -> String {
+        let title = line.trim_start_matches('#').trim().to_lowercase();
+        title.chars().filter(kept).map(|letter| if letter == ' ' { '-' } else { letter }).collect()
+    };
+    headings.map(slug).collect()
+}
+
 /// Links between the pages, and to files of the repository, lead somewhere.
 #[test]
 fn every_link_of_the_pages_leads_somewhere() {
     for page in pages() {
-        let folder = page.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let folder = page.rsplit_once('/').map_or(".", |(folder, _)| folder);
         let text = document(&page);
         let ends = text.match_indices("](").map(|(at, _)| &text[at + 2..]);
         for link in ends.filter_map(|rest| rest.split(')').next()) {
-            let target = link.split('#').next().unwrap();
-            if target.is_empty() || target.contains("://") {
+            let (target, anchor) = link.split_once('#').unwrap_or((link, ""));
+            if target.contains("://") {
                 continue;
             }
-            assert!(exists(&format!("{folder}/{target}")), "{page}: {link}");
+            let target = if target.is_empty() { &page } else { &format!("{folder}/{target}") };
+            assert!(exists(target), "{page}: {link}");
+            let known = anchor.is_empty() || anchors(&document(target)).iter().any(|a| a == anchor);
+            assert!(known, "{page}: {link}");
         }
     }
 }
@@ -125,14 +139,13 @@ fn requests_of_the_documents_are_answered_as_documented() {
 
 #[test]
 fn a_daemon_detaches_and_stops_as_documented() {
-    let page = document("docs/daemon.md");
-    let lines = blocks(&page, "console");
-    let [begin, end] = &lines[0].typed()[..] else { panic!("{lines:?}") };
+    let begin = command("docs/daemon.md", "standpipe up");
+    let end = command("docs/daemon.md", "standpipe down");
     let newcomer = Newcomer::new();
     let begun = newcomer.types(&format!("{begin} --listen 127.0.0.1:0"));
     let again = newcomer.types(&format!("{begin} --listen 127.0.0.1:0"));
-    let ended = newcomer.types(end);
-    let none = newcomer.types(end);
+    let ended = newcomer.types(&end);
+    let none = newcomer.types(&end);
     assert!(begun.status.success() && text(&begun.stdout).contains("is up"), "{begun:?}");
     assert!(text(&again.stderr).contains("is already running"), "{again:?}");
     assert!(ended.status.success(), "{ended:?}");

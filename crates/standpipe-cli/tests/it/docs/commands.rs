@@ -1,9 +1,9 @@
-//! Every fenced command of README.md and `docs` runs: each page as one script, from top to bottom, in
-//! a home directory of its own.
+//! Every fenced command of README.md and `docs` runs: each page as one script, from top to bottom,
+//! in a home directory of its own.
 //!
-//! A `toml` block whose first line is `# ~/.config/standpipe/standpipe.toml` is that file from there
-//! on. The daemon of a page listens on a port of its own in place of 8377, and a private Redis takes
-//! the place of 127.0.0.1:6379. Programs that stand for the reader's own end with 0.
+//! A `toml` block whose first line is `# ~/.config/standpipe/standpipe.toml` is that file from
+//! there on. The daemon of a page listens on a port of its own in place of 8377, and a private
+//! Redis replaces 127.0.0.1:6379. Programs that stand for the reader's own end with 0.
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;

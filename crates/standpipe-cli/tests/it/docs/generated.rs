@@ -73,8 +73,9 @@ fn the_references_of_the_daemon_are_up_to_date() {
 }
 
 fn http(openapi: &Value) -> String {
-    let about = "Every path of the daemon, from its OpenAPI document (`GET /openapi.json`). [The \
-                 daemon](../daemon.md) explains it; [the proxy](../proxy.md) serves the other paths.";
+    let about = "Every path of the daemon, from its OpenAPI document (`GET /openapi.json`). \
+                 [The daemon](../daemon.md) explains it. [Errors](../daemon.md#errors) are the \
+                 same on every path. [The proxy](../proxy.md) serves the other paths.";
     let mut all = page("HTTP API: all paths", about);
     for (path, methods) in openapi["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
@@ -86,9 +87,10 @@ fn http(openapi: &Value) -> String {
             }
             all += &parameters(operation);
             all += &body(openapi, operation);
-            let all_statuses = operation["responses"].as_object().unwrap();
-            let statuses: Vec<_> = all_statuses.keys().map(String::as_str).collect();
-            let _ = writeln!(all, "Answers: {}.", statuses.join(", "));
+            let statuses = operation["responses"].as_object().unwrap().keys();
+            let served: Vec<_> =
+                statuses.map(String::as_str).filter(|it| it.starts_with('2')).collect();
+            let _ = writeln!(all, "Success: {}.", served.join(", "));
         }
     }
     all
