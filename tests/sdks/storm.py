@@ -102,7 +102,9 @@ def report(name, title, log, seen, steady):
     print(title, json.dumps(run, indent=2), flush=True)
     if KIND == "bucket":
         runs = json.loads(RESULTS.read_text())
-        RESULTS.write_text(json.dumps({**runs, name: run}, indent=2) + "\n")
+        setup = {"processes": len(seen), "requests_per_minute": REQUESTS,
+                 "tokens_per_minute": TOKENS}
+        RESULTS.write_text(json.dumps({**runs, "setup": setup, name: run}, indent=2) + "\n")
 
 
 def main():

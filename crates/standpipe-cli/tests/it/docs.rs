@@ -178,27 +178,6 @@ fn the_script_in_the_command_line_page_works() {
 }
 
 #[test]
-fn audit_and_doctor_print_what_the_command_line_page_shows() {
-    let page = document("docs/cli.md");
-    let scripts = blocks(&page, "sh");
-    let of = |word: &str| {
-        let found = scripts.iter().map(|block| block.text()).find(|s| s.contains(word));
-        found.unwrap_or_else(|| panic!("no script with {word}"))
-    };
-    let newcomer = Newcomer::new();
-    let audited = newcomer.types(&of("standpipe audit"));
-    assert!(audited.status.success(), "{audited:?}");
-    let shown = blocks(&page, "text")[0].text() + "\n";
-    // A minute may end between two of its calls.
-    let averages = |text: &str| text.lines().filter(|line| !line.contains('%')).count();
-    let said = text(&audited.stdout);
-    assert_eq!(averages(&said), averages(&shown), "{said}");
-    assert_eq!(said.lines().next(), shown.lines().next());
-    let looked = newcomer.types(&of("standpipe doctor"));
-    assert!(looked.status.success(), "{looked:?}");
-}
-
-#[test]
 fn every_command_is_in_the_command_line_page_and_no_other() {
     let page = document("docs/cli.md");
     let help = text(&Newcomer::new().types("standpipe --help").stdout);

@@ -21,9 +21,9 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
     ("docs/testing.md", "", "these commands build and test the whole workspace"),
     ("docs/file-store.md", "sudo install", "it needs root"),
     ("docs/guide/4-machines.md", "sudo install", "it needs root"),
-    ("docs/python.md", "*/5", "a crontab; the second line runs in recipes/cron.md"),
     ("docs/recipes/github.md", "$ standpipe run --as triage", "it calls GitHub"),
     ("docs/recipes/github.md", "$ standpipe hold github/copilot", "it calls GitHub"),
+    ("docs/recipes/bullmq.md", "try {", "it needs BullMQ and its own Redis"),
     ("docs/recipes/backup.md", "restic backup", "backup programs are not installed for the tests"),
 ];
 
@@ -31,7 +31,6 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
 const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("docs/redis.md", "redis-server", "a_server_is_started_and_secured_in_one_command"),
     ("docs/clients.md", "", "tests/sdks/test_guides.py"),
-    ("docs/cli.md", "for agent in", "audit_and_doctor_print_what_the_command_line_page_shows"),
     ("docs/proxy.md", "$ eval", "tests/sdks/test_guides.py, with the same variables"),
 ];
 

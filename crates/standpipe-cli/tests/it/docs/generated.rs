@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 
 use serde_json::Value;
 
-use super::page::{Newcomer, check, document, text, with_part};
+use super::page::{Newcomer, blocks, check, document, text, with_part};
 
 /// Opens a generated page.
 fn page(title: &str, about: &str) -> String {
@@ -167,6 +167,14 @@ fn the_tables_of_the_storm_are_those_of_its_last_run() {
     let tap = row("through Standpipe, limits configured", &runs["tap"]);
     let unknown = row("through Standpipe, no configuration", &runs["unknown"]);
     let table = format!("{head}{alone}{tap}{unknown}");
+    let [processes, requests, tokens] = ["processes", "requests_per_minute", "tokens_per_minute"]
+        .map(|key| thousands(runs["setup"][key].as_u64().unwrap()));
+    let setup = format!(
+        "{processes} processes of Anthropic's Node SDK on one key, against a local \
+         server that enforces {requests} requests and {tokens} input tokens a minute"
+    );
+    let readme = document("README.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(readme.contains(&setup), "not in README.md: {setup}");
     for name in ["README.md", "docs/proxy.md"] {
         check(name, &with_part(&document(name), "storm", &table));
     }
@@ -227,15 +235,30 @@ fn the_sample_of_status_is_what_it_prints() {
     first.begun();
     let second = Hold::start(&newcomer, "blog");
     let mut shown = text(&newcomer.types("standpipe status").stdout);
-    while !shown.contains("1 waiting") {
+    while !shown.contains("blog") {
         shown = text(&newcomer.types("standpipe status").stdout);
     }
     drop(first);
     drop(second);
     let sample = format!("```console\n$ standpipe status\n{}\n```\n", shown.trim_end());
-    let readme = document("README.md");
-    let now = with_part(&readme, "sample: status", &sample);
-    if shape(&now) != shape(&readme) {
-        check("README.md", &now);
+    check_sample("README.md", "sample: status", &sample);
+}
+
+/// Compares a sample by its words. It is written only if these differ.
+fn check_sample(name: &str, mark: &str, sample: &str) {
+    let page = document(name);
+    let now = with_part(&page, mark, sample);
+    if shape(&now) != shape(&page) {
+        check(name, &now);
     }
+}
+
+#[test]
+fn the_sample_of_audit_is_what_it_prints() {
+    let scripts = blocks(&document("docs/cli.md"), "sh");
+    let script = scripts.iter().find(|block| block.text().contains("standpipe audit")).unwrap();
+    let audited = Newcomer::new().types(&script.text());
+    assert!(audited.status.success(), "{audited:?}");
+    let sample = format!("```text\n{}\n```\n", text(&audited.stdout).trim_end());
+    check_sample("docs/cli.md", "sample: audit", &sample);
 }

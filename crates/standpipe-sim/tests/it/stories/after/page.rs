@@ -43,6 +43,14 @@ fn policies() -> Vec<Table> {
     ]
 }
 
+fn path(name: &str) -> String {
+    format!("{}/../../{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+pub(super) fn document(name: &str) -> String {
+    std::fs::read_to_string(path(name)).unwrap()
+}
+
 /// The mark in front of a table.
 fn mark(table: &Table) -> String {
     format!("<!-- table: {} -->\n\n", table.name)
@@ -66,12 +74,11 @@ fn with_tables(page: &str, tables: &[Table]) -> String {
 /// Compares each table of a page with what comes out, and checks that no other is marked. With
 /// `STANDPIPE_BLESS` the page is written first.
 pub(super) fn holds(name: &str, tables: &[Table]) {
-    let path = format!("{}/../../{name}", env!("CARGO_MANIFEST_DIR"));
-    let page = std::fs::read_to_string(&path).unwrap();
+    let page = document(name);
     let now = with_tables(&page, tables);
     assert_eq!(page.matches("<!-- table: ").count(), tables.len(), "a table that no test makes");
     if std::env::var_os("STANDPIPE_BLESS").is_some() {
-        std::fs::write(path, now).unwrap();
+        std::fs::write(path(name), now).unwrap();
         return;
     }
     let block = |table: &Table| format!("{}{table}{END}", mark(table));

@@ -11,7 +11,7 @@ use standpipe_sim::{
 };
 
 use self::plot::{Curves, DARK, LIGHT, Plot};
-use super::page::holds;
+use super::page::{document, holds};
 use super::scene::{Tale, declared, play, usual};
 use super::table::{Table, seconds};
 use crate::stories::scene::{HOUR, MILLI, MINUTE, SECOND, STEADY, provider, requests};
@@ -89,7 +89,7 @@ fn table() -> Table {
         .row("calls sent", before.made, after.made)
         .row("refused (429)", before.refused, after.refused)
         .row("given up after the last attempt", before.given_up, after.given_up)
-        .row("over after", seconds(before.ended), seconds(after.ended))
+        .row("the last call ends after", seconds(before.ended), seconds(after.ended))
 }
 
 /// With `STANDPIPE_BLESS` the file is written instead of compared.
@@ -112,6 +112,9 @@ fn the_picture_of_the_readme_is_as_it_comes_out() {
 #[test]
 fn the_figures_of_the_readme_are_as_they_come_out() {
     holds("README.md", &[table()]);
+    let readme = document("README.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    let scene = format!("each limited to {EACH} calls a minute, on a key that allows {LIMIT};");
+    assert!(readme.contains(&scene), "not in README.md: {scene}");
 }
 
 /// Through the tap no call is refused, all are done, and no later than by themselves.
