@@ -91,6 +91,34 @@ fn every_link_of_the_pages_leads_somewhere() {
     }
 }
 
+/// The pages use plain technical words. Names of tests in the table of faults do not count.
+#[test]
+fn the_pages_use_plain_words() {
+    const BANNED: [&str; 14] = [
+        " told ",
+        " tells ",
+        " hears ",
+        " heard ",
+        " mended ",
+        " mend ",
+        " whoever ",
+        " nobody ",
+        " is away ",
+        " goes away ",
+        " comes back ",
+        " no word ",
+        " bears ",
+        " stirs ",
+    ];
+    for page in pages().iter().filter(|page| *page != "docs/faults.md") {
+        let words = document(page).to_lowercase();
+        let words: Vec<_> = words.split(|letter: char| !letter.is_alphanumeric()).collect();
+        let text = format!(" {} ", words.join(" "));
+        let found = BANNED.iter().find(|banned| text.contains(**banned));
+        assert_eq!(found, None, "{page}");
+    }
+}
+
 #[test]
 fn a_server_is_started_and_secured_in_one_command() {
     let page = document("docs/redis.md");
