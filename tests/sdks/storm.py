@@ -4,7 +4,8 @@
 
 Each process is Node with Anthropic's SDK, as its own agent; they start over RAMP seconds. The
 provider enforces requests and input tokens as buckets, as Anthropic documents it. Its log is what
-is counted, from the end of the ramp on.
+is counted, from the end of the ramp on. A run with the standard provider is recorded in storm.json,
+from which `cargo xtask reference` makes the tables in README.md and docs/proxy.md.
 
     --only-tap   leaves out the run without the tap
     --unknown    gives the daemon no limits: it learns them from the provider's headers
@@ -28,6 +29,7 @@ KIND = "window" if "--window" in sys.argv else "bucket"
 TIERS = {"critical": 5, "standard": 35, "background": 10}
 # A critical agent asks every five seconds; the others always want more.
 PAUSE_MS = {"critical": 5_000, "standard": 0, "background": 0}
+RESULTS = pathlib.Path(__file__).parent / "storm.json"
 CLIENT = pathlib.Path(__file__).parent / "node/storm-client.mjs"
 
 
@@ -71,49 +73,54 @@ def jain(values):
     return sum(values) ** 2 / (len(values) * sum(value * value for value in values))
 
 
-def report(title, log, seen, steady):
+def summary(log, seen, steady):
+    """What README.md and docs/proxy.md show of a run."""
     start = min(call["arrived_us"] for call in log)
     inside = [call for call in log
               if RAMP * 1e6 <= call["arrived_us"] - start < (RAMP + steady) * 1e6]
     served = [call for call in inside if call["admitted"]]
-    used = {"requests": len(served) / (REQUESTS * steady / 60),
-            "tokens": sum(call["input"] for call in served) / (TOKENS * steady / 60)}
-    refused = sum(not call["admitted"] for call in log)
-    print(f"## {title}\n")
-    print(f"{len(log)} calls reached the provider, {refused} of them were refused (429)"
-          f"; clients saw {sum(each['refused'] for each in seen.values())} errors")
-    print("used after the ramp: " + ", ".join(f"{key} {share:.1%}" for key, share in used.items()))
-    print("\n| tier | agents | served | tokens | mean time of a call | slowest | fairness |")
-    print("|---|---:|---:|---:|---:|---:|---:|")
-    for tier in TIERS:
-        names = [name for name in seen if name.startswith(tier)]
-        tokens = {name: 0 for name in names}
-        for call in served:
-            if call["agent"] in tokens:
-                tokens[call["agent"]] += call["input"]
-        count = sum(call["agent"] in tokens for call in served)
-        mean = sum(seen[name]["waited"] for name in names)
-        mean /= max(1, sum(seen[name]["ok"] + seen[name]["refused"] for name in names))
-        slowest = max(seen[name]["slowest"] for name in names)
-        fair = f"{jain(list(tokens.values())):.3f}" if any(tokens.values()) else "–"
-        print(f"| {tier} | {len(names)} | {count} | {sum(tokens.values())} "
-              f"| {mean / 1e3:.2f} s | {slowest / 1e3:.1f} s | {fair} |")
-    print(flush=True)
+    standard = {name: 0 for name in seen if name.startswith("standard")}
+    for call in served:
+        if call["agent"] in standard:
+            standard[call["agent"]] += call["input"]
+    critical = [each for name, each in seen.items() if name.startswith("critical")]
+    calls = sum(each["ok"] + each["refused"] for each in critical)
+    return {
+        "calls": len(log),
+        "refused": sum(not call["admitted"] for call in log),
+        "client_errors": sum(each["refused"] for each in seen.values()),
+        "tokens_used_percent": round(
+            sum(call["input"] for call in served) / (TOKENS * steady / 60) * 100, 1),
+        "critical_call_seconds": round(
+            sum(each["waited"] for each in critical) / max(1, calls) / 1e3, 2),
+        "fairness_standard": round(jain(list(standard.values())), 3),
+    }
+
+
+def report(name, title, log, seen, steady):
+    run = summary(log, seen, steady)
+    print(title, json.dumps(run, indent=2), flush=True)
+    if KIND == "bucket":
+        runs = json.loads(RESULTS.read_text())
+        setup = {"processes": len(seen), "requests_per_minute": REQUESTS,
+                 "tokens_per_minute": TOKENS}
+        RESULTS.write_text(json.dumps({**runs, "setup": setup, name: run}, indent=2) + "\n")
 
 
 def main():
     if "--only-tap" not in sys.argv:
         alone = provider()
         seen = storm(lambda name, tier: alone.url, 2, 60)
-        report("Without the tap (the SDK's own two retries)", alone.log(), seen, 60)
+        report("alone", "Without the tap (the SDK's own two retries)", alone.log(), seen, 60)
         alone.close()
     pool = ('[pool."anthropic/sonnet"]\nmodels = ["claude-sonnet-*"]\nmargin = 0\norder = "fair"\n'
             f"requests = {limit(REQUESTS)}\ninput_tokens = {limit(TOKENS)}\n")
     home = pathlib.Path(tempfile.mkdtemp())
     behind = provider()
-    tap = Tap(home, None if "--unknown" in sys.argv else pool, anthropic=behind)
+    unknown = "--unknown" in sys.argv
+    tap = Tap(home, None if unknown else pool, anthropic=behind)
     seen = storm(lambda name, tier: f"{tap.url}/as/{name}:{tier}/anthropic", 0, STEADY)
-    report("With the tap", behind.log(), seen, STEADY)
+    report("unknown" if unknown else "tap", "With the tap", behind.log(), seen, STEADY)
     tap.close()
     behind.close()
 

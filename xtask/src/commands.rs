@@ -1,4 +1,4 @@
-//! The commands that only call others: bench, fix and traces.
+//! The commands that only call others: bench, fix, reference and traces.
 
 use crate::context::Context;
 use crate::tree::Tree;
@@ -44,4 +44,22 @@ pub(crate) fn traces(context: &Context) -> Result<bool, String> {
     let mut cargo = context.cargo(["run", "--quiet", "--package", "standpipe-store"]);
     cargo.args(["--features", "conformance", "--example", "traces", "--", "--write"]);
     context.show(&mut cargo)
+}
+
+/// Writes the generated parts of the documentation again: the tests that compare them write them
+/// when `STANDPIPE_BLESS` is set.
+pub(crate) fn reference(context: &Context) -> Result<bool, String> {
+    // The package, its kind of test, and the tests. One thread, since several write one page.
+    let writers: [(&str, &[&str], &[&str]); 3] = [
+        ("standpipe-config", &["--lib"], &["the_reference_page"]),
+        ("standpipe-sim", &["--test", "it"], &["after::page::", "after::picture::"]),
+        ("standpipe-cli", &["--test", "it"], &["docs::generated::"]),
+    ];
+    let mut all = true;
+    for (package, target, tests) in writers {
+        let mut cargo = context.cargo(["test", "--quiet", "--all-features", "--package", package]);
+        cargo.args(target).args(["--", "--test-threads=1"]).args(tests);
+        all &= context.show(cargo.env("STANDPIPE_BLESS", "1"))?;
+    }
+    Ok(all)
 }

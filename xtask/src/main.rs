@@ -49,6 +49,7 @@ fn dispatch(command: &str, rest: &[String]) -> Result<bool, String> {
         "check" => check::run(),
         "bench" => commands::bench(&Context::find()?, rest),
         "fix" => commands::fix(&Context::find()?),
+        "reference" => commands::reference(&Context::find()?),
         "traces" => commands::traces(&Context::find()?),
         "help" | "-h" | "--help" => {
             say::line(HELP.trim_end());
@@ -70,6 +71,7 @@ cargo xtask test --long           every suite, with more cases and ten minutes o
 cargo xtask test --list           the suites
 cargo xtask bench [ARGUMENT…]     the benches, in release mode
 cargo xtask fix                   applies what clippy suggests, formats code and comments
+cargo xtask reference             writes the generated parts of the documentation again
 cargo xtask traces                writes the digests of the golden traces again
 cargo xtask help                  this page
 ";

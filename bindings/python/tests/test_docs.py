@@ -15,7 +15,7 @@ MODULES = [
     "standpipe._requests", "standpipe._retry", "standpipe._status", "standpipe._tap",
     "standpipe.testing",
 ]
-PAGES = ["docs/python.md", "bindings/python/README.md"]
+PAGES = ["README.md", "docs/python.md", "bindings/python/README.md"]
 
 
 def blocks(page):

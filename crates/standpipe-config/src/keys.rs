@@ -2,7 +2,7 @@
 //!
 //! The rows are in [`crate::settings`], beside the fields that they fill. A row has the name, the
 //! form of the value, the field with its default, and the description. The parser, the suggestions
-//! for unknown keys, the JSON Schema, `config show` and the reference page in `docs/config.md` are
+//! for unknown keys, the JSON Schema, `config show` and the page `docs/reference/config.md` are
 //! derived from it. To add a key, add a row; to accept a new kind of value, add a [`Form`].
 
 use crate::file::reader::{Item, Reader};

@@ -36,7 +36,7 @@ impl Settings {
         provider.into_iter().chain(values.map(|(key, value)| format!("{key} = {value}"))).collect()
     }
 
-    /// Returns the reference of all keys as Markdown, the generated part of `docs/config.md`.
+    /// Returns the reference of all keys as Markdown, the content of `docs/reference/config.md`.
     #[must_use]
     pub fn reference() -> String {
         reference::reference()

@@ -1,7 +1,6 @@
-//! The reference of all keys as Markdown, for `docs/config.md`.
+//! The reference of all keys as Markdown, for `docs/reference/config.md`.
 //!
-//! A test compares the page with this output; `cargo run -p standpipe-config --example reference`
-//! writes it again.
+//! A test compares the page with this output; `cargo xtask reference` writes it again.
 
 use crate::keys::{Definition, KeyInfo, Keys, Sectioned, Shape, Value};
 use crate::settings::Settings;
@@ -32,7 +31,7 @@ struct Page {
 
 impl Page {
     fn heading(&mut self, title: &str) {
-        self.text.push_str(&format!("\n### {title}\n\n"));
+        self.text.push_str(&format!("\n## {title}\n\n"));
         self.text.push_str("| key | value | default | meaning |\n|---|---|---|---|\n");
     }
 

@@ -17,6 +17,7 @@ mod once;
 mod overload;
 mod page;
 mod pause;
+mod picture;
 mod pools;
 mod quota;
 mod saturated;

@@ -1,0 +1,153 @@
+//! Every fenced command of README.md and `docs` runs: each page as one script, from top to bottom,
+//! in a home directory of its own.
+//!
+//! A `toml` block whose first line is `# ~/.config/standpipe/standpipe.toml` is that file from
+//! there on. The daemon of a page listens on a port of its own in place of 8377, and a private
+//! Redis replaces 127.0.0.1:6379. Programs that stand for the reader's own end with 0.
+
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+
+use standpipe_servers::Server;
+
+use super::page::{Block, Newcomer, all_blocks, document, pages, text};
+
+/// Blocks that cannot run here: page, beginning of the block, reason.
+const NOT_RUN: &[(&str, &str, &str)] = &[
+    ("README.md", "$ cargo install", "it compiles for minutes and installs for the user"),
+    ("docs/guide/1-install.md", "$ cargo install", "it compiles for minutes and installs"),
+    ("docs/guide/1-install.md", "$ pip install", "it compiles for minutes and installs"),
+    ("docs/guide/1-install.md", "$ standpipe completions", "it writes to the shell's folders"),
+    ("docs/testing.md", "", "these commands build and test the whole workspace"),
+    ("docs/file-store.md", "sudo install", "it needs root"),
+    ("docs/guide/4-machines.md", "sudo install", "it needs root"),
+    ("docs/recipes/github.md", "$ standpipe run --as triage", "it calls GitHub"),
+    ("docs/recipes/github.md", "$ standpipe hold github/copilot", "it calls GitHub"),
+    ("docs/recipes/bullmq.md", "try {", "it needs BullMQ and its own Redis"),
+    ("docs/recipes/backup.md", "restic backup", "backup programs are not installed for the tests"),
+];
+
+/// Blocks that another test runs: page, beginning of the block, which test.
+const ELSEWHERE: &[(&str, &str, &str)] = &[
+    ("docs/redis.md", "redis-server", "a_server_is_started_and_secured_in_one_command"),
+    ("docs/clients.md", "", "tests/sdks/test_guides.py"),
+    ("docs/proxy.md", "$ eval", "tests/sdks/test_guides.py, with the same variables"),
+];
+
+/// Programs of the reader.
+const PROGRAMS: &[&str] = &["call-the-api", "build.sh", "research.sh", "backup.sh", "nightly.sh"];
+
+fn is_listed(list: &[(&str, &str, &str)], page: &str, block: &Block) -> bool {
+    let first = block.lines.first().map_or("", String::as_str);
+    list.iter().any(|(of, begins, _)| *of == page && first.starts_with(begins))
+}
+
+/// The script of a page; empty if it has no command that runs here.
+fn script(page: &str) -> String {
+    let mut script = String::new();
+    let mut commands = 0;
+    for block in all_blocks(&document(page)) {
+        if is_listed(NOT_RUN, page, &block) || is_listed(ELSEWHERE, page, &block) {
+            continue;
+        }
+        let lines = match block.language.as_str() {
+            "console" => block.typed(),
+            "sh" => vec![block.text()],
+            "js" => vec![format!("cat > block.mjs <<'END'\n{}\nEND\nnode block.mjs", block.text())],
+            "toml" if block.lines[0] == "# ~/.config/standpipe/standpipe.toml" => {
+                script += &format!("cat > $config <<'END'\n$listen\n{}\nEND\n", block.text());
+                continue;
+            }
+            _ => continue,
+        };
+        commands += lines.len();
+        lines.iter().for_each(|line| script += &format!("{line}\n"));
+    }
+    if commands == 0 { String::new() } else { script }
+}
+
+/// Runs the script of a page. Returns what is wrong with it.
+fn run(page: &str) -> Result<(), String> {
+    let script = script(page);
+    if script.is_empty() {
+        return Ok(());
+    }
+    let newcomer = Newcomer::new();
+    for program in PROGRAMS {
+        let path = newcomer.0.join(program);
+        std::fs::write(&path, "#!/bin/sh\nexit 0\n").unwrap();
+        std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    std::fs::write(newcomer.0.join("my_agent.py"), "print('done')\n").unwrap();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let address = format!("127.0.0.1:{port}");
+    let redis = script.contains("127.0.0.1:6379").then(Server::start);
+    let listen = format!("listen = \"{address}\"");
+    let folder = newcomer.0.join(".config/standpipe");
+    std::fs::create_dir_all(&folder).unwrap();
+    let config = folder.join("standpipe.toml");
+    if ["standpipe up", "standpipe run", "8377"].iter().any(|word| script.contains(word)) {
+        std::fs::write(&config, format!("{listen}\nopen_pools = true\n")).unwrap();
+    }
+    let script = script.replace("$listen", &listen).replace("127.0.0.1:8377", &address);
+    let redis_address = redis.as_ref().map_or_else(String::new, Server::address);
+    let script = script.replace("127.0.0.1:6379", &redis_address);
+    let script = format!("set -ex\nconfig={}\n{script}", config.display());
+    std::fs::write(newcomer.0.join("page.sh"), script).unwrap();
+    let ran = newcomer.types("exec timeout 300 sh page.sh");
+    newcomer.types("standpipe down");
+    if ran.status.success() {
+        return Ok(());
+    }
+    Err(format!("{page}: {}\n{}", ran.status, text(&ran.stderr)))
+}
+
+#[test]
+fn every_command_of_the_pages_runs() {
+    let pages = pages();
+    let wrong: Vec<String> = std::thread::scope(|scope| {
+        let running: Vec<_> = pages.iter().map(|page| scope.spawn(|| run(page))).collect();
+        running.into_iter().filter_map(|page| page.join().unwrap().err()).collect()
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+/// A list that names blocks which are gone would let others pass unseen.
+#[test]
+fn the_lists_of_exceptions_name_blocks_that_exist() {
+    for entry in NOT_RUN.iter().chain(ELSEWHERE) {
+        let blocks = all_blocks(&document(entry.0));
+        let named = blocks.iter().any(|block| is_listed(&[*entry], entry.0, block));
+        assert!(named, "{entry:?}");
+    }
+}
+
+/// Each language is either run by a test or is no command.
+#[test]
+fn every_fenced_block_has_a_language_that_a_test_knows() {
+    // Python and JavaScript: bindings/python/tests and tests/sdks. Rust: `cargo test --doc`.
+    let known = ["console", "sh", "toml", "text", "json", "python", "js", "rust", "yaml", ""];
+    for page in pages() {
+        for block in all_blocks(&document(&page)) {
+            assert!(known.contains(&block.language.as_str()), "{page}: {}", block.language);
+            let runs = match block.language.as_str() {
+                "python" => ["README.md", "docs/python.md", "docs/clients.md"].contains(&&*page),
+                "rust" => page == "README.md",
+                _ => true,
+            };
+            assert!(runs, "{page}: no test runs this:\n{}", block.text());
+        }
+    }
+}
+
+#[test]
+fn every_configuration_of_the_pages_is_valid() {
+    for page in pages() {
+        for block in all_blocks(&document(&page)).iter().filter(|block| block.language == "toml") {
+            let newcomer = Newcomer::new();
+            std::fs::write(newcomer.0.join("standpipe.toml"), block.text()).unwrap();
+            let checked = newcomer.types("standpipe --config standpipe.toml config check");
+            assert!(checked.status.success(), "{page}: {}", text(&checked.stderr));
+        }
+    }
+}
