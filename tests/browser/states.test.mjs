@@ -136,10 +136,10 @@ async function message(agent) {
 test("idle: nothing to do, and what was used before", async () => {
   for (const agent of ["blog", "blog", "blog", "release", "crawler"]) await message(agent);
   await look("idle", { level: "idle", word: "idle", read: async (page) => {
-    await says(page, ".answers", "No call is in flight. Most used: requests per 1min, 10 %.");
+    await says(page, ".answers", "No call is in flight. Most used: tokens per 1h, 7 %.");
     await says(page, ".waiting", "No call waits.");
     await says(page, ".agents", "blog");
-    await says(page, ".agents .uses", "requests per 1min 3 6 %");
+    await says(page, ".agents .uses", "tokens per 1h 8,340 4 %");
     // Proxied calls, with model, tokens and money.
     await says(page, ".proxied", "The last 5 calls: 12,000 input, 1,900 output tokens, $0.06");
     await says(page, ".proxied tbody tr", "claude-sonnet-4-5");
@@ -161,8 +161,8 @@ test("busy: who uses the quota, and calls pass", async () => {
       row.querySelector(".name").innerText));
     // Each has one of four slots, which is their largest share.
     assert.deepEqual(uses, ["blog", "crawler", "release"]);
-    await says(page, ".agents", "floor 25%");
-    await says(page, ".agents", "tokens 60000/1h");
+    await says(page, ".agents tbody tr", "25%");
+    await says(page, ".agents tbody tr", "tokens 60k/h");
     // Slots are apart from the rates.
     assert.equal((await page.$$(".limits .slots .taken")).length, 3);
     assert.equal((await page.$$(".limits .slots i")).length, 4);
@@ -180,7 +180,7 @@ test("waiting: why, behind which agent, until when, what to do", async () => {
   await look("waiting", { level: "warn", word: "3 waiting", read: async (page) => {
     await says(page, ".answers", "3 calls wait. First is docs: parallel has no room, short by 1; "
       + "in use by blog 2, crawler 1, release 1.");
-    await says(page, ".answers", "waiting for a call in flight to end");
+    await says(page, ".answers", "Until a call in flight ends");
     await says(page, ".answers", "If its program hangs, settle its lease below.");
     await says(page, ".waiting tbody tr", "behind docs");
     assert.equal(await page.title(), "(3 waiting) Standpipe");

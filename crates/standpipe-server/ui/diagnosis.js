@@ -30,7 +30,8 @@ export function users(pool, name, most = 3) {
 	const limit = pool.limits.find(({ limit: of }) => of === name);
 	if (!limit) return "";
 	const all = pool.agents.map(({ name: agent, usage = [] }) => [agent, usage.find((of) =>
-		of.limit === name)]).filter(([, of]) => of).sort(([, a], [, b]) => taken(b) - taken(a));
+		of.limit === name)]).filter(([, of]) => of)
+		.sort(([a, one], [b, other]) => taken(other) - taken(one) || (a < b ? -1 : 1));
 	const texts = all.slice(0, most).map(([agent, of]) => (limit.kind === "parallel"
 		? `${agent} ${count(taken(of))}` : `${agent} ${share(taken(of), limit.effective)}`));
 	return joined(", ", ...texts, all.length > most && `${count(all.length - most)} more`);
@@ -138,7 +139,7 @@ export function summary(pool, { isStoreDown, paused }) {
 	if (waiting > 0 && tickets.length > 0) {
 		const [first] = tickets;
 		return [`${plural(waiting, "call waits", "calls wait")}. First is ${first.agent}: ${
-			whyWaiting(first, pool, paused)}.`, expected(first), adviceFor(first)];
+			whyWaiting(first, pool, paused)}.`, endOf(first), adviceFor(first)];
 	}
 	const full = pool.limits.find(({ left }) => left === 0);
 	if (full) {
@@ -149,6 +150,15 @@ export function summary(pool, { isStoreDown, paused }) {
 			adviceFor({ reason: "limit", limit: full.limit })];
 	}
 	return [calm(pool), "", ""];
+}
+
+// When a wait ends, to be read after “until”.
+function endOf(ticket) {
+	const { until, not_before: bound, waiting_for: event } = ticket;
+	if (until) return `${ahead(until)} (${whole(ticket.until_ms)})`;
+	if (bound || !event) return expected(ticket);
+	return event.replace(/ to be (\w+)$/, " is $1").replace(/ to end$/, " ends")
+		.replace(/^the calls .*/, "$& are admitted");
 }
 
 function calm(pool) {

@@ -92,11 +92,11 @@ export class Agents extends Listing {
 		const sorted = [...agents].sort((a, b) => largest(b) - largest(a) || (a.name < b.name ? -1 : 1));
 		if (outside.length > 0) sorted.unshift({ name: "outside Standpipe", usage: outside });
 		this.rows(sorted, sorted.length, (agent) => agent.name, ({ cells }) =>
-			cells[1].append(h("ul")), (agent, { cells }) => {
+			cells[1].append(h("ul"), h("span", { class: "none", text: "nothing" })), (agent, { cells }) => {
 			who(cells[0], { agent: agent.name, priority: agent.priority });
 			keyed(cells[1].firstChild, agent.usage ?? [], ({ limit }) => limit, bar, (item, use) =>
 				fill(item, use, of.get(use.limit), part(use)));
-			attr(cells[1], "data-none", agent.usage?.length ? null : "");
+			show(cells[1].lastChild, !agent.usage?.length);
 			return agent.priority ? [null, null, agent.in_flight ? count(agent.in_flight) : "",
 				agent.waiting ? count(agent.waiting) : "", agent.floor.join(", "), agent.cap.join(", "),
 				agent.active_ms < 1_000 ? "now" : `${whole(agent.active_ms)} ago`, remark(agent)]
