@@ -43,9 +43,10 @@ async function visit(at = home, options) {
   return page;
 }
 
-async function row(of, agent) {
-  const found = await of.evaluateHandle((name) => [...document.querySelectorAll("tbody tr")].find(
-    (one) => one.querySelector(".name")?.textContent === name), agent);
+/** The row of an agent in a list. */
+async function row(of, list, agent) {
+  const found = await of.evaluateHandle((css, name) => [...document.querySelectorAll(
+    `${css} tbody tr`)].find((one) => one.querySelector(".name")?.textContent === name), list, agent);
   return found.asElement();
 }
 
@@ -107,6 +108,7 @@ test("a pool fills before one's eyes", async () => {
   home.hold("fill/slots", "--limit", "parallel=2", "--as", "two");
   await says(page, ".limits", "full");
   await says(page, ".answers", "parallel is full. The next call waits. Used by one 1, two 1.");
+  await says(page, ".pill.warn", "full");
   const meter = await page.$eval("[role=meter]", (one) => one.getAttribute("aria-valuetext"));
   assert.equal(meter, "0 used, 2 held, of 2");
   home.hold("fill/slots", "--limit", "parallel=2", "--as", "three");
@@ -119,13 +121,13 @@ test("who waits is shown with place, reason, countdown and deadline", async () =
     home.hold("work/rate", "--as", agent, "--cost", "tokens=1000");
   }
   await until("three hold", async () => (await home.status("work/rate")).in_flight === 3);
-  home.start("reserve", "work/rate", "--as", "large", "--cost", "tokens=7200", "--timeout", "2h",
-    "--model", HOSTILE);
+  home.start("reserve", "work/rate", "--as", "large", "--cost", "tokens=7200",
+    "--timeout", "2h", "--model", HOSTILE);
   await until("large waits", async () => (await home.status("work/rate")).waiting === 1);
   home.hold("work/rate", "--as", "later", "--cost", "tokens=2000", "--timeout", "2h");
   await visit(`${home.url}/#pool=work%2Frate`);
   await says(page, ".waiting", "2 later");
-  const cells = async (agent) => (await row(page, agent)).$$eval("th, td", (all) =>
+  const cells = async (agent) => (await row(page, ".waiting", agent)).$$eval("th, td", (all) =>
     all.map((one) => one.innerText));
   const first = await cells("large");
   assert.equal(first[0], "1");
@@ -136,9 +138,9 @@ test("who waits is shown with place, reason, countdown and deadline", async () =
   assert.match(first[3], /^not before (.* )?\d\d:\d\d:\d\d \(.* min.*\)$/);
   assert.match((await cells("later"))[2], /^behind large for tokens per 1h/);
   // It counts down.
-  await page.waitForFunction((was) => [...document.querySelectorAll("tbody tr")].some((one) =>
-    one.querySelector(".name")?.textContent === "large" && one.cells[6].innerText !== was),
-  {}, first[6]);
+  await page.waitForFunction((was) => [...document.querySelectorAll(".waiting tr")].some((one) =>
+    one.querySelector(".name")?.textContent === "large" && one.cells[3].innerText !== was),
+  {}, first[3]);
 });
 
 test("what is hostile is shown as text", async () => {
@@ -205,7 +207,7 @@ test("a pause by the keyboard alone, with a countdown, and resumed by the button
   await reach("Pause it");
   await page.keyboard.press("Enter");
   await says(page, "#announced", "work/rate is paused for 5 min");
-  await says(page, ".answers", "No call is admitted.");
+  await says(page, ".answers", "No call is admitted");
   const left = await text(page, ".answers");
   await page.waitForFunction((was) => document.querySelector(".answers").innerText !== was,
     {}, left);
@@ -225,13 +227,13 @@ test("a lease is settled by the button, and the focus stays in the list", async 
   await visit(`${home.url}/#pool=my%2Fsettled`);
   await says(page, "main h2", "my/settled");
   await page.waitForFunction(() => document.querySelectorAll(".act button").length === 2);
-  await (await (await row(page, "stuck")).$("button")).click();
+  await (await (await row(page, ".flying", "stuck")).$("button")).click();
   await says(page, "dialog", "Settle this lease?");
   await says(page, "dialog", "stuck");
   await screenshot(page, "settle");
   await page.click("#ask-no");
   assert.equal((await home.status("my/settled")).in_flight, 2);
-  await (await (await row(page, "stuck")).$("button")).click();
+  await (await (await row(page, ".flying", "stuck")).$("button")).click();
   await page.click("#ask-yes");
   await says(page, "#announced", "The lease of stuck is settled.");
   const { leases } = await home.status("my/settled");
@@ -245,7 +247,7 @@ test("what cannot be done is said with its reason and a hint", async () => {
   const id = await home.run("reserve", "my/settled", "--limit", "parallel=3", "--as", "quick");
   await visit(`${home.url}/#pool=my%2Fsettled`);
   await says(page, ".listing", "quick");
-  await (await (await row(page, "quick")).$("button")).click();
+  await (await (await row(page, ".flying", "quick")).$("button")).click();
   await home.run("commit", id);
   page.isDaemonAway = true; // The refusal is wanted here, and the console tells of it.
   await page.click("#ask-yes");

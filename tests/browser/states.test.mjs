@@ -161,8 +161,8 @@ test("busy: who uses the quota, and calls pass", async () => {
       row.querySelector(".name").innerText));
     // Each has one of four slots, which is their largest share.
     assert.deepEqual(uses, ["blog", "crawler", "release"]);
-    await says(page, ".agents tbody tr", "25%");
-    await says(page, ".agents tbody tr", "tokens 60k/h");
+    await says(page, ".agents tbody tr", "floor 25%");
+    await says(page, ".agents tbody tr", "cap tokens 60k/h");
     // Slots are apart from the rates.
     assert.equal((await page.$$(".limits .slots .taken")).length, 3);
     assert.equal((await page.$$(".limits .slots i")).length, 4);
@@ -190,18 +190,28 @@ test("waiting: why, behind which agent, until when, what to do", async () => {
 test("paused: by hand or by a 429, until when, what to do", async () => {
   await home.run("pause", POOL, "--for", "30min");
   await look("paused", { level: "bad", word: "paused", read: async (page) => {
-    await says(page, ".answers", "No call is admitted. Paused by hand at");
+    await says(page, ".answers", "No call is admitted: paused by hand at");
     const until = await page.$eval(".answers div:nth-child(2)", (one) => one.innerText);
     assert.match(until, /\d\d:\d\d:\d\d \(\d+ min( \d+ s)?\)/);
     await says(page, ".answers", "press Resume to end it now");
-    await says(page, ".waiting tbody tr", "the pool is paused: paused by hand at");
+    await says(page, ".waiting tbody tr", "paused by hand at");
   } });
   await home.run("throttle", "openai/gpt", "--as", "docs", "--kind", "quota",
     "--retry-after", "4min");
   await look("refused", { pool: "openai/gpt", level: "bad", word: "paused", read: async (page) => {
-    await says(page, ".answers", "Docs got a 429 (quota) at");
+    await says(page, ".answers", "No call is admitted: docs got a 429 (quota) at");
     await says(page, ".refusals", "docs");
   } });
+});
+
+test("degraded: what is reduced, and what to do", async () => {
+  await home.run("resume", "openai/gpt");
+  await home.run("throttle", "openai/gpt", "--as", "docs", "--kind", "quota", "--retry-after", "1s");
+  await look("degraded", { pool: "openai/gpt", level: "warn", word: "degraded",
+    read: async (page) => {
+      await says(page, ".answers", "After a pause: the next call probes alone.");
+      await says(page, ".answers", "Do Nothing: this ends by itself.");
+    } });
 });
 
 test("config rejected: the errors, and the previous file stays active", async () => {

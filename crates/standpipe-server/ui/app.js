@@ -168,7 +168,9 @@ function banners({ pools, store, backpressure, age_ms: age, store_error: error,
 	show(ui.rejected, rejected !== undefined);
 	if (rejected) {
 		banner(ui.rejected, `The configuration was rejected at ${time(rejected.at)}.`,
-			`The previous one stays active.${rejected.file ? ` File: ${rejected.file}` : ""}`,
+			joined(" ", "The previous one stays active.", rejected.file
+				&& !rejected.errors.some((error) => error.includes(rejected.file))
+				&& `File: ${rejected.file}`),
 			"Fix the file. The daemon reads it again when it changes.", rejected.errors);
 	}
 	keyed(ui.upstream, backpressure, (of) => `${of.agent} ${of.pool}`, () => h("li"), (item, of) =>
@@ -214,8 +216,9 @@ function rail(pools, chosen, isStoreDown) {
 	});
 	const hidden = [...ui.rail.children].slice(FEW_POOLS).filter((item) => item.className === "calm");
 	show(ui.others, hidden.length > 0);
-	put(ui.others, ui.rail.className === "all" ? "Show fewer pools" : `Show all ${count(pools.length)} pools`);
-	attr(ui.others, "aria-expanded", ui.rail.className === "all");
+	const isAll = ui.rail.className === "all";
+	put(ui.others, isAll ? "Show fewer pools" : `Show all ${count(pools.length)} pools`);
+	attr(ui.others, "aria-expanded", isAll);
 }
 
 ui.others.addEventListener("click", () => {

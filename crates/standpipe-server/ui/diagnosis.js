@@ -21,7 +21,7 @@ export function stateOf(pool, isStoreDown = false) {
 	if (pause) return ["bad", "paused"];
 	if (waiting > 0) return ["warn", `${count(waiting)} waiting`];
 	if (limits.some(({ left }) => left === 0)) return ["warn", "full"];
-	if (remarks(pool).some(([grave]) => grave)) return ["warn", "degraded"];
+	if (worstRemark(pool)) return ["warn", "degraded"];
 	return pool.in_flight > 0 ? ["ok", "active"] : ["idle", "idle"];
 }
 
@@ -54,7 +54,7 @@ export function whyWaiting(ticket, pool, paused) {
 	const text = reasonText(reason, limit) + short;
 	const first = behind ?? pool.tickets.find((of) => of.position === position - 1)?.agent;
 	switch (reason) {
-		case "pause": return joined(": ", text, paused);
+		case "pause": return paused.startsWith("paused") ? paused : joined(": ", text, paused);
 		case "order": return first ? `behind ${first} for ${limit ?? "a limit"}${short}` : text;
 		case "cap": return joined(": ", text, pool.agents.find(({ name }) => name === agent)?.cap
 			.join(", "));
@@ -133,7 +133,7 @@ export function summary(pool, { isStoreDown, paused }) {
 		BY_REASON.terminal];
 	}
 	if (pause) {
-		return [joined(" ", "No call is admitted.", paused && `${capital(paused)}.`),
+		return [`${joined(": ", "No call is admitted", paused)}.`,
 			`${ahead(pause.until)} (${whole(pause.for_ms)})`, BY_REASON.pause];
 	}
 	if (waiting > 0 && tickets.length > 0) {
@@ -149,7 +149,16 @@ export function summary(pool, { isStoreDown, paused }) {
 				: `all of it is free in ${whole(full.full_again_ms)}`,
 			adviceFor({ reason: "limit", limit: full.limit })];
 	}
-	return [calm(pool), "", ""];
+	const [, word, text, advice = "Nothing: this ends by itself."] = worstRemark(pool) ?? [];
+	return word ? [`${word} ${text}`, "", advice] : [calm(pool), "", ""];
+}
+
+const worstRemark = (pool) => remarks(pool).find(([grave]) => grave);
+
+// The remarks that the summary does not have already.
+export function otherRemarks(pool, [, word]) {
+	const first = word === "degraded" ? worstRemark(pool)[1] : "";
+	return remarks(pool).filter((remark) => remark[1] !== first);
 }
 
 // When a wait ends, to be read after “until”.
@@ -169,11 +178,11 @@ function calm(pool) {
 		&& `Most used: ${most.limit}, ${share(taken(most), most.effective)}.`);
 }
 
-const capital = (text) => text[0].toUpperCase() + text.slice(1);
+const LESS = "Send fewer or smaller calls, or give urgent agents a higher priority.";
 
-// What else concerns the whole pool: how grave (nothing if it is no more than a note), in a word, in
-// a sentence.
-export function remarks(pool) {
+// What else concerns the whole pool: how grave (empty for a note), its subject, a sentence, and what
+// to do unless it ends by itself.
+function remarks(pool) {
 	const { learning, trouble } = pool;
 	const { probe, coming_back: back, one_at_a_time: one, speed_per_mille: speed, retries } = trouble;
 	return [
@@ -182,11 +191,11 @@ export function remarks(pool) {
 		pool.terminal?.look_ms != null && ["warn", "Probe:",
 			`one call probes in ${whole(pool.terminal.look_ms)}.`],
 		pool.zone === "amber" && ["warn", "Zone amber:",
-			"little is left. Background and standard calls are spaced out."],
+			"little is left. Background and standard calls are spaced out.", LESS],
 		pool.zone === "red" && ["bad", "Zone red:", "almost nothing is left. Background waits, "
-			+ "standard calls run once a second, critical calls pass."],
+			+ "standard calls run once a second, critical calls pass.", LESS],
 		pool.breaker === "pre_emptive" && ["warn", "Breaker pre-emptive:",
-			"the quota will run out at this rate; request less or use a fallback pool."],
+			"the quota will run out at this rate.", "Request less, or use a fallback pool."],
 		probe ? ["warn", "After a pause:", probe === "sent"
 			? "one call probes; the rest wait for its answer." : "the next call probes alone."]
 			: back && ["warn", "After a pause:", `the rest return within ${
@@ -202,8 +211,9 @@ export function remarks(pool) {
 		retries && retries.left < retries.per_minute && ["", "Retries:", `${count(retries.left)} left `
 			+ `of ${count(retries.per_minute)} in a minute.`],
 		...pool.limits.filter((of) => of.outside > 0).map((of) => ["warn",
-			`Use outside Standpipe on ${of.limit}:`, `${amount(of.unit, of.outside)}.`]),
+			`Use outside Standpipe on ${of.limit}:`, `${amount(of.unit, of.outside)}.`,
+			"Find the program that uses the key on its own: standpipe doctor."]),
 		pool.skipped > 0 && ["warn", "Not understood:", `${plural(pool.skipped, "event")} of its log; `
-			+ "a newer version of Standpipe wrote there."],
+			+ "a newer version of Standpipe wrote there.", "Update Standpipe on this machine."],
 	].filter((remark) => remark);
 }

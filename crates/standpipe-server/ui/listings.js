@@ -79,8 +79,8 @@ export class Agents extends Listing {
 	constructor() {
 		super("agents", "Who uses the quota", "Agents of this pool, the largest users first",
 			"No agent has used this pool yet.", [["agent", "wide"], ["uses in this period", "wide uses"],
-				["in flight", "n"], ["waiting", "n"], ["floor"], ["cap"], ["last active", "n late"],
-				["remarks", "wide"]]);
+				["in flight", "n"], ["waiting", "n"], ["last active", "n late"],
+				["floor, cap, remarks", "wide bare"]]);
 	}
 
 	update({ agents, limits }, most) {
@@ -98,15 +98,16 @@ export class Agents extends Listing {
 				fill(item, use, of.get(use.limit), part(use)));
 			show(cells[1].lastChild, !agent.usage?.length);
 			return agent.priority ? [null, null, agent.in_flight ? count(agent.in_flight) : "",
-				agent.waiting ? count(agent.waiting) : "", agent.floor.join(", "), agent.cap.join(", "),
+				agent.waiting ? count(agent.waiting) : "",
 				agent.active_ms < 1_000 ? "now" : `${whole(agent.active_ms)} ago`, remark(agent)]
-				: [null, null, "", "", "", "", "", "counted by the provider, not by Standpipe"];
+				: [null, null, "", "", "", "counted by the provider, not by Standpipe"];
 		});
 		if (agents.length >= most) put(this.more, "These were active last; there may be more.");
 	}
 }
 
-const remark = ({ promoted, denied_ms: denied, weight }) => joined("; ", weight && `weight ${weight}`,
+const remark = ({ floor, cap, promoted, denied_ms: denied, weight }) => joined("; ",
+	...floor.map((of) => `floor ${of}`), ...cap.map((of) => `cap ${of}`), weight && `weight ${weight}`,
 	promoted && "promoted: its next call is served as standard",
 	denied !== null && `not admitted for ${whole(denied)}`);
 

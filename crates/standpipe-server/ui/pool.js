@@ -1,7 +1,7 @@
 // One pool in full: its state and what to do first, then who waits and who uses the quota, then the
 // rest.
 
-import { causeOfPause, remarks, stateOf, summary } from "./diagnosis.js";
+import { causeOfPause, otherRemarks, stateOf, summary } from "./diagnosis.js";
 import { attr, h, keyed, put, setTime, show } from "./dom.js";
 import { Limits } from "./limits.js";
 import { Agents, Leases, Proxied, Queue } from "./listings.js";
@@ -44,9 +44,10 @@ export class PoolView {
 	update(pool, { history, throttles, recent, proxied, rows, isStoreDown }) {
 		this.pool = pool;
 		const paused = causeOfPause(pool, recent.events);
-		this.head(pool, isStoreDown);
-		this.answer(pool, summary(pool, { isStoreDown, paused }), stateOf(pool, isStoreDown));
-		keyed(this.notices, remarks(pool), ([grave, word]) => grave + word,
+		const state = stateOf(pool, isStoreDown);
+		this.head(pool, state);
+		this.answer(summary(pool, { isStoreDown, paused }), state);
+		keyed(this.notices, otherRemarks(pool, state), ([grave, word]) => grave + word,
 			([grave, word]) => h("li", { class: grave }, h("b", { text: `${word} ` }), h("span")),
 			(item, [, , text]) => put(item.children[1], text));
 		show(this.notices, this.notices.firstChild !== null);
@@ -62,9 +63,7 @@ export class PoolView {
 		this.configured(pool);
 	}
 
-	head(pool, isStoreDown) {
-		const { in_flight: flying, waiting, money, pause, terminal } = pool;
-		const [level, word] = stateOf(pool, isStoreDown);
+	head({ in_flight: flying, waiting, money, pause, terminal }, [level, word]) {
 		attr(this.state, "class", `pill sign ${level}`);
 		put(this.state, word);
 		put(this.counts, joined(" · ", `${count(flying)} in flight`, `${count(waiting)} waiting`,
@@ -76,7 +75,7 @@ export class PoolView {
 		show(this.resume, isHeld);
 	}
 
-	answer(pool, texts, [level]) {
+	answer(texts, [level]) {
 		attr(this.answers, "class", `answers ${level}`);
 		texts.forEach((text, at) => {
 			const line = this.answers.children[at];

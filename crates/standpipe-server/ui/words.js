@@ -58,11 +58,11 @@ const day = new Intl.DateTimeFormat([], { day: "numeric", month: "short" });
 
 export const dayOf = (at) => day.format(new Date(at));
 
-// The time of day; with the day if it is not today's.
+// The time of day; with the day if it is another one and not near.
 export function time(text) {
-	const at = new Date(text);
-	const isToday = new Date().toDateString() === at.toDateString();
-	return `${isToday ? "" : `${dayOf(at)} `}${clock.format(at)}`;
+	const [at, now] = [new Date(text), new Date()];
+	const isNear = Math.abs(at - now) < 12 * 3_600_000 || now.toDateString() === at.toDateString();
+	return `${isNear ? "" : `${dayOf(at)} `}${clock.format(at)}`;
 }
 
 // The same rounded up to a second, so that it is not early.
