@@ -91,6 +91,7 @@ test("without pools it says what to do next, and shows the first as it comes", a
     await screenshot(page, "empty");
     // The page's own example makes the pool.
     const example = await text(page, "#curl");
+    assert.doesNotMatch(example, /\\|\n/, "it is one line that a shell takes as it is");
     const body = /-d '(.*)'/s.exec(example)[1];
     const headers = { "content-type": "application/json" };
     const answer = await fetch(`${empty.url}/v1/leases`, { method: "POST", headers, body });
@@ -341,6 +342,24 @@ test("on a phone nothing scrolls sideways", async () => {
       innerWidth]);
     assert.equal(content, screen, pool);
   }
+});
+
+test("on a phone many pools are listed by what needs attention", async () => {
+  await withHome(async (own) => {
+    await own.up();
+    const reserve = (pool, parallel) => own.reserve({ pool, limits: { parallel } });
+    for (const name of ["a", "b", "c", "d", "e"]) await reserve(`my/${name}`, 2);
+    await reserve("my/full", 1);
+    await visit(`${own.url}/#pool=my%2Fe`, { wide: 390, high: 844, isPhone: true });
+    const listed = () => page.$$eval("#rail li", (all) => all.filter((one) =>
+      one.checkVisibility()).map((one) => one.querySelector(".name").innerText));
+    await says(page, "#others", "Show all 6 pools");
+    // The first three, the one that is looked at, and the one that is full.
+    assert.deepEqual(await listed(), ["my/a", "my/b", "my/c", "my/e", "my/full"]);
+    await page.click("#others");
+    await says(page, "#others", "Show fewer pools");
+    assert.equal((await listed()).length, 6);
+  });
 });
 
 test("the page is small", async () => {

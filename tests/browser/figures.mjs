@@ -54,7 +54,7 @@ export async function sameFigures(page, name) {
         [...document.querySelectorAll(`${list} tbody tr`)].map((row) => [...row.cells].map(inner))),
       uses: [...document.querySelectorAll(".agents tbody tr")].map((row) =>
         [...row.querySelectorAll(".uses li")].map((use) => [...use.children].map(inner))),
-      page: inner(document.querySelector("main")),
+      page: inner(document.querySelector(".settings")).replace(/\s+/g, " "),
     };
   }, name);
   assert.equal(limits.length, pool.limits.length);

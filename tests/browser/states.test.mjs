@@ -281,6 +281,25 @@ test("store unavailable: since when, why, what to do", async () => {
   }
 });
 
+test("a store that never answered is shown with its error", async () => {
+  const own = new Home();
+  try {
+    const server = await redis(own);
+    server.child.kill("SIGKILL");
+    await server.child.ended;
+    writeFileSync(own.config, `store = "${server.url}"\nopen_pools = true\n`);
+    await own.up("/healthz");
+    const page = await open(browser, own.url);
+    page.isDaemonAway = true; // The 503 is expected.
+    await says(page, "#gone", "The daemon answers with an error: ");
+    await says(page, "#gone", `${server.url} refuses connections.`);
+    await says(page, "#gone", "Do: check that the server runs and listens there.");
+    await page.close();
+  } finally {
+    await own.end();
+  }
+});
+
 test("daemon gone: since when, and the last figures", async () => {
   const own = new Home();
   writeFileSync(own.config, config(upstream.url));

@@ -98,14 +98,14 @@ export class Home {
   }
 
   /** The daemon, ready; on its old port if it had one, else on one that the system chooses. */
-  async up() {
+  async up(ready = "/readyz") {
     this.daemon = this.start("up", "--listen", `127.0.0.1:${this.port ?? 0}`);
     let isOver = false;
     this.daemon.ended.then(() => { isOver = true; });
     await until("the daemon is ready", async () => {
       if (isOver) throw new Error(`the daemon ended: ${this.daemon.said}`);
       [, this.url, this.port] = /(http:\/\/127\.0\.0\.1:(\d+))\//.exec(this.daemon.said) ?? [];
-      const answer = this.url && await fetch(`${this.url}/readyz`).catch(() => null);
+      const answer = this.url && await fetch(`${this.url}${ready}`).catch(() => null);
       return answer?.ok;
     });
   }

@@ -49,10 +49,11 @@ const again = follow(`/v1/pools?rows=${ROWS}`, {
 		if (isGone) return;
 		isGone = true;
 		document.body.classList.add("stale");
-		banner(ui.gone, `The daemon does not answer${lastAt && ` since ${time(lastAt)}`}.`,
-			joined(" ", lastAt && "The figures below are from then.",
-				error?.problem && `Its error: ${error.message}.`),
-			"Start it with standpipe up. This page connects again by itself.");
+		const [since, problem] = [lastAt && ` since ${time(lastAt)}`, error?.problem];
+		banner(ui.gone, problem ? `The daemon answers with an error${since}: ${error.message}.`
+			: `The daemon does not answer${since}.`, lastAt && "The figures below are from then.",
+		joined(" ", problem ? problem.hint && `${problem.hint}.` : "Start it with standpipe up.",
+			"This page connects again by itself."));
 		show(ui.gone, true);
 		put(ui.link, "not connected");
 	},
@@ -336,5 +337,5 @@ ui.theme.addEventListener("change", () => {
 	try { localStorage.setItem("standpipe-theme", ui.theme.value); } catch {}
 });
 
-put(ui.curl, `curl ${location.origin}/v1/leases -H 'content-type: application/json' \\\n`
-	+ "  -d '{\"pool\": \"my/slots\", \"limits\": {\"parallel\": 2}}'");
+put(ui.curl, `curl ${location.origin}/v1/leases -H 'content-type: application/json' `
+	+ "-d '{\"pool\": \"my/slots\", \"limits\": {\"parallel\": 2}}'");

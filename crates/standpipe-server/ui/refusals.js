@@ -14,7 +14,7 @@ export class Refusals extends Plot {
 	constructor() {
 		const table = new Table("By agent and kind",
 			[["agent", "name"], ...KIND.map((kind, n) => [KINDS[kind][0], `n kind${n}`]), ["last", "n"]]);
-		super(110, "refusals", "Refused by the provider (429s), last 8 days", table.root);
+		super(110, "refusals", "Refusals (429s), last 8 days", table.root);
 		this.table = table;
 	}
 
