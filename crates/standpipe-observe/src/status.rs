@@ -24,7 +24,7 @@ pub use self::label::{
 pub use self::overview::PoolOverview;
 pub use self::read::Processes;
 pub(crate) use self::read::amounts;
-pub use self::snapshot::{Snapshot, Unreadable};
+pub use self::snapshot::{ConfigRejected, Snapshot, Unreadable};
 use crate::lease_id::LeaseId;
 use crate::refusal::When;
 use crate::time::Timestamp;
@@ -366,6 +366,9 @@ pub struct AgentStatus {
     pub in_flight: usize,
     /// Its calls that wait.
     pub waiting: usize,
+    /// What it uses of each limit; limits that it does not use are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub usage: Vec<AgentUsage>,
     /// What is kept for it.
     pub floor: Vec<String>,
     /// The most it may use.
@@ -379,6 +382,19 @@ pub struct AgentStatus {
     pub denied_ms: Option<u64>,
     /// Whether its next call is served as standard, because it was denied for so long.
     pub promoted: bool,
+}
+
+/// What an agent uses of one limit.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct AgentUsage {
+    /// The name of the limit, as in [`LimitStatus::limit`].
+    pub limit: String,
+    /// What is charged to the agent in the limit's period.
+    pub used: u64,
+    /// What its calls in flight hold in addition.
+    pub held: u64,
 }
 
 /// What the last day's calls cost.

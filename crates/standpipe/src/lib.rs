@@ -218,8 +218,9 @@ pub mod observe {
     pub use standpipe_observe::finding::{Finding, Level};
     pub use standpipe_observe::journal::{self, Journal};
     pub use standpipe_observe::status::{
-        AgentStatus, Incident, Label, LeaseStatus, LimitStatus, Money, OfflineStatus, Origin,
-        Pause, Retries, Stop, ThrottleStatus, TicketStatus, Unavailable, Unreadable,
+        AgentStatus, AgentUsage, ConfigRejected, Incident, Label, LeaseStatus, LimitStatus, Money,
+        OfflineStatus, Origin, Pause, Retries, Stop, ThrottleStatus, TicketStatus, Unavailable,
+        Unreadable,
     };
     pub use standpipe_observe::time::{InvalidTimestamp, Timestamp};
     pub use standpipe_store::Process;
