@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use standpipe_core::{Margin, PoolConfig};
 use standpipe_sim::{
-    Agent, Alone, Habits, Pattern, Record, Retries, Shape, Story, Wanted, Work, World,
+    Agent, ClientOptions, Pattern, PlannedCall, Record, Report, Retries, Shape, Uncoordinated,
+    Work, World,
 };
 
 use self::plot::{Curves, DARK, LIGHT, Plot};
@@ -27,33 +28,38 @@ const LANES: usize = 4;
 const WORK: u64 = 4;
 
 /// An agent's calls, one every two seconds.
-fn work(agent: u64) -> Vec<Wanted> {
-    let like = Wanted { at: agent * 300 * MILLI, lasts: 800 * MILLI, ..Wanted::default() };
+fn work(agent: u64) -> Vec<PlannedCall> {
+    let like =
+        PlannedCall { at: agent * 300 * MILLI, lasts: 800 * MILLI, ..PlannedCall::default() };
     let pattern = Pattern::Every(MINUTE / EACH);
     Work { calls: (EACH * WORK) as usize, like, pattern, vary: 500 }.calls(agent)
 }
 
-fn agents(agent: impl Fn(u64, Vec<Wanted>) -> Agent) -> Vec<Agent> {
+fn agents(agent: impl Fn(u64, Vec<PlannedCall>) -> Agent) -> Vec<Agent> {
     (0..AGENTS).map(|n| agent(n, work(n)).lanes(LANES)).collect()
 }
 
 /// Each agent makes up to four attempts with exponential backoff, each with the two retries of its
 /// SDK, which obeys Retry-After.
-fn alone() -> (Story, World) {
+fn uncoordinated() -> (Report, World) {
     let upstream = provider(Shape::Anthropic, &[requests(LIMIT, MINUTE)]);
     let agent = |n, work| {
-        Agent::new(format!("agent {n}"), Alone::new(Retries::SDK, Retries::by_hand(3), n), work)
+        Agent::new(
+            format!("agent {n}"),
+            Uncoordinated::new(Retries::SDK, Retries::by_hand(3), n),
+            work,
+        )
     };
     let mut world = World::new(upstream, STEADY, agents(agent), 1);
     (world.run(HOUR), world)
 }
 
 /// The same agents through the ledger, with the default margin.
-fn tapped() -> (Story, World) {
+fn coordinated() -> (Report, World) {
     let upstream = provider(Shape::Anthropic, &[requests(LIMIT, MINUTE)]);
     let config = PoolConfig { margin: Margin::Auto, ..usual(vec![declared(LIMIT, MINUTE)]) };
     let tale = Tale::new(Shape::Anthropic, config);
-    let agent = |n, work| tale.agent_with(Habits::USUAL, &format!("agent {n}"), work);
+    let agent = |n, work| tale.agent_with(ClientOptions::USUAL, &format!("agent {n}"), work);
     play(upstream, agents(agent))
 }
 
@@ -67,7 +73,7 @@ fn last_minute(record: &Record, at: u64) -> (u64, u64) {
 
 fn plot() -> Plot {
     const STEP: u64 = 2 * SECOND;
-    let (before, after) = (alone(), tapped());
+    let (before, after) = (uncoordinated(), coordinated());
     let seconds = 7 * MINUTE;
     let of = |world: &World| -> Vec<(u64, u64)> {
         let record = world.provider().record();
@@ -83,7 +89,7 @@ fn plot() -> Plot {
 }
 
 fn table() -> Table {
-    let (before, after) = (alone().0, tapped().0);
+    let (before, after) = (uncoordinated().0, coordinated().0);
     Table::empty("five-agents", "each agent for itself", "through Standpipe")
         .row("calls wanted", before.wanted, after.wanted)
         .row("calls sent", before.made, after.made)
@@ -120,8 +126,8 @@ fn the_figures_of_the_readme_are_as_they_come_out() {
 /// Through the tap no call is refused, all are done, and no later than by themselves.
 #[test]
 fn five_polite_agents_exceed_the_limit_only_without_the_tap() {
-    let (before, _) = alone();
-    let (after, world) = tapped();
+    let (before, _) = uncoordinated();
+    let (after, world) = coordinated();
     assert_eq!((after.refused, after.done), (0, (AGENTS * EACH * WORK) as usize), "{after}");
     assert!(before.refused > 0, "{before}");
     let record = world.provider().record();
