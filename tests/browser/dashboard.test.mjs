@@ -251,7 +251,7 @@ test("what cannot be done is said with its reason and a hint", async () => {
   await says(page, ".listing", "quick");
   await (await (await row(page, ".flying", "quick")).$("button")).click();
   await home.run("commit", id);
-  page.isDaemonAway = true; // The refusal is wanted here, and the console tells of it.
+  page.expectsErrors = true; // The refusal is wanted here, and the console tells of it.
   await page.click("#ask-yes");
   await says(page, "#wrong", "The lease was not settled:");
   const [said, hint] = await page.$eval("#wrong p", (one) => [one.innerText,
@@ -380,7 +380,7 @@ test("a daemon that dies is shown, and found again", async () => {
     await own.run("reserve", "my/slots", "--limit", "parallel=2", "--as", "one");
     await visit(own);
     await says(page, ".limits", "1 left");
-    page.isDaemonAway = true;
+    page.expectsErrors = true;
     await own.killDaemon();
     await says(page, "#gone", "The daemon does not answer since");
     await says(page, "#gone", "The figures below are from then.");
@@ -391,7 +391,7 @@ test("a daemon that dies is shown, and found again", async () => {
     await own.up();
     await says(page, "#announced", "The daemon answers again.");
     await page.waitForSelector("#gone[hidden]");
-    page.isDaemonAway = false;
+    page.expectsErrors = false;
     await own.run("reserve", "my/slots", "--limit", "parallel=2", "--as", "two");
     await says(page, ".limits", "full");
   });
@@ -405,7 +405,7 @@ test("a token is asked for, kept in the tab, and taken out of the address", asyn
     await own.up();
     await own.run("reserve", "my/slots", "--limit", "parallel=2");
     await visit(own);
-    page.isDaemonAway = true; // The browser tells of every 401, and they are wanted here.
+    page.expectsErrors = true; // The browser tells of every 401, and they are wanted here.
     await says(page, "#locked", "This daemon requires a token");
     assert.deepEqual(await findings(page), []);
     await screenshot(page, "token");
