@@ -290,7 +290,7 @@ test("a store that never answered is shown with its error", async () => {
     writeFileSync(own.config, `store = "${server.url}"\nopen_pools = true\n`);
     await own.up("/healthz");
     const page = await open(browser, own.url);
-    page.isDaemonAway = true; // The 503 is expected.
+    page.expectsErrors = true; // The 503 is expected.
     await says(page, "#gone", "The daemon answers with an error: ");
     await says(page, "#gone", `${server.url} refuses connections.`);
     await says(page, "#gone", "Do: check that the server runs and listens there.");
@@ -308,7 +308,7 @@ test("daemon gone: since when, and the last figures", async () => {
     await own.reserve({ pool: POOL, agent: "blog", cost: { tokens: 24_000 } });
     await look("daemon-gone", { at: own, level: "ok", word: "active", ready: async (page) => {
       await snapshots(page, 1);
-      page.isDaemonAway = true;
+      page.expectsErrors = true;
       await own.killDaemon();
       await says(page, "#gone", "The daemon does not answer since");
     }, read: async (page) => {

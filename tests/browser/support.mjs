@@ -169,8 +169,8 @@ export async function open(browser, url, { wide = 1280, high = 900, scheme = "li
   const page = await browser.newPage();
   page.setDefaultTimeout(PATIENCE);
   page.wrong = [];
-  page.isDaemonAway = false;
-  const note = (what) => page.isDaemonAway || page.wrong.push(what);
+  page.expectsErrors = false;
+  const note = (what) => page.expectsErrors || page.wrong.push(what);
   page.on("console", (said) => ["error", "warning"].includes(said.type())
     && note(`console: ${said.text()}`));
   page.on("pageerror", (error) => page.wrong.push(`exception: ${error.message}`));

@@ -1,4 +1,4 @@
-// Talking to the daemon: one stream of snapshots that finds itself again, single calls, and the
+// Requests to the daemon: one stream of snapshots that reconnects by itself, single calls, and the
 // journal. The token goes in a header, which the browser's own EventSource cannot send.
 
 const KEY = "standpipe-token";
@@ -67,7 +67,7 @@ export function follow(path, on) {
 				}
 				on.gone(error);
 			}
-			// A little chance, so that many open pages do not come back at the same instant.
+			// Random, so that many open pages do not reconnect at the same instant.
 			await pause(wait * (0.8 + 0.4 * Math.random()));
 		}
 	})();
@@ -116,7 +116,7 @@ export function parser(deliver) {
 	};
 }
 
-// The last events of one question, kept up to date by asking only for what is new.
+// The last events of one query, kept up to date by requesting only what is new.
 export class Journal {
 	events = [];
 	// Goes up when the events change; 0 is not read yet.
@@ -134,7 +134,7 @@ export class Journal {
 		const answer = call("GET", `/v1/events?${question}&limit=${most}${this.#after}`);
 		const { events, next } = await answer.catch((error) => {
 			if (error.status !== 400 || !this.#after) throw error;
-			// A daemon that no longer knows this place is asked from the beginning next time.
+			// A daemon that no longer has this position is read from the beginning next time.
 			this.events = [];
 			return { events: [], next: "" };
 		});

@@ -79,7 +79,8 @@ function facts(of, text) {
 		["margin", of.margin_per_mille !== null && percent(of.margin_per_mille)],
 		["holds at most", of.burst !== null && text(of.burst)],
 		["by the provider", of.learned !== null && text(of.learned)],
-		["all free", free === null ? "when calls end" : free === 0 ? "now" : `in ${whole(free)}`],
+		["all free", free === 0 || of.used + of.held === 0 ? "now"
+			: free === null ? "when calls end" : `in ${whole(free)}`],
 		["pace", of.pace_ms !== null && `one per ${length(of.pace_ms)}`],
 		["next", of.next_grant_ms > 0 && `in ${length(of.next_grant_ms)}`],
 	].filter(([, words]) => words);
