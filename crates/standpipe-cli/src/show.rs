@@ -12,6 +12,8 @@ pub(crate) mod findings;
 pub(crate) mod limits_kept;
 pub(crate) mod local_time;
 pub(crate) mod problem;
+pub(crate) mod reasons;
 pub(crate) mod status;
 pub(crate) mod style;
 pub(crate) mod table;
+pub(crate) mod when;

@@ -12,7 +12,7 @@ use crate::printer::Printer;
 use crate::process::signals::Signals;
 use crate::process::wait::{WaitOutcome, wait_for};
 use crate::show::duration::length;
-use crate::show::status::wait_reason;
+use crate::show::when::wait_reason;
 
 /// A longer wait is noted on a terminal.
 const NOTICE_AFTER: Duration = Duration::from_secs(1);

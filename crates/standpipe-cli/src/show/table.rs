@@ -7,10 +7,33 @@ use crate::show::style::columns;
 /// under its second column.
 pub(crate) fn table(indent: usize, width: usize, rows: &[Vec<String>]) -> Vec<String> {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let widest: Vec<usize> = (0..count)
-        .map(|at| rows.iter().filter_map(|row| row.get(at)).map(|c| columns(c)).max().unwrap_or(0))
-        .collect();
+    let widest = widest(rows, count);
     rows.iter().flat_map(|row| lines(indent, width, row, &widest)).collect()
+}
+
+/// The same, with a note below each row, under its second column.
+pub(crate) fn table_with_notes(
+    indent: usize,
+    width: usize,
+    rows: &[Vec<String>],
+    notes: &[String],
+) -> Vec<String> {
+    let first = rows.iter().filter_map(|row| row.first()).map(|cell| columns(cell)).max();
+    let below = indent + first.unwrap_or(0) + 2;
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widest = widest(rows, count);
+    let each = rows.iter().zip(notes).flat_map(|(row, note)| {
+        let note = wrap(&(" ".repeat(below) + note), below, width);
+        let note = note.into_iter().map(|line| line.trim_end().to_owned());
+        lines(indent, width, row, &widest).into_iter().chain(note).collect::<Vec<_>>()
+    });
+    each.collect()
+}
+
+/// The width of each column.
+fn widest(rows: &[Vec<String>], count: usize) -> Vec<usize> {
+    let wide = |at: usize| rows.iter().filter_map(move |row| row.get(at)).map(|c| columns(c)).max();
+    (0..count).map(|at| wide(at).unwrap_or(0)).collect()
 }
 
 fn lines(indent: usize, width: usize, row: &[String], widest: &[usize]) -> Vec<String> {

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 
 use standpipe_core::{
-    Agent, AgentId, AgentName, Amounts, Decision, Instant, Key, Lease, LeaseOwner, LimitId,
+    Agent, AgentId, AgentName, Amounts, Decision, Id, Instant, Key, Lease, LeaseOwner, LimitId,
     LimitSelector, LimitUsage, Margin, Owner, PoolConfig, Portion, Provenance, Queued, Refusal,
     Reserve, Rule, Share, State, Ticket,
 };
 use standpipe_store::{PoolName, Process};
 
-use super::foresight;
 use super::{
-    AgentStatus, ConfigSource, LeaseHolder, LeaseStatus, LimitKind, LimitStatus, Origin, Pause,
-    PoolStatus, Stop, ThrottleStatus, TicketStatus,
+    AgentStatus, ConfigSource, KeptUnits, LeaseHolder, LeaseStatus, LimitKind, LimitStatus, Origin,
+    Pause, PoolStatus, Stop, ThrottleStatus, TicketStatus,
 };
+use super::{agents_ahead, foresight, kept_from, limit_uses};
 use crate::lease_id::LeaseId;
 use crate::refusal::limit_text;
 use crate::refusal::when::When;
@@ -203,6 +203,8 @@ fn tickets(state: &State, now: &Now, processes: Processes<'_>) -> Vec<TicketStat
             limit: why.as_ref().and_then(|refusal| refusal.limit.as_ref()).map(limit_text),
             short_by: why.as_ref().map_or(0, |refusal| refusal.short_by),
             behind: why.as_ref().and_then(|no| Some(no.behind.as_ref()?.to_string())),
+            ahead: why.as_ref().map(|no| agents_ahead(state, no, *place)).unwrap_or_default(),
+            kept: why.as_ref().map(|no| kept(state, ticket, no, now)).unwrap_or_default(),
             when: why.as_ref().map(|refusal| When::of(refusal, now)).unwrap_or_default(),
             pid: process.map(|process| process.pid),
             stopped: process.is_some_and(|process| process.stopped),
@@ -215,11 +217,22 @@ fn tickets(state: &State, now: &Now, processes: Processes<'_>) -> Vec<TicketStat
     ordered.map(status).collect()
 }
 
-/// Returns why a claim of the ticket would be refused now.
-fn why(state: &State, ticket: &Ticket, now: &Now) -> Option<Refusal> {
+fn claim_of(state: &State, ticket: &Ticket) -> Option<Reserve> {
     let agent = state.facts().agents.get(usize::from(ticket.agent))?.name.clone();
     let mut claim = Reserve::new(agent, ticket.call.cost.clone());
     claim.ticket = Some(ticket.key);
+    Some(claim)
+}
+
+/// Returns what floors keep from the ticket on the limit that refuses it.
+fn kept(state: &State, ticket: &Ticket, no: &Refusal, now: &Now) -> Vec<KeptUnits> {
+    let claim = claim_of(state, ticket);
+    claim.map(|claim| kept_from(state, &claim, no, now)).unwrap_or_default()
+}
+
+/// Returns why a claim of the ticket would be refused now.
+fn why(state: &State, ticket: &Ticket, now: &Now) -> Option<Refusal> {
+    let claim = claim_of(state, ticket)?;
     match state.peek(&claim, now.store) {
         Decision::Wait(Queued { refusal, .. }) | Decision::Refuse(refusal) => Some(refusal),
         Decision::Admit(_) => None,
@@ -245,6 +258,7 @@ fn agents(state: &State, now: &Now) -> Vec<AgentStatus> {
             active_ms: now.millis_since(agent.active),
             denied_ms: state.denied_for(&agent.name, now.store).map(|for_| for_.0 / 1_000),
             promoted: agent.promoted.is_some(),
+            usage: limit_uses(state, AgentId::of(at), now),
         }
     };
     let mut agents: Vec<AgentStatus> = facts.agents.iter().enumerate().map(status).collect();

@@ -187,7 +187,7 @@ fn an_explanation_has_every_step_of_the_rule() {
     let free = pool.explain(&at_once().unit("requests", 1)).blocking().unwrap();
     assert_eq!(free.verdict.as_str(), "refused");
     let names: Vec<&str> = free.steps.iter().map(|step| step.name).collect();
-    let rule = ["terminal", "never", "not yet", "not these units", "not before them", "not now"];
+    let rule = ["stop", "size", "delay", "share", "queue", "room"];
     assert_eq!(names, rule);
     let call = pool.explain(&at_once().unit("tokens", 50)).blocking().unwrap();
     let noes: Vec<_> = call.steps.iter().filter(|step| step.says_no()).collect();

@@ -7,9 +7,11 @@ use super::lists::{about, owner};
 use super::roles::tui_style;
 use crate::show::duration::length;
 use crate::show::events;
-use crate::show::status::{cost_text, expiry, wait_reason};
+use crate::show::local_time::day_and_clock;
+use crate::show::status::{cost_text, expiry};
 use crate::show::style::{Style, TextRole};
 use crate::show::table::sentence;
+use crate::show::when::wait_reason;
 use crate::top::rows::Row;
 
 /// The number of lines.
@@ -46,7 +48,7 @@ fn description(style: Style, row: Row<'_>) -> String {
             if agent.promoted { "served as a standard agent, once".into() } else { String::new() },
         ],
         Row::Event(event) => {
-            vec![event.at.to_string(), event.pool.clone(), events::what(&event.what)]
+            vec![day_and_clock(event.at), event.pool.clone(), events::what(&event.what)]
         }
     };
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
