@@ -1,13 +1,11 @@
 // The dashboard, seen by a real browser: the real daemon serves it, real commands fill its pools.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { after, afterEach, before, test } from "node:test";
-import { Home, launch, open, says, screenshot, snapshots, text, until } from "./support.mjs";
+import { Home, findings, launch, open, says, screenshot, snapshots, text, until }
+  from "./support.mjs";
 import { sameFigures } from "./figures.mjs";
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const HOSTILE = "<img src=x onerror=alert(1)>\u202e\u200b";
 const HOSTILE_SHOWN = "<img src=x onerror=alert(1)>\\u{202e}\\u{200b}";
 const LARGEST = 64 * 1024;
@@ -49,13 +47,6 @@ async function row(of, agent) {
   const found = await of.evaluateHandle((name) => [...document.querySelectorAll("tbody tr")].find(
     (one) => one.querySelector(".name")?.textContent === name), agent);
   return found.asElement();
-}
-
-async function findings(of) {
-  await of.evaluate(AXE);
-  const { violations } = await of.evaluate(() => globalThis.axe.run());
-  return violations.filter(({ impact }) => ["serious", "critical"].includes(impact))
-    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
 }
 
 before(async () => {
@@ -115,10 +106,11 @@ test("a pool fills before one's eyes", async () => {
   await says(page, ".limits", "1 left");
   home.hold("fill/slots", "--limit", "parallel=2", "--as", "two");
   await says(page, ".limits", "full");
+  await says(page, ".answers", "parallel is full. The next call waits. Used by one 1, two 1.");
   const meter = await page.$eval("[role=meter]", (one) => one.getAttribute("aria-valuetext"));
   assert.equal(meter, "0 used, 2 held, of 2");
   home.hold("fill/slots", "--limit", "parallel=2", "--as", "three");
-  await says(page, ".listing", "waiting for a call in flight to end");
+  await says(page, ".waiting", "waiting for a call in flight to end");
   await screenshot(page, "full");
 });
 
@@ -132,20 +124,21 @@ test("who waits is shown with place, reason, countdown and deadline", async () =
   await until("large waits", async () => (await home.status("work/rate")).waiting === 1);
   home.hold("work/rate", "--as", "later", "--cost", "tokens=2000", "--timeout", "2h");
   await visit(`${home.url}/#pool=work%2Frate`);
-  await says(page, ".listing", "2 later");
+  await says(page, ".waiting", "2 later");
   const cells = async (agent) => (await row(page, agent)).$$eval("th, td", (all) =>
     all.map((one) => one.innerText));
   const first = await cells("large");
   assert.equal(first[0], "1");
   // 7,000 are left, of which the boss's floor keeps 1,500.
-  assert.equal(first[4], "tokens per 1h has no room, short by 1,700");
+  assert.equal(first[2], "tokens per 1h has no room, short by 1,700; 1,500 kept for boss "
+    + "(floor 25%); used by boss 10 %, data 10 %, poller 10 %");
   // A floor may keep units for longer, so the instant is a bound.
-  assert.match(first[6], /^not before (.* )?\d\d:\d\d:\d\d$/);
-  assert.match((await cells("later"))[4], /^others come first for tokens per 1h/);
+  assert.match(first[3], /^not before (.* )?\d\d:\d\d:\d\d \(.* min.*\)$/);
+  assert.match((await cells("later"))[2], /^behind large for tokens per 1h/);
   // It counts down.
   await page.waitForFunction((was) => [...document.querySelectorAll("tbody tr")].some((one) =>
-    one.querySelector(".name")?.textContent === "large" && one.cells[7].innerText !== was),
-  {}, first[7]);
+    one.querySelector(".name")?.textContent === "large" && one.cells[6].innerText !== was),
+  {}, first[6]);
 });
 
 test("what is hostile is shown as text", async () => {
@@ -156,7 +149,7 @@ test("what is hostile is shown as text", async () => {
 
 test("every figure is the snapshot's", async () => {
   await visit(`${home.url}/#pool=work%2Frate`);
-  await says(page, ".listing", "2 later");
+  await says(page, ".waiting", "2 later");
   await page.click("#freeze");
   await says(page, "#link", "frozen at");
   await sameFigures(page, "work/rate");
@@ -175,12 +168,15 @@ test("every figure is the snapshot's", async () => {
   await says(page, "#link", "live");
 });
 
-test("the burn rate is drawn, and told in words", async () => {
+test("the use of the limits is drawn and described", async () => {
   await visit(`${home.url}/#pool=work%2Frate`);
   await page.waitForSelector(".burn path.line");
   const label = await page.$eval(".burn svg", (svg) => svg.getAttribute("aria-label"));
   assert.match(label, /requests per 1h: now 75 %, highest 75 %/);
-  assert.equal((await page.$$(".burn path.line")).length, 2 * 3);
+  // Two rates, each drawn and in the legend; slots have a drawing of their own.
+  assert.equal((await page.$$(".burn path.line")).length, 2 * 2);
+  const slots = await page.$eval(".inflight svg", (svg) => svg.getAttribute("aria-label"));
+  assert.match(slots, /now 3 of 10, at most 3/);
   await page.click(".burn summary");
   await says(page, ".burn table", "3 (75 %)");
 });
@@ -199,7 +195,7 @@ test("a pause by the keyboard alone, with a countdown, and resumed by the button
   };
   await reach("Pause…");
   await page.keyboard.press("Enter");
-  await says(page, "dialog", "Nobody who shares this pool is admitted");
+  await says(page, "dialog", "No call on this pool is admitted");
   assert.equal(await page.evaluate(() => document.activeElement.tagName), "SELECT");
   // Snapshots go on behind the question; it stays, and so does the focus.
   await snapshots(page, 2);
@@ -208,20 +204,19 @@ test("a pause by the keyboard alone, with a countdown, and resumed by the button
   await page.keyboard.press("ArrowDown");
   await reach("Pause it");
   await page.keyboard.press("Enter");
-  await says(page, "#said", "work/rate is paused for 5 min");
-  await says(page, "main .notices", "Paused for another");
-  const left = await text(page, "main .notices");
-  await page.waitForFunction((was) => document.querySelector("main .notices").innerText !== was,
+  await says(page, "#announced", "work/rate is paused for 5 min");
+  await says(page, ".answers", "No call is admitted.");
+  const left = await text(page, ".answers");
+  await page.waitForFunction((was) => document.querySelector(".answers").innerText !== was,
     {}, left);
   const { pause } = await home.status("work/rate");
   assert.ok(pause.for_ms > 200_000, String(pause.for_ms));
   await says(page, ".listing", "the pool is paused");
   await screenshot(page, "paused");
   await page.click("button ::-p-text(Resume)");
-  await says(page, "#said", "admits calls again");
+  await says(page, "#announced", "admits calls again");
   await until("it is resumed", async () => (await home.status("work/rate")).pause === null);
-  await page.waitForFunction(() => ![...document.querySelectorAll(".notices b")].some((word) =>
-    word.innerText.startsWith("Paused")));
+  await page.waitForFunction(() => !document.querySelector(".pill").innerText.includes("paused"));
 });
 
 test("a lease is settled by the button, and the focus stays in the list", async () => {
@@ -238,7 +233,7 @@ test("a lease is settled by the button, and the focus stays in the list", async 
   assert.equal((await home.status("my/settled")).in_flight, 2);
   await (await (await row(page, "stuck")).$("button")).click();
   await page.click("#ask-yes");
-  await says(page, "#said", "The lease of stuck is settled.");
+  await says(page, "#announced", "The lease of stuck is settled.");
   const { leases } = await home.status("my/settled");
   assert.deepEqual(leases.filter((lease) => lease.id === id), []);
   assert.equal(leases.length, 1);
@@ -269,8 +264,9 @@ test("refusals are counted by agent and kind, and the pause says why", async () 
   await home.run("throttle", "work/shadow", "--as", "data", "--kind", "overload");
   await home.run("throttle", "work/shadow", "--as", "boss", "--kind", "quota");
   await visit(`${home.url}/#pool=work%2Fshadow`);
-  await says(page, ".badges", "shadow mode: nobody is held back");
-  await says(page, ".notices", "Paused for another");
+  await says(page, ".pill", "shadow mode");
+  await says(page, ".answers", "Calls are counted and never delayed. Enforced, the pool would be "
+    + "paused.");
   await says(page, ".refusals p", "3 refusals of 2 agents.");
   const cells = await page.$$eval(".refusals tbody tr", (rows) => rows.map((one) =>
     [...one.cells].slice(0, 6).map((cell) => cell.innerText)));
@@ -290,6 +286,10 @@ test("long lists are cut, and say so", async () => {
     await Promise.all(Array.from({ length: 10 }, (_, of) => post(n + of)));
   }
   await visit(`${home.url}/#pool=many%2Fslots`);
+  for (const list of [".flying", ".agents"]) {
+    await says(page, `${list} > button`, "Show all 200");
+    await page.click(`${list} > button`);
+  }
   await says(page, ".more", "and 30 more");
   assert.equal((await page.$$(".act button")).length, 200);
   await says(page, ".limits", "770 left");
@@ -352,7 +352,7 @@ test("the page is small", async () => {
   assert.ok(all < LARGEST, `${all} bytes: ${JSON.stringify(sizes)}`);
 });
 
-test("a daemon that dies is told of, and found again", async () => {
+test("a daemon that dies is shown, and found again", async () => {
   await withHome(async (own) => {
     await own.up();
     await own.run("reserve", "my/slots", "--limit", "parallel=2", "--as", "one");
@@ -361,13 +361,13 @@ test("a daemon that dies is told of, and found again", async () => {
     page.isDaemonAway = true;
     await own.killDaemon();
     await says(page, "#gone", "The daemon does not answer since");
-    await says(page, "#gone", "figures below are from then");
+    await says(page, "#gone", "The figures below are from then.");
     await says(page, ".limits", "1 left");
     const filter = await page.$eval(".page", (one) => getComputedStyle(one).filter);
     assert.match(filter, /grayscale/);
     await screenshot(page, "gone");
     await own.up();
-    await says(page, "#said", "The daemon answers again.");
+    await says(page, "#announced", "The daemon answers again.");
     await page.waitForSelector("#gone[hidden]");
     page.isDaemonAway = false;
     await own.run("reserve", "my/slots", "--limit", "parallel=2", "--as", "two");
@@ -384,12 +384,12 @@ test("a token is asked for, kept in the tab, and taken out of the address", asyn
     await own.run("reserve", "my/slots", "--limit", "parallel=2");
     await visit(own);
     page.isDaemonAway = true; // The browser tells of every 401, and they are wanted here.
-    await says(page, "#locked", "This daemon wants a token");
+    await says(page, "#locked", "This daemon requires a token");
     assert.deepEqual(await findings(page), []);
     await screenshot(page, "token");
     await page.type("#token", "another-token-altogether");
     await page.keyboard.press("Enter");
-    await says(page, "#denied", "does not take this token");
+    await says(page, "#denied", "rejects this token");
     await page.type("#token", token);
     await page.keyboard.press("Enter");
     await says(page, ".limits", "1 left");

@@ -24,17 +24,22 @@ function sameLength(shown, ms, what) {
 const visible = (word) => word.replace(/[\u200b\u202e]/g,
   (c) => `\\u{${c.charCodeAt(0).toString(16)}}`);
 
+/** Money has two decimals, and less than a cent is shown as that. */
+const money = (micros) => (micros > 0 && micros < 5_000 ? "<$0.01"
+  : `$${(micros / 1e6).toFixed(2)}`);
+
 function sameCost(shown, cost, what) {
-  const said = Object.fromEntries(shown.split(", ").map((part) => {
-    if (part.startsWith("$")) return ["usd", Math.round(number(part.slice(1)) * 1e6)];
+  const found = Object.fromEntries(shown.split(", ").map((part) => {
+    if (part.includes("$")) return ["usd", part];
     const [n, unit] = part.split(" ");
-    return [unit === "request" ? "requests" : unit, number(n)];
+    return [unit === "request" ? "requests" : unit === "slot" ? "parallel" : unit, number(n)];
   }));
-  assert.deepEqual(said, Object.fromEntries(Object.entries(cost).filter(([, n]) => n > 0)), what);
+  assert.deepEqual(found, Object.fromEntries(Object.entries(cost).filter(([, n]) => n > 0)
+    .map(([unit, n]) => [unit, unit === "usd" ? money(n) : n])), what);
 }
 
 export async function sameFigures(page, name) {
-  const { pool, limits, rows, page: words } = await page.evaluate(async (wanted) => {
+  const { pool, limits, rows, uses, page: words } = await page.evaluate(async (wanted) => {
     const { shown } = await import("/ui/app.js");
     const inner = (one) => one.innerText;
     return {
@@ -45,30 +50,35 @@ export async function sameFigures(page, name) {
         facts: Object.fromEntries([...item.querySelectorAll("dl > div")].map((fact) =>
           [inner(fact.children[0]), inner(fact.children[1])])),
       })),
-      rows: [...document.querySelectorAll(".listing")].map((list) =>
-        [...list.querySelectorAll("tbody tr")].map((row) => [...row.cells].map(inner))),
+      rows: [".waiting", ".flying", ".agents"].map((list) =>
+        [...document.querySelectorAll(`${list} tbody tr`)].map((row) => [...row.cells].map(inner))),
+      uses: [...document.querySelectorAll(".agents tbody tr")].map((row) =>
+        [...row.querySelectorAll(".uses li")].map((use) => [...use.children].map(inner))),
       page: inner(document.querySelector("main")),
     };
   }, name);
   assert.equal(limits.length, pool.limits.length);
-  pool.limits.forEach((limit, at) => sameLimit(limits[at], limit));
+  for (const limit of pool.limits) {
+    sameLimit(limits.find((one) => one.name === limit.limit), limit);
+  }
   const [queue, leases, agents] = rows;
   sameQueue(queue, pool.tickets);
   sameLeases(leases, pool.leases);
-  sameAgents(agents, pool.agents);
+  sameAgents(agents, uses, pool);
   assert.ok(words.includes(`zone ${pool.zone}`));
   assert.ok(words.includes(`margin ${pool.margin_per_mille / 10} %`));
 }
 
 function sameLimit({ name, left, facts }, limit) {
   assert.equal(name, limit.limit);
-  const money = (shown) => (limit.unit === "usd" ? shown.slice(1) * 1e6 : number(shown));
+  const sameAmount = (shown, wanted, what) => (limit.unit === "usd"
+    ? assert.equal(shown, money(wanted), what) : assert.equal(number(shown), wanted, what));
   if (limit.left === 0) assert.equal(left, "full");
-  else assert.equal(money(left.replace(" left", "")), limit.left, name);
+  else sameAmount(left.replace(" left", ""), limit.left, name);
   const same = { used: limit.used, held: limit.held, usable: limit.effective,
     limit: limit.amount };
   for (const [fact, wanted] of Object.entries(same)) {
-    assert.equal(money(facts[fact]), wanted, `${name}: ${fact}`);
+    sameAmount(facts[fact], wanted, `${name}: ${fact}`);
   }
   if (limit.margin_per_mille !== null) {
     assert.equal(facts.margin, `${limit.margin_per_mille / 10} %`);
@@ -77,25 +87,26 @@ function sameLimit({ name, left, facts }, limit) {
 }
 
 /** An exact instant, a lower bound, or what must happen first: never one for another. */
-function sameInstant(shown, { reason, until, not_before, waiting_for }) {
+function sameInstant(shown, { reason, until, until_ms, not_before, not_before_ms, waiting_for }) {
   const known = until ?? not_before;
   if (reason === null) return assert.equal(shown, "now");
   if (known === null) return assert.equal(shown, `waiting for ${waiting_for}`);
   const second = new Date(Math.ceil(Date.parse(known) / 1_000) * 1_000);
   const clock = second.toTimeString().slice(0, 8);
-  assert.match(shown, until ? /^at / : /^not before /);
-  assert.ok(shown.endsWith(clock), `“${shown}” for ${known}`);
+  const [, length] = until ? /^in (.*) \(/.exec(shown) : /^not before .* \((.*)\)$/.exec(shown);
+  sameLength(length, until ? until_ms : not_before_ms, "admitted");
+  assert.ok(shown.includes(clock), `“${shown}” for ${known}`);
 }
 
 function sameQueue(rows, tickets) {
   assert.equal(rows.length, tickets.length);
   tickets.forEach((ticket, at) => {
-    const [place, who, tier, wants, why, waits, goes, deadline] = rows[at];
+    const [place, who, why, goes, wants, waits, deadline] = rows[at];
     assert.equal(number(place), ticket.position);
-    for (const word of [ticket.agent, ticket.model, ticket.task, `pid ${ticket.pid}`]) {
+    for (const word of [ticket.agent, ticket.priority, ticket.model, ticket.task,
+      `pid ${ticket.pid}`]) {
       if (word !== null) assert.ok(who.includes(visible(word)), `${word} in “${who}”`);
     }
-    assert.equal(tier, ticket.priority);
     sameCost(wants, ticket.cost, ticket.agent);
     if (ticket.short_by > 0) assert.equal(number(/short by ([\d,]+)/.exec(why)[1]), ticket.short_by);
     if (ticket.limit) assert.ok(why.includes(ticket.limit), why);
@@ -108,24 +119,35 @@ function sameQueue(rows, tickets) {
 function sameLeases(rows, leases) {
   assert.equal(rows.length, leases.length);
   leases.forEach((lease, at) => {
-    const [who, tier, holds, age, ends] = rows[at];
-    assert.ok(who.includes(lease.agent) && who.includes(`pid ${lease.pid}`), who);
-    assert.equal(tier, lease.priority);
+    const [who, holds, age, ends] = rows[at];
+    for (const word of [lease.agent, lease.priority, `pid ${lease.pid}`]) {
+      assert.ok(who.includes(word), `${word} in “${who}”`);
+    }
     sameCost(holds, lease.cost, lease.agent);
     sameLength(age, lease.age_ms, "age");
     if (lease.expires_ms !== null) sameLength(ends, lease.expires_ms, "ends");
   });
 }
 
-function sameAgents(rows, agents) {
+/** Every agent with its share of each limit, the largest users first. */
+function sameAgents(rows, uses, { agents, limits }) {
   assert.equal(rows.length, agents.length);
   for (const agent of agents) {
-    const found = rows.find(([name]) => name === agent.name);
-    assert.ok(found, agent.name);
-    const [, tier, flying, waiting, floor, cap, active] = found;
-    assert.deepEqual([tier, number(flying), number(waiting)],
-      [agent.priority, agent.in_flight, agent.waiting]);
+    const at = rows.findIndex(([who]) => who.split(/\s/)[0] === agent.name);
+    assert.ok(at >= 0, agent.name);
+    const [who, , flying, waiting, floor, cap, active] = rows[at];
+    const orNone = (shown) => (shown === "–" ? 0 : number(shown));
+    assert.ok(who.includes(agent.priority), who);
+    assert.deepEqual([orNone(flying), orNone(waiting)], [agent.in_flight, agent.waiting]);
     assert.deepEqual([floor, cap], [agent.floor.join(", ") || "–", agent.cap.join(", ") || "–"]);
     if (agent.active_ms >= 1_000) sameLength(active, agent.active_ms, "active");
+    const wanted = (agent.usage ?? []).map(({ limit, used, held }) => {
+      const { unit, effective } = limits.find((of) => of.limit === limit);
+      const figure = unit === "usd" ? money(used + held) : (used + held).toLocaleString("en-US");
+      return [limit, "", figure, `${Math.round(100 * (used + held) / effective)} %`];
+    });
+    assert.deepEqual(uses[at], wanted, agent.name);
   }
+  const largest = uses.map((of) => Math.max(0, ...of.map(([, , , part]) => parseInt(part, 10))));
+  assert.deepEqual(largest, [...largest].sort((a, b) => b - a), "the largest users first");
 }

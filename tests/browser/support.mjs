@@ -1,15 +1,24 @@
-// What the browser tests stand on: a daemon with a home of its own, real calls beside it, a page
-// that is watched. Nothing here sleeps for a guess: it waits for what must come, or fails.
+// Support for the browser tests: a daemon with a home of its own, real calls, a page that is
+// watched. Nothing here sleeps for a guess: it waits for a condition, or fails.
 
 import { spawn, execFile } from "node:child_process";
-import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { createRequire } from "node:module";
+import { createServer as createSocket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import puppeteer from "puppeteer-core";
 
 const BINARY = process.env.STANDPIPE_BIN;
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
-const SCREENSHOTS = process.env.SCREENSHOTS ?? "target/screenshots";
+// The package with Redis's tools has the server under this name.
+const REDIS = process.env.REDIS_SERVER ?? "redis-check-rdb";
+const SCREENSHOTS = process.env.SCREENSHOTS
+  ?? new URL("../../target/screenshots", import.meta.url).pathname;
+// With UI_FILES the page comes from that folder instead of the daemon: no build between two looks.
+const UI_FILES = process.env.UI_FILES;
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 /** Far above what anything here takes; reached only when it never comes. */
 const PATIENCE = 20_000;
 
@@ -35,6 +44,7 @@ export class Home {
     this.env = { ...process.env, STANDPIPE_HOME: this.state, STANDPIPE_CONFIG: this.config };
     delete this.env.STANDPIPE_AGENT;
     this.children = [];
+    this.over = new AbortController();
   }
 
   write(name, text) {
@@ -73,6 +83,20 @@ export class Home {
     return this.start("--quiet", "hold", pool, ...args, "--", "sleep", "600");
   }
 
+  /** A call over HTTP: its lease, once it is admitted. It waits for as long as the test runs. */
+  async reserve(body) {
+    const answer = await fetch(`${this.url}/v1/leases`, { method: "POST",
+      headers: { "content-type": "application/json" }, signal: this.over.signal,
+      body: JSON.stringify({ timeout_ms: 3_600_000, ttl_ms: 3_600_000, ...body }) });
+    if (answer.status !== 201) throw new Error(`${answer.status}: ${await answer.text()}`);
+    return (await answer.json()).lease;
+  }
+
+  /** The same, without waiting until it is admitted. */
+  queue(body) {
+    this.reserve(body).catch(() => {}); // It is ended with the home.
+  }
+
   /** The daemon, ready; on its old port if it had one, else on one that the system chooses. */
   async up() {
     this.daemon = this.start("up", "--listen", `127.0.0.1:${this.port ?? 0}`);
@@ -93,10 +117,42 @@ export class Home {
   }
 
   async end() {
+    this.over.abort();
     for (const child of this.children) child.kill("SIGKILL");
     await Promise.all(this.children.map((child) => child.ended));
     rmSync(this.path, { recursive: true, force: true });
   }
+}
+
+/** A provider that answers every message with the same usage. */
+export async function provider() {
+  const answer = JSON.stringify({ id: "msg_1", type: "message", role: "assistant",
+    content: [{ type: "text", text: "done" }], model: "claude-sonnet-4-5", stop_reason: "end_turn",
+    usage: { input_tokens: 2_400, output_tokens: 380 } });
+  const server = createServer((request, response) => {
+    request.resume();
+    request.on("end", () => response.writeHead(200, { "content-type": "application/json" })
+      .end(answer));
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return { url: `http://127.0.0.1:${server.address().port}`, close: () => server.close() };
+}
+
+/** A Redis server of its own, on a port that the system chooses. */
+export async function redis(home) {
+  const socket = createSocket();
+  await new Promise((resolve) => socket.listen(0, "127.0.0.1", resolve));
+  const { port } = socket.address();
+  await new Promise((resolve) => socket.close(resolve));
+  const args = ["--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", home.path];
+  const child = spawn(REDIS, args.map(String), { argv0: "redis-server",
+    stdio: ["ignore", "pipe", "pipe"] });
+  let output = "";
+  child.stdout.on("data", (data) => { output += data; });
+  child.ended = new Promise((resolve) => child.once("exit", resolve));
+  home.children.push(child);
+  await until("Redis is ready", () => output.includes("Ready to accept connections"));
+  return { url: `redis://127.0.0.1:${port}`, child };
 }
 
 export function launch() {
@@ -108,7 +164,8 @@ export function launch() {
 }
 
 /** A page that keeps everything that went wrong in it. */
-export async function open(browser, url, { wide = 1280, scheme = "light" } = {}) {
+export async function open(browser, url, { wide = 1280, high = 900, scheme = "light",
+  isPhone = false } = {}) {
   const page = await browser.newPage();
   page.setDefaultTimeout(PATIENCE);
   page.wrong = [];
@@ -127,10 +184,35 @@ export async function open(browser, url, { wide = 1280, scheme = "light" } = {})
   });
   await page.evaluateOnNewDocument(() => addEventListener("securitypolicyviolation",
     (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`)));
-  await page.setViewport({ width: wide, height: 900 });
+  await page.setViewport({ width: wide, height: high, isMobile: isPhone, hasTouch: isPhone,
+    deviceScaleFactor: isPhone ? 2 : 1 });
+  if (UI_FILES) await serveFiles(page);
   await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
   await page.goto(url);
   return page;
+}
+
+/** Serves the page from the folder, with the daemon's own headers. */
+async function serveFiles(page) {
+  await page.setRequestInterception(true);
+  page.on("request", async (request) => {
+    const { pathname } = new URL(request.url());
+    const name = pathname === "/" ? "index.html" : /^\/ui\/(.+)$/.exec(pathname)?.[1];
+    if (!name) return request.continue();
+    const { headers } = await fetch(new URL("/", request.url()));
+    const kinds = { html: "text/html", js: "text/javascript", css: "text/css", svg: "image/svg+xml" };
+    return request.respond({ body: readFileSync(join(UI_FILES, name)),
+      contentType: `${kinds[name.split(".").at(-1)]}; charset=utf-8`,
+      headers: { "content-security-policy": headers.get("content-security-policy") } });
+  });
+}
+
+/** What axe finds that is serious. */
+export async function findings(page) {
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate(() => globalThis.axe.run());
+  return violations.filter(({ impact }) => ["serious", "critical"].includes(impact))
+    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
 }
 
 /** The text of the first element, as it is shown. */
@@ -143,7 +225,7 @@ export function says(page, selector, words) {
       && element.innerText.replace(/\s+/g, " ").includes(wanted)), {}, selector, words);
   return wait.catch(async () => {
     const all = await page.$$eval(selector, (found) => found.map((one) => one.innerText));
-    throw new Error(`${selector} never said “${words}”, but: ${all.join(" | ")}`);
+    throw new Error(`${selector} never showed “${words}”, but: ${all.join(" | ")}`);
   });
 }
 

@@ -165,7 +165,7 @@ pub use crate::usage::history::{History, HistoryEntry};
 pub use crate::usage::money::Spending;
 pub use crate::usage::size_histogram::{SizeHistogram, SizeKey};
 pub use crate::usage::unit_usage::{AgentUnitUsage, UnitUsage};
-pub use crate::view::{AdmissionSteps, LimitUsage};
+pub use crate::view::{AdmissionSteps, AgentLimitUsage, LimitUsage};
 
 /// Changes whenever the same events would give another outcome or another layout. Binaries of equal
 /// semantics may share a pool.

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use crate::config::compiled::ConstraintKind;
 use crate::config::{Limit, Priority};
 use crate::event::Reserve;
-use crate::id::ConstraintId;
+use crate::id::{AgentId, ConstraintId};
 use crate::lease::admission::Candidate;
 use crate::outcome::{Reason, Refusal};
 use crate::provider::learn::limits_in_force;
@@ -38,6 +38,15 @@ pub struct LimitUsage {
     pub clear_at: Option<Instant>,
     /// When its pace admits the next call; `None` if that is now.
     pub next_grant: Option<Instant>,
+}
+
+/// How much of one limit one agent uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AgentLimitUsage {
+    /// What is charged to the agent in the limit's period.
+    pub used: u64,
+    /// Units that its calls in flight hold and that are not charged yet.
+    pub held: u64,
 }
 
 /// Everything that refuses a call at an instant, in the order of the admission rule.
@@ -84,6 +93,22 @@ impl State {
         limits[..config.limits.len()].clone_from_slice(&config.limits);
         let constraints = self.index.compiled.constraints.ids().zip(&limits);
         constraints.map(|(constraint, limit)| self.figures_of(constraint, limit, now)).collect()
+    }
+
+    /// Returns an agent's own use of each limit, in the order of [`State::figures`]. For a bucket
+    /// that is the use in the last period. Rates are 0 for agents without a history of their own,
+    /// see [`crate::Agent::units`].
+    #[must_use]
+    pub fn agent_figures(&self, agent: AgentId, now: Instant) -> Vec<AgentLimitUsage> {
+        let now = now.max(self.facts.clock);
+        let Some(config) = &self.facts.config else { return Vec::new() };
+        let limits = limits_in_force(config, &self.facts).len();
+        let constraints = self.index.compiled.constraints.ids().take(limits);
+        let own = |constraint| {
+            let usage = self.agent_limit_usage(agent, constraint);
+            AgentLimitUsage { used: usage.charged_at(now), held: usage.held }
+        };
+        constraints.map(own).collect()
     }
 
     /// Evaluates every step of the admission rule for a call, also those behind a refusal.
@@ -165,6 +190,7 @@ mod tests {
     use super::*;
     use crate::config::{PoolConfig, Rule};
     use crate::event::{Action, Configure, Event, Key, Source};
+    use crate::id::Id as _;
     use crate::name::AgentName;
     use crate::time::Span;
     use crate::unit::{Amounts, Unit};
@@ -190,6 +216,24 @@ mod tests {
             let _ = state.apply(&Event { key: Key { session: 7, number }, action }, Instant(0));
         }
         state
+    }
+
+    #[test]
+    fn an_agent_has_its_own_figures() {
+        let mut state = state();
+        let cost = Amounts::cost([(Unit::Tokens, 30)]).unwrap();
+        let other = Reserve::new(AgentName::new("data").unwrap(), cost);
+        let event = Event { key: Key { session: 8, number: 1 }, action: other.into() };
+        let _ = state.apply(&event, Instant(2_000_000));
+        let of = |agent, at| {
+            let all = state.agent_figures(AgentId::of(agent), Instant(at));
+            all.iter().map(|own| (own.used, own.held)).collect::<Vec<_>>()
+        };
+        assert_eq!(of(0, 2_000_000), [(40, 0), (0, 1)]);
+        assert_eq!(of(1, 2_000_000), [(30, 0), (0, 1)]);
+        // Each charge leaves the window after 10 s.
+        assert_eq!(of(0, 10_000_000), [(0, 0), (0, 1)]);
+        assert_eq!(of(1, 10_000_000), [(30, 0), (0, 1)]);
     }
 
     #[test]

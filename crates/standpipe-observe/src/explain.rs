@@ -15,8 +15,8 @@ use standpipe_store::PoolName;
 pub use self::advice::{Advice, Remedy};
 use crate::refusal::{Refused, When, limit_text};
 use crate::status::{
-    AgentLimitUse, KeptUnits, Label, LimitStatus, PoolStatus, Processes, TicketStatus, VerdictKind,
-    agents_ahead, amounts, kept_from, limit_uses,
+    AgentShares, KeptUnits, Label, LimitStatus, PoolStatus, Processes, TicketStatus, VerdictKind,
+    agents_ahead, amounts, kept_from, shares_of,
 };
 use crate::time::Now;
 
@@ -67,8 +67,8 @@ pub struct Explanation {
     pub steps: Vec<Step>,
     /// The limits the call goes by.
     pub limits: Vec<LimitStatus>,
-    /// What the agent uses of each limit, with its floor and its cap.
-    pub usage: Vec<AgentLimitUse>,
+    /// The floors and caps of the agent, with its use.
+    pub shares: Vec<AgentShares>,
     /// What floors of other agents keep from the call.
     pub floors: Vec<KeptUnits>,
     /// The calls of this agent that wait already, in order.
@@ -155,7 +155,7 @@ impl Explanation {
             why: verdict.why().cloned(),
             steps: steps(&judged.refusals, &|no| denial(state, reserve, judged.tier, no, now)),
             limits: PoolStatus::limits_of(state, now),
-            usage: own_usage(state, reserve, now),
+            shares: shares_of(state, &reserve.agent, now),
             floors: state.floors_kept_from(reserve, now.store).iter().map(KeptUnits::of).collect(),
             waiting: PoolStatus::waiting(state, &reserve.agent, now, processes),
             others: Vec::new(),
@@ -268,12 +268,6 @@ fn denial(
         kept: kept_from(state, reserve, refusal, now),
         when: When::of(refusal, now),
     }
-}
-
-fn own_usage(state: &State, reserve: &Reserve, now: &Now) -> Vec<AgentLimitUse> {
-    let mut agents = state.facts().agents.rows();
-    let own = agents.find(|(_, agent)| agent.name == reserve.agent);
-    own.map(|(agent, _)| limit_uses(state, agent, now)).unwrap_or_default()
 }
 
 /// The name of a priority. An earlier name for [`Priority::as_str`], see `compat.rs`.

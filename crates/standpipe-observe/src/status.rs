@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use standpipe_core::{Breaker, Priority, Reason, ThrottleKind, Zone};
 
-pub use self::agent_use::{AgentLimitUse, KeptUnits};
-pub(crate) use self::agent_use::{agents_ahead, kept_from, limit_uses};
+pub use self::agent_use::{AgentShares, KeptUnits};
+pub(crate) use self::agent_use::{agents_ahead, kept_from, shares_of};
 pub use self::backpressure::Backpressure;
 pub use self::label::{
     ConfigSource, Label, LeaseHolder, LimitKind, Named, OfflineMode, ProbeState, VerdictKind,
@@ -28,7 +28,7 @@ pub use self::label::{
 pub use self::overview::PoolOverview;
 pub use self::read::Processes;
 pub(crate) use self::read::amounts;
-pub use self::snapshot::{Snapshot, Unreadable};
+pub use self::snapshot::{ConfigRejected, Snapshot, Unreadable};
 pub use self::state::PoolState;
 use crate::lease_id::LeaseId;
 use crate::refusal::When;
@@ -377,6 +377,9 @@ pub struct AgentStatus {
     pub in_flight: usize,
     /// Its calls that wait.
     pub waiting: usize,
+    /// What it uses of each limit; limits that it does not use are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub usage: Vec<AgentUsage>,
     /// What is kept for it.
     pub floor: Vec<String>,
     /// The most it may use.
@@ -390,9 +393,19 @@ pub struct AgentStatus {
     pub denied_ms: Option<u64>,
     /// Whether its next call is served as standard, because it was denied for so long.
     pub promoted: bool,
-    /// What it uses of each limit.
-    #[serde(default)]
-    pub usage: Vec<AgentLimitUse>,
+}
+
+/// What an agent uses of one limit.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct AgentUsage {
+    /// The name of the limit, as in [`LimitStatus::limit`].
+    pub limit: String,
+    /// What is charged to the agent in the limit's period.
+    pub used: u64,
+    /// What its calls in flight hold in addition.
+    pub held: u64,
 }
 
 /// What the last day's calls cost.

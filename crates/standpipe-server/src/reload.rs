@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use standpipe::{Settings, Standpipe};
+use standpipe::observe::{ConfigRejected, Timestamp};
+use standpipe::{Error, Settings, Standpipe};
 use tokio::signal::unix::Signal;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::daemon::{Options, address, socket};
 use crate::failure::Failure;
-use crate::state::AppState;
+use crate::state::{AppState, lock};
 use crate::token::Token;
 
 /// How often the file is checked for changes.
@@ -33,7 +34,7 @@ pub(crate) async fn run(
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut seen = read;
     // An error that persists is logged once.
-    let mut logged: Option<String> = None;
+    let mut logged: Vec<String> = Vec::new();
     loop {
         let signalled = tokio::select! {
             _ = ticks.tick() => false,
@@ -46,13 +47,13 @@ pub(crate) async fn run(
         let changed = (now != read && now == seen) || appeared(&state, &options);
         seen = now;
         if signalled || changed {
-            let error = reload(&state, &options, signalled).await;
-            if let Some(error) =
-                error.as_ref().filter(|error| signalled || logged.as_ref() != Some(error))
-            {
-                tracing::warn!("{error}");
+            let errors = reload(&state, &options, signalled).await;
+            if !errors.is_empty() && (signalled || logged != errors) {
+                let kept = "configuration not applied, the previous one stays active";
+                tracing::warn!("{kept}: {}", errors.join("\n"));
             }
-            logged = error;
+            reject(&state, &options, &errors);
+            logged = errors;
             // A file that was replaced meanwhile is read at the next check.
             read = if file(&state) == checked { now } else { version(file(&state).as_deref()) };
             seen = read;
@@ -80,22 +81,35 @@ pub(crate) fn find(options: &Options) -> Result<Settings, Failure> {
     Ok(Settings::find(options.config.as_deref(), &|name| std::env::var(name).ok())?)
 }
 
-/// Reloads and logs what changed. Returns the error, if any.
-async fn reload(state: &Arc<AppState>, options: &Options, signalled: bool) -> Option<String> {
+/// Reloads and logs what changed. Returns the errors, if any.
+async fn reload(state: &Arc<AppState>, options: &Options, signalled: bool) -> Vec<String> {
     let (shared, options) = (Arc::clone(state), options.clone());
     let applied = tokio::task::spawn_blocking(move || apply(&shared, &options)).await;
     let what = match applied {
         Ok(Ok(Some(what))) => what,
         Ok(Ok(None)) if signalled => "configuration reloaded: nothing has changed".to_owned(),
-        Ok(Ok(None)) => return None,
-        Ok(Err(failure)) => {
-            let kept = "configuration not applied, the previous one stays active";
-            return Some(format!("{kept}: {failure}"));
+        Ok(Ok(None)) => return Vec::new(),
+        Ok(Err(Failure::Tap(Error::Config(error)))) => {
+            return error.problems.iter().map(ToString::to_string).collect();
         }
-        Err(_) => return None,
+        Ok(Err(failure)) => return vec![failure.to_string()],
+        Err(_) => return vec!["the reload did not finish".to_owned()],
     };
     tracing::info!("{what}");
-    None
+    Vec::new()
+}
+
+/// Shows in every view that the file is rejected, or no longer. `at` is the first rejection with
+/// these errors.
+fn reject(state: &AppState, options: &Options, errors: &[String]) {
+    let mut shown = lock(&state.config_rejected);
+    if errors.is_empty() {
+        *shown = None;
+    } else if shown.as_ref().is_none_or(|shown| shown.errors != errors) {
+        let file = options.config.clone().or_else(|| file(state));
+        let file = file.map(|file| file.display().to_string());
+        *shown = Some(ConfigRejected { at: Timestamp::now(), file, errors: errors.to_vec() });
+    }
 }
 
 /// Applies the whole configuration or nothing of it. Returns what changed.

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
+use standpipe::observe::ConfigRejected;
 use standpipe::{Error, Operation, Standpipe};
 use tokio::sync::{Semaphore, watch};
 
@@ -33,7 +34,8 @@ pub(crate) struct AppState {
     /// Replaced as a whole when the configuration is reloaded.
     tap: RwLock<Standpipe>,
     token: RwLock<Option<Token>>,
-    /// The store is across a network, so no step of it may run on an event loop.
+    /// The file that the last reload rejected, until one is applied.
+    pub(crate) config_rejected: Mutex<Option<ConfigRejected>>,
     /// Pools that are known to exist, so that their existence is checked once.
     known_pools: Mutex<BTreeSet<String>>,
     pub(crate) stopping: watch::Sender<bool>,
@@ -70,6 +72,7 @@ impl AppState {
         Ok(Self {
             tap: RwLock::new(tap),
             token: RwLock::new(token),
+            config_rejected: Mutex::default(),
             known_pools: Mutex::default(),
             stopping: watch::Sender::new(false),
             stop_now: watch::Sender::new(false),

@@ -26,11 +26,15 @@ const PAGE: File =
 /// The other files, under `/ui/`.
 const FILES: &[File] = &[
     File("app.js", SCRIPT, include_bytes!("../ui/app.js")),
+    File("diagnosis.js", SCRIPT, include_bytes!("../ui/diagnosis.js")),
     File("dom.js", SCRIPT, include_bytes!("../ui/dom.js")),
     File("feed.js", SCRIPT, include_bytes!("../ui/feed.js")),
     File("icon.svg", PICTURE, include_bytes!("../ui/icon.svg")),
+    File("limits.js", SCRIPT, include_bytes!("../ui/limits.js")),
+    File("listings.js", SCRIPT, include_bytes!("../ui/listings.js")),
     File("plot.js", SCRIPT, include_bytes!("../ui/plot.js")),
     File("pool.js", SCRIPT, include_bytes!("../ui/pool.js")),
+    File("refusals.js", SCRIPT, include_bytes!("../ui/refusals.js")),
     File("style.css", STYLE, include_bytes!("../ui/style.css")),
     File("theme.js", SCRIPT, include_bytes!("../ui/theme.js")),
     File("words.js", SCRIPT, include_bytes!("../ui/words.js")),

@@ -1,6 +1,7 @@
 // The page as a whole: the stream of snapshots, which pool is shown, what is announced and
-// what the reader does. Every figure is of the snapshot that `shown` gives, as it came.
+// what the reader does. Every figure is from the snapshot that `shown` returns.
 
+import { fullest, stateOf } from "./diagnosis.js";
 import { attr, h, keyed, put, show } from "./dom.js";
 import { Journal, call, follow, keepToken, takeToken } from "./feed.js";
 import { History } from "./plot.js";
@@ -13,10 +14,10 @@ for (const element of document.querySelectorAll("[id]")) ui[element.id] = elemen
 
 let latest = null; // what came last
 let drawn = null; // what the page shows
-let heard = ""; // when something came last
+let lastAt = ""; // when that was
 let isGone = false;
 let isFrozen = false;
-let isDue = false; // a drawing is asked for
+let isDue = false; // a drawing is scheduled
 let view = null;
 const memory = {
 	history: new History(),
@@ -35,9 +36,9 @@ takeToken();
 let hasTried = false;
 const again = follow(`/v1/pools?rows=${ROWS}`, {
 	snapshot(snapshot) {
-		if (isGone && latest) say("The daemon answers again.");
+		if (isGone && latest) announce("The daemon answers again.");
 		if (isGone || !latest) remember();
-		[latest, heard, isGone] = [snapshot, new Date().toISOString(), false];
+		[latest, lastAt, isGone] = [snapshot, new Date().toISOString(), false];
 		for (const element of [ui.locked, ui.gone]) show(element, false);
 		document.body.classList.remove("stale");
 		memory.history.add(snapshot);
@@ -48,9 +49,10 @@ const again = follow(`/v1/pools?rows=${ROWS}`, {
 		if (isGone) return;
 		isGone = true;
 		document.body.classList.add("stale");
-		put(ui.gone, `The daemon does not answer${heard && ` since ${time(heard)}; figures below are `
-			+ "from then"}. ${error?.problem ? `It says: ${error.message} ` : ""}This page tries again `
-			+ "by itself.");
+		banner(ui.gone, `The daemon does not answer${lastAt && ` since ${time(lastAt)}`}.`,
+			joined(" ", lastAt && "The figures below are from then.",
+				error?.problem && `Its error: ${error.message}.`),
+			"Start it with standpipe up. This page connects again by itself.");
 		show(ui.gone, true);
 		put(ui.link, "not connected");
 	},
@@ -58,7 +60,7 @@ const again = follow(`/v1/pools?rows=${ROWS}`, {
 		for (const element of [ui.page, ui.empty, ui.gone]) show(element, false);
 		show(ui.locked, true);
 		put(ui.link, "locked");
-		put(ui.denied, hasTried ? "The daemon does not take this token." : "");
+		put(ui.denied, hasTried ? "The daemon rejects this token." : "");
 		ui.token.focus();
 	},
 });
@@ -76,7 +78,7 @@ async function remember() {
 	try {
 		memory.history.seed(await call("GET", "/v1/history"));
 		draw();
-	} catch {} // The stream tells when the daemon is away.
+	} catch {} // The stream shows when the daemon is unavailable.
 }
 
 let isReading = false;
@@ -109,7 +111,7 @@ function draw() {
 	requestAnimationFrame(() => {
 		isDue = false;
 		if (!latest || (isFrozen && drawn)) return;
-		if (drawn && Date.now() > quiet) tellChanges(drawn.pools, latest.pools);
+		if (drawn && Date.now() > quiet) announceChanges(drawn.pools, latest.pools);
 		drawn = latest;
 		render(drawn);
 	});
@@ -122,75 +124,122 @@ addEventListener("hashchange", () => {
 	view?.title.focus();
 });
 
-function render({ pools, store, backpressure, unreadable = [] }) {
+function render(snapshot) {
+	const { pools, store, unreadable = [], age_ms: age } = snapshot;
 	const isEmpty = pools.length + unreadable.length === 0;
+	const isStoreDown = age !== undefined;
 	show(ui.empty, isEmpty);
 	show(ui.page, !isEmpty);
 	show(ui.freeze, true);
 	put(ui.store, store);
-	if (!isGone) put(ui.link, `${isFrozen ? "frozen at" : "live,"} ${time(heard)}`);
+	if (!isGone) put(ui.link, `${isFrozen ? "frozen at" : "live,"} ${time(lastAt)}`);
+	banners(snapshot);
 	const sum = (of) => count(pools.reduce((all, pool) => all + pool[of], 0));
 	const waiting = `${sum("waiting")} waiting`;
 	put(ui.sum, `${plural(pools.length, "pool")}, ${sum("in_flight")} in flight, ${waiting}`);
 	document.title = `${waiting.startsWith("0") ? "" : `(${waiting}) `}Standpipe`;
-	keyed(ui.upstream, backpressure, (of) => `${of.agent} ${of.pool}`, () => h("li"), (item, of) =>
-		put(item, `Workflows: ${of.agent} is throttled on ${of.pool} for another ${
-			whole(of.until_ms)}.`));
 	keyed(ui.unreadable, unreadable, (of) => of.pool, () => h("li", { class: "bad" }),
 		(item, of) => put(item, `${of.pool} cannot be read: ${of.detail}`));
 	// The pool that the address names, else the one that is looked at, else one in trouble.
 	const named = ({ pool }) => [pool, encodeURIComponent(pool)].includes(location.hash.slice(6));
+	const isIn = (...levels) => (of) => levels.includes(stateOf(of, isStoreDown)[0]);
 	const chosen = pools.find(named) ?? pools.find(({ pool }) => pool === view?.name)
-		?? pools.find((of) => of.terminal || of.pause) ?? pools.find((of) => of.waiting) ?? pools[0];
-	rail(pools, chosen);
+		?? pools.find(isIn("bad")) ?? pools.find((of) => of.waiting) ?? pools.find(isIn("warn"))
+		?? pools.find(isIn("ok")) ?? pools[0];
+	rail(pools, chosen, isStoreDown);
 	if (view?.name !== chosen?.pool) {
 		view = chosen ? new PoolView(chosen.pool, { settle, pause, resume }) : null;
 		ui.main.replaceChildren(...(view ? [view.root] : []));
 	}
-	view?.update(chosen, memory);
+	view?.update(chosen, { ...memory, isStoreDown });
 }
 
-function rail(pools, chosen) {
+// What concerns all pools: the store, the configuration file, agents upstream.
+function banners({ pools, store, backpressure, age_ms: age, store_error: error,
+	config_rejected: rejected }) {
+	show(ui.outage, age !== undefined);
+	if (age !== undefined) {
+		const open = pools.filter((of) => of.cut_off).length;
+		banner(ui.outage, "The store does not answer.", joined(" ", `The figures are ${whole(age)} old.`,
+			open < pools.length && "Calls are not admitted until it answers.",
+			open > 0 && `${plural(open, "pool")} admit${open === 1 ? "s" : ""} calls without it.`,
+			error && `${error}.`), `Check that ${store} is reachable: standpipe doctor.`);
+	}
+	show(ui.rejected, rejected !== undefined);
+	if (rejected) {
+		banner(ui.rejected, `The configuration was rejected at ${time(rejected.at)}.`,
+			`The previous one stays active.${rejected.file ? ` File: ${rejected.file}` : ""}`,
+			"Fix the file. The daemon reads it again when it changes.", rejected.errors);
+	}
+	keyed(ui.upstream, backpressure, (of) => `${of.agent} ${of.pool}`, () => h("li"), (item, of) =>
+		put(item, `Workflows: ${of.agent} is throttled on ${of.pool} for another ${
+			whole(of.until_ms)}.`));
+}
+
+// What is wrong, what follows, the errors one by one, and what to do.
+function banner(element, title, text, advice, errors = []) {
+	if (!element.firstChild) {
+		element.append(h("p", {}, h("b"), " ", h("span")), h("ul"), h("p", {}, h("b", { text: "Do: " }),
+			h("span")));
+	}
+	const [head, list, foot] = element.children;
+	put(head.firstChild, title);
+	put(head.lastChild, text);
+	keyed(list, errors, String, (error) => h("li", {}, h("code", { text: error })));
+	show(list, errors.length > 0);
+	put(foot.lastChild, advice);
+}
+
+// So many pools are always listed on a phone; others only if they need attention.
+const FEW_POOLS = 3;
+
+function rail(pools, chosen, isStoreDown) {
 	keyed(ui.rail, pools, ({ pool }) => pool, ({ pool }) => h("li", {},
 		h("a", { href: `#pool=${encodeURIComponent(pool)}` }, h("span", { class: "name", text: pool }),
-			h("span", { class: "level" }, h("i")), h("small"))), (item, pool) => {
+			h("b", { class: "word" }), h("span", { class: "level" }, h("i")), h("small"))),
+	(item, pool) => {
 		const anchor = item.firstChild;
-		attr(anchor, "class", `sign ${pool.zone}`);
+		const [, word, bar, counts] = anchor.children;
+		const [level, text] = stateOf(pool, isStoreDown);
+		attr(item, "class", ["ok", "idle"].includes(level) && pool !== chosen ? "calm" : null);
+		attr(anchor, "class", `sign ${level}`);
 		attr(anchor, "aria-current", pool === chosen ? "page" : null);
-		const parts = pool.limits.map((of) => (of.used + of.held) / Math.max(1, of.effective));
-		anchor.children[1].firstChild.style.width = `${100 * Math.min(1, Math.max(0, ...parts))}%`;
-		put(anchor.children[2], standing(pool));
+		const most = fullest(pool);
+		const part = most ? (most.used + most.held) / Math.max(1, most.effective) : 0;
+		bar.firstChild.style.width = `${100 * Math.min(1, part)}%`;
+		put(word, text);
+		put(counts, joined(" · ", pool.in_flight > 0 && `${count(pool.in_flight)} in flight`,
+			pool.waiting > 0 && !text.includes("waiting") && `${count(pool.waiting)} waiting`,
+			most && `${Math.round(100 * part)} % of ${most.limit}`));
 	});
+	const hidden = [...ui.rail.children].slice(FEW_POOLS).filter((item) => item.className === "calm");
+	show(ui.others, hidden.length > 0);
+	put(ui.others, ui.rail.className === "all" ? "Show fewer pools" : `Show all ${count(pools.length)} pools`);
+	attr(ui.others, "aria-expanded", ui.rail.className === "all");
 }
 
-function standing(pool) {
-	return joined(" · ", pool.zone,
-		pool.terminal ? "stopped" : pool.pause && `paused ${whole(pool.pause.for_ms)}`,
-		!pool.enforce && "shadow",
-		(pool.learning || pool.trouble.cautious !== null) && "learning",
-		pool.cut_off && "store unavailable",
-		pool.in_flight > 0 && `${count(pool.in_flight)} in flight`,
-		pool.waiting > 0 && `${count(pool.waiting)} waiting`,
-		pool.in_flight + pool.waiting === 0 && "idle");
-}
+ui.others.addEventListener("click", () => {
+	ui.rail.classList.toggle("all");
+	draw();
+});
 
-// ---- what is said
+// ---- what is announced
 
-function say(text) {
-	put(ui.said, `${time(new Date())} ${text}`);
+function announce(text) {
+	put(ui.announced, `${time(new Date())} ${text}`);
 }
 
 let quiet = 0; // no announcement until then: the reader has just seen the result of an action
 
-// A pause or a stop that begins or ends is worth a word; figures that move are not.
-function tellChanges(before, now) {
+// Announces pauses and stops that begin or end, not figures that move.
+function announceChanges(before, now) {
 	const was = new Map(before.map((pool) => [pool.pool, pool]));
 	for (const { pool, pause, terminal } of now) {
 		const old = was.get(pool);
 		if (!old) continue;
-		if (terminal && !old.terminal) say(`${pool}: the provider said stop.`);
-		else if (pause && !old.pause) say(`${pool} pauses for ${whole(pause.for_ms)}.`);
-		else if (!pause && !terminal && (old.pause || old.terminal)) say(`${pool} admits calls again.`);
+		if (terminal && !old.terminal) announce(`${pool}: the provider stopped the pool.`);
+		else if (pause && !old.pause) announce(`${pool} is paused for ${whole(pause.for_ms)}.`);
+		else if (!pause && !terminal && (old.pause || old.terminal)) announce(`${pool} admits calls again.`);
 	}
 }
 
@@ -230,7 +279,7 @@ async function act(failed, done, method, path, body) {
 	try {
 		await call(method, path, body);
 		quiet = Date.now() + 3_000;
-		say(done);
+		announce(done);
 	} catch (error) {
 		wrong(failed, error);
 	}
@@ -253,8 +302,8 @@ function pause(pool) {
 	const select = h("select", {}, ...lengths);
 	select.value = 60_000;
 	ask(`Pause ${pool}?`, [
-		h("p", { text: "Nobody who shares this pool is admitted until it ends, by itself or when "
-			+ "somebody resumes it. Calls in flight go on." }),
+		h("p", { text: "No call on this pool is admitted until the pause ends or a person resumes "
+			+ "the pool. Calls in flight continue." }),
 		h("label", {}, "For ", select),
 	], "Pause it", () => act(`${pool} was not paused`,
 		`${pool} is paused for ${whole(select.value)}.`,
@@ -265,15 +314,15 @@ function resume({ pool, terminal }) {
 	const send = () => act(`${pool} was not resumed`, `${pool} admits calls again.`,
 		"POST", "/v1/resume", { pool });
 	if (!terminal) return send();
-	return ask(`Resume ${pool}?`, [h("p", { text: "The provider said stop. If the cause is not gone, "
-		+ "the next call is refused too." })], "Resume it", send);
+	return ask(`Resume ${pool}?`, [h("p", { text: "The provider stopped this pool. Unless the cause "
+		+ "is fixed, the next call is refused too." })], "Resume it", send);
 }
 
 ui.freeze.addEventListener("click", () => {
 	isFrozen = !isFrozen;
 	attr(ui.freeze, "aria-pressed", isFrozen);
 	document.body.classList.toggle("frozen", isFrozen);
-	if (isFrozen) put(ui.link, `frozen at ${time(drawn.pools[0]?.at ?? heard)}`);
+	if (isFrozen) put(ui.link, `frozen at ${time(drawn.pools[0]?.at ?? lastAt)}`);
 	draw();
 });
 

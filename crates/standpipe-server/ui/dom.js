@@ -1,4 +1,4 @@
-// Making and keeping elements. What the server says only ever becomes text. Elements stay from one
+// Making and keeping elements. What the server sends only ever becomes text. Elements stay from one
 // snapshot to the next, and with them focus and scroll positions.
 
 // An element. Of its attributes, `on…` are listeners and `text` is its text.
@@ -76,7 +76,8 @@ export class Table {
 				h("th", { role: "columnheader", scope: "col", class: kind, text })))), this.body);
 	}
 
-	// `fit(row)` once for each new row; `texts(item, row)` is what its cells say.
+	// `fit(row)` once for each new row; `texts(item, row)` are the texts of its cells; `null` keeps
+	// what the cell has.
 	rows(items, keyOf, fit, texts, refuge) {
 		const make = () => {
 			const row = h("tr", { role: "row" }, ...this.heads.map(([head, kind], at) => at === 0
@@ -89,14 +90,14 @@ export class Table {
 			const cell = row.cells[at];
 			if (text === null) return;
 			put(cell, text || "–");
-			if (cell.className !== "n") attr(cell, "data-none", text ? null : "");
+			attr(cell, "data-none", text ? null : "");
 		}), refuge);
 	}
 }
 
-// A moment: local to the reader, in UTC when pointed at.
-export function tell(element, moment, text) {
-	attr(element, "datetime", moment);
-	attr(element, "title", moment && `${moment.replace("T", " ").replace(/(\.\d+)?Z$/, "")} UTC`);
+// An instant: in local time, with UTC as the tooltip.
+export function setTime(element, instant, text) {
+	attr(element, "datetime", instant);
+	attr(element, "title", instant && `${instant.replace("T", " ").replace(/(\.\d+)?Z$/, "")} UTC`);
 	put(element, text);
 }

@@ -1,4 +1,4 @@
-// How figures, lengths, moments, reasons and events are said. Pure: no page, no network.
+// The texts of figures, lengths, instants and events. Pure: no page, no network.
 
 const figures = new Intl.NumberFormat("en-US");
 
@@ -7,19 +7,22 @@ export const count = (n) => figures.format(n);
 // An amount of a unit; money is kept in millionths of a dollar.
 export const amount = (unit, n) => (unit === "usd" ? dollars(n) : count(n));
 // The same where only the limit's name is known, which begins with its unit.
-const amountOf = (limit, n) => amount(limit.split(" ")[0], n);
+export const amountOf = (limit, n) => amount(limit.split(" ")[0], n);
 
-export const dollars = (millionths) => `$${(millionths / 1e6).toLocaleString("en-US",
-	{ minimumFractionDigits: 2, maximumFractionDigits: millionths < 1e6 ? 6 : 2 })}`;
+// Two decimals; what is less than a cent is not shown as nothing.
+export const dollars = (millionths) => (millionths > 0 && millionths < 5_000 ? "<$0.01"
+	: `$${(millionths / 1e6).toLocaleString("en-US",
+		{ minimumFractionDigits: 2, maximumFractionDigits: 2 })}`);
 
 const rank = (unit) => (unit === "requests" ? 0 : unit === "usd" ? 2 : 1);
 
 // `1 request, 1,200 input_tokens`.
 export function cost(units) {
 	const all = Object.entries(units).filter(([, n]) => n > 0);
-	const said = all.sort(([a], [b]) => rank(a) - rank(b)).map(([unit, n]) =>
-		unit === "usd" ? dollars(n) : unit === "parallel" ? plural(n, "slot") : n === 1 ? `1 ${unit.replace(/s$/, "")}` : `${count(n)} ${unit}`);
-	return said.join(", ") || "nothing";
+	const texts = all.sort(([a], [b]) => rank(a) - rank(b)).map(([unit, n]) =>
+		unit === "usd" ? dollars(n) : unit === "parallel" ? plural(n, "slot")
+			: n === 1 ? `1 ${unit.replace(/s$/, "")}` : `${count(n)} ${unit}`);
+	return texts.join(", ") || "nothing";
 }
 
 // `850 ms`, `4.2 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`: rounded up, so never too early.
@@ -63,45 +66,14 @@ export function time(text) {
 }
 
 // The same rounded up to a second, so that it is not early.
-const ahead = (text) => time(Math.ceil(Date.parse(text) / 1_000) * 1_000);
-
-// The reasons of the admission rule, about a limit.
-const REASONS = {
-	terminal: () => "the provider said stop",
-	never: (of, short) => `more than ${of} allows at all${short}`,
-	pause: () => "the pool is paused",
-	return_window: () => "after a pause calls return staggered by priority",
-	zone: (of) => `little is left of ${of}: calls of its priority are spaced out`,
-	yield: (of) => `little is left of ${of}: background waits for higher priorities`,
-	spread: (of) => `paced: background waits so that ${of} lasts`,
-	hold: () => "an agent before it in its workflow got a 429",
-	probe: () => "the first call after a pause is not answered yet",
-	sequential: () => "one call at a time, because several agents got 429s",
-	retry_budget: () => "too many of the last minute’s calls were retries",
-	cap: (of, short) => `its own cap on ${of} is reached${short}`,
-	order: (of, short) => `others come first for ${of}${short}`,
-	limit: (of, short) => `${of} has no room${short}`,
-	floor: (of, short) => `what is left of ${of} is kept for others${short}`,
-	ramp: (of, short) => `half of ${of} is usable at first after a pause, and that is used${short}`,
-	pace: (of) => `too soon after the last call (${of})`,
-	learning: () => "the store lost its state; calls in flight are unknown",
-	queue_full: () => "too many calls wait or are in flight",
-	deadline: () => "its timeout passed",
-	store: () => "the store is unavailable",
-};
-
-export function why(reason, limit, missing, behind) {
-	if (!reason) return "it is its turn";
-	if (behind) return `behind ${behind} by fair order for ${limit ?? "a limit"}`;
-	const short = missing > 0 ? `, short by ${amountOf(limit ?? "", missing)}` : "";
-	return REASONS[reason]?.(limit ?? "a limit", short) ?? reason;
-}
+export const ahead = (text) => time(Math.ceil(Date.parse(text) / 1_000) * 1_000);
 
 // When a waiting call may be admitted: an exact instant, a lower bound, or what must happen first.
-export function expected({ reason, until, not_before: bound, waiting_for: event }) {
+export function expected({ reason, until, until_ms: ms, not_before: bound, not_before_ms: least,
+	waiting_for: event }) {
 	if (reason === null) return "now";
-	if (until) return `at ${ahead(until)}`;
-	if (bound) return `not before ${ahead(bound)}`;
+	if (until) return `in ${whole(ms)} (${ahead(until)})`;
+	if (bound) return `not before ${ahead(bound)} (${whole(least)})`;
 	return event ? `waiting for ${event}` : "never";
 }
 
@@ -114,12 +86,34 @@ export const KINDS = {
 	terminal: ["stop", "got a terminal error"],
 };
 
-export function cause({ incident, streak, overloads }) {
-	if (!incident) return "";
-	const row = Math.max(streak, overloads);
-	return `: ${incident.agent ?? "a call"} ${KINDS[incident.kind]?.[1] ?? "was refused"} ${
-		whole(incident.ago_ms)} ago${row > 1 ? `, ${count(row)} times in a row` : ""}`;
-}
+export const refusedWith = (kind) => KINDS[kind]?.[1] ?? "was refused";
+
+// The reasons of the admission rule, about a limit.
+const REASONS = {
+	terminal: () => "the provider stopped the pool",
+	never: (of) => `it needs more than ${of} ever allows`,
+	pause: () => "the pool is paused",
+	return_window: () => "after a pause calls return staggered by priority",
+	zone: (of) => `little is left of ${of}, so calls of its priority are spaced out`,
+	yield: (of) => `little is left of ${of}, so background waits for higher priorities`,
+	spread: (of) => `background is paced so that ${of} lasts`,
+	hold: () => "delayed before a retry, or because an agent before it in its workflow got a 429",
+	probe: () => "the first call after a pause is not answered yet",
+	sequential: () => "one call at a time, because several agents got 429s",
+	retry_budget: () => "too many of the last minute’s calls were retries",
+	cap: (of) => `its own cap on ${of} is reached`,
+	order: (of) => `other calls are ahead for ${of}`,
+	limit: (of) => `${of} has no room`,
+	floor: (of) => `the rest of ${of} is kept for other agents`,
+	ramp: (of) => `after a pause only a part of ${of} is usable at first`,
+	pace: (of) => `too soon after the last call (${of})`,
+	learning: () => "the limits or the calls in flight are not known yet",
+	queue_full: () => "too many calls wait or are in flight",
+	deadline: () => "its timeout passed",
+	store: () => "the store is unavailable",
+};
+
+export const reasonText = (reason, limit) => REASONS[reason]?.(limit ?? "a limit") ?? reason;
 
 const by = ({ agent, model }) => (model ? `${agent} (${model})` : agent);
 
@@ -127,16 +121,16 @@ const by = ({ agent, model }) => (model ? `${agent} (${model})` : agent);
 const EVENTS = {
 	wait: (e) => `${e.count === 1 ? `${by(e)} waited ${length(e.waited_ms)}`
 		: `${count(e.count)} calls of ${by(e)} waited ${length(e.waited_ms)}, the longest ${
-			length(e.longest_ms)}`} (${why(e.reason)}), then ${e.ended}`,
-	shadow: (e) => `${by(e)} would have waited: ${why(e.reason, e.limit)}`,
-	throttle: (e) => `${e.agent ?? "a call"} ${KINDS[e.about]?.[1] ?? "was refused"}${
+			length(e.longest_ms)}`} (${reasonText(e.reason, e.limit)}), then ${e.ended}`,
+	shadow: (e) => `${by(e)} would have waited: ${reasonText(e.reason, e.limit)}`,
+	throttle: (e) => `${e.agent ?? "a call"} ${refusedWith(e.about)}${
 		e.retry_after_ms === undefined ? "" : `, retry after ${length(e.retry_after_ms)}`}${
 		e.said ? `: “${e.said}”` : ""}`,
 	reclaim: (e) => `a lease of ${e.agent} was reclaimed: ${
 		e.why === "expired" ? "it expired" : "its process ended"}`,
 	pause: (e) => `paused for ${length(e.for_ms)}, until ${time(e.until)}`,
-	resume: () => "admits calls again",
-	stop: (e) => `the provider said stop${e.until ? `, until ${time(e.until)}` : ""}`,
+	resume: () => "calls are admitted again",
+	stop: (e) => `the provider stopped the pool${e.until ? `, until ${time(e.until)}` : ""}`,
 	config: (e) => `a configuration from ${e.source}: ${e.result}`,
 	window_reset: (e) => `the provider’s window of ${e.limit} was reset`,
 	sequential: (e) => (e.on ? "several agents got 429s: calls run one at a time"

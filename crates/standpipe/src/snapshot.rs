@@ -46,7 +46,8 @@ impl Standpipe {
             Err(Error::Store(error)) if error.is_transient() => Vec::new(),
             backpressure => backpressure?,
         };
-        Ok(Snapshot { store: self.store_location(), pools: read, backpressure, unreadable })
+        let (store, pools) = (self.store_location(), read);
+        Ok(Snapshot { store, pools, backpressure, unreadable, config_rejected: None })
     }
 }
 

@@ -11,10 +11,13 @@ const TESTS: &str = "tests/browser";
 
 pub(super) fn run(context: &Context) -> Result<Report, String> {
     let mut runner = node::runner(context, TESTS);
-    runner.arg("dashboard.test.mjs").env("STANDPIPE_BIN", context.standpipe());
+    // One file after the other: two browsers at once are slow on two cores.
+    runner.args(["--test-concurrency=1", "dashboard.test.mjs", "states.test.mjs"]);
+    runner.env("STANDPIPE_BIN", context.standpipe());
     runner.env("SCREENSHOTS", context.target.join("screenshots"));
     if let Some(sandbox) = &context.sandbox {
         runner.env("CHROMIUM", sandbox.program("chromium"));
+        runner.env("REDIS_SERVER", sandbox.program("redis-server"));
     }
     node::run(context, &mut runner, "browser")
 }

@@ -19,9 +19,9 @@ pub(crate) fn bar(style: Style, columns: usize, used: u64, held: u64, whole: u64
 }
 
 /// Draws the share of one agent, in thousandths. It is no warning by itself, so it has no colour.
-pub(crate) fn share_bar(style: Style, columns: usize, per_mille: u32) -> String {
+pub(crate) fn share_bar(style: Style, columns: usize, per_mille: u64) -> String {
     let plain = Style { colour: false, ..style };
-    bar(plain, columns, u64::from(per_mille.min(1_000)), 0, 1_000)
+    bar(plain, columns, per_mille.min(1_000), 0, 1_000)
 }
 
 /// Returns the colour of a limit: good, warning below 40 % left, error below 15 %.

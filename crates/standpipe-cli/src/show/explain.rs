@@ -103,8 +103,7 @@ fn of_stated(limit: &LimitStatus) -> String {
 /// The agent's own use, floor and cap, and what floors of others keep from it.
 fn shares(style: Style, explanation: &Explanation) -> Vec<String> {
     let agent = &explanation.agent;
-    let own = explanation.usage.iter().filter(|own| own.floor.is_some() || own.cap.is_some());
-    let own = own.map(|own| {
+    let own = explanation.shares.iter().map(|own| {
         let figure = |units: u64| amount(&own.unit, units);
         let mut parts = vec![format!("{agent} uses {} of {}", figure(own.used), own.limit)];
         parts.extend(own.floor.map(|floor| format!("its floor is {}", figure(floor))));

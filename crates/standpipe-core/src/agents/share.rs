@@ -1,27 +1,25 @@
-//! Read-only views for people: what an agent uses of each limit, and what floors keep from a call.
+//! Read-only views for people: the floors and caps of an agent, and what floors keep from a call.
 //!
 //! Nothing here decides. The figures come from the views that floors and caps are judged by.
 
 use alloc::vec::Vec;
 
 use crate::config::LimitId;
-use crate::config::compiled::{AgentUsage, Constraint, ConstraintKind, UsageOf};
 use crate::event::Reserve;
-use crate::id::{AgentId, ConstraintId};
 use crate::name::AgentName;
 use crate::state::State;
 use crate::time::Instant;
 
-/// An agent's use of one limit, with its floor and its cap there.
+/// An agent's floor and cap on one limit, in units, and its use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentShare {
     /// The limit. A cap with a period of its own is listed as a window of that period.
     pub limit: LimitId,
     /// What the agent used in the period, with what its calls in flight hold.
     pub used: u64,
-    /// What is kept for the agent, in units.
+    /// What is kept for the agent.
     pub floor: Option<u64>,
-    /// The most that the agent may use, in units.
+    /// The most that the agent may use.
     pub cap: Option<u64>,
 }
 
@@ -37,34 +35,21 @@ pub struct KeptFloor {
 }
 
 impl State {
-    /// Returns what an agent uses of each limit. Rates are left out for an agent whose use is not
-    /// counted, see [`crate::bounds::AGENT_HISTORIES`].
+    /// Returns the floors and caps of an agent, in units, with what it uses.
     #[must_use]
-    pub fn agent_shares(&self, agent: AgentId, now: Instant) -> Vec<AgentShare> {
+    pub fn agent_shares(&self, agent: &AgentName, now: Instant) -> Vec<AgentShare> {
         let now = now.max(self.facts.clock);
-        let Some(record) = self.facts.agents.row(agent) else { return Vec::new() };
-        let is_counted = !record.units.is_empty();
-        let usages = self.usages_of(self.index.agent_loads[agent].rule);
-        let limits = self.index.compiled.constraints.rows();
-        let limits = limits.filter(|(_, constraint)| match constraint.kind {
-            ConstraintKind::Rate => is_counted,
-            ConstraintKind::Slots => true,
-            ConstraintKind::Gate => false,
+        let record = self.index.agent_of.get(agent).copied();
+        let usages = self.usages_of(self.rule_of(agent)).iter();
+        let shares = usages.filter_map(|usage| {
+            Some(AgentShare {
+                limit: self.limit_of(usage)?,
+                used: self.agent_usage(record, usage).taken_at(now),
+                floor: usage.owned.then_some(usage.floor),
+                cap: usage.capped.then_some(usage.spec.effective),
+            })
         });
-        let of_limits = limits.map(|(at, constraint)| {
-            let declared = usages.iter().find(|usage| usage.is_of_constraint(at));
-            let used = match declared {
-                Some(usage) => self.agent_usage(Some(agent), usage).taken_at(now),
-                None => self.agent_usage(Some(agent), &undeclared(at, constraint)).taken_at(now),
-            };
-            share(constraint.id.clone(), used, declared)
-        });
-        let own = usages.iter().filter(|usage| matches!(usage.measures, UsageOf::Unit(_)));
-        let of_caps = own.filter_map(|usage| {
-            let used = self.agent_usage(Some(agent), usage).taken_at(now);
-            Some(share(self.limit_of(usage)?, used, Some(usage)))
-        });
-        of_limits.chain(of_caps).collect()
+        shares.collect()
     }
 
     /// Returns what floors of other agents keep from a new call, or from the ticket it names.
@@ -91,30 +76,6 @@ impl State {
             })
         });
         kept.collect()
-    }
-}
-
-/// The use of a limit by an agent that has neither a floor nor a cap on it.
-fn undeclared(at: ConstraintId, constraint: &Constraint) -> AgentUsage {
-    let mut spec = constraint.spec.clone();
-    // The use of a bucket is counted in a window of its period.
-    spec.refill = 0;
-    AgentUsage {
-        measures: UsageOf::Constraint(at),
-        unit_index: constraint.unit,
-        spec,
-        floor: 0,
-        owned: false,
-        capped: false,
-    }
-}
-
-fn share(limit: LimitId, used: u64, declared: Option<&AgentUsage>) -> AgentShare {
-    AgentShare {
-        limit,
-        used,
-        floor: declared.filter(|usage| usage.owned).map(|usage| usage.floor),
-        cap: declared.filter(|usage| usage.capped).map(|usage| usage.spec.effective),
     }
 }
 
@@ -169,18 +130,16 @@ mod tests {
     }
 
     #[test]
-    fn each_agent_has_its_use_floor_and_cap() {
+    fn floors_and_caps_are_units_with_their_use() {
         let state = state();
         let shares = |name: &str, at: u64| {
-            let found = state.facts().agents.rows().find(|(_, one)| one.name == agent(name));
-            let shares = state.agent_shares(found.unwrap().0, Instant(at));
+            let shares = state.agent_shares(&agent(name), Instant(at));
             shares.iter().map(|own| (own.used, own.floor, own.cap)).collect::<Vec<_>>()
         };
-        assert_eq!(shares("blog", 1), [(40, None, None), (1, None, None)]);
-        assert_eq!(shares("release", 1), [(5, Some(25), None), (1, None, None)]);
-        assert_eq!(shares("crawler", 1), [(3, None, Some(20)), (1, None, None)]);
-        assert_eq!(shares("blog", 10_000_000)[0], (0, None, None), "the period is over");
-        assert!(state.agent_shares(AgentId(9), Instant(1)).is_empty());
+        assert_eq!(shares("blog", 1), []);
+        assert_eq!(shares("release", 1), [(5, Some(25), None)]);
+        assert_eq!(shares("crawler", 1), [(3, None, Some(20))]);
+        assert_eq!(shares("crawler", 10_000_000), [(0, None, Some(20))], "the period is over");
     }
 
     #[test]

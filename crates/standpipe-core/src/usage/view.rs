@@ -252,6 +252,33 @@ impl State {
         UsageView { spec: &usage.spec, counted, history, held, reset: None, pending }
     }
 
+    /// An agent's own use of a limit, with or without a floor or cap on it.
+    pub(crate) fn agent_limit_usage(
+        &self,
+        agent: AgentId,
+        constraint: ConstraintId,
+    ) -> UsageView<'_> {
+        let declared = &self.index.compiled.constraints[constraint];
+        let spec = &declared.spec;
+        if declared.kind == ConstraintKind::Slots {
+            let held = self.index.agent_loads[agent].slots;
+            let counted = Counted::Slots { unknown_until: None };
+            let history = &NO_CHARGES;
+            return UsageView { spec, counted, history, held, reset: None, pending: None };
+        }
+        let own = declared.unit.and_then(|unit| self.facts.agents[agent].units.row(unit));
+        let history = own.map_or(&NO_CHARGES, |own| &own.history);
+        let began = match self.facts.counters[constraint].count {
+            // What the provider counted before the window is of no agent.
+            Count::Window { began } => began.map(|began| Began { carried: 0, ..began }),
+            _ => None,
+        };
+        let counted = Counted::Window { began, lost: None };
+        let held = own.map_or(0, |own| own.held);
+        let pending = self.pending_reset(constraint, false);
+        UsageView { spec, counted, history, held, reset: None, pending }
+    }
+
     /// The window in which the use of a floor or cap is counted: a calendar window is reset for
     /// agents as well.
     fn agent_window(&self, usage: &AgentUsage) -> (Option<Began>, Option<PendingReset<'_>>) {

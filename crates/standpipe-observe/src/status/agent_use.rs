@@ -1,7 +1,7 @@
-//! What agents use of each limit, who is ahead of a call, and what floors keep from it.
+//! The floors and caps of an agent, who is ahead of a call, and what floors keep from it.
 
 use serde::{Deserialize, Serialize};
-use standpipe_core::{AgentId, LimitId, QueueKey, Reason, Refusal, Reserve, State};
+use standpipe_core::{AgentName, LimitId, QueueKey, Reason, Refusal, Reserve, State};
 
 use crate::refusal::limit_text;
 use crate::time::Now;
@@ -9,20 +9,17 @@ use crate::time::Now;
 /// The most agents that are named as being ahead of a call.
 const MAX_AHEAD: usize = 3;
 
-/// An agent's use of one limit.
+/// An agent's floor and cap on one limit, in units, and its use.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct AgentLimitUse {
-    /// The limit, for example `requests per 1min`.
+pub struct AgentShares {
+    /// The limit, for example `requests per 1min`. A cap may have a period of its own.
     pub limit: String,
     /// What it counts; `parallel` for calls in flight.
     pub unit: String,
     /// What the agent used in the period, with what its calls in flight hold.
     pub used: u64,
-    /// That as a share of what is usable of the limit, in thousandths. None for a cap whose period
-    /// no limit of the pool has.
-    pub share_per_mille: Option<u32>,
     /// What is kept for the agent.
     pub floor: Option<u64>,
     /// The most that the agent may use.
@@ -44,20 +41,13 @@ pub struct KeptUnits {
     pub units: u64,
 }
 
-/// Returns what an agent uses of each limit.
-pub(crate) fn limit_uses(state: &State, agent: AgentId, now: &Now) -> Vec<AgentLimitUse> {
-    let limits = state.figures(now.store);
-    let share = |used: u64, limit: &LimitId| {
-        let usable = limits.iter().find(|own| own.limit.id() == *limit)?.effective.max(1);
-        let share = u128::from(used) * 1_000 / u128::from(usable);
-        Some(u32::try_from(share).unwrap_or(u32::MAX))
-    };
+/// Returns the floors and caps of an agent.
+pub(crate) fn shares_of(state: &State, agent: &AgentName, now: &Now) -> Vec<AgentShares> {
     let shares = state.agent_shares(agent, now.store).into_iter();
-    let each = shares.map(|own| AgentLimitUse {
+    let each = shares.map(|own| AgentShares {
         limit: limit_text(&own.limit),
         unit: unit_text(&own.limit),
         used: own.used,
-        share_per_mille: share(own.used, &own.limit),
         floor: own.floor,
         cap: own.cap,
     });

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 
 use standpipe_core::{
-    Agent, AgentId, AgentName, Amounts, Decision, Id, Instant, Key, Lease, LeaseOwner, LimitId,
-    LimitSelector, LimitUsage, Margin, Owner, PoolConfig, Portion, Provenance, Queued, Refusal,
-    Reserve, Rule, Share, State, Ticket,
+    Agent, AgentId, AgentLimitUsage, AgentName, Amounts, Decision, Id, Instant, Key, Lease,
+    LeaseOwner, LimitId, LimitSelector, LimitUsage, Margin, Owner, PoolConfig, Portion, Provenance,
+    Queued, Refusal, Reserve, Rule, Share, State, Ticket,
 };
 use standpipe_store::{PoolName, Process};
 
 use super::{
-    AgentStatus, ConfigSource, KeptUnits, LeaseHolder, LeaseStatus, LimitKind, LimitStatus, Origin,
-    Pause, PoolStatus, Stop, ThrottleStatus, TicketStatus,
+    AgentStatus, AgentUsage, ConfigSource, KeptUnits, LeaseHolder, LeaseStatus, LimitKind,
+    LimitStatus, Origin, Pause, PoolStatus, Stop, ThrottleStatus, TicketStatus,
 };
-use super::{agents_ahead, foresight, kept_from, limit_uses};
+use super::{agents_ahead, foresight, kept_from};
 use crate::lease_id::LeaseId;
 use crate::refusal::limit_text;
 use crate::refusal::when::When;
@@ -32,6 +32,7 @@ impl PoolStatus {
         let margin = config.map_or(Margin::Auto, |config| config.margin);
         let limits = Self::limits_of(state, now);
         let largest = limits.iter().filter_map(|limit| limit.margin_per_mille).max();
+        let agents = agents(state, &limits, now);
         let learning = state.learning_until();
         let stop = facts.terminal.map(|terminal| Stop {
             until: terminal.until.map(|until| now.ahead(until)),
@@ -60,7 +61,7 @@ impl PoolStatus {
             leases: leases(pool, state, now, processes),
             waiting: facts.tickets.len(),
             tickets: tickets(state, now, processes),
-            agents: agents(state, now),
+            agents,
             skipped: 0,
             cut_off: None,
             unavailable: None,
@@ -239,7 +240,7 @@ fn why(state: &State, ticket: &Ticket, now: &Now) -> Option<Refusal> {
     }
 }
 
-fn agents(state: &State, now: &Now) -> Vec<AgentStatus> {
+fn agents(state: &State, limits: &[LimitStatus], now: &Now) -> Vec<AgentStatus> {
     let facts = state.facts();
     let status = |(at, agent): (usize, &Agent)| {
         let its = |id: AgentId| usize::from(id) == at;
@@ -252,18 +253,30 @@ fn agents(state: &State, now: &Now) -> Vec<AgentStatus> {
             priority: rule.and_then(|rule| rule.priority).unwrap_or_default().into(),
             in_flight: facts.leases.values().filter(|lease| its(lease.agent)).count(),
             waiting: facts.tickets.values().filter(|ticket| its(ticket.agent)).count(),
+            usage: usage(state, AgentId::of(at), limits, now),
             floor: shares(rule.map(|rule| &rule.floors)),
             cap: shares(rule.map(|rule| &rule.caps)),
             weight: rule.map(|rule| rule.weight).filter(|weight| *weight != 1),
             active_ms: now.millis_since(agent.active),
             denied_ms: state.denied_for(&agent.name, now.store).map(|for_| for_.0 / 1_000),
             promoted: agent.promoted.is_some(),
-            usage: limit_uses(state, AgentId::of(at), now),
         }
     };
     let mut agents: Vec<AgentStatus> = facts.agents.iter().enumerate().map(status).collect();
     agents.sort_by(|one, other| (one.active_ms, &one.name).cmp(&(other.active_ms, &other.name)));
     agents
+}
+
+/// Returns what an agent uses of the limits, without those it does not use.
+fn usage(state: &State, agent: AgentId, limits: &[LimitStatus], now: &Now) -> Vec<AgentUsage> {
+    let figures = state.agent_figures(agent, now.store);
+    let used = limits.iter().zip(figures).filter(|(_, own)| own.used + own.held > 0);
+    let status = |(limit, own): (&LimitStatus, AgentLimitUsage)| AgentUsage {
+        limit: limit.limit.clone(),
+        used: own.used,
+        held: own.held,
+    };
+    used.map(status).collect()
 }
 
 fn share_text(share: &Share) -> String {

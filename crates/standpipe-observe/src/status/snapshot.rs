@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::status::Backpressure;
 use crate::status::PoolStatus;
+use crate::time::Timestamp;
 
 /// The status of several pools.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -18,6 +19,21 @@ pub struct Snapshot {
     /// The pools that could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub unreadable: Vec<Unreadable>,
+    /// Set by a daemon whose configuration file was rejected at the last reload.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub config_rejected: Option<ConfigRejected>,
+}
+
+/// A configuration file that was rejected; the previous configuration stays active.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConfigRejected {
+    /// When the daemon first rejected it.
+    pub at: Timestamp,
+    /// The file; none if it could not be found.
+    pub file: Option<String>,
+    /// What is wrong and what to do, in the order of the file.
+    pub errors: Vec<String>,
 }
 
 /// A pool that cannot be read.

@@ -11,6 +11,7 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use serde::Serialize;
+use standpipe::observe::Timestamp;
 use utoipa::ToSchema;
 
 use super::{Problems, SCHEMA};
@@ -18,7 +19,7 @@ use crate::http::problem::Problem;
 use crate::metrics::{self as exposition, ProcessInfo};
 use crate::state::{AppState, MAX_STREAMS, MAX_WAITING, lock};
 use crate::watch::history::millis;
-use crate::watch::views::{self, Views};
+use crate::watch::views::{self, View, Views};
 
 /// The daemon is alive.
 #[derive(Debug, Serialize, ToSchema)]
@@ -63,6 +64,9 @@ pub(crate) struct ReadyResponse {
     /// How long the store took to answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     store_ms: Option<u64>,
+    /// When the last reload rejected the configuration file; `/v1/pools` has the errors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    config_rejected_at: Option<Timestamp>,
 }
 
 /// How long the store may take to answer.
@@ -94,7 +98,9 @@ pub(crate) async fn ready(
         Err(problem) => return Err(problem),
     };
     let store_up = store_ms.is_some();
-    Ok(Json(ReadyResponse { schema: SCHEMA, status: "ready", store_up, store_ms }))
+    let config_rejected_at = lock(&state.config_rejected).as_ref().map(|rejected| rejected.at);
+    let (schema, status) = (SCHEMA, "ready");
+    Ok(Json(ReadyResponse { schema, status, store_up, store_ms, config_rejected_at }))
 }
 
 /// Metrics in the Prometheus text format.
@@ -110,7 +116,10 @@ pub(crate) async fn metrics(
 ) -> Result<impl IntoResponse, Problem> {
     let view = Views::all(&state).await;
     let (snapshot, store_up, age) = match view {
-        Ok(view) => (view.snapshot, view.age.is_none(), view.age.unwrap_or_default()),
+        Ok(View { snapshot, outage }) => {
+            let age = outage.as_ref().map_or(Duration::ZERO, |outage| outage.age);
+            (snapshot, outage.is_none(), age)
+        }
         // Nothing was ever read; the metrics of the process are there all the same.
         Err(_) => (Arc::new(state.tap().snapshot(&[]).blocking()?), false, Duration::ZERO),
     };

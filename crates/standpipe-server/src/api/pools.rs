@@ -3,7 +3,6 @@
 //! The same snapshot that the dashboard, `standpipe top` and `standpipe status --json` show.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -19,7 +18,7 @@ use crate::http::extract::QueryParams;
 use crate::http::problem::Problem;
 use crate::state::{AppState, lock};
 use crate::watch::history::{HistoryResponse, millis};
-use crate::watch::views::{View, Views};
+use crate::watch::views::{Outage, View, Views};
 use crate::watch::{snapshots, sse};
 
 /// Which pools to show.
@@ -51,11 +50,18 @@ pub(crate) struct PoolsResponse {
     /// offline are as they are now.
     #[serde(skip_serializing_if = "Option::is_none")]
     age_ms: Option<u64>,
+    /// Only while the store is unavailable: why it could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store_error: Option<String>,
 }
 
 impl PoolsResponse {
-    pub(crate) fn new(snapshot: Snapshot, age: Option<Duration>) -> Self {
-        Self { schema: SCHEMA, snapshot, age_ms: age.map(millis) }
+    /// The snapshot with what the daemon itself knows.
+    pub(crate) fn new(state: &AppState, mut snapshot: Snapshot, outage: Option<&Outage>) -> Self {
+        snapshot.config_rejected.clone_from(&lock(&state.config_rejected));
+        let age_ms = outage.map(|outage| millis(outage.age));
+        let store_error = outage.map(|outage| outage.detail.clone());
+        Self { schema: SCHEMA, snapshot, age_ms, store_error }
     }
 }
 
@@ -78,15 +84,13 @@ pub(crate) async fn pools(
 ) -> Result<Response, Problem> {
     let only = query.pool.as_deref().map(lookup::name).transpose()?;
     if sse::is_accepted(&headers) {
-        if only.is_some() {
-            view(&state, only.clone()).await?;
-        }
-        return snapshots::stream(&state, only, query.rows());
+        let first = view(&state, only.clone()).await?;
+        return snapshots::stream(&state, first, only, query.rows());
     }
-    let View { snapshot, age } = view(&state, only).await?;
+    let View { snapshot, outage } = view(&state, only).await?;
     let rows = query.rows().unwrap_or(usize::MAX);
     let snapshot = Arc::unwrap_or_clone(snapshot).at_most(rows);
-    Ok(Json(PoolsResponse::new(snapshot, age)).into_response())
+    Ok(Json(PoolsResponse::new(&state, snapshot, outage.as_ref())).into_response())
 }
 
 /// The state of one pool, or of all.
@@ -126,7 +130,7 @@ pub(crate) async fn agents(
     QueryParams(query): QueryParams<PoolsQuery>,
 ) -> Result<Json<AgentsResponse>, Problem> {
     let only = query.pool.as_deref().map(lookup::name).transpose()?;
-    let View { snapshot, age } = view(&state, only).await?;
+    let View { snapshot, outage } = view(&state, only).await?;
     let rows = query.rows().unwrap_or(usize::MAX);
     let snapshot = Arc::unwrap_or_clone(snapshot).at_most(rows);
     let agents = snapshot.pools.into_iter().flat_map(|pool| {
@@ -134,7 +138,8 @@ pub(crate) async fn agents(
         pool.agents.into_iter().map(move |agent| AgentOnPool { pool: name.clone(), agent })
     });
     let agents = agents.collect();
-    Ok(Json(AgentsResponse { schema: SCHEMA, agents, age_ms: age.map(millis) }))
+    let age_ms = outage.map(|outage| millis(outage.age));
+    Ok(Json(AgentsResponse { schema: SCHEMA, agents, age_ms }))
 }
 
 /// The use of the limits over the last ten minutes.

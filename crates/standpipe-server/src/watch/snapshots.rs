@@ -50,19 +50,20 @@ pub(crate) async fn run(state: Arc<AppState>) {
         }
         // Requests report an unavailable store; here the next reading is soon enough.
         let Ok(view) = Views::all(&state).await else { continue };
-        if sample_is_due && view.age.is_none() {
+        if sample_is_due && view.outage.is_none() {
             sampled = Some(Instant::now());
             lock(&state.history).add(&view.snapshot);
         }
         if watched {
-            let text = text(&view, Snapshot::clone(&view.snapshot), DEFAULT_ROWS);
+            let text = text(&state, &view, Snapshot::clone(&view.snapshot), DEFAULT_ROWS);
             state.frames.send_replace(Some(Arc::new(SnapshotFrame { view, text })));
         }
     }
 }
 
-fn text(view: &View, snapshot: Snapshot, rows: usize) -> String {
-    serde_json::to_string(&PoolsResponse::new(snapshot.at_most(rows), view.age)).unwrap_or_default()
+fn text(state: &AppState, view: &View, snapshot: Snapshot, rows: usize) -> String {
+    let response = PoolsResponse::new(state, snapshot.at_most(rows), view.outage.as_ref());
+    serde_json::to_string(&response).unwrap_or_default()
 }
 
 /// The state of one stream of snapshots.
@@ -71,7 +72,9 @@ struct SnapshotStream {
     frames: watch::Receiver<Option<Arc<SnapshotFrame>>>,
     only: Option<PoolName>,
     rows: Option<usize>,
-    started: bool,
+    /// The first snapshot, until it is sent: it was read for this stream, so that it need not wait
+    /// a second.
+    first: Option<View>,
     ended: bool,
     _permit: OwnedSemaphorePermit,
 }
@@ -79,6 +82,7 @@ struct SnapshotStream {
 /// Answers with a stream of snapshots.
 pub(crate) fn stream(
     state: &Arc<AppState>,
+    first: View,
     only: Option<PoolName>,
     rows: Option<usize>,
 ) -> Result<Response, Problem> {
@@ -87,7 +91,7 @@ pub(crate) fn stream(
         frames: state.frames.subscribe(),
         only,
         rows,
-        started: false,
+        first: Some(first),
         ended: false,
         _permit: sse::permit(state)?,
     };
@@ -103,12 +107,9 @@ impl SnapshotStream {
         if self.ended {
             return None;
         }
-        if !std::mem::replace(&mut self.started, true) {
-            // The first snapshot is read for this stream, so that it need not wait a second.
+        if let Some(view) = self.first.take() {
             self.frames.mark_unchanged();
-            if let Ok(view) = Views::all(&self.state).await {
-                return Some(self.event(&view, None));
-            }
+            return Some(self.event(&view, None));
         }
         let state = Arc::clone(&self.state);
         tokio::select! {
@@ -132,6 +133,6 @@ impl SnapshotStream {
         if let Some(only) = &self.only {
             snapshot.pools.retain(|pool| pool.pool == only.as_str());
         }
-        event.data(text(view, snapshot, self.rows.unwrap_or(DEFAULT_ROWS)))
+        event.data(text(&self.state, view, snapshot, self.rows.unwrap_or(DEFAULT_ROWS)))
     }
 }

@@ -16,11 +16,20 @@ use crate::state::{AppState, lock};
 /// How long a view waits for the store before it shows the last known state.
 const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A snapshot and, unless it was read for this view, its age.
+/// A snapshot, and whether the store answered.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
     pub(crate) snapshot: Arc<Snapshot>,
-    pub(crate) age: Option<Duration>,
+    pub(crate) outage: Option<Outage>,
+}
+
+/// The store did not answer, and the snapshot is the last known one.
+#[derive(Clone, Debug)]
+pub(crate) struct Outage {
+    /// How old the snapshot is.
+    pub(crate) age: Duration,
+    /// Why the store could not be read.
+    pub(crate) detail: String,
 }
 
 /// What was read last.
@@ -44,7 +53,7 @@ impl Views {
         let shared = Arc::clone(state);
         let reading = state.views.reading.join(|| async move { read(&shared).await });
         match tokio::time::timeout(STORE_TIMEOUT, reading).await {
-            Ok(Ok(Ok(snapshot))) => Ok(View { snapshot, age: None }),
+            Ok(Ok(Ok(snapshot))) => Ok(View { snapshot, outage: None }),
             Ok(Ok(Err(problem))) => state.views.last_known(problem),
             Ok(Err(_)) => Err(Problem::internal("the pools could not be read")),
             Err(_) => state.views.last_known(timed_out()),
@@ -60,7 +69,7 @@ impl Views {
         let wanted = name.clone();
         let step = state.on_store(move |tap| complete(tap, &[find(tap, &name)?]));
         let problem = match tokio::time::timeout(STORE_TIMEOUT, step).await {
-            Ok(Ok(snapshot)) => return Ok(View { snapshot: Arc::new(snapshot), age: None }),
+            Ok(Ok(snapshot)) => return Ok(View { snapshot: Arc::new(snapshot), outage: None }),
             Ok(Err(problem)) if problem.r#type != "store" => return Err(problem),
             Ok(Err(problem)) => problem,
             Err(_) => timed_out(),
@@ -71,7 +80,7 @@ impl Views {
         if snapshot.pools.is_empty() {
             return Err(problem);
         }
-        Ok(View { snapshot: Arc::new(snapshot), age: known.age })
+        Ok(View { snapshot: Arc::new(snapshot), outage: known.outage })
     }
 
     /// The last known state, with the pools that are served offline as they are now.
@@ -81,9 +90,9 @@ impl Views {
         }
         let known = lock(&self.known);
         let Some((at, last)) = &known.last else { return Err(problem) };
-        let age = Some(at.elapsed());
+        let outage = Some(Outage { age: at.elapsed(), detail: problem.detail });
         if known.offline.is_empty() {
-            return Ok(View { snapshot: Arc::clone(last), age });
+            return Ok(View { snapshot: Arc::clone(last), outage });
         }
         let mut snapshot = Snapshot::clone(last);
         for offline in &known.offline {
@@ -92,7 +101,7 @@ impl Views {
                 None => snapshot.pools.push(offline.clone()),
             }
         }
-        Ok(View { snapshot: Arc::new(snapshot), age })
+        Ok(View { snapshot: Arc::new(snapshot), outage })
     }
 }
 

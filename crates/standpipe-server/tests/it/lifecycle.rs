@@ -114,11 +114,22 @@ fn an_invalid_file_changes_nothing_and_is_logged() {
         daemon.until_said(says);
         assert!(daemon.log().contains("not applied"), "{}", daemon.log());
         assert_eq!(amount(), 1, "{says}");
+        let rejected = until("it is shown as rejected", || {
+            let rejected = daemon.get("/v1/pools").ok(200)["config_rejected"].clone();
+            rejected["errors"][0].as_str()?.contains(says).then_some(rejected)
+        });
+        assert!(rejected["file"].as_str().unwrap().ends_with(".toml"), "{rejected}");
+        assert_eq!(daemon.get("/readyz").ok(200)["config_rejected_at"], rejected["at"]);
     }
     home.configure(&(listen(0) + &slots(3)));
     daemon.signal(Signal::HUP);
     daemon.until_said("1 pools configured");
     assert_eq!(amount(), 3);
+    until("it is no longer rejected", || {
+        let ready = daemon.get("/readyz").ok(200);
+        ready.get("config_rejected_at").is_none().then_some(())
+    });
+    assert_eq!(daemon.get("/v1/pools").ok(200).get("config_rejected"), None);
 }
 
 #[test]

@@ -60,6 +60,7 @@ fn views_show_the_last_known_state_until_the_server_answers_again() {
     let shown = daemon.get("/v1/pools").ok(200);
     assert_eq!(shown["pools"][0]["pool"], "my/slots", "the last known state: {shown}");
     assert!(shown["age_ms"].is_u64(), "and its age: {shown}");
+    assert!(shown["store_error"].is_string(), "and why: {shown}");
     let agents = daemon.get("/v1/agents").ok(200);
     assert_eq!(agents["agents"][0]["name"], "holder", "{agents}");
     assert!(agents["age_ms"].is_u64(), "{agents}");

@@ -29,6 +29,14 @@ fn agents_are_listed_by_pool() {
     let of = |name: &str| all.iter().find(|one| one["name"] == name).unwrap();
     assert_eq!((all.len(), &of("second")["waiting"]), (2, &json!(1)), "{agents}");
     assert_eq!(of("first")["in_flight"], 1, "{agents}");
+    let usage = json!([
+        {"limit": "requests per 1h", "used": 1, "held": 0},
+        {"limit": "parallel", "used": 0, "held": 1},
+    ]);
+    let both = |name: &str| of(name)["usage"].as_array().map(Vec::len);
+    assert_eq!((both("first"), both("second")), (Some(2), None), "{agents}");
+    let of_first = of("first")["usage"].as_array().unwrap();
+    assert!(usage.as_array().unwrap().iter().all(|one| of_first.contains(one)), "{agents}");
 }
 
 #[test]

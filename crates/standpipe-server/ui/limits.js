@@ -1,0 +1,86 @@
+// The limits of a pool as bars. Calls in flight at once are slots and have a place of their own: a
+// share of a rate and a number of slots do not compare.
+
+import { attr, h, keyed, put, show } from "./dom.js";
+import { amount, length, percent, whole } from "./words.js";
+
+// So many slots are drawn one by one.
+const MOST_SLOTS = 60;
+
+export class Limits {
+	none = h("p", { class: "none" });
+	list = h("ul", { class: "limits" });
+	root = h("section", {}, h("h3", { text: "Limits" }), this.none, this.list);
+
+	update({ limits, trouble }) {
+		put(this.none, trouble.cautious === null
+			? "No limits are known yet. State them in standpipe.toml or with --limit."
+			: "Not known yet: they are learned from the provider’s answers.");
+		show(this.none, limits.length === 0);
+		const ordered = [...limits].sort((a, b) => isSlots(a) - isSlots(b));
+		keyed(this.list, ordered, (of) => of.limit, gauge, measure);
+	}
+}
+
+const isSlots = ({ kind }) => kind === "parallel";
+
+// What is used, what calls in flight hold, what is usable, and how large the limit is.
+function gauge(limit) {
+	return h("li", { class: isSlots(limit) ? "apart" : "rate" },
+		h("div", { class: "limithead" }, h("b", { text: limit.limit }), h("span")),
+		h("div", { role: "meter", "aria-label": limit.limit, "aria-valuemin": 0 }), h("dl"));
+}
+
+function measure(item, limit) {
+	const [head, bar, list] = item.children;
+	const { unit, used, held, effective, left } = limit;
+	const text = (n) => amount(unit, n);
+	const asSlots = isSlots(limit) && effective <= MOST_SLOTS;
+	const level = left === 0 ? "full" : (used + held) >= 0.8 * effective ? "high" : "";
+	attr(bar, "class", `${asSlots ? "slots" : "gauge"} ${level}`.trim());
+	if (asSlots) slots(bar, limit);
+	else spans(bar, limit);
+	put(head.lastChild, left === 0 ? "full" : `${text(left)} left`);
+	attr(bar, "aria-valuemax", effective);
+	attr(bar, "aria-valuenow", Math.min(used + held, effective));
+	attr(bar, "aria-valuetext", `${text(used)} used, ${text(held)} held, of ${text(effective)}`);
+	keyed(list, facts(limit, text), ([name]) => name,
+		([name]) => h("div", {}, h("dt", { text: name }), h("dd")),
+		(fact, [, words]) => put(fact.lastChild, words));
+}
+
+function slots(bar, { held, effective }) {
+	const all = Array.from({ length: Math.max(effective, held) }, (_, n) => n);
+	keyed(bar, all, (n) => `slot ${n}`, () => h("i"), (slot, n) =>
+		attr(slot, "class", n < held ? "taken" : "open"));
+}
+
+function spans(bar, limit) {
+	const { used, held, effective } = limit;
+	const outside = Math.min(limit.outside, used);
+	const all = Math.max(limit.burst ?? limit.amount, effective, used + held, 1);
+	const parts = [["used", 0, used - outside], ["outside", used - outside, outside],
+		["held", used, held], ...(effective < all ? [["mark", effective]] : [])];
+	keyed(bar, parts, ([kind]) => kind, ([kind]) => h("i", { class: kind }), (span, [, from, size]) => {
+		span.style.left = `${100 * from / all}%`;
+		if (size !== undefined) span.style.width = `${100 * size / all}%`;
+	});
+}
+
+function facts(of, text) {
+	const free = of.full_again_ms;
+	return [
+		["used", text(of.used)],
+		["held", text(of.held)],
+		["of it outside", of.outside > 0 && text(of.outside)],
+		["used by others", of.by_others > 0 && text(of.by_others)],
+		["usable", text(of.effective)],
+		["limit", text(of.amount)],
+		["margin", of.margin_per_mille !== null && percent(of.margin_per_mille)],
+		["holds at most", of.burst !== null && text(of.burst)],
+		["by the provider", of.learned !== null && text(of.learned)],
+		["all free", free === null ? "when calls end" : free === 0 ? "now" : `in ${whole(free)}`],
+		["pace", of.pace_ms !== null && `one per ${length(of.pace_ms)}`],
+		["next", of.next_grant_ms > 0 && `in ${length(of.next_grant_ms)}`],
+	].filter(([, words]) => words);
+}

@@ -1,0 +1,176 @@
+// The tables of a pool: who waits, who uses the quota, what is in flight, what the proxy forwarded.
+
+import { Table, attr, h, keyed, put, setTime, show } from "./dom.js";
+import { whyWaiting } from "./diagnosis.js";
+import { amount, cost, count, dollars, expected, joined, length, plural, time, whole }
+	from "./words.js";
+
+const phone = matchMedia("(max-width: 44rem)");
+// So many rows are shown until the reader asks for all.
+const FEW = 8;
+const FEW_ON_A_PHONE = 3;
+
+// A table with its heading, and a sentence for when it is empty or cut.
+class Listing {
+	isAll = false;
+
+	constructor(kind, title, caption, none, heads) {
+		this.table = new Table(caption, heads);
+		this.heading = h("h3", { text: title, tabindex: -1 });
+		this.count = h("span", { class: "count" });
+		this.none = h("p", { class: "none", text: none });
+		this.more = h("p", { class: "more" });
+		this.all = h("button", { onclick: () => {
+			this.isAll = !this.isAll;
+			this.draw();
+		} });
+		this.root = h("section", { class: `listing ${kind}` }, h("header", {}, this.heading, this.count),
+			this.none, this.table.root, this.all, this.more);
+	}
+
+	rows(items, total, keyOf, fit, texts) {
+		this.draw = () => {
+			const few = phone.matches ? FEW_ON_A_PHONE : FEW;
+			// One row more takes no more room than the button.
+			const isCut = items.length > few + 1;
+			const seen = isCut && !this.isAll ? items.slice(0, few) : items;
+			this.table.rows(seen, keyOf, fit, texts, this.heading);
+			show(this.all, isCut);
+			put(this.all, this.isAll ? "Show fewer" : `Show all ${count(items.length)}`);
+			put(this.more, total > items.length && (this.isAll || !isCut)
+				? `and ${count(total - items.length)} more` : "");
+		};
+		this.draw();
+		show(this.table.root, items.length > 0);
+		show(this.none, items.length === 0);
+		put(this.count, total > 0 ? count(total) : "");
+	}
+}
+
+function who(cell, { agent, priority, part_of: named, pid, stopped, model, task }) {
+	if (!cell.firstChild) cell.append(h("span", { class: "name" }), h("small"));
+	put(cell.firstChild, agent);
+	put(cell.lastChild, joined(" · ", priority, named && `for ${named}`, pid && `pid ${pid}`,
+		stopped && "process is stopped", model, task));
+}
+
+export class Queue extends Listing {
+	constructor() {
+		super("waiting", "Waiting", "Calls that wait, in order", "No call waits.", [["place", "n place"],
+			["agent", "wide"], ["why it waits", "wide"], ["admitted", "wide"], ["wants", "wide"],
+			["waits for", "n"], ["gives up in", "n"]]);
+	}
+
+	update(pool, paused) {
+		const { tickets, waiting } = pool;
+		this.rows(tickets, waiting, (of) => `${of.agent} ${of.since} ${of.pid}`, ({ cells }) => {
+			for (const at of [3, 5]) cells[at].append(h("time"));
+		}, (of, { cells }) => {
+			who(cells[1], of);
+			setTime(cells[3].firstChild, of.until ?? of.not_before, expected(of));
+			setTime(cells[5].firstChild, of.since, whole(of.waits_ms));
+			return [count(of.position), null, whyWaiting(of, pool, paused), null, cost(of.cost), null,
+				whole(of.deadline_ms)];
+		});
+	}
+}
+
+export class Agents extends Listing {
+	constructor() {
+		super("agents", "Who uses the quota", "Agents of this pool, the largest users first",
+			"No agent has used this pool yet.", [["agent", "wide"], ["uses in this period", "wide uses"],
+				["in flight", "n"], ["waiting", "n"], ["floor"], ["cap"], ["last active", "n late"],
+				["remarks", "wide"]]);
+	}
+
+	update({ agents, limits }, most) {
+		const of = new Map(limits.map((limit) => [limit.limit, limit]));
+		const part = ({ limit, used, held }) => (used + held) / Math.max(1, of.get(limit)?.effective);
+		const largest = ({ usage = [] }) => Math.max(0, ...usage.map(part));
+		const outside = limits.filter((limit) => limit.outside > 0).map(({ limit, outside: used }) =>
+			({ limit, used, held: 0 }));
+		const sorted = [...agents].sort((a, b) => largest(b) - largest(a) || (a.name < b.name ? -1 : 1));
+		if (outside.length > 0) sorted.unshift({ name: "outside Standpipe", usage: outside });
+		this.rows(sorted, sorted.length, (agent) => agent.name, ({ cells }) =>
+			cells[1].append(h("ul")), (agent, { cells }) => {
+			who(cells[0], { agent: agent.name, priority: agent.priority });
+			keyed(cells[1].firstChild, agent.usage ?? [], ({ limit }) => limit, bar, (item, use) =>
+				fill(item, use, of.get(use.limit), part(use)));
+			attr(cells[1], "data-none", agent.usage?.length ? null : "");
+			return agent.priority ? [null, null, agent.in_flight ? count(agent.in_flight) : "",
+				agent.waiting ? count(agent.waiting) : "", agent.floor.join(", "), agent.cap.join(", "),
+				agent.active_ms < 1_000 ? "now" : `${whole(agent.active_ms)} ago`, remark(agent)]
+				: [null, null, "", "", "", "", "", "counted by the provider, not by Standpipe"];
+		});
+		if (agents.length >= most) put(this.more, "These were active last; there may be more.");
+	}
+}
+
+const remark = ({ promoted, denied_ms: denied, weight }) => joined("; ", weight && `weight ${weight}`,
+	promoted && "promoted: its next call is served as standard",
+	denied !== null && `not admitted for ${whole(denied)}`);
+
+// One limit that an agent uses: its name, a bar, the figure and its share.
+const bar = () => h("li", {}, h("span", { class: "of" }), h("span", { class: "share" }, h("i")),
+	h("b"), h("span", { class: "part" }));
+
+function fill(item, { limit, used, held }, of, part) {
+	const [name, share, figure, percent] = item.children;
+	put(name, limit);
+	share.firstChild.style.width = `${100 * Math.min(1, part)}%`;
+	put(figure, amount(of?.unit, used + held));
+	put(percent, `${Math.round(100 * part)} %`);
+}
+
+export class Leases extends Listing {
+	constructor(settle) {
+		super("flying", "In flight", "Calls in flight, oldest first", "No call is in flight.",
+			[["agent", "wide"], ["holds", "wide"], ["for", "n"], ["ends", "late"], ["settle", "act"]]);
+		this.settle = settle;
+	}
+
+	update({ leases, in_flight: all }) {
+		this.rows(leases, all, (of) => of.id, (row) => {
+			row.cells[2].append(h("time"));
+			const onclick = () => this.settle(row.lease);
+			row.cells[4].append(h("button", { text: "Settle…", onclick }));
+		}, (of, row) => {
+			row.lease = of;
+			who(row.cells[0], of);
+			setTime(row.cells[2].firstChild, of.since, whole(of.age_ms));
+			attr(row.cells[4].firstChild, "aria-label",
+				`Settle… the lease of ${of.agent}${of.pid ? `, pid ${of.pid}` : ""}`);
+			const within = of.expires_ms === null ? "" : `in ${whole(of.expires_ms)}`;
+			const ends = of.holder === "ttl" ? within : `with its process${within && `, or ${within}`}`;
+			return [null, cost(of.cost), null, ends, null];
+		});
+	}
+}
+
+// The last calls that came through the proxy; hidden where none did.
+export class Proxied extends Listing {
+	constructor() {
+		super("proxied", "Proxied calls", "The last calls through the proxy, latest first", "",
+			[["agent", "name wide"], ["model", "wide"], ["status", "n"], ["input", "n"], ["output", "n"],
+				["cost", "n"], ["waited", "n"], ["ended", "n"]]);
+		this.sum = h("p", { class: "sum" });
+		this.table.root.before(this.sum);
+	}
+
+	update({ pool }, proxied) {
+		const mine = proxied.filter((of) => of.pool === pool);
+		show(this.root, mine.length > 0);
+		const sum = (field) => mine.reduce((all, of) => all + of[field], 0);
+		const [input, output, money] = ["input_tokens", "output_tokens", "micro_usd"].map(sum);
+		put(this.sum, joined(", ", `The last ${plural(mine.length, "call")}: ${count(input)} input`,
+			`${count(output)} output tokens`, money > 0 && dollars(money)));
+		this.rows(mine, mine.length, (of) => `${of.at} ${of.agent} ${of.status} ${of.output_tokens}`,
+			(row) => row.cells[7].append(h("time")), (of, { cells }) => {
+				setTime(cells[7].firstChild, of.at, time(of.at));
+				attr(cells[2], "class", of.status >= 400 ? "n failed" : "n");
+				return [of.session ?? of.agent, of.model ?? "", String(of.status), count(of.input_tokens),
+					count(of.output_tokens), of.micro_usd > 0 ? dollars(of.micro_usd) : "",
+					of.waited_ms > 0 ? length(of.waited_ms) : "", null];
+			});
+	}
+}

@@ -1,0 +1,81 @@
+// The provider's refusals over eight days: when, of which kind, of whom. The table has the figures.
+
+import { Table, attr, h, put, s, setTime, show } from "./dom.js";
+import { Plot } from "./plot.js";
+import { KINDS, count, dayOf, plural, time } from "./words.js";
+
+const DAY = 86_400_000;
+const DAYS = 8;
+const SLOTS = DAYS * 6;
+const KIND = Object.keys(KINDS);
+const kindOf = ({ about }) => Math.max(0, KIND.indexOf(about));
+
+export class Refusals extends Plot {
+	constructor() {
+		const table = new Table("By agent and kind",
+			[["agent", "name"], ...KIND.map((kind, n) => [KINDS[kind][0], `n kind${n}`]), ["last", "n"]]);
+		super(110, "refusals", "Refused by the provider (429s), last 8 days", table.root);
+		this.table = table;
+	}
+
+	update({ pool, at }, journal) {
+		const now = Date.parse(at);
+		const mark = `${journal.version} ${Math.floor(now / 60_000)}`;
+		if (this.mark === mark) return;
+		this.mark = mark;
+		this.end = Math.ceil(now * SLOTS / DAYS / DAY) * DAY * DAYS / SLOTS;
+		this.events = journal.events.filter((event) =>
+			event.pool === pool && Date.parse(event.at) > now - DAYS * DAY);
+		const agents = new Map();
+		for (const event of this.events) {
+			const name = event.agent ?? "unknown";
+			const of = agents.get(name) ?? { name, kinds: KIND.map(() => 0) };
+			of.kinds[kindOf(event)] += 1;
+			of.last = event.at;
+			agents.set(name, of);
+		}
+		show(this.drawn, agents.size > 0);
+		put(this.note, !journal.version ? "Reading the journal…" : agents.size === 0
+			? "None." : `${plural(this.events.length, "refusal")} of ${
+				plural(agents.size, "agent")}${journal.isCut ? "; older ones are left out" : ""}.`);
+		this.draw();
+		const latest = [...agents.values()].sort((a, b) => (a.last < b.last ? 1 : -1)).slice(0, 50);
+		this.table.rows(latest, ({ name }) => name, (row) => row.lastChild.append(h("time")),
+			({ name, kinds, last }, row) => {
+				setTime(row.lastChild.firstChild, last, time(last));
+				return [name, ...kinds.map((n) => (n > 0 ? count(n) : "")), null];
+			});
+	}
+
+	shapes() {
+		const slots = Array.from({ length: SLOTS }, () => KIND.map(() => 0));
+		for (const event of this.events) {
+			const ago = Math.floor((this.end - 1 - Date.parse(event.at)) * SLOTS / DAYS / DAY);
+			const slot = slots.at(-1 - ago);
+			if (slot) slot[kindOf(event)] += 1;
+		}
+		const top = Math.max(1, ...slots.map((kinds) => kinds.reduce((sum, n) => sum + n)));
+		const drawn = [...this.level(0, "0"), ...this.level(1, count(top))];
+		slots.forEach((kinds, slot) => {
+			let below = 0;
+			kinds.forEach((n, kind) => {
+				if (n === 0) return;
+				drawn.push(s("rect", { class: `kind${kind}`, x: this.x(slot / SLOTS) + 0.5,
+					width: this.width / SLOTS - 1, y: this.y((below + n) / top),
+					height: this.y(below / top) - this.y((below + n) / top) }));
+				below += n;
+			});
+		});
+		const midnight = new Date(this.end);
+		midnight.setHours(0, 0, 0, 0);
+		for (let day = 0; day < DAYS; day += 1, midnight.setDate(midnight.getDate() - 1)) {
+			const of = 1 - (this.end - midnight) / DAYS / DAY;
+			if (of > 0 && of < 0.92 && (this.wide > 500 || day % 2 === 0)) {
+				drawn.push(...this.tick(of, dayOf(midnight), "start"));
+			}
+		}
+		attr(this.svg, "aria-label",
+			`Refusals in spans of four hours, at most ${count(top)}; the table below has the figures.`);
+		return drawn;
+	}
+}

@@ -1,0 +1,293 @@
+// Every state of the dashboard, on a desktop and on a phone, light and dark: what a person must read
+// in it, where, and a picture of it. The pictures are for the eye and are not compared.
+
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { Home, findings, launch, open, provider, redis, says, screenshot, snapshots, until }
+  from "./support.mjs";
+
+const PHONE = { width: 390, height: 844 };
+const LOOKS = ["light", "dark"].flatMap((scheme) => [
+  { name: `desktop-${scheme}`, scheme },
+  { name: `phone-${scheme}`, scheme, wide: PHONE.width, high: PHONE.height, isPhone: true },
+]);
+const POOL = "anthropic/sonnet";
+
+const config = (upstream, parallel = 4) => `
+open_pools = true
+
+[provider.anthropic]
+upstream = "${upstream}"
+
+[pool."${POOL}"]
+models   = ["claude-sonnet-*"]
+requests = "50/min"
+tokens   = "200000/h"
+parallel = ${parallel}
+margin   = 0
+spread   = false
+price    = { input_tokens = 3.0, output_tokens = 15.0 }
+
+[pool."openai/gpt"]
+requests = "500/min"
+usd      = "20/d"
+margin   = 0
+
+[pool."github/core"]
+requests = "5000/h"
+
+[agent.release]
+priority = "critical"
+floor = "25%"
+
+[agent.crawler]
+priority = "background"
+cap = { tokens = "60000/h" }
+`;
+
+let browser;
+let home;
+let upstream;
+
+before(async () => {
+  browser = await launch();
+  upstream = await provider();
+  home = new Home();
+  writeFileSync(home.config, config(upstream.url));
+  await home.up();
+});
+
+after(async () => {
+  await browser?.close();
+  upstream?.close();
+  await home?.end();
+});
+
+/** Looks at the pool in every way, and keeps a picture of each. */
+async function look(state, { at = home, pool = POOL, level, word, ...check }) {
+  for (const { name, ...options } of LOOKS) {
+    const page = await open(browser, `${at.url}/#pool=${encodeURIComponent(pool)}`, options);
+    try {
+      await says(page, "main h2", pool);
+      await check.ready?.(page);
+      await says(page, ".pill", word);
+      await sameEverywhere(page, pool, level, word);
+      await check.read?.(page, options);
+      await noSidewaysScroll(page);
+      if (options.isPhone) await withinTwoScreens(page);
+      else await aboveTheFold(page);
+      assert.deepEqual(await findings(page), [], `${state} ${name}`);
+      await screenshot(page, `states/${state}-${name}`);
+      assert.deepEqual(page.wrong, [], `${state} ${name}`);
+      await check.after?.(page);
+    } finally {
+      await page.close();
+    }
+  }
+}
+
+/** The pill, the answers and the list of pools have the same level, and so the same colour. */
+async function sameEverywhere(page, pool, level, word) {
+  await says(page, "#rail [aria-current] .word", word);
+  const [classes, colours] = await page.evaluate(() => {
+    const all = [".pill", ".answers", "#rail [aria-current]"].map((css) =>
+      document.querySelector(css));
+    const colour = (css) => getComputedStyle(document.querySelector(css)).color;
+    return [all.map((one) => one.className), [colour(".pill"), colour("#rail [aria-current] .word")]];
+  });
+  for (const one of classes) assert.ok(one.split(" ").includes(level), `${level} in ${one}`);
+  assert.equal(colours[0], colours[1]);
+}
+
+async function noSidewaysScroll(page) {
+  const [content, screen] = await page.evaluate(() => [document.documentElement.scrollWidth,
+    document.documentElement.clientWidth]);
+  assert.ok(content <= screen, `${content} px of content on ${screen} px`);
+}
+
+const bottomOf = (page, css) => page.$eval(css, (one) =>
+  one.getBoundingClientRect().bottom + scrollY);
+
+/** The answers, the waiting calls, the agents and the limits. */
+async function withinTwoScreens(page) {
+  for (const css of [".answers", ".waiting", ".agents"]) {
+    const bottom = await bottomOf(page, css);
+    assert.ok(bottom <= 2 * PHONE.height, `${css} ends at ${bottom} px`);
+  }
+}
+
+async function aboveTheFold(page) {
+  for (const css of [".answers", ".waiting"]) {
+    const bottom = await bottomOf(page, css);
+    assert.ok(bottom <= 900, `${css} ends at ${bottom} px`);
+  }
+}
+
+/** A message through the proxy. */
+async function message(agent) {
+  const answer = await fetch(`${home.url}/as/${agent}/anthropic/v1/messages`, { method: "POST",
+    headers: { "content-type": "application/json", "x-api-key": "a-key" },
+    body: JSON.stringify({ model: "claude-sonnet-4-5", max_tokens: 400,
+      messages: [{ role: "user", content: "write the post" }] }) });
+  assert.equal(answer.status, 200, await answer.text());
+}
+
+test("idle: nothing to do, and what was used before", async () => {
+  for (const agent of ["blog", "blog", "blog", "release", "crawler"]) await message(agent);
+  await look("idle", { level: "idle", word: "idle", read: async (page) => {
+    await says(page, ".answers", "No call is in flight. Most used: requests per 1min, 10 %.");
+    await says(page, ".waiting", "No call waits.");
+    await says(page, ".agents", "blog");
+    await says(page, ".agents .uses", "requests per 1min 3 6 %");
+    // Proxied calls, with model, tokens and money.
+    await says(page, ".proxied", "The last 5 calls: 12,000 input, 1,900 output tokens, $0.06");
+    await says(page, ".proxied tbody tr", "claude-sonnet-4-5");
+    await says(page, ".proxied tbody tr", "2,400");
+    await says(page, ".proxied tbody tr", "$0.01");
+    await says(page, ".counts", "$0.06 in the last day");
+  } });
+});
+
+test("busy: who uses the quota, and calls pass", async () => {
+  const hold = (agent, tokens, model) => home.reserve({ pool: POOL, agent, model,
+    cost: { tokens } });
+  await hold("blog", 24_000, "claude-sonnet-4-5");
+  await hold("crawler", 18_000, "claude-sonnet-4-5");
+  await hold("release", 9_000, "claude-sonnet-4-5");
+  await look("busy", { level: "ok", word: "active", read: async (page) => {
+    await says(page, ".answers", "3 calls are in flight; calls pass without waiting.");
+    const uses = await page.$$eval(".agents tbody tr", (rows) => rows.map((row) =>
+      row.querySelector(".name").innerText));
+    // Each has one of four slots, which is their largest share.
+    assert.deepEqual(uses, ["blog", "crawler", "release"]);
+    await says(page, ".agents", "floor 25%");
+    await says(page, ".agents", "tokens 60000/1h");
+    // Slots are apart from the rates.
+    assert.equal((await page.$$(".limits .slots .taken")).length, 3);
+    assert.equal((await page.$$(".limits .slots i")).length, 4);
+  } });
+});
+
+test("waiting: why, behind which agent, until when, what to do", async () => {
+  await home.reserve({ pool: POOL, agent: "blog", cost: { tokens: 24_000 } });
+  const waiting = async (many) => until(`${many} wait`, async () =>
+    (await home.status(POOL)).waiting === many);
+  for (const [at, agent] of ["docs", "blog", "crawler"].entries()) {
+    home.queue({ pool: POOL, agent, cost: { tokens: 12_000 }, task: "nightly" });
+    await waiting(at + 1);
+  }
+  await look("waiting", { level: "warn", word: "3 waiting", read: async (page) => {
+    await says(page, ".answers", "3 calls wait. First is docs: parallel has no room, short by 1; "
+      + "in use by blog 2, crawler 1, release 1.");
+    await says(page, ".answers", "waiting for a call in flight to end");
+    await says(page, ".answers", "If its program hangs, settle its lease below.");
+    await says(page, ".waiting tbody tr", "behind docs");
+    assert.equal(await page.title(), "(3 waiting) Standpipe");
+  } });
+});
+
+test("paused: by hand or by a 429, until when, what to do", async () => {
+  await home.run("pause", POOL, "--for", "30min");
+  await look("paused", { level: "bad", word: "paused", read: async (page) => {
+    await says(page, ".answers", "No call is admitted. Paused by hand at");
+    const until = await page.$eval(".answers div:nth-child(2)", (one) => one.innerText);
+    assert.match(until, /\d\d:\d\d:\d\d \(\d+ min( \d+ s)?\)/);
+    await says(page, ".answers", "press Resume to end it now");
+    await says(page, ".waiting tbody tr", "the pool is paused: paused by hand at");
+  } });
+  await home.run("throttle", "openai/gpt", "--as", "docs", "--kind", "quota",
+    "--retry-after", "4min");
+  await look("refused", { pool: "openai/gpt", level: "bad", word: "paused", read: async (page) => {
+    await says(page, ".answers", "Docs got a 429 (quota) at");
+    await says(page, ".refusals", "docs");
+  } });
+});
+
+test("config rejected: the errors, and the previous file stays active", async () => {
+  writeFileSync(home.config, config(upstream.url).replace("50/min", "fifty a minute"));
+  const shown = { pool: "github/core", level: "idle", word: "idle" };
+  await look("config-rejected", { ...shown, ready: (page) =>
+    says(page, "#rejected", "The configuration was rejected at"), read: async (page) => {
+    await says(page, "#rejected", "The previous one stays active.");
+    await says(page, "#rejected", "standpipe.toml:");
+    await says(page, "#rejected", "fifty a minute");
+    await says(page, "#rejected", "Do: Fix the file.");
+  } });
+  const { config_rejected: rejected } = await (await fetch(`${home.url}/v1/pools`)).json();
+  assert.equal(rejected.errors.length, 1);
+  // Twice the slots; the plot keeps what was in use of the slots that there were.
+  writeFileSync(home.config, config(upstream.url, 8));
+  await look("config-applied", { level: "bad", word: "paused", ready: (page) =>
+    page.waitForSelector("#rejected[hidden]"), read: async (page) => {
+    await page.waitForFunction(() => document.querySelectorAll(".limits .slots i").length === 8);
+  } });
+});
+
+test("the plot divides by the limit in force at the time", async () => {
+  const own = new Home("[pool.\"my/rate\"]\nrequests = \"4/h\"\nmargin = 0\n");
+  try {
+    await own.up();
+    for (const agent of ["a", "b", "c"]) await own.reserve({ pool: "my/rate", agent });
+    await until("a sample of it is taken", async () => {
+      const { pools } = await (await fetch(`${own.url}/v1/history?pool=my/rate`)).json();
+      return pools[0]?.limits[0].samples.some(([, used]) => used === 3);
+    });
+    writeFileSync(own.config, "[pool.\"my/rate\"]\nrequests = \"10/h\"\nmargin = 0\n");
+    await until("it is applied", async () => (await own.status("my/rate")).limits[0].amount === 10);
+    const page = await open(browser, own.url);
+    await says(page, ".limits", "7 left");
+    await page.waitForFunction(() => /requests per 1h: now 30 %, highest 75 %/.test(
+      document.querySelector(".burn svg").getAttribute("aria-label")));
+    assert.deepEqual(page.wrong, []);
+  } finally {
+    await own.end();
+  }
+});
+
+test("store unavailable: since when, why, what to do", async () => {
+  const own = new Home();
+  try {
+    const server = await redis(own);
+    writeFileSync(own.config, `store = "${server.url}"\n${config(upstream.url)}`);
+    await own.up();
+    await own.reserve({ pool: POOL, agent: "blog", cost: { tokens: 24_000 } });
+    await until("it is read", async () => {
+      const { pools } = await (await fetch(`${own.url}/v1/pools`)).json();
+      return pools.some(({ pool, in_flight }) => pool === POOL && in_flight === 1);
+    });
+    server.child.kill("SIGKILL");
+    await server.child.ended;
+    await look("store-unavailable", { at: own, level: "bad", word: "store unavailable",
+      ready: (page) => says(page, "#outage", "The store does not answer."),
+      read: async (page) => {
+        await says(page, "#outage", "The figures are");
+        await says(page, "#outage", "Calls are not admitted until it answers.");
+        await says(page, "#outage", "is reachable: standpipe doctor.");
+        await says(page, ".answers", "The store does not answer. Calls are not admitted");
+      } });
+  } finally {
+    await own.end();
+  }
+});
+
+test("daemon gone: since when, and the last figures", async () => {
+  const own = new Home();
+  writeFileSync(own.config, config(upstream.url));
+  try {
+    await own.up();
+    await own.reserve({ pool: POOL, agent: "blog", cost: { tokens: 24_000 } });
+    await look("daemon-gone", { at: own, level: "ok", word: "active", ready: async (page) => {
+      await snapshots(page, 1);
+      page.isDaemonAway = true;
+      await own.killDaemon();
+      await says(page, "#gone", "The daemon does not answer since");
+    }, read: async (page) => {
+      await says(page, "#gone", "The figures below are from then.");
+      await says(page, "#gone", "Start it with standpipe up.");
+      await says(page, "#link", "not connected");
+    }, after: () => own.up() });
+  } finally {
+    await own.end();
+  }
+});
