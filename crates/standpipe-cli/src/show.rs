@@ -9,6 +9,8 @@ pub(crate) mod escaped;
 pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod findings;
+#[cfg(test)]
+mod golden;
 pub(crate) mod limits_kept;
 pub(crate) mod local_time;
 pub(crate) mod problem;

@@ -13,6 +13,7 @@ use standpipe::config::nearest;
 use crate::args::Cli;
 use crate::exit::Exit;
 use crate::failure::{Message, one_line};
+use crate::show::style::Style;
 
 /// Prints the requested help or version, or the error.
 pub(crate) fn report(error: &clap::Error) -> Exit {
@@ -33,7 +34,7 @@ pub(crate) fn report(error: &clap::Error) -> Exit {
                 Some(word) => unknown_command(&word.to_string(), &command),
                 None => message(&page, &command, lacks_separator(error)),
             };
-            for line in message.lines() {
+            for line in message.lines(Style::of_stderr()) {
                 // A closed standard error cannot be reported anywhere.
                 let _closed = writeln!(std::io::stderr(), "{line}");
             }
@@ -149,8 +150,10 @@ const MAX_WORD: usize = 80;
 mod tests {
     use super::*;
 
+    const PLAIN: Style = Style { colour: false, unicode: true, width: 80 };
+
     fn printed(page: &str, command: &str) -> Vec<String> {
-        message(page, command, false).lines().collect()
+        message(page, command, false).lines(PLAIN).collect()
     }
 
     #[test]
@@ -185,7 +188,7 @@ mod tests {
     #[test]
     fn the_most_similar_command_is_suggested() {
         let hint = |word: &str, below: &str| {
-            let lines: Vec<String> = unknown_command(word, below).lines().collect();
+            let lines: Vec<String> = unknown_command(word, below).lines(PLAIN).collect();
             assert_eq!(lines[0], format!("error: `{below}` has no command `{word}`"));
             lines[1].clone()
         };

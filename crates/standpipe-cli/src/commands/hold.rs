@@ -31,6 +31,7 @@ pub(super) fn run(args: Hold, context: &Context, printer: &Printer) -> CommandRe
         .map_err(|error| cannot_run(command, &error))?;
     let request = request(&args.call, Some(&args.work), context)?;
     units::check_limits(&args.call, &args.admission)?;
+    units::note_uncounted(&args.call, &args.admission, printer);
     let tap = context.open()?;
     tap.maintain_without_thread()?;
     let (pool, left) = Context::retry_within(duration(args.admission.timeout), printer, || {
@@ -46,7 +47,7 @@ pub(super) fn run(args: Hold, context: &Context, printer: &Printer) -> CommandRe
     report_route(&pool, &args.call, printer);
     Context::note_new_pool(&tap, pool.name(), limits, printer)?;
     let signals = listen()?;
-    let lease = admit(&pool, request, printer, &signals)
+    let lease = admit(&pool, request, left, printer, &signals)
         .map_err(|failure| with_busy_exit(failure, args.busy_exit))?;
     Context::note_kept_limits(&tap, &pool, limits, lease.limits_in_force(), printer)?;
     let look_for = args.throttled_match.as_ref();

@@ -28,6 +28,7 @@ pub(super) fn run(args: Reserve, context: &Context, printer: &Printer) -> Comman
     }
     let request = with_options(&args, request(&args.call, Some(&args.work), context)?)?;
     units::check_limits(&args.call, &args.admission)?;
+    units::note_uncounted(&args.call, &args.admission, printer);
     let tap = context.open()?;
     if args.dry_run {
         let pool = context.dry_run_pool(&tap, &args.call.pool, &args.admission.limit)?;
@@ -47,7 +48,7 @@ pub(super) fn run(args: Reserve, context: &Context, printer: &Printer) -> Comman
     report_route(&pool, &args.call, printer);
     Context::note_new_pool(&tap, pool.name(), limits, printer)?;
     let signals = listen()?;
-    let lease = admit(&pool, request.clone(), printer, &signals)
+    let lease = admit(&pool, request.clone(), left, printer, &signals)
         .map_err(|failure| with_advice(failure, &pool, &request))?;
     Context::note_kept_limits(&tap, &pool, limits, lease.limits_in_force(), printer)?;
     signals.restore_default_action();

@@ -8,10 +8,12 @@ mod limits;
 mod throttling;
 mod warnings;
 
+use standpipe::observe::ConfigRejected;
 use standpipe::{Backpressure, PoolStatus};
 
 use crate::show::amount::percent;
 use crate::show::duration::length;
+use crate::show::local_time::clock;
 use crate::show::style::{Style, TextRole, columns};
 use crate::show::table::sentence;
 
@@ -44,6 +46,17 @@ pub(crate) fn backpressure(all: &[Backpressure]) -> String {
         format!("\nworkflows: {agent} is throttled on {pool} for another {left}\n")
     });
     each.collect()
+}
+
+/// Formats a configuration file that the running daemon rejected.
+pub(crate) fn rejected(style: Style, rejected: Option<&ConfigRejected>) -> String {
+    let Some(rejected) = rejected else { return String::new() };
+    let file = rejected.file.as_deref().unwrap_or("the configuration file");
+    let text = format!("the daemon rejected {file} at {}", clock(rejected.at));
+    let mut lines = vec![style.paint(TextRole::Error, &text)];
+    lines.extend(rejected.errors.iter().flat_map(|error| sentence(2, style.width, error)));
+    lines.push("hint: correct the file; the previous configuration stays active".to_owned());
+    lines.join("\n") + "\n\n"
 }
 
 fn pool(style: Style, status: &PoolStatus) -> Vec<String> {

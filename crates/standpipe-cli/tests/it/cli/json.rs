@@ -146,7 +146,8 @@ fn store_ping_reports_the_store() {
     let ping = home.run(["store", "ping", "--json"]).json();
     assert_eq!(ping["pools"], serde_json::json!(["my/slots"]));
     assert!(ping["store"].as_str().unwrap().contains("state"));
-    assert!(home.run(["store", "dump", "my/slots"]).printed().contains("Parallel"));
+    let dumped = home.run(["store", "dump", "my/slots"]).json();
+    assert_eq!(dumped["pools"][0]["limits"][0]["kind"], "parallel");
     assert_eq!(home.run(["store", "dump", "--json"]).json()["pools"][0]["pool"], "my/slots");
     assert!(home.run(["store", "upgrade"]).printed().contains("1 pool"));
     home.run(["store", "reset", "my/slots"]).failed(2, &["--yes", "nothing was changed"]);
