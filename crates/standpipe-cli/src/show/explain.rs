@@ -174,8 +174,9 @@ fn reason(explanation: &Explanation, why: &Refused) -> String {
 
 /// What to do: about the reason, and to avoid a wait that is forecast.
 fn hints(explanation: &Explanation) -> Vec<String> {
-    let why = explanation.why.as_ref();
-    let about_reason = why.map(|why| to_do(why.reason.as_str(), &explanation.pool));
+    let refused = explanation.why.as_ref().filter(|_| explanation.verdict.as_str() != "admitted");
+    let why = refused.and_then(Refused::why);
+    let about_reason = why.map(|why| to_do(&why, &explanation.pool));
     let advice = explanation.advice.as_ref().filter(|advice| !advice.try_this.is_empty());
     let advice = advice.map(|advice| advice.sentence());
     about_reason.into_iter().chain(advice).filter(|hint| !hint.is_empty()).collect()

@@ -1,24 +1,25 @@
 //! What each reason of the admission rule means, and what to do about it.
 
 use standpipe::Reason;
+use standpipe::observe::Why;
 
 /// What each reason means, and what to do about it.
 pub(crate) const MEANINGS: [(Reason, &str, &str); 20] = [
     (
         Reason::Terminal,
         "the provider said stop: billing, a spent monthly quota, a blocked key",
-        "fix the account, then `standpipe resume POOL`",
+        "fix the account at the provider, then `standpipe resume POOL`",
     ),
     (Reason::Never, "larger than a limit of the pool", "send a smaller call, or raise the limit"),
     (
         Reason::Pause,
         "the pool is paused, after a 429 or by hand",
-        "`standpipe status POOL` shows until when; `resume` ends it",
+        "wait; `standpipe resume POOL` ends the pause",
     ),
     (
         Reason::ReturnWindow,
         "after a pause calls return staggered by priority",
-        "nothing; it takes seconds",
+        "nothing to do; it takes seconds",
     ),
     (
         Reason::Zone,
@@ -28,7 +29,7 @@ pub(crate) const MEANINGS: [(Reason, &str, &str); 20] = [
     (
         Reason::Hold,
         "an agent before it in its workflow was throttled, or it waits before a retry",
-        "nothing; it ends with that pause",
+        "nothing to do; it ends with that pause",
     ),
     (
         Reason::Yield,
@@ -40,37 +41,45 @@ pub(crate) const MEANINGS: [(Reason, &str, &str); 20] = [
         "background is paced so that a long limit lasts",
         "raise its priority, or set `spread = false` in the pool",
     ),
-    (Reason::Cap, "the agent's own cap is reached", "raise `cap` of the agent"),
+    (
+        Reason::Cap,
+        "the agent's own cap is reached",
+        "wait, or raise `cap` of the agent in standpipe.toml",
+    ),
     (
         Reason::Order,
         "other calls are first in line",
-        "wait; `order = \"fair\"` shares among agents instead",
+        "wait, or give urgent calls `--priority critical`",
     ),
     (
         Reason::Limit,
         "a limit has no room",
-        "wait for `until`; request less; or raise the limit if the provider allows more",
+        "wait; request less; or raise the limit if the provider allows more",
     ),
     (
         Reason::Floor,
         "the rest of the limit is kept for agents with a floor",
-        "wait, or give this agent a floor too",
+        "wait, or give this agent a floor too, in standpipe.toml",
     ),
     (
         Reason::Ramp,
         "after a pause only a part of a limit is usable at first",
-        "nothing; it doubles step by step",
+        "nothing to do; it doubles step by step",
     ),
-    (Reason::Pace, "too soon after the last call (`pace`)", "wait for `until`"),
+    (
+        Reason::Pace,
+        "too soon after the last call (`pace`)",
+        "nothing to do; the next call follows soon",
+    ),
     (
         Reason::Probe,
         "after a pause one call probes, and the others wait for its answer",
-        "nothing; a lost probe is replaced",
+        "nothing to do; a lost probe is replaced",
     ),
     (
         Reason::Sequential,
         "several agents were throttled, so calls run one at a time",
-        "nothing; it ends after some successful calls",
+        "nothing to do; it ends after some successful calls",
     ),
     (
         Reason::Learning,
@@ -92,7 +101,10 @@ pub(crate) const MEANINGS: [(Reason, &str, &str); 20] = [
 
 /// What a person can do about calls that wait for this reason on a pool. Empty for a reason that
 /// only a newer version knows.
-pub(crate) fn to_do(reason: &str, pool: &str) -> String {
-    let known = MEANINGS.iter().find(|(known, ..)| known.as_str() == reason);
+pub(crate) fn to_do(why: &Why<'_>, pool: &str) -> String {
+    if why.reason == Reason::Learning.as_str() && why.limit.is_some() {
+        return "nothing to do; running processes report their calls meanwhile".to_owned();
+    }
+    let known = MEANINGS.iter().find(|(known, ..)| known.as_str() == why.reason);
     known.map(|(.., to_do)| to_do.replace("POOL", pool)).unwrap_or_default()
 }

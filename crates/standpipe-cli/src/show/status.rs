@@ -11,7 +11,7 @@ mod warnings;
 use standpipe::observe::ConfigRejected;
 use standpipe::{Backpressure, PoolStatus};
 
-use crate::show::amount::percent;
+use crate::show::amount::{amount, percent};
 use crate::show::duration::length;
 use crate::show::local_time::clock;
 use crate::show::style::{Style, TextRole, columns};
@@ -81,7 +81,7 @@ fn heading(style: Style, status: &PoolStatus) -> String {
     let mut about = vec![state_text(style, status)];
     for (count, what) in [(status.in_flight, "in flight"), (status.waiting, "waiting")] {
         if count > 0 {
-            about.push(format!("{count} {what}"));
+            about.push(format!("{} {what}", amount("", count as u64)));
         }
     }
     if status.limits.iter().any(|limit| limit.margin_per_mille > Some(0)) {

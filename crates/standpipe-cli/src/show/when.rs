@@ -12,7 +12,9 @@ pub(crate) fn when(when: &When) -> String {
 
 /// Describes why a call is not admitted, and when it may be or what must happen first.
 pub(crate) fn why_and_when(why: &Why<'_>, at: &When) -> String {
-    match at.is_empty() {
+    // These name what must happen already.
+    let is_named = at.waiting_for.is_some() && ["order", "probe"].contains(&why.reason);
+    match at.is_empty() || is_named {
         true => why.to_string(),
         false => format!("{why}, {}", when(at)),
     }

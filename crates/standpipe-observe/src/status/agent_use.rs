@@ -8,6 +8,8 @@ use crate::time::Now;
 
 /// The most agents that are named as being ahead of a call.
 const MAX_AHEAD: usize = 3;
+/// The most calls that are searched for them, so that a long queue can be shown.
+const MAX_SEARCHED: usize = 32;
 
 /// An agent's floor and cap on one limit, in units, and its use.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -62,7 +64,7 @@ pub(crate) fn agents_ahead(state: &State, no: &Refusal, place: QueueKey) -> Vec<
         return ahead;
     }
     let unit = no.limit.as_ref().and_then(LimitId::unit);
-    for (_, ticket) in state.facts().tickets.range(..place) {
+    for (_, ticket) in state.facts().tickets.range(..place).take(MAX_SEARCHED) {
         let needs = unit.is_none_or(|unit| ticket.call.cost.of(unit).is_some_and(|n| n > 0));
         let agent = state.facts().agents.get(usize::from(ticket.agent));
         let name = agent.map(|agent| agent.name.to_string());

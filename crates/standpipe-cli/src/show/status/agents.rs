@@ -34,8 +34,11 @@ pub(super) fn lines(style: Style, status: &PoolStatus) -> Vec<String> {
             title(style, at, "used by"),
             agent.name.clone(),
             share_bar(style, BAR, largest(used)),
-            text(style, used, status),
-            style.paint(TextRole::Muted, &about(style, agent)),
+            [text(style, used, status), style.paint(TextRole::Muted, &about(style, agent))]
+                .into_iter()
+                .filter(|part| !part.is_empty())
+                .collect::<Vec<_>>()
+                .join(style.dot()),
         ]
     });
     truncated(style, rows.collect(), agents.len())

@@ -86,19 +86,21 @@ fn hint(status: &PoolStatus) -> Option<String> {
     let pool = &status.pool;
     match status.state() {
         PoolState::Unavailable => Some("`standpipe doctor` checks the store".to_owned()),
-        PoolState::Stopped => Some(to_do("terminal", pool)),
+        PoolState::Stopped => {
+            Some(format!("fix the account at the provider, then `standpipe resume {pool}`"))
+        }
         PoolState::Paused if status.trouble.incident.is_some() => Some(format!(
             "wait; `standpipe resume {pool}` ends the pause, but the provider may refuse again"
         )),
         PoolState::Paused => Some(format!("`standpipe resume {pool}` ends the pause")),
         PoolState::Waiting => {
-            let first = status.tickets.iter().find_map(|ticket| ticket.reason)?;
-            Some(to_do(first.as_str(), pool)).filter(|text| !text.is_empty())
+            let first = status.tickets.iter().find_map(|ticket| ticket.why())?;
+            Some(to_do(&first, pool)).filter(|text| !text.is_empty())
         }
-        PoolState::Full => {
+        PoolState::Full if status.enforce => {
             Some(format!("a new call would wait; `standpipe explain {pool}` shows how long"))
         }
-        PoolState::Degraded | PoolState::Busy | PoolState::Idle => None,
+        PoolState::Full | PoolState::Degraded | PoolState::Busy | PoolState::Idle => None,
     }
 }
 

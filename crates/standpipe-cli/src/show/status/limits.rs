@@ -26,7 +26,10 @@ fn row(style: Style, columns: usize, limit: &LimitStatus) -> Vec<String> {
     let LimitStatus { unit, used, held, effective, .. } = limit;
     let taken = used.saturating_add(*held);
     let remarks = remarks(limit).join(style.dot());
-    let left = if limit.left == 0 {
+    let left = if limit.left == 0 && taken < *effective {
+        // After a loss of the ledger, while calls in flight are unknown.
+        style.paint(TextRole::Error, "none usable now")
+    } else if limit.left == 0 {
         style.paint(TextRole::Error, "full")
     } else {
         style.paint(usage_role(taken, *effective), &format!("{} left", amount(unit, limit.left)))

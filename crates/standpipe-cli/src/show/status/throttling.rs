@@ -57,8 +57,9 @@ pub(super) fn lines(trouble: &ThrottleStatus) -> Vec<String> {
         ));
     }
     if let Some(calls) = trouble.cautious {
+        let calls = if calls == 1 { "1 call".to_owned() } else { format!("{calls} calls") };
         lines.push(format!(
-            "no limits known yet: at most {calls} calls in flight, doubling with each answer"
+            "no limits known yet: at most {calls} in flight, doubling with each answer"
         ));
     }
     lines

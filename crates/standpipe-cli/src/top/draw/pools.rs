@@ -146,7 +146,9 @@ fn short(style: Style, pool: &PoolStatus) -> Line<'static> {
         }
         None => spans.push(span(style, TextRole::Muted, "no limits known yet")),
     }
-    let about = labels(style, pool).into_iter().chain(calls(pool));
+    // On one line the number of calls says whether the pool is busy.
+    let is_usual = matches!(pool.state(), PoolState::Busy | PoolState::Idle);
+    let about = labels(style, pool).into_iter().skip(usize::from(is_usual)).chain(calls(pool));
     for remark in about {
         spans.push(span(style, TextRole::Muted, style.dot()));
         spans.push(remark);

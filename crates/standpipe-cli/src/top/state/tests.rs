@@ -74,10 +74,10 @@ fn rows_are_chosen_and_panes_changed() {
     assert_eq!((state.pane, state.lower), (Pane::Leases, Pane::Leases));
     press(&mut state, KeyCode::BackTab);
     press(&mut state, KeyCode::BackTab);
-    assert_eq!(state.pane, Pane::Events);
+    assert_eq!(state.pane, Pane::Proxied);
     press(&mut state, KeyCode::Tab);
-    assert_eq!((state.pane, state.lower), (Pane::Pools, Pane::Events));
-    for (key, pane) in "12345".chars().zip(Pane::ALL) {
+    assert_eq!((state.pane, state.lower), (Pane::Pools, Pane::Proxied));
+    for (key, pane) in "123456".chars().zip(Pane::ALL) {
         press(&mut state, KeyCode::Char(key));
         assert_eq!(state.pane, pane);
     }
