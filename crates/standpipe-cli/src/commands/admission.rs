@@ -51,8 +51,8 @@ pub(super) fn request(
     })
 }
 
-/// Reserves, waiting for `timeout`, which the request has too. A terminating signal cancels the ticket and
-/// ends this process by that signal.
+/// Reserves, waiting for `timeout`, which the request has too. A terminating signal cancels the
+/// ticket and ends this process by that signal.
 pub(super) fn admit(
     pool: &Pool,
     request: Request,

@@ -31,7 +31,6 @@ pub(super) fn run(args: Hold, context: &Context, printer: &Printer) -> CommandRe
         .map_err(|error| cannot_run(command, &error))?;
     let request = request(&args.call, Some(&args.work), context)?;
     units::check_limits(&args.call, &args.admission)?;
-    units::note_uncounted(&args.call, &args.admission, printer);
     let tap = context.open()?;
     tap.maintain_without_thread()?;
     let (pool, left) = Context::retry_within(duration(args.admission.timeout), printer, || {
@@ -50,6 +49,7 @@ pub(super) fn run(args: Hold, context: &Context, printer: &Printer) -> CommandRe
     let lease = admit(&pool, request, left, printer, &signals)
         .map_err(|failure| with_busy_exit(failure, args.busy_exit))?;
     Context::note_kept_limits(&tap, &pool, limits, lease.limits_in_force(), printer)?;
+    units::note_uncounted(&args.call, &args.admission, printer);
     let look_for = args.throttled_match.as_ref();
     let keep = keep_alive(&tap, &lease, printer);
     let ran = run::run(&file, &args.command, look_for, &signals, FIRST_ROUND, keep);

@@ -28,7 +28,6 @@ pub(super) fn run(args: Reserve, context: &Context, printer: &Printer) -> Comman
     }
     let request = with_options(&args, request(&args.call, Some(&args.work), context)?)?;
     units::check_limits(&args.call, &args.admission)?;
-    units::note_uncounted(&args.call, &args.admission, printer);
     let tap = context.open()?;
     if args.dry_run {
         let pool = context.dry_run_pool(&tap, &args.call.pool, &args.admission.limit)?;
@@ -51,6 +50,7 @@ pub(super) fn run(args: Reserve, context: &Context, printer: &Printer) -> Comman
     let lease = admit(&pool, request.clone(), left, printer, &signals)
         .map_err(|failure| with_advice(failure, &pool, &request))?;
     Context::note_kept_limits(&tap, &pool, limits, lease.limits_in_force(), printer)?;
+    units::note_uncounted(&args.call, &args.admission, printer);
     signals.restore_default_action();
     if lease.is_settled() {
         return Err(settled(&lease));

@@ -1,8 +1,8 @@
 //! What `status` and `explain` print for each reason, as text files.
 //!
-//! A file `NAME.jsonl` in `tests/snapshots/reasons` is a story in the form of the golden traces. Its
-//! last line is the call that `explain` is asked about, at the instant of the view. `NAME.txt` is
-//! what is printed then. `STANDPIPE_BLESS=1` rewrites the texts.
+//! A file `NAME.jsonl` in `tests/snapshots/reasons` is a story in the form of the golden traces.
+//! Its last line is the call that `explain` is asked about, at the instant of the view. `NAME.txt`
+//! is what is printed then. `STANDPIPE_BLESS=1` rewrites the texts.
 
 use std::fs;
 use std::path::{Path, PathBuf};

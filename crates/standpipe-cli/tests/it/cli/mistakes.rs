@@ -1,6 +1,7 @@
 //! Typical mistakes of a newcomer, and what the program prints about them.
 //!
-//! `tests/snapshots/mistakes.txt` has each command with its output. `STANDPIPE_BLESS=1` rewrites it.
+//! `tests/snapshots/mistakes.txt` has each command with its output. `STANDPIPE_BLESS=1` rewrites
+//! it.
 
 use std::path::Path;
 
@@ -27,7 +28,6 @@ const MISTAKES: &[&str] = &[
     "events --kind trottle",
     "events --as blgo",
     "throttle my/slots --kind qota",
-    "throttle my/slots --retry-after 400d",
     "commit lease1_nonsense",
     "pause my/slots --for 0s",
     "store reset my/slots",
