@@ -113,7 +113,7 @@ fn message(page: &str, command: &str, lacks_separator: bool) -> Message {
         .chain(dashes)
         .chain([more])
         .collect();
-    Message::new(&redacted(what), &hint.join("; "))
+    Message::new(&redacted(what), &hint.join("; ").replace("?; ", "? "))
 }
 
 /// A paragraph on one line.
@@ -236,7 +236,7 @@ mod tests {
             printed(page, "standpipe hold"),
             [
                 "error: invalid value '60/m' for '--limit': \"m\" is no unit",
-                "hint: min or ms?; see `standpipe hold --help`",
+                "hint: min or ms? see `standpipe hold --help`",
             ]
         );
         let page = "error: invalid value 'x' for '--kind'\n  [possible values: a, b]\n\nUsage: x";

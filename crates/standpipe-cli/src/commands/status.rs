@@ -18,6 +18,9 @@ pub(super) fn run(args: &Status, context: &Context, printer: &Printer) -> Comman
     let pools = context.pools(&tap, args.pool.as_ref())?;
     let mut snapshot = tap.snapshot(&pools).blocking()?;
     snapshot.config_rejected = rejected_config(context);
+    if let Some(pool) = args.pool.as_ref().filter(|_| snapshot.is_empty()) {
+        return Err(Context::no_pool(pool, None));
+    }
     let room = !args.check || has_room(&pools, context)?;
     if printer.json {
         let mut object = match json!(snapshot) {
@@ -28,7 +31,7 @@ pub(super) fn run(args: &Status, context: &Context, printer: &Printer) -> Comman
             object.insert("room".to_owned(), json!(room));
         }
         printer.object(object)?;
-    } else if pools.is_empty() && snapshot.config_rejected.is_none() {
+    } else if snapshot.is_empty() && snapshot.config_rejected.is_none() {
         printer.data(status::NO_POOLS)?;
     } else {
         let shown = escaped::snapshot(&snapshot).map_err(cannot_show)?;

@@ -26,8 +26,10 @@ pub(crate) fn store_outage(context: &Context) -> Option<String> {
 fn client(context: &Context) -> Option<DaemonClient> {
     let directory = context.daemon(None, Log::default()).directory().ok()?;
     let running = running(&directory)?;
+    let has_socket = running.socket.is_some();
     let address = running.socket.map_or(Address::Tcp(running.address), Address::Unix);
-    // An invalid file may still name a token, but over the socket none is needed.
-    let token = context.config().ok().and_then(|found| found.server.token_file);
+    // Over the socket no token is needed, and the file that names one may be the rejected one.
+    let found = context.config().ok().filter(|_| !has_socket);
+    let token = found.and_then(|found| found.server.token_file);
     Some(DaemonClient::with_token_file(address, token.as_deref()).ok()?.within(TIMEOUT))
 }

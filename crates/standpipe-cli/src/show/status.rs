@@ -62,9 +62,15 @@ pub(crate) fn rejected(style: Style, rejected: Option<&ConfigRejected>) -> Strin
 fn pool(style: Style, status: &PoolStatus) -> Vec<String> {
     let mut lines = vec![heading(style, status)];
     lines.extend(summary(style, status));
-    lines.extend(agents::lines(style, status));
-    lines.extend(calls::tickets(style, &status.tickets));
+    lines.extend(users(style, status));
     lines.extend(calls::leases(style, &status.leases));
+    lines
+}
+
+/// Formats who uses a pool, and who waits for it and why.
+pub(crate) fn users(style: Style, status: &PoolStatus) -> Vec<String> {
+    let mut lines = agents::lines(style, status);
+    lines.extend(calls::tickets(style, &status.tickets));
     lines
 }
 

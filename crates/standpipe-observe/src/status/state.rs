@@ -1,6 +1,6 @@
 //! The state of a pool in one word: the worst of what holds.
 
-use super::PoolStatus;
+use super::{ConfigSource, PoolStatus};
 
 /// The state of a pool, the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,6 +42,14 @@ impl PoolState {
 }
 
 impl PoolStatus {
+    /// Whether the pool was reset and has not been used since: it has no configuration, and nothing
+    /// is in flight or queued. Its store may keep an empty ledger.
+    #[must_use]
+    pub fn is_forgotten(&self) -> bool {
+        let is_unused = self.in_flight + self.waiting == 0 && self.agents.is_empty();
+        self.origin.source == ConfigSource::None && is_unused && self.unavailable.is_none()
+    }
+
     /// Returns the worst state that holds.
     #[must_use]
     pub fn state(&self) -> PoolState {

@@ -49,7 +49,10 @@ fn describe(text: &str, name: Option<&str>, kind: &str) -> ParseError {
     if let Some(rest) = text.strip_prefix("unknown field ") {
         let (field, known) = rest.split_once(", expected ").unwrap_or((rest, ""));
         let known = known.split('`').skip(1).step_by(2);
-        let near = nearest(field.trim_matches('`'), known);
+        let name = field.trim_matches('`');
+        // `timeout` for `timeout_ms`
+        let longer = known.clone().find(|known| known.starts_with(name));
+        let near = nearest(name, known).or(longer);
         let near = near.map(|near| format!("did you mean `{near}`?"));
         return ParseError {
             what: format!("there is no {kind} {}", plain(field)),

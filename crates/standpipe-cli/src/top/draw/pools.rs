@@ -12,7 +12,7 @@ use super::chrome::truncate;
 use super::roles::{line, span, tui_style};
 use crate::show::bar::{bar, usage_role};
 use crate::show::duration::length;
-use crate::show::status::{backpressure, state_role, summary};
+use crate::show::status::{backpressure, state_role, summary, users};
 use crate::show::style::{Style, TextRole, columns};
 use crate::top::pane::Pane;
 use crate::top::rows::{Row, tightest};
@@ -32,7 +32,14 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, style: Style, state: &mut 
         .map(|(at, pool)| full(style, pool, at == selected && focus))
         .collect();
     let lines: usize = whole.iter().map(Vec::len).sum::<usize>() + notes.len();
-    let blocks: Vec<Vec<Line<'static>>> = if lines <= height {
+    let users: Vec<Vec<Line<'static>>> = pools
+        .clone()
+        .map(|pool| users(style, pool).iter().map(|text| line(text)).collect())
+        .collect();
+    let with_users = lines + users.iter().map(Vec::len).sum::<usize>();
+    let blocks: Vec<Vec<Line<'static>>> = if with_users <= height {
+        whole.into_iter().zip(users).map(|(whole, users)| [whole, users].concat()).collect()
+    } else if lines <= height {
         whole
     } else {
         let each = whole.into_iter().zip(pools).enumerate();

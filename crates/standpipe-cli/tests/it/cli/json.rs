@@ -160,6 +160,8 @@ fn a_pool_can_be_forgotten() {
     home.run(["hold", "my/api", "--limit", "requests=5/d", "--", "true"]).printed();
     assert_eq!(home.status("my/api")["limits"][0]["used"], 1);
     home.run(["store", "reset", "my/api", "--yes"]).printed();
+    assert!(home.run(["status"]).printed().starts_with("No pools yet"), "it is not listed");
+    home.run(["status", "my/api"]).failed(78, &["there is no pool `my/api`"]);
     home.run(["hold", "my/api", "--limit", "requests=5/d", "--", "true"]).printed();
     assert_eq!(home.status("my/api")["limits"][0]["used"], 1, "the first no longer counts");
 }
