@@ -241,12 +241,17 @@ impl Context {
             return Ok(tap.existing_pool(name));
         }
         let names = known.iter().map(PoolName::as_str);
-        let remedy = match standpipe::config::nearest(name.as_str(), names) {
+        Err(Self::no_pool(name, standpipe::config::nearest(name.as_str(), names)))
+    }
+
+    /// The failure for a pool that does not exist, with the most similar one.
+    pub(crate) fn no_pool(name: &PoolName, near: Option<&str>) -> Failure {
+        let remedy = match near {
             Some(near) => format!("did you mean `{near}`?"),
             None => "`standpipe status` lists the pools; the first `hold` or `reserve` creates one"
                 .to_owned(),
         };
-        Err(Failure::new(Exit::Config, "no_pool", &format!("there is no pool `{name}`"), &remedy))
+        Failure::new(Exit::Config, "no_pool", &format!("there is no pool `{name}`"), &remedy)
     }
 
     /// Returns a pool to report a provider's answer to. A pool of a known provider is created by

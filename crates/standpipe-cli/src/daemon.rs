@@ -7,6 +7,7 @@
 mod address;
 mod http;
 mod reply;
+mod running;
 
 use std::io::Read;
 use std::path::Path;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 pub(crate) use address::Address;
+pub(crate) use running::{rejected_config, store_outage};
 
 use crate::failure::{Failure, one_line};
 
@@ -45,6 +47,12 @@ impl DaemonClient {
     /// When the file cannot be read or holds no valid token.
     pub(crate) fn with_token_file(address: Address, file: Option<&Path>) -> Result<Self, Failure> {
         Ok(Self::new(address, file.map(read_token).transpose()?))
+    }
+
+    /// Sets the time limit of each request.
+    const fn within(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
     }
 
     /// Returns the address of the daemon.

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use standpipe::escape;
 
 use crate::exit::Exit;
+use crate::show::style::{Style, TextRole};
 
 /// Why a command failed.
 #[derive(Debug)]
@@ -41,9 +42,12 @@ impl Message {
     }
 
     /// Returns the lines to print on standard error.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
-        let hint = Some(format!("hint: {}", self.hint)).filter(|_| !self.hint.is_empty());
-        std::iter::once(format!("error: {}", self.what)).chain(hint)
+    pub(crate) fn lines(&self, style: Style) -> impl Iterator<Item = String> {
+        let line = |role: TextRole, label: &str, text: &str| {
+            Some(format!("{} {text}", style.paint(role, label))).filter(|_| !text.is_empty())
+        };
+        let hint = line(TextRole::Good, "hint:", &self.hint);
+        line(TextRole::Error, "error:", &self.what).into_iter().chain(hint)
     }
 
     /// Returns both parts on one line, for a view that has only one.
@@ -149,8 +153,10 @@ pub(crate) fn one_line(text: &str) -> String {
 mod tests {
     use super::*;
 
+    const PLAIN: Style = Style { colour: false, unicode: true, width: 80 };
+
     fn printed(failure: &Failure) -> Vec<String> {
-        failure.messages.iter().flat_map(Message::lines).collect()
+        failure.messages.iter().flat_map(|message| message.lines(PLAIN)).collect()
     }
 
     #[test]
@@ -163,8 +169,10 @@ mod tests {
         let more = failure.with_hint("or\nelse");
         assert_eq!(printed(&more)[1], r"hint: name it `provider/scope`; or\nelse");
         assert_eq!(printed(&Failure::usage("it failed", "")), ["error: it failed"]);
-        let parsed = Message::parse("a; b; c").lines().collect::<Vec<_>>();
-        assert_eq!(parsed, ["error: a", "hint: b; c"]);
+        let parse = |style| Message::parse("a; b; c").lines(style).collect::<Vec<_>>();
+        assert_eq!(parse(PLAIN), ["error: a", "hint: b; c"]);
+        let painted = parse(Style { colour: true, ..PLAIN });
+        assert_eq!(painted, ["\x1b[31merror:\x1b[0m a", "\x1b[32mhint:\x1b[0m b; c"]);
     }
 
     #[test]

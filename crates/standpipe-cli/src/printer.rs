@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use standpipe::escape;
 
 use crate::args::GlobalArgs;
-use crate::failure::{Failure, Message, one_line};
+use crate::failure::{Failure, one_line};
 use crate::show::style::Style;
 
 /// The `schema` of all JSON output.
@@ -98,7 +98,8 @@ impl Printer {
 
     /// Prints the errors of a failure, and with `--json` its problem object.
     pub(crate) fn error(&self, failure: Failure) {
-        for line in failure.messages.iter().flat_map(Message::lines) {
+        let style = Style::of_stderr();
+        for line in failure.messages.iter().flat_map(|message| message.lines(style)) {
             write_stderr(&line);
         }
         if self.json && !failure.problem.is_empty() {

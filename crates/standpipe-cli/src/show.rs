@@ -9,9 +9,13 @@ pub(crate) mod escaped;
 pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod findings;
+#[cfg(test)]
+mod golden;
 pub(crate) mod limits_kept;
 pub(crate) mod local_time;
 pub(crate) mod problem;
+pub(crate) mod reasons;
 pub(crate) mod status;
 pub(crate) mod style;
 pub(crate) mod table;
+pub(crate) mod when;

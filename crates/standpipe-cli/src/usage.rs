@@ -12,7 +12,8 @@ use standpipe::config::nearest;
 
 use crate::args::Cli;
 use crate::exit::Exit;
-use crate::failure::{Message, one_line};
+use crate::failure::{Message, one_line, split_hint};
+use crate::show::style::Style;
 
 /// Prints the requested help or version, or the error.
 pub(crate) fn report(error: &clap::Error) -> Exit {
@@ -33,7 +34,7 @@ pub(crate) fn report(error: &clap::Error) -> Exit {
                 Some(word) => unknown_command(&word.to_string(), &command),
                 None => message(&page, &command, lacks_separator(error)),
             };
-            for line in message.lines() {
+            for line in message.lines(Style::of_stderr()) {
                 // A closed standard error cannot be reported anywhere.
                 let _closed = writeln!(std::io::stderr(), "{line}");
             }
@@ -94,11 +95,25 @@ fn message(page: &str, command: &str, lacks_separator: bool) -> Message {
         .filter(|part| !part.starts_with("For more information"))
         .collect();
     let (what, tips) = parts.split_first().map_or(("", [].as_slice()), |(what, tips)| (what, tips));
+    // The texts of value parsers end with what to do; clap appends the values that are possible.
+    let (what, to_do) = split_hint(what);
+    let (what, values) = match what.split_once(" [possible values: ") {
+        Some((what, values)) => {
+            (what, Some(format!("use one of: {}", values.trim_end_matches(']'))))
+        }
+        None => (what, None),
+    };
+    let to_do = Some(redacted(to_do)).filter(|to_do| !to_do.is_empty());
     let dashes = lacks_separator.then(|| "put the command after `--`".to_owned());
     let more = format!("see `{command} --help`");
-    let hint: Vec<String> =
-        tips.iter().map(|tip| redacted(tip)).chain(dashes).chain([more]).collect();
-    Message::new(&redacted(what), &hint.join("; "))
+    let hint: Vec<String> = to_do
+        .into_iter()
+        .chain(tips.iter().map(|tip| redacted(tip)))
+        .chain(values)
+        .chain(dashes)
+        .chain([more])
+        .collect();
+    Message::new(&redacted(what), &hint.join("; ").replace("?; ", "? "))
 }
 
 /// A paragraph on one line.
@@ -149,8 +164,10 @@ const MAX_WORD: usize = 80;
 mod tests {
     use super::*;
 
+    const PLAIN: Style = Style { colour: false, unicode: true, width: 80 };
+
     fn printed(page: &str, command: &str) -> Vec<String> {
-        message(page, command, false).lines().collect()
+        message(page, command, false).lines(PLAIN).collect()
     }
 
     #[test]
@@ -185,7 +202,7 @@ mod tests {
     #[test]
     fn the_most_similar_command_is_suggested() {
         let hint = |word: &str, below: &str| {
-            let lines: Vec<String> = unknown_command(word, below).lines().collect();
+            let lines: Vec<String> = unknown_command(word, below).lines(PLAIN).collect();
             assert_eq!(lines[0], format!("error: `{below}` has no command `{word}`"));
             lines[1].clone()
         };
@@ -209,6 +226,27 @@ mod tests {
         assert_eq!(of("config chek"), "standpipe config");
         assert_eq!(of("config check -- show"), "standpipe config check");
         assert_eq!(of("nothing"), "standpipe");
+    }
+
+    #[test]
+    fn what_to_do_is_in_the_hint() {
+        let page =
+            "error: invalid value '60/m' for '--limit': \"m\" is no unit; min or ms?\n\nUsage: x";
+        assert_eq!(
+            printed(page, "standpipe hold"),
+            [
+                "error: invalid value '60/m' for '--limit': \"m\" is no unit",
+                "hint: min or ms? see `standpipe hold --help`",
+            ]
+        );
+        let page = "error: invalid value 'x' for '--kind'\n  [possible values: a, b]\n\nUsage: x";
+        assert_eq!(
+            printed(page, "standpipe throttle"),
+            [
+                "error: invalid value 'x' for '--kind'",
+                "hint: use one of: a, b; see `standpipe throttle --help`",
+            ]
+        );
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 pub(crate) mod activity;
 pub(crate) mod agent;
+pub(crate) mod share;
 
 use crate::agents::agent::Agent;
 use crate::bounds;

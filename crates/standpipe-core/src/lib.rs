@@ -121,6 +121,7 @@ mod state;
 mod view;
 
 pub use crate::agents::agent::{Agent, Denied, Promoted};
+pub use crate::agents::share::{AgentShare, KeptFloor};
 pub use crate::check::InvalidFacts;
 pub use crate::config::policy::{
     Backoff, CascadeThreshold, Policy, RetryBudget, ReturnWindows, TimeRange, Zones,

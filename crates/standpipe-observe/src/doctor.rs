@@ -21,6 +21,7 @@ use serde::Serialize;
 
 pub use self::scene::{OpenStore, Pools, RoundTrip, Scene, ServerInfo, Survey};
 use crate::finding::{Finding, Level};
+use crate::status::ConfigRejected;
 use crate::time::Timestamp;
 
 /// A group of checks.
@@ -69,6 +70,15 @@ impl Diagnosis {
             store: scene.store.as_ref().ok().map(|store| store.place.clone()),
             findings: groups.flat_map(|group| group(scene)).collect(),
         }
+    }
+
+    /// Adds that a running daemon rejected its configuration file, at this time of day.
+    pub fn add_rejected_config(&mut self, rejected: &ConfigRejected, at: &str) {
+        let file = rejected.file.as_deref().unwrap_or("its configuration file");
+        let what = format!("rejected {file} at {at}: {}", rejected.errors.join("; "));
+        let finding = Finding::warning("daemon", what);
+        let remedy = "correct the file; the previous configuration stays active";
+        self.findings.push(finding.remedy(remedy));
     }
 
     /// How many findings there are of a level.

@@ -7,13 +7,16 @@ mod advice;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use standpipe_core::{Breaker, Decision, Priority, Queued, Reason, Refusal, Reserve, State, Zone};
+use standpipe_core::{
+    Breaker, Decision, Priority, QueueKey, Queued, Reason, Refusal, Reserve, State, Zone,
+};
 use standpipe_store::PoolName;
 
 pub use self::advice::{Advice, Remedy};
 use crate::refusal::{Refused, When, limit_text};
 use crate::status::{
-    Label, LimitStatus, PoolStatus, Processes, TicketStatus, VerdictKind, amounts,
+    AgentShares, KeptUnits, Label, LimitStatus, PoolStatus, Processes, TicketStatus, VerdictKind,
+    agents_ahead, amounts, kept_from, shares_of,
 };
 use crate::time::Now;
 
@@ -64,6 +67,10 @@ pub struct Explanation {
     pub steps: Vec<Step>,
     /// The limits the call goes by.
     pub limits: Vec<LimitStatus>,
+    /// The floors and caps of the agent, with its use.
+    pub shares: Vec<AgentShares>,
+    /// What floors of other agents keep from the call.
+    pub floors: Vec<KeptUnits>,
     /// The calls of this agent that wait already, in order.
     pub waiting: Vec<TicketStatus>,
     /// The same for the other pools that the call draws on, in the order in which they are asked.
@@ -80,10 +87,10 @@ pub struct Explanation {
 pub struct Step {
     /// Its number, from 1.
     pub number: u8,
-    /// `terminal`, `never`, `not yet`, `not these units`, `not before them`, `not now`.
+    /// `stop`, `size`, `delay`, `share`, `queue`, `room`.
     pub name: &'static str,
-    /// What it asks.
-    pub question: &'static str,
+    /// What holds when the step admits the call.
+    pub passed: &'static str,
     /// Everything that denies the call in this step.
     pub noes: Vec<Denial>,
 }
@@ -104,6 +111,12 @@ pub struct Denial {
     /// In fair order, the agent whose call is first in the queue for the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub behind: Option<String>,
+    /// The agents of the calls that are ahead of it in the queue for the limit, the first ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ahead: Vec<String>,
+    /// What floors of other agents keep from it on the limit.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<KeptUnits>,
     /// When this step alone would admit the call.
     #[serde(flatten)]
     pub when: When,
@@ -140,8 +153,10 @@ impl Explanation {
             advice: state.advise(reserve, now.store).as_ref().map(Advice::of),
             verdict: verdict.kind().into(),
             why: verdict.why().cloned(),
-            steps: steps(&judged.refusals, now),
+            steps: steps(&judged.refusals, &|no| denial(state, reserve, judged.tier, no, now)),
             limits: PoolStatus::limits_of(state, now),
+            shares: shares_of(state, &reserve.agent, now),
+            floors: state.floors_kept_from(reserve, now.store).iter().map(KeptUnits::of).collect(),
             waiting: PoolStatus::waiting(state, &reserve.agent, now, processes),
             others: Vec::new(),
         })
@@ -205,10 +220,10 @@ pub fn has_no_limits(refusal: &Refusal) -> bool {
     refusal.reason == Reason::Never && refusal.limit.is_none()
 }
 
-fn steps(refusals: &[Refusal], now: &Now) -> Vec<Step> {
+fn steps(refusals: &[Refusal], denial: &dyn Fn(&Refusal) -> Denial) -> Vec<Step> {
     let noes = |reasons: &[Reason]| {
         let named = refusals.iter().filter(|refusal| reasons.contains(&refusal.reason));
-        named.map(|refusal| no(refusal, now)).collect()
+        named.map(denial).collect()
     };
     let own = [Reason::Pause, Reason::ReturnWindow, Reason::Zone, Reason::Hold];
     let room = [
@@ -222,27 +237,35 @@ fn steps(refusals: &[Refusal], now: &Now) -> Vec<Step> {
     ];
     let never = [Reason::Never, Reason::RetryBudget];
     let names = [
-        ("terminal", "did the provider stop the pool?", noes(&[Reason::Terminal])),
-        ("never", "is it larger than a limit, or over the retry budget?", noes(&never)),
-        ("not yet", "is it delayed by a pause, its zone or a retry?", noes(&own)),
+        ("stop", "the provider has not stopped the pool", noes(&[Reason::Terminal])),
+        ("size", "it fits every limit and the retry budget", noes(&never)),
+        ("delay", "no pause, zone or retry delays it", noes(&own)),
         (
-            "not these units",
-            "does it yield, is it paced, or is its cap reached?",
+            "share",
+            "its cap is not reached, and it need not yield",
             noes(&[Reason::Yield, Reason::Spread, Reason::Cap]),
         ),
-        ("not before them", "are other calls ahead of it?", noes(&[Reason::Order])),
-        ("not now", "is there room on every limit?", noes(&room)),
+        ("queue", "no other call is ahead of it", noes(&[Reason::Order])),
+        ("room", "every limit has room", noes(&room)),
     ];
     let numbered = (1..).zip(names);
-    numbered.map(|(number, (name, question, noes))| Step { number, name, question, noes }).collect()
+    numbered.map(|(number, (name, passed, noes))| Step { number, name, passed, noes }).collect()
 }
 
-fn no(refusal: &Refusal, now: &Now) -> Denial {
+fn denial(
+    state: &State,
+    reserve: &Reserve,
+    tier: Priority,
+    refusal: &Refusal,
+    now: &Now,
+) -> Denial {
     Denial {
         reason: refusal.reason.into(),
         limit: refusal.limit.as_ref().map(limit_text),
         short_by: refusal.short_by,
         behind: refusal.behind.as_ref().map(ToString::to_string),
+        ahead: agents_ahead(state, refusal, QueueKey::last_of(tier)),
+        kept: kept_from(state, reserve, refusal, now),
         when: When::of(refusal, now),
     }
 }

@@ -1,18 +1,19 @@
 //! A refusal as callers see it: why, about which limit, and when it is worth asking again.
 
 pub mod when;
+mod why;
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use serde::{Serialize, Serializer};
-use standpipe_core::{LimitId, Reason, Refusal, Unit};
+use standpipe_core::{LimitId, Reason, Refusal};
 use standpipe_store::PoolName;
 
 pub use self::when::When;
+pub use self::why::Why;
 use crate::status::Backpressure;
 use crate::time::{Now, Timestamp, format_span};
-use standpipe_config::plain;
 
 /// A call that may not be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,50 +144,50 @@ pub fn limit_text(limit: &LimitId) -> String {
 }
 
 impl fmt::Display for Refused {
+    /// With instants in UTC.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { pool, reason, .. } = self;
-        match reason {
-            Reason::Never => return self.fmt_never(f),
-            Reason::Terminal => write!(f, "the provider stopped `{pool}`")?,
-            Reason::QueueFull => {
-                write!(f, "`{pool}` is full: too many calls are queued or in flight")?;
-            }
-            Reason::Deadline => {
-                let waited = short(self.waited);
-                write!(f, "not in time on `{pool}`: waited {waited}")?;
-                self.fmt_why(f, self.waited_for)?;
-            }
-            _ => {
-                write!(f, "not admitted on `{pool}`")?;
-                self.fmt_why(f, Some(*reason))?;
-            }
-        }
-        match self.when() {
-            when if when.is_empty() => Ok(()),
-            when if when.until.is_some() => write!(f, "; ask again {when}"),
-            when => write!(f, "; {when}"),
-        }?;
-        self.fmt_stopped(f)
+        f.write_str(&self.describe(&when::utc))
     }
 }
 
 impl Refused {
-    /// What is missing, in the words of its unit.
-    fn shortage(&self) -> String {
-        let of = self.limit.as_deref().and_then(|limit| limit.split(' ').next());
-        let unit = of.and_then(Unit::named).unwrap_or(Unit::Requests);
-        let figure = plain::amount(&unit, self.short_by);
-        if unit == Unit::Usd { format!("${figure}") } else { self.short_by.to_string() }
+    /// Describes the refusal, and when to ask again. `clock` formats an instant.
+    #[must_use]
+    pub fn describe(&self, clock: &dyn Fn(Timestamp, u64) -> String) -> String {
+        let pool = &self.pool;
+        let why = || self.why().map(|why| format!(": {why}")).unwrap_or_default();
+        let mut text = match self.reason {
+            Reason::Never => return self.never(),
+            Reason::Terminal => format!("the provider stopped `{pool}`"),
+            Reason::QueueFull => {
+                format!("`{pool}` is full: too many calls are queued or in flight")
+            }
+            Reason::Deadline => {
+                format!("not in time on `{pool}`: waited {}{}", short(self.waited), why())
+            }
+            _ => format!("not admitted on `{pool}`{}", why()),
+        };
+        let when = self.when();
+        if !when.is_empty() {
+            let again = if when.until.is_some() { "ask again " } else { "" };
+            text += &format!("; {again}{}", when.describe(clock));
+        }
+        for pid in &self.stopped_holders {
+            text += &format!(
+                "; process {pid} holds a lease and is stopped (kill -CONT {pid} resumes it)"
+            );
+        }
+        text
     }
 
-    fn fmt_stopped(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for pid in &self.stopped_holders {
-            write!(
-                f,
-                "; process {pid} holds a lease and is stopped (kill -CONT {pid} resumes it)"
-            )?;
+    fn never(&self) -> String {
+        let pool = &self.pool;
+        match self.why().filter(|_| self.limit.is_some()) {
+            Some(why) => format!(
+                "this call can never fit `{pool}`: {why}; make it smaller or raise the limit"
+            ),
+            None => format!("this call can never fit `{pool}`"),
         }
-        Ok(())
     }
 
     /// Whether the call waited for a call in flight to end.
@@ -195,76 +196,6 @@ impl Refused {
         let why = self.waited_for.unwrap_or(self.reason);
         let for_room = matches!(why, Reason::Limit | Reason::Order | Reason::Floor);
         for_room && self.limit.as_deref() == Some("parallel")
-    }
-
-    fn fmt_never(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (pool, short_by) = (&self.pool, self.shortage());
-        match &self.limit {
-            Some(limit) => write!(
-                f,
-                "this call can never fit `{pool}`: it takes {short_by} more than {limit} ever \
-                 allows; make it smaller or raise the limit"
-            ),
-            None => write!(f, "this call can never fit `{pool}`"),
-        }
-    }
-
-    fn fmt_why(&self, f: &mut fmt::Formatter<'_>, why: Option<Reason>) -> fmt::Result {
-        let limit = self.limit.as_deref().unwrap_or("a limit");
-        match why {
-            Some(Reason::Pause) => f.write_str(": the pool is paused"),
-            Some(Reason::ReturnWindow) => {
-                f.write_str(": a pause has just ended, and callers return staggered by priority")
-            }
-            Some(Reason::Zone) => {
-                write!(f, ": little is left of {limit}, so the calls of this agent are spaced out")
-            }
-            Some(Reason::Yield) => {
-                write!(f, ": little is left of {limit}, and background yields to higher priorities")
-            }
-            Some(Reason::Spread) => write!(
-                f,
-                ": background waits so that {limit} lasts while higher priorities are active"
-            ),
-            Some(Reason::Hold) => f.write_str(
-                ": it is delayed before a retry, or because an agent it depends on is throttled",
-            ),
-            Some(Reason::Probe) => {
-                f.write_str(": the probe after a pause has not been answered yet")
-            }
-            Some(Reason::Sequential) => {
-                f.write_str(": several agents were throttled, so calls go one at a time")
-            }
-            Some(Reason::RetryBudget) => {
-                f.write_str(": too many of the last minute's calls were retries")
-            }
-            Some(Reason::Cap) => {
-                write!(
-                    f,
-                    ": the agent's own cap on {limit} is reached (short by {})",
-                    self.shortage()
-                )
-            }
-            Some(Reason::Order) => match &self.behind {
-                Some(agent) => write!(f, ": behind {agent} by fair order for {limit}"),
-                None => write!(f, ": other calls are ahead in the queue for {limit}"),
-            },
-            Some(Reason::Limit) => {
-                write!(f, ": {limit} has no room (short by {})", self.shortage())
-            }
-            Some(Reason::Floor) => {
-                write!(f, ": the rest of {limit} is reserved for the floors of other agents")
-            }
-            Some(Reason::Pace) => write!(f, ": too soon after the last call ({limit})"),
-            Some(Reason::Learning) if self.limit.is_some() => f.write_str(
-                ": the store lost the ledger, and calls in flight are being counted again",
-            ),
-            Some(Reason::Learning) => {
-                f.write_str(": the provider's limits are not known yet, so few calls run at a time")
-            }
-            Some(Reason::QueueFull) => f.write_str(": too many calls are in flight"),
-            _ => Ok(()),
-        }
     }
 }
 

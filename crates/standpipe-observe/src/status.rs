@@ -4,12 +4,14 @@
 //! the calendar, lengths are milliseconds (`*_ms`). `read` computes them from a ledger's state,
 //! `label` holds the enums, `snapshot` is all pools at once, `overview` what audit and doctor see.
 
+mod agent_use;
 mod backpressure;
 mod foresight;
 mod label;
 mod overview;
 mod read;
 mod snapshot;
+mod state;
 mod throttle;
 
 use std::collections::BTreeMap;
@@ -17,6 +19,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use standpipe_core::{Breaker, Priority, Reason, ThrottleKind, Zone};
 
+pub use self::agent_use::{AgentShares, KeptUnits};
+pub(crate) use self::agent_use::{agents_ahead, kept_from, shares_of};
 pub use self::backpressure::Backpressure;
 pub use self::label::{
     ConfigSource, Label, LeaseHolder, LimitKind, Named, OfflineMode, ProbeState, VerdictKind,
@@ -25,6 +29,7 @@ pub use self::overview::PoolOverview;
 pub use self::read::Processes;
 pub(crate) use self::read::amounts;
 pub use self::snapshot::{ConfigRejected, Snapshot, Unreadable};
+pub use self::state::PoolState;
 use crate::lease_id::LeaseId;
 use crate::refusal::When;
 use crate::time::Timestamp;
@@ -333,6 +338,12 @@ pub struct TicketStatus {
     /// In fair order, the agent whose call is first in the queue for the limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub behind: Option<String>,
+    /// The agents of the calls that are ahead of it in the queue for the limit, the first ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ahead: Vec<String>,
+    /// What floors of other agents keep from it on the limit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<KeptUnits>,
     /// When it may be admitted.
     #[serde(flatten)]
     pub when: When,

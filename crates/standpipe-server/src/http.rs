@@ -7,6 +7,7 @@ pub(crate) mod budget;
 pub(crate) mod connections;
 pub(crate) mod extract;
 pub(crate) mod guard;
+pub(crate) mod parse_error;
 pub(crate) mod peer;
 pub(crate) mod problem;
 pub(crate) mod trace;

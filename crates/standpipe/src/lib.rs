@@ -217,10 +217,11 @@ pub mod observe {
     pub use standpipe_observe::explain::{Denial, Explanation, Step, Verdict};
     pub use standpipe_observe::finding::{Finding, Level};
     pub use standpipe_observe::journal::{self, Journal};
+    pub use standpipe_observe::refusal::Why;
     pub use standpipe_observe::status::{
-        AgentStatus, AgentUsage, ConfigRejected, Incident, Label, LeaseStatus, LimitStatus, Money,
-        OfflineStatus, Origin, Pause, Retries, Stop, ThrottleStatus, TicketStatus, Unavailable,
-        Unreadable,
+        AgentShares, AgentStatus, AgentUsage, ConfigRejected, Incident, KeptUnits, Label,
+        LeaseStatus, LimitStatus, Money, OfflineStatus, Origin, Pause, PoolState, Retries, Stop,
+        ThrottleStatus, TicketStatus, Unavailable, Unreadable,
     };
     pub use standpipe_observe::time::{InvalidTimestamp, Timestamp};
     pub use standpipe_store::Process;

@@ -3,6 +3,8 @@
 //! A request is a plain value. Names and amounts are checked when it is reserved, so building one
 //! cannot fail. `Pool::reserve` takes it.
 
+mod limited_units;
+
 use std::time::Duration;
 
 use standpipe_core::{
@@ -292,7 +294,9 @@ impl Request {
         default: &str,
     ) -> Result<(Reserve, Vec<Limit>), Error> {
         let limits = std::mem::take(&mut self.limits);
-        Ok((self.resolve(pool, dialect, default)?, limits))
+        let reserve = self.resolve(pool, dialect, default)?;
+        limited_units::check(&limits, &reserve.cost)?;
+        Ok((reserve, limits))
     }
 
     /// Returns the request as the ledger takes it on a pool.

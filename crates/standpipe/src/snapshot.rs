@@ -18,7 +18,8 @@ use crate::tap::Standpipe;
 const READERS: usize = 16;
 
 impl Standpipe {
-    /// Returns the status of these pools. A pool that cannot be read does not hide the others.
+    /// Returns the status of these pools. A pool that cannot be read does not hide the others. A
+    /// pool that was reset and not used since is left out.
     ///
     /// # Errors
     /// When something fails that is not one pool's own.
@@ -35,6 +36,7 @@ impl Standpipe {
         };
         for (pool, status) in pools.iter().zip(statuses) {
             match status {
+                Ok(status) if status.is_forgotten() => {}
                 Ok(status) => read.push(status),
                 Err(error @ Error::Store(_)) => unreadable
                     .push(Unreadable { pool: pool.name().to_string(), detail: error.to_string() }),

@@ -35,10 +35,10 @@ pub(crate) enum StoreCommand {
 const DUMP: &str = "\
 Examples:
   standpipe store dump my/slots
-  standpipe store dump --json > ledger.json
+  standpipe store dump > ledger.json
 ";
 
-/// Print the whole state of a pool, or of all
+/// Print the state of a pool, or of all, as JSON
 #[derive(Debug, Args)]
 #[command(help_template = super::PAGE, before_help = DUMP)]
 pub(crate) struct Dump {

@@ -1,8 +1,9 @@
 //! Admission for `hold` and `reserve`: building the request, waiting, and the notes about the wait.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use standpipe::{Backpressure, Lease, Pool, PoolStatus, Request};
+use standpipe::observe::Timestamp;
+use standpipe::{Backpressure, Error, Lease, Pool, PoolStatus, Request};
 
 use crate::args::{Call, CallLabels, total};
 use crate::context::Context;
@@ -12,7 +13,8 @@ use crate::printer::Printer;
 use crate::process::signals::Signals;
 use crate::process::wait::{WaitOutcome, wait_for};
 use crate::show::duration::length;
-use crate::show::status::wait_reason;
+use crate::show::local_time::clock;
+use crate::show::when::wait_reason;
 
 /// A longer wait is noted on a terminal.
 const NOTICE_AFTER: Duration = Duration::from_secs(1);
@@ -49,18 +51,24 @@ pub(super) fn request(
     })
 }
 
-/// Reserves, waiting as long as the request allows. A terminating signal cancels the ticket and
-/// ends this process by that signal.
+/// Reserves, waiting for `timeout`, which the request has too. A terminating signal cancels the
+/// ticket and ends this process by that signal.
 pub(super) fn admit(
     pool: &Pool,
     request: Request,
+    timeout: Duration,
     printer: &Printer,
     signals: &Signals,
 ) -> Result<Lease, Failure> {
-    let notice = || {
-        if printer.is_watched() {
-            printer.note(&wait_note(pool));
+    let end = SystemTime::now() + timeout;
+    let notice = || match pool.status().blocking() {
+        // Also for a log: a store that does not answer is not a wait for quota.
+        Err(error @ Error::Store(_)) => {
+            let until = clock(Timestamp::of(end));
+            printer.note(&format!("{}; retrying until {until}", Failure::from(error).joined()));
         }
+        status if printer.is_watched() => printer.note(&wait_note(pool, status.ok())),
+        _ => {}
     };
     let lease = match wait_for(pool.reserve(request), signals, NOTICE_AFTER, notice) {
         WaitOutcome::Ready(lease) => lease?,
@@ -104,7 +112,7 @@ pub(super) fn end_by_signal(signal: i32) -> Failure {
 }
 
 /// The note that says what this process waits for, and until when.
-fn wait_note(pool: &Pool) -> String {
+fn wait_note(pool: &Pool, status: Option<PoolStatus>) -> String {
     let name = pool.name();
     let ours = std::process::id();
     let ticket = |status: PoolStatus| {
@@ -114,6 +122,7 @@ fn wait_note(pool: &Pool) -> String {
         let patience = length(ticket.deadline_ms);
         Some(format!("waiting for `{name}`: {why}; gives up in {patience}"))
     };
-    let known = pool.status().blocking().ok().and_then(ticket);
-    known.unwrap_or_else(|| format!("waiting for `{name}`; see `standpipe status {name}`"))
+    status
+        .and_then(ticket)
+        .unwrap_or_else(|| format!("waiting for `{name}`; see `standpipe status {name}`"))
 }

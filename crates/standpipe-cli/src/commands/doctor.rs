@@ -6,13 +6,18 @@ use standpipe::observe::{Diagnosis, Level};
 use super::CommandResult;
 use super::audit::object;
 use crate::context::Context;
+use crate::daemon::rejected_config;
 use crate::exit::Exit;
 use crate::failure::{Failure, Message};
 use crate::printer::Printer;
 use crate::show::findings;
+use crate::show::local_time::clock;
 
 pub(super) fn run(context: &Context, printer: &Printer) -> CommandResult {
-    let diagnosis = context.builder().diagnose();
+    let mut diagnosis = context.builder().diagnose();
+    if let Some(rejected) = rejected_config(context) {
+        diagnosis.add_rejected_config(&rejected, &clock(rejected.at));
+    }
     if printer.json {
         printer.object(object(json!(diagnosis))?)?;
     } else {

@@ -1,9 +1,11 @@
 //! `events`: the journal.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
+use standpipe::config::nearest;
 use standpipe::observe::journal::{Event, EventKind};
 
 use super::CommandResult;
@@ -26,8 +28,12 @@ pub(super) fn run(args: &Events, context: &Context, printer: &Printer) -> Comman
     let since = |back: Duration| SystemTime::now().checked_sub(back);
     let tap = context.open()?;
     if !args.follow {
+        let mut seen = Seen::default();
         for event in tap.journal().events(since(back.unwrap_or(A_DAY)), kind) {
-            show(&event, args, printer)?;
+            seen.add(&event, show(&event, args, printer)?);
+        }
+        if let Some(note) = seen.note(args) {
+            printer.note(&note);
         }
         return Ok(Exit::Ok);
     }
@@ -44,27 +50,55 @@ pub(super) fn run(args: &Events, context: &Context, printer: &Printer) -> Comman
 
 fn kind(word: &str) -> Result<EventKind, Failure> {
     word.parse().map_err(|_| {
-        let words = EventKind::ALL.map(EventKind::as_str).join(", ");
-        Failure::usage(
-            &format!("there is no kind of event `{word}`"),
-            &format!("use one of: {words}"),
-        )
+        let words = EventKind::ALL.map(EventKind::as_str);
+        let hint = match nearest(word, words.into_iter()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("use one of: {}", words.join(", ")),
+        };
+        Failure::usage(&format!("there is no kind of event `{word}`"), &hint)
     })
 }
 
-/// Prints an event, if it is of the pool and the agent that are wanted.
-fn show(event: &Event, args: &Events, printer: &Printer) -> Result<(), Failure> {
+/// The names in the events that were read, to suggest one where a filter matches nothing.
+#[derive(Default)]
+struct Seen {
+    shown: bool,
+    pools: BTreeSet<String>,
+    agents: BTreeSet<String>,
+}
+
+impl Seen {
+    fn add(&mut self, event: &Event, shown: bool) {
+        self.shown |= shown;
+        self.pools.insert(event.pool.clone());
+        self.agents.extend(json!(event)["agent"].as_str().map(str::to_owned));
+    }
+
+    /// The note that the filters match no event.
+    fn note(&self, args: &Events) -> Option<String> {
+        let pool = args.pool.as_ref().map(|pool| ("pool", pool.as_str(), &self.pools));
+        let agent = args.agent.as_deref().map(|agent| ("agent", agent, &self.agents));
+        let unknown = pool.into_iter().chain(agent).find(|(_, name, seen)| !seen.contains(*name));
+        let (what, name, seen) = unknown.filter(|_| !self.shown)?;
+        let near = nearest(name, seen.iter().map(String::as_str));
+        let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        Some(format!("no event in this time is of {what} `{name}`{near}"))
+    }
+}
+
+/// Prints an event, if it is of the pool and the agent that are wanted. Returns whether it is.
+fn show(event: &Event, args: &Events, printer: &Printer) -> Result<bool, Failure> {
     let object = json!(event);
     let of_pool = args.pool.as_ref().is_none_or(|pool| event.pool == pool.as_str());
     let of_agent = args.agent.as_ref().is_none_or(|agent| object["agent"] == agent.as_str());
     if !of_pool || !of_agent {
-        return Ok(());
+        return Ok(false);
     }
     match object {
         Value::Object(object) if printer.json => printer.object_line(object)?,
         _ => printer.line(&line(event))?,
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Waits one interval, and returns early with `true` when the reader has closed our output.

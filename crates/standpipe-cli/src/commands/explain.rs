@@ -1,20 +1,44 @@
 //! `explain`: walks through the admission rule without reserving.
 
 use serde_json::{Map, Value, json};
+use standpipe::config::nearest;
+use standpipe::{AgentName, Pool, Standpipe};
 
 use super::CommandResult;
 use super::admission::request;
 use crate::args::Explain;
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::show::explain;
+
+/// Notes an agent that has made no call here and resembles one that has: it may be misspelled.
+fn note_unknown_agent(
+    tap: &Standpipe,
+    pool: &Pool,
+    agent: &str,
+    printer: &Printer,
+) -> Result<(), Failure> {
+    let status = pool.status().blocking()?;
+    let described = tap.settings().agents.keys().map(AgentName::as_str);
+    let known: Vec<&str> =
+        status.agents.iter().map(|agent| agent.name.as_str()).chain(described).collect();
+    if let Some(near) = nearest(agent, known.iter().copied()).filter(|_| !known.contains(&agent)) {
+        let name = pool.name();
+        printer.note(&format!("{agent} has not called `{name}` yet; did you mean `{near}`?"));
+    }
+    Ok(())
+}
 
 pub(super) fn run(args: &Explain, context: &Context, printer: &Printer) -> CommandResult {
     let request = request(&args.call, None, context)?;
     let tap = context.open()?;
     let pool = context.existing_pool(&tap, &args.call.pool)?;
     let explanation = pool.explain(&request).blocking()?;
+    if args.call.agent.is_some() {
+        note_unknown_agent(&tap, &pool, &explanation.agent, printer)?;
+    }
     if printer.json {
         let object = match json!(explanation) {
             Value::Object(object) => object,

@@ -1,7 +1,6 @@
 //! `help`: the page of a command, or of the reasons and exit codes.
 
 use clap::CommandFactory;
-use standpipe::Reason;
 use standpipe::config::nearest;
 
 use super::CommandResult;
@@ -9,6 +8,7 @@ use crate::args::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
+use crate::show::reasons::MEANINGS;
 
 pub(super) fn run(topic: &[String], printer: &Printer) -> CommandResult {
     if topic == ["errors"] {
@@ -68,96 +68,10 @@ const CODES: [(Exit, &str); 10] = [
     (Exit::Config, "the configuration is invalid"),
 ];
 
-/// What each reason means, and what to do about it.
-const MEANINGS: [(Reason, &str, &str); 20] = [
-    (
-        Reason::Terminal,
-        "the provider said stop: billing, a spent monthly quota, a blocked key",
-        "fix the account, then `standpipe resume POOL`",
-    ),
-    (Reason::Never, "larger than a limit of the pool", "send a smaller call, or raise the limit"),
-    (
-        Reason::Pause,
-        "the pool is paused, after a 429 or by hand",
-        "`standpipe status POOL` shows until when; `resume` ends it",
-    ),
-    (
-        Reason::ReturnWindow,
-        "after a pause calls return staggered by priority",
-        "nothing; it takes seconds",
-    ),
-    (
-        Reason::Zone,
-        "little is left of a limit, and calls of this priority are spaced out",
-        "give what must not wait `--priority critical`, or a floor",
-    ),
-    (
-        Reason::Hold,
-        "an agent before it in its workflow was throttled, or it waits before a retry",
-        "nothing; it ends with that pause",
-    ),
-    (
-        Reason::Yield,
-        "little is left of a limit, and background leaves it to others",
-        "raise its priority if it must run now",
-    ),
-    (
-        Reason::Spread,
-        "background is paced so that a long limit lasts",
-        "raise its priority, or set `spread = false` in the pool",
-    ),
-    (Reason::Cap, "the agent's own cap is reached", "raise `cap` of the agent"),
-    (
-        Reason::Order,
-        "other calls are first in line",
-        "wait; `order = \"fair\"` shares among agents instead",
-    ),
-    (
-        Reason::Limit,
-        "a limit has no room",
-        "wait for `until`; request less; or raise the limit if the provider allows more",
-    ),
-    (
-        Reason::Floor,
-        "the rest of the limit is kept for agents with a floor",
-        "wait, or give this agent a floor too",
-    ),
-    (
-        Reason::Ramp,
-        "after a pause only a part of a limit is usable at first",
-        "nothing; it doubles step by step",
-    ),
-    (Reason::Pace, "too soon after the last call (`pace`)", "wait for `until`"),
-    (
-        Reason::Probe,
-        "after a pause one call probes, and the others wait for its answer",
-        "nothing; a lost probe is replaced",
-    ),
-    (
-        Reason::Sequential,
-        "several agents were throttled, so calls run one at a time",
-        "nothing; it ends after some successful calls",
-    ),
-    (
-        Reason::Learning,
-        "the store lost calls in flight, or the provider's limits are not known yet",
-        "wait, or state the limits in standpipe.toml",
-    ),
-    (
-        Reason::RetryBudget,
-        "too many of the last minute's calls were retries",
-        "switch off the retries of the SDK (`max_retries=0`)",
-    ),
-    (
-        Reason::QueueFull,
-        "too many calls wait or are in flight on the pool",
-        "send fewer at once; `standpipe status POOL` shows whose they are",
-    ),
-    (Reason::Deadline, "its timeout has passed", "give it a longer `--timeout`"),
-];
-
 #[cfg(test)]
 mod tests {
+    use standpipe::Reason;
+
     use super::*;
 
     #[test]

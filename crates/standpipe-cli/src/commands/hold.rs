@@ -46,9 +46,10 @@ pub(super) fn run(args: Hold, context: &Context, printer: &Printer) -> CommandRe
     report_route(&pool, &args.call, printer);
     Context::note_new_pool(&tap, pool.name(), limits, printer)?;
     let signals = listen()?;
-    let lease = admit(&pool, request, printer, &signals)
+    let lease = admit(&pool, request, left, printer, &signals)
         .map_err(|failure| with_busy_exit(failure, args.busy_exit))?;
     Context::note_kept_limits(&tap, &pool, limits, lease.limits_in_force(), printer)?;
+    units::note_uncounted(&args.call, &args.admission, printer);
     let look_for = args.throttled_match.as_ref();
     let keep = keep_alive(&tap, &lease, printer);
     let ran = run::run(&file, &args.command, look_for, &signals, FIRST_ROUND, keep);

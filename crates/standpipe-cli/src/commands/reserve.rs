@@ -47,13 +47,14 @@ pub(super) fn run(args: Reserve, context: &Context, printer: &Printer) -> Comman
     report_route(&pool, &args.call, printer);
     Context::note_new_pool(&tap, pool.name(), limits, printer)?;
     let signals = listen()?;
-    let lease = admit(&pool, request.clone(), printer, &signals)
+    let lease = admit(&pool, request.clone(), left, printer, &signals)
         .map_err(|failure| with_advice(failure, &pool, &request))?;
     Context::note_kept_limits(&tap, &pool, limits, lease.limits_in_force(), printer)?;
     signals.restore_default_action();
     if lease.is_settled() {
         return Err(settled(&lease));
     }
+    units::note_uncounted(&args.call, &args.admission, printer);
     let ttl = match args.ttl {
         Some(ttl) => duration(ttl),
         None => pool.lease_ttl().blocking()?,

@@ -7,6 +7,7 @@ use standpipe::{Error, Pool, Request};
 use super::CommandResult;
 use crate::args::Status;
 use crate::context::Context;
+use crate::daemon::rejected_config;
 use crate::exit::Exit;
 use crate::failure::{Failure, Message};
 use crate::printer::Printer;
@@ -15,7 +16,11 @@ use crate::show::{escaped, status};
 pub(super) fn run(args: &Status, context: &Context, printer: &Printer) -> CommandResult {
     let tap = context.open()?;
     let pools = context.pools(&tap, args.pool.as_ref())?;
-    let snapshot = tap.snapshot(&pools).blocking()?;
+    let mut snapshot = tap.snapshot(&pools).blocking()?;
+    snapshot.config_rejected = rejected_config(context);
+    if let Some(pool) = args.pool.as_ref().filter(|_| snapshot.is_empty()) {
+        return Err(Context::no_pool(pool, None));
+    }
     let room = !args.check || has_room(&pools, context)?;
     if printer.json {
         let mut object = match json!(snapshot) {
@@ -26,10 +31,11 @@ pub(super) fn run(args: &Status, context: &Context, printer: &Printer) -> Comman
             object.insert("room".to_owned(), json!(room));
         }
         printer.object(object)?;
-    } else if pools.is_empty() {
+    } else if snapshot.is_empty() && snapshot.config_rejected.is_none() {
         printer.data(status::NO_POOLS)?;
     } else {
         let shown = escaped::snapshot(&snapshot).map_err(cannot_show)?;
+        printer.data(&status::rejected(printer.style, shown.config_rejected.as_ref()))?;
         printer.data(&status::pools(printer.style, &shown.pools))?;
         printer.data(&status::backpressure(&shown.backpressure))?;
     }

@@ -48,19 +48,12 @@ fn ping(context: &Context, printer: &Printer) -> CommandResult {
 fn dump(args: &Dump, context: &Context, printer: &Printer) -> CommandResult {
     let tap = context.open()?;
     let pools = context.pools(&tap, args.pool.as_ref())?;
-    if printer.json {
-        let all: Vec<PoolStatus> =
-            pools.iter().map(|pool| pool.status().blocking()).collect::<Result<_, _>>()?;
-        let mut object = Map::new();
-        object.insert("store".to_owned(), json!(tap.store_location()));
-        object.insert("pools".to_owned(), json!(all));
-        printer.object(object)?;
-        return Ok(Exit::Ok);
-    }
-    for pool in &pools {
-        // A dump has many lines, so it is not escaped here: Rust's debug form is escaped already.
-        printer.data(&format!("{}: {}\n", pool.name(), pool.dump().blocking()?))?;
-    }
+    let all: Vec<PoolStatus> =
+        pools.iter().map(|pool| pool.status().blocking()).collect::<Result<_, _>>()?;
+    let mut object = Map::new();
+    object.insert("store".to_owned(), json!(tap.store_location()));
+    object.insert("pools".to_owned(), json!(all));
+    printer.object(object)?;
     Ok(Exit::Ok)
 }
 

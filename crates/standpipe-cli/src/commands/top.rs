@@ -50,7 +50,7 @@ fn source(args: Top, context: &Context) -> Result<Box<dyn Source>, Failure> {
                 remedy,
             ));
         }
-        return ledger(args, context);
+        return ledger(args, &found, context);
     }
     let address = args.daemon.unwrap_or_else(|| default_address(&found));
     let file = args.token_file.or(found.server.token_file);
@@ -58,7 +58,11 @@ fn source(args: Top, context: &Context) -> Result<Box<dyn Source>, Failure> {
     Ok(Box::new(DaemonSource::new(daemon, args.pool)))
 }
 
-fn ledger(args: Top, context: &Context) -> Result<Box<dyn Source>, Failure> {
+fn ledger(
+    args: Top,
+    found: &standpipe::Settings,
+    context: &Context,
+) -> Result<Box<dyn Source>, Failure> {
     let tap = context.open()?;
     if let Some(pool) = &args.pool {
         match context.existing_pool(&tap, pool) {
@@ -67,7 +71,10 @@ fn ledger(args: Top, context: &Context) -> Result<Box<dyn Source>, Failure> {
             known => drop(known?),
         }
     }
-    Ok(Box::new(LedgerSource::new(tap, args.pool)))
+    // Without a daemon only the calls through its proxy are missing.
+    let token = found.server.token_file.as_deref();
+    let daemon = DaemonClient::with_token_file(default_address(found), token).ok();
+    Ok(Box::new(LedgerSource::new(tap, args.pool, daemon)))
 }
 
 /// Returns the address of the configured daemon: its socket if there is one, else its port.

@@ -1,4 +1,4 @@
-//! Rejects a limit of a unit that the call does not take: it would limit nothing.
+//! Rejects or notes a limit of a unit that the call does not take: it would limit nothing.
 
 use standpipe::config::nearest;
 use standpipe::config::text::KNOWN_UNITS;
@@ -6,6 +6,7 @@ use standpipe::{Limit, Rule, Unit};
 
 use crate::args::{Admission, Call, total};
 use crate::failure::Failure;
+use crate::printer::Printer;
 
 /// Checks that each `--limit` is of a built-in unit or of one in the call's cost.
 ///
@@ -24,6 +25,24 @@ pub(super) fn check_limits(call: &Call, admission: &Admission) -> Result<(), Fai
                 None => format!("add --cost {unit}=1"),
             },
         )),
+    }
+}
+
+/// Notes a limit of a built-in unit that the call does not name: nothing is counted there until a
+/// call names it or a reply reports it.
+pub(super) fn note_uncounted(call: &Call, admission: &Admission, printer: &Printer) {
+    let Ok(cost) = total(&call.cost) else { return };
+    // Both are estimates of tokens.
+    if call.bytes.is_some() || call.max_output.is_some() {
+        return;
+    }
+    let named = |unit: &Unit| *unit == Unit::Requests || cost.iter().any(|(own, _)| own == unit);
+    let limited = admission.limit.iter().filter_map(unit_of).filter(|unit| !is_own(unit));
+    for unit in limited.filter(|unit| !named(unit)) {
+        printer.note(&format!(
+            "--limit {unit}=… counts nothing for this call, which names no {unit}; add --cost \
+             {unit}=N"
+        ));
     }
 }
 

@@ -14,6 +14,7 @@ use standpipe_server::{Begun, Log, Options, Running, logging, no_links};
 use super::CommandResult;
 use crate::args::{LogFormat, LogLevel, Up};
 use crate::context::Context;
+use crate::daemon::store_outage;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation;
@@ -27,7 +28,7 @@ pub(super) fn run(args: &Up, context: &Context, printer: &Printer) -> CommandRes
     let log = Log { json, quiet: context.is_quiet() };
     let options = context.daemon(args.listen, log);
     if args.detach {
-        return detach(&options, printer);
+        return detach(&options, context, printer);
     }
     let format = if json { logging::LogFormat::Json } else { logging::LogFormat::Human };
     logging::init(format, level(args.log_level, context.is_quiet()));
@@ -158,7 +159,7 @@ pub(super) fn running_or_start(context: &Context, printer: &Printer) -> Result<R
 }
 
 /// Starts the daemon in the background and waits until it is ready or has failed.
-fn detach(options: &Options, printer: &Printer) -> CommandResult {
+fn detach(options: &Options, context: &Context, printer: &Printer) -> CommandResult {
     // The same arguments, so that every flag applies to the daemon.
     let words = invocation::words().into_iter();
     let words = words.map(|word| if word == "--detach" { "--detached".into() } else { word });
@@ -166,6 +167,7 @@ fn detach(options: &Options, printer: &Printer) -> CommandResult {
     if printer.json {
         let output = output.into_iter().filter(|(key, _)| key != "schema").collect();
         printer.object(output)?;
+        note_outage(context, printer);
         return Ok(Exit::Ok);
     }
     let begun = options.directory().ok().and_then(|directory| begun(&directory, &output));
@@ -173,7 +175,17 @@ fn detach(options: &Options, printer: &Printer) -> CommandResult {
         Some(begun) => printer.data(&welcome(&begun, true))?,
         None => printer.note("the daemon is up; `standpipe down` stops it"),
     }
+    note_outage(context, printer);
     Ok(Exit::Ok)
+}
+
+/// Notes that the daemon that was started cannot reach its store.
+fn note_outage(context: &Context, printer: &Printer) {
+    if let Some(why) = store_outage(context) {
+        printer.note(&format!(
+            "{why}; the daemon retries until the store answers, and calls get 503 meanwhile"
+        ));
+    }
 }
 
 /// Starts a daemon with these arguments. Returns what it announces when it is ready.

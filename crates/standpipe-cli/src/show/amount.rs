@@ -60,12 +60,13 @@ fn grouped(figure: u64) -> String {
     text
 }
 
+/// Two decimals, rounded; less than half a cent is not shown as nothing.
 fn dollars(millionths: u64) -> String {
-    let (whole, rest) = (grouped(millionths / 1_000_000), millionths % 1_000_000);
-    if rest.is_multiple_of(10_000) {
-        return format!("${whole}.{:02}", rest / 10_000);
+    if (1..5_000).contains(&millionths) {
+        return "<$0.01".to_owned();
     }
-    format!("${whole}.{}", format!("{rest:06}").trim_end_matches('0'))
+    let cents = millionths.saturating_add(5_000) / 10_000;
+    format!("${}.{:02}", grouped(cents / 100), cents % 100)
 }
 
 #[cfg(test)]
@@ -87,7 +88,10 @@ mod tests {
             assert_eq!(amount("tokens", figure), text);
         }
         assert_eq!(amount("usd", 1_500_000), "$1.50");
-        assert_eq!(amount("usd", 1_500), "$0.0015");
+        assert_eq!(amount("usd", 0), "$0.00");
+        assert_eq!(amount("usd", 1_500), "<$0.01");
+        assert_eq!(amount("usd", 49_500), "$0.05");
+        assert_eq!(amount("usd", 1_999_999_999), "$2,000.00");
         assert_eq!([0, 5, 125, 200].map(percent), ["0 %", "0.5 %", "12.5 %", "20 %"]);
     }
 

@@ -18,6 +18,12 @@ pub(crate) fn bar(style: Style, columns: usize, used: u64, held: u64, whole: u64
     format!("{solid}{held}{rest}")
 }
 
+/// Draws the share of one agent, in thousandths. It is no warning by itself, so it has no colour.
+pub(crate) fn share_bar(style: Style, columns: usize, per_mille: u64) -> String {
+    let plain = Style { colour: false, ..style };
+    bar(plain, columns, per_mille.min(1_000), 0, 1_000)
+}
+
 /// Returns the colour of a limit: good, warning below 40 % left, error below 15 %.
 pub(crate) const fn usage_role(taken: u64, whole: u64) -> TextRole {
     let left = whole.saturating_sub(taken) as u128 * 100;

@@ -5,7 +5,7 @@ use standpipe::observe::journal::{Event, EventData, Usage};
 use crate::show::amount::{amount, cost, percent};
 use crate::show::duration::length;
 use crate::show::local_time::{clock, day_and_clock};
-use crate::show::status::reason_text;
+use crate::show::when::reason_text;
 
 /// `2026-01-31 12:00:00  wait  my/slots  blog waited 3.1s: …`
 pub(crate) fn line(event: &Event) -> String {
@@ -20,7 +20,7 @@ pub(crate) fn what(what: &EventData) -> String {
         EventData::Wait { .. } => waited(what),
         EventData::Shadow { agent, model, reason, limit } => {
             let who = by(agent, model.as_deref());
-            format!("{who} would have waited: {}", reason_text(reason, limit.as_deref(), 0))
+            format!("{who} would have waited: {}", reason_text(reason, limit.as_deref()))
         }
         EventData::Throttle { agent, about, retry_after_ms, said, .. } => {
             let who = agent.as_deref().unwrap_or("a call");
@@ -104,7 +104,7 @@ fn doubted(about: &str, value: &str, why: &str) -> String {
 /// `requests per 1min has no room: 60 of 60 used`
 fn waited_for(what: &EventData) -> String {
     let EventData::Wait { reason, limit, used, usable, .. } = what else { return String::new() };
-    let why = reason_text(reason, limit.as_deref(), 0);
+    let why = reason_text(reason, limit.as_deref());
     match (limit, used, usable) {
         (Some(limit), Some(used), Some(usable)) => {
             let unit = limit.split(' ').next().unwrap_or_default();

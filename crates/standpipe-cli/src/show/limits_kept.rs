@@ -6,6 +6,8 @@ use standpipe::config::plain;
 use standpipe::observe::Origin;
 use standpipe::{Limit, PoolName, Rule, Unit};
 
+use crate::show::local_time::day_and_clock;
+
 /// The limits of the command line are ignored. Returns nothing when the same ones apply.
 pub(crate) fn over_flags(
     pool: &PoolName,
@@ -53,7 +55,7 @@ pub(crate) fn over_file(
 /// Where the limits come from, and since when, as far as it is recorded.
 fn from(origin: &Origin) -> String {
     let version = origin.version.map(|version| format!(" of version {version}"));
-    let written = origin.written.map(|written| format!(" written {written}"));
+    let written = origin.written.map(|written| format!(" written {}", day_and_clock(written)));
     let file = || format!("a file{}{}", version.unwrap_or_default(), written.unwrap_or_default());
     match (origin.source.as_str(), origin.changes) {
         ("file", 0) => format!(" from {}", file()),

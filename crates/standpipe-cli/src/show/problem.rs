@@ -6,6 +6,7 @@ use standpipe::{Error, Reason, Refused};
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Message, split_hint};
+use crate::show::when;
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
@@ -70,17 +71,20 @@ pub(crate) fn refusal(refused: &Refused) -> Failure {
         Reason::QueueFull => (Exit::NotInTime, "queue_full"),
         _ => (Exit::NotInTime, "not_in_time"),
     };
-    let when = refused.when();
-    let after = when.until_ms.or(when.not_before_ms);
-    let failure = from_text(exit, kind, &refused.to_string())
+    let at = refused.when();
+    let after = at.until_ms.or(at.not_before_ms);
+    let mut failure = from_text(exit, kind, &refused.to_string());
+    // People read the time of this machine; the problem object has UTC.
+    failure.messages = vec![Message::parse(&when::refused(refused))];
+    let failure = failure
         .with("pool", json!(refused.pool.as_str()))
         .with("reason", json!(refused.reason.as_str()))
         .with("waited_for", json!(refused.waited_for.map(Reason::as_str)))
         .with("limit", json!(refused.limit))
         .with("short_by", json!(refused.short_by))
-        .with("until", json!(when.until))
-        .with("not_before", json!(when.not_before))
-        .with("waiting_for", json!(when.waiting_for))
+        .with("until", json!(at.until))
+        .with("not_before", json!(at.not_before))
+        .with("waiting_for", json!(at.waiting_for))
         .with("retry_after_ms", json!(after))
         .with("position", json!(refused.position));
     let failure = match &refused.behind {

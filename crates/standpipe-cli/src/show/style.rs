@@ -41,6 +41,11 @@ impl Style {
         })
     }
 
+    /// Detects the style of standard error.
+    pub(crate) fn of_stderr() -> Self {
+        Self::detect(std::io::stderr().is_terminal(), None, &|name| std::env::var(name).ok())
+    }
+
     /// Derives the style from the environment. Colour needs a terminal that is not dumb, and no
     /// `NO_COLOR`.
     fn detect(

@@ -5,8 +5,10 @@
 
 use std::collections::VecDeque;
 
+use serde::Deserialize;
 use serde_json::Value;
 use standpipe::Snapshot;
+use standpipe::observe::Timestamp;
 use standpipe::observe::journal::Event;
 
 use super::source::Source;
@@ -21,6 +23,25 @@ pub(super) struct ViewData {
     pub(super) snapshot: Snapshot,
     /// The latest events, newest first.
     pub(super) events: Vec<Event>,
+    /// The latest calls through the proxy, newest first; `None` if no daemon answers.
+    pub(super) proxied: Option<Vec<ProxiedCall>>,
+}
+
+/// A call through the proxy that ended, as `/v1/proxied` describes it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(super) struct ProxiedCall {
+    pub(super) at: Timestamp,
+    pub(super) agent: String,
+    #[serde(default)]
+    pub(super) session: Option<String>,
+    pub(super) pool: String,
+    #[serde(default)]
+    pub(super) model: Option<String>,
+    pub(super) status: u16,
+    pub(super) input_tokens: u64,
+    pub(super) output_tokens: u64,
+    pub(super) micro_usd: u64,
+    pub(super) waited_ms: u64,
 }
 
 /// The events that are kept from one fetch to the next.
@@ -38,7 +59,8 @@ impl EventBuffer {
         let snapshot = source.snapshot()?;
         // The snapshot is worth showing without the events.
         self.extend(source.events().unwrap_or_default());
-        self.view_data(snapshot)
+        let proxied = source.proxied().map(proxied_calls);
+        Ok(ViewData { proxied, ..self.view_data(snapshot)? })
     }
 
     fn view_data(&self, mut snapshot: Value) -> Result<ViewData, String> {
@@ -46,7 +68,8 @@ impl EventBuffer {
         let snapshot = serde_json::from_value(snapshot).map_err(|error| {
             format!("the reply is no snapshot of pools ({error}); is the daemon of this version?")
         })?;
-        Ok(ViewData { snapshot, events: self.events.iter().rev().cloned().collect() })
+        let events = self.events.iter().rev().cloned().collect();
+        Ok(ViewData { snapshot, events, proxied: None })
     }
 
     /// Adds events. Unknown kinds are skipped, and duplicates: a restarted daemon sends the last
@@ -63,12 +86,20 @@ impl EventBuffer {
     }
 }
 
+/// Returns the calls of a reply of `/v1/proxied`, without those that a newer daemon describes in
+/// another form.
+fn proxied_calls(mut reply: Value) -> Vec<ProxiedCall> {
+    escape_strings(&mut reply);
+    let calls = reply.get("recent").and_then(Value::as_array).into_iter().flatten();
+    calls.filter_map(|call| ProxiedCall::deserialize(call).ok()).collect()
+}
+
 /// Builds view data from JSON.
 #[cfg(test)]
-pub(super) fn parse(snapshot: Value, events: Vec<Value>) -> ViewData {
+pub(super) fn parse(snapshot: Value, events: Vec<Value>, proxied: Value) -> ViewData {
     let mut buffer = EventBuffer::default();
     buffer.extend(events);
-    buffer.view_data(snapshot).unwrap()
+    ViewData { proxied: Some(proxied_calls(proxied)), ..buffer.view_data(snapshot).unwrap() }
 }
 
 #[cfg(test)]

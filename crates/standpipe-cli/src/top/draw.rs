@@ -131,6 +131,11 @@ fn empty_text(state: &State, pane: Pane) -> Option<String> {
         Pane::Queue => "no call is waiting".to_owned(),
         Pane::Agents => "no agent has called yet".to_owned(),
         Pane::Events => "no events in the last hour".to_owned(),
+        Pane::Proxied if data.proxied.is_none() => {
+            "no daemon answers; calls through its proxy are shown here:\n\n  standpipe up"
+                .to_owned()
+        }
+        Pane::Proxied => "no call has gone through the proxy yet".to_owned(),
     })
 }
 

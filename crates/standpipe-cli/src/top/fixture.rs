@@ -24,7 +24,27 @@ pub(super) fn view_data() -> ViewData {
         ],
         "unreadable": [{ "pool": "old/pool", "detail": "its file is of a newer version" }],
     });
-    parse(snapshot, events())
+    parse(snapshot, events(), json!({ "recent": proxied() }))
+}
+
+fn proxied() -> Value {
+    json!([
+        {
+            "at": AT, "agent": "blog", "session": "nightly", "pool": "anthropic/sonnet",
+            "model": "claude-sonnet-4", "status": 200, "input_tokens": 12_400,
+            "output_tokens": 820, "micro_usd": 49_500, "waited_ms": 0,
+        },
+        {
+            "at": "2026-01-31T11:59:42.000Z", "agent": "crawler", "pool": "anthropic/sonnet",
+            "model": "claude-sonnet-4", "status": 429, "input_tokens": 0, "output_tokens": 0,
+            "micro_usd": 0, "waited_ms": 2_300,
+        },
+        {
+            "at": "2026-01-31T11:58:10.000Z", "agent": "poller", "pool": "github/core",
+            "status": 200, "input_tokens": 0, "output_tokens": 0, "micro_usd": 0,
+            "waited_ms": 0,
+        },
+    ])
 }
 
 fn sonnet() -> Value {

@@ -1,5 +1,8 @@
 //! The panes of the view and the sort orders of their rows.
 
+/// The number of panes.
+pub(super) const PANES: usize = 6;
+
 /// What a pane lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pane {
@@ -8,6 +11,8 @@ pub(super) enum Pane {
     Queue,
     Agents,
     Events,
+    /// Calls through a daemon's proxy that ended.
+    Proxied,
 }
 
 /// How rows are sorted.
@@ -24,11 +29,13 @@ pub(super) enum Order {
     Agent,
     Pool,
     Kind,
+    /// The most expensive call first.
+    Dearest,
 }
 
 impl Pane {
-    pub(super) const ALL: [Self; 5] =
-        [Self::Pools, Self::Leases, Self::Queue, Self::Agents, Self::Events];
+    pub(super) const ALL: [Self; PANES] =
+        [Self::Pools, Self::Leases, Self::Queue, Self::Agents, Self::Events, Self::Proxied];
 
     pub(super) const fn index(self) -> usize {
         match self {
@@ -37,6 +44,7 @@ impl Pane {
             Self::Queue => 2,
             Self::Agents => 3,
             Self::Events => 4,
+            Self::Proxied => 5,
         }
     }
 
@@ -47,6 +55,7 @@ impl Pane {
             Self::Queue => "queue",
             Self::Agents => "agents",
             Self::Events => "events",
+            Self::Proxied => "proxied",
         }
     }
 
@@ -64,6 +73,7 @@ impl Pane {
             Self::Queue => &[Order::Unsorted, Order::Oldest, Order::Agent],
             Self::Agents => &[Order::Newest, Order::Agent, Order::Busiest, Order::Pool],
             Self::Events => &[Order::Newest, Order::Kind, Order::Pool],
+            Self::Proxied => &[Order::Newest, Order::Dearest, Order::Agent, Order::Pool],
         }
     }
 
@@ -81,6 +91,7 @@ impl Pane {
             (_, Order::Agent) => "by agent",
             (_, Order::Pool) => "by pool",
             (_, Order::Kind) => "by kind",
+            (_, Order::Dearest) => "most expensive first",
         }
     }
 }

@@ -6,7 +6,7 @@ use standpipe::PoolStatus;
 use standpipe::observe::journal::{Event, EventData};
 use standpipe::observe::{AgentStatus, LeaseStatus, LimitStatus, TicketStatus};
 
-use super::data::ViewData;
+use super::data::{ProxiedCall, ViewData};
 use super::pane::{Order, Pane};
 
 /// A row of a pane.
@@ -17,6 +17,7 @@ pub(super) enum Row<'a> {
     Ticket(&'a PoolStatus, &'a TicketStatus),
     Agent(&'a PoolStatus, &'a AgentStatus),
     Event(&'a Event),
+    Proxied(&'a ProxiedCall),
 }
 
 impl<'a> Row<'a> {
@@ -28,6 +29,7 @@ impl<'a> Row<'a> {
             | Self::Ticket(pool, _)
             | Self::Agent(pool, _) => Some(&pool.pool),
             Self::Event(event) => Some(event.pool.as_str()).filter(|pool| *pool != "*"),
+            Self::Proxied(call) => Some(&call.pool),
         }
     }
 
@@ -41,6 +43,7 @@ impl<'a> Row<'a> {
             }
             Self::Agent(pool, agent) => format!("{} {}", pool.pool, agent.name),
             Self::Event(event) => format!("{} {}", event.at, event.pool),
+            Self::Proxied(call) => format!("{} {} {}", call.at, call.agent, call.output_tokens),
         }
     }
 
@@ -64,6 +67,7 @@ impl<'a> Row<'a> {
                 words(&pool.pool, &ticket.agent, &ticket.model, &ticket.task)
             }
             Self::Agent(pool, agent) => words(&pool.pool, &agent.name, &None, &None),
+            Self::Proxied(call) => words(&call.pool, &call.agent, &call.model, &call.session),
             Self::Event(event) => {
                 contains_ignoring_case(&event.pool, text)
                     || contains_ignoring_case(event.what.kind().as_str(), text)
@@ -80,6 +84,7 @@ impl<'a> Row<'a> {
             Self::Ticket(_, ticket) => &ticket.agent,
             Self::Agent(_, agent) => &agent.name,
             Self::Event(event) => agent(&event.what).unwrap_or_default(),
+            Self::Proxied(call) => &call.agent,
         }
     }
 
@@ -90,6 +95,7 @@ impl<'a> Row<'a> {
             Self::Ticket(_, ticket) => ticket.waits_ms,
             Self::Agent(_, agent) => agent.active_ms,
             Self::Event(event) => u64::MAX - event.at.millis,
+            Self::Proxied(call) => u64::MAX - call.at.millis,
         }
     }
 
@@ -97,6 +103,14 @@ impl<'a> Row<'a> {
         match self {
             Self::Pool(pool) => (pool.waiting, pool.in_flight),
             Self::Agent(_, agent) => (agent.waiting, agent.in_flight),
+            _ => (0, 0),
+        }
+    }
+
+    /// What a proxied call cost; without prices, its tokens.
+    fn price(self) -> (u64, u64) {
+        match self {
+            Self::Proxied(call) => (call.micro_usd, call.input_tokens + call.output_tokens),
             _ => (0, 0),
         }
     }
@@ -121,6 +135,7 @@ pub(super) fn rows<'a>(data: &'a ViewData, pane: Pane, order: Order, filter: &st
             pools.flat_map(|pool| pool.agents.iter().map(|row| Row::Agent(pool, row))).collect()
         }
         Pane::Events => data.events.iter().map(Row::Event).collect(),
+        Pane::Proxied => data.proxied.iter().flatten().map(Row::Proxied).collect(),
     };
     let text = filter.to_lowercase();
     rows.retain(|row| text.is_empty() || row.matches(&text));
@@ -134,6 +149,7 @@ pub(super) fn rows<'a>(data: &'a ViewData, pane: Pane, order: Order, filter: &st
         Order::Agent => rows.sort_by_key(|row| row.agent()),
         Order::Pool => rows.sort_by_key(|row| row.pool()),
         Order::Kind => rows.sort_by_key(|row| row.kind()),
+        Order::Dearest => rows.sort_by_key(|row| Reverse(row.price())),
     }
     rows
 }

@@ -24,6 +24,9 @@ pub(crate) trait Source: Send {
     /// Returns the events since the last call, oldest first; the first call covers an hour.
     fn events(&mut self) -> Result<Vec<Value>, String>;
 
+    /// Returns what `GET /v1/proxied` returns; `None` if no daemon answers.
+    fn proxied(&mut self) -> Option<Value>;
+
     fn perform(&mut self, action: &Action) -> Result<(), String>;
 }
 

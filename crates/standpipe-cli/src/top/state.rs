@@ -8,7 +8,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use standpipe::{LeaseId, PoolStatus};
 
 use super::data::ViewData;
-use super::pane::{Order, Pane};
+use super::pane::{Order, PANES, Pane};
 use super::rows::{Row, rows};
 use super::source::{Action, Done};
 use crate::args::parse;
@@ -81,10 +81,10 @@ pub(super) struct State {
     pub(super) fetched_at: Option<Instant>,
     /// While the view is frozen: the latest data, shown when it is unfrozen.
     frozen: Option<Option<(ViewData, Instant)>>,
-    orders: [usize; 5],
-    selection: [Selection; 5],
+    orders: [usize; PANES],
+    selection: [Selection; PANES],
     /// The first visible row or line of each pane. Set by drawing.
-    pub(super) scroll: [usize; 5],
+    pub(super) scroll: [usize; PANES],
     /// The number of visible rows. Set by drawing.
     pub(super) page: usize,
 }
@@ -103,9 +103,9 @@ impl State {
             data: None,
             fetched_at: None,
             frozen: None,
-            orders: [0; 5],
+            orders: [0; PANES],
             selection: Default::default(),
-            scroll: [0; 5],
+            scroll: [0; PANES],
             page: 10,
         }
     }
@@ -198,7 +198,7 @@ impl State {
         }
         match std::mem::replace(&mut self.mode, Mode::Browse) {
             Mode::Browse => self.browse(key.code),
-            Mode::Help => Effect::Nothing,
+            Mode::Help => self.leave_help(key.code),
             Mode::Filter => self.filter(key.code),
             Mode::Pause { pool, text } => self.pause(key.code, pool, text),
             Mode::Settle { lease, agent, about } => self.settle(key.code, lease, agent, about),
@@ -226,7 +226,7 @@ impl State {
             KeyCode::End | KeyCode::Char('G') => self.select(|_, _, last| last),
             KeyCode::Tab | KeyCode::Right => self.focus(self.pane.step(1)),
             KeyCode::BackTab | KeyCode::Left => self.focus(self.pane.step(Pane::ALL.len() - 1)),
-            KeyCode::Char(digit @ '1'..='5') => {
+            KeyCode::Char(digit @ '1'..='6') => {
                 let at = digit.to_digit(10).map_or(0, |digit| digit as usize - 1);
                 self.focus(Pane::ALL.get(at).copied().unwrap_or(self.pane));
             }
@@ -243,9 +243,20 @@ impl State {
             KeyCode::Char('p') => self.ask_for_pause(),
             KeyCode::Char('r') => return self.resume(),
             KeyCode::Char('x') => self.ask_to_settle(),
+            KeyCode::Char(c) => self.info(format!("`{c}` has no meaning here; ? lists the keys")),
             _ => {}
         }
         Effect::Nothing
+    }
+
+    /// Leaves the help page. A key of the view does what it does elsewhere.
+    fn leave_help(&mut self, key: KeyCode) -> Effect {
+        match key {
+            KeyCode::Char('?' | 'h' | ' ') | KeyCode::F(1) | KeyCode::Esc | KeyCode::Enter => {
+                Effect::Nothing
+            }
+            key => self.browse(key),
+        }
     }
 
     fn focus(&mut self, pane: Pane) {

@@ -7,6 +7,7 @@ mod configuration;
 mod help;
 mod hold;
 mod json;
+mod mistakes;
 mod output;
 mod signals;
 mod throttled_messages;

@@ -81,7 +81,7 @@ impl State {
 
     /// The units of a constraint that are kept for each owner. In a forecast owners with tickets
     /// count as served by then, which may be soon.
-    pub(super) fn kept_from_each(
+    pub(crate) fn kept_from_each(
         &self,
         candidate: &Candidate<'_>,
         constraint: ConstraintId,

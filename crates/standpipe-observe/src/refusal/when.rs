@@ -89,27 +89,40 @@ pub const fn waiting_for(reason: Reason) -> Option<&'static str> {
     })
 }
 
-impl fmt::Display for When {
-    /// `in 34 s (16:59:21Z)`, `not before 16:59:21Z (in 34 s)` or `waiting for …`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl When {
+    /// `in 34 s (16:59:21)`, `not before 16:59:21 (in 34 s)` or `waiting for …`. `clock` formats an
+    /// instant, which is a whole second, and so many milliseconds ahead.
+    #[must_use]
+    pub fn describe(&self, clock: &dyn Fn(Timestamp, u64) -> String) -> String {
+        // Rounded up, so that a caller that returns then is not early.
+        let clock = |at: Timestamp, ms: u64| {
+            clock(Timestamp { millis: at.millis.div_ceil(1_000) * 1_000 }, ms)
+        };
         if let (Some(at), Some(ms)) = (self.until, self.until_ms) {
-            write!(f, "in {} ({})", length(ms), clock(at, ms))
+            format!("in {} ({})", length(ms), clock(at, ms))
         } else if let (Some(at), Some(ms)) = (self.not_before, self.not_before_ms) {
-            write!(f, "not before {} (in {})", clock(at, ms), length(ms))
-        } else if let Some(event) = &self.waiting_for {
-            write!(f, "waiting for {event}")
+            format!("not before {} (in {})", clock(at, ms), length(ms))
         } else {
-            Ok(())
+            self.waiting_for
+                .as_ref()
+                .map(|event| format!("waiting for {event}"))
+                .unwrap_or_default()
         }
+    }
+}
+
+impl fmt::Display for When {
+    /// With instants in UTC.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.describe(&utc))
     }
 }
 
 const DAY: u64 = 86_400_000;
 
-/// The time of day in UTC, with the date if it is a day or more ahead. Rounded up to a second, so
-/// that a caller that returns then is not early.
-fn clock(at: Timestamp, ms: u64) -> String {
-    let text = Timestamp { millis: at.millis.div_ceil(1_000) * 1_000 }.to_string();
+/// The time of day in UTC, with the date if it is a day or more ahead.
+pub(super) fn utc(at: Timestamp, ms: u64) -> String {
+    let text = at.to_string();
     let (date, time) = text.split_once('T').unwrap_or(("", &text));
     let time = time.split('.').next().unwrap_or(time);
     if ms < DAY { format!("{time}Z") } else { format!("{date} {time}Z") }

@@ -9,11 +9,11 @@ use standpipe_core::{
 };
 use standpipe_store::{PoolName, Process};
 
-use super::foresight;
 use super::{
-    AgentStatus, AgentUsage, ConfigSource, LeaseHolder, LeaseStatus, LimitKind, LimitStatus,
-    Origin, Pause, PoolStatus, Stop, ThrottleStatus, TicketStatus,
+    AgentStatus, AgentUsage, ConfigSource, KeptUnits, LeaseHolder, LeaseStatus, LimitKind,
+    LimitStatus, Origin, Pause, PoolStatus, Stop, ThrottleStatus, TicketStatus,
 };
+use super::{agents_ahead, foresight, kept_from};
 use crate::lease_id::LeaseId;
 use crate::refusal::limit_text;
 use crate::refusal::when::When;
@@ -204,6 +204,8 @@ fn tickets(state: &State, now: &Now, processes: Processes<'_>) -> Vec<TicketStat
             limit: why.as_ref().and_then(|refusal| refusal.limit.as_ref()).map(limit_text),
             short_by: why.as_ref().map_or(0, |refusal| refusal.short_by),
             behind: why.as_ref().and_then(|no| Some(no.behind.as_ref()?.to_string())),
+            ahead: why.as_ref().map(|no| agents_ahead(state, no, *place)).unwrap_or_default(),
+            kept: why.as_ref().map(|no| kept(state, ticket, no, now)).unwrap_or_default(),
             when: why.as_ref().map(|refusal| When::of(refusal, now)).unwrap_or_default(),
             pid: process.map(|process| process.pid),
             stopped: process.is_some_and(|process| process.stopped),
@@ -216,11 +218,22 @@ fn tickets(state: &State, now: &Now, processes: Processes<'_>) -> Vec<TicketStat
     ordered.map(status).collect()
 }
 
-/// Returns why a claim of the ticket would be refused now.
-fn why(state: &State, ticket: &Ticket, now: &Now) -> Option<Refusal> {
+fn claim_of(state: &State, ticket: &Ticket) -> Option<Reserve> {
     let agent = state.facts().agents.get(usize::from(ticket.agent))?.name.clone();
     let mut claim = Reserve::new(agent, ticket.call.cost.clone());
     claim.ticket = Some(ticket.key);
+    Some(claim)
+}
+
+/// Returns what floors keep from the ticket on the limit that refuses it.
+fn kept(state: &State, ticket: &Ticket, no: &Refusal, now: &Now) -> Vec<KeptUnits> {
+    let claim = claim_of(state, ticket);
+    claim.map(|claim| kept_from(state, &claim, no, now)).unwrap_or_default()
+}
+
+/// Returns why a claim of the ticket would be refused now.
+fn why(state: &State, ticket: &Ticket, now: &Now) -> Option<Refusal> {
+    let claim = claim_of(state, ticket)?;
     match state.peek(&claim, now.store) {
         Decision::Wait(Queued { refusal, .. }) | Decision::Refuse(refusal) => Some(refusal),
         Decision::Admit(_) => None,

@@ -47,6 +47,12 @@ pub struct Unreadable {
 }
 
 impl Snapshot {
+    /// Whether it has no pool, readable or not.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.pools.is_empty() && self.unreadable.is_empty()
+    }
+
     /// Truncates the calls and agents of each pool to so many rows. The counts of each pool still
     /// include all of them.
     #[must_use]

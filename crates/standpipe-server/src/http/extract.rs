@@ -11,6 +11,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 
+use crate::http::parse_error::{self, ParseError};
 use crate::http::problem::Problem;
 
 /// The largest body, in bytes.
@@ -63,10 +64,10 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryParams<T>
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         match Query::<T>::from_request_parts(parts, state).await {
             Ok(Query(params)) => Ok(Self(params)),
-            Err(rejection) => Err(Problem::invalid(
-                format!("the query cannot be read: {}", plain(&rejection.body_text())),
-                "see /openapi.json for the parameters",
-            )),
+            Err(rejection) => {
+                let ParseError { what, hint } = parse_error::of_query(&rejection.body_text());
+                Err(Problem::invalid(what, hint))
+            }
         }
     }
 }
@@ -80,8 +81,8 @@ impl<S: Send + Sync> FromRequestParts<S> for PathParam {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         match Path::<String>::from_request_parts(parts, state).await {
             Ok(Path(segment)) => Ok(Self(segment)),
-            Err(rejection) => Err(Problem::invalid(
-                format!("the path cannot be read: {}", plain(&rejection.body_text())),
+            Err(_) => Err(Problem::invalid(
+                "the path is not valid UTF-8",
                 "use the id exactly as it was returned",
             )),
         }
@@ -131,12 +132,7 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         return Err(Problem::invalid(what, "see /openapi.json for the fields"));
     }
     serde_json::from_slice(bytes).map_err(|error| {
-        let what = format!("the body cannot be read: {}", plain(&error.to_string()));
-        Problem::invalid(what, "see /openapi.json for the fields")
+        let ParseError { what, hint } = parse_error::of_body(bytes, &error);
+        Problem::invalid(what, hint)
     })
-}
-
-/// Makes a message that may quote the caller safe: bounded, and without control characters.
-fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).take(300).collect()
 }

@@ -179,6 +179,24 @@ fn the_status_shows_leases_and_tickets_with_their_reasons() {
 }
 
 #[test]
+fn a_misspelled_unit_of_a_limit_is_rejected_before_the_pool_exists() {
+    let world = World::new();
+    let process = world.process();
+    let pool = process.tap.pool("t/fresh").unwrap();
+    let misspelled = Unit::named("toekns").unwrap();
+    let limits = || vec![per_minute(misspelled.clone(), 100)];
+    let error = pool.reserve(at_once().limits(limits())).blocking().unwrap_err().to_string();
+    assert!(error.contains("`toekns`") && error.contains("did you mean `tokens`?"), "{error}");
+    assert!(process.tap.pools().blocking().unwrap().is_empty(), "nothing was created");
+    // A unit of the caller's own is one that its call names.
+    let call = at_once().unit("toekns", 5).limits(limits());
+    assert!(pool.reserve(call).blocking().is_ok());
+    let own = vec![per_minute(Unit::named("gpu_seconds").unwrap(), 100)];
+    let other = process.tap.pool("t/other").unwrap();
+    assert!(other.reserve(at_once().limits(own)).blocking().is_ok(), "others may use it");
+}
+
+#[test]
 fn an_explanation_has_every_step_of_the_rule() {
     let world = World::new();
     let process = world.process();
@@ -187,7 +205,7 @@ fn an_explanation_has_every_step_of_the_rule() {
     let free = pool.explain(&at_once().unit("requests", 1)).blocking().unwrap();
     assert_eq!(free.verdict.as_str(), "refused");
     let names: Vec<&str> = free.steps.iter().map(|step| step.name).collect();
-    let rule = ["terminal", "never", "not yet", "not these units", "not before them", "not now"];
+    let rule = ["stop", "size", "delay", "share", "queue", "room"];
     assert_eq!(names, rule);
     let call = pool.explain(&at_once().unit("tokens", 50)).blocking().unwrap();
     let noes: Vec<_> = call.steps.iter().filter(|step| step.says_no()).collect();

@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 
 use standpipe::escape;
-use standpipe::observe::{AgentStatus, LeaseStatus, TicketStatus};
+use standpipe::observe::{LeaseStatus, TicketStatus};
 
-use crate::show::amount::{amount, cost};
+use crate::show::amount::cost;
 use crate::show::duration::length;
 use crate::show::style::{Style, TextRole};
-use crate::show::table::table;
+use crate::show::table::{table, table_with_notes};
+use crate::show::when::wait_reason;
 
 /// The most rows of a list; `--json` has all.
-const MAX_ROWS: usize = 20;
+pub(super) const MAX_ROWS: usize = 20;
 
 pub(super) fn leases(style: Style, leases: &[LeaseStatus]) -> Vec<String> {
     let rows = leases.iter().take(MAX_ROWS).enumerate().map(|(at, lease)| {
@@ -31,95 +32,25 @@ pub(super) fn leases(style: Style, leases: &[LeaseStatus]) -> Vec<String> {
     truncated(style, rows.collect(), leases.len())
 }
 
+/// The queued calls in their order: what each wants, and below it why it waits and until when.
 pub(super) fn tickets(style: Style, tickets: &[TicketStatus]) -> Vec<String> {
-    let rows = tickets.iter().take(MAX_ROWS).enumerate().map(|(at, ticket)| {
+    let shown = tickets.iter().take(MAX_ROWS);
+    let rows = shown.clone().enumerate().map(|(at, ticket)| {
         vec![
             title(style, at, "waits"),
+            format!("{}.", ticket.position),
             ticket.agent.clone(),
             pid(style, ticket.pid, ticket.stopped),
             priority_label(ticket.priority.as_str()),
             cost_text(&ticket.cost),
             format!("for {}", length(ticket.waits_ms)),
-            wait_reason(ticket),
             about(style, [of(&ticket.part_of), ticket.model.clone(), ticket.task.clone(), None]),
         ]
     });
-    truncated(style, rows.collect(), tickets.len())
-}
-
-/// The agents with a floor, a cap, or a priority other than standard.
-pub(super) fn agents(style: Style, agents: &[AgentStatus]) -> Vec<String> {
-    let listed: Vec<&AgentStatus> = agents.iter().filter(|agent| is_listed(agent)).collect();
-    let rows = listed.iter().take(MAX_ROWS).enumerate().map(|(at, agent)| {
-        let share = |what: &str, shares: &[String]| match shares {
-            [] => String::new(),
-            some => format!("{what} {}", some.join(", ")),
-        };
-        let weight = agent.weight.map(|weight| format!("weight {weight}"));
-        let cap = Some(share("cap", &agent.cap)).filter(|cap| !cap.is_empty());
-        let cap_and_weight = cap.into_iter().chain(weight).collect::<Vec<_>>().join(", ");
-        let last = format!("active {} ago", length(agent.active_ms));
-        vec![
-            title(style, at, "agents"),
-            agent.name.clone(),
-            priority_label(agent.priority.as_str()),
-            share("floor", &agent.floor),
-            cap_and_weight,
-            style.paint(TextRole::Muted, &last),
-        ]
-    });
-    truncated(style, rows.collect(), listed.len())
-}
-
-fn is_listed(agent: &AgentStatus) -> bool {
-    let shares = !agent.floor.is_empty() || !agent.cap.is_empty();
-    agent.priority.as_str() != "standard" || shares || agent.weight.is_some()
-}
-
-/// Why a call waits, and when it may be admitted or what must happen first.
-pub(crate) fn wait_reason(ticket: &TicketStatus) -> String {
-    let Some(reason) = ticket.reason else { return "it is next".to_owned() };
-    let (limit, behind) = (ticket.limit.as_deref(), ticket.behind.as_deref());
-    let why = behind_text(behind, limit)
-        .unwrap_or_else(|| reason_text(reason.as_str(), limit, ticket.short_by));
-    if ticket.when.is_empty() { why } else { format!("{why}, {}", ticket.when) }
-}
-
-/// Describes a place in fair order; `None` in order of arrival.
-pub(crate) fn behind_text(agent: Option<&str>, limit: Option<&str>) -> Option<String> {
-    Some(format!("behind {} by fair order for {}", agent?, limit.unwrap_or("a limit")))
-}
-
-/// Describes a reason of the admission rule.
-pub(crate) fn reason_text(reason: &str, limit: Option<&str>, short_by: u64) -> String {
-    let unknown = limit.is_none();
-    let limit = limit.unwrap_or("a limit");
-    let short_by = amount(limit.split(' ').next().unwrap_or_default(), short_by);
-    match reason {
-        "terminal" => "the provider said stop".to_owned(),
-        "never" => format!("more than {limit} allows at all, by {short_by}"),
-        "pause" => "the pool is paused".to_owned(),
-        "return_window" => "waits for its return window after a pause".to_owned(),
-        "zone" => format!("little is left of {limit}: its agent is slowed down"),
-        "yield" => format!("little is left of {limit}: background yields"),
-        "spread" => format!("paced: background waits so that {limit} lasts"),
-        "hold" => "an agent it depends on is throttled".to_owned(),
-        "probe" => "the first call after a pause has not ended yet".to_owned(),
-        "sequential" => "one call at a time, since several agents were throttled".to_owned(),
-        "retry_budget" => "too many of the last minute's calls were retries".to_owned(),
-        "cap" => format!("its own cap on {limit} is reached"),
-        "order" => format!("others come first for {limit}"),
-        "limit" if short_by == "0" => format!("{limit} has no room"),
-        "limit" => format!("{limit} has no room, short by {short_by}"),
-        "floor" => format!("the rest of {limit} is kept for the floors of others"),
-        "ramp" => format!("half of {limit} is usable at first after a pause, and that is used"),
-        "pace" => format!("too soon after the last call ({limit})"),
-        "learning" if unknown => "the provider's limits are being learned".to_owned(),
-        "learning" => "the ledger is learning what is in flight".to_owned(),
-        "queue_full" => "too many calls wait or are in flight".to_owned(),
-        "deadline" => "its time is up".to_owned(),
-        other => other.to_owned(),
-    }
+    let reasons: Vec<String> = shown.map(|ticket| wait_reason(ticket)).collect();
+    let mut lines = table_with_notes(2, style.width, &rows.collect::<Vec<_>>(), &reasons);
+    lines.extend(more(tickets.len()));
+    lines
 }
 
 /// Returns the label of a priority; standard has none.
@@ -153,14 +84,18 @@ fn about(style: Style, words: [Option<String>; 4]) -> String {
     style.paint(TextRole::Muted, &words.join(style.dot()))
 }
 
-fn title(style: Style, at: usize, title: &str) -> String {
+pub(super) fn title(style: Style, at: usize, title: &str) -> String {
     if at == 0 { style.paint(TextRole::Muted, title) } else { String::new() }
 }
 
-fn truncated(style: Style, rows: Vec<Vec<String>>, all: usize) -> Vec<String> {
+pub(super) fn truncated(style: Style, rows: Vec<Vec<String>>, all: usize) -> Vec<String> {
     let mut lines = table(2, style.width, &rows);
-    if all > MAX_ROWS {
-        lines.push(format!("         and {} more; --json shows them all", all - MAX_ROWS));
-    }
+    lines.extend(more(all));
     lines
+}
+
+/// The note that not all rows are shown.
+fn more(all: usize) -> Option<String> {
+    let rest = all.checked_sub(MAX_ROWS).filter(|rest| *rest > 0)?;
+    Some(format!("         and {rest} more; --json shows them all"))
 }

@@ -15,7 +15,10 @@ pub(super) fn lines(style: Style, limits: &[LimitStatus]) -> Vec<String> {
         80..110 => 20,
         _ => 30,
     };
-    let rows: Vec<_> = limits.iter().map(|limit| row(style, columns, limit)).collect();
+    // Rates first. Calls in flight are not a rate: they return when calls end, not with time.
+    let (slots, rates): (Vec<_>, Vec<_>) =
+        limits.iter().partition(|limit| limit.kind.as_str() == "parallel");
+    let rows: Vec<_> = rates.iter().chain(&slots).map(|l| row(style, columns, l)).collect();
     table(2, style.width, &rows)
 }
 
@@ -23,7 +26,10 @@ fn row(style: Style, columns: usize, limit: &LimitStatus) -> Vec<String> {
     let LimitStatus { unit, used, held, effective, .. } = limit;
     let taken = used.saturating_add(*held);
     let remarks = remarks(limit).join(style.dot());
-    let left = if limit.left == 0 {
+    let left = if limit.left == 0 && taken < *effective {
+        // After a loss of the ledger, while calls in flight are unknown.
+        style.paint(TextRole::Error, "none usable now")
+    } else if limit.left == 0 {
         style.paint(TextRole::Error, "full")
     } else {
         style.paint(usage_role(taken, *effective), &format!("{} left", amount(unit, limit.left)))
@@ -47,7 +53,7 @@ fn per(limit: &LimitStatus) -> String {
             format!(", {}/{}", amount(&limit.unit, limit.amount), period(ms))
         }
         (_, Some(ms)) => format!(" per {}", period(ms)),
-        _ => String::new(),
+        _ => " in flight".to_owned(),
     }
 }
 

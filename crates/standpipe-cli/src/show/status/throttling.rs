@@ -3,10 +3,12 @@
 use standpipe::observe::ThrottleStatus;
 
 use crate::show::duration::length;
+use crate::show::local_time::clock;
 
 /// Describes the refusal that began a pause.
 pub(super) fn cause(trouble: &ThrottleStatus) -> String {
-    let Some(incident) = &trouble.incident else { return String::new() };
+    // Only a pause by hand has no refusal.
+    let Some(incident) = &trouble.incident else { return " by hand".to_owned() };
     let who = incident.agent.as_deref().unwrap_or("a call");
     let what = match incident.kind.as_str() {
         "quota" => "got a 429 (quota)",
@@ -19,7 +21,8 @@ pub(super) fn cause(trouble: &ThrottleStatus) -> String {
         0 | 1 => String::new(),
         n => format!(", {n} times in a row"),
     };
-    format!(": {who} {what} {} ago{streak}", length(incident.ago_ms))
+    let (at, ago) = (clock(incident.at), length(incident.ago_ms));
+    format!(": {who} {what} at {at} ({ago} ago){streak}")
 }
 
 /// Describes the return after a pause, and what was learned.
@@ -54,8 +57,9 @@ pub(super) fn lines(trouble: &ThrottleStatus) -> Vec<String> {
         ));
     }
     if let Some(calls) = trouble.cautious {
+        let calls = if calls == 1 { "1 call".to_owned() } else { format!("{calls} calls") };
         lines.push(format!(
-            "no limits known yet: at most {calls} calls in flight, doubling with each answer"
+            "no limits known yet: at most {calls} in flight, doubling with each answer"
         ));
     }
     lines

@@ -74,6 +74,7 @@ fn count(state: &State, pane: Pane) -> usize {
         Pane::Queue => sum(|pool| pool.waiting),
         Pane::Agents => sum(|pool| pool.agents.len()),
         Pane::Events => data.events.len(),
+        Pane::Proxied => data.proxied.as_ref().map_or(0, Vec::len),
     }
 }
 
@@ -133,7 +134,7 @@ pub(super) fn key_hints(style: Style, state: &State) -> Line<'static> {
         Mode::Browse => format!(
             "{arrows} row  Tab pane  s sort  / filter  p pause  r resume  x settle  ? help  q quit"
         ),
-        Mode::Help => "any key returns".to_owned(),
+        Mode::Help => "Esc returns; every key does what it says here".to_owned(),
         Mode::Filter => "pool, agent, model or task  Enter keeps it  Esc shows all".to_owned(),
         Mode::Pause { .. } => {
             "no call is admitted meanwhile; such as 30s, 5min, 2h  Enter pauses  Esc cancels".into()

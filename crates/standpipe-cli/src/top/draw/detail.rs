@@ -1,15 +1,18 @@
 //! The selected row of a list in full, because its columns may be truncated.
 
 use ratatui::text::{Line, Text};
+use standpipe::PoolStatus;
 use standpipe::observe::AgentStatus;
 
 use super::lists::{about, owner};
 use super::roles::tui_style;
 use crate::show::duration::length;
 use crate::show::events;
-use crate::show::status::{cost_text, expiry, wait_reason};
+use crate::show::local_time::day_and_clock;
+use crate::show::status::{cost_text, expiry, share_text};
 use crate::show::style::{Style, TextRole};
 use crate::show::table::sentence;
+use crate::show::when::wait_reason;
 use crate::top::rows::Row;
 
 /// The number of lines.
@@ -41,12 +44,21 @@ fn description(style: Style, row: Row<'_>) -> String {
         ],
         Row::Agent(pool, agent) => vec![
             format!("{} on {}, {}", agent.name, pool.pool, agent.priority),
-            share(style, agent),
+            share(style, pool, agent),
             agent.denied_ms.map_or_else(String::new, |ms| format!("denied for {}", length(ms))),
             if agent.promoted { "served as a standard agent, once".into() } else { String::new() },
         ],
+        Row::Proxied(call) => vec![
+            day_and_clock(call.at),
+            format!("{} on {}", call.agent, call.pool),
+            call.session.clone().unwrap_or_default(),
+            call.model.clone().unwrap_or_default(),
+            format!("status {}", call.status),
+            format!("{} tokens in, {} out", call.input_tokens, call.output_tokens),
+            format!("waited {}", length(call.waited_ms)),
+        ],
         Row::Event(event) => {
-            vec![event.at.to_string(), event.pool.clone(), events::what(&event.what)]
+            vec![day_and_clock(event.at), event.pool.clone(), events::what(&event.what)]
         }
     };
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
@@ -58,11 +70,12 @@ fn part(of: Option<&str>) -> String {
     of.map_or_else(String::new, |pool| format!("for {pool}"))
 }
 
-/// Describes the floor and the cap of an agent.
-pub(super) fn share(style: Style, agent: &AgentStatus) -> String {
-    let both = [shares("floor", &agent.floor), shares("cap", &agent.cap)];
-    let both: Vec<String> = both.into_iter().filter(|share| !share.is_empty()).collect();
-    both.join(style.dot())
+/// Describes what an agent uses of the rates, and its floor and cap.
+pub(super) fn share(style: Style, pool: &PoolStatus, agent: &AgentStatus) -> String {
+    let used = share_text(style, pool, agent);
+    let all = [used, shares("floor", &agent.floor), shares("cap", &agent.cap)];
+    let all: Vec<String> = all.into_iter().filter(|share| !share.is_empty()).collect();
+    all.join(style.dot())
 }
 
 fn shares(what: &str, shares: &[String]) -> String {

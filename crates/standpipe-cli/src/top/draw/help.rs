@@ -6,7 +6,7 @@ use crate::show::style::Style;
 
 const KEYS: [(&str, &str); 14] = [
     ("up down j k", "select a row; also PgUp PgDn Home End"),
-    ("Tab 1 2 3 4 5", "pools, leases, queue, agents, events"),
+    ("Tab 1 to 6", "pools, leases, queue, agents, events, proxied calls"),
     ("s", "change the sort order, shown in the pane's title"),
     ("/", "filter by pool, agent, model or task; Esc shows all"),
     ("space", "freeze the view; again to unfreeze"),

@@ -13,11 +13,14 @@ use super::chrome;
 use super::detail;
 use super::pools::keep_in_view;
 use super::roles::{span, tui_style};
+use crate::show::amount::amount;
 use crate::show::duration::length;
 use crate::show::events::what;
 use crate::show::local_time::clock_only;
-use crate::show::status::{cost_text, expiry, priority_label, wait_reason};
+use crate::show::status::{cost_text, expiry, priority_label};
 use crate::show::style::{Style, TextRole, columns};
+use crate::show::when::wait_reason;
+use crate::top::data::ProxiedCall;
 use crate::top::pane::Pane;
 use crate::top::rows::{Row, rows};
 use crate::top::state::State;
@@ -101,6 +104,17 @@ fn titles(style: Style, pane: Pane, many: bool) -> Vec<Option<&'static str>> {
             Some("share"),
         ],
         Pane::Events => vec![Some("at"), Some("kind"), pool, Some("what")],
+        Pane::Proxied => vec![
+            Some("at"),
+            Some("agent"),
+            Some("model"),
+            Some("status"),
+            Some("in"),
+            Some("out"),
+            Some("cost"),
+            Some("waited"),
+            wide("pool"),
+        ],
     }
 }
 
@@ -133,8 +147,9 @@ fn cells(style: Style, row: Row<'_>) -> Vec<String> {
             nonzero(agent.in_flight),
             nonzero(agent.waiting),
             format!("{} ago", length(agent.active_ms)),
-            detail::share(style, agent),
+            detail::share(style, pool, agent),
         ],
+        Row::Proxied(call) => proxied(call),
         Row::Event(event) => vec![
             clock(event),
             event.what.kind().as_str().to_owned(),
@@ -142,6 +157,20 @@ fn cells(style: Style, row: Row<'_>) -> Vec<String> {
             what(&event.what),
         ],
     }
+}
+
+fn proxied(call: &ProxiedCall) -> Vec<String> {
+    vec![
+        clock_only(call.at),
+        call.agent.clone(),
+        call.model.clone().unwrap_or_else(|| call.pool.clone()),
+        call.status.to_string(),
+        amount("tokens", call.input_tokens),
+        amount("tokens", call.output_tokens),
+        if call.micro_usd == 0 { String::new() } else { amount("usd", call.micro_usd) },
+        if call.waited_ms == 0 { String::new() } else { length(call.waited_ms) },
+        call.pool.clone(),
+    ]
 }
 
 /// Describes what ends a lease: a process, its session, or its ttl.
@@ -171,6 +200,7 @@ fn row_style(style: Style, row: Row<'_>) -> TuiStyle {
         Row::Event(event) => {
             event_role(event).map_or_else(TuiStyle::new, |role| tui_style(style, role))
         }
+        Row::Proxied(call) if call.status >= 400 => tui_style(style, TextRole::Error),
         _ => TuiStyle::new(),
     }
 }

@@ -5,13 +5,14 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span, Text};
+use standpipe::observe::PoolState;
 use standpipe::{PoolStatus, Snapshot};
 
 use super::chrome::truncate;
 use super::roles::{line, span, tui_style};
 use crate::show::bar::{bar, usage_role};
 use crate::show::duration::length;
-use crate::show::status::{backpressure, summary};
+use crate::show::status::{backpressure, state_role, summary, users};
 use crate::show::style::{Style, TextRole, columns};
 use crate::top::pane::Pane;
 use crate::top::rows::{Row, tightest};
@@ -31,7 +32,14 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, style: Style, state: &mut 
         .map(|(at, pool)| full(style, pool, at == selected && focus))
         .collect();
     let lines: usize = whole.iter().map(Vec::len).sum::<usize>() + notes.len();
-    let blocks: Vec<Vec<Line<'static>>> = if lines <= height {
+    let users: Vec<Vec<Line<'static>>> = pools
+        .clone()
+        .map(|pool| users(style, pool).iter().map(|text| line(text)).collect())
+        .collect();
+    let with_users = lines + users.iter().map(Vec::len).sum::<usize>();
+    let blocks: Vec<Vec<Line<'static>>> = if with_users <= height {
+        whole.into_iter().zip(users).map(|(whole, users)| [whole, users].concat()).collect()
+    } else if lines <= height {
         whole
     } else {
         let each = whole.into_iter().zip(pools).enumerate();
@@ -70,11 +78,7 @@ fn full(style: Style, pool: &PoolStatus, selected: bool) -> Vec<Line<'static>> {
 
 fn heading(style: Style, pool: &PoolStatus, selected: bool) -> Line<'static> {
     let mut about = labels(style, pool);
-    about.push(span(style, zone(pool.zone.as_str()), pool.zone.as_str()));
     about.extend(calls(pool));
-    if pool.in_flight + pool.waiting == 0 {
-        about.push(span(style, TextRole::Muted, "idle"));
-    }
     let wide: usize = about.iter().map(Span::width).sum();
     let dots = about.len().saturating_sub(1) * columns(style.dot());
     let room = style.width.saturating_sub(wide + dots + 3);
@@ -106,20 +110,16 @@ fn calls(pool: &PoolStatus) -> impl Iterator<Item = Span<'static>> {
     some.map(|(count, what)| Span::raw(format!("{count} {what}")))
 }
 
-/// Returns a label for each state that holds up the whole pool.
+/// Returns the worst state of a pool, how long a pause lasts, and the zone if little is left.
 fn labels(style: Style, pool: &PoolStatus) -> Vec<Span<'static>> {
-    let mut labels = Vec::new();
-    if pool.cut_off.is_some() {
-        labels.push(span(style, TextRole::Error, "cut off"));
-    }
-    if pool.terminal.is_some() {
-        labels.push(span(style, TextRole::Error, "stopped"));
-    }
-    if let Some(pause) = &pool.pause {
-        labels.push(span(style, TextRole::Warning, format!("paused {}", length(pause.for_ms))));
-    }
-    if pool.learning.is_some() {
-        labels.push(span(style, TextRole::Warning, "learning"));
+    let state = pool.state();
+    let text = match (state, &pool.pause) {
+        (PoolState::Paused, Some(pause)) => format!("paused {}", length(pause.for_ms)),
+        _ => state.as_str().to_owned(),
+    };
+    let mut labels = vec![span(style, state_role(state), text)];
+    if pool.zone.as_str() != "green" {
+        labels.push(span(style, zone(pool.zone.as_str()), pool.zone.as_str()));
     }
     if !pool.enforce {
         labels.push(span(style, TextRole::Muted, "shadow mode"));
@@ -153,11 +153,9 @@ fn short(style: Style, pool: &PoolStatus) -> Line<'static> {
         }
         None => spans.push(span(style, TextRole::Muted, "no limits known yet")),
     }
-    let mut about = labels(style, pool);
-    if pool.zone.as_str() != "green" {
-        about.push(span(style, zone(pool.zone.as_str()), pool.zone.as_str()));
-    }
-    about.extend(calls(pool));
+    // On one line the number of calls says whether the pool is busy.
+    let is_usual = matches!(pool.state(), PoolState::Busy | PoolState::Idle);
+    let about = labels(style, pool).into_iter().skip(usize::from(is_usual)).chain(calls(pool));
     for remark in about {
         spans.push(span(style, TextRole::Muted, style.dot()));
         spans.push(remark);

@@ -78,6 +78,10 @@ impl Source for DaemonSource {
         Ok(all)
     }
 
+    fn proxied(&mut self) -> Option<Value> {
+        self.daemon.get("/v1/proxied").ok()
+    }
+
     fn perform(&mut self, action: &Action) -> Result<(), String> {
         match action {
             Action::Pause { pool, ms } => {

@@ -10,6 +10,7 @@ use standpipe::observe::journal::Follow;
 use standpipe::{Error, Pool, PoolName, Standpipe};
 
 use super::{Action, ROWS, Source};
+use crate::daemon::DaemonClient;
 use crate::failure::Failure;
 
 /// The age of the oldest event of the first fetch.
@@ -20,11 +21,17 @@ pub(crate) struct LedgerSource {
     tap: Standpipe,
     wanted: Option<PoolName>,
     follow: Option<Follow>,
+    /// The daemon of this machine, which knows the calls through its proxy.
+    daemon: Option<DaemonClient>,
 }
 
 impl LedgerSource {
-    pub(crate) const fn new(tap: Standpipe, wanted: Option<PoolName>) -> Self {
-        Self { tap, wanted, follow: None }
+    pub(crate) const fn new(
+        tap: Standpipe,
+        wanted: Option<PoolName>,
+        daemon: Option<DaemonClient>,
+    ) -> Self {
+        Self { tap, wanted, follow: None, daemon }
     }
 
     fn pools(&self) -> Result<Vec<Pool>, Error> {
@@ -67,6 +74,10 @@ impl Source for LedgerSource {
         });
         let more = follow.more();
         Ok(more.iter().filter(|event| self.wants(&event.pool)).map(|event| json!(event)).collect())
+    }
+
+    fn proxied(&mut self) -> Option<Value> {
+        self.daemon.as_ref()?.get("/v1/proxied").ok()
     }
 
     fn perform(&mut self, action: &Action) -> Result<(), String> {

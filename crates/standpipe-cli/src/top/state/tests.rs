@@ -38,6 +38,7 @@ fn agents(state: &State, pane: Pane) -> Vec<String> {
         Row::Ticket(_, ticket) => ticket.agent.clone(),
         Row::Agent(_, agent) => agent.name.clone(),
         Row::Pool(pool) => pool.pool.clone(),
+        Row::Proxied(call) => call.agent.clone(),
         Row::Event(event) => event.what.kind().as_str().to_owned(),
     });
     named.collect()
@@ -73,10 +74,10 @@ fn rows_are_chosen_and_panes_changed() {
     assert_eq!((state.pane, state.lower), (Pane::Leases, Pane::Leases));
     press(&mut state, KeyCode::BackTab);
     press(&mut state, KeyCode::BackTab);
-    assert_eq!(state.pane, Pane::Events);
+    assert_eq!(state.pane, Pane::Proxied);
     press(&mut state, KeyCode::Tab);
-    assert_eq!((state.pane, state.lower), (Pane::Pools, Pane::Events));
-    for (key, pane) in "12345".chars().zip(Pane::ALL) {
+    assert_eq!((state.pane, state.lower), (Pane::Pools, Pane::Proxied));
+    for (key, pane) in "123456".chars().zip(Pane::ALL) {
         press(&mut state, KeyCode::Char(key));
         assert_eq!(state.pane, pane);
     }
@@ -253,4 +254,29 @@ fn without_a_picture_keys_do_no_harm() {
         assert_eq!(press(&mut state, KeyCode::Char(c)), Effect::Nothing, "{c}");
         press(&mut state, KeyCode::Esc);
     }
+}
+
+#[test]
+fn no_key_is_swallowed() {
+    let mut state = looking();
+    assert_eq!(keys(&mut state, "?q"), Effect::Quit, "help does not eat a key");
+    let mut state = looking();
+    keys(&mut state, "?6");
+    assert_eq!((state.pane, &state.mode), (Pane::Proxied, &Mode::Browse));
+    keys(&mut state, "?");
+    press(&mut state, KeyCode::Esc);
+    assert_eq!(state.mode, Mode::Browse);
+    keys(&mut state, "z");
+    assert!(state.message.as_ref().is_some_and(|message| message.text.contains("`z`")));
+}
+
+#[test]
+fn proxied_calls_are_sorted_and_filtered() {
+    let mut state = looking();
+    keys(&mut state, "6");
+    assert_eq!(agents(&state, Pane::Proxied), ["blog", "crawler", "poller"]);
+    keys(&mut state, "s");
+    assert_eq!(agents(&state, Pane::Proxied)[0], "blog", "the only one with a price");
+    keys(&mut state, "/nightly");
+    assert_eq!(agents(&state, Pane::Proxied), ["blog"], "by session");
 }

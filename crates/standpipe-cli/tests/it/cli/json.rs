@@ -146,7 +146,8 @@ fn store_ping_reports_the_store() {
     let ping = home.run(["store", "ping", "--json"]).json();
     assert_eq!(ping["pools"], serde_json::json!(["my/slots"]));
     assert!(ping["store"].as_str().unwrap().contains("state"));
-    assert!(home.run(["store", "dump", "my/slots"]).printed().contains("Parallel"));
+    let dumped = home.run(["store", "dump", "my/slots"]).json();
+    assert_eq!(dumped["pools"][0]["limits"][0]["kind"], "parallel");
     assert_eq!(home.run(["store", "dump", "--json"]).json()["pools"][0]["pool"], "my/slots");
     assert!(home.run(["store", "upgrade"]).printed().contains("1 pool"));
     home.run(["store", "reset", "my/slots"]).failed(2, &["--yes", "nothing was changed"]);
@@ -159,6 +160,8 @@ fn a_pool_can_be_forgotten() {
     home.run(["hold", "my/api", "--limit", "requests=5/d", "--", "true"]).printed();
     assert_eq!(home.status("my/api")["limits"][0]["used"], 1);
     home.run(["store", "reset", "my/api", "--yes"]).printed();
+    assert!(home.run(["status"]).printed().starts_with("No pools yet"), "it is not listed");
+    home.run(["status", "my/api"]).failed(78, &["there is no pool `my/api`"]);
     home.run(["hold", "my/api", "--limit", "requests=5/d", "--", "true"]).printed();
     assert_eq!(home.status("my/api")["limits"][0]["used"], 1, "the first no longer counts");
 }

@@ -1,0 +1,35 @@
+//! Asks the daemon of this machine about itself: a rejected configuration, an unavailable store.
+
+use std::time::Duration;
+
+use standpipe::Snapshot;
+use standpipe::observe::ConfigRejected;
+use standpipe_server::{Log, running};
+
+use super::{Address, DaemonClient};
+use crate::context::Context;
+
+/// A daemon that does not answer in time is not waited for: the view is about the ledger.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Returns the file that a running daemon rejected. `None` if none runs or it does not answer.
+pub(crate) fn rejected_config(context: &Context) -> Option<ConfigRejected> {
+    let reply = client(context)?.get("/v1/pools?rows=1").ok()?;
+    serde_json::from_value::<Snapshot>(reply).ok()?.config_rejected
+}
+
+/// Returns why the store of a running daemon is unavailable; `None` if it answers.
+pub(crate) fn store_outage(context: &Context) -> Option<String> {
+    client(context)?.get("/readyz").err()
+}
+
+fn client(context: &Context) -> Option<DaemonClient> {
+    let directory = context.daemon(None, Log::default()).directory().ok()?;
+    let running = running(&directory)?;
+    let has_socket = running.socket.is_some();
+    let address = running.socket.map_or(Address::Tcp(running.address), Address::Unix);
+    // Over the socket no token is needed, and the file that names one may be the rejected one.
+    let found = context.config().ok().filter(|_| !has_socket);
+    let token = found.and_then(|found| found.server.token_file);
+    Some(DaemonClient::with_token_file(address, token.as_deref()).ok()?.within(TIMEOUT))
+}

@@ -1,0 +1,110 @@
+//! What each reason of the admission rule means, and what to do about it.
+
+use standpipe::Reason;
+use standpipe::observe::Why;
+
+/// What each reason means, and what to do about it.
+pub(crate) const MEANINGS: [(Reason, &str, &str); 20] = [
+    (
+        Reason::Terminal,
+        "the provider said stop: billing, a spent monthly quota, a blocked key",
+        "fix the account at the provider, then `standpipe resume POOL`",
+    ),
+    (Reason::Never, "larger than a limit of the pool", "send a smaller call, or raise the limit"),
+    (
+        Reason::Pause,
+        "the pool is paused, after a 429 or by hand",
+        "wait; `standpipe resume POOL` ends the pause",
+    ),
+    (
+        Reason::ReturnWindow,
+        "after a pause calls return staggered by priority",
+        "nothing to do; it takes seconds",
+    ),
+    (
+        Reason::Zone,
+        "little is left of a limit, and calls of this priority are spaced out",
+        "give what must not wait `--priority critical`, or a floor",
+    ),
+    (
+        Reason::Hold,
+        "an agent before it in its workflow was throttled, or it waits before a retry",
+        "nothing to do; it ends with that pause",
+    ),
+    (
+        Reason::Yield,
+        "little is left of a limit, and background leaves it to others",
+        "raise its priority if it must run now",
+    ),
+    (
+        Reason::Spread,
+        "background is paced so that a long limit lasts",
+        "raise its priority, or set `spread = false` in the pool",
+    ),
+    (
+        Reason::Cap,
+        "the agent's own cap is reached",
+        "wait, or raise `cap` of the agent in standpipe.toml",
+    ),
+    (
+        Reason::Order,
+        "other calls are first in line",
+        "wait, or give urgent calls `--priority critical`",
+    ),
+    (
+        Reason::Limit,
+        "a limit has no room",
+        "wait; request less; or raise the limit if the provider allows more",
+    ),
+    (
+        Reason::Floor,
+        "the rest of the limit is kept for agents with a floor",
+        "wait, or give this agent a floor too, in standpipe.toml",
+    ),
+    (
+        Reason::Ramp,
+        "after a pause only a part of a limit is usable at first",
+        "nothing to do; it doubles step by step",
+    ),
+    (
+        Reason::Pace,
+        "too soon after the last call (`pace`)",
+        "nothing to do; the next call follows soon",
+    ),
+    (
+        Reason::Probe,
+        "after a pause one call probes, and the others wait for its answer",
+        "nothing to do; a lost probe is replaced",
+    ),
+    (
+        Reason::Sequential,
+        "several agents were throttled, so calls run one at a time",
+        "nothing to do; it ends after some successful calls",
+    ),
+    (
+        Reason::Learning,
+        "the store lost calls in flight, or the provider's limits are not known yet",
+        "wait, or state the limits in standpipe.toml",
+    ),
+    (
+        Reason::RetryBudget,
+        "too many of the last minute's calls were retries",
+        "switch off the retries of the SDK (`max_retries=0`)",
+    ),
+    (
+        Reason::QueueFull,
+        "too many calls wait or are in flight on the pool",
+        "send fewer at once; `standpipe status POOL` shows whose they are",
+    ),
+    (Reason::Deadline, "its timeout has passed", "give it a longer `--timeout`"),
+];
+
+/// What a person can do about calls that wait for this reason on a pool. Empty for a reason that
+/// only a newer version knows.
+pub(crate) fn to_do(why: &Why<'_>, pool: &str) -> String {
+    if why.reason == Reason::Learning.as_str() && why.limit.is_some() {
+        return "nothing to do; running processes report their calls meanwhile".to_owned();
+    }
+    let known = MEANINGS.iter().find(|(known, ..)| known.as_str() == why.reason);
+    known.map(|(.., to_do)| to_do.replace("POOL", pool)).unwrap_or_default()
+}

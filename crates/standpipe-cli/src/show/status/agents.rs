@@ -1,0 +1,111 @@
+//! Who uses a pool: each agent's share of every rate, its calls, its floor and its cap.
+
+use std::cmp::Reverse;
+
+use standpipe::PoolStatus;
+use standpipe::observe::{AgentStatus, LimitStatus};
+
+use super::calls::{MAX_ROWS, priority_label, title, truncated};
+use crate::show::amount::amount;
+use crate::show::bar::share_bar;
+use crate::show::duration::length;
+use crate::show::style::{Style, TextRole};
+
+/// The columns of a bar.
+const BAR: usize = 10;
+
+/// What one agent uses of one rate.
+struct Used<'a> {
+    limit: &'a LimitStatus,
+    units: u64,
+    /// Of what is usable, in thousandths.
+    per_mille: u64,
+}
+
+/// The agents, the one with the largest share of a rate first.
+pub(super) fn lines(style: Style, status: &PoolStatus) -> Vec<String> {
+    let mut agents: Vec<_> =
+        status.agents.iter().map(|agent| (agent, used(status, agent))).collect();
+    agents.retain(|(agent, used)| !used.is_empty() || is_listed(agent));
+    // A stable sort: among equals the last active one is first.
+    agents.sort_by_key(|(_, used)| Reverse(largest(used)));
+    let rows = agents.iter().take(MAX_ROWS).enumerate().map(|(at, (agent, used))| {
+        vec![
+            title(style, at, "used by"),
+            agent.name.clone(),
+            share_bar(style, BAR, largest(used)),
+            [text(style, used, status), style.paint(TextRole::Muted, &about(style, agent))]
+                .into_iter()
+                .filter(|part| !part.is_empty())
+                .collect::<Vec<_>>()
+                .join(style.dot()),
+        ]
+    });
+    truncated(style, rows.collect(), agents.len())
+}
+
+/// What an agent uses of the rates of its pool, for one line.
+pub(crate) fn share_text(style: Style, status: &PoolStatus, agent: &AgentStatus) -> String {
+    text(style, &used(status, agent), status)
+}
+
+fn is_listed(agent: &AgentStatus) -> bool {
+    let has_rule = !agent.floor.is_empty() || !agent.cap.is_empty() || agent.weight.is_some();
+    agent.in_flight > 0 || agent.waiting > 0 || has_rule
+}
+
+/// The rates that an agent uses, the largest share first.
+fn used<'a>(status: &'a PoolStatus, agent: &AgentStatus) -> Vec<Used<'a>> {
+    let rates = status.limits.iter().filter(|limit| limit.period_ms.is_some());
+    let used = rates.filter_map(|limit| {
+        let own = agent.usage.iter().find(|own| own.limit == limit.limit)?;
+        let units = own.used.saturating_add(own.held);
+        let share = u128::from(units) * 1_000 / u128::from(limit.effective.max(1));
+        Some(Used { limit, units, per_mille: u64::try_from(share).unwrap_or(u64::MAX) })
+    });
+    let mut used: Vec<Used<'_>> = used.filter(|used| used.units > 0).collect();
+    used.sort_by_key(|used| Reverse(used.per_mille));
+    used
+}
+
+fn largest(used: &[Used<'_>]) -> u64 {
+    used.first().map_or(0, |used| used.per_mille)
+}
+
+/// `62 % of requests (30) · 41 % of input_tokens (131k)`
+fn text(style: Style, used: &[Used<'_>], status: &PoolStatus) -> String {
+    let each = used.iter().map(|Used { limit, units, per_mille }| {
+        let same = status.limits.iter().filter(|other| other.unit == limit.unit).count();
+        let name = if same > 1 { &limit.limit } else { &limit.unit };
+        let share = match per_mille {
+            0..10 => "<1 %".to_owned(),
+            _ => format!("{} %", per_mille / 10),
+        };
+        format!("{share} of {name} ({})", amount(&limit.unit, *units))
+    });
+    each.collect::<Vec<_>>().join(style.dot())
+}
+
+/// Its calls, priority, floor, cap and weight.
+fn about(style: Style, agent: &AgentStatus) -> String {
+    let portion = |what: &str, stated: &[String]| match stated {
+        [] => String::new(),
+        some => format!("{what} {}", some.join(", ")),
+    };
+    let count = |count: usize, what: &str| match count {
+        0 => String::new(),
+        count => format!("{count} {what}"),
+    };
+    let idle = agent.in_flight + agent.waiting == 0;
+    let about = [
+        count(agent.in_flight, "in flight"),
+        count(agent.waiting, "waiting"),
+        priority_label(agent.priority.as_str()),
+        portion("floor", &agent.floor),
+        portion("cap", &agent.cap),
+        agent.weight.map(|weight| format!("weight {weight}")).unwrap_or_default(),
+        if idle { format!("active {} ago", length(agent.active_ms)) } else { String::new() },
+    ];
+    let about: Vec<String> = about.into_iter().filter(|remark| !remark.is_empty()).collect();
+    about.join(style.dot())
+}

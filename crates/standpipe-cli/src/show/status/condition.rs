@@ -1,0 +1,119 @@
+//! The condition of a whole pool: its worst state, what causes it, until when, and what to do.
+
+use standpipe::observe::{OfflineStatus, PoolState};
+use standpipe::{PoolStatus, escape};
+
+use super::{throttling, warnings};
+use crate::show::duration::length;
+use crate::show::local_time::clock;
+use crate::show::reasons::to_do;
+use crate::show::style::{Style, TextRole};
+
+/// Returns the worst state of a pool, coloured.
+pub(crate) fn state_text(style: Style, status: &PoolStatus) -> String {
+    let state = status.state();
+    style.paint(state_role(state), state.as_str())
+}
+
+/// Returns the colour of a state.
+pub(crate) const fn state_role(state: PoolState) -> TextRole {
+    match state {
+        PoolState::Unavailable | PoolState::Stopped => TextRole::Error,
+        PoolState::Paused | PoolState::Waiting | PoolState::Full | PoolState::Degraded => {
+            TextRole::Warning
+        }
+        PoolState::Busy => TextRole::Good,
+        PoolState::Idle => TextRole::Muted,
+    }
+}
+
+/// The lines about the whole pool, the hint last.
+pub(super) fn lines(style: Style, status: &PoolStatus) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(parent) = &status.within {
+        let text = format!("within {}: every call draws on it too", escape::text(parent));
+        lines.push(style.paint(TextRole::Muted, &text));
+    }
+    if let Some(stale) = &status.unavailable {
+        let text = format!(
+            "the store does not answer: {}; the figures are {} old",
+            stale.detail,
+            length(stale.age_ms)
+        );
+        lines.push(style.paint(TextRole::Error, &text));
+    }
+    if let Some(offline) = &status.cut_off {
+        lines.push(style.paint(TextRole::Error, &cut_off(offline)));
+    }
+    lines.extend(stopped(style, status));
+    if let Some(pause) = &status.pause {
+        let why = throttling::cause(&status.trouble);
+        let text = format!("paused until {} ({}){why}", clock(pause.until), length(pause.for_ms));
+        lines.push(style.paint(TextRole::Warning, &text));
+    }
+    lines.extend(warnings::lines(style, status));
+    let after = throttling::lines(&status.trouble).into_iter();
+    lines.extend(after.map(|text| style.paint(TextRole::Warning, &text)));
+    if let Some(learning) = &status.learning {
+        let text = format!(
+            "the store lost the ledger: calls in flight are known again at {} (in {})",
+            clock(learning.until),
+            length(learning.for_ms)
+        );
+        lines.push(style.paint(TextRole::Warning, &text));
+    }
+    if status.limits.is_empty() && status.trouble.cautious.is_none() {
+        let text = "no limits known yet: state them in standpipe.toml or with --limit";
+        lines.push(style.paint(TextRole::Muted, text));
+    }
+    lines.extend(hint(status).map(|hint| format!("hint: {hint}")));
+    lines
+}
+
+fn stopped(style: Style, status: &PoolStatus) -> Option<String> {
+    let stop = status.terminal.as_ref()?;
+    let end = match (stop.for_ms, stop.until) {
+        (Some(ms), Some(until)) => format!("until {} ({})", clock(until), length(ms)),
+        _ => "until it is resumed by hand".to_owned(),
+    };
+    let probe = stop.look_ms.map(|ms| format!("; one call may try in {}", length(ms)));
+    let text = format!("the provider stopped the pool {end}{}", probe.unwrap_or_default());
+    Some(style.paint(TextRole::Error, &text))
+}
+
+/// What to do about the worst state; `None` where there is nothing to do.
+fn hint(status: &PoolStatus) -> Option<String> {
+    let pool = &status.pool;
+    match status.state() {
+        PoolState::Unavailable => Some("`standpipe doctor` checks the store".to_owned()),
+        PoolState::Stopped => {
+            Some(format!("fix the account at the provider, then `standpipe resume {pool}`"))
+        }
+        PoolState::Paused if status.trouble.incident.is_some() => Some(format!(
+            "wait; `standpipe resume {pool}` ends the pause, but the provider may refuse again"
+        )),
+        PoolState::Paused => Some(format!("`standpipe resume {pool}` ends the pause")),
+        PoolState::Waiting => {
+            let first = status.tickets.iter().find_map(|ticket| ticket.why())?;
+            Some(to_do(&first, pool)).filter(|text| !text.is_empty())
+        }
+        PoolState::Full if status.enforce => {
+            Some(format!("a new call would wait; `standpipe explain {pool}` shows how long"))
+        }
+        PoolState::Full | PoolState::Degraded | PoolState::Busy | PoolState::Idle => None,
+    }
+}
+
+/// What this process does while the store is unavailable.
+fn cut_off(offline: &OfflineStatus) -> String {
+    let since = length(offline.for_ms);
+    match (offline.mode.as_str(), offline.among) {
+        ("share", among) => format!(
+            "the store has been unavailable for {since}; each of {among} processes uses its share \
+             meanwhile"
+        ),
+        _ => {
+            format!("the store has been unavailable for {since}; every call is admitted meanwhile")
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Why a call is not admitted, in one phrase for people: the same in every text of the library, in
+//! `status`, `explain` and `top`.
+
+use std::fmt;
+
+use standpipe_config::plain;
+use standpipe_core::Unit;
+
+use super::Refused;
+use crate::explain::Denial;
+use crate::status::{KeptUnits, TicketStatus};
+
+/// What is known about a refusal, without its instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Why<'a> {
+    /// The name of the reason.
+    pub reason: &'a str,
+    /// The limit it is about.
+    pub limit: Option<&'a str>,
+    /// How many units are missing there.
+    pub short_by: u64,
+    /// In fair order, the agent whose call is first in the queue for the limit.
+    pub behind: Option<&'a str>,
+    /// The agents of the calls ahead of it in the queue for the limit.
+    pub ahead: &'a [String],
+    /// What floors of other agents keep from it.
+    pub kept: &'a [KeptUnits],
+}
+
+impl Refused {
+    /// Returns why a call is refused; `None` if a call timed out and the reason is unknown.
+    #[must_use]
+    pub fn why(&self) -> Option<Why<'_>> {
+        let timed_out = self.reason == standpipe_core::Reason::Deadline;
+        let reason = if timed_out { self.waited_for? } else { self.reason };
+        Some(Why {
+            reason: reason.as_str(),
+            limit: self.limit.as_deref(),
+            short_by: self.short_by,
+            behind: self.behind.as_deref(),
+            ahead: &[],
+            kept: &[],
+        })
+    }
+}
+
+impl TicketStatus {
+    /// Returns why the call waits; `None` when it is due.
+    #[must_use]
+    pub fn why(&self) -> Option<Why<'_>> {
+        Some(Why {
+            reason: self.reason?.as_str(),
+            limit: self.limit.as_deref(),
+            short_by: self.short_by,
+            behind: self.behind.as_deref(),
+            ahead: &self.ahead,
+            kept: &self.kept,
+        })
+    }
+}
+
+impl Denial {
+    /// Returns why the rule denies the call.
+    #[must_use]
+    pub fn why(&self) -> Why<'_> {
+        Why {
+            reason: self.reason.as_str(),
+            limit: self.limit.as_deref(),
+            short_by: self.short_by,
+            behind: self.behind.as_deref(),
+            ahead: &self.ahead,
+            kept: &self.kept,
+        }
+    }
+}
+
+impl fmt::Display for Why<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let limit = self.limit.unwrap_or("a limit");
+        match self.reason {
+            "terminal" => f.write_str("the provider stopped the pool"),
+            "never" => write!(f, "it takes {} more than {limit} ever allows", self.shortage()),
+            "pause" => f.write_str("the pool is paused"),
+            "return_window" => {
+                f.write_str("a pause has just ended, and callers return staggered by priority")
+            }
+            "zone" => {
+                write!(f, "little is left of {limit}, so the calls of this agent are spaced out")
+            }
+            "yield" => {
+                write!(f, "little is left of {limit}, and background yields to higher priorities")
+            }
+            "spread" => write!(
+                f,
+                "background waits so that {limit} lasts while higher priorities are active"
+            ),
+            "hold" => f.write_str(
+                "it is delayed before a retry, or because an agent it depends on is throttled",
+            ),
+            "probe" => f.write_str("the probe after a pause has not been answered yet"),
+            "sequential" => f.write_str("several agents were throttled, so calls go one at a time"),
+            "retry_budget" => f.write_str("too many of the last minute's calls were retries"),
+            "cap" => write!(f, "the agent's own cap on {limit} is reached{}", self.short_by()),
+            "order" => self.fmt_order(f, limit),
+            "limit" => write!(f, "{limit} has no room{}", self.short_by()),
+            "floor" => self.fmt_floor(f, limit),
+            "ramp" => write!(
+                f,
+                "a pause has just ended, and the part of {limit} that is usable at first is used"
+            ),
+            "pace" => write!(f, "too soon after the last call ({limit})"),
+            "learning" if self.limit.is_some() => f.write_str(
+                "the store lost the ledger, and calls in flight are being counted again",
+            ),
+            "learning" => {
+                f.write_str("the provider's limits are not known yet, so few calls run at a time")
+            }
+            "queue_full" => f.write_str("too many calls are queued or in flight"),
+            "deadline" => f.write_str("its timeout has passed"),
+            "store" => f.write_str("the store is unavailable"),
+            other => f.write_str(other),
+        }
+    }
+}
+
+impl Why<'_> {
+    /// What is missing, in the form of its unit.
+    fn shortage(&self) -> String {
+        let unit = self.limit.and_then(|limit| limit.split(' ').next());
+        amount(unit.unwrap_or_default(), self.short_by)
+    }
+
+    /// The same in brackets; empty if it is not known.
+    fn short_by(&self) -> String {
+        match self.short_by {
+            0 => String::new(),
+            _ => format!(" (short by {})", self.shortage()),
+        }
+    }
+
+    fn fmt_order(&self, f: &mut fmt::Formatter<'_>, limit: &str) -> fmt::Result {
+        if let Some(agent) = self.behind {
+            return write!(f, "behind {agent} by fair order for {limit}");
+        }
+        match self.ahead {
+            [] => write!(f, "other calls are ahead in the queue for {limit}"),
+            [one] => write!(f, "behind {one} in the queue for {limit}"),
+            [some @ .., last] => {
+                write!(f, "behind {} and {last} in the queue for {limit}", some.join(", "))
+            }
+        }
+    }
+
+    fn fmt_floor(&self, f: &mut fmt::Formatter<'_>, limit: &str) -> fmt::Result {
+        if self.kept.is_empty() {
+            return write!(f, "the rest of {limit} is reserved for the floors of other agents");
+        }
+        let owner = |kept: &KeptUnits| {
+            format!("{} for the floor of {}", amount(&kept.unit, kept.units), kept.agent)
+        };
+        let owners: Vec<String> = self.kept.iter().map(owner).collect();
+        write!(f, "the rest of {limit} is kept: {}", owners.join(", "))
+    }
+}
+
+fn amount(unit: &str, units: u64) -> String {
+    match Unit::named(unit) {
+        Some(Unit::Usd) => format!("${}", plain::amount(&Unit::Usd, units)),
+        _ => units.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_ahead_and_floors_are_named() {
+        let ahead = ["blog".to_owned(), "news".to_owned(), "poller".to_owned()];
+        let limit = Some("requests per 1min");
+        let why =
+            |reason, ahead, kept| Why { reason, limit, short_by: 2, behind: None, ahead, kept };
+        let order = |ahead| why("order", ahead, &[]).to_string();
+        assert_eq!(order(&ahead[..1]), "behind blog in the queue for requests per 1min");
+        let all = "behind blog, news and poller in the queue for requests per 1min";
+        assert_eq!(order(&ahead), all);
+        assert!(order(&[]).starts_with("other calls are ahead"));
+        let kept = |agent: &str, units| KeptUnits {
+            limit: "usd per 1h".to_owned(),
+            unit: "usd".to_owned(),
+            agent: agent.to_owned(),
+            units,
+        };
+        let floors = [kept("release", 2_500_000), kept("ops", 10_000)];
+        let text = "the rest of requests per 1min is kept: $2.50 for the floor of release, $0.01 \
+                    for the floor of ops";
+        assert_eq!(why("floor", &[], &floors).to_string(), text);
+    }
+
+    #[test]
+    fn every_reason_has_a_phrase() {
+        for reason in standpipe_core::Reason::ALL {
+            let reason = reason.as_str();
+            let why = Why { reason, limit: None, short_by: 0, behind: None, ahead: &[], kept: &[] };
+            assert!(why.to_string().contains(' '), "{reason}");
+        }
+    }
+}

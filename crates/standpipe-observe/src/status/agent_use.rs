@@ -1,0 +1,109 @@
+//! The floors and caps of an agent, who is ahead of a call, and what floors keep from it.
+
+use serde::{Deserialize, Serialize};
+use standpipe_core::{AgentName, LimitId, QueueKey, Reason, Refusal, Reserve, State};
+
+use crate::refusal::limit_text;
+use crate::time::Now;
+
+/// The most agents that are named as being ahead of a call.
+const MAX_AHEAD: usize = 3;
+/// The most calls that are searched for them, so that a long queue can be shown.
+const MAX_SEARCHED: usize = 32;
+
+/// An agent's floor and cap on one limit, in units, and its use.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct AgentShares {
+    /// The limit, for example `requests per 1min`. A cap may have a period of its own.
+    pub limit: String,
+    /// What it counts; `parallel` for calls in flight.
+    pub unit: String,
+    /// What the agent used in the period, with what its calls in flight hold.
+    pub used: u64,
+    /// What is kept for the agent.
+    pub floor: Option<u64>,
+    /// The most that the agent may use.
+    pub cap: Option<u64>,
+}
+
+/// Units of a limit that the floor of another agent keeps from a call.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct KeptUnits {
+    /// The limit.
+    pub limit: String,
+    /// What it counts.
+    pub unit: String,
+    /// The owner of the floor.
+    pub agent: String,
+    /// The units that are kept now.
+    pub units: u64,
+}
+
+/// Returns the floors and caps of an agent.
+pub(crate) fn shares_of(state: &State, agent: &AgentName, now: &Now) -> Vec<AgentShares> {
+    let shares = state.agent_shares(agent, now.store).into_iter();
+    let each = shares.map(|own| AgentShares {
+        limit: limit_text(&own.limit),
+        unit: unit_text(&own.limit),
+        used: own.used,
+        floor: own.floor,
+        cap: own.cap,
+    });
+    each.collect()
+}
+
+/// Returns the agents of the calls ahead of a place in the queue for the limit that refuses a call,
+/// each once.
+pub(crate) fn agents_ahead(state: &State, no: &Refusal, place: QueueKey) -> Vec<String> {
+    let mut ahead = Vec::new();
+    if no.reason != Reason::Order {
+        return ahead;
+    }
+    let unit = no.limit.as_ref().and_then(LimitId::unit);
+    for (_, ticket) in state.facts().tickets.range(..place).take(MAX_SEARCHED) {
+        let needs = unit.is_none_or(|unit| ticket.call.cost.of(unit).is_some_and(|n| n > 0));
+        let agent = state.facts().agents.get(usize::from(ticket.agent));
+        let name = agent.map(|agent| agent.name.to_string());
+        if let Some(name) = name.filter(|name| needs && !ahead.contains(name)) {
+            ahead.push(name);
+        }
+        if ahead.len() == MAX_AHEAD {
+            break;
+        }
+    }
+    ahead
+}
+
+/// Returns what floors keep from a call on the limit that refuses it.
+pub(crate) fn kept_from(
+    state: &State,
+    reserve: &Reserve,
+    no: &Refusal,
+    now: &Now,
+) -> Vec<KeptUnits> {
+    if no.reason != Reason::Floor {
+        return Vec::new();
+    }
+    let kept = state.floors_kept_from(reserve, now.store).into_iter();
+    let kept = kept.filter(|floor| no.limit.as_ref() == Some(&floor.limit));
+    kept.map(|floor| KeptUnits::of(&floor)).collect()
+}
+
+impl KeptUnits {
+    pub(crate) fn of(floor: &standpipe_core::KeptFloor) -> Self {
+        Self {
+            limit: limit_text(&floor.limit),
+            unit: unit_text(&floor.limit),
+            agent: floor.agent.to_string(),
+            units: floor.units,
+        }
+    }
+}
+
+fn unit_text(limit: &LimitId) -> String {
+    limit.unit().map_or("parallel", |unit| unit.name()).to_owned()
+}

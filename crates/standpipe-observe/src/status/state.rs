@@ -1,0 +1,75 @@
+//! The state of a pool in one word: the worst of what holds.
+
+use super::{ConfigSource, PoolStatus};
+
+/// The state of a pool, the worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PoolState {
+    /// The store does not answer.
+    Unavailable,
+    /// The provider stopped the pool.
+    Stopped,
+    /// No call is admitted before an instant.
+    Paused,
+    /// Calls wait.
+    Waiting,
+    /// A limit is used up, and no call waits for it yet.
+    Full,
+    /// Calls are admitted, but slower than the limits allow: after a pause, in a zone, or while
+    /// limits or calls in flight are unknown.
+    Degraded,
+    /// Calls are in flight.
+    Busy,
+    /// Nothing happens.
+    Idle,
+}
+
+impl PoolState {
+    /// Returns the word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unavailable => "store unavailable",
+            Self::Stopped => "stopped",
+            Self::Paused => "paused",
+            Self::Waiting => "waiting",
+            Self::Full => "full",
+            Self::Degraded => "degraded",
+            Self::Busy => "busy",
+            Self::Idle => "idle",
+        }
+    }
+}
+
+impl PoolStatus {
+    /// Whether the pool was reset and has not been used since: it has no configuration, and nothing
+    /// is in flight or queued. Its store may keep an empty ledger.
+    #[must_use]
+    pub fn is_forgotten(&self) -> bool {
+        let is_unused = self.in_flight + self.waiting == 0 && self.agents.is_empty();
+        self.origin.source == ConfigSource::None && is_unused && self.unavailable.is_none()
+    }
+
+    /// Returns the worst state that holds.
+    #[must_use]
+    pub fn state(&self) -> PoolState {
+        let trouble = &self.trouble;
+        let is_slow = trouble.coming_back.is_some()
+            || trouble.probe.is_some()
+            || trouble.one_at_a_time.is_some()
+            || trouble.speed_per_mille.is_some()
+            || self.learning.is_some()
+            || self.zone.as_str() != "green";
+        let states = [
+            (self.unavailable.is_some() || self.cut_off.is_some(), PoolState::Unavailable),
+            (self.terminal.is_some(), PoolState::Stopped),
+            (self.pause.is_some(), PoolState::Paused),
+            (self.waiting > 0, PoolState::Waiting),
+            (self.limits.iter().any(|limit| limit.left == 0), PoolState::Full),
+            (is_slow, PoolState::Degraded),
+            (self.in_flight > 0, PoolState::Busy),
+        ];
+        let worst = states.into_iter().find(|(holds, _)| *holds);
+        worst.map_or(PoolState::Idle, |(_, state)| state)
+    }
+}

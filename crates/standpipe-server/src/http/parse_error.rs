@@ -1,0 +1,226 @@
+//! What is wrong with a body or a query, in the API's own words. The parser's messages name Rust
+//! types and positions, which help no caller.
+
+use standpipe::config::nearest;
+
+/// What is wrong, and what to do.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ParseError {
+    pub(crate) what: String,
+    pub(crate) hint: String,
+}
+
+const HINT: &str = "see /openapi.json for the fields";
+
+/// Describes why a JSON body was rejected.
+pub(crate) fn of_body(bytes: &[u8], error: &serde_json::Error) -> ParseError {
+    let (line, column) = (error.line(), error.column());
+    if !error.is_data() {
+        let what = format!("the body is not valid JSON (line {line}, column {column})");
+        return ParseError { what, hint: "send one JSON object".to_owned() };
+    }
+    let text = error.to_string();
+    let position = format!(" at line {line} column {column}");
+    let text = text.strip_suffix(&position).unwrap_or(&text);
+    let field = path_at(bytes, line, column);
+    describe(text, field.as_deref(), "field")
+}
+
+/// Describes why a query string was rejected.
+pub(crate) fn of_query(text: &str) -> ParseError {
+    let text = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(text);
+    // `limit: invalid digit found in string`
+    let (name, text) = match text.split_once(": ") {
+        Some((name, text)) if is_name(name) => (Some(name), text),
+        _ => (None, text),
+    };
+    describe(text, name, "parameter")
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
+}
+
+fn describe(text: &str, name: Option<&str>, kind: &str) -> ParseError {
+    let hint = HINT.to_owned();
+    if let Some(field) = text.strip_prefix("missing field ") {
+        return ParseError { what: format!("the {kind} {field} is missing"), hint };
+    }
+    if let Some(rest) = text.strip_prefix("unknown field ") {
+        let (field, known) = rest.split_once(", expected ").unwrap_or((rest, ""));
+        let known = known.split('`').skip(1).step_by(2);
+        let name = field.trim_matches('`');
+        // `timeout` for `timeout_ms`
+        let longer = known.clone().find(|known| known.starts_with(name));
+        let near = nearest(name, known).or(longer);
+        let near = near.map(|near| format!("did you mean `{near}`?"));
+        return ParseError {
+            what: format!("there is no {kind} {}", plain(field)),
+            hint: near.unwrap_or(hint),
+        };
+    }
+    if let Some(field) = text.strip_prefix("duplicate field ") {
+        return ParseError { what: format!("the {kind} {field} is given twice"), hint };
+    }
+    let whose = name.map_or_else(|| format!("a {kind}"), |name| format!("`{}`", plain(name)));
+    let what = match text.rsplit_once(", expected ") {
+        Some((_, wanted)) if text.starts_with("invalid ") => {
+            format!("{whose} must be {}", expected(wanted))
+        }
+        // The texts of numbers in a query.
+        _ if text.contains(" in string") || text.starts_with("number too") => {
+            format!("{whose} must be a whole number in range")
+        }
+        _ if text.starts_with("provided string was not") => {
+            format!("{whose} must be true or false")
+        }
+        _ if text.starts_with("invalid ") || text.starts_with("unknown variant") => {
+            format!("{whose} has an invalid value")
+        }
+        // A text of this API's own.
+        _ => plain(text),
+    };
+    ParseError { what, hint }
+}
+
+/// What a value must be, without Rust's names of types.
+fn expected(wanted: &str) -> String {
+    match wanted {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, 0 or more".to_owned(),
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number".to_owned(),
+        "f32" | "f64" => "a number".to_owned(),
+        "a sequence" => "a list".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        "a map" | "an object" => "an object".to_owned(),
+        "a string" | "a borrowed string" => "a string".to_owned(),
+        other if other.starts_with("struct ") => "an object".to_owned(),
+        other => plain(other),
+    }
+}
+
+/// Makes a text that may quote the caller safe: bounded, and without control characters.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).take(300).collect()
+}
+
+/// Returns the name of the value that ends at a position, such as `cost.tokens`.
+fn path_at(bytes: &[u8], line: usize, column: usize) -> Option<String> {
+    let before: usize = bytes.split(|b| *b == b'\n').take(line - 1).map(|l| l.len() + 1).sum();
+    let text = bytes.get(..(before + column).min(bytes.len()))?;
+    let mut path: Vec<Option<String>> = Vec::new();
+    let mut at = 0;
+    while let Some(byte) = text.get(at) {
+        match byte {
+            b'{' | b'[' => path.push(None),
+            // The position is that of the end of an object that was rejected as a whole.
+            b'}' | b']' if at + 1 < text.len() => {
+                path.pop();
+            }
+            b'"' => {
+                let end = string_end(text, at)?;
+                let rest = bytes.get(end + 1..).unwrap_or_default().trim_ascii_start();
+                if rest.first() == Some(&b':') {
+                    let key = String::from_utf8_lossy(text.get(at + 1..end)?).into_owned();
+                    *path.last_mut()? = Some(key);
+                }
+                at = end;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    let names: Vec<String> = path.into_iter().flatten().collect();
+    (!names.is_empty()).then(|| names.join("."))
+}
+
+/// The index of the quote that ends a string.
+fn string_end(text: &[u8], begin: usize) -> Option<usize> {
+    let mut at = begin + 1;
+    while *text.get(at)? != b'"' {
+        at += if text.get(at) == Some(&b'\\') { 2 } else { 1 };
+    }
+    Some(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code)]
+    struct Body {
+        pool: String,
+        #[serde(default)]
+        cost: BTreeMap<String, u64>,
+        #[serde(default)]
+        pools: Vec<String>,
+        timeout_ms: Option<u32>,
+        dry_run: Option<bool>,
+    }
+
+    fn of(body: &str) -> (String, String) {
+        let error = serde_json::from_str::<Body>(body).unwrap_err();
+        let ParseError { what, hint } = of_body(body.as_bytes(), &error);
+        (what, hint)
+    }
+
+    #[test]
+    fn a_body_is_described_without_the_words_of_the_parser() {
+        let cases = [
+            ("{\"pool\": \"a/b\"", "the body is not valid JSON (line 1, column 14)"),
+            ("{\"pool\": a}", "the body is not valid JSON (line 1, column 10)"),
+            ("{}", "the field `pool` is missing"),
+            (r#"{"pool": 7}"#, "`pool` must be a string"),
+            (
+                r#"{"pool": "a", "timeout_ms": "5s"}"#,
+                "`timeout_ms` must be a whole number, 0 or more",
+            ),
+            (
+                r#"{"pool": "a", "timeout_ms": -1}"#,
+                "`timeout_ms` must be a whole number, 0 or more",
+            ),
+            (
+                r#"{"pool": "a", "timeout_ms": 1.5}"#,
+                "`timeout_ms` must be a whole number, 0 or more",
+            ),
+            (
+                r#"{"pool": "a", "cost": {"tokens": "x"}}"#,
+                "`cost.tokens` must be a whole number, 0 or more",
+            ),
+            (r#"{"pool": "a", "cost": 3}"#, "`cost` must be an object"),
+            (r#"{"pool": "a", "pools": "b"}"#, "`pools` must be a list"),
+            (r#"{"pool": "a", "pools": ["b", 3]}"#, "`pools` must be a string"),
+            ("{\"pool\": \"a\",\n \"dry_run\": 1}", "`dry_run` must be true or false"),
+            (r#"{"pool": "a", "pool": "b"}"#, "the field `pool` is given twice"),
+        ];
+        for (body, what) in cases {
+            assert_eq!(of(body).0, what, "{body}");
+        }
+        let (what, hint) = of(r#"{"pool": "a", "timeout": 3}"#);
+        assert_eq!(what, "there is no field `timeout`");
+        assert_eq!(hint, "did you mean `timeout_ms`?");
+    }
+
+    #[test]
+    fn a_query_is_described_without_the_words_of_the_parser() {
+        let cases = [
+            ("limit: invalid digit found in string", "`limit` must be a whole number in range"),
+            (
+                "limit: number too large to fit in target type",
+                "`limit` must be a whole number in range",
+            ),
+            ("missing field `pool`", "the parameter `pool` is missing"),
+            ("unknown field `pol`, expected `pool` or `rows`", "there is no parameter `pol`"),
+            ("dry: provided string was not `true` or `false`", "`dry` must be true or false"),
+        ];
+        for (text, what) in cases {
+            let prefixed = format!("Failed to deserialize query string: {text}");
+            assert_eq!(of_query(&prefixed).what, what, "{text}");
+        }
+    }
+}
