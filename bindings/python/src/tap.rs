@@ -204,7 +204,14 @@ impl Tap {
         let request = self.request(py, call)?;
         let known = self.known(py, pool)?;
         self.send_limits(py, &known)?;
-        let lease = wait::for_result(py, known.reserve(request))?;
+        let mut reserved = wait::for_result(py, known.pool.reserve(request))?;
+        if matches!(reserved, Err(Error::NoLimits { .. })) && !known.limits.is_empty() {
+            // The ledger has lost them since.
+            known.sent.store(false, Ordering::Relaxed);
+            self.send_limits(py, &known)?;
+            reserved = wait::for_result(py, known.pool.reserve(self.request(py, call)?))?;
+        }
+        let lease = reserved.map_err(|error| raised(py, &error))?;
         Ok(Lease::new(self.tap.clone(), lease))
     }
 
@@ -235,7 +242,7 @@ impl Tap {
     ) -> PyResult<Vec<Lease>> {
         let requests = self.requests(py, calls, common)?;
         let leases = wait::for_result(py, self.tap.reserve_all(requests))?;
-        Ok(self.leases(leases))
+        Ok(self.leases(leases.map_err(|error| raised(py, &error))?))
     }
 
     #[pyo3(signature = (calls, /, **common))]
