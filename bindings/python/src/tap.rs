@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyList, PyTuple};
 use standpipe::observe::Verdict;
 use standpipe::{Error, Limit, Pool, Priority, Request, Settings, Standpipe, StoreUrl};
 use standpipe::{Throttle, ThrottleKind};
@@ -158,7 +159,7 @@ impl Tap {
         }
         if let Some(store) = store {
             let url: StoreUrl = store.parse().map_err(|wrong: standpipe::config::TextError| {
-                invalid(py, &wrong.what, &wrong.remedy)
+                invalid(py, &format!("`{store}`: {}", wrong.what), &wrong.remedy)
             })?;
             builder = builder.store(url);
         }
@@ -194,13 +195,20 @@ impl Tap {
         self.tap.store_location()
     }
 
-    #[pyo3(signature = (pool, /, **call))]
+    #[pyo3(signature = (pool, /, *more, **call))]
     fn reserve(
         &self,
         py: Python<'_>,
         pool: &str,
+        more: &Bound<'_, PyTuple>,
         call: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Lease> {
+        if !more.is_empty() {
+            return Err(PyTypeError::new_err(
+                "reserve takes the pool and named arguments, for example \
+                 reserve(\"my/api\", tokens=1200, timeout=30)",
+            ));
+        }
         let request = self.request(py, call)?;
         let known = self.known(py, pool)?;
         self.send_limits(py, &known)?;

@@ -1,9 +1,11 @@
 """Calls in every way that a process can, and prints after each round what the process holds.
 
-    python churn.py ROUNDS [SECONDS]
+    python churn.py ROUNDS [SECONDS [FIRST]]
 
 It makes at least so many rounds, and goes on until so many seconds have passed. A line has the
-number of descriptors, of threads, the kilobytes of resident memory, and the calls so far.
+number of descriptors, of threads, the kilobytes of resident memory, and the calls so far. FIRST is
+how many calls it makes before the first round: the library keeps a bounded record of a process's
+own calls, some 3 MB, which grows until about 30,000 calls.
 """
 
 import asyncio
@@ -91,7 +93,8 @@ def usage():
     return (*held, pages * os.sysconf("SC_PAGESIZE") // 1024, calls)
 
 
-def main(rounds, seconds=0.0):
+def main(rounds, seconds=0, first=0):
+    settled(first)
     ends = time.monotonic() + seconds
     while rounds > 0 or time.monotonic() < ends:
         rounds -= 1
@@ -104,4 +107,4 @@ def main(rounds, seconds=0.0):
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), *map(float, sys.argv[2:]))
+    main(*map(int, sys.argv[1:]))

@@ -87,6 +87,11 @@ def limited(
         result: F = wrapper
         return result
 
+    if not (cost is None or callable(cost) or hasattr(cost, "keys")):
+        raise TypeError(
+            "cost must be a dict of amounts by unit, or a function that returns one, not "
+            f"{type(cost).__name__}"
+        )
     if not isinstance(pool, str):
         raise TypeError("@standpipe.limited needs the name of a pool: @standpipe.limited('my/api')")
     return decorate

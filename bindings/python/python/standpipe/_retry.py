@@ -140,7 +140,11 @@ def with_retry(
             raise tries.failed(why) from tries.last
         with Cover(tap, lease) as cover:
             try:
-                return function(lease)
+                answer = function(lease)
+                if hasattr(answer, "__await__"):
+                    getattr(answer, "close", lambda: None)()
+                    raise TypeError("this function is asynchronous; use `await awith_retry(…)`")
+                return answer
             except Error:
                 raise
             except Exception as error:
