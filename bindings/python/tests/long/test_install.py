@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import standpipe
-from conftest import ROOT
+from conftest import BUILT, ROOT
 from test_docs import blocks
 
 PACKAGE = ROOT / "bindings" / "python"
@@ -81,6 +81,10 @@ def test_the_source_distribution_builds_without_the_checkout(tmp_path):
     python = tmp_path / "env" / "bin" / "python"
     site = call(sys.executable, "-c", "import maturin; print(maturin.__path__[0])").strip()
     environment["PYTHONPATH"] = str(Path(site).parent)
+    # Crates of others are taken from the build of the tests; ours have another path, so they are
+    # compiled from the archive.
+    environment["CARGO_TARGET_DIR"] = str(BUILT.parent)
+    environment["MATURIN_PEP517_ARGS"] = "--profile dev"
     call(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index",
          "--no-deps", "--no-build-isolation", source, cwd=tmp_path, env=environment)
     works(python, tmp_path / "far")

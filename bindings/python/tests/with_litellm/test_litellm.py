@@ -26,7 +26,9 @@ def tap(tmp_path, monkeypatch):
         'output_tokens = { rate = "100k/min", kind = "window" }\n')
     tap = standpipe.open(config=config)
     monkeypatch.setattr(litellm, "callbacks", [StandpipeCallback(tap=tap, agent="blog")])
-    return tap
+    yield tap
+    # LiteLLM copies its callbacks into other lists, which keep them.
+    litellm.logging_callback_manager._reset_all_callbacks()
 
 
 @pytest.fixture
