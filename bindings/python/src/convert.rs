@@ -56,9 +56,12 @@ pub(crate) fn amount(unit: &Unit, value: &Bound<'_, PyAny>) -> PyResult<u64> {
             .map_err(|wrong| invalid(py, &format!("usd: {}", wrong.what), &wrong.remedy));
     }
     let kind = value.get_type().name()?;
-    Err(PyTypeError::new_err(format!(
-        "{name} must be a whole number, not {kind}; is `{name}` the name of a unit?"
-    )))
+    // Any name that is no argument is a unit, so this may be a misspelt argument.
+    let doubt = match unit {
+        Unit::Other(_) => format!("; is `{name}` the name of a unit?"),
+        _ => String::new(),
+    };
+    Err(PyTypeError::new_err(format!("{name} must be a whole number, not {kind}{doubt}")))
 }
 
 /// Returns amounts by unit.
@@ -116,6 +119,10 @@ pub(crate) fn limits(pool: &str, given: &Bound<'_, PyDict>) -> PyResult<Vec<Limi
     let mut all = Vec::new();
     for (name, value) in given {
         let name = string("the name of a limit", &name)?;
+        if let Some(meant) = misspelt(&name) {
+            let what = format!("`{pool}`: there is no unit `{name}`");
+            return Err(invalid(py, &what, &format!("did you mean `{meant}`?")));
+        }
         let values = match value.extract::<Vec<Bound<'_, PyAny>>>() {
             Ok(values) if !value.is_instance_of::<PyString>() => values,
             _ => vec![value],
@@ -137,6 +144,14 @@ pub(crate) fn limits(pool: &str, given: &Bound<'_, PyDict>) -> PyResult<Vec<Limi
         return Err(invalid(py, &what, "give it at least one, for example {\"parallel\": 5}"));
     }
     Ok(all)
+}
+
+/// Returns the unit of this crate that a name is one letter away from. Any name can be a unit, so
+/// a limit on a misspelt one would limit nothing.
+fn misspelt(name: &str) -> Option<&'static str> {
+    const KNOWN: [&str; 6] =
+        ["requests", "tokens", "input_tokens", "output_tokens", "points", "parallel"];
+    KNOWN.into_iter().find(|known| strsim::damerau_levenshtein(name, known) == 1)
 }
 
 /// Returns amounts as a dict.

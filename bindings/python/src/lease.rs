@@ -31,6 +31,9 @@ pub(crate) struct Lease {
     state: Mutex<State>,
 }
 
+/// How a lease ended that an HTTP client settled.
+const BY_ANSWER: &str = "settled by the answer of its call";
+
 enum State {
     Held(Box<standpipe::Lease>),
     /// How it ended.
@@ -75,10 +78,13 @@ impl Lease {
 
     fn ended(&self, py: Python<'_>, how: &str) -> PyErr {
         let id = self.id.to_string();
+        let remedy = match how {
+            BY_ANSWER => "leave it to the HTTP client, or reserve again for another call",
+            _ => "reserve again for another call",
+        };
+        let pool = self.id.pool();
         let message = format!(
-            "this lease on `{}` was {how} before, and a lease is settled once; reserve again for \
-             another call",
-            self.id.pool()
+            "this lease on `{pool}` was {how} before, and a lease is settled once; {remedy}"
         );
         errors::gone(py, &id, &message)
     }
@@ -277,7 +283,7 @@ impl Lease {
         whole: bool,
     ) -> PyResult<Bound<'py, PyDict>> {
         let reply = answer.end(py, whole)?;
-        let lease = self.take(py, "settled")?;
+        let lease = self.take(py, BY_ANSWER)?;
         let meaning = wait::blocking(py, || lease.answered(reply).blocking())?;
         answer::meaning(py, &meaning)
     }
@@ -285,7 +291,7 @@ impl Lease {
     #[pyo3(signature = (answer, *, whole = true))]
     fn aanswered(&self, py: Python<'_>, answer: &Answer, whole: bool) -> PyResult<Py<PyAny>> {
         let reply = answer.end(py, whole)?;
-        let lease = self.take(py, "settled")?;
+        let lease = self.take(py, BY_ANSWER)?;
         awaited(py, lease.answered(reply), |py, meaning: Meaning| {
             Ok(answer::meaning(py, &meaning)?.unbind().into_any())
         })
@@ -299,7 +305,7 @@ impl Lease {
         headers: Vec<(String, String)>,
         body: Vec<u8>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let lease = self.take(py, "settled")?;
+        let lease = self.take(py, BY_ANSWER)?;
         let reply = answer::head(status, headers).body(body);
         let meaning = wait::blocking(py, || lease.answered(reply).blocking())?;
         answer::meaning(py, &meaning)
@@ -312,7 +318,7 @@ impl Lease {
         headers: Vec<(String, String)>,
         body: Vec<u8>,
     ) -> PyResult<Py<PyAny>> {
-        let lease = self.take(py, "settled")?;
+        let lease = self.take(py, BY_ANSWER)?;
         let reply = answer::head(status, headers).body(body);
         awaited(py, lease.answered(reply), |py, meaning: Meaning| {
             Ok(answer::meaning(py, &meaning)?.unbind().into_any())
@@ -324,8 +330,14 @@ impl Lease {
         Ok(slf)
     }
 
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, pyo3::types::PyTuple>) -> bool {
+    #[pyo3(signature = (_kind = None, _error = None, _traceback = None, /))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: Option<&Bound<'_, PyAny>>,
+        _error: Option<&Bound<'_, PyAny>>,
+        _traceback: Option<&Bound<'_, PyAny>>,
+    ) -> bool {
         if let Ok(lease) = self.take(py, "settled when its `with` block ended") {
             settle_quietly(py, lease);
         }

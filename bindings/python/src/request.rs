@@ -3,6 +3,7 @@
 //! What is not one of the named arguments is an amount of a unit: `input_tokens=1200`.
 
 use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use standpipe::{LeaseId, Priority, Request, Unit};
@@ -53,10 +54,7 @@ impl Arguments {
             return Ok(());
         }
         match name {
-            "agent" => {
-                let agent = convert::string(name, value)?;
-                self.by(&agent)
-            }
+            "agent" => self.by(convert::string(name, value)?),
             "priority" => {
                 self.priority = Some(convert::priority(value)?);
                 Ok(())
@@ -104,7 +102,7 @@ impl Arguments {
         Ok(())
     }
 
-    fn by(&mut self, agent: &str) -> PyResult<()> {
+    fn by(&mut self, agent: String) -> PyResult<()> {
         self.has_agent = true;
         self.change(|request| request.agent(agent))
     }
@@ -142,12 +140,13 @@ impl Arguments {
     fn finish(mut self, caller: &Caller<'_, '_>) -> PyResult<Request> {
         let mut priority = self.priority;
         if !self.has_agent || priority.is_none() {
-            let current = caller.context.call_method1("get", (caller.context.py().None(),))?;
-            if let Ok((agent, stated)) =
-                current.extract::<(Option<String>, Option<Bound<'_, PyAny>>)>()
-            {
+            let current = caller.context.call_method0(intern!(caller.context.py(), "get"))?;
+            // Most calls are made outside of `with standpipe.agent(…)`.
+            if !current.is_none() {
+                let (agent, stated): (Option<String>, Option<Bound<'_, PyAny>>) =
+                    current.extract()?;
                 if let Some(agent) = agent.filter(|_| !self.has_agent) {
-                    self.by(&agent)?;
+                    self.by(agent)?;
                 }
                 if priority.is_none() {
                     priority = stated.as_ref().map(convert::priority).transpose()?;

@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyList, PyTuple};
 use standpipe::observe::Verdict;
 use standpipe::{Error, Limit, Pool, Priority, Request, Settings, Standpipe, StoreUrl};
 use standpipe::{Throttle, ThrottleKind};
@@ -158,7 +159,7 @@ impl Tap {
         }
         if let Some(store) = store {
             let url: StoreUrl = store.parse().map_err(|wrong: standpipe::config::TextError| {
-                invalid(py, &wrong.what, &wrong.remedy)
+                invalid(py, &format!("`{store}`: {}", wrong.what), &wrong.remedy)
             })?;
             builder = builder.store(url);
         }
@@ -194,17 +195,31 @@ impl Tap {
         self.tap.store_location()
     }
 
-    #[pyo3(signature = (pool, /, **call))]
+    #[pyo3(signature = (pool, /, *more, **call))]
     fn reserve(
         &self,
         py: Python<'_>,
         pool: &str,
+        more: &Bound<'_, PyTuple>,
         call: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Lease> {
+        if !more.is_empty() {
+            return Err(PyTypeError::new_err(
+                "reserve takes the pool and named arguments, for example \
+                 reserve(\"my/api\", tokens=1200, timeout=30)",
+            ));
+        }
         let request = self.request(py, call)?;
         let known = self.known(py, pool)?;
         self.send_limits(py, &known)?;
-        let lease = wait::for_result(py, known.reserve(request))?;
+        let mut reserved = wait::for_result(py, known.pool.reserve(request))?;
+        if matches!(reserved, Err(Error::NoLimits { .. })) && !known.limits.is_empty() {
+            // The ledger has lost them since.
+            known.sent.store(false, Ordering::Relaxed);
+            self.send_limits(py, &known)?;
+            reserved = wait::for_result(py, known.pool.reserve(self.request(py, call)?))?;
+        }
+        let lease = reserved.map_err(|error| raised(py, &error))?;
         Ok(Lease::new(self.tap.clone(), lease))
     }
 
@@ -235,7 +250,7 @@ impl Tap {
     ) -> PyResult<Vec<Lease>> {
         let requests = self.requests(py, calls, common)?;
         let leases = wait::for_result(py, self.tap.reserve_all(requests))?;
-        Ok(self.leases(leases))
+        Ok(self.leases(leases.map_err(|error| raised(py, &error))?))
     }
 
     #[pyo3(signature = (calls, /, **common))]

@@ -26,8 +26,8 @@ impl Wake for Unpark {
     }
 }
 
-/// Waits for a future.
-pub(crate) fn for_result<T, F>(py: Python<'_>, future: F) -> PyResult<T>
+/// Waits for a future. The outer error is that of a signal handler.
+pub(crate) fn for_result<T, F>(py: Python<'_>, future: F) -> PyResult<Result<T, Error>>
 where
     T: Send,
     F: Future<Output = Result<T, Error>> + Send,
@@ -36,7 +36,7 @@ where
     // Most calls are admitted at once and need no waker.
     let first = py.detach(|| future.as_mut().poll(&mut Context::from_waker(Waker::noop())));
     if let Poll::Ready(result) = first {
-        return result.map_err(|error| raised(py, &error));
+        return Ok(result);
     }
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let is_main = is_main_thread();
@@ -49,7 +49,7 @@ where
             polled
         });
         if let Poll::Ready(result) = polled {
-            return result.map_err(|error| raised(py, &error));
+            return Ok(result);
         }
         if is_main {
             py.check_signals()?;

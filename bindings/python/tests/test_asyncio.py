@@ -139,6 +139,21 @@ def test_without_a_loop_the_exception_says_what_to_do(tap):
         tap.reserve_all and tap.areserve_all(["my/slots"])
 
 
+def test_a_call_that_is_not_awaited_says_so(tap):
+    async def main():
+        with pytest.raises(TypeError, match="async with"):
+            with tap.areserve("my/slots"):
+                pass
+        with pytest.raises(AttributeError, match="await tap.areserve"):
+            tap.areserve("my/slots").commit()
+        with pytest.warns(RuntimeWarning, match="never awaited"):
+            tap.areserve("my/slots")
+            gc.collect()
+
+    asyncio.run(main())
+    assert tap.status("my/slots").in_flight == 0
+
+
 def test_loops_come_and_go_without_a_trace(tap):
     async def once():
         async with tap.areserve("my/slots"):

@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import standpipe
-from conftest import run
 
 CLI = [sys.executable, "-m", "standpipe"]
 
@@ -45,48 +44,14 @@ def test_the_daemon_starts_in_the_background_and_ends(home):
         assert cli("down").returncode == 0
 
 
-CHURN = """
-import asyncio, gc, os, resource, standpipe
-tap = standpipe.open(limits={"my/churn": {"parallel": 3}})
-
-def sync(calls):
-    for number in range(calls):
-        with tap.reserve("my/churn", agent=f"a{number % 5}") as lease:
-            if number % 3 == 0:
-                lease.cancel()
-            elif number % 3 == 1:
-                lease.commit()
-
-async def cancelled(calls):
-    for _ in range(calls):
-        holds = [await tap.areserve("my/churn") for _ in range(3)]
-        task = asyncio.ensure_future(tap.areserve("my/churn"))
-        await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        for lease in holds:
-            await lease.acommit()
-
-def usage():
-    gc.collect()
-    with open("/proc/self/statm") as statm:
-        pages = int(statm.read().split()[1])
-    return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task")), pages // 256
-
-def round():
-    sync(600)
-    asyncio.run(cancelled(50))
-    return usage()
-
-round(), round()
-before, after = usage(), [round() for _ in range(3)][-1]
-print(after[0] - before[0], after[1] - before[1], after[2] - before[2])
-"""
-
-
 def test_a_process_that_calls_for_long_keeps_its_size(home):
-    descriptors, threads, megabytes = map(int, run(CHURN).split())
-    assert descriptors <= 0 and threads <= 1
-    # 1,800 calls that leaked two kilobytes each would show.
-    assert megabytes < 4
+    program = os.path.join(os.path.dirname(__file__), "churn.py")
+    done = subprocess.run([sys.executable, program, "5"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    lines = [list(map(int, line.split())) for line in done.stdout.splitlines()]
+    # The first rounds fill caches and start the threads that stay.
+    before, after = lines[1], lines[-1]
+    assert after[0] <= before[0] and after[1] <= before[1]
+    # 2,100 calls that leaked two kilobytes each would show.
+    assert after[2] - before[2] < 4096
     assert standpipe.open().status("my/churn").in_flight == 0

@@ -183,6 +183,25 @@ def test_wrong_names_and_limits_are_clear_exceptions(tap):
         tap.throttle("my/api", kind="odd")
 
 
+def test_frequent_mistakes_are_clear_exceptions(tap):
+    with pytest.raises(TypeError, match="tokens=1200"):
+        tap.reserve("my/api", 1200)
+    with pytest.raises(standpipe.InvalidArgument, match="did you mean `requests`"):
+        standpipe.open(limits={"my/api": {"request": "60/min"}})
+    with pytest.raises(standpipe.InvalidArgument, match="`flie`: .*did you mean file"):
+        standpipe.open("flie")
+    with pytest.raises(TypeError, match="cost must be a dict"):
+        standpipe.limited("my/api", cost=5)
+    with pytest.raises(TypeError, match="whole number, not float$"):
+        tap.reserve("my/api", tokens=1.5)
+
+    async def call(lease):
+        return 5
+
+    with pytest.raises(TypeError, match="awith_retry"):
+        standpipe.with_retry("my/api", call, tap=tap)
+
+
 def test_a_lease_is_settled_once(tap):
     lease = tap.reserve("my/slots")
     lease.commit()

@@ -9,6 +9,8 @@ use crate::report::{Report, last_lines};
 
 /// It ends by itself long before; this one ends a run that hangs.
 const BOUND: Duration = Duration::from_secs(900);
+/// The same for `--long`, which builds the package from source and calls for ten minutes.
+const LONG_BOUND: Duration = Duration::from_secs(7_200);
 
 /// Runs the tests in a directory with this Python environment. `name` is the suite's, `options` are
 /// more of pytest's.
@@ -27,7 +29,8 @@ pub(super) fn run(
     command.arg("--junit-xml").arg(&results);
     command.env("PROVIDER", standpipe.with_file_name("provider")).env("STANDPIPE", &standpipe);
     command.env("PYTHONDONTWRITEBYTECODE", "1").current_dir(&context.root);
-    let finished = context.run(&mut command, BOUND)?;
+    let bound = if context.long { LONG_BOUND } else { BOUND };
+    let finished = context.run(&mut command, bound)?;
     let found = fs::read_to_string(&results).unwrap_or_default();
     Ok(report(name, finished.ok, &found, &finished.output))
 }

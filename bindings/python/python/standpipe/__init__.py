@@ -13,8 +13,6 @@ settles it afterwards. Together they stay under the provider's limits, without a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ._context import agent
 from ._errors import (
     ConfigError,
@@ -31,13 +29,17 @@ from ._errors import (
 from ._limited import limited
 from ._native import Lease
 from ._retry import NotServed, awith_retry, with_retry
-from ._status import PoolStatus, Status
 from ._tap import Leases, Peek, Tap, default_tap, open
 
+# `typing` is a large part of the time that an import takes. Only type checkers need it.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ._aiohttp import aiohttp_middleware
     from ._httpx import AsyncTransport, Transport, httpx_async_client, httpx_client
     from ._requests import RequestsAdapter, requests_session
+    from ._status import PoolStatus, Status
 
 __all__ = [
     "AsyncTransport",
@@ -72,7 +74,7 @@ __all__ = [
     "with_retry",
 ]
 
-#: What is imported when it is first used, because it needs another package.
+#: What is imported when it is first used: it needs another package, or few programs need it.
 _LATER = {
     "AsyncTransport": "_httpx",
     "Transport": "_httpx",
@@ -81,6 +83,8 @@ _LATER = {
     "RequestsAdapter": "_requests",
     "requests_session": "_requests",
     "aiohttp_middleware": "_aiohttp",
+    "PoolStatus": "_status",
+    "Status": "_status",
 }
 
 

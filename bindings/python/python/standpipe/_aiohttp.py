@@ -34,15 +34,16 @@ def aiohttp_middleware(*, tap: Any = None, **policy: Any) -> Callable[..., Any]:
         changed = call.body_with_usage(body) if call is not None else None
         if changed is not None:
             await request.update_body(changed)
-        lease = await own.tap.areserve(plan[0], **plan[1])
+        pool, arguments = plan
+        cover = own.cover(pool)
+        lease = cover.lease if cover is not None else await own.tap.areserve(pool, **arguments)
         _otel.note(lease)
-        exchange = Exchange(lease, changed is not None)
+        exchange = Exchange(lease, changed is not None, cover)
         try:
             response = await handler(request)
             headers = list(response.headers.items())
             if response.status >= 400:
-                shown = (await response.read())[: _http.MAX_ERROR]
-                await lease.asettle_by(response.status, headers, shown)
+                await exchange.arefused(response.status, headers, await response.read())
                 return response
             exchange.begin(response.status, headers)
         except BaseException as error:

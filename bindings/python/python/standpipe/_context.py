@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from contextvars import ContextVar, Token
-from typing import Optional, Tuple
+from contextvars import ContextVar
 
 from . import _native
 from ._errors import InvalidArgument
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from contextvars import Token
+    from typing import Optional, Tuple
 
 #: The agent and the priority of the current task or thread.
 current: ContextVar[Optional[Tuple[Optional[str], Optional[str]]]] = ContextVar(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Optional
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import datetime
+    from typing import Any, Optional
 
 __all__ = [
     "ConfigError",

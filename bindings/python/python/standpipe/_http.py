@@ -6,8 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any, Optional
 
+from . import _cover
 from ._context import checked_priority
 from ._errors import ConfigError, Error, NeverFits, QueueFull, StoreUnavailable
+from ._cover import Cover
 from ._native import Answer, Call, Lease, StreamFilter
 from ._tap import Tap, default_tap
 
@@ -80,17 +82,33 @@ class Policy:
             return pool, self._call
         return pool, {**self._call, "call": call}
 
+    def cover(self, pool: str) -> Optional[Cover]:
+        """Returns the lease that `with_retry` or `limited` reserved for the call, if any."""
+        return _cover.take(self.tap, pool)
+
 
 class Exchange:
     """A call that was admitted, and the answer that settles it while it passes."""
 
-    __slots__ = ("answer", "filter", "lease", "reported")
+    __slots__ = ("answer", "cover", "filter", "lease", "reported")
 
-    def __init__(self, lease: Lease, filters: bool) -> None:
+    def __init__(self, lease: Lease, filters: bool, cover: Optional[Cover]) -> None:
         self.lease = lease
+        self.cover = cover
         self.filter = StreamFilter() if filters else None
         self.answer: Optional[Answer] = None
         self.reported = False
+
+    def refused(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+        """Settles the call by the answer of an error."""
+        self._means(self.lease.settle_by(status, headers, body[:MAX_ERROR]))
+
+    async def arefused(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+        self._means(await self.lease.asettle_by(status, headers, body[:MAX_ERROR]))
+
+    def _means(self, meaning: dict[str, Any]) -> None:
+        if self.cover is not None:
+            self.cover.meaning = meaning
 
     def begin(self, status: int, headers: list[tuple[str, str]]) -> None:
         """Reads the head of the answer."""

@@ -115,19 +115,20 @@ class Transport:
         if plan is None:
             return self._wrapped.handle_request(request)
         pool, call = plan
+        cover = policy.cover(pool)
         try:
-            lease = policy.tap.reserve(pool, **call)
+            lease = cover.lease if cover is not None else policy.tap.reserve(pool, **call)
         except Error as error:
             return _refused(sent, error)
         _otel.note(lease)
-        exchange = Exchange(lease, sent.filters)
+        exchange = Exchange(lease, sent.filters, cover)
         try:
             response = self._wrapped.handle_request(sent.request)
             headers = _headers(response)
             if response.status_code >= 400:
                 body = b"".join(response.stream)
                 response.stream.close()
-                exchange.lease.settle_by(response.status_code, headers, body[: _http.MAX_ERROR])
+                exchange.refused(response.status_code, headers, body)
                 response.stream = _library_of(response).ByteStream(body)
                 return response
             exchange.begin(response.status_code, headers)
@@ -166,20 +167,20 @@ class AsyncTransport:
         if plan is None:
             return await self._wrapped.handle_async_request(request)
         pool, call = plan
+        cover = policy.cover(pool)
         try:
-            lease = await policy.tap.areserve(pool, **call)
+            lease = cover.lease if cover is not None else await policy.tap.areserve(pool, **call)
         except Error as error:
             return _refused(sent, error)
         _otel.note(lease)
-        exchange = Exchange(lease, sent.filters)
+        exchange = Exchange(lease, sent.filters, cover)
         try:
             response = await self._wrapped.handle_async_request(sent.request)
             headers = _headers(response)
             if response.status_code >= 400:
                 body = b"".join([chunk async for chunk in response.stream])
                 await response.stream.aclose()
-                shown = body[: _http.MAX_ERROR]
-                await exchange.lease.asettle_by(response.status_code, headers, shown)
+                await exchange.arefused(response.status_code, headers, body)
                 response.stream = _library_of(response).ByteStream(body)
                 return response
             exchange.begin(response.status_code, headers)

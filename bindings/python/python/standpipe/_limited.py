@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Mapping
-from typing import Any, Callable, Optional, TypeVar, Union
+from ._cover import Cover
+from ._tap import default_tap
 
-from ._tap import Tap, default_tap
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Callable, Optional, TypeVar, Union
 
-F = TypeVar("F", bound=Callable[..., Any])
-Cost = Union[Mapping[str, int], Callable[..., Mapping[str, int]], None]
+    from ._tap import Tap
+
+    F = TypeVar("F", bound=Callable[..., Any])
+    Cost = Union[Mapping[str, int], Callable[..., Mapping[str, int]], None]
 
 
 def limited(
@@ -19,7 +23,8 @@ def limited(
 
     It wraps functions, coroutines, generators and asynchronous generators; a generator holds its
     lease until it ends. `cost` is a dict of amounts, or a function of the call's own arguments
-    that returns one. The other arguments are those of `reserve`.
+    that returns one. The other arguments are those of `reserve`. A transport of Standpipe in a
+    function or a coroutine draws on the same lease if it uses the same pool.
 
     >>> import standpipe
     >>> tap = standpipe.open("memory", limits={"doc/limited": {"tokens": "9k/min"}})
@@ -40,6 +45,7 @@ def limited(
         return tap if tap is not None else default_tap()
 
     def decorate(function: F) -> F:
+        import functools
         import inspect
 
         wrapper: Any
@@ -55,7 +61,8 @@ def limited(
 
             @functools.wraps(function)
             async def wrapper(*args: Any, **kwargs: Any) -> Any:
-                async with own().areserve(pool, **arguments(args, kwargs)):
+                used = own()
+                async with Cover(used, await used.areserve(pool, **arguments(args, kwargs))):
                     return await function(*args, **kwargs)
 
         elif inspect.isgeneratorfunction(function):
@@ -69,7 +76,8 @@ def limited(
 
             @functools.wraps(function)
             def wrapper(*args: Any, **kwargs: Any) -> Any:
-                with own().reserve(pool, **arguments(args, kwargs)):
+                used = own()
+                with Cover(used, used.reserve(pool, **arguments(args, kwargs))):
                     return function(*args, **kwargs)
 
         else:
@@ -79,6 +87,11 @@ def limited(
         result: F = wrapper
         return result
 
+    if not (cost is None or callable(cost) or hasattr(cost, "keys")):
+        raise TypeError(
+            "cost must be a dict of amounts by unit, or a function that returns one, not "
+            f"{type(cost).__name__}"
+        )
     if not isinstance(pool, str):
         raise TypeError("@standpipe.limited needs the name of a pool: @standpipe.limited('my/api')")
     return decorate

@@ -122,13 +122,40 @@ def give_back(value: Any) -> None:
 class Reserving(Generic[T], AsyncContextManager[T]):
     """A call that waits to be admitted: `await` it, or use it with `async with`."""
 
-    __slots__ = ("_pending", "_value")
+    __slots__ = ("_began", "_pending", "_value")
 
     def __init__(self, pending: _native.Pending) -> None:
         self._pending = pending
+        self._began = False
 
     def __await__(self) -> Generator[Any, None, T]:
+        self._began = True
         return drive(self._pending).__await__()
+
+    def __enter__(self) -> None:
+        self._began = True
+        raise TypeError(
+            "use `async with tap.areserve(…)`, or `with tap.reserve(…)` in synchronous code"
+        )
+
+    def __exit__(self, *_exception: object) -> None:
+        """Never reached; without it Python reports a missing method instead."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        self._began = True
+        raise AttributeError(
+            f"this call has no lease yet, so it has no `{name}`; write "
+            "`lease = await tap.areserve(…)`, or `async with tap.areserve(…) as lease:`"
+        )
+
+    def __del__(self) -> None:
+        if not self._began:
+            import warnings
+
+            text = "tap.areserve(…) was never awaited, so nothing was reserved"
+            warnings.warn(text, RuntimeWarning, stacklevel=2, source=self)
 
     async def __aenter__(self) -> T:
         self._value: T = await self

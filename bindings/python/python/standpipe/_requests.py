@@ -50,22 +50,22 @@ class RequestsAdapter(HTTPAdapter):
             request.headers["accept-encoding"] = "identity"
         if changed is not None:
             request.prepare_body(changed, None)
+        pool, arguments = plan
+        cover = policy.cover(pool)
         try:
-            lease = policy.tap.reserve(plan[0], **plan[1])
+            lease = cover.lease if cover is not None else policy.tap.reserve(pool, **arguments)
         except Error as error:
             refused = _http.refusal(call, error)
             if refused is None:
                 raise
             return _response(request, *refused)
         _otel.note(lease)
-        exchange = Exchange(lease, changed is not None)
+        exchange = Exchange(lease, changed is not None, cover)
         try:
             response = super().send(request, stream=True, **options)
             headers = list(response.headers.items())
             if response.status_code >= 400:
-                lease.settle_by(
-                    response.status_code, headers, response.content[: _http.MAX_ERROR]
-                )
+                exchange.refused(response.status_code, headers, response.content)
                 return response
             exchange.begin(response.status_code, headers)
         except BaseException as error:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Mapping
-from typing import Any, Callable, Optional, TypeVar
 
+from ._cover import Cover
 from ._errors import Error
-from ._native import Lease
-from ._tap import Tap, default_tap
+from ._tap import default_tap
 
-T = TypeVar("T")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping
+    from typing import Any, Callable, Optional, TypeVar
+
+    from ._native import Lease
+    from ._tap import Tap
+
+    T = TypeVar("T")
 
 #: The waits after a failure other than quota: half a second, then twice as long each time.
 _FIRST, _LONGEST = 0.5, 8.0
@@ -76,15 +82,19 @@ def answer_of(error: BaseException) -> Optional[tuple[int, list[tuple[str, str]]
     return status, listed, body if isinstance(body, bytes) else b""
 
 
-def _settle(lease: Lease, error: Exception) -> dict[str, Any]:
+def _settle(cover: Cover, error: Exception) -> Mapping[str, Any]:
     """Settles the lease of a call that failed, and returns what its failure means."""
-    if lease.is_settled:
-        # A transport below has settled it.
+    lease = cover.lease
+    if cover.meaning is not None:
+        return cover.meaning
+    if lease.is_settled and not cover.taken:
+        # The function has settled it, so it regards the call as done.
         return {"meaning": "failed", "transient": False}
-    answer = answer_of(error)
-    if answer is not None:
-        return lease.settle_by(*answer)
-    lease.commit()
+    if not lease.is_settled:
+        answer = answer_of(error)
+        if answer is not None:
+            return lease.settle_by(*answer)
+        lease.commit()
     broken = isinstance(error, (ConnectionError, TimeoutError)) or any(
         kind.__name__ in ("TransportError", "APIConnectionError", "ClientConnectionError")
         for kind in type(error).__mro__
@@ -105,6 +115,8 @@ def with_retry(
     `function` gets the lease and makes the call. What it raises is read as an answer of the
     provider: a 429 pauses every process on the pool, a broken connection or a 5xx is retried
     after a while, everything else is raised as it is. A terminal answer is never retried.
+    If the call goes through a transport of Standpipe on the same pool, that transport settles the
+    lease with what the answer states, and nothing is reserved twice.
 
     >>> import standpipe
     >>> tap = standpipe.open("memory", limits={"doc/retry": {"parallel": 5}})
@@ -126,13 +138,17 @@ def with_retry(
             if tries.last is None:
                 raise
             raise tries.failed(why) from tries.last
-        with lease:
+        with Cover(tap, lease) as cover:
             try:
-                return function(lease)
+                answer = function(lease)
+                if hasattr(answer, "__await__"):
+                    getattr(answer, "close", lambda: None)()
+                    raise TypeError("this function is asynchronous; use `await awith_retry(…)`")
+                return answer
             except Error:
                 raise
             except Exception as error:
-                if not tries.after(lease, error, _settle(lease, error)):
+                if not tries.after(lease, error, _settle(cover, error)):
                     raise
 
 
@@ -154,11 +170,11 @@ async def awith_retry(
             if tries.last is None:
                 raise
             raise tries.failed(why) from tries.last
-        async with lease:
+        async with Cover(tap, lease) as cover:
             try:
                 return await function(lease)
             except Error:
                 raise
             except Exception as error:
-                if not tries.after(lease, error, _settle(lease, error)):
+                if not tries.after(lease, error, _settle(cover, error)):
                     raise

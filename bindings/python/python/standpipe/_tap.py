@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Optional, Union, overload
+from _thread import allocate_lock
 
 from . import _context, _native
 from ._errors import Refused
-from ._status import PoolStatus, Status
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ._loop import Reserving
+    from collections.abc import Iterable, Mapping
+    from typing import Any, Optional, Union, overload
 
-Limits = Mapping[str, Mapping[str, Any]]
-Headers = Union[Mapping[str, str], "Iterable[tuple[str, str]]"]
-#: A pool by its name, or a pool and the arguments of its call.
-Call = Union[str, "tuple[str, Mapping[str, Any]]"]
+    from ._loop import Reserving
+    from ._status import PoolStatus, Status
+
+    Limits = Mapping[str, Mapping[str, Any]]
+    Headers = Union[Mapping[str, str], Iterable[tuple[str, str]]]
+    #: A pool by its name, or a pool and the arguments of its call.
+    Call = Union[str, tuple[str, Mapping[str, Any]]]
+else:
+
+    def overload(function):
+        return function
 
 
 class Peek(Refused):
@@ -55,7 +61,7 @@ class Tap(_native.Tap):
         virtual_clock: bool = False,
     ) -> Tap:
         for pool, own in (limits or {}).items():
-            if not isinstance(own, Mapping):
+            if not hasattr(own, "items"):
                 raise TypeError(
                     f"the limits of `{pool}` must be a dict such as {{'parallel': 5}} or "
                     f"{{'requests': '60/min'}}, not {type(own).__name__}"
@@ -141,6 +147,8 @@ class Tap(_native.Tap):
         """Returns the status of a pool, or of all. It prints well, in notebooks too."""
         import json
 
+        from ._status import PoolStatus, Status
+
         found = [PoolStatus(data) for data in json.loads(self.status_json(pool))]
         return Status(found) if pool is None else found[0]
 
@@ -164,6 +172,8 @@ class Tap(_native.Tap):
         >>> tap.peek("github/doc").reason
         'pause'
         """
+        from collections.abc import Mapping
+
         pairs = headers.items() if isinstance(headers, Mapping) else headers
         listed = [(str(name), str(value)) for name, value in pairs]
         return self.observe_answer(pool, listed, status=status, body=body, agent=agent)
@@ -211,7 +221,7 @@ def open(
 
 
 _default: Optional[Tap] = None
-_lock = threading.Lock()
+_lock = allocate_lock()
 
 
 def default_tap() -> Tap:

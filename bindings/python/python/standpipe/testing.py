@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, AsyncContextManager, Generator, Optional
+from typing import TYPE_CHECKING, Any, AsyncContextManager, Generator, Optional
 
 from ._errors import Timeout
 from ._native import Lease
-from ._tap import Limits, Tap
+from ._tap import Tap
+
+if TYPE_CHECKING:
+    from ._tap import Limits
 
 
 class VirtualTap(Tap):
@@ -53,6 +56,8 @@ class VirtualTap(Tap):
                     raise
                 # An instant is rounded up to a millisecond; the clock must move.
                 self.advance(max(wait, 0.001))
+                # A delay before a retry is over now. Asked for again it would begin again.
+                call.pop("hold", None)
 
     def areserve(self, pool: str, **call: Any) -> Any:
         return _Reserving(self, pool, call)

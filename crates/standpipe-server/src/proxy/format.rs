@@ -9,7 +9,8 @@ use axum::http::Method;
 pub(crate) enum Format {
     /// Anthropic: `POST /v1/messages`.
     Anthropic,
-    /// OpenAI and compatible servers: `POST …/chat/completions`.
+    /// OpenAI and compatible servers: `POST …/chat/completions`. Its streams state no usage unless
+    /// the request asks for it.
     OpenAiChat,
     /// OpenAI and compatible servers: responses, completions, embeddings.
     OpenAi,
@@ -81,7 +82,8 @@ impl Format {
             if path.ends_with("/messages") {
                 return Self::Anthropic;
             }
-            if path.ends_with("/chat/completions") {
+            // Mistral states the usage of every stream, and rejects a request for it.
+            if path.ends_with("/chat/completions") && provider != "mistral" {
                 return Self::OpenAiChat;
             }
             if OPENAI.iter().any(|end| path.ends_with(end)) {
@@ -185,6 +187,7 @@ mod tests {
         assert_eq!(post("anthropic", "/v1/messages/batches"), Format::Unmetered);
         assert_eq!(post("openai", "/v1/chat/completions"), Format::OpenAiChat);
         assert_eq!(post("my-vllm", "/v1/chat/completions"), Format::OpenAiChat);
+        assert_eq!(post("mistral", "/v1/chat/completions"), Format::OpenAi);
         assert_eq!(post("openai", "/v1/responses"), Format::OpenAi);
         assert_eq!(post("openai", "/v1/audio/speech"), Format::OpenAiMedia);
         assert_eq!(post("openai", "/v1/moderations"), Format::Unmetered);

@@ -20,7 +20,7 @@ usage: provider [OPTIONS]
   --parallel N        calls in flight
   --kind KIND         of the rates behind it: window (default), bucket or fixed
   --burst N           what the buckets behind it hold (default: the amount of the rate)
-  --shape SHAPE       anthropic, openai, azure, gemini, github or plain (default)
+  --shape SHAPE       anthropic, openai, azure, gemini, mistral, github or plain (default)
   --service-ms N      how long a call takes (default 0)
   --spent             refuses every call, because the month's money is spent
   --lenient           admits what is over a limit, and says so in the log
@@ -112,6 +112,7 @@ fn shape(word: &str) -> Result<Shape, String> {
         "openai" => Ok(Shape::OpenAi),
         "azure" => Ok(Shape::Azure),
         "gemini" => Ok(Shape::Gemini),
+        "mistral" => Ok(Shape::Mistral),
         "github" => Ok(Shape::GitHub),
         "plain" => Ok(Shape::Plain),
         other => Err(format!("there is no shape {other}")),

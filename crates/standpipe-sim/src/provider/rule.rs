@@ -174,6 +174,7 @@ impl Options {
             Shape::OpenAi => ("gpt-4o", Output::Larger),
             Shape::Azure => ("gpt-4o", Output::Added),
             Shape::Gemini => ("gemini-2.5-flash", Output::Real),
+            Shape::Mistral => ("mistral-small-latest", Output::Added),
             Shape::GitHub => ("core", Output::Real),
             Shape::Plain => ("plain", Output::Added),
         };

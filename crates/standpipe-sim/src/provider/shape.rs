@@ -7,6 +7,7 @@ mod anthropic;
 mod azure;
 mod gemini;
 mod github;
+mod mistral;
 mod openai;
 mod plain;
 
@@ -28,6 +29,8 @@ pub enum Shape {
     Azure,
     /// No headers; everything is in the body.
     Gemini,
+    /// No resets; one text for every rate.
+    Mistral,
     /// Resets as seconds since 1970; 403 rather than 429.
     GitHub,
     /// The headers and the problem types of the IETF draft.
@@ -55,6 +58,7 @@ pub(super) fn success(shape: Shape, scene: &Scene, used: &Used, took: u64) -> Re
         Shape::OpenAi => openai::success(scene, used, took),
         Shape::Azure => azure::success(scene, used, took),
         Shape::Gemini => gemini::success(scene, used),
+        Shape::Mistral => mistral::success(scene, used),
         Shape::GitHub => github::success(scene),
         Shape::Plain => plain::success(scene, used),
     }
@@ -66,6 +70,7 @@ pub(super) fn refusal(shape: Shape, scene: &Scene, refusal: &Refusal) -> Reply {
         Shape::OpenAi => openai::refusal(scene, refusal),
         Shape::Azure => azure::refusal(scene, refusal),
         Shape::Gemini => gemini::refusal(scene, refusal),
+        Shape::Mistral => mistral::refusal(scene, refusal),
         Shape::GitHub => github::refusal(scene, refusal),
         Shape::Plain => plain::refusal(scene, refusal),
     }

@@ -9,6 +9,7 @@ mod anthropic;
 mod failure;
 mod gemini;
 mod github;
+mod mistral;
 mod openai;
 mod responses;
 mod tools;
@@ -51,6 +52,7 @@ pub(super) fn answer(shape: Shape, request: &Request, reply: Reply) -> Answer {
         Shape::Anthropic => anthropic::answer(request, &body, reply),
         Shape::OpenAi | Shape::Azure => openai::answer(request, &body, reply),
         Shape::Gemini => gemini::answer(request, &body, reply),
+        Shape::Mistral => mistral::answer(request, &body, reply),
         Shape::GitHub => Answer::Whole(github::answer(request, &body, reply)),
         Shape::Plain => Answer::Whole(reply),
     }

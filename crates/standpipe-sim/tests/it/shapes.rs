@@ -99,6 +99,17 @@ fn gemini() {
 }
 
 #[test]
+fn mistral() {
+    let limits = [bucket(Unit::Requests, 60), bucket(Unit::Tokens, 10_000)];
+    let mut scenes = Scenes::new(Shape::Mistral);
+    scenes.success("200", &limits, CALL, USED);
+    scenes.refusal("429 of tokens", &limits, Call { input: 6_000, ..CALL });
+    scenes.refusal("429 of capacity", &[OVERLOAD], CALL);
+    scenes.refusal("spent", &[spend(Cap::Enforced)], CALL);
+    scenes.check(include_str!("shapes/mistral.txt"));
+}
+
+#[test]
 fn github() {
     let secondary =
         Rule::Secondary { points_per_minute: 900, content_per_minute: 1, content_per_hour: 500 };

@@ -11,6 +11,7 @@ pub(super) fn reply(shape: Shape, mut reply: Reply, status: u16) -> Reply {
         Shape::Anthropic => anthropic(&reply, status),
         Shape::OpenAi | Shape::Azure => openai(status),
         Shape::Gemini => gemini(status),
+        Shape::Mistral => mistral(status),
         Shape::GitHub => github(status),
         Shape::Plain => json!({"status": status, "title": "it fails on purpose"}),
     };
@@ -57,6 +58,19 @@ fn gemini(status: u16) -> Value {
         _ => ("INVALID_ARGUMENT", "Request contains an invalid argument."),
     };
     json!({"error": {"code": status, "message": message, "status": kind}})
+}
+
+fn mistral(status: u16) -> Value {
+    let (kind, code, message) = match status {
+        401 => return json!({"detail": "Unauthorized"}),
+        403 => ("forbidden", "1400", "You are not allowed to use this model."),
+        404 | 400 => ("invalid_model", "1500", "Invalid model: mistral-missing"),
+        503 => ("unreachable_backend", "1100", "Service unavailable."),
+        500.. => ("internal_server_error", "1000", "Internal server error"),
+        _ => ("invalid_request_error", "3051", "Expected last role User or Tool"),
+    };
+    json!({"object": "error", "message": message, "type": kind, "param": null, "code": code,
+           "raw_status_code": status})
 }
 
 fn github(status: u16) -> Value {

@@ -8,7 +8,29 @@ use super::{Answer, Events, PIECES, model, parsed, responses, with_body};
 use crate::provider::Reply;
 use crate::socket::http::Request;
 
+/// Where a stream states its usage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StreamUsage {
+    Nowhere,
+    /// In a chunk of its own behind the others.
+    InOwnChunk,
+    /// In the chunk that ends the answer.
+    InLastChunk,
+}
+
 pub(super) fn answer(request: &Request, body: &Value, reply: Reply) -> Answer {
+    let asked = body["stream_options"]["include_usage"] == true;
+    let usage = if asked { StreamUsage::InOwnChunk } else { StreamUsage::Nowhere };
+    answer_with(request, body, reply, usage)
+}
+
+/// The answer of this API, or of one like it.
+pub(super) fn answer_with(
+    request: &Request,
+    body: &Value,
+    reply: Reply,
+    usage: StreamUsage,
+) -> Answer {
     let mut completion = parsed(&reply);
     completion["model"] = model(body, &completion["model"]);
     let path = request.path();
@@ -35,7 +57,7 @@ pub(super) fn answer(request: &Request, body: &Value, reply: Reply) -> Answer {
     if body["stream"] != true {
         return Answer::Whole(with_body(reply, &completion));
     }
-    let events = events(&completion, body["stream_options"]["include_usage"] == true);
+    let events = events(&completion, usage);
     Answer::Stream(Events { head: reply, events, error: format!("data: {}\n\n", error()) })
 }
 
@@ -59,20 +81,24 @@ fn wanted(body: &Value) -> Option<ToolCall> {
     tools::call(&tools, choice["function"]["name"].as_str(), &["parameters"])
 }
 
-fn events(completion: &Value, with_usage: bool) -> Vec<String> {
+fn events(completion: &Value, stated: StreamUsage) -> Vec<String> {
     let chunk = |choices: Value, usage: Value| {
         let mut chunk = json!({
             "id": completion["id"], "object": "chat.completion.chunk",
             "created": completion["created"], "model": completion["model"], "choices": choices,
         });
-        if with_usage {
+        if stated == StreamUsage::InOwnChunk || !usage.is_null() {
             chunk["usage"] = usage;
         }
         format!("data: {chunk}\n\n")
     };
     let choice = |delta: Value, finish: Value| {
+        let usage = match stated {
+            StreamUsage::InLastChunk if !finish.is_null() => completion["usage"].clone(),
+            _ => Value::Null,
+        };
         let choice = json!({"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish});
-        chunk(Value::Array(vec![choice]), Value::Null)
+        chunk(Value::Array(vec![choice]), usage)
     };
     let chosen = &completion["choices"][0];
     let mut all = Vec::new();
@@ -92,7 +118,7 @@ fn events(completion: &Value, with_usage: bool) -> Vec<String> {
         all.extend(PIECES.map(|piece| choice(json!({"content": piece}), Value::Null)));
     }
     all.push(choice(json!({}), chosen["finish_reason"].clone()));
-    if with_usage {
+    if stated == StreamUsage::InOwnChunk {
         all.push(chunk(json!([]), completion["usage"].clone()));
     }
     all.push("data: [DONE]\n\n".to_owned());

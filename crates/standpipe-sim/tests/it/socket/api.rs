@@ -58,6 +58,7 @@ fn a_stream_ends_with_the_usage_of_its_provider() {
     for (shape, path, last) in [
         (Shape::Anthropic, "/v1/messages", "\"output_tokens\":5"),
         (Shape::OpenAi, "/v1/responses", "\"output_tokens\":5"),
+        (Shape::Mistral, "/v1/chat/completions", "\"completion_tokens\":5"),
         (Shape::Gemini, gemini, "\"candidatesTokenCount\":5"),
     ] {
         let (status, text) = answer(shape, path, "x-used-output: 5\r\n", &ask);
@@ -71,9 +72,18 @@ fn a_call_fails_as_it_is_told_in_the_words_of_its_provider() {
         (Shape::Anthropic, "authentication_error"),
         (Shape::OpenAi, "invalid_api_key"),
         (Shape::Gemini, "UNAUTHENTICATED"),
+        (Shape::Mistral, "Unauthorized"),
         (Shape::GitHub, "Bad credentials"),
     ] {
         let (status, text) = answer(shape, "/v1/messages", "x-fail: 401\r\n", &json!({}));
         assert!(status == 401 && text.contains(words), "{text}");
     }
+}
+
+#[test]
+fn mistral_rejects_members_that_it_does_not_know() {
+    let ask = json!({"model": "m", "stream": true, "messages": [{"content": "hi"}],
+                     "stream_options": {"include_usage": true}});
+    let (status, text) = answer(Shape::Mistral, "/v1/chat/completions", "", &ask);
+    assert!(status == 422 && text.contains("extra_forbidden"), "{text}");
 }

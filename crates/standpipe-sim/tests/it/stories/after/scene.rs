@@ -184,7 +184,7 @@ pub(crate) const fn dialect(shape: Shape) -> Dialect {
         Shape::Azure => Dialect::AzureOpenAi,
         Shape::Gemini => Dialect::Gemini,
         Shape::GitHub => Dialect::GitHub,
-        Shape::Plain => Dialect::Generic,
+        Shape::Mistral | Shape::Plain => Dialect::Generic,
     }
 }
 
