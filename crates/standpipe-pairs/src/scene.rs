@@ -5,9 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, Signal, kill_process};
+use standpipe_config::DailyReset;
+use standpipe_core::Span;
 use standpipe_sim::{ProviderServer, Random};
 
 use crate::fault::daemon;
@@ -116,6 +118,7 @@ impl Scene {
         if let Some(servers) = &servers {
             setup.on_store_failure = servers.on_failure;
         }
+        draw_day(&mut setup, seed);
         let provider = provider::start(&setup)?;
         let scene = Self {
             base,
@@ -360,6 +363,33 @@ impl Drop for Scene {
         }
     }
 }
+
+/// Draws when the day begins: in one of several zones, and not during the run. A reset cannot be
+/// awaited in real time, because the ledger releases units only five seconds after it.
+fn draw_day(setup: &mut Setup, seed: u64) {
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let wall = u64::try_from(wall.as_micros()).unwrap_or_default();
+    let around = |text: &str| DailyReset::parse(text).ok().and_then(|day| day.around(wall));
+    let far = |text: &&str| {
+        around(text).is_some_and(|around| around.since >= HOUR && around.left >= HOUR)
+    };
+    let texts: Vec<&str> = DAYS.into_iter().filter(far).collect();
+    let at = Random::new(seed).below(texts.len().max(1) as u64) as usize;
+    if let Some((text, around)) = texts.get(at).and_then(|text| Some((text, around(text)?))) {
+        setup.days_begin(text, now(), around.left.0);
+    }
+}
+
+/// When days begin. At any time most of these lie hours ahead.
+const DAYS: [&str; 6] = [
+    "00:00 UTC",
+    "00:00 America/Los_Angeles",
+    "05:30 Asia/Kolkata",
+    "12:00 Pacific/Auckland",
+    "02:30 Europe/Berlin",
+    "18:00 America/Sao_Paulo",
+];
+const HOUR: Span = Span::secs(3_600);
 
 /// Words that run a program with this file in place of the machine's boot id.
 #[must_use]
