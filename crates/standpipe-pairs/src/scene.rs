@@ -8,8 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, Signal, kill_process};
-use standpipe_config::DailyReset;
-use standpipe_core::Span;
 use standpipe_sim::{ProviderServer, Random};
 
 use crate::fault::daemon;
@@ -364,32 +362,21 @@ impl Drop for Scene {
     }
 }
 
-/// Draws when the day begins: in one of several zones, and not during the run. A reset cannot be
-/// awaited in real time, because the ledger releases units only five seconds after it.
+/// Draws when the day begins, at least two hours ahead. A reset cannot be awaited in real time,
+/// because the ledger releases units only five seconds after it.
 fn draw_day(setup: &mut Setup, seed: u64) {
-    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let wall = u64::try_from(wall.as_micros()).unwrap_or_default();
-    let around = |text: &str| DailyReset::parse(text).ok().and_then(|day| day.around(wall));
-    let far = |text: &&str| {
-        around(text).is_some_and(|around| around.since >= HOUR && around.left >= HOUR)
-    };
-    let texts: Vec<&str> = DAYS.into_iter().filter(far).collect();
-    let at = Random::new(seed).below(texts.len().max(1) as u64) as usize;
-    if let Some((text, around)) = texts.get(at).and_then(|text| Some((text, around(text)?))) {
-        setup.days_begin(text, now(), around.left.0);
-    }
+    let mut random = Random::new(seed);
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let left = 120 + random.below(20 * 60);
+    let (zone, offset) = ZONES[random.below(ZONES.len() as u64) as usize];
+    let minute = (wall / 60 + left + offset) % (24 * 60);
+    let text = format!("{:02}:{:02} {zone}", minute / 60, minute % 60);
+    setup.days_begin(&text, now(), (left * 60 - wall % 60) * 1_000_000);
 }
 
-/// When days begin. At any time most of these lie hours ahead.
-const DAYS: [&str; 6] = [
-    "00:00 UTC",
-    "00:00 America/Los_Angeles",
-    "05:30 Asia/Kolkata",
-    "12:00 Pacific/Auckland",
-    "02:30 Europe/Berlin",
-    "18:00 America/Sao_Paulo",
-];
-const HOUR: Span = Span::secs(3_600);
+/// Zones without daylight saving time, and by how many minutes they are ahead of UTC, modulo a day.
+const ZONES: [(&str, u64); 4] =
+    [("UTC", 0), ("Asia/Kolkata", 330), ("America/Phoenix", 1_020), ("Asia/Tokyo", 540)];
 
 /// Words that run a program with this file in place of the machine's boot id.
 #[must_use]

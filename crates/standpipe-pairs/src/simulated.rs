@@ -1,8 +1,10 @@
 //! Pairs in virtual time: the file store's own processes in one program, whose clocks, boot id,
 //! deaths and stops the harness makes up. The referee is the same.
 
+mod calls;
 mod contest;
 mod faults;
+mod finish;
 mod paced;
 mod sets;
 
@@ -12,19 +14,17 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use standpipe_core::{
-    Action, AgentName, Amounts, Answer, CalendarReset, Commit, Decision, Instant, Key, LimitId,
-    Priority, Reserve, Span, Unit, bounds,
-};
+use standpipe_core::{Action, CalendarReset, Instant, Key, LimitId, Span, Unit, bounds};
 use standpipe_sim::Random;
-use standpipe_store::{Clock, Liveness, Participant, Store};
+use standpipe_store::{Clock, Participant, Store};
 use standpipe_store_file::{FileLog, FileStore, Options, Sizes, Time};
 
+use self::calls::Ask;
 pub use self::faults::{Fault, all};
 use self::sets::SetCall;
 use crate::drive::Verdict;
 use crate::referee::{self, Call, Era, Permitted};
-use crate::setup::{DAY_PERIOD, Extra, LONG, Rule, Setup};
+use crate::setup::{DAY_PERIOD, Extra, Rule, Setup};
 
 /// A process.
 struct Process {
@@ -59,29 +59,6 @@ pub enum Bug {
     Undated,
     /// A death that the machine shows is noticed only by two minutes of silence.
     DeathUnnoticed,
-}
-
-/// What a call asks for.
-#[derive(Clone, Copy)]
-struct Ask {
-    pool: usize,
-    slots: u64,
-    /// How long it waits, in milliseconds.
-    timeout: u64,
-    background: bool,
-}
-
-impl Ask {
-    const fn of(pool: usize) -> Self {
-        Self { pool, slots: 1, timeout: 0, background: false }
-    }
-}
-
-/// The ledger's answer.
-enum Reply {
-    Granted(Key),
-    Waits(Key),
-    Refused(String),
 }
 
 /// A machine and the processes on it.
@@ -328,126 +305,6 @@ impl World {
         self.ask(at, Ask { slots, timeout, ..Ask::of(pool) }).map(|_| ())
     }
 
-    fn ask(&mut self, at: usize, ask: Ask) -> Result<bool, String> {
-        let call = self.record(at, ask);
-        let reply = self.reserve(at, ask.pool, None, call)?;
-        Ok(self.follow(at, ask.pool, call, reply))
-    }
-
-    /// Records that a process asks, and returns the number of the call.
-    fn record(&mut self, at: usize, ask: Ask) -> usize {
-        self.calls.push(Call {
-            worker: self.processes[at].name.clone(),
-            pool: self.eras[0].setup.pools[ask.pool].name.to_owned(),
-            lease: String::new(),
-            asked: self.now,
-            slots: ask.slots,
-            background: ask.background,
-            timeout: ask.timeout,
-            answered: None,
-            granted: false,
-            local: false,
-            cancelled: false,
-            unanswered: false,
-            held_until: u64::MAX,
-            settled: false,
-            last: u64::MAX,
-            words: String::new(),
-        });
-        self.calls.len() - 1
-    }
-
-    fn claim(&mut self, at: usize) -> Result<(), String> {
-        let Some((pool, ticket, call)) = self.processes[at].waits.take() else { return Ok(()) };
-        let reply = self.reserve(at, pool, Some(ticket), call)?;
-        self.follow(at, pool, call, reply);
-        Ok(())
-    }
-
-    /// Records the answer to a call on one pool. Returns whether it was granted.
-    fn follow(&mut self, at: usize, pool: usize, call: usize, reply: Reply) -> bool {
-        let process = &mut self.processes[at];
-        match reply {
-            Reply::Granted(lease) => {
-                process.held.push((pool, lease, call));
-                self.answered(call, None);
-                return true;
-            }
-            Reply::Waits(ticket) => process.waits = Some((pool, ticket, call)),
-            Reply::Refused(words) => self.answered(call, Some(words)),
-        }
-        false
-    }
-
-    /// Records that a call was granted, or refused with these words.
-    fn answered(&mut self, call: usize, refused: Option<String>) {
-        let logged = &mut self.calls[call];
-        (logged.answered, logged.granted) = (Some(self.now), refused.is_none());
-        logged.words = refused.unwrap_or_default();
-    }
-
-    fn reserve(
-        &mut self,
-        at: usize,
-        pool: usize,
-        ticket: Option<Key>,
-        call: usize,
-    ) -> Result<Reply, String> {
-        let logged = &self.calls[call];
-        let waited = self.now - logged.asked;
-        let patience = Span((logged.timeout * 1_000).saturating_sub(waited));
-        self.reserve_for(at, pool, ticket, call, patience)
-    }
-
-    fn reserve_for(
-        &mut self,
-        at: usize,
-        pool: usize,
-        ticket: Option<Key>,
-        call: usize,
-        patience: Span,
-    ) -> Result<Reply, String> {
-        let process = &mut self.processes[at];
-        let is_blind = self.bug == Some(Bug::DeathUnnoticed);
-        end_dead_sessions(&mut process.members[pool], &process.store, is_blind)?;
-        let agent = AgentName::new(&process.name).ok_or("not an agent")?;
-        let Call { slots, background, .. } = self.calls[call];
-        let slots = Some((Unit::Parallel, slots)).filter(|(_, many)| *many > 1);
-        let cost = Amounts::cost(slots).map_err(|_| "not a cost")?;
-        let priority = background.then_some(Priority::Background);
-        let reserve = Reserve { patience, ticket, priority, ..Reserve::new(agent, cost) };
-        let outcomes = process.members[pool].submit(vec![Action::from(reserve)]);
-        let outcomes = outcomes.map_err(words)?;
-        Ok(match outcomes.first().map(|outcome| &outcome.answer) {
-            Some(Answer::Decided(Decision::Admit(grant))) => Reply::Granted(grant.lease),
-            Some(Answer::Decided(Decision::Wait(hold))) => Reply::Waits(hold.ticket),
-            other => Reply::Refused(format!("{other:?}")),
-        })
-    }
-
-    fn settle(&mut self, at: usize, which: usize) -> Result<(), String> {
-        let (pool, lease, call) = self.processes[at].held.swap_remove(which);
-        let cancels = self.random.below(8) == 0;
-        let logged = &mut self.calls[call];
-        (logged.held_until, logged.settled, logged.cancelled) = (self.now, true, cancels);
-        self.end_lease(at, pool, lease, cancels)
-    }
-
-    fn end_lease(
-        &mut self,
-        at: usize,
-        pool: usize,
-        lease: Key,
-        cancels: bool,
-    ) -> Result<(), String> {
-        let used = Amounts::default();
-        let action = match cancels {
-            true => Action::Cancel { lease },
-            false => Action::Commit(Commit { lease, used, progress: false, refused: false }),
-        };
-        self.processes[at].members[pool].submit(vec![action]).map_err(words).map(|_| ())
-    }
-
     /// A process dies. What it held ends there.
     fn kill(&mut self, at: usize) {
         let process = self.processes.swap_remove(at);
@@ -463,77 +320,6 @@ impl World {
             call.held_until = call.held_until.min(now);
         }
     }
-
-    /// Everybody settles, who waits is served, and a new process can take everything.
-    fn finish(&mut self) -> Result<(), String> {
-        for at in 0..self.processes.len() {
-            self.processes[at].stopped = false;
-            while !self.processes[at].held.is_empty() {
-                self.settle(at, 0)?;
-            }
-        }
-        for round in 0..55 {
-            // Long enough for those whose death cannot be tested.
-            self.pass(if round < 40 { 500_000 } else { 10_000_000 });
-            for at in 0..self.processes.len() {
-                self.claim(at)?;
-                self.ask(at, Ask::of(DAYS))?;
-                self.ask_paced(at)?;
-                self.end_contest(at)?;
-                self.end_sets(at)?;
-                while !self.processes[at].held.is_empty() {
-                    self.settle(at, 0)?;
-                }
-                // Every 20 s at the latest.
-                if round % 2 == 0 {
-                    self.beat(at)?;
-                }
-            }
-        }
-        self.start(self.boot_id)?;
-        // Only a new process reads all of the file: it may be the first to find it damaged.
-        self.pass(3_000_000);
-        self.take_all()
-    }
-
-    /// A process shows that it lives, and makes a missing lock again.
-    fn beat(&mut self, at: usize) -> Result<(), String> {
-        let process = &mut self.processes[at];
-        for member in &mut process.members {
-            member.submit(vec![BEAT]).map_err(words)?;
-        }
-        let sessions = process.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.iter().for_each(|session| process.store.renew_session(*session));
-        Ok(())
-    }
-
-    /// The last process takes the whole capacity of each pool.
-    fn take_all(&mut self) -> Result<(), String> {
-        let at = self.processes.len() - 1;
-        let pools = self.setup().pools;
-        for (pool, limits) in pools.iter().enumerate() {
-            let amount = match limits.rule {
-                // Only background is left, long after.
-                _ if limits.name == LONG => continue,
-                Rule::Parallel(amount) | Rule::Window(amount, _) => amount,
-                Rule::Bucket(_, _, burst) => burst,
-                // A day is too long to wait for.
-                Rule::Day(..) | Rule::Absent => continue,
-            };
-            // What was taken from a pool counts at its parent, too.
-            self.pass(2_100_000);
-            for taken in 0..amount {
-                if !self.ask(at, Ask::of(pool))? {
-                    let last = self.calls.last().map_or("", |call| &call.words);
-                    return Err(format!("{taken} of {amount} on {}: {last}", limits.name));
-                }
-            }
-            while !self.processes[at].held.is_empty() {
-                self.settle(at, 0)?;
-            }
-        }
-        self.background_alone(at)
-    }
 }
 
 /// When a run begins on the referee's clock.
@@ -543,36 +329,11 @@ const DAYS: usize = 3;
 /// How long a patient call waits, in milliseconds.
 const PATIENT: u64 = 20_000;
 
-const BEAT: Action = Action::Heartbeat { lease: None, ttl: None };
-
 impl Drop for World {
     fn drop(&mut self) {
         self.processes.clear();
         let _ = fs::remove_dir_all(&self.base);
     }
-}
-
-/// Ends the sessions of the dead, as a process that is about to be refused does.
-fn end_dead_sessions(
-    member: &mut Participant<FileLog>,
-    store: &FileStore,
-    is_blind: bool,
-) -> Result<(), String> {
-    member.refresh().map_err(words)?;
-    let now = member.replica().now();
-    let state = member.replica().state();
-    let silent: Vec<u64> = state.silent_sessions(now).collect();
-    let is_dead = |session: &u64| match store.liveness(*session) {
-        Liveness::Dead if !is_blind => true,
-        Liveness::Alive => false,
-        Liveness::Dead | Liveness::Unknown => silent.contains(session),
-    };
-    let dead = state.facts().sessions.keys().copied().filter(is_dead);
-    let ended: Vec<Action> = dead.map(|session| Action::SessionEnded { session }).collect();
-    if !ended.is_empty() {
-        member.submit(ended).map_err(words)?;
-    }
-    Ok(())
 }
 
 fn words(error: standpipe_store::StoreError) -> String {

@@ -1,9 +1,9 @@
 //! The pace of background: while a higher priority was active within one period of a limit,
 //! background is admitted only while total use is within the pace (`docs/concepts/policies.md`).
 //!
-//! On a rolling limit that is a bucket of a twentieth of what is usable, refilled by the rest in one
-//! period. Every call draws on it, so for any earlier instant the charges since then are fewer than
-//! what it holds and what was refilled. On a limit that resets total use is within the elapsed
+//! On a rolling limit that is a bucket of a twentieth of what is usable, refilled by the rest in
+//! one period. Every call draws on it, so for any earlier instant the charges since then are fewer
+//! than what it holds and what was refilled. On a limit that resets total use is within the elapsed
 //! share of the window. Only charges that certainly came before a call count against it.
 
 use super::{Call, Case, Era, Permitted, day_of, period};

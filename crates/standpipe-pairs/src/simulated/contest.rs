@@ -1,6 +1,7 @@
 //! The pool in fair order: every process always has several tickets there.
 
-use super::{Ask, PATIENT, Reply, World};
+use super::calls::{Ask, Reply};
+use super::{PATIENT, World};
 use crate::setup::FAIR;
 
 /// How many tickets each process has.

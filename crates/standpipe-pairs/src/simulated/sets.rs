@@ -4,7 +4,8 @@
 
 use standpipe_core::{Action, Answer, Key, LeaseAnswer, Span};
 
-use super::{Ask, Bug, PATIENT, Reply, World, words};
+use super::calls::{Ask, Reply};
+use super::{Bug, PATIENT, World, words};
 use crate::setup::{CHILD, PARENT};
 
 /// A call on its way to its two leases, or with both.
