@@ -142,7 +142,7 @@ impl Client {
     fn turn(&mut self) {
         let pool = NAMED[self.random.below(NAMED.len() as u64) as usize];
         self.number += 1;
-        let (number, timeout) = (self.number, patience(&mut self.random));
+        let (number, timeout) = (self.number, patience(pool, &mut self.random));
         self.recorder.write("ask", number, pool, &timeout.to_string());
         match self.reserve(pool, timeout) {
             Outcome::Granted(lease) => self.call(pool, &lease),

@@ -5,7 +5,10 @@
 //! machine can hide a violation but never make one up. It knows nothing of the ledger.
 
 pub mod cap;
+pub mod fair;
+pub mod paced;
 pub mod provider;
+pub mod within;
 
 use std::collections::BTreeMap;
 
@@ -25,7 +28,9 @@ pub struct Call {
     pub asked: u64,
     /// How many slots it asked for, where the pool has slots.
     pub slots: u64,
-    /// How long it was ready to wait.
+    /// It was in background.
+    pub background: bool,
+    /// How long it was ready to wait, in milliseconds.
     pub timeout: u64,
     /// When it had the answer.
     pub answered: Option<u64>,
@@ -86,6 +91,8 @@ pub struct Permitted {
     /// A dead process may be noticed only by two minutes of silence, because what shows its death
     /// was deleted or is of another state of the ledger.
     pub slow_reclaim: bool,
+    /// The processes whose death the machine cannot show: what they held returns after two minutes.
+    pub unseen: Vec<String>,
     /// From this instant on the store's clock runs ahead.
     pub clock_ahead: Vec<u64>,
     /// The pools whose ledger was lost or replaced; all of them if none is named.
@@ -141,6 +148,7 @@ pub fn calls(worker: &str, lines: &[Line]) -> Vec<Call> {
                 lease: String::new(),
                 asked: line.at,
                 slots: 1,
+                background: false,
                 timeout: line.rest.parse().unwrap_or_default(),
                 answered: None,
                 granted: false,
@@ -185,13 +193,29 @@ pub fn judge(calls: &[Call], eras: &[Era], permitted: &Permitted) -> Vec<String>
     }
     // With `open` a bucket owes what was taken without a limit, and says when it has refilled.
     let owes = |call: &&Call| permitted.local && call.pool == BUCKET;
-    // A dead process that nobody notices may hold all slots with one call of several, for longer
-    // than others wait.
-    let took_several = |call: &Call| calls.iter().any(|own| own.pool == call.pool && own.slots > 1);
-    let is_kept = |call: &&Call| permitted.slow_reclaim && took_several(call);
-    let waits = calls.iter().filter(|call| !owes(call) && !is_kept(call));
-    broken.extend(waits.filter_map(starved));
+    let waits = calls.iter().filter(|call| !owes(call));
+    let starved = waits.filter_map(|call| Some((call, starved(call)?)));
+    let unexcused = starved.filter(|(call, _)| !is_kept(call, calls, eras, permitted));
+    broken.extend(unexcused.map(|(_, text)| text));
     broken
+}
+
+/// Whether too few slots were left for a call, because dead processes hold them and the machine
+/// cannot show their death.
+fn is_kept(call: &Call, calls: &[Call], eras: &[Era], permitted: &Permitted) -> bool {
+    let permitted = permitted.on(&call.pool);
+    // An older ledger has leases that a process settled before it died.
+    let is_open = |own: &Call| !own.settled || !permitted.replaced.is_empty();
+    let by_unseen = calls.iter().filter(|own| {
+        own.granted && own.pool == call.pool && permitted.unseen.contains(&own.worker)
+    });
+    let held: u64 = by_unseen.filter(|own| is_open(own)).map(|own| own.slots).sum();
+    let pools = eras.iter().flat_map(|era| &era.setup.pools);
+    let slots = pools.filter(|pool| pool.name == call.pool).filter_map(|pool| match pool.rule {
+        Rule::Parallel(amount) => Some(amount),
+        _ => None,
+    });
+    slots.min().is_some_and(|slots| held > 0 && slots < held + call.slots)
 }
 
 /// Whether the limits of a pool were kept: by what the store admitted, and by all calls together.
@@ -258,12 +282,16 @@ impl<'a> Case<'a> {
         [by_store].into_iter().chain(all)
     }
 
-    /// The limit that certainly was in force for a call, and from when charges are remembered.
-    fn rule_for(&self, call: &Call) -> Option<(Rule, u64)> {
+    /// The era in which a call certainly was decided.
+    fn era_of(&self, call: &Call) -> Option<usize> {
         let answered = call.answered?;
         let next = |at: usize| self.eras.get(at + 1).map_or(u64::MAX, |era| era.begins);
-        let at = (0..self.eras.len())
-            .find(|at| self.eras[*at].sure <= call.asked && answered < next(*at))?;
+        (0..self.eras.len()).find(|at| self.eras[*at].sure <= call.asked && answered < next(*at))
+    }
+
+    /// The limit that certainly was in force for a call, and from when charges are remembered.
+    fn rule_for(&self, call: &Call) -> Option<(Rule, u64)> {
+        let at = self.era_of(call)?;
         let era = &self.eras[at];
         let pool = era.setup.pools.iter().find(|pool| pool.name == self.pool)?;
         let pool_of = |at: usize| {

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, Signal, kill_process};
 use standpipe_sim::{ProviderServer, Random};
@@ -116,6 +116,7 @@ impl Scene {
         if let Some(servers) = &servers {
             setup.on_store_failure = servers.on_failure;
         }
+        draw_day(&mut setup, seed);
         let provider = provider::start(&setup)?;
         let scene = Self {
             base,
@@ -360,6 +361,22 @@ impl Drop for Scene {
         }
     }
 }
+
+/// Draws when the day begins, at least two hours ahead. A reset cannot be awaited in real time,
+/// because the ledger releases units only five seconds after it.
+fn draw_day(setup: &mut Setup, seed: u64) {
+    let mut random = Random::new(seed);
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let left = 120 + random.below(20 * 60);
+    let (zone, offset) = ZONES[random.below(ZONES.len() as u64) as usize];
+    let minute = (wall / 60 + left + offset) % (24 * 60);
+    let text = format!("{:02}:{:02} {zone}", minute / 60, minute % 60);
+    setup.days_begin(&text, now(), (left * 60 - wall % 60) * 1_000_000);
+}
+
+/// Zones without daylight saving time, and by how many minutes they are ahead of UTC, modulo a day.
+const ZONES: [(&str, u64); 4] =
+    [("UTC", 0), ("Asia/Kolkata", 330), ("America/Phoenix", 1_020), ("Asia/Tokyo", 540)];
 
 /// Words that run a program with this file in place of the machine's boot id.
 #[must_use]

@@ -45,6 +45,8 @@ pub struct Setup {
     pub pools: Vec<Pool>,
     /// The tables of agents.
     pub agents: String,
+    /// When days begin on [`DAY`].
+    pub resets: String,
 }
 
 /// The pool whose calls need a slot.
@@ -57,15 +59,25 @@ pub const BUCKET: &str = "pairs/bucket";
 pub const CHILD: &str = "pairs/child";
 /// The pool with a rolling window that every call on [`CHILD`] draws on too. No call names it.
 pub const PARENT: &str = "pairs/parent";
-/// The pool with a calendar window, for processes in virtual time.
+/// The pool with a calendar window.
 pub const DAY: &str = "pairs/day";
+/// A pool in fair order on which every process always waits, in virtual time.
+pub const FAIR: &str = "pairs/fair";
+/// A pool with a long rolling window on which background is paced, in virtual time.
+pub const LONG: &str = "pairs/long";
+/// A pool with a calendar window on which background is paced, in virtual time.
+pub const PACED: &str = "pairs/paced";
 /// The length of a day.
 pub const DAY_PERIOD: u64 = 86_400_000_000;
 /// When a day begins in virtual time: when the quota of the first one is used up, and before a run
 /// ends.
 pub const DAY_BEGINS: u64 = 1_015_000_000;
+/// When the day of [`PACED`] began in virtual time: shortly before a run.
+pub const PACED_BEGINS: u64 = 990_000_000;
 /// The pools that workers name.
-pub const NAMED: [&str; 4] = [SLOTS, WINDOW, BUCKET, CHILD];
+pub const NAMED: [&str; 5] = [SLOTS, WINDOW, BUCKET, CHILD, DAY];
+/// The weights of agents in fair order, by the number in their name.
+pub const WEIGHTS: [u16; 3] = [1, 3, 6];
 /// A pool with more slots than a ledger may have leases.
 pub const CROWD: &str = "pairs/crowd";
 /// A pool with one slot and a long line.
@@ -82,7 +94,47 @@ pub const PERIOD: u64 = 1_000_000;
 pub fn pool_of(file: &Path) -> Option<&'static str> {
     let name = file.file_name()?.to_string_lossy().into_owned();
     let last = |pool: &str| pool.rsplit('/').next().is_some_and(|last| name.contains(last));
-    [SLOTS, WINDOW, BUCKET, CHILD, PARENT, CROWD, LINE, DAY].into_iter().find(|pool| last(pool))
+    let pools = [SLOTS, WINDOW, BUCKET, CHILD, PARENT, CROWD, LINE, DAY, FAIR, LONG, PACED];
+    pools.into_iter().find(|pool| last(pool))
+}
+
+/// The weight of an agent of this name in fair order.
+#[must_use]
+pub fn weight(agent: &str) -> u16 {
+    let number = agent.get(1..).and_then(|number| number.parse::<usize>().ok());
+    number.and_then(|number| number.checked_sub(1)).map_or(1, |at| WEIGHTS[at % WEIGHTS.len()])
+}
+
+/// What the pools of a pair in virtual time have beside a limit each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extra {
+    /// Background is paced on long limits.
+    Spread,
+    /// Agents of different weights wait in fair order.
+    Fair,
+    /// A pool within another one.
+    Within,
+    /// All of it.
+    All,
+}
+
+impl Extra {
+    /// One of them by a number.
+    #[must_use]
+    pub const fn draw(number: u64) -> Self {
+        match number % 7 {
+            0 | 1 => Self::Spread,
+            2 | 3 => Self::Fair,
+            4 | 5 => Self::Within,
+            _ => Self::All,
+        }
+    }
+
+    /// Whether it comprises another one.
+    #[must_use]
+    pub fn has(self, other: Self) -> bool {
+        self == other || self == Self::All
+    }
 }
 
 /// Whether a call that names one pool draws on another one.
@@ -106,20 +158,55 @@ impl Setup {
                 pool(BUCKET, Rule::Bucket(20, PERIOD, 5)),
                 pool(CHILD, Rule::Parallel(2)),
                 pool(PARENT, Rule::Window(12, PERIOD)),
+                pool(DAY, Rule::Day(12, 0)),
             ],
             agents: String::new(),
+            resets: "00:00 UTC".to_owned(),
         }
     }
 
-    /// The pools that lie within no other one, for processes in virtual time: those take part in
-    /// the log of one pool at a time and know no others.
+    /// Lets days begin at this time of day, which lies so many microseconds ahead of `now`.
+    pub fn days_begin(&mut self, resets: &str, now: u64, left: u64) {
+        resets.clone_into(&mut self.resets);
+        if let Some(pool) = self.pool_mut(DAY) {
+            pool.rule = Rule::Day(12, now + left);
+        }
+    }
+
+    /// The pools for processes in virtual time.
     #[must_use]
-    pub fn of_single_pools() -> Self {
+    pub fn in_virtual_time(extra: Extra) -> Self {
         let mut setup = Self::new(String::new());
-        setup.pools.retain(|pool| ![CHILD, PARENT].contains(&pool.name));
-        let (rule, lines) = (Rule::Day(12, DAY_BEGINS), Vec::new());
-        setup.pools.push(Pool { name: DAY, rule, enforced: true, lines });
+        setup.pools.retain(|pool| [SLOTS, WINDOW, BUCKET].contains(&pool.name));
+        let mut add = |name, rule| {
+            setup.pools.push(Pool { name, rule, enforced: true, lines: Vec::new() });
+        };
+        add(DAY, Rule::Day(12, DAY_BEGINS));
+        if extra.has(Extra::Within) {
+            add(CHILD, Rule::Window(8, PERIOD));
+            add(PARENT, Rule::Window(12, PERIOD));
+        }
+        if extra.has(Extra::Fair) {
+            add(FAIR, Rule::Bucket(40, PERIOD, 1));
+        }
+        if extra.has(Extra::Spread) {
+            add(LONG, Rule::Window(200, 600 * PERIOD));
+            // One unit per second.
+            add(PACED, Rule::Day(86_400, PACED_BEGINS));
+        }
         setup
+    }
+
+    /// Whether agents have floors.
+    #[must_use]
+    pub fn has_floors(&self) -> bool {
+        self.agents.contains("floor")
+    }
+
+    /// Whether pools are in fair order. Every change of the configuration changes the order, too.
+    #[must_use]
+    pub const fn is_fair(&self) -> bool {
+        self.version % 2 == 1
     }
 
     /// Whether an agent has a cap.
@@ -142,6 +229,8 @@ impl Setup {
             let _ = write!(text, "\n[pool.\"{}\"]\nlease_ttl = \"2s\"\nmargin = 0\n", pool.name);
             let _ = writeln!(text, "on_store_failure = \"{}\"", self.on_store_failure);
             let _ = writeln!(text, "enforce = {}", pool.enforced);
+            let order = if self.is_fair() { "fair" } else { "arrival" };
+            let _ = writeln!(text, "order = \"{order}\"");
             let _ = match pool.rule {
                 Rule::Parallel(amount) => writeln!(text, "parallel = {amount}"),
                 Rule::Window(amount, period) => writeln!(
@@ -157,7 +246,8 @@ impl Setup {
                 ),
                 Rule::Day(amount, _) => writeln!(
                     text,
-                    "parallel = 64\nrequests = {{ rate = \"{amount}/d\", resets = \"00:00 UTC\" }}"
+                    "parallel = 64\nrequests = {{ rate = \"{amount}/d\", resets = \"{}\" }}",
+                    self.resets
                 ),
                 Rule::Absent => writeln!(text, "parallel = 64"),
             };
@@ -173,6 +263,10 @@ impl Setup {
             let _ = write!(text, "\n[pool.\"{name}\"]\nparallel = {slots}\n");
         }
         text.push_str(&self.agents);
+        // Agents that no change of the limits names.
+        for name in ["w3", "w5"] {
+            let _ = write!(text, "\n[agent.{name}]\nweight = {}\n", weight(name));
+        }
         text
     }
 

@@ -16,7 +16,7 @@ use standpipe_sim::Random;
 use self::crowd::Crowd;
 use crate::http::ProviderClient;
 use crate::record::{Recorder, now};
-use crate::setup::{CHILD, NAMED, PARENT, SLOTS};
+use crate::setup::{CHILD, DAY, NAMED, PARENT, SLOTS};
 
 /// What a process was started with.
 #[derive(Clone, Debug)]
@@ -105,9 +105,10 @@ fn open(args: &Args, recorder: &Recorder) -> Option<Standpipe> {
     None
 }
 
-/// How long a call is ready to wait, in milliseconds.
-pub(crate) fn patience(random: &mut Random) -> u64 {
+/// How long a call is ready to wait, in milliseconds. A day is too long to wait for.
+pub(crate) fn patience(pool: &str, random: &mut Random) -> u64 {
     match random.below(10) {
+        _ if pool == DAY => 0,
         0..=5 => 0,
         6..=8 => 300,
         _ => 20_000,
@@ -138,8 +139,8 @@ impl Worker {
         let pool = pool.clone();
         self.number += 1;
         self.asks += 1;
-        let timeout = patience(&mut self.random);
         let (number, name) = (self.number, pool.name().as_str().to_owned());
+        let timeout = patience(&name, &mut self.random);
         let request = Request::by(self.agent()).timeout(Duration::from_millis(timeout));
         self.recorder.write("ask", number, &name, &timeout.to_string());
         match pool.reserve(request).blocking() {

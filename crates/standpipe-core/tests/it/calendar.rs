@@ -3,8 +3,8 @@
 
 use proptest::prelude::*;
 use standpipe_core::{
-    Action, CalendarReset, Configured, Decision, Instant, InvalidConfig, Limit, LimitId, Notice,
-    Policy, PoolConfig, Priority, Reason, Resets, Span, Text, Unit,
+    Action, Answer, CalendarReset, Configured, Decision, Instant, InvalidConfig, LeaseAnswer,
+    Limit, LimitId, Notice, Policy, PoolConfig, Priority, Reason, Resets, Span, Text, Unit,
 };
 
 use crate::support::cases;
@@ -250,6 +250,44 @@ fn background_is_spread_over_the_day() {
     assert_eq!((reply.reason, reply.until), (Reason::Spread, Some(not_before)));
     world.at(not_before);
     assert!(is_admitted(&world.reserve("r", "ralph").send()));
+}
+
+/// On a day of 23 or 25 hours the pace is that of the whole day.
+#[test]
+fn background_is_spread_over_days_of_23_and_25_hours() {
+    for hours in [23, 24, 25] {
+        let policy = Policy { spreads: true, ..Policy::NONE };
+        let agents =
+            vec![ranked("picard", Priority::Critical), ranked("ralph", Priority::Background)];
+        let mut world = start(PoolConfig { policy, agents, ..pool([daily(240)]) });
+        announce(&mut world, HOUR);
+        let begins = BEGINNING + HOUR;
+        world.at(begins + GUARD);
+        let length = secs(hours * 3_600);
+        announce_days(&mut world, GUARD, Span(length.0 - GUARD.0));
+        let _ = world.reserve("p", "picard").requests(120).admitted();
+        let half = begins + Span(length.0 / 2);
+        assert_eq!(world.reserve("r", "ralph").refused().until, Some(half), "{hours} h");
+        world.at(half - Span(1));
+        assert_eq!(world.reserve("r", "ralph").refused().reason, Reason::Spread, "{hours} h");
+        world.at(half);
+        assert!(is_admitted(&world.reserve("r", "ralph").send()), "{hours} h");
+    }
+}
+
+/// A call that waits for another pool over a reset counts once in the new day, when it is dated.
+#[test]
+fn a_lease_dated_after_the_reset_counts_once() {
+    let mut world = start(pool([daily(3)]));
+    announce(&mut world, HALF_HOUR);
+    let lease = world.reserve("p", "a").requests(2).admitted();
+    world.live(HALF_HOUR + GUARD + secs(10));
+    let dated = world.send("p", Action::Redate { lease });
+    assert!(matches!(dated.answer, Answer::Lease(LeaseAnswer::Lives(_))), "{dated:?}");
+    announce_days(&mut world, GUARD + secs(10), Span(DAY.0 - GUARD.0 - 10_000_000));
+    assert_eq!(drain(&mut world), 1);
+    let _ = world.send("p", Action::Cancel { lease });
+    assert_eq!(drain(&mut world), 2, "all of it is returned to the new day");
 }
 
 /// One process on a machine whose clock is right or wrong by some minutes.

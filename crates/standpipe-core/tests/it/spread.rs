@@ -287,4 +287,39 @@ proptest! {
             }
         }
     }
+
+    /// The same on a window that resets: within the elapsed share, whatever the others used.
+    #[test]
+    fn background_keeps_the_elapsed_share_as_the_book_says(
+        amount in 2_u64..200,
+        steps in prop::collection::vec((0_u64..60, 1_u64..5, 0_u8..4), 1..59),
+    ) {
+        let mut world = World::new(spread([provider_resets(window(REQUESTS, amount, HOUR))]));
+        let _ = world.send("p", resets_in(HOUR));
+        let (mut used, mut higher) = (0_u64, false);
+        for (wait, units, who) in steps {
+            world.live(secs(wait));
+            let (name, background) = if who == 0 { ("picard", false) } else { ("ralph", true) };
+            let units = units.min(amount);
+            let elapsed = world.now.since(BEGINNING).0;
+            let holds = higher && used * HOUR.0 > elapsed * amount;
+            match world.reserve("p", name).requests(units).send() {
+                Decision::Admit(grant) => {
+                    prop_assert!(!background || !holds);
+                    prop_assert!(used + units <= amount);
+                    let _ = world.commit(grant.lease).send();
+                    used += units;
+                    higher |= !background;
+                }
+                Decision::Refuse(no) if no.reason == Reason::Spread => {
+                    prop_assert!(background && holds);
+                }
+                Decision::Refuse(no) => {
+                    prop_assert_eq!(no.reason, Reason::Limit);
+                    prop_assert!(used + units > amount);
+                }
+                Decision::Wait(queued) => panic!("{queued:?}"),
+            }
+        }
+    }
 }

@@ -88,6 +88,7 @@ fn as_call(seen: &ProviderCall, grants: &Grants<'_>) -> Call {
         lease: seen.lease.clone(),
         asked: granted.map_or(seen.arrived, |call| call.asked.min(seen.arrived)),
         slots: 1,
+        background: false,
         timeout: 0,
         answered: Some(seen.arrived),
         granted: true,

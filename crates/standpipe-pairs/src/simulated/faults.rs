@@ -6,14 +6,16 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use standpipe_core::{
-    Action, AgentName, AgentRule, Configure, Limit, LimitSelector, Margin, Order, PoolConfig,
-    Portion, Resets, Share, Source, Span, Text, Unit,
+    Action, AgentName, AgentRule, Configure, Limit, LimitSelector, Margin, Order, Policy,
+    PoolConfig, Portion, Resets, Share, Source, Span, Text, Unit,
 };
 
-use super::World;
+use super::{Bug, World};
 use crate::fault::file::{Act, Change, changed};
 use crate::referee::Era;
-use crate::setup::{DAY_PERIOD, Pool, Rule, Setup, pool_of};
+use crate::setup::{
+    CAP, CHILD, DAY_PERIOD, LONG, PACED, PARENT, Pool, Rule, Setup, pool_of, weight,
+};
 
 /// A fault of the file store.
 pub type Fault = Act;
@@ -85,7 +87,8 @@ pub(super) fn inject(fault: Fault, world: &mut World) -> Result<(), String> {
         Act::Delete => at_a_file(world, |path, _| fs::remove_file(path)),
         Act::Replace => at_a_file(world, |path, _| fs::write(path, "not a ledger")),
         Act::DeleteSessions => {
-            world.permitted.slow_reclaim = true;
+            // What the dead held may not have been taken from them yet.
+            world.permitted.unseen.extend(world.dead.iter().cloned());
             let entries = fs::read_dir(world.base.join("sessions")).into_iter().flatten();
             entries.flatten().for_each(|entry| drop(fs::remove_file(entry.path())));
             Ok(())
@@ -199,14 +202,21 @@ fn reconfigure(change: Change, world: &mut World, begin: bool) -> Result<(), Str
         return world.start(world.boot_id);
     };
     for (member, pool) in process.members.iter_mut().zip(&setup.pools) {
-        member.submit(vec![configure(&setup, pool)]).map_err(|error| error.to_string())?;
+        member
+            .submit(vec![configure(&setup, pool, world.bug)])
+            .map_err(|error| error.to_string())?;
     }
     Ok(())
 }
 
 /// What a file of this setup says of a pool.
-pub(super) fn configure(setup: &Setup, pool: &Pool) -> Action {
-    let wide = Limit::new(standpipe_core::Rule::Parallel { amount: 64 });
+pub(super) fn configure(setup: &Setup, pool: &Pool, bug: Option<Bug>) -> Action {
+    // A lease that a call on two pools left behind is missing when all is taken in the end.
+    let slots = match (pool.name, pool.rule) {
+        (CHILD | PARENT, Rule::Window(amount, _)) => amount,
+        _ => 64,
+    };
+    let wide = Limit::new(standpipe_core::Rule::Parallel { amount: slots });
     let unit = Unit::Requests;
     let limits = match pool.rule {
         Rule::Parallel(amount) => vec![Limit::new(standpipe_core::Rule::Parallel { amount })],
@@ -227,35 +237,41 @@ pub(super) fn configure(setup: &Setup, pool: &Pool) -> Action {
         Rule::Absent => vec![wide],
     };
     let slack = if pool.lines.is_empty() { Span(50_000) } else { Span(300_000) };
+    let paced = [LONG, PACED].contains(&pool.name) && bug != Some(Bug::Unpaced);
     let config = PoolConfig {
         margin: Margin::Fixed(0),
         slack,
         lease_ttl: Span::secs(2),
         enforce: pool.enforced,
-        // A change of the configuration changes the order, too.
-        order: if setup.version % 2 == 1 { Order::Fair } else { Order::Arrival },
-        agents: agents(setup),
+        policy: Policy { spreads: paced, ..Policy::NONE },
+        order: if setup.is_fair() { Order::Fair } else { Order::Arrival },
+        agents: agents(setup, bug),
         ..PoolConfig::new(limits)
     };
     let source = Source::File { version: Some(setup.version), written: 0 };
     Action::Configure(Box::new(Configure { source, config }))
 }
 
-fn agents(setup: &Setup) -> Vec<AgentRule> {
-    let rule = |name: &str, floors, caps| {
-        AgentName::new(name).map(|name| AgentRule { name, priority: None, floors, caps, weight: 3 })
+fn agents(setup: &Setup, bug: Option<Bug>) -> Vec<AgentRule> {
+    let floor = || Share { of: LimitSelector::All, portion: Portion::PerMille(400) };
+    let cap = || {
+        let portion = Portion::Rate { amount: CAP.0, period: Span(CAP.1) };
+        Share { of: LimitSelector::Unit(Unit::Requests), portion }
     };
-    let of = LimitSelector::Unit(Unit::Requests);
-    let floor = || vec![Share { of: LimitSelector::All, portion: Portion::PerMille(400) }];
-    let cap = Portion::Rate { amount: 5, period: Span::secs(1) };
-    let rules = match &setup.agents {
-        text if text.contains("floor") => {
-            vec![rule("p1", floor(), Vec::new()), rule("p2", floor(), Vec::new())]
-        }
-        text if text.contains("cap") => {
-            vec![rule("p1", Vec::new(), vec![Share { of, portion: cap }])]
-        }
-        _ => Vec::new(),
+    let rule = |number: usize| {
+        let name = format!("p{number}");
+        let floors = (setup.has_floors() && number <= 2).then(floor);
+        let caps = (setup.has_cap() && number == 1).then(cap);
+        Some(AgentRule {
+            name: AgentName::new(&name)?,
+            priority: None,
+            floors: floors.into_iter().collect(),
+            caps: caps.into_iter().collect(),
+            weight: if bug == Some(Bug::Unweighted) { 1 } else { weight(&name) },
+        })
     };
-    rules.into_iter().flatten().collect()
+    (1..=MOST_PROCESSES).filter_map(rule).collect()
 }
+
+/// More processes than a pair starts.
+const MOST_PROCESSES: usize = 12;

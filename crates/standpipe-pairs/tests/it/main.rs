@@ -3,4 +3,5 @@
 mod planted;
 mod real;
 mod referee;
+mod sharing;
 mod simulated;
