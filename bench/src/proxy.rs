@@ -23,7 +23,7 @@ const RATE: f64 = 200.0;
 const ROUND: Duration = Duration::from_secs(4);
 const CONNECTIONS: usize = 8;
 /// Requests of a round in which the processor time is counted.
-const BURST: usize = 1_500;
+const BURST: usize = 4_000;
 /// Sizes of requests, in bytes; answers have 1 KB.
 const SIZES: [usize; 3] = [1_000, 10_000, 400_000];
 

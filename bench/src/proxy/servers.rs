@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -136,7 +136,7 @@ impl Server {
     /// The processor time of its processes so far.
     pub(super) fn processor_seconds(&self) -> f64 {
         let pids = self.process.as_ref().map(|process| family(process.0.id())).unwrap_or_default();
-        pids.into_iter().map(nanoseconds).sum::<f64>() / 1e9
+        pids.into_iter().map(seconds).sum::<f64>()
     }
 
     /// Resident, in megabytes.
@@ -181,14 +181,14 @@ fn family(pid: u32) -> Vec<u32> {
     all
 }
 
-/// The processor time of all threads of a process.
-fn nanoseconds(pid: u32) -> f64 {
-    let tasks = std::fs::read_dir(PathBuf::from(format!("/proc/{pid}/task")));
-    let of_task = |task: std::fs::DirEntry| {
-        let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
-        text.split(' ').next()?.parse::<f64>().ok()
-    };
-    tasks.into_iter().flatten().flatten().filter_map(of_task).sum()
+/// The processor time of all threads of a process, also of those that have ended, in ticks of 10 ms
+/// (proc(5), `utime` and `stime`).
+fn seconds(pid: u32) -> f64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name of the program may contain spaces.
+    let fields = text.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
+    let ticks = fields.skip(11).take(2).filter_map(|field| field.parse::<f64>().ok());
+    ticks.sum::<f64>() / 100.0
 }
 
 fn free_port() -> Result<u16, String> {

@@ -8,26 +8,30 @@
 //!
 //! [`serve`] runs the phases, one file each:
 //!
-//! 1. `identify`: who calls, which provider, and which path of its API.
-//! 2. `estimate`: reads the body once for model, size and options (`format` knows the APIs).
+//! 1. `identify`: who calls, which provider, and which path of its API; `signature` rejects calls
+//!    that are signed for another host.
+//! 2. `request_body` reads the body; `estimate` walks it once for model, size and options (`format`
+//!    knows the APIs).
 //! 3. `route`: the pool of the call, from provider and model; `fallback` and `rewrite`: another
 //!    model, where the pool allows that.
 //! 4. `hold`: reserves and waits; a stream that waits long gets keep-alive comments.
-//! 5. `forward`: sends the call to the `upstream`.
+//! 5. `forward`: sends the call to the `upstream`; `disconnects` notices a client that leaves.
 //! 6. `observe`: reads an error, reports it to the ledger and decides whether to try again.
 //! 7. `relay`: passes the body on and reads the usage from it; `sse` hides a usage event that the
 //!    client did not ask for; `links` keeps links to further pages within the proxy.
 //! 8. `settle`: every lease ends here: with the usage, at what was seen of a stream that broke off,
 //!    or cancelled because nothing was sent.
 //!
-//! `upgrade` passes WebSockets through. `caller`, `totals` and `recent` count by agent, session and
-//! model. `prompt_cache` knows which prompts a provider has cached, `keys` separates clients' keys,
-//! and `client_retries` notices a second layer of retries. `errors` writes refusals of Standpipe in
-//! the provider's own format, so that SDKs raise their own exceptions.
+//! `upgrade` passes WebSockets through and `realtime` reads their usage. `caller`, `totals` and
+//! `recent` count by agent, session and model. `prompt_cache` knows which prompts a provider has
+//! cached, `keys` separates clients' keys, and `client_retries` notices a second layer of retries.
+//! `errors` writes refusals of Standpipe in the provider's own format, so that SDKs raise their own
+//! exceptions.
 
 mod caller;
 mod client_retries;
 mod describe;
+mod disconnects;
 mod errors;
 mod estimate;
 mod fallback;
@@ -39,11 +43,14 @@ mod keys;
 mod links;
 mod observe;
 mod prompt_cache;
+mod realtime;
 mod recent;
 mod relay;
+mod request_body;
 mod rewrite;
 mod route;
 mod settle;
+mod signature;
 mod sse;
 mod totals;
 mod upgrade;
@@ -51,10 +58,8 @@ mod upstream;
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use http_body_util::{BodyExt, Limited};
 use hyper::upgrade::OnUpgrade;
 
 use self::caller::Caller;
@@ -67,15 +72,13 @@ use self::identify::Identified;
 pub(crate) use self::keys::KeyNumbers;
 pub(crate) use self::prompt_cache::PromptCaches;
 pub(crate) use self::recent::{ModelTotals, ProxiedCall, RecentCalls};
+use self::request_body::WholeBody;
 pub(crate) use self::totals::{AgentTotals, Totals};
 use self::upgrade::Upgrade;
 use crate::api::unknown_path;
 use crate::http::guard::Transport;
 use crate::http::problem::Problem;
 use crate::state::AppState;
-
-/// The largest body of a request, in bytes: what the providers themselves accept.
-const MAX_BODY: usize = 64 * 1024 * 1024;
 
 /// Serves a request for a provider, or answers that there is no such path.
 pub(crate) async fn serve(State(state): State<Arc<AppState>>, mut request: Request) -> Response {
@@ -85,7 +88,12 @@ pub(crate) async fn serve(State(state): State<Arc<AppState>>, mut request: Reque
         Ok(Some(identified)) => {
             let format = Format::of(&identified.upstream.name, request.method(), &identified.path);
             let upgrade = Upgrade::of(request.headers());
-            if let Some(problem) = upgrade::refusal(upgrade, format) {
+            if let Some(problem) = upgrade::refusal(upgrade, format, &identified.path) {
+                return upgrade::refuse(format, &problem);
+            }
+            let signed =
+                signature::refusal(&identified.upstream, request.headers(), &identified.path);
+            if let Some(problem) = signed {
                 return errors::response(format, &problem);
             }
             let client = (upgrade == Upgrade::WebSocket).then(|| upgrade::client_end(&mut request));
@@ -108,7 +116,7 @@ async fn proxy(
     if !format.is_counted() {
         return forward::unmetered(&identified, parts, body).await;
     }
-    let body = read_body(body).await?;
+    let WholeBody { bytes: body, room } = request_body::read(body).await?;
     let facts = Facts::of(format, &identified.path, &body);
     let account = route::account(&state, &identified, &parts.headers)?;
     let pool = route::find(&state, &identified, format, &facts, account.as_deref()).await?;
@@ -125,22 +133,12 @@ async fn proxy(
         pool,
         parts,
         body,
+        _room: room,
         original: None,
     };
     call.state.client_retries.check(&call);
     match client {
         Some(client) => upgrade::run(call, client).await,
         None => hold::run(call).await,
-    }
-}
-
-/// Reads the whole body: it is measured for the estimate, and sent again after a refusal.
-async fn read_body(body: Body) -> Result<axum::body::Bytes, Problem> {
-    match Limited::new(body, MAX_BODY).collect().await {
-        Ok(whole) => Ok(whole.to_bytes()),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-            Err(Problem::too_large(MAX_BODY))
-        }
-        Err(_) => Err(Problem::client_gone()),
     }
 }

@@ -12,6 +12,7 @@ mod connection;
 mod fault;
 mod http;
 mod log;
+mod realtime;
 mod stream;
 mod websocket;
 

@@ -29,3 +29,4 @@ def test_codex(guide):
     assert guide.shell("Codex CLI", PROGRAMS) == "Done and done.\n"
     (call,) = messages(guide, "openai")
     assert call["admitted"] and call["input"] > 1_000
+    assert call["key"] == "k", "its own key passes"

@@ -14,26 +14,32 @@ const TESTS: &str = "tests/sdks";
 const NODE_TESTS: &str = "tests/sdks/node";
 /// Where the tests are that only `--long` runs.
 const LONG_TESTS: &str = "tests/sdks/long";
+/// Where their Python environments are, in the build directory.
+const ENVIRONMENT: &str = "sdk-tools/python";
+const LONG_ENVIRONMENT: &str = "sdk-tools/python-long";
 /// One version of each, so that a new release does not break an old commit.
 const PACKAGES: &[&str] =
-    &["anthropic==2.9.0", "google-genai==3.3.0", "openai==3.51.0", "pytest==9.2.0"];
-/// What `--long` adds: 300 MB, and seconds for each import.
+    &["anthropic==2.9.0", "google-genai==3.3.0", "openai[realtime]==3.51.0", "pytest==9.2.0"];
+/// What `--long` installs: 300 MB, and seconds for each import. It has an environment of its own,
+/// because LiteLLM needs an older SDK of OpenAI.
 const LONG_PACKAGES: &[&str] = &[
+    "anthropic==2.9.0",
     "langchain-anthropic==1.7.7",
     "langchain-openai==1.7.3",
     "litellm==1.106.0",
     // LiteLLM imports it for any call with tools, but does not install it.
     "mcp==2.3.0",
+    "openai==2.54.0",
+    "pytest==9.2.0",
 ];
 
-/// Where its Python environment is.
-fn environment(context: &Context) -> PathBuf {
-    context.target.join(if context.long { "sdk-tools/python-long" } else { "sdk-tools/python" })
-}
-
-fn packages(context: &Context) -> Vec<&'static str> {
-    let more: &[&str] = if context.long { LONG_PACKAGES } else { &[] };
-    PACKAGES.iter().chain(more).copied().collect()
+/// The Python environments, each with its packages.
+fn environments(context: &Context) -> Vec<(PathBuf, &'static [&'static str])> {
+    let mut all = vec![(context.target.join(ENVIRONMENT), PACKAGES)];
+    if context.long {
+        all.push((context.target.join(LONG_ENVIRONMENT), LONG_PACKAGES));
+    }
+    all
 }
 
 fn node_folders(context: &Context) -> &'static [&'static str] {
@@ -42,7 +48,7 @@ fn node_folders(context: &Context) -> &'static [&'static str] {
 
 /// Whether the SDKs are here.
 pub(crate) fn is_here(context: &Context) -> bool {
-    python::is_here(&environment(context), &packages(context))
+    environments(context).iter().all(|(place, packages)| python::is_here(place, packages))
         && node_folders(context).iter().all(|folder| npm::is_here(context, folder))
 }
 
@@ -53,22 +59,25 @@ pub(crate) fn install(context: &Context) -> Result<(), String> {
             npm::install(context, folder)?;
         }
     }
-    let (environment, packages) = (environment(context), packages(context));
-    if python::is_here(&environment, &packages) {
-        return Ok(());
+    for (place, packages) in environments(context) {
+        if !python::is_here(&place, packages) {
+            python::environment(context, &place, packages)?;
+        }
     }
-    python::environment(context, &environment, &packages).map(drop)
+    Ok(())
 }
 
 pub(super) fn run(context: &Context) -> Result<Report, String> {
+    let mut report = Report::default();
     // Only Node's tests are selected by name.
-    let mut report = match context.only {
-        Some(_) => Report::default(),
-        None => {
-            let ignored: &[&str] = if context.long { &[] } else { &["--ignore", LONG_TESTS] };
-            pytest::run(context, "sdks", &environment(context), TESTS, ignored)?
+    if context.only.is_none() {
+        let place = context.target.join(ENVIRONMENT);
+        report.add(pytest::run(context, "sdks", &place, TESTS, &["--ignore", LONG_TESTS])?);
+        if context.long {
+            let (place, options) = (context.target.join(LONG_ENVIRONMENT), ["--rootdir", TESTS]);
+            report.add(pytest::run(context, "sdks --long", &place, LONG_TESTS, &options)?);
         }
-    };
+    }
     let standpipe = context.standpipe();
     let mut runner = node::runner(context, NODE_TESTS);
     runner.env("PROVIDER", standpipe.with_file_name("provider")).env("STANDPIPE", &standpipe);

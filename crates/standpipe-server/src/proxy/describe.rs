@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use axum::body::Bytes;
 use axum::http::{Method, StatusCode};
 use standpipe::{PoolName, Request, Settings};
 
@@ -106,7 +107,7 @@ impl CallDescription {
 impl UsageHider {
     /// Returns what of the next bytes the client gets.
     pub fn pass(&mut self, bytes: &[u8]) -> Vec<u8> {
-        self.0.pass(bytes).into()
+        self.0.pass(Bytes::copy_from_slice(bytes)).into()
     }
 
     /// Returns what is left at the end of the stream.

@@ -18,6 +18,7 @@ use super::format::Format;
 use super::hold::Call;
 use super::identify::Identified;
 use super::links;
+use super::request_body::passing;
 use super::upgrade::add_upgrade;
 use crate::http::problem::Problem;
 
@@ -72,6 +73,10 @@ pub(crate) async fn send_upgrade(call: &Call) -> Result<Response<Incoming>, Send
     let built = build(&call.identified, &call.parts, Body::empty(), false);
     let mut request = built.map_err(SendError::NotSent)?;
     add_upgrade(request.headers_mut());
+    // The usage is read from the messages, so they must not be compressed.
+    request.headers_mut().remove(header::SEC_WEBSOCKET_EXTENSIONS);
+    // A body is not forwarded, and the provider must not wait for one.
+    request.headers_mut().remove(header::CONTENT_LENGTH);
     let client = call.identified.upstream.http1_client().map_err(SendError::NotSent)?;
     answer_of(call, client.request(request)).await
 }
@@ -82,7 +87,7 @@ pub(crate) async fn unmetered(
     parts: Parts,
     body: Body,
 ) -> Result<AxumResponse, Problem> {
-    let request = build(identified, &parts, body, false)?;
+    let request = build(identified, &parts, passing(body), false)?;
     let answer = identified.upstream.client()?.request(request).await;
     let answer = answer.map_err(|error| unreachable(&identified.upstream.name, &error))?;
     let (mut head, body) = answer.into_parts();

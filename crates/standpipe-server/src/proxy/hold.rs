@@ -10,8 +10,10 @@ use axum::body::{Body, Bytes};
 use axum::http::request::Parts;
 use axum::http::{Response, StatusCode};
 use standpipe::{Lease, LeaseId, Pool};
+use tokio::sync::SemaphorePermit;
 
 use super::caller::Caller;
+use super::disconnects::disconnected;
 use super::errors::add_headers;
 use super::estimate::Facts;
 use super::format::Format;
@@ -46,6 +48,8 @@ pub(crate) struct Call {
     pub(crate) pool: Pool,
     pub(crate) parts: Parts,
     pub(crate) body: Bytes,
+    /// The body's part of the memory of all bodies.
+    pub(crate) _room: SemaphorePermit<'static>,
     /// What the client asked for, if this try asks for something else.
     pub(crate) original: Option<Original>,
 }
@@ -248,7 +252,7 @@ impl Call {
 
     pub(crate) async fn disconnected(&self) {
         match self.parts.extensions.get::<Peer>() {
-            Some(peer) => peer.disconnected().await,
+            Some(peer) => disconnected(peer).await,
             None => std::future::pending().await,
         }
     }

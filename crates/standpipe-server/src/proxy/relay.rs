@@ -1,7 +1,7 @@
 //! Passes an answer on to the client and reads from it what the call used.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -53,8 +53,8 @@ pub(crate) fn relay(
     links::rewrite(&mut head.headers, identified.upstream.base(), &identified.path, &call.parts);
     add_headers(&mut head.headers, &about, call, tries);
     let filter = hides.then(UsageFilter::default);
-    let idle = Box::pin(tokio::time::sleep(IDLE_TIMEOUT));
-    let body = RelayBody { body, settlement, filter, idle, ended: false };
+    let arrived = tokio::time::Instant::now();
+    let body = RelayBody { body, settlement, filter, arrived, idle: None, ended: false };
     Response::from_parts(head, Body::new(body))
 }
 
@@ -70,8 +70,26 @@ struct RelayBody {
     body: Incoming,
     settlement: Settlement,
     filter: Option<UsageFilter>,
-    idle: Pin<Box<tokio::time::Sleep>>,
+    /// When the last piece arrived.
+    arrived: tokio::time::Instant,
+    /// Set once the provider is waited for. It is not reset for each piece, but when it has fired.
+    idle: Option<Pin<Box<tokio::time::Sleep>>>,
     ended: bool,
+}
+
+impl RelayBody {
+    /// Resolves when the provider has sent nothing for too long.
+    fn poll_idle(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let until = self.arrived + IDLE_TIMEOUT;
+        let idle = self.idle.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));
+        loop {
+            ready!(idle.as_mut().poll(context));
+            if idle.deadline() >= until {
+                return Poll::Ready(());
+            }
+            idle.as_mut().reset(until);
+        }
+    }
 }
 
 impl hyper::body::Body for RelayBody {
@@ -87,8 +105,8 @@ impl hyper::body::Body for RelayBody {
             let frame = match Pin::new(&mut this.body).poll_frame(context) {
                 Poll::Ready(frame) => frame,
                 Poll::Pending => {
-                    let idle = this.idle.as_mut().poll(context);
-                    return idle.map(|()| Some(Err(axum::Error::new("the provider sent nothing"))));
+                    ready!(this.poll_idle(context));
+                    return Poll::Ready(Some(Err(axum::Error::new("the provider sent nothing"))));
                 }
             };
             let frame = match frame {
@@ -103,7 +121,7 @@ impl hyper::body::Body for RelayBody {
                 Some(Err(error)) => return Poll::Ready(Some(Err(axum::Error::new(error)))),
                 Some(Ok(frame)) => frame,
             };
-            this.idle.as_mut().reset(tokio::time::Instant::now() + IDLE_TIMEOUT);
+            this.arrived = tokio::time::Instant::now();
             let data = match frame.into_data() {
                 Ok(data) => data,
                 Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
@@ -114,7 +132,7 @@ impl hyper::body::Body for RelayBody {
                 this.settlement.end();
             }
             let data = match &mut this.filter {
-                Some(filter) => filter.pass(&data),
+                Some(filter) => filter.pass(data),
                 None => data,
             };
             if !data.is_empty() {

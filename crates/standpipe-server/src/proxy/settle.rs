@@ -7,8 +7,9 @@ use std::io::Write;
 use std::sync::Arc;
 
 use flate2::write::GzDecoder;
-use standpipe::{Lease, StreamedReply, Unit};
+use standpipe::{Error, Lease, Operation, Reply, StreamedReply, Unit};
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 
 use super::caller::Caller;
 use super::hold::Call;
@@ -83,11 +84,9 @@ impl Settlement {
             && let Some(input) = reply.known_input()
         {
             self.reported = true;
+            // A failure changes nothing: the end of the stream reports the input again.
             let progress = lease.progress([(Unit::InputTokens, input)]);
-            spawn(async move {
-                // A failure changes nothing: the end of the stream reports the input again.
-                let _reported_again = progress.await;
-            });
+            after_the_response(&self.state, progress, |_| {});
         }
     }
 
@@ -103,7 +102,7 @@ impl Settlement {
         let is_known = self.prices.keys().all(|unit| used.of(unit).is_some());
         let money = (whole && is_known && !self.prices.is_empty())
             .then(|| (Unit::Usd, cost(&used, &self.prices)));
-        settle(lease, money, if whole { reply.end() } else { reply.cut() });
+        settle(&self.state, lease, money, if whole { reply.end() } else { reply.cut() });
     }
 }
 
@@ -146,24 +145,47 @@ impl Drop for Settlement {
         if let Some((lease, reply)) = self.open.take() {
             self.count(&reply);
             let reply = if reply.is_finished() { reply.end() } else { reply.cut() };
-            settle(lease, None, reply);
+            settle(&self.state, lease, None, reply);
         }
     }
 }
 
-fn settle(lease: Lease, money: Option<(Unit, u64)>, reply: standpipe::Reply) {
-    let settling = lease.answered_using(reply, money);
-    spawn(async move {
-        if let Err(error) = settling.await {
-            tracing::debug!(%error, "a proxied call was not settled with its usage");
-        }
+fn settle(state: &AppState, lease: Lease, money: Option<(Unit, u64)>, reply: Reply) {
+    after_the_response(state, lease.answered_using(reply, money), |error| {
+        tracing::debug!(%error, "a proxied call was not settled with its usage");
     });
 }
 
-/// Runs a future after the response. Without a runtime the daemon ends: the lease is then settled
-/// at its estimate with its session.
-fn spawn(future: impl Future<Output = ()> + Send + 'static) {
-    if let Ok(runtime) = Handle::try_current() {
-        runtime.spawn(future);
+/// The operations that may occupy threads of the event loop for blocking steps. As many threads are
+/// left to requests.
+static BLOCKING: Semaphore = Semaphore::const_new(16);
+
+/// Runs an operation of several steps off the event loop. Without a runtime the daemon ends: the
+/// lease is then settled at its estimate with its session.
+///
+/// Awaited, such an operation starts a thread of its own, which costs more than its steps. So it
+/// runs on a thread that the event loop keeps, unless those may all wait: for a store across a
+/// network, or for a process that holds the lock of a pool.
+pub(super) fn after_the_response<T: Send + 'static>(
+    state: &AppState,
+    operation: Operation<T>,
+    failed: impl FnOnce(&Error) + Send + 'static,
+) {
+    let Ok(runtime) = Handle::try_current() else { return };
+    let is_local = state.tap().is_remote().is_ok_and(|remote| !remote);
+    let permit = is_local.then(|| BLOCKING.try_acquire().ok()).flatten();
+    if let Some(permit) = permit {
+        runtime.spawn_blocking(move || {
+            let _until_it_ends = permit;
+            if let Err(error) = operation.blocking() {
+                failed(&error);
+            }
+        });
+        return;
     }
+    runtime.spawn(async move {
+        if let Err(error) = operation.await {
+            failed(&error);
+        }
+    });
 }

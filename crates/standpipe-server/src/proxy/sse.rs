@@ -9,6 +9,9 @@ use serde::de::IgnoredAny;
 /// A larger event is passed on unread.
 const MAX_EVENT: usize = 64 * 1024;
 
+/// The member of an event that states the usage.
+const USAGE: &[u8] = b"\"usage\"";
+
 /// Removes the event that states only the usage.
 #[derive(Default)]
 pub(crate) struct UsageFilter {
@@ -25,21 +28,28 @@ struct Chunk {
 
 impl UsageFilter {
     /// Returns what of the next bytes the client gets.
-    pub(crate) fn pass(&mut self, bytes: &[u8]) -> Bytes {
-        self.partial.extend_from_slice(bytes);
+    pub(crate) fn pass(&mut self, bytes: Bytes) -> Bytes {
+        // Nearly every piece is whole events without usage, and is not copied.
+        if self.partial.is_empty() && ends_event(&bytes) && !states_usage(&bytes) {
+            return bytes;
+        }
+        // An end that was not there before can only be in the new bytes, or just before them.
+        let mut searched = self.partial.len().saturating_sub(3);
+        self.partial.extend_from_slice(&bytes);
         let mut passed = Vec::with_capacity(self.partial.len());
-        let mut rest = std::mem::take(&mut self.partial);
-        while let Some(end) = event_end(&rest) {
-            let later = rest.split_off(end);
-            if !is_usage_only(&rest) {
-                passed.append(&mut rest);
+        let mut begin = 0;
+        while let Some(length) = event_end(&self.partial[searched.max(begin)..]) {
+            let end = searched.max(begin) + length;
+            if !is_usage_only(&self.partial[begin..end]) {
+                passed.extend_from_slice(&self.partial[begin..end]);
             }
-            rest = later;
+            (begin, searched) = (end, end);
         }
-        if rest.len() > MAX_EVENT {
-            passed.append(&mut rest);
+        if self.partial.len() - begin > MAX_EVENT {
+            passed.extend_from_slice(&self.partial[begin..]);
+            begin = self.partial.len();
         }
-        self.partial = rest;
+        self.partial.drain(..begin);
         passed.into()
     }
 
@@ -47,6 +57,16 @@ impl UsageFilter {
     pub(crate) fn finish(self) -> Bytes {
         if is_usage_only(&self.partial) { Bytes::new() } else { self.partial.into() }
     }
+}
+
+/// Whether the bytes end with an event.
+fn ends_event(bytes: &[u8]) -> bool {
+    bytes.ends_with(b"\n\n") || bytes.ends_with(b"\r\n\r\n")
+}
+
+/// Whether the usage may be stated in the bytes.
+fn states_usage(bytes: &[u8]) -> bool {
+    bytes.windows(USAGE.len()).any(|window| window == USAGE)
 }
 
 /// Where the first whole event ends, its empty line included.
@@ -81,7 +101,7 @@ mod tests {
                 let mut filter = UsageFilter::default();
                 let mut seen = Vec::new();
                 for piece in stream.as_bytes().chunks(size) {
-                    seen.extend_from_slice(&filter.pass(piece));
+                    seen.extend_from_slice(&filter.pass(Bytes::copy_from_slice(piece)));
                 }
                 seen.extend_from_slice(&filter.finish());
                 assert_eq!(String::from_utf8(seen).unwrap().replace('\r', ""), PASSED, "{size}");
@@ -92,12 +112,13 @@ mod tests {
     #[test]
     fn nothing_else_is_held_back_for_ever() {
         let mut filter = UsageFilter::default();
-        assert!(filter.pass(b"data: {\"choices\":").is_empty());
+        assert!(filter.pass(Bytes::from_static(b"data: {\"choices\":")).is_empty());
         let long = vec![b'x'; MAX_EVENT + 1];
-        assert_eq!(filter.pass(&long).len(), long.len() + 17);
+        assert_eq!(filter.pass(long.clone().into()).len(), long.len() + 17);
         let mut filter = UsageFilter::default();
-        assert_eq!(filter.pass(b"event: error\ndata: {\"usage\":1}\n\n").len(), 32);
-        filter.pass(b"data: tail");
+        let error = Bytes::from_static(b"event: error\ndata: {\"usage\":1}\n\n");
+        assert_eq!(filter.pass(error.clone()), error);
+        filter.pass(Bytes::from_static(b"data: tail"));
         assert_eq!(&filter.finish()[..], b"data: tail");
     }
 }

@@ -1,5 +1,6 @@
 //! The proxy, with the enforcing provider behind it. The provider's log is the referee.
 
+mod combined;
 mod faults;
 mod keys;
 mod media;

@@ -20,7 +20,7 @@ use super::http::Request;
 use crate::provider::{Reply, Shape};
 
 /// What every model answers, in the pieces in which it is streamed.
-const PIECES: [&str; 3] = ["Done", " and", " done."];
+pub(super) const PIECES: [&str; 3] = ["Done", " and", " done."];
 
 /// An answer as it is sent.
 #[derive(Debug)]

@@ -8,6 +8,7 @@ use super::api::{self, Answer};
 use super::calls::{Asked, DecisionRecord};
 use super::fault::{self, Fault};
 use super::http::{Request, Wire, Wrong};
+use super::realtime::{self, Session};
 use super::stream;
 use super::websocket;
 use crate::provider::{Call, Reply, Used};
@@ -55,12 +56,13 @@ fn send_whole(wire: &mut Wire, request: &Request, fault: &Fault, reply: &Reply) 
     sent && fault.truncates.is_none()
 }
 
-/// Returns every message until one end closes. It is one call all the while.
+/// Serves a realtime session until one end closes it. It is one call all the while.
 fn serve_websocket(wire: &mut Wire, request: &Request, shared: &Shared) {
     let decided = {
         let mut calls = shared.calls();
         let now = shared.clock.now();
-        calls.arrive(now, asked(request))
+        let model = realtime::model(request).to_owned();
+        calls.arrive(now, Asked { model, ..asked(request) })
     };
     shared.happened.notify_all();
     let ticket = match decided {
@@ -73,10 +75,11 @@ fn serve_websocket(wire: &mut Wire, request: &Request, shared: &Shared) {
     };
     let key = request.header("sec-websocket-key").unwrap_or_default();
     // It ends when either end closes it, whichever way.
-    let _ended = wire.echo(&websocket::accept(key));
+    let mut session = Session::new(request);
+    let _ended = wire.websocket(&websocket::accept(key), &mut session);
     let mut calls = shared.calls();
     let now = shared.clock.now();
-    let _reply = calls.finish(now, &ticket, Used::default(), None);
+    let _reply = calls.finish(now, &ticket, session.used(), None);
     drop(calls);
     shared.happened.notify_all();
 }

@@ -5,7 +5,8 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use super::websocket;
+use super::realtime::Session;
+use super::websocket::Frame;
 use crate::provider::Reply;
 
 /// The longest request line and headers together.
@@ -229,16 +230,18 @@ impl Wire {
             rustix::net::sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO));
     }
 
-    /// Switches to a WebSocket and returns every message.
-    pub(super) fn echo(&mut self, accept: &str) -> io::Result<()> {
+    /// Switches to a WebSocket and serves it until one end closes it.
+    pub(super) fn websocket(&mut self, accept: &str, session: &mut Session) -> io::Result<()> {
         let head = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket";
         self.write(format!("{head}\r\nsec-websocket-accept: {accept}\r\n\r\n").as_bytes())?;
+        self.write(&session.begin())?;
         loop {
-            let frame = websocket::frame(&self.unread).map_err(|()| io::ErrorKind::InvalidData)?;
+            let frame = Frame::read(&self.unread).map_err(|()| io::ErrorKind::InvalidData)?;
             if let Some(frame) = frame {
                 self.unread.drain(..frame.length);
-                self.write(&frame.reply)?;
-                if frame.closes {
+                let Some(answer) = session.answer(&frame) else { return Ok(()) };
+                self.write(&answer)?;
+                if frame.closes() {
                     return Ok(());
                 }
             } else if !self.more(Instant::now() + IDLE * 60).is_ok_and(|came| came) {

@@ -152,23 +152,26 @@ fn the_tables_of_the_storm_are_those_of_its_last_run() {
     let runs: Value = serde_json::from_str(&document("tests/sdks/storm.json")).unwrap();
     let head = "| | calls | refused (429) | errors in the clients | quota used | \
                 a critical call takes | fairness |\n|---|---:|---:|---:|---:|---:|---:|\n";
-    let row = |title: &str, run: &Value| {
+    let row = |title: &str, name: &str| {
+        let run = runs["rows"].as_array().unwrap().iter().find(|run| run["row"] == name).unwrap();
         let whole = |key: &str| thousands(run[key].as_u64().unwrap());
-        let seconds = run["critical_call_seconds"].as_f64().unwrap();
-        let used = run["tokens_used_percent"].as_f64().unwrap();
-        let fairness = run["fairness_standard"].as_f64().unwrap();
-        let (calls, refused, errors) = (whole("calls"), whole("refused"), whole("client_errors"));
+        let figure = |key: &str| run[key].as_f64().unwrap();
+        let (seconds, fairness) = (figure("critical_s"), figure("fairness"));
+        let used = figure("quota_used") * 100.0;
+        let (calls, refused, errors) = (whole("calls"), whole("refused"), whole("errors"));
         format!(
             "| {title} | {calls} | {refused} | {errors} | {used:.1} % | {seconds:.2} s | \
              {fairness:.3} |\n"
         )
     };
-    let alone = row("the SDK's own retries", &runs["alone"]);
-    let tap = row("through Standpipe, limits configured", &runs["tap"]);
-    let unknown = row("through Standpipe, no configuration", &runs["unknown"]);
+    let alone = row("the SDK's own retries", "without");
+    let tap = row("through Standpipe, limits configured", "configured");
+    let unknown = row("through Standpipe, no configuration", "unknown");
     let table = format!("{head}{alone}{tap}{unknown}");
-    let [processes, requests, tokens] = ["processes", "requests_per_minute", "tokens_per_minute"]
-        .map(|key| thousands(runs["setup"][key].as_u64().unwrap()));
+    let limits = &runs["limits"];
+    let counts =
+        [&runs["processes"], &limits["requests_per_min"], &limits["input_tokens_per_min"]];
+    let [processes, requests, tokens] = counts.map(|count| thousands(count.as_u64().unwrap()));
     let setup = format!(
         "{processes} processes of Anthropic's Node SDK on one key, against a local \
          server that enforces {requests} requests and {tokens} input tokens a minute"

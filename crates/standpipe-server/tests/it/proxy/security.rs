@@ -170,3 +170,20 @@ fn planted_secrets_appear_nowhere() {
         assert!(!output.contains("planted"), "{output}");
     }
 }
+
+/// AWS would answer that the signature does not match; nothing is sent there.
+#[test]
+fn a_call_with_an_aws_signature_is_rejected_with_the_reason() {
+    let world = World::anthropic(
+        "[provider.bedrock]\nupstream = \"https://bedrock-runtime.us-east-1.amazonaws.com\"\n",
+    );
+    let signed = "authorization: AWS4-HMAC-SHA256 Credential=AKIA/x, SignedHeaders=host";
+    let body = json!({"messages": []}).to_string();
+    let headers = ["content-type: application/json", signed];
+    let path = "/as/blog/bedrock/model/m/converse";
+    let answer = world.daemon.ask("POST", path, &headers, body.as_bytes());
+    let error = super::body(&answer, 400);
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("AWS signature") && message.contains("API key"), "{message}");
+    assert_eq!(answer.header("x-standpipe-origin"), Some("ledger"));
+}
