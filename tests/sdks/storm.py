@@ -122,7 +122,7 @@ def report(row, title, log, seen, steady):
     return {
         "row": row, "title": title, "calls": len(log), "refused": refused, "errors": errors,
         # Of the tokens, which are scarcer than the requests.
-        "quota_used": used["tokens"],
+        "quota_used_percent": used["tokens"] * 100,
         "critical_s": tiers["critical"]["mean_s"],
         "fairness": tiers["standard"]["fairness"],
         "tiers": tiers,

@@ -157,7 +157,7 @@ fn the_tables_of_the_storm_are_those_of_its_last_run() {
         let whole = |key: &str| thousands(run[key].as_u64().unwrap());
         let figure = |key: &str| run[key].as_f64().unwrap();
         let (seconds, fairness) = (figure("critical_s"), figure("fairness"));
-        let used = figure("quota_used") * 100.0;
+        let used = figure("quota_used_percent");
         let (calls, refused, errors) = (whole("calls"), whole("refused"), whole("errors"));
         format!(
             "| {title} | {calls} | {refused} | {errors} | {used:.1} % | {seconds:.2} s | \
@@ -169,8 +169,7 @@ fn the_tables_of_the_storm_are_those_of_its_last_run() {
     let unknown = row("through Standpipe, no configuration", "unknown");
     let table = format!("{head}{alone}{tap}{unknown}");
     let limits = &runs["limits"];
-    let counts =
-        [&runs["processes"], &limits["requests_per_min"], &limits["input_tokens_per_min"]];
+    let counts = [&runs["processes"], &limits["requests_per_min"], &limits["input_tokens_per_min"]];
     let [processes, requests, tokens] = counts.map(|count| thousands(count.as_u64().unwrap()));
     let setup = format!(
         "{processes} processes of Anthropic's Node SDK on one key, against a local \
