@@ -53,7 +53,7 @@ fn limits(page: &mut Exposition, pools: &Pools<'_>) {
     type Figure = fn(&LimitStatus) -> Option<u64>;
     let all: [(_, _, Figure); 7] = [
         ("limit_stated", "A limit as stated.", |limit| Some(limit.amount)),
-        ("limit_told", "A limit as the provider reports it.", |limit| limit.learned),
+        ("limit_learned", "A limit as the provider reports it.", |limit| limit.learned),
         ("limit_effective", "What is usable of a limit, after its margin and learning.", |l| {
             Some(l.effective)
         }),
