@@ -251,7 +251,7 @@ test("what cannot be done is said with its reason and a hint", async () => {
   await says(page, ".listing", "quick");
   await (await (await row(page, ".flying", "quick")).$("button")).click();
   await home.run("commit", id);
-  page.expectsErrors = true; // The refusal is wanted here, and the console tells of it.
+  page.expectsErrors = true; // The refusal is expected.
   await page.click("#ask-yes");
   await says(page, "#wrong", "The lease was not settled:");
   const [said, hint] = await page.$eval("#wrong p", (one) => [one.innerText,
@@ -405,7 +405,7 @@ test("a token is asked for, kept in the tab, and taken out of the address", asyn
     await own.up();
     await own.run("reserve", "my/slots", "--limit", "parallel=2");
     await visit(own);
-    page.expectsErrors = true; // The browser tells of every 401, and they are wanted here.
+    page.expectsErrors = true; // The 401s are expected.
     await says(page, "#locked", "This daemon requires a token");
     assert.deepEqual(await findings(page), []);
     await screenshot(page, "token");
