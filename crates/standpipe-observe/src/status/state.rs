@@ -42,12 +42,13 @@ impl PoolState {
 }
 
 impl PoolStatus {
-    /// Whether the pool was reset and has not been used since: it has no configuration, and nothing
-    /// is in flight or queued. Its store may keep an empty ledger.
+    /// Whether the pool was reset and has not been used since: its log is empty, and it has no
+    /// configuration. The store keeps an empty ledger. A damaged one is not empty: its log records
+    /// the loss.
     #[must_use]
     pub fn is_forgotten(&self) -> bool {
-        let is_unused = self.in_flight + self.waiting == 0 && self.agents.is_empty();
-        self.origin.source == ConfigSource::None && is_unused && self.unavailable.is_none()
+        let is_empty = self.position == 0 && self.origin.source == ConfigSource::None;
+        is_empty && self.unavailable.is_none()
     }
 
     /// Returns the worst state that holds.
