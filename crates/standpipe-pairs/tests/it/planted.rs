@@ -56,14 +56,12 @@ fn a_day_that_is_not_shared_is_found() {
 /// Runs pairs in virtual time with a bug until the referee finds it; without the bug it finds
 /// nothing in the same pairs.
 fn is_found(pair: (Act, Act), extra: Extra, bug: Bug, text: &str) {
-    for seed in 1..=20 {
+    let found = (1..=20).any(|seed| {
         let run = |bug| simulated::run_with(pair.0, pair.1, seed, extra, bug);
         assert_eq!(run(None).broken, Vec::<String>::new(), "seed {seed}");
-        if has(&run(Some(bug)), text) {
-            return;
-        }
-    }
-    panic!("{bug:?} was not found");
+        has(&run(Some(bug)), text)
+    });
+    assert!(found, "{bug:?} was not found");
 }
 
 #[test]
