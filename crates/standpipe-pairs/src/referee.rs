@@ -196,7 +196,7 @@ pub fn judge(calls: &[Call], eras: &[Era], permitted: &Permitted) -> Vec<String>
     // An older ledger has tickets of ended sessions. Where one unit comes at a time, they become
     // due one after the other, and each holds up those behind it for two seconds.
     let is_older = !permitted.on(FAIR).replaced.is_empty();
-    let waits = calls.iter().filter(|call| !owes(call) && !(is_older && call.pool == FAIR));
+    let waits = calls.iter().filter(|call| !(owes(call) || is_older && call.pool == FAIR));
     let starved = waits.filter_map(|call| Some((call, starved(call)?)));
     let unexcused = starved.filter(|(call, _)| !is_kept(call, calls, eras, permitted));
     broken.extend(unexcused.map(|(_, text)| text));
