@@ -58,11 +58,11 @@ pub(crate) fn run(only: Option<&str>) -> Result<(), String> {
     let home = Scratch::new()?;
     let (python, node) = (Python::prepare(), Node::prepare());
     let place = Place { server: Server::start(), home, python, node };
-    let version = |prepared: Result<&String, &String>| prepared.unwrap_or_else(|why| why).clone();
+    let versions = |prepared: Result<&String, &String>| prepared.unwrap_or_else(|why| why).clone();
     println!(
         "{version}; {}; {}.\n",
-        version(place.python.as_ref().map(|python| &python.versions)),
-        version(place.node.as_ref().map(|node| &node.versions)),
+        versions(place.python.as_ref().map(|python| &python.versions)),
+        versions(place.node.as_ref().map(|node| &node.versions)),
     );
     for (_, section) in SECTIONS.iter().filter(|(name, _)| wanted(name)) {
         section(&place)?;
