@@ -3,7 +3,6 @@
 
 use std::fmt;
 
-use standpipe_config::plain;
 use standpipe_core::Unit;
 
 use super::Refused;
@@ -165,7 +164,11 @@ impl Why<'_> {
 
 fn amount(unit: &str, units: u64) -> String {
     match Unit::named(unit) {
-        Some(Unit::Usd) => format!("${}", plain::amount(&Unit::Usd, units)),
+        // Whole cents, rounded up: what is missing is never shown as nothing.
+        Some(Unit::Usd) => {
+            let cents = units.div_ceil(10_000);
+            format!("${}.{:02}", cents / 100, cents % 100)
+        }
         _ => units.to_string(),
     }
 }
