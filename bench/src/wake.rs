@@ -35,7 +35,7 @@ pub(crate) fn run() -> Result<(), String> {
          another process has returned with its lease, which it had to claim. Both ends are on one \
          clock. *From the call* counts from just before the holder calls `commit`, so the whole \
          commit is in it; *from the return* counts from when `commit` has returned: its entry was \
-         in the log and the waiter notified a few µs before. Beside it, taken in turns: the same on the \
+         in the log and the waiter notified a few µs before. Beside it, in turns: the same on the \
          store without the library (`Participant`, `Store::wait_for_wake`), and the machine's own \
          floor, a byte through a pipe to another process.\n"
     );
