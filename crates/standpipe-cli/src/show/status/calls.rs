@@ -47,7 +47,7 @@ pub(super) fn tickets(style: Style, tickets: &[TicketStatus]) -> Vec<String> {
             about(style, [of(&ticket.part_of), ticket.model.clone(), ticket.task.clone(), None]),
         ]
     });
-    let reasons: Vec<String> = shown.map(|ticket| wait_reason(ticket)).collect();
+    let reasons: Vec<String> = shown.map(wait_reason).collect();
     let mut lines = table_with_notes(2, style.width, &rows.collect::<Vec<_>>(), &reasons);
     lines.extend(more(tickets.len()));
     lines
