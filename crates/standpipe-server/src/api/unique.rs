@@ -42,7 +42,7 @@ pub(super) fn entries<'de, A: MapAccess<'de>, V: Deserialize<'de>>(
     while let Some(key) = map.next_key::<String>()? {
         if all.contains_key(&key) {
             let shown: String = key.chars().take(40).flat_map(char::escape_debug).collect();
-            return Err(A::Error::custom(format_args!("duplicate key `{shown}`")));
+            return Err(A::Error::custom(format_args!("the key `{shown}` is given twice")));
         }
         all.insert(key, map.next_value()?);
     }

@@ -64,8 +64,12 @@ fn describe(text: &str, name: Option<&str>, kind: &str) -> ParseError {
     }
     let whose = name.map_or_else(|| format!("a {kind}"), |name| format!("`{}`", plain(name)));
     let what = match text.rsplit_once(", expected ") {
-        Some((_, wanted)) if text.starts_with("invalid ") => {
-            format!("{whose} must be {}", expected(wanted))
+        Some((given, known)) if text.starts_with("unknown variant") => {
+            let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
+            format!("{whose} must be one of {}, not {}", known.join(", "), value_of(given))
+        }
+        Some((given, wanted)) if text.starts_with("invalid ") => {
+            format!("{whose} must be {}, not {}", expected(wanted), value_of(given))
         }
         // The texts of numbers in a query.
         _ if text.contains(" in string") || text.starts_with("number too") => {
@@ -74,9 +78,7 @@ fn describe(text: &str, name: Option<&str>, kind: &str) -> ParseError {
         _ if text.starts_with("provided string was not") => {
             format!("{whose} must be true or false")
         }
-        _ if text.starts_with("invalid ") || text.starts_with("unknown variant") => {
-            format!("{whose} has an invalid value")
-        }
+        _ if text.starts_with("invalid ") => format!("{whose} has an invalid value"),
         // A text of this API's own.
         _ => plain(text),
     };
@@ -98,6 +100,17 @@ fn expected(wanted: &str) -> String {
     }
 }
 
+/// The rejected value: `3` in "invalid type: integer `3`", or its kind where the parser omits it.
+fn value_of(given: &str) -> String {
+    let value = given.split_once(": ").map_or(given, |(_, value)| value);
+    let value = match value {
+        "map" => "an object",
+        "sequence" => "a list",
+        quoted => quoted.find(['`', '"']).map_or(quoted, |from| &quoted[from..]),
+    };
+    plain(value.trim_matches('`')).chars().take(60).collect()
+}
+
 /// Makes a text that may quote the caller safe: bounded, and without control characters.
 pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).take(300).collect()
@@ -105,7 +118,8 @@ pub(crate) fn plain(text: &str) -> String {
 
 /// Returns the name of the value that ends at a position, such as `cost.tokens`.
 fn path_at(bytes: &[u8], line: usize, column: usize) -> Option<String> {
-    let before: usize = bytes.split(|b| *b == b'\n').take(line - 1).map(|l| l.len() + 1).sum();
+    let before: usize =
+        bytes.split(|b| *b == b'\n').take(line.saturating_sub(1)).map(|l| l.len() + 1).sum();
     let text = bytes.get(..(before + column).min(bytes.len()))?;
     let mut path: Vec<Option<String>> = Vec::new();
     let mut at = 0;
@@ -161,6 +175,14 @@ mod tests {
         pools: Vec<String>,
         timeout_ms: Option<u32>,
         dry_run: Option<bool>,
+        priority: Option<Priority>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Priority {
+        Critical,
+        Standard,
     }
 
     fn of(body: &str) -> (String, String) {
@@ -175,27 +197,32 @@ mod tests {
             ("{\"pool\": \"a/b\"", "the body is not valid JSON (line 1, column 14)"),
             ("{\"pool\": a}", "the body is not valid JSON (line 1, column 10)"),
             ("{}", "the field `pool` is missing"),
-            (r#"{"pool": 7}"#, "`pool` must be a string"),
+            (r#"{"pool": 7}"#, "`pool` must be a string, not 7"),
             (
                 r#"{"pool": "a", "timeout_ms": "5s"}"#,
-                "`timeout_ms` must be a whole number, 0 or more",
+                "`timeout_ms` must be a whole number, 0 or more, not \"5s\"",
             ),
             (
                 r#"{"pool": "a", "timeout_ms": -1}"#,
-                "`timeout_ms` must be a whole number, 0 or more",
+                "`timeout_ms` must be a whole number, 0 or more, not -1",
             ),
             (
                 r#"{"pool": "a", "timeout_ms": 1.5}"#,
-                "`timeout_ms` must be a whole number, 0 or more",
+                "`timeout_ms` must be a whole number, 0 or more, not 1.5",
             ),
             (
                 r#"{"pool": "a", "cost": {"tokens": "x"}}"#,
-                "`cost.tokens` must be a whole number, 0 or more",
+                "`cost.tokens` must be a whole number, 0 or more, not \"x\"",
             ),
-            (r#"{"pool": "a", "cost": 3}"#, "`cost` must be an object"),
-            (r#"{"pool": "a", "pools": "b"}"#, "`pools` must be a list"),
-            (r#"{"pool": "a", "pools": ["b", 3]}"#, "`pools` must be a string"),
-            ("{\"pool\": \"a\",\n \"dry_run\": 1}", "`dry_run` must be true or false"),
+            (r#"{"pool": "a", "cost": 3}"#, "`cost` must be an object, not 3"),
+            (r#"{"pool": "a", "pools": "b"}"#, "`pools` must be a list, not \"b\""),
+            (r#"{"pool": "a", "pools": ["b", 3]}"#, "`pools` must be a string, not 3"),
+            ("{\"pool\": \"a\",\n \"dry_run\": 1}", "`dry_run` must be true or false, not 1"),
+            (
+                r#"{"pool": "a", "priority": "high"}"#,
+                "`priority` must be one of critical, standard, not high",
+            ),
+            (r#"{"pool": "a", "cost": [1]}"#, "`cost` must be an object, not a list"),
             (r#"{"pool": "a", "pool": "b"}"#, "the field `pool` is given twice"),
         ];
         for (body, what) in cases {

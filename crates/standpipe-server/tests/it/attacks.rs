@@ -113,7 +113,7 @@ fn duplicate_keys_are_rejected_by_name() {
     ] {
         let problem = daemon.ask("POST", path, &[JSON], body.as_bytes()).problem(400, "invalid");
         let detail = problem["detail"].as_str().unwrap();
-        assert!(detail.contains("duplicate") && detail.contains(key), "{body}: {problem}");
+        assert!(detail.contains("twice") && detail.contains(key), "{body}: {problem}");
     }
     let pool = daemon.pool("my/api");
     assert_eq!((&pool["in_flight"], &pool["pause"]), (&json!(1), &json!(null)), "{pool}");

@@ -11,15 +11,15 @@ fn invalid_bodies_are_rejected_with_the_reason() {
     let home = Home::new();
     let daemon = Daemon::up(&home);
     for (body, says) in [
-        ("", "EOF"),
-        ("{", "EOF"),
+        ("", "not valid JSON"),
+        ("{", "not valid JSON"),
         ("[]", "object"),
         (r#"["my/api",null,null,null,null,null,null,null,null,null,null,null]"#, "object"),
         ("\"my/api\"", "object"),
         ("{}", "pool"),
         (r#"{"pool":"my/api","colour":"red"}"#, "colour"),
-        (r#"{"pool":"my/api","pool":"my/api"}"#, "duplicate field `pool`"),
-        (r#"{"pool":3}"#, "integer"),
+        (r#"{"pool":"my/api","pool":"my/api"}"#, "the field `pool` is given twice"),
+        (r#"{"pool":3}"#, "`pool` must be a string, not 3"),
         (r#"{"pool":"my"}"#, "`my`"),
         (r#"{"pool":"my/api","limits":{"requests":"60/m"}}"#, "60/m"),
         (r#"{"pool":"my/api","limits":{"parallel":0}}"#, "parallel"),
