@@ -130,7 +130,7 @@ fn a_stopped_daemon_grants_no_call_whose_timeout_is_over() {
     until_waiting(&home, "my/slots", 1);
     // The daemon has begun to count before its ticket is seen.
     let waits_since = Instant::now();
-    daemon.signal(Signal::STOP);
+    daemon.suspend();
     home.lease(&held).commit([]).blocking().unwrap();
     // The timeout and the tolerance after it pass while the daemon is stopped.
     let over = waits_since + Duration::from_millis(3_500);

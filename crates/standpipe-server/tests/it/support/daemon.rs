@@ -110,6 +110,20 @@ impl Daemon {
         self.child.id()
     }
 
+    /// Stops the process and waits until each of its threads is stopped: until then a thread may
+    /// still answer.
+    pub(crate) fn suspend(&self) {
+        self.signal(Signal::STOP);
+        let tasks = format!("/proc/{}/task", self.pid());
+        let is_stopped = |task: std::io::Result<std::fs::DirEntry>| {
+            let stat = std::fs::read_to_string(task.unwrap().path().join("stat")).unwrap();
+            stat.rsplit(") ").next().unwrap().starts_with('T')
+        };
+        until("all threads of the daemon are stopped", || {
+            std::fs::read_dir(&tasks).unwrap().all(is_stopped).then_some(())
+        });
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
         kill_process(pid, signal).unwrap();
