@@ -1,5 +1,7 @@
 //! `hold`: a command that runs while a lease is held.
 
+use std::time::Duration;
+
 use crate::support::{Home, Ran};
 
 #[test]
@@ -204,13 +206,14 @@ fn an_invalid_pattern_is_an_error() {
 #[test]
 fn a_long_command_keeps_its_slot() {
     let home = Home::new();
-    home.configure("[pool.\"my/api\"]\nrequests = \"9/min\"\nlongest_lease = \"2s\"\n");
+    home.configure("[pool.\"my/api\"]\nrequests = \"9/min\"\nlongest_lease = \"6s\"\n");
     let script = "echo held; read -r line; exit 0";
     let mut holder = home.start(["hold", "my/api", "--", "sh", "-c", script]);
     assert_eq!(holder.line(), "held");
     let age = || home.status("my/api")["leases"][0]["age_ms"].as_u64();
-    while age().expect("it is still held") < 3_500 {
-        std::thread::yield_now();
+    while age().expect("it is still held") < 8_000 {
+        // A loop without a pause would keep `hold` from running on a busy machine.
+        std::thread::sleep(Duration::from_millis(50));
     }
     assert_eq!(holder.end().code, Some(0));
     let reclaimed = home.run(["events", "--kind", "reclaim"]);
