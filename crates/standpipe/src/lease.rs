@@ -3,6 +3,7 @@
 //! A lease is settled exactly once: by a method, by its drop, or by other processes after its
 //! process died. `lease/handle.rs` is a lease by its id.
 
+mod answered;
 mod granted;
 mod handle;
 mod several;
@@ -16,6 +17,7 @@ use std::time::{Duration, SystemTime};
 use standpipe_core::{Action, Amounts, Answer, Commit, Configured, LeaseAnswer, Unit, Zone};
 use standpipe_store::PoolName;
 
+pub(crate) use self::answered::answered;
 pub(crate) use self::granted::{Granted, LeaseContext};
 pub use self::handle::LeaseHandle;
 pub(crate) use self::several::Part;
@@ -26,7 +28,6 @@ use crate::client::usage::Ended;
 use crate::client::{PoolClient, StoreClient, units};
 use crate::error::Error;
 use crate::lease_id::LeaseId;
-use crate::provider::reply::{Meaning, Reply};
 use crate::provider::report::Throttle;
 use crate::refused::Refused;
 use crate::routing::advice::Advice;
@@ -213,18 +214,26 @@ impl Lease {
             if let Err(error) = ours {
                 return Plan::Ready(Err(error));
             }
-            Plan::Block(
-                Worker::of(&handle, &client),
-                Box::new(move || {
-                    let (store_client, used) = (handle.store_client(), used?);
-                    store_client.check_units(&client, &used, &[], Some(id.key()))?;
-                    let commit = Commit { lease: id.key(), used, progress: true, refused: false };
-                    let commit = Action::Commit(commit);
-                    let result = store_client.about_lease(&client, &id, commit.clone());
-                    several::repeat(store_client, &others, &commit);
-                    result.map(drop)
-                }),
-            )
+            let worker = Worker::of(&handle, &client);
+            let used = match used {
+                Ok(used) if others.is_empty() && units::custom(&used, &[]).is_empty() => used,
+                used => {
+                    let run = move || {
+                        let (store_client, used) = (handle.store_client(), used?);
+                        store_client.check_units(&client, &used, &[], Some(id.key()))?;
+                        let commit = so_far(&id, used);
+                        let result = store_client.about_lease(&client, &id, commit.clone());
+                        several::repeat(store_client, &others, &commit);
+                        result.map(drop)
+                    };
+                    return Plan::Block(worker, Box::new(run));
+                }
+            };
+            let actions = vec![so_far(&id, used)];
+            let then = Box::new(move |received: Result<(Vec<Answer>, _), Error>| {
+                lease_answer(received?.0, &id).map(drop)
+            });
+            Plan::Send(Sending { handle, client, actions, then })
         })
     }
 
@@ -257,64 +266,6 @@ impl Lease {
         })
     }
 
-    /// Settles the lease by what the provider's answer means: its usage is charged, its limits are
-    /// applied, and a refusal pauses everyone on the pool.
-    ///
-    /// ```
-    /// # use standpipe::config::{Settings, StoreUrl};
-    /// # use standpipe::{Limit, Meaning, Reply, Request, Rule, Standpipe};
-    /// # fn main() -> Result<(), standpipe::Error> {
-    /// # let tap = Standpipe::builder().settings(Settings::default());
-    /// # let tap = tap.store(StoreUrl::Memory).open()?;
-    /// # let pool = tap.pool("anthropic/doc")?;
-    /// # pool.limit(vec![Limit::new(Rule::Parallel { amount: 5 })]).blocking()?;
-    /// let lease = pool.reserve(Request::by("blog")).blocking()?;
-    /// let reply = Reply::new(429).header("retry-after", "17");
-    /// let meaning = lease.answered(reply).blocking()?;
-    /// assert!(matches!(meaning, Meaning::Refused { .. }));
-    /// assert!(pool.status().blocking()?.pause.is_some(), "everyone pauses");
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Lease::commit`].
-    pub fn answered(self, reply: Reply) -> Operation<Meaning> {
-        self.answered_using(reply, [])
-    }
-
-    /// Does the same as [`Lease::answered`], with amounts of the caller that replace the answer's.
-    ///
-    /// # Errors
-    /// As [`Lease::commit`].
-    pub fn answered_using(
-        self,
-        reply: Reply,
-        used: impl IntoIterator<Item = (Unit, u64)>,
-    ) -> Operation<Meaning> {
-        let used = amounts(used);
-        self.blocking(move |lease, store_client| {
-            let (used, client, key) = (used?, lease.client(), lease.id.key());
-            store_client.check_units(&client, &used, &[], Some(key))?;
-            if !lease.owned {
-                return Err(Error::LeaseGone { lease: lease.id.clone() });
-            }
-            let read = reply.read(lease.context.dialect, lease.id.pool());
-            let parts = lease.take_parts();
-            let split = store_client.split_reply(&parts, &read);
-            for (part, read) in lease.each(|part| part).zip(&split) {
-                if part.granted.is_new {
-                    let call = part.granted.call();
-                    store_client.note_answered(&part.client(), call, read, &used);
-                }
-            }
-            let (id, graph) = (&lease.id, &lease.context.graph);
-            let agent = Some(lease.agent());
-            let result = store_client.answered(&parts, id, agent, &split, &used, graph);
-            result.map(|()| read.meaning)
-        })
-    }
-
     /// Detaches the lease from this process: it lives for this long from now on. It is not settled;
     /// that is left to [`Standpipe::lease`](crate::Standpipe::lease) with its id, in any process.
     ///
@@ -336,17 +287,22 @@ impl Lease {
 
     /// Returns an operation that may block for several steps.
     fn blocking<T: Send + 'static>(
-        mut self,
+        self,
         run: impl FnOnce(&mut Self, &Arc<StoreClient>) -> Result<T, Error> + Send + 'static,
     ) -> Operation<T> {
-        Operation::new(move || {
-            let worker = Worker::of(&self.handle, &self.client);
-            let run = move || {
-                let store_client = self.ours()?;
-                run(&mut self, &store_client)
-            };
-            Plan::Block(worker, Box::new(run))
-        })
+        Operation::new(move || self.block(run))
+    }
+
+    fn block<T: Send + 'static>(
+        mut self,
+        run: impl FnOnce(&mut Self, &Arc<StoreClient>) -> Result<T, Error> + Send + 'static,
+    ) -> Plan<T> {
+        let worker = Worker::of(&self.handle, &self.client);
+        let run = move || {
+            let store_client = self.ours()?;
+            run(&mut self, &store_client)
+        };
+        Plan::Block(worker, Box::new(run))
     }
 
     /// Returns the id and leaves a lease with a time to live in flight, until it is settled by its
@@ -443,6 +399,11 @@ impl Lease {
             self.client().lease_ended();
         }
     }
+}
+
+/// Returns the report of what a call has used so far.
+const fn so_far(lease: &LeaseId, used: Amounts) -> Action {
+    Action::Commit(Commit { lease: lease.key(), used, progress: true, refused: false })
 }
 
 /// Returns what the ledger answered about a lease. A lease that has ended is an error.

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use flate2::write::GzDecoder;
 use standpipe::{Error, Lease, Operation, Reply, StreamedReply, Unit};
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
 
 use super::caller::Caller;
 use super::hold::Call;
@@ -86,7 +85,7 @@ impl Settlement {
             self.reported = true;
             // A failure changes nothing: the end of the stream reports the input again.
             let progress = lease.progress([(Unit::InputTokens, input)]);
-            after_the_response(&self.state, progress, |_| {});
+            after_the_response(progress, |_| {});
         }
     }
 
@@ -102,7 +101,7 @@ impl Settlement {
         let is_known = self.prices.keys().all(|unit| used.of(unit).is_some());
         let money = (whole && is_known && !self.prices.is_empty())
             .then(|| (Unit::Usd, cost(&used, &self.prices)));
-        settle(&self.state, lease, money, if whole { reply.end() } else { reply.cut() });
+        settle(lease, money, if whole { reply.end() } else { reply.cut() });
     }
 }
 
@@ -145,44 +144,24 @@ impl Drop for Settlement {
         if let Some((lease, reply)) = self.open.take() {
             self.count(&reply);
             let reply = if reply.is_finished() { reply.end() } else { reply.cut() };
-            settle(&self.state, lease, None, reply);
+            settle(lease, None, reply);
         }
     }
 }
 
-fn settle(state: &AppState, lease: Lease, money: Option<(Unit, u64)>, reply: Reply) {
-    after_the_response(state, lease.answered_using(reply, money), |error| {
+fn settle(lease: Lease, money: Option<(Unit, u64)>, reply: Reply) {
+    after_the_response(lease.answered_using(reply, money), |error| {
         tracing::debug!(%error, "a proxied call was not settled with its usage");
     });
 }
 
-/// The operations that may occupy threads of the event loop for blocking steps. As many threads are
-/// left to requests.
-static BLOCKING: Semaphore = Semaphore::const_new(16);
-
-/// Runs an operation of several steps off the event loop. Without a runtime the daemon ends: the
-/// lease is then settled at its estimate with its session.
-///
-/// Awaited, such an operation starts a thread of its own, which costs more than its steps. So it
-/// runs on a thread that the event loop keeps, unless those may all wait: for a store across a
-/// network, or for a process that holds the lock of a pool.
+/// Runs an operation once the bytes that just arrived are passed on. Without a runtime the daemon
+/// ends: the lease is then settled at its estimate with its session.
 pub(super) fn after_the_response<T: Send + 'static>(
-    state: &AppState,
     operation: Operation<T>,
     failed: impl FnOnce(&Error) + Send + 'static,
 ) {
     let Ok(runtime) = Handle::try_current() else { return };
-    let is_local = state.tap().is_remote().is_ok_and(|remote| !remote);
-    let permit = is_local.then(|| BLOCKING.try_acquire().ok()).flatten();
-    if let Some(permit) = permit {
-        runtime.spawn_blocking(move || {
-            let _until_it_ends = permit;
-            if let Err(error) = operation.blocking() {
-                failed(&error);
-            }
-        });
-        return;
-    }
     runtime.spawn(async move {
         if let Err(error) = operation.await {
             failed(&error);

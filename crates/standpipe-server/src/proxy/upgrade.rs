@@ -200,7 +200,7 @@ impl Session {
             if self.usage.feed(&piece[..count]) {
                 // A failure changes nothing: the end of the session reports all of it again.
                 let progress = self.lease.progress(self.usage.amounts());
-                after_the_response(&self.state, progress, |_| {});
+                after_the_response(progress, |_| {});
             }
             to.write_all(&piece[..count]).await?;
         }

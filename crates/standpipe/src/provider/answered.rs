@@ -6,13 +6,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use standpipe_core::{Action, AgentName, Amounts, Answer, LeaseAnswer, Reading, Throttled};
+use standpipe_core::{Action, AgentName, Amounts, Reading, Throttled};
 
 use crate::client::PoolClient;
 use crate::client::StoreClient;
 use crate::error::Error;
 use crate::journal::EventData;
-use crate::lease::Part;
+use crate::lease::{Part, answered};
 use crate::lease_id::LeaseId;
 use crate::moment::span;
 use crate::provider::reply::{Meaning, Read};
@@ -61,12 +61,7 @@ impl StoreClient {
                 self.record_if_refused(&part.client, agent, read, graph);
             }
             if at == 0 {
-                result = settled.and_then(|(answers, _)| match answers.last() {
-                    Some(Answer::Lease(LeaseAnswer::Gone)) => {
-                        Err(Error::LeaseGone { lease: lease.clone() })
-                    }
-                    _ => Ok(()),
-                });
+                result = settled.and_then(|(answers, _)| answered(&answers, lease));
             }
         }
         result
@@ -123,13 +118,12 @@ impl StoreClient {
         read: &Read,
         graph: &Graph,
     ) {
-        let refused = matches!(read.meaning, Meaning::Refused { .. });
-        if let Some(agent) = agent.filter(|_| refused).and_then(AgentName::new) {
+        if let Some(agent) = agent.filter(|_| read.is_refused()).and_then(AgentName::new) {
             self.record_backpressure(graph, client, &agent);
         }
     }
 
-    fn note_answer(
+    pub(crate) fn note_answer(
         &self,
         client: &PoolClient,
         lease: Option<&LeaseId>,

@@ -212,7 +212,7 @@ impl Reply {
 impl Read {
     /// Removes everything about limits: the call is settled, but its answer is not about this pool.
     fn about_another(mut self, resource: &str) -> Self {
-        if matches!(self.meaning, Meaning::Refused { .. }) {
+        if self.is_refused() {
             self.meaning = Meaning::Failed { transient: true };
         }
         (self.readings, self.hit) = (Vec::new(), None);
@@ -254,8 +254,7 @@ impl Read {
     /// Returns what the answer means for one of the pools of a call: the readings of its limits,
     /// and the refusal if that is about this pool.
     pub(crate) fn part(&self, is_here: impl Fn(&Reading) -> bool, refused_here: bool) -> Self {
-        let refused = matches!(self.meaning, Meaning::Refused { .. });
-        let meaning = match refused && !refused_here {
+        let meaning = match self.is_refused() && !refused_here {
             true => Meaning::Failed { transient: true },
             false => self.meaning.clone(),
         };
@@ -267,6 +266,11 @@ impl Read {
             used: self.used.clone(),
             hit: self.hit.clone().filter(|_| refused_here),
         }
+    }
+
+    /// Returns whether the provider refused the call.
+    pub(crate) const fn is_refused(&self) -> bool {
+        matches!(self.meaning, Meaning::Refused { .. })
     }
 
     /// Returns the readings of limits in the answer.
