@@ -44,7 +44,7 @@ pub struct Audit {
 #[non_exhaustive]
 pub struct PoolAudit {
     /// Its name.
-    pub pool: String,
+    pub pool: PoolName,
     /// Whether it holds calls back now; `false` is shadow mode.
     pub enforce: bool,
     /// Calls that were recorded in the other mode and are not included.

@@ -41,7 +41,8 @@ pub enum Verdict {
 #[non_exhaustive]
 pub struct Explanation {
     /// On which pool.
-    pub pool: String,
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub pool: PoolName,
     /// Who asks.
     pub agent: String,
     /// In which tier.
@@ -144,7 +145,7 @@ impl Explanation {
         let verdict = Verdict::of(pool, state, reserve, now)?;
         let judged = state.admission_steps(reserve, now.store);
         Some(Self {
-            pool: pool.to_string(),
+            pool: pool.clone(),
             agent: reserve.agent.to_string(),
             priority: judged.tier.into(),
             cost: amounts(&judged.cost),

@@ -205,7 +205,8 @@ impl Refused {
 #[cfg_attr(feature = "openapi", schema(as = Refused))]
 pub struct RefusedJson {
     /// The pool.
-    pool: String,
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pool: PoolName,
     /// The first reason of the admission rule.
     reason: &'static str,
     /// What a call that timed out was waiting for at the end.
@@ -240,7 +241,7 @@ impl Serialize for Refused {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let when = self.when();
         let json = RefusedJson {
-            pool: self.pool.to_string(),
+            pool: self.pool.clone(),
             reason: self.reason.as_str(),
             waited_for: self.waited_for.map(Reason::as_str),
             limit: self.limit.clone(),

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use standpipe_core::{Breaker, Priority, Reason, ThrottleKind, Zone};
+use standpipe_store::PoolName;
 
 pub use self::agent_use::{AgentShares, KeptUnits};
 pub(crate) use self::agent_use::{agents_ahead, kept_from, shares_of};
@@ -40,7 +41,8 @@ use crate::time::Timestamp;
 #[non_exhaustive]
 pub struct PoolStatus {
     /// Its name.
-    pub pool: String,
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub pool: PoolName,
     /// Its provider, when the file names one.
     pub provider: Option<String>,
     /// The pool that every call on this one draws on too.

@@ -1,6 +1,7 @@
 //! The name of a pool, and what makes a text an invalid one.
 
 use std::fmt;
+use std::ops::Deref;
 use std::str::FromStr;
 
 /// The name of a pool: `provider/model-or-scope`.
@@ -55,6 +56,15 @@ impl FromStr for PoolName {
     }
 }
 
+/// A name is shown and compared wherever text is.
+impl Deref for PoolName {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
 impl fmt::Display for PoolName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -86,6 +96,21 @@ impl fmt::Display for InvalidPoolName {
 }
 
 impl std::error::Error for InvalidPoolName {}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for PoolName {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for PoolName {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        name.parse().map_err(serde::de::Error::custom)
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -39,7 +39,7 @@ impl Standpipe {
                 Ok(status) if status.is_forgotten() => {}
                 Ok(status) => read.push(status),
                 Err(error @ Error::Store(_)) => unreadable
-                    .push(Unreadable { pool: pool.name().to_string(), detail: error.to_string() }),
+                    .push(Unreadable { pool: pool.name().clone(), detail: error.to_string() }),
                 Err(error) => return Err(error),
             }
         }

@@ -36,7 +36,7 @@ impl<'a> Row<'a> {
     /// Identifies the row in the next snapshot. Several rows may have the same key.
     pub(super) fn key(self) -> String {
         match self {
-            Self::Pool(pool) => pool.pool.clone(),
+            Self::Pool(pool) => pool.pool.to_string(),
             Self::Lease(_, lease) => lease.id.to_string(),
             Self::Ticket(pool, ticket) => {
                 format!("{} {} {}", pool.pool, ticket.agent, ticket.pid.unwrap_or_default())

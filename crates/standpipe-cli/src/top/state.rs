@@ -179,7 +179,7 @@ impl State {
 
     fn pool(&self, name: &str) -> Option<&PoolStatus> {
         let pools = self.data.as_ref().map(|data| &data.snapshot.pools);
-        pools.into_iter().flatten().find(|pool| pool.pool == name)
+        pools.into_iter().flatten().find(|pool| *pool.pool == *name)
     }
 
     /// Handles a key.

@@ -44,7 +44,7 @@ pub(super) fn findings(
     if found.is_empty() {
         found.push(fine(audit));
     }
-    found.into_iter().map(|finding| finding.on(&audit.pool)).collect()
+    found.into_iter().map(|finding| finding.on(audit.pool.as_str())).collect()
 }
 
 /// All agents together come to more than 80 % of the quota.

@@ -112,7 +112,7 @@ impl JournalTotals {
             |figure: fn(&AgentAudit) -> u64| agents.iter().map(figure).fold(0, u64::saturating_add);
         let moment = |second: u64| Timestamp { millis: second.saturating_mul(1_000) };
         let mut audit = PoolAudit {
-            pool: name.to_string(),
+            pool: name.clone(),
             enforce,
             left_out,
             calls: all(|agent| agent.calls),

@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 use standpipe_core::{LimitId, Unit};
+use standpipe_store::PoolName;
 
 use crate::refusal::limit_text;
 
@@ -40,7 +41,8 @@ pub enum Remedy {
     /// Call another model: that pool has room.
     Fallback {
         /// Which.
-        pool: String,
+        #[cfg_attr(feature = "openapi", schema(value_type = String))]
+        pool: PoolName,
     },
 }
 

@@ -1,6 +1,7 @@
 //! An agent that others depend on is throttled.
 
 use serde::{Deserialize, Serialize};
+use standpipe_store::PoolName;
 
 use crate::time::Timestamp;
 
@@ -11,7 +12,8 @@ pub struct Backpressure {
     /// The throttled agent.
     pub agent: String,
     /// The pool it is throttled on.
-    pub pool: String,
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub pool: PoolName,
     /// The end, as far as it is known.
     pub until: Timestamp,
     /// Milliseconds to it.

@@ -40,7 +40,7 @@ impl PoolStatus {
             look_ms: terminal.next_probe.map(|look| now.millis_until(look)),
         });
         Self {
-            pool: pool.to_string(),
+            pool: pool.clone(),
             provider: None,
             within: config.and_then(|config| Some(config.within.as_ref()?.to_string())),
             at: now.past(now.store),

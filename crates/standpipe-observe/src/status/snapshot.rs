@@ -1,6 +1,7 @@
 //! The status of all pools at once: what `status --json`, the daemon and the terminal view show.
 
 use serde::{Deserialize, Serialize};
+use standpipe_store::PoolName;
 
 use crate::status::Backpressure;
 use crate::status::PoolStatus;
@@ -41,7 +42,8 @@ pub struct ConfigRejected {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unreadable {
     /// Its name.
-    pub pool: String,
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub pool: PoolName,
     /// The error.
     pub detail: String,
 }

@@ -115,7 +115,8 @@ pub(crate) struct AgentsResponse {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AgentOnPool {
     /// The pool.
-    pool: String,
+    #[schema(value_type = String)]
+    pool: PoolName,
     #[serde(flatten)]
     agent: AgentStatus,
 }

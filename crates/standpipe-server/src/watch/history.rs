@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use serde::Serialize;
-use standpipe::Snapshot;
 use standpipe::observe::Timestamp;
+use standpipe::{PoolName, Snapshot};
 use utoipa::ToSchema;
 
 /// The time between samples.
@@ -20,7 +20,7 @@ const MAX_LIMITS: usize = 512;
 /// Samples of the limits of all pools.
 #[derive(Debug, Default)]
 pub(crate) struct History {
-    limits: BTreeMap<(String, String), LimitSeries>,
+    limits: BTreeMap<(PoolName, String), LimitSeries>,
 }
 
 #[derive(Debug)]
@@ -47,7 +47,8 @@ pub(crate) struct HistoryResponse {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PoolHistory {
     /// The pool.
-    pub(crate) pool: String,
+    #[schema(value_type = String)]
+    pub(crate) pool: PoolName,
     /// By limit.
     pub(crate) limits: Vec<LimitHistory>,
 }
@@ -91,8 +92,10 @@ impl History {
     /// The history of one pool, or of all.
     pub(crate) fn of(&self, only: Option<&str>) -> HistoryResponse {
         let mut pools: Vec<PoolHistory> = Vec::new();
-        let wanted =
-            self.limits.iter().filter(|((pool, _), _)| only.is_none_or(|only| only == pool));
+        let wanted = self
+            .limits
+            .iter()
+            .filter(|((pool, _), _)| only.is_none_or(|only| only == pool.as_str()));
         for ((pool, limit), series) in wanted {
             if pools.last().is_none_or(|last| last.pool != *pool) {
                 pools.push(PoolHistory { pool: pool.clone(), limits: Vec::new() });

@@ -131,7 +131,7 @@ impl SnapshotStream {
         }
         let mut snapshot = Snapshot::clone(&view.snapshot);
         if let Some(only) = &self.only {
-            snapshot.pools.retain(|pool| pool.pool == only.as_str());
+            snapshot.pools.retain(|pool| pool.pool == *only);
         }
         event.data(text(&self.state, view, snapshot, self.rows.unwrap_or(DEFAULT_ROWS)))
     }

@@ -76,7 +76,7 @@ impl Views {
         };
         let known = state.views.last_known(problem.clone())?;
         let mut snapshot = Arc::unwrap_or_clone(known.snapshot);
-        snapshot.pools.retain(|pool| pool.pool == wanted.as_str());
+        snapshot.pools.retain(|pool| pool.pool == wanted);
         if snapshot.pools.is_empty() {
             return Err(problem);
         }

@@ -25,7 +25,7 @@ impl Pool {
         let elsewhere = self.fallback_now(request)?;
         advice
             .try_this
-            .extend(elsewhere.map(|pool| Remedy::Fallback { pool: pool.name().to_string() }));
+            .extend(elsewhere.map(|pool| Remedy::Fallback { pool: pool.name().clone() }));
         Ok(Some(advice))
     }
 

@@ -104,8 +104,9 @@ impl StoreClient {
             let entries: Vec<_> = entries.collect();
             let held = entries.iter().filter(|(_, _, hold, _)| *hold).map(|(ends, ..)| *ends).max();
             let longest = entries.into_iter().max_by_key(|(ends, ..)| *ends);
-            longest.map(|(ends, who, _, lease)| Pressure {
-                backpressure: backpressure_of(who, lease, ends, now),
+            let (ends, who, _, lease) = longest?;
+            Some(Pressure {
+                backpressure: backpressure_of(who, lease, ends, now)?,
                 hold: held.map(|ends| ends.since(now.store)),
             })
         });
@@ -119,7 +120,7 @@ impl StoreClient {
             let facts = state.facts();
             let each = facts.leases.iter().filter_map(|(key, lease)| {
                 let who = &facts.agents.get(usize::from(lease.agent))?.name;
-                Some(backpressure_of(who, lease, state.lease_ends(*key), now))
+                backpressure_of(who, lease, state.lease_ends(*key), now)
             });
             each.collect()
         })
@@ -141,13 +142,18 @@ impl StoreClient {
     }
 }
 
-fn backpressure_of(who: &AgentName, lease: &Lease, ends: Instant, now: &Now) -> Backpressure {
-    Backpressure {
+fn backpressure_of(
+    who: &AgentName,
+    lease: &Lease,
+    ends: Instant,
+    now: &Now,
+) -> Option<Backpressure> {
+    Some(Backpressure {
         agent: who.to_string(),
-        pool: lease.call.model.as_ref().map(ToString::to_string).unwrap_or_default(),
+        pool: lease.call.model.as_ref()?.as_str().parse().ok()?,
         until: now.ahead(ends),
         until_ms: now.millis_until(ends),
-    }
+    })
 }
 
 fn entry(facts: &Facts, agent: &AgentName, pool: &str) -> Option<Key> {

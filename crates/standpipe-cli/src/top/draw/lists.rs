@@ -124,7 +124,7 @@ fn cells(style: Style, row: Row<'_>) -> Vec<String> {
         Row::Pool(_) => Vec::new(),
         Row::Lease(pool, lease) => vec![
             lease.agent.clone(),
-            pool.pool.clone(),
+            pool.pool.to_string(),
             priority_label(lease.priority.as_str()),
             length(lease.age_ms),
             owner(lease.pid, lease.holder.as_str()),
@@ -134,7 +134,7 @@ fn cells(style: Style, row: Row<'_>) -> Vec<String> {
         Row::Ticket(pool, ticket) => vec![
             ticket.position.to_string(),
             ticket.agent.clone(),
-            pool.pool.clone(),
+            pool.pool.to_string(),
             priority_label(ticket.priority.as_str()),
             length(ticket.waits_ms),
             cost_text(&ticket.cost),
@@ -142,7 +142,7 @@ fn cells(style: Style, row: Row<'_>) -> Vec<String> {
         ],
         Row::Agent(pool, agent) => vec![
             agent.name.clone(),
-            pool.pool.clone(),
+            pool.pool.to_string(),
             priority_label(agent.priority.as_str()),
             nonzero(agent.in_flight),
             nonzero(agent.waiting),

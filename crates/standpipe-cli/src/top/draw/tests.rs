@@ -162,7 +162,7 @@ fn many_pools_are_a_line_each_but_the_selected_one() {
     let pool = many.snapshot.pools[1].clone();
     for number in 0..40 {
         let mut next = pool.clone();
-        next.pool = format!("web/site-{number:02}");
+        next.pool = format!("web/site-{number:02}").parse().unwrap();
         many.snapshot.pools.push(next);
     }
     state.on_fetched(Ok(many));

@@ -37,7 +37,7 @@ fn agents(state: &State, pane: Pane) -> Vec<String> {
         Row::Lease(_, lease) => lease.agent.clone(),
         Row::Ticket(_, ticket) => ticket.agent.clone(),
         Row::Agent(_, agent) => agent.name.clone(),
-        Row::Pool(pool) => pool.pool.clone(),
+        Row::Pool(pool) => pool.pool.to_string(),
         Row::Proxied(call) => call.agent.clone(),
         Row::Event(event) => event.what.kind().as_str().to_owned(),
     });
