@@ -75,6 +75,42 @@ def test_a_call_in_a_task_counts_once(tap, url, call):
     assert used(tap) == [2, 24]
 
 
+def test_a_call_in_a_generator_counts_once(tap, url):
+    @standpipe.limited(POOL, tap=tap)
+    def items():
+        sent = yield by_httpx(tap, url)["type"]
+        try:
+            yield sent
+        except KeyError:
+            yield "thrown"
+
+    own = items()
+    assert next(own) == "message"
+    by_httpx(tap, url)  # its caller's, between two items: a call of its own
+    assert own.send("sent") == "sent" and own.throw(KeyError()) == "thrown"
+    assert list(own) == [] and used(tap) == [2, 24]
+
+
+def test_a_call_in_an_asynchronous_generator_counts_once(tap, url):
+    @standpipe.limited(POOL, tap=tap)
+    async def items():
+        yield (await by_async_httpx(tap, url))["type"]
+        yield "last"
+
+    async def main():
+        own = items()
+        assert await anext_of(own) == "message"
+        await by_async_httpx(tap, url)
+        assert await anext_of(own) == "last"
+        await own.aclose()
+
+    async def anext_of(own):  # `anext` is not in Python 3.9
+        return await own.__anext__()
+
+    asyncio.run(main())
+    assert used(tap) == [2, 24]
+
+
 def test_a_second_call_of_the_function_is_reserved_by_itself(tap, url):
     standpipe.with_retry(POOL, lambda lease: [by_httpx(tap, url), by_httpx(tap, url)], tap=tap)
     assert used(tap) == [2, 24]

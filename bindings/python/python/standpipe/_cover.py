@@ -10,8 +10,9 @@ from contextvars import ContextVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Generator
     from contextvars import Token
-    from typing import Any, Optional
+    from typing import Any, Callable, Optional
 
     from ._native import Lease
     from ._tap import Tap
@@ -41,16 +42,64 @@ class Cover:
 
     def __exit__(self, *_exception: object) -> None:
         _current.reset(self._token)
-        if not self.taken:
-            self.lease.__exit__()
+        self.end()
 
     async def __aenter__(self) -> Cover:
         return self.__enter__()
 
     async def __aexit__(self, *_exception: object) -> None:
         _current.reset(self._token)
+        await self.aend()
+
+    def end(self) -> None:
+        if not self.taken:
+            self.lease.__exit__()
+
+    async def aend(self) -> None:
         if not self.taken:
             await self.lease.aclose()
+
+
+def generator(cover: Cover, body: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """Runs a generator. Its lease covers calls of its body, and not those that its caller makes
+    between two items."""
+    step: Callable[[Any], Any] = body.send
+    sent = None
+    try:
+        while True:
+            token = _current.set(cover)
+            try:
+                item = step(sent)
+            except StopIteration as end:
+                return end.value
+            finally:
+                _current.reset(token)
+            try:
+                step, sent = body.send, (yield item)
+            except GeneratorExit:
+                raise
+            except BaseException as error:
+                step, sent = body.throw, error
+    finally:
+        body.close()
+        cover.end()
+
+
+async def agenerator(cover: Cover, body: AsyncGenerator[Any, Any]) -> AsyncGenerator[Any, None]:
+    """Runs an asynchronous generator in the same way."""
+    try:
+        while True:
+            token = _current.set(cover)
+            try:
+                item = await body.__anext__()
+            except StopAsyncIteration:
+                return
+            finally:
+                _current.reset(token)
+            yield item
+    finally:
+        await body.aclose()
+        await cover.aend()
 
 
 def take(tap: Tap, pool: str) -> Optional[Cover]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._cover import Cover
+from ._cover import Cover, agenerator, generator
 from ._tap import default_tap
 
 TYPE_CHECKING = False
@@ -23,8 +23,8 @@ def limited(
 
     It wraps functions, coroutines, generators and asynchronous generators; a generator holds its
     lease until it ends. `cost` is a dict of amounts, or a function of the call's own arguments
-    that returns one. The other arguments are those of `reserve`. A transport of Standpipe in a
-    function or a coroutine draws on the same lease if it uses the same pool.
+    that returns one. The other arguments are those of `reserve`. A transport of Standpipe inside
+    draws on the same lease if it uses the same pool.
 
     >>> import standpipe
     >>> tap = standpipe.open("memory", limits={"doc/limited": {"tokens": "9k/min"}})
@@ -53,9 +53,14 @@ def limited(
 
             @functools.wraps(function)
             async def wrapper(*args: Any, **kwargs: Any) -> Any:
-                async with own().areserve(pool, **arguments(args, kwargs)):
-                    async for item in function(*args, **kwargs):
+                used = own()
+                cover = Cover(used, await used.areserve(pool, **arguments(args, kwargs)))
+                body = agenerator(cover, function(*args, **kwargs))
+                try:
+                    async for item in body:
                         yield item
+                finally:
+                    await body.aclose()
 
         elif inspect.iscoroutinefunction(function):
 
@@ -69,8 +74,9 @@ def limited(
 
             @functools.wraps(function)
             def wrapper(*args: Any, **kwargs: Any) -> Any:
-                with own().reserve(pool, **arguments(args, kwargs)):
-                    return (yield from function(*args, **kwargs))
+                used = own()
+                cover = Cover(used, used.reserve(pool, **arguments(args, kwargs)))
+                return (yield from generator(cover, function(*args, **kwargs)))
 
         elif callable(function):
 
