@@ -13,7 +13,7 @@ use standpipe_store::PoolName;
 pub use self::when::When;
 pub use self::why::Why;
 use crate::status::Backpressure;
-use crate::time::{Now, Timestamp, format_span};
+use crate::time::{Now, Timestamp, format_ms, format_span};
 
 /// A call that may not be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -264,5 +264,5 @@ fn millis(length: Duration) -> u64 {
 }
 
 fn short(length: Duration) -> String {
-    format_span(crate::time::span(length))
+    format_ms(millis(length))
 }

@@ -1,16 +1,16 @@
-//! Durations for people: `850ms`, `4.2s`, `3min 20s`, `2h 5min`, `3d 4h`.
+//! Durations for people: `850 ms`, `4.2 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`.
 
-/// A length in milliseconds. Up to an hour what is left out is rounded up, so that "in 3s" is never
+/// A length in milliseconds. Up to an hour what is left out is rounded up, so that "in 3 s" is never
 /// too early; beyond that to the nearest.
 pub(crate) fn length(ms: u64) -> String {
     if ms < 1_000 {
-        return format!("{ms}ms");
+        return format!("{ms} ms");
     }
     if ms < 10_000 {
         let tenths = ms.div_ceil(100);
         return match (tenths / 10, tenths % 10) {
-            (whole, 0) => format!("{whole}s"),
-            (whole, tenth) => format!("{whole}.{tenth}s"),
+            (whole, 0) => format!("{whole} s"),
+            (whole, tenth) => format!("{whole}.{tenth} s"),
         };
     }
     let seconds = ms.div_ceil(1_000);
@@ -26,20 +26,20 @@ pub(crate) fn length(ms: u64) -> String {
 
 fn two(small: u64, per: u64, large_name: &str, small_name: &str) -> String {
     match (small / per, small % per) {
-        (0, rest) => format!("{rest}{small_name}"),
-        (whole, 0) => format!("{whole}{large_name}"),
-        (whole, rest) => format!("{whole}{large_name} {rest}{small_name}"),
+        (0, rest) => format!("{rest} {small_name}"),
+        (whole, 0) => format!("{whole} {large_name}"),
+        (whole, rest) => format!("{whole} {large_name} {rest} {small_name}"),
     }
 }
 
-/// A period as people name it: `min`, `2s`, `hour`.
+/// A period as people name it: `min`, `2 s`, `hour`.
 pub(crate) fn period(ms: u64) -> String {
     let text = length(ms);
     match text.as_str() {
-        "1d" => "day".to_owned(),
-        "1h" => "hour".to_owned(),
-        "1min" => "min".to_owned(),
-        "1s" => "s".to_owned(),
+        "1 d" => "day".to_owned(),
+        "1 h" => "hour".to_owned(),
+        "1 min" => "min".to_owned(),
+        "1 s" => "s".to_owned(),
         _ => text,
     }
 }
@@ -51,19 +51,19 @@ mod tests {
     #[test]
     fn lengths_are_short_and_never_too_short() {
         let cases = [
-            (0, "0ms"),
-            (850, "850ms"),
-            (1_000, "1s"),
-            (4_120, "4.2s"),
-            (9_999, "10s"),
-            (10_001, "11s"),
-            (59_001, "1min"),
-            (200_000, "3min 20s"),
-            (3_599_001, "1h"),
-            (7_500_000, "2h 5min"),
-            (86_400_000, "1d"),
-            (86_400_050, "1d"),
-            (273_600_000, "3d 4h"),
+            (0, "0 ms"),
+            (850, "850 ms"),
+            (1_000, "1 s"),
+            (4_120, "4.2 s"),
+            (9_999, "10 s"),
+            (10_001, "11 s"),
+            (59_001, "1 min"),
+            (200_000, "3 min 20 s"),
+            (3_599_001, "1 h"),
+            (7_500_000, "2 h 5 min"),
+            (86_400_000, "1 d"),
+            (86_400_050, "1 d"),
+            (273_600_000, "3 d 4 h"),
         ];
         for (ms, text) in cases {
             assert_eq!(length(ms), text, "{ms}");
@@ -74,8 +74,8 @@ mod tests {
     #[test]
     fn periods_drop_their_one() {
         assert_eq!(period(60_000), "min");
-        assert_eq!(period(2_000), "2s");
-        assert_eq!(period(10_000), "10s");
+        assert_eq!(period(2_000), "2 s");
+        assert_eq!(period(10_000), "10 s");
         assert_eq!(period(86_400_000), "day");
     }
 }

@@ -97,7 +97,7 @@ fn refused(ago_ms: u64, agent: Option<&str>, about: &str) -> Event {
 
 fn paused(ago_ms: u64, for_ms: u64) -> Event {
     let until = Timestamp { millis: NOW.millis - ago_ms + for_ms };
-    event(ago_ms, EventData::Pause { until, for_ms })
+    event(ago_ms, EventData::Pause { until, for_ms, by: None })
 }
 
 /// Asserts one finding; unless it is `ok` it has a remedy.

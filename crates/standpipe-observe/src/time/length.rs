@@ -17,7 +17,8 @@ pub fn micros(span: Span) -> Duration {
     Duration::from_micros(span.0.min(bounds::SPAN.0))
 }
 
-/// Formats a length in at most two units, rounded up: `1min`, `2h 5min`, `350ms`, `1.5s`.
+/// Formats a length as configuration files and names of limits have it, in at most two units,
+/// rounded up: `1min`, `2h 5min`, `350ms`, `1.5s`.
 #[must_use]
 pub fn format_span(span: Span) -> String {
     let millis = span.0.div_ceil(1_000);
@@ -35,6 +36,27 @@ pub fn format_span(span: Span) -> String {
         60..=3_599 => pair(seconds / 60, "min", seconds % 60, "s"),
         3_600..=86_399 => pair(seconds / 3_600, "h", seconds / 60 % 60, "min"),
         _ => pair(seconds / 86_400, "d", seconds / 3_600 % 24, "h"),
+    }
+}
+
+/// Formats milliseconds for people, rounded up: `850 ms`, `4.2 s`, `3 min 20 s`, `2 h 5 min`,
+/// `3 d 4 h`.
+#[must_use]
+pub fn format_ms(ms: u64) -> String {
+    let two = |small: u64, per: u64, large: &str, name: &str| match (small / per, small % per) {
+        (0, rest) => format!("{rest} {name}"),
+        (whole, 0) => format!("{whole} {large}"),
+        (whole, rest) => format!("{whole} {large} {rest} {name}"),
+    };
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..10_000 => match (ms.div_ceil(100) / 10, ms.div_ceil(100) % 10) {
+            (whole, 0) => format!("{whole} s"),
+            (whole, tenth) => format!("{whole}.{tenth} s"),
+        },
+        10_000..=3_599_000 => two(ms.div_ceil(1_000), 60, "min", "s"),
+        3_599_001..86_400_000 => two(ms.div_ceil(60_000), 60, "h", "min"),
+        _ => two(ms.div_ceil(3_600_000), 24, "d", "h"),
     }
 }
 
@@ -56,6 +78,24 @@ mod tests {
         ];
         for (micros, text) in cases {
             assert_eq!(format_span(Span(micros)), text);
+        }
+    }
+
+    #[test]
+    fn lengths_are_never_too_short() {
+        let cases = [
+            (0, "0 ms"),
+            (850, "850 ms"),
+            (4_120, "4.2 s"),
+            (9_999, "10 s"),
+            (10_001, "11 s"),
+            (200_000, "3 min 20 s"),
+            (3_599_001, "1 h"),
+            (3_600_001, "1 h 1 min"),
+            (86_400_001, "1 d 1 h"),
+        ];
+        for (ms, text) in cases {
+            assert_eq!(format_ms(ms), text);
         }
     }
 }

@@ -1,9 +1,11 @@
 //! Counters fed from the journal: by pool, and within it by agent and priority.
 //!
-//! Counters only grow. What is beyond a bound counts as `other`, so sums stay correct.
+//! Counters only grow, until their pool is reset. What is beyond a bound counts as `other`, so sums
+//! stay correct.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use standpipe::Snapshot;
 use standpipe::observe::journal::{Event, EventData, EventKind, Usage};
 
 use super::labels::{KINDS, LabelCounts, PRIORITIES, REASONS, RECLAIMS, index_of};
@@ -46,6 +48,8 @@ pub(super) struct PoolCounters {
     pub(super) store_notices: u64,
     /// By limit.
     pub(super) outside: NamedCounts,
+    /// Whether a snapshot has had the pool. A pool with its first events may not be in one yet.
+    listed: bool,
 }
 
 /// Counters of an agent.
@@ -102,6 +106,20 @@ impl JournalCounters {
             }
             what => self.pool(&event.pool).count(what),
         }
+    }
+
+    /// Forgets the counters of pools that were reset: an earlier snapshot had them, and this one
+    /// does not.
+    pub fn forget_reset(&mut self, snapshot: &Snapshot) {
+        let read = snapshot.pools.iter().map(|status| status.pool.as_str());
+        let unreadable = snapshot.unreadable.iter().map(|pool| pool.pool.as_str());
+        let present: BTreeSet<&str> = read.chain(unreadable).collect();
+        self.pools.retain(|name, pool| {
+            let was_listed = pool.listed;
+            pool.listed = present.contains(name.as_str());
+            pool.listed || !was_listed
+        });
+        self.agents = self.pools.values().map(|pool| pool.agents.len()).sum();
     }
 
     pub(super) fn pools(&self) -> impl Iterator<Item = (&str, &PoolCounters)> {
@@ -214,6 +232,7 @@ impl Default for PoolCounters {
             doubts: 0,
             store_notices: 0,
             outside: NamedCounts::default(),
+            listed: false,
         }
     }
 }

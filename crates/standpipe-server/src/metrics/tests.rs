@@ -156,7 +156,7 @@ fn every_kind_of_line_finds_its_counter() {
     counters.add(&used("a/b", "blog"));
     let until = Timestamp { millis: 0 };
     for what in [
-        EventData::Pause { until, for_ms: 1 },
+        EventData::Pause { until, for_ms: 1, by: None },
         EventData::Stop { until: None },
         EventData::SessionEnd { session: 1 },
         EventData::Promote { agent: "blog".to_owned() },
@@ -263,6 +263,29 @@ fn pools_names_and_words_are_bounded_too() {
         .map(|(_, value)| value.parse::<u64>().unwrap())
         .sum();
     assert_eq!(admitted, 80_002);
+}
+
+/// `store reset` removes the series of a pool; a pool that no snapshot has had yet keeps its own.
+#[test]
+fn a_pool_that_was_reset_has_no_lines() {
+    let home = Home::new();
+    let tap = home.tap();
+    let pool = tap.pool("a/b").unwrap();
+    pool.limit(vec![Limit::new(Rule::Parallel { amount: 1 })]).blocking().unwrap();
+    let mut counters = JournalCounters::new();
+    counters.add(&used("a/b", "blog"));
+    counters.add(&used("a/new", "blog"));
+    let mut page = || {
+        let snapshot = tap.snapshot(std::slice::from_ref(&pool)).blocking().unwrap();
+        counters.forget_reset(&snapshot);
+        text(&snapshot, &counters, &StoreLatency::new(), &about())
+    };
+    assert!(page().contains("pool=\"a/b\""));
+    pool.reset().blocking().unwrap();
+    let after = page();
+    assert!(!after.contains("pool=\"a/b\""), "{after}");
+    assert!(after.contains("pool=\"a/new\""), "{after}");
+    assert!(!page().contains("pool=\"a/b\""));
 }
 
 #[test]

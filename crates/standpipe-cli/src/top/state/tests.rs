@@ -188,7 +188,7 @@ fn a_pause_that_shortens_nothing_says_so() {
     let mut state = looking();
     state
         .on_action_done(Ok(Done(Action::Pause { pool: "anthropic/sonnet".to_owned(), ms: 1_000 })));
-    assert!(state.message.unwrap().text.contains("stays paused for 42s"));
+    assert!(state.message.unwrap().text.contains("stays paused for 42 s"));
 }
 
 #[test]
