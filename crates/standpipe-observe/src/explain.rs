@@ -170,7 +170,7 @@ impl Verdict {
     /// Computes the decision that a call would get now. `None` if the pool has no limits.
     #[must_use]
     pub fn of(pool: &PoolName, state: &State, reserve: &Reserve, now: &Now) -> Option<Self> {
-        let refused = |refusal: &Refusal| Box::new(Refused::new(pool, refusal, now));
+        let refused = |refusal: &Refusal| Box::new(Refused::new(pool, refusal, state, now));
         Some(match state.peek(reserve, now.store) {
             Decision::Admit(grant) => {
                 Self::Admitted { instead_of: grant.instead_of.as_ref().map(refused) }

@@ -223,7 +223,7 @@ pub mod observe {
         LeaseStatus, LimitStatus, Money, OfflineStatus, Origin, Pause, PausedBy, PoolState,
         Retries, Stop, ThrottleStatus, TicketStatus, Unavailable, Unreadable,
     };
-    pub use standpipe_observe::time::{InvalidTimestamp, Timestamp};
+    pub use standpipe_observe::time::{InvalidTimestamp, Timestamp, format_ms};
     pub use standpipe_store::Process;
 }
 

@@ -7,7 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use standpipe_core::{Instant, Reason, Refusal};
 
-use crate::time::{Now, Timestamp, format_ms};
+use crate::time::{Now, Timestamp, format_wait};
 
 /// When a call may be admitted: `until`, `not_before` or `waiting_for`. None of them is set if the
 /// call is admitted now or never.
@@ -99,9 +99,9 @@ impl When {
             clock(Timestamp { millis: at.millis.div_ceil(1_000) * 1_000 }, ms)
         };
         if let (Some(at), Some(ms)) = (self.until, self.until_ms) {
-            format!("in {} ({})", format_ms(ms), clock(at, ms))
+            format!("in {} ({})", format_wait(ms), clock(at, ms))
         } else if let (Some(at), Some(ms)) = (self.not_before, self.not_before_ms) {
-            format!("not before {} (in {})", clock(at, ms), format_ms(ms))
+            format!("not before {} (in {})", clock(at, ms), format_wait(ms))
         } else {
             self.waiting_for
                 .as_ref()

@@ -41,7 +41,7 @@ impl Refused {
             behind: self.behind.as_deref(),
             ahead: &[],
             kept: &[],
-            paused: None,
+            paused: self.paused.as_ref(),
         })
     }
 }

@@ -39,24 +39,43 @@ pub fn format_span(span: Span) -> String {
     }
 }
 
-/// Formats milliseconds for people, rounded up: `850 ms`, `4.2 s`, `3 min 20 s`, `2 h 5 min`,
-/// `3 d 4 h`.
+/// Formats milliseconds for people: `850 ms`, `4.2 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`.
+///
+/// Up to an hour what is left out is rounded up, so that "in 3 s" is never too early; beyond that to
+/// the nearest.
 #[must_use]
 pub fn format_ms(ms: u64) -> String {
-    let two = |small: u64, per: u64, large: &str, name: &str| match (small / per, small % per) {
-        (0, rest) => format!("{rest} {name}"),
-        (whole, 0) => format!("{whole} {large}"),
-        (whole, rest) => format!("{whole} {large} {rest} {name}"),
-    };
+    if ms <= 3_599_000 {
+        return format_wait(ms);
+    }
+    let minutes = ms.div_ceil(1_000).saturating_add(30) / 60;
+    match minutes {
+        0..1_440 => two_units(minutes, 60, "h", "min"),
+        _ => two_units((minutes + 30) / 60, 24, "d", "h"),
+    }
+}
+
+/// Formats milliseconds like [`format_ms`], but always rounds up: a caller that returns then is not
+/// early.
+#[must_use]
+pub fn format_wait(ms: u64) -> String {
     match ms {
         0..1_000 => format!("{ms} ms"),
         1_000..10_000 => match (ms.div_ceil(100) / 10, ms.div_ceil(100) % 10) {
             (whole, 0) => format!("{whole} s"),
             (whole, tenth) => format!("{whole}.{tenth} s"),
         },
-        10_000..=3_599_000 => two(ms.div_ceil(1_000), 60, "min", "s"),
-        3_599_001..86_400_000 => two(ms.div_ceil(60_000), 60, "h", "min"),
-        _ => two(ms.div_ceil(3_600_000), 24, "d", "h"),
+        10_000..=3_599_000 => two_units(ms.div_ceil(1_000), 60, "min", "s"),
+        3_599_001..86_400_000 => two_units(ms.div_ceil(60_000), 60, "h", "min"),
+        _ => two_units(ms.div_ceil(3_600_000), 24, "d", "h"),
+    }
+}
+
+fn two_units(small: u64, per: u64, large_name: &str, small_name: &str) -> String {
+    match (small / per, small % per) {
+        (0, rest) => format!("{rest} {small_name}"),
+        (whole, 0) => format!("{whole} {large_name}"),
+        (whole, rest) => format!("{whole} {large_name} {rest} {small_name}"),
     }
 }
 
@@ -82,7 +101,30 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_never_too_short() {
+    fn lengths_are_short_and_up_to_an_hour_never_too_short() {
+        let cases = [
+            (0, "0 ms"),
+            (850, "850 ms"),
+            (1_000, "1 s"),
+            (4_120, "4.2 s"),
+            (9_999, "10 s"),
+            (10_001, "11 s"),
+            (59_001, "1 min"),
+            (200_000, "3 min 20 s"),
+            (3_599_001, "1 h"),
+            (7_500_000, "2 h 5 min"),
+            (86_400_000, "1 d"),
+            (86_400_050, "1 d"),
+            (273_600_000, "3 d 4 h"),
+        ];
+        for (ms, text) in cases {
+            assert_eq!(format_ms(ms), text, "{ms}");
+        }
+        assert!(!format_ms(u64::MAX).is_empty());
+    }
+
+    #[test]
+    fn waits_are_never_too_short() {
         let cases = [
             (0, "0 ms"),
             (850, "850 ms"),
@@ -95,7 +137,7 @@ mod tests {
             (86_400_001, "1 d 1 h"),
         ];
         for (ms, text) in cases {
-            assert_eq!(format_ms(ms), text);
+            assert_eq!(format_wait(ms), text);
         }
     }
 }

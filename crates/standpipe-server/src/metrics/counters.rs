@@ -48,8 +48,8 @@ pub(super) struct PoolCounters {
     pub(super) store_notices: u64,
     /// By limit.
     pub(super) outside: NamedCounts,
-    /// Whether a snapshot has had the pool. A pool with its first events may not be in one yet.
-    listed: bool,
+    /// Whether the last snapshot lacked the pool.
+    is_missing: bool,
 }
 
 /// Counters of an agent.
@@ -108,22 +108,26 @@ impl JournalCounters {
         }
     }
 
-    /// Forgets the counters of pools that were reset: an earlier snapshot had them, and this one
-    /// does not.
+    /// Hides the counters of pools that a snapshot lacks, because they were reset, and forgets them
+    /// if the next one lacks them too.
+    ///
+    /// A pool may be created after the snapshot and have events already. Events from before a reset
+    /// may be read after it.
     pub fn forget_reset(&mut self, snapshot: &Snapshot) {
         let read = snapshot.pools.iter().map(|status| status.pool.as_str());
         let unreadable = snapshot.unreadable.iter().map(|pool| pool.pool.as_str());
-        let present: BTreeSet<&str> = read.chain(unreadable).collect();
+        let present: BTreeSet<&str> = read.chain(unreadable).chain([OTHER]).collect();
         self.pools.retain(|name, pool| {
-            let was_listed = pool.listed;
-            pool.listed = present.contains(name.as_str());
-            pool.listed || !was_listed
+            let was_missing = pool.is_missing;
+            pool.is_missing = !present.contains(name.as_str());
+            !(was_missing && pool.is_missing)
         });
         self.agents = self.pools.values().map(|pool| pool.agents.len()).sum();
     }
 
     pub(super) fn pools(&self) -> impl Iterator<Item = (&str, &PoolCounters)> {
-        self.pools.iter().map(|(name, pool)| (name.as_str(), pool))
+        let shown = self.pools.iter().filter(|(_, pool)| !pool.is_missing);
+        shown.map(|(name, pool)| (name.as_str(), pool))
     }
 
     /// The number of events of each kind.
@@ -232,7 +236,7 @@ impl Default for PoolCounters {
             doubts: 0,
             store_notices: 0,
             outside: NamedCounts::default(),
-            listed: false,
+            is_missing: false,
         }
     }
 }

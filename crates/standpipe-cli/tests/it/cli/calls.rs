@@ -176,14 +176,14 @@ fn a_pause_stops_admission_until_it_is_lifted() {
     let pause = ["pause", "my/api", "--for", "1h", "--as", "ops"];
     assert!(home.run(pause).err.contains("(1 h)"));
     let args = LIMITED.iter().chain(&["--timeout", "0"]).copied();
-    home.run(args.clone()).failed(75, &["pause"]);
+    home.run(args.clone()).failed(75, &["the pool is paused by ops"]);
     let pause = home.status("my/api")["pause"].take();
     assert!(pause["for_ms"].as_u64().unwrap() > 3_500_000);
     assert_eq!(pause["by"], "ops");
     assert!(pause["at"].is_string());
     let explained = home.run(["explain", "my/api", "--as", "blog"]);
     assert!(explained.printed().contains("paused by ops at "), "{explained:?}");
-    assert!(home.run(["events", "my/api"]).printed().contains("paused by ops for 1 h"));
+    assert!(home.run(["events", "--pool", "my/api"]).printed().contains("paused by ops for 1 h"));
     home.run(["resume", "my/api"]).printed();
     home.run(args).printed();
 }

@@ -34,20 +34,23 @@ fn shown(ran: &Ran) -> String {
     format!("{}[exit {}]\n", lines.collect::<String>(), ran.code.unwrap_or(-1))
 }
 
-/// A line without lengths of time, process ids and times of day. Spaces that align a table depend
+/// A line without lengths of time, process ids and dates and times. Spaces that align a table depend
 /// on them too.
 fn masked(line: &str) -> String {
     let indent = line.len() - line.trim_start().len();
     let words: Vec<&str> = line.split_whitespace().collect();
     let is_unit = |word: &str| ["ms", "s"].contains(&word.trim_matches([',', ')', ':', '.', ';']));
+    let is_figure = |part: &str| part.parse::<u16>().is_ok();
+    let is_pair = |part: &str| part.len() == 2 && part.parse::<u8>().is_ok();
+    let is_date = |word: &str| word.split('-').count() == 3 && word.split('-').all(is_figure);
     let figure = |(at, word): (usize, &&str)| {
         let is_number = word.trim_start_matches('(').parse::<f64>().is_ok();
         let unit_follows = words.get(at + 1).is_some_and(|next| is_unit(next));
         let is_pid = at > 0 && words[at - 1] == "pid";
-        let is_clock = word.split(':').count() == 3 && word.contains(|c: char| c.is_ascii_digit());
+        let is_clock = word.split(':').count() == 3 && word.split(':').all(is_pair);
         match *word {
             _ if is_number && (unit_follows || is_pid) => "…".to_owned(),
-            _ if is_clock => "…".to_owned(),
+            _ if is_clock || is_date(word) => "…".to_owned(),
             word if is_unit(word) => word.replace("ms", "s"),
             word => word.to_owned(),
         }
@@ -64,7 +67,7 @@ fn a_call_that_timed_out_is_explained() {
         "reserve my/slots --as blog --timeout 50ms",
         "status",
         "explain my/slots --as blog",
-        "events my/slots --kind wait",
+        "events --pool my/slots --kind wait",
     ];
     check("deadline", &home, &lines, &[]);
     drop(holder.child.stdin.take());
