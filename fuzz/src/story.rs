@@ -100,7 +100,10 @@ impl<'a> Story<'a> {
             }
             25 => Action::OwnerEnded { lease: self.lease() },
             26 | 27 => Action::Configure(Box::new(configure(&mut self.bytes))),
-            28 => Action::Pause { length: span(&mut self.bytes) },
+            28 => {
+                let by = self.bytes.one_in(2).then(|| agent(&mut self.bytes));
+                Action::Pause { length: span(&mut self.bytes), by }
+            }
             29 => Action::Resume,
             30 => Action::Recovered(self.recovered()),
             _ if self.bytes.one_in(4) => Action::Forgotten,

@@ -214,8 +214,7 @@ test("a pause by the keyboard alone, with a countdown, and resumed by the button
     {}, left);
   const { pause } = await home.status("work/rate");
   assert.ok(pause.for_ms > 200_000, String(pause.for_ms));
-  // The journal has the person's pause; it is read a little later than the snapshot.
-  await says(page, ".waiting", "paused by hand at");
+  await says(page, ".waiting", "paused by dashboard at");
   await screenshot(page, "paused");
   await page.click("button ::-p-text(Resume)");
   await says(page, "#announced", "admits calls again");

@@ -188,13 +188,13 @@ test("waiting: why, behind which agent, until when, what to do", async () => {
 });
 
 test("paused: by hand or by a 429, until when, what to do", async () => {
-  await home.run("pause", POOL, "--for", "30min");
+  await home.run("pause", POOL, "--for", "30min", "--as", "ops");
   await look("paused", { level: "bad", word: "paused", read: async (page) => {
-    await says(page, ".answers", "No call is admitted: paused by hand at");
+    await says(page, ".answers", "No call is admitted: paused by ops at");
     const until = await page.$eval(".answers div:nth-child(2)", (one) => one.innerText);
     assert.match(until, /\d\d:\d\d:\d\d \(\d+ min( \d+ s)?\)/);
     await says(page, ".answers", "press Resume to end it now");
-    await says(page, ".waiting tbody tr", "paused by hand at");
+    await says(page, ".waiting tbody tr", "paused by ops at");
   } });
   await home.run("throttle", "openai/gpt", "--as", "docs", "--kind", "quota",
     "--retry-after", "4min");

@@ -318,11 +318,19 @@ impl Tap {
         json.map_err(|error| invalid(py, &format!("the status cannot be shown: {error}"), ""))
     }
 
-    fn pause(&self, py: Python<'_>, pool: &str, length: &Bound<'_, PyAny>) -> PyResult<()> {
+    #[pyo3(signature = (pool, length, *, agent = None))]
+    fn pause(
+        &self,
+        py: Python<'_>,
+        pool: &str,
+        length: &Bound<'_, PyAny>,
+        agent: Option<&str>,
+    ) -> PyResult<()> {
+        let agent = agent.unwrap_or_else(|| self.tap.agent());
         let length = convert::duration("the length of a pause", length)?;
         let known = self.known(py, pool)?;
         self.send_limits(py, &known)?;
-        wait::blocking(py, || known.pool.pause(length).blocking())
+        wait::blocking(py, || known.pool.pause_by(agent, length).blocking())
     }
 
     fn resume(&self, py: Python<'_>, pool: &str) -> PyResult<()> {

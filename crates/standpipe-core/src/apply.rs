@@ -9,7 +9,9 @@ use alloc::vec::Vec;
 use crate::bounds;
 use crate::event::{Action, Event, Key, Recovered, Reserve};
 use crate::lease::Ending;
+use crate::name::AgentName;
 use crate::outcome::{Answer, Decision, LeaseAnswer, Notice, Outcome, Reclaim};
+use crate::provider::throttle::{PauseCause, PauseOrder};
 use crate::rules::spread;
 use crate::state::State;
 use crate::time::{Instant, Span};
@@ -80,7 +82,7 @@ impl State {
             Action::Heartbeat { lease: None, .. } => Answer::Done,
             Action::SessionEnded { session } => self.session_ended(*session, now),
             Action::Configure(configure) => self.configure(configure, now),
-            Action::Pause { length } => self.pause(*length, now),
+            Action::Pause { length, by } => self.pause(*length, by.clone(), now),
             Action::Resume => self.resume(now),
             Action::Calendar { resets } => self.calendar_announced(resets, now),
             Action::Forgotten => self.state_lost(now),
@@ -119,8 +121,9 @@ impl State {
         Answer::Lease(LeaseAnswer::Ended)
     }
 
-    fn pause(&mut self, length: Span, now: Instant) -> Answer {
-        self.pause_until(now + length.min(bounds::SPAN), None, now);
+    fn pause(&mut self, length: Span, by: Option<AgentName>, now: Instant) -> Answer {
+        let order = PauseCause::Order(PauseOrder { by, at: now });
+        self.pause_until(now + length.min(bounds::SPAN), order, now);
         Answer::Done
     }
 

@@ -262,6 +262,9 @@ fn refusals(facts: &Facts) -> Checked {
     let bounded = facts.cascade.throttled.len() <= usize::from(CascadeThreshold::MAX_AGENTS)
         && retries.iter().all(|history| history.is_within(BY_AGENT, facts.clock));
     ensure(bounded, "what is remembered of refusals is beyond bounds")?;
+    let order = facts.throttling.order.as_ref();
+    let running = |at: Instant| facts.pause.is_some() && at <= facts.clock;
+    ensure(order.is_none_or(|order| running(order.at)), "no pause runs that was ordered")?;
     let known = |agent: &AgentId| usize::from(*agent) < facts.agents.len();
     let throttled = facts.cascade.throttled.iter().all(|(agent, _)| known(agent));
     ensure(throttled, "an unknown agent was throttled")?;

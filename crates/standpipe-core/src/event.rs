@@ -84,6 +84,8 @@ pub enum Action {
     Pause {
         /// The length of the pause, from the stamp of the event.
         length: Span,
+        /// The agent that ordered it, for views only.
+        by: Option<AgentName>,
     },
     /// Ends the pause and the terminal state.
     Resume,

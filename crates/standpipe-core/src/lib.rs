@@ -150,7 +150,7 @@ pub use crate::provider::learn::{Learned, LearnedConcurrency, LearnedLimit};
 pub use crate::provider::ramp::Ramp;
 pub use crate::provider::reconcile::{ExternalUsage, RecentLow, Reported};
 pub use crate::provider::return_windows::{Probe, Returning};
-pub use crate::provider::throttle::{Incident, Throttling};
+pub use crate::provider::throttle::{Incident, PauseOrder, Throttling};
 pub use crate::queue::ticket::{Phase, QueueKey, Ticket};
 pub use crate::rules::breaker::{Advice, Breaker};
 pub use crate::rules::retry_budget::RetryUsage;
@@ -169,4 +169,4 @@ pub use crate::view::{AdmissionSteps, AgentLimitUsage, LimitUsage};
 
 /// Changes whenever the same events would give another outcome or another layout. Binaries of equal
 /// semantics may share a pool.
-pub const SEMANTICS: u32 = 9;
+pub const SEMANTICS: u32 = 10;

@@ -345,6 +345,8 @@ pub enum Notice {
     Paused {
         /// The end of the pause.
         until: Instant,
+        /// The agent that ordered it; `None` after a refusal.
+        by: Option<AgentName>,
     },
     /// The pause is over.
     Resumed,

@@ -123,7 +123,7 @@ fn from_error(
 
 /// Formats milliseconds.
 fn length(ms: u64) -> String {
-    crate::time::format_span(standpipe_core::Span::millis(ms.min(LONGEST_MS)))
+    crate::time::format_ms(ms.min(LONGEST_MS))
 }
 
 /// As long as any length that is worth telling apart: 400 days.

@@ -15,8 +15,8 @@ use standpipe_store::PoolName;
 pub use self::advice::{Advice, Remedy};
 use crate::refusal::{Refused, When, limit_text};
 use crate::status::{
-    AgentShares, KeptUnits, Label, LimitStatus, PoolStatus, Processes, TicketStatus, VerdictKind,
-    agents_ahead, amounts, kept_from, shares_of,
+    AgentShares, KeptUnits, Label, LimitStatus, PausedBy, PoolStatus, Processes, TicketStatus,
+    VerdictKind, agents_ahead, amounts, kept_from, shares_of,
 };
 use crate::time::Now;
 
@@ -118,6 +118,9 @@ pub struct Denial {
     /// What floors of other agents keep from it on the limit.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<KeptUnits>,
+    /// Who ordered the pause, and when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused: Option<PausedBy>,
     /// When this step alone would admit the call.
     #[serde(flatten)]
     pub when: When,
@@ -168,7 +171,7 @@ impl Verdict {
     /// Computes the decision that a call would get now. `None` if the pool has no limits.
     #[must_use]
     pub fn of(pool: &PoolName, state: &State, reserve: &Reserve, now: &Now) -> Option<Self> {
-        let refused = |refusal: &Refusal| Box::new(Refused::new(pool, refusal, now));
+        let refused = |refusal: &Refusal| Box::new(Refused::new(pool, refusal, state, now));
         Some(match state.peek(reserve, now.store) {
             Decision::Admit(grant) => {
                 Self::Admitted { instead_of: grant.instead_of.as_ref().map(refused) }
@@ -267,6 +270,7 @@ fn denial(
         behind: refusal.behind.as_ref().map(ToString::to_string),
         ahead: agents_ahead(state, refusal, QueueKey::last_of(tier)),
         kept: kept_from(state, reserve, refusal, now),
+        paused: PausedBy::of(state, refusal, now),
         when: When::of(refusal, now),
     }
 }

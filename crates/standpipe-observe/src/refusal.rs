@@ -7,13 +7,13 @@ use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use serde::{Serialize, Serializer};
-use standpipe_core::{LimitId, Reason, Refusal};
+use standpipe_core::{LimitId, Reason, Refusal, State};
 use standpipe_store::PoolName;
 
 pub use self::when::When;
 pub use self::why::Why;
-use crate::status::Backpressure;
-use crate::time::{Now, Timestamp, format_span};
+use crate::status::{Backpressure, PausedBy};
+use crate::time::{Now, Timestamp, format_ms, format_span};
 
 /// A call that may not be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub struct Refused {
     pub short_by: u64,
     /// In fair order, the agent whose call is first in the queue for the limit.
     pub behind: Option<String>,
+    /// Who ordered the pause that the call waits for, and when.
+    pub paused: Option<PausedBy>,
     /// When the call is admitted: at this instant if it is `exact`, and not before it otherwise.
     /// `None` if no instant is known; [`Refused::waiting_for`] returns what must happen then.
     pub until: Option<SystemTime>,
@@ -83,7 +85,7 @@ impl Refused {
 
     /// A refusal by the ledger, on the clocks of this process.
     #[must_use]
-    pub fn new(pool: &PoolName, refusal: &Refusal, now: &Now) -> Self {
+    pub fn new(pool: &PoolName, refusal: &Refusal, state: &State, now: &Now) -> Self {
         let until = when::instant(refusal);
         Self {
             pool: pool.clone(),
@@ -92,6 +94,7 @@ impl Refused {
             limit: refusal.limit.as_ref().map(limit_text),
             short_by: refusal.short_by,
             behind: refusal.behind.as_ref().map(ToString::to_string),
+            paused: PausedBy::of(state, refusal, now),
             until: until.map(|until| now.system(until)),
             exact: refusal.exact,
             retry_after: until.map(|until| now.until(until)),
@@ -111,6 +114,7 @@ impl Refused {
             limit: None,
             short_by: 0,
             behind: None,
+            paused: None,
             until: None,
             exact: false,
             retry_after: None,
@@ -218,6 +222,9 @@ pub struct RefusedJson {
     /// In fair order, the agent whose call is first in the queue for the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     behind: Option<String>,
+    /// Who ordered the pause that the call waits for, and when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused: Option<PausedBy>,
     /// The exact instant at which the call is admitted if nothing else happens.
     until: Option<Timestamp>,
     /// A lower bound: the call is not admitted earlier, and perhaps later.
@@ -247,6 +254,7 @@ impl Serialize for Refused {
             limit: self.limit.clone(),
             short_by: self.short_by,
             behind: self.behind.clone(),
+            paused: self.paused.clone(),
             until: when.until,
             not_before: when.not_before,
             waiting_for: when.waiting_for,
@@ -265,5 +273,5 @@ fn millis(length: Duration) -> u64 {
 }
 
 fn short(length: Duration) -> String {
-    format_span(crate::time::span(length))
+    format_ms(millis(length))
 }

@@ -155,6 +155,23 @@ pub struct Pause {
     pub until: Timestamp,
     /// In how long.
     pub for_ms: u64,
+    /// The agent that ordered a pause by hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// When a pause by hand was ordered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
+}
+
+/// Who ordered a pause by hand, and when.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PausedBy {
+    /// The agent.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
 }
 
 /// The provider stopped the pool: no call is admitted.
@@ -346,6 +363,9 @@ pub struct TicketStatus {
     /// What floors of other agents keep from it on the limit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<KeptUnits>,
+    /// Who ordered the pause that it waits for, and when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<PausedBy>,
     /// When it may be admitted.
     #[serde(flatten)]
     pub when: When,

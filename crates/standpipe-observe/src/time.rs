@@ -5,5 +5,5 @@ mod length;
 mod timestamp;
 
 pub use self::clocks::Now;
-pub use self::length::{format_span, micros, span};
+pub use self::length::{format_ms, format_span, format_wait, micros, span};
 pub use self::timestamp::{InvalidTimestamp, Timestamp};

@@ -75,7 +75,8 @@ struct PoolMetrics<'a> {
     counters: Option<&'a PoolCounters>,
 }
 
-/// Pools by name. Pools with counters take precedence, so that a series never disappears.
+/// Pools by name. Pools with counters take precedence, so that a series disappears only when its
+/// pool is reset.
 fn joined<'a>(
     snapshot: &'a Snapshot,
     counters: &'a JournalCounters,

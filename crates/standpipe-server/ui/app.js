@@ -311,7 +311,7 @@ function pause(pool) {
 		h("label", {}, "For ", select),
 	], "Pause it", () => act(`${pool} was not paused`,
 		`${pool} is paused for ${whole(select.value)}.`,
-		"POST", "/v1/pause", { pool, for_ms: Number(select.value) }));
+		"POST", "/v1/pause", { pool, for_ms: Number(select.value), agent: "dashboard" }));
 }
 
 function resume({ pool, terminal }) {

@@ -101,13 +101,14 @@ export function causeOfPause({ pool, pause, trouble }, events) {
 	if (!pause) return "";
 	const began = events.findLast((event) => event.pool === pool && event.kind === "pause"
 		&& Math.abs(Date.parse(event.until) - Date.parse(pause.until)) < 2_000);
+	if (pause.by) return `paused by ${pause.by} at ${time(pause.at)}`;
 	const { incident, streak, overloads } = trouble;
 	if (incident && began && Math.abs(Date.parse(incident.at) - Date.parse(began.at)) < 2_000) {
 		const row = Math.max(streak, overloads);
 		return `${incident.agent ?? "a call"} ${refusedWith(incident.kind)} at ${time(incident.at)}${
 			row > 1 ? `, ${count(row)} times in a row` : ""}`;
 	}
-	return began ? `paused by hand at ${time(began.at)}` : "";
+	return began ? `paused at ${time(began.at)}` : "";
 }
 
 // The summary of a pool: what is so now, until when, and what to do.

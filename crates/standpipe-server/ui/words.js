@@ -128,7 +128,8 @@ const EVENTS = {
 		e.said ? `: “${e.said}”` : ""}`,
 	reclaim: (e) => `a lease of ${e.agent} was reclaimed: ${
 		e.why === "expired" ? "it expired" : "its process ended"}`,
-	pause: (e) => `paused for ${length(e.for_ms)}, until ${time(e.until)}`,
+	pause: (e) => `paused${e.by ? ` by ${e.by}` : ""} for ${length(e.for_ms)}, until ${
+		time(e.until)}`,
 	resume: () => "calls are admitted again",
 	stop: (e) => `the provider stopped the pool${e.until ? `, until ${time(e.until)}` : ""}`,
 	config: (e) => `a configuration from ${e.source}: ${e.result}`,

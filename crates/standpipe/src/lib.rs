@@ -220,10 +220,10 @@ pub mod observe {
     pub use standpipe_observe::refusal::Why;
     pub use standpipe_observe::status::{
         AgentShares, AgentStatus, AgentUsage, ConfigRejected, Incident, KeptUnits, Label,
-        LeaseStatus, LimitStatus, Money, OfflineStatus, Origin, Pause, PoolState, Retries, Stop,
-        ThrottleStatus, TicketStatus, Unavailable, Unreadable,
+        LeaseStatus, LimitStatus, Money, OfflineStatus, Origin, Pause, PausedBy, PoolState,
+        Retries, Stop, ThrottleStatus, TicketStatus, Unavailable, Unreadable,
     };
-    pub use standpipe_observe::time::{InvalidTimestamp, Timestamp};
+    pub use standpipe_observe::time::{InvalidTimestamp, Timestamp, format_ms};
     pub use standpipe_store::Process;
 }
 

@@ -273,9 +273,11 @@ fn ledger(
         participant.submit(actions).ok()?;
     }
     clock.set(now);
-    let pause = replica.state().facts().pause.map(|until| until.since(now));
+    let facts = replica.state().facts();
+    let pause = facts.pause.map(|until| until.since(now));
     let pause = pause.filter(|length| *length > Span::ZERO);
-    let pause = pause.map(|length| Action::Pause { length });
+    let by = facts.throttling.order.as_ref().and_then(|order| order.by.clone());
+    let pause = pause.map(|length| Action::Pause { length, by });
     participant.submit(pause.into_iter().collect()).ok()?;
     // Only what is admitted from here on is to be handed over.
     participant.observe_with(Box::new(OutboxRecorder(Arc::clone(outbox))));

@@ -162,11 +162,21 @@ impl Pool {
     }
 
     /// Pauses the pool: no process admits a call for this long. A running pause is never shortened.
+    /// Views name the tap's agent as the one that ordered it.
     ///
     /// # Errors
     /// When the store cannot be reached.
     pub fn pause(&self, length: Duration) -> Operation<()> {
-        self.operation(move |pool| pool.send_pause(length))
+        self.operation(move |pool| pool.send_pause(pool.inner.tap.agent(), length))
+    }
+
+    /// Pauses the pool as [`Pool::pause`] does, ordered by this agent.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the name cannot be an agent's; when the store cannot be reached.
+    pub fn pause_by(&self, agent: impl Into<String>, length: Duration) -> Operation<()> {
+        let agent = agent.into();
+        self.operation(move |pool| pool.send_pause(&agent, length))
     }
 
     /// Returns the current pause, if there is one.

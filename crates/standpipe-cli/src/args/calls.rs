@@ -187,7 +187,7 @@ pub(crate) struct Observe {
 
 const PAUSE: &str = "\
 Examples:
-  standpipe pause anthropic/sonnet --for 5min
+  standpipe pause anthropic/sonnet --for 5min --as ops
 ";
 
 /// Stop admission for a while
@@ -205,6 +205,9 @@ pub(crate) struct Pause {
         value_parser = parse::length
     )]
     pub(crate) length: Span,
+    /// Who orders it, as views show it [default: $STANDPIPE_AGENT, else the calling program's name]
+    #[arg(long = "as", value_name = "AGENT", value_parser = parse::agent)]
+    pub(crate) agent: Option<AgentName>,
 }
 
 const RESUME: &str = "\

@@ -24,13 +24,14 @@ pub(super) fn run(args: &Pause, context: &Context, printer: &Printer) -> Command
     }
     let tap = context.open()?;
     let pool = context.existing_pool(&tap, &args.pool)?;
-    pool.pause(duration(args.length)).blocking()?;
+    let agent = context.agent(args.agent.clone())?;
+    pool.pause_by(agent.as_str(), duration(args.length)).blocking()?;
     let (pool, ms) = (args.pool.as_str(), args.length.0.div_ceil(1_000));
     let end = clock(Timestamp::of(SystemTime::now() + duration(args.length)));
     let note = format!(
         "`{pool}` is paused until {end} ({}); `standpipe resume {pool}` ends it",
         length(ms)
     );
-    printer.done(&note, json!({ "pool": pool, "paused_ms": ms }))?;
+    printer.done(&note, json!({ "pool": pool, "paused_ms": ms, "by": agent.as_str() }))?;
     Ok(Exit::Ok)
 }

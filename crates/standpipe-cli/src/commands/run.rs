@@ -131,7 +131,7 @@ mod tests {
         let after =
             json!({"calls": 5, "input_tokens": 110, "output_tokens": 7, "waited_ms": 1_505});
         let text = summary(Some(&before), Some(&after)).unwrap();
-        assert!(text.starts_with("3 calls, 100 input and 7 output tokens, waited 1.5s"), "{text}");
+        assert!(text.starts_with("3 calls, 100 input and 7 output tokens, waited 1.5 s"), "{text}");
         assert!(text.ends_with("none refused by the provider"));
         assert_eq!(summary(Some(&after), Some(&after)), None);
         assert_eq!(summary(None, None), None);

@@ -37,8 +37,9 @@ pub(crate) fn what(what: &EventData) -> String {
             "expired" => format!("a lease of {agent} was reclaimed: it expired"),
             _ => format!("a lease of {agent} was reclaimed: its process ended"),
         },
-        EventData::Pause { for_ms, until } => {
-            format!("paused for {}, until {}", length(*for_ms), clock(until))
+        EventData::Pause { for_ms, until, by } => {
+            let by = by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+            format!("paused{by} for {}, until {}", length(*for_ms), clock(until))
         }
         EventData::Resume => "admits calls again".to_owned(),
         EventData::Stop { until: Some(until) } => {

@@ -20,8 +20,8 @@ use super::{explain, status};
 const STYLE: Style = Style { colour: false, unicode: true, width: 80 };
 /// 2026-01-31 12:00:00 UTC, when every story begins.
 const BEGIN: Duration = Duration::from_secs(1_769_860_800);
-/// Reasons without a view: the caller gets them when its time is up.
-const WITHOUT_VIEW: [Reason; 1] = [Reason::Deadline];
+/// Reasons that no ledger gives: `tests/it/cli/reasons.rs` has the texts of real processes.
+const OF_PROCESSES: [Reason; 1] = [Reason::Deadline];
 
 /// A ledger that remembers the last call it was asked about.
 #[derive(Default)]
@@ -94,7 +94,7 @@ fn status_and_explain_read_well_for_each_reason() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    for reason in Reason::ALL.into_iter().filter(|reason| !WITHOUT_VIEW.contains(reason)) {
+    for reason in Reason::ALL.into_iter().filter(|reason| !OF_PROCESSES.contains(reason)) {
         let story = directory().join(format!("{}.jsonl", reason.as_str()));
         assert!(story.exists(), "no story for {}", reason.as_str());
     }

@@ -14,9 +14,13 @@ pub(crate) fn when(when: &When) -> String {
 pub(crate) fn why_and_when(why: &Why<'_>, at: &When) -> String {
     // These name what must happen already.
     let is_named = at.waiting_for.is_some() && ["order", "probe"].contains(&why.reason);
+    let text = match why.paused {
+        Some(order) => format!("paused by {} at {}", order.by, clock(order.at)),
+        None => why.to_string(),
+    };
     match at.is_empty() || is_named {
-        true => why.to_string(),
-        false => format!("{why}, {}", when(at)),
+        true => text,
+        false => format!("{text}, {}", when(at)),
     }
 }
 
@@ -30,7 +34,8 @@ pub(crate) fn wait_reason(ticket: &TicketStatus) -> String {
 
 /// Describes a reason of the admission rule, about a limit.
 pub(crate) fn reason_text(reason: &str, limit: Option<&str>) -> String {
-    Why { reason, limit, short_by: 0, behind: None, ahead: &[], kept: &[] }.to_string()
+    Why { reason, limit, short_by: 0, behind: None, ahead: &[], kept: &[], paused: None }
+        .to_string()
 }
 
 /// Describes a refusal.

@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 
 use serde::Deserialize;
 use serde_json::Value;
-use standpipe::Snapshot;
 use standpipe::observe::Timestamp;
 use standpipe::observe::journal::Event;
+use standpipe::{PoolName, Snapshot};
 
 use super::source::Source;
 use crate::show::escaped::escape_strings;
@@ -59,7 +59,7 @@ impl EventBuffer {
         let snapshot = source.snapshot()?;
         // The snapshot is worth showing without the events.
         self.extend(source.events().unwrap_or_default());
-        let proxied = source.proxied().map(proxied_calls);
+        let proxied = source.proxied().map(|reply| proxied_calls(reply, source.wanted()));
         Ok(ViewData { proxied, ..self.view_data(snapshot)? })
     }
 
@@ -87,11 +87,12 @@ impl EventBuffer {
 }
 
 /// Returns the calls of a reply of `/v1/proxied`, without those that a newer daemon describes in
-/// another form.
-fn proxied_calls(mut reply: Value) -> Vec<ProxiedCall> {
+/// another form. Only those of one pool if it is the only one of the view.
+fn proxied_calls(mut reply: Value, wanted: Option<&PoolName>) -> Vec<ProxiedCall> {
     escape_strings(&mut reply);
     let calls = reply.get("recent").and_then(Value::as_array).into_iter().flatten();
-    calls.filter_map(|call| ProxiedCall::deserialize(call).ok()).collect()
+    let calls = calls.filter_map(|call| ProxiedCall::deserialize(call).ok());
+    calls.filter(|call| wanted.is_none_or(|pool| pool.as_str() == call.pool)).collect()
 }
 
 /// Builds view data from JSON.
@@ -99,7 +100,7 @@ fn proxied_calls(mut reply: Value) -> Vec<ProxiedCall> {
 pub(super) fn parse(snapshot: Value, events: Vec<Value>, proxied: Value) -> ViewData {
     let mut buffer = EventBuffer::default();
     buffer.extend(events);
-    ViewData { proxied: Some(proxied_calls(proxied)), ..buffer.view_data(snapshot).unwrap() }
+    ViewData { proxied: Some(proxied_calls(proxied, None)), ..buffer.view_data(snapshot).unwrap() }
 }
 
 #[cfg(test)]
@@ -112,6 +113,21 @@ mod tests {
     fn an_invalid_snapshot_is_an_error() {
         let error = EventBuffer::default().view_data(json!({ "hello": 1 })).unwrap_err();
         assert!(error.contains("no snapshot"), "{error}");
+    }
+
+    #[test]
+    fn only_the_calls_of_the_wanted_pool_are_kept() {
+        let call = |pool: &str| {
+            json!({
+                "at": "2026-01-31T12:00:00.000Z", "agent": "blog", "pool": pool, "status": 200,
+                "input_tokens": 1, "output_tokens": 1, "micro_usd": 0, "waited_ms": 0,
+            })
+        };
+        let reply = json!({ "recent": [call("a/b"), call("a/c"), call("a/b")] });
+        assert_eq!(proxied_calls(reply.clone(), None).len(), 3);
+        let wanted: PoolName = "a/b".parse().unwrap();
+        let kept = proxied_calls(reply, Some(&wanted));
+        assert!(kept.len() == 2 && kept.iter().all(|call| call.pool == "a/b"));
     }
 
     #[test]

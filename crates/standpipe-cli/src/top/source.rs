@@ -6,7 +6,7 @@ pub(crate) mod ledger;
 use std::fmt;
 
 use serde_json::Value;
-use standpipe::LeaseId;
+use standpipe::{LeaseId, PoolName};
 
 use crate::show::duration::length;
 
@@ -17,6 +17,9 @@ pub(super) const ROWS: usize = 500;
 pub(crate) trait Source: Send {
     /// Names the source, for the header of the view.
     fn location(&self) -> String;
+
+    /// Returns the only pool of the view; `None` if it shows all.
+    fn wanted(&self) -> Option<&PoolName>;
 
     /// Returns the object that `status --json` prints.
     fn snapshot(&mut self) -> Result<Value, String>;

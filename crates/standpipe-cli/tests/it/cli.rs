@@ -9,6 +9,7 @@ mod hold;
 mod json;
 mod mistakes;
 mod output;
+mod reasons;
 mod signals;
 mod throttled_messages;
 mod top;

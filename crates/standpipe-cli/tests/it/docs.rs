@@ -2,6 +2,8 @@
 
 mod commands;
 mod generated;
+mod newcomer;
+mod numbers;
 mod page;
 
 use std::process::Stdio;

@@ -84,6 +84,7 @@ impl State {
     pub(crate) fn end_pause_now(&mut self, end: Instant) {
         self.count_pause(end);
         self.facts.pause = None;
+        self.facts.throttling.order = None;
         self.effects.notices.push(Notice::Resumed);
         if let Some(windows) = self.windows() {
             for tier in Priority::ALL {

@@ -18,6 +18,7 @@ use crate::splitmix::splitmix;
 use crate::state::State;
 use crate::time::{Instant, Span};
 use crate::unit::Amounts;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// The refusals of the present incident, and the pause that began with them.
@@ -25,12 +26,30 @@ use alloc::vec::Vec;
 pub struct Throttling {
     /// When the last pause began.
     pub pause_began: Option<Instant>,
-    /// The refusal that began it; `None` for a pause by hand.
+    /// The refusal that began it, or that lengthened a pause by hand.
     pub incident: Option<Incident>,
+    /// Who set the end of the running pause; `None` if a refusal did. In a box, because few pools
+    /// have one and every replica has this struct.
+    pub order: Option<Box<PauseOrder>>,
     /// Refusals in a row, of calls that were admitted after the previous pause.
     pub streak: u32,
     /// The same for a provider that is short of capacity.
     pub overloads: u32,
+}
+
+/// The order of a pause by hand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PauseOrder {
+    /// The agent that ordered it, if it has a name.
+    pub by: Option<AgentName>,
+    /// When.
+    pub at: Instant,
+}
+
+/// What set the end of a pause.
+pub(crate) enum PauseCause {
+    Refusal(Incident),
+    Order(PauseOrder),
 }
 
 /// The refusal that began a pause.
@@ -136,7 +155,7 @@ impl State {
             }
             _ => {}
         }
-        self.pause_until(now + length, Some(incident), now);
+        self.pause_until(now + length, PauseCause::Refusal(incident), now);
         if kind != ThrottleKind::Overload {
             self.cascade(agent, now);
         }
@@ -206,18 +225,19 @@ impl State {
     }
 
     /// Pauses the pool until an instant. The later end counts; only a resume shortens a pause.
-    pub(crate) fn pause_until(&mut self, until: Instant, incident: Option<Incident>, now: Instant) {
+    pub(crate) fn pause_until(&mut self, until: Instant, cause: PauseCause, now: Instant) {
         if until <= now || self.facts.pause.is_some_and(|before| before >= until) {
             return;
         }
         if self.facts.pause.is_none() {
             self.facts.throttling.pause_began = Some(now);
-            self.facts.throttling.incident = incident;
+            self.facts.throttling.incident = None;
             self.drop_probe();
         }
+        let by = self.facts.throttling.set_cause(cause);
         self.facts.pause = Some(until);
         self.delay_ramp(until);
-        self.effects.notices.push(Notice::Paused { until });
+        self.effects.notices.push(Notice::Paused { until, by });
         self.refuse_past_deadline(Reason::Pause, now);
         self.enqueue_all(now);
     }
@@ -232,6 +252,25 @@ impl State {
         for queue_key in late {
             self.effects.wake.push(self.facts.tickets[&queue_key].key);
             self.end_ticket(queue_key, Some(why), now);
+        }
+    }
+}
+
+impl Throttling {
+    /// Records what set the end of the pause, and returns the agent that ordered it. The first
+    /// refusal of a pause is kept: later ones belong to the same incident.
+    fn set_cause(&mut self, cause: PauseCause) -> Option<AgentName> {
+        match cause {
+            PauseCause::Refusal(incident) => {
+                self.incident.get_or_insert(incident);
+                self.order = None;
+                None
+            }
+            PauseCause::Order(order) => {
+                let by = order.by.clone();
+                self.order = Some(Box::new(order));
+                by
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ mod floors;
 mod foresight;
 mod order;
 mod outside;
+mod pauses;
 mod policies;
 mod props;
 mod ramps;

@@ -49,7 +49,7 @@ impl Ramp {
                 Notice::Throttled { new: true, kind: ThrottleKind::SlowDown, .. } => {
                     self.halvings = (self.halvings + 1).min(6);
                 }
-                Notice::Paused { until } => self.since = self.since.max(*until),
+                Notice::Paused { until, .. } => self.since = self.since.max(*until),
                 _ => {}
             }
         }

@@ -273,7 +273,8 @@ fn odd_action() -> impl Strategy<Value = Action> {
         6 => (odd_source(), odd_config()).prop_map(|(source, config)| {
             Action::Configure(Box::new(Configure { source, config }))
         }),
-        1 => odd_span().prop_map(|length| Action::Pause { length }),
+        1 => (odd_span(), option::of(select(vec!["a", "ops"]).prop_map(agent)))
+            .prop_map(|(length, by)| Action::Pause { length, by }),
         1 => Just(Action::Resume),
         2 => recovered.prop_map(Action::Recovered),
         1 => Just(Action::Forgotten),

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use standpipe_core::{Span, Unit};
+use standpipe_core::Unit;
 
 use super::series::percent;
 use super::{AIM, AgentAudit, LimitAudit, PoolAudit};
 use crate::finding::{Finding, Level, counted};
-use crate::time::format_span;
+use crate::time::format_ms;
 use standpipe_config::plain;
 
 /// An agent whose calls wait longer than this on the average is a finding.
@@ -243,7 +243,7 @@ fn fine(audit: &PoolAudit) -> Finding {
 }
 
 fn length(ms: u64) -> String {
-    format_span(Span::millis(ms))
+    format_ms(ms)
 }
 
 /// An amount of what a limit counts.

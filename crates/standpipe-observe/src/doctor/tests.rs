@@ -97,7 +97,7 @@ fn refused(ago_ms: u64, agent: Option<&str>, about: &str) -> Event {
 
 fn paused(ago_ms: u64, for_ms: u64) -> Event {
     let until = Timestamp { millis: NOW.millis - ago_ms + for_ms };
-    event(ago_ms, EventData::Pause { until, for_ms })
+    event(ago_ms, EventData::Pause { until, for_ms, by: None })
 }
 
 /// Asserts one finding; unless it is `ok` it has a remedy.
@@ -232,8 +232,8 @@ fn the_file_system_is_named_with_what_follows() {
 fn a_wall_clock_that_was_set_is_told() {
     for (clock, level, says) in [
         (NOW.millis - 4_000, Level::Ok, "agrees"),
-        (NOW.millis - 60_000, Level::Note, "set ahead by 1min"),
-        (NOW.millis + 7_200_000, Level::Warning, "set back by 2h"),
+        (NOW.millis - 60_000, Level::Note, "set ahead by 1 min"),
+        (NOW.millis + 7_200_000, Level::Warning, "set back by 2 h"),
     ] {
         let mut pool = pool("my/api");
         pool.1.as_mut().unwrap().clock = Timestamp { millis: clock };
@@ -242,7 +242,7 @@ fn a_wall_clock_that_was_set_is_told() {
     let mut scene = scene(vec![pool("my/api")]);
     scene.week = vec![event(0, EventData::Resume)];
     scene.week[0].at.millis += 90_000;
-    one(&clocks::check(&scene), Level::Warning, "from 1min 30s in the future");
+    one(&clocks::check(&scene), Level::Warning, "from 1 min 30 s in the future");
 }
 
 #[test]
@@ -256,14 +256,14 @@ fn what_was_left_behind_is_told() {
     one(&found(&overview), Level::Ok, "no abandoned");
     (overview.status.leases[0].age_ms, overview.status.leases[0].expires_ms) =
         (580_000, Some(20_000));
-    one(&found(&overview), Level::Note, "expires in 20s");
+    one(&found(&overview), Level::Note, "expires in 20 s");
     overview.status.leases[0].age_ms = 3_600_001;
-    one(&found(&overview), Level::Warning, "without a process for 1h");
+    one(&found(&overview), Level::Warning, "without a process for 1 h");
     overview.status.leases.clear();
     overview.dead = 2;
     one(&found(&overview), Level::Note, "2 sessions or owners");
     (overview.dead, overview.unused_ms) = (0, Some(23 * DAY_MS));
-    one(&found(&overview), Level::Note, "for 23d");
+    one(&found(&overview), Level::Note, "for 23 d");
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn more_than_one_refusal_a_week_is_a_limit_set_too_high() {
     one(&kept.found(refusals::check, &week), Level::Ok, "more than one 429");
     week.push(refused(5_000, Some("blog"), "slow_down"));
     let found = kept.found(refusals::check, &week);
-    one(&found, Level::Warning, "`my/api`: 2 calls got a 429 in 7 days, the last 5s ago");
+    one(&found, Level::Warning, "`my/api`: 2 calls got a 429 in 7 days, the last 5 s ago");
     assert!(found[0].what.contains("margin auto, now 20 % of requests 100/min"), "{found:?}");
     assert!(found[0].remedy.as_ref().unwrap().contains("above \"20%\""), "{found:?}");
 }
@@ -368,6 +368,6 @@ fn who_bypasses_the_tap_is_told_of_with_what_to_do() {
         one.what.contains("42 of requests per 1min") && one.what.contains("2 times"),
         "{one:?}"
     );
-    assert!(one.what.contains("last 1h ago"), "{one:?}");
+    assert!(one.what.contains("last 1 h ago"), "{one:?}");
     assert!(one.remedy.as_deref().is_some_and(|remedy| remedy.contains("through Standpipe")));
 }

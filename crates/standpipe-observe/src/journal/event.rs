@@ -119,6 +119,9 @@ pub enum EventData {
         until: Timestamp,
         /// In how long that was.
         for_ms: u64,
+        /// The agent that ordered it; none after a refusal.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        by: Option<String>,
     },
     /// The pause is over.
     Resume,

@@ -21,9 +21,11 @@ pub fn event_of_notice(pool: &PoolName, notice: &Notice, now: &Now) -> Option<Ev
             },
         },
         Notice::SessionEnded { session } => EventData::SessionEnd { session: *session },
-        Notice::Paused { until } => {
-            EventData::Pause { until: now.ahead(*until), for_ms: now.millis_until(*until) }
-        }
+        Notice::Paused { until, by } => EventData::Pause {
+            until: now.ahead(*until),
+            for_ms: now.millis_until(*until),
+            by: by.as_ref().map(ToString::to_string),
+        },
         Notice::Resumed => EventData::Resume,
         Notice::Stopped { until } => EventData::Stop { until: until.map(|until| now.ahead(until)) },
         Notice::WindowReset { limit } => EventData::WindowReset { limit: limit_text(limit) },

@@ -7,7 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use standpipe_core::{Instant, Reason, Refusal};
 
-use crate::time::{Now, Timestamp};
+use crate::time::{Now, Timestamp, format_wait};
 
 /// When a call may be admitted: `until`, `not_before` or `waiting_for`. None of them is set if the
 /// call is admitted now or never.
@@ -99,9 +99,9 @@ impl When {
             clock(Timestamp { millis: at.millis.div_ceil(1_000) * 1_000 }, ms)
         };
         if let (Some(at), Some(ms)) = (self.until, self.until_ms) {
-            format!("in {} ({})", length(ms), clock(at, ms))
+            format!("in {} ({})", format_wait(ms), clock(at, ms))
         } else if let (Some(at), Some(ms)) = (self.not_before, self.not_before_ms) {
-            format!("not before {} (in {})", clock(at, ms), length(ms))
+            format!("not before {} (in {})", clock(at, ms), format_wait(ms))
         } else {
             self.waiting_for
                 .as_ref()
@@ -126,25 +126,6 @@ pub(super) fn utc(at: Timestamp, ms: u64) -> String {
     let (date, time) = text.split_once('T').unwrap_or(("", &text));
     let time = time.split('.').next().unwrap_or(time);
     if ms < DAY { format!("{time}Z") } else { format!("{date} {time}Z") }
-}
-
-/// `850 ms`, `4.2 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`, rounded up.
-fn length(ms: u64) -> String {
-    let two = |small: u64, per: u64, large: &str, name: &str| match (small / per, small % per) {
-        (0, rest) => format!("{rest} {name}"),
-        (whole, 0) => format!("{whole} {large}"),
-        (whole, rest) => format!("{whole} {large} {rest} {name}"),
-    };
-    match ms {
-        0..1_000 => format!("{ms} ms"),
-        1_000..10_000 => match (ms.div_ceil(100) / 10, ms.div_ceil(100) % 10) {
-            (whole, 0) => format!("{whole} s"),
-            (whole, tenth) => format!("{whole}.{tenth} s"),
-        },
-        10_000..=3_599_000 => two(ms.div_ceil(1_000), 60, "min", "s"),
-        3_599_001..DAY => two(ms.div_ceil(60_000), 60, "h", "min"),
-        _ => two(ms.div_ceil(3_600_000), 24, "d", "h"),
-    }
 }
 
 #[cfg(test)]
@@ -177,23 +158,5 @@ mod tests {
         assert_eq!(waiting_for(Reason::Terminal), Some("`standpipe resume`"));
         assert_eq!(waiting_for(Reason::Order), Some("the calls before it in the queue"));
         assert_eq!(waiting_for(Reason::Probe), Some("the probe to be answered"));
-    }
-
-    #[test]
-    fn lengths_are_never_too_short() {
-        let cases = [
-            (0, "0 ms"),
-            (850, "850 ms"),
-            (4_120, "4.2 s"),
-            (9_999, "10 s"),
-            (10_001, "11 s"),
-            (200_000, "3 min 20 s"),
-            (3_599_001, "1 h"),
-            (3_600_001, "1 h 1 min"),
-            (86_400_001, "1 d 1 h"),
-        ];
-        for (ms, text) in cases {
-            assert_eq!(length(ms), text);
-        }
     }
 }

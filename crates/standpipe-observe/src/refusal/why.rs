@@ -7,7 +7,7 @@ use standpipe_core::Unit;
 
 use super::Refused;
 use crate::explain::Denial;
-use crate::status::{KeptUnits, TicketStatus};
+use crate::status::{KeptUnits, PausedBy, TicketStatus};
 
 /// What is known about a refusal, without its instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub struct Why<'a> {
     pub ahead: &'a [String],
     /// What floors of other agents keep from it.
     pub kept: &'a [KeptUnits],
+    /// Who ordered the pause, and when.
+    pub paused: Option<&'a PausedBy>,
 }
 
 impl Refused {
@@ -39,6 +41,7 @@ impl Refused {
             behind: self.behind.as_deref(),
             ahead: &[],
             kept: &[],
+            paused: self.paused.as_ref(),
         })
     }
 }
@@ -54,6 +57,7 @@ impl TicketStatus {
             behind: self.behind.as_deref(),
             ahead: &self.ahead,
             kept: &self.kept,
+            paused: self.paused.as_ref(),
         })
     }
 }
@@ -69,6 +73,7 @@ impl Denial {
             behind: self.behind.as_deref(),
             ahead: &self.ahead,
             kept: &self.kept,
+            paused: self.paused.as_ref(),
         }
     }
 }
@@ -79,7 +84,10 @@ impl fmt::Display for Why<'_> {
         match self.reason {
             "terminal" => f.write_str("the provider stopped the pool"),
             "never" => write!(f, "it takes {} more than {limit} ever allows", self.shortage()),
-            "pause" => f.write_str("the pool is paused"),
+            "pause" => match self.paused {
+                Some(order) => write!(f, "the pool is paused by {}", order.by),
+                None => f.write_str("the pool is paused"),
+            },
             "return_window" => {
                 f.write_str("a pause has just ended, and callers return staggered by priority")
             }
@@ -181,8 +189,16 @@ mod tests {
     fn calls_ahead_and_floors_are_named() {
         let ahead = ["blog".to_owned(), "news".to_owned(), "poller".to_owned()];
         let limit = Some("requests per 1min");
-        let why =
-            |reason, ahead, kept| Why { reason, limit, short_by: 2, behind: None, ahead, kept };
+        let base = Why {
+            reason: "",
+            limit,
+            short_by: 2,
+            behind: None,
+            ahead: &[],
+            kept: &[],
+            paused: None,
+        };
+        let why = |reason, ahead, kept| Why { reason, ahead, kept, ..base };
         let order = |ahead| why("order", ahead, &[]).to_string();
         assert_eq!(order(&ahead[..1]), "behind blog in the queue for requests per 1min");
         let all = "behind blog, news and poller in the queue for requests per 1min";
@@ -204,7 +220,15 @@ mod tests {
     fn every_reason_has_a_phrase() {
         for reason in standpipe_core::Reason::ALL {
             let reason = reason.as_str();
-            let why = Why { reason, limit: None, short_by: 0, behind: None, ahead: &[], kept: &[] };
+            let why = Why {
+                reason,
+                limit: None,
+                short_by: 0,
+                behind: None,
+                ahead: &[],
+                kept: &[],
+                paused: None,
+            };
             assert!(why.to_string().contains(' '), "{reason}");
         }
     }

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use standpipe_core::{
     Agent, AgentId, AgentLimitUsage, AgentName, Amounts, Decision, Id, Instant, Key, Lease,
     LeaseOwner, LimitId, LimitSelector, LimitUsage, Margin, Owner, PoolConfig, Portion, Provenance,
-    Queued, Refusal, Reserve, Rule, Share, State, Ticket,
+    Queued, Reason, Refusal, Reserve, Rule, Share, State, Ticket,
 };
 use standpipe_store::{PoolName, Process};
 
 use super::{
     AgentStatus, AgentUsage, ConfigSource, KeptUnits, LeaseHolder, LeaseStatus, LimitKind,
-    LimitStatus, Origin, Pause, PoolStatus, Stop, ThrottleStatus, TicketStatus,
+    LimitStatus, Origin, Pause, PausedBy, PoolStatus, Stop, ThrottleStatus, TicketStatus,
 };
 use super::{agents_ahead, foresight, kept_from};
 use crate::lease_id::LeaseId;
@@ -49,7 +49,7 @@ impl PoolStatus {
             margin_per_mille: largest.unwrap_or_else(|| margin.per_mille()),
             margin_auto: margin == Margin::Auto,
             origin: origin(config, facts.provenance),
-            pause: facts.pause.and_then(|until| Pause::of(until, now)),
+            pause: Pause::of_pool(state, now),
             terminal: stop,
             learning: learning.and_then(|until| Pause::of(until, now)),
             trouble: ThrottleStatus::of(state, now),
@@ -122,7 +122,27 @@ impl Pause {
     #[must_use]
     pub fn of(until: Instant, now: &Now) -> Option<Self> {
         let for_ms = now.millis_until(until);
-        (for_ms > 0).then(|| Self { until: now.ahead(until), for_ms })
+        (for_ms > 0).then(|| Self { until: now.ahead(until), for_ms, by: None, at: None })
+    }
+
+    /// Returns the pause of a pool, with who ordered it.
+    #[must_use]
+    pub fn of_pool(state: &State, now: &Now) -> Option<Self> {
+        let facts = state.facts();
+        let order = facts.throttling.order.as_ref();
+        let by = order.and_then(|order| Some(order.by.as_ref()?.to_string()));
+        let at = order.map(|order| now.past(order.at));
+        Some(Self { by, at, ..Self::of(facts.pause?, now)? })
+    }
+}
+
+impl PausedBy {
+    /// Returns who ordered the pause that a refusal is about; `None` for any other refusal, and for
+    /// a pause that no agent ordered.
+    pub(crate) fn of(state: &State, refusal: &Refusal, now: &Now) -> Option<Self> {
+        let order = state.facts().throttling.order.as_ref()?;
+        let by = order.by.as_ref().filter(|_| refusal.reason == Reason::Pause)?;
+        Some(Self { by: by.to_string(), at: now.past(order.at) })
     }
 }
 
@@ -206,6 +226,7 @@ fn tickets(state: &State, now: &Now, processes: Processes<'_>) -> Vec<TicketStat
             behind: why.as_ref().and_then(|no| Some(no.behind.as_ref()?.to_string())),
             ahead: why.as_ref().map(|no| agents_ahead(state, no, *place)).unwrap_or_default(),
             kept: why.as_ref().map(|no| kept(state, ticket, no, now)).unwrap_or_default(),
+            paused: why.as_ref().and_then(|refusal| PausedBy::of(state, refusal, now)),
             when: why.as_ref().map(|refusal| When::of(refusal, now)).unwrap_or_default(),
             pid: process.map(|process| process.pid),
             stopped: process.is_some_and(|process| process.stopped),

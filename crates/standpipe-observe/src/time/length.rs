@@ -17,7 +17,8 @@ pub fn micros(span: Span) -> Duration {
     Duration::from_micros(span.0.min(bounds::SPAN.0))
 }
 
-/// Formats a length in at most two units, rounded up: `1min`, `2h 5min`, `350ms`, `1.5s`.
+/// Formats a length as configuration files and names of limits have it, in at most two units,
+/// rounded up: `1min`, `2h 5min`, `350ms`, `1.5s`.
 #[must_use]
 pub fn format_span(span: Span) -> String {
     let millis = span.0.div_ceil(1_000);
@@ -35,6 +36,46 @@ pub fn format_span(span: Span) -> String {
         60..=3_599 => pair(seconds / 60, "min", seconds % 60, "s"),
         3_600..=86_399 => pair(seconds / 3_600, "h", seconds / 60 % 60, "min"),
         _ => pair(seconds / 86_400, "d", seconds / 3_600 % 24, "h"),
+    }
+}
+
+/// Formats milliseconds for people: `850 ms`, `4.2 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`.
+///
+/// Up to an hour what is left out is rounded up, so that "in 3 s" is never too early; beyond that to
+/// the nearest.
+#[must_use]
+pub fn format_ms(ms: u64) -> String {
+    if ms <= 3_599_000 {
+        return format_wait(ms);
+    }
+    let minutes = ms.div_ceil(1_000).saturating_add(30) / 60;
+    match minutes {
+        0..1_440 => two_units(minutes, 60, "h", "min"),
+        _ => two_units((minutes + 30) / 60, 24, "d", "h"),
+    }
+}
+
+/// Formats milliseconds like [`format_ms`], but always rounds up: a caller that returns then is not
+/// early.
+#[must_use]
+pub fn format_wait(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..10_000 => match (ms.div_ceil(100) / 10, ms.div_ceil(100) % 10) {
+            (whole, 0) => format!("{whole} s"),
+            (whole, tenth) => format!("{whole}.{tenth} s"),
+        },
+        10_000..=3_599_000 => two_units(ms.div_ceil(1_000), 60, "min", "s"),
+        3_599_001..86_400_000 => two_units(ms.div_ceil(60_000), 60, "h", "min"),
+        _ => two_units(ms.div_ceil(3_600_000), 24, "d", "h"),
+    }
+}
+
+fn two_units(small: u64, per: u64, large_name: &str, small_name: &str) -> String {
+    match (small / per, small % per) {
+        (0, rest) => format!("{rest} {small_name}"),
+        (whole, 0) => format!("{whole} {large_name}"),
+        (whole, rest) => format!("{whole} {large_name} {rest} {small_name}"),
     }
 }
 
@@ -56,6 +97,47 @@ mod tests {
         ];
         for (micros, text) in cases {
             assert_eq!(format_span(Span(micros)), text);
+        }
+    }
+
+    #[test]
+    fn lengths_are_short_and_up_to_an_hour_never_too_short() {
+        let cases = [
+            (0, "0 ms"),
+            (850, "850 ms"),
+            (1_000, "1 s"),
+            (4_120, "4.2 s"),
+            (9_999, "10 s"),
+            (10_001, "11 s"),
+            (59_001, "1 min"),
+            (200_000, "3 min 20 s"),
+            (3_599_001, "1 h"),
+            (7_500_000, "2 h 5 min"),
+            (86_400_000, "1 d"),
+            (86_400_050, "1 d"),
+            (273_600_000, "3 d 4 h"),
+        ];
+        for (ms, text) in cases {
+            assert_eq!(format_ms(ms), text, "{ms}");
+        }
+        assert!(!format_ms(u64::MAX).is_empty());
+    }
+
+    #[test]
+    fn waits_are_never_too_short() {
+        let cases = [
+            (0, "0 ms"),
+            (850, "850 ms"),
+            (4_120, "4.2 s"),
+            (9_999, "10 s"),
+            (10_001, "11 s"),
+            (200_000, "3 min 20 s"),
+            (3_599_001, "1 h"),
+            (3_600_001, "1 h 1 min"),
+            (86_400_001, "1 d 1 h"),
+        ];
+        for (ms, text) in cases {
+            assert_eq!(format_wait(ms), text);
         }
     }
 }

@@ -132,8 +132,12 @@ pub(crate) async fn metrics(
         store_up,
         snapshot_age: age,
     };
-    let mut text =
-        exposition::text(&snapshot, &lock(&state.counters), &state.store_latency, &process);
+    let mut counters = lock(&state.counters);
+    if store_up {
+        counters.forget_reset(&snapshot);
+    }
+    let mut text = exposition::text(&snapshot, &counters, &state.store_latency, &process);
+    drop(counters);
     text.push_str(&exposition::proxied::text(&state.recent_calls.models()));
     Ok(([(header::CONTENT_TYPE, exposition::CONTENT_TYPE)], text))
 }

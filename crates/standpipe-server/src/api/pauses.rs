@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use serde::Deserialize;
 use standpipe::Standpipe;
 use utoipa::ToSchema;
 
-use super::reports::PoolResponse;
+use super::fields::agent_of;
+use super::reports::{PoolResponse, valid_agent};
 use super::{Problems, lookup};
 use crate::http::extract::JsonBody;
 use crate::http::problem::Problem;
@@ -30,6 +32,9 @@ pub(crate) struct PauseRequest {
     /// The length of the pause; at most 8 days.
     #[schema(minimum = 1, maximum = 691_200_000)]
     for_ms: u64,
+    /// Who orders it. Default: the header `x-standpipe-agent`, then the program's name.
+    #[schema(pattern = r"^[A-Za-z0-9._@-]{1,64}$")]
+    agent: Option<String>,
 }
 
 /// Admits no call for a while. This never shortens a running pause.
@@ -39,7 +44,8 @@ pub(crate) struct PauseRequest {
 )]
 pub(crate) async fn pause(
     State(state): State<Arc<AppState>>,
-    JsonBody(body): JsonBody<PauseRequest>,
+    headers: HeaderMap,
+    JsonBody(mut body): JsonBody<PauseRequest>,
 ) -> Result<Json<PoolResponse>, Problem> {
     if !(1..=MAX_PAUSE_MS).contains(&body.for_ms) {
         return Err(Problem::invalid(
@@ -47,12 +53,13 @@ pub(crate) async fn pause(
             format!("pause for 1 to {MAX_PAUSE_MS} ms (8 days)"),
         ));
     }
+    let agent = valid_agent(agent_of(body.agent.take(), &headers))?;
     let name = lookup::name(&body.pool)?;
     let shared = Arc::clone(&state);
     let step = move |tap: &Standpipe| {
         let pool = lookup::existing(&shared, tap, &name)?;
-        pool.pause(Duration::from_millis(body.for_ms)).blocking()?;
-        tracing::info!(pool = name.as_str(), for_ms = body.for_ms, "paused by hand");
+        pool.pause_by(agent.as_str(), Duration::from_millis(body.for_ms)).blocking()?;
+        tracing::info!(pool = name.as_str(), agent, for_ms = body.for_ms, "paused by hand");
         PoolResponse::of(&pool)
     };
     state.on_store(step).await.map(Json)

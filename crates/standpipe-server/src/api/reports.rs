@@ -194,7 +194,7 @@ fn lease_on(pool: &PoolName, lease: Option<&str>) -> Result<Option<LeaseId>, Pro
 }
 
 /// Rejects an invalid name before the pool is opened.
-fn valid_agent(agent: String) -> Result<String, Problem> {
+pub(super) fn valid_agent(agent: String) -> Result<String, Problem> {
     if AgentName::new(&agent).is_some() {
         return Ok(agent);
     }

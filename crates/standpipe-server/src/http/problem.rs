@@ -8,7 +8,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use standpipe::config::ConfigError;
-use standpipe::observe::Timestamp;
+use standpipe::observe::{PausedBy, Timestamp};
 use standpipe::{Advice, Backpressure, Error, LeaseId, Reason, Refused};
 use utoipa::ToSchema;
 
@@ -57,6 +57,9 @@ pub(crate) struct ProblemDetails {
     /// In fair order, the agent whose call is first in the queue for the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     behind: Option<String>,
+    /// Who ordered the pause that the call waits for, and when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused: Option<PausedBy>,
     /// The exact instant at which the call is admitted if nothing else happens.
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<Timestamp>,
@@ -265,6 +268,7 @@ impl From<Refused> for Problem {
         problem.details.limit = refused.limit;
         problem.details.short_by = Some(refused.short_by).filter(|short| *short > 0);
         problem.details.behind = refused.behind;
+        problem.details.paused = refused.paused;
         problem.details.until = when.until;
         problem.details.not_before = when.not_before;
         problem.details.waiting_for = when.waiting_for;

@@ -1,9 +1,11 @@
 //! Counters fed from the journal: by pool, and within it by agent and priority.
 //!
-//! Counters only grow. What is beyond a bound counts as `other`, so sums stay correct.
+//! Counters only grow, until their pool is reset. What is beyond a bound counts as `other`, so sums
+//! stay correct.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use standpipe::Snapshot;
 use standpipe::observe::journal::{Event, EventData, EventKind, Usage};
 
 use super::labels::{KINDS, LabelCounts, PRIORITIES, REASONS, RECLAIMS, index_of};
@@ -46,6 +48,8 @@ pub(super) struct PoolCounters {
     pub(super) store_notices: u64,
     /// By limit.
     pub(super) outside: NamedCounts,
+    /// Whether the last snapshot lacked the pool.
+    is_missing: bool,
 }
 
 /// Counters of an agent.
@@ -104,8 +108,26 @@ impl JournalCounters {
         }
     }
 
+    /// Hides the counters of pools that a snapshot lacks, because they were reset, and forgets them
+    /// if the next one lacks them too.
+    ///
+    /// A pool may be created after the snapshot and have events already. Events from before a reset
+    /// may be read after it.
+    pub fn forget_reset(&mut self, snapshot: &Snapshot) {
+        let read = snapshot.pools.iter().map(|status| status.pool.as_str());
+        let unreadable = snapshot.unreadable.iter().map(|pool| pool.pool.as_str());
+        let present: BTreeSet<&str> = read.chain(unreadable).chain([OTHER]).collect();
+        self.pools.retain(|name, pool| {
+            let was_missing = pool.is_missing;
+            pool.is_missing = !present.contains(name.as_str());
+            !(was_missing && pool.is_missing)
+        });
+        self.agents = self.pools.values().map(|pool| pool.agents.len()).sum();
+    }
+
     pub(super) fn pools(&self) -> impl Iterator<Item = (&str, &PoolCounters)> {
-        self.pools.iter().map(|(name, pool)| (name.as_str(), pool))
+        let shown = self.pools.iter().filter(|(_, pool)| !pool.is_missing);
+        shown.map(|(name, pool)| (name.as_str(), pool))
     }
 
     /// The number of events of each kind.
@@ -214,6 +236,7 @@ impl Default for PoolCounters {
             doubts: 0,
             store_notices: 0,
             outside: NamedCounts::default(),
+            is_missing: false,
         }
     }
 }

@@ -156,7 +156,7 @@ fn every_kind_of_line_finds_its_counter() {
     counters.add(&used("a/b", "blog"));
     let until = Timestamp { millis: 0 };
     for what in [
-        EventData::Pause { until, for_ms: 1 },
+        EventData::Pause { until, for_ms: 1, by: None },
         EventData::Stop { until: None },
         EventData::SessionEnd { session: 1 },
         EventData::Promote { agent: "blog".to_owned() },
@@ -263,6 +263,33 @@ fn pools_names_and_words_are_bounded_too() {
         .map(|(_, value)| value.parse::<u64>().unwrap())
         .sum();
     assert_eq!(admitted, 80_002);
+}
+
+/// `store reset` removes the series of a pool, also if some of its events are read later. A pool
+/// that is created after the snapshot keeps what it counted.
+#[test]
+fn a_pool_that_was_reset_has_no_lines() {
+    let home = Home::new();
+    let tap = home.tap();
+    let pool = tap.pool("a/b").unwrap();
+    pool.limit(vec![Limit::new(Rule::Parallel { amount: 1 })]).blocking().unwrap();
+    let (there, gone) = (tap.snapshot(&[pool]).blocking().unwrap(), nothing());
+    let mut counters = JournalCounters::new();
+    let mut admitted = |snapshot: &Snapshot, event: Option<Event>| {
+        event.iter().for_each(|event| counters.add(event));
+        counters.forget_reset(snapshot);
+        let text = text(snapshot, &counters, &StoreLatency::new(), &about());
+        let series = "standpipe_agent_admitted_total{pool=\"a/b\",agent=\"blog\",\
+                      priority=\"background\"}";
+        samples(&text).get(series).map(|count| count.parse::<u64>().unwrap())
+    };
+    let event = || Some(used("a/b", "blog"));
+    assert_eq!(admitted(&gone, event()), None, "not yet in the snapshot");
+    assert_eq!(admitted(&there, event()), Some(4), "and nothing is missing");
+    assert_eq!(admitted(&gone, None), None, "reset");
+    assert_eq!(admitted(&gone, event()), None, "an event from before");
+    assert_eq!(admitted(&gone, None), None);
+    assert_eq!(admitted(&there, event()), Some(2), "used again, it counts from 0");
 }
 
 #[test]

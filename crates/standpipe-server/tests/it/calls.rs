@@ -280,11 +280,20 @@ fn refusals_headers_and_pauses_are_reported_to_pools() {
             all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
             all
         };
-        let paused = client.post("/v1/pause", &with(json!({"for_ms": 60_000}))).ok(200);
+        let pause = with(json!({"for_ms": 60_000, "agent": "ops"}));
+        let paused = client.post("/v1/pause", &pause).ok(200);
         assert_eq!(keys(&paused), ["schema", "pool", "paused_until", "paused_for_ms"], "{paused}");
         assert!(paused["paused_for_ms"].as_u64().unwrap() > 50_000);
         let shorter = client.post("/v1/pause", &with(json!({"for_ms": 1}))).ok(200);
         assert!(shorter["paused_for_ms"].as_u64().unwrap() > 50_000, "never shortened");
+        let seen = home.status("my/api")["pause"].clone();
+        assert_eq!(seen["by"], "ops", "who ordered it: {seen}");
+        assert!(seen["at"].is_string(), "{seen}");
+        let refused = client.post("/v1/leases", &with(json!({"timeout_ms": 0})));
+        let refused = refused.problem(429, "not_in_time");
+        assert_eq!(refused["paused"]["by"], "ops", "{refused}");
+        let invalid = with(json!({"for_ms": 60_000, "agent": "a b"}));
+        client.post("/v1/pause", &invalid).problem(400, "invalid");
         client.post("/v1/resume", &about).ok(200);
 
         let said = with(json!({"retry_after_ms": 90_000, "agent": "blog", "kind": "quota"}));

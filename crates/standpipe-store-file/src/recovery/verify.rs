@@ -113,7 +113,7 @@ impl FileLog {
              processes restore what the copy lacks of theirs",
             self.pool
         ));
-        let pause = entry_bodies([Action::Pause { length: RESTORE_PAUSE }]);
+        let pause = entry_bodies([Action::Pause { length: RESTORE_PAUSE, by: None }]);
         self.append_entries(file, &head, &pause)
     }
 

@@ -266,15 +266,16 @@ fn a_pool_in_an_older_format_is_refused_while_somebody_uses_it_and_begins_anew_a
     assert_eq!(fs::read(&store.quarantined_files()[0]).unwrap(), older, "it is kept");
 }
 
-/// Pools that earlier versions wrote, with semantics 4, 7 and 8: none of it can be read, so its
+/// Pools that earlier versions wrote, with semantics 4 and 7 to 9: none of it can be read, so its
 /// limits count as full. It is usable at once. The first two files also have the first format,
 /// whose heads carry no entries.
 #[test]
 fn a_pool_of_the_previous_version_is_taken_over() {
-    let fixtures: [&[u8]; 3] = [
+    let fixtures: [&[u8]; 4] = [
         include_bytes!("fixtures/semantics-4.pool.gz"),
         include_bytes!("fixtures/semantics-7.pool.gz"),
         include_bytes!("fixtures/semantics-8.pool.gz"),
+        include_bytes!("fixtures/semantics-9.pool.gz"),
     ];
     for kept in fixtures {
         let scratch = Scratch::new();

@@ -25,7 +25,7 @@ impl RedisLog {
                     self.pool,
                     REJOIN_PAUSE.0 / 1_000_000
                 ));
-                Action::Pause { length: REJOIN_PAUSE }
+                Action::Pause { length: REJOIN_PAUSE, by: None }
             }
             Preamble::StateLost => Action::Forgotten,
         };

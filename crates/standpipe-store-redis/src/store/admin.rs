@@ -85,7 +85,7 @@ impl RedisStore {
             log.create(None, true)?;
             log.announce_new_log();
             // Nothing is admitted before living processes have re-appended what they hold.
-            let pause = Action::Pause { length: REJOIN_PAUSE };
+            let pause = Action::Pause { length: REJOIN_PAUSE, by: None };
             log.append(Position::START, &entry_bodies([pause]))?;
         }
         Ok(existed)

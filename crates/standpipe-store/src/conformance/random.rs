@@ -114,7 +114,10 @@ impl RandomEvents {
             92 => Action::SessionEnded { session: self.random.below(SESSIONS as u64 + 1) },
             93 => Action::OwnerEnded { lease: self.key() },
             94 | 95 => Action::Configure(Box::new(self.configure())),
-            96 => Action::Pause { length: self.span(4) },
+            96 => {
+                let by = self.random.once_in(2).then(|| self.agent());
+                Action::Pause { length: self.span(4), by }
+            }
             97 => Action::Resume,
             98 if self.random.once_in(2) => Action::Calendar { resets: vec![self.calendar()] },
             98 => Action::Recovered(self.recovered()),

@@ -59,7 +59,7 @@ wire_enum! {
         6 => SessionEnded { session },
         7 => OwnerEnded { lease },
         8 => Configure(configure),
-        9 => Pause { length },
+        9 => Pause { length, by },
         10 => Resume,
         11 => Recovered(recovered),
         12 => Forgotten,

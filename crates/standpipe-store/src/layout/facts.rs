@@ -6,10 +6,10 @@ use standpipe_core::{
     Agent, AgentId, AgentUnitUsage, AutoMargin, Began, Bucket, Calendar, Call, CallId, Cascade,
     Charge, ConstraintId, ConstraintSet, Count, Denied, ExternalUsage, Facts, History,
     HistoryEntry, Id, IdRecord, IdVec, Incident, Instant, Learned, LearnedConcurrency,
-    LearnedLimit, Lease, LeaseOwner, LimitId, Phase, Probe, Promoted, Provenance, QueueKey, Ramp,
-    Reason, RecentLow, Reported, Reset, ResetPhase, ResetRange, RetryUsage, Returning, Sequential,
-    Session, SizeHistogram, SizeKey, Spending, Terminal, Throttling, Ticket, UnitId, UnitUsage,
-    UsageCounter, Zone,
+    LearnedLimit, Lease, LeaseOwner, LimitId, PauseOrder, Phase, Probe, Promoted, Provenance,
+    QueueKey, Ramp, Reason, RecentLow, Reported, Reset, ResetPhase, ResetRange, RetryUsage,
+    Returning, Sequential, Session, SizeHistogram, SizeKey, Spending, Terminal, Throttling, Ticket,
+    UnitId, UnitUsage, UsageCounter, Zone,
 };
 
 use super::Malformed;
@@ -24,7 +24,8 @@ wire_struct! {
     }
     Provenance { file, version, written, changes }
     Terminal { until, next_probe, probe }
-    Throttling { pause_began, incident, streak, overloads }
+    Throttling { pause_began, incident, order, streak, overloads }
+    PauseOrder { by, at }
     Returning { newcomers, pause_ended, probe }
     Cascade { throttled, sequential }
     Learned { concurrency, limits, slow_start_exp }

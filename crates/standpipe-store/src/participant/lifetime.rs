@@ -24,7 +24,7 @@ fn effect(state: &State, action: &Action) -> Span {
                 _ => Span::ZERO,
             }
         }
-        Action::Pause { length } => *length,
+        Action::Pause { length, .. } => *length,
         Action::Configure(configure) => {
             let Configure { config, .. } = &**configure;
             longest_period(&config.limits)

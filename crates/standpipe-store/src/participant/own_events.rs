@@ -12,8 +12,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use standpipe_core::{
-    Action, Answer, Commit, Configure, Decision, Event, Found, Instant, Key, LeaseAnswer, Notice,
-    Recovered, Reserve, Source, Span, State, Throttled, bounds,
+    Action, AgentName, Answer, Commit, Configure, Decision, Event, Found, Instant, Key,
+    LeaseAnswer, Notice, Recovered, Reserve, Source, Span, State, Throttled, bounds,
 };
 
 use crate::entry::{self, Content};
@@ -28,7 +28,7 @@ pub(super) struct OwnEvents {
     ended: VecDeque<(Instant, Key)>,
     throttles: VecDeque<Recorded<Throttled>>,
     configure: Option<Recorded<Box<Configure>>>,
-    pause: Option<Recorded<Span>>,
+    pause: Option<Recorded<(Span, Option<AgentName>)>>,
     /// The last event that is known to be in the log.
     last: Option<(Key, Instant)>,
     /// The bytes of `leases`, `ended` and `throttles`, as far as they can be estimated.
@@ -137,7 +137,9 @@ impl OwnEvents {
             (Action::Configure(configure), _) => {
                 self.configure = Some(Recorded { key, at, what: configure.clone() });
             }
-            (Action::Pause { length }, _) => self.pause = Some(Recorded { key, at, what: *length }),
+            (Action::Pause { length, by }, _) => {
+                self.pause = Some(Recorded { key, at, what: (*length, by.clone()) });
+            }
             (Action::Resume, _) => self.pause = None,
             _ => {}
         }
@@ -252,9 +254,10 @@ impl OwnEvents {
                 .map(|recorded| Action::Recovered(Recovered::Throttled(recorded.what.clone()))),
         );
         if let Some(recorded) = self.pause.as_ref().filter(|recorded| is_lost(recorded.key)) {
-            let length = (recorded.at + recorded.what).since(now);
+            let (length, by) = &recorded.what;
+            let length = (recorded.at + *length).since(now);
             if length > Span::ZERO {
-                actions.push(Action::Pause { length });
+                actions.push(Action::Pause { length, by: by.clone() });
             }
         }
         actions

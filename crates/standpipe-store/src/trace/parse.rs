@@ -215,7 +215,7 @@ impl Parser {
             "configure" => {
                 Action::Configure(Box::new(config::configure(object(value)?, self.defaults)?))
             }
-            "pause" => Action::Pause { length: time(value)? },
+            "pause" => pause(value)?,
             "resume" => Action::Resume,
             "calendar" => Action::Calendar { resets: calendar(object(value)?)? },
             "recovered" => Action::Recovered(self.recovered(session, object(value)?)?),
@@ -395,6 +395,17 @@ fn hit(value: &Value) -> Result<Hit, String> {
     let (unit, period) = text.split_once('/').map_or((text, None), |(u, p)| (u, Some(p)));
     let period = period.map(|period| rate(&format!("1/{period}"))).transpose()?;
     Ok(Hit { unit: named_unit(unit)?, period: period.map(|(_, period)| period) })
+}
+
+/// Parses a pause: its length, or `for` and `as`.
+fn pause(value: &Value) -> Result<Action, String> {
+    match value.get("for") {
+        Some(length) => {
+            let by = value.get("as").map(agent).transpose()?;
+            Ok(Action::Pause { length: time(length)?, by })
+        }
+        None => Ok(Action::Pause { length: time(value)?, by: None }),
+    }
 }
 
 fn agent(value: &Value) -> Result<AgentName, String> {

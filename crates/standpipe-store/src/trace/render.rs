@@ -114,7 +114,10 @@ impl Labels {
             }
             Notice::Breaker { on: true } => "calls will have to wait".to_owned(),
             Notice::Breaker { on: false } => "calls need not wait".to_owned(),
-            Notice::Paused { until } => format!("paused until {}", show_instant(*until)),
+            Notice::Paused { until, by } => {
+                let by = by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+                format!("paused until {}{by}", show_instant(*until))
+            }
             Notice::Resumed => "resumed".to_owned(),
             Notice::Stopped { until: Some(until) } => {
                 format!("stopped until {}", show_instant(*until))

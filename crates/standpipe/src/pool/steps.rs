@@ -23,7 +23,7 @@ use crate::lease::{LeaseHandle, Part};
 use crate::moment::{micros, span};
 use crate::provider::reply::{Meaning, Reply};
 use crate::provider::report::{Observation, Throttle};
-use crate::request::{Request, key_on};
+use crate::request::{Request, agent_name, key_on};
 use crate::routing::advice::Advice;
 use crate::status::{Pause, PoolStatus};
 use crate::wait::parts_of;
@@ -131,13 +131,14 @@ impl Pool {
         Ok(store_client.find(&client, stated)?.map_or(USUAL, micros))
     }
 
-    pub(crate) fn send_pause(&self, length: Duration) -> Result<(), Error> {
-        self.send_action(Action::Pause { length: span(length) })
+    pub(crate) fn send_pause(&self, agent: &str, length: Duration) -> Result<(), Error> {
+        let by = Some(agent_name(agent)?);
+        self.send_action(Action::Pause { length: span(length), by })
     }
 
     pub(crate) fn read_pause(&self) -> Result<Option<Pause>, Error> {
         let (store_client, client) = self.present()?;
-        store_client.read(&client, |state, now, _| Pause::of(state.facts().pause?, now))
+        store_client.read(&client, |state, now, _| Pause::of_pool(state, now))
     }
 
     pub(crate) fn send_resume(&self) -> Result<(), Error> {

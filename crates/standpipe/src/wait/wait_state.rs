@@ -410,7 +410,7 @@ impl WaitState {
                 if self.reclaims_dead(dispatcher, hold.refusal.reason) {
                     return self.looked(dispatcher);
                 }
-                self.last = Some(self.refused(&hold.refusal, &now));
+                self.last = Some(self.refused(dispatcher, &hold.refusal, &now));
                 return Ok(self.timed_out(dispatcher, Some(hold.position)));
             }
             // The claim reports that no agent upstream is throttled any more.
@@ -443,9 +443,10 @@ impl WaitState {
         Step::Sleep(at)
     }
 
-    fn refused(&self, refusal: &Refusal, now: &Now) -> Refused {
+    fn refused(&self, dispatcher: &Dispatcher, refusal: &Refusal, now: &Now) -> Refused {
         let backpressure = self.backpressure.clone();
-        Refused { backpressure, ..Refused::new(self.pool.name(), refusal, now) }
+        let state = dispatcher.participant.replica().state();
+        Refused { backpressure, ..Refused::new(self.pool.name(), refusal, state, now) }
     }
 
     /// Ends the wait: its timer is not needed any more.

@@ -47,7 +47,7 @@ pub(super) fn lines(style: Style, status: &PoolStatus) -> Vec<String> {
     }
     lines.extend(stopped(style, status));
     if let Some(pause) = &status.pause {
-        let why = throttling::cause(&status.trouble);
+        let why = throttling::cause(pause, &status.trouble);
         let text = format!("paused until {} ({}){why}", clock(pause.until), length(pause.for_ms));
         lines.push(style.paint(TextRole::Warning, &text));
     }
@@ -89,7 +89,7 @@ fn hint(status: &PoolStatus) -> Option<String> {
         PoolState::Stopped => {
             Some(format!("fix the account at the provider, then `standpipe resume {pool}`"))
         }
-        PoolState::Paused if status.trouble.incident.is_some() => Some(format!(
+        PoolState::Paused if is_refused(status) => Some(format!(
             "wait; `standpipe resume {pool}` ends the pause, but the provider may refuse again"
         )),
         PoolState::Paused => Some(format!("`standpipe resume {pool}` ends the pause")),
@@ -102,6 +102,12 @@ fn hint(status: &PoolStatus) -> Option<String> {
         }
         PoolState::Full | PoolState::Degraded | PoolState::Busy | PoolState::Idle => None,
     }
+}
+
+/// Whether a refusal set the end of the pause.
+fn is_refused(status: &PoolStatus) -> bool {
+    let is_ordered = status.pause.as_ref().is_some_and(|pause| pause.by.is_some());
+    status.trouble.incident.is_some() && !is_ordered
 }
 
 /// What this process does while the store is unavailable.

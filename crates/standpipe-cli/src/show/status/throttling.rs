@@ -1,14 +1,17 @@
 //! The state that a provider's refusals left: the cause of a pause, and the return after it.
 
-use standpipe::observe::ThrottleStatus;
+use standpipe::observe::{Pause, ThrottleStatus};
 
 use crate::show::duration::length;
 use crate::show::local_time::clock;
 
-/// Describes the refusal that began a pause.
-pub(super) fn cause(trouble: &ThrottleStatus) -> String {
-    // Only a pause by hand has no refusal.
-    let Some(incident) = &trouble.incident else { return " by hand".to_owned() };
+/// Describes what set the end of a pause: an agent that ordered it, or a refusal.
+pub(super) fn cause(pause: &Pause, trouble: &ThrottleStatus) -> String {
+    if let (Some(by), Some(at)) = (&pause.by, pause.at) {
+        return format!(" by {by} at {}", clock(at));
+    }
+    // Without either the store pauses while processes restore what it lost.
+    let Some(incident) = &trouble.incident else { return String::new() };
     let who = incident.agent.as_deref().unwrap_or("a call");
     let what = match incident.kind.as_str() {
         "quota" => "got a 429 (quota)",

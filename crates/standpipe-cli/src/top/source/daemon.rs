@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use standpipe::PoolName;
 
 use super::{Action, ROWS, Source};
+use crate::caller;
 use crate::daemon::DaemonClient;
 
 /// The size of a page of events.
@@ -61,6 +62,10 @@ impl Source for DaemonSource {
         format!("daemon {}", self.daemon.address())
     }
 
+    fn wanted(&self) -> Option<&PoolName> {
+        self.wanted.as_ref()
+    }
+
     fn snapshot(&mut self) -> Result<Value, String> {
         self.daemon.get(&format!("/v1/pools?rows={ROWS}{}", self.only()))
     }
@@ -84,9 +89,10 @@ impl Source for DaemonSource {
 
     fn perform(&mut self, action: &Action) -> Result<(), String> {
         match action {
-            Action::Pause { pool, ms } => {
-                self.daemon.post("/v1/pause", &json!({ "pool": pool, "for_ms": ms }))
-            }
+            Action::Pause { pool, ms } => self.daemon.post(
+                "/v1/pause",
+                &json!({ "pool": pool, "for_ms": ms, "agent": caller::agent() }),
+            ),
             Action::Resume { pool } => self.daemon.post("/v1/resume", &json!({ "pool": pool })),
             Action::Settle { lease, .. } => {
                 self.daemon.delete(&format!("/v1/leases/{}", encoded(&lease.to_string())))

@@ -10,6 +10,7 @@ use standpipe::observe::journal::Follow;
 use standpipe::{Error, Pool, PoolName, Standpipe};
 
 use super::{Action, ROWS, Source};
+use crate::caller;
 use crate::daemon::DaemonClient;
 use crate::failure::Failure;
 
@@ -57,6 +58,10 @@ impl Source for LedgerSource {
         format!("ledger {}", self.tap.store_location())
     }
 
+    fn wanted(&self) -> Option<&PoolName> {
+        self.wanted.as_ref()
+    }
+
     fn snapshot(&mut self) -> Result<Value, String> {
         let pools = self.pools().map_err(line)?;
         let snapshot = self.tap.snapshot(&pools).blocking().map_err(line)?;
@@ -83,7 +88,8 @@ impl Source for LedgerSource {
     fn perform(&mut self, action: &Action) -> Result<(), String> {
         match action {
             Action::Pause { pool, ms } => {
-                self.pool(pool)?.pause(Duration::from_millis(*ms)).blocking()
+                let length = Duration::from_millis(*ms);
+                self.pool(pool)?.pause_by(caller::agent(), length).blocking()
             }
             Action::Resume { pool } => self.pool(pool)?.resume().blocking(),
             Action::Settle { lease, .. } => {

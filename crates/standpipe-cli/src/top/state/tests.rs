@@ -164,7 +164,7 @@ fn a_pause_asks_for_how_long() {
     let effect = press(&mut state, KeyCode::Enter);
     assert_eq!(effect, Effect::Perform(Action::Pause { pool: pool.clone(), ms: 60_000 }));
     state.on_action_done(Ok(Done(Action::Pause { pool: pool.clone(), ms: 60_000 })));
-    assert_eq!(state.message.as_ref().unwrap().text, "`github/core` admits no calls for 1min");
+    assert_eq!(state.message.as_ref().unwrap().text, "`github/core` admits no calls for 1 min");
 
     keys(&mut state, "p");
     state.update(control('u'));
@@ -188,7 +188,7 @@ fn a_pause_that_shortens_nothing_says_so() {
     let mut state = looking();
     state
         .on_action_done(Ok(Done(Action::Pause { pool: "anthropic/sonnet".to_owned(), ms: 1_000 })));
-    assert!(state.message.unwrap().text.contains("stays paused for 42s"));
+    assert!(state.message.unwrap().text.contains("stays paused for 42 s"));
 }
 
 #[test]

@@ -173,10 +173,17 @@ fn a_reserve_whose_output_is_closed_leaves_nothing() {
 fn a_pause_stops_admission_until_it_is_lifted() {
     let home = Home::new();
     reserve(&home, &[]);
-    assert!(home.run(["pause", "my/api", "--for", "1h"]).err.contains("1h"));
+    let pause = ["pause", "my/api", "--for", "1h", "--as", "ops"];
+    assert!(home.run(pause).err.contains("(1 h)"));
     let args = LIMITED.iter().chain(&["--timeout", "0"]).copied();
-    home.run(args.clone()).failed(75, &["pause"]);
-    assert!(home.status("my/api")["pause"]["for_ms"].as_u64().unwrap() > 3_500_000);
+    home.run(args.clone()).failed(75, &["the pool is paused by ops"]);
+    let pause = home.status("my/api")["pause"].take();
+    assert!(pause["for_ms"].as_u64().unwrap() > 3_500_000);
+    assert_eq!(pause["by"], "ops");
+    assert!(pause["at"].is_string());
+    let explained = home.run(["explain", "my/api", "--as", "blog"]);
+    assert!(explained.printed().contains("paused by ops at "), "{explained:?}");
+    assert!(home.run(["events", "--pool", "my/api"]).printed().contains("paused by ops for 1 h"));
     home.run(["resume", "my/api"]).printed();
     home.run(args).printed();
 }
@@ -189,7 +196,7 @@ fn a_refusal_by_the_provider_is_recorded_and_shown() {
     assert_eq!(home.run(report).code, Some(0));
     let events = home.run(["events", "--kind", "throttle"]);
     assert!(events.printed().contains("my/api"), "{events:?}");
-    assert!(events.printed().contains("30s"), "{events:?}");
+    assert!(events.printed().contains("30 s"), "{events:?}");
 }
 
 /// What a provider answered settles the call as it means, in the words of its provider.

@@ -149,7 +149,7 @@ fn a_pool_is_paused_and_resumed_by_keys() {
     let mut terminal = Terminal::run(&home, BETWEEN);
     terminal.shows(&["> my/slots"]);
     terminal.press("p\x157min\r");
-    terminal.shows(&["`my/slots` admits no calls for 7min", "paused"]);
+    terminal.shows(&["`my/slots` admits no calls for 7 min", "paused"]);
     assert!(home.status("my/slots")["pause"]["for_ms"].as_u64().unwrap() > 60_000);
     terminal.press("r");
     terminal.shows(&["`my/slots` admits calls again"]);
@@ -284,7 +284,7 @@ fn the_daemon_of_a_memory_store_is_found_automatically() {
     terminal.press("1");
     terminal.shows(&["> my/slots"]);
     terminal.press("p\r");
-    terminal.shows(&["`my/slots` admits no calls for 1min", "paused "]);
+    terminal.shows(&["`my/slots` admits no calls for 1 min", "paused "]);
     terminal.press("r");
     terminal.shows(&["`my/slots` admits calls again", "idle"]);
     daemon.signal(Signal::TERM);

@@ -69,3 +69,22 @@ fn a_call_is_explained_as_the_command_line_explains_it() {
     assert_eq!(found, wanted);
     assert_eq!(daemon.pool("my/slots")["waiting"], 1, "nothing was taken");
 }
+
+/// The counters of a pool are forgotten with it, and not only when the daemon restarts.
+#[test]
+fn metrics_have_no_lines_of_a_pool_that_was_reset() {
+    let home = Home::new();
+    let hold = ["hold", "my/slots", "--limit", "parallel=1", "--", "true"];
+    let daemon = Daemon::up(&home);
+    home.run(hold).printed();
+    let lines = || {
+        let metrics = daemon.get("/metrics");
+        let own = metrics.text().lines().filter(|line| line.contains("pool=\"my/slots\""));
+        own.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let is_counted =
+        |line: &String| line.starts_with("standpipe_agent_admitted_total") && line.ends_with(" 1");
+    until("its call is counted", || lines().iter().any(is_counted).then_some(()));
+    home.run(["store", "reset", "my/slots", "--yes"]).printed();
+    until("its lines are gone", || lines().is_empty().then_some(()));
+}

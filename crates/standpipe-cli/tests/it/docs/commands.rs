@@ -7,6 +7,8 @@
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Output;
 
 use standpipe_servers::Server;
 
@@ -42,9 +44,9 @@ fn is_listed(list: &[(&str, &str, &str)], page: &str, block: &Block) -> bool {
     list.iter().any(|(of, begins, _)| *of == page && first.starts_with(begins))
 }
 
-/// The script of a page; empty if it has no command that runs here.
-fn script(page: &str) -> String {
-    let mut script = String::new();
+/// The commands of a page, one script per fenced block; empty if none runs here.
+pub(super) fn steps(page: &str) -> Vec<String> {
+    let mut steps = Vec::new();
     let mut commands = 0;
     for block in all_blocks(&document(page)) {
         if is_listed(NOT_RUN, page, &block) || is_listed(ELSEWHERE, page, &block) {
@@ -55,47 +57,81 @@ fn script(page: &str) -> String {
             "sh" => vec![block.text()],
             "js" => vec![format!("cat > block.mjs <<'END'\n{}\nEND\nnode block.mjs", block.text())],
             "toml" if block.lines[0] == "# ~/.config/standpipe/standpipe.toml" => {
-                script += &format!("cat > $config <<'END'\n$listen\n{}\nEND\n", block.text());
+                steps.push(format!("cat > $config <<'END'\n$listen\n{}\nEND\n", block.text()));
                 continue;
             }
             _ => continue,
         };
         commands += lines.len();
-        lines.iter().for_each(|line| script += &format!("{line}\n"));
+        steps.push(lines.iter().map(|line| format!("{line}\n")).collect());
     }
-    if commands == 0 { String::new() } else { script }
+    if commands == 0 { Vec::new() } else { steps }
+}
+
+/// A newcomer with what the commands of a page need.
+pub(super) struct Reader {
+    pub(super) newcomer: Newcomer,
+    /// The daemon's address, in place of the default one.
+    address: String,
+    redis: Option<Server>,
+}
+
+impl Reader {
+    pub(super) fn new(steps: &[String]) -> Self {
+        let newcomer = Newcomer::new();
+        for program in PROGRAMS {
+            let path = newcomer.0.join(program);
+            std::fs::write(&path, "#!/bin/sh\nexit 0\n").unwrap();
+            std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        std::fs::write(newcomer.0.join("my_agent.py"), "print('done')\n").unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let address = format!("127.0.0.1:{port}");
+        let has = |word: &str| steps.iter().any(|step| step.contains(word));
+        let redis = has("127.0.0.1:6379").then(Server::start);
+        let reader = Self { newcomer, address, redis };
+        let config = reader.config();
+        std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+        if ["standpipe up", "standpipe run", "8377"].into_iter().any(has) {
+            let text = format!("{}\nopen_pools = true\n", reader.listen());
+            std::fs::write(config, text).unwrap();
+        }
+        reader
+    }
+
+    fn config(&self) -> PathBuf {
+        self.newcomer.0.join(".config/standpipe/standpipe.toml")
+    }
+
+    fn listen(&self) -> String {
+        format!("listen = \"{}\"", self.address)
+    }
+
+    /// Runs commands of the page in this home.
+    pub(super) fn runs(&self, script: &str) -> Output {
+        let redis = self.redis.as_ref().map_or_else(String::new, Server::address);
+        let script = script.replace("$listen", &self.listen());
+        let script = script.replace("127.0.0.1:8377", &self.address);
+        let script = script.replace("127.0.0.1:6379", &redis);
+        let script = format!("set -ex\nconfig={}\n{script}", self.config().display());
+        std::fs::write(self.newcomer.0.join("page.sh"), script).unwrap();
+        self.newcomer.types("exec timeout 300 sh page.sh")
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.newcomer.types("standpipe down");
+    }
 }
 
 /// Runs the script of a page. Returns what is wrong with it.
 fn run(page: &str) -> Result<(), String> {
-    let script = script(page);
-    if script.is_empty() {
+    let steps = steps(page);
+    if steps.is_empty() {
         return Ok(());
     }
-    let newcomer = Newcomer::new();
-    for program in PROGRAMS {
-        let path = newcomer.0.join(program);
-        std::fs::write(&path, "#!/bin/sh\nexit 0\n").unwrap();
-        std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
-    }
-    std::fs::write(newcomer.0.join("my_agent.py"), "print('done')\n").unwrap();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let address = format!("127.0.0.1:{port}");
-    let redis = script.contains("127.0.0.1:6379").then(Server::start);
-    let listen = format!("listen = \"{address}\"");
-    let folder = newcomer.0.join(".config/standpipe");
-    std::fs::create_dir_all(&folder).unwrap();
-    let config = folder.join("standpipe.toml");
-    if ["standpipe up", "standpipe run", "8377"].iter().any(|word| script.contains(word)) {
-        std::fs::write(&config, format!("{listen}\nopen_pools = true\n")).unwrap();
-    }
-    let script = script.replace("$listen", &listen).replace("127.0.0.1:8377", &address);
-    let redis_address = redis.as_ref().map_or_else(String::new, Server::address);
-    let script = script.replace("127.0.0.1:6379", &redis_address);
-    let script = format!("set -ex\nconfig={}\n{script}", config.display());
-    std::fs::write(newcomer.0.join("page.sh"), script).unwrap();
-    let ran = newcomer.types("exec timeout 300 sh page.sh");
-    newcomer.types("standpipe down");
+    let ran = Reader::new(&steps).runs(&steps.concat());
     if ran.status.success() {
         return Ok(());
     }

@@ -281,7 +281,7 @@ impl Book {
             (Action::Throttled(throttled), answer) => self.throttle(throttled, answer),
             (Action::Heartbeat { lease, ttl }, answer) => self.beat(*lease, *ttl, answer),
             (Action::SessionEnded { session }, _) => return self.session_ended(*session),
-            (Action::Pause { length }, _) => {
+            (Action::Pause { length, .. }, _) => {
                 self.paused_until = self.paused_until.max(self.now + *length);
             }
             (Action::Resume, _) => self.paused_until = self.now,
@@ -294,7 +294,7 @@ impl Book {
             (action, answer) => panic!("the book does not know {action:?} with {answer:?}"),
         }
         for notice in &outcome.notices {
-            if let Notice::Paused { until } = notice {
+            if let Notice::Paused { until, .. } = notice {
                 self.paused_until = self.paused_until.max(*until);
             }
         }

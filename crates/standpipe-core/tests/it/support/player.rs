@@ -169,7 +169,9 @@ impl Player {
                 let session = self.world.session(["p1", "p2", "p3", "p4"][process % 4]);
                 Some(("undertaker".to_owned(), Action::SessionEnded { session }))
             }
-            Step::Pause(length) => Some(("operator".into(), Action::Pause { length: *length })),
+            Step::Pause(length) => {
+                Some(("operator".into(), Action::Pause { length: *length, by: None }))
+            }
             Step::Change(amounts, margin) => Some(self.change(amounts, *margin)),
             Step::Resume => Some(("operator".into(), Action::Resume)),
             Step::Stray(key) => {

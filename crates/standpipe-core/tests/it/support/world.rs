@@ -170,7 +170,7 @@ impl World {
     }
 
     pub(crate) fn pause(&mut self, length: Span) -> Outcome {
-        self.send("operator", Action::Pause { length })
+        self.send("operator", Action::Pause { length, by: None })
     }
 
     pub(crate) fn resume(&mut self) -> Outcome {

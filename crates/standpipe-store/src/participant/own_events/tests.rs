@@ -1,6 +1,6 @@
-//! The bound of the record, at the bounds of a ledger.
+//! The bound of the record, at the bounds of a ledger, and what restores a pause.
 
-use standpipe_core::{AgentName, Amounts, Grant, Text, ThrottleKind, Unit};
+use standpipe_core::{Amounts, Grant, Text, ThrottleKind, Unit};
 
 use super::*;
 
@@ -109,4 +109,15 @@ fn a_lease_in_flight_outlives_the_bound_and_is_recovered_with_its_changes() {
     let late = at + Span(120_000) + RETENTION;
     own.prune(late);
     assert!(own.throttles.is_empty() && own.leases.len() == 1);
+}
+
+#[test]
+fn a_lost_pause_ends_when_it_would_have_and_names_who_ordered_it() {
+    let (mut own, at) = (OwnEvents::default(), Instant(5_000_000));
+    let by = AgentName::new("ops");
+    let pause = |seconds: u64| Action::Pause { length: Span::secs(seconds), by: by.clone() };
+    record(&mut own, 1, pause(30), at, &Answer::Done);
+    let restored = |now: Instant| own.actions_to_recover(&State::default(), &|_| true, now);
+    assert!(restored(at + Span::secs(10)).contains(&pause(20)));
+    assert!(!restored(at + Span::secs(30)).iter().any(|it| matches!(it, Action::Pause { .. })));
 }

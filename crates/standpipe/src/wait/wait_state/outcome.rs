@@ -29,7 +29,8 @@ impl WaitState {
             Some(_) => now.local.saturating_duration_since(self.began),
             None => Duration::ZERO,
         };
-        let instead_of = grant.instead_of.as_ref().map(|refusal| self.refused(refusal, now));
+        let instead_of =
+            grant.instead_of.as_ref().map(|refusal| self.refused(dispatcher, refusal, now));
         let mut reserve = self.reserve.clone();
         reserve.ticket = None;
         let state = dispatcher.participant.replica().state();
@@ -102,8 +103,10 @@ impl WaitState {
             self.first = Some(FirstWait::new(hold, &state.at(now.store), now));
         }
         self.ends.get_or_insert(now.store + self.reserve.patience);
-        self.last =
-            Some(Refused { position: Some(hold.position), ..self.refused(&hold.refusal, now) });
+        self.last = Some(Refused {
+            position: Some(hold.position),
+            ..self.refused(dispatcher, &hold.refusal, now)
+        });
         let store_client = self.handle.store_client();
         self.maintained = store_client.maintenance().start(store_client);
         if let Some(at) = dispatcher.look_at {
@@ -139,7 +142,7 @@ impl WaitState {
             return Ok(Step::Sleep(now.local));
         }
         let position = self.last.as_ref().and_then(|last| last.position);
-        self.last = Some(self.refused(refusal, now));
+        self.last = Some(self.refused(dispatcher, refusal, now));
         let late = !self.no_wait && self.is_late(now);
         if late && !matches!(refusal.reason, Reason::Never | Reason::Terminal) {
             return Ok(self.timed_out(dispatcher, position));
@@ -147,7 +150,7 @@ impl WaitState {
         let waited = now.local.saturating_duration_since(self.began);
         let waited = if self.first.is_some() { waited } else { Duration::ZERO };
         self.note_wait("refused", waited);
-        let refused = self.name_stopped_holders(self.refused(refusal, now), dispatcher);
+        let refused = self.name_stopped_holders(self.refused(dispatcher, refusal, now), dispatcher);
         Ok(done(Err(Refused { waited, ..refused }.into())))
     }
 

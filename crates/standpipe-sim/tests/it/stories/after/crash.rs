@@ -41,7 +41,8 @@ fn what_the_killed_held_comes_back() {
 #[test]
 fn a_first_call_that_dies_passes_its_role_on() {
     let tale = Tale::new(Shape::OpenAi, usual(vec![declared(100, MINUTE)]));
-    tale.tap.happens(0, standpipe_core::Action::Pause { length: standpipe_core::Span(SECOND) }, 0);
+    let pause = standpipe_core::Action::Pause { length: standpipe_core::Span(SECOND), by: None };
+    tale.tap.happens(0, pause, 0);
     let work = || calls(1, 5 * SECOND, Pattern::AtOnce);
     let agents = vec![
         tale.agent("first", work()).priority(0).killed_at(1_600 * MILLI),

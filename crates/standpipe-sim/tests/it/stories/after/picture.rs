@@ -24,6 +24,8 @@ const EACH: u64 = 30;
 const AGENTS: u64 = 5;
 /// How many calls of an agent can be in flight.
 const LANES: usize = 4;
+/// How often an agent tries a call, each time with the retries of its SDK.
+const ATTEMPTS: u32 = 4;
 /// How long the agents have work, in minutes.
 const WORK: u64 = 4;
 
@@ -46,7 +48,7 @@ fn uncoordinated() -> (Report, World) {
     let agent = |n, work| {
         Agent::new(
             format!("agent {n}"),
-            Uncoordinated::new(Retries::SDK, Retries::by_hand(3), n),
+            Uncoordinated::new(Retries::SDK, Retries::by_hand(ATTEMPTS - 1), n),
             work,
         )
     };
@@ -119,7 +121,14 @@ fn the_picture_of_the_readme_is_as_it_comes_out() {
 fn the_figures_of_the_readme_are_as_they_come_out() {
     holds("README.md", &[table()]);
     let readme = document("README.md").split_whitespace().collect::<Vec<_>>().join(" ");
-    let scene = format!("each limited to {EACH} calls a minute, on a key that allows {LIMIT};");
+    const WORDS: [&str; 6] = ["zero", "one", "two", "three", "four", "Five"];
+    let [agents, attempts, retries] =
+        [AGENTS, ATTEMPTS.into(), Retries::SDK.more.into()].map(|count| WORDS[count as usize]);
+    let scene = format!(
+        "{agents} agents, each limited to {EACH} calls a minute, on a key that allows {LIMIT}; in \
+         the [simulator](docs/concepts/saying-no.md), with the usual retries ({attempts} attempts, \
+         each with the SDK's own {retries})"
+    );
     assert!(readme.contains(&scene), "not in README.md: {scene}");
 }
 

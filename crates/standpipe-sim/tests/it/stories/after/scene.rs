@@ -106,7 +106,7 @@ impl Tale {
                 last = Some((new, streak));
                 None
             }
-            Notice::Paused { until } => {
+            Notice::Paused { until, .. } => {
                 let (new, streak) = last?;
                 Some(Refused { at, until: SharedLedger::moment(until), new, streak })
             }
@@ -117,7 +117,7 @@ impl Tale {
 
     pub(crate) fn pauses(&self) -> Vec<(u64, u64)> {
         let pause = |(at, notice): (u64, Notice)| match notice {
-            Notice::Paused { until } => Some((at, SharedLedger::moment(until))),
+            Notice::Paused { until, .. } => Some((at, SharedLedger::moment(until))),
             _ => None,
         };
         self.notices().into_iter().filter_map(pause).collect()

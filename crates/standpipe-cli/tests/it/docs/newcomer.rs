@@ -1,0 +1,41 @@
+//! README.md as a newcomer plays it: from top to bottom, in one home, with the built programs. What
+//! a command leaves is there for the next one.
+//!
+//! `cargo install` is replaced by the program that was built. The Rust is compiled by `cargo test
+//! --doc`, and `bindings/python/tests` runs the Python.
+
+use super::commands::{Reader, steps};
+use super::page::text;
+
+/// For a command of README.md, in their order: what it prints, and what `standpipe status` shows
+/// afterwards.
+const STEPS: &[(&str, &str, &[&str])] = &[
+    ("standpipe hold my/slots", "my turn", &["my/slots", "idle", "0 of 1 in flight"]),
+    ("standpipe run -- python3", "done", &["my/slots"]),
+    ("standpipe status", "my/slots", &["my/slots", "idle"]),
+    ("lease=$(standpipe reserve my/api", "", &["my/slots", "my/api", "900 of"]),
+];
+
+#[test]
+fn the_readme_works_from_top_to_bottom_in_one_home() {
+    let steps = steps("README.md");
+    let home = Reader::new(&steps);
+    let version = text(&home.runs("standpipe --version").stdout);
+    assert!(version.contains(env!("CARGO_PKG_VERSION")), "{version}");
+    let begins: Vec<&str> = STEPS.iter().map(|(begins, ..)| *begins).collect();
+    assert_eq!(steps.len(), STEPS.len(), "README.md has other commands than {begins:?}");
+    for (step, (begins, prints, shows)) in steps.iter().zip(STEPS) {
+        assert!(step.starts_with(begins), "{step} is not {begins}");
+        let ran = home.runs(step);
+        assert!(ran.status.success(), "{step}: {ran:?}");
+        assert!(text(&ran.stdout).contains(prints), "{step}: {ran:?}");
+        let status = text(&home.runs("standpipe status").stdout);
+        for word in *shows {
+            assert!(status.contains(word), "after {step}: no {word} in\n{status}");
+        }
+    }
+    let all = text(&home.runs("standpipe status --json").stdout);
+    assert!(!all.contains("\"in_flight\":1"), "nothing is left in flight: {all}");
+    let doctor = home.runs("standpipe doctor");
+    assert!(doctor.status.success(), "{doctor:?}");
+}
