@@ -97,6 +97,21 @@ fn calls_wait_for_a_restarting_server_and_continue() {
     assert!(events.contains("another server process answers"), "{events}");
 }
 
+/// The ledger has the name, not the journal of one machine.
+#[test]
+fn who_ordered_a_pause_is_shown_on_every_machine() {
+    let server = Server::start();
+    let (here, there) = (Machine::new(&server.url()), Machine::new(&server.url()));
+    assert!(here.run(AT_ONCE).status.success());
+    here.says("pause my/slots --for 1h --as ops");
+    for view in ["status", "explain my/slots --as blog"] {
+        let shown = there.says(view);
+        assert!(shown.contains("by ops at "), "{view}: {shown}");
+    }
+    let refused = String::from_utf8(there.run(AT_ONCE).stderr).unwrap();
+    assert!(refused.contains("the pool is paused by ops"), "{refused}");
+}
+
 #[test]
 fn an_unavailable_server_is_a_clear_error_in_time() {
     let mut server = Server::start();

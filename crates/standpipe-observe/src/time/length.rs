@@ -41,8 +41,8 @@ pub fn format_span(span: Span) -> String {
 
 /// Formats milliseconds for people: `850 ms`, `4.2 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`.
 ///
-/// Up to an hour what is left out is rounded up, so that "in 3 s" is never too early; beyond that to
-/// the nearest.
+/// Up to an hour what is left out is rounded up, so that "in 3 s" is never too early; beyond that
+/// to the nearest.
 #[must_use]
 pub fn format_ms(ms: u64) -> String {
     if ms <= 3_599_000 {

@@ -1,5 +1,5 @@
-//! What `status` and `explain` print for the reasons that only a process meets: a call whose timeout
-//! passed in the queue, and a store that does not answer. The other reasons are in
+//! What `status` and `explain` print for the reasons that only a process meets: a call whose
+//! timeout passed in the queue, and a store that does not answer. The other reasons are in
 //! `src/show/golden.rs`.
 //!
 //! `tests/snapshots/reasons` has each command with its output, without the figures that differ from
@@ -34,8 +34,8 @@ fn shown(ran: &Ran) -> String {
     format!("{}[exit {}]\n", lines.collect::<String>(), ran.code.unwrap_or(-1))
 }
 
-/// A line without lengths of time, process ids and dates and times. Spaces that align a table depend
-/// on them too.
+/// A line without lengths of time, process ids, dates and times. Spaces that align a table depend on
+/// them too.
 fn masked(line: &str) -> String {
     let indent = line.len() - line.trim_start().len();
     let words: Vec<&str> = line.split_whitespace().collect();
