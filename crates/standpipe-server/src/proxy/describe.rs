@@ -9,7 +9,7 @@ use axum::http::{Method, StatusCode};
 use standpipe::{PoolName, Request, Settings};
 
 use super::errors;
-use super::estimate::Facts;
+use super::estimate::{Effect, Facts};
 use super::format::Format;
 use super::route::pool_name;
 use super::sse::UsageFilter;
@@ -21,7 +21,7 @@ pub struct CallDescription {
     path: String,
     format: Format,
     facts: Facts,
-    is_safe: bool,
+    effect: Effect,
 }
 
 /// Removes the usage from a stream whose client did not ask for it.
@@ -70,7 +70,8 @@ impl CallDescription {
             return None;
         }
         let (facts, path) = (Facts::of(format, path, body), path.to_owned());
-        Some(Self { provider, path, format, facts, is_safe: method.is_safe() })
+        let effect = Effect::of(format, &method, &facts);
+        Some(Self { provider, path, format, facts, effect })
     }
 
     /// Returns the pool that the call draws on.
@@ -81,11 +82,7 @@ impl CallDescription {
 
     /// Adds to a request what the call states about its size and model.
     pub fn complete(&self, request: Request) -> Request {
-        let is_read = match self.format {
-            Format::GitHubGraphQl => self.facts.reads,
-            _ => self.is_safe,
-        };
-        self.facts.complete(request, self.format, is_read, None)
+        self.facts.complete(request, self.format, self.effect, None)
     }
 
     /// Returns the body of a refusal of Standpipe in the provider's own format, so that SDKs raise

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use axum::http::Method;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Value, json};
 use standpipe::Request;
@@ -30,6 +31,30 @@ pub(crate) struct Facts {
     pub(crate) reads: bool,
     /// `stream_options`, if there are any.
     pub(crate) stream_options: Option<Value>,
+}
+
+/// What a call does to the provider's data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Nothing, so it may be sent again although its answer was lost.
+    Reads,
+    /// It creates or changes content.
+    Creates,
+    Deletes,
+}
+
+impl Effect {
+    pub(crate) fn of(format: Format, method: &Method, facts: &Facts) -> Self {
+        let reads = match format {
+            Format::GitHubGraphQl => facts.reads,
+            _ => method.is_safe(),
+        };
+        match reads {
+            true => Self::Reads,
+            false if method == Method::DELETE => Self::Deletes,
+            false => Self::Creates,
+        }
+    }
 }
 
 impl Facts {
@@ -85,7 +110,7 @@ impl Facts {
         &self,
         identified: &Identified,
         format: Format,
-        is_read: bool,
+        effect: Effect,
         input: Option<u64>,
     ) -> Request {
         let mut request = Request::by(identified.agent.as_str());
@@ -95,7 +120,7 @@ impl Facts {
         if let Some(task) = &identified.task {
             request = request.task(task.as_str());
         }
-        self.complete(request, format, is_read, input)
+        self.complete(request, format, effect, input)
     }
 
     /// Adds to a request what the call states about its size and model; see [`Facts::request`].
@@ -103,7 +128,7 @@ impl Facts {
         &self,
         mut request: Request,
         format: Format,
-        is_read: bool,
+        effect: Effect,
         input: Option<u64>,
     ) -> Request {
         if let Some(model) = &self.model {
@@ -112,7 +137,9 @@ impl Facts {
         match format {
             Format::GitHub | Format::GitHubGraphQl => {
                 // GitHub counts five points for a call that changes something, one for others.
-                request.unit("points", if is_read { 1 } else { 5 })
+                let points = if effect == Effect::Reads { 1 } else { 5 };
+                let content = u64::from(effect == Effect::Creates);
+                request.unit("points", points).unit("content", content)
             }
             // Providers count the tokens of these calls in units of their own, if at all.
             _ if format.is_one_request() => {

@@ -10,6 +10,7 @@ use standpipe::config::Settings;
 use standpipe::observe::Verdict;
 use standpipe::{Pool, PoolName, Remedy, Request};
 
+use super::estimate::Effect;
 use super::hold::{Call, Original};
 use super::rewrite::{with_max_output, with_model};
 use crate::http::problem::Problem;
@@ -177,6 +178,10 @@ impl Call {
     pub(crate) fn request(&self) -> Request {
         let later = self.cached.as_ref().filter(|call| call.is_later);
         let input = later.and_then(|call| self.state.prompt_caches.estimate(call));
-        self.facts.request(&self.identified, self.format, super::forward::is_read(self), input)
+        self.facts.request(&self.identified, self.format, self.effect(), input)
+    }
+
+    pub(crate) fn effect(&self) -> Effect {
+        Effect::of(self.format, &self.parts.method, &self.facts)
     }
 }

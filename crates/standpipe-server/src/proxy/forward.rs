@@ -14,7 +14,7 @@ use hyper_util::client::legacy::ResponseFuture;
 use standpipe::Reply;
 
 use super::errors::unreachable;
-use super::format::Format;
+use super::estimate::Effect;
 use super::hold::Call;
 use super::identify::Identified;
 use super::links;
@@ -162,12 +162,9 @@ pub(crate) fn reply_head(head: &axum::http::response::Parts) -> Reply {
     })
 }
 
-/// Whether a method changes nothing, so that a call may be sent again although its answer was lost.
+/// Whether a call changes nothing, so that it may be sent again although its answer was lost.
 pub(crate) fn is_read(call: &Call) -> bool {
-    match call.format {
-        Format::GitHubGraphQl => call.facts.reads,
-        _ => call.parts.method.is_safe(),
-    }
+    call.effect() == Effect::Reads
 }
 
 /// Whether an answer is an error.

@@ -2,6 +2,7 @@
 
 mod combined;
 mod faults;
+mod github;
 mod keys;
 mod media;
 mod retries;
@@ -41,6 +42,7 @@ impl World {
         let text = format!(
             "open_pools = true\n[provider.anthropic]\nupstream = \"http://{address}\"\n\
              [provider.openai]\nupstream = \"http://{address}\"\n\
+             [provider.github]\nupstream = \"http://{address}\"\n\
              [provider.nowhere]\nupstream = \"http://127.0.0.1:9\"\n{more}"
         );
         let config = home.configure(&text);
