@@ -71,7 +71,8 @@ impl State {
             }
             let probes = self.facts.counters[at].reset.is_some() && {
                 let usage = self.usage(at);
-                usage.probe_open_at(now) && need > usage.free_at(now)
+                // A floor may keep what is free.
+                usage.probe_open_at(now) && (constraint.floored || need > usage.free_at(now))
             };
             let counter = &mut self.facts.counters[at];
             if probes {

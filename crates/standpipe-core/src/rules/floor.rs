@@ -31,10 +31,10 @@ impl State {
         if kept == 0 {
             return Admits::Now;
         }
-        let free = part.usage.free_at(from);
-        let probes = part.need > free && part.before == 0 && part.usage.probe_open_at(from);
+        // What is kept is left of the provider's last window: one call finds out about the next.
+        let probe = part.usage.probe_opens().filter(|_| part.before == 0);
         let want = part.need.saturating_add(part.before).saturating_add(kept);
-        if probes || want <= free {
+        if probe.is_some_and(|opens| opens <= from) || want <= part.usage.free_at(from) {
             return Admits::Now;
         }
         let beside = if want > part.usage.spec.effective {
@@ -44,7 +44,7 @@ impl State {
         };
         let owners = self.index.floor_owners.iter();
         let lending = owners.filter_map(|owner| self.next_lending(*owner, part.constraint, from));
-        let ends = lending.chain(self.floors_end(part.candidate, part.constraint));
+        let ends = lending.chain(self.floors_end(part.candidate, part.constraint)).chain(probe);
         let earliest = ends.chain([beside]).filter(|at| *at > from).min();
         match earliest.filter(|at| *at != Instant::NEVER) {
             Some(earliest) => Admits::NotBefore { earliest, by_time: earliest },

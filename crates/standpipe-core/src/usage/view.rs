@@ -120,7 +120,8 @@ impl UsageView<'_> {
         (need > self.free_at(opens)).then_some(opens)
     }
 
-    fn probe_opens(&self) -> Option<Instant> {
+    /// When one call may pass without room.
+    pub(crate) fn probe_opens(&self) -> Option<Instant> {
         let reset = self.reset?;
         let open = matches!(reset.phase, ResetPhase::Announced | ResetPhase::Passed { .. });
         open.then(|| reset.at + self.spec.slack)

@@ -2,15 +2,18 @@
 
 use proptest::prelude::*;
 use standpipe_core::{
-    AgentRule, Decision, LimitSelector, Margin, Policy, PoolConfig, Portion, Priority, Reason,
-    Share, Span, ThrottleKind, Throttled,
+    Action, AgentRule, Decision, Key, LimitSelector, Margin, Observed, Policy, PoolConfig, Portion,
+    Priority, Reading, Reason, Share, Span, ThrottleKind, Throttled,
 };
 
 use crate::support::cases;
 use crate::support::player::Player;
 use crate::support::scene::{CAST, Scene, WITH_POLICIES, figure, scene};
-use crate::support::words::{TOKENS, agent, floored, millis, pool, ranked, secs, window};
-use crate::support::world::{World, is_admitted};
+use crate::support::words::{
+    HOUR, MINUTE, REQUESTS, TOKENS, agent, floored, millis, pool, provider_resets, ranked, secs,
+    window,
+};
+use crate::support::world::{BEGINNING, World, is_admitted};
 
 const FOUR: [&str; 4] = ["a", "b", "c", "d"];
 
@@ -176,4 +179,59 @@ fn poll(
         player.world.after(gap);
     }
     asks
+}
+
+/// What is left of the old window is kept for the owner, who does not call. The window of the
+/// provider is over, so one call finds out what the new one has.
+#[test]
+fn a_floor_does_not_hold_the_probe_after_an_announced_reset() {
+    let limits = [provider_resets(window(REQUESTS, 40, HOUR))];
+    let mut world = World::new(PoolConfig { agents: vec![floored("picard", 250)], ..pool(limits) });
+    let _ = world.reserve("p", "picard").admitted();
+    while let Decision::Admit(grant) = world.reserve("r", "ralph").send() {
+        let _ = world.commit(grant.lease).send();
+    }
+    let _ = world.send("reader", announced(None, secs(25), 5));
+    let hold = world.reserve("r", "ralph").patience(HOUR).waits();
+    assert_eq!(hold.refusal.reason, Reason::Floor, "{hold:?}");
+    let other = world.reserve("s", "data").patience(HOUR).waits();
+    let until = hold.refusal.until.expect("an instant");
+    assert!(until < BEGINNING + MINUTE, "the reset, not the end of the hour: {until:?}");
+    world.at(until);
+    let Decision::Admit(probe) = world.claim(hold.ticket).send() else { panic!("it may probe") };
+    assert!(!is_admitted(&world.claim(other.ticket).send()), "one call probes");
+    let _ = world.send("reader", announced(Some(probe.lease), HOUR, 39));
+    let _ = world.commit(probe.lease).send();
+    assert!(is_admitted(&world.claim(other.ticket).send()), "the window is new");
+}
+
+/// A probe that shows no new window takes no more of the floor.
+#[test]
+fn a_probe_that_shows_no_new_window_is_the_only_one() {
+    let limits = [provider_resets(window(REQUESTS, 40, HOUR))];
+    let mut world = World::new(PoolConfig { agents: vec![floored("picard", 250)], ..pool(limits) });
+    let _ = world.reserve("p", "picard").admitted();
+    while let Decision::Admit(grant) = world.reserve("r", "ralph").send() {
+        let _ = world.commit(grant.lease).send();
+    }
+    let _ = world.send("reader", announced(None, secs(25), 5));
+    world.after(secs(40));
+    let probe = world.reserve("r", "ralph").admitted();
+    let _ = world.commit(probe).send();
+    let refused = world.reserve("r", "ralph").refused();
+    assert_eq!(refused.reason, Reason::Floor, "{refused:?}");
+    let _ = world.reserve("p", "picard").admitted();
+}
+
+fn announced(lease: Option<Key>, reset_in: Span, remaining: u64) -> Action {
+    let reading = Reading {
+        unit: REQUESTS,
+        period: None,
+        limit: None,
+        remaining: Some(remaining),
+        coarse: 1,
+        reset_in: Some(reset_in),
+        full_in: None,
+    };
+    Action::Observed(Observed { lease, readings: vec![reading] })
 }
