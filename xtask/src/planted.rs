@@ -187,8 +187,8 @@ const LEDGER: &[Planted] = &[
     Planted {
         name: "a-refusal-keeps-the-name-of-a-pause",
         file: "crates/standpipe-core/src/provider/throttle.rs",
-        before: "self.order = None;",
-        after: "self.order = self.order.take();",
+        before: "self.order = None",
+        after: "self.order = self.order.take()",
         caught_by: &["standpipe-core::pauses::a_refusal_that_lengthens_a_pause_replaces_its_order"],
     },
     Planted {

@@ -83,7 +83,9 @@ def test_a_terminal_refusal_stops_the_pool_until_it_is_resumed(tap):
 
 def test_pause_and_resume_by_hand(tap):
     tap.pause("my/api", datetime.timedelta(hours=1), agent="ops")
-    assert tap.status("my/api").pause["by"] == "ops"
+    status = tap.status("my/api")
+    assert status.pause["by"] == "ops" and " s by ops" in repr(status)
+    assert "by ops" in status._repr_html_()
     peek = tap.peek("my/api")
     assert not peek and peek.reason == "pause" and peek.retry_after > 3500
     assert "pause" in repr(peek)

@@ -52,8 +52,7 @@ class PoolStatus(Mapping[str, Any]):
     def _lines(self) -> Iterator[str]:
         data = self._data
         head = f"{data['pool']}  {data['in_flight']} in flight, {data['waiting']} waiting"
-        pause = data.get("pause")
-        yield f"{head}, {'paused for ' + seconds(pause['for_ms']) if pause else data['zone']}"
+        yield f"{head}, {paused(data) or data['zone']}"
         width = max((len(limit["limit"]) for limit in data["limits"]), default=0)
         for limit in data["limits"]:
             used, usable = limit["used"] + limit["held"], limit_of(limit)
@@ -69,8 +68,8 @@ class PoolStatus(Mapping[str, Any]):
         import html
 
         data, text = self._data, html.escape
-        pause = data.get("pause")
-        state = f"paused for {seconds(pause['for_ms'])}" if pause else data["zone"]
+        pause = paused(data)
+        state = pause or data["zone"]
         colour = {"green": "#2e7d32", "amber": "#b26a00", "red": "#c62828"}
         shade = "#c62828" if pause else colour.get(str(data["zone"]), "#555")
         rows = []
@@ -121,6 +120,15 @@ def cost(amounts: Any) -> str:
     if not isinstance(amounts, dict):
         return ""
     return ", ".join(f"{unit} {amount:,}" for unit, amount in amounts.items())
+
+
+def paused(data: Mapping[str, Any]) -> str:
+    """`paused for 30.0 s by ops`; empty if the pool is not paused."""
+    pause = data.get("pause")
+    if not pause:
+        return ""
+    by = f" by {pause['by']}" if pause.get("by") else ""
+    return f"paused for {seconds(pause['for_ms'])}{by}"
 
 
 def seconds(milliseconds: float) -> str:

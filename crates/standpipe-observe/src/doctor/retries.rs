@@ -35,7 +35,7 @@ fn bursts(scene: &Scene) -> Vec<Finding> {
     let many = each.filter(|(_, count)| *count >= MANY);
     let finding = |((pool, agent), count): ((&str, &str), usize)| {
         let what = format!(
-            "{agent} got {count} 429s within 10s on `{pool}`: it retries on its own, or has many \
+            "{agent} got {count} 429s within 10 s on `{pool}`: it retries on its own, or has many \
              calls in flight"
         );
         Finding::warning(NAME, what).remedy(OFF).on(pool).by(agent)

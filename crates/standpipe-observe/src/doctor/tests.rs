@@ -287,7 +287,7 @@ fn an_agent_that_retries_by_itself_is_named() {
     one(&kept.found(retries::check, &week), Level::Ok, "no retries outside");
     week.insert(2, blog(29_000));
     let found = kept.found(retries::check, &week);
-    one(&found, Level::Warning, "blog got 3 429s within 10s");
+    one(&found, Level::Warning, "blog got 3 429s within 10 s");
     assert!(found[0].remedy.as_ref().unwrap().contains("max_retries=0"));
 }
 
