@@ -30,13 +30,18 @@ pub(crate) fn response(format: Format, problem: &Problem) -> Response<Body> {
         }
     }
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    if let Some(reason) = problem.reason() {
-        headers.insert("x-standpipe-reason", HeaderValue::from_static(reason));
-    }
+    add_reason(headers, problem);
     if let Some(position) = problem.position() {
         headers.insert("x-standpipe-position", HeaderValue::from(position));
     }
     with_retry_off(response)
+}
+
+/// Names the rule that refused a call, or a further try of it.
+pub(crate) fn add_reason(headers: &mut HeaderMap, problem: &Problem) {
+    if let Some(reason) = problem.reason() {
+        headers.insert("x-standpipe-reason", HeaderValue::from_static(reason));
+    }
 }
 
 fn with_retry_off(mut response: Response<Body>) -> Response<Body> {

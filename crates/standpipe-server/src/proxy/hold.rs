@@ -14,7 +14,7 @@ use tokio::sync::SemaphorePermit;
 
 use super::caller::Caller;
 use super::disconnects::disconnected;
-use super::errors::add_headers;
+use super::errors::{add_headers, add_reason};
 use super::estimate::Facts;
 use super::format::Format;
 use super::forward::{self, SendError, is_error, is_read};
@@ -118,7 +118,7 @@ async fn make(mut call: Call) -> Result<Response<Body>, Problem> {
 /// Makes a call, again and again while that can help and the client waits.
 async fn try_again(call: &mut Call) -> Result<Response<Body>, Problem> {
     let mut tries = Tries::new(call.patience());
-    let mut last = None;
+    let mut last: Option<Response<Body>> = None;
     let mut has_waited = false;
     loop {
         call.retarget(std::mem::take(&mut has_waited)).await?;
@@ -128,8 +128,12 @@ async fn try_again(call: &mut Call) -> Result<Response<Body>, Problem> {
                 (has_waited, last) = (true, answer);
                 continue;
             }
-            // The provider's own answer says more than that there is no further try.
-            (Err(_), Some(answer)) => return Ok(answer),
+            // The provider's own answer says more than that there is no further try, and a header
+            // says why there is none.
+            (Err(problem), Some(mut answer)) => {
+                add_reason(answer.headers_mut(), &problem);
+                return Ok(answer);
+            }
             (Err(problem), None) => return Err(problem),
         };
         let about = (lease.pool().clone(), lease.id().clone(), lease.zone());

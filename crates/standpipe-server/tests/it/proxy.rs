@@ -41,8 +41,8 @@ impl World {
         let address = provider.address();
         let text = format!(
             "open_pools = true\n[provider.anthropic]\nupstream = \"http://{address}\"\n\
-             [provider.openai]\nupstream = \"http://{address}\"\n\
              [provider.github]\nupstream = \"http://{address}\"\n\
+             [provider.openai]\nupstream = \"http://{address}\"\n\
              [provider.nowhere]\nupstream = \"http://127.0.0.1:9\"\n{more}"
         );
         let config = home.configure(&text);

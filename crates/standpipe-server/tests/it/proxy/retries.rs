@@ -58,3 +58,15 @@ fn a_client_that_repeats_a_refused_call_is_noticed() {
     assert_eq!((&event["agent"], &event["client"]), (&json!("blog"), &json!("my-loop")));
     assert_eq!(world.provider.log().len(), 1, "no amplification");
 }
+
+/// A client that gets the provider's error learns why the proxy did not try again.
+#[test]
+fn an_error_that_is_not_tried_again_says_why() {
+    let world = World::anthropic(ROOM);
+    let answer = world.post(MESSAGES, &["x-fail: 429", "x-standpipe-wait: 0"], &message(false));
+    body(&answer, 429);
+    assert_eq!(answer.header("x-standpipe-origin"), Some("provider"));
+    assert_eq!(answer.header("x-standpipe-attempts"), Some("1"));
+    assert_eq!(answer.header("x-standpipe-reason"), Some("pause"));
+    assert_eq!(world.provider.log().len(), 1);
+}
