@@ -83,6 +83,11 @@ impl Failure {
         Self { exit, messages: Vec::new(), problem: Map::new() }
     }
 
+    /// Returns what is wrong, without the hint.
+    pub(crate) fn detail(&self) -> &str {
+        self.messages.first().map_or("", |message| &message.what)
+    }
+
     /// Adds a field to the problem object.
     pub(crate) fn with(mut self, key: &str, value: Value) -> Self {
         self.problem.insert(key.to_owned(), value);
