@@ -34,8 +34,8 @@ fn shown(ran: &Ran) -> String {
     format!("{}[exit {}]\n", lines.collect::<String>(), ran.code.unwrap_or(-1))
 }
 
-/// A line without lengths of time, process ids, dates and times. Spaces that align a table depend on
-/// them too.
+/// A line without lengths of time, process ids, dates and times. Spaces that align a table depend
+/// on them too.
 fn masked(line: &str) -> String {
     let indent = line.len() - line.trim_start().len();
     let words: Vec<&str> = line.split_whitespace().collect();
