@@ -104,6 +104,17 @@ impl Failure {
         self
     }
 
+    /// Changes every hint, also for programs.
+    pub(crate) fn map_hint(mut self, change: impl Fn(&str) -> String) -> Self {
+        for message in &mut self.messages {
+            message.hint = change(&message.hint);
+        }
+        if let Some(Value::String(hint)) = self.problem.get_mut("hint") {
+            *hint = change(hint);
+        }
+        self
+    }
+
     /// Replaces the exit code.
     pub(crate) const fn with_exit(mut self, exit: Exit) -> Self {
         self.exit = exit;

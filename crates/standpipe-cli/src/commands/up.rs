@@ -167,7 +167,7 @@ pub(super) fn running_or_start(context: &Context, printer: &Printer) -> Result<R
                 printer.note(&format!("started a daemon: {url} (`standpipe down` stops it)"));
                 return self::running(context);
             }
-            Err(failure) if !is_already_running(&failure) => return Err(failure),
+            Err(failure) if !is_already_running(&failure) => return Err(by_file(failure)),
             Err(failure) if began.elapsed() > READY_TIMEOUT => {
                 let what = format!("{}, but it is not ready", failure.detail());
                 let hint = "end that process, or set STANDPIPE_HOME to another directory";
@@ -190,6 +190,11 @@ fn daemon_words(options: &Options) -> Vec<OsString> {
     }
     words.extend(["up".into(), "--detached".into()]);
     words
+}
+
+/// Names the file in a hint that names a flag of `up`, which `run` does not have.
+fn by_file(failure: Failure) -> Failure {
+    failure.map_hint(|hint| hint.replace("--listen", "`listen =` in standpipe.toml"))
 }
 
 /// Whether a daemon could not start because another one has the state directory.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::net::TcpListener;
 
 use crate::daemon::support::until;
 use crate::support::{Home, Running};
@@ -56,4 +57,16 @@ fn several_at_once_without_a_daemon_share_the_one_that_starts() {
     }
     let started = ended.iter().filter(|ran| ran.err.contains("started a daemon")).count();
     assert_eq!(started, 1, "{ended:?}");
+}
+
+/// `run` has no `--listen`, which the hint of `up` names.
+#[test]
+fn a_port_in_use_is_changed_in_the_file() {
+    let home = Home::new();
+    let program = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = program.local_addr().unwrap();
+    home.configure(&format!("listen = \"{address}\"\n"));
+    let ran = home.run(["run", "--", "true"]);
+    ran.failed(69, &[&format!("{address} is in use"), "`listen =` in standpipe.toml"]);
+    assert!(!ran.err.contains("--listen"), "{ran:?}");
 }
