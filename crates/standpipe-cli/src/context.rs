@@ -128,24 +128,27 @@ impl Context {
     }
 
     /// Notes that a call creates a pool: one that resembles another may be misspelled, and one
-    /// without limits has to learn them.
+    /// without limits has to learn them. Returns the limits of a pool that exists, if the call may
+    /// change them.
     ///
     /// # Errors
     /// When the pools cannot be listed.
     pub(crate) fn note_new_pool(
         tap: &Standpipe,
-        name: &PoolName,
+        pool: &Pool,
         limits: &[Limit],
         printer: &Printer,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<Vec<Limit>>, Failure> {
+        let name = pool.name();
         // A list of a network store costs a round trip, which limits that are stated do not earn.
         let is_costly = !limits.is_empty() && tap.is_remote()?;
         if is_costly || tap.settings().pools.contains_key(name) {
-            return Ok(());
+            return Ok(None);
         }
         let known = tap.pools().blocking()?;
         if known.contains(name) {
-            return Ok(());
+            let config = if limits.is_empty() { None } else { pool.config().blocking()? };
+            return Ok(config.map(|config| config.limits));
         }
         let described = tap.settings().pools.keys();
         let names = known.iter().chain(described).map(PoolName::as_str);
@@ -162,7 +165,23 @@ impl Context {
                 near.unwrap_or_default()
             )),
         }
-        Ok(())
+        Ok(None)
+    }
+
+    /// Notes it when the limits of the command line changed a pool. `before` are those it had.
+    pub(crate) fn note_changed_limits(
+        pool: &Pool,
+        before: Option<&[Limit]>,
+        limits: &[Limit],
+        printer: &Printer,
+    ) {
+        let is_known = |before: &&[Limit]| limits.iter().all(|limit| before.contains(limit));
+        let Some(before) = before.filter(|before| !is_known(before)) else { return };
+        let Ok(Some(now)) = pool.config().blocking() else { return };
+        let note = limits_kept::changed_by_flags(pool.name(), before, &now.limits, limits);
+        if let Some(note) = note {
+            printer.note(&note);
+        }
     }
 
     /// Checks the further pools of a call, before anything is reserved or created.

@@ -83,6 +83,11 @@ impl Failure {
         Self { exit, messages: Vec::new(), problem: Map::new() }
     }
 
+    /// Returns what is wrong, without the hint.
+    pub(crate) fn detail(&self) -> &str {
+        self.messages.first().map_or("", |message| &message.what)
+    }
+
     /// Adds a field to the problem object.
     pub(crate) fn with(mut self, key: &str, value: Value) -> Self {
         self.problem.insert(key.to_owned(), value);
@@ -95,6 +100,17 @@ impl Failure {
             let hint = if last.hint.is_empty() { "" } else { "; " };
             last.hint.push_str(hint);
             last.hint.push_str(&one_line(sentence));
+        }
+        self
+    }
+
+    /// Changes every hint, also for programs.
+    pub(crate) fn map_hint(mut self, change: impl Fn(&str) -> String) -> Self {
+        for message in &mut self.messages {
+            message.hint = change(&message.hint);
+        }
+        if let Some(Value::String(hint)) = self.problem.get_mut("hint") {
+            *hint = change(hint);
         }
         self
     }

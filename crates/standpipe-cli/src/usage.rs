@@ -2,6 +2,8 @@
 //!
 //! Guarantee: no password of a store URL is repeated.
 
+mod remedy;
+
 use std::ffi::OsString;
 use std::io::Write;
 
@@ -29,10 +31,11 @@ pub(crate) fn report(error: &clap::Error) -> Exit {
         }
         _ => {
             let page = error.render().to_string();
-            let command = command(crate::invocation::words().into_iter());
+            let words = crate::invocation::words();
+            let command = command(words.iter().cloned());
             let message = match error.get(ContextKind::InvalidSubcommand) {
                 Some(word) => unknown_command(&word.to_string(), &command),
-                None => message(&page, &command, lacks_separator(error)),
+                None => message(&page, &command, remedy::of(error, &command, &words)),
             };
             for line in message.lines(Style::of_stderr()) {
                 // A closed standard error cannot be reported anywhere.
@@ -76,16 +79,9 @@ fn unknown_command(word: &str, below: &str) -> Message {
     Message::new(&format!("`{below}` has no command `{word}`"), &hint)
 }
 
-/// Whether the command of `hold` was given without `--` before it.
-fn lacks_separator(error: &clap::Error) -> bool {
-    let is_hold =
-        error.get(ContextKind::Usage).is_some_and(|usage| usage.to_string().contains(" hold "));
-    let word = error.get(ContextKind::InvalidArg).map(ToString::to_string).unwrap_or_default();
-    is_hold && error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-')
-}
-
-/// Turns clap's page into an error and a hint: what is wrong, then its tips and where to read more.
-fn message(page: &str, command: &str, lacks_separator: bool) -> Message {
+/// Turns clap's page into an error and a hint: what is wrong, then what to do and where to read
+/// more. A known remedy replaces clap's tips.
+fn message(page: &str, command: &str, remedy: Option<String>) -> Message {
     let page = without_store(page);
     let page = page.as_str();
     let body = page.split_once("Usage:").map_or(page, |(body, _)| body);
@@ -104,15 +100,10 @@ fn message(page: &str, command: &str, lacks_separator: bool) -> Message {
         None => (what, None),
     };
     let to_do = Some(redacted(to_do)).filter(|to_do| !to_do.is_empty());
-    let dashes = lacks_separator.then(|| "put the command after `--`".to_owned());
+    // Further tips only repeat how to pass the same word as a value.
+    let tip = remedy.or_else(|| tips.first().map(|tip| redacted(tip)));
     let more = format!("see `{command} --help`");
-    let hint: Vec<String> = to_do
-        .into_iter()
-        .chain(tips.iter().map(|tip| redacted(tip)))
-        .chain(values)
-        .chain(dashes)
-        .chain([more])
-        .collect();
+    let hint: Vec<String> = to_do.into_iter().chain(tip).chain(values).chain([more]).collect();
     Message::new(&redacted(what), &hint.join("; ").replace("?; ", "? "))
 }
 
@@ -167,7 +158,7 @@ mod tests {
     const PLAIN: Style = Style { colour: false, unicode: true, width: 80 };
 
     fn printed(page: &str, command: &str) -> Vec<String> {
-        message(page, command, false).lines(PLAIN).collect()
+        message(page, command, None).lines(PLAIN).collect()
     }
 
     #[test]

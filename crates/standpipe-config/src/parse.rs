@@ -15,7 +15,7 @@ pub(crate) mod limit;
 mod number;
 pub(crate) mod word;
 
-use self::number::{NumberError, scaled, split_number};
+use self::number::{NumberError, scaled, split_number, whole_rate};
 
 /// Why a text could not be parsed, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,8 +57,14 @@ pub fn rate_of(unit: &Unit, text: &str) -> Result<(u64, Span), TextError> {
             Err(_) => TextError::new(format!("{} is not a rate", quoted(text)), RATE_EXAMPLES),
         });
     };
-    let amount = at_least_one(amount_of(unit, amount.trim())?, text)?;
-    Ok((amount, period_of(period.trim(), text)?))
+    let (amount, period) = (amount.trim(), period.trim());
+    let figure = amount_of(unit, amount).map_err(|error| match whole_rate(amount, period) {
+        Some(rate) if period_of(period, text).is_ok() => {
+            TextError::new(error.what, format!("units are counted whole, write {rate}"))
+        }
+        _ => error,
+    })?;
+    Ok((at_least_one(figure, text)?, period_of(period, text)?))
 }
 
 /// Parses a duration: `500ms`, `30s`, `5min`, `2h`, `1d`, or seconds as a bare number. It may have
@@ -212,7 +218,19 @@ pub fn limit(text: &str) -> Result<Limit, TextError> {
     if name == "parallel" {
         return slots(figure).map(|amount| Limit::new(Rule::Parallel { amount }));
     }
-    limit::with_options(unit(name)?, figure)
+    let unit = unit(name)?;
+    let own = matches!(unit, Unit::Other(_));
+    limit::with_options(unit, figure).map_err(|error| {
+        // An own unit is valid, so a misspelled one shows only in its figure: `paralel=2`.
+        let known = KNOWN_UNITS.into_iter().chain(["parallel"]);
+        match nearest(name, known).filter(|_| own) {
+            Some(meant) => TextError::new(
+                format!("`{name}` is not a known unit"),
+                format!("did you mean `{meant}`?"),
+            ),
+            None => error,
+        }
+    })
 }
 
 /// Parses a number of calls in flight.

@@ -10,7 +10,7 @@ use super::parse::{self, Cost};
 const RESERVE: &str = "\
 Examples:
   # Ask before the call, settle after it
-  lease=$(standpipe reserve anthropic/sonnet --cost input_tokens=1200,output_tokens=800)
+  lease=$(standpipe reserve anthropic/sonnet --cost input_tokens=1200,output_tokens=800 --owner $$)
   ./call-the-api
   standpipe commit \"$lease\" --used input_tokens=1180,output_tokens=412
 
@@ -60,7 +60,8 @@ Examples:
   standpipe commit \"$lease\"                                        # at the estimate
   standpipe commit \"$lease\" --used input_tokens=1180,output_tokens=412
   standpipe commit \"$lease\" --used output_tokens=200 --progress     # so far; it goes on
-  curl -si https://api.example.com/ | standpipe commit \"$lease\" --headers -
+  curl -si https://api.example.com/ | standpipe commit \"$lease\" --headers - ||
+      standpipe cancel \"$lease\"                                    # curl got no answer
 ";
 
 /// Settle a lease with what the call used

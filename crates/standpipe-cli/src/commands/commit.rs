@@ -16,7 +16,8 @@ pub(super) fn run(args: &Commit, context: &Context, printer: &Printer) -> Comman
     if args.progress {
         lease.progress(used).blocking()?;
     } else if args.headers.is_some() || args.status.is_some() {
-        let answer = reply::reply(&[], args.headers.is_some(), args.status)?;
+        let answer = reply::reply(&[], args.headers.is_some(), args.status);
+        let answer = answer.map_err(|failure| failure.with_hint(&never_sent(&args.lease)))?;
         let meaning = lease.answered_using(answer, used).blocking()?;
         object = reply::object(&meaning);
         let pool = tap.existing_pool(leases::id(&args.lease)?.pool());
@@ -30,4 +31,9 @@ pub(super) fn run(args: &Commit, context: &Context, printer: &Printer) -> Comman
         printer.object(object)?;
     }
     Ok(Exit::Ok)
+}
+
+/// What to do with a lease that stays open because there is no answer.
+fn never_sent(lease: &str) -> String {
+    format!("the lease is still open, to release it: standpipe cancel {lease}")
 }

@@ -44,10 +44,11 @@ pub(super) fn run(args: Hold, context: &Context, printer: &Printer) -> CommandRe
     let own = limits.iter().filter(|_| *pool.name() == args.call.pool).cloned();
     let request = request.timeout(left).limits(own);
     report_route(&pool, &args.call, printer);
-    Context::note_new_pool(&tap, pool.name(), limits, printer)?;
+    let before = Context::note_new_pool(&tap, &pool, limits, printer)?;
     let signals = listen()?;
-    let lease = admit(&pool, request, left, printer, &signals)
-        .map_err(|failure| with_busy_exit(failure, args.busy_exit))?;
+    let lease = admit(&pool, request, left, printer, &signals);
+    Context::note_changed_limits(&pool, before.as_deref(), limits, printer);
+    let lease = lease.map_err(|failure| with_busy_exit(failure, args.busy_exit))?;
     Context::note_kept_limits(&tap, &pool, limits, lease.limits_in_force(), printer)?;
     units::note_uncounted(&args.call, &args.admission, printer);
     let look_for = args.throttled_match.as_ref();

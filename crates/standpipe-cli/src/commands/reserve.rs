@@ -45,10 +45,11 @@ pub(super) fn run(args: Reserve, context: &Context, printer: &Printer) -> Comman
     let own = limits.iter().filter(|_| *pool.name() == args.call.pool).cloned();
     let request = request.timeout(left).limits(own);
     report_route(&pool, &args.call, printer);
-    Context::note_new_pool(&tap, pool.name(), limits, printer)?;
+    let before = Context::note_new_pool(&tap, &pool, limits, printer)?;
     let signals = listen()?;
-    let lease = admit(&pool, request.clone(), left, printer, &signals)
-        .map_err(|failure| with_advice(failure, &pool, &request))?;
+    let lease = admit(&pool, request.clone(), left, printer, &signals);
+    Context::note_changed_limits(&pool, before.as_deref(), limits, printer);
+    let lease = lease.map_err(|failure| with_advice(failure, &pool, &request))?;
     Context::note_kept_limits(&tap, &pool, limits, lease.limits_in_force(), printer)?;
     signals.restore_default_action();
     if lease.is_settled() {

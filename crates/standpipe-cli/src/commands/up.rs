@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 use standpipe::escape;
@@ -22,6 +23,11 @@ use crate::printer::Printer;
 
 /// A larger log of a detached daemon is rotated at the next start.
 const MAX_LOG: u64 = 1 << 20;
+
+/// How long a daemon that another process starts may take to become ready.
+const READY_TIMEOUT: Duration = Duration::from_secs(30);
+/// After this time the next attempt to start a daemon is made.
+const RETRY_START: Duration = Duration::from_millis(500);
 
 pub(super) fn run(args: &Up, context: &Context, printer: &Printer) -> CommandResult {
     let json = args.log_format.map_or(printer.json, |format| format == LogFormat::Json);
@@ -121,15 +127,8 @@ fn welcome(begun: &Begun, detached: bool) -> String {
 /// Returns the daemon that runs. Its clients must need no token, which no SDK can send.
 pub(super) fn running(context: &Context) -> Result<Running, Failure> {
     let options = context.daemon(None, Log::default());
-    let running = standpipe_server::running(&options.directory()?);
-    match running {
-        Some(running) if running.token => Err(Failure::new(
-            Exit::Config,
-            "daemon",
-            "the daemon requires a token, which SDKs cannot send to the proxy",
-            "remove [server] token_file and listen on 127.0.0.1",
-        )),
-        Some(running) => Ok(running),
+    match standpipe_server::running(&options.directory()?) {
+        Some(running) => without_token(running),
         None => Err(Failure::new(
             Exit::Store,
             "daemon",
@@ -139,23 +138,80 @@ pub(super) fn running(context: &Context) -> Result<Running, Failure> {
     }
 }
 
+fn without_token(running: Running) -> Result<Running, Failure> {
+    if !running.token {
+        return Ok(running);
+    }
+    Err(Failure::new(
+        Exit::Config,
+        "daemon",
+        "the daemon requires a token, which SDKs cannot send to the proxy",
+        "remove [server] token_file and listen on 127.0.0.1",
+    ))
+}
+
 /// Returns the daemon that runs, and starts one if none does.
+///
+/// Of several programs that start at once one starts the daemon. The others are refused, because
+/// it has the lock already, and wait until it is ready. They try to start one again in between:
+/// the first one may fail, and then the next attempt reports why.
 pub(super) fn running_or_start(context: &Context, printer: &Printer) -> Result<Running, Failure> {
     let options = context.daemon(None, Log::default());
-    if standpipe_server::running(&options.directory()?).is_none() {
-        let mut words: Vec<OsString> = Vec::new();
-        if let Some(file) = &options.config {
-            words.extend(["--config".into(), file.into()]);
+    let directory = options.directory()?;
+    let began = Instant::now();
+    let mut running = standpipe_server::running(&directory);
+    while running.is_none() {
+        match start_detached(daemon_words(&options)) {
+            Ok(output) => {
+                let url = output.get("url").and_then(Value::as_str).unwrap_or_default();
+                printer.note(&format!("started a daemon: {url} (`standpipe down` stops it)"));
+                return self::running(context);
+            }
+            Err(failure) if !is_already_running(&failure) => return Err(by_file(failure)),
+            Err(failure) if began.elapsed() > READY_TIMEOUT => {
+                let what = format!("{}, but it is not ready", failure.detail());
+                let hint = "end that process, or set STANDPIPE_HOME to another directory";
+                return Err(Failure::new(Exit::Store, "daemon", &what, hint));
+            }
+            Err(_) => running = wait_until_ready(&directory),
         }
-        if let Some(url) = &options.store {
-            words.extend(["--store".into(), url.to_string().into()]);
-        }
-        words.extend(["up".into(), "--detached".into()]);
-        let output = start_detached(words)?;
-        let url = output.get("url").and_then(Value::as_str).unwrap_or_default();
-        printer.note(&format!("started a daemon: {url} (`standpipe down` stops it)"));
     }
-    running(context)
+    running.map_or_else(|| self::running(context), without_token)
+}
+
+/// The command line of a daemon with the flags of this command.
+fn daemon_words(options: &Options) -> Vec<OsString> {
+    let mut words: Vec<OsString> = Vec::new();
+    if let Some(file) = &options.config {
+        words.extend(["--config".into(), file.into()]);
+    }
+    if let Some(url) = &options.store {
+        words.extend(["--store".into(), url.to_string().into()]);
+    }
+    words.extend(["up".into(), "--detached".into()]);
+    words
+}
+
+/// Names the file in a hint that names a flag of `up`, which `run` does not have.
+fn by_file(failure: Failure) -> Failure {
+    failure.map_hint(|hint| hint.replace("--listen", "`listen =` in standpipe.toml"))
+}
+
+/// Whether a daemon could not start because another one has the state directory.
+fn is_already_running(failure: &Failure) -> bool {
+    failure.detail().starts_with("a daemon is already running")
+}
+
+/// Waits for the addresses of a daemon that another process starts, until the next attempt is due.
+fn wait_until_ready(directory: &Path) -> Option<Running> {
+    let began = Instant::now();
+    loop {
+        let running = standpipe_server::running(directory);
+        if running.is_some() || began.elapsed() > RETRY_START {
+            return running;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// Starts the daemon in the background and waits until it is ready or has failed.

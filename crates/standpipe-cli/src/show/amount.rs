@@ -1,5 +1,7 @@
 //! Amounts as people read them: `1,200`, `48.3k`, `2M`, and dollars for money.
 
+use standpipe::config::text::KNOWN_UNITS;
+
 /// An amount of a unit. Money is kept in millionths of a dollar.
 pub(crate) fn amount(unit: &str, figure: u64) -> String {
     if unit == "usd" { dollars(figure) } else { count(figure) }
@@ -12,9 +14,10 @@ pub(crate) fn cost<'a>(figures: impl IntoIterator<Item = (&'a str, u64)>) -> Str
         return "nothing".to_owned();
     }
     let words = all.iter().map(|(unit, figure)| match (*unit, *figure) {
-        ("requests", 1) => "1 request".to_owned(),
         ("usd", figure) => dollars(figure),
         ("parallel", 1) => "1 slot".to_owned(),
+        // The plural of a unit of the user's own is not known.
+        (unit, 1) if KNOWN_UNITS.contains(&unit) => format!("1 {}", unit.trim_end_matches('s')),
         ("parallel", figure) => format!("{} slots", count(figure)),
         (unit, figure) => format!("{} {unit}", count(figure)),
     });
@@ -100,5 +103,10 @@ mod tests {
         let figures = [("requests", 1), ("input_tokens", 1_200), ("usd", 20_000), ("points", 0)];
         assert_eq!(cost(figures), "1 request, 1,200 input_tokens, $0.02");
         assert_eq!(cost([("requests", 0)]), "nothing");
+        let ones = ["requests", "tokens", "input_tokens", "points", "content", "parallel", "gas"];
+        assert_eq!(
+            cost(ones.map(|unit| (unit, 1))),
+            "1 request, 1 token, 1 input_token, 1 point, 1 content, 1 slot, 1 gas"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The note for a caller whose limits are ignored: which limits apply, and how to change them.
+//! The notes for a caller whose limits are ignored, or now apply to all: which limits apply, and
+//! how to change them.
 
 use std::path::Path;
 
@@ -24,13 +25,37 @@ pub(crate) fn over_flags(
     let why = match origin.source.as_str() {
         "file" => "; a file comes before flags: change it there, or leave --limit out".to_owned(),
         _ if origin.changes > 0 => "; change the pool again, or leave --limit out".to_owned(),
-        _ => format!(
-            "; of code and flags the stricter counts: to loosen it, write it to a file (`standpipe \
-             config init`), or begin anew (`standpipe store reset {pool} --yes`)"
-        ),
+        _ => format!("; of code and flags the stricter counts: {}", to_loosen(pool)),
     };
     let (ignored, from) = (list(ignored.into_iter()), from(origin));
     Some(format!("`{pool}` keeps the limits it has: {counts}{from}, not --limit {ignored}{why}"))
+}
+
+/// The limits of the command line changed a pool that others use. Returns nothing when none of
+/// them is new.
+pub(crate) fn changed_by_flags(
+    pool: &PoolName,
+    before: &[Limit],
+    in_force: &[Limit],
+    given: &[Limit],
+) -> Option<String> {
+    let is_new = |limit: &&Limit| !before.contains(limit) && in_force.contains(limit);
+    let new: Vec<&Limit> = given.iter().filter(is_new).collect();
+    if new.is_empty() {
+        return None;
+    }
+    let (new, before) = (list(new.into_iter()), list(before.iter()));
+    Some(format!(
+        "--limit {new} now applies to every caller of `{pool}` (before: {before}); {}",
+        to_loosen(pool)
+    ))
+}
+
+fn to_loosen(pool: &PoolName) -> String {
+    format!(
+        "to loosen it, write it to a file (`standpipe config init`), or begin anew (`standpipe \
+         store reset {pool} --yes`)"
+    )
 }
 
 /// The limits of the configuration file are ignored.

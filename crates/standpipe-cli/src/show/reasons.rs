@@ -105,6 +105,10 @@ pub(crate) fn to_do(why: &Why<'_>, pool: &str) -> String {
     if why.reason == Reason::Learning.as_str() && why.limit.is_some() {
         return "nothing to do; running processes report their calls meanwhile".to_owned();
     }
+    if why.reason == Reason::Limit.as_str() && why.limit == Some("parallel") {
+        return "wait for a call to end, or raise `parallel` if the provider allows more"
+            .to_owned();
+    }
     let known = MEANINGS.iter().find(|(known, ..)| known.as_str() == why.reason);
     known.map(|(.., to_do)| to_do.replace("POOL", pool)).unwrap_or_default()
 }

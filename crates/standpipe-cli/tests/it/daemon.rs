@@ -8,6 +8,7 @@ mod events;
 mod killed;
 mod lifecycle;
 mod regressions;
+mod run;
 mod security;
 mod stopped;
 mod views;

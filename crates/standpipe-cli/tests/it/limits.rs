@@ -149,3 +149,51 @@ fn b65_a_limit_of_zero_is_an_error_on_every_face() {
         home.run(["config", "check"]).failed(78, &[says]);
     }
 }
+
+#[test]
+fn the_holder_of_slots_is_first_and_its_slots_are_drawn() {
+    let home = Home::new();
+    let two = ["--limit", "parallel=5", "--cost", "parallel=2", "--ttl", "1h"];
+    for agent in ["holder", "holder", "other"] {
+        let cost = if agent == "holder" { &two[..] } else { &["--ttl", "1h"] };
+        home.run([&["reserve", "my/slots", "--as", agent], cost].concat()).printed();
+    }
+    let waiter = home.start(["hold", "my/slots", "--as", "waiter", "--", "true"]);
+    until_waiting(&home, "my/slots", 1);
+    let shown = home.run(["status", "my/slots"]);
+    let lines: Vec<&str> = shown.printed().lines().collect();
+    let at = lines.iter().position(|line| line.starts_with("  used by")).unwrap();
+    assert_eq!(lines[at], "  used by  holder  ████████░░  4 of 5 slots · 2 in flight", "{shown:?}");
+    assert_eq!(lines[at + 1], "           other   ██░░░░░░░░  1 of 5 slots", "{shown:?}");
+    assert_eq!(lines[at + 2], "           waiter  ░░░░░░░░░░  1 waiting", "{shown:?}");
+    assert!(lines[1].contains("wait for a call to end, or raise `parallel`"), "{shown:?}");
+    waiter.signal(rustix::process::Signal::TERM);
+    waiter.end();
+}
+
+/// A stricter `--limit` applies to all, so its caller gets a note, also if it is not admitted.
+#[test]
+fn the_caller_who_lowers_a_limit_gets_a_note() {
+    let home = Home::new();
+    let reserve = |limit: &str| {
+        let words = ["reserve", "my/slots", "--limit", limit, "--timeout", "0"];
+        home.run(words)
+    };
+    for _ in 0..2 {
+        assert_eq!(reserve("parallel=5").err, "", "a new limit and the same one are no change");
+    }
+    let lowered = reserve("parallel=1");
+    assert_eq!(lowered.code, Some(75), "{lowered:?}");
+    let note = "--limit parallel=1 now applies to every caller of `my/slots` (before: parallel=5)";
+    assert!(lowered.err.contains(note), "{lowered:?}");
+    assert!(!reserve("parallel=1").err.contains("now applies"));
+    let kept = reserve("parallel=9");
+    assert!(!kept.err.contains("now applies"), "{kept:?}");
+
+    let held = |limit: &str| home.run(["hold", "my/api", "--limit", limit, "--", "true"]);
+    assert_eq!(held("requests=100/min").err, "");
+    let lowered = held("parallel=2");
+    let note =
+        "--limit parallel=2 now applies to every caller of `my/api` (before: requests=100/min)";
+    assert!(lowered.err.contains(note), "{lowered:?}");
+}

@@ -50,6 +50,16 @@ pub(super) fn scaled(number: &str, times: u64) -> Result<u64, NumberError> {
     u64::try_from(product / tenths).map_err(|_| NumberError::TooLarge)
 }
 
+/// Returns a rate of a fraction as one of whole units in a longer period: `0.5` and `s` are `1/2s`.
+pub(super) fn whole_rate(amount: &str, period: &str) -> Option<String> {
+    let (count, unit) = split_number(period);
+    let count = if count.is_empty() { "1" } else { count };
+    (2..=1_000).find_map(|times| {
+        let (amount, count) = (scaled(amount, times).ok()?, scaled(count, times).ok()?);
+        (amount > 0).then(|| format!("{amount}/{count}{unit}"))
+    })
+}
+
 /// Removes the underscores, which are allowed only between two digits.
 fn digits(text: &str) -> Result<String, NumberError> {
     let grouped = text.split('_').all(|group| !group.is_empty());

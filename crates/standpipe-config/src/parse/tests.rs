@@ -40,7 +40,10 @@ fn invalid_rates() {
     rejects(rate("60/0s"), "is zero", "60/min");
     rejects(rate("0/min"), "admits no call", "above 0");
     rejects(rate("-5/min"), "negative", "0 or more");
-    rejects(rate("1.5/min"), "not a whole number", "whole");
+    rejects(rate("1.5/min"), "not a whole number", "counted whole, write 3/2min");
+    rejects(rate("0.5/s"), "not a whole number", "write 1/2s");
+    rejects(rate("0.25/5min"), "not a whole number", "write 1/20min");
+    rejects(rate("0.00001/min"), "not a whole number", "counted whole");
     rejects(rate("/min"), "not an amount", "1200");
     rejects(rate("60/minute"), "unit of time", "`min`");
     rejects(rate("60/fortnight"), "unit of time", "ms, s, min, h and d");
@@ -164,6 +167,9 @@ fn limits_as_flags() {
     rejects(limit("parallel=5/min"), "is a rate", "number alone");
     rejects(limit("parallel=2.5"), "not a whole number", "whole");
     rejects(limit("=5/min"), "not the name of a unit", "a-z");
+    rejects(limit("paralel=2"), "`paralel` is not a known unit", "did you mean `parallel`?");
+    rejects(limit("request=60"), "`request` is not a known unit", "did you mean `requests`?");
+    rejects(limit("widgets=60"), "no period", "60/min");
 }
 
 #[test]

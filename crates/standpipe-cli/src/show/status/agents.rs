@@ -1,4 +1,4 @@
-//! Who uses a pool: each agent's share of every rate, its calls, its floor and its cap.
+//! Who uses a pool: each agent's share of every limit, its calls, its floor and its cap.
 
 use std::cmp::Reverse;
 
@@ -14,7 +14,7 @@ use crate::show::style::{Style, TextRole};
 /// The columns of a bar.
 const BAR: usize = 10;
 
-/// What one agent uses of one rate.
+/// What one agent uses of one limit.
 struct Used<'a> {
     limit: &'a LimitStatus,
     units: u64,
@@ -22,7 +22,8 @@ struct Used<'a> {
     per_mille: u64,
 }
 
-/// The agents, the one with the largest share of a rate first.
+/// The agents, the one with the largest share of a limit first. A slot is a share too, so the
+/// holders of slots come before the calls that wait for one.
 pub(super) fn lines(style: Style, status: &PoolStatus) -> Vec<String> {
     let mut agents: Vec<_> =
         status.agents.iter().map(|agent| (agent, used(status, agent))).collect();
@@ -34,7 +35,7 @@ pub(super) fn lines(style: Style, status: &PoolStatus) -> Vec<String> {
             title(style, at, "used by"),
             agent.name.clone(),
             share_bar(style, BAR, largest(used)),
-            [text(style, used, status), style.paint(TextRole::Muted, &about(style, agent))]
+            [text(style, used, status), style.paint(TextRole::Muted, &about(style, agent, used))]
                 .into_iter()
                 .filter(|part| !part.is_empty())
                 .collect::<Vec<_>>()
@@ -44,7 +45,7 @@ pub(super) fn lines(style: Style, status: &PoolStatus) -> Vec<String> {
     truncated(style, rows.collect(), agents.len())
 }
 
-/// What an agent uses of the rates of its pool, for one line.
+/// What an agent uses of the limits of its pool, for one line.
 pub(crate) fn share_text(style: Style, status: &PoolStatus, agent: &AgentStatus) -> String {
     text(style, &used(status, agent), status)
 }
@@ -54,10 +55,9 @@ fn is_listed(agent: &AgentStatus) -> bool {
     agent.in_flight > 0 || agent.waiting > 0 || has_rule
 }
 
-/// The rates that an agent uses, the largest share first.
+/// The limits that an agent uses, the largest share first.
 fn used<'a>(status: &'a PoolStatus, agent: &AgentStatus) -> Vec<Used<'a>> {
-    let rates = status.limits.iter().filter(|limit| limit.period_ms.is_some());
-    let used = rates.filter_map(|limit| {
+    let used = status.limits.iter().filter_map(|limit| {
         let own = agent.usage.iter().find(|own| own.limit == limit.limit)?;
         let units = own.used.saturating_add(own.held);
         let share = u128::from(units) * 1_000 / u128::from(limit.effective.max(1));
@@ -72,9 +72,13 @@ fn largest(used: &[Used<'_>]) -> u64 {
     used.first().map_or(0, |used| used.per_mille)
 }
 
-/// `62 % of requests (30) · 41 % of input_tokens (131k)`
+/// `62 % of requests (30) · 41 % of input_tokens (131k) · 2 of 5 slots`
 fn text(style: Style, used: &[Used<'_>], status: &PoolStatus) -> String {
     let each = used.iter().map(|Used { limit, units, per_mille }| {
+        if limit.period_ms.is_none() {
+            let slots = if limit.effective == 1 { "slot" } else { "slots" };
+            return format!("{units} of {} {slots}", limit.effective);
+        }
         let same = status.limits.iter().filter(|other| other.unit == limit.unit).count();
         let name = if same > 1 { &limit.limit } else { &limit.unit };
         let share = match per_mille {
@@ -86,8 +90,12 @@ fn text(style: Style, used: &[Used<'_>], status: &PoolStatus) -> String {
     each.collect::<Vec<_>>().join(style.dot())
 }
 
-/// Its calls, priority, floor, cap and weight.
-fn about(style: Style, agent: &AgentStatus) -> String {
+/// Its calls, priority, floor, cap and weight. Slots that are counted already, one per call, are
+/// not repeated.
+fn about(style: Style, agent: &AgentStatus, used: &[Used<'_>]) -> String {
+    let is_counted =
+        |used: &Used<'_>| used.limit.period_ms.is_none() && used.units == agent.in_flight as u64;
+    let in_flight = if used.iter().any(is_counted) { 0 } else { agent.in_flight };
     let portion = |what: &str, stated: &[String]| match stated {
         [] => String::new(),
         some => format!("{what} {}", some.join(", ")),
@@ -98,7 +106,7 @@ fn about(style: Style, agent: &AgentStatus) -> String {
     };
     let idle = agent.in_flight + agent.waiting == 0;
     let about = [
-        count(agent.in_flight, "in flight"),
+        count(in_flight, "in flight"),
         count(agent.waiting, "waiting"),
         priority_label(agent.priority.as_str()),
         portion("floor", &agent.floor),

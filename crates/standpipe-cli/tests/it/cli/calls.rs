@@ -295,7 +295,8 @@ fn an_empty_answer_is_an_error() {
         let mut input = running.child.stdin.take().unwrap();
         std::io::Write::write_all(&mut input, text).unwrap();
         drop(input);
-        running.end().failed(2, &["no answer", "curl -si"]);
+        let cancel = format!("standpipe cancel {lease}");
+        running.end().failed(2, &["no answer", "curl -si", &cancel]);
     }
     assert_eq!(home.run(["commit", &lease]).code, Some(0), "it was still there");
 }
