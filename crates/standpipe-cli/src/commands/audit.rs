@@ -18,6 +18,7 @@ const A_DAY: Duration = Duration::from_secs(86_400);
 pub(super) fn run(args: &Audit, context: &Context, printer: &Printer) -> CommandResult {
     let back = args.since.map(duration);
     let tap = context.open()?;
+    let is_shared = tap.is_remote()?;
     if let Some(name) = &args.pool {
         context.existing_pool(&tap, name)?;
     }
@@ -26,7 +27,7 @@ pub(super) fn run(args: &Audit, context: &Context, printer: &Printer) -> Command
         if printer.json {
             printer.object(Map::from_iter([("pools".to_owned(), json!(all))]))?;
         } else {
-            printer.data(&compare::text(printer.style, &all, args.pool.as_ref()))?;
+            printer.data(&compare::text(printer.style, &all, args.pool.as_ref(), is_shared))?;
         }
         return Ok(Exit::Ok);
     }
@@ -36,7 +37,7 @@ pub(super) fn run(args: &Audit, context: &Context, printer: &Printer) -> Command
         printer.object(object(json!(found))?)?;
     } else {
         let back = u64::try_from(back.as_millis()).unwrap_or(u64::MAX);
-        printer.data(&audit::text(printer.style, &found, back))?;
+        printer.data(&audit::text(printer.style, &found, back, is_shared))?;
     }
     Ok(Exit::Ok)
 }

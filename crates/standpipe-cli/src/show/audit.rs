@@ -12,21 +12,30 @@ use crate::show::table::table;
 /// The most agents that are listed; `--json` has all.
 const MAX_ROWS: usize = 20;
 
-pub(crate) fn text(style: Style, audit: &Audit, back_ms: u64) -> String {
+/// `is_shared`: other machines use the pools too, and their calls are in their own journals.
+pub(crate) fn text(style: Style, audit: &Audit, back_ms: u64, is_shared: bool) -> String {
     let back = match period(back_ms).as_str() {
         "s" => "second".to_owned(),
         "min" => "minute".to_owned(),
         back => back.to_owned(),
     };
     if audit.pools.iter().all(|pool| pool.agents.is_empty()) {
-        return nothing(style, audit, &back);
+        return nothing(style, audit, &back, is_shared);
     }
-    let each = audit.pools.iter().map(|each| pool(style, each, &back).join("\n") + "\n");
+    let extent = match is_shared {
+        true => format!("the last {back}{}{MACHINE}", style.dot()),
+        false => format!("the last {back}"),
+    };
+    let each = audit.pools.iter().map(|each| pool(style, each, &extent).join("\n") + "\n");
     each.collect::<Vec<_>>().join("\n")
 }
 
+/// The extent of an audit of pools that several machines share.
+const MACHINE: &str = "on this machine only";
+
 /// The text for an empty journal.
-fn nothing(style: Style, audit: &Audit, back: &str) -> String {
+fn nothing(style: Style, audit: &Audit, back: &str, is_shared: bool) -> String {
+    let back = if is_shared { format!("{back}, {MACHINE}") } else { back.to_owned() };
     let unreadable = audit.pools.iter().flat_map(|pool| findings::list(style, &pool.findings));
     let unreadable: String = unreadable.map(|line| line + "\n").collect();
     format!(
@@ -42,8 +51,8 @@ file to begin with), let them run, and look again.
     )
 }
 
-fn pool(style: Style, audit: &PoolAudit, back: &str) -> Vec<String> {
-    let mut lines = vec![heading(style, audit, back)];
+fn pool(style: Style, audit: &PoolAudit, extent: &str) -> Vec<String> {
+    let mut lines = vec![heading(style, audit, extent)];
     if audit.agents.is_empty() {
         lines.push("  nothing was recorded".to_owned());
     } else {
@@ -64,7 +73,7 @@ fn pool(style: Style, audit: &PoolAudit, back: &str) -> Vec<String> {
 }
 
 /// The name at the left, the number of calls at the right.
-fn heading(style: Style, audit: &PoolAudit, back: &str) -> String {
+fn heading(style: Style, audit: &PoolAudit, extent: &str) -> String {
     let mut about = Vec::new();
     if !audit.enforce {
         about.push("shadow mode".to_owned());
@@ -73,7 +82,7 @@ fn heading(style: Style, audit: &PoolAudit, back: &str) -> String {
         let calls = if audit.calls == 1 { "call" } else { "calls" };
         about.push(format!("{} {calls}", amount("calls", audit.calls)));
     }
-    about.push(format!("the last {back}"));
+    about.push(extent.to_owned());
     let about = about.join(style.dot());
     let name = escape::text(&audit.pool);
     let used = columns(&name) + columns(&about);

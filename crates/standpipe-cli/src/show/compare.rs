@@ -8,7 +8,13 @@ use crate::show::duration::length;
 use crate::show::style::{Style, TextRole};
 use crate::show::table::{sentence, table};
 
-pub(crate) fn text(style: Style, all: &[Comparison], wanted: Option<&PoolName>) -> String {
+/// `is_shared`: other machines use the pools too, and their calls are in their own journals.
+pub(crate) fn text(
+    style: Style,
+    all: &[Comparison],
+    wanted: Option<&PoolName>,
+    is_shared: bool,
+) -> String {
     let recorded = |each: &&Comparison| each.before.is_some() || each.after.is_some();
     let all: Vec<&Comparison> = all.iter().filter(recorded).collect();
     if all.is_empty() {
@@ -29,6 +35,9 @@ pub(crate) fn text(style: Style, all: &[Comparison], wanted: Option<&PoolName>) 
         let how = "take `enforce = false` out of the pool's table, and let the same work run";
         parts.push(missing(style, &format!("No after for {after}: {how}.")));
     }
+    if is_shared {
+        parts.push(missing(style, "Both sides are calls on this machine only."));
+    }
     parts.join("\n")
 }
 
@@ -43,7 +52,7 @@ fn nothing(pool: &str) -> String {
     )
 }
 
-/// How to record what is missing.
+/// What is missing, and how to record it.
 fn missing(style: Style, text: &str) -> String {
     sentence(0, style.width, &escape::text(text)).join("\n") + "\n"
 }

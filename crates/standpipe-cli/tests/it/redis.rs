@@ -112,6 +112,21 @@ fn who_ordered_a_pause_is_shown_on_every_machine() {
     assert!(refused.contains("the pool is paused by ops"), "{refused}");
 }
 
+/// Each machine has a journal of its own, so an audit cannot add up the others.
+#[test]
+fn an_audit_of_a_shared_pool_names_its_extent() {
+    let server = Server::start();
+    let (here, there) = (Machine::new(&server.url()), Machine::new(&server.url()));
+    assert!(here.run(AT_ONCE).status.success());
+    assert!(here.says("audit").contains("1 call · the last day · on this machine only\n"));
+    assert!(there.says("audit").contains("in the last day, on this machine only."));
+    assert!(here.says("audit --compare").contains("calls on this machine only."));
+    let alone = Machine::new("file");
+    assert!(alone.run(AT_ONCE).status.success());
+    assert!(alone.says("audit").contains("1 call · the last day\n"));
+    assert!(!alone.says("audit --compare").contains("this machine"));
+}
+
 #[test]
 fn an_unavailable_server_is_a_clear_error_in_time() {
     let mut server = Server::start();
