@@ -168,16 +168,20 @@ impl Context {
         Ok(None)
     }
 
-    /// Notes it when the limits of the command line changed a pool. `before` are those it had.
+    /// Notes it when the limits of the command line changed a pool. `before` are those it had, if
+    /// they were read, and `changed` is what the reserve found out.
     pub(crate) fn note_changed_limits(
         pool: &Pool,
         before: Option<&[Limit]>,
         limits: &[Limit],
+        changed: bool,
         printer: &Printer,
     ) {
-        let is_known = |before: &&[Limit]| limits.iter().all(|limit| before.contains(limit));
-        let Some(before) = before.filter(|before| !is_known(before)) else { return };
-        let Ok(Some(now)) = pool.config().blocking() else { return };
+        let is_due = match before {
+            Some(before) => !limits.iter().all(|limit| before.contains(limit)),
+            None => changed && is_shared(pool),
+        };
+        let Some(Ok(Some(now))) = is_due.then(|| pool.config().blocking()) else { return };
         let note = limits_kept::changed_by_flags(pool.name(), before, &now.limits, limits);
         if let Some(note) = note {
             printer.note(&note);
@@ -338,6 +342,12 @@ impl Context {
             )
         })
     }
+}
+
+/// Whether a pool has other calls than the one that was just admitted.
+fn is_shared(pool: &Pool) -> bool {
+    let status = pool.status().blocking();
+    status.is_ok_and(|status| status.agents.len() > 1 || status.in_flight > 1)
 }
 
 /// Rejects a pool that has no limits: its name may be misspelled.

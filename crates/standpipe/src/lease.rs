@@ -117,6 +117,13 @@ impl Lease {
         Some(*result != Configured::Kept)
     }
 
+    /// Returns whether the limits that came with the request changed those of the pool, for every
+    /// caller. A pool that the call created is changed too.
+    #[must_use]
+    pub fn limits_changed(&self) -> bool {
+        self.granted.limits_result == Some(Configured::Applied)
+    }
+
     /// Returns whether an earlier call with the same id has already ended. This one must then not
     /// be made.
     #[must_use]

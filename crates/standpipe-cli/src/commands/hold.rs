@@ -47,7 +47,8 @@ pub(super) fn run(args: Hold, context: &Context, printer: &Printer) -> CommandRe
     let before = Context::note_new_pool(&tap, &pool, limits, printer)?;
     let signals = listen()?;
     let lease = admit(&pool, request, left, printer, &signals);
-    Context::note_changed_limits(&pool, before.as_deref(), limits, printer);
+    let changed = lease.as_ref().is_ok_and(Lease::limits_changed);
+    Context::note_changed_limits(&pool, before.as_deref(), limits, changed, printer);
     let lease = lease.map_err(|failure| with_busy_exit(failure, args.busy_exit))?;
     Context::note_kept_limits(&tap, &pool, limits, lease.limits_in_force(), printer)?;
     units::note_uncounted(&args.call, &args.admission, printer);

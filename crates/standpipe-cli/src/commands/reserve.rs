@@ -48,7 +48,8 @@ pub(super) fn run(args: Reserve, context: &Context, printer: &Printer) -> Comman
     let before = Context::note_new_pool(&tap, &pool, limits, printer)?;
     let signals = listen()?;
     let lease = admit(&pool, request.clone(), left, printer, &signals);
-    Context::note_changed_limits(&pool, before.as_deref(), limits, printer);
+    let changed = lease.as_ref().is_ok_and(Lease::limits_changed);
+    Context::note_changed_limits(&pool, before.as_deref(), limits, changed, printer);
     let lease = lease.map_err(|failure| with_advice(failure, &pool, &request))?;
     Context::note_kept_limits(&tap, &pool, limits, lease.limits_in_force(), printer)?;
     signals.restore_default_action();

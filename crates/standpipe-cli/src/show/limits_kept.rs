@@ -31,22 +31,25 @@ pub(crate) fn over_flags(
     Some(format!("`{pool}` keeps the limits it has: {counts}{from}, not --limit {ignored}{why}"))
 }
 
-/// The limits of the command line changed a pool that others use. Returns nothing when none of
-/// them is new.
+/// The limits of the command line changed a pool that others use. `before` are those it had, if
+/// they are known. Returns nothing when none of the limits is new.
 pub(crate) fn changed_by_flags(
     pool: &PoolName,
-    before: &[Limit],
+    before: Option<&[Limit]>,
     in_force: &[Limit],
     given: &[Limit],
 ) -> Option<String> {
-    let is_new = |limit: &&Limit| !before.contains(limit) && in_force.contains(limit);
+    let had = |limit: &Limit| before.is_some_and(|before| before.contains(limit));
+    let is_new = |limit: &&Limit| !had(limit) && in_force.contains(limit);
     let new: Vec<&Limit> = given.iter().filter(is_new).collect();
     if new.is_empty() {
         return None;
     }
-    let (new, before) = (list(new.into_iter()), list(before.iter()));
+    let new = list(new.into_iter());
+    let before = before.map(|before| format!(" (before: {})", list(before.iter())));
     Some(format!(
-        "--limit {new} now applies to every caller of `{pool}` (before: {before}); {}",
+        "--limit {new} now applies to every caller of `{pool}`{}; {}",
+        before.unwrap_or_default(),
         to_loosen(pool)
     ))
 }

@@ -128,6 +128,20 @@ fn an_audit_of_a_shared_pool_names_its_extent() {
 }
 
 #[test]
+fn the_caller_who_lowers_a_limit_of_other_machines_gets_a_note() {
+    let server = Server::start();
+    let (here, there) = (Machine::new(&server.url()), Machine::new(&server.url()));
+    let says = |machine: &Machine, limit: &str| {
+        let line = format!("hold my/slots --as {limit} --limit parallel={limit} -- true");
+        String::from_utf8(machine.run(&line).stderr).unwrap()
+    };
+    assert_eq!(says(&here, "5"), "", "a new pool is no change");
+    let lowered = says(&there, "2");
+    assert!(lowered.contains("--limit parallel=2 now applies to every caller"), "{lowered}");
+    assert_eq!(says(&there, "2"), "", "the same limit is no change");
+}
+
+#[test]
 fn an_unavailable_server_is_a_clear_error_in_time() {
     let mut server = Server::start();
     let here = Machine::new(&server.url());
