@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use standpipe_store::PoolName;
 
 use super::series::{Series, percent};
 use crate::journal::{Event, EventData, Usage};
@@ -16,8 +15,8 @@ use crate::time::Timestamp;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Comparison {
-    /// Which pool.
-    pub pool: PoolName,
+    /// Which pool, as the journal has it: text that anyone may have written.
+    pub pool: String,
     /// In shadow mode; `None` if nothing was recorded.
     pub before: Option<Traffic>,
     /// While limits were enforced; `None` if nothing was recorded.
@@ -67,7 +66,7 @@ impl Comparison {
 
 /// The lines of each pool.
 #[derive(Debug, Default)]
-struct Runs(BTreeMap<PoolName, Vec<Line>>);
+struct Runs(BTreeMap<String, Vec<Line>>);
 
 /// A line of the journal and when it counts from: the second of its first call, and among lines of
 /// one second when they were written.
@@ -91,9 +90,9 @@ struct Side {
 
 impl Runs {
     fn add(&mut self, event: Event) {
-        if let (EventData::Usage(usage), Ok(pool)) = (event.what, event.pool.parse()) {
+        if let EventData::Usage(usage) = event.what {
             let line = Line { began: (usage.from, event.at), usage };
-            self.0.entry(pool).or_default().push(line);
+            self.0.entry(event.pool).or_default().push(line);
         }
     }
 
@@ -102,7 +101,7 @@ impl Runs {
     }
 }
 
-fn compared(pool: PoolName, mut lines: Vec<Line>) -> Comparison {
+fn compared(pool: String, mut lines: Vec<Line>) -> Comparison {
     lines.sort_by_key(|line| line.began);
     let starts = [false, true].map(|enforced| last_run(&lines, enforced));
     let mut sides = [Side::default(), Side::default()];
