@@ -111,6 +111,22 @@ def test_a_call_in_an_asynchronous_generator_counts_once(tap, url):
     assert used(tap) == [2, 24]
 
 
+def test_a_generator_that_fails_when_it_is_closed_frees_its_slot(tap):
+    @standpipe.limited(POOL, tap=tap)
+    def items():
+        try:
+            yield 1
+        finally:
+            raise KeyError("closed")
+
+    own = items()
+    next(own)
+    assert tap.status(POOL).in_flight == 1
+    with pytest.raises(KeyError) as kept:  # its traceback keeps the frames
+        own.close()
+    assert tap.status(POOL).in_flight == 0 and kept.value
+
+
 def test_a_second_call_of_the_function_is_reserved_by_itself(tap, url):
     standpipe.with_retry(POOL, lambda lease: [by_httpx(tap, url), by_httpx(tap, url)], tap=tap)
     assert used(tap) == [2, 24]

@@ -81,8 +81,10 @@ def generator(cover: Cover, body: Generator[Any, Any, Any]) -> Generator[Any, An
             except BaseException as error:
                 step, sent = body.throw, error
     finally:
-        body.close()
-        cover.end()
+        try:
+            body.close()
+        finally:
+            cover.end()
 
 
 async def agenerator(cover: Cover, body: AsyncGenerator[Any, Any]) -> AsyncGenerator[Any, None]:
@@ -98,8 +100,10 @@ async def agenerator(cover: Cover, body: AsyncGenerator[Any, Any]) -> AsyncGener
                 _current.reset(token)
             yield item
     finally:
-        await body.aclose()
-        await cover.aend()
+        try:
+            await body.aclose()
+        finally:
+            await cover.aend()
 
 
 def take(tap: Tap, pool: str) -> Optional[Cover]:

@@ -185,13 +185,7 @@ fn poll(
 /// provider is over, so one call finds out what the new one has.
 #[test]
 fn a_floor_does_not_hold_the_probe_after_an_announced_reset() {
-    let limits = [provider_resets(window(REQUESTS, 40, HOUR))];
-    let mut world = World::new(PoolConfig { agents: vec![floored("picard", 250)], ..pool(limits) });
-    let _ = world.reserve("p", "picard").admitted();
-    while let Decision::Admit(grant) = world.reserve("r", "ralph").send() {
-        let _ = world.commit(grant.lease).send();
-    }
-    let _ = world.send("reader", announced(None, secs(25), 5));
+    let mut world = kept_for_picard();
     let hold = world.reserve("r", "ralph").patience(HOUR).waits();
     assert_eq!(hold.refusal.reason, Reason::Floor, "{hold:?}");
     let other = world.reserve("s", "data").patience(HOUR).waits();
@@ -208,6 +202,17 @@ fn a_floor_does_not_hold_the_probe_after_an_announced_reset() {
 /// A probe that shows no new window takes no more of the floor.
 #[test]
 fn a_probe_that_shows_no_new_window_is_the_only_one() {
+    let mut world = kept_for_picard();
+    world.after(secs(40));
+    let probe = world.reserve("r", "ralph").admitted();
+    let _ = world.commit(probe).send();
+    let refused = world.reserve("r", "ralph").refused();
+    assert_eq!(refused.reason, Reason::Floor, "{refused:?}");
+    let _ = world.reserve("p", "picard").admitted();
+}
+
+/// A pool whose rest is kept for picard, and whose window ends in 25 s.
+fn kept_for_picard() -> World {
     let limits = [provider_resets(window(REQUESTS, 40, HOUR))];
     let mut world = World::new(PoolConfig { agents: vec![floored("picard", 250)], ..pool(limits) });
     let _ = world.reserve("p", "picard").admitted();
@@ -215,12 +220,7 @@ fn a_probe_that_shows_no_new_window_is_the_only_one() {
         let _ = world.commit(grant.lease).send();
     }
     let _ = world.send("reader", announced(None, secs(25), 5));
-    world.after(secs(40));
-    let probe = world.reserve("r", "ralph").admitted();
-    let _ = world.commit(probe).send();
-    let refused = world.reserve("r", "ralph").refused();
-    assert_eq!(refused.reason, Reason::Floor, "{refused:?}");
-    let _ = world.reserve("p", "picard").admitted();
+    world
 }
 
 fn announced(lease: Option<Key>, reset_in: Span, remaining: u64) -> Action {
