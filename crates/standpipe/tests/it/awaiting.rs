@@ -75,7 +75,10 @@ fn a_dropped_task_leaves_nothing_whether_it_waits_or_was_granted() {
     let process = across_a_network(&world);
     let pool = process.limited("t/slots", vec![parallel(1), per_minute(Unit::Requests, 9)]);
     let mut granted = Hand::new(pool.reserve(patient()));
+    // The worker must not answer within this poll.
+    process.store.slow.set(true);
     assert!(granted.poll().is_pending());
+    process.store.slow.set(false);
     until("it is granted", || pool.status().blocking().unwrap().leases.len() == 1);
     let mut waits = Hand::new(pool.reserve(patient()));
     assert!(waits.poll().is_pending());
