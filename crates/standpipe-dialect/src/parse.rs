@@ -3,6 +3,7 @@
 //! They take text and return a value or the [`DoubtReason`](crate::DoubtReason) for which it is
 //! rejected. None of them panics or reads a clock.
 
+pub(crate) mod borrowed;
 pub(crate) mod date;
 pub(crate) mod duration;
 pub(crate) mod json;

@@ -15,9 +15,12 @@ mod verdict;
 use std::borrow::Cow;
 use std::time::Duration;
 
+use serde::Deserialize;
+
 use crate::answer::{LimitSeen, ResetMeans, Response};
 use crate::bounds;
 use crate::doubt::{DoubtReason, Doubts};
+use crate::parse::borrowed::BorrowedValue;
 use crate::parse::{date, json};
 use crate::usage::Usage;
 
@@ -153,6 +156,7 @@ impl<'a> ResponseReader<'a> {
     /// The token usage in a member of the body.
     pub(crate) fn usage_member(&mut self, member: &str) -> Usage {
         let value = json::raw_member(self.body, member).and_then(json::parse);
+        let value = value.as_ref().and_then(|value| BorrowedValue::deserialize(value).ok());
         value.map_or(Usage::EMPTY, |value| Usage::from_json(&value, &mut self.doubts))
     }
 }

@@ -1,11 +1,9 @@
 //! What a call used, as its provider counts it.
 
-use serde_json::Value;
-
 use crate::bounds;
 use crate::dialect::Dialect;
 use crate::doubt::Doubts;
-use crate::parse::json;
+use crate::parse::borrowed::BorrowedValue;
 
 /// What a call used. `None` means that the response does not state it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,13 +71,14 @@ impl Usage {
     };
 
     /// Reads a `usage` or `usageMetadata` object of any provider: their member names do not clash.
-    pub(crate) fn from_json(value: &Value, doubts: &mut Doubts) -> Self {
+    pub(crate) fn from_json(value: &BorrowedValue<'_>, doubts: &mut Doubts) -> Self {
         let mut take = |paths: Paths| {
-            let is_present = |path: &&[&str]| json::get(value, path).is_some_and(|v| !v.is_null());
-            let path = paths.iter().copied().find(is_present)?;
-            let found = json::get(value, path)?;
-            let amount = json::amount(found);
-            amount.map_err(|why| doubts.add(&path.join("."), &found.to_string(), why)).ok()
+            let present = |path: &&'static [&str]| {
+                value.at(path).filter(|found| !found.is_null()).map(|found| (*path, found))
+            };
+            let (path, found) = paths.iter().find_map(present)?;
+            let shown = || found.to_value().to_string();
+            found.amount().map_err(|why| doubts.add(&path.join("."), &shown(), why)).ok()
         };
         Self {
             input_tokens: sum(take(INPUT), take(TOOL_PROMPT)),

@@ -4,6 +4,7 @@
 //! only that is parsed, so finding the usage behind megabytes of text is cheap. [`parse`] reads
 //! at most [`bounds::ERROR_BODY`] bytes.
 
+use memchr::memchr2;
 use serde_json::Value;
 
 use crate::bounds;
@@ -37,16 +38,21 @@ pub(crate) fn raw_path<'a>(json: &'a [u8], names: &[&str]) -> Option<&'a [u8]> {
 /// The length of the value at the start of a text.
 fn value_len(text: &[u8]) -> usize {
     let mut nesting = Nesting::default();
-    for (at, byte) in text.iter().enumerate() {
+    let mut at = 0;
+    while let Some(byte) = text.get(at) {
         let was_inside = nesting.is_inside();
         let is_end = matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace();
         if !was_inside && is_end {
             return at;
         }
         nesting.step(*byte);
+        at += 1;
         // This byte closes a string, an object or an array.
         if was_inside && !nesting.is_inside() {
-            return at + 1;
+            return at;
+        }
+        if nesting.is_inside() {
+            at += nesting.unchanged_by(&text[at..]);
         }
     }
     text.len()
@@ -69,6 +75,16 @@ impl Nesting {
     /// How many objects and arrays the position is inside of.
     pub(crate) const fn depth(self) -> usize {
         self.depth
+    }
+
+    /// How many bytes at the start of a text do not change the nesting.
+    pub(crate) fn unchanged_by(self, text: &[u8]) -> usize {
+        let changed = match self {
+            Self { escaped: true, .. } => Some(0),
+            Self { in_string: true, .. } => memchr2(b'"', b'\\', text),
+            _ => text.iter().position(|byte| matches!(byte, b'"' | b'{' | b'}' | b'[' | b']')),
+        };
+        changed.unwrap_or(text.len())
     }
 
     pub(crate) const fn step(&mut self, byte: u8) {

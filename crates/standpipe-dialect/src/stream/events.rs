@@ -1,11 +1,9 @@
 //! Reads the events of a stream: usage, content, the end, errors, in the shapes of all providers.
 
-use serde_json::Value;
-
 use crate::answer::Refused;
 use crate::dialect::Dialect;
 use crate::doubt::Doubts;
-use crate::parse::json;
+use crate::parse::borrowed::BorrowedValue;
 use crate::reader::ErrorBody;
 use crate::usage::Usage;
 
@@ -49,12 +47,9 @@ impl StreamState {
             self.finished = true;
             return;
         }
-        let Ok(value) = serde_json::from_slice::<Value>(data) else { return };
+        let Some(value) = BorrowedValue::parse(data) else { return };
         // Gemini sends an error as an array of one.
-        let value = match &value {
-            Value::Array(list) => list.first().unwrap_or(&value),
-            _ => &value,
-        };
+        let value = value.elements().first().unwrap_or(&value);
         if !value.is_object() {
             return;
         }
@@ -68,8 +63,8 @@ impl StreamState {
         }
     }
 
-    fn add_usage(&mut self, value: &Value) {
-        let found = USAGE.iter().find_map(|path| json::get(value, path).filter(|v| v.is_object()));
+    fn add_usage(&mut self, value: &BorrowedValue<'_>) {
+        let found = USAGE.iter().find_map(|path| value.at(path).filter(|found| found.is_object()));
         if let Some(found) = found {
             self.usage.merge_later(&Usage::from_json(found, &mut Doubts::default()));
         }
@@ -77,53 +72,63 @@ impl StreamState {
 }
 
 /// Whether an event is the last of its stream.
-fn is_last(name: &str, value: &Value) -> bool {
-    let kind = |member: &str| value.get(member).and_then(Value::as_str).unwrap_or_default();
-    let is_done = |candidate: &Value| candidate.get("finishReason").is_some_and(Value::is_string);
+fn is_last(name: &str, value: &BorrowedValue<'_>) -> bool {
+    let kind = |member: &str| value.get(member).and_then(BorrowedValue::as_str).unwrap_or_default();
+    let is_done = |candidate: &BorrowedValue<'_>| {
+        candidate.get("finishReason").is_some_and(|reason| reason.as_str().is_some())
+    };
     name == "metadata"
         || LAST.contains(&kind("type"))
         || LAST.contains(&kind("object"))
-        || json::array(value.get("candidates")).iter().any(is_done)
+        || list(value.get("candidates")).iter().any(is_done)
 }
 
 /// The error that an event states.
-fn error_in_event(name: &str, value: &Value) -> Option<ErrorBody> {
+fn error_in_event(name: &str, value: &BorrowedValue<'_>) -> Option<ErrorBody> {
     if name.to_ascii_lowercase().ends_with("exception") {
-        return Some(ErrorBody { code: name.to_owned(), ..ErrorBody::from_json(value) });
+        return Some(ErrorBody {
+            code: name.to_owned(),
+            ..ErrorBody::from_json(&value.to_value())
+        });
     }
-    let failed = json::get(value, &["response", "error"]).filter(|error| error.is_object());
+    let failed = value.at(&["response", "error"]).filter(|error| error.is_object());
     if let Some(error) = failed {
-        return Some(ErrorBody::from_json(error));
+        return Some(ErrorBody::from_json(&error.to_value()));
     }
-    let kind = value.get("type").and_then(Value::as_str);
+    let kind = value.get("type").and_then(BorrowedValue::as_str);
     let has_error = value.get("error").is_some_and(|error| !error.is_null());
-    (has_error || kind == Some("error")).then(|| ErrorBody::from_json(value))
+    (has_error || kind == Some("error")).then(|| ErrorBody::from_json(&value.to_value()))
 }
 
 /// Bytes of content in an event.
-fn content_bytes(value: &Value) -> u64 {
+fn content_bytes(value: &BorrowedValue<'_>) -> u64 {
     let mut sum = delta_bytes(value.get("delta"));
-    for choice in json::array(value.get("choices")) {
+    for choice in list(value.get("choices")) {
         sum += delta_bytes(choice.get("delta")) + text_len(choice.get("text"));
     }
-    for candidate in json::array(value.get("candidates")) {
-        let parts = json::array(json::get(candidate, &["content", "parts"]));
+    for candidate in list(value.get("candidates")) {
+        let parts = list(candidate.at(&["content", "parts"]));
         sum += parts.iter().map(|part| text_len(part.get("text"))).sum::<u64>();
     }
     sum
 }
 
-fn delta_bytes(delta: Option<&Value>) -> u64 {
+fn delta_bytes(delta: Option<&BorrowedValue<'_>>) -> u64 {
     let Some(delta) = delta else { return 0 };
     let direct = text_len(Some(delta));
     let members: u64 = CONTENT.iter().map(|name| text_len(delta.get(name))).sum();
-    let calls = json::array(delta.get("tool_calls")).iter();
-    let calls: u64 = calls.map(|call| text_len(json::get(call, &["function", "arguments"]))).sum();
+    let calls = list(delta.get("tool_calls")).iter();
+    let calls: u64 = calls.map(|call| text_len(call.at(&["function", "arguments"]))).sum();
     let nested = [&["toolUse", "input"], &["reasoningContent", "text"]];
-    let nested: u64 = nested.iter().map(|path| text_len(json::get(delta, *path))).sum();
+    let nested: u64 = nested.iter().map(|path| text_len(delta.at(*path))).sum();
     direct + members + calls + nested
 }
 
-fn text_len(value: Option<&Value>) -> u64 {
-    value.and_then(Value::as_str).map_or(0, |text| text.len() as u64)
+fn text_len(value: Option<&BorrowedValue<'_>>) -> u64 {
+    value.and_then(BorrowedValue::as_str).map_or(0, |text| text.len() as u64)
+}
+
+/// The elements of an array; empty for any other value.
+fn list<'v, 'a>(value: Option<&'v BorrowedValue<'a>>) -> &'v [BorrowedValue<'a>] {
+    value.map_or(&[], BorrowedValue::elements)
 }

@@ -19,19 +19,30 @@ pub(super) struct JsonDecoder {
 
 impl JsonDecoder {
     pub(super) fn feed(&mut self, bytes: &[u8], mut on_event: impl FnMut(&[u8])) {
-        for byte in bytes {
+        let mut rest = bytes;
+        while let Some(byte) = rest.first() {
             // Between objects there are only brackets, commas and whitespace.
             if !self.nesting.is_inside() && *byte != b'{' {
                 self.is_closed |= *byte == b']';
+                rest = &rest[1..];
                 continue;
             }
+            // Most bytes are text; they are taken as a whole.
+            let (same, changed) = rest.split_at(self.nesting.unchanged_by(rest));
+            self.extend(same);
+            let Some((byte, after)) = changed.split_first() else { return };
+            rest = after;
             let before = self.nesting.depth();
+            if before == 0 {
+                // Most objects arrive in one piece.
+                self.object.reserve(rest.len().min(bounds::EVENT));
+            }
             self.nesting.step(*byte);
             let depth = self.nesting.depth();
             if before == 1 && depth == 2 {
                 self.member = Some(self.object.len());
             }
-            self.push(*byte);
+            self.extend(&[*byte]);
             if before == 2 && depth == 1 {
                 (self.member, self.elides) = (None, false);
             }
@@ -45,10 +56,10 @@ impl JsonDecoder {
         }
     }
 
-    /// Keeps a byte of the object. The usage is beside the large members (vectors, images), so
+    /// Keeps bytes of the object. The usage is beside the large members (vectors, images), so
     /// these are left out and the rest is read.
-    fn push(&mut self, byte: u8) {
-        if self.object.len() == bounds::EVENT && !self.elides {
+    fn extend(&mut self, bytes: &[u8]) {
+        if !self.elides && self.object.len() + bytes.len() > bounds::EVENT {
             match self.member {
                 Some(begins) => {
                     self.object.truncate(begins);
@@ -59,7 +70,7 @@ impl JsonDecoder {
             }
         }
         if !self.skips && !self.elides {
-            self.object.push(byte);
+            self.object.extend_from_slice(bytes);
         }
     }
 
@@ -85,6 +96,24 @@ mod tests {
         let two = vec![r#"{"a":[{}],"b":"]}\""}"#.to_owned(), "{}".to_owned()];
         assert_eq!(events("[{\"a\":[{}],\"b\":\"]}\\\"\"}\n,\r\n{}]"), (two.clone(), true));
         assert_eq!(events("{\"a\":[{}],\"b\":\"]}\\\"\"}\n{}\n{"), (two, false));
+    }
+
+    #[test]
+    fn how_the_text_is_cut_changes_nothing() {
+        let large = "\\\"x".repeat(bounds::EVENT / 3);
+        let text = format!(
+            "[{{\"a\":\"[{{\\\\\",\"b\":[\"{large}\"],\"c\":{{}}}},{{\"{large}\":0}} , {{\"d\":1}}]"
+        );
+        let whole = events(&text);
+        assert_eq!(whole.0, [r#"{"a":"[{\\","b":null,"c":{}}"#, r#"{"d":1}"#]);
+        for size in [1, 2, 3, 7, 1_000] {
+            let mut found = Vec::new();
+            let mut decoder = JsonDecoder::default();
+            for piece in text.as_bytes().chunks(size) {
+                decoder.feed(piece, |o| found.push(String::from_utf8_lossy(o).into_owned()));
+            }
+            assert_eq!((found, decoder.is_closed()), whole, "{size}");
+        }
     }
 
     #[test]

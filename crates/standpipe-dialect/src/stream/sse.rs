@@ -2,6 +2,8 @@
 //!
 //! Event names are ignored: every event that matters states its type in its data.
 
+use memchr::memchr2;
+
 use crate::bounds;
 
 /// Decoder that buffers the event under way.
@@ -25,7 +27,7 @@ impl SseDecoder {
                 rest = rest.strip_prefix(b"\n").unwrap_or(rest);
                 continue;
             }
-            let Some(end) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) else {
+            let Some(end) = memchr2(b'\n', b'\r', rest) else {
                 self.extend(rest);
                 return;
             };
