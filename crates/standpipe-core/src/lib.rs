@@ -165,8 +165,8 @@ pub use crate::usage::history::{History, HistoryEntry};
 pub use crate::usage::money::Spending;
 pub use crate::usage::size_histogram::{SizeHistogram, SizeKey};
 pub use crate::usage::unit_usage::{AgentUnitUsage, UnitUsage};
-pub use crate::view::{AdmissionSteps, AgentLimitUsage, LimitUsage};
+pub use crate::view::{AdmissionSteps, AgentLimitUsage, LimitUsage, RampUsage};
 
 /// Changes whenever the same events would give another outcome or another layout. Binaries of equal
 /// semantics may share a pool.
-pub const SEMANTICS: u32 = 10;
+pub const SEMANTICS: u32 = 11;

@@ -5,6 +5,7 @@
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
 
+use crate::agents::share::KeptFloor;
 use crate::config::compiled::ConstraintKind;
 use crate::config::{Limit, Priority};
 use crate::event::Reserve;
@@ -13,10 +14,13 @@ use crate::lease::admission::Candidate;
 use crate::outcome::{Reason, Refusal};
 use crate::provider::learn::limits_in_force;
 use crate::provider::reconcile::believed;
+use crate::queue::ticket::QueueKey;
+use crate::rules::breaker;
 use crate::state::State;
 use crate::time::Instant;
 use crate::unit::Amounts;
 use crate::usage::counter::Count;
+use crate::usage::view::Counted;
 
 /// How much of one limit is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +42,29 @@ pub struct LimitUsage {
     pub clear_at: Option<Instant>,
     /// When its pace admits the next call; `None` if that is now.
     pub next_grant: Option<Instant>,
+    /// What a bucket regains per period; `None` for other limits.
+    pub refill: Option<u64>,
+    /// What was charged in the last period. A bucket may pass more than it holds.
+    pub last_period: u64,
+    /// What was charged in the interval over which the breaker measures the burn rate.
+    pub burnt: u64,
+    /// The step of a ramp that applies now.
+    pub ramp: Option<RampUsage>,
+    /// What floors keep from a standard call of an agent without a floor.
+    pub kept: Vec<KeptFloor>,
+}
+
+/// How much of the step of a ramp is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RampUsage {
+    /// The units that the step admits.
+    pub usable: u64,
+    /// The units that were charged since it began.
+    pub used: u64,
+    /// When the step ends.
+    pub step_ends: Instant,
+    /// When the last step ends, and everything is usable again.
+    pub ends: Instant,
 }
 
 /// How much of one limit one agent uses.
@@ -160,6 +187,7 @@ impl State {
         let usage = self.usage(constraint);
         let used = usage.charged_at(now);
         let rate = self.index.compiled.constraints[constraint].kind == ConstraintKind::Rate;
+        let since = |length| if rate { usage.history.charged_since(now - length) } else { 0 };
         let cleared = (rate && used > 0).then(|| usage.charged_falls_to(0, now));
         LimitUsage {
             limit: limit.clone(),
@@ -170,7 +198,51 @@ impl State {
             by_others: believed(&self.facts.external, &limit.id()),
             clear_at: cleared.filter(|at| *at != Instant::NEVER),
             next_grant: self.pace_opens(limit, now),
+            refill: matches!(usage.counted, Counted::Bucket(_)).then_some(usage.spec.refill),
+            last_period: since(usage.spec.period),
+            burnt: since(breaker::HORIZON),
+            ramp: self.ramp_usage(constraint, now),
+            kept: self.kept_on(constraint, now),
         }
+    }
+
+    fn ramp_usage(&self, constraint: ConstraintId, now: Instant) -> Option<RampUsage> {
+        let step = self.ramp_step(constraint, now).filter(|step| step.began <= now)?;
+        let mut ends = step.ends;
+        while let Some(next) = self.ramp_step(constraint, ends) {
+            ends = next.ends;
+        }
+        let used = self.usage(constraint).history.charged_since(step.began);
+        Some(RampUsage { usable: step.budget, used, step_ends: step.ends, ends })
+    }
+
+    /// What floors keep of a constraint from the smallest standard call of an agent without one.
+    fn kept_on(&self, constraint: ConstraintId, now: Instant) -> Vec<KeptFloor> {
+        let declared = &self.index.compiled.constraints[constraint];
+        if !declared.floored {
+            return Vec::new();
+        }
+        let queue_key = QueueKey { tier: Priority::Standard, tag: u64::MAX, arrival: u64::MAX };
+        let cost = &Amounts::default();
+        let candidate = Candidate {
+            agent: None,
+            rule: None,
+            cost,
+            queue_key,
+            passes: true,
+            returns: now,
+            holds: now,
+            is_retry: false,
+            since: None,
+            start: 0,
+        };
+        let each = self.kept_from_each(&candidate, constraint, now, false);
+        let each = each.filter(|(_, units)| *units > 0).map(|(owner, units)| KeptFloor {
+            limit: declared.id.clone(),
+            agent: self.facts.agents[owner].name.clone(),
+            units,
+        });
+        each.collect()
     }
 
     fn pace_opens(&self, limit: &Limit, now: Instant) -> Option<Instant> {

@@ -3,13 +3,14 @@
 use std::fmt;
 use std::ops::Deref;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// The name of a pool: `provider/model-or-scope`.
 ///
 /// It has two to four segments of `[A-Za-z0-9._:@-]`. The first has at most 64 characters, the
 /// others at most 128.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PoolName(Box<str>);
+pub struct PoolName(Arc<str>);
 
 /// Why a text is not a valid pool name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -210,6 +210,7 @@ pub mod dialect {
 
 /// Views: status, explanations, audits, diagnoses and the journal.
 pub mod observe {
+    pub use standpipe_observe::amount::{grouped, share};
     pub use standpipe_observe::audit::{
         AgentAudit, AgentRate, Audit, Comparison, LimitAudit, PoolAudit, Rate, Traffic,
     };
@@ -221,9 +222,9 @@ pub mod observe {
     pub use standpipe_observe::status::{
         AgentShares, AgentStatus, AgentUsage, ConfigRejected, Incident, KeptUnits, Label,
         LeaseStatus, LimitStatus, Money, OfflineStatus, Origin, Pause, PausedBy, PoolState,
-        Retries, Stop, ThrottleStatus, TicketStatus, Unavailable, Unreadable,
+        RampStatus, Retries, Stop, ThrottleStatus, TicketStatus, Unavailable, Unreadable,
     };
-    pub use standpipe_observe::time::{InvalidTimestamp, Timestamp, format_ms};
+    pub use standpipe_observe::time::{InvalidTimestamp, Timestamp, format_ms, format_wait};
     pub use standpipe_store::Process;
 }
 

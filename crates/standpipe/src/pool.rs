@@ -215,12 +215,14 @@ impl Pool {
         self.operation(move |pool| pool.send_reply(&reply, agent.as_deref()))
     }
 
-    /// Records in the journal that a client of the proxy retries on its own. Changes nothing else.
-    pub fn note_client_retry(&self, agent: &str, client: &str) {
+    /// Records in the journal that a client of the proxy retries on its own, or may, if that is
+    /// `guessed`. Changes nothing else.
+    pub fn note_client_retry(&self, agent: &str, client: &str, guessed: bool) {
         let Ok(handle) = self.inner.tap.store_handle() else { return };
         let what = crate::journal::EventData::ClientRetry {
             agent: agent.to_owned(),
             client: client.to_owned(),
+            guessed,
         };
         handle.store_client().journal().note(&self.inner.name, what);
     }

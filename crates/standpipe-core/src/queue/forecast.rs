@@ -18,15 +18,15 @@ impl State {
     /// The first instant at which every rule and constraint admits a candidate, as if no other
     /// ticket were there. Floor owners with tickets count as served, which may be soon.
     pub(crate) fn admitted_at(&self, candidate: &Candidate<'_>, now: Instant) -> Option<Instant> {
-        let own = self.admitted_before_ramp_step(candidate, now);
-        let lifted =
-            self.promoted_from(candidate, now).filter(|at| own.is_none_or(|own| *at < own));
-        let Some(lifted) = lifted else { return own };
+        // What the end of a call in flight may bring has no instant, and may come before promotion.
+        let own = self.admitted_before_ramp_step(candidate, now)?;
+        let lifted = self.promoted_from(candidate, now).filter(|at| *at < own);
+        let Some(lifted) = lifted else { return Some(own) };
         // A background agent that is denied for long is served in standard.
         let queue_key = QueueKey::last_of(Priority::Standard);
         let standard =
             self.admitted_before_ramp_step(&Candidate { queue_key, ..*candidate }, lifted);
-        own.into_iter().chain(standard).min()
+        standard.into_iter().chain([own]).min()
     }
 
     /// While a ramp paces requests, its next step changes the gap between them. Nothing is forecast

@@ -102,7 +102,10 @@ impl State {
     /// The instant from which a background candidate is served as standard.
     pub(crate) fn promoted_from(&self, candidate: &Candidate<'_>, now: Instant) -> Option<Instant> {
         let agent = candidate.agent.filter(|_| candidate.tier() == Priority::Background)?;
-        self.promotion_at(agent, now).map(|at| at.max(now))
+        let record = &self.facts.agents[agent];
+        // A lower bound: an earlier ticket of the agent that is promoted counts as served now.
+        let next = record.promoted.and(record.denied).map(|_| now + PROMOTE_AFTER);
+        self.promotion_at(agent, now).or(next).map(|at| at.max(now))
     }
 
     /// Records that a background reserve was not admitted. An agent that had given up starts a new

@@ -15,7 +15,7 @@ use crate::time::{Instant, Span};
 use crate::usage::view::Counted;
 
 /// The shortest wait that causes advice, and the interval over which the burn rate is measured.
-const HORIZON: Span = Span::secs(5);
+pub(crate) const HORIZON: Span = Span::secs(5);
 
 /// The number of tickets that a forecast takes into account.
 const MAX_TICKETS: usize = 32;

@@ -74,9 +74,10 @@ impl State {
             _ => self.within_pace_from(at, ahead, from),
         };
         match self.while_active(&superiors, by_time, from) {
-            Admits::NotBefore { earliest: gone, by_time } => {
+            Admits::NotBefore { earliest: gone, by_time } if earliest != Instant::NEVER => {
                 Admits::NotBefore { earliest: earliest.min(gone), by_time }
             }
+            Admits::NotBefore { by_time, .. } => Admits::NotBefore { earliest, by_time },
             other => other,
         }
     }

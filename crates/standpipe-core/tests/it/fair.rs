@@ -376,3 +376,22 @@ fn a_call_of_no_slots_passes_a_full_pool() {
     let reply = world.send("p", Action::Cancel { lease }).answer;
     assert!(matches!(reply, Answer::Lease(_)), "{reply:?}");
 }
+
+/// What an agent used alone is no debt, so its first call beside another agent's is placed by its
+/// weight: twice the weight is before a call that came earlier, its second call is not.
+#[test]
+fn weight_comes_before_arrival() {
+    let heavy = AgentRule { weight: 2, ..unranked("a") };
+    let limits = [window(standpipe_core::Unit::Requests, 20, MINUTE)];
+    let config = PoolConfig { order: Order::Fair, agents: vec![heavy], ..pool(limits) };
+    let mut world = World::new(config);
+    for _ in 0..20 {
+        let _ = world.reserve("p", "a").admitted();
+    }
+    for name in ["c", "a", "a"] {
+        let _ = world.reserve("p", name).patience(HOUR).waits();
+    }
+    let facts = world.state.facts();
+    let order = facts.tickets.values().map(|own| facts.agents[own.agent].name.as_str());
+    assert_eq!(order.collect::<Vec<_>>(), ["a", "c", "a"]);
+}

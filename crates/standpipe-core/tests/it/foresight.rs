@@ -524,3 +524,23 @@ fn b64_what_a_call_does_not_name_is_taken_by_default_and_never_above_the_limit()
     let used: Vec<u64> = world.state.figures(world.now).iter().map(|own| own.used).collect();
     assert_eq!(used, [1, 0, 0, 5]);
 }
+
+/// A few calls are enough to learn from: the sixth call of an agent that names no tokens takes what
+/// its calls used, and so does the first of another agent.
+#[test]
+fn an_omitted_unit_takes_what_a_few_calls_used() {
+    let mut world = World::new(usual([window(TOKENS, 100_000, MINUTE)]));
+    let takes = |world: &World, name: &str| {
+        let reserve = Reserve::new(agent(name), cost(&[]));
+        world.state.admission_steps(&reserve, world.now).cost.of(&TOKENS)
+    };
+    for _ in 0..5 {
+        assert_eq!(takes(&world, "report"), Some(1));
+        let lease = world.reserve("s", "report").admitted();
+        let _ = world.commit(lease).used(&[(TOKENS, 700)]).send();
+    }
+    for name in ["report", "other"] {
+        let learned = takes(&world, name).expect("the pool limits tokens");
+        assert!((700..=700 + 700 / 8).contains(&learned), "{name}: {learned}");
+    }
+}

@@ -8,6 +8,7 @@ mod fair;
 mod faults;
 mod floors;
 mod foresight;
+mod lower_bounds;
 mod order;
 mod outside;
 mod pauses;

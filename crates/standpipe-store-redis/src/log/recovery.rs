@@ -35,8 +35,9 @@ impl RedisLog {
     pub(super) fn report_loss(&self) {
         self.store.report(format!(
             "`{}` was lost on {}; rates count as full and recover over one period, slots after \
-             `lease_ttl`",
-            self.pool, self.store.servers.place
+             `lease_ttl`; if no call of it can be in flight, begin anew: standpipe store reset {} \
+             --yes",
+            self.pool, self.store.servers.place, self.pool
         ));
     }
 

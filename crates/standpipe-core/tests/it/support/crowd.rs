@@ -9,7 +9,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use standpipe_core::{
     Action, Amounts, Answer, Commit, Decision, Event, Instant, Key, Order, Outcome, PoolConfig,
-    Priority, Reserve, Span, State, ThrottleKind, Throttled,
+    Priority, Refusal, Reserve, Span, State, ThrottleKind, Throttled,
 };
 
 use super::book::Book;
@@ -398,8 +398,12 @@ impl Crowd {
 
     /// What a waiter would be told now.
     pub(crate) fn told_now(&self, waiter: &Waiter) -> Option<Instant> {
-        let decision = self.world.state.peek(&waiter.claim, self.world.now);
-        why(&decision).and_then(|refusal| refusal.until)
+        self.refusal_now(waiter).and_then(|refusal| refusal.until)
+    }
+
+    /// Why a waiter would not be admitted now.
+    pub(crate) fn refusal_now(&self, waiter: &Waiter) -> Option<Refusal> {
+        why(&self.world.state.peek(&waiter.claim, self.world.now)).cloned()
     }
 
     fn send(&mut self, process: &str, action: Action) -> Outcome {

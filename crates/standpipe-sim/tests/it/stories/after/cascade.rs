@@ -1,10 +1,9 @@
 //! The cascade: a burst of one agent no longer throttles the chain; and when others on the key
 //! throttle three agents, all go in single file until it works again.
 
-use standpipe_core::{Notice, Policy};
+use standpipe_core::Notice;
 use standpipe_sim::{Agent, Pattern, PlannedCall, Provider, Report, Rule, Shape};
 
-use super::herd;
 use super::scene::{Tale, declared, play, usual};
 use super::table::{Table, seconds};
 use crate::stories::scene::{MILLI, MINUTE, SECOND, STEADY, alone, calls, provider, requests, run};
@@ -83,25 +82,11 @@ pub(super) fn single_file_table() -> Table {
     let (after, tale) = single_file();
     let looks = tale.looks();
     let most = looks.iter().filter_map(|look| look.single_file).max().unwrap_or(0);
-    Table::of("single-file", &before, &after).row("calls at once in single file", "–", most).row(
+    Table::of("sequential", &before, &after).row("calls in flight, one at a time", "–", most).row(
         "longest wait of a call",
         longest(&before),
         longest(&after),
     )
-}
-
-/// The refusals and the end of three stories, before pauses followed the first `Retry-After` as it
-/// is given and before the ramp was counted from the pause's end.
-const EARLIER: [(usize, &str); 3] = [(1, "21.2 s"), (0, "299.8 s"), (7, "173.5 s")];
-
-pub(super) fn recovery_table() -> Table {
-    let herd = herd::refused_after(Policy::usual()).1;
-    let now = [("herd", herd), ("cascade", chained()), ("single file", single_file().0)];
-    let heads = ["refused before", "refused now", "over before", "over now"];
-    let rows = now.into_iter().zip(EARLIER);
-    rows.fold(Table::wide("recovery", &heads), |table, ((what, story), (refused, over))| {
-        table.cells(what, &[&refused, &story.refused, &over, &seconds(story.ended)])
-    })
 }
 
 /// When single file began and ended.

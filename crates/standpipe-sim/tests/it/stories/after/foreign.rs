@@ -37,8 +37,8 @@ pub(super) fn table() -> Table {
     let waves = |story: &Report| story.waves.len();
     let largest = |story: &Report| story.waves.iter().map(|wave| wave.refusals).max().unwrap_or(0);
     Table::of("foreign", &before, &after)
-        .row("waves of refusals", waves(&before), waves(&after))
-        .row("refusals in the largest wave", largest(&before), largest(&after))
+        .row("bursts of refusals", waves(&before), waves(&after))
+        .row("refusals in the largest burst", largest(&before), largest(&after))
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn each_for_itself_uses_as_much_and_storms() {
 }
 
 pub(super) fn shared_table() -> Table {
-    let heads = ["refused", "waves of refusals", "used by ours", "used by all"];
+    let heads = ["refused", "bursts of refusals", "used by ours", "used by all"];
     let row = |table: Table, what: &str, shared: Shared| {
         let own = shared.own.iter().sum::<u64>() * 1_000 / (AMOUNT * MINUTES);
         let (own, all) = (percent(own), percent(shared.used()));

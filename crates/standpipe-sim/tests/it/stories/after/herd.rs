@@ -81,7 +81,7 @@ pub(super) fn table() -> Table {
     let late = before.waves.iter().filter(|wave| wave.from > 10 * SECOND);
     Table::of("herd", &before, &after.story)
         .row("refused after the first wait", late.map(|wave| wave.refusals).sum::<usize>(), refused)
-        .row("waves of refusals", before.waves.len(), after.story.waves.len())
+        .row("bursts of refusals", before.waves.len(), after.story.waves.len())
 }
 
 /// Fifty wait, and the upstream bears ten at once: the first call is alone until it is answered,
@@ -152,7 +152,7 @@ pub(super) fn declared_table() -> Table {
     let agents = (0..50).map(|n| Agent::new(format!("agent {n}"), alone(3), work()));
     let before = run(provider(Shape::OpenAi, &limits), STEADY, agents.collect());
     let after = declared_story().0;
-    Table::of("declared", &before, &after).row("waves of refusals", waves(&before).len(), 0)
+    Table::of("declared", &before, &after).row("bursts of refusals", waves(&before).len(), 0)
 }
 
 fn declared_story() -> (Report, World) {

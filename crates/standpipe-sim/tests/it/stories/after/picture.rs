@@ -121,13 +121,13 @@ fn the_picture_of_the_readme_is_as_it_comes_out() {
 fn the_figures_of_the_readme_are_as_they_come_out() {
     holds("README.md", &[table()]);
     let readme = document("README.md").split_whitespace().collect::<Vec<_>>().join(" ");
-    const WORDS: [&str; 6] = ["zero", "one", "two", "three", "four", "Five"];
+    const WORDS: [&str; 6] = ["zero", "one", "two", "three", "four", "five"];
     let [agents, attempts, retries] =
         [AGENTS, ATTEMPTS.into(), Retries::SDK.more.into()].map(|count| WORDS[count as usize]);
     let scene = format!(
-        "{agents} agents, each limited to {EACH} calls a minute, on a key that allows {LIMIT}; in \
-         the [simulator](docs/concepts/saying-no.md), with the usual retries ({attempts} attempts, \
-         each with the SDK's own {retries})"
+        "{agents} agents share a key that allows {LIMIT} calls a minute. Each limits itself to \
+         {EACH} calls a minute, and has the usual retries ({attempts} attempts, each with the \
+         SDK's own {retries})"
     );
     assert!(readme.contains(&scene), "not in README.md: {scene}");
 }

@@ -1,4 +1,4 @@
-//! A small table for people: each for itself on the left, through the tap on the right.
+//! A small table for people: each for itself on the left, through Standpipe on the right.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub(crate) struct Table {
 impl Table {
     /// Two stories of the same work.
     pub(crate) fn of(name: &'static str, before: &Report, after: &Report) -> Self {
-        Self::empty(name, "each for itself", "through the tap")
+        Self::empty(name, "each for itself", "through Standpipe")
             .row("calls wanted", before.wanted, after.wanted)
             .row("done", before.done, after.done)
             .row("given up", before.given_up + before.lost, after.given_up + after.lost)
