@@ -1,5 +1,5 @@
 //! Speed of Standpipe, measured: `cargo xtask bench [PART…]`, with the parts core, file, wake,
-//! hold, redis, daemon and proxy.
+//! hold, redis, daemon, proxy and proxy-pinned.
 //!
 //! `redis:SECTION` runs one section of Redis: foreign, alone, crowd, thousand or flat.
 //!
@@ -54,6 +54,7 @@ fn work(kind: &str, place: &str) -> Result<(), String> {
         "echo" => wake::echo(),
         "json-handler" => daemon::serve_json(place),
         "proxy-backend" => proxy::serve_backend(),
+        "proxy-plain" => proxy::serve_plain(place),
         _ if kind.starts_with("redis-") => redis::work(kind, place),
         _ => pairs::run(kind, place),
     }
@@ -61,7 +62,8 @@ fn work(kind: &str, place: &str) -> Result<(), String> {
 
 /// All parts, or those that are named.
 fn measure(wanted: &[&str]) -> Result<(), String> {
-    const PARTS: [&str; 7] = ["core", "file", "wake", "hold", "redis", "daemon", "proxy"];
+    const PARTS: [&str; 8] =
+        ["core", "file", "wake", "hold", "redis", "daemon", "proxy", "proxy-pinned"];
     if let Some(unknown) = wanted.iter().find(|part| !PARTS.contains(part)) {
         return Err(format!("there is no part `{unknown}`; there are {}", PARTS.join(", ")));
     }
@@ -77,7 +79,8 @@ fn measure(wanted: &[&str]) -> Result<(), String> {
             "wake" => wake::run()?,
             "hold" => hold::run()?,
             "daemon" => daemon::run()?,
-            "proxy" => proxy::run()?,
+            "proxy" => proxy::run(false)?,
+            "proxy-pinned" => proxy::run(true)?,
             _ => redis::run(None)?,
         }
     }

@@ -6,6 +6,7 @@
 
 mod backend;
 mod load;
+mod plain;
 mod servers;
 mod streams;
 
@@ -13,14 +14,15 @@ use std::time::Duration;
 
 pub(crate) use self::backend::serve as serve_backend;
 use self::load::{Call, closed_loop, open_loop};
+pub(crate) use self::plain::serve as serve_plain;
 use self::servers::{Backend, Server};
 use crate::table::aim;
 
 /// How often each way is measured, in turns.
-const ROUNDS: usize = 7;
+const ROUNDS: usize = 5;
 /// Requests a second in the open load, and how long a round takes.
 const RATE: f64 = 200.0;
-const ROUND: Duration = Duration::from_secs(4);
+const ROUND: Duration = Duration::from_secs(2);
 const CONNECTIONS: usize = 8;
 /// Requests of a round in which the processor time is counted.
 const BURST: usize = 4_000;
@@ -35,8 +37,9 @@ struct Found {
     per_cpu_second: Vec<f64>,
 }
 
-pub(crate) fn run() -> Result<(), String> {
-    println!("## The proxy\n");
+/// Measures all ways. Pinned, the proxies have one core, the backend and the callers the other.
+pub(crate) fn run(pinned: bool) -> Result<(), String> {
+    println!("## The proxy{}\n", if pinned { ", pinned" } else { "" });
     println!(
         "{ROUNDS} rounds of each way in turns; open load of {RATE} requests a second over \
          {CONNECTIONS} connections for {} s a round; chat completions, answers of 1 KB. Load of \
@@ -44,9 +47,10 @@ pub(crate) fn run() -> Result<(), String> {
         ROUND.as_secs(),
         std::fs::read_to_string("/proc/loadavg").unwrap_or_default().trim()
     );
-    let backend = Backend::start()?;
+    let backend = Backend::start(pinned)?;
     let mut ways = vec![Server::direct(&backend), Server::nginx(&backend)?];
     ways.push(Server::standpipe(&backend)?);
+    ways.push(Server::plain(&backend)?);
     println!("| request | way | p50, µs | p99, µs | requests per CPU second |");
     println!("|---|---|---:|---:|---:|");
     let mut first = None;
@@ -60,11 +64,11 @@ pub(crate) fn run() -> Result<(), String> {
         }
         first.get_or_insert(found);
     }
-    let streams = streams::measure(&ways)?;
+    let streams = streams::measure(&ways[..3])?;
     let lite = lite_llm(&backend, &ways[2])?;
     let memory = streams::memory(&backend)?;
     println!("\n| aim | reached | |\n|---|---:|---|");
-    if let Some([direct, nginx, ours]) = first.as_deref() {
+    if let Some([direct, nginx, ours, ..]) = first.as_deref() {
         print_aims(direct, nginx, ours);
     }
     streams.print();

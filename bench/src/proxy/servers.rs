@@ -1,5 +1,6 @@
 //! The servers of the comparison: the backend, nginx, Standpipe and `LiteLLM`.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -23,13 +24,30 @@ impl Drop for Running {
 pub(super) struct Backend {
     _process: Running,
     address: SocketAddr,
+    pinned: bool,
 }
 
 impl Backend {
-    pub(super) fn start() -> Result<Self, String> {
+    pub(super) fn start(pinned: bool) -> Result<Self, String> {
+        if pinned {
+            // This process and the backend, which inherits it. Proxies get the other core.
+            let mut first = rustix::thread::CpuSet::new();
+            first.set(0);
+            rustix::thread::sched_setaffinity(None, &first).map_err(|error| error.to_string())?;
+        }
         let (process, line) = first_line(&mut ourselves("proxy-backend", "-")?)?;
         let address = line.trim().parse().map_err(|_| format!("the backend printed `{line}`"))?;
-        Ok(Self { _process: process, address })
+        Ok(Self { _process: process, address, pinned })
+    }
+
+    /// The command of a proxy.
+    fn proxy(&self, program: impl AsRef<OsStr>) -> Command {
+        if !self.pinned {
+            return Command::new(program);
+        }
+        let mut command = Command::new("taskset");
+        command.args(["--cpu-list", "1"]).arg(program);
+        command
     }
 }
 
@@ -69,7 +87,7 @@ impl Server {
             backend.address
         );
         std::fs::write(&config, text).map_err(|error| error.to_string())?;
-        let mut command = Command::new("nginx");
+        let mut command = backend.proxy("nginx");
         command.arg("-e").arg(scratch.path().join("errors")).arg("-c").arg(&config);
         let cannot = |error| format!("no nginx: {error}; as root: apt-get install -y nginx-light");
         let process = Running(command.spawn().map_err(cannot)?);
@@ -86,11 +104,28 @@ impl Server {
             backend.address
         );
         std::fs::write(&config, text).map_err(|error| error.to_string())?;
-        let (process, line) = first_line(&mut standpipe_command(&built()?, scratch.path()))?;
+        let (process, line) =
+            first_line(&mut standpipe_command(backend, &built()?, scratch.path()))?;
         let port = line.split("127.0.0.1:").nth(1).and_then(|rest| rest.split(['"', '/']).next());
         let port = port.and_then(|port| port.parse().ok()).ok_or("the daemon did not begin")?;
         let path = "/as/bench/openai/v1/chat/completions";
         Self::ready("Standpipe", port, path, process, scratch)
+    }
+
+    /// A proxy on the daemon's HTTP stack that only forwards.
+    pub(super) fn plain(backend: &Backend) -> Result<Self, String> {
+        let own = ourselves("proxy-plain", &backend.address.to_string())?;
+        let mut command = backend.proxy(own.get_program());
+        let (process, line) = first_line(command.args(own.get_args()))?;
+        let port = line.trim().rsplit(':').next().and_then(|port| port.parse().ok());
+        let port = port.ok_or_else(|| format!("the plain proxy printed `{line}`"))?;
+        Self::ready(
+            "hyper, only forwarding",
+            port,
+            "/v1/chat/completions",
+            process,
+            Scratch::new()?,
+        )
     }
 
     /// `LiteLLM`'s proxy, if `LITELLM` names its program.
@@ -104,7 +139,7 @@ impl Server {
             backend.address
         );
         std::fs::write(&config, text).map_err(|error| error.to_string())?;
-        let mut command = Command::new(program);
+        let mut command = backend.proxy(program);
         command.arg("--config").arg(&config).args(["--host", "127.0.0.1", "--port"]);
         command.arg(port.to_string()).args(["--num_workers", "1"]);
         command.env("LITELLM_LOCAL_MODEL_COST_MAP", "True").env("LITELLM_LOG", "ERROR");
@@ -150,8 +185,8 @@ impl Server {
     }
 }
 
-fn standpipe_command(program: &Path, home: &Path) -> Command {
-    let mut command = Command::new(program);
+fn standpipe_command(backend: &Backend, program: &Path, home: &Path) -> Command {
+    let mut command = backend.proxy(program);
     command
         .args(["--json", "--quiet", "up", "--listen", "127.0.0.1:0", "--config"])
         .arg(home.join("standpipe.toml"))
