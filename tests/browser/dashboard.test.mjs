@@ -108,8 +108,10 @@ test("a pool fills before one's eyes", async () => {
   await says(page, ".limits", "1 left");
   home.hold("fill/slots", "--limit", "parallel=2", "--as", "two");
   await says(page, ".limits", "full");
-  await says(page, ".answers", "parallel is full. The next call waits. Used by one 1, two 1.");
-  await says(page, ".pill.warn", "full");
+  await says(page, ".answers", "parallel is full, no call waits. In use by one (1 slot), two (1 slot).");
+  // A full pool for which no call waits is normal use: calm, and without advice.
+  await says(page, ".pill.ok", "full");
+  assert.doesNotMatch(await text(page, ".answers"), /\bDo\b/);
   const meter = await page.$eval("[role=meter]", (one) => one.getAttribute("aria-valuetext"));
   assert.equal(meter, "0 used, 2 held, of 2");
   home.hold("fill/slots", "--limit", "parallel=2", "--as", "three");
@@ -133,11 +135,11 @@ test("who waits is shown with place, reason, countdown and deadline", async () =
   const first = await cells("large");
   assert.equal(first[0], "1");
   // 7,000 are left, of which the boss's floor keeps 1,500.
-  assert.equal(first[2], "tokens per 1h has no room, short by 1,700; 1,500 kept for boss "
+  assert.equal(first[2], "tokens per hour has no room, short by 1,700; 1,500 kept for boss "
     + "(floor 25%); used by boss 10 %, data 10 %, poller 10 %");
   // A floor may keep units for longer, so the instant is a bound.
   assert.match(first[3], /^not before \d\d:\d\d:\d\d \((1 h|59 min.*)\)$/);
-  assert.match((await cells("later"))[2], /^behind large for tokens per 1h/);
+  assert.match((await cells("later"))[2], /^behind large for tokens per hour/);
   // It counts down.
   await page.waitForFunction((was) => [...document.querySelectorAll(".waiting tr")].some((one) =>
     one.querySelector(".name")?.textContent === "large" && one.cells[3].innerText !== was),
@@ -155,6 +157,8 @@ test("every figure is the snapshot's", async () => {
   await says(page, ".waiting", "2 later");
   await page.click("#freeze");
   await says(page, "#link", "frozen at");
+  await says(page, "#freeze", "Resume view");
+  assert.deepEqual(await findings(page), [], "the button is readable under the pointer");
   await sameFigures(page, "work/rate");
   // And what does not move by itself is what the daemon says to anybody.
   const { pools } = await (await fetch(`${home.url}/v1/pools`)).json();
@@ -175,7 +179,7 @@ test("the use of the limits is drawn and described", async () => {
   await visit(`${home.url}/#pool=work%2Frate`);
   await page.waitForSelector(".burn path.line");
   const label = await page.$eval(".burn svg", (svg) => svg.getAttribute("aria-label"));
-  assert.match(label, /requests per 1h: now 75 %, highest 75 %/);
+  assert.match(label, /requests per hour: now 75 %, highest 75 %/);
   // Two rates, each drawn and in the legend; slots have a drawing of their own.
   assert.equal((await page.$$(".burn path.line")).length, 2 * 2);
   const slots = await page.$eval(".inflight svg", (svg) => svg.getAttribute("aria-label"));
@@ -349,16 +353,37 @@ test("on a phone many pools are listed by what needs attention", async () => {
     await own.up();
     const reserve = (pool, parallel) => own.reserve({ pool, limits: { parallel } });
     for (const name of ["a", "b", "c", "d", "e"]) await reserve(`my/${name}`, 2);
-    await reserve("my/full", 1);
-    await visit(`${own.url}/#pool=my%2Fe`, { wide: 390, high: 844, isPhone: true });
+    await reserve("my/10", 1);
+    await reserve("my/2", 1);
+    await own.run("pause", "my/e", "--for", "30min", "--as", "ops");
+    await visit(`${own.url}/#pool=my%2Fd`, { wide: 390, high: 844, isPhone: true });
     const listed = () => page.$$eval("#rail li", (all) => all.filter((one) =>
       one.checkVisibility()).map((one) => one.querySelector(".name").innerText));
-    await says(page, "#others", "Show all 6 pools");
-    // The first three, the one that is looked at, and the one that is full.
-    assert.deepEqual(await listed(), ["my/a", "my/b", "my/c", "my/e", "my/full"]);
+    await says(page, "#others", "Show all 7 pools");
+    // The paused one, two in natural order, and the one that is looked at.
+    assert.deepEqual(await listed(), ["my/e", "my/2", "my/10", "my/d"]);
     await page.click("#others");
     await says(page, "#others", "Show fewer pools");
-    assert.equal((await listed()).length, 6);
+    assert.equal((await listed()).length, 7);
+    const small = await page.$$eval("button, select, #rail a", (all) => all.filter((one) =>
+      one.checkVisibility() && one.getBoundingClientRect().height < 44).map((one) => one.innerText));
+    assert.deepEqual(small, [], "a finger reaches every control");
+  });
+});
+
+test("many pools are filtered by the name of a pool or an agent", async () => {
+  await withHome(async (own) => {
+    await own.up();
+    for (let n = 1; n <= 9; n += 1) {
+      await own.reserve({ pool: `team${n}/api`, agent: `agent-${n}`, limits: { parallel: 2 } });
+    }
+    await visit(own);
+    const listed = () => page.$$eval("#rail .name", (all) => all.map((one) => one.innerText));
+    await page.waitForFunction(() => document.querySelectorAll("#rail li").length === 9);
+    await page.type("#filter", "Agent-7");
+    assert.deepEqual(await listed(), ["team7/api"]);
+    await page.type("#filter", "x");
+    await says(page, "#nothing", "No pool or agent");
   });
 });
 
@@ -381,15 +406,18 @@ test("a daemon that dies is shown, and found again", async () => {
     await says(page, ".limits", "1 left");
     page.expectsErrors = true;
     await own.killDaemon();
-    await says(page, "#gone", "The daemon does not answer since");
+    await says(page, "#gone", "The daemon has not answered since");
     await says(page, "#gone", "The figures below are from then.");
     await says(page, ".limits", "1 left");
+    await page.waitForFunction(() => document.title === "(not connected) Standpipe");
+    assert.equal(await page.$eval(".act button", (one) => one.disabled), true);
     const filter = await page.$eval(".page", (one) => getComputedStyle(one).filter);
     assert.match(filter, /grayscale/);
     await screenshot(page, "gone");
     await own.up();
     await says(page, "#announced", "The daemon answers again.");
     await page.waitForSelector("#gone[hidden]");
+    assert.equal(await page.$eval(".act button", (one) => one.disabled), false);
     page.expectsErrors = false;
     await own.run("reserve", "my/slots", "--limit", "parallel=2", "--as", "two");
     await says(page, ".limits", "full");

@@ -38,6 +38,9 @@ function sameCost(shown, cost, what) {
     .map(([unit, n]) => [unit, unit === "usd" ? money(n) : n])), what);
 }
 
+/** `requests per 1h` as a person says it. */
+const nameOf = (limit) => limit.replace("per 1h", "per hour");
+
 export async function sameFigures(page, name) {
   const { pool, limits, rows, uses, page: words } = await page.evaluate(async (wanted) => {
     const { shown } = await import("/ui/app.js");
@@ -59,7 +62,7 @@ export async function sameFigures(page, name) {
   }, name);
   assert.equal(limits.length, pool.limits.length);
   for (const limit of pool.limits) {
-    sameLimit(limits.find((one) => one.name === limit.limit), limit);
+    sameLimit(limits.find((one) => one.name === nameOf(limit.limit)), limit);
   }
   const [queue, leases, agents] = rows;
   sameQueue(queue, pool.tickets);
@@ -70,13 +73,13 @@ export async function sameFigures(page, name) {
 }
 
 function sameLimit({ name, left, facts }, limit) {
-  assert.equal(name, limit.limit);
+  assert.equal(name, nameOf(limit.limit));
   const sameAmount = (shown, wanted, what) => (limit.unit === "usd"
     ? assert.equal(shown, money(wanted), what) : assert.equal(number(shown), wanted, what));
   if (limit.left === 0) assert.equal(left, "full");
   else sameAmount(left.replace(" left", ""), limit.left, name);
-  const same = { used: limit.used, held: limit.held, usable: limit.effective,
-    limit: limit.amount };
+  const same = limit.kind === "parallel" ? { "in flight": limit.held, limit: limit.amount }
+    : { used: limit.used, held: limit.held, usable: limit.effective, limit: limit.amount };
   for (const [fact, wanted] of Object.entries(same)) {
     sameAmount(facts[fact], wanted, `${name}: ${fact}`);
   }
@@ -91,8 +94,7 @@ function sameInstant(shown, { reason, until, until_ms, not_before, not_before_ms
   const known = until ?? not_before;
   if (reason === null) return assert.equal(shown, "now");
   if (known === null) return assert.equal(shown, `waiting for ${waiting_for}`);
-  const second = new Date(Math.ceil(Date.parse(known) / 1_000) * 1_000);
-  const clock = second.toTimeString().slice(0, 8);
+  const clock = new Date(known).toTimeString().slice(0, 8);
   const [, length] = until ? /^in (.*) \(/.exec(shown) : /^not before .* \((.*)\)$/.exec(shown);
   sameLength(length, until ? until_ms : not_before_ms, "admitted");
   assert.ok(shown.includes(clock), `“${shown}” for ${known}`);
@@ -109,7 +111,7 @@ function sameQueue(rows, tickets) {
     }
     sameCost(wants, ticket.cost, ticket.agent);
     if (ticket.short_by > 0) assert.equal(number(/short by ([\d,]+)/.exec(why)[1]), ticket.short_by);
-    if (ticket.limit) assert.ok(why.includes(ticket.limit), why);
+    if (ticket.limit) assert.ok(why.includes(nameOf(ticket.limit)), why);
     sameLength(waits, ticket.waits_ms, "waits");
     sameInstant(goes, ticket);
     sameLength(deadline, ticket.deadline_ms, "gives up");
@@ -129,7 +131,7 @@ function sameLeases(rows, leases) {
   });
 }
 
-/** Every agent with its share of each limit, the largest users first. */
+/** Every agent with its share of each limit: those with calls in flight, then the largest users. */
 function sameAgents(rows, uses, { agents, limits }) {
   assert.equal(rows.length, agents.length);
   for (const agent of agents) {
@@ -143,14 +145,20 @@ function sameAgents(rows, uses, { agents, limits }) {
       for (const one of all) assert.ok(remarks.includes(`${kind} ${one}`), remarks);
       assert.equal(remarks.split(`${kind} `).length - 1, all.length, remarks);
     }
-    if (agent.active_ms >= 1_000) sameLength(active, agent.active_ms, "active");
+    if (agent.in_flight + agent.waiting > 0) assert.equal(active, "now");
+    else if (agent.active_ms >= 1_000) sameLength(active, agent.active_ms, "active");
     const wanted = (agent.usage ?? []).map(({ limit, used, held }) => {
-      const { unit, effective } = limits.find((of) => of.limit === limit);
+      const { unit, kind, effective } = limits.find((of) => of.limit === limit);
+      if (kind === "parallel") return ["in flight", "", `${held} of ${effective}`, ""];
+      const percent = Math.floor(100 * (used + held) / effective);
       const figure = unit === "usd" ? money(used + held) : (used + held).toLocaleString("en-US");
-      return [limit, "", figure, `${Math.round(100 * (used + held) / effective)} %`];
+      return [nameOf(limit), "", figure, percent === 0 ? "<1 %" : `${percent} %`];
     });
     assert.deepEqual(uses[at], wanted, agent.name);
   }
-  const largest = uses.map((of) => Math.max(0, ...of.map(([, , , part]) => parseInt(part, 10))));
+  const flying = rows.map(([, , of]) => of !== "–");
+  assert.deepEqual(flying, [...flying].sort((a, b) => b - a), "calls in flight first");
+  const largest = uses.map((of) => Math.max(0, ...of.map(([, , , part]) => parseInt(part || 0, 10))))
+    .filter((_, at) => flying[at]);
   assert.deepEqual(largest, [...largest].sort((a, b) => b - a), "the largest users first");
 }

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { after, before, test } from "node:test";
-import { Home, findings, launch, open, provider, redis, says, screenshot, snapshots, until }
+import { Home, findings, launch, open, picture, provider, redis, says, screenshot, snapshots, until }
   from "./support.mjs";
 
 const PHONE = { width: 390, height: 844 };
@@ -136,10 +136,10 @@ async function message(agent) {
 test("idle: nothing to do, and what was used before", async () => {
   for (const agent of ["blog", "blog", "blog", "release", "crawler"]) await message(agent);
   await look("idle", { level: "idle", word: "idle", read: async (page) => {
-    await says(page, ".answers", "No call is in flight. Most used: tokens per 1h, 7 %.");
+    await says(page, ".answers", "No call is in flight. Most used: tokens per hour, 6 %.");
     await says(page, ".waiting", "No call waits.");
     await says(page, ".agents", "blog");
-    await says(page, ".agents .uses", "tokens per 1h 8,340 4 %");
+    await says(page, ".agents .uses", "tokens per hour 8,340 4 %");
     // Proxied calls, with model, tokens and money.
     await says(page, ".proxied", "The last 5 calls: 12,000 input, 1,900 output tokens, $0.06");
     await says(page, ".proxied tbody tr", "claude-sonnet-4-5");
@@ -155,7 +155,7 @@ test("busy: who uses the quota, and calls pass", async () => {
   await hold("blog", 24_000, "claude-sonnet-4-5");
   await hold("crawler", 18_000, "claude-sonnet-4-5");
   await hold("release", 9_000, "claude-sonnet-4-5");
-  await look("busy", { level: "ok", word: "active", read: async (page) => {
+  await look("busy", { level: "ok", word: "busy", read: async (page) => {
     await says(page, ".answers", "3 calls are in flight; calls pass without waiting.");
     const uses = await page.$$eval(".agents tbody tr", (rows) => rows.map((row) =>
       row.querySelector(".name").innerText));
@@ -178,13 +178,21 @@ test("waiting: why, behind which agent, until when, what to do", async () => {
     await waiting(at + 1);
   }
   await look("waiting", { level: "warn", word: "3 waiting", read: async (page) => {
-    await says(page, ".answers", "3 calls wait. First is docs: parallel has no room, short by 1; "
-      + "in use by blog 2, crawler 1, release 1.");
-    await says(page, ".answers", "Until a call in flight ends");
+    await says(page, ".answers", "3 calls wait, docs first: parallel has no room, short by 1; "
+      + "in use by blog (2 slots), crawler (1 slot), release (1 slot).");
+    await says(page, ".answers", "Ends when a call in flight ends");
     await says(page, ".answers", "If its program hangs, settle its lease below.");
     await says(page, ".waiting tbody tr", "behind docs");
     assert.equal(await page.title(), "(3 waiting) Standpipe");
   } });
+  for (const scheme of ["light", "dark"]) {
+    const page = await open(browser, `${home.url}/#pool=${encodeURIComponent(POOL)}`,
+      { scheme, high: 884 });
+    await says(page, ".waiting tbody tr", "behind docs");
+    await says(page, ".burn .legend", "tokens per hour");
+    await picture(page, `dashboard-${scheme}`);
+    await page.close();
+  }
 });
 
 test("paused: by hand or by a 429, until when, what to do", async () => {
@@ -192,7 +200,7 @@ test("paused: by hand or by a 429, until when, what to do", async () => {
   await look("paused", { level: "bad", word: "paused", read: async (page) => {
     await says(page, ".answers", "No call is admitted: paused by ops at");
     const until = await page.$eval(".answers div:nth-child(2)", (one) => one.innerText);
-    assert.match(until, /\d\d:\d\d:\d\d \(\d+ min( \d+ s)?\)/);
+    assert.match(until, /in \d+ min( \d+ s)? \(\d\d:\d\d:\d\d\)/);
     await says(page, ".answers", "press Resume to end it now");
     await says(page, ".waiting tbody tr", "paused by ops at");
   } });
@@ -200,6 +208,11 @@ test("paused: by hand or by a 429, until when, what to do", async () => {
     "--retry-after", "4min");
   await look("refused", { pool: "openai/gpt", level: "bad", word: "paused", read: async (page) => {
     await says(page, ".answers", "No call is admitted: docs got a 429 (quota) at");
+    await says(page, ".answers", "Resume ends it now, but the provider may refuse again.");
+    // What the provider asked for is not ended by one click.
+    await page.click("button ::-p-text(Resume)");
+    await says(page, "dialog", "the provider may refuse again");
+    await page.click("#ask-no");
     await says(page, ".refusals", "docs");
   } });
 });
@@ -219,7 +232,7 @@ test("config rejected: the errors, and the previous file stays active", async ()
   const shown = { pool: "github/core", level: "idle", word: "idle" };
   await look("config-rejected", { ...shown, ready: (page) =>
     says(page, "#rejected", "The configuration was rejected at"), read: async (page) => {
-    await says(page, "#rejected", "The previous one stays active.");
+    await says(page, "#rejected", "The daemon keeps the previous one.");
     await says(page, "#rejected", "standpipe.toml:");
     await says(page, "#rejected", "fifty a minute");
     await says(page, "#rejected", "Do: Fix the file.");
@@ -247,7 +260,7 @@ test("the plot divides by the limit in force at the time", async () => {
     await until("it is applied", async () => (await own.status("my/rate")).limits[0].amount === 10);
     const page = await open(browser, own.url);
     await says(page, ".limits", "7 left");
-    await page.waitForFunction(() => /requests per 1h: now 30 %, highest 75 %/.test(
+    await page.waitForFunction(() => /requests per hour: now 30 %, highest 75 %/.test(
       document.querySelector(".burn svg").getAttribute("aria-label")));
     assert.deepEqual(page.wrong, []);
   } finally {
@@ -272,12 +285,31 @@ test("store unavailable: since when, why, what to do", async () => {
       ready: (page) => says(page, "#outage", "The store does not answer."),
       read: async (page) => {
         await says(page, "#outage", "The figures are");
-        await says(page, "#outage", "Calls are not admitted until it answers.");
+        await says(page, "#outage", "3 of 3 pools admit no calls (anthropic/sonnet, github/core, "
+          + "openai/gpt).");
+        await says(page, "#link", "figures of");
         await says(page, "#outage", "is reachable: standpipe doctor.");
-        await says(page, ".answers", "The store does not answer. Calls are not admitted");
+        await says(page, ".answers", "The store does not answer. No call is admitted.");
       } });
   } finally {
     await own.end();
+  }
+});
+
+test("store unavailable: a pool on its share is no outage", async () => {
+  const page = await open(browser, home.url);
+  try {
+    const [text, states] = await page.evaluate(async () => {
+      const { outageText, stateOf } = await import("/ui/diagnosis.js");
+      const pools = [{ pool: "my/slots", cut_off: null },
+        { pool: "anthropic/sonnet", cut_off: { mode: "share", among: 2 } }];
+      return [outageText(pools), pools.map((pool) => stateOf(pool, true))];
+    });
+    assert.equal(text, "1 of 2 pools admits no calls (my/slots); 1 admits its share "
+      + "(anthropic/sonnet)");
+    assert.deepEqual(states, [["bad", "store unavailable"], ["warn", "on its share"]]);
+  } finally {
+    await page.close();
   }
 });
 
@@ -291,7 +323,8 @@ test("a store that never answered is shown with its error", async () => {
     await own.up("/healthz");
     const page = await open(browser, own.url);
     page.expectsErrors = true; // The 503 is expected.
-    await says(page, "#gone", "The daemon answers with an error: ");
+    await says(page, "#gone", "The store is unavailable. Calls get 503 until it answers.");
+    await says(page, "#link", "connected, store unavailable");
     await says(page, "#gone", `${server.url} refuses connections.`);
     await says(page, "#gone", "Do: check that the server runs and listens there.");
     await page.close();
@@ -306,11 +339,11 @@ test("daemon gone: since when, and the last figures", async () => {
   try {
     await own.up();
     await own.reserve({ pool: POOL, agent: "blog", cost: { tokens: 24_000 } });
-    await look("daemon-gone", { at: own, level: "ok", word: "active", ready: async (page) => {
+    await look("daemon-gone", { at: own, level: "ok", word: "busy", ready: async (page) => {
       await snapshots(page, 1);
       page.expectsErrors = true;
       await own.killDaemon();
-      await says(page, "#gone", "The daemon does not answer since");
+      await says(page, "#gone", "The daemon has not answered since");
     }, read: async (page) => {
       await says(page, "#gone", "The figures below are from then.");
       await says(page, "#gone", "Start it with standpipe up.");

@@ -2,7 +2,7 @@
 // watched. Nothing here sleeps for a guess: it waits for a condition, or fails.
 
 import { spawn, execFile } from "node:child_process";
-import { mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { createServer as createSocket } from "node:net";
@@ -238,6 +238,16 @@ export async function snapshots(page, many) {
       if (shown() !== last) [last, seen] = [shown(), seen + 1];
     }
   }, many);
+}
+
+const IMAGES = new URL("../../docs/images/", import.meta.url).pathname;
+
+/** A picture of the documentation: the upper part of the page. `STANDPIPE_BLESS` writes it. */
+export async function picture(page, name) {
+  const path = join(process.env.STANDPIPE_BLESS ? IMAGES : SCREENSHOTS, `${name}.png`);
+  mkdirSync(dirname(path), { recursive: true });
+  await page.screenshot({ path });
+  if (!existsSync(join(IMAGES, `${name}.png`))) throw new Error(`docs/images has no ${name}.png`);
 }
 
 export async function screenshot(page, name) {

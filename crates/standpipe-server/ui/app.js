@@ -1,12 +1,12 @@
 // The page as a whole: the stream of snapshots, which pool is shown, what is announced and
 // what the reader does. Every figure is from the snapshot that `shown` returns.
 
-import { fullest, stateOf } from "./diagnosis.js";
+import { fullest, outageText, stateOf, worstFirst } from "./diagnosis.js";
 import { attr, h, keyed, put, show } from "./dom.js";
 import { Journal, call, follow, keepToken, takeToken } from "./feed.js";
 import { History } from "./plot.js";
 import { PoolView } from "./pool.js";
-import { cost, count, isShown, joined, plural, time, whole } from "./words.js";
+import { cost, count, isShown, joined, limitName, plural, share, time, whole } from "./words.js";
 
 const ROWS = 200;
 const ui = {};
@@ -41,6 +41,7 @@ const again = follow(`/v1/pools?rows=${ROWS}`, {
 		[latest, lastAt, isGone] = [snapshot, new Date().toISOString(), false];
 		for (const element of [ui.locked, ui.gone]) show(element, false);
 		document.body.classList.remove("stale");
+		enable(true);
 		memory.history.add(snapshot);
 		readJournals(snapshot.pools);
 		draw();
@@ -49,13 +50,25 @@ const again = follow(`/v1/pools?rows=${ROWS}`, {
 		if (isGone) return;
 		isGone = true;
 		document.body.classList.add("stale");
-		const [since, problem] = [lastAt && ` since ${time(lastAt)}`, error?.problem];
-		banner(ui.gone, problem ? `The daemon answers with an error${since}: ${error.message}.`
-			: `The daemon does not answer${since}.`, lastAt && "The figures below are from then.",
-		joined(" ", problem ? problem.hint && `${problem.hint}.` : "Start it with standpipe up.",
-			"This page connects again by itself."));
+		enable(false);
+		const isStoreDown = error?.status === 503;
+		if (isStoreDown) {
+			banner(ui.gone, "The store is unavailable.", `Calls get 503 until it answers. ${
+				error.message}.`, joined(" ", error.problem.hint && `${error.problem.hint}.`,
+				"This page shows the pools as soon as the store answers."));
+		} else {
+			banner(ui.gone, error?.problem ? `The daemon answers with an error: ${error.message}.`
+				: `The daemon has not answered${lastAt && ` since ${time(lastAt)}`}.`, joined(" ",
+				lastAt && "The figures below are from then.", "Programs that use the library or the "
+				+ "command line continue; calls over HTTP and through the proxy fail."), joined(" ",
+				error?.problem ? error.problem.hint && `${error.problem.hint}.`
+					: "Start it with standpipe up.", "This page connects again by itself."));
+		}
 		show(ui.gone, true);
-		put(ui.link, "not connected");
+		// What it says of a daemon that runs is no longer true.
+		show(ui.rejected, false);
+		put(ui.link, isStoreDown ? "connected, store unavailable" : "not connected");
+		document.title = `(${isStoreDown ? "store unavailable" : "not connected"}) Standpipe`;
 	},
 	locked() {
 		for (const element of [ui.page, ui.empty, ui.gone]) show(element, false);
@@ -73,6 +86,13 @@ ui.unlock.addEventListener("submit", (event) => {
 	ui.token.value = "";
 	again();
 });
+
+// Without a daemon, a button would do nothing.
+function enable(isOn) {
+	for (const button of document.querySelectorAll(".poolhead button, .act button, #freeze, #ask-yes")) {
+		button.disabled = !isOn;
+	}
+}
 
 // What the daemon has of the last ten minutes; without it the plot begins now.
 async function remember() {
@@ -126,19 +146,25 @@ addEventListener("hashchange", () => {
 });
 
 function render(snapshot) {
-	const { pools, store, unreadable = [], age_ms: age } = snapshot;
+	const { store, unreadable = [], age_ms: age } = snapshot;
+	const pools = worstFirst(snapshot.pools, age !== undefined);
 	const isEmpty = pools.length + unreadable.length === 0;
 	const isStoreDown = age !== undefined;
 	show(ui.empty, isEmpty);
 	show(ui.page, !isEmpty);
 	show(ui.freeze, true);
 	put(ui.store, store);
-	if (!isGone) put(ui.link, `${isFrozen ? "frozen at" : "live,"} ${time(lastAt)}`);
+	// Old figures are not live: they have the time at which they were read.
+	const read = Date.parse(lastAt) - (age ?? 0);
+	if (!isGone) {
+		put(ui.link, `${isFrozen ? "frozen at" : isStoreDown ? "figures of" : "live,"} ${time(read)}`);
+	}
 	banners(snapshot);
 	const sum = (of) => count(pools.reduce((all, pool) => all + pool[of], 0));
 	const waiting = `${sum("waiting")} waiting`;
 	put(ui.sum, `${plural(pools.length, "pool")}, ${sum("in_flight")} in flight, ${waiting}`);
-	document.title = `${waiting.startsWith("0") ? "" : `(${waiting}) `}Standpipe`;
+	const notice = isStoreDown ? "store unavailable" : waiting.startsWith("0 ") ? "" : waiting;
+	if (!isGone) document.title = `${notice && `(${notice}) `}Standpipe`;
 	keyed(ui.unreadable, unreadable, (of) => of.pool, () => h("li", { class: "bad" }),
 		(item, of) => put(item, `${of.pool} cannot be read: ${of.detail}`));
 	// The pool that the address names, else the one that is looked at, else one in trouble.
@@ -148,6 +174,8 @@ function render(snapshot) {
 		?? pools.find(isIn("bad")) ?? pools.find((of) => of.waiting) ?? pools.find(isIn("warn"))
 		?? pools.find(isIn("ok")) ?? pools[0];
 	rail(pools, chosen, isStoreDown);
+	// A pool that admits calls without the store shows what this daemon admits now.
+	document.body.classList.toggle("old", isStoreDown && !chosen?.cut_off);
 	if (view?.name !== chosen?.pool) {
 		view = chosen ? new PoolView(chosen.pool, { settle, pause, resume }) : null;
 		ui.main.replaceChildren(...(view ? [view.root] : []));
@@ -160,16 +188,15 @@ function banners({ pools, store, backpressure, age_ms: age, store_error: error,
 	config_rejected: rejected }) {
 	show(ui.outage, age !== undefined);
 	if (age !== undefined) {
-		const open = pools.filter((of) => of.cut_off).length;
-		banner(ui.outage, "The store does not answer.", joined(" ", `The figures are ${whole(age)} old.`,
-			open < pools.length && "Calls are not admitted until it answers.",
-			open > 0 && `${plural(open, "pool")} admit${open === 1 ? "s" : ""} calls without it.`,
-			error && `${error}.`), `Check that ${store} is reachable: standpipe doctor.`);
+		banner(ui.outage, "The store does not answer.", joined(" ", pools.length > 0
+			&& `${outageText(pools)}.`, `The figures are ${whole(age)} old.`, error && `${error}.`),
+		`Check that ${store} is reachable: standpipe doctor.`);
 	}
 	show(ui.rejected, rejected !== undefined);
 	if (rejected) {
 		banner(ui.rejected, `The configuration was rejected at ${time(rejected.at)}.`,
-			joined(" ", "The previous one stays active.", rejected.file
+			joined(" ", "The daemon keeps the previous one. New commands fail until the file is "
+				+ "correct.", rejected.file
 				&& !rejected.errors.some((error) => error.includes(rejected.file))
 				&& `File: ${rejected.file}`),
 			"Fix the file. The daemon reads it again when it changes.", rejected.errors);
@@ -196,7 +223,20 @@ function banner(element, title, text, advice, errors = []) {
 // So many pools are always listed on a phone; others only if they need attention.
 const FEW_POOLS = 3;
 
-function rail(pools, chosen, isStoreDown) {
+// With more pools than these a field filters them.
+const MANY_POOLS = 8;
+
+// Whether the pool, or one of its agents, has the text in its name.
+function isFound({ pool, agents }, text) {
+	return text === "" || [pool, ...agents.map(({ name }) => name)].some((name) =>
+		name.toLowerCase().includes(text));
+}
+
+function rail(all, chosen, isStoreDown) {
+	show(ui.filter, all.length > MANY_POOLS);
+	const text = ui.filter.hidden ? "" : ui.filter.value.trim().toLowerCase();
+	const pools = all.filter((of) => isFound(of, text));
+	show(ui.nothing, pools.length === 0 && all.length > 0);
 	keyed(ui.rail, pools, ({ pool }) => pool, ({ pool }) => h("li", {},
 		h("a", { href: `#pool=${encodeURIComponent(pool)}` }, h("span", { class: "name", text: pool }),
 			h("b", { class: "word" }), h("span", { class: "level" }, h("i")), h("small"))),
@@ -211,9 +251,12 @@ function rail(pools, chosen, isStoreDown) {
 		const part = most ? (most.used + most.held) / Math.max(1, most.effective) : 0;
 		bar.firstChild.style.width = `${100 * Math.min(1, part)}%`;
 		put(word, text);
-		put(counts, joined(" · ", pool.in_flight > 0 && `${count(pool.in_flight)} in flight`,
-			pool.waiting > 0 && !text.includes("waiting") && `${count(pool.waiting)} waiting`,
-			most && `${Math.round(100 * part)} % of ${most.limit}`));
+		const isSlots = most?.kind === "parallel";
+		put(counts, joined(" · ", isSlots ? `${count(most.held)} of ${count(most.effective)} in flight`
+			: pool.in_flight > 0 && `${count(pool.in_flight)} in flight`,
+		pool.waiting > 0 && !text.includes("waiting") && `${count(pool.waiting)} waiting`,
+		most && !isSlots && `${share(most.used + most.held, most.effective)} of ${
+			limitName(most.limit)}`));
 	});
 	const hidden = [...ui.rail.children].slice(FEW_POOLS).filter((item) => item.className === "calm");
 	show(ui.others, hidden.length > 0);
@@ -224,13 +267,20 @@ function rail(pools, chosen, isStoreDown) {
 
 ui.others.addEventListener("click", () => {
 	ui.rail.classList.toggle("all");
-	draw();
+	if (drawn) render(drawn);
 });
+ui.filter.addEventListener("input", () => drawn && render(drawn));
 
 // ---- what is announced
 
+const ANNOUNCED = 10_000;
+let fading = 0;
+
+// An announcement is news for a moment; the pool itself shows what lasts.
 function announce(text) {
 	put(ui.announced, `${time(new Date())} ${text}`);
+	clearTimeout(fading);
+	fading = setTimeout(() => put(ui.announced, ""), ANNOUNCED);
 }
 
 let quiet = 0; // no announcement until then: the reader has just seen the result of an action
@@ -314,20 +364,22 @@ function pause(pool) {
 		"POST", "/v1/pause", { pool, for_ms: Number(select.value), agent: "dashboard" }));
 }
 
-function resume({ pool, terminal }) {
+function resume({ pool, terminal, pause: running }) {
 	const send = () => act(`${pool} was not resumed`, `${pool} admits calls again.`,
 		"POST", "/v1/resume", { pool });
-	if (!terminal) return send();
-	return ask(`Resume ${pool}?`, [h("p", { text: "The provider stopped this pool. Unless the cause "
-		+ "is fixed, the next call is refused too." })], "Resume it", send);
+	if (!terminal && running?.by) return send();
+	return ask(`Resume ${pool}?`, [h("p", { text: terminal ? "The provider stopped this pool. Unless "
+		+ "the cause is fixed, the next call is refused too." : "The provider refused calls and this "
+		+ "pause is its answer. If you resume before it ends, the provider may refuse again." })],
+	"Resume it", send);
 }
 
 ui.freeze.addEventListener("click", () => {
 	isFrozen = !isFrozen;
-	attr(ui.freeze, "aria-pressed", isFrozen);
+	put(ui.freeze, isFrozen ? "Resume view" : "Freeze");
 	document.body.classList.toggle("frozen", isFrozen);
 	if (isFrozen) put(ui.link, `frozen at ${time(drawn.pools[0]?.at ?? lastAt)}`);
-	draw();
+	else draw();
 });
 
 ui.theme.value = document.documentElement.dataset.theme ?? "auto";

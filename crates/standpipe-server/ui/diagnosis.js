@@ -1,11 +1,11 @@
 // What a person wants to know of a pool first: its worst state, why calls wait, until when, and what
 // to do. Pure: no page, no network.
 
-import { ahead, amount, amountOf, count, expected, joined, percent, plural, reasonText, refusedWith,
-	time, whole } from "./words.js";
+import { ahead, amount, amountOf, count, expected, joined, limitName, percent, plural, reasonText,
+	refusedWith, share, time, whole } from "./words.js";
 
-const share = (part, whole) => `${Math.round(100 * part / Math.max(1, whole))} %`;
 const taken = (of) => of.used + of.held;
+const isSlots = ({ kind }) => kind === "parallel";
 
 // The limit that is closest to full.
 export const fullest = ({ limits }) => limits.reduce((most, of) => (most
@@ -15,25 +15,65 @@ export const fullest = ({ limits }) => limits.reduce((most, of) => (most
 // The worst state of a pool: how grave (`bad`: no call passes, `warn`, `ok`, `idle`), and in words.
 export function stateOf(pool, isStoreDown = false) {
 	const { cut_off: offline, unavailable, terminal, pause, waiting, limits } = pool;
-	if (offline || unavailable || isStoreDown) return ["bad", "store unavailable"];
+	if (offline) return ["warn", offline.mode === "share" ? "on its share" : "not limited"];
+	if (unavailable || isStoreDown) return ["bad", "store unavailable"];
 	if (!pool.enforce) return ["warn", "shadow mode"];
 	if (terminal) return ["bad", "stopped"];
 	if (pause) return ["bad", "paused"];
 	if (waiting > 0) return ["warn", `${count(waiting)} waiting`];
-	if (limits.some(({ left }) => left === 0)) return ["warn", "full"];
+	// Full is normal use, as of a mutex, until a call waits.
+	if (limits.some(({ left }) => left === 0)) return ["ok", "full"];
 	if (worstRemark(pool)) return ["warn", "degraded"];
-	return pool.in_flight > 0 ? ["ok", "active"] : ["idle", "idle"];
+	return pool.in_flight > 0 ? ["ok", "busy"] : ["idle", "idle"];
 }
 
-// Who uses most of a limit: `blog 50 %, data 25 %`.
+const GRAVE = ["bad", "warn"];
+const natural = new Intl.Collator("en", { numeric: true });
+
+// Pools that need attention first, the rest by name; `team2` stands before `team10`.
+export function worstFirst(pools, isStoreDown) {
+	const rank = (of) => (GRAVE.indexOf(stateOf(of, isStoreDown)[0]) + GRAVE.length + 1)
+		% (GRAVE.length + 1);
+	return pools.map((of) => [rank(of), of]).sort(([one, a], [other, b]) => one - other
+		|| natural.compare(a.pool, b.pool)).map(([, of]) => of);
+}
+
+// What each pool does while the store is unavailable, with their names.
+export function outageText(pools) {
+	const part = (isIn, one, many) => {
+		const found = pools.filter(isIn).map(({ pool }) => pool);
+		const names = joined(", ", ...found.slice(0, 3), found.length > 3
+			&& `${count(found.length - 3)} more`);
+		return found.length > 0 && [found.length, `${found.length === 1 ? one : many} (${names})`];
+	};
+	const mode = (wanted) => ({ cut_off: offline }) => (offline?.mode ?? "closed") === wanted;
+	const parts = [part(mode("closed"), "admits no calls", "admit no calls"),
+		part(mode("share"), "admits its share", "admit their shares"),
+		part(mode("open"), "admits calls without limits", "admit calls without limits")]
+		.filter((found) => found);
+	return parts.map(([n, text], at) => `${count(n)}${at > 0 ? "" : ` of ${
+		plural(pools.length, "pool")}`} ${text}`).join("; ");
+}
+
+// Of what an agent's use of a limit is a share: a bucket refills all the time, so its level says
+// nothing of who used it, and the share is the agent's part of all use of the period.
+export function shareOf({ limits, agents }, name) {
+	const limit = limits.find(({ limit: of }) => of === name);
+	if (limit?.kind !== "bucket") return limit?.effective ?? 0;
+	return agents.flatMap(({ usage = [] }) => usage).filter((of) => of.limit === name)
+		.reduce((sum, of) => sum + taken(of), 0);
+}
+
+// Who uses most of a limit: `blog 50 %, data 25 %`; of slots `blog (2 slots)`.
 export function users(pool, name, most = 3) {
 	const limit = pool.limits.find(({ limit: of }) => of === name);
 	if (!limit) return "";
+	const whole = shareOf(pool, name);
 	const all = pool.agents.map(({ name: agent, usage = [] }) => [agent, usage.find((of) =>
-		of.limit === name)]).filter(([, of]) => of)
+		of.limit === name)]).filter(([, of]) => of && taken(of) > 0)
 		.sort(([a, one], [b, other]) => taken(other) - taken(one) || (a < b ? -1 : 1));
-	const texts = all.slice(0, most).map(([agent, of]) => (limit.kind === "parallel"
-		? `${agent} ${count(taken(of))}` : `${agent} ${share(taken(of), limit.effective)}`));
+	const texts = all.slice(0, most).map(([agent, of]) => (isSlots(limit)
+		? `${agent} (${plural(taken(of), "slot")})` : `${agent} ${share(taken(of), whole)}`));
 	return joined(", ", ...texts, all.length > most && `${count(all.length - most)} more`);
 }
 
@@ -55,14 +95,15 @@ export function whyWaiting(ticket, pool, paused) {
 	const first = behind ?? pool.tickets.find((of) => of.position === position - 1)?.agent;
 	switch (reason) {
 		case "pause": return paused.startsWith("paused") ? paused : joined(": ", text, paused);
-		case "order": return first ? `behind ${first} for ${limit ?? "a limit"}${short}` : text;
+		case "order": return first
+			? `behind ${first} for ${limit ? limitName(limit) : "a limit"}${short}` : text;
 		case "cap": return joined(": ", text, pool.agents.find(({ name }) => name === agent)?.cap
 			.join(", "));
 		case "floor": return joined("; kept for ", text, keepers(pool, limit, agent));
 		case "limit": {
 			const of = pool.limits.find((one) => one.limit === limit);
 			const by = users(pool, limit);
-			if (!of || of.kind === "parallel") return joined("; in use by ", text, by);
+			if (!of || isSlots(of)) return joined("; in use by ", text, by);
 			// What is short beyond the units that are left is kept by floors.
 			const kept = missing - Math.max(0, (cost[of.unit] ?? 0) - of.left);
 			const who = kept > 0 && keepers(pool, limit, agent);
@@ -77,6 +118,7 @@ const BY_REASON = {
 	terminal: "Fix the cause at the provider (key, billing), then press Resume.",
 	never: "Make the call smaller, or raise the limit in standpipe.toml.",
 	pause: "Wait until the pause ends, or press Resume to end it now.",
+	refused: "Wait until the pause ends. Resume ends it now, but the provider may refuse again.",
 	cap: "Wait, or raise the cap of the agent in standpipe.toml.",
 	floor: "Wait, or lower the floor of the agent that keeps the rest.",
 	order: "Wait for its turn. Give urgent agents a higher priority.",
@@ -96,13 +138,20 @@ function adviceFor({ reason, limit }) {
 	return BY_REASON[reason] ?? "Nothing: this ends by itself.";
 }
 
-// What began the running pause: a refusal by the provider, or a person.
-export function causeOfPause({ pool, pause, trouble }, events) {
-	if (!pause) return "";
-	const began = events.findLast((event) => event.pool === pool && event.kind === "pause"
-		&& Math.abs(Date.parse(event.until) - Date.parse(pause.until)) < 2_000);
-	if (pause.by) return `paused by ${pause.by} at ${time(pause.at)}`;
+// What began the running pause or stop: a refusal by the provider, or a person.
+export function causeOfPause({ pool, pause, terminal, trouble }, events) {
+	if (!pause && !terminal) return "";
+	if (!terminal && pause.by) return `paused by ${pause.by} at ${time(pause.at)}`;
 	const { incident, streak, overloads } = trouble;
+	const last = (isIt) => events.findLast((event) => event.pool === pool && isIt(event));
+	if (terminal) {
+		const refused = last(({ kind, about }) => kind === "throttle" && about === "terminal");
+		const of = refused ?? (incident?.kind === "terminal" ? incident : null);
+		return of ? `${of.agent ?? "a call"} ${refusedWith("terminal")} at ${time(of.at)}${
+			of.said ? ` (“${of.said}”)` : ""}` : "";
+	}
+	const began = last(({ kind, until }) => kind === "pause"
+		&& Math.abs(Date.parse(until) - Date.parse(pause.until)) < 2_000);
 	if (incident && began && Math.abs(Date.parse(incident.at) - Date.parse(began.at)) < 2_000) {
 		const row = Math.max(streak, overloads);
 		return `${incident.agent ?? "a call"} ${refusedWith(incident.kind)} at ${time(incident.at)}${
@@ -111,44 +160,46 @@ export function causeOfPause({ pool, pause, trouble }, events) {
 	return began ? `paused at ${time(began.at)}` : "";
 }
 
-// The summary of a pool: what is so now, until when, and what to do.
+const CHECK_STORE = "Check that the store is reachable: standpipe doctor.";
+
+// The summary of a pool: what is so now, when that ends, and what to do.
 export function summary(pool, { isStoreDown, paused }) {
 	const { cut_off: offline, terminal, pause, waiting, tickets } = pool;
-	if (isStoreDown && !offline) {
-		return ["The store does not answer. Calls are not admitted; these figures are old.",
-			"the store answers", "Check that the store is reachable: standpipe doctor."];
-	}
 	if (offline) {
-		return [`The store has not answered for ${whole(offline.for_ms)}. ${offline.mode === "share"
-			? `Each of ${plural(offline.among, "process", "processes")} uses its share of the limits.`
-			: "Calls are admitted without shared limits."}`, "the store answers",
-		"Check that the store is reachable: standpipe doctor."];
+		return [`The store does not answer. ${offline.mode === "share"
+			? `${offline.among > 1 ? `Each of ${count(offline.among)} processes` : "This process"} admits `
+				+ "its share of the limits."
+			: "Calls are admitted without shared limits."}`, "when the store answers", CHECK_STORE];
+	}
+	if (isStoreDown) {
+		return ["The store does not answer. No call is admitted.", "when the store answers", CHECK_STORE];
 	}
 	if (!pool.enforce) {
 		return [`Calls are counted and never delayed.${pause ? " Enforced, the pool would be paused."
 			: ""}`, "", "Set enforce = true in standpipe.toml to enforce the limits."];
 	}
 	if (terminal) {
-		return ["The provider stopped the pool. No call is admitted.", terminal.until
-			? `${ahead(terminal.until)} (${whole(terminal.for_ms)})` : "Resume is pressed",
-		BY_REASON.terminal];
+		const { until, for_ms: left, look_ms: probe } = terminal;
+		return [`${joined(": ", "No call is admitted. The provider stopped the pool", paused)}.`,
+			until ? ahead(until, left) : `when a probe succeeds${
+				probe > 0 ? ` (next in ${whole(probe)})` : ""} or you press Resume`, BY_REASON.terminal];
 	}
 	if (pause) {
-		return [`${joined(": ", "No call is admitted", paused)}.`,
-			`${ahead(pause.until)} (${whole(pause.for_ms)})`, BY_REASON.pause];
+		return [`${joined(": ", "No call is admitted", paused)}.`, ahead(pause.until, pause.for_ms),
+			pause.by ? BY_REASON.pause : BY_REASON.refused];
 	}
 	if (waiting > 0 && tickets.length > 0) {
 		const [first] = tickets;
-		return [`${plural(waiting, "call waits", "calls wait")}. First is ${first.agent}: ${
-			whyWaiting(first, pool, paused)}.`, endOf(first), adviceFor(first)];
+		return [`${waiting === 1 ? `${first.agent} waits` : `${count(waiting)} calls wait, ${
+			first.agent} first`}: ${whyWaiting(first, pool, paused)}.`, endOf(first), adviceFor(first)];
 	}
 	const full = pool.limits.find(({ left }) => left === 0);
 	if (full) {
 		const by = users(pool, full.limit);
-		return [`${full.limit} is full. The next call waits.${by ? ` Used by ${by}.` : ""}`,
-			full.kind === "parallel" ? "a call in flight ends"
-				: `all of it is free in ${whole(full.full_again_ms)}`,
-			adviceFor({ reason: "limit", limit: full.limit })];
+		return [joined(" ", `${limitName(full.limit)} is full, no call waits.`,
+			by && `${isSlots(full) ? "In use" : "Used"} by ${by}.`),
+		isSlots(full) ? "when a call in flight ends" : full.full_again_ms > 0
+			? `all of it is free in ${whole(full.full_again_ms)}` : "", ""];
 	}
 	const [, word, text, advice = "Nothing: this ends by itself."] = worstRemark(pool) ?? [];
 	return word ? [`${word} ${text}`, "", advice] : [calm(pool), "", ""];
@@ -162,21 +213,21 @@ export function otherRemarks(pool, [, word]) {
 	return remarks(pool).filter((remark) => remark[1] !== first);
 }
 
-// When a wait ends, to be read after “until”.
+// When a wait ends.
 function endOf(ticket) {
 	const { until, not_before: bound, waiting_for: event } = ticket;
-	if (until) return `${ahead(until)} (${whole(ticket.until_ms)})`;
-	if (bound || !event) return expected(ticket);
-	return event.replace(/ to be (\w+)$/, " is $1").replace(/ to end$/, " ends")
-		.replace(/^the calls .*/, "$& are admitted");
+	if (until || bound || !event) return expected(ticket);
+	return `when ${event.replace(/ to be (\w+)$/, " is $1").replace(/ to end$/, " ends")
+		.replace(/^the calls .*/, "$& are admitted")}`;
 }
 
 function calm(pool) {
 	const most = fullest(pool);
 	const use = pool.in_flight === 0 ? "No call is in flight."
 		: `${plural(pool.in_flight, "call is", "calls are")} in flight; calls pass without waiting.`;
-	return joined(" ", use, most && taken(most) > 0
-		&& `Most used: ${most.limit}, ${share(taken(most), most.effective)}.`);
+	return joined(" ", use, most && taken(most) > 0 && `Most used: ${limitName(most.limit)}, ${
+		isSlots(most) ? `${count(taken(most))} of ${plural(most.effective, "slot")}`
+			: share(taken(most), most.effective)}.`);
 }
 
 const LESS = "Send fewer or smaller calls, or give urgent agents a higher priority.";
@@ -189,8 +240,6 @@ function remarks(pool) {
 	return [
 		learning && ["warn", "Learning:", "the store lost its state. Calls in flight are unknown for "
 			+ `another ${whole(learning.for_ms)}; everything counts as used.`],
-		pool.terminal?.look_ms != null && ["warn", "Probe:",
-			`one call probes in ${whole(pool.terminal.look_ms)}.`],
 		pool.zone === "amber" && ["warn", "Zone amber:",
 			"little is left. Background and standard calls are spaced out.", LESS],
 		pool.zone === "red" && ["bad", "Zone red:", "almost nothing is left. Background waits, "
@@ -203,8 +252,8 @@ function remarks(pool) {
 				whole(back.for_ms)}, staggered by priority.`],
 		one && ["warn", "One call at a time", `for at most ${whole(one.for_ms)}, because several `
 			+ "agents got 429s."],
-		speed !== null && ["warn", "After a 429:", `${percent(speed)} of the shortest rate is `
-			+ "usable; it doubles step by step."],
+		speed !== null && trouble.ramp && ["warn", "After a 429:", `${percent(speed)} of the shortest `
+			+ `rate is usable; all of it in ${whole(trouble.ramp.for_ms)}.`],
 		trouble.learned_concurrency !== null && ["warn", "Learned:", `the provider accepts ${
 			count(trouble.learned_concurrency)} calls at once; one more every minute without a 429.`],
 		trouble.cautious !== null && ["", "Learning the limits:", `at most ${
@@ -212,7 +261,7 @@ function remarks(pool) {
 		retries && retries.left < retries.per_minute && ["", "Retries:", `${count(retries.left)} left `
 			+ `of ${count(retries.per_minute)} in a minute.`],
 		...pool.limits.filter((of) => of.outside > 0).map((of) => ["warn",
-			`Use outside Standpipe on ${of.limit}:`, `${amount(of.unit, of.outside)}.`,
+			`Use outside Standpipe on ${limitName(of.limit)}:`, `${amount(of.unit, of.outside)}.`,
 			"Find the program that uses the key on its own: standpipe doctor."]),
 		pool.skipped > 0 && ["warn", "Not understood:", `${plural(pool.skipped, "event")} of its log; `
 			+ "a newer version of Standpipe wrote there.", "Update Standpipe on this machine."],

@@ -1,9 +1,9 @@
 // The tables of a pool: who waits, who uses the quota, what is in flight, what the proxy forwarded.
 
 import { Table, attr, h, keyed, put, setTime, show } from "./dom.js";
-import { whyWaiting } from "./diagnosis.js";
-import { amount, cost, count, dollars, expected, joined, length, plural, time, whole }
-	from "./words.js";
+import { shareOf, whyWaiting } from "./diagnosis.js";
+import { amount, cost, count, dollars, expected, joined, length, limitName, plural, share, time,
+	whole } from "./words.js";
 
 const phone = matchMedia("(max-width: 44rem)");
 // So many rows are shown until the reader asks for all.
@@ -43,6 +43,7 @@ class Listing {
 		this.draw();
 		show(this.table.root, items.length > 0);
 		show(this.none, items.length === 0);
+		this.root.classList.toggle("empty", items.length === 0);
 		put(this.count, total > 0 ? count(total) : "");
 	}
 }
@@ -54,6 +55,10 @@ function who(cell, { agent, priority, part_of: named, pid, stopped, model, task 
 		stopped && "process is stopped", model, task));
 }
 
+// What a call takes; on a pool with slots alone that is a slot.
+const takes = (units, { limits }) => (limits.length > 0
+	&& limits.every(({ kind }) => kind === "parallel") ? "1 slot" : cost(units));
+
 export class Queue extends Listing {
 	constructor() {
 		super("waiting", "Waiting", "Calls that wait, in order", "No call waits.", [["place", "n place"],
@@ -61,76 +66,97 @@ export class Queue extends Listing {
 			["waits for", "n"], ["gives up in", "n"]]);
 	}
 
-	update(pool, paused) {
+	update(pool, paused, isStoreDown) {
 		const { tickets, waiting } = pool;
+		const isHeld = isStoreDown && !pool.cut_off;
 		this.rows(tickets, waiting, (of) => `${of.agent} ${of.since} ${of.pid}`, ({ cells }) => {
 			for (const at of [3, 5]) cells[at].append(h("time"));
 		}, (of, { cells }) => {
 			who(cells[1], of);
-			setTime(cells[3].firstChild, of.until ?? of.not_before, expected(of));
+			setTime(cells[3].firstChild, isHeld ? null : of.until ?? of.not_before,
+				isHeld ? "when the store answers" : expected(of));
 			setTime(cells[5].firstChild, of.since, whole(of.waits_ms));
-			return [count(of.position), null, whyWaiting(of, pool, paused), null, cost(of.cost), null,
-				whole(of.deadline_ms)];
+			return [count(of.position), null, isHeld ? "the store is unavailable"
+				: whyWaiting(of, pool, paused), null, takes(of.cost, pool), null, whole(of.deadline_ms)];
 		});
 	}
 }
 
 export class Agents extends Listing {
 	constructor() {
-		super("agents", "Who uses the quota", "Agents of this pool, the largest users first",
-			"No agent has used this pool yet.", [["agent", "wide"], ["uses in this period", "wide uses"],
+		super("agents", "Who uses the quota", "Agents of this pool: calls in flight, then the largest use",
+			"No agent has used this pool yet.", [["agent", "wide"], ["uses", "wide uses"],
 				["in flight", "n"], ["waiting", "n"], ["last active", "n late"],
 				["floor, cap, remarks", "wide bare"]]);
 	}
 
-	update({ agents, limits }, most) {
-		const of = new Map(limits.map((limit) => [limit.limit, limit]));
-		const part = ({ limit, used, held }) => (used + held) / Math.max(1, of.get(limit)?.effective);
+	update(pool, most) {
+		const { agents, limits } = pool;
+		const of = new Map(limits.map((limit) =>
+			[limit.limit, { ...limit, whole: shareOf(pool, limit.limit) }]));
+		const part = ({ limit, used, held }) => (used + held) / Math.max(1, of.get(limit)?.whole);
 		const largest = ({ usage = [] }) => Math.max(0, ...usage.map(part));
 		const outside = limits.filter((limit) => limit.outside > 0).map(({ limit, outside: used }) =>
 			({ limit, used, held: 0 }));
-		const sorted = [...agents].sort((a, b) => largest(b) - largest(a) || (a.name < b.name ? -1 : 1));
+		const isBusy = (agent) => agent.in_flight > 0;
+		const sorted = [...agents].sort((a, b) => isBusy(b) - isBusy(a) || largest(b) - largest(a)
+			|| (a.name < b.name ? -1 : 1));
 		if (outside.length > 0) sorted.unshift({ name: "outside Standpipe", usage: outside });
 		this.rows(sorted, sorted.length, (agent) => agent.name, ({ cells }) =>
-			cells[1].append(h("ul"), h("span", { class: "none", text: "nothing" })), (agent, { cells }) => {
-			who(cells[0], { agent: agent.name, priority: agent.priority });
+			cells[1].append(h("ul"), h("span", { class: "none", text: "nothing" })), (agent, row) => {
+			const { cells } = row;
+			const isSlotted = agent.usage?.some(({ limit }) => of.get(limit)?.kind === "parallel");
+			attr(row, "class", isSlotted ? "slotted" : null);
+			who(cells[0], { agent: agent.name, priority: priorityOf(agent, pool) });
 			keyed(cells[1].firstChild, agent.usage ?? [], ({ limit }) => limit, bar, (item, use) =>
 				fill(item, use, of.get(use.limit), part(use)));
 			show(cells[1].lastChild, !agent.usage?.length);
 			return agent.priority ? [null, null, agent.in_flight ? count(agent.in_flight) : "",
-				agent.waiting ? count(agent.waiting) : "",
-				agent.active_ms < 1_000 ? "now" : `${whole(agent.active_ms)} ago`, remark(agent)]
+				agent.waiting ? count(agent.waiting) : "", lastActive(agent), remark(agent)]
 				: [null, null, "", "", "", "counted by the provider, not by Standpipe"];
 		});
 		if (agents.length >= most) put(this.more, "These were active last; there may be more.");
 	}
 }
 
-const remark = ({ floor, cap, promoted, denied_ms: denied, weight }) => joined("; ",
+// The priority of an agent's current calls, else the one that it is configured with.
+const priorityOf = ({ name, priority }, { leases, tickets }) =>
+	[...leases, ...tickets].find(({ agent }) => agent === name)?.priority ?? priority;
+
+function lastActive({ active_ms: ago, in_flight: flying, waiting }) {
+	if (flying + waiting > 0 || (ago !== null && ago < 1_000)) return "now";
+	return ago === null || ago === undefined ? "" : `${whole(ago)} ago`;
+}
+
+const remark = ({ floor, cap, promoted, denied_ms: denied, waiting, weight }) => joined("; ",
 	...floor.map((of) => `floor ${of}`), ...cap.map((of) => `cap ${of}`), weight && `weight ${weight}`,
 	promoted && "promoted: its next call is served as standard",
-	denied !== null && `not admitted for ${whole(denied)}`);
+	waiting > 0 && denied > 0 && `not admitted for ${whole(denied)}`);
 
 // One limit that an agent uses: its name, a bar, the figure and its share.
 const bar = () => h("li", {}, h("span", { class: "of" }), h("span", { class: "share" }, h("i")),
 	h("b"), h("span", { class: "part" }));
 
 function fill(item, { limit, used, held }, of, part) {
-	const [name, share, figure, percent] = item.children;
-	put(name, limit);
-	share.firstChild.style.width = `${100 * Math.min(1, part)}%`;
-	put(figure, amount(of?.unit, used + held));
-	put(percent, `${Math.round(100 * part)} %`);
+	const [name, track, figure, percent] = item.children;
+	const [isSlots, isBucket] = [of?.kind === "parallel", of?.kind === "bucket"];
+	put(name, isSlots ? "in flight" : isBucket ? limitName(limit).replace(" per ", " in the last ")
+		: limitName(limit));
+	track.firstChild.style.width = `${100 * Math.min(1, part)}%`;
+	const text = amount(of?.unit, used + held);
+	put(figure, isSlots ? `${text} of ${amount(of.unit, of.effective)}` : text);
+	put(percent, isSlots ? "" : `${share(part * 1e6, 1e6)}${isBucket ? " of use" : ""}`);
 }
 
 export class Leases extends Listing {
 	constructor(settle) {
 		super("flying", "In flight", "Calls in flight, oldest first", "No call is in flight.",
-			[["agent", "wide"], ["holds", "wide"], ["for", "n"], ["ends", "late"], ["settle", "act"]]);
+			[["agent", "wide"], ["holds", "wide"], ["for", "n"], ["ends", "late wide"], ["settle", "act"]]);
 		this.settle = settle;
 	}
 
-	update({ leases, in_flight: all }) {
+	update(pool) {
+		const { leases, in_flight: all } = pool;
 		this.rows(leases, all, (of) => of.id, (row) => {
 			row.cells[2].append(h("time"));
 			const onclick = () => this.settle(row.lease);
@@ -143,7 +169,7 @@ export class Leases extends Listing {
 				`Settle… the lease of ${of.agent}${of.pid ? `, pid ${of.pid}` : ""}`);
 			const within = of.expires_ms === null ? "" : `in ${whole(of.expires_ms)}`;
 			const ends = of.holder === "ttl" ? within : `with its process${within && `, or ${within}`}`;
-			return [null, cost(of.cost), null, ends, null];
+			return [null, takes(of.cost, pool), null, ends, null];
 		});
 	}
 }

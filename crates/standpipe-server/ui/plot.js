@@ -2,7 +2,7 @@
 // the time; slots are drawn apart, as numbers of calls. A table and labels have the figures too.
 
 import { Table, attr, h, keyed, put, s, show } from "./dom.js";
-import { amount, count } from "./words.js";
+import { amount, count, limitName, share } from "./words.js";
 
 const SPAN = 600_000;
 const [LEFT, RIGHT, TOP, BOTTOM] = [42, 8, 12, 22];
@@ -37,7 +37,7 @@ export class History {
 
 const sample = (at, { used, held, effective }) => [at, used + held, effective];
 const part = ([, taken, effective]) => taken / Math.max(1, effective);
-const percentOf = (point) => `${Math.round(part(point) * 100)} %`;
+const percentOf = ([, taken, effective]) => share(taken, effective);
 
 // A drawing that is as wide as its place.
 export class Plot {
@@ -123,7 +123,7 @@ export class Burn extends Recently {
 		show(this.note, this.lines.length === 0);
 		show(this.drawn, this.lines.length > 0);
 		this.draw();
-		const name = (line) => line.limit.limit;
+		const name = (line) => limitName(line.limit.limit);
 		keyed(this.legend, this.lines, name, ({ ink }) => h("li", {},
 			s("svg", { class: "key", viewBox: "0 0 24 8" }, s("path", { class: ink, d: "M0 4H24" })),
 			h("span"), h("b")), (item, line) => {
@@ -132,7 +132,7 @@ export class Burn extends Recently {
 		});
 		this.table.rows(this.lines, name, null, ({ limit, highest, last }) => {
 			const of = (point) => `${amount(limit.unit, point[1])} (${percentOf(point)})`;
-			return [limit.limit, of(last), of(highest), amount(limit.unit, limit.effective)];
+			return [limitName(limit.limit), of(last), of(highest), amount(limit.unit, limit.effective)];
 		});
 		attr(this.svg, "aria-label", `Use of each limit over the last 10 minutes. ${
 			this.lines.map((line) => `${name(line)}: now ${percentOf(line.last)}, highest ${

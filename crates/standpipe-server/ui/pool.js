@@ -3,7 +3,7 @@
 
 import { causeOfPause, otherRemarks, stateOf, summary } from "./diagnosis.js";
 import { attr, h, keyed, put, setTime, show } from "./dom.js";
-import { Limits } from "./limits.js";
+import { Limits, MEANINGS } from "./limits.js";
 import { Agents, Leases, Proxied, Queue } from "./listings.js";
 import { Burn, Slots } from "./plot.js";
 import { Refusals } from "./refusals.js";
@@ -17,7 +17,7 @@ export class PoolView {
 		this.counts = h("p", { class: "counts" });
 		this.pause = h("button", { text: "Pause…", onclick: () => act.pause(name) });
 		this.resume = h("button", { text: "Resume", onclick: () => act.resume(this.pool) });
-		this.answers = h("dl", { class: "answers" }, ...["Now", "Until", "Do"].map((head) =>
+		this.answers = h("dl", { class: "answers" }, ...["Now", "Ends", "Do"].map((head) =>
 			h("div", {}, h("dt", { text: head }), h("dd"))));
 		this.notices = h("ul", { class: "notices" });
 		this.limits = new Limits();
@@ -38,12 +38,15 @@ export class PoolView {
 				h("div", { class: "plots" }, this.burn.root, this.slots.root)),
 			this.leases.root, this.proxied.root,
 			h("div", { class: "pair" }, this.refusals.root, this.recent.root),
-			h("section", {}, h("h3", { text: "Settings" }), this.settings));
+			h("section", {}, h("h3", { text: "Settings" }), this.settings,
+				h("details", { class: "meanings" }, h("summary", { text: "What the words mean" }),
+					h("dl", {}, ...Object.entries(MEANINGS).map(([word, text]) =>
+						h("div", {}, h("dt", { text: word }), h("dd", { text })))))));
 	}
 
 	update(pool, { history, throttles, recent, proxied, rows, isStoreDown }) {
 		this.pool = pool;
-		const paused = causeOfPause(pool, recent.events);
+		const paused = causeOfPause(pool, pool.terminal ? throttles.events : recent.events);
 		const state = stateOf(pool, isStoreDown);
 		this.head(pool, state);
 		this.answer(summary(pool, { isStoreDown, paused }), state);
@@ -51,7 +54,7 @@ export class PoolView {
 			([grave, word]) => h("li", { class: grave }, h("b", { text: `${word} ` }), h("span")),
 			(item, [, , text]) => put(item.children[1], text));
 		show(this.notices, this.notices.firstChild !== null);
-		this.queue.update(pool, paused);
+		this.queue.update(pool, paused, isStoreDown);
 		this.agents.update(pool, rows);
 		this.limits.update(pool);
 		this.burn.update(pool, history);
@@ -99,15 +102,15 @@ export class PoolView {
 				origin.changes > 0 && `${plural(origin.changes, "change")} since`)],
 			["written", origin.written && time(origin.written)],
 		].filter(([, text]) => text);
-		keyed(this.settings, facts, ([name]) => name, ([name]) => h("div", {}, h("dt", { text: name }),
-			h("dd")), (fact, [, text]) => put(fact.lastChild, text));
+		keyed(this.settings, facts, ([name]) => name, ([name]) => h("div", {}, h("dt", { text: name,
+			title: MEANINGS[name] }), h("dd")), (fact, [, text]) => put(fact.lastChild, text));
 	}
 }
 
 class Recent {
 	list = h("ol", { class: "events", tabindex: 0, "aria-label": "Events, latest first" });
 	none = h("p", { class: "none" });
-	root = h("section", {}, h("h3", { text: "Events, last hour" }), this.none, this.list);
+	root = h("section", { class: "recent" }, h("h3", { text: "Events, last hour" }), this.none, this.list);
 
 	update({ pool, at }, { events, version }) {
 		const mark = `${version} ${at.slice(0, 16)}`;
@@ -119,10 +122,22 @@ class Recent {
 		put(this.none, version ? "None." : "Reading the journal…");
 		show(this.none, mine.length === 0);
 		show(this.list, mine.length > 0);
-		keyed(this.list, mine, (event) => event.key, (event) => {
+		this.root.classList.toggle("empty", mine.length === 0);
+		keyed(this.list, combined(mine), ({ event }) => event.key, ({ event }) => {
 			const when = h("time");
 			setTime(when, event.at, time(event.at));
-			return h("li", {}, when, h("span", { text: eventText(event) }));
-		});
+			return h("li", {}, when, h("span"));
+		}, (item, { text, times }) => put(item.lastChild, times > 1 ? `${text} (${times} times)` : text));
 	}
+}
+
+// Repeats in a row are one line, with the time of the first.
+function combined(events) {
+	const lines = [];
+	for (const event of events) {
+		const [text, last] = [eventText(event), lines.at(-1)];
+		if (last?.text === text) Object.assign(last, { event, times: last.times + 1 });
+		else lines.push({ event, text, times: 1 });
+	}
+	return lines;
 }

@@ -35,6 +35,7 @@ export class Refusals extends Plot {
 			agents.set(name, of);
 		}
 		show(this.drawn, agents.size > 0);
+		this.root.classList.toggle("empty", agents.size === 0);
 		put(this.note, !journal.version ? "Reading the journal…" : agents.size === 0
 			? "None." : `${plural(this.events.length, "refusal")} of ${
 				plural(agents.size, "agent")}${journal.isCut ? "; older ones are left out" : ""}.`);

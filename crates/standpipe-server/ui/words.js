@@ -14,6 +14,17 @@ export const dollars = (millionths) => (millionths > 0 && millionths < 5_000 ? "
 	: `$${(millionths / 1e6).toLocaleString("en-US",
 		{ minimumFractionDigits: 2, maximumFractionDigits: 2 })}`);
 
+// A limit's name as a person says it: `requests per minute`.
+const PERIODS = { "1s": "second", "1min": "minute", "1h": "hour", "1d": "day" };
+export const limitName = (limit) => limit.replace(/(?: refilled)? per (\S+)/, (_, period) =>
+	` per ${PERIODS[period] ?? period.replace(/(\d)([a-z])/, "$1 $2")}`);
+
+// A share in whole percent, as `standpipe status` prints it; a little is not shown as nothing.
+export function share(part, all) {
+	const percent = Math.floor(100 * part / Math.max(1, all));
+	return percent === 0 && part > 0 ? "<1 %" : `${percent} %`;
+}
+
 const rank = (unit) => (unit === "requests" ? 0 : unit === "usd" ? 2 : 1);
 
 // `1 request, 1,200 input_tokens`.
@@ -65,15 +76,15 @@ export function time(text) {
 	return `${isNear ? "" : `${dayOf(at)} `}${clock.format(at)}`;
 }
 
-// The same rounded up to a second, so that it is not early.
-export const ahead = (text) => time(Math.ceil(Date.parse(text) / 1_000) * 1_000);
+// An instant to come: `in 53 s (05:48:05)`.
+export const ahead = (text, ms) => `in ${whole(ms)} (${time(text)})`;
 
 // When a waiting call may be admitted: an exact instant, a lower bound, or what must happen first.
 export function expected({ reason, until, until_ms: ms, not_before: bound, not_before_ms: least,
 	waiting_for: event }) {
 	if (reason === null) return "now";
-	if (until) return `in ${whole(ms)} (${ahead(until)})`;
-	if (bound) return `not before ${ahead(bound)} (${whole(least)})`;
+	if (until) return ahead(until, ms);
+	if (bound) return `not before ${time(bound)} (${whole(least)})`;
 	return event ? `waiting for ${event}` : "never";
 }
 
@@ -83,7 +94,7 @@ export const KINDS = {
 	concurrency: ["in flight", "got a 429 (too many calls in flight)"],
 	slow_down: ["slow down", "got a 429 (slow down)"],
 	overload: ["overload", "got an overload error"],
-	terminal: ["stop", "got a terminal error"],
+	terminal: ["stop", "got an error that stops the account"],
 };
 
 export const refusedWith = (kind) => KINDS[kind]?.[1] ?? "was refused";
@@ -113,7 +124,8 @@ const REASONS = {
 	store: () => "the store is unavailable",
 };
 
-export const reasonText = (reason, limit) => REASONS[reason]?.(limit ?? "a limit") ?? reason;
+export const reasonText = (reason, limit) =>
+	REASONS[reason]?.(limit ? limitName(limit) : "a limit") ?? reason;
 
 const by = ({ agent, model }) => (model ? `${agent} (${model})` : agent);
 
@@ -132,19 +144,24 @@ const EVENTS = {
 		time(e.until)}`,
 	resume: () => "calls are admitted again",
 	stop: (e) => `the provider stopped the pool${e.until ? `, until ${time(e.until)}` : ""}`,
-	config: (e) => `a configuration from ${e.source}: ${e.result}`,
-	window_reset: (e) => `the provider’s window of ${e.limit} was reset`,
+	config: (e) => (e.source === "file" ? `the configuration file was ${
+		e.result === "applied" ? "applied" : "not applied: another one is in force"}`
+		: e.result === "applied" ? "limits from code or --limit were applied"
+			: "--limit was ignored: stricter limits are in force"),
+	window_reset: (e) => `the provider’s window of ${limitName(e.limit)} was reset`,
 	sequential: (e) => (e.on ? "several agents got 429s: calls run one at a time"
 		: "calls run in parallel again"),
-	learn: (e) => `learned a limit from the provider: ${amountOf(e.limit, e.amount)} ${e.limit}`,
+	learn: (e) => `learned a limit from the provider: ${amountOf(e.limit, e.amount)} ${
+		limitName(e.limit)}`,
 	zone: (e) => `the zone is ${e.zone}`,
 	promote: (e) => `${e.agent} waited long and one of its calls is promoted to standard priority`,
-	margin: (e) => `margin of ${e.limit} is now ${percent(e.per_mille)}`,
-	outside: (e) => `${amountOf(e.limit, e.units)} of ${e.limit} were used outside Standpipe, ${
+	margin: (e) => `margin of ${limitName(e.limit)} is now ${percent(e.per_mille)}`,
+	outside: (e) => `${amountOf(e.limit, e.units)} of ${limitName(e.limit)} were used outside Standpipe, ${
 		amountOf(e.limit, e.total)} in all`,
 	breaker: (e) => (e.on ? "the quota will run out at this rate: callers are advised to request less"
 		: "the quota no longer runs out at this rate"),
-	client_retry: (e) => `${e.agent} (${e.client}) retries on its own, on top of the proxy`,
+	client_retry: (e) =>
+		`${e.agent} (${e.client}) ${e.guessed ? "may retry" : "retries"} on its own, on top of the proxy`,
 	doubt: (e) => `${e.about} “${e.value}” was ignored: ${e.why}`,
 	store: (e) => e.what,
 	lost: (e) => `${plural(e.lines, "line")} of the journal could not be written`,
