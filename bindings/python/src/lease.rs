@@ -160,41 +160,50 @@ impl Lease {
         self.id.to_string()
     }
 
+    /// The pool.
     #[getter]
     fn pool(&self) -> &str {
         self.id.pool().as_str()
     }
 
+    /// Whose call it is.
     #[getter]
     fn agent(&self) -> &str {
         &self.agent
     }
 
+    /// What the call reserved, by unit.
     #[getter]
     fn cost<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         convert::dict(py, &self.cost)
     }
 
+    /// How much is left of the limits: `green`, `amber` or `red`.
     #[getter]
     const fn zone(&self) -> &'static str {
         self.zone.as_str()
     }
 
+    /// How long the call waited, in seconds.
     #[getter]
     fn waited(&self) -> f64 {
         self.waited.as_secs_f64()
     }
 
+    /// When it ends unless it is extended, as Unix time.
     #[getter]
     const fn expires_at(&self) -> f64 {
         self.expires_at
     }
 
+    /// Whether it has ended.
     #[getter]
     fn is_settled(&self) -> bool {
         matches!(&*self.lock(), State::Ended(_))
     }
 
+    /// Settles the lease with what the call used: `lease.commit(tokens=900)`. A unit that is not
+    /// named counts its estimate.
     #[pyo3(signature = (**used))]
     fn commit(&self, py: Python<'_>, used: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
         let used = convert::amounts(used)?;
@@ -202,6 +211,7 @@ impl Lease {
         wait::blocking(py, || lease.commit(used).blocking())
     }
 
+    /// `commit` as a coroutine: `await lease.acommit(tokens=900)`.
     #[pyo3(signature = (**used))]
     fn acommit(&self, py: Python<'_>, used: Option<&Bound<'_, PyDict>>) -> PyResult<Py<PyAny>> {
         let used = convert::amounts(used)?;
@@ -209,20 +219,25 @@ impl Lease {
         awaited(py, lease.commit(used), |py, ()| Ok(py.None()))
     }
 
+    /// Settles the lease at its estimate: `lease.release()`.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
         self.commit(py, None)
     }
 
+    /// Releases the lease; its call was never sent: `lease.cancel()`.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
         let lease = self.take(py, "cancelled")?;
         wait::blocking(py, || lease.cancel().blocking())
     }
 
+    /// `cancel` as a coroutine: `await lease.acancel()`.
     fn acancel(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let lease = self.take(py, "cancelled")?;
         awaited(py, lease.cancel(), |py, ()| Ok(py.None()))
     }
 
+    /// Settles the lease as refused by the provider, which pauses the pool for every caller:
+    /// `lease.throttled(retry_after=30)`.
     #[pyo3(signature = (*, retry_after = None, kind = None))]
     fn throttled(
         &self,
@@ -235,6 +250,7 @@ impl Lease {
         wait::blocking(py, || lease.throttled(throttle).blocking())
     }
 
+    /// Reports what a running call used so far and extends the lease: `lease.progress(tokens=40)`.
     #[pyo3(signature = (**used))]
     fn progress(&self, py: Python<'_>, used: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
         let used = convert::amounts(used)?;
@@ -242,6 +258,7 @@ impl Lease {
         wait::blocking(py, || operation.blocking())
     }
 
+    /// `progress` as a coroutine: `await lease.aprogress(tokens=400)`.
     #[pyo3(signature = (**used))]
     fn aprogress(&self, py: Python<'_>, used: Option<&Bound<'_, PyDict>>) -> PyResult<Py<PyAny>> {
         let used = convert::amounts(used)?;
@@ -249,6 +266,7 @@ impl Lease {
         awaited(py, operation, |py, ()| Ok(py.None()))
     }
 
+    /// Extends the lease; returns when it ends, as Unix time: `lease.heartbeat()`.
     fn heartbeat(&self, py: Python<'_>) -> PyResult<f64> {
         self.check_held(py)?;
         let (tap, id) = (self.tap.clone(), self.id.clone());
@@ -288,6 +306,7 @@ impl Lease {
         answer::meaning(py, &meaning)
     }
 
+    /// `answered` as a coroutine.
     #[pyo3(signature = (answer, *, whole = true))]
     fn aanswered(&self, py: Python<'_>, answer: &Answer, whole: bool) -> PyResult<Py<PyAny>> {
         let reply = answer.end(py, whole)?;
@@ -311,6 +330,7 @@ impl Lease {
         answer::meaning(py, &meaning)
     }
 
+    /// `settle_by` as a coroutine.
     fn asettle_by(
         &self,
         py: Python<'_>,

@@ -185,16 +185,29 @@ impl Tap {
         Ok(Self { tap, context, priority, limits: by_pool, pools, clock })
     }
 
+    /// The agent of calls that name none.
     #[getter]
     fn agent(&self) -> &str {
         self.tap.agent()
     }
 
+    /// Where the ledger is.
     #[getter]
     fn store(&self) -> String {
         self.tap.store_location()
     }
 
+    /// Waits until a call is admitted and returns its `Lease`; raises an error if it is refused.
+    ///
+    /// Named arguments: the units it takes (`requests`, `input_tokens`, `output_tokens`, …) or
+    /// `cost={...}`, `agent`, `priority`, `timeout` (300 s), `model`, `task`, `ttl`, `id`, `also`,
+    /// `retry_of`, `hold`, `bytes`, `max_output_tokens`.
+    ///
+    /// ```python
+    /// with tap.reserve("my/api", tokens=1200, timeout=30) as lease:
+    ///     answer = call()
+    ///     lease.commit(tokens=answer.usage)
+    /// ```
     #[pyo3(signature = (pool, /, *more, **call))]
     fn reserve(
         &self,
@@ -241,6 +254,7 @@ impl Tap {
         }))
     }
 
+    /// Reserves several calls, all or none; `Tap.reserve_all` is the public form.
     #[pyo3(signature = (calls, /, **common))]
     fn reserve_each(
         &self,
@@ -253,6 +267,7 @@ impl Tap {
         Ok(self.leases(leases.map_err(|error| raised(py, &error))?))
     }
 
+    /// Begins `reserve_each` in an event loop.
     #[pyo3(signature = (calls, /, **common))]
     fn begin_reserve_each(
         &self,
@@ -275,6 +290,7 @@ impl Tap {
         }))
     }
 
+    /// Returns why a call would not be admitted now; `None` if it would.
     #[pyo3(signature = (pool, /, **call))]
     fn peek_details<'py>(
         &self,
@@ -318,6 +334,7 @@ impl Tap {
         json.map_err(|error| invalid(py, &format!("the status cannot be shown: {error}"), ""))
     }
 
+    /// Stops admission on a pool for a while: `tap.pause("my/api", "5min")`.
     #[pyo3(signature = (pool, length, *, agent = None))]
     fn pause(
         &self,
@@ -333,11 +350,13 @@ impl Tap {
         wait::blocking(py, || known.pool.pause_by(agent, length).blocking())
     }
 
+    /// Ends a pause, or a stop by the provider: `tap.resume("my/api")`.
     fn resume(&self, py: Python<'_>, pool: &str) -> PyResult<()> {
         let known = self.known(py, pool)?;
         wait::blocking(py, || known.pool.resume().blocking())
     }
 
+    /// Reports that the provider refused a call: `tap.throttle("my/api", retry_after=30)`.
     #[pyo3(signature = (pool, *, retry_after = None, kind = None, agent = None, lease = None))]
     fn throttle(
         &self,
@@ -363,6 +382,7 @@ impl Tap {
         wait::blocking(py, || known.pool.throttle(&throttle).blocking())
     }
 
+    /// Reports a provider's answer that belongs to no lease.
     #[pyo3(signature = (pool, headers, *, status = 200, body = None, agent = None))]
     fn observe_answer<'py>(
         &self,
@@ -387,6 +407,7 @@ impl Tap {
         Ok(all)
     }
 
+    /// Settles a lease by its id with what the call used: `tap.commit(id, tokens=900)`.
     #[pyo3(signature = (lease, /, **used))]
     fn commit(
         &self,
@@ -398,11 +419,13 @@ impl Tap {
         wait::blocking(py, || self.tap.lease(&id)?.commit(used).blocking())
     }
 
+    /// Releases a lease by its id; its call was never sent: `tap.cancel(id)`.
     fn cancel(&self, py: Python<'_>, lease: &Bound<'_, PyAny>) -> PyResult<()> {
         let id = lease_id(lease)?;
         wait::blocking(py, || self.tap.lease(&id)?.cancel().blocking())
     }
 
+    /// Extends a lease by its id; returns when it ends, as Unix time: `tap.heartbeat(id)`.
     fn heartbeat(&self, py: Python<'_>, lease: &Bound<'_, PyAny>) -> PyResult<f64> {
         let id = lease_id(lease)?;
         let until = wait::blocking(py, || self.tap.lease(&id)?.heartbeat().blocking())?;

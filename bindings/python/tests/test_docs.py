@@ -15,7 +15,10 @@ MODULES = [
     "standpipe._requests", "standpipe._retry", "standpipe._status", "standpipe._tap",
     "standpipe.testing",
 ]
-PAGES = ["README.md", "docs/python.md", "bindings/python/README.md"]
+PAGES = [
+    "README.md", "docs/python.md", "docs/recipes/celery.md", "docs/recipes/temporal.md",
+    "docs/recipes/own-limiter.md", "bindings/python/README.md",
+]
 
 
 def blocks(page):

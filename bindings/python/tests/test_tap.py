@@ -290,3 +290,10 @@ def test_status_prints_in_a_terminal_and_in_a_notebook(tap):
     with pytest.raises(AttributeError, match="in_flight"):
         pool.inflight
     assert os.environ["STANDPIPE_HOME"] in repr(tap)
+
+
+def test_every_public_method_has_a_docstring() -> None:
+    for owner in (standpipe.Tap, standpipe.Lease):
+        for name in dir(owner):
+            if not name.startswith("_"):
+                assert (getattr(owner, name).__doc__ or "").strip(), f"{owner.__name__}.{name}"

@@ -1,4 +1,4 @@
-"""The Temporal interceptor of `docs/python.md`, in the SDK's own chain of interceptors.
+"""The Temporal interceptor of `docs/recipes/temporal.md`, in the SDK's own chain of interceptors.
 
 A worker puts its interceptors before `_ActivityInboundImpl`, which calls the activity. The tests
 build the same chain and run it with the SDK's `ActivityEnvironment`, so no server is needed.
@@ -22,9 +22,9 @@ from test_docs import blocks
 @pytest.fixture(scope="module")
 def recipe():
     """The names that the page defines."""
-    (code,) = [code for heading, code in blocks("docs/python.md") if heading == "Temporal"]
+    ((_, code),) = blocks("docs/recipes/temporal.md")
     names = {"__name__": "recipe"}
-    exec(compile(code, "docs/python.md", "exec"), names)
+    exec(compile(code, "docs/recipes/temporal.md", "exec"), names)
     return names
 
 

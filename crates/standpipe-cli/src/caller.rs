@@ -1,12 +1,53 @@
 //! The default agent: the name of the program that called us.
 
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
 use standpipe::named_after;
 
-/// Returns `$STANDPIPE_AGENT`, else the calling program's name with every invalid character
-/// replaced by `-`.
+/// Returns `$STANDPIPE_AGENT`, if it is set.
+pub(crate) fn configured() -> Option<String> {
+    std::env::var("STANDPIPE_AGENT").ok().filter(|name| !name.is_empty())
+}
+
+/// Returns the calling program's name with every invalid character replaced by `-`.
 pub(crate) fn agent() -> String {
-    let set = std::env::var("STANDPIPE_AGENT").ok().filter(|name| !name.is_empty());
-    set.unwrap_or_else(|| named_after(&parent().unwrap_or_default()))
+    named_after(&parent().unwrap_or_default())
+}
+
+/// Returns who works at this terminal: `$STANDPIPE_AGENT`, else the user. The calling program is
+/// often only a shell or a multiplexer.
+pub(crate) fn user() -> String {
+    let user = || ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
+    let user = || user().filter(|user| !user.is_empty()).map(|user| named_after(&user));
+    configured().or_else(user).unwrap_or_else(agent)
+}
+
+/// Returns the name of a program that is started: its own, or of the script it interprets.
+pub(crate) fn started(command: &[OsString]) -> String {
+    let mut words = command.iter().map(Path::new).skip_while(|word| {
+        let name = word.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        // `env A=b python x.py` runs `python`.
+        WRAPPERS.contains(&name) || (word.to_str().is_some_and(|word| word.contains('=')))
+    });
+    let Some(program) = words.next() else { return named_after("") };
+    let stem = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let script = words.next().filter(|_| is_interpreter(program));
+    match script.filter(|script| !script.to_string_lossy().starts_with('-')) {
+        Some(script) => named_after(&stem(script)),
+        None => named_after(&program.file_name().unwrap_or_default().to_string_lossy()),
+    }
+}
+
+/// Programs whose first argument is the program that matters.
+const INTERPRETERS: &[&str] =
+    &["python", "pypy", "node", "bun", "deno", "ruby", "perl", "php", "tsx", "sh", "bash", "zsh"];
+
+/// Whether a program runs a script; `python3.12` does.
+fn is_interpreter(program: &Path) -> bool {
+    let name = program.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    INTERPRETERS.contains(&name)
 }
 
 /// Programs that only run others. Their own caller is used instead.
@@ -55,6 +96,18 @@ mod tests {
             assert_eq!(parent_in(&format!("42 ({name}) S 17 3 4")), Some(17), "{name}");
         }
         assert_eq!(parent_in("42 (sh"), None);
+    }
+
+    #[test]
+    fn a_started_program_is_named_after_itself_or_its_script() {
+        let named = |line: &str| started(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        assert_eq!(named("claude -p hello"), "claude");
+        assert_eq!(named("python3 my_agent.py --fast"), "my_agent");
+        assert_eq!(named("/usr/bin/python3.12 jobs/digest.py"), "digest");
+        assert_eq!(named("python -m digest"), "python");
+        assert_eq!(named("env A=1 nice node ./bin/agent.js"), "agent");
+        assert_eq!(named("bash"), "bash");
+        assert_eq!(started(&[]), "unnamed");
     }
 
     #[test]

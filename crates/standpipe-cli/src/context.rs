@@ -11,12 +11,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 use standpipe::observe::{Origin, Timestamp};
 use standpipe::{
-    AgentName, Builder, Configured, Error, Limit, Pool, PoolName, Request, Span, Standpipe,
-    StoreUrl,
+    AgentName, Builder, Configured, Error, Limit, Pool, PoolName, Priority, Request, Span,
+    Standpipe, StoreUrl,
 };
 use standpipe_server::Log;
 
-use crate::args::GlobalArgs;
+use crate::args::{GlobalArgs, parse};
 use crate::caller;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -128,8 +128,7 @@ impl Context {
     }
 
     /// Notes that a call creates a pool: one that resembles another may be misspelled, and one
-    /// without limits has to learn them. Returns the limits of a pool that exists, if the call may
-    /// change them.
+    /// without limits has to learn them. Returns what the pool's limits are before the call.
     ///
     /// # Errors
     /// When the pools cannot be listed.
@@ -138,17 +137,19 @@ impl Context {
         pool: &Pool,
         limits: &[Limit],
         printer: &Printer,
-    ) -> Result<Option<Vec<Limit>>, Failure> {
+    ) -> Result<LimitsBefore, Failure> {
         let name = pool.name();
         // A list of a network store costs a round trip, which limits that are stated do not earn.
         let is_costly = !limits.is_empty() && tap.is_remote()?;
         if is_costly || tap.settings().pools.contains_key(name) {
-            return Ok(None);
+            return Ok(LimitsBefore::NotRead);
         }
         let known = tap.pools().blocking()?;
         if known.contains(name) {
             let config = if limits.is_empty() { None } else { pool.config().blocking()? };
-            return Ok(config.map(|config| config.limits));
+            // Another process may be about to create it.
+            let config = config.filter(|config| !config.limits.is_empty() || pool.learns());
+            return Ok(config.map_or(LimitsBefore::New, |config| LimitsBefore::Are(config.limits)));
         }
         let described = tap.settings().pools.keys();
         let names = known.iter().chain(described).map(PoolName::as_str);
@@ -165,21 +166,26 @@ impl Context {
                 near.unwrap_or_default()
             )),
         }
-        Ok(None)
+        Ok(LimitsBefore::New)
     }
 
-    /// Notes it when the limits of the command line changed a pool. `before` are those it had, if
-    /// they were read, and `changed` is what the reserve found out.
+    /// Notes it when the limits of the command line changed a pool. `changed` is what the ledger
+    /// decided, which only an admitted call knows: of several calls that create a pool together,
+    /// those that come second change nothing.
     pub(crate) fn note_changed_limits(
         pool: &Pool,
-        before: Option<&[Limit]>,
+        before: &LimitsBefore,
         limits: &[Limit],
-        changed: bool,
+        changed: Option<bool>,
         printer: &Printer,
     ) {
-        let is_due = match before {
-            Some(before) => !limits.iter().all(|limit| before.contains(limit)),
-            None => changed && is_shared(pool),
+        let (is_due, before) = match before {
+            LimitsBefore::New => (false, None),
+            LimitsBefore::NotRead => (changed == Some(true) && is_shared(pool), None),
+            LimitsBefore::Are(before) => {
+                let is_other = !limits.iter().all(|limit| before.contains(limit));
+                (is_other && changed != Some(false), Some(before.as_slice()))
+            }
         };
         let Some(Ok(Some(now))) = is_due.then(|| pool.config().blocking()) else { return };
         let note = limits_kept::changed_by_flags(pool.name(), before, &now.limits, limits);
@@ -264,7 +270,12 @@ impl Context {
             return Ok(tap.existing_pool(name));
         }
         let names = known.iter().map(PoolName::as_str);
-        Err(Self::no_pool(name, standpipe::config::nearest(name.as_str(), names)))
+        let near = standpipe::config::nearest(name.as_str(), names);
+        match tap.settings().unknown_pool(name).filter(|_| near.is_none()) {
+            // No `hold` could create it.
+            Some(unknown) => Err(unknown.into()),
+            None => Err(Self::no_pool(name, near)),
+        }
     }
 
     /// The failure for a pool that does not exist, with the most similar one.
@@ -331,10 +342,22 @@ impl Context {
     /// # Errors
     /// When the environment holds an invalid name.
     pub(crate) fn agent(&self, flag: Option<AgentName>) -> Result<AgentName, Failure> {
+        self.agent_or(flag, caller::agent)
+    }
+
+    /// Returns the calling agent: the flag, `$STANDPIPE_AGENT`, else `named`.
+    ///
+    /// # Errors
+    /// When the environment holds an invalid name.
+    pub(crate) fn agent_or(
+        &self,
+        flag: Option<AgentName>,
+        named: impl FnOnce() -> String,
+    ) -> Result<AgentName, Failure> {
         if let Some(agent) = flag {
             return Ok(agent);
         }
-        let name = caller::agent();
+        let name = caller::configured().unwrap_or_else(named);
         AgentName::new(&name).ok_or_else(|| {
             Failure::usage(
                 &format!("$STANDPIPE_AGENT is `{name}`, which is not a valid agent name"),
@@ -342,6 +365,33 @@ impl Context {
             )
         })
     }
+}
+
+/// The limits of a pool before a call that may change them.
+#[derive(Debug)]
+pub(crate) enum LimitsBefore {
+    /// The call creates the pool, alone or together with others.
+    New,
+    /// They were not read.
+    NotRead,
+    /// They are these.
+    Are(Vec<Limit>),
+}
+
+/// Returns the priority of a call: the flag, else `$STANDPIPE_PRIORITY`. Without either, the
+/// agent's table decides.
+///
+/// # Errors
+/// When the environment holds no priority.
+pub(crate) fn priority(flag: Option<Priority>) -> Result<Option<Priority>, Failure> {
+    let set = std::env::var("STANDPIPE_PRIORITY").ok().filter(|name| !name.is_empty());
+    let Some(name) = set.filter(|_| flag.is_none()) else { return Ok(flag) };
+    parse::priority_named(&name).map(Some).ok_or_else(|| {
+        Failure::usage(
+            &format!("$STANDPIPE_PRIORITY is `{name}`, which is not a priority"),
+            "use critical, standard or background",
+        )
+    })
 }
 
 /// Whether a pool has other calls than the one that was just admitted.
@@ -354,10 +404,19 @@ fn is_shared(pool: &Pool) -> bool {
 fn check_limited(tap: &Standpipe, pool: &Pool) -> Result<(), Failure> {
     let name = pool.name();
     let stated = tap.settings().pools.contains_key(name) || pool.learns();
-    if !stated && !tap.pools().blocking()?.contains(name) {
-        return Err(Error::NoLimits { pool: name.clone() }.into());
+    if stated {
+        return Ok(());
     }
-    Ok(())
+    let known = tap.pools().blocking()?;
+    if known.contains(name) {
+        return Ok(());
+    }
+    let near = standpipe::config::nearest(name.as_str(), known.iter().map(PoolName::as_str));
+    let failure = Failure::from(Error::NoLimits { pool: name.clone() });
+    Err(match near {
+        Some(near) => failure.map_hint(|hint| format!("did you mean `{near}`? else {hint}")),
+        None => failure,
+    })
 }
 
 /// Returns the limits of a pool and where they come from.

@@ -88,6 +88,14 @@ impl Failure {
         self.messages.first().map_or("", |message| &message.what)
     }
 
+    /// Replaces what is wrong, also for programs.
+    pub(crate) fn with_detail(mut self, what: &str) -> Self {
+        if let Some(message) = self.messages.first_mut() {
+            message.what = one_line(what);
+        }
+        self.with("detail", json!(what))
+    }
+
     /// Adds a field to the problem object.
     pub(crate) fn with(mut self, key: &str, value: Value) -> Self {
         self.problem.insert(key.to_owned(), value);

@@ -59,7 +59,7 @@ pub use self::problem::{ConfigError, Problem};
 pub use self::settings::{
     AgentSettings, KeyPools, LongestLease, MAX_ANCESTORS, PoolSettings, ProviderSettings,
     ServerSettings, Settings, Shares, SplitField, StoreFailure, StoreSettings, StoreUrl, Toggle,
-    WorkflowSettings, dialect_of,
+    WorkflowSettings, dialect_of, is_reserved,
 };
 
 #[cfg(test)]

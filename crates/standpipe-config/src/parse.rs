@@ -58,6 +58,10 @@ pub fn rate_of(unit: &Unit, text: &str) -> Result<(u64, Span), TextError> {
         });
     };
     let (amount, period) = (amount.trim(), period.trim());
+    if amount.starts_with('-') && amount_of(unit, &amount[1..]).is_ok() {
+        let what = format!("{} is negative", quoted(amount));
+        return Err(TextError::new(what, "write an amount above 0"));
+    }
     let figure = amount_of(unit, amount).map_err(|error| match whole_rate(amount, period) {
         Some(rate) if period_of(period, text).is_ok() => {
             TextError::new(error.what, format!("units are counted whole, write {rate}"))

@@ -82,6 +82,15 @@ pub use self::provider::{KeyPools, ProviderSettings, ServerSettings, SplitField}
 pub use self::store::{StoreSettings, StoreUrl};
 pub use self::workflow::WorkflowSettings;
 
+/// Whether paths of the daemon's own begin with this name, so that no provider can have it.
+#[must_use]
+pub fn is_reserved(name: &str) -> bool {
+    let is_version = name.strip_prefix('v').is_some_and(|number| {
+        !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
+    });
+    is_version || ["ui", "as", "metrics", "healthz", "readyz", "openapi.json"].contains(&name)
+}
+
 /// Returns the dialect of a pool: that of its provider, else of the first part of its name.
 #[must_use]
 pub fn dialect_of(pool: &str, provider: Option<&str>) -> Dialect {
@@ -100,7 +109,7 @@ settings! {
         pub version: Option<u64> = None, "version" as Optional<Version>;
         /// Address of the daemon.
         pub listen: Option<SocketAddr> = None, "listen" as Address;
-        /// Whether pools may be used that are not described in the file.
+        /// Whether pools may be used that are not described, beside those of other known providers.
         pub open_pools: bool = false, "open_pools" as Flag;
         /// Where the ledger is stored.
         pub store: Option<StoreSettings> = None, "store" as Store;
@@ -195,16 +204,43 @@ impl Settings {
         Source::File { version: self.version, written: self.written }
     }
 
-    /// Returns why a pool may not be used: there is a file, it does not describe the pool, and it
-    /// does not set `open_pools = true`.
+    /// Returns why a pool may not be used: there is a file, it does not describe the pool, it does
+    /// not set `open_pools = true`, and the pool is not learned.
     #[must_use]
     pub fn unknown_pool(&self, pool: &PoolName) -> Option<ConfigError> {
         let file = self.origin.as_ref()?;
-        if self.open_pools || self.pools.contains_key(pool) {
+        if self.open_pools || self.pools.contains_key(pool) || self.is_learned(pool) {
             return None;
         }
         let (what, remedy) = self.missing_pool(pool);
         Some(Problem { file: Some(file.clone()), line: None, what, remedy }.into())
+    }
+
+    /// Returns whether a pool can be used without a description: its provider is known, so that its
+    /// limits are learned, and the file says nothing about that provider's pools.
+    fn is_learned(&self, pool: &PoolName) -> bool {
+        let own = dialect_of(pool.as_str(), None);
+        let described = |(name, settings): (&PoolName, &PoolSettings)| {
+            dialect_of(name.as_str(), settings.provider.as_deref()) == own
+        };
+        own != Dialect::Generic && !self.pools.iter().any(described)
+    }
+
+    /// Returns a warning and its remedy for a file that describes no pool: calls on any pool that
+    /// is not learned are refused.
+    #[must_use]
+    pub fn without_pools(&self) -> Option<(String, String)> {
+        let file = self.origin.as_ref()?;
+        if self.open_pools || !self.pools.is_empty() {
+            return None;
+        }
+        let what = format!(
+            "{} describes no pool and open_pools is not set: every call is refused, except on \
+             pools of known providers such as anthropic, openai and github",
+            file.display()
+        );
+        let remedy = "add a [pool.\"provider/scope\"] with its limits, or write open_pools = true";
+        Some((what, remedy.to_owned()))
     }
 
     /// Returns the problem and the remedy for a pool that is not described.

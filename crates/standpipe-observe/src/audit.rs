@@ -12,12 +12,13 @@ mod tally;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use standpipe_core::Priority;
 use standpipe_store::PoolName;
 
 use self::tally::JournalTotals;
 use crate::finding::Finding;
 use crate::journal::{Event, EventKind};
-use crate::status::PoolStatus;
+use crate::status::{Label, PoolStatus};
 use crate::time::Timestamp;
 
 pub use self::compare::{Comparison, Traffic};
@@ -93,7 +94,11 @@ pub struct LimitAudit {
     pub average_percent: Option<u64>,
     /// The most in any one period, as it really was.
     pub peak: u64,
-    /// How many percent of the quota that is.
+    /// The most that the quota allows in any one period: for a bucket, its burst in addition.
+    pub peak_stated: Option<u64>,
+    /// The usable part of that.
+    pub peak_usable: Option<u64>,
+    /// How many percent of [`LimitAudit::peak_stated`] the peak is.
     pub peak_percent: Option<u64>,
     /// When that period began.
     pub peak_at: Option<Timestamp>,
@@ -123,6 +128,10 @@ pub struct AgentAudit {
     pub waited_for: Option<String>,
     /// How many were not admitted in time.
     pub gave_up: u64,
+    /// How many wait now. Their waits so far are included.
+    pub waiting: u64,
+    /// Its tier, if the pool still has the agent.
+    pub priority: Option<Label<Priority>>,
     /// Its rate on each limit of the pool.
     pub rates: Vec<AgentRate>,
     /// What its calls used, all together.

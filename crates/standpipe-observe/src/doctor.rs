@@ -72,6 +72,17 @@ impl Diagnosis {
         }
     }
 
+    /// Adds whether a daemon runs on this machine, and where.
+    pub fn add_daemon(&mut self, running: Option<(&str, u32)>) {
+        let what = match running {
+            Some((address, pid)) => format!("runs at {address}, pid {pid}"),
+            None => "none runs, and none is needed but for `run`, the API and the dashboard; \
+                     `standpipe up` starts one"
+                .to_owned(),
+        };
+        self.findings.push(Finding::ok("daemon", what));
+    }
+
     /// Adds that a running daemon rejected its configuration file, at this time of day.
     pub fn add_rejected_config(&mut self, rejected: &ConfigRejected, at: &str) {
         let file = rejected.file.as_deref().unwrap_or("its configuration file");

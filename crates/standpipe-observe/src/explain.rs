@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use standpipe_core::{
-    Breaker, Decision, Priority, QueueKey, Queued, Reason, Refusal, Reserve, State, Zone,
+    AdmissionSteps, Breaker, Decision, LimitId, LimitUsage, Priority, QueueKey, Queued, Reason,
+    Refusal, Reserve, State, Zone,
 };
 use standpipe_store::PoolName;
 
@@ -16,7 +17,7 @@ pub use self::advice::{Advice, Remedy};
 use crate::refusal::{Refused, When, limit_text};
 use crate::status::{
     AgentShares, KeptUnits, Label, LimitStatus, PausedBy, PoolStatus, Processes, TicketStatus,
-    VerdictKind, agents_ahead, amounts, kept_from, shares_of,
+    VerdictKind, agents_ahead, amounts, breaker, is_zero, kept_from, needs_all, shares_of,
 };
 use crate::time::Now;
 
@@ -115,6 +116,16 @@ pub struct Denial {
     /// The agents of the calls that are ahead of it in the queue for the limit, the first ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ahead: Vec<String>,
+    /// How many more agents are ahead of it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub ahead_more: usize,
+    /// The agent of the call.
+    #[serde(skip)]
+    pub agent: String,
+    /// It takes more than the usable part of the limit: it is admitted when nothing else is
+    /// charged there.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub alone: bool,
     /// What floors of other agents keep from it on the limit.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<KeptUnits>,
@@ -145,23 +156,27 @@ impl Explanation {
         now: &Now,
         processes: Processes<'_>,
     ) -> Option<Self> {
+        let waiting = PoolStatus::waiting(state, &reserve.agent, now, processes);
+        let reserve = &like_the_waiting_call(reserve, &waiting);
         let verdict = Verdict::of(pool, state, reserve, now)?;
         let judged = state.admission_steps(reserve, now.store);
+        let figures = state.figures(now.store);
+        let denial = |no: &Refusal| denial(state, &figures, reserve, &judged, no, now);
         Some(Self {
             pool: pool.clone(),
             agent: reserve.agent.to_string(),
             priority: judged.tier.into(),
             cost: amounts(&judged.cost),
             zone: state.zone().into(),
-            breaker: state.breaker(now.store).into(),
+            breaker: breaker(state, &figures, now).into(),
             advice: state.advise(reserve, now.store).as_ref().map(Advice::of),
             verdict: verdict.kind().into(),
             why: verdict.why().cloned(),
-            steps: steps(&judged.refusals, &|no| denial(state, reserve, judged.tier, no, now)),
+            steps: steps(&judged.refusals, &denial),
             limits: PoolStatus::limits_of(state, now),
             shares: shares_of(state, &reserve.agent, now),
             floors: state.floors_kept_from(reserve, now.store).iter().map(KeptUnits::of).collect(),
-            waiting: PoolStatus::waiting(state, &reserve.agent, now, processes),
+            waiting,
             others: Vec::new(),
         })
     }
@@ -225,8 +240,16 @@ pub fn has_no_limits(refusal: &Refusal) -> bool {
 }
 
 fn steps(refusals: &[Refusal], denial: &dyn Fn(&Refusal) -> Denial) -> Vec<Step> {
+    // What never fits a limit waits for no room there.
+    let never_fits = |limit: &Option<LimitId>| {
+        limit.is_some()
+            && refusals.iter().any(|no| no.reason == Reason::Never && no.limit == *limit)
+    };
     let noes = |reasons: &[Reason]| {
-        let named = refusals.iter().filter(|refusal| reasons.contains(&refusal.reason));
+        let named = refusals.iter().filter(|no| {
+            let is_moot = no.reason != Reason::Never && never_fits(&no.limit);
+            reasons.contains(&no.reason) && !is_moot
+        });
         named.map(denial).collect()
     };
     let own = [Reason::Pause, Reason::ReturnWindow, Reason::Zone, Reason::Hold];
@@ -256,19 +279,34 @@ fn steps(refusals: &[Refusal], denial: &dyn Fn(&Refusal) -> Denial) -> Vec<Step>
     numbered.map(|(number, (name, passed, noes))| Step { number, name, passed, noes }).collect()
 }
 
+/// A call that states no priority is judged with that of the agent's first waiting call.
+fn like_the_waiting_call(reserve: &Reserve, waiting: &[TicketStatus]) -> Reserve {
+    let first = waiting.first().map(|ticket| ticket.priority);
+    let priority = first.and_then(|label| match label {
+        Label::Known(priority) => Some(priority),
+        Label::Unknown => None,
+    });
+    Reserve { priority: reserve.priority.or(priority), ..reserve.clone() }
+}
+
 fn denial(
     state: &State,
+    figures: &[LimitUsage],
     reserve: &Reserve,
-    tier: Priority,
+    judged: &AdmissionSteps,
     refusal: &Refusal,
     now: &Now,
 ) -> Denial {
+    let ahead = agents_ahead(state, refusal, QueueKey::last_of(judged.tier));
     Denial {
         reason: refusal.reason.into(),
         limit: refusal.limit.as_ref().map(limit_text),
         short_by: refusal.short_by,
         behind: refusal.behind.as_ref().map(ToString::to_string),
-        ahead: agents_ahead(state, refusal, QueueKey::last_of(tier)),
+        ahead: ahead.first,
+        ahead_more: ahead.more,
+        agent: reserve.agent.to_string(),
+        alone: needs_all(figures, &judged.cost, refusal),
         kept: kept_from(state, reserve, refusal, now),
         paused: PausedBy::of(state, refusal, now),
         when: When::of(refusal, now),

@@ -87,6 +87,10 @@ impl Finding {
     }
 }
 
+/// What to do about refusals on a pool that limits no rate.
+pub(crate) const UNLIMITED: &str = "no rate of this pool is known: state the provider's in \
+                                    standpipe.toml, for example requests = \"1000/min\"";
+
 /// So many of a thing: `1 call`, `3 calls`.
 pub(crate) fn counted(count: u64, thing: &str) -> String {
     match count {

@@ -90,7 +90,7 @@ impl Journal {
         let texts = files.filter_map(|path| std::fs::read(path).ok());
         let choice = EventFilter { since: since.map(Timestamp::of), kind };
         let mut events: Vec<Event> = texts.flat_map(|text| choice.read(&text)).collect();
-        events.sort_by_key(|event| event.at);
+        events.sort_by_key(Event::order);
         events.into_iter()
     }
 

@@ -96,7 +96,7 @@ impl LeaseId {
     /// The bytes behind the checksum: session, number and pool; of several, each with the length of
     /// its pool.
     fn content(&self) -> Vec<u8> {
-        let mut content = Vec::new();
+        let mut content = Vec::with_capacity(18 + self.pool.as_str().len());
         let mut put = |key: Key, pool: &PoolName, length: Option<u16>| {
             content.extend_from_slice(&key.session.to_be_bytes());
             content.extend_from_slice(&key.number.to_be_bytes());
@@ -115,11 +115,10 @@ impl LeaseId {
 
 impl fmt::Display for LeaseId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut content = self.content();
-        let mut bytes = checksum(&content).to_vec();
-        bytes.append(&mut content);
-        let prefix = if self.others.is_empty() { PREFIX } else { PREFIX_OF_SEVERAL };
-        write!(f, "{prefix}{}", URL_SAFE_NO_PAD.encode(&bytes))
+        let content = self.content();
+        let bytes = [&checksum(&content)[..], &content].concat();
+        f.write_str(if self.others.is_empty() { PREFIX } else { PREFIX_OF_SEVERAL })?;
+        f.write_str(&URL_SAFE_NO_PAD.encode(&bytes))
     }
 }
 

@@ -68,6 +68,7 @@
 //!
 //! `compat` holds earlier names for code that has not moved to the present ones.
 
+pub mod amount;
 pub mod audit;
 pub mod doctor;
 pub mod explain;

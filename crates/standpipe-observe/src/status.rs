@@ -13,6 +13,7 @@ mod read;
 mod snapshot;
 mod state;
 mod throttle;
+mod will_wait;
 
 use std::collections::BTreeMap;
 
@@ -21,7 +22,7 @@ use standpipe_core::{Breaker, Priority, Reason, ThrottleKind, Zone};
 use standpipe_store::PoolName;
 
 pub use self::agent_use::{AgentShares, KeptUnits};
-pub(crate) use self::agent_use::{agents_ahead, kept_from, shares_of};
+pub(crate) use self::agent_use::{agents_ahead, is_zero, kept_from, needs_all, shares_of};
 pub use self::backpressure::Backpressure;
 pub use self::label::{
     ConfigSource, Label, LeaseHolder, LimitKind, Named, OfflineMode, ProbeState, VerdictKind,
@@ -31,6 +32,8 @@ pub use self::read::Processes;
 pub(crate) use self::read::amounts;
 pub use self::snapshot::{ConfigRejected, Snapshot, Unreadable};
 pub use self::state::PoolState;
+pub use self::throttle::RampStatus;
+pub(crate) use self::will_wait::breaker;
 use crate::lease_id::LeaseId;
 use crate::refusal::When;
 use crate::time::Timestamp;
@@ -210,6 +213,9 @@ pub struct ThrottleStatus {
     pub one_at_a_time: Option<Pause>,
     /// The usable part of the shortest rates in thousandths, while the pool ramps up.
     pub speed_per_mille: Option<u32>,
+    /// When all of the shortest rates is usable again. None without rates, and during a pause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ramp: Option<Pause>,
     /// The learned number of calls that the provider accepts at once.
     #[serde(default)]
     pub learned_concurrency: Option<u64>,
@@ -273,8 +279,20 @@ pub struct LimitStatus {
     pub used: u64,
     /// What calls in flight hold in addition.
     pub held: u64,
-    /// What is left of [`LimitStatus::effective`].
+    /// What is left of [`LimitStatus::effective`], and of the step of a ramp.
     pub left: u64,
+    /// What of [`LimitStatus::left`] floors keep from standard calls of agents without one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<KeptUnits>,
+    /// Set after a pause, while only a part is usable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ramp: Option<RampStatus>,
+    /// What a bucket regains in its period: the stated rate without the margin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refill: Option<u64>,
+    /// What was charged to a bucket in its last period, by all agents together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_period: Option<u64>,
     /// The share of the stated rate that is left unused, in thousandths; none for calls in flight.
     pub margin_per_mille: Option<u16>,
     /// Usage that did not go through Standpipe, by the provider's own count.
@@ -360,6 +378,13 @@ pub struct TicketStatus {
     /// The agents of the calls that are ahead of it in the queue for the limit, the first ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ahead: Vec<String>,
+    /// How many more agents are ahead of it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ahead_more: usize,
+    /// It takes more than the usable part of the limit: it is admitted when nothing else is
+    /// charged there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub alone: bool,
     /// What floors of other agents keep from it on the limit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<KeptUnits>,
@@ -409,9 +434,13 @@ pub struct AgentStatus {
     /// Its weight in fair order, if it is not 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<u16>,
-    /// How long ago it was last active.
+    /// How long ago it was last active: 0 while it has a call in flight or waiting.
     pub active_ms: u64,
-    /// How long a background agent has not been admitted, pauses excluded.
+    /// The configuration names it, and it has not called yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub never_called: bool,
+    /// While a background call of it waits, and not for its own cap: how long the agent has not
+    /// been admitted, pauses excluded.
     pub denied_ms: Option<u64>,
     /// Whether its next call is served as standard, because it was denied for so long.
     pub promoted: bool,

@@ -27,7 +27,6 @@ use utoipa_axum::routes;
 
 pub(crate) use self::fields::agent_of;
 use crate::http::problem::Problem;
-use crate::proxy;
 use crate::state::AppState;
 
 /// The version of the shape of all responses.
@@ -105,10 +104,9 @@ pub(crate) fn router() -> Router<Arc<AppState>> {
     router
 }
 
-/// Adds the proxy, which serves all other paths, and the answer for unknown methods. Applies to the
-/// routes added before.
+/// Adds the answers for unknown paths and methods. Applies to the routes added before.
 pub(crate) fn with_fallbacks(router: Router<Arc<AppState>>) -> Router<Arc<AppState>> {
-    router.fallback(proxy::serve).method_not_allowed_fallback(unknown_method)
+    router.fallback(unknown_path).method_not_allowed_fallback(unknown_method)
 }
 
 /// The OpenAPI document.

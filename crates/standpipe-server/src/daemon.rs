@@ -7,15 +7,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use axum::Router;
-use axum::middleware::{from_fn, from_fn_with_state};
 use standpipe::config::StoreSettings;
 use standpipe::{Builder, Settings, Standpipe, StoreUrl, state_directory};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
 use crate::http::acceptors::{self, Acceptors, Listeners};
-use crate::http::{guard, trace};
+use crate::http::service::HttpService;
 use crate::instance::{InstanceLock, Running, is_for_group};
 use crate::logging::Log;
 use crate::state::AppState;
@@ -148,7 +146,7 @@ pub fn run(options: &Options, begun: impl FnOnce(&Begun)) -> Result<(), Failure>
         // Before `begun` reports readiness, so that a signal sent right after it is not lost.
         let signals = Signals::listen()?;
         let tasks = start_tasks(&state, options, signals, version);
-        let acceptors = Acceptors::start(&state, &app(&state), &Listeners { tcp, unix })?;
+        let acceptors = Acceptors::start(&state, &service(&state), &Listeners { tcp, unix })?;
         instance.announce(&running)?;
         let (address, pid) = (running.address, running.pid);
         begun(&Begun { running, store, config, pool });
@@ -168,13 +166,10 @@ pub fn run(options: &Options, begun: impl FnOnce(&Begun)) -> Result<(), Failure>
     served
 }
 
-/// All routes, behind the guard.
-fn app(state: &Arc<AppState>) -> Router {
-    let routes = api::with_fallbacks(api::router().merge(ui::router()));
-    routes
-        .layer(from_fn_with_state(Arc::clone(state), guard::check))
-        .layer(from_fn(trace::request))
-        .with_state(Arc::clone(state))
+/// What answers requests: API and dashboard, and the proxy for all other paths.
+fn service(state: &Arc<AppState>) -> HttpService {
+    let router = api::with_fallbacks(api::router().merge(ui::router()));
+    HttpService::new(Arc::clone(state), router.with_state(Arc::clone(state)))
 }
 
 /// The signals the daemon handles.

@@ -16,7 +16,8 @@
 //!
 //! 1. `http::connections::serve` accepts the connection on one of the threads of
 //!    `http::acceptors::Acceptors`, where it stays, and takes a slot of `http::budget`.
-//! 2. `http::guard::check` checks origin, host and token.
+//! 2. `http::service::HttpService` asks `http::guard::refusal` about origin, host and token, and
+//!    passes it to the router; paths of providers go to `proxy::serve`.
 //! 3. `http::extract::JsonBody` reads the body into an `api::leases::ReserveRequest`.
 //! 4. `api::leases::parse_request` validates it and moves it into a [`standpipe::Request`].
 //! 5. `api::leases::prepare` finds the pool and follows the route. Only a pool that is not known

@@ -58,7 +58,7 @@ mod upstream;
 
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use hyper::upgrade::OnUpgrade;
 
@@ -81,8 +81,11 @@ use crate::http::problem::Problem;
 use crate::state::AppState;
 
 /// Serves a request for a provider, or answers that there is no such path.
-pub(crate) async fn serve(State(state): State<Arc<AppState>>, mut request: Request) -> Response {
-    let transport = request.extensions().get::<Transport>().copied();
+pub(crate) async fn serve(
+    state: Arc<AppState>,
+    transport: Transport,
+    mut request: Request,
+) -> Response {
     let identified = identify::identify(&state, transport, request.uri(), request.headers());
     match identified {
         Ok(Some(identified)) => {
@@ -112,19 +115,39 @@ async fn proxy(
     request: Request,
     client: Option<OnUpgrade>,
 ) -> Result<Response, Problem> {
-    let (parts, body) = request.into_parts();
+    let caller = Caller { agent: identified.agent.clone(), session: None };
+    let failed = |problem: &Problem| state.proxied.fail(&caller, problem.message());
     if !format.is_counted() {
-        return forward::unmetered(&identified, parts, body).await;
+        let (parts, body) = request.into_parts();
+        let passed = Box::pin(forward::unmetered(&identified, parts, body)).await;
+        return passed.inspect_err(failed);
     }
+    let call = prepare(&state, identified, format, request).await.inspect_err(failed)?;
+    call.state.client_retries.check(&call);
+    match client {
+        // Rare and large: every call would carry its state otherwise.
+        Some(client) => Box::pin(upgrade::run(call, client)).await,
+        None => hold::run(call).await,
+    }
+}
+
+/// Reads the body of a call and finds its pool.
+async fn prepare(
+    state: &Arc<AppState>,
+    identified: Identified,
+    format: Format,
+    request: Request,
+) -> Result<Call, Problem> {
+    let (parts, body) = request.into_parts();
     let WholeBody { bytes: body, room } = request_body::read(body).await?;
     let facts = Facts::of(format, &identified.path, &body);
-    let account = route::account(&state, &identified, &parts.headers)?;
-    let pool = route::find(&state, &identified, format, &facts, account.as_deref()).await?;
+    let account = route::account(state, &identified, &parts.headers)?;
+    let pool = route::find(state, &identified, format, &facts, account.as_deref()).await?;
     let split_by = &identified.upstream.split_by;
     let caller = Caller::new(&identified.agent, &parts.headers, facts.user.as_deref(), split_by);
     let cached = state.prompt_caches.call(pool.name().as_str(), &caller, facts.text_bytes);
-    let call = Call {
-        state,
+    Ok(Call {
+        state: Arc::clone(state),
         identified,
         caller,
         format,
@@ -135,10 +158,5 @@ async fn proxy(
         body,
         _room: room,
         original: None,
-    };
-    call.state.client_retries.check(&call);
-    match client {
-        Some(client) => upgrade::run(call, client).await,
-        None => hold::run(call).await,
-    }
+    })
 }

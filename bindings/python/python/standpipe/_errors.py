@@ -87,7 +87,7 @@ class QueueFull(Refused):
 
 
 class LeaseGone(Error):
-    """The lease has ended: it was settled before, or its time was up."""
+    """The lease has ended: it was settled before, its time was up, or its owner ended."""
 
 
 class StoreUnavailable(Error):

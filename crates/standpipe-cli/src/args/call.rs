@@ -17,7 +17,7 @@ pub(crate) struct Call {
     /// The calling agent [default: $STANDPIPE_AGENT, else the calling program's name]
     #[arg(long = "as", value_name = "AGENT", value_parser = parse::agent)]
     pub(crate) agent: Option<AgentName>,
-    /// The priority [default: the agent's own, else standard]
+    /// The priority [default: $STANDPIPE_PRIORITY, else the agent's own, else standard]
     #[arg(long, value_parser = parse::priority())]
     pub(crate) priority: Option<Priority>,
     /// The cost of the call, as `unit=n,…`; one request is implied
@@ -47,7 +47,8 @@ pub(crate) struct CallLabels {
 #[derive(Debug, Args)]
 pub(crate) struct Admission {
     /// A limit of the pool, unless the configuration file sets it: `parallel=2`, `requests=60/min`;
-    /// with options after commas: `input_tokens=2M/min,burst=400k`
+    /// with options after commas: `input_tokens=2M/min,burst=400k`. A rate is used up to 80 % at
+    /// first; `margin = 0` in the file uses all of it
     #[arg(long, value_name = "UNIT=RATE", value_parser = parse::limit)]
     pub(crate) limit: Vec<Limit>,
     /// The longest wait: `500ms`, `30s`, `5min`; 0 never waits

@@ -42,7 +42,7 @@ pub(crate) struct Reserve {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse::length)]
     pub(crate) ttl: Option<Span>,
     /// End the lease when this process ends
-    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "PID", value_parser = parse::pid)]
     pub(crate) owner: Option<u32>,
     /// Idempotency key: the same key of the same agent gets the same lease
     #[arg(long, value_name = "KEY", value_parser = parse::word)]

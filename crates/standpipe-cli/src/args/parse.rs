@@ -45,13 +45,22 @@ pub(super) fn priority() -> impl TypedValueParser<Value = Priority> {
         PossibleValue::new(priority.as_str()).aliases([short, capital])
     };
     let values = Priority::ALL.into_iter().zip(SHORT_PRIORITIES);
-    PossibleValuesParser::new(values.map(|(priority, short)| named(priority, short))).map(|given| {
-        let mut named = Priority::ALL.into_iter().zip(SHORT_PRIORITIES);
-        let given = given.as_str();
-        let found =
-            named.find(|(priority, short)| priority.as_str() == given || short.contains(&given));
-        found.map(|(priority, _)| priority).unwrap_or_default()
-    })
+    PossibleValuesParser::new(values.map(|(priority, short)| named(priority, short)))
+        .map(|given| priority_named(&given).unwrap_or_default())
+}
+
+/// Returns the priority of a name or number.
+pub(crate) fn priority_named(given: &str) -> Option<Priority> {
+    let mut named = Priority::ALL.into_iter().zip(SHORT_PRIORITIES);
+    let found =
+        named.find(|(priority, short)| priority.as_str() == given || short.contains(&given));
+    found.map(|(priority, _)| priority)
+}
+
+/// Parses the id of a process.
+pub(super) fn pid(text: &str) -> Result<u32, String> {
+    let wrong = || "not the id of a process; give a number, for example --owner $$".to_owned();
+    text.parse().ok().filter(|pid| *pid > 0).ok_or_else(wrong)
 }
 
 /// The short names of the priorities, in their order.

@@ -26,10 +26,11 @@ command's exit code is passed through.";
 /// The identity that calls carry.
 #[derive(Debug, Args)]
 pub(crate) struct Identity {
-    /// The calling agent [default: $STANDPIPE_AGENT, else the calling program's name]
+    /// The calling agent [default: $STANDPIPE_AGENT, else the name of the program that is run, or
+    /// of its script; for `env` that of the calling program]
     #[arg(long = "as", value_name = "AGENT", value_parser = parse::agent)]
     pub(crate) agent: Option<AgentName>,
-    /// The priority [default: the agent's own, else standard]
+    /// The priority [default: $STANDPIPE_PRIORITY, else the agent's own, else standard]
     #[arg(long, value_parser = parse::priority())]
     pub(crate) priority: Option<Priority>,
 }

@@ -20,7 +20,7 @@ Examples:
 const AFTER: &str = "\
 Keys:
   up, down, j, k  select a row       s      change the sort order
-  Tab, 1 to 5     another pane       /      filter; Esc shows all
+  Tab, 1 to 6     another pane       /      filter; Esc shows all
   p               pause a pool       r      resume it
   x               settle a lease     space  freeze the view
   ?               all keys           q      quit";

@@ -2,22 +2,28 @@
 
 use std::time::{Duration, SystemTime};
 
-use standpipe::observe::Timestamp;
+use serde_json::Value;
+use standpipe::observe::{LeaseStatus, Timestamp};
 use standpipe::{Backpressure, Error, Lease, Pool, PoolStatus, Request};
 
 use crate::args::{Call, CallLabels, total};
-use crate::context::Context;
+use crate::context::{Context, priority};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::process::signals::Signals;
 use crate::process::wait::{WaitOutcome, wait_for};
+use crate::show::amount::amount;
 use crate::show::duration::length;
 use crate::show::local_time::clock;
+use crate::show::problem::refusal_beside;
 use crate::show::when::wait_reason;
 
 /// A longer wait is noted on a terminal.
 const NOTICE_AFTER: Duration = Duration::from_secs(1);
+
+/// The most holders of a limit that are named.
+const MAX_HOLDERS: usize = 3;
 
 /// Builds the library's request from the flags.
 pub(super) fn request(
@@ -45,7 +51,7 @@ pub(super) fn request(
     if let Some(tokens) = call.max_output {
         request = request.max_output_tokens(tokens);
     }
-    Ok(match call.priority {
+    Ok(match priority(call.priority)? {
         Some(priority) => request.priority(priority),
         None => request,
     })
@@ -71,7 +77,7 @@ pub(super) fn admit(
         _ => {}
     };
     let lease = match wait_for(pool.reserve(request), signals, NOTICE_AFTER, notice) {
-        WaitOutcome::Ready(lease) => lease?,
+        WaitOutcome::Ready(lease) => lease.map_err(|error| not_admitted(error, pool))?,
         WaitOutcome::Interrupted(signal) => return Err(end_by_signal(signal)),
     };
     if let Some(signal) = signals.take_terminating() {
@@ -83,6 +89,59 @@ pub(super) fn admit(
         printer.note(&backpressure_note(throttled));
     }
     Ok(lease)
+}
+
+/// The failure of a call that was not admitted, with those whose calls it waited for.
+fn not_admitted(error: Error, pool: &Pool) -> Failure {
+    match error {
+        Error::Refused(refused) if refused.waits_for_a_slot() => {
+            let status = pool.status().blocking().ok();
+            refusal_beside(&refused, status.and_then(|status| holders(&status)).as_deref())
+        }
+        error => error.into(),
+    }
+}
+
+/// States both amounts if a call can never fit, as far as its flags give them.
+pub(super) fn with_amounts(failure: Failure, call: &Call) -> Failure {
+    let is_never = failure.exit == Exit::NeverFits;
+    let field = |name: &str| failure.problem.get(name).filter(|_| is_never);
+    let (Some(limit), Some(short_by)) =
+        (field("limit").and_then(Value::as_str), field("short_by").and_then(Value::as_u64))
+    else {
+        return failure;
+    };
+    let unit = limit.split(' ').next().unwrap_or_default();
+    let cost = total(&call.cost).unwrap_or_default();
+    let taken = cost.iter().find(|(own, _)| own.name() == unit).map(|(_, taken)| *taken);
+    let Some((taken, most)) = taken.and_then(|taken| Some((taken, taken.checked_sub(short_by)?)))
+    else {
+        return failure;
+    };
+    let (taken, most) = (amount(unit, taken), amount(unit, most));
+    let what = format!(
+        "this call can never fit `{}`: it takes {taken}, and {limit} allows {most} at most",
+        call.pool
+    );
+    failure.with_detail(&what)
+}
+
+/// `blog (pid 4711) holds it`
+fn holders(status: &PoolStatus) -> Option<String> {
+    let holder = |lease: &LeaseStatus| match lease.pid {
+        Some(pid) => format!("{} (pid {pid})", lease.agent),
+        None => lease.agent.clone(),
+    };
+    let mut named: Vec<String> = status.leases.iter().take(MAX_HOLDERS).map(holder).collect();
+    let more = status.in_flight.saturating_sub(named.len());
+    if more > 0 {
+        named.push(format!("{more} more"));
+    }
+    let last = named.pop()?;
+    Some(match named.is_empty() {
+        true => format!("{last} holds it"),
+        false => format!("{} and {last} hold it", named.join(", ")),
+    })
 }
 
 /// Notes the pool that the call's task was routed to, if it differs from the one named.

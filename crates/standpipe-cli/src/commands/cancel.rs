@@ -10,7 +10,8 @@ use crate::printer::Printer;
 
 pub(super) fn run(args: &Cancel, context: &Context, printer: &Printer) -> CommandResult {
     let tap = context.open()?;
-    leases::handle(&tap, &args.lease)?.cancel().blocking()?;
+    let cancelled = leases::handle(&tap, &args.lease)?.cancel().blocking();
+    cancelled.map_err(|error| leases::ended(&tap, error))?;
     if printer.json {
         let mut object = Map::new();
         object.insert("lease".to_owned(), json!(args.lease));

@@ -12,18 +12,19 @@ pub(super) fn run(args: &Commit, context: &Context, printer: &Printer) -> Comman
     let used = total(&args.used)?;
     let tap = context.open()?;
     let lease = leases::handle(&tap, &args.lease)?;
+    let ended = |error| leases::ended(&tap, error);
     let mut object = Map::new();
     if args.progress {
-        lease.progress(used).blocking()?;
+        lease.progress(used).blocking().map_err(ended)?;
     } else if args.headers.is_some() || args.status.is_some() {
         let answer = reply::reply(&[], args.headers.is_some(), args.status);
         let answer = answer.map_err(|failure| failure.with_hint(&never_sent(&args.lease)))?;
-        let meaning = lease.answered_using(answer, used).blocking()?;
+        let meaning = lease.answered_using(answer, used).blocking().map_err(ended)?;
         object = reply::object(&meaning);
         let pool = tap.existing_pool(leases::id(&args.lease)?.pool());
         reply::note(&meaning, &pool, printer);
     } else {
-        lease.commit(used).blocking()?;
+        lease.commit(used).blocking().map_err(ended)?;
     }
     if printer.json {
         object.insert("lease".to_owned(), json!(args.lease));

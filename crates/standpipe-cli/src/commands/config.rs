@@ -9,6 +9,7 @@ use crate::args::{Check, ConfigCommand, Show};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::printer::Printer;
+use crate::show::amount::counted;
 
 pub(super) fn run(act: ConfigCommand, context: &Context, printer: &Printer) -> CommandResult {
     match act {
@@ -26,20 +27,25 @@ fn check(args: &Check, context: &Context, printer: &Printer) -> CommandResult {
     let found = context.config_at(args.file.as_deref())?;
     let file = found.origin.as_ref().map(|file| file.display().to_string());
     let pools = found.pools.len();
+    let warning = found.without_pools().map(|(what, remedy)| format!("{what}; {remedy}"));
     if printer.json {
         let mut object = Map::new();
         object.insert("file".to_owned(), json!(file));
         object.insert("ok".to_owned(), json!(true));
         object.insert("pools".to_owned(), json!(pools));
+        object.insert("warnings".to_owned(), json!(warning.iter().collect::<Vec<_>>()));
         printer.object(object)?;
     } else {
         let text = match file {
-            Some(file) => format!("{file}: fine, {pools} pool(s)"),
+            Some(file) => format!("{file}: fine, {}", counted(pools, "pool")),
             None => "there is no configuration file, and none is needed; \
                      `standpipe config init` writes one"
                 .to_owned(),
         };
         printer.line(&text)?;
+    }
+    if let Some(warning) = warning {
+        printer.note(&warning);
     }
     Ok(Exit::Ok)
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, json};
 use standpipe::observe::{Diagnosis, Level};
+use standpipe_server::Log;
 
 use super::CommandResult;
 use super::audit::object;
@@ -15,6 +16,11 @@ use crate::show::local_time::clock;
 
 pub(super) fn run(context: &Context, printer: &Printer) -> CommandResult {
     let mut diagnosis = context.builder().diagnose();
+    let directory = context.daemon(None, Log::default()).directory().ok();
+    let running = directory.and_then(|directory| standpipe_server::running(&directory));
+    let address = running.as_ref().map(|running| format!("http://{}", running.address));
+    let pid = running.map(|running| running.pid);
+    diagnosis.add_daemon(address.as_deref().zip(pid));
     if let Some(rejected) = rejected_config(context) {
         diagnosis.add_rejected_config(&rejected, &clock(rejected.at));
     }

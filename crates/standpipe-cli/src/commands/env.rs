@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{CommandResult, up};
 use crate::args::{Env, EnvFormat};
-use crate::context::Context;
+use crate::context::{Context, priority};
 use crate::exit::Exit;
 use crate::printer::Printer;
 use crate::process::base_urls;
@@ -14,9 +14,10 @@ use crate::process::base_urls;
 pub(super) fn run(args: &Env, context: &Context, printer: &Printer) -> CommandResult {
     let running = up::running(context)?;
     let agent = context.agent(args.identity.agent.clone())?;
+    let priority = priority(args.identity.priority)?;
     let base = format!("http://{}", running.address);
     let settings = context.config()?;
-    let all = base_urls::variables(&base, agent.as_str(), args.identity.priority, &settings);
+    let all = base_urls::variables(&base, agent.as_str(), priority, &settings);
     if printer.json {
         let variables = all.into_iter().map(|(name, value)| (name, Value::from(value))).collect();
         printer.object(Map::from_iter([("variables".to_owned(), Value::Object(variables))]))?;

@@ -14,6 +14,7 @@ use crate::context::{Context, duration};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
+use crate::show::duration::length;
 use crate::show::events::line;
 
 /// The default of `--since`.
@@ -78,8 +79,15 @@ impl Seen {
     fn note(&self, args: &Events) -> Option<String> {
         let pool = args.pool.as_ref().map(|pool| ("pool", pool.as_str(), &self.pools));
         let agent = args.agent.as_deref().map(|agent| ("agent", agent, &self.agents));
+        if self.shown {
+            return None;
+        }
         let unknown = pool.into_iter().chain(agent).find(|(_, name, seen)| !seen.contains(*name));
-        let (what, name, seen) = unknown.filter(|_| !self.shown)?;
+        let Some((what, name, seen)) = unknown else {
+            let kind = args.kind.as_ref().map(|kind| format!(" of kind {kind}"));
+            let time = args.since.map_or("day".to_owned(), |since| length(since.0 / 1_000));
+            return Some(format!("no events{} in the last {time}", kind.unwrap_or_default()));
+        };
         let near = nearest(name, seen.iter().map(String::as_str));
         let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
         Some(format!("no event in this time is of {what} `{name}`{near}"))

@@ -24,7 +24,8 @@ fn of_lease(text: &str, context: &Context, printer: &Printer) -> CommandResult {
     let is_pool = text.parse::<PoolName>().is_ok();
     leases::id(text).map_err(|failure| if is_pool { not_a_lease(text) } else { failure })?;
     let tap = context.open()?;
-    let until = leases::handle(&tap, text)?.heartbeat().blocking()?;
+    let until = leases::handle(&tap, text)?.heartbeat().blocking();
+    let until = until.map_err(|error| leases::ended(&tap, error))?;
     if printer.json {
         let mut object = Map::new();
         object.insert("lease".to_owned(), json!(text));

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use standpipe::dialect::{PrintedReset, printed_limit, printed_reset};
 use standpipe::{Lease, Pool, Standpipe, Throttle, ThrottleKind};
 
-use super::admission::{admit, end_by_signal, listen, report_route, request};
+use super::admission::{admit, end_by_signal, listen, report_route, request, with_amounts};
 use super::{CommandResult, units};
 use crate::args::{Hold, parse};
 use crate::context::{Context, duration};
@@ -26,6 +26,10 @@ use crate::process::signals::child_received_too;
 const FIRST_ROUND: Duration = Duration::from_secs(1);
 
 pub(super) fn run(args: Hold, context: &Context, printer: &Printer) -> CommandResult {
+    hold(&args, context, printer).map_err(|failure| with_amounts(failure, &args.call))
+}
+
+fn hold(args: &Hold, context: &Context, printer: &Printer) -> CommandResult {
     let command = args.command.first().map(|word| word.as_os_str()).unwrap_or_default();
     let file = lookup::find(command, std::env::var_os("PATH").as_deref())
         .map_err(|error| cannot_run(command, &error))?;
@@ -47,8 +51,8 @@ pub(super) fn run(args: Hold, context: &Context, printer: &Printer) -> CommandRe
     let before = Context::note_new_pool(&tap, &pool, limits, printer)?;
     let signals = listen()?;
     let lease = admit(&pool, request, left, printer, &signals);
-    let changed = lease.as_ref().is_ok_and(Lease::limits_changed);
-    Context::note_changed_limits(&pool, before.as_deref(), limits, changed, printer);
+    let changed = lease.as_ref().ok().map(Lease::limits_changed);
+    Context::note_changed_limits(&pool, &before, limits, changed, printer);
     let lease = lease.map_err(|failure| with_busy_exit(failure, args.busy_exit))?;
     Context::note_kept_limits(&tap, &pool, limits, lease.limits_in_force(), printer)?;
     units::note_uncounted(&args.call, &args.admission, printer);
@@ -57,7 +61,7 @@ pub(super) fn run(args: Hold, context: &Context, printer: &Printer) -> CommandRe
     let ran = run::run(&file, &args.command, look_for, &signals, FIRST_ROUND, keep);
     match ran {
         Ok(ended) => {
-            match throttled(&args, &ended, &pool, printer) {
+            match throttled(args, &ended, &pool, printer) {
                 Some(report) => report_throttle(lease, report, printer),
                 None => settle(lease, printer),
             }

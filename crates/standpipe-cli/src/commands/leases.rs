@@ -1,9 +1,17 @@
 //! Lookup of leases by the ids that `reserve` printed.
 
-use standpipe::{InvalidLeaseId, LeaseHandle, LeaseId, Standpipe};
+use std::time::{Duration, SystemTime};
+
+use serde_json::json;
+use standpipe::observe::journal::{EventData, EventKind};
+use standpipe::{Error, InvalidLeaseId, LeaseHandle, LeaseId, Standpipe};
 
 use crate::exit::Exit;
 use crate::failure::{Failure, split_hint};
+use crate::show::local_time::clock;
+
+/// How far back the journal is read for the end of a lease.
+const LOOK_BACK: Duration = Duration::from_secs(86_400);
 
 /// How much of an invalid id is repeated.
 const MAX_SHOWN: usize = 40;
@@ -20,6 +28,33 @@ pub(super) fn id(text: &str) -> Result<LeaseId, Failure> {
         let what = format!("there is no lease `{shown}`: {why}");
         Failure::new(Exit::NoLease, "no_lease", &what, remedy)
     })
+}
+
+/// Says why a lease has ended, if the journal has it, and what to do about it.
+pub(super) fn ended(tap: &Standpipe, error: Error) -> Failure {
+    let Error::LeaseGone { lease } = &error else { return error.into() };
+    let (id, pool) = (lease.to_string(), lease.pool().clone());
+    // The step that failed may be the one that found the lease expired.
+    tap.flush_journal();
+    let since = SystemTime::now().checked_sub(LOOK_BACK);
+    let events = tap.journal().events(since, Some(EventKind::Reclaim));
+    let why = events.into_iter().rev().find_map(|event| match event.what {
+        EventData::Reclaim { lease, why, .. } if lease == id => Some((why, clock(event.at))),
+        _ => None,
+    });
+    let Some((why, at)) = why else { return error.into() };
+    let (why, hint) = match why.as_str() {
+        "expired" => (
+            format!("its time was up at {at}"),
+            "reserve again with a longer --ttl, or extend it in time: standpipe heartbeat LEASE",
+        ),
+        _ => (
+            format!("its owner ended at {at}"),
+            "reserve again; --owner must be a process that lives as long as the call",
+        ),
+    };
+    let what = format!("the lease {id} on `{pool}` has ended: {why}, and it counts its estimate");
+    Failure::new(Exit::NoLease, "lease_gone", &what, hint).with("pool", json!(pool.as_str()))
 }
 
 /// Returns the lease of an id, without creating its pool.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use standpipe::observe::Timestamp;
 use standpipe::{Advice, Lease, Pool, PoolName, Request, Span};
 
-use super::admission::{admit, listen, report_route, request};
+use super::admission::{admit, listen, report_route, request, with_amounts};
 use super::{CommandResult, leases, units};
 use crate::args::Reserve;
 use crate::context::{Context, duration};
@@ -20,13 +20,17 @@ use crate::printer::Printer;
 use crate::show::problem::refusal;
 
 pub(super) fn run(args: Reserve, context: &Context, printer: &Printer) -> CommandResult {
+    reserve(&args, context, printer).map_err(|failure| with_amounts(failure, &args.call))
+}
+
+fn reserve(args: &Reserve, context: &Context, printer: &Printer) -> CommandResult {
     if args.ttl == Some(Span::ZERO) {
         return Err(Failure::usage(
             "--ttl 0 is a lease that has ended",
             "use for example --ttl 30s",
         ));
     }
-    let request = with_options(&args, request(&args.call, Some(&args.work), context)?)?;
+    let request = with_options(args, request(&args.call, Some(&args.work), context)?)?;
     units::check_limits(&args.call, &args.admission)?;
     let tap = context.open()?;
     if args.dry_run {
@@ -48,8 +52,8 @@ pub(super) fn run(args: Reserve, context: &Context, printer: &Printer) -> Comman
     let before = Context::note_new_pool(&tap, &pool, limits, printer)?;
     let signals = listen()?;
     let lease = admit(&pool, request.clone(), left, printer, &signals);
-    let changed = lease.as_ref().is_ok_and(Lease::limits_changed);
-    Context::note_changed_limits(&pool, before.as_deref(), limits, changed, printer);
+    let changed = lease.as_ref().ok().map(Lease::limits_changed);
+    Context::note_changed_limits(&pool, &before, limits, changed, printer);
     let lease = lease.map_err(|failure| with_advice(failure, &pool, &request))?;
     Context::note_kept_limits(&tap, &pool, limits, lease.limits_in_force(), printer)?;
     signals.restore_default_action();

@@ -12,6 +12,8 @@ use crate::show::duration::length;
 pub(super) fn run(args: &Resume, context: &Context, printer: &Printer) -> CommandResult {
     let tap = context.open()?;
     let known = context.existing_pool(&tap, &args.pool)?;
+    let before = known.status().blocking()?;
+    let was_paused = before.pause.is_some() || before.terminal.is_some();
     known.resume().blocking()?;
     let pool = args.pool.as_str();
     if let Some(learning) = known.status().blocking()?.learning {
@@ -21,7 +23,10 @@ pub(super) fn run(args: &Resume, context: &Context, printer: &Printer) -> Comman
              unknown can be in flight; `standpipe store reset {pool} --yes` forgets that"
         ));
     }
-    printer
-        .done(&format!("`{pool}` admits calls again"), json!({ "pool": pool, "resumed": true }))?;
+    let note = match was_paused {
+        true => format!("`{pool}` admits calls again"),
+        false => format!("`{pool}` was not paused"),
+    };
+    printer.done(&note, json!({ "pool": pool, "resumed": true, "was_paused": was_paused }))?;
     Ok(Exit::Ok)
 }

@@ -12,12 +12,14 @@ use super::admission::{end_by_signal, listen};
 use super::hold::cannot_run;
 use super::{CommandResult, up};
 use crate::args::Run;
-use crate::context::Context;
+use crate::caller;
+use crate::context::{Context, priority};
 use crate::daemon::DaemonClient;
 use crate::exit::Exit;
 use crate::printer::Printer;
 use crate::process::signals::child_received_too;
 use crate::process::{base_urls, gh_config, lookup, run};
+use crate::show::amount::counted;
 use crate::show::duration::length;
 
 /// How often the loop that waits for the program looks up without a signal.
@@ -28,10 +30,12 @@ pub(super) fn run(args: &Run, context: &Context, printer: &Printer) -> CommandRe
     let file = lookup::find(command, std::env::var_os("PATH").as_deref())
         .map_err(|error| cannot_run(command, &error))?;
     let running = up::running_or_start(context, printer)?;
-    let agent = context.agent(args.identity.agent.clone())?;
+    let started = || caller::started(&args.command);
+    let agent = context.agent_or(args.identity.agent.clone(), started)?;
+    let priority = priority(args.identity.priority)?;
     let base = format!("http://{}", running.address);
     let settings = context.config()?;
-    let mut all = base_urls::variables(&base, agent.as_str(), args.identity.priority, &settings);
+    let mut all = base_urls::variables(&base, agent.as_str(), priority, &settings);
     all.extend(gh(context, &running, printer));
     for (name, value) in all.iter().filter(|(_, value)| value.starts_with("http://")) {
         let before = std::env::var(name).ok().filter(|before| before != value);
@@ -106,18 +110,31 @@ fn summary(before: Option<&Value>, after: Option<&Value>) -> Option<String> {
         let of = |totals: Option<&Value>| totals.and_then(|all| all[key].as_u64()).unwrap_or(0);
         of(Some(after)).saturating_sub(of(before))
     };
-    let calls = added("calls");
-    let mut parts = vec![format!("{calls} call{}", if calls == 1 { "" } else { "s" })];
+    let [calls, refused, failed] = ["calls", "refused", "failed"].map(added);
+    let mut parts = Vec::new();
+    if calls + refused > 0 {
+        parts.push(counted(calls, "call"));
+    }
     let tokens = (added("input_tokens"), added("output_tokens"));
     if tokens != (0, 0) {
         parts.push(format!("{} input and {} output tokens", tokens.0, tokens.1));
     }
-    parts.push(format!("waited {}", length(added("waited_ms"))));
-    parts.push(match (added("refused"), added("retries")) {
-        (0, 0) => "none refused by the provider".to_owned(),
-        (refused, retries) => format!("{refused} refused by the provider, {retries} tried again"),
-    });
-    (calls + added("refused") > 0).then(|| parts.join(", "))
+    if added("waited_ms") > 0 {
+        parts.push(format!("waited {}", length(added("waited_ms"))));
+    }
+    if refused + added("retries") > 0 {
+        parts.push(format!("{refused} refused by the provider, {} tried again", added("retries")));
+    } else if calls > 0 {
+        parts.push("none refused by the provider".to_owned());
+    }
+    if failed > 0 {
+        let last = after["last_failure"].as_str().map(|why| match failed {
+            1 => format!(": {why}"),
+            _ => format!(", the last: {why}"),
+        });
+        parts.push(format!("{} failed{}", counted(failed, "call"), last.unwrap_or_default()));
+    }
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 #[cfg(test)]
@@ -134,7 +151,20 @@ mod tests {
         assert!(text.starts_with("3 calls, 100 input and 7 output tokens, waited 1.5 s"), "{text}");
         assert!(text.ends_with("none refused by the provider"));
         assert_eq!(summary(Some(&after), Some(&after)), None);
+        assert_eq!(
+            summary(None, Some(&json!({"calls": 1}))).unwrap(),
+            "1 call, none refused by the provider"
+        );
         assert_eq!(summary(None, None), None);
+    }
+
+    #[test]
+    fn calls_that_failed_are_counted_with_the_reason_of_the_last() {
+        let all = |failed: u64| json!({"calls": 0, "failed": failed, "last_failure": "no route"});
+        let text = |before, after| summary(Some(&all(before)), Some(&all(after)));
+        assert_eq!(text(4, 4), None);
+        assert_eq!(text(3, 4).unwrap(), "1 call failed: no route");
+        assert_eq!(text(0, 3).unwrap(), "3 calls failed, the last: no route");
     }
 
     #[test]
@@ -143,7 +173,7 @@ mod tests {
         let of = |main, sub| json!({"sessions": {"coder/1": one(main), "coder/1/sub": one(sub)}});
         let lines = sessions(Some(&of(3, 0)), Some(&of(3, 2)));
         assert_eq!(lines.len(), 1, "{lines:?}");
-        assert!(lines[0].starts_with("  coder/1/sub: 2 calls, waited"), "{lines:?}");
+        assert!(lines[0].starts_with("  coder/1/sub: 2 calls, none refused"), "{lines:?}");
         assert_eq!(sessions(None, Some(&json!({"calls": 1}))), [""; 0]);
         let many: serde_json::Map<_, _> =
             (0..30).map(|number| (format!("c/{number}"), json!({"calls": 1}))).collect();

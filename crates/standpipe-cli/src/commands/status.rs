@@ -32,7 +32,7 @@ pub(super) fn run(args: &Status, context: &Context, printer: &Printer) -> Comman
         }
         printer.object(object)?;
     } else if snapshot.is_empty() && snapshot.config_rejected.is_none() {
-        printer.data(status::NO_POOLS)?;
+        printer.data(&status::no_pools(printer.style, tap.settings()))?;
     } else {
         let shown = escaped::snapshot(&snapshot).map_err(cannot_show)?;
         printer.data(&status::rejected(printer.style, shown.config_rejected.as_ref()))?;

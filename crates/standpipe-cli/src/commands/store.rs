@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
+use crate::show::amount::counted;
 
 pub(super) fn run(act: StoreCommand, context: &Context, printer: &Printer) -> CommandResult {
     match act {
@@ -40,7 +41,10 @@ fn ping(context: &Context, printer: &Printer) -> CommandResult {
         printer.object(object)?;
     } else {
         let (count, took) = (pools.len(), micros.div_ceil(1_000));
-        printer.line(&format!("{place} answers: {count} pool(s), all read within {took}ms"))?;
+        printer.line(&format!(
+            "{place} answers: {}, all read within {took} ms",
+            counted(count, "pool")
+        ))?;
     }
     Ok(Exit::Ok)
 }
@@ -70,7 +74,7 @@ fn upgrade(args: &Upgrade, context: &Context, printer: &Printer) -> CommandResul
         object.insert("pools".to_owned(), json!(names));
         printer.object(object)?;
     } else {
-        printer.line(&format!("{} pool(s), all of this version", pools.len()))?;
+        printer.line(&format!("{}, all of this version", counted(pools.len(), "pool")))?;
     }
     Ok(Exit::Ok)
 }
@@ -119,7 +123,7 @@ fn needs_confirmation(what: &str, pool: &Pool) -> Failure {
     let calls = match pool.status().blocking() {
         Ok(status) => {
             let (held, waiting) = (status.leases.len(), status.tickets.len());
-            format!("{held} call(s) in flight and {waiting} waiting")
+            format!("{} in flight and {waiting} waiting", counted(held, "call"))
         }
         Err(_) => "a pool that cannot be read".to_owned(),
     };

@@ -114,10 +114,10 @@ fn welcome(begun: &Begun, detached: bool) -> String {
          Send a program through it, with no change to the program:\n\n  \
            standpipe run -- python my_agent.py\n\n\
          Ask before a call, settle after it:\n\n  \
-           curl -s http://{address}/v1/leases{header} -H content-type:application/json \\\n     \
-           -d '{ask}'\n  \
+           curl -s http://{address}/v1/leases{header} \\\n     \
+           -H content-type:application/json -d '{ask}'\n  \
            curl -s -X DELETE http://{address}/v1/leases/LEASE{header}\n\n\
-         Or from a shell: standpipe hold {hold} -- sleep 10. {end}\n",
+         Or from a shell:\n\n  standpipe hold {hold} -- sleep 10\n\n{end}\n",
         version = env!("CARGO_PKG_VERSION"),
         socket = socket.unwrap_or_default(),
         store = escape::text(&begun.store),

@@ -1,6 +1,7 @@
 //! Amounts as people read them: `1,200`, `48.3k`, `2M`, and dollars for money.
 
 use standpipe::config::text::KNOWN_UNITS;
+use standpipe::observe::grouped;
 
 /// An amount of a unit. Money is kept in millionths of a dollar.
 pub(crate) fn amount(unit: &str, figure: u64) -> String {
@@ -51,18 +52,6 @@ fn short(figure: u64, of: u64, letter: &str) -> String {
     }
 }
 
-fn grouped(figure: u64) -> String {
-    let digits = figure.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// Two decimals, rounded; less than half a cent is not shown as nothing.
 fn dollars(millionths: u64) -> String {
     if (1..5_000).contains(&millionths) {
@@ -70,6 +59,12 @@ fn dollars(millionths: u64) -> String {
     }
     let cents = millionths.saturating_add(5_000) / 10_000;
     format!("${}.{:02}", grouped(cents / 100), cents % 100)
+}
+
+/// `1 call`, `2 calls`
+pub(crate) fn counted(count: impl TryInto<u64>, what: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `audit` for people: calls and rates per agent, the sums against the quota, findings.
 
 use standpipe::escape;
-use standpipe::observe::{AgentAudit, AgentRate, Audit, LimitAudit, PoolAudit, Rate};
+use standpipe::observe::{self, AgentAudit, AgentRate, Audit, LimitAudit, PoolAudit, Rate};
 
 use crate::show::amount::amount;
 use crate::show::duration::{length, period};
@@ -131,18 +131,24 @@ fn rates(style: Style, limit: &LimitAudit, audit: &PoolAudit, at: usize) -> Vec<
     figures(style, rows)
 }
 
-/// The sums as a share of the quota.
+/// The sums as a share of the quota. A bucket may pass its burst in addition in a period.
 fn share(style: Style, limit: &LimitAudit) -> Option<Vec<String>> {
-    let percent = |percent: u64| {
+    let part = |percent: u64, part: u64, whole: u64| {
         let role = match percent {
             0..=80 => TextRole::Good,
             81..=100 => TextRole::Warning,
             _ => TextRole::Error,
         };
-        style.paint(role, &format!("{percent} %"))
+        style.paint(role, &observe::share(part.into(), whole.into()))
     };
-    let stated = format!("of the {} stated", amount(&limit.unit, limit.stated?));
-    Some(vec![stated, percent(limit.average_percent?), percent(limit.peak_percent?)])
+    let (stated, most) = (limit.stated?, limit.peak_stated?);
+    let burst = match most == stated {
+        true => String::new(),
+        false => format!(" ({} with the burst)", amount(&limit.unit, most)),
+    };
+    let average = part(limit.average_percent?, limit.average.tenths, stated.saturating_mul(10));
+    let title = format!("of the {} stated{burst}", amount(&limit.unit, stated));
+    Some(vec![title, average, part(limit.peak_percent?, limit.peak, most)])
 }
 
 /// Columns of figures: the first at the left, the others at the right, a title on top.

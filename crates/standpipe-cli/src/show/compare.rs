@@ -1,6 +1,6 @@
 //! `audit --compare` for people: before and after, side by side.
 
-use standpipe::observe::{Comparison, Timestamp, Traffic};
+use standpipe::observe::{Comparison, Timestamp, Traffic, share};
 use standpipe::{PoolName, escape};
 
 use crate::show::amount::amount;
@@ -86,8 +86,8 @@ type Row = (&'static str, fn(&Traffic) -> String);
 const ROWS: &[Row] = &[
     ("peak send rate", |side| format!("{} per second", amount("calls", side.peak_per_second))),
     ("calls", |side| amount("calls", side.calls)),
-    ("429s (wasted calls)", |side| part(side.refused, side.refused_percent)),
-    ("retries", |side| part(side.retries, side.retries_percent)),
+    ("429s (wasted calls)", |side| part(side.refused, side.calls)),
+    ("retries", |side| part(side.retries, side.calls)),
     ("began", |side| side.first.map_or_else(|| "-".to_owned(), began)),
     ("wall clock", |side| length(side.wall_clock_ms)),
     (
@@ -104,6 +104,6 @@ fn began(first: Timestamp) -> String {
     format!("{} {}Z", part(0..10), part(11..19))
 }
 
-fn part(count: u64, percent: u64) -> String {
-    format!("{} ({percent} %)", amount("calls", count))
+fn part(count: u64, calls: u64) -> String {
+    format!("{} ({})", amount("calls", count), share(count.into(), calls.into()))
 }

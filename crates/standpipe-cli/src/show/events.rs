@@ -2,7 +2,7 @@
 
 use standpipe::observe::journal::{Event, EventData, Usage};
 
-use crate::show::amount::{amount, cost, percent};
+use crate::show::amount::{amount, cost, counted, percent};
 use crate::show::duration::length;
 use crate::show::local_time::{clock, day_and_clock};
 use crate::show::when::reason_text;
@@ -70,13 +70,18 @@ pub(crate) fn what(what: &EventData) -> String {
             "quota will run out at this rate: callers are advised to request less".to_owned()
         }
         EventData::Breaker { on: false } => "quota no longer runs out at this rate".to_owned(),
-        EventData::ClientRetry { agent, client } => {
+        EventData::ClientRetry { agent, client, guessed: true } => {
+            format!("{agent} ({client}) repeated a refused call; it may retry on its own")
+        }
+        EventData::ClientRetry { agent, client, .. } => {
             format!("{agent} ({client}) retries on its own; `standpipe doctor` has the switch")
         }
         EventData::Doubt { about, value, why } => doubted(about, value, why),
         EventData::Store { what } => what.clone(),
         EventData::Usage(usage) => used(usage),
-        EventData::Lost { lines } => format!("{lines} line(s) of the journal could not be written"),
+        EventData::Lost { lines } => {
+            format!("{} of the journal could not be written", counted(*lines, "line"))
+        }
         _ => String::new(),
     }
 }

@@ -5,11 +5,13 @@ use standpipe::observe::{Denial, Explanation, LimitStatus, Step};
 use standpipe::{Refused, escape};
 
 use crate::show::amount::{amount, cost, percent};
-use crate::show::duration::length;
+use crate::show::duration::{length, remaining};
+use crate::show::local_time::clock;
 use crate::show::reasons::to_do;
+use crate::show::status::{Shown, ramp};
 use crate::show::style::{Style, TextRole};
 use crate::show::table::{sentence, table};
-use crate::show::when::{refused, wait_reason, why_and_when};
+use crate::show::when::{refused, wait_reason, why_and_until, why_and_when};
 
 /// The most waiting calls that are listed.
 const MAX_WAITING: usize = 5;
@@ -21,14 +23,15 @@ pub(crate) fn text(style: Style, explanation: &Explanation) -> String {
         explanation.agent, explanation.pool, explanation.priority
     );
     let mut lines = sentence(0, style.width, &escape::text(&asks));
+    lines.extend(waiting(style, explanation));
     lines.extend(sentence(0, style.width, &verdict(style, explanation)));
     lines.extend(hints(explanation).iter().flat_map(|hint| {
         let hint = format!("hint: {hint}");
         sentence(0, style.width, &escape::text(&hint))
     }));
-    lines.extend(waiting(style, explanation));
     lines.push(String::new());
-    let rows: Vec<_> = explanation.steps.iter().flat_map(|step| rows(style, step)).collect();
+    let steps = reached(&explanation.steps).iter();
+    let rows: Vec<_> = steps.flat_map(|step| rows(style, explanation, step)).collect();
     lines.extend(table(2, style.width, &rows));
     lines.extend(limits(style, explanation));
     lines.extend(shares(style, explanation));
@@ -41,8 +44,17 @@ pub(crate) fn text(style: Style, explanation: &Explanation) -> String {
     text
 }
 
-/// A step that admits the call is one row; else each denial is one.
-fn rows(style: Style, step: &Step) -> Vec<Vec<String>> {
+/// The steps that matter: none after the one that refuses the call for good.
+fn reached(steps: &[Step]) -> &[Step] {
+    let never = |step: &Step| step.noes.iter().any(|no| no.reason.as_str() == "never");
+    let count = steps.iter().position(never).map_or(steps.len(), |at| at + 1);
+    steps.get(..count).unwrap_or(steps)
+}
+
+/// A step that admits the call is one row; else each denial is one. The denial that decides has the
+/// instant of the whole answer, as the headline has: one reason, one instant.
+fn rows(style: Style, explanation: &Explanation, step: &Step) -> Vec<Vec<String>> {
+    let decides = explanation.why.as_ref();
     let row = |at: usize, mark: String, text: String| {
         let first = at == 0;
         let number = if first { format!("{}.", step.number) } else { String::new() };
@@ -53,7 +65,10 @@ fn rows(style: Style, step: &Step) -> Vec<Vec<String>> {
         return vec![row(0, style.paint(TextRole::Good, "ok"), passed)];
     }
     let noes = step.noes.iter().enumerate().map(|(at, no)| {
-        let why = why_and_when(&no.why(), &no.when);
+        let why = match decides.filter(|why| is_about(why, no)) {
+            Some(deciding) => why_and_when(&no.why(), &deciding.when()),
+            None => why_and_until(&no.why(), &no.when),
+        };
         row(at, style.paint(TextRole::Error, "no"), escape::text(&why).into_owned())
     });
     noes.collect()
@@ -73,7 +88,7 @@ fn limits(style: Style, explanation: &Explanation) -> Vec<String> {
             escape::text(&limit.limit).into_owned(),
             figure(takes),
             figure(limit.left),
-            figure(limit.effective),
+            figure(Shown::of(limit).usable),
             of_stated(limit),
         ]
     });
@@ -97,6 +112,9 @@ fn of_stated(limit: &LimitStatus) -> String {
     if limit.by_others > 0 {
         parts.push(format!("{} used by others", figure(limit.by_others)));
     }
+    if let Some(ramp) = ramp(limit) {
+        parts.push(format!("ramp until {} ({})", clock(ramp.until), remaining(ramp.until_ms)));
+    }
     parts.join(", ")
 }
 
@@ -112,7 +130,8 @@ fn shares(style: Style, explanation: &Explanation) -> Vec<String> {
     });
     let kept = explanation.floors.iter().map(|kept| {
         let units = amount(&kept.unit, kept.units);
-        format!("{units} of {} are kept for the floor of {}", kept.limit, kept.agent)
+        let are = if kept.units == 1 { "is" } else { "are" };
+        format!("{units} of {} {are} kept for the floor of {}", kept.limit, kept.agent)
     });
     let zone = explanation.zone.as_str();
     let zone = (zone != "green").then(|| format!("the zone is {zone}: little is left"));
@@ -125,13 +144,14 @@ fn shares(style: Style, explanation: &Explanation) -> Vec<String> {
     lines
 }
 
-/// The agent's calls that wait already. Their reason may differ from that of a new call.
+/// The agent's calls that wait already come first: they are what is asked about. Their reason may
+/// differ from that of a new call.
 fn waiting(style: Style, explanation: &Explanation) -> Vec<String> {
+    let agent = &explanation.agent;
     let each = explanation.waiting.iter().take(MAX_WAITING).flat_map(|ticket| {
         let since = length(ticket.waits_ms);
         let (place, why) = (ticket.position, wait_reason(ticket));
-        let text =
-            format!("A call of this agent has waited for {since} at position {place}: {why}.");
+        let text = format!("A call of {agent} has waited for {since} at position {place}: {why}.");
         sentence(0, style.width, &escape::text(&text))
     });
     let mut lines: Vec<String> = each.collect();
@@ -148,35 +168,47 @@ fn waiting(style: Style, explanation: &Explanation) -> Vec<String> {
 fn verdict(style: Style, explanation: &Explanation) -> String {
     let why = explanation.why.as_ref().map(|why| escape::text(&reason(explanation, why)).into());
     let why: Option<String> = why;
+    let it = if explanation.waiting.is_empty() { "It" } else { "A new call" };
     match (explanation.verdict.as_str(), why) {
         ("admitted", None) if !explanation.others.is_empty() => {
             let text = format!("{} would admit it now.", explanation.pool);
             style.paint(TextRole::Good, &escape::text(&text))
         }
-        ("admitted", None) => style.paint(TextRole::Good, "It would be admitted now."),
+        ("admitted", None) => style.paint(TextRole::Good, &format!("{it} would be admitted now.")),
         ("admitted", Some(why)) => format!("Shadow mode: it would be admitted; otherwise {why}."),
-        ("waits", Some(why)) => style.paint(TextRole::Warning, &format!("It would wait: {why}.")),
-        (_, Some(why)) => style.paint(TextRole::Error, &format!("It would be refused: {why}.")),
-        (word, None) => format!("It would be {word}."),
+        ("waits", Some(why)) => style.paint(TextRole::Warning, &format!("{it} would wait: {why}.")),
+        (_, Some(why)) => style.paint(TextRole::Error, &format!("{it} would be refused: {why}.")),
+        (word, None) => format!("{it} would be {word}."),
     }
 }
 
 /// The denial that decides names agents; a refusal alone does not. The instant is that of the whole
 /// answer, because rules after the first may last longer.
 fn reason(explanation: &Explanation, why: &Refused) -> String {
-    let denials = explanation.steps.iter().flat_map(|step| &step.noes);
-    let same = |no: &&Denial| no.reason.as_str() == why.reason.as_str() && no.limit == why.limit;
-    match denials.into_iter().find(same) {
+    let mut denials = explanation.steps.iter().flat_map(|step| &step.noes);
+    match denials.find(|no| is_about(why, no)) {
         Some(no) => why_and_when(&no.why(), &why.when()),
         None => refused(why),
     }
 }
 
+/// Whether a denial is the one that decides.
+fn is_about(why: &Refused, no: &Denial) -> bool {
+    no.reason.as_str() == why.reason.as_str() && no.limit == why.limit
+}
+
 /// What to do: about the reason, and to avoid a wait that is forecast.
 fn hints(explanation: &Explanation) -> Vec<String> {
     let refused = explanation.why.as_ref().filter(|_| explanation.verdict.as_str() != "admitted");
-    let why = refused.and_then(Refused::why);
-    let about_reason = why.map(|why| to_do(&why, &explanation.pool));
+    let decides = refused.map(|why| {
+        let mut denials = explanation.steps.iter().flat_map(|step| &step.noes);
+        denials.find(|no| is_about(why, no)).map_or_else(|| why.why(), |no| Some(no.why()))
+    });
+    // The reason of a call that waits already comes before that of a new one.
+    let first = explanation.waiting.iter().find_map(|ticket| ticket.why());
+    let why = first.or(decides.flatten());
+    let priority = explanation.priority.as_str();
+    let about_reason = why.map(|why| to_do(&why, &explanation.pool, priority));
     let advice = explanation.advice.as_ref().filter(|advice| !advice.try_this.is_empty());
     let advice = advice.map(|advice| advice.sentence());
     about_reason.into_iter().chain(advice).filter(|hint| !hint.is_empty()).collect()

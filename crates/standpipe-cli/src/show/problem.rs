@@ -63,8 +63,32 @@ fn from_text(exit: Exit, kind: &str, text: &str) -> Failure {
     Failure::new(exit, kind, what, remedy)
 }
 
+/// What is wrong and, for a caller that waits no longer, what to do.
+fn not_admitted(refused: &Refused, holders: Option<&str>) -> Message {
+    let text = when::refused(refused);
+    let (what, hint) = split_hint(&text);
+    let at = refused.when();
+    if at.not_before.is_some() {
+        return Message::new(what, &format!("ask again {hint}"));
+    }
+    let Some(event) = at.waiting_for else { return Message::new(what, hint) };
+    let holders = match holders {
+        Some(holders) => holders.to_owned(),
+        None => format!("it has to wait for {event}"),
+    };
+    let (_, more) = split_hint(hint);
+    let more = if more.is_empty() { String::new() } else { format!("{more}; ") };
+    let to_do = format!("give a longer --timeout, or see: standpipe status {}", refused.pool);
+    Message::new(what, &format!("{holders}; {more}{to_do}"))
+}
+
 /// Converts a refusal.
 pub(crate) fn refusal(refused: &Refused) -> Failure {
+    refusal_beside(refused, None)
+}
+
+/// Converts a refusal of a call that waits for others to end; `holders` are whose they are.
+pub(crate) fn refusal_beside(refused: &Refused, holders: Option<&str>) -> Failure {
     let (exit, kind) = match refused.reason {
         Reason::Never => (Exit::NeverFits, "never"),
         Reason::Terminal => (Exit::Stopped, "terminal"),
@@ -75,7 +99,7 @@ pub(crate) fn refusal(refused: &Refused) -> Failure {
     let after = at.until_ms.or(at.not_before_ms);
     let mut failure = from_text(exit, kind, &refused.to_string());
     // People read the time of this machine; the problem object has UTC.
-    failure.messages = vec![Message::parse(&when::refused(refused))];
+    failure.messages = vec![not_admitted(refused, holders)];
     let failure = failure
         .with("pool", json!(refused.pool.as_str()))
         .with("reason", json!(refused.reason.as_str()))

@@ -1,7 +1,7 @@
 //! What each reason of the admission rule means, and what to do about it.
 
-use standpipe::Reason;
 use standpipe::observe::Why;
+use standpipe::{Priority, Reason};
 
 /// What each reason means, and what to do about it.
 pub(crate) const MEANINGS: [(Reason, &str, &str); 20] = [
@@ -64,7 +64,7 @@ pub(crate) const MEANINGS: [(Reason, &str, &str); 20] = [
     (
         Reason::Ramp,
         "after a pause only a part of a limit is usable at first",
-        "nothing to do; it doubles step by step",
+        "nothing to do; it ends by itself",
     ),
     (
         Reason::Pace,
@@ -101,7 +101,13 @@ pub(crate) const MEANINGS: [(Reason, &str, &str); 20] = [
 
 /// What a person can do about calls that wait for this reason on a pool. Empty for a reason that
 /// only a newer version knows.
-pub(crate) fn to_do(why: &Why<'_>, pool: &str) -> String {
+pub(crate) fn to_do(why: &Why<'_>, pool: &str, priority: &str) -> String {
+    if why.reason == Reason::Order.as_str() && priority == Priority::Critical.as_str() {
+        return "wait; calls of the highest priority go in order".to_owned();
+    }
+    if why.reason == Reason::Limit.as_str() && why.alone {
+        return "send a smaller call, or wait until the limit is free".to_owned();
+    }
     if why.reason == Reason::Learning.as_str() && why.limit.is_some() {
         return "nothing to do; running processes report their calls meanwhile".to_owned();
     }

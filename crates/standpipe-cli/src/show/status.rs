@@ -9,17 +9,18 @@ mod throttling;
 mod warnings;
 
 use standpipe::observe::ConfigRejected;
-use standpipe::{Backpressure, PoolStatus};
+use standpipe::{Backpressure, PoolStatus, Settings};
 
 use crate::show::amount::{amount, percent};
-use crate::show::duration::length;
+use crate::show::duration::remaining;
 use crate::show::local_time::clock;
 use crate::show::style::{Style, TextRole, columns};
 use crate::show::table::sentence;
 
-pub(crate) use agents::share_text;
+pub(crate) use agents::{active_text, share_text};
 pub(crate) use calls::{cost_text, expiry, priority_label};
 pub(crate) use condition::{state_role, state_text};
+pub(crate) use limits::{Shown, ramp};
 
 /// The text for a store without pools.
 pub(crate) const NO_POOLS: &str = "\
@@ -33,6 +34,15 @@ To write limits to a file, once for every caller:
   standpipe config init
 ";
 
+/// The text for a store without pools. A file may not allow the first call to create one.
+pub(crate) fn no_pools(style: Style, settings: &Settings) -> String {
+    let Some((what, remedy)) = settings.without_pools() else { return NO_POOLS.to_owned() };
+    let text = format!("No pools yet. {what}");
+    let lines =
+        [sentence(0, style.width, &text), sentence(0, style.width, &format!("hint: {remedy}"))];
+    lines.concat().join("\n") + "\n"
+}
+
 /// Formats all pools, separated by empty lines.
 pub(crate) fn pools(style: Style, all: &[PoolStatus]) -> String {
     let each = all.iter().map(|status| pool(style, status).join("\n") + "\n");
@@ -42,7 +52,8 @@ pub(crate) fn pools(style: Style, all: &[PoolStatus]) -> String {
 /// Formats the throttled agents that workflows depend on.
 pub(crate) fn backpressure(all: &[Backpressure]) -> String {
     let each = all.iter().map(|throttled| {
-        let (agent, pool, left) = (&throttled.agent, &throttled.pool, length(throttled.until_ms));
+        let (agent, pool, left) =
+            (&throttled.agent, &throttled.pool, remaining(throttled.until_ms));
         format!("\nworkflows: {agent} is throttled on {pool} for another {left}\n")
     });
     each.collect()

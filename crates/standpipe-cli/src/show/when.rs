@@ -3,6 +3,7 @@
 use standpipe::observe::{TicketStatus, Timestamp, Why};
 use standpipe::{Refused, When};
 
+use crate::show::duration::remaining;
 use crate::show::local_time::clock;
 
 /// Describes when a call may be admitted.
@@ -14,13 +15,30 @@ pub(crate) fn when(when: &When) -> String {
 pub(crate) fn why_and_when(why: &Why<'_>, at: &When) -> String {
     // These name what must happen already.
     let is_named = at.waiting_for.is_some() && ["order", "probe"].contains(&why.reason);
-    let text = match why.paused {
+    let text = reason(why);
+    match at.waiting_for {
+        _ if at.is_empty() || is_named => text,
+        Some(_) => format!("{text}, {}", when(at)),
+        // The instant is that of the call, not of what the text says.
+        None => format!("{text}; admitted {}", when(at)),
+    }
+}
+
+/// Describes a rule that denies a call but does not decide about it, and how long it does.
+pub(crate) fn why_and_until(why: &Why<'_>, at: &When) -> String {
+    let (bound, end) = match (at.until, at.not_before) {
+        (Some(end), _) => ("until", end),
+        (None, Some(end)) => ("at least until", end),
+        (None, None) => return why_and_when(why, at),
+    };
+    let left = remaining(at.until_ms.or(at.not_before_ms).unwrap_or(0));
+    format!("{}, {bound} {} ({left})", reason(why), clock(end))
+}
+
+fn reason(why: &Why<'_>) -> String {
+    match why.paused {
         Some(order) => format!("paused by {} at {}", order.by, clock(order.at)),
         None => why.to_string(),
-    };
-    match at.is_empty() || is_named {
-        true => text,
-        false => format!("{text}, {}", when(at)),
     }
 }
 
@@ -32,10 +50,17 @@ pub(crate) fn wait_reason(ticket: &TicketStatus) -> String {
     }
 }
 
+/// Describes until when a call waits, and why: in a narrow column the instant must not be cut off.
+pub(crate) fn wait_instant(ticket: &TicketStatus) -> String {
+    match ticket.why().filter(|_| ticket.when.waiting_for.is_none() && !ticket.when.is_empty()) {
+        Some(why) => format!("{}: {}", when(&ticket.when), why_and_when(&why, &When::default())),
+        None => wait_reason(ticket),
+    }
+}
+
 /// Describes a reason of the admission rule, about a limit.
 pub(crate) fn reason_text(reason: &str, limit: Option<&str>) -> String {
-    Why { reason, limit, short_by: 0, behind: None, ahead: &[], kept: &[], paused: None }
-        .to_string()
+    Why::new(reason, limit).to_string()
 }
 
 /// Describes a refusal.

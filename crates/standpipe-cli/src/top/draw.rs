@@ -18,6 +18,7 @@ use ratatui::text::{Line, Text};
 use super::pane::Pane;
 use super::state::{Mode, State};
 use crate::show::style::{Style, TextRole};
+use crate::show::table::sentence;
 
 /// The smallest screen, in columns and lines.
 const MIN_SIZE: (u16, u16) = (40, 10);
@@ -32,7 +33,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, style: Style, state: &mut State) {
     if area.width < MIN_SIZE.0 || area.height < MIN_SIZE.1 {
         let (wide, high) = MIN_SIZE;
         let text = format!("too small: the view needs {wide} columns and {high} lines");
-        frame.render_widget(Text::from(text), area);
+        let lines = sentence(0, style.width, &text).into_iter().map(Line::from);
+        frame.render_widget(Text::from(lines.collect::<Vec<_>>()), area);
         return;
     }
     let notice = u16::from(state.unavailable.is_some());

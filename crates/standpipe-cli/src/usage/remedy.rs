@@ -25,7 +25,18 @@ pub(super) fn of(error: &clap::Error, command: &str, words: &[OsString]) -> Opti
             let pool = pool(words).unwrap_or_else(|| "POOL".to_owned());
             Some(format!("for example: standpipe pause {pool} --for 5min"))
         }
-        _ => None,
+        ("standpipe hold", _) if error.kind() == ErrorKind::MissingRequiredArgument => {
+            let pool = pool(words).unwrap_or_else(|| "my/slots".to_owned());
+            Some(format!("for example: standpipe hold {pool} --limit parallel=2 -- ./build.sh"))
+        }
+        ("standpipe run", _) if error.kind() == ErrorKind::MissingRequiredArgument => {
+            Some("for example: standpipe run -- python3 my_agent.py".to_owned())
+        }
+        _ => {
+            let suggested = [ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+            let meant = suggested.into_iter().find_map(|kind| error.get(kind))?;
+            Some(format!("did you mean `{meant}`?"))
+        }
     }
 }
 
@@ -37,7 +48,8 @@ fn port(words: &[OsString]) -> Option<u16> {
 
 /// The first argument that is the name of a pool, and not a store or a file.
 fn pool(words: &[OsString]) -> Option<String> {
-    let pairs = words.windows(2).filter(|pair| pair[0] != "--store" && pair[0] != "--config");
+    let ours = words.split(|word| word == "--").next().unwrap_or_default();
+    let pairs = ours.windows(2).filter(|pair| pair[0] != "--store" && pair[0] != "--config");
     let mut values = pairs.filter_map(|pair| pair[1].to_str());
     values.find(|word| word.parse::<PoolName>().is_ok()).map(ToOwned::to_owned)
 }

@@ -164,7 +164,7 @@ fn the_holder_of_slots_is_first_and_its_slots_are_drawn() {
     let lines: Vec<&str> = shown.printed().lines().collect();
     let at = lines.iter().position(|line| line.starts_with("  used by")).unwrap();
     assert_eq!(lines[at], "  used by  holder  ████████░░  4 of 5 slots · 2 in flight", "{shown:?}");
-    assert_eq!(lines[at + 1], "           other   ██░░░░░░░░  1 of 5 slots", "{shown:?}");
+    assert_eq!(lines[at + 1], "           other   ██░░░░░░░░  1 of 5 in flight", "{shown:?}");
     assert_eq!(lines[at + 2], "           waiter  ░░░░░░░░░░  1 waiting", "{shown:?}");
     assert!(lines[1].contains("wait for a call to end, or raise `parallel`"), "{shown:?}");
     waiter.signal(rustix::process::Signal::TERM);
@@ -196,4 +196,16 @@ fn the_caller_who_lowers_a_limit_gets_a_note() {
     let note =
         "--limit parallel=2 now applies to every caller of `my/api` (before: requests=100/min)";
     assert!(lowered.err.contains(note), "{lowered:?}");
+}
+
+/// The one that creates the pool changes nothing for the others, which state the same.
+#[test]
+fn equal_limits_that_start_together_are_not_noted_as_a_change() {
+    let home = Home::new();
+    let hold = ["hold", "my/new", "--limit", "parallel=3", "--", "true"];
+    let started: Vec<_> = (0..10).map(|_| home.start(hold)).collect();
+    for running in started {
+        let ran = running.end();
+        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{ran:?}");
+    }
 }

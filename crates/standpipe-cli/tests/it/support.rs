@@ -40,7 +40,14 @@ impl Home {
     /// Returns the program as a command, isolated from this machine's configuration.
     pub(crate) fn command<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_standpipe"));
-        for variable in ["STANDPIPE_CONFIG", "STANDPIPE_AGENT", "NO_COLOR", "COLUMNS", "LC_ALL"] {
+        for variable in [
+            "STANDPIPE_CONFIG",
+            "STANDPIPE_AGENT",
+            "STANDPIPE_PRIORITY",
+            "NO_COLOR",
+            "COLUMNS",
+            "LC_ALL",
+        ] {
             command.env_remove(variable);
         }
         command

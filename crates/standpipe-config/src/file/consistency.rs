@@ -2,6 +2,7 @@
 //! core accepts each pool.
 
 use standpipe_core::{AgentName, Limit, LimitId, LimitSelector, Portion, Share, Unit, bounds};
+use standpipe_dialect::Dialect;
 use standpipe_store::PoolName;
 
 use super::reader::Reader;
@@ -15,6 +16,7 @@ use crate::settings::{MAX_ANCESTORS, Settings, Shares};
 pub(super) fn check(reader: &mut Reader<'_>, settings: &Settings) {
     references(reader, settings);
     empty_pools(reader, settings);
+    providers(reader, settings);
     fallbacks(reader, settings);
     parents(reader, settings);
     units(reader, settings);
@@ -45,6 +47,27 @@ fn empty_pools(reader: &mut Reader<'_>, settings: &Settings) {
             let what = format!("[{path}] has no limit, and no provider to learn one from");
             reader.problem(line, what, "add for example requests = \"60/min\" or parallel = 5");
         }
+    }
+}
+
+/// Reports a pool's provider that is neither built in nor described: the proxy would never lead a
+/// call to the pool, and nothing would be learned from answers.
+fn providers(reader: &mut Reader<'_>, settings: &Settings) {
+    for (name, pool) in &settings.pools {
+        let Some(provider) = pool.provider.as_deref() else { continue };
+        if Dialect::named(provider).is_some() || settings.providers.contains_key(provider) {
+            continue;
+        }
+        let described = settings.providers.keys().map(String::as_str);
+        let known = described.chain(Dialect::ALL.into_iter().map(|built_in| built_in.name()));
+        let remedy = match nearest(provider, known) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => {
+                format!("add [{}] with its upstream, or leave it out", join("provider", provider))
+            }
+        };
+        let line = line_of(reader, &join(&pool_path(name), "provider"));
+        reader.problem(line, format!("`provider`: there is no provider `{provider}`"), remedy);
     }
 }
 

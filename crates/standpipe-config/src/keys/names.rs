@@ -94,12 +94,8 @@ fn provider(name: &str) -> Result<String, TextError> {
     if !(1..=64).contains(&name.len()) || !name.bytes().all(is_plain) {
         return Err(invalid(name, "a provider", "use 1 to 64 of A-Z a-z 0-9 . _ : @ -"));
     }
-    let version = name.strip_prefix('v').is_some_and(|number| {
-        !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
-    });
     // The daemon proxies a provider under its name, beside paths of its own.
-    let reserved = ["ui", "as", "metrics", "healthz", "readyz", "openapi.json"];
-    if version || reserved.contains(&name) {
+    if crate::settings::is_reserved(name) {
         let remedy = "the daemon serves something else under that name; choose another";
         return Err(invalid(name, "a provider", remedy));
     }

@@ -151,6 +151,10 @@ fn unknown(key: &str) -> TextError {
     if key == "parallel" || KNOWN_UNITS.contains(&key) {
         return TextError::new(what, format!("give `{key}` as a limit of its own"));
     }
+    if key == "margin" {
+        let remedy = "it belongs to the pool: write `margin = 0` in its table of standpipe.toml";
+        return TextError::new(what, remedy);
+    }
     // The rate comes first and has no name on the command line.
     let options = &LimitForm::KEYS[1..];
     match nearest(key, options.iter().copied()) {

@@ -39,7 +39,7 @@ fn invalid_rates() {
     rejects(rate("60/60"), "has no unit", "30/2s");
     rejects(rate("60/0s"), "is zero", "60/min");
     rejects(rate("0/min"), "admits no call", "above 0");
-    rejects(rate("-5/min"), "negative", "0 or more");
+    rejects(rate("-5/min"), "negative", "above 0");
     rejects(rate("1.5/min"), "not a whole number", "counted whole, write 3/2min");
     rejects(rate("0.5/s"), "not a whole number", "write 1/2s");
     rejects(rate("0.25/5min"), "not a whole number", "write 1/20min");

@@ -230,6 +230,8 @@ fn invalid_names() {
     reports("[provider.metrics]", 1, "serves something else under that name");
     reports("[provider.v1]", 1, "serves something else under that name");
     in_pool("provider = \"a b\"", "is not the name of a provider");
+    in_pool("provider = \"antropic\"", "no provider `antropic`; did you mean `anthropic`?");
+    in_pool("provider = \"intranet\"", "add [provider.intranet] with its upstream");
     in_pool("models = [\"\"]", "is empty, too long or not printable");
 }
 

@@ -239,12 +239,46 @@ fn an_unknown_pool_is_an_error_only_with_a_file() {
         error,
         "/x/standpipe.toml: there is no pool `anthropic/sonet`; did you mean `anthropic/sonnet`?"
     );
-    let error = settings(text).unknown_pool(&pool_name("github/core")).unwrap().to_string();
-    assert!(error.ends_with("add [pool.\"github/core\"], or write open_pools = true"), "{error}");
+    let error = settings(text).unknown_pool(&pool_name("my/api")).unwrap().to_string();
+    assert!(error.ends_with("add [pool.\"my/api\"], or write open_pools = true"), "{error}");
     assert_eq!(settings(text).unknown_pool(&pool_name("anthropic/sonnet")), None);
     let open = settings("open_pools = true");
     assert_eq!(open.unknown_pool(&pool_name("a/b")), None);
     assert_eq!(Settings::default().unknown_pool(&pool_name("a/b")), None);
+}
+
+#[test]
+fn pools_of_a_known_provider_are_learned_unless_the_file_describes_one_of_them() {
+    let is_usable =
+        |text: &str, pool: &str| settings(text).unknown_pool(&pool_name(pool)).is_none();
+    let github = "[pool.\"github/core\"]\nparallel = 1\n";
+    assert!(is_usable(github, "anthropic/sonnet"));
+    assert!(!is_usable(github, "github/search"));
+    assert!(!is_usable(github, "gh/search"), "another name of the same provider");
+    assert!(!is_usable(github, "antropic/sonnet"));
+    let renamed = "[pool.\"work/claude\"]\nprovider = \"anthropic\"\n";
+    assert!(!is_usable(renamed, "anthropic/sonnet"));
+    let upstream = "[provider.anthropic]\nupstream = \"https://example.com\"\n";
+    assert!(is_usable(upstream, "anthropic/sonnet") && !is_usable(upstream, "my/api"));
+}
+
+#[test]
+fn a_pool_may_name_a_provider_that_the_file_describes() {
+    let own = "[provider.intranet]\nupstream = \"https://example.com\"\n";
+    let text = format!("{own}[pool.\"a/b\"]\nprovider = \"intranet\"\n");
+    let pools = settings(&text).pools;
+    assert_eq!(pools[&pool_name("a/b")].provider.as_deref(), Some("intranet"));
+}
+
+#[test]
+fn a_file_without_pools_is_worth_a_warning() {
+    let (what, remedy) = settings("listen = \"127.0.0.1:1\"").without_pools().unwrap();
+    assert!(what.starts_with("/x/standpipe.toml describes no pool"), "{what}");
+    assert!(remedy.contains("open_pools = true"), "{remedy}");
+    for fine in ["open_pools = true", "[pool.\"a/b\"]\nparallel = 1\n"] {
+        assert_eq!(settings(fine).without_pools(), None, "{fine}");
+    }
+    assert_eq!(Settings::default().without_pools(), None);
 }
 
 #[test]

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::series::{Series, percent};
+use super::series::Series;
+use crate::amount::percent;
 use crate::journal::{Event, EventData, Usage};
 use crate::time::Timestamp;
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use standpipe_core::Unit;
+use standpipe_core::{Priority, Unit};
 
-use super::series::percent;
 use super::{AIM, AgentAudit, LimitAudit, PoolAudit};
-use crate::finding::{Finding, Level, counted};
+use crate::amount::percent;
+use crate::finding::{Finding, Level, UNLIMITED, counted};
 use crate::time::format_ms;
 use standpipe_config::plain;
 
@@ -35,6 +35,7 @@ pub(super) fn findings(
     found.extend(alone(audit));
     let waits: Vec<Finding> = audit.agents.iter().filter_map(|agent| waits(audit, agent)).collect();
     found.extend(full(audit).filter(|_| waits.is_empty()));
+    found.extend(used_up(audit).filter(|_| found.is_empty() && waits.is_empty()));
     found.extend(waits);
     found.extend(refusals(audit));
     found.extend(retries(audit));
@@ -62,11 +63,12 @@ fn contention(audit: &PoolAudit, limit: &LimitAudit) -> Option<Finding> {
         return Some(Finding::warning("contention", what).remedy(relief(audit)));
     }
     // A pool that holds calls back was at its peak by its own leave.
-    if audit.enforce || limit.peak <= aim {
+    let allowed = limit.peak_stated?;
+    if audit.enforce || percent(limit.peak.into(), allowed.into()) < AIM || limit.peak <= aim {
         return None;
     }
     let (peak, percent) = (shown(limit, limit.peak), limit.peak_percent?);
-    let stated = shown(limit, stated);
+    let stated = shown(limit, allowed);
     let what = format!("{name}: {peak} in the busiest period, {percent} % of the {stated} stated");
     Some(Finding::warning("contention", what).remedy(relief(audit)))
 }
@@ -89,12 +91,8 @@ fn alone(audit: &PoolAudit) -> Option<Finding> {
     let takes = audit.limits.iter().enumerate().flat_map(|(at, limit)| {
         audit.agents.iter().filter_map(move |agent| {
             let peak = agent.rates.get(at)?.peak;
-            (peak >= limit.aim?).then_some((
-                percent(peak.into(), limit.stated?.into()),
-                agent,
-                limit,
-                peak,
-            ))
+            let percent = percent(peak.into(), limit.peak_stated?.into());
+            (percent >= AIM).then_some((percent, agent, limit, peak))
         })
     });
     let takes = takes.filter(|(_, agent, ..)| others(agent).iter().any(|other| other.calls > 0));
@@ -102,9 +100,13 @@ fn alone(audit: &PoolAudit) -> Option<Finding> {
     if !audit.enforce {
         return None;
     }
-    let (who, name, stated) = (&agent.agent, &limit.limit, shown(limit, limit.stated?));
+    let (who, name, most) = (&agent.agent, &limit.limit, shown(limit, limit.peak_stated?));
     let peak = shown(limit, peak);
-    let what = format!("{name}: {who} alone used {peak} of the {stated} stated at its peak");
+    let of = match limit.peak_stated == limit.stated {
+        true => format!("the {most} stated"),
+        false => format!("the {most} that a full bucket allows in a period"),
+    };
+    let what = format!("{name}: {who} alone used {peak} of {of} at its peak");
     let remedy = format!(
         "cap it ([agent.{who}] cap = \"50%\"), or give the others a floor or a higher priority"
     );
@@ -125,12 +127,23 @@ fn full(audit: &PoolAudit) -> Option<Finding> {
     Some(Finding::note("contention", what).remedy(relief(audit)))
 }
 
-/// An agent's calls waited long. Where only calls in flight are limited, that is what people want.
+/// No call waited long, but the busiest period used all that is usable.
+fn used_up(audit: &PoolAudit) -> Option<Finding> {
+    let limit = audit.limits.iter().find(|l| l.peak_usable.is_some_and(|most| l.peak >= most))?;
+    let (name, peak) = (&limit.limit, shown(limit, limit.peak));
+    let usable = shown(limit, limit.peak_usable?);
+    let what = format!("{name}: the busiest period used {peak} of {usable} usable");
+    Some(Finding::note("contention", what).remedy(relief(audit)))
+}
+
+/// An agent's calls waited long, or one waits now. Where only calls in flight are limited, that is
+/// what people want.
 fn waits(audit: &PoolAudit, agent: &AgentAudit) -> Option<Finding> {
-    let calls = agent.calls.saturating_add(agent.gave_up).max(1);
+    let calls = agent.calls.saturating_add(agent.gave_up).saturating_add(agent.waiting).max(1);
     let many = agent.gave_up.saturating_mul(100) >= calls.saturating_mul(GAVE_UP_PERCENT);
     let gave_up = agent.gave_up > 0 && many;
-    if agent.waited_ms / calls < LONG_MS && agent.longest_ms < LONGEST_MS && !gave_up {
+    let waits = agent.waiting > 0 && agent.longest_ms >= LONG_MS;
+    if agent.waited_ms / calls < LONG_MS && agent.longest_ms < LONGEST_MS && !gave_up && !waits {
         return None;
     }
     let (who, waited) = (&agent.agent, length(agent.waited_ms));
@@ -139,8 +152,13 @@ fn waits(audit: &PoolAudit, agent: &AgentAudit) -> Option<Finding> {
         0 => String::new(),
         n => format!("; {n} not admitted in time"),
     };
-    let calls = counted(agent.calls, "call");
-    let what = format!("{who} waited {waited} for {calls}, the longest {longest}{late}");
+    let now = match agent.waiting {
+        0 => String::new(),
+        1 => "; 1 still waits".to_owned(),
+        n => format!("; {n} still wait"),
+    };
+    let calls = counted(agent.calls.saturating_add(agent.waiting), "call");
+    let what = format!("{who} waited {waited} for {calls}, the longest {longest}{late}{now}");
     let finding = Finding::warning("waits", what).remedy(shorter_wait(agent)).by(who);
     let rates = audit.limits.iter().any(|limit| limit.stated.is_some());
     Some(Finding { level: if rates { Level::Warning } else { Level::Note }, ..finding })
@@ -156,6 +174,9 @@ fn shorter_wait(agent: &AgentAudit) -> &'static str {
         Some("floor") => "mostly for the floors of other agents: give it a floor, or lower theirs",
         Some("hold") => "mostly for agents it depends on: find out why those are throttled",
         Some("retry_budget") => "mostly for the retry budget: too many calls are retries",
+        _ if agent.priority.is_some_and(|priority| priority == Priority::Critical) => {
+            "let it or others request less, or ask the provider for a higher limit"
+        }
         _ => {
             "give it a higher priority or a floor, let it request less, or ask the provider for a \
              higher limit"
@@ -176,8 +197,13 @@ fn refusals(audit: &PoolAudit) -> Option<Finding> {
         None => String::new(),
     };
     let what = format!("the provider refused {}{who}", counted(audit.refused, "call"));
-    let remedy = "a limit is set too high, or some calls bypass Standpipe: lower the limit or \
-                  raise its `margin`; run `standpipe doctor` for details";
+    let has_rates = audit.limits.iter().any(|limit| limit.stated.is_some());
+    let remedy = if has_rates {
+        "a limit is set too high, or some calls bypass Standpipe: lower the limit or raise its \
+         `margin`; run `standpipe doctor` for details"
+    } else {
+        UNLIMITED
+    };
     let finding = Finding::warning("429s", what).remedy(remedy);
     Some(match most {
         Some(agent) => finding.by(&agent.agent),
@@ -210,8 +236,11 @@ fn unsettled(reclaimed: u64) -> Option<Finding> {
     if reclaimed == 0 {
         return None;
     }
-    let leases = counted(reclaimed, "lease");
-    let what = format!("{leases} ended unsettled: what their calls used is missing here");
+    let (leases, theirs) = match reclaimed {
+        1 => ("1 lease".to_owned(), "its call"),
+        n => (counted(n, "lease"), "their calls"),
+    };
+    let what = format!("{leases} ended unsettled: what {theirs} used is missing here");
     let remedy = "commit or cancel each lease, also when the call fails (`trap` in a script)";
     Some(Finding::note("unsettled", what).remedy(remedy))
 }

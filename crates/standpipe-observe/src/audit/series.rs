@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
+use crate::amount::percent;
+
 /// An average, to a tenth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rate {
@@ -100,10 +102,12 @@ impl Series {
     /// competes, while it runs, as much as one that never stops.
     pub(super) fn average(&self, period_ms: u64) -> Rate {
         let granule = (period_ms / 1_000).max(60);
-        let (mut active, mut last) = (0_u128, None);
+        // Each begins with a call: those of the clock would count a minute that is touched by two
+        // of them twice.
+        let (mut active, mut end) = (0_u128, 0);
         for (second, _) in &self.seconds {
-            if last != Some(second / granule) {
-                (active, last) = (active + 1, Some(second / granule));
+            if active == 0 || *second >= end {
+                (active, end) = (active + 1, second.saturating_add(granule));
             }
         }
         let whole = active * u128::from(granule) * 1_000;
@@ -119,7 +123,7 @@ fn scaled_up(amount: u64, more: u64, less: u64) -> u64 {
 }
 
 impl Rate {
-    /// That many percent of a whole it is, rounded.
+    /// That many percent of a whole it is, rounded down.
     pub(super) fn percent_of(self, whole: u64) -> u64 {
         percent(u128::from(self.tenths), u128::from(whole) * 10)
     }
@@ -128,12 +132,6 @@ impl Rate {
     pub(super) const fn plus(self, other: Self) -> Self {
         Self { tenths: self.tenths.saturating_add(other.tenths) }
     }
-}
-
-/// How many percent one is of the other, rounded.
-pub(super) fn percent(part: u128, whole: u128) -> u64 {
-    let percent = (part * 100 + whole / 2).checked_div(whole).unwrap_or(0);
-    u64::try_from(percent).unwrap_or(u64::MAX)
 }
 
 impl fmt::Display for Rate {
@@ -189,6 +187,8 @@ mod tests {
         assert_eq!(calls.average(2_000).to_string(), "0.2");
         assert_eq!(calls.average(3_600_000).to_string(), "11");
         assert_eq!(Series::default().average(60_000), Rate::default());
+        let within_one = series(&[(55, 20), (65, 20)]);
+        assert_eq!(within_one.average(60_000).to_string(), "40", "whatever the clock shows");
     }
 
     #[test]

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use standpipe_core::Unit;
+use standpipe_core::{Priority, Unit};
 use standpipe_store::PoolName;
 
-use super::series::{Series, percent};
+use super::series::Series;
 use super::{AIM, AgentAudit, AgentRate, LimitAudit, PoolAudit, Rate, risk};
+use crate::amount::percent;
 use crate::journal::{Event, EventData, Usage};
-use crate::status::{LimitKind, PoolStatus};
+use crate::status::{Label, LimitKind, LimitStatus, PoolStatus};
 use crate::time::Timestamp;
 
 /// The totals of all pools.
@@ -41,8 +42,12 @@ struct Agent {
     cancelled: u64,
     retries: u64,
     refused: u64,
+    /// As calls that ended report it.
     waited_ms: u64,
     longest_ms: u64,
+    /// Calls that wait now.
+    waiting: u64,
+    priority: Option<Label<Priority>>,
     /// By reason.
     waited_for: BTreeMap<String, u64>,
     gave_up: u64,
@@ -56,6 +61,10 @@ struct Measure {
     unit: String,
     period_ms: u64,
     stated: Option<u64>,
+    /// The most that it allows in any one period.
+    peak_stated: Option<u64>,
+    /// The usable part of that.
+    peak_usable: Option<u64>,
 }
 
 impl JournalTotals {
@@ -100,6 +109,7 @@ impl JournalTotals {
         let mut pool = self.pools.remove(name.as_str()).unwrap_or_default();
         let enforce = status.is_none_or(|status| status.enforce);
         let (mut known, left_out) = pool.of_mode(enforce);
+        status.into_iter().for_each(|status| add_present(&mut known, status));
         known.values_mut().for_each(Agent::sort);
         let admitted = Series::sum(known.values().map(|agent| &agent.admitted));
         let measures = measures(status);
@@ -170,7 +180,7 @@ fn together(
     agents: &[AgentAudit],
     at: usize,
 ) -> LimitAudit {
-    let Measure { limit, unit, period_ms, stated } = measure;
+    let Measure { limit, unit, period_ms, stated, peak_stated, peak_usable } = measure;
     let each: Vec<Series> = known.values().map(|agent| agent.series(unit)).collect();
     let (peak, peak_at) = Series::sum(&each).peak(*period_ms);
     let averages = agents.iter().filter_map(|agent| agent.rates.get(at));
@@ -184,12 +194,37 @@ fn together(
         average,
         average_percent: stated.map(|stated| average.percent_of(stated)),
         peak,
-        peak_percent: stated.map(|stated| percent(u128::from(peak), u128::from(stated))),
+        peak_stated: *peak_stated,
+        peak_usable: *peak_usable,
+        peak_percent: peak_stated.map(|stated| percent(u128::from(peak), u128::from(stated))),
         peak_at: peak_at.map(|second| Timestamp { millis: second.saturating_mul(1_000) }),
     }
 }
 
+/// Adds what a pool shows now and the journal does not have yet: calls that wait, and tiers.
+fn add_present(known: &mut BTreeMap<String, Agent>, status: &PoolStatus) {
+    for ticket in status.tickets.iter().filter(|_| status.enforce) {
+        let agent = known.entry(ticket.agent.clone()).or_default();
+        agent.waiting += 1;
+        agent.longest_ms = agent.longest_ms.max(ticket.waits_ms);
+        let reason = ticket.reason.map_or("order", |reason| reason.as_str());
+        let waited_for = agent.waited_for.entry(reason.to_owned()).or_default();
+        *waited_for = waited_for.saturating_add(ticket.waits_ms);
+    }
+    for agent in &status.agents {
+        if let Some(known) = known.get_mut(&agent.name) {
+            known.priority = Some(agent.priority);
+        }
+    }
+}
+
 impl Agent {
+    /// Calls in flight have recorded their waits, but not their use: the larger sum is the truth.
+    fn all_waits_ms(&self) -> u64 {
+        let by_reason = self.waited_for.values().fold(0, |sum: u64, ms| sum.saturating_add(*ms));
+        self.waited_ms.max(by_reason).max(self.longest_ms)
+    }
+
     fn used(&mut self, usage: &Usage) {
         self.calls = self.calls.saturating_add(usage.calls);
         self.cancelled = self.cancelled.saturating_add(usage.cancelled);
@@ -246,10 +281,12 @@ impl Agent {
             cancelled: self.cancelled,
             retries: self.retries,
             refused: self.refused,
-            waited_ms: self.waited_ms,
+            waited_ms: self.all_waits_ms(),
             longest_ms: self.longest_ms,
             waited_for: waited_for.map(|(reason, _)| reason.clone()),
             gave_up: self.gave_up,
+            waiting: self.waiting,
+            priority: self.priority,
             rates: measures.iter().map(rate).collect(),
             units: self.units.iter().map(|(unit, used)| (unit.clone(), used.total())).collect(),
             micro_usd: self.units.get("usd").map(Series::total),
@@ -264,20 +301,31 @@ fn parallel(status: &PoolStatus) -> Option<u64> {
 /// The rates of a pool, and always requests per minute, because every agent makes requests.
 fn measures(status: Option<&PoolStatus>) -> Vec<Measure> {
     let limits = status.into_iter().flat_map(|status| &status.limits);
-    let rates = limits.filter_map(|limit| {
-        Some(Measure {
-            limit: limit.limit.clone(),
-            unit: limit.unit.clone(),
-            period_ms: limit.period_ms?,
-            stated: Some(limit.learned.map_or(limit.amount, |learned| learned.min(limit.amount))),
-        })
-    });
+    let rates = limits.filter_map(measure);
     let mut measures: Vec<Measure> = rates.collect();
     if !measures.iter().any(|measure| measure.unit == "requests") {
         let (limit, unit) = ("requests per 1min".to_owned(), "requests".to_owned());
-        measures.insert(0, Measure { limit, unit, period_ms: 60_000, stated: None });
+        let (stated, peak_stated, peak_usable) = (None, None, None);
+        let period_ms = 60_000;
+        let requests = Measure { limit, unit, period_ms, stated, peak_stated, peak_usable };
+        measures.insert(0, requests);
     }
     measures
+}
+
+/// `None` for calls in flight, which are no rate.
+fn measure(limit: &LimitStatus) -> Option<Measure> {
+    let stated = limit.learned.map_or(limit.amount, |learned| learned.min(limit.amount));
+    // A full bucket passes its burst, and what it regains in the period.
+    let peak = |rate: u64, burst: u64| Some(rate.saturating_add(burst));
+    Some(Measure {
+        limit: limit.limit.clone(),
+        unit: limit.unit.clone(),
+        period_ms: limit.period_ms?,
+        stated: Some(stated),
+        peak_stated: peak(stated, limit.burst.unwrap_or(0)),
+        peak_usable: peak(limit.effective, limit.refill.unwrap_or(0)),
+    })
 }
 
 #[cfg(test)]

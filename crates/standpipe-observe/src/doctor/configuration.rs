@@ -23,6 +23,7 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
     if let Ok(settings) = &scene.settings
         && settings.origin.is_some()
     {
+        found.extend(no_pools(settings));
         found.extend(from_the_future(scene, settings));
         for (name, pool) in scene.readable() {
             found.extend(undescribed(settings, name, pool));
@@ -42,6 +43,12 @@ fn fine(settings: &Settings) -> Finding {
         None => "no file; limits come from code, flags and providers".to_owned(),
     };
     Finding::ok(NAME, what)
+}
+
+/// A file that describes no pool, with which calls on most pools are refused.
+fn no_pools(settings: &Settings) -> Option<Finding> {
+    let (what, remedy) = settings.without_pools()?;
+    Some(Finding::warning(NAME, what).remedy(remedy))
 }
 
 /// Lists the problems of a file that cannot be used, each with its line.
@@ -76,7 +83,7 @@ fn undescribed(settings: &Settings, name: &PoolName, pool: &PoolOverview) -> Opt
     if settings.pools.contains_key(name) {
         return None;
     }
-    if settings.open_pools {
+    if settings.unknown_pool(name).is_none() {
         let what = format!("`{name}` has its limits from code or flags, not from the file");
         let remedy = "move them to the file, so that all processes have the same";
         let from_code =

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use standpipe_core::{Margin, Span, Unit};
 
 use super::{Scene, length, or_ok};
-use crate::finding::Finding;
+use crate::finding::{Finding, UNLIMITED};
 use crate::status::LimitStatus;
 use crate::status::PoolOverview;
 use crate::time::Timestamp;
@@ -40,10 +40,14 @@ fn too_high(scene: &Scene, pool: &str, count: usize, last: Timestamp) -> Finding
     let present =
         overview.map_or(Margin::Auto.per_mille(), |overview| overview.status.margin_per_mille);
     let present = plain::percent(present);
-    let remedy = format!(
-        "a limit is set too high: lower it, or set a `margin` above \"{present}\"; if the limit is \
-         right, some calls bypass Standpipe"
-    );
+    let rates = |overview: &PoolOverview| overview.status.limits.iter().any(|l| rate(l).is_some());
+    let remedy = match overview {
+        Some(overview) if !rates(overview) => UNLIMITED.to_owned(),
+        _ => format!(
+            "a limit is set too high: lower it, or set a `margin` above \"{present}\"; if the \
+             limit is right, some calls bypass Standpipe"
+        ),
+    };
     Finding::warning(NAME, what).remedy(remedy).on(pool)
 }
 

@@ -90,21 +90,36 @@ fn during_pauses(scene: &Scene) -> Vec<Finding> {
 
 /// Clients of the proxy that retry what the proxy has retried already.
 fn behind_the_proxy(scene: &Scene) -> Vec<Finding> {
-    let seen: BTreeSet<(&str, &str, &str)> = scene
+    let seen: BTreeSet<(&str, &str, &str, bool)> = scene
         .week
         .iter()
         .filter_map(|event| match &event.what {
-            EventData::ClientRetry { agent, client } => {
-                Some((event.pool.as_str(), agent.as_str(), client.as_str()))
+            EventData::ClientRetry { agent, client, guessed } => {
+                Some((event.pool.as_str(), agent.as_str(), client.as_str(), *guessed))
             }
             _ => None,
         })
         .collect();
-    let finding = |(pool, agent, client): (&str, &str, &str)| {
-        let what = format!("{agent} ({client}) retries on its own on top of the proxy on `{pool}`");
-        Finding::warning(NAME, what).remedy(switch(client)).on(pool).by(agent)
+    let is_certain = |(pool, agent, client, _): &(_, _, _, bool)| {
+        seen.contains(&(*pool, *agent, *client, false))
     };
-    seen.into_iter().take(MAX_CLIENTS).map(finding).collect()
+    let finding = |(pool, agent, client, guessed): (&str, &str, &str, bool)| match guessed {
+        false => {
+            let what =
+                format!("{agent} ({client}) retries on its own on top of the proxy on `{pool}`");
+            Finding::warning(NAME, what).remedy(switch(client)).on(pool).by(agent)
+        }
+        true => {
+            let what = format!(
+                "{agent} ({client}) repeated a refused call within 30 s on `{pool}`: it may retry \
+                 on its own on top of the proxy"
+            );
+            let remedy = format!("if it does, {}", switch(client));
+            Finding::note(NAME, what).remedy(remedy).on(pool).by(agent)
+        }
+    };
+    let reported = seen.iter().filter(|seen| !seen.3 || !is_certain(seen)).copied();
+    reported.take(MAX_CLIENTS).map(finding).collect()
 }
 
 /// The most clients that are listed.

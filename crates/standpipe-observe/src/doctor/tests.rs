@@ -153,6 +153,13 @@ fn pools_that_the_file_does_not_describe_are_named() {
 }
 
 #[test]
+fn a_file_without_pools_is_a_warning() {
+    let mut scene = scene(Vec::new());
+    scene.settings = Ok(settings("listen = \"127.0.0.1:1\"\n"));
+    one(&configuration::check(&scene)[1..], Level::Warning, "describes no pool");
+}
+
+#[test]
 fn a_ledger_that_goes_by_another_file_is_told() {
     let mut scene = scene(vec![pool("my/api")]);
     let mut own = settings("[pool.\"my/api\"]\nrequests = \"60/min\"\n");
@@ -302,7 +309,14 @@ fn a_client_of_the_proxy_that_retries_is_named_with_its_switch() {
         ("litellm", "num_retries=0"),
         ("curl", "own retries"),
     ] {
-        let retry = EventData::ClientRetry { agent: "blog".to_owned(), client: client.to_owned() };
+        let retry = |guessed| EventData::ClientRetry {
+            agent: "blog".to_owned(),
+            client: client.to_owned(),
+            guessed,
+        };
+        let found = kept.found(retries::check, &[event(9_000, retry(true))]);
+        one(&found, Level::Note, "it may retry on its own");
+        let retry = retry(false);
         let week = [event(9_000, retry.clone()), event(5_000, retry)];
         let found = kept.found(retries::check, &week);
         one(&found, Level::Warning, &format!("blog ({client}) retries on its own"));

@@ -7,7 +7,9 @@ use serde::Serialize;
 use standpipe_core::{LimitId, Unit};
 use standpipe_store::PoolName;
 
+use crate::amount::grouped;
 use crate::refusal::limit_text;
+use crate::time::format_wait;
 
 /// What a caller can do about a wait that is forecast.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -58,20 +60,20 @@ impl Advice {
     #[must_use]
     pub fn sentence(&self) -> String {
         let each: Vec<String> = self.try_this.iter().map(Remedy::words).collect();
-        let seconds = self.wait_ms.div_ceil(1_000);
+        let wait = format_wait(self.wait_ms);
         let todo = match each.as_slice() {
             [] => "no smaller request helps, and no fallback pool has room".to_owned(),
             some => some.join(", or "),
         };
-        format!("such a call will wait about {seconds} s for {}: {todo}", self.limit)
+        format!("such a call will wait about {wait} for {}: {todo}", self.limit)
     }
 }
 
 impl Remedy {
     fn words(&self) -> String {
         match self {
-            Self::CapOutput { to } => format!("request at most {to} output tokens"),
-            Self::ShrinkPrompt { to } => format!("send at most {to} tokens"),
+            Self::CapOutput { to } => format!("request at most {} output tokens", grouped(*to)),
+            Self::ShrinkPrompt { to } => format!("send at most {} tokens", grouped(*to)),
             Self::Fallback { pool } => format!("use `{pool}`, which has room"),
         }
     }

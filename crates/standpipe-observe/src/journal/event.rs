@@ -197,6 +197,9 @@ pub enum EventData {
         agent: String,
         /// The program or SDK, as it names itself.
         client: String,
+        /// The client does not count its retries: it repeated a call that had just been refused.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        guessed: bool,
     },
     /// A value that the provider sent was implausible and ignored.
     Doubt {
@@ -329,6 +332,14 @@ impl EventKind {
             Self::Usage => "usage",
             Self::Lost => "lost",
         }
+    }
+}
+
+impl Event {
+    /// Returns the position of the event among others: by time, and of one instant the refusal
+    /// before the pause and the margin that it caused.
+    pub(super) fn order(&self) -> (Timestamp, bool) {
+        (self.at, !matches!(self.what, EventData::Throttle { .. }))
     }
 }
 

@@ -78,7 +78,7 @@ impl Follow {
         while let Some(some) = self.read() {
             events.extend(some.into_iter().map(|(event, _)| event));
         }
-        events.sort_by_key(|event| event.at);
+        events.sort_by_key(Event::order);
         events
     }
 

@@ -90,14 +90,11 @@ pub const fn waiting_for(reason: Reason) -> Option<&'static str> {
 }
 
 impl When {
-    /// `in 34 s (16:59:21)`, `not before 16:59:21 (in 34 s)` or `waiting for …`. `clock` formats an
-    /// instant, which is a whole second, and so many milliseconds ahead.
+    /// `in 34 s (16:59:20)`, `not before 16:59:20 (in 34 s)` or `waiting for …`. `clock` formats an
+    /// instant that is so many milliseconds ahead. It drops what is below a second, so that one
+    /// instant has one text in every view and no bound is shown later than it is.
     #[must_use]
     pub fn describe(&self, clock: &dyn Fn(Timestamp, u64) -> String) -> String {
-        // Rounded up, so that a caller that returns then is not early.
-        let clock = |at: Timestamp, ms: u64| {
-            clock(Timestamp { millis: at.millis.div_ceil(1_000) * 1_000 }, ms)
-        };
         if let (Some(at), Some(ms)) = (self.until, self.until_ms) {
             format!("in {} ({})", format_wait(ms), clock(at, ms))
         } else if let (Some(at), Some(ms)) = (self.not_before, self.not_before_ms) {
@@ -140,8 +137,8 @@ mod tests {
     fn the_three_cases_read_differently() {
         let soon = || at("2026-01-31T16:59:20.001Z", 33_001);
         let event = waiting_for(Reason::Limit);
-        assert_eq!(When::new(soon(), true, event).to_string(), "in 34 s (16:59:21Z)");
-        assert_eq!(When::new(soon(), false, event).to_string(), "not before 16:59:21Z (in 34 s)");
+        assert_eq!(When::new(soon(), true, event).to_string(), "in 34 s (16:59:20Z)");
+        assert_eq!(When::new(soon(), false, event).to_string(), "not before 16:59:20Z (in 34 s)");
         let unknown = When::new(None, true, event);
         assert_eq!(unknown.to_string(), "waiting for a call in flight to end");
         let never = When::new(None, false, waiting_for(Reason::Never));

@@ -6,6 +6,7 @@ use std::fmt;
 use standpipe_core::Unit;
 
 use super::Refused;
+use crate::amount::grouped;
 use crate::explain::Denial;
 use crate::status::{KeptUnits, PausedBy, TicketStatus};
 
@@ -20,12 +21,37 @@ pub struct Why<'a> {
     pub short_by: u64,
     /// In fair order, the agent whose call is first in the queue for the limit.
     pub behind: Option<&'a str>,
-    /// The agents of the calls ahead of it in the queue for the limit.
+    /// The agents of the calls ahead of it in the queue for the limit, the first ones.
     pub ahead: &'a [String],
+    /// How many more agents are ahead of it.
+    pub ahead_more: usize,
+    /// The agent of the call, if it is known.
+    pub agent: Option<&'a str>,
+    /// Whether it takes more than the usable part of the limit.
+    pub alone: bool,
     /// What floors of other agents keep from it.
     pub kept: &'a [KeptUnits],
     /// Who ordered the pause, and when.
     pub paused: Option<&'a PausedBy>,
+}
+
+impl<'a> Why<'a> {
+    /// A reason about a limit, of which nothing else is known.
+    #[must_use]
+    pub const fn new(reason: &'a str, limit: Option<&'a str>) -> Self {
+        Self {
+            reason,
+            limit,
+            short_by: 0,
+            behind: None,
+            ahead: &[],
+            ahead_more: 0,
+            agent: None,
+            alone: false,
+            kept: &[],
+            paused: None,
+        }
+    }
 }
 
 impl Refused {
@@ -35,13 +61,10 @@ impl Refused {
         let timed_out = self.reason == standpipe_core::Reason::Deadline;
         let reason = if timed_out { self.waited_for? } else { self.reason };
         Some(Why {
-            reason: reason.as_str(),
-            limit: self.limit.as_deref(),
             short_by: self.short_by,
             behind: self.behind.as_deref(),
-            ahead: &[],
-            kept: &[],
             paused: self.paused.as_ref(),
+            ..Why::new(reason.as_str(), self.limit.as_deref())
         })
     }
 }
@@ -56,6 +79,9 @@ impl TicketStatus {
             short_by: self.short_by,
             behind: self.behind.as_deref(),
             ahead: &self.ahead,
+            ahead_more: self.ahead_more,
+            agent: Some(&self.agent),
+            alone: self.alone,
             kept: &self.kept,
             paused: self.paused.as_ref(),
         })
@@ -72,6 +98,9 @@ impl Denial {
             short_by: self.short_by,
             behind: self.behind.as_deref(),
             ahead: &self.ahead,
+            ahead_more: self.ahead_more,
+            agent: Some(&self.agent),
+            alone: self.alone,
             kept: &self.kept,
             paused: self.paused.as_ref(),
         }
@@ -88,9 +117,7 @@ impl fmt::Display for Why<'_> {
                 Some(order) => write!(f, "the pool is paused by {}", order.by),
                 None => f.write_str("the pool is paused"),
             },
-            "return_window" => {
-                f.write_str("a pause has just ended, and callers return staggered by priority")
-            }
+            "return_window" => f.write_str("after the pause callers return staggered by priority"),
             "zone" => {
                 write!(f, "little is left of {limit}, so the calls of this agent are spaced out")
             }
@@ -109,6 +136,11 @@ impl fmt::Display for Why<'_> {
             "retry_budget" => f.write_str("too many of the last minute's calls were retries"),
             "cap" => write!(f, "the agent's own cap on {limit} is reached{}", self.short_by()),
             "order" => self.fmt_order(f, limit),
+            "limit" if self.alone => write!(
+                f,
+                "it takes more than the usable part of {limit}, so it waits until nothing else is \
+                 charged there"
+            ),
             "limit" => write!(f, "{limit} has no room{}", self.short_by()),
             "floor" => self.fmt_floor(f, limit),
             "ramp" => write!(
@@ -149,13 +181,27 @@ impl Why<'_> {
         if let Some(agent) = self.behind {
             return write!(f, "behind {agent} by fair order for {limit}");
         }
-        match self.ahead {
+        let mut names = self.names_ahead();
+        match self.ahead_more {
+            0 => {}
+            more => names.push(format!("{} more", grouped(more as u64))),
+        }
+        match names.as_slice() {
             [] => write!(f, "other calls are ahead in the queue for {limit}"),
             [one] => write!(f, "behind {one} in the queue for {limit}"),
             [some @ .., last] => {
                 write!(f, "behind {} and {last} in the queue for {limit}", some.join(", "))
             }
         }
+    }
+
+    /// The agents ahead of the call. Its own agent is not named like another one.
+    fn names_ahead(&self) -> Vec<String> {
+        let name = |name: &String| match self.agent {
+            Some(own) if own == name => "its own waiting call".to_owned(),
+            _ => name.clone(),
+        };
+        self.ahead.iter().map(name).collect()
     }
 
     fn fmt_floor(&self, f: &mut fmt::Formatter<'_>, limit: &str) -> fmt::Result {
@@ -177,7 +223,7 @@ fn amount(unit: &str, units: u64) -> String {
             let cents = units.div_ceil(10_000);
             format!("${}.{:02}", cents / 100, cents % 100)
         }
-        _ => units.to_string(),
+        _ => grouped(units),
     }
 }
 
@@ -189,21 +235,17 @@ mod tests {
     fn calls_ahead_and_floors_are_named() {
         let ahead = ["blog".to_owned(), "news".to_owned(), "poller".to_owned()];
         let limit = Some("requests per 1min");
-        let base = Why {
-            reason: "",
-            limit,
-            short_by: 2,
-            behind: None,
-            ahead: &[],
-            kept: &[],
-            paused: None,
-        };
+        let base = Why { short_by: 2, ..Why::new("", limit) };
         let why = |reason, ahead, kept| Why { reason, ahead, kept, ..base };
         let order = |ahead| why("order", ahead, &[]).to_string();
         assert_eq!(order(&ahead[..1]), "behind blog in the queue for requests per 1min");
         let all = "behind blog, news and poller in the queue for requests per 1min";
         assert_eq!(order(&ahead), all);
         assert!(order(&[]).starts_with("other calls are ahead"));
+        let many = Why { ahead_more: 3, agent: Some("news"), ..why("order", &ahead, &[]) };
+        let text = "behind blog, its own waiting call, poller and 3 more in the queue for requests \
+                    per 1min";
+        assert_eq!(many.to_string(), text);
         let kept = |agent: &str, units| KeptUnits {
             limit: "usd per 1h".to_owned(),
             unit: "usd".to_owned(),
@@ -217,18 +259,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_missing_is_easy_to_read() {
+        let lacks = Why { short_by: 20_152, ..Why::new("limit", Some("tokens per 1min")) };
+        assert_eq!(lacks.to_string(), "tokens per 1min has no room (short by 20,152)");
+        let alone = Why { alone: true, ..lacks }.to_string();
+        assert!(alone.ends_with("waits until nothing else is charged there"), "{alone}");
+    }
+
+    #[test]
     fn every_reason_has_a_phrase() {
         for reason in standpipe_core::Reason::ALL {
             let reason = reason.as_str();
-            let why = Why {
-                reason,
-                limit: None,
-                short_by: 0,
-                behind: None,
-                ahead: &[],
-                kept: &[],
-                paused: None,
-            };
+            let why = Why::new(reason, None);
             assert!(why.to_string().contains(' '), "{reason}");
         }
     }

@@ -1,7 +1,9 @@
 //! The floors and caps of an agent, who is ahead of a call, and what floors keep from it.
 
 use serde::{Deserialize, Serialize};
-use standpipe_core::{AgentName, LimitId, QueueKey, Reason, Refusal, Reserve, State};
+use standpipe_core::{
+    AgentId, AgentName, Amounts, LimitId, LimitUsage, QueueKey, Reason, Refusal, Reserve, State,
+};
 
 use crate::refusal::limit_text;
 use crate::time::Now;
@@ -9,7 +11,19 @@ use crate::time::Now;
 /// The most agents that are named as being ahead of a call.
 const MAX_AHEAD: usize = 3;
 /// The most calls that are searched for them, so that a long queue can be shown.
-const MAX_SEARCHED: usize = 32;
+const MAX_SEARCHED: usize = 256;
+
+/// The agents of the calls ahead of a call, each once: the first ones, and how many more there are.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ahead {
+    pub(crate) first: Vec<String>,
+    pub(crate) more: usize,
+}
+
+/// For fields that are left out.
+pub(crate) const fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
 
 /// An agent's floor and cap on one limit, in units, and its use.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -56,26 +70,34 @@ pub(crate) fn shares_of(state: &State, agent: &AgentName, now: &Now) -> Vec<Agen
     each.collect()
 }
 
-/// Returns the agents of the calls ahead of a place in the queue for the limit that refuses a call,
-/// each once.
-pub(crate) fn agents_ahead(state: &State, no: &Refusal, place: QueueKey) -> Vec<String> {
-    let mut ahead = Vec::new();
+/// Returns the agents of the calls ahead of a place in the queue for the limit that refuses a call.
+pub(crate) fn agents_ahead(state: &State, no: &Refusal, place: QueueKey) -> Ahead {
     if no.reason != Reason::Order {
-        return ahead;
+        return Ahead::default();
     }
     let unit = no.limit.as_ref().and_then(LimitId::unit);
+    let mut seen: Vec<AgentId> = Vec::new();
     for (_, ticket) in state.facts().tickets.range(..place).take(MAX_SEARCHED) {
         let needs = unit.is_none_or(|unit| ticket.call.cost.of(unit).is_some_and(|n| n > 0));
-        let agent = state.facts().agents.get(usize::from(ticket.agent));
-        let name = agent.map(|agent| agent.name.to_string());
-        if let Some(name) = name.filter(|name| needs && !ahead.contains(name)) {
-            ahead.push(name);
-        }
-        if ahead.len() == MAX_AHEAD {
-            break;
+        if needs && !seen.contains(&ticket.agent) {
+            seen.push(ticket.agent);
         }
     }
-    ahead
+    let agents = &state.facts().agents;
+    let names = seen.iter().filter_map(|id| Some(agents.get(usize::from(*id))?.name.to_string()));
+    let mut first: Vec<String> = names.collect();
+    let more = first.len().saturating_sub(MAX_AHEAD);
+    first.truncate(MAX_AHEAD);
+    Ahead { first, more }
+}
+
+/// Whether a call is refused because it takes more than the usable part of a limit. It is admitted
+/// when nothing else is charged there.
+pub(crate) fn needs_all(figures: &[LimitUsage], cost: &Amounts, no: &Refusal) -> bool {
+    let same = |limit: &&LimitUsage| Some(limit.limit.id()) == no.limit;
+    let limit = figures.iter().find(same).filter(|_| no.reason == Reason::Limit);
+    let takes = no.limit.as_ref().and_then(LimitId::unit).and_then(|unit| cost.of(unit));
+    limit.zip(takes).is_some_and(|(limit, units)| units > limit.effective)
 }
 
 /// Returns what floors keep from a call on the limit that refuses it.

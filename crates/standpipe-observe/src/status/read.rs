@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 
 use standpipe_core::{
     Agent, AgentId, AgentLimitUsage, AgentName, Amounts, Decision, Id, Instant, Key, Lease,
-    LeaseOwner, LimitId, LimitSelector, LimitUsage, Margin, Owner, PoolConfig, Portion, Provenance,
-    Queued, Reason, Refusal, Reserve, Rule, Share, State, Ticket,
+    LeaseOwner, LimitId, LimitSelector, LimitUsage, Margin, Owner, PoolConfig, Portion, Priority,
+    Provenance, Queued, Reason, Refusal, Reserve, Rule, Share, State, Ticket,
 };
 use standpipe_store::{PoolName, Process};
 
+use super::throttle::speed;
 use super::{
     AgentStatus, AgentUsage, ConfigSource, KeptUnits, LeaseHolder, LeaseStatus, LimitKind,
     LimitStatus, Origin, Pause, PausedBy, PoolStatus, Stop, ThrottleStatus, TicketStatus,
 };
-use super::{agents_ahead, foresight, kept_from};
+use super::{RampStatus, agents_ahead, breaker, foresight, kept_from, needs_all};
 use crate::lease_id::LeaseId;
 use crate::refusal::limit_text;
 use crate::refusal::when::When;
@@ -30,9 +31,11 @@ impl PoolStatus {
         let facts = state.facts();
         let config = facts.config.as_ref();
         let margin = config.map_or(Margin::Auto, |config| config.margin);
-        let limits = Self::limits_of(state, now);
+        let figures = state.figures(now.store);
+        let limits = limits(state, &figures, now);
         let largest = limits.iter().filter_map(|limit| limit.margin_per_mille).max();
-        let agents = agents(state, &limits, now);
+        let tickets = tickets(state, &figures, now, processes);
+        let agents = agents(state, &limits, &tickets, now);
         let learning = state.learning_until();
         let stop = facts.terminal.map(|terminal| Stop {
             until: terminal.until.map(|until| now.ahead(until)),
@@ -52,15 +55,15 @@ impl PoolStatus {
             pause: Pause::of_pool(state, now),
             terminal: stop,
             learning: learning.and_then(|until| Pause::of(until, now)),
-            trouble: ThrottleStatus::of(state, now),
+            trouble: ThrottleStatus::of(state, &figures, now),
             zone: state.zone().into(),
-            breaker: state.breaker(now.store).into(),
+            breaker: breaker(state, &figures, now).into(),
             money: foresight::money(state, now),
             limits,
             in_flight: facts.leases.len(),
             leases: leases(pool, state, now, processes),
             waiting: facts.tickets.len(),
-            tickets: tickets(state, now, processes),
+            tickets,
             agents,
             skipped: 0,
             cut_off: None,
@@ -76,30 +79,38 @@ impl PoolStatus {
         now: &Now,
         processes: Processes<'_>,
     ) -> Vec<TicketStatus> {
-        let all = tickets(state, now, processes).into_iter();
+        let figures = state.figures(now.store);
+        let all = tickets(state, &figures, now, processes).into_iter();
         all.filter(|ticket| ticket.agent == agent.as_str()).collect()
     }
 
     /// Computes the status of its limits.
     #[must_use]
     pub fn limits_of(state: &State, now: &Now) -> Vec<LimitStatus> {
-        let learned = |id: &LimitId| {
-            let learned = state.facts().learned.limits.iter();
-            let mut same = learned.filter(|learned| {
-                id.unit() == Some(&learned.unit) && id.period() == Some(learned.period)
-            });
-            same.next().map(|learned| learned.amount)
-        };
-        let each = state.figures(now.store);
-        let each = each.iter().map(|amounts| {
-            let id = amounts.limit.id();
-            let mut status = limit(amounts, learned(&id), now);
-            status.margin_per_mille = state.margin_of(&id);
-            status.outside = foresight::outside(state, &id, now);
-            status
-        });
-        each.collect()
+        limits(state, &state.figures(now.store), now)
     }
+}
+
+fn limits(state: &State, figures: &[LimitUsage], now: &Now) -> Vec<LimitStatus> {
+    let learned = |id: &LimitId| {
+        let learned = state.facts().learned.limits.iter();
+        let mut same = learned.filter(|learned| {
+            id.unit() == Some(&learned.unit) && id.period() == Some(learned.period)
+        });
+        same.next().map(|learned| learned.amount)
+    };
+    let each = figures.iter().map(|amounts| {
+        let id = amounts.limit.id();
+        let mut status = limit(amounts, learned(&id), now);
+        status.margin_per_mille = state.margin_of(&id);
+        status.outside = foresight::outside(state, &id, now);
+        let ramp = amounts.ramp.as_ref().zip(speed(state));
+        status.ramp = ramp.map(|(ramp, speed)| RampStatus::of(ramp, speed, now));
+        let left = amounts.ramp.map(|ramp| ramp.usable.saturating_sub(ramp.used));
+        status.left = left.map_or(status.left, |left| left.min(status.left));
+        status
+    });
+    each.collect()
 }
 
 fn origin(config: Option<&PoolConfig>, provenance: Provenance) -> Origin {
@@ -167,6 +178,10 @@ fn limit(amounts: &LimitUsage, learned: Option<u64>, now: &Now) -> LimitStatus {
         used: amounts.used,
         held: amounts.held,
         left: amounts.left,
+        kept: amounts.kept.iter().map(KeptUnits::of).collect(),
+        ramp: None,
+        refill: amounts.refill,
+        last_period: amounts.refill.map(|_| amounts.last_period),
         margin_per_mille: None,
         outside: 0,
         by_others: amounts.by_others,
@@ -208,10 +223,16 @@ fn leases(pool: &PoolName, state: &State, now: &Now, processes: Processes<'_>) -
     leases.into_iter().map(status).collect()
 }
 
-fn tickets(state: &State, now: &Now, processes: Processes<'_>) -> Vec<TicketStatus> {
+fn tickets(
+    state: &State,
+    figures: &[LimitUsage],
+    now: &Now,
+    processes: Processes<'_>,
+) -> Vec<TicketStatus> {
     let ordered = (1..).zip(&state.facts().tickets);
     let status = |(position, (place, ticket)): (usize, (&standpipe_core::QueueKey, &Ticket))| {
         let why = why(state, ticket, now);
+        let ahead = why.as_ref().map(|no| agents_ahead(state, no, *place)).unwrap_or_default();
         let process = process_of(ticket.session, ticket.call.owner, processes);
         TicketStatus {
             agent: agent_of(state, ticket.agent),
@@ -224,7 +245,9 @@ fn tickets(state: &State, now: &Now, processes: Processes<'_>) -> Vec<TicketStat
             limit: why.as_ref().and_then(|refusal| refusal.limit.as_ref()).map(limit_text),
             short_by: why.as_ref().map_or(0, |refusal| refusal.short_by),
             behind: why.as_ref().and_then(|no| Some(no.behind.as_ref()?.to_string())),
-            ahead: why.as_ref().map(|no| agents_ahead(state, no, *place)).unwrap_or_default(),
+            ahead: ahead.first,
+            ahead_more: ahead.more,
+            alone: why.as_ref().is_some_and(|no| needs_all(figures, &ticket.call.cost, no)),
             kept: why.as_ref().map(|no| kept(state, ticket, no, now)).unwrap_or_default(),
             paused: why.as_ref().and_then(|refusal| PausedBy::of(state, refusal, now)),
             when: why.as_ref().map(|refusal| When::of(refusal, now)).unwrap_or_default(),
@@ -261,31 +284,53 @@ fn why(state: &State, ticket: &Ticket, now: &Now) -> Option<Refusal> {
     }
 }
 
-fn agents(state: &State, limits: &[LimitStatus], now: &Now) -> Vec<AgentStatus> {
+fn agents(
+    state: &State,
+    limits: &[LimitStatus],
+    queued: &[TicketStatus],
+    now: &Now,
+) -> Vec<AgentStatus> {
     let facts = state.facts();
     let status = |(at, agent): (usize, &Agent)| {
         let its = |id: AgentId| usize::from(id) == at;
         let rule = facts.config.as_ref().and_then(|config| config.agent(&agent.name));
+        let in_flight: Vec<Priority> =
+            facts.leases.values().filter(|l| its(l.agent)).map(|lease| lease.tier).collect();
+        let waiting: Vec<Priority> =
+            facts.tickets.iter().filter(|(_, t)| its(t.agent)).map(|(key, _)| key.tier).collect();
+        let current = in_flight.iter().chain(&waiting).min().copied();
+        let is_denied = queued.iter().any(|ticket| {
+            ticket.agent == agent.name.as_str() && ticket.reason != Some(Reason::Cap.into())
+        });
+        let denied = state.denied_for(&agent.name, now.store).filter(|_| is_denied);
         let shares = |shares: Option<&Vec<Share>>| {
             shares.into_iter().flatten().map(share_text).collect::<Vec<_>>()
         };
         AgentStatus {
             name: agent.name.to_string(),
-            priority: rule.and_then(|rule| rule.priority).unwrap_or_default().into(),
-            in_flight: facts.leases.values().filter(|lease| its(lease.agent)).count(),
-            waiting: facts.tickets.values().filter(|ticket| its(ticket.agent)).count(),
+            priority: current.or(rule.and_then(|rule| rule.priority)).unwrap_or_default().into(),
+            in_flight: in_flight.len(),
+            waiting: waiting.len(),
             usage: usage(state, AgentId::of(at), limits, now),
             floor: shares(rule.map(|rule| &rule.floors)),
             cap: shares(rule.map(|rule| &rule.caps)),
             weight: rule.map(|rule| rule.weight).filter(|weight| *weight != 1),
-            active_ms: now.millis_since(agent.active),
-            denied_ms: state.denied_for(&agent.name, now.store).map(|for_| for_.0 / 1_000),
+            active_ms: if current.is_some() { 0 } else { now.millis_since(agent.active) },
+            never_called: current.is_none() && has_never_called(agent),
+            denied_ms: denied.map(|for_| for_.0 / 1_000),
             promoted: agent.promoted.is_some(),
         }
     };
     let mut agents: Vec<AgentStatus> = facts.agents.iter().enumerate().map(status).collect();
-    agents.sort_by(|one, other| (one.active_ms, &one.name).cmp(&(other.active_ms, &other.name)));
+    let key = |agent: &AgentStatus| (agent.never_called, agent.active_ms);
+    agents.sort_by(|one, other| (key(one), &one.name).cmp(&(key(other), &other.name)));
     agents
+}
+
+/// Whether only the configuration names an agent: its record was made with that.
+fn has_never_called(agent: &Agent) -> bool {
+    let nothing = agent.admitted.is_none() && agent.refused.is_none() && agent.denied.is_none();
+    nothing && agent.asked.iter().next().is_none()
 }
 
 /// Returns what an agent uses of the limits, without those it does not use.

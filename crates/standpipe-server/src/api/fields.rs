@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderName, header};
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use standpipe::config::{TextError, text};
@@ -13,6 +13,7 @@ use standpipe::{Limit, Priority, Unit};
 use utoipa::ToSchema;
 
 use super::unique::{UniqueMap, entries};
+use crate::http::names;
 use crate::http::problem::Problem;
 
 /// Amounts by unit.
@@ -193,11 +194,11 @@ fn quoted(name: &str) -> String {
 
 /// The agent: as stated, else by header, else the calling program's name.
 pub(crate) fn agent_of(stated: Option<String>, headers: &HeaderMap) -> String {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    if let Some(agent) = stated.or_else(|| text("x-standpipe-agent").map(str::to_owned)) {
+    let text = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    if let Some(agent) = stated.or_else(|| text(&names::AGENT).map(str::to_owned)) {
         return agent;
     }
-    let program = text(header::USER_AGENT.as_str()).unwrap_or_default();
+    let program = text(&header::USER_AGENT).unwrap_or_default();
     // `gh` calls itself by its long name.
     let program = match program.strip_prefix("GitHub CLI") {
         Some(_) => "gh",

@@ -7,11 +7,11 @@ use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 
-use axum::Router;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
 use super::connections;
+use super::service::HttpService;
 use crate::failure::Failure;
 use crate::state::AppState;
 
@@ -33,19 +33,19 @@ impl Acceptors {
     /// Starts one thread per core, at least two.
     pub(crate) fn start(
         state: &Arc<AppState>,
-        app: &Router,
+        service: &HttpService,
         listeners: &Listeners,
     ) -> Result<Self, Failure> {
         let cores = std::thread::available_parallelism().map_or(2, |cores| cores.get());
         // No message is ever sent: the channel closes when the last thread drops its sender.
         let (alive, running) = mpsc::channel(1);
         for _ in 0..cores.clamp(2, MAX_THREADS) {
-            let (state, app, alive) = (Arc::clone(state), app.clone(), alive.clone());
+            let (state, service, alive) = (Arc::clone(state), service.clone(), alive.clone());
             let listeners = listeners.duplicate().map_err(|error| cannot_start(&error))?;
             let runtime = runtime()?;
             let thread = std::thread::Builder::new().name("standpipe".to_owned());
             let started = thread.spawn(move || {
-                runtime.block_on(listeners.serve(&state, app));
+                runtime.block_on(listeners.serve(&state, service));
                 // A blocking step may still run; the daemon does not wait for it.
                 runtime.shutdown_background();
                 drop(alive);
@@ -68,11 +68,11 @@ impl Listeners {
         Ok(Self { tcp: self.tcp.try_clone()?, unix: self.unix.try_clone()? })
     }
 
-    async fn serve(self, state: &Arc<AppState>, app: Router) {
+    async fn serve(self, state: &Arc<AppState>, service: HttpService) {
         let tcp = tokio::net::TcpListener::from_std(self.tcp);
         let unix = tokio::net::UnixListener::from_std(self.unix);
         match (tcp, unix) {
-            (Ok(tcp), Ok(unix)) => connections::serve(Arc::clone(state), app, tcp, unix).await,
+            (Ok(tcp), Ok(unix)) => connections::serve(Arc::clone(state), service, tcp, unix).await,
             (Err(error), _) | (_, Err(error)) => tracing::error!("cannot listen: {error}"),
         }
     }

@@ -9,9 +9,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use axum::body::Body;
 use axum::http::StatusCode;
-use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -19,11 +18,11 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::sync::mpsc;
-use tower_service::Service;
 
 use super::budget::ConnectionSlot;
 use super::guard::Transport;
 use super::peer::Peer;
+use super::service::HttpService;
 use super::write_timeout::WriteTimeout;
 use crate::state::AppState;
 
@@ -46,9 +45,14 @@ const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\n
     x-standpipe-origin: ledger\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
 /// Accepts connections until the daemon stops, then waits for open ones to end.
-pub(crate) async fn serve(state: Arc<AppState>, app: Router, tcp: TcpListener, unix: UnixListener) {
+pub(crate) async fn serve(
+    state: Arc<AppState>,
+    service: HttpService,
+    tcp: TcpListener,
+    unix: UnixListener,
+) {
     let (open, mut all_closed) = mpsc::channel(1);
-    let acceptor = Acceptor { state: Arc::clone(&state), app, open };
+    let acceptor = Acceptor { state: Arc::clone(&state), service, open };
     let stopped = state.stopped();
     tokio::pin!(stopped);
     loop {
@@ -74,7 +78,7 @@ pub(crate) async fn serve(state: Arc<AppState>, app: Router, tcp: TcpListener, u
 
 struct Acceptor {
     state: Arc<AppState>,
-    app: Router,
+    service: HttpService,
     /// Every open connection has a clone: the channel closes with the last one.
     open: mpsc::Sender<Infallible>,
 }
@@ -106,22 +110,20 @@ impl Acceptor {
             return;
         };
         let slot = Arc::new(slot);
-        let (app, peer) = (self.app.clone(), Peer::of(&stream));
+        let (http, peer) = (Arc::new(self.service.clone()), Peer::of(&stream));
         let own: Arc<ConnectionSlot> = Arc::clone(&slot);
-        let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+        let service = service_fn(move |request: hyper::Request<Incoming>| {
             own.head_arrived();
-            request.extensions_mut().insert(transport);
+            let mut request = request.map(Body::new);
             request.extensions_mut().insert(peer.clone());
-            let (own, response) = (Arc::clone(&own), app.clone().call(request));
+            let (own, http) = (Arc::clone(&own), Arc::clone(&http));
             async move {
-                let response = response.await;
+                let response = http.respond(transport, request).await;
                 // A connection that became something else has no next head to wait for.
-                let is_upgrade =
-                    |response: &Response| response.status() == StatusCode::SWITCHING_PROTOCOLS;
-                if !response.as_ref().is_ok_and(is_upgrade) {
+                if response.status() != StatusCode::SWITCHING_PROTOCOLS {
                     own.answered();
                 }
-                response
+                Ok::<_, Infallible>(response)
             }
         });
         let connection = http1::Builder::new()

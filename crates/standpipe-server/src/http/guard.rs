@@ -4,13 +4,10 @@
 //! a host name that was pointed at this machine (DNS rebinding) is not one of the machine's own.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, Uri, header};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, HeaderName, StatusCode, Uri, header};
 
+use crate::http::names::{SEC_FETCH_SITE, TOKEN};
 use crate::http::problem::Problem;
 use crate::state::AppState;
 
@@ -23,23 +20,10 @@ pub(crate) enum Transport {
     Unix,
 }
 
-/// Passes a request on, or answers why not.
-pub(crate) async fn check(
-    State(state): State<Arc<AppState>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let transport = request.extensions().get::<Transport>().copied();
-    let refused = refusal(&state, transport, request.uri(), request.headers());
-    match refused {
-        Some(problem) => problem.into_response(),
-        None => next.run(request).await,
-    }
-}
-
-fn refusal(
+/// Why a request is not served, if so.
+pub(crate) fn refusal(
     state: &AppState,
-    transport: Option<Transport>,
+    transport: Transport,
     uri: &Uri,
     headers: &HeaderMap,
 ) -> Option<Problem> {
@@ -51,7 +35,7 @@ fn refusal(
             "use the daemon's own page, or a program",
         ));
     }
-    let Some(Transport::Tcp(local)) = transport else { return None };
+    let Transport::Tcp(local) = transport else { return None };
     let open = is_open(uri.path());
     if state.needs_token() {
         return (!open && !state.accepts_token(token(headers))).then(unauthorized);
@@ -72,12 +56,9 @@ fn is_open(path: &str) -> bool {
     matches!(path, "/" | "/healthz" | "/readyz") || path.starts_with("/ui/")
 }
 
-/// The header for the token where `authorization` has a provider's key.
-const TOKEN: &str = "x-standpipe-token";
-
 /// The token that a request presents.
 fn token(headers: &HeaderMap) -> Option<&[u8]> {
-    let own = headers.get(TOKEN).map(|value| value.as_bytes().trim_ascii());
+    let own = headers.get(&TOKEN).map(|value| value.as_bytes().trim_ascii());
     own.or_else(|| bearer(headers))
 }
 
@@ -89,11 +70,11 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
 
 /// Whether the request is from a program, which sends no origin, or from the daemon's own page.
 fn is_same_origin(headers: &HeaderMap) -> bool {
-    let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
-    if text("sec-fetch-site").is_some_and(|site| matches!(site, "cross-site" | "same-site")) {
+    let text = |name: &HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
+    if text(&SEC_FETCH_SITE).is_some_and(|site| matches!(site, "cross-site" | "same-site")) {
         return false;
     }
-    let Some(origin) = text(header::ORIGIN.as_str()) else { return true };
+    let Some(origin) = text(&header::ORIGIN) else { return true };
     let Some(host) = headers.get(header::HOST).and_then(|host| host.to_str().ok()) else {
         return false;
     };

@@ -14,6 +14,9 @@ use utoipa::ToSchema;
 
 use crate::watch::history::millis;
 
+/// The type of a problem whose cause is a provider that did not answer.
+pub(crate) const UPSTREAM: &str = "upstream";
+
 /// Why something was not done, and what to do about it (`application/problem+json`).
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Problem {
@@ -163,8 +166,9 @@ impl Problem {
         }
     }
 
-    pub(crate) const fn reason(&self) -> Option<&'static str> {
-        self.details.reason
+    /// The rule that refused a call, or [`UPSTREAM`] if the provider did not answer it.
+    pub(crate) fn reason(&self) -> Option<&'static str> {
+        self.details.reason.or_else(|| (self.r#type == UPSTREAM).then_some(UPSTREAM))
     }
 
     pub(crate) const fn position(&self) -> Option<usize> {
@@ -298,7 +302,7 @@ fn title(kind: &str) -> &'static str {
         "too_large" => "too large",
         "too_slow" => "too slow",
         "not_json" => "not JSON",
-        "upstream" => "the provider did not answer",
+        UPSTREAM => "the provider did not answer",
         "upgrade" => "upgrade not supported",
         _ => "internal error",
     }
@@ -313,7 +317,9 @@ impl IntoResponse for Problem {
         let headers = response.headers_mut();
         let kind = HeaderValue::from_static("application/problem+json");
         headers.insert(header::CONTENT_TYPE, kind);
-        headers.insert("x-standpipe-origin", HeaderValue::from_static("ledger"));
+        // A provider that does not answer is a failure of the provider, not a refusal of ours.
+        let origin = if self.r#type == UPSTREAM { "provider" } else { "ledger" };
+        headers.insert("x-standpipe-origin", HeaderValue::from_static(origin));
         if let Some(after) = retry_after_ms {
             // Whole seconds, rounded up, so that no client returns too early.
             let seconds = after.div_ceil(1_000);

@@ -3,11 +3,10 @@
 //! Records method, path template, agent, pool and status; never the path itself, headers or bodies.
 //! Without `debug` a request costs one comparison.
 
-use axum::extract::Request;
-use axum::middleware::Next;
+use axum::http::{Method, Uri};
 use axum::response::Response;
 use tracing::field::Empty;
-use tracing::{Instrument, Level, debug, debug_span};
+use tracing::{Instrument, Level, Span, debug, debug_span};
 
 /// Paths without parameters.
 const PATHS: [&str; 16] = [
@@ -29,17 +28,20 @@ const PATHS: [&str; 16] = [
     "/v1/throttle",
 ];
 
-/// Runs a request inside its span.
-pub(crate) async fn request(request: Request, next: Next) -> Response {
+/// The span of a request, if it is recorded.
+pub(crate) fn span(method: &Method, uri: &Uri) -> Option<Span> {
     if !tracing::enabled!(Level::DEBUG) {
-        return next.run(request).await;
+        return None;
     }
-    let path = template(request.uri().path());
-    let method = request.method().as_str();
-    let span = debug_span!("request", method, path, agent = Empty, pool = Empty, status = Empty);
+    let (method, path) = (method.as_str(), template(uri.path()));
+    Some(debug_span!("request", method, path, agent = Empty, pool = Empty, status = Empty))
+}
+
+/// Runs a request inside its span.
+pub(crate) async fn inside(span: Span, response: impl Future<Output = Response>) -> Response {
     async {
-        let response = next.run(request).await;
-        tracing::Span::current().record("status", u64::from(response.status().as_u16()));
+        let response = response.await;
+        Span::current().record("status", u64::from(response.status().as_u16()));
         debug!("answered");
         response
     }

@@ -3,13 +3,10 @@
 //! The ledger knows only the agent. Sessions are for the totals and for estimates. Claude Code
 //! states its session and sub-agent in headers; `split_by` of a provider names other fields.
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use standpipe::config::SplitField;
 
-/// Headers in which Claude Code states its session, its sub-agent, and the agent that started it.
-const CLAUDE_SESSION: &str = "x-claude-code-session-id";
-const CLAUDE_AGENT: &str = "x-claude-code-agent-id";
-const CLAUDE_PARENT: &str = "x-claude-code-parent-agent-id";
+use crate::http::names::{CLAUDE_AGENT, CLAUDE_PARENT, CLAUDE_SESSION};
 
 /// The longest part of a session's name, in characters.
 const MAX_PART: usize = 64;
@@ -32,24 +29,25 @@ pub(crate) struct Session {
 
 impl Caller {
     /// Reads the session from headers and from the `user` in the body.
-    pub(crate) fn new(
+    pub(crate) fn new<'a>(
         agent: &str,
-        headers: &HeaderMap,
-        user: Option<&str>,
+        headers: &'a HeaderMap,
+        user: Option<&'a str>,
         split_by: &[SplitField],
     ) -> Self {
-        let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        let text = |value: &'a HeaderValue| value.to_str().ok();
+        let header = |name: &HeaderName| headers.get(name).and_then(text);
         let of_field = |field: &SplitField| match field {
             SplitField::User => user,
-            SplitField::Organization => header("openai-organization"),
-            SplitField::Project => header("openai-project"),
+            SplitField::Organization => headers.get("openai-organization").and_then(text),
+            SplitField::Project => headers.get("openai-project").and_then(text),
         };
-        let claude = [header(CLAUDE_SESSION), header(CLAUDE_AGENT)];
+        let claude = [header(&CLAUDE_SESSION), header(&CLAUDE_AGENT)];
         let fields = claude.into_iter().chain(split_by.iter().map(of_field));
         let parts: Vec<String> = fields.flatten().filter_map(part).collect();
         let session = (!parts.is_empty()).then(|| Session {
             name: format!("{agent}/{}", parts.join("/")),
-            parent: header(CLAUDE_PARENT).and_then(part),
+            parent: header(&CLAUDE_PARENT).and_then(part),
         });
         Self { agent: agent.to_owned(), session }
     }
@@ -67,7 +65,7 @@ fn part(value: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn named(all: &[(&'static str, &str)], user: Option<&str>, by: &[SplitField]) -> Caller {
+    fn named(all: &[(&str, &str)], user: Option<&str>, by: &[SplitField]) -> Caller {
         let headers =
             all.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
         Caller::new("coder", &headers.collect(), user, by)
@@ -75,10 +73,10 @@ mod tests {
 
     #[test]
     fn claude_code_names_its_session_and_sub_agent() {
-        let session = (CLAUDE_SESSION, "3f2a91bc-77");
+        let session = (CLAUDE_SESSION.as_str(), "3f2a91bc-77");
         let main = named(&[session], None, &[]).session.unwrap();
         assert_eq!((main.name.as_str(), main.parent), ("coder/3f2a91bc-77", None));
-        let all = [session, (CLAUDE_AGENT, "explore"), (CLAUDE_PARENT, "main")];
+        let all = [session, (CLAUDE_AGENT.as_str(), "explore"), (CLAUDE_PARENT.as_str(), "main")];
         let sub = named(&all, None, &[]).session.unwrap();
         assert_eq!((sub.name.as_str(), sub.parent.as_deref()), (SUB, Some("main")));
         assert_eq!(named(&[], None, &[]).session, None);

@@ -1,7 +1,8 @@
 //! Notices clients that retry on their own, on top of the proxy's retries.
 //!
-//! SDKs count their retries in a header; other clients are noticed when they repeat a call that was
-//! just refused. The journal gets one line per agent and client now and then, for `doctor`.
+//! SDKs count their retries in a header. Other clients may retry if they repeat a call within
+//! seconds of its refusal; a program that makes equal calls now and then does not. The journal gets
+//! one line per agent and client now and then, for `doctor`.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,12 +12,11 @@ use std::time::{Duration, Instant};
 use axum::http::{HeaderMap, StatusCode, header};
 
 use super::hold::Call;
+use crate::http::names::RETRY_COUNT;
 use crate::state::lock;
 
-/// The header in which the SDKs of Anthropic and OpenAI count their retries of a call.
-const RETRY_COUNT: &str = "x-stainless-retry-count";
-/// How long after a refusal the same call is a retry of it.
-const MEMORY: Duration = Duration::from_secs(120);
+/// How long after a refusal the same call may be a retry of it.
+const MEMORY: Duration = Duration::from_secs(30);
 /// The most refused calls that are remembered.
 const MAX_REFUSED: usize = 256;
 /// The most agents and clients whose last line is remembered.
@@ -34,22 +34,23 @@ pub(crate) struct ClientRetries(Mutex<Known>);
 struct Known {
     /// Hashes of calls that were refused, oldest first.
     refused: VecDeque<(Instant, u64)>,
-    /// When a line was written about an agent and client.
-    noted: BTreeMap<(String, String), Instant>,
+    /// When a line was written about an agent and client, and whether it was a guess.
+    noted: BTreeMap<(String, String, bool), Instant>,
 }
 
 impl ClientRetries {
     /// Notes in the journal if the call is a client's own retry.
     pub(crate) fn check(&self, call: &Call) {
-        let stated = call.parts.headers.get(RETRY_COUNT).and_then(|value| value.to_str().ok());
+        let stated = call.parts.headers.get(&RETRY_COUNT).and_then(|value| value.to_str().ok());
         let count: u64 = stated.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
         let now = Instant::now();
         if count == 0 && !self.was_refused(call, now) {
             return;
         }
         let (agent, client) = (call.caller.agent.as_str(), client(&call.parts.headers));
-        if self.is_due(agent, &client, now) {
-            call.pool.note_client_retry(agent, &client);
+        let guessed = count == 0;
+        if self.is_due(agent, &client, guessed, now) {
+            call.pool.note_client_retry(agent, &client, guessed);
         }
     }
 
@@ -77,10 +78,10 @@ impl ClientRetries {
         known.refused.iter().any(|(_, refused)| *refused == own)
     }
 
-    fn is_due(&self, agent: &str, client: &str, now: Instant) -> bool {
+    fn is_due(&self, agent: &str, client: &str, guessed: bool, now: Instant) -> bool {
         let noted = &mut lock(&self.0).noted;
         noted.retain(|_, at| now.saturating_duration_since(*at) < INTERVAL);
-        let key = (agent.to_owned(), client.to_owned());
+        let key = (agent.to_owned(), client.to_owned(), guessed);
         let is_due = !noted.contains_key(&key) && noted.len() < MAX_NOTED;
         if is_due {
             noted.insert(key, now);
@@ -127,10 +128,13 @@ mod tests {
     fn lines_are_few_and_bounded() {
         let retries = ClientRetries::default();
         let now = Instant::now();
-        assert!(retries.is_due("blog", "sdk", now) && !retries.is_due("blog", "sdk", now));
-        assert!(retries.is_due("blog", "sdk", now + INTERVAL));
+        assert!(
+            retries.is_due("blog", "sdk", true, now) && !retries.is_due("blog", "sdk", true, now)
+        );
+        assert!(retries.is_due("blog", "sdk", false, now), "a guess hides no stated count");
+        assert!(retries.is_due("blog", "sdk", true, now + INTERVAL));
         for number in 0..MAX_NOTED * 2 {
-            retries.is_due(&number.to_string(), "sdk", now + INTERVAL);
+            retries.is_due(&number.to_string(), "sdk", true, now + INTERVAL);
         }
         assert_eq!(lock(&retries.0).noted.len(), MAX_NOTED);
     }

@@ -1,7 +1,8 @@
 //! Refusals of Standpipe in the provider's own format, so that SDKs raise their own exceptions.
 //!
 //! `x-standpipe-origin: ledger` tells them apart from the provider's; `x-should-retry: false` keeps
-//! SDKs from adding a retry layer of their own.
+//! SDKs from adding a retry layer of their own. A provider that did not answer is
+//! `x-standpipe-origin: provider` with the reason `upstream`.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
@@ -11,15 +12,20 @@ use standpipe::{LeaseId, PoolName, Zone};
 
 use super::format::Format;
 use super::hold::{Call, Tries};
-use crate::http::problem::Problem;
+use crate::http::names;
+use crate::http::problem::{Problem, UPSTREAM};
 
 /// A problem as the provider would state it.
 pub(crate) fn response(format: Format, problem: &Problem) -> Response<Body> {
-    let base = problem.clone().into_response();
+    let problem = &as_configuration_error(problem);
+    let mut base = problem.clone().into_response();
     let status = base.status();
     let body = match body(format, status, &problem.message()) {
         Some(body) => body.to_string(),
-        None => return with_retry_off(base),
+        None => {
+            add_reason(base.headers_mut(), problem);
+            return with_retry_off(base);
+        }
     };
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
@@ -35,6 +41,17 @@ pub(crate) fn response(format: Format, problem: &Problem) -> Response<Body> {
         headers.insert("x-standpipe-position", HeaderValue::from(position));
     }
     with_retry_off(response)
+}
+
+/// A pool that the configuration does not allow, as an error of the configuration. An SDK reports a
+/// 404 as a model that does not exist.
+fn as_configuration_error(problem: &Problem) -> Problem {
+    let mut problem = problem.clone();
+    if ["no_pool", "no_limits"].contains(&problem.r#type) {
+        problem.status = StatusCode::BAD_REQUEST.as_u16();
+        problem.detail = format!("standpipe.toml: {}", problem.detail);
+    }
+    problem
 }
 
 /// Names the rule that refused a call, or a further try of it.
@@ -112,7 +129,7 @@ pub(crate) fn unreachable(provider: &str, error: &dyn std::error::Error) -> Prob
     }
     Problem::new(
         StatusCode::BAD_GATEWAY,
-        "upstream",
+        UPSTREAM,
         format!("{provider} did not answer: {why}"),
         "check the network and [provider] upstream in standpipe.toml",
     )
@@ -126,23 +143,28 @@ pub(crate) fn add_headers(
     tries: &Tries,
 ) {
     let (pool, lease, zone) = about;
-    let mut add = |name: &'static str, value: &str| {
-        if let Ok(value) = HeaderValue::from_str(value) {
+    let text = |value: String| HeaderValue::try_from(value).ok();
+    let waited = u64::try_from(tries.waited.as_millis()).unwrap_or(u64::MAX);
+    let all = [
+        (&names::POOL, text(pool.to_string())),
+        (&names::LEASE, text(lease.to_string())),
+        (&names::ZONE, Some(HeaderValue::from_static(zone.as_str()))),
+        (&names::ATTEMPTS, Some(tries.count.into())),
+        (&names::WAITED, Some(waited.into())),
+    ];
+    for (name, value) in all {
+        if let Some(value) = value {
             headers.insert(name, value);
         }
-    };
-    add("x-standpipe-pool", pool.as_str());
-    add("x-standpipe-lease", &lease.to_string());
-    add("x-standpipe-zone", zone.as_str());
-    add("x-standpipe-attempts", &tries.count.to_string());
-    add("x-standpipe-waited-ms", &tries.waited.as_millis().to_string());
+    }
     // What was rewritten.
     let Some(original) = &call.original else { return };
-    if let Some(model) = call.facts.model.as_deref().filter(|_| call.facts.model != original.model)
+    if let Some(model) = call.facts.model.as_ref().filter(|_| call.facts.model != original.model)
+        && let Some(model) = text(model.clone())
     {
-        add("x-standpipe-model", model);
+        headers.insert("x-standpipe-model", model);
     }
     if let Some(tokens) = call.facts.max_output.filter(|now| Some(*now) != original.max_output) {
-        add("x-standpipe-max-output", &tokens.to_string());
+        headers.insert("x-standpipe-max-output", tokens.into());
     }
 }

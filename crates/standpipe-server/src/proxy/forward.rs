@@ -20,19 +20,20 @@ use super::identify::Identified;
 use super::links;
 use super::request_body::passing;
 use super::upgrade::add_upgrade;
+use crate::http::names;
 use crate::http::problem::Problem;
 
 /// Headers that belong to one connection (RFC 9110, section 7.6.1).
-const HOP_BY_HOP: [&str; 9] = [
-    "connection",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
+static HOP_BY_HOP: [&HeaderName; 9] = [
+    &header::CONNECTION,
+    &names::KEEP_ALIVE,
+    &header::PROXY_AUTHENTICATE,
+    &header::PROXY_AUTHORIZATION,
+    &names::PROXY_CONNECTION,
+    &header::TE,
+    &header::TRAILER,
+    &header::TRANSFER_ENCODING,
+    &header::UPGRADE,
 ];
 
 /// How long a provider may take for the head of an answer. A call without a stream is answered when

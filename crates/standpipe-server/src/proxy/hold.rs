@@ -23,6 +23,7 @@ use super::observe::{self, Next};
 use super::prompt_cache::SizedCall;
 use super::recent::{Prices, ProxiedCall};
 use super::relay;
+use crate::http::names::SDK_TIMEOUT;
 use crate::http::peer::Peer;
 use crate::http::problem::Problem;
 use crate::state::{AppState, MAX_WAITING};
@@ -33,8 +34,6 @@ use crate::watch::history::millis;
 const SILENT_WAIT: Duration = Duration::from_secs(240);
 /// How long a stream with keep-alive comments waits.
 const STREAM_WAIT: Duration = Duration::from_secs(600);
-/// The header in which common SDKs state their timeout, in seconds.
-const SDK_TIMEOUT: &str = "x-stainless-timeout";
 
 /// A call whose body was read and whose pool is known.
 pub(crate) struct Call {
@@ -110,6 +109,11 @@ async fn make(mut call: Call) -> Result<Response<Body>, Problem> {
     call.state.client_retries.answered(&call, status);
     // What is no error is shown when its body has passed.
     if is_error(status) {
+        let why = match &done {
+            Ok(_) => format!("the answer was {status}"),
+            Err(problem) => problem.message(),
+        };
+        call.state.proxied.fail(&call.caller, why);
         call.state.recent_calls.add(ProxiedCall::of(&call, 0), status.as_u16());
     }
     done
@@ -147,7 +151,8 @@ async fn try_again(call: &mut Call) -> Result<Response<Body>, Problem> {
             Ok(answer) if !is_error(answer.status()) => {
                 return Ok(relay::relay(call, lease, answer, &tries));
             }
-            Ok(answer) => match observe::failed(call, lease, answer, &mut tries).await? {
+            // Boxed, so that calls without an error do not carry its state.
+            Ok(answer) => match Box::pin(observe::failed(call, lease, answer, &mut tries)).await? {
                 Next::Again(mut answer) => {
                     add_headers(answer.headers_mut(), &about, call, &tries);
                     last = Some(answer);
@@ -245,7 +250,7 @@ impl Call {
         if self.keepalive().is_some() {
             return STREAM_WAIT;
         }
-        let header = self.parts.headers.get(SDK_TIMEOUT).and_then(|value| value.to_str().ok());
+        let header = self.parts.headers.get(&SDK_TIMEOUT).and_then(|value| value.to_str().ok());
         let stated = header.and_then(|text| text.split('.').next()?.parse::<u64>().ok());
         match stated {
             // A fifth is left for the call itself.

@@ -7,13 +7,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderName, StatusCode, Uri, header::HOST};
 use standpipe::config::text;
 use standpipe::{AgentName, Priority};
 
 use super::upstream::Upstream;
 use crate::api::agent_of;
 use crate::http::guard::Transport;
+use crate::http::names;
 use crate::http::problem::Problem;
 use crate::state::AppState;
 
@@ -44,7 +45,7 @@ impl fmt::Debug for Identified {
 /// Identifies a request. `None` means that the path names no provider.
 pub(crate) fn identify(
     state: &AppState,
-    transport: Option<Transport>,
+    transport: Transport,
     uri: &Uri,
     headers: &HeaderMap,
 ) -> Result<Option<Identified>, Problem> {
@@ -55,12 +56,11 @@ pub(crate) fn identify(
     });
     // `gh` over the Unix socket names the provider by its host.
     let by_host = || {
-        let host =
-            headers.get("host")?.to_str().ok().filter(|_| transport == Some(Transport::Unix))?;
+        let host = headers.get(HOST)?.to_str().ok().filter(|_| transport == Transport::Unix)?;
         Upstream::at_host(settings, host).map(|upstream| (None, upstream, uri.path().to_owned()))
     };
     let Some((agent, upstream, path)) = found.or_else(by_host) else { return Ok(None) };
-    if upstream.has_key() && matches!(transport, Some(Transport::Tcp(_))) && !state.needs_token() {
+    if upstream.has_key() && matches!(transport, Transport::Tcp(_)) && !state.needs_token() {
         return Err(Problem::new(
             StatusCode::FORBIDDEN,
             "forbidden",
@@ -95,12 +95,9 @@ pub(crate) fn identify(
     Ok(Some(Identified {
         upstream,
         agent,
-        priority: stated
-            .or_else(|| header(headers, "x-standpipe-priority"))
-            .map(priority)
-            .transpose()?,
-        task: header(headers, "x-standpipe-task").map(str::to_owned),
-        wait: header(headers, "x-standpipe-wait").map(wait).transpose()?,
+        priority: stated.or_else(|| header(headers, &names::PRIORITY)).map(priority).transpose()?,
+        task: header(headers, &names::TASK).map(str::to_owned),
+        wait: header(headers, &names::WAIT).map(wait).transpose()?,
         path,
     }))
 }
@@ -158,7 +155,7 @@ fn is_plain(path: &str) -> bool {
     !hidden.iter().any(|part| lower.contains(part)) && !lower.split('/').any(is_up)
 }
 
-fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim)
 }
 

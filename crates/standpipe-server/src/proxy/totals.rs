@@ -32,6 +32,8 @@ pub(crate) struct CallTotals {
     pub(crate) retries: u64,
     /// Calls that the provider refused for a reason of quota.
     pub(crate) refused: u64,
+    /// Calls that ended with an error, of the provider or of Standpipe.
+    pub(crate) failed: u64,
 }
 
 /// The totals of one agent.
@@ -39,6 +41,9 @@ pub(crate) struct CallTotals {
 pub(crate) struct AgentTotals {
     #[serde(flatten)]
     pub(crate) all: CallTotals,
+    /// Why the last of the failed calls failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) last_failure: Option<String>,
     /// Of its sessions, sub-agents and users, by name: `AGENT/SESSION/SUB-AGENT`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) sessions: BTreeMap<String, SessionTotals>,
@@ -73,15 +78,19 @@ impl Totals {
     /// Changes the totals of a caller.
     pub(crate) fn add(&self, caller: &Caller, change: impl Fn(&mut CallTotals)) {
         let mut counted = lock(&self.0);
-        let agent =
-            match counted.agents.len() < MAX_AGENTS || counted.agents.contains_key(&caller.agent) {
-                true => caller.agent.as_str(),
-                false => "other",
-            };
+        let agent = counted.counted_as(&caller.agent);
         change(&mut counted.agents.entry(agent.to_owned()).or_default().all);
         if let Some(session) = &caller.session {
             change(counted.session(agent, session));
         }
+    }
+
+    /// Counts a call that ended with an error.
+    pub(crate) fn fail(&self, caller: &Caller, why: String) {
+        self.add(caller, |own| own.failed += 1);
+        let mut counted = lock(&self.0);
+        let agent = counted.counted_as(&caller.agent).to_owned();
+        counted.agents.entry(agent).or_default().last_failure = Some(why);
     }
 
     /// Returns the totals of all agents.
@@ -91,6 +100,12 @@ impl Totals {
 }
 
 impl Counted {
+    /// The name that an agent counts under.
+    fn counted_as<'a>(&self, agent: &'a str) -> &'a str {
+        let is_apart = self.agents.len() < MAX_AGENTS || self.agents.contains_key(agent);
+        if is_apart { agent } else { "other" }
+    }
+
     fn session(&mut self, agent: &str, session: &Session) -> &mut CallTotals {
         self.changes += 1;
         let known = |all: &AgentTotals| all.sessions.contains_key(&session.name);
@@ -139,6 +154,7 @@ impl CallTotals {
         self.waited_ms += more.waited_ms;
         self.retries += more.retries;
         self.refused += more.refused;
+        self.failed += more.failed;
     }
 }
 

@@ -301,8 +301,31 @@ fn an_upstream_that_cannot_be_reached_takes_nothing() {
     let answer = world.post("/nowhere/anything", &["x-standpipe-wait: 0"], &json!({}));
     let problem = answer.problem(502, "upstream");
     assert!(problem["detail"].as_str().unwrap().contains("nowhere did not answer"), "{problem}");
+    assert_eq!(answer.header("x-standpipe-reason"), Some("upstream"));
     let status = world.settled("nowhere/api");
     assert_eq!(limit(&status, "requests")["used"], 0, "it was never sent");
+}
+
+/// An SDK reports a 404 as a model that does not exist.
+#[test]
+fn a_pool_that_the_file_does_not_describe_is_an_error_of_the_configuration() {
+    let world = World::anthropic(ROOM);
+    let address = world.provider.address();
+    let upstream = format!("[provider.anthropic]\nupstream = \"http://{address}\"\n");
+    let world = world.reconfigured(&format!("{upstream}{ROOM}"));
+    let haiku = json!({"model": "claude-haiku-4-5", "max_tokens": 8, "messages": []});
+    let error = body(&world.post(MESSAGES, &[], &haiku), 400);
+    assert_eq!(error["error"]["type"], "invalid_request_error", "{error}");
+    let text = error["error"]["message"].as_str().unwrap();
+    assert!(text.starts_with("standpipe.toml: there is no pool `anthropic/haiku`; add"), "{text}");
+    let totals = &world.daemon.get("/v1/proxied").ok(200)["agents"]["blog"];
+    assert_eq!(
+        (&totals["failed"], &totals["last_failure"]),
+        (&json!(1), &json!(text.strip_prefix("standpipe.toml: ")))
+    );
+    // A file that describes no pool of a known provider leaves its pools to be learned.
+    let world = world.reconfigured(&format!("{upstream}[pool.\"my/api\"]\nparallel = 1\n"));
+    body(&world.post(MESSAGES, &[], &haiku), 200);
 }
 
 #[test]

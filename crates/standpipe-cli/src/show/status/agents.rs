@@ -3,23 +3,25 @@
 use std::cmp::Reverse;
 
 use standpipe::PoolStatus;
-use standpipe::observe::{AgentStatus, LimitStatus};
+use standpipe::observe::{AgentStatus, LimitStatus, share};
 
 use super::calls::{MAX_ROWS, priority_label, title, truncated};
-use crate::show::amount::amount;
+use crate::show::amount::{amount, cost};
 use crate::show::bar::share_bar;
-use crate::show::duration::length;
+use crate::show::duration::{last, length};
 use crate::show::style::{Style, TextRole};
 
 /// The columns of a bar.
 const BAR: usize = 10;
+/// An agent that called within this time is listed on a pool without limits.
+const RECENT_MS: u64 = 60_000;
 
 /// What one agent uses of one limit.
 struct Used<'a> {
     limit: &'a LimitStatus,
     units: u64,
-    /// Of what is usable, in thousandths.
-    per_mille: u64,
+    /// What the share is of: the usable part, or what all agents took of a bucket in its period.
+    whole: u64,
 }
 
 /// The agents, the one with the largest share of a limit first. A slot is a share too, so the
@@ -27,19 +29,22 @@ struct Used<'a> {
 pub(super) fn lines(style: Style, status: &PoolStatus) -> Vec<String> {
     let mut agents: Vec<_> =
         status.agents.iter().map(|agent| (agent, used(status, agent))).collect();
-    agents.retain(|(agent, used)| !used.is_empty() || is_listed(agent));
+    agents.retain(|(agent, used)| !used.is_empty() || is_listed(status, agent));
     // A stable sort: among equals the last active one is first.
-    agents.sort_by_key(|(_, used)| Reverse(largest(used)));
+    agents.sort_by_key(|(agent, used)| Reverse((largest(used), agent.in_flight > 0)));
     let rows = agents.iter().take(MAX_ROWS).enumerate().map(|(at, (agent, used))| {
         vec![
             title(style, at, "used by"),
             agent.name.clone(),
             share_bar(style, BAR, largest(used)),
-            [text(style, used, status), style.paint(TextRole::Muted, &about(style, agent, used))]
-                .into_iter()
-                .filter(|part| !part.is_empty())
-                .collect::<Vec<_>>()
-                .join(style.dot()),
+            [
+                text(style, used, status, agent),
+                style.paint(TextRole::Muted, &about(style, agent, used)),
+            ]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join(style.dot()),
         ]
     });
     truncated(style, rows.collect(), agents.len())
@@ -47,12 +52,15 @@ pub(super) fn lines(style: Style, status: &PoolStatus) -> Vec<String> {
 
 /// What an agent uses of the limits of its pool, for one line.
 pub(crate) fn share_text(style: Style, status: &PoolStatus, agent: &AgentStatus) -> String {
-    text(style, &used(status, agent), status)
+    text(style, &used(status, agent), status, agent)
 }
 
-fn is_listed(agent: &AgentStatus) -> bool {
+/// Without limits nothing is used of them, and those who called lately are listed.
+fn is_listed(status: &PoolStatus, agent: &AgentStatus) -> bool {
     let has_rule = !agent.floor.is_empty() || !agent.cap.is_empty() || agent.weight.is_some();
-    agent.in_flight > 0 || agent.waiting > 0 || has_rule
+    let is_recent = agent.active_ms < RECENT_MS && !agent.never_called;
+    let is_caller = status.limits.is_empty() && is_recent;
+    agent.in_flight > 0 || agent.waiting > 0 || has_rule || is_caller
 }
 
 /// The limits that an agent uses, the largest share first.
@@ -60,34 +68,58 @@ fn used<'a>(status: &'a PoolStatus, agent: &AgentStatus) -> Vec<Used<'a>> {
     let used = status.limits.iter().filter_map(|limit| {
         let own = agent.usage.iter().find(|own| own.limit == limit.limit)?;
         let units = own.used.saturating_add(own.held);
-        let share = u128::from(units) * 1_000 / u128::from(limit.effective.max(1));
-        Some(Used { limit, units, per_mille: u64::try_from(share).unwrap_or(u64::MAX) })
+        // What a bucket passed in its period may be more than it holds.
+        let whole = match limit.last_period {
+            Some(all) => all.saturating_add(limit.held).max(units),
+            None => limit.effective,
+        };
+        Some(Used { limit, units, whole })
     });
     let mut used: Vec<Used<'_>> = used.filter(|used| used.units > 0).collect();
-    used.sort_by_key(|used| Reverse(used.per_mille));
+    used.sort_by_key(|used| Reverse(used.per_mille()));
     used
 }
 
-fn largest(used: &[Used<'_>]) -> u64 {
-    used.first().map_or(0, |used| used.per_mille)
+impl Used<'_> {
+    fn per_mille(&self) -> u64 {
+        let share = u128::from(self.units) * 1_000 / u128::from(self.whole.max(1));
+        u64::try_from(share).unwrap_or(u64::MAX)
+    }
 }
 
-/// `62 % of requests (30) · 41 % of input_tokens (131k) · 2 of 5 slots`
-fn text(style: Style, used: &[Used<'_>], status: &PoolStatus) -> String {
-    let each = used.iter().map(|Used { limit, units, per_mille }| {
-        if limit.period_ms.is_none() {
-            let slots = if limit.effective == 1 { "slot" } else { "slots" };
-            return format!("{units} of {} {slots}", limit.effective);
+fn largest(used: &[Used<'_>]) -> u64 {
+    used.first().map_or(0, Used::per_mille)
+}
+
+/// `62 % of requests (30) · 41 % of input_tokens (131k) · 2 of 5 in flight`
+fn text(style: Style, used: &[Used<'_>], status: &PoolStatus, agent: &AgentStatus) -> String {
+    let each = used.iter().map(|Used { limit, units, whole }| {
+        let Some(period_ms) = limit.period_ms else {
+            // A call may take several slots.
+            let what = if *units == agent.in_flight as u64 { "in flight" } else { "slots" };
+            return format!("{units} of {} {what}", limit.effective);
+        };
+        let part = share((*units).into(), (*whole).into());
+        if limit.last_period.is_some() {
+            let units = cost([(limit.unit.as_str(), *units)]);
+            return format!("{units} in the {} ({part} of all)", last(period_ms));
         }
         let same = status.limits.iter().filter(|other| other.unit == limit.unit).count();
         let name = if same > 1 { &limit.limit } else { &limit.unit };
-        let share = match per_mille {
-            0..10 => "<1 %".to_owned(),
-            _ => format!("{} %", per_mille / 10),
-        };
-        format!("{share} of {name} ({})", amount(&limit.unit, *units))
+        format!("{part} of {name} ({})", amount(&limit.unit, *units))
     });
     each.collect::<Vec<_>>().join(style.dot())
+}
+
+/// When an agent was last active: `active now`, `active 5 s ago`, `has not called yet`.
+pub(crate) fn active_text(agent: &AgentStatus) -> String {
+    if agent.never_called {
+        "has not called yet".to_owned()
+    } else if agent.in_flight + agent.waiting > 0 {
+        "active now".to_owned()
+    } else {
+        format!("active {} ago", length(agent.active_ms))
+    }
 }
 
 /// Its calls, priority, floor, cap and weight. Slots that are counted already, one per call, are
@@ -112,7 +144,7 @@ fn about(style: Style, agent: &AgentStatus, used: &[Used<'_>]) -> String {
         portion("floor", &agent.floor),
         portion("cap", &agent.cap),
         agent.weight.map(|weight| format!("weight {weight}")).unwrap_or_default(),
-        if idle { format!("active {} ago", length(agent.active_ms)) } else { String::new() },
+        if idle { active_text(agent) } else { String::new() },
     ];
     let about: Vec<String> = about.into_iter().filter(|remark| !remark.is_empty()).collect();
     about.join(style.dot())

@@ -6,7 +6,7 @@ use standpipe::escape;
 use standpipe::observe::{LeaseStatus, TicketStatus};
 
 use crate::show::amount::cost;
-use crate::show::duration::length;
+use crate::show::duration::{length, remaining};
 use crate::show::style::{Style, TextRole};
 use crate::show::table::{table, table_with_notes};
 use crate::show::when::wait_reason;
@@ -66,7 +66,7 @@ pub(crate) fn cost_text(figures: &BTreeMap<String, u64>) -> String {
 /// Returns when a lease expires, if only its ttl ends it.
 pub(crate) fn expiry(lease: &LeaseStatus) -> Option<String> {
     let ms = lease.expires_ms.filter(|_| lease.holder.as_str() == "ttl")?;
-    Some(format!("ends in {}", length(ms)))
+    Some(format!("ends in {}", remaining(ms)))
 }
 
 fn pid(style: Style, pid: Option<u32>, stopped: bool) -> String {

@@ -4,7 +4,7 @@ use standpipe::observe::{OfflineStatus, PoolState};
 use standpipe::{PoolStatus, escape};
 
 use super::{throttling, warnings};
-use crate::show::duration::length;
+use crate::show::duration::{length, remaining};
 use crate::show::local_time::clock;
 use crate::show::reasons::to_do;
 use crate::show::style::{Style, TextRole};
@@ -48,17 +48,18 @@ pub(super) fn lines(style: Style, status: &PoolStatus) -> Vec<String> {
     lines.extend(stopped(style, status));
     if let Some(pause) = &status.pause {
         let why = throttling::cause(pause, &status.trouble);
-        let text = format!("paused until {} ({}){why}", clock(pause.until), length(pause.for_ms));
+        let text =
+            format!("paused until {} ({}){why}", clock(pause.until), remaining(pause.for_ms));
         lines.push(style.paint(TextRole::Warning, &text));
     }
     lines.extend(warnings::lines(style, status));
-    let after = throttling::lines(&status.trouble).into_iter();
+    let after = throttling::lines(status).into_iter();
     lines.extend(after.map(|text| style.paint(TextRole::Warning, &text)));
     if let Some(learning) = &status.learning {
         let text = format!(
             "the store lost the ledger: calls in flight are known again at {} (in {})",
             clock(learning.until),
-            length(learning.for_ms)
+            remaining(learning.for_ms)
         );
         lines.push(style.paint(TextRole::Warning, &text));
     }
@@ -73,10 +74,10 @@ pub(super) fn lines(style: Style, status: &PoolStatus) -> Vec<String> {
 fn stopped(style: Style, status: &PoolStatus) -> Option<String> {
     let stop = status.terminal.as_ref()?;
     let end = match (stop.for_ms, stop.until) {
-        (Some(ms), Some(until)) => format!("until {} ({})", clock(until), length(ms)),
+        (Some(ms), Some(until)) => format!("until {} ({})", clock(until), remaining(ms)),
         _ => "until it is resumed by hand".to_owned(),
     };
-    let probe = stop.look_ms.map(|ms| format!("; one call may try in {}", length(ms)));
+    let probe = stop.look_ms.map(|ms| format!("; one call may try in {}", remaining(ms)));
     let text = format!("the provider stopped the pool {end}{}", probe.unwrap_or_default());
     Some(style.paint(TextRole::Error, &text))
 }
@@ -94,8 +95,9 @@ fn hint(status: &PoolStatus) -> Option<String> {
         )),
         PoolState::Paused => Some(format!("`standpipe resume {pool}` ends the pause")),
         PoolState::Waiting => {
-            let first = status.tickets.iter().find_map(|ticket| ticket.why())?;
-            Some(to_do(&first, pool)).filter(|text| !text.is_empty())
+            let first = status.tickets.iter().find(|ticket| ticket.reason.is_some())?;
+            Some(to_do(&first.why()?, pool, first.priority.as_str()))
+                .filter(|text| !text.is_empty())
         }
         PoolState::Full if status.enforce => {
             Some(format!("a new call would wait; `standpipe explain {pool}` shows how long"))

@@ -1,10 +1,10 @@
 //! The limits of a pool: a bar each, how much is used, and when it is free again.
 
-use standpipe::observe::LimitStatus;
+use standpipe::observe::{LimitStatus, RampStatus};
 
-use crate::show::amount::amount;
+use crate::show::amount::{amount, percent};
 use crate::show::bar::{bar, usage_role};
-use crate::show::duration::{length, period};
+use crate::show::duration::{period, remaining};
 use crate::show::style::{Style, TextRole};
 use crate::show::table::table;
 
@@ -23,35 +23,86 @@ pub(super) fn lines(style: Style, limits: &[LimitStatus]) -> Vec<String> {
 }
 
 fn row(style: Style, columns: usize, limit: &LimitStatus) -> Vec<String> {
-    let LimitStatus { unit, used, held, effective, .. } = limit;
-    let taken = used.saturating_add(*held);
+    let unit = &limit.unit;
+    let shown = Shown::of(limit);
+    let taken = shown.used.saturating_add(shown.held);
     let remarks = remarks(limit).join(style.dot());
-    let left = if limit.left == 0 && taken < *effective {
-        // After a loss of the ledger, while calls in flight are unknown.
-        style.paint(TextRole::Error, "none usable now")
-    } else if limit.left == 0 {
-        style.paint(TextRole::Error, "full")
-    } else {
-        style.paint(usage_role(taken, *effective), &format!("{} left", amount(unit, limit.left)))
-    };
     vec![
         unit.clone(),
         // For `parallel` a call in flight is use; for a rate it is only a hold until it settles.
         match limit.kind.as_str() {
-            "parallel" => bar(style, columns, taken, 0, *effective),
-            _ => bar(style, columns, *used, *held, *effective),
+            "parallel" => bar(style, columns, taken, 0, shown.usable),
+            _ => bar(style, columns, shown.used, shown.held, shown.usable),
         },
-        format!("{} of {}{}", amount(unit, taken), amount(unit, *effective), per(limit)),
-        left,
+        format!("{} of {}{}", amount(unit, taken), amount(unit, shown.usable), per(limit)),
+        left(style, limit, taken, shown.usable),
         style.paint(TextRole::Muted, &remarks),
     ]
 }
 
-fn per(limit: &LimitStatus) -> String {
-    match (limit.kind.as_str(), limit.period_ms) {
-        ("bucket", Some(ms)) => {
-            format!(", {}/{}", amount(&limit.unit, limit.amount), period(ms))
+/// What a line shows of a limit: the step of a ramp if that leaves less than the limit.
+#[derive(Clone, Copy)]
+pub(crate) struct Shown {
+    pub(crate) used: u64,
+    held: u64,
+    pub(crate) usable: u64,
+}
+
+impl Shown {
+    pub(crate) fn of(limit: &LimitStatus) -> Self {
+        match ramp(limit) {
+            Some(ramp) => Self { used: ramp.used, held: 0, usable: ramp.usable },
+            None => Self { used: limit.used, held: limit.held, usable: limit.effective },
         }
+    }
+}
+
+/// The step of a ramp that leaves less than the limit itself.
+pub(crate) fn ramp(limit: &LimitStatus) -> Option<&RampStatus> {
+    let free = limit.effective.saturating_sub(limit.used.saturating_add(limit.held));
+    limit.ramp.as_ref().filter(|ramp| ramp.usable.saturating_sub(ramp.used) < free)
+}
+
+/// `12 left`, `6 left, kept for release`, `full`
+fn left(style: Style, limit: &LimitStatus, taken: u64, usable: u64) -> String {
+    if limit.left == 0 && taken < usable {
+        // After a loss of the ledger, while calls in flight are unknown.
+        return style.paint(TextRole::Error, "none usable now");
+    }
+    if limit.left == 0 {
+        return style.paint(TextRole::Error, "full");
+    }
+    let left = amount(&limit.unit, limit.left);
+    let text = match kept_text(limit).filter(|_| kept(limit) >= limit.left) {
+        Some(kept) => format!("{left} left, {kept}"),
+        None => format!("{left} left"),
+    };
+    style.paint(usage_role(taken, usable), &text)
+}
+
+fn kept(limit: &LimitStatus) -> u64 {
+    limit.kept.iter().fold(0, |sum: u64, kept| sum.saturating_add(kept.units))
+}
+
+/// `kept for release and ops`
+fn kept_text(limit: &LimitStatus) -> Option<String> {
+    let owners: Vec<&str> = limit.kept.iter().map(|kept| kept.agent.as_str()).collect();
+    let owners = match owners.as_slice() {
+        [] => return None,
+        [one] => (*one).to_owned(),
+        [some @ .., last] => format!("{} and {last}", some.join(", ")),
+    };
+    Some(format!("kept for {owners}"))
+}
+
+fn per(limit: &LimitStatus) -> String {
+    if let Some(ramp) = ramp(limit) {
+        let whole = limit.refill.unwrap_or(limit.effective);
+        let part = percent(u16::try_from(ramp.per_mille).unwrap_or(u16::MAX));
+        return format!(" usable now (ramp: {part} of {})", amount(&limit.unit, whole));
+    }
+    match (limit.kind.as_str(), limit.period_ms) {
+        ("bucket", Some(_)) => " charged".to_owned(),
         (_, Some(ms)) => format!(" per {}", period(ms)),
         _ => " in flight".to_owned(),
     }
@@ -62,28 +113,55 @@ fn remarks(limit: &LimitStatus) -> Vec<String> {
     if limit.kind.as_str() != "parallel" && limit.held > 0 {
         remarks.push(format!("{} held", amount(&limit.unit, limit.held)));
     }
+    if let Some(text) = kept_text(limit).filter(|_| kept(limit) < limit.left) {
+        remarks.push(format!("{} {text}", amount(&limit.unit, kept(limit))));
+    }
     if let Some(ms) = limit.full_again_ms.filter(|ms| *ms > 0) {
-        remarks.push(format!("all free in {}", length(ms)));
+        remarks.push(format!("all free in {}", remaining(ms)));
     }
     if let Some(ms) = limit.next_grant_ms.filter(|ms| *ms > 0) {
-        remarks.push(format!("next call in {}", length(ms)));
+        remarks.push(format!("next call in {}", remaining(ms)));
     }
-    let stated = limit.burst.unwrap_or(limit.amount);
-    let learned = limit.learned.filter(|learned| *learned < stated);
-    if learned.is_some() || limit.effective < stated {
-        let of_unit = |figure: u64| amount(&limit.unit, figure);
-        let whole = match (learned, limit.burst) {
-            (Some(learned), _) => {
-                format!("limit {} by the provider, {} stated", of_unit(learned), of_unit(stated))
-            }
-            (None, Some(burst)) => format!("burst {}", of_unit(burst)),
-            (None, None) => format!("limit {}", of_unit(stated)),
-        };
-        let others = match limit.by_others {
-            0 => String::new(),
-            units => format!(", {} used by others", of_unit(units)),
-        };
-        remarks.push(format!("{whole}{others}, usable {}", of_unit(limit.effective)));
-    }
+    remarks.extend(match (limit.refill, limit.period_ms) {
+        (Some(refill), Some(ms)) => Some(refills(limit, refill, ms)),
+        _ => stated(limit),
+    });
     remarks
+}
+
+/// `refills 48/min (limit 60/min, margin 20 %)`
+fn refills(limit: &LimitStatus, refill: u64, ms: u64) -> String {
+    let rate = |units: u64| format!("{}/{}", amount(&limit.unit, units), period(ms));
+    let mut about = vec![match limit.learned.filter(|learned| *learned < limit.amount) {
+        Some(learned) => {
+            format!("limit {} by the provider, {} stated", rate(learned), rate(limit.amount))
+        }
+        None => format!("limit {}", rate(limit.amount)),
+    }];
+    if let Some(burst) = limit.burst.filter(|burst| *burst != limit.amount) {
+        about.push(format!("burst {}", amount(&limit.unit, burst)));
+    }
+    if let Some(margin) = limit.margin_per_mille.filter(|margin| *margin > 0) {
+        about.push(format!("margin {}", percent(margin)));
+    }
+    format!("refills {} ({})", rate(refill), about.join(", "))
+}
+
+/// `limit 60, usable 48`
+fn stated(limit: &LimitStatus) -> Option<String> {
+    let learned = limit.learned.filter(|learned| *learned < limit.amount);
+    if learned.is_none() && limit.effective >= limit.amount {
+        return None;
+    }
+    let of_unit = |figure: u64| amount(&limit.unit, figure);
+    let stated = of_unit(limit.amount);
+    let whole = match learned {
+        Some(learned) => format!("limit {} by the provider, {stated} stated", of_unit(learned)),
+        None => format!("limit {stated}"),
+    };
+    let others = match limit.by_others {
+        0 => String::new(),
+        units => format!(", {} used by others", of_unit(units)),
+    };
+    Some(format!("{whole}{others}, usable {}", of_unit(limit.effective)))
 }

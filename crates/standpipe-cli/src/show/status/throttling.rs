@@ -1,8 +1,10 @@
 //! The state that a provider's refusals left: the cause of a pause, and the return after it.
 
+use standpipe::PoolStatus;
 use standpipe::observe::{Pause, ThrottleStatus};
 
-use crate::show::duration::length;
+use crate::show::amount::percent;
+use crate::show::duration::{length, remaining};
 use crate::show::local_time::clock;
 
 /// Describes what set the end of a pause: an agent that ordered it, or a refusal.
@@ -29,31 +31,26 @@ pub(super) fn cause(pause: &Pause, trouble: &ThrottleStatus) -> String {
 }
 
 /// Describes the return after a pause, and what was learned.
-pub(super) fn lines(trouble: &ThrottleStatus) -> Vec<String> {
+pub(super) fn lines(status: &PoolStatus) -> Vec<String> {
+    let trouble = &status.trouble;
     let mut lines = Vec::new();
     match (trouble.probe.as_ref().map(|probe| probe.as_str()), &trouble.coming_back) {
         (Some("sent"), _) => lines.push("the first call after a pause is in flight".to_owned()),
         (Some(_), _) => lines.push("after a pause: the next call probes alone".to_owned()),
         (None, Some(back)) => {
             lines.push(format!(
-                "after a pause: all agents have returned in {}",
-                length(back.for_ms)
+                "after a pause: all agents will have returned in {}",
+                remaining(back.for_ms)
             ));
         }
         (None, None) => {}
     }
     if let Some(mode) = &trouble.one_at_a_time {
-        let left = length(mode.for_ms);
+        let left = remaining(mode.for_ms);
         lines
             .push(format!("several agents were throttled: one call at a time, for {left} at most"));
     }
-    if let Some(speed) = trouble.speed_per_mille {
-        let percent = format!("{}.{}", speed / 10, speed % 10);
-        let percent = percent.trim_end_matches(".0");
-        lines.push(format!(
-            "ramp after a pause: {percent} % of the shortest rates, doubling with each period"
-        ));
-    }
+    lines.extend(ramp(status));
     if let Some(calls) = trouble.learned_concurrency {
         lines.push(format!(
             "the provider accepts {calls} calls at once; one more after each minute without a 429"
@@ -66,4 +63,18 @@ pub(super) fn lines(trouble: &ThrottleStatus) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// `ramp after a pause: 50 % of requests per 1min is usable until 12:02:00 (57 s)`
+fn ramp(status: &PoolStatus) -> Option<String> {
+    let ends = status.trouble.ramp.as_ref()?;
+    let per_mille = status.trouble.speed_per_mille?;
+    let ramped = status.limits.iter().filter_map(|limit| Some((limit, limit.ramp?)));
+    let names: Vec<&str> = ramped.clone().map(|(limit, _)| limit.limit.as_str()).collect();
+    let first = ramped.map(|(_, step)| step.until_ms).max()?;
+    let part = percent(u16::try_from(per_mille).unwrap_or(u16::MAX));
+    let (end, left) = (clock(ends.until), remaining(ends.for_ms));
+    let doubles = if first < ends.for_ms { ", doubling with each period," } else { "" };
+    let names = names.join(" and ");
+    Some(format!("ramp after a pause: {part} of {names} is usable{doubles} until {end} ({left})"))
 }

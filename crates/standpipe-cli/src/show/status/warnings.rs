@@ -19,7 +19,8 @@ pub(super) fn lines(style: Style, status: &PoolStatus) -> Vec<String> {
         )),
         _ => {}
     }
-    if status.breaker.as_str() == "pre_emptive" {
+    // While calls wait, their reasons and the hint say what to do.
+    if status.breaker.as_str() == "pre_emptive" && status.waiting == 0 {
         let text = "quota will run out at this rate; request fewer units or use a fallback pool";
         lines.push(style.paint(TextRole::Warning, text));
     }

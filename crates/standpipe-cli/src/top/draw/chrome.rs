@@ -52,14 +52,26 @@ fn millis(length: Duration) -> u64 {
 /// The tabs: panes with their number of rows, and the filter.
 pub(super) fn tabs(style: Style, state: &State) -> Line<'static> {
     let mut spans = Vec::new();
+    let is_filtered = !state.filter.is_empty() && state.mode != Mode::Filter;
+    let filter = if is_filtered { format!(" only `{}`", state.filter) } else { String::new() };
+    let tab = |(number, pane): (usize, Pane)| {
+        format!(" {number} {} {} ", pane.name(), count(state, pane))
+    };
+    let whole: usize = (1..).zip(Pane::ALL).map(tab).map(|text| columns(&text)).sum();
+    // With a filter the numbers of the panes make room for it.
+    let is_tight = whole + columns(&filter) > style.width;
     for (number, pane) in (1..).zip(Pane::ALL) {
-        let text = format!(" {number} {} {} ", pane.name(), count(state, pane));
+        let text = match is_tight {
+            true => format!(" {number} {} ", pane.name()),
+            false => tab((number, pane)),
+        };
         let selected = TuiStyle::new().add_modifier(Modifier::REVERSED);
         let tab = if pane == state.pane { selected } else { TuiStyle::new() };
         spans.push(Span::styled(text, tab));
     }
-    if !state.filter.is_empty() && state.mode != Mode::Filter {
-        spans.push(span(style, TextRole::Warning, format!("  only `{}`", state.filter)));
+    if is_filtered {
+        let room = style.width.saturating_sub(spans.iter().map(Span::width).sum());
+        spans.push(span(style, TextRole::Warning, truncate(style, &filter, room)));
     }
     Line::from(spans)
 }

@@ -6,7 +6,7 @@ use standpipe::observe::AgentStatus;
 
 use super::lists::{about, owner};
 use super::roles::tui_style;
-use crate::show::duration::length;
+use crate::show::duration::{length, remaining};
 use crate::show::events;
 use crate::show::local_time::day_and_clock;
 use crate::show::status::{cost_text, expiry, share_text};
@@ -20,7 +20,12 @@ const LINES: usize = 3;
 
 pub(super) fn text(style: Style, row: Row<'_>) -> Text<'static> {
     let description = description(style, row);
-    let lines = sentence(2, style.width, &description).into_iter().take(LINES).map(Line::from);
+    let dot = style.dot().trim();
+    let lines = sentence(2, style.width, &description).into_iter().take(LINES);
+    // A line that continues has no separator at its end.
+    let lines = lines.map(|line| {
+        Line::from(line.trim_end_matches([' ']).trim_end_matches(dot).trim_end().to_owned())
+    });
     Text::from(lines.collect::<Vec<_>>()).style(tui_style(style, TextRole::Muted))
 }
 
@@ -37,7 +42,7 @@ fn description(style: Style, row: Row<'_>) -> String {
         Row::Ticket(pool, ticket) => vec![
             format!("{} wants {} on {}", ticket.agent, cost_text(&ticket.cost), pool.pool),
             wait_reason(ticket),
-            format!("gives up in {}", length(ticket.deadline_ms)),
+            format!("gives up in {}", remaining(ticket.deadline_ms)),
             ticket.priority.as_str().to_owned(),
             part(ticket.part_of.as_deref()),
             about(style, [&ticket.model, &ticket.task, &None]),

@@ -17,9 +17,9 @@ use crate::show::amount::amount;
 use crate::show::duration::length;
 use crate::show::events::what;
 use crate::show::local_time::clock_only;
-use crate::show::status::{cost_text, expiry, priority_label};
+use crate::show::status::{active_text, cost_text, expiry, priority_label};
 use crate::show::style::{Style, TextRole, columns};
-use crate::show::when::wait_reason;
+use crate::show::when::wait_instant;
 use crate::top::data::ProxiedCall;
 use crate::top::pane::Pane;
 use crate::top::rows::{Row, rows};
@@ -32,6 +32,7 @@ const MAX_WIDTH: usize = 26;
 /// The smallest width of a column, and of the last one.
 const MIN_WIDTH: usize = 6;
 const MIN_LAST_WIDTH: usize = 24;
+const MIN_SHARES_WIDTH: usize = 12;
 /// The space between two columns, and the mark of the selected row.
 const GAP: u16 = 2;
 const MARK: &str = "> ";
@@ -54,7 +55,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, style: Style, state: &mut 
     let shown = rows.iter().skip(first).take(height);
     let entries: Vec<Vec<String>> = shown.clone().map(|row| cells(style, *row)).collect();
     let styles: Vec<TuiStyle> = shown.map(|row| row_style(style, *row)).collect();
-    let table = table(style, &titles(style, pane, many), &entries, &styles);
+    // The numbers of an agent matter more than the end of its shares.
+    let least = if pane == Pane::Agents { MIN_SHARES_WIDTH } else { MIN_LAST_WIDTH };
+    let table = table(style, &titles(style, pane, many), &entries, &styles, least);
     let mark = (focus && !rows.is_empty()).then(|| selected - first);
     frame.render_stateful_widget(table, list, &mut TableState::new().with_selected(mark));
     if detail_height > 0
@@ -138,7 +141,7 @@ fn cells(style: Style, row: Row<'_>) -> Vec<String> {
             priority_label(ticket.priority.as_str()),
             length(ticket.waits_ms),
             cost_text(&ticket.cost),
-            wait_reason(ticket),
+            wait_instant(ticket),
         ],
         Row::Agent(pool, agent) => vec![
             agent.name.clone(),
@@ -146,7 +149,7 @@ fn cells(style: Style, row: Row<'_>) -> Vec<String> {
             priority_label(agent.priority.as_str()),
             nonzero(agent.in_flight),
             nonzero(agent.waiting),
-            format!("{} ago", length(agent.active_ms)),
+            active_text(agent).trim_start_matches("active ").to_owned(),
             detail::share(style, pool, agent),
         ],
         Row::Proxied(call) => proxied(call),
@@ -226,6 +229,7 @@ fn table(
     titles: &[Option<&'static str>],
     entries: &[Vec<String>],
     styles: &[TuiStyle],
+    least: usize,
 ) -> Table<'static> {
     let wide = |at: usize| {
         let cells = entries.iter().filter_map(|row| row.get(at));
@@ -237,7 +241,7 @@ fn table(
     let used: Vec<(usize, &'static str, usize)> = used.collect();
     let last = used.len().saturating_sub(1);
     let room = style.width.saturating_sub(MARK.len() + usize::from(GAP) * last);
-    let wides = widths(used.iter().map(|(.., wide)| *wide).collect(), room);
+    let wides = widths(used.iter().map(|(.., wide)| *wide).collect(), room, least);
     let lengths = wides.iter().map(|wide| u16::try_from(*wide).unwrap_or(u16::MAX));
     let widths: Vec<Constraint> = lengths.map(Constraint::Length).collect();
     let heads = used.iter().map(|(_, title, _)| Cell::from(*title));
@@ -258,10 +262,10 @@ fn table(
 
 /// Computes the width of each column: as needed, the last gets the rest. When there is too little
 /// room, the widest columns shrink.
-fn widths(mut wides: Vec<usize>, room: usize) -> Vec<usize> {
+fn widths(mut wides: Vec<usize>, room: usize, least: usize) -> Vec<usize> {
     let Some(last) = wides.pop() else { return wides };
     wides.iter_mut().for_each(|wide| *wide = (*wide).min(MAX_WIDTH));
-    let least = last.min(MIN_LAST_WIDTH);
+    let least = last.min(least);
     while wides.iter().sum::<usize>() + least > room {
         match wides.iter_mut().max().filter(|widest| **widest > MIN_WIDTH) {
             Some(widest) => *widest -= 1,

@@ -5,13 +5,13 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span, Text};
-use standpipe::observe::PoolState;
+use standpipe::observe::{PoolState, share};
 use standpipe::{PoolStatus, Snapshot};
 
 use super::chrome::truncate;
 use super::roles::{line, span, tui_style};
 use crate::show::bar::{bar, usage_role};
-use crate::show::duration::length;
+use crate::show::duration::remaining;
 use crate::show::status::{backpressure, state_role, summary, users};
 use crate::show::style::{Style, TextRole, columns};
 use crate::top::pane::Pane;
@@ -36,14 +36,14 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, style: Style, state: &mut 
         .clone()
         .map(|pool| users(style, pool).iter().map(|text| line(text)).collect())
         .collect();
-    let with_users = lines + users.iter().map(Vec::len).sum::<usize>();
-    let blocks: Vec<Vec<Line<'static>>> = if with_users <= height {
+    let blocks: Vec<Vec<Line<'static>>> = if lines <= height {
+        let users = fitting(style, users, selected, height - lines);
         whole.into_iter().zip(users).map(|(whole, users)| [whole, users].concat()).collect()
-    } else if lines <= height {
-        whole
     } else {
+        let names = pools.clone().map(|pool| columns(&pool.pool)).max().unwrap_or(0);
+        let name_room = names.min((style.width / 3).max(16));
+        let short = |pool| vec![short(style, pool, name_room)];
         let each = whole.into_iter().zip(pools).enumerate();
-        let short = |pool| vec![short(style, pool)];
         each.map(|(at, (whole, pool))| if at == selected { whole } else { short(pool) }).collect()
     };
     let before: usize = blocks.iter().take(selected).map(Vec::len).sum();
@@ -62,6 +62,29 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, style: Style, state: &mut 
         state.page = (height / 4).max(1);
     }
     frame.render_widget(Text::from(shown), area);
+}
+
+/// Returns the lines of each pool's users that fit: those of the selected pool first. The last line
+/// counts what was left out.
+fn fitting(
+    style: Style,
+    mut users: Vec<Vec<Line<'static>>>,
+    selected: usize,
+    mut room: usize,
+) -> Vec<Vec<Line<'static>>> {
+    let others = (0..users.len()).filter(|at| *at != selected);
+    for at in std::iter::once(selected).chain(others) {
+        let Some(own) = users.get_mut(at) else { continue };
+        if own.len() > room {
+            let left_out = own.len() + 1 - room.max(1);
+            own.truncate(room.saturating_sub(1));
+            let more =
+                format!("           {left_out} more lines: press 3 for the queue, 4 for agents");
+            own.extend((room > 0).then(|| Line::from(span(style, TextRole::Muted, more))));
+        }
+        room -= own.len();
+    }
+    users
 }
 
 /// Returns the first visible line such that `from..to` is visible, scrolling as little as possible.
@@ -114,7 +137,7 @@ fn calls(pool: &PoolStatus) -> impl Iterator<Item = Span<'static>> {
 fn labels(style: Style, pool: &PoolStatus) -> Vec<Span<'static>> {
     let state = pool.state();
     let text = match (state, &pool.pause) {
-        (PoolState::Paused, Some(pause)) => format!("paused {}", length(pause.for_ms)),
+        (PoolState::Paused, Some(pause)) => format!("paused {}", remaining(pause.for_ms)),
         _ => state.as_str().to_owned(),
     };
     let mut labels = vec![span(style, state_role(state), text)];
@@ -136,8 +159,7 @@ const fn zone(word: &str) -> TextRole {
 }
 
 /// A pool on one line: name, fullest limit, state.
-fn short(style: Style, pool: &PoolStatus) -> Line<'static> {
-    let name_room = (style.width / 3).max(16);
+fn short(style: Style, pool: &PoolStatus, name_room: usize) -> Line<'static> {
     let name = truncate(style, &pool.pool, name_room);
     let mut spans = vec![Span::raw(format!("  {name:<name_room$} "))];
     match tightest(pool) {
@@ -148,7 +170,7 @@ fn short(style: Style, pool: &PoolStatus) -> Line<'static> {
             };
             spans.extend(line(&bar(style, 10, used, held, limit.effective)).spans);
             let taken = limit.used.saturating_add(limit.held);
-            let text = format!(" {:>3}% {}", thousandths / 10, limit.limit);
+            let text = format!(" {:>5} {}", share(thousandths.into(), 1_000), limit.limit);
             spans.push(span(style, usage_role(taken, limit.effective), text));
         }
         None => spans.push(span(style, TextRole::Muted, "no limits known yet")),
@@ -174,4 +196,26 @@ fn notes(style: Style, snapshot: &Snapshot) -> Vec<Line<'static>> {
     unread
         .chain(pressed.map(|text| Line::from(span(style, TextRole::Warning, format!("  {text}")))))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Style = Style { colour: false, unicode: true, width: 80 };
+
+    #[test]
+    fn users_that_do_not_fit_are_counted_and_the_selected_pool_comes_first() {
+        let lines = |count: usize| vec![Line::from("user"); count];
+        let fit = |room| {
+            let all = fitting(PLAIN, vec![lines(2), lines(5), lines(1)], 1, room);
+            all.iter().map(Vec::len).collect::<Vec<_>>()
+        };
+        assert_eq!(fit(8), [2, 5, 1]);
+        assert_eq!(fit(6), [1, 5, 0]);
+        assert_eq!(fit(3), [0, 3, 0]);
+        assert_eq!(fit(0), [0, 0, 0]);
+        let cut = fitting(PLAIN, vec![lines(5)], 0, 3);
+        assert!(cut[0][2].to_string().contains("3 more lines"), "{cut:?}");
+    }
 }

@@ -52,6 +52,26 @@ fn golden(name: &str, state: &mut State, style: Style, wide: u16, high: u16) {
 }
 
 #[test]
+fn the_filter_is_shown_at_80_columns() {
+    for (keys, shown) in [
+        ("/github/core", "6 proxied  only `github/core`\n"),
+        ("/anthropic/sonnet", "6 proxied  only `anthropic/son…\n"),
+    ] {
+        let mut state = state_after(keys);
+        state.update(KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE));
+        let drawn = text(&screen(&mut state, PLAIN, 80, 24));
+        assert!(drawn.contains(shown), "{drawn}");
+    }
+}
+
+#[test]
+fn a_small_screen_is_told_the_size_it_needs() {
+    let mut state = state_after("");
+    let narrow = text(&screen(&mut state, PLAIN, 30, 24));
+    assert!(narrow.contains("lines"), "{narrow}");
+}
+
+#[test]
 fn every_pane_at_80_by_24() {
     for (at, pane) in Pane::ALL.into_iter().enumerate() {
         let mut state = state_after(&format!("{}", at + 1));

@@ -89,10 +89,9 @@ impl Source for DaemonSource {
 
     fn perform(&mut self, action: &Action) -> Result<(), String> {
         match action {
-            Action::Pause { pool, ms } => self.daemon.post(
-                "/v1/pause",
-                &json!({ "pool": pool, "for_ms": ms, "agent": caller::agent() }),
-            ),
+            Action::Pause { pool, ms } => self
+                .daemon
+                .post("/v1/pause", &json!({ "pool": pool, "for_ms": ms, "agent": caller::user() })),
             Action::Resume { pool } => self.daemon.post("/v1/resume", &json!({ "pool": pool })),
             Action::Settle { lease, .. } => {
                 self.daemon.delete(&format!("/v1/leases/{}", encoded(&lease.to_string())))

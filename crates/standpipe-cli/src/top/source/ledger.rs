@@ -89,7 +89,7 @@ impl Source for LedgerSource {
         match action {
             Action::Pause { pool, ms } => {
                 let length = Duration::from_millis(*ms);
-                self.pool(pool)?.pause_by(caller::agent(), length).blocking()
+                self.pool(pool)?.pause_by(caller::user(), length).blocking()
             }
             Action::Resume { pool } => self.pool(pool)?.resume().blocking(),
             Action::Settle { lease, .. } => {

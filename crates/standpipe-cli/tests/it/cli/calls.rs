@@ -13,6 +13,61 @@ fn reserve(home: &Home, more: &[&str]) -> String {
     home.run(args.chain(["--as", "blog"])).printed().to_owned()
 }
 
+/// What ended a lease is in the journal, unless the caller itself did it.
+#[test]
+fn a_lease_that_has_ended_says_why_and_what_to_do() {
+    let home = Home::new();
+    let reserve = |more: &[&str]| {
+        let words = [&["reserve", "my/slots", "--limit", "parallel=9"], more].concat();
+        home.run(words).printed().to_owned()
+    };
+    let settled = reserve(&[]);
+    home.run(["commit", &settled]).printed();
+    let both = ["settled or cancelled before", "its owner ended", "reserve again"];
+    home.run(["commit", &settled]).failed(66, &both);
+    let mut owner = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let owned = reserve(&["--owner", &owner.id().to_string()]);
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    home.run(["status"]).printed();
+    let ran = home.run(["heartbeat", &owned]);
+    ran.failed(66, &["has ended: its owner ended at ", "hint: reserve again; --owner must be"]);
+    let short = reserve(&["--ttl", "1ms"]);
+    home.run(["status"]).printed();
+    let ran = home.run(["cancel", &short]);
+    ran.failed(66, &["has ended: its time was up at ", "longer --ttl", "heartbeat"]);
+}
+
+#[test]
+fn a_refusal_is_listed_before_the_pause_that_it_causes() {
+    let home = Home::new();
+    home.run(["reserve", "my/api", "--limit", "requests=60/min"]).printed();
+    home.run(["throttle", "my/api", "--retry-after", "30s"]).printed();
+    let events = home.run(["events"]);
+    let at = |kind: &str| events.printed().lines().position(|line| line.contains(kind));
+    assert!(at("  throttle  ") < at("  pause  ") && at("  throttle  ").is_some(), "{events:?}");
+}
+
+#[test]
+fn the_priority_comes_from_the_environment_unless_a_flag_states_it() {
+    let home = Home::new();
+    let reserve = |flags: &[&str], set: &str| {
+        let words = [&["reserve", "my/slots", "--limit", "parallel=9", "--as", "a"], flags];
+        let mut command = home.command(words.concat());
+        Ran::of(&command.env("STANDPIPE_PRIORITY", set).output().unwrap())
+    };
+    let priority = || {
+        let status = home.status("my/slots");
+        status["leases"].as_array().unwrap().last().unwrap()["priority"].clone()
+    };
+    reserve(&[], "background").printed();
+    assert_eq!(priority(), "background");
+    reserve(&["--priority", "critical"], "background").printed();
+    let all = home.status("my/slots")["leases"].to_string();
+    assert!(all.contains("critical"), "{all}");
+    reserve(&[], "urgent").failed(2, &["$STANDPIPE_PRIORITY is `urgent`", "use critical"]);
+}
+
 #[test]
 fn a_lease_is_reserved_in_one_process_and_settled_in_another() {
     let home = Home::new();

@@ -65,6 +65,28 @@ fn limits_come_from_the_file_and_an_unknown_pool_gets_a_suggestion() {
     home.run(["status", "my/slot"]).failed(78, &["my/slots"]);
 }
 
+/// Such a file refuses almost every call, and every command that a person would try says so.
+#[test]
+fn a_file_without_pools_is_warned_about() {
+    let home = Home::new();
+    home.configure("[provider.anthropic]\nupstream = \"https://example.com\"\n");
+    let check = home.run(["config", "check"]);
+    assert!(check.printed().ends_with("fine, 0 pools"), "{check:?}");
+    assert!(check.err.contains("describes no pool and open_pools is not set"), "{check:?}");
+    let doctor = home.run(["doctor"]);
+    assert!(doctor.out.contains("describes no pool"), "{doctor:?}");
+    assert!(doctor.out.contains("none runs, and none is needed"), "{doctor:?}");
+    let status = home.run(["status"]);
+    assert!(status.out.contains("open_pools"), "{status:?}");
+    assert!(!status.out.contains("The first `hold`"), "{status:?}");
+    let refused = ["there is no pool `my/api`", "open_pools = true"];
+    for command in ["status", "explain"] {
+        home.run([command, "my/api"]).failed(78, &refused);
+    }
+    home.run(["hold", "my/api", "--limit", "parallel=1", "--", "true"]).failed(78, &refused);
+    home.run(["hold", "anthropic/sonnet", "--", "true"]).printed();
+}
+
 #[test]
 fn a_caller_with_ignored_limits_is_noted_which_apply() {
     let home = Home::new();

@@ -44,9 +44,9 @@ fn masked(line: &str) -> String {
     let is_pair = |part: &str| part.len() == 2 && part.parse::<u8>().is_ok();
     let is_date = |word: &str| word.split('-').count() == 3 && word.split('-').all(is_figure);
     let figure = |(at, word): (usize, &&str)| {
-        let is_number = word.trim_start_matches('(').parse::<f64>().is_ok();
+        let is_number = word.trim_matches(['(', ')']).parse::<f64>().is_ok();
         let unit_follows = words.get(at + 1).is_some_and(|next| is_unit(next));
-        let is_pid = at > 0 && words[at - 1] == "pid";
+        let is_pid = at > 0 && words[at - 1].trim_start_matches('(') == "pid";
         let is_clock = word.split(':').count() == 3 && word.split(':').all(is_pair);
         match *word {
             _ if is_number && (unit_follows || is_pid) => "…".to_owned(),

@@ -25,7 +25,7 @@ fn an_exact_instant_is_until_and_a_bound_is_not_before() {
     assert_eq!(set_keys(&problem), ["until"], "{problem}");
     assert!(problem["retry_after_ms"].as_u64().unwrap() > 3_000_000, "{problem}");
     let explained = home.run(["explain", "my/api", "--cost", "tokens=700"]);
-    assert!(explained.printed().contains("(short by 700), in "), "{explained:?}");
+    assert!(explained.printed().contains("(short by 700); admitted in "), "{explained:?}");
 
     let args = ["reserve", "my/api", "--cost", "tokens=700", "--timeout", "2h", "-q"];
     let mut waiter = home.start(args);
@@ -33,14 +33,14 @@ fn an_exact_instant_is_until_and_a_bound_is_not_before() {
         assert!(waiter.child.try_wait().unwrap().is_none(), "it did not wait");
     }
     let bound = ask(&home, "tokens=100", &["--json"]);
-    bound.failed(75, &["hint: not before ", " (in "]);
+    bound.failed(75, &["hint: ask again not before ", " (in "]);
     assert!(!bound.err.contains("Z (in"), "people read the time of this machine: {bound:?}");
     let problem = bound.json();
     assert_eq!(set_keys(&problem), ["not_before"], "{problem}");
     assert!(problem["retry_after_ms"].as_u64().unwrap() > 3_000_000, "{problem}");
     let explained = home.run(["explain", "my/api", "--cost", "tokens=100"]);
     let text = explained.printed().split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains(" in the queue for tokens per 1h, not before "), "{text}");
+    assert!(text.contains(" in the queue for tokens per 1h; admitted not before "), "{text}");
     waiter.child.kill().unwrap();
     waiter.child.wait().unwrap();
 }
@@ -50,7 +50,10 @@ fn what_needs_a_call_to_end_has_no_instant() {
     let home = Home::new();
     let holder = home.hold_the_slot();
     let no = home.run(["reserve", "my/slots", "--timeout", "0", "--json"]);
-    no.failed(75, &["hint: waiting for a call in flight to end"]);
+    no.failed(
+        75,
+        &["hint: holder (pid ", ") holds it; give a longer --timeout", "status my/slots"],
+    );
     let problem = no.json();
     assert_eq!(set_keys(&problem), ["waiting_for"], "{problem}");
     assert_eq!(problem["waiting_for"], "a call in flight to end");

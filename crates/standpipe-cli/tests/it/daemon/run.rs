@@ -59,6 +59,18 @@ fn several_at_once_without_a_daemon_share_the_one_that_starts() {
     assert_eq!(started, 1, "{ended:?}");
 }
 
+#[test]
+fn the_agent_is_named_after_the_script_that_is_run() {
+    let proxied = Proxied::new();
+    let Proxied(home) = &proxied;
+    std::fs::write(home.path.join("my_agent.sh"), "echo $STANDPIPE_AGENT").unwrap();
+    assert_eq!(home.run(["run", "--", "sh", "./my_agent.sh"]).printed(), "my_agent");
+    let ran = home.run(["run", "--as", "blog", "--", "sh", "./my_agent.sh"]);
+    assert_eq!(ran.printed(), "blog");
+    let doctor = home.run(["doctor"]);
+    assert!(doctor.out.contains("runs at http://127.0.0.1:"), "{doctor:?}");
+}
+
 /// `run` has no `--listen`, which the hint of `up` names.
 #[test]
 fn a_port_in_use_is_changed_in_the_file() {

@@ -1,5 +1,5 @@
 //! Every fenced command of README.md and `docs` runs: each page as one script, from top to bottom,
-//! in a home directory of its own.
+//! in a home directory of its own; the pages of the guide in one home, one after the other.
 //!
 //! A `toml` block whose first line is `# ~/.config/standpipe/standpipe.toml` is that file from
 //! there on. The daemon of a page listens on a port of its own in place of 8377, and a private
@@ -34,6 +34,16 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("docs/redis.md", "redis-server", "a_server_is_started_and_secured_in_one_command"),
     ("docs/clients.md", "", "tests/sdks/test_guides.py"),
     ("docs/proxy.md", "$ eval", "tests/sdks/test_guides.py, with the same variables"),
+];
+
+/// Pages whose Python other tests run: `bindings/python/tests/test_docs.py`, and `tests/sdks`.
+const PYTHON: &[&str] = &[
+    "README.md",
+    "docs/python.md",
+    "docs/clients.md",
+    "docs/recipes/celery.md",
+    "docs/recipes/temporal.md",
+    "docs/recipes/own-limiter.md",
 ];
 
 /// Programs of the reader.
@@ -138,9 +148,35 @@ fn run(page: &str) -> Result<(), String> {
     Err(format!("{page}: {}\n{}", ran.status, text(&ran.stderr)))
 }
 
+/// The pages of the guide, in their order.
+pub(super) const GUIDE: [&str; 5] = [
+    "docs/guide/1-install.md",
+    "docs/guide/2-one-machine.md",
+    "docs/guide/3-agents.md",
+    "docs/guide/4-machines.md",
+    "docs/guide/5-operating.md",
+];
+
+/// What one page leaves, its file above all, is there for the next.
+#[test]
+fn the_guide_works_in_one_home() {
+    let pages = GUIDE.map(|page| (page, steps(page)));
+    let all: Vec<String> = pages.iter().flat_map(|(_, steps)| steps.clone()).collect();
+    let home = Reader::new(&all);
+    for (page, steps) in &pages {
+        if page.ends_with("3-agents.md") {
+            // Until here the reader has no file: the one of this test only moves the daemon's port.
+            home.runs("standpipe down || true\nrm $config");
+        }
+        let ran = home.runs(&steps.concat());
+        assert!(ran.status.success(), "{page}: {}\n{}", ran.status, text(&ran.stderr));
+    }
+}
+
 #[test]
 fn every_command_of_the_pages_runs() {
-    let pages = pages();
+    let mut pages = pages();
+    pages.retain(|page| !GUIDE.contains(&page.as_str()));
     let wrong: Vec<String> = std::thread::scope(|scope| {
         let running: Vec<_> = pages.iter().map(|page| scope.spawn(|| run(page))).collect();
         running.into_iter().filter_map(|page| page.join().unwrap().err()).collect()
@@ -167,7 +203,7 @@ fn every_fenced_block_has_a_language_that_a_test_knows() {
         for block in all_blocks(&document(&page)) {
             assert!(known.contains(&block.language.as_str()), "{page}: {}", block.language);
             let runs = match block.language.as_str() {
-                "python" => ["README.md", "docs/python.md", "docs/clients.md"].contains(&&*page),
+                "python" => PYTHON.contains(&&*page),
                 "rust" => page == "README.md",
                 _ => true,
             };

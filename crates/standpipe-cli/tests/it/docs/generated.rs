@@ -195,7 +195,8 @@ struct Hold(Child);
 impl Hold {
     fn start(newcomer: &Newcomer, agent: &str) -> Self {
         let line = format!(
-            "standpipe hold my/slots --limit parallel=1 --as {agent} -- sh -c 'echo begun; cat'"
+            "standpipe hold my/api --limit requests=30/min --limit parallel=1 --as {agent} \
+             -- sh -c 'echo begun; cat'"
         );
         let mut shell = newcomer.shell(&line);
         let shell = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -217,15 +218,18 @@ impl Drop for Hold {
     }
 }
 
-/// A text without its figures and bars, which differ from run to run.
+/// A text without its figures and bars, which differ from run to run. All lengths of time are one:
+/// `1 min` and `59 s` are the same figure a second apart.
 fn shape(text: &str) -> String {
-    let mut shape = String::new();
-    for word in text.split_whitespace() {
-        let word = word.trim_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
-        shape += if word == "ms" { "s" } else { word };
-        shape.push(' ');
-    }
-    shape
+    let plain = |word: &str| -> String {
+        let is_figure = |letter: char| letter.is_ascii_digit() || ".█░".contains(letter);
+        let word = word.trim_matches(is_figure);
+        if ["ms", "min"].contains(&word) { "s".to_owned() } else { word.to_owned() }
+    };
+    let mut words: Vec<String> = text.split_whitespace().map(plain).collect();
+    words.retain(|word| !word.is_empty());
+    words.dedup();
+    words.join(" ")
 }
 
 /// The sample in README.md is what `standpipe status` prints while one command runs and another

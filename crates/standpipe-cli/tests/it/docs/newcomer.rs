@@ -11,7 +11,7 @@ use super::page::text;
 /// afterwards.
 const STEPS: &[(&str, &str, &[&str])] = &[
     ("standpipe hold my/slots", "my turn", &["my/slots", "idle", "0 of 1 in flight"]),
-    ("standpipe run -- python3", "done", &["my/slots"]),
+    ("standpipe run --as blog", "done", &["my/slots"]),
     ("standpipe status", "my/slots", &["my/slots", "idle"]),
     ("lease=$(standpipe reserve my/api", "", &["my/slots", "my/api", "900 of"]),
 ];

@@ -103,7 +103,8 @@ fn a_head_of_a_megabyte_is_an_error_and_not_kept() {
     let answer = world.post(MESSAGES, &headers, &message(false));
     let error = body(&answer, 502);
     assert_eq!(error["error"]["type"], "api_error", "{error}");
-    assert_eq!(answer.header("x-standpipe-origin"), Some("ledger"));
+    assert_eq!(answer.header("x-standpipe-origin"), Some("provider"));
+    assert_eq!(answer.header("x-standpipe-reason"), Some("upstream"));
     world.lives();
     let answer = world.post(MESSAGES, &["x-head-bytes: 100000"], &message(false));
     assert_eq!(answer.status, 200, "large but bearable");

@@ -251,7 +251,8 @@ impl Answer {
     pub(crate) fn problem(&self, status: u16, kind: &str) -> Value {
         assert_eq!(self.status, status, "{self:?}");
         assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");
-        assert_eq!(self.header("x-standpipe-origin"), Some("ledger"), "{self:?}");
+        let origin = if kind == "upstream" { "provider" } else { "ledger" };
+        assert_eq!(self.header("x-standpipe-origin"), Some(origin), "{self:?}");
         let value = self.json();
         assert_eq!(value["type"], kind, "{self:?}");
         assert_eq!(value["status"], status, "{self:?}");
