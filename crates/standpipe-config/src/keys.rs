@@ -12,6 +12,7 @@ pub(crate) use self::form::{Form, Sectioned};
 pub(crate) use self::shape::{Definition, Shape};
 pub(crate) use self::value::Value;
 
+pub(crate) mod calls;
 pub(crate) mod form;
 pub(crate) mod limit;
 pub(crate) mod names;

@@ -33,6 +33,7 @@ mod calendar;
 pub mod escape;
 pub mod format;
 pub mod parse;
+pub mod pattern;
 
 #[cfg(feature = "file")]
 mod file;
@@ -57,7 +58,7 @@ pub use self::nearest::nearest;
 pub use self::parse::TextError;
 pub use self::problem::{ConfigError, Problem};
 pub use self::settings::{
-    AgentSettings, KeyPools, LongestLease, MAX_ANCESTORS, PoolSettings, ProviderSettings,
+    AgentSettings, CallSettings, KeyPools, LongestLease, MAX_ANCESTORS, PoolSettings, ProviderSettings,
     ServerSettings, Settings, Shares, SplitField, StoreFailure, StoreSettings, StoreUrl, Toggle,
     WorkflowSettings, dialect_of, is_reserved,
 };

@@ -71,12 +71,14 @@ macro_rules! settings {
 }
 
 mod agent;
+mod calls;
 mod pool;
 mod provider;
 mod store;
 mod workflow;
 
 pub use self::agent::{AgentSettings, Shares};
+pub use self::calls::CallSettings;
 pub use self::pool::{LongestLease, PoolSettings, StoreFailure, Toggle};
 pub use self::provider::{KeyPools, ProviderSettings, ServerSettings, SplitField};
 pub use self::store::{StoreSettings, StoreUrl};

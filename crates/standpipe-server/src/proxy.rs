@@ -86,10 +86,11 @@ pub(crate) async fn serve(
     transport: Transport,
     mut request: Request,
 ) -> Response {
-    let identified = identify::identify(&state, transport, request.uri(), request.headers());
+    let identified = identify::identify(&state, transport, &request);
     match identified {
         Ok(Some(identified)) => {
             let format = Format::of(&identified.upstream.name, request.method(), &identified.path);
+            let format = format.as_configured(identified.configured.as_ref());
             let upgrade = Upgrade::of(request.headers());
             if let Some(problem) = upgrade::refusal(upgrade, format, &identified.path) {
                 return upgrade::refuse(format, &problem);

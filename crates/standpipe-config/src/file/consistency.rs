@@ -20,6 +20,7 @@ pub(super) fn check(reader: &mut Reader<'_>, settings: &Settings) {
     fallbacks(reader, settings);
     parents(reader, settings);
     units(reader, settings);
+    costs(reader, settings);
     if settings.agents.len() <= bounds::AGENT_RULES {
         floors(reader, settings);
         floors_above_caps(reader, settings);
@@ -137,6 +138,23 @@ fn units(reader: &mut Reader<'_>, settings: &Settings) {
     }
 }
 
+/// Reports units in the cost of calls that their pool does not count.
+fn costs(reader: &mut Reader<'_>, settings: &Settings) {
+    for (name, provider) in &settings.providers {
+        let path = join(&join(&join("provider", name), "calls"), "cost");
+        for calls in &provider.calls {
+            let described = calls.pool.as_ref().and_then(|pool| settings.pools.get(pool));
+            let known = |unit: &Unit| match described {
+                Some(pool) => pool.knows(unit),
+                None => settings.pools.values().any(|pool| pool.knows(unit)),
+            };
+            for unit in calls.cost.keys().filter(|unit| matches!(unit, Unit::Other(_))) {
+                report_unit(reader, &path, unit, known);
+            }
+        }
+    }
+}
+
 fn report_units(
     reader: &mut Reader<'_>,
     path: &str,
@@ -144,17 +162,22 @@ fn report_units(
     known: impl Fn(&Unit) -> bool,
 ) {
     for share in shares {
-        let LimitSelector::Unit(unit @ Unit::Other(_)) = &share.of else { continue };
-        if known(unit) {
-            continue;
+        if let LimitSelector::Unit(unit @ Unit::Other(_)) = &share.of {
+            report_unit(reader, path, unit, &known);
         }
-        let line = line_of(reader, &join(path, unit.name()));
-        let remedy = match nearest(unit.name(), KNOWN_UNITS.into_iter()) {
-            Some(meant) => format!("did you mean `{meant}`?"),
-            None => "declare it in the `units` table of a pool".to_owned(),
-        };
-        reader.problem(line, format!("no pool counts the unit `{unit}`"), remedy);
     }
+}
+
+fn report_unit(reader: &mut Reader<'_>, path: &str, unit: &Unit, known: impl Fn(&Unit) -> bool) {
+    if known(unit) {
+        return;
+    }
+    let line = line_of(reader, &join(path, unit.name()));
+    let remedy = match nearest(unit.name(), KNOWN_UNITS.into_iter()) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => "declare it in the `units` table of a pool".to_owned(),
+    };
+    reader.problem(line, format!("no pool counts the unit `{unit}`"), remedy);
 }
 
 /// Reports floors that add up to more than a limit, at the floor that exceeds it.

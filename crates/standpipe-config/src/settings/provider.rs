@@ -4,9 +4,10 @@
 
 use std::path::PathBuf;
 
+use super::CallSettings;
 #[cfg(feature = "file")]
 use crate::keys::{
-    form::{FilePath, List, OneOf, Optional},
+    form::{FilePath, List, OneOf, Optional, Table},
     text::{Upstream, Variable},
 };
 
@@ -29,6 +30,8 @@ settings! {
         pub keys: KeyPools = KeyPools::Shared, "keys" as OneOf<KeyPools>;
         /// Fields of a request by which the proxy shows the use of an agent in parts.
         pub split_by: Vec<SplitField> = Vec::new(), "split_by" as List<OneOf<SplitField>>;
+        /// Calls by path and method, with their pool and cost; the first entry that matches applies.
+        pub calls: Vec<CallSettings> = Vec::new(), "calls" as List<Table<CallSettings>>;
     }
 }
 

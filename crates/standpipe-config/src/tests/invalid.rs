@@ -342,6 +342,28 @@ fn invalid_stores() {
 }
 
 #[test]
+fn invalid_calls() {
+    let calls = |text: &str, wanted: &str| {
+        let pool = "[pool.\"shop/api\"]\nrequests = \"9/s\"\nunits = { rows = \"9/s\" }";
+        reports(&format!("{pool}\n[[provider.shop.calls]]\n{text}"), 5, wanted);
+    };
+    calls("path = [\"/v2\"]", "did you mean `paths`?");
+    calls("paths = [\"v2\"]", "`paths`: `v2` is not the pattern of a path; begin with a slash");
+    calls("paths = [\"/v2?x\"]", "omit the query");
+    calls("methods = [\"post\"]", "`post` is not a method of HTTP; write \"POST\"");
+    calls("methods = [\"\"]", "write for example \"POST\"");
+    calls("pool = \"shop/apis\"", "there is no pool `shop/apis`; did you mean `shop/api`?");
+    calls("cost = { point = 1 }", "no pool counts the unit `point`; did you mean `points`?");
+    calls("cost = { points = -1 }", "is negative");
+    calls("cost = { Rows = 1 }", "write `rows`");
+    reports(
+        "[[provider.shop.calls]]\ncounted = false\ncost = { points = 1 }",
+        1,
+        "has counted = false together with a pool or a cost",
+    );
+}
+
+#[test]
 fn invalid_providers() {
     reports("[provider.x]\nupstream = \"api.example.com\"", 2, "is not a URL of http or https");
     reports("[provider.x]\nupstream = \"https://\"", 2, "has no host");

@@ -26,6 +26,14 @@ fn every_key_is_read() {
     let github = &all.providers["github"];
     assert_eq!(github.key_env.as_deref(), Some("GITHUB_TOKEN"));
     assert_eq!((github.keys, github.split_by.as_slice()), (KeyPools::Shared, &[][..]));
+    let [changes, free] = &github.calls[..] else { panic!("{:?}", github.calls) };
+    assert_eq!(changes.pool, Some(pool_name("github/core")));
+    let cost = [(Unit::Points, 5), (Unit::Usd, 10_000), (Unit::Parallel, 2)];
+    assert_eq!(changes.cost, cost.into());
+    assert!(changes.counted && changes.matches("POST", "/repos/octo/tap/issues"));
+    assert!(!changes.matches("GET", "/repos/octo/tap/issues"));
+    assert!(!changes.matches("POST", "/repos/octo/tap"));
+    assert!(!free.counted && free.matches("GET", "/meta") && free.matches("PUT", "/meta"));
     assert_eq!(all.server.token_file.as_deref(), Some(Path::new("/run/standpipe/token")));
 }
 

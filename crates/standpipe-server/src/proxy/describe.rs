@@ -6,11 +6,13 @@ use std::fmt;
 
 use axum::body::Bytes;
 use axum::http::{Method, StatusCode};
+use standpipe::config::CallSettings;
 use standpipe::{PoolName, Request, Settings};
 
 use super::errors;
 use super::estimate::{Effect, Facts};
 use super::format::Format;
+use super::identify::configured_calls;
 use super::route::pool_name;
 use super::sse::UsageFilter;
 use super::upstream;
@@ -22,6 +24,7 @@ pub struct CallDescription {
     format: Format,
     facts: Facts,
     effect: Effect,
+    configured: Option<CallSettings>,
 }
 
 /// Removes the usage from a stream whose client did not ask for it.
@@ -65,24 +68,29 @@ impl CallDescription {
         let known = provider.map(str::to_owned).or_else(|| upstream::name_at(settings, host));
         let by_path = || Format::of("", &method, path).provider().map(str::to_owned);
         let provider = known.or_else(by_path)?;
-        let format = Format::of(&provider, &method, path);
+        let configured = configured_calls(settings, &provider, &method, path).cloned();
+        let format = Format::of(&provider, &method, path).as_configured(configured.as_ref());
         if !format.is_counted() {
             return None;
         }
         let (facts, path) = (Facts::of(format, path, body), path.to_owned());
         let effect = Effect::of(format, &method, &facts);
-        Some(Self { provider, path, format, facts, effect })
+        Some(Self { provider, path, format, facts, effect, configured })
     }
 
     /// Returns the pool that the call draws on.
     #[must_use]
     pub fn pool(&self, settings: &Settings) -> Option<PoolName> {
-        pool_name(settings, &self.provider, self.format, &self.facts, &self.path, None).ok()
+        let configured = self.configured.as_ref().and_then(|calls| calls.pool.clone());
+        let by_model =
+            || pool_name(settings, &self.provider, self.format, &self.facts, &self.path, None).ok();
+        configured.or_else(by_model)
     }
 
     /// Adds to a request what the call states about its size and model.
     pub fn complete(&self, request: Request) -> Request {
-        self.facts.complete(request, self.format, self.effect, None)
+        let cost = self.configured.as_ref().map(|calls| &calls.cost);
+        self.facts.complete(request, self.format, self.effect, None, cost)
     }
 
     /// Returns the body of a refusal of Standpipe in the provider's own format, so that SDKs raise

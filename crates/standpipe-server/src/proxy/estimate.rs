@@ -3,12 +3,13 @@
 //! Nothing is copied: a body of a megabyte is walked, not built as a tree. A body that is not JSON
 //! is forwarded as it is; the provider answers what is wrong with it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use axum::http::Method;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Value, json};
-use standpipe::Request;
+use standpipe::{Request, Unit};
 
 use super::format::Format;
 use super::identify::Identified;
@@ -120,17 +121,28 @@ impl Facts {
         if let Some(task) = &identified.task {
             request = request.task(task.as_str());
         }
-        self.complete(request, format, effect, input)
+        let cost = identified.configured.as_ref().map(|calls| &calls.cost);
+        self.complete(request, format, effect, input, cost)
     }
 
-    /// Adds to a request what the call states about its size and model; see [`Facts::request`].
+    /// Adds to a request what the call states about its size and model, and the cost that the
+    /// configuration states; see [`Facts::request`].
     pub(crate) fn complete(
         &self,
         mut request: Request,
         format: Format,
         effect: Effect,
         input: Option<u64>,
+        cost: Option<&BTreeMap<Unit, u64>>,
     ) -> Request {
+        let is_stated = |unit: &str| cost.is_some_and(|cost| cost.keys().any(|own| own.name() == unit));
+        let add = |request: Request, units: &[(&str, u64)]| {
+            let missing = units.iter().filter(|(unit, _)| !is_stated(unit));
+            missing.fold(request, |request, (unit, amount)| request.unit(*unit, *amount))
+        };
+        for (unit, amount) in cost.into_iter().flatten() {
+            request = request.unit(unit.name(), *amount);
+        }
         if let Some(model) = &self.model {
             request = request.model(model.chars().take(128).collect::<String>());
         }
@@ -139,11 +151,11 @@ impl Facts {
                 // GitHub counts five points for a call that changes something, one for others.
                 let points = if effect == Effect::Reads { 1 } else { 5 };
                 let content = u64::from(effect == Effect::Creates);
-                request.unit("points", points).unit("content", content)
+                add(request, &[("points", points), ("content", content)])
             }
             // Providers count the tokens of these calls in units of their own, if at all.
             _ if format.is_one_request() => {
-                request.unit("input_tokens", 0).unit("output_tokens", 0).unit("tokens", 0)
+                add(request, &[("input_tokens", 0), ("output_tokens", 0), ("tokens", 0)])
             }
             _ if format.is_model() => {
                 let request = match input {

@@ -3,6 +3,7 @@
 //! The path tells the format, so that any server that speaks a known format can be an upstream.
 
 use axum::http::Method;
+use standpipe::config::CallSettings;
 
 /// The format of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +103,15 @@ impl Format {
         match MODEL_PROVIDERS.contains(&provider) {
             true => Self::Unmetered,
             false => Self::Other,
+        }
+    }
+
+    /// The format of a call that the configuration describes by path and method.
+    pub(crate) fn as_configured(self, calls: Option<&CallSettings>) -> Self {
+        match calls {
+            Some(calls) if !calls.counted => Self::Unmetered,
+            Some(_) if self == Self::Unmetered => Self::Other,
+            _ => self,
         }
     }
 
@@ -205,5 +215,20 @@ mod tests {
         assert_eq!(Format::of("stripe", &Method::GET, "/v1/charges"), Format::Other);
         let azure = "/openai/deployments/prod-4o/chat/completions?api-version=2024-10-21";
         assert_eq!(post("azure", azure).model_in_path(azure), Some("prod-4o"));
+    }
+
+    #[test]
+    fn the_configuration_decides_whether_a_call_counts() {
+        let counted = CallSettings::default();
+        let not = CallSettings { counted: false, ..CallSettings::default() };
+        for (format, configured) in [
+            (Format::Unmetered, Format::Other),
+            (Format::Other, Format::Other),
+            (Format::OpenAiChat, Format::OpenAiChat),
+        ] {
+            assert_eq!(format.as_configured(Some(&counted)), configured);
+            assert_eq!(format.as_configured(Some(&not)), Format::Unmetered);
+            assert_eq!(format.as_configured(None), format);
+        }
     }
 }

@@ -7,9 +7,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::{HeaderMap, HeaderName, StatusCode, Uri, header::HOST};
-use standpipe::config::text;
-use standpipe::{AgentName, Priority};
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header::HOST};
+use standpipe::config::{CallSettings, text};
+use standpipe::{AgentName, PoolName, Priority, Settings};
 
 use super::upstream::Upstream;
 use crate::api::agent_of;
@@ -31,6 +32,15 @@ pub(crate) struct Identified {
     pub(crate) wait: Option<Duration>,
     /// Path and query at the provider.
     pub(crate) path: String,
+    /// What the configuration states about calls of this path and method.
+    pub(crate) configured: Option<CallSettings>,
+}
+
+impl Identified {
+    /// The pool that the configuration states for this path and method.
+    pub(crate) fn configured_pool(&self) -> Option<&PoolName> {
+        self.configured.as_ref()?.pool.as_ref()
+    }
 }
 
 /// Shows neither path nor query: some providers take the key in it.
@@ -46,9 +56,9 @@ impl fmt::Debug for Identified {
 pub(crate) fn identify(
     state: &AppState,
     transport: Transport,
-    uri: &Uri,
-    headers: &HeaderMap,
+    request: &Request,
 ) -> Result<Option<Identified>, Problem> {
+    let (uri, headers) = (request.uri(), request.headers());
     let tap = state.tap();
     let settings = tap.settings();
     let found = split(uri.path()).and_then(|(agent, provider, path)| {
@@ -92,6 +102,7 @@ pub(crate) fn identify(
         }
         None => agent_of(None, headers),
     };
+    let configured = configured_calls(settings, &upstream.name, request.method(), &path).cloned();
     Ok(Some(Identified {
         upstream,
         agent,
@@ -99,7 +110,20 @@ pub(crate) fn identify(
         task: header(headers, &names::TASK).map(str::to_owned),
         wait: header(headers, &names::WAIT).map(wait).transpose()?,
         path,
+        configured,
     }))
+}
+
+/// What the configuration states about calls of a path and method: the first entry that matches.
+pub(super) fn configured_calls<'a>(
+    settings: &'a Settings,
+    provider: &str,
+    method: &Method,
+    path: &str,
+) -> Option<&'a CallSettings> {
+    let path = path.split('?').next().unwrap_or_default();
+    let calls = &settings.providers.get(provider)?.calls;
+    calls.iter().find(|calls| calls.matches(method.as_str(), path))
 }
 
 /// Rejects what could reach another place than the provider's API.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, StatusCode};
-use standpipe::config::{KeyPools, PoolSettings};
+use standpipe::config::{KeyPools, PoolSettings, pattern};
 use standpipe::{Pool, PoolName, Request, Settings};
 
 use super::estimate::Facts;
@@ -54,7 +54,10 @@ pub(crate) async fn find(
 ) -> Result<Pool, Problem> {
     let tap = state.tap();
     let provider = identified.upstream.name.as_str();
-    let name = pool_name(tap.settings(), provider, format, facts, &identified.path, account)?;
+    let name = match identified.configured_pool() {
+        Some(configured) => configured.clone(),
+        None => pool_name(tap.settings(), provider, format, facts, &identified.path, account)?,
+    };
     if state.known_pools().contains(name.as_str()) {
         return Ok(tap.pool(name.as_str())?);
     }
@@ -113,25 +116,9 @@ fn configured(
     let patterns = usable.flat_map(|(name, pool)| {
         pool.models.iter().map(move |pattern| (is_own(pool), pattern, name))
     });
-    let matching = patterns.filter(|(_, pattern, _)| matches(pattern, model));
+    let matching = patterns.filter(|(_, pattern, _)| pattern::matches(pattern, model));
     let best = matching.max_by_key(|(is_own, pattern, _)| (*is_own, pattern.len()));
     best.map(|(_, _, name)| name.clone())
-}
-
-/// Whether a pattern in which `*` stands for anything matches the whole text.
-fn matches(pattern: &str, text: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = text.strip_prefix(first) else { return false };
-    let mut parts: Vec<&str> = parts.collect();
-    let Some(last) = parts.pop() else { return rest.is_empty() };
-    for part in parts {
-        match rest.find(part) {
-            Some(at) => rest = &rest[at + part.len()..],
-            None => return false,
-        }
-    }
-    rest.ends_with(last)
 }
 
 /// The models that share a limit, as the scope of a pool.
@@ -197,13 +184,6 @@ mod tests {
         assert_eq!(named("openrouter", "qwen/qwen3:free"), "openrouter/qwen-qwen3:free");
         assert_eq!(named("openai", "2024-08-06"), "openai/2024-08-06");
         assert_eq!(named("openai", "模型"), "openai/--");
-    }
-
-    #[test]
-    fn the_file_s_models_come_first_and_the_longest_pattern_wins() {
-        assert!(matches("claude-sonnet-*", "claude-sonnet-4-5"));
-        assert!(matches("*", "") && matches("a*c*e", "abcde") && matches("gpt", "gpt"));
-        assert!(!matches("gpt", "gpt-4") && !matches("a*a", "a") && !matches("*x", "y"));
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod faults;
 mod github;
 mod keys;
 mod media;
+mod other_apis;
 mod retries;
 mod rewriting;
 mod security;
