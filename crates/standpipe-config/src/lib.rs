@@ -58,9 +58,9 @@ pub use self::nearest::nearest;
 pub use self::parse::TextError;
 pub use self::problem::{ConfigError, Problem};
 pub use self::settings::{
-    AgentSettings, CallSettings, KeyPools, LongestLease, MAX_ANCESTORS, PoolSettings, ProviderSettings,
-    ServerSettings, Settings, Shares, SplitField, StoreFailure, StoreSettings, StoreUrl, Toggle,
-    WorkflowSettings, dialect_of, is_reserved,
+    AgentSettings, CallSettings, KeyPools, LongestLease, MAX_ANCESTORS, PoolSettings,
+    ProviderSettings, ServerSettings, Settings, Shares, SplitField, StoreFailure, StoreSettings,
+    StoreUrl, Toggle, WorkflowSettings, dialect_of, is_reserved,
 };
 
 #[cfg(test)]

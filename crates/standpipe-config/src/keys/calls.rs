@@ -22,7 +22,10 @@ fn path(text: &str) -> Result<String, TextError> {
     let is_plain = text.bytes().all(|b| b.is_ascii_graphic()) && text.len() <= 512;
     if !is_plain || !text.starts_with(['/', '*']) || text.contains(['?', '#']) {
         let what = format!("{} is not the pattern of a path", quoted(text));
-        return Err(TextError::new(what, "begin with a slash and omit the query: \"/v2/orders/*\""));
+        return Err(TextError::new(
+            what,
+            "begin with a slash and omit the query: \"/v2/orders/*\"",
+        ));
     }
     Ok(text.to_owned())
 }

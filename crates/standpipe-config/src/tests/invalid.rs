@@ -348,9 +348,9 @@ fn invalid_calls() {
         reports(&format!("{pool}\n[[provider.shop.calls]]\n{text}"), 5, wanted);
     };
     calls("path = [\"/v2\"]", "did you mean `paths`?");
-    calls("paths = [\"v2\"]", "`paths`: `v2` is not the pattern of a path; begin with a slash");
+    calls("paths = [\"v2\"]", "`paths`: \"v2\" is not the pattern of a path; begin with a slash");
     calls("paths = [\"/v2?x\"]", "omit the query");
-    calls("methods = [\"post\"]", "`post` is not a method of HTTP; write \"POST\"");
+    calls("methods = [\"post\"]", "\"post\" is not a method of HTTP; write \"POST\"");
     calls("methods = [\"\"]", "write for example \"POST\"");
     calls("pool = \"shop/apis\"", "there is no pool `shop/apis`; did you mean `shop/api`?");
     calls("cost = { point = 1 }", "no pool counts the unit `point`; did you mean `points`?");

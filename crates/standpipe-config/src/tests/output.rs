@@ -184,7 +184,10 @@ fn the_schema_has_exactly_the_keys_that_are_read() {
     let windows = &pool["return_windows"]["anyOf"][2];
     assert_eq!(properties(windows), words("critical standard background"));
     assert_eq!(properties(table("workflow")), words("agents hold"));
-    assert_eq!(properties(table("provider")), words("upstream key_file key_env ca keys split_by calls"));
+    assert_eq!(
+        properties(table("provider")),
+        words("upstream key_file key_env ca keys split_by calls")
+    );
     assert_eq!(properties(&schema["properties"]["server"]), words("token_file socket"));
 }
 

@@ -135,7 +135,8 @@ impl Facts {
         input: Option<u64>,
         cost: Option<&BTreeMap<Unit, u64>>,
     ) -> Request {
-        let is_stated = |unit: &str| cost.is_some_and(|cost| cost.keys().any(|own| own.name() == unit));
+        let is_stated =
+            |unit: &str| cost.is_some_and(|cost| cost.keys().any(|own| own.name() == unit));
         let add = |request: Request, units: &[(&str, u64)]| {
             let missing = units.iter().filter(|(unit, _)| !is_stated(unit));
             missing.fold(request, |request, (unit, amount)| request.unit(*unit, *amount))

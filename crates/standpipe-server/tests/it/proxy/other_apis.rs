@@ -30,7 +30,8 @@ points   = "900/h"
 fn path_and_method_determine_pool_and_cost() {
     let world = World::with(Shape::Plain, Vec::new(), "");
     let text = std::fs::read_to_string(world.config()).unwrap();
-    let text = text.replace("open_pools = true", "").replace("[provider.github]", "[provider.shop]");
+    let text =
+        text.replace("open_pools = true", "").replace("[provider.github]", "[provider.shop]");
     let world = world.reconfigured(&format!("{text}{SHOP}"));
     let mut client = world.daemon.tcp();
     let mut pool_of = |method: &str, path: &str| {
