@@ -25,6 +25,10 @@ use crate::usage::counter::{CounterSpec, ResetPhase};
 
 /// The bucket of a rolling limit holds what is usable divided by this.
 const BURST: u64 = 20;
+/// The shortest time after which a ticket behind others is looked at again. The tickets before it
+/// stay until they are claimed, which a bucket that refills within microseconds would count in
+/// millions of instants.
+const RECHECK: Span = Span::millis(10);
 /// How many tickets before a candidate are counted. Those beyond are served later anyway.
 const AHEAD: usize = 64;
 
@@ -109,7 +113,7 @@ impl State {
             None if ahead > 0 => {
                 // Time passes until the tickets before it have been served as well.
                 let bucket = bucket.with(taken, from, refill(spec));
-                bucket.falls_to(burst(spec) - 1, from, refill(spec))
+                bucket.falls_to(burst(spec) - 1, from, refill(spec)).max(from + RECHECK)
             }
             None => Instant::NEVER,
         }

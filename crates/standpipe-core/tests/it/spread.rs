@@ -49,6 +49,23 @@ fn resets_in(length: Span) -> Action {
     Action::Observed(Observed { lease: None, readings: vec![reading] })
 }
 
+/// A ticket behind one that is due waits until that one is claimed or lapses. Where a limit refills
+/// within a microsecond, the ledger must not step through each of them.
+#[test]
+fn a_ticket_behind_a_due_one_is_not_looked_at_every_microsecond() {
+    let mut world = World::new(spread([window(REQUESTS, 7, Span(1))]));
+    let _ = world.reserve("p", "picard").admitted();
+    let _ = world.reserve("p", "picard").admitted();
+    let first = world.reserve("r", "ralph").patience(MINUTE).waits().ticket;
+    let second = world.reserve("s", "ralph").patience(MINUTE).waits().ticket;
+    world.after(secs(1));
+    let woken = world.send("x", Action::Heartbeat { lease: None, ttl: None }).wake;
+    assert_eq!(woken, [first], "it is due, and not claimed");
+    world.after(secs(2));
+    let woken = world.send("x", Action::Heartbeat { lease: None, ttl: None }).wake;
+    assert_eq!(woken, [second], "the first one has lapsed");
+}
+
 /// A twentieth at once, then 95 in an hour, and a critical call finds room at every instant.
 #[test]
 fn a_rolling_quota_lasts() {
