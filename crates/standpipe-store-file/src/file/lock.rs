@@ -69,17 +69,40 @@ pub(crate) fn acquire<'a>(
     pool: &PoolName,
     wait: &LockWait<'_>,
 ) -> Result<LockGuard<'a>, NotLocked> {
+    acquire_while(file, path, pool, wait, || is_written_within(file, wait.timeout))
+}
+
+/// Takes the lock. At the store's timeout it continues while `others_write`: then many processes
+/// compete for the lock on a busy machine, and none of them is stuck.
+fn acquire_while<'a>(
+    file: &'a UnsharedFile,
+    path: &Path,
+    pool: &PoolName,
+    wait: &LockWait<'_>,
+    mut others_write: impl FnMut() -> bool,
+) -> Result<LockGuard<'a>, NotLocked> {
     if try_lock(file, path)? {
         return Ok(LockGuard::Own(file));
     }
     let begun = Instant::now();
-    let timeout = begun + wait.timeout;
-    let until = wait.deadline.map_or(timeout, |deadline| deadline.min(timeout));
-    let guard = acquire_contended(file, path, wait.waiter, until)?;
-    guard.ok_or_else(|| NotLocked {
-        error: timed_out(file, path, pool).unsent(),
-        timed_out: until == timeout,
-    })
+    loop {
+        let timeout = Instant::now() + wait.timeout;
+        let until = wait.deadline.map_or(timeout, |deadline| deadline.min(timeout));
+        if let Some(guard) = acquire_contended(file, path, wait.waiter, until)? {
+            return Ok(guard);
+        }
+        let timed_out = until == timeout;
+        if !timed_out || begun.elapsed() >= LONGEST_CONTENTION || !others_write() {
+            return Err(NotLocked { error: still_locked(file, path, pool).unsent(), timed_out });
+        }
+    }
+}
+
+/// Whether somebody has written to the file in the last `length`, by the wall clock. A jump of that
+/// clock makes a wait longer or shorter, up to [`LONGEST_CONTENTION`].
+fn is_written_within(file: &File, length: Duration) -> bool {
+    let written = file.metadata().and_then(|meta| meta.modified());
+    written.is_ok_and(|at| at.elapsed().is_ok_and(|ago| ago < length))
 }
 
 /// Takes the lock of a file that is in use; `None` if it is still in use at `until`.
@@ -209,7 +232,7 @@ fn is_same(one: &File, other: &File) -> bool {
     identity(one) == identity(other)
 }
 
-fn timed_out(file: &File, path: &Path, pool: &PoolName) -> StoreError {
+fn still_locked(file: &File, path: &Path, pool: &PoolName) -> StoreError {
     StoreError::transient(match sys::file::flock_holder(file) {
         Some(pid) if sys::process::is_stopped(pid) => format!(
             "process {pid} is stopped while it holds the lock of `{pool}`, and everybody waits for \
@@ -226,6 +249,9 @@ fn timed_out(file: &File, path: &Path, pool: &PoolName) -> StoreError {
         ),
     })
 }
+
+/// The longest wait for a lock that others take and release.
+const LONGEST_CONTENTION: Duration = Duration::from_secs(10);
 
 /// How often the lock is tried before a thread waits for it, and what happens in between.
 ///
@@ -244,3 +270,58 @@ const SPIN_LENGTH: u32 = 40;
 const PAUSE: Duration = Duration::from_micros(50);
 /// The time between two attempts when no thread can wait for the lock.
 const POLL_PAUSE: Duration = Duration::from_millis(1);
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::time::SystemTime;
+
+    use super::*;
+
+    /// A file that another descriptor has locked.
+    fn locked(name: &str) -> (PathBuf, UnsharedFile, File) {
+        let path = std::env::temp_dir().join(format!("standpipe-{name}-{}", std::process::id()));
+        let holder = File::create(&path).unwrap();
+        holder.lock().unwrap();
+        let open = || OpenOptions::new().read(true).write(true).open(&path);
+        (path.clone(), UnsharedFile::open(open).unwrap(), holder)
+    }
+
+    #[test]
+    fn a_wait_continues_while_others_write() {
+        let (path, file, holder) = locked("contended");
+        let pool = "test/pool".parse().unwrap();
+        let (waiter, timeout) = (LockWaiter::default(), Duration::from_millis(1));
+        let wait = LockWait { waiter: &waiter, timeout, deadline: None };
+        let stuck = acquire_while(&file, &path, &pool, &wait, || false).err().unwrap();
+        assert!(stuck.timed_out, "{stuck:?}");
+        let passed = LockWait { deadline: Some(Instant::now()), ..wait };
+        let late = acquire_while(&file, &path, &pool, &passed, || true).err().unwrap();
+        assert!(!late.timed_out, "{late:?}");
+        let mut timeouts = 0;
+        let others_write = || {
+            timeouts += 1;
+            if timeouts == 3 {
+                holder.unlock().unwrap();
+            }
+            true
+        };
+        let wait = LockWait { waiter: &waiter, timeout, deadline: None };
+        assert!(acquire_while(&file, &path, &pool, &wait, others_write).is_ok());
+        assert_eq!(timeouts, 3);
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_write_counts_for_a_while() {
+        let (path, file, _holder) = locked("written");
+        let hour = Duration::from_secs(3_600);
+        assert!(is_written_within(&file, hour));
+        file.set_modified(SystemTime::now() - hour).unwrap();
+        assert!(!is_written_within(&file, hour));
+        // The wall clock was set back.
+        file.set_modified(SystemTime::now() + hour).unwrap();
+        assert!(!is_written_within(&file, hour));
+        std::fs::remove_file(path).unwrap();
+    }
+}
