@@ -242,7 +242,7 @@ pub(super) fn shared_table() -> Table {
     };
     let all = Scene { margin: ALL, ..USUAL };
     let table = Table::wide("shared", &heads);
-    let table = row(table, "each for itself", each_for_itself());
+    let table = row(table, "without Standpipe", each_for_itself());
     let table = row(table, "margin auto", shared(USUAL));
     let table = row(table, "margin 0", shared(all));
     let table = row(table, "margin auto, nothing shown", shared(Scene { silent: true, ..USUAL }));

@@ -70,7 +70,7 @@ pub(super) fn tier(story: &Report, priority: u8) -> (usize, usize, u64) {
 pub(super) fn table() -> Table {
     let (before, (after, _)) = (before(), after(40));
     let names = ["critical", "standard", "background"];
-    let table = Table::empty("inversion", "each for itself", "through Standpipe");
+    let table = Table::empty("inversion", "without Standpipe", "through Standpipe");
     (0..3).zip(names).fold(table, |table, (priority, name)| {
         let (left, right) = (tier(&before, priority), tier(&after, priority));
         table

@@ -92,7 +92,7 @@ fn plot() -> Plot {
 
 fn table() -> Table {
     let (before, after) = (uncoordinated().0, coordinated().0);
-    Table::empty("five-agents", "each agent for itself", "through Standpipe")
+    Table::empty("five-agents", "without Standpipe", "through Standpipe")
         .row("calls wanted", before.wanted, after.wanted)
         .row("calls sent", before.made, after.made)
         .row("refused (429)", before.refused, after.refused)

@@ -1,4 +1,4 @@
-//! A small table for people: each for itself on the left, through Standpipe on the right.
+//! A small table for people: without Standpipe on the left, through Standpipe on the right.
 
 use std::fmt;
 
@@ -17,14 +17,14 @@ pub(crate) struct Table {
 impl Table {
     /// Two stories of the same work.
     pub(crate) fn of(name: &'static str, before: &Report, after: &Report) -> Self {
-        Self::empty(name, "each for itself", "through Standpipe")
+        Self::empty(name, "without Standpipe", "through Standpipe")
             .row("calls wanted", before.wanted, after.wanted)
             .row("done", before.done, after.done)
             .row("given up", before.given_up + before.lost, after.given_up + after.lost)
             .row("calls the provider saw", before.made, after.made)
             .row("of these, refused", before.refused, after.refused)
-            .row("most in one second", before.peak, after.peak)
-            .row("over after", seconds(before.ended), seconds(after.ended))
+            .row("most calls in one second", before.peak, after.peak)
+            .row("finished after", seconds(before.ended), seconds(after.ended))
     }
 
     pub(crate) fn empty(name: &'static str, left: &str, right: &str) -> Self {

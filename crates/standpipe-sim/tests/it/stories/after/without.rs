@@ -138,13 +138,13 @@ fn tiers() -> Vec<About> {
     let (with, without) = both(three, |policy| policy.spreads = false);
     let spread = About::new("`spread`")
         .brings("longest wait of a background call", longest(&with, 2), longest(&without, 2))
-        .brings("all is done after", ended(&with), ended(&without));
+        .brings("all calls done after", ended(&with), ended(&without));
     let greedy = |policy| inversion::after_by(40, Policy { spreads: false, ..policy }).0;
     let (with, without) = both(greedy, |policy| policy.yields = false);
     let yields = About::new("`yield`, `spread = false`")
         .brings("longest wait of a critical call", longest(&with, 0), longest(&without, 0))
         .brings("longest wait of a standard call", longest(&with, 1), longest(&without, 1))
-        .costs("all is done after", ended(&with), ended(&without));
+        .costs("all calls done after", ended(&with), ended(&without));
     let starved = |policy| inversion::starved_by(WaitMode::Queue, policy).0;
     let (with, without) = both(starved, |policy| policy.promotes = false);
     let first = |story: &Report| Figure::Time(story.agents[6].waits[0]);
@@ -196,7 +196,7 @@ fn quotas() -> Vec<About> {
         .brings("quota used", Figure::Share(with_used), Figure::Share(without_used));
     let (with, without) = both(declared_too_high, |policy| policy.learn = false);
     let learn = About::new("`learn`").brings("refused", refused(&with), refused(&without)).brings(
-        "all is done after",
+        "all calls done after",
         ended(&with),
         ended(&without),
     );
@@ -207,7 +207,7 @@ fn refusals() -> Vec<About> {
     let (with, without) = both(taken_twice, |policy| policy.backoff = None);
     let backoff = About::new("`backoff`")
         .brings("refused", refused(&with), refused(&without))
-        .costs("all is done after", ended(&with), ended(&without));
+        .costs("all calls done after", ended(&with), ended(&without));
     let ((with, story), (without, other)) =
         both(herd::refused_after, |policy| policy.comeback = None);
     let given_up = |story: &Report| Figure::Few(story.given_up);
@@ -256,7 +256,7 @@ fn tabulated(name: &'static str, all: Vec<About>) -> Table {
     all.into_iter().flat_map(|about| about.1).fold(table, |table, line| {
         let what = match line.effect {
             Effect::Brings => line.what.to_owned(),
-            Effect::Costs => format!("its price: {}", line.what),
+            Effect::Costs => format!("cost: {}", line.what),
             Effect::Nothing => format!("no difference: {}", line.what),
         };
         table.cells(line.policy, &[&what, &line.with, &line.without])

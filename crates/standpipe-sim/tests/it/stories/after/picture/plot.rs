@@ -83,8 +83,8 @@ impl Plot {
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
              font-family=\"system-ui, -apple-system, 'Segoe UI', sans-serif\" font-size=\"14\" \
-             role=\"img\">\n<title>Calls sent per minute against the limit of {}: five agents each \
-             for itself, and through Standpipe</title>\n",
+             role=\"img\">\n<title>Calls sent per minute against the limit of {}: five agents \
+             without Standpipe, and through Standpipe</title>\n",
             self.limit
         );
         self.scale(&mut svg, colours);
@@ -148,7 +148,7 @@ impl Plot {
         };
         put(LEFT, 20, dark, "start", "Calls that reach the provider, in the last 60 s");
         let (limit, middle) = (self.y(self.limit) / 10, LEFT + (WIDTH - LEFT - RIGHT) / 2);
-        let refused = format!("each agent for itself: {} calls refused (429)", self.refused);
+        let refused = format!("without Standpipe: {} calls refused (429)", self.refused);
         put(middle, (limit + TOP) / 2, without, "middle", &refused);
         put(middle, limit - 8, dark, "middle", &format!("limit: {} per minute", self.limit));
         put(middle, limit + 20, with, "middle", "through Standpipe: 0 refused");

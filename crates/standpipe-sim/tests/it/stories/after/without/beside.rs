@@ -51,7 +51,7 @@ fn scenes() -> Vec<(String, Scene)> {
 }
 
 pub(in super::super) fn table() -> Table {
-    let heads = ["refused with it", "without it", "all is done with it after", "without it after"];
+    let heads = ["refused with it", "without it", "all done with it after", "without it after"];
     scenes().into_iter().fold(Table::wide("cascade-beside", &heads), |table, (what, scene)| {
         let (with, without) = (run(scene), run(Scene { cascade: false, ..scene }));
         let ended = [seconds(with.ended), seconds(without.ended)];
