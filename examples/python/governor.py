@@ -1,7 +1,7 @@
 """Agents of three priorities share one slot. The critical one is served first.
 
-Ralph polls in the background, Data works, and Picard decides. All three wait for the same slot; it
-goes to them by priority and not by arrival.
+Ralph polls in the background, Data works, and Picard decides. All three wait for the same
+slot, which they get by priority, not by arrival.
 
     python governor.py URL
 """

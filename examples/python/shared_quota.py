@@ -1,7 +1,7 @@
 """Five jobs on one machine share the quota of one API key.
 
-Each job runs in a process of its own and knows nothing of the others. Together they stay under the
-limit, because each asks the same ledger before it calls.
+Each job runs in its own process. Together they stay under the limit, because each reserves in the
+same ledger before it calls.
 
     python shared_quota.py URL [CALLS] [RATE]
 """

@@ -1,6 +1,6 @@
-"""Independent scripts make at most two calls at a time: a semaphore over processes.
+"""Independent scripts make at most two calls at a time: a semaphore across processes.
 
-The slot of a script that crashes is free at once: nobody waits for a stale entry to time out.
+The slot of a script that crashes is free at once; no stale entry has to time out.
 
     python slots.py URL [SCRIPTS]
 """

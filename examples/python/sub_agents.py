@@ -1,7 +1,6 @@
-"""Six sub-agents in one process start at the same moment and share one API limit.
+"""Six sub-agents in one process start at the same time and share one API limit.
 
-Each waits for its turn before it sends, so the aggregate rate never exceeds the limit. No thread
-waits: the event loop does.
+Each reserves before it sends, so the total rate never exceeds the limit. No thread is blocked.
 
     python sub_agents.py URL [CALLS] [RATE]
 """

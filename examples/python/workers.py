@@ -1,7 +1,7 @@
-"""Workers process documents with the SDK of Anthropic: reserve, call, commit what was used.
+"""Workers process documents with Anthropic's SDK: reserve, call, commit what was used.
 
-The transport estimates each call, reserves it, and commits the tokens that the answer states. A 429
-of one worker pauses all of them. The SDK's own retries are off, so that they do not multiply.
+The transport estimates each call, reserves it, and commits the tokens that the answer states. One
+429 pauses all workers. The SDK's own retries are off, so that they do not multiply.
 
     python workers.py URL [DOCUMENTS]
 """
