@@ -58,12 +58,12 @@ Run programs:
   up           Run the daemon: HTTP API, proxy, dashboard, metrics
   down         Stop the daemon of this state directory
 
-Look:
+Inspect:
   status       Show limits, leases, and waiting calls with reason and time
   top          Watch pools live: limits, calls in flight, the queue, agents, events
-  explain      Walk through the admission rule for a call, without reserving
+  explain      Show step by step whether a call would be admitted now
   events       Show events: waits, refusals by the provider, pauses, reclaimed leases
-  audit        Show calls per agent, together against 80 % of the quota, and agents at risk
+  audit        Show what each agent used, the total against 80 % of the quota, and risks
   doctor       Check the installation and print findings with remedies
 
 Write scripts:
@@ -72,12 +72,12 @@ Write scripts:
   cancel       Release a lease whose call was never sent
   heartbeat    Keep a lease alive
   throttle     Report that the provider refused a call (a 429)
-  observe      Apply a provider's answer: stated limits, and a refusal
+  observe      Read a provider's response and apply its limits or its refusal
 
 Operate:
-  pause        Stop admission for a while
+  pause        Stop admission for a given time
   resume       End a pause, or a stop by the provider
-  config       The configuration file: init, check, show, schema
+  config       Work with the configuration file: init, check, show, schema
   store        Operate the ledger's store: ping, dump, reset, upgrade, move
   completions  Print the completion script of a shell
   man          Print the manual page
@@ -88,25 +88,25 @@ On every command:
 
 const EXAMPLES: &str = "\
 Examples:
-  # Every SDK in this program goes through the tap
+  # Send every API call of this program through Standpipe
   standpipe run -- python my_agent.py
 
   # At most two of these run at once, however many shells start them
   standpipe hold my/slots --limit parallel=2 -- ./build.sh
 
-  # A loop that keeps to 30 calls a minute, together with all others on this pool
+  # At most 30 calls a minute, shared with all other callers of this pool
   while read -r url; do
       standpipe hold web/example --limit requests=30/min -- curl -sO \"$url\"
   done < urls.txt
 
-  # Who holds what, who waits for what, and until when
+  # Show limits, calls in flight, and waiting calls
   standpipe status
 ";
 
 const AFTER: &str = "\
 Exit codes:
-  0 ok   2 usage   65 can never fit   66 no such lease   69 store unreachable
-  70 internal   75 not in time   77 the provider said stop   78 configuration
+  0 ok   2 usage   65 can never fit   66 no such lease   69 store unavailable   70 internal
+  74 output   75 not in time   77 stopped by the provider   78 configuration
 
 Environment:
   STANDPIPE_AGENT   the agent, unless --as names one
@@ -185,7 +185,7 @@ pub(crate) struct GlobalArgs {
     /// Print data, and refusals, as JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Print nothing on stderr but errors
+    /// Print only errors on stderr
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
 }

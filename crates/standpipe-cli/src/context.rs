@@ -127,6 +127,20 @@ impl Context {
         Ok(pool)
     }
 
+    /// Notes an agent that the file does not describe, if its name resembles one that it does.
+    pub(crate) fn note_agent(settings: &standpipe::Settings, agent: &str, printer: &Printer) {
+        let described = || settings.agents.keys().map(AgentName::as_str);
+        if described().any(|known| known == agent) {
+            return;
+        }
+        if let Some(near) = standpipe::config::nearest(agent, described()) {
+            printer.note(&format!(
+                "the configuration file does not describe the agent `{agent}`; did you mean \
+                 `{near}`?"
+            ));
+        }
+    }
+
     /// Notes that a call creates a pool: one that resembles another may be misspelled, and one
     /// without limits has to learn them. Returns what the pool's limits are before the call.
     ///
@@ -153,7 +167,7 @@ impl Context {
         }
         let described = tap.settings().pools.keys();
         let names = known.iter().chain(described).map(PoolName::as_str);
-        let near = standpipe::config::nearest(name.as_str(), names);
+        let near = standpipe::config::nearest_path(name.as_str(), names);
         let near = near.map(|near| format!("; did you mean `{near}`?"));
         match (near, limits.is_empty()) {
             (None, false) => {}

@@ -21,7 +21,7 @@ pub(crate) enum Exit {
     Output,
     /// Not admitted within the time given.
     NotInTime,
-    /// The provider said stop.
+    /// Stopped by the provider.
     Stopped,
     /// The configuration cannot be used.
     Config,

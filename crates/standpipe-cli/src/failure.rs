@@ -157,7 +157,7 @@ const fn title(exit: Exit) -> &'static str {
         Exit::Internal => "something failed here",
         Exit::Output => "the output cannot be written",
         Exit::NotInTime => "not in time",
-        Exit::Stopped => "the provider said stop",
+        Exit::Stopped => "stopped by the provider",
         Exit::Config => "the configuration cannot be used",
         Exit::Code(_) => "the command cannot be run",
     }

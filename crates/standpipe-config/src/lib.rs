@@ -54,7 +54,7 @@ pub use self::format as plain;
 pub use self::parse as text;
 
 pub use self::calendar::{DailyReset, ResetsAround};
-pub use self::nearest::nearest;
+pub use self::nearest::{nearest, nearest_path};
 pub use self::parse::TextError;
 pub use self::problem::{ConfigError, Problem};
 pub use self::settings::{

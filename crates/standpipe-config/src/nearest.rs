@@ -15,13 +15,28 @@ pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&
     if length == 0 || length > LONGEST {
         return None;
     }
-    let word = word.to_ascii_lowercase();
+    let lower = word.to_ascii_lowercase();
     let allowed = (length / 3).clamp(1, 4);
     let distances = known
         .filter(|known| known.len() <= 4 * LONGEST)
-        .map(|known| (strsim::osa_distance(&word, &known.to_ascii_lowercase()), known));
+        .map(|known| (strsim::osa_distance(&lower, &known.to_ascii_lowercase()), known));
     let near = distances.filter(|(errors, _)| *errors <= allowed);
-    near.min_by_key(|(errors, _)| *errors).map(|(_, known)| known)
+    // Of two that differ in case only, the one written like the word.
+    near.min_by_key(|(errors, known)| (*errors, strsim::osa_distance(word, known)))
+        .map(|(_, known)| known)
+}
+
+/// Returns the known name that a new name with slashes may be a misspelling of: every segment must
+/// be near. So `my/slot` may mean `my/slots`, but `team/one` does not mean `team/two`.
+pub fn nearest_path<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let is_near = |one: &str, other: &str| {
+        one == other || one.len() >= 3 && nearest(one, std::iter::once(other)).is_some()
+    };
+    let near = known.filter(|known| {
+        name.split('/').count() == known.split('/').count()
+            && name.split('/').zip(known.split('/')).all(|(one, other)| is_near(one, other))
+    });
+    nearest(name, near)
 }
 
 /// The maximum length of a word. Comparing longer ones would take too long.
@@ -58,5 +73,17 @@ mod tests {
     #[test]
     fn of_two_that_are_equally_near_the_first_is_taken() {
         assert_eq!(nearest("cat", ["bat", "hat"].into_iter()), Some("bat"));
+        assert_eq!(nearest("my/xx", ["MY/X", "my/x"].into_iter()), Some("my/x"));
+    }
+
+    #[test]
+    fn a_new_path_is_doubted_only_if_every_segment_is_near() {
+        let known = ["my/slots", "anthropic/sonnet", "c/api", "team/one"];
+        let meant = |name: &str| nearest_path(name, known.into_iter());
+        assert_eq!(meant("my/slot"), Some("my/slots"));
+        assert_eq!(meant("antropic/sonet"), Some("anthropic/sonnet"));
+        for new in ["d/api", "team/two", "my/slots/eu", "anthropic/opus"] {
+            assert_eq!(meant(new), None, "{new}");
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use standpipe_core::{
-    AgentName, AgentRule, Order, PoolConfig, PoolRef, Portion, Priority, Share, Source,
+    AgentName, AgentRule, Limit, Order, PoolConfig, PoolRef, Portion, Priority, Share, Source,
 };
 use standpipe_dialect::Dialect;
 use standpipe_store::PoolName;
@@ -154,23 +154,6 @@ impl Settings {
             return None;
         }
         let store = self.store.clone().unwrap_or_default();
-        let is_of_a_limit =
-            |share: &&Share| settings.limits.iter().any(|limit| share.of_limit(limit).is_some());
-        // A cap that is a rate needs no limit of the pool: it has a period of its own.
-        let is_cap =
-            |share: &&Share| matches!(share.portion, Portion::Rate { .. }) || is_of_a_limit(share);
-        let rules = self.agents.iter().map(|(name, agent)| AgentRule {
-            name: name.clone(),
-            // Every agent is standard by default, so this priority needs no rule.
-            priority: agent.priority.filter(|priority| *priority != Priority::Standard),
-            floors: agent.floor.on(pool).iter().filter(is_of_a_limit).cloned().collect(),
-            caps: agent.cap.on(pool).iter().filter(is_cap).cloned().collect(),
-            weight: if settings.order == Order::Fair { agent.weight } else { 1 },
-        });
-        let has_effect = |rule: &AgentRule| {
-            let shares = !rule.floors.is_empty() || !rule.caps.is_empty();
-            rule.priority.is_some() || shares || rule.weight != 1
-        };
         Some(PoolConfig {
             limits: settings.limits.clone(),
             margin: settings.margin,
@@ -181,10 +164,40 @@ impl Settings {
             enforce: settings.enforce,
             order: settings.order,
             policy: settings.policy(),
-            agents: rules.filter(has_effect).collect(),
+            agents: self.agent_rules(pool, &settings.limits, learns, settings.order),
             prices: settings.prices(),
             within: settings.within.as_ref().and_then(|name| PoolRef::new(name.as_str())),
         })
+    }
+
+    /// Returns the rules of the agents that concern a pool with these limits. The limits of a pool
+    /// that learns them are not known yet, so every floor and cap may concern it.
+    #[must_use]
+    pub fn agent_rules(
+        &self,
+        pool: &PoolName,
+        limits: &[Limit],
+        learns: bool,
+        order: Order,
+    ) -> Vec<AgentRule> {
+        let is_of_a_limit =
+            |share: &&Share| learns || limits.iter().any(|limit| share.of_limit(limit).is_some());
+        // A cap that is a rate needs no limit of the pool: it has a period of its own.
+        let is_cap =
+            |share: &&Share| matches!(share.portion, Portion::Rate { .. }) || is_of_a_limit(share);
+        let rules = self.agents.iter().map(|(name, agent)| AgentRule {
+            name: name.clone(),
+            // Every agent is standard by default, so this priority needs no rule.
+            priority: agent.priority.filter(|priority| *priority != Priority::Standard),
+            floors: agent.floor.on(pool).iter().filter(is_of_a_limit).cloned().collect(),
+            caps: agent.cap.on(pool).iter().filter(is_cap).cloned().collect(),
+            weight: if order == Order::Fair { agent.weight } else { 1 },
+        });
+        let has_effect = |rule: &AgentRule| {
+            let shares = !rule.floors.is_empty() || !rule.caps.is_empty();
+            rule.priority.is_some() || shares || rule.weight != 1
+        };
+        rules.filter(has_effect).collect()
     }
 
     /// Returns the pools that a pool lies within, nearest first.

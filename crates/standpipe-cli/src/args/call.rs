@@ -11,7 +11,7 @@ pub(crate) struct Call {
     /// The shared quota, named `provider/scope`
     #[arg(value_parser = parse::pool)]
     pub(crate) pool: PoolName,
-    /// A pool that the call draws on as well, all or none; may be given several times
+    /// Another pool that the call draws on, on all pools or on none; may be given several times
     #[arg(long, value_name = "POOL", value_parser = parse::pool)]
     pub(crate) also: Vec<PoolName>,
     /// The calling agent [default: $STANDPIPE_AGENT, else the calling program's name]
@@ -47,8 +47,8 @@ pub(crate) struct CallLabels {
 #[derive(Debug, Args)]
 pub(crate) struct Admission {
     /// A limit of the pool, unless the configuration file sets it: `parallel=2`, `requests=60/min`;
-    /// with options after commas: `input_tokens=2M/min,burst=400k`. A rate is used up to 80 % at
-    /// first; `margin = 0` in the file uses all of it
+    /// with options after commas: `input_tokens=2M/min,burst=400k`. At first 20 % of a rate is left
+    /// unused; `margin = 0` in the file uses all of it
     #[arg(long, value_name = "UNIT=RATE", value_parser = parse::limit)]
     pub(crate) limit: Vec<Limit>,
     /// The longest wait: `500ms`, `30s`, `5min`; 0 never waits

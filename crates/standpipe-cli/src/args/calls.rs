@@ -9,24 +9,25 @@ use super::parse::{self, Cost};
 
 const RESERVE: &str = "\
 Examples:
-  # Ask before the call, settle after it
+  # Reserve before the call, commit after it
   lease=$(standpipe reserve anthropic/sonnet --cost input_tokens=1200,output_tokens=800 --owner $$)
   ./call-the-api
   standpipe commit \"$lease\" --used input_tokens=1180,output_tokens=412
 
-  # A simple task goes where the file's [route] sends it; the answer names the pool
+  # Use the pool that [route] in the file names for this task; the output names it
   standpipe reserve anthropic/sonnet --task classify --json
 
-  # One lease on two pools; a pool that lies within another draws on that by itself
+  # One lease on two pools
   standpipe reserve anthropic/sonnet --also shared/search
 
-  # Would it be admitted now? Takes nothing
+  # Check whether the call would be admitted now, without reserving
   standpipe reserve anthropic/sonnet --cost input_tokens=1200 --dry-run
 ";
 
 const RESERVE_AFTER: &str = "\
-The lease lives for --ttl from the moment its id is printed; `heartbeat` extends it. If `reserve` is
-killed before that, nothing remains. With `--owner $$` the lease ends with that process.";
+The lease expires --ttl after its id is printed; `heartbeat` extends it. If `reserve` is killed
+before it prints the id, nothing stays reserved. With `--owner $$` the lease ends when that process
+ends.";
 
 /// Wait until a call is admitted and print a lease id
 #[derive(Debug, Args)]
@@ -38,7 +39,7 @@ pub(crate) struct Reserve {
     pub(crate) work: CallLabels,
     #[command(flatten)]
     pub(crate) admission: Admission,
-    /// The life of the lease without a heartbeat [default: the pool's, 10min]
+    /// The lifetime of the lease without a heartbeat [default: the pool's, 10min]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse::length)]
     pub(crate) ttl: Option<Span>,
     /// End the lease when this process ends
@@ -59,7 +60,7 @@ const COMMIT: &str = "\
 Examples:
   standpipe commit \"$lease\"                                        # at the estimate
   standpipe commit \"$lease\" --used input_tokens=1180,output_tokens=412
-  standpipe commit \"$lease\" --used output_tokens=200 --progress     # so far; it goes on
+  standpipe commit \"$lease\" --used output_tokens=200 --progress     # so far; the call continues
   curl -si https://api.example.com/ | standpipe commit \"$lease\" --headers - ||
       standpipe cancel \"$lease\"                                    # curl got no answer
 ";
@@ -73,13 +74,13 @@ pub(crate) struct Commit {
     /// Totals of the call so far; what is not named settles at the estimate
     #[arg(long, value_name = "COST", value_parser = parse::cost)]
     pub(crate) used: Vec<Cost>,
-    /// The call goes on; the lease too
+    /// The call continues, and the lease stays in flight
     #[arg(long, conflicts_with_all = ["headers", "status"])]
     pub(crate) progress: bool,
-    /// Read the provider's answer (status line, headers, body) from standard input
+    /// Read the provider's response (status line, headers, body) from standard input
     #[arg(long, value_name = "-", value_parser = ["-"])]
     pub(crate) headers: Option<String>,
-    /// The answer's HTTP status, where it has no status line
+    /// The HTTP status of the response, if it has no status line
     #[arg(long, value_name = "CODE", value_parser = clap::value_parser!(u16).range(100..600))]
     pub(crate) status: Option<u16>,
 }
@@ -161,11 +162,11 @@ Examples:
 ";
 
 const OBSERVE_AFTER: &str = "\
-The answer is parsed in the format of the pool's provider: the one named in standpipe.toml, else the
-first part of the pool's name, else the common headers (x-ratelimit-*, ratelimit, retry-after). A
-lower limit applies at once; a refusal (429, 529 …) pauses the pool for every caller.";
+The format is that of the pool's provider: the one named in standpipe.toml, else the first part of
+the pool's name, else the common headers (x-ratelimit-*, ratelimit, retry-after). A lower limit
+applies at once; a refusal (429, 529 …) pauses the pool for every caller.";
 
-/// Apply a provider's answer: stated limits, and a refusal
+/// Read a provider's response and apply its limits or its refusal
 #[derive(Debug, Args)]
 #[command(help_template = super::PAGE, before_help = OBSERVE, after_help = OBSERVE_AFTER)]
 pub(crate) struct Observe {
@@ -175,13 +176,13 @@ pub(crate) struct Observe {
     /// A header of the response; may be given several times
     #[arg(long, value_name = "NAME: VALUE", required_unless_present = "stdin")]
     pub(crate) header: Vec<String>,
-    /// The lease of the call it answered
+    /// The lease of the call
     #[arg(long, value_name = "LEASE")]
     pub(crate) lease: Option<String>,
-    /// The answer's HTTP status, where it has no status line
+    /// The HTTP status of the response, if it has no status line
     #[arg(long, value_name = "CODE", value_parser = clap::value_parser!(u16).range(100..600))]
     pub(crate) status: Option<u16>,
-    /// Read the answer (status line, headers, body) from standard input
+    /// Read the response (status line, headers, body) from standard input
     #[arg(value_name = "-", value_parser = ["-"])]
     pub(crate) stdin: Option<String>,
 }
@@ -191,7 +192,7 @@ Examples:
   standpipe pause anthropic/sonnet --for 5min --as ops
 ";
 
-/// Stop admission for a while
+/// Stop admission for a given time
 #[derive(Debug, Args)]
 #[command(help_template = super::PAGE, before_help = PAUSE)]
 pub(crate) struct Pause {
@@ -206,7 +207,7 @@ pub(crate) struct Pause {
         value_parser = parse::length
     )]
     pub(crate) length: Span,
-    /// Who orders it, as views show it [default: $STANDPIPE_AGENT, else the calling program's name]
+    /// Who orders the pause [default: $STANDPIPE_AGENT, else the calling program's name]
     #[arg(long = "as", value_name = "AGENT", value_parser = parse::agent)]
     pub(crate) agent: Option<AgentName>,
 }

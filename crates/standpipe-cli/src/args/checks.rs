@@ -14,7 +14,7 @@ Examples:
   standpipe audit --json | jq '.pools[].findings'
 ";
 
-/// Show calls per agent, together against 80 % of the quota, and agents at risk
+/// Show what each agent used, the total against 80 % of the quota, and risks
 #[derive(Debug, Args)]
 #[command(help_template = super::PAGE, before_help = AUDIT)]
 pub(crate) struct Audit {

@@ -12,7 +12,7 @@ Examples:
   standpipe config show --origin  # the effective values and where they come from
 ";
 
-/// The configuration file: init, check, show, schema
+/// Work with the configuration file: init, check, show, schema
 #[derive(Debug, Args)]
 #[command(help_template = super::PAGE, before_help = CONFIG, disable_help_subcommand = true)]
 pub(crate) struct Config {
@@ -73,7 +73,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(help_template = super::PAGE, before_help = CHECK)]
 pub(crate) struct Check {
-    /// The file [default: the one that would be used]
+    /// The file [default: the file in force]
     pub(crate) file: Option<PathBuf>,
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct Up {
     /// The format of the log on stderr [default: human, with --json json]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) log_format: Option<LogFormat>,
-    /// The least important messages that are logged
+    /// The minimum level of messages that are logged
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(crate) log_level: LogLevel,
     /// Run in the background; returns when the daemon is ready

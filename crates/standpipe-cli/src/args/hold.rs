@@ -9,36 +9,36 @@ use crate::process::tee::LinePattern;
 
 const EXAMPLES: &str = "\
 Examples:
-  # At most two at once; others wait in a queue
+  # At most two run at once; others wait in a queue
   standpipe hold my/slots --limit parallel=2 -- ./build.sh
 
-  # Six a minute, shared by all processes of this machine
+  # A limit of six calls a minute, shared by all processes of this machine
   standpipe hold web/example --limit requests=6/min -- curl -sO https://example.com/
 
-  # Only if it is free now: 75 otherwise, here turned into 0
+  # Run only if a slot is free now; if not, exit with 0 instead of 75
   standpipe hold my/backup --limit parallel=1 --timeout 0 --busy-exit 0 -- ./backup.sh
 
-  # A simple task goes where the file's [route] sends it
+  # Use the pool that [route] in the file names for this task
   standpipe hold anthropic/sonnet --task classify --model claude-haiku -- ./classify.sh
 
-  # A slot of the model and one of the shared search, all or none
+  # Draw on two pools; the call is admitted on both or on none
   standpipe hold anthropic/sonnet --also shared/search -- ./research.sh
 
-  # A program that handles its 429s itself: a matching line pauses the pool
+  # For a program that handles its 429s itself: a matching line pauses the pool
   standpipe hold github/core --throttled-match '(?i)rate limit' -- gh api /user
   standpipe hold claude/max --limit parallel=2 --throttled-match auto -- ./with-claude.sh
 ";
 
 const AFTER: &str = "\
-The command's own exit code is passed through, or 128 + n when signal n killed it. Signals are
-forwarded to the command. When `hold` itself is killed, its slot is free at once; on Linux the
-command dies with it. 127: no such command, 126: it cannot be executed; nothing was reserved.
+`hold` returns the command's exit code, or 128 + n if signal n killed it. It forwards signals to the
+command. If `hold` is killed, its slot is free at once; on Linux the command is killed too. If the
+command does not exist (127) or cannot be executed (126), nothing is reserved.
 
-A throttled command settles its lease as refused, and the pool pauses for every caller; its exit
-code is passed through all the same. With --throttled-match its standard error is a pipe. If
-the line states when the limit resets (`resets 3pm (Europe/Paris)`, `try again in 5 minutes`), the
-pause lasts until then. A message is ignored, and the pool does not pause, if the reset it states
-has passed, or if the ledger has seen the limit reset since and it has room.";
+If the command was throttled, its lease is settled as refused and the pool pauses for every caller;
+`hold` still returns the command's exit code. With --throttled-match the command's standard error is
+a pipe. If the line states when the limit resets (`resets 3pm (Europe/Paris)`, `try again in 5
+minutes`), the pause lasts until then. `hold` ignores a message if the reset that it states has
+passed, or if the limit has reset since then and has room.";
 
 /// Run a command while holding a lease on a pool
 #[derive(Debug, Args)]

@@ -9,19 +9,18 @@ use super::parse;
 
 const RUN: &str = "\
 Examples:
-  # Every SDK in it goes through the tap, with no change to the program
+  # Send every API call of a program through Standpipe, without a code change
   standpipe run -- python my_agent.py
 
-  # Named, so that status, top and the dashboard tell agents apart
+  # With a name that status, top and the dashboard show
   standpipe run --as blog --priority background -- claude -p 'write the post'
 ";
 
 const RUN_AFTER: &str = "\
-It starts a daemon if none runs and sets the variables that `standpipe env` prints: base URLs of
+`run` starts a daemon if none runs, and sets the variables that `standpipe env` prints: base URLs of
 Anthropic, OpenAI, Gemini, Groq, Mistral, OpenRouter, GitHub and of the providers in the file. API
-keys stay where they are; the proxy passes them on. Switch off the SDK's own retries where there is
-no variable for it (max_retries=0): the proxy waits and retries. Signals are forwarded and the
-command's exit code is passed through.";
+keys need no change; the proxy forwards them. Switch off the SDK's own retries (max_retries=0) if no
+variable does so: the proxy retries. `run` forwards signals and returns the command's exit code.";
 
 /// The identity that calls carry.
 #[derive(Debug, Args)]
@@ -59,7 +58,7 @@ Examples:
 pub(crate) struct Env {
     #[command(flatten)]
     pub(crate) identity: Identity,
-    /// The form of the lines
+    /// The format of the lines
     #[arg(long, value_name = "FORMAT", default_value = "shell")]
     pub(crate) format: EnvFormat,
 }

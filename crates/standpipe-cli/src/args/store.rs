@@ -52,14 +52,14 @@ Examples:
   standpipe store reset my/slots --yes
 ";
 
-/// Forget a pool: its usage, leases and tickets
+/// Delete a pool: its recorded use, leases and tickets
 #[derive(Debug, Args)]
 #[command(help_template = super::PAGE, before_help = RESET)]
 pub(crate) struct Reset {
     /// The pool
     #[arg(value_parser = parse::pool)]
     pub(crate) pool: PoolName,
-    /// Confirm that it is forgotten
+    /// Confirm the reset
     #[arg(long)]
     pub(crate) yes: bool,
 }
@@ -94,7 +94,7 @@ pub(crate) struct Move {
     /// The target store
     #[arg(long, value_name = "URL", value_parser = parse::store)]
     pub(crate) to: StoreUrl,
-    /// Confirm that they are moved
+    /// Confirm the move
     #[arg(long)]
     pub(crate) yes: bool,
 }

@@ -31,7 +31,7 @@ Examples:
   standpipe explain anthropic/sonnet --as blog --cost input_tokens=1200
 ";
 
-/// Walk through the admission rule for a call, without reserving
+/// Show step by step whether a call would be admitted now
 #[derive(Debug, Args)]
 #[command(help_template = super::PAGE, before_help = EXPLAIN)]
 pub(crate) struct Explain {

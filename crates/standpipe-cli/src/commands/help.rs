@@ -44,12 +44,12 @@ fn errors() -> String {
         page += &format!("  {:13} {remedy}\n", "");
     }
     page += &format!("  {:13} the store is unavailable\n", "store");
-    page += &format!("  {:13} `standpipe doctor` says why\n", "");
+    page += &format!("  {:13} `standpipe doctor` shows why\n", "");
     page += "\nExit codes:\n";
     for (exit, what) in CODES {
         page += &format!("  {:<3} {what}\n", exit.number());
     }
-    page + "\n`standpipe explain POOL` walks through the rules for a call of yours.\n"
+    page + "\n`standpipe explain POOL` shows which rule applies to a call.\n"
 }
 
 const CODES: [(Exit, &str); 10] = [
@@ -63,7 +63,7 @@ const CODES: [(Exit, &str); 10] = [
     (Exit::NotInTime, "not admitted in time; try later"),
     (
         Exit::Stopped,
-        "the provider said stop: its quota is used up for long, or the account has a problem",
+        "stopped by the provider: a long-term quota is used up, or the account has a problem",
     ),
     (Exit::Config, "the configuration is invalid"),
 ];

@@ -7,7 +7,7 @@ use standpipe::Span;
 use standpipe::observe::Timestamp;
 
 use super::CommandResult;
-use crate::args::Pause;
+use crate::args;
 use crate::context::{Context, duration};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -15,7 +15,7 @@ use crate::printer::Printer;
 use crate::show::duration::length;
 use crate::show::local_time::clock;
 
-pub(super) fn run(args: &Pause, context: &Context, printer: &Printer) -> CommandResult {
+pub(super) fn run(args: &args::Pause, context: &Context, printer: &Printer) -> CommandResult {
     if args.length == Span::ZERO {
         return Err(Failure::usage(
             "a pause must be longer than 0",
@@ -25,13 +25,18 @@ pub(super) fn run(args: &Pause, context: &Context, printer: &Printer) -> Command
     let tap = context.open()?;
     let pool = context.existing_pool(&tap, &args.pool)?;
     let agent = context.agent(args.agent.clone())?;
+    let ends = Timestamp::of(SystemTime::now() + duration(args.length));
     pool.pause_by(agent.as_str(), duration(args.length)).blocking()?;
-    let (pool, ms) = (args.pool.as_str(), args.length.0.div_ceil(1_000));
-    let end = clock(Timestamp::of(SystemTime::now() + duration(args.length)));
-    let note = format!(
-        "`{pool}` is paused until {end} ({}); `standpipe resume {pool}` ends it",
-        length(ms)
-    );
-    printer.done(&note, json!({ "pool": pool, "paused_ms": ms, "by": agent.as_str() }))?;
+    // A longer pause stays in force.
+    let in_force = pool.status().blocking().ok().and_then(|status| status.pause);
+    let longer = in_force.filter(|pause| pause.until.millis > ends.millis + 1_000);
+    let (verb, until, ms) = match longer {
+        Some(pause) => ("stays", pause.until, pause.for_ms),
+        None => ("is", ends, args.length.0.div_ceil(1_000)),
+    };
+    let (name, end, left) = (args.pool.as_str(), clock(until), length(ms));
+    let note =
+        format!("`{name}` {verb} paused until {end} ({left}); `standpipe resume {name}` ends it");
+    printer.done(&note, json!({ "pool": name, "paused_ms": ms, "by": agent.as_str() }))?;
     Ok(Exit::Ok)
 }

@@ -35,6 +35,7 @@ pub(super) fn run(args: &Run, context: &Context, printer: &Printer) -> CommandRe
     let priority = priority(args.identity.priority)?;
     let base = format!("http://{}", running.address);
     let settings = context.config()?;
+    Context::note_agent(&settings, agent.as_str(), printer);
     let mut all = base_urls::variables(&base, agent.as_str(), priority, &settings);
     all.extend(gh(context, &running, printer));
     for (name, value) in all.iter().filter(|(_, value)| value.starts_with("http://")) {
@@ -59,6 +60,12 @@ pub(super) fn run(args: &Run, context: &Context, printer: &Printer) -> CommandRe
         for line in sessions(before.as_ref(), after.as_ref()) {
             printer.note(&line);
         }
+    }
+    if after.is_none() && before.is_some() {
+        printer.note(&format!(
+            "the daemon on {base} stopped while the program ran, so its calls failed; start one \
+             that stays with `standpipe up --detach`"
+        ));
     }
     if let Some(signal) = ended.interrupted.filter(|signal| child_received_too(*signal)) {
         return Err(end_by_signal(signal));

@@ -43,9 +43,9 @@ pub(crate) fn what(what: &EventData) -> String {
         }
         EventData::Resume => "admits calls again".to_owned(),
         EventData::Stop { until: Some(until) } => {
-            format!("the provider said stop, until {}", clock(until))
+            format!("stopped by the provider, until {}", clock(until))
         }
-        EventData::Stop { until: None } => "the provider said stop".to_owned(),
+        EventData::Stop { until: None } => "stopped by the provider".to_owned(),
         EventData::SessionEnd { session } => format!("session {session:x} ended"),
         EventData::Config { result, source } => format!("a configuration from {source}: {result}"),
         EventData::WindowReset { limit } => format!("the provider's window of {limit} began anew"),

@@ -7,7 +7,7 @@ use standpipe::{Priority, Reason};
 pub(crate) const MEANINGS: [(Reason, &str, &str); 20] = [
     (
         Reason::Terminal,
-        "the provider said stop: billing, a spent monthly quota, a blocked key",
+        "stopped by the provider: billing, a monthly quota used up, a blocked key",
         "fix the account at the provider, then `standpipe resume POOL`",
     ),
     (Reason::Never, "larger than a limit of the pool", "send a smaller call, or raise the limit"),
@@ -19,12 +19,12 @@ pub(crate) const MEANINGS: [(Reason, &str, &str); 20] = [
     (
         Reason::ReturnWindow,
         "after a pause calls return staggered by priority",
-        "nothing to do; it takes seconds",
+        "nothing to do; it ends within seconds",
     ),
     (
         Reason::Zone,
         "little is left of a limit, and calls of this priority are spaced out",
-        "give what must not wait `--priority critical`, or a floor",
+        "use `--priority critical` for calls that must not wait, or set a floor",
     ),
     (
         Reason::Hold,
@@ -33,12 +33,12 @@ pub(crate) const MEANINGS: [(Reason, &str, &str); 20] = [
     ),
     (
         Reason::Yield,
-        "little is left of a limit, and background leaves it to others",
+        "little is left of a limit, and background calls are stopped",
         "raise its priority if it must run now",
     ),
     (
         Reason::Spread,
-        "background is paced so that a long limit lasts",
+        "background calls are paced so that the quota lasts",
         "raise its priority, or set `spread = false` in the pool",
     ),
     (
@@ -48,7 +48,7 @@ pub(crate) const MEANINGS: [(Reason, &str, &str); 20] = [
     ),
     (
         Reason::Order,
-        "other calls are first in line",
+        "earlier calls, or calls of a higher priority, wait for the same limit",
         "wait, or give urgent calls `--priority critical`",
     ),
     (
@@ -64,7 +64,7 @@ pub(crate) const MEANINGS: [(Reason, &str, &str); 20] = [
     (
         Reason::Ramp,
         "after a pause only a part of a limit is usable at first",
-        "nothing to do; it ends by itself",
+        "nothing to do; it ends within a few periods",
     ),
     (
         Reason::Pace,

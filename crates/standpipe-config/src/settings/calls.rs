@@ -21,15 +21,15 @@ settings! {
             reader.problem_at(item, what, "remove counted = false, or the other two");
         }
     } => {
-        /// Patterns of their paths, in which `*` matches any text; without any, all paths.
+        /// Patterns of paths, in which `*` matches any text; all paths by default.
         pub paths: Vec<String> = Vec::new(), "paths" as List<PathPattern>;
-        /// Their methods; without any, all methods.
+        /// HTTP methods; all methods by default.
         pub methods: Vec<String> = Vec::new(), "methods" as List<MethodName>;
-        /// Pool that they use.
+        /// Pool that the calls use.
         pub pool: Option<PoolName> = None, "pool" as Optional<ParentPool>;
         /// What one call takes of each unit; `requests = 1` is implied.
         pub cost: BTreeMap<Unit, u64> = BTreeMap::new(), "cost" as Cost;
-        /// Whether they count; `false` forwards them without a lease.
+        /// Whether the calls count; `false` forwards them without a lease.
         pub counted: bool = true, "counted" as Flag;
     }
 }

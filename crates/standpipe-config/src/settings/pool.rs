@@ -49,19 +49,19 @@ settings! {
             };
         /// Whether decisions are enforced; `false` is shadow mode: decide, record, admit anyway.
         pub enforce: bool = true, "enforce" as Flag;
-        /// Order within a tier: `arrival`, or `fair` by what each agent takes for its weight.
+        /// Order within a priority: by arrival, or `fair`, which gives agents shares by weight.
         pub order: Order = Order::Arrival, "order" as OneOf<Order>;
         /// Whether zones slow callers down early; `auto` is for limits of 5 min and longer.
         pub zones: Toggle = Toggle::Auto, "zones" as ToggleForm;
         /// Whether background agents yield when little quota is left, where `spread` is off.
         pub yields: bool = true, "yield" as Flag;
-        /// Whether background draws evenly while a higher priority is active; `auto` is `true`.
+        /// Whether background is paced while a higher priority is active; `auto` is `true`.
         pub spread: Toggle = Toggle::Auto, "spread" as ToggleForm;
         /// Whether callers get advice before the quota runs out.
         pub breaker: bool = true, "breaker" as Flag;
         /// Whether a background agent that was denied for 5 min is served once as a standard one.
         pub promotion: bool = true, "promotion" as Flag;
-        /// Whether the remaining quota that the provider reports lowers our own count.
+        /// Whether use outside Standpipe is computed from the quota that the provider reports.
         pub reconcile: bool = true, "reconcile" as Flag;
         /// Whether units missing from a cost are estimated from earlier calls.
         pub estimates: bool = true, "estimates" as Flag;

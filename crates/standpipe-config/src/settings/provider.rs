@@ -28,7 +28,7 @@ settings! {
         pub ca: Option<PathBuf> = None, "ca" as Optional<FilePath>;
         /// Whether all API keys of clients share the pools, or each key has its own.
         pub keys: KeyPools = KeyPools::Shared, "keys" as OneOf<KeyPools>;
-        /// Fields of a request by which the proxy shows the use of an agent in parts.
+        /// Fields of a request by which the proxy divides the use of an agent in views.
         pub split_by: Vec<SplitField> = Vec::new(), "split_by" as List<OneOf<SplitField>>;
         /// Calls by path and method, with their pool and cost; the first entry that matches applies.
         pub calls: Vec<CallSettings> = Vec::new(), "calls" as List<Table<CallSettings>>;

@@ -62,6 +62,7 @@ impl State {
             Source::Code if before.changes > 0 => Precedence::Kept,
             Source::Code => match stricter(current, config) {
                 Some(merged) if merged != *current => Precedence::Applies(Box::new(merged), before),
+                Some(_) if config.limits == current.limits => Precedence::Same,
                 _ => Precedence::Kept,
             },
         }
@@ -85,7 +86,8 @@ const fn first_provenance(source: Source) -> Provenance {
     }
 }
 
-/// Merges two configurations into the stricter one; a limit that only one has is kept.
+/// Merges two configurations into the stricter one; a limit or an agent's rule that only one has is
+/// kept.
 fn stricter(current: &PoolConfig, offered: &PoolConfig) -> Option<PoolConfig> {
     let mut merged = current.clone();
     merged.slack = merged.slack.max(offered.slack);
@@ -94,6 +96,12 @@ fn stricter(current: &PoolConfig, offered: &PoolConfig) -> Option<PoolConfig> {
             Some(at) => tighten(&mut merged.limits[at], limit),
             None if merged.limits.len() == bounds::LIMITS => return None,
             None => merged.limits.push(limit.clone()),
+        }
+    }
+    for rule in &offered.agents {
+        let is_known = merged.agents.iter().any(|known| known.name == rule.name);
+        if !is_known && merged.agents.len() < bounds::AGENT_RULES {
+            merged.agents.push(rule.clone());
         }
     }
     merged.check().is_ok().then_some(merged)

@@ -6,8 +6,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use standpipe_core::{
-    AgentRule, Amounts, Decision, Limit, LimitSelector, PoolConfig, Portion, Priority, Reason,
-    Share, Span, Unit,
+    Action, AgentRule, Amounts, Answer, Configure, Configured, Decision, Limit, LimitSelector,
+    PoolConfig, Portion, Priority, Reason, Share, Source, Span, Unit,
 };
 
 use crate::support::cases;
@@ -207,4 +207,27 @@ fn a_bucket_charged_at_another_time_counts_what_was_charged_then() {
     assert_eq!(missing(&world), 1_000, "charged when the call began");
     let _ = world.commit(lease).used(&[(TOKENS, 400)]).send();
     assert_eq!(missing(&world), 400);
+}
+
+/// A rule of an agent that only one of two configurations from code has is kept, and the one that
+/// came first stays, so that two processes never alternate.
+#[test]
+fn rules_of_agents_from_code_are_merged() {
+    let config = |agents| PoolConfig { agents, ..pool([window(REQUESTS, 10, MINUTE)]) };
+    let mut world = World::new(config(vec![]));
+    let mut offer = |agents| {
+        let configure = Configure { source: Source::Code, config: config(agents) };
+        let answer = world.send("x", Action::Configure(Box::new(configure))).answer;
+        let rules = world.state.facts().config.iter().flat_map(|config| &config.agents);
+        (answer, rules.map(|rule| (rule.name.as_str().to_owned(), rule.priority)).collect())
+    };
+    let rule = |name: &str, priority| (name.to_owned(), Some(priority));
+    let (applied, same) =
+        (Answer::Configured(Configured::Applied), Answer::Configured(Configured::Same));
+    let first = vec![rule("data", Priority::Background)];
+    assert_eq!(offer(vec![ranked("data", Priority::Background)]), (applied.clone(), first.clone()));
+    assert_eq!(offer(vec![]), (same.clone(), first.clone()));
+    assert_eq!(offer(vec![ranked("data", Priority::Critical)]), (same, first.clone()));
+    let both = [first, vec![rule("picard", Priority::Critical)]].concat();
+    assert_eq!(offer(vec![ranked("picard", Priority::Critical)]), (applied, both));
 }

@@ -43,10 +43,10 @@ pub(crate) struct EventsQuery {
     /// Only on this pool.
     #[param(pattern = r"^[A-Za-z0-9._:@-]{1,64}(/[A-Za-z0-9._:@-]{1,128}){1,3}$")]
     pool: Option<String>,
-    /// The most events; the newest, unless `after` is given.
+    /// The maximum number of events; the newest, unless `after` is given.
     #[param(minimum = 1, maximum = 10_000)]
     limit: Option<usize>,
-    /// Only events behind this mark, oldest first: `next` of a page, or `id` of an event.
+    /// Only events after this position, oldest first: `next` of a page, or `id` of an event.
     after: Option<String>,
 }
 
@@ -69,10 +69,10 @@ struct EventFilter {
     after: Option<JournalCursor>,
 }
 
-/// Lists what happened on this machine's pools.
+/// Lists the events of this machine's pools.
 ///
 /// With `accept: text/event-stream` it follows the journal. Each event has an `id`; sent back as
-/// `last-event-id`, the stream resumes behind it without duplicates or gaps.
+/// `last-event-id`, the stream resumes after it without duplicates or gaps.
 #[utoipa::path(
     get, path = "/v1/events", tag = "views", params(EventsQuery),
     responses(

@@ -46,7 +46,7 @@ pub(crate) struct ExplainResponse {
     explanation: Explanation,
 }
 
-/// Walks through the admission rule without taking anything.
+/// Shows step by step whether a call would be admitted now.
 #[utoipa::path(
     get, path = "/v1/explain", tag = "views", params(ExplainQuery),
     responses((status = 200, description = "Step by step", body = ExplainResponse), Problems)

@@ -32,7 +32,7 @@ pub(crate) struct PauseRequest {
     /// The length of the pause; at most 8 days.
     #[schema(minimum = 1, maximum = 691_200_000)]
     for_ms: u64,
-    /// Who orders it. Default: the header `x-standpipe-agent`, then the program's name.
+    /// Who orders the pause. Default: the header `x-standpipe-agent`, then the program's name.
     #[schema(pattern = r"^[A-Za-z0-9._@-]{1,64}$")]
     agent: Option<String>,
 }

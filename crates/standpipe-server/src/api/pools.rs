@@ -29,7 +29,7 @@ pub(crate) struct PoolsQuery {
     /// Only this pool.
     #[param(pattern = r"^[A-Za-z0-9._:@-]{1,64}(/[A-Za-z0-9._:@-]{1,128}){1,3}$")]
     pub(crate) pool: Option<String>,
-    /// The most leases, tickets and agents of each pool.
+    /// The maximum number of leases, tickets and agents per pool.
     #[param(maximum = 4_294_967_295_i64)]
     pub(crate) rows: Option<u32>,
 }

@@ -226,7 +226,7 @@ pub(crate) struct ObserveRequest {
     body: Option<ProviderBody>,
 }
 
-/// Reports a provider's answer. The ledger follows the limits in it; a refusal pauses the pool.
+/// Reports a provider's response. Its limits are applied; a refusal pauses the pool.
 #[utoipa::path(
     post, path = "/v1/observe", tag = "reports", request_body = ObserveRequest,
     responses((status = 200, description = "The answer is recorded", body = PoolResponse), Problems)

@@ -23,6 +23,7 @@ names! {
     LEASE = "x-standpipe-lease";
     POOL = "x-standpipe-pool";
     WAITED = "x-standpipe-waited-ms";
+    REASON = "x-standpipe-reason";
     ZONE = "x-standpipe-zone";
     // Of clients.
     SEC_FETCH_SITE = "sec-fetch-site";

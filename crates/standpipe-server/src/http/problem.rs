@@ -289,7 +289,7 @@ fn title(kind: &str) -> &'static str {
         "no_pool" => "no such pool",
         "no_limits" => "the pool has no limits",
         "never" => "can never fit",
-        "terminal" => "the provider said stop",
+        "terminal" => "stopped by the provider",
         "queue_full" => "a queue is full",
         "not_in_time" => "not in time",
         "lease_gone" => "the lease has ended",

@@ -26,7 +26,7 @@ pub(super) fn write(page: &mut Exposition, pools: &BTreeMap<&str, PoolMetrics<'_
     now(page, &lines);
     counts(page, &lines);
     by_reason(page, &lines);
-    let help = "Units that calls used, at the estimate where no figure came.";
+    let help = "Units that calls used; the estimate if no usage was reported.";
     let mut family = page.counter("agent_units_total", help);
     for_rows(&lines, |[pool, agent, priority], row| {
         for (unit, amount) in row.units.each() {
@@ -101,7 +101,7 @@ fn counts(page: &mut Exposition, lines: &Lines<'_>) {
     for (labels, line) in labelled(lines) {
         family.put(&labels, line.row.map_or(0, |row| row.admitted));
     }
-    let help = "Admitted calls that tried another again.";
+    let help = "Admitted calls that were retries.";
     let mut family = page.counter("agent_retries_total", help);
     for_rows(lines, |labels, row| family.put(&labels, row.retries));
     let help = "Admitted calls that were never sent.";

@@ -54,11 +54,11 @@ fn simple(page: &mut Exposition, pools: &BTreeMap<&str, PoolMetrics<'_>>) {
     let all: [(_, _, Figure); 6] = [
         ("pauses_total", "Pauses that started or were extended.", |counters| counters.pauses),
         ("stops_total", "Terminal refusals by the provider.", |counters| counters.stops),
-        ("sessions_ended_total", "Sessions that ended by silence or death.", |counters| {
+        ("sessions_ended_total", "Sessions whose process died or was silent.", |counters| {
             counters.sessions_ended
         }),
         ("promoted_total", "Background calls promoted to standard.", |counters| counters.promoted),
-        ("doubts_total", "Statements of the provider that were not believed.", |counters| {
+        ("doubts_total", "Values from the provider that were rejected.", |counters| {
             counters.doubts
         }),
         (

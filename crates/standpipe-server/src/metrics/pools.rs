@@ -33,7 +33,7 @@ fn calls(page: &mut Exposition, pools: &Pools<'_>) {
         ("throttle_streak", "Consecutive refusals by the provider.", |pool| {
             u64::from(pool.trouble.streak)
         }),
-        ("log_skipped", "Events of the log that this version does not know.", |pool| pool.skipped),
+        ("log_skipped", "Log events that this version does not know.", |pool| pool.skipped),
     ];
     for (name, help, figure) in all {
         let mut family = page.gauge(name, help);
@@ -90,10 +90,10 @@ fn for_each(pools: &Pools<'_>, mut put: impl FnMut(&str, &LimitStatus)) {
 fn flags(page: &mut Exposition, pools: &Pools<'_>) {
     type Flag = fn(&PoolStatus) -> bool;
     let all: [(_, _, Flag); 6] = [
-        ("enforced", "Calls are held back; 0 is shadow mode.", |pool| pool.enforce),
+        ("enforced", "Decisions are enforced; 0 is shadow mode.", |pool| pool.enforce),
         ("paused", "No call is admitted until the pause ends.", |pool| pool.pause.is_some()),
-        ("terminal", "The provider refused for good.", |pool| pool.terminal.is_some()),
-        ("learning", "The ledger lost its data and is learning what is in flight.", |pool| {
+        ("terminal", "The provider stopped the account.", |pool| pool.terminal.is_some()),
+        ("learning", "The ledger lost its data and is recovering it.", |pool| {
             pool.learning.is_some()
         }),
         ("cut_off", "The store is unavailable; the daemon decides alone.", |pool| {

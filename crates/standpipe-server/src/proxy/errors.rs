@@ -57,7 +57,7 @@ fn as_configuration_error(problem: &Problem) -> Problem {
 /// Names the rule that refused a call, or a further try of it.
 pub(crate) fn add_reason(headers: &mut HeaderMap, problem: &Problem) {
     if let Some(reason) = problem.reason() {
-        headers.insert("x-standpipe-reason", HeaderValue::from_static(reason));
+        headers.insert(&names::REASON, HeaderValue::from_static(reason));
     }
 }
 

@@ -23,7 +23,7 @@ use super::observe::{self, Next};
 use super::prompt_cache::SizedCall;
 use super::recent::{Prices, ProxiedCall};
 use super::relay;
-use crate::http::names::SDK_TIMEOUT;
+use crate::http::names::{REASON, SDK_TIMEOUT};
 use crate::http::peer::Peer;
 use crate::http::problem::Problem;
 use crate::state::{AppState, MAX_WAITING};
@@ -110,7 +110,10 @@ async fn make(mut call: Call) -> Result<Response<Body>, Problem> {
     // What is no error is shown when its body has passed.
     if is_error(status) {
         let why = match &done {
-            Ok(_) => format!("the answer was {status}"),
+            Ok(answer) => match answer.headers().get(&REASON).map(|reason| reason.to_str()) {
+                Some(Ok(reason)) => format!("the answer was {status}, not retried: {reason}"),
+                _ => format!("the answer was {status}"),
+            },
             Err(problem) => problem.message(),
         };
         call.state.proxied.fail(&call.caller, why);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use standpipe_core::{
-    Action, AgentName, Configure, Configured, Key, Limit, Observed, PoolConfig, Reserve, Source,
-    State,
+    Action, AgentName, AgentRule, Configure, Configured, Key, Limit, Observed, Order, PoolConfig,
+    Priority, Reserve, Source, State,
 };
 
 use super::Pool;
@@ -223,6 +223,7 @@ impl Pool {
     ) -> Result<Reserve, Error> {
         let mut reserve =
             request.resolve(&self.inner.name, self.dialect(), self.inner.tap.agent())?;
+        reserve.priority = reserve.priority.or_else(|| self.agent_priority(&reserve.agent));
         if reserve.part_of.is_some() {
             let own = self.own_limits();
             let counted = |state: &State| {
@@ -334,7 +335,7 @@ impl Pool {
         if !self.learns() {
             return Ok(());
         }
-        let is_configured = |state: &State| state.facts().config.is_some();
+        let is_configured = |state: &State| self.has_rules(state);
         let configured =
             if handle.store_client().read(client, |state, _, _| is_configured(state))? {
                 Configured::Same
@@ -346,9 +347,27 @@ impl Pool {
         Ok(())
     }
 
-    /// Returns a configuration with these limits and the defaults for this store.
+    /// Returns a configuration with these limits, the file's rules for agents, and the defaults for
+    /// this store.
     pub(crate) fn usual(&self, limits: Vec<Limit>) -> PoolConfig {
-        built_in::config(limits, &self.inner.tap.settings().store.clone().unwrap_or_default())
+        let settings = self.inner.tap.settings();
+        let agents = settings.agent_rules(&self.inner.name, &limits, self.learns(), Order::Arrival);
+        let config = built_in::config(limits, &settings.store.clone().unwrap_or_default());
+        PoolConfig { agents, ..config }
+    }
+
+    /// Returns whether the pool has a configuration, with rules for the agents of the file.
+    pub(crate) fn has_rules(&self, state: &State) -> bool {
+        let Some(config) = &state.facts().config else { return false };
+        let is_known = |rule: &AgentRule| config.agents.iter().any(|own| own.name == rule.name);
+        self.usual(Vec::new()).agents.iter().all(is_known)
+    }
+
+    /// Returns the priority that the file gives an agent on a pool that it does not describe. On
+    /// others the ledger has it, with the rest of the pool's configuration.
+    pub(crate) fn agent_priority(&self, agent: &AgentName) -> Option<Priority> {
+        let agents = &self.inner.tap.settings().agents;
+        agents.get(agent).filter(|_| !self.is_declared())?.priority
     }
 
     pub(super) fn send_config(

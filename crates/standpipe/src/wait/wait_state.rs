@@ -122,8 +122,9 @@ impl WaitState {
         // A timeout beyond what the ledger can represent is as long as the ledger can.
         let timeout = crate::moment::micros(span(request.patience()));
         let keeps_place = request.is_kept();
-        let (reserve, limits) =
+        let (mut reserve, limits) =
             request.into_reserve(pool.name(), pool.dialect(), pool.tap().agent())?;
+        reserve.priority = reserve.priority.or_else(|| pool.agent_priority(&reserve.agent));
         let (handle, client) = pool.connect()?;
         handle.store_client().maintenance().run_inline_if_due(handle.store_client());
         let span = tracing::debug_span!("reserve", pool = %pool.name(), agent = %reserve.agent);

@@ -377,3 +377,27 @@ fn a_refusal_by_its_lease_alone() {
     let again = home.run(["throttle", "my/api", "--lease", &lease]);
     again.failed(66, &["settled before", "the refusal is recorded on `my/api`"]);
 }
+
+/// A pause by hand does not shorten one that is in force, and does not claim so.
+#[test]
+fn a_shorter_pause_leaves_the_longer_one() {
+    let home = Home::new();
+    home.run(["hold", "my/api", "--limit", "requests=30/min", "--", "true"]).printed();
+    let long = home.run(["pause", "my/api", "--for", "1h"]);
+    assert!(long.err.contains("is paused until") && long.err.contains("(1 h)"), "{long:?}");
+    let short = home.run(["pause", "my/api", "--for", "2s"]);
+    assert!(short.err.contains("stays paused until"), "{short:?}");
+    assert!(!short.err.contains("(2 s)"), "{short:?}");
+}
+
+#[test]
+fn a_misspelled_agent_is_noted() {
+    let home = Home::new();
+    home.configure("open_pools = true\n[agent.release]\npriority = \"critical\"\n");
+    let call = |agent: &str| {
+        let limit = ["hold", "my/api", "--limit", "requests=30/min", "--as", agent, "--", "true"];
+        home.run(limit).err
+    };
+    assert!(call("relese").contains("did you mean `release`?"));
+    assert_eq!((call("release").as_str(), call("blog").as_str()), ("", ""));
+}

@@ -178,3 +178,28 @@ fn the_schema_is_json_schema() {
     let schema: serde_json::Value = serde_json::from_str(ran.printed()).unwrap();
     assert!(schema["$schema"].as_str().unwrap().contains("2020-12"));
 }
+
+/// The file describes agents and no pool: their settings count on every pool that they use.
+#[test]
+fn agents_of_the_file_count_on_pools_that_it_does_not_describe() {
+    let home = Home::new();
+    // A learned pool that was used before there was a file.
+    home.run(["hold", "anthropic/sonnet", "--as", "x", "--", "true"]).printed();
+    home.configure(
+        "open_pools = true\n[agent.vip]\npriority = \"critical\"\ncap = { requests = \"3/min\" }\n\
+         [agent.crawler]\npriority = \"background\"\nfloor = \"10%\"\n",
+    );
+    let call = ["my/api", "--limit", "requests=30/min", "--as", "vip"];
+    for _ in 0..3 {
+        home.run(["hold"].into_iter().chain(call).chain(["--", "true"])).printed();
+    }
+    let late = ["reserve"].into_iter().chain(call).chain(["--timeout", "0"]);
+    home.run(late).failed(75, &["cap"]);
+    let tier = |pool: &str, agent: &str| {
+        home.run(["explain", pool, "--as", agent, "--json"]).json()["priority"].clone()
+    };
+    assert_eq!(tier("my/api", "vip"), "critical");
+    home.run(["reserve", "anthropic/sonnet", "--as", "crawler", "--timeout", "0"]);
+    assert_eq!(tier("anthropic/sonnet", "crawler"), "background");
+    assert_eq!(tier("anthropic/sonnet", "other"), "standard");
+}

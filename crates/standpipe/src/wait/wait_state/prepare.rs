@@ -42,7 +42,7 @@ impl WaitState {
         let state = dispatcher.participant.replica().state();
         let tap = self.pool.tap();
         if self.limits.is_empty() && !self.pool.is_declared() && self.pool.learns() {
-            match state.facts().config.is_some() {
+            match self.pool.has_rules(state) {
                 true => self.client.set_configured(tap.number(), Configured::Same),
                 false => self.learns = true,
             }
