@@ -54,7 +54,7 @@ impl Sectioned for LimitForm {
                 option!("charged": OneOf::<Charged>::shape(), None,
                 "When the unit is charged; `end` for `output_tokens` and `usd`, else `start`."),
                 option!("resets": Shape::Named(&RESETS), Some("rolling"),
-                "`provider` if it announces its resets; `00:00 UTC` if it resets days unannounced."),
+                "`provider` if it announces its resets; `00:00 UTC` for days, if it does not."),
             ],
         )
     };

@@ -30,7 +30,7 @@ settings! {
         pub keys: KeyPools = KeyPools::Shared, "keys" as OneOf<KeyPools>;
         /// Fields of a request by which the proxy divides the use of an agent in views.
         pub split_by: Vec<SplitField> = Vec::new(), "split_by" as List<OneOf<SplitField>>;
-        /// Calls by path and method, with their pool and cost; the first entry that matches applies.
+        /// Calls by path and method, with their pool and cost; the first match applies.
         pub calls: Vec<CallSettings> = Vec::new(), "calls" as List<Table<CallSettings>>;
     }
 }

@@ -92,7 +92,7 @@ fn flags(page: &mut Exposition, pools: &Pools<'_>) {
     let all: [(_, _, Flag); 6] = [
         ("enforced", "Decisions are enforced; 0 is shadow mode.", |pool| pool.enforce),
         ("paused", "No call is admitted until the pause ends.", |pool| pool.pause.is_some()),
-        ("terminal", "The provider stopped the account.", |pool| pool.terminal.is_some()),
+        ("terminal", "The provider stopped the pool.", |pool| pool.terminal.is_some()),
         ("learning", "The ledger lost its data and is recovering it.", |pool| {
             pool.learning.is_some()
         }),
