@@ -138,7 +138,7 @@ test("who waits is shown with place, reason, countdown and deadline", async () =
   assert.equal(first[2], "tokens per hour has no room, short by 1,700; 1,500 kept for boss "
     + "(floor 25%); used by boss 10 %, data 10 %, poller 10 %");
   // A floor may keep units for longer, so the instant is a bound.
-  assert.match(first[3], /^not before \d\d:\d\d:\d\d \((1 h|59 min.*)\)$/);
+  assert.match(first[3], /^not before \d\d:\d\d:\d\d \(in (1 h|59 min.*)\)$/);
   assert.match((await cells("later"))[2], /^behind large for tokens per hour/);
   // It counts down.
   await page.waitForFunction((was) => [...document.querySelectorAll(".waiting tr")].some((one) =>
@@ -369,6 +369,67 @@ test("on a phone many pools are listed by what needs attention", async () => {
       one.checkVisibility() && one.getBoundingClientRect().height < 44).map((one) => one.innerText));
     assert.deepEqual(small, [], "a finger reaches every control");
   });
+});
+
+test("on a phone a few pools in trouble are listed, and how many more there are", async () => {
+  await withHome(async (own) => {
+    await own.up();
+    for (const name of ["a", "b", "c", "d", "e", "f", "g"]) {
+      await own.reserve({ pool: `my/${name}`, limits: { parallel: 2 } });
+      await own.run("pause", `my/${name}`, "--for", "30min", "--as", "ops");
+    }
+    await visit(`${own.url}/#pool=my%2Fg`, { wide: 390, high: 844, isPhone: true });
+    await says(page, "#others", "Show all 7 pools, 1 more needs attention");
+    const listed = await page.$$eval("#rail li", (all) => all.filter((one) => one.checkVisibility())
+      .map((one) => one.querySelector(".name").innerText));
+    assert.deepEqual(listed, ["my/a", "my/b", "my/c", "my/d", "my/e", "my/g"]);
+  });
+});
+
+test("many pools do not lengthen the page", async () => {
+  await withHome(async (own) => {
+    await own.up();
+    for (let n = 1; n <= 30; n += 1) await own.reserve({ pool: `team${n}/api`, limits: { parallel: 2 } });
+    await visit(own, { wide: 1280, high: 720 });
+    await page.waitForFunction(() => document.querySelectorAll("#rail li").length === 30);
+    const [list, screen] = await page.$eval("nav", (one) => [one.offsetHeight, innerHeight]);
+    assert.ok(list <= screen, `the list has ${list} of ${screen} px`);
+    await page.waitForFunction(() => document.querySelectorAll(".many .calm").length === 30);
+  });
+});
+
+test("long names without a break stay on the screen", async () => {
+  await withHome(async (own) => {
+    await own.up();
+    const [pool, agent] = [`provider/${"scope-".repeat(12)}`, "x".repeat(64)];
+    await own.reserve({ pool, agent, limits: { parallel: 1 } });
+    own.queue({ pool, agent: "docs", limits: { parallel: 1 } });
+    for (const wide of [1280, 1024, 900, 640, 320]) {
+      await visit(own, { wide });
+      await says(page, ".waiting tbody tr", `in use by ${agent}`);
+      const [content, screen] = await page.evaluate(() => [document.documentElement.scrollWidth,
+        document.documentElement.clientWidth]);
+      assert.ok(content <= screen, `${content} px of content on ${screen} px`);
+    }
+  });
+});
+
+test("waits in a row are one event, and do not hide a refusal", async () => {
+  await visit(home);
+  const lines = await page.evaluate(async () => {
+    const { Recent } = await import("/ui/pool.js");
+    const at = new Date().toISOString();
+    const wait = (n) => ({ key: n, pool: "my/a", kind: "wait", at, agent: n % 2 ? "blog" : "docs",
+      count: 1, waited_ms: 1_000 + n, reason: "limit", limit: "parallel", ended: "admitted" });
+    const refusal = { key: 0, pool: "my/a", kind: "throttle", at, agent: "docs", about: "quota" };
+    const events = [refusal, ...Array.from({ length: 60 }, (_, n) => wait(n + 1))];
+    const recent = new Recent();
+    recent.update({ pool: "my/a", at }, { events, version: 1 });
+    return [...recent.list.children].map((one) => one.lastChild.textContent);
+  });
+  assert.equal(lines.length, 2);
+  assert.match(lines[0], /^60 calls of (docs and blog|blog and docs) waited until .*, the longest 1\.1 s$/);
+  assert.equal(lines[1], "docs got a 429 (quota)");
 });
 
 test("many pools are filtered by the name of a pool or an agent", async () => {

@@ -76,8 +76,13 @@ function sameLimit({ name, left, facts }, limit) {
   assert.equal(name, nameOf(limit.limit));
   const sameAmount = (shown, wanted, what) => (limit.unit === "usd"
     ? assert.equal(shown, money(wanted), what) : assert.equal(number(shown), wanted, what));
+  const kept = limit.kept ?? [];
   if (limit.left === 0) assert.equal(left, "full");
-  else sameAmount(left.replace(" left", ""), limit.left, name);
+  else sameAmount(left.replace(/ left(, kept for .*)?$/, ""), limit.left, name);
+  const isKept = limit.left > 0 && kept.reduce((sum, of) => sum + of.units, 0) >= limit.left;
+  assert.equal(left.includes("kept for"), isKept, left);
+  assert.deepEqual(facts.kept?.split(/, (?=\S+ for )/) ?? [], kept.map(({ units, agent }) =>
+    `${limit.unit === "usd" ? money(units) : units.toLocaleString("en-US")} for ${agent}`), name);
   const same = limit.kind === "parallel" ? { "in flight": limit.held, limit: limit.amount }
     : { used: limit.used, held: limit.held, usable: limit.effective, limit: limit.amount };
   for (const [fact, wanted] of Object.entries(same)) {
@@ -112,6 +117,9 @@ function sameQueue(rows, tickets) {
     sameCost(wants, ticket.cost, ticket.agent);
     if (ticket.short_by > 0) assert.equal(number(/short by ([\d,]+)/.exec(why)[1]), ticket.short_by);
     if (ticket.limit) assert.ok(why.includes(nameOf(ticket.limit)), why);
+    for (const name of ticket.ahead ?? []) {
+      assert.ok(why.includes(name === ticket.agent ? "its own waiting call" : name), why);
+    }
     sameLength(waits, ticket.waits_ms, "waits");
     sameInstant(goes, ticket);
     sameLength(deadline, ticket.deadline_ms, "gives up");
@@ -145,7 +153,8 @@ function sameAgents(rows, uses, { agents, limits }) {
       for (const one of all) assert.ok(remarks.includes(`${kind} ${one}`), remarks);
       assert.equal(remarks.split(`${kind} `).length - 1, all.length, remarks);
     }
-    if (agent.in_flight + agent.waiting > 0) assert.equal(active, "now");
+    if (agent.never_called) assert.deepEqual([rows[at][1], active], ["no call admitted yet", "–"]);
+    else if (agent.in_flight + agent.waiting > 0) assert.equal(active, "now");
     else if (agent.active_ms >= 1_000) sameLength(active, agent.active_ms, "active");
     const wanted = (agent.usage ?? []).map(({ limit, used, held }) => {
       const { unit, kind, effective } = limits.find((of) => of.limit === limit);

@@ -140,6 +140,8 @@ test("idle: nothing to do, and what was used before", async () => {
     await says(page, ".waiting", "No call waits.");
     await says(page, ".agents", "blog");
     await says(page, ".agents .uses", "tokens per hour 8,340 4 %");
+    // A bucket refills all the time: an agent's share is its part of all use in the period.
+    await says(page, ".agents .uses", "requests per minute 3 60 % of use");
     // Proxied calls, with model, tokens and money.
     await says(page, ".proxied", "The last 5 calls: 12,000 input, 1,900 output tokens, $0.06");
     await says(page, ".proxied tbody tr", "claude-sonnet-4-5");
@@ -182,7 +184,11 @@ test("waiting: why, behind which agent, until when, what to do", async () => {
       + "in use by blog (2 slots), crawler (1 slot), release (1 slot).");
     await says(page, ".answers", "Ends when a call in flight ends");
     await says(page, ".answers", "If its program hangs, settle its lease below.");
-    await says(page, ".waiting tbody tr", "behind docs");
+    await says(page, ".waiting tbody tr", "behind docs for parallel");
+    // All that are ahead, as in `standpipe status`.
+    await says(page, ".waiting tbody tr", "behind docs and blog for parallel");
+    // A lease expires; when its call ends is not known.
+    assert.ok(await page.$(".flying tbody [data-head=expires]"));
     assert.equal(await page.title(), "(3 waiting) Standpipe");
   } });
   for (const scheme of ["light", "dark"]) {
@@ -203,6 +209,7 @@ test("paused: by hand or by a 429, until when, what to do", async () => {
     assert.match(until, /in \d+ min( \d+ s)? \(\d\d:\d\d:\d\d\)/);
     await says(page, ".answers", "press Resume to end it now");
     await says(page, ".waiting tbody tr", "paused by ops at");
+    assert.equal(await page.title(), "(1 paused, 3 waiting) Standpipe");
   } });
   await home.run("throttle", "openai/gpt", "--as", "docs", "--kind", "quota",
     "--retry-after", "4min");
@@ -214,6 +221,18 @@ test("paused: by hand or by a 429, until when, what to do", async () => {
     await says(page, "dialog", "the provider may refuse again");
     await page.click("#ask-no");
     await says(page, ".refusals", "docs");
+    // An agent that only the file names has not been active at any time.
+    const release = await page.$$eval(".agents tbody tr", (rows) => rows.map((row) => row.innerText)
+      .find((words) => words.includes("release")));
+    assert.match(release, /no call admitted yet/);
+    assert.doesNotMatch(release, /\bago\b|\bnow\b/);
+    // What its floor keeps is shown with the limit.
+    await says(page, ".limits", "kept $5.00 for release");
+    const cut = await page.$$eval("main svg[role=img] text", (all) => all.filter((one) => {
+      const [own, room] = [one, one.ownerSVGElement].map((of) => of.getBoundingClientRect());
+      return own.width > 0 && (own.right > room.right || own.left < room.left);
+    }).map((one) => one.textContent));
+    assert.deepEqual(cut, [], "no label of a plot is cut");
   } });
 });
 
@@ -223,6 +242,7 @@ test("degraded: what is reduced, and what to do", async () => {
   await look("degraded", { pool: "openai/gpt", level: "warn", word: "degraded",
     read: async (page) => {
       await says(page, ".answers", "After a pause: the next call probes alone.");
+      await says(page, ".answers", "Ends when the next call succeeds");
       await says(page, ".answers", "Do Nothing: this ends by itself.");
     } });
 });

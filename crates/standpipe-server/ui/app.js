@@ -163,7 +163,9 @@ function render(snapshot) {
 	const sum = (of) => count(pools.reduce((all, pool) => all + pool[of], 0));
 	const waiting = `${sum("waiting")} waiting`;
 	put(ui.sum, `${plural(pools.length, "pool")}, ${sum("in_flight")} in flight, ${waiting}`);
-	const notice = isStoreDown ? "store unavailable" : waiting.startsWith("0 ") ? "" : waiting;
+	const many = (word) => pools.filter((of) => stateOf(of)[1] === word).length;
+	const notice = isStoreDown ? "store unavailable" : joined(", ", ...["stopped", "paused"].map((word) =>
+		many(word) > 0 && `${count(many(word))} ${word}`), !waiting.startsWith("0 ") && waiting);
 	if (!isGone) document.title = `${notice && `(${notice}) `}Standpipe`;
 	keyed(ui.unreadable, unreadable, (of) => of.pool, () => h("li", { class: "bad" }),
 		(item, of) => put(item, `${of.pool} cannot be read: ${of.detail}`));
@@ -220,8 +222,8 @@ function banner(element, title, text, advice, errors = []) {
 	put(foot.lastChild, advice);
 }
 
-// So many pools are always listed on a phone; others only if they need attention.
-const FEW_POOLS = 3;
+// So many pools are always listed on a phone, and a few more if they need attention.
+const [FEW_POOLS, MOST_POOLS] = [3, 5];
 
 // With more pools than these a field filters them.
 const MANY_POOLS = 8;
@@ -244,7 +246,10 @@ function rail(all, chosen, isStoreDown) {
 		const anchor = item.firstChild;
 		const [, word, bar, counts] = anchor.children;
 		const [level, text] = stateOf(pool, isStoreDown);
-		attr(item, "class", ["ok", "idle"].includes(level) && pool !== chosen ? "calm" : null);
+		const isCalm = ["ok", "idle"].includes(level);
+		const at = pools.indexOf(pool);
+		const isMore = at >= (isCalm ? FEW_POOLS : MOST_POOLS) && pool !== chosen;
+		attr(item, "class", joined(" ", isCalm && "calm", isMore && "more") || null);
 		attr(anchor, "class", `sign ${level}`);
 		attr(anchor, "aria-current", pool === chosen ? "page" : null);
 		const most = fullest(pool);
@@ -258,10 +263,13 @@ function rail(all, chosen, isStoreDown) {
 		most && !isSlots && `${share(most.used + most.held, most.effective)} of ${
 			limitName(most.limit)}`));
 	});
-	const hidden = [...ui.rail.children].slice(FEW_POOLS).filter((item) => item.className === "calm");
+	ui.rail.classList.toggle("many", all.length > MANY_POOLS);
+	const hidden = [...ui.rail.querySelectorAll(".more")];
+	const bad = hidden.filter((item) => !item.classList.contains("calm")).length;
 	show(ui.others, hidden.length > 0);
-	const isAll = ui.rail.className === "all";
-	put(ui.others, isAll ? "Show fewer pools" : `Show all ${count(pools.length)} pools`);
+	const isAll = ui.rail.classList.contains("all");
+	put(ui.others, isAll ? "Show fewer pools" : joined(", ", `Show all ${count(pools.length)} pools`,
+		bad > 0 && `${count(bad)} more ${bad === 1 ? "needs" : "need"} attention`));
 	attr(ui.others, "aria-expanded", isAll);
 }
 
@@ -343,7 +351,7 @@ function settle(lease) {
 	const owner = lease.pid ? `${lease.agent}, pid ${lease.pid}` : lease.agent;
 	ask("Settle this lease?", [
 		h("p", {}, h("b", { text: owner }),
-			` holds it for ${whole(lease.age_ms)}: ${cost(lease.cost)}.`),
+			` has held it for ${whole(lease.age_ms)}: ${cost(lease.cost)}.`),
 		h("p", { text: "Settling counts all of that as used and frees its place in flight. The call "
 			+ "itself is not stopped: do this when its program is stuck or gone." }),
 	], "Settle it", () => act("The lease was not settled", `The lease of ${owner} is settled.`,

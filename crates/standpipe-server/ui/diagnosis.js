@@ -1,8 +1,8 @@
 // What a person wants to know of a pool first: its worst state, why calls wait, until when, and what
 // to do. Pure: no page, no network.
 
-import { ahead, amount, amountOf, count, expected, joined, limitName, percent, plural, reasonText,
-	refusedWith, share, time, whole } from "./words.js";
+import { ahead, amount, amountOf, count, expected, joined, limitName, listed, percent, plural,
+	reasonText, refusedWith, share, time, whole } from "./words.js";
 
 const taken = (of) => of.used + of.held;
 const isSlots = ({ kind }) => kind === "parallel";
@@ -57,52 +57,58 @@ export function outageText(pools) {
 
 // Of what an agent's use of a limit is a share: a bucket refills all the time, so its level says
 // nothing of who used it, and the share is the agent's part of all use of the period.
-export function shareOf({ limits, agents }, name) {
-	const limit = limits.find(({ limit: of }) => of === name);
-	if (limit?.kind !== "bucket") return limit?.effective ?? 0;
-	return agents.flatMap(({ usage = [] }) => usage).filter((of) => of.limit === name)
-		.reduce((sum, of) => sum + taken(of), 0);
-}
+export const wholeOf = ({ effective, held, last_period: all }, use) => (all === undefined ? effective
+	: Math.max(all + held, taken(use)));
 
 // Who uses most of a limit: `blog 50 %, data 25 %`; of slots `blog (2 slots)`.
 export function users(pool, name, most = 3) {
 	const limit = pool.limits.find(({ limit: of }) => of === name);
 	if (!limit) return "";
-	const whole = shareOf(pool, name);
 	const all = pool.agents.map(({ name: agent, usage = [] }) => [agent, usage.find((of) =>
 		of.limit === name)]).filter(([, of]) => of && taken(of) > 0)
 		.sort(([a, one], [b, other]) => taken(other) - taken(one) || (a < b ? -1 : 1));
 	const texts = all.slice(0, most).map(([agent, of]) => (isSlots(limit)
-		? `${agent} (${plural(taken(of), "slot")})` : `${agent} ${share(taken(of), whole)}`));
+		? `${agent} (${plural(taken(of), "slot")})` : `${agent} ${share(taken(of), wholeOf(limit, of))}`));
 	return joined(", ", ...texts, all.length > most && `${count(all.length - most)} more`);
 }
 
 // The agents for which a part of a limit is kept, with their floors.
-function keepers({ agents }, limit, besides) {
+function keepers({ agents, limits }, limit, besides) {
 	const unit = limit?.split(" ")[0];
-	const found = agents.filter(({ name }) => name !== besides).flatMap(({ name, floor }) =>
+	const kept = limits.find((of) => of.limit === limit)?.kept ?? [];
+	const found = agents.filter(({ name }) => name !== besides && kept.some(({ agent }) =>
+		agent === name)).flatMap(({ name, floor }) =>
 		floor.filter((of) => !of.includes(" ") || of.startsWith(`${unit} `)).map((of) =>
 			`${name} (floor ${of.split(" ").at(-1)})`));
 	return found.join(", ");
 }
 
+// The agents of the calls ahead in the queue. Its own agent is not named like another one.
+const queuedAhead = ({ agent, ahead: names = [], ahead_more: more }) => listed([...names.map((name) =>
+	(name === agent ? "its own waiting call" : name)), ...(more > 0 ? [`${count(more)} more`] : [])]);
+
 // Why a call waits, with the names of those it waits for.
 export function whyWaiting(ticket, pool, paused) {
-	const { reason, limit, short_by: missing, behind, agent, position, cost } = ticket;
+	const { reason, limit, short_by: missing, behind, agent, cost } = ticket;
 	if (!reason) return "it is admitted next";
 	const short = missing > 0 ? `, short by ${amountOf(limit ?? "", missing)}` : "";
 	const text = reasonText(reason, limit) + short;
-	const first = behind ?? pool.tickets.find((of) => of.position === position - 1)?.agent;
+	const first = behind ? `${behind} by fair order` : queuedAhead(ticket);
 	switch (reason) {
 		case "pause": return paused.startsWith("paused") ? paused : joined(": ", text, paused);
 		case "order": return first
 			? `behind ${first} for ${limit ? limitName(limit) : "a limit"}${short}` : text;
 		case "cap": return joined(": ", text, pool.agents.find(({ name }) => name === agent)?.cap
 			.join(", "));
-		case "floor": return joined("; kept for ", text, keepers(pool, limit, agent));
+		case "floor": return ticket.kept ? `the rest of ${limitName(limit)} is kept for ${
+			listed(ticket.kept.map((of) => `${of.agent} (${amount(of.unit, of.units)})`))}${short}` : text;
 		case "limit": {
 			const of = pool.limits.find((one) => one.limit === limit);
 			const by = users(pool, limit);
+			if (ticket.alone) {
+				return joined("; used by ", `it needs more than is usable of ${limitName(limit)}, so it waits `
+					+ "until all of it is free", by);
+			}
 			if (!of || isSlots(of)) return joined("; in use by ", text, by);
 			// What is short beyond the units that are left is kept by floors.
 			const kept = missing - Math.max(0, (cost[of.unit] ?? 0) - of.left);
@@ -120,7 +126,6 @@ const BY_REASON = {
 	pause: "Wait until the pause ends, or press Resume to end it now.",
 	refused: "Wait until the pause ends. Resume ends it now, but the provider may refuse again.",
 	cap: "Wait, or raise the cap of the agent in standpipe.toml.",
-	floor: "Wait, or lower the floor of the agent that keeps the rest.",
 	order: "Wait for its turn. Give urgent agents a higher priority.",
 	zone: "Wait. Give urgent agents priority critical.",
 	yield: "Wait. Give urgent agents a higher priority than background.",
@@ -131,7 +136,12 @@ const BY_REASON = {
 	store: "Check that the store is reachable: standpipe doctor.",
 };
 
-function adviceFor({ reason, limit }) {
+function adviceFor({ reason, limit, agent, alone, kept }) {
+	if (reason === "floor") {
+		return `Wait, give ${agent} a floor too, or lower the floor of ${
+			kept ? listed(kept.map((of) => of.agent)) : "the agent that keeps the rest"}.`;
+	}
+	if (alone) return "Make the call smaller, or wait until all of the limit is free.";
 	if (reason === "limit" && limit === "parallel") {
 		return "Wait until a call in flight ends. If its program hangs, settle its lease below.";
 	}
@@ -201,8 +211,8 @@ export function summary(pool, { isStoreDown, paused }) {
 		isSlots(full) ? "when a call in flight ends" : full.full_again_ms > 0
 			? `all of it is free in ${whole(full.full_again_ms)}` : "", ""];
 	}
-	const [, word, text, advice = "Nothing: this ends by itself."] = worstRemark(pool) ?? [];
-	return word ? [`${word} ${text}`, "", advice] : [calm(pool), "", ""];
+	const [, word, text, ends, advice = "Nothing: this ends by itself."] = worstRemark(pool) ?? [];
+	return word ? [`${word} ${text}`, ends, advice] : [calm(pool), "", ""];
 }
 
 const worstRemark = (pool) => remarks(pool).find(([grave]) => grave);
@@ -232,38 +242,42 @@ function calm(pool) {
 
 const LESS = "Send fewer or smaller calls, or give urgent agents a higher priority.";
 
-// What else concerns the whole pool: how grave (empty for a note), its subject, a sentence, and what
-// to do unless it ends by itself.
+const MORE_LEFT = "when more of the limit is free";
+
+// What else concerns the whole pool: how grave (empty for a note), its subject, a sentence, when it
+// ends, and what to do unless it ends by itself.
 function remarks(pool) {
 	const { learning, trouble } = pool;
 	const { probe, coming_back: back, one_at_a_time: one, speed_per_mille: speed, retries } = trouble;
 	return [
-		learning && ["warn", "Learning:", "the store lost its state. Calls in flight are unknown for "
-			+ `another ${whole(learning.for_ms)}; everything counts as used.`],
+		learning && ["warn", "Learning:", "the store lost its state. Calls in flight are unknown; "
+			+ "everything counts as used.", `in ${whole(learning.for_ms)}`],
 		pool.zone === "amber" && ["warn", "Zone amber:",
-			"little is left. Background and standard calls are spaced out.", LESS],
+			"little is left. Background and standard calls are spaced out.", MORE_LEFT, LESS],
 		pool.zone === "red" && ["bad", "Zone red:", "almost nothing is left. Background waits, "
-			+ "standard calls run once a second, critical calls pass.", LESS],
+			+ "standard calls run once a second, critical calls pass.", MORE_LEFT, LESS],
 		pool.breaker === "pre_emptive" && ["warn", "Breaker pre-emptive:",
-			"the quota will run out at this rate.", "Request less, or use a fallback pool."],
-		probe ? ["warn", "After a pause:", probe === "sent"
-			? "one call probes; the rest wait for its answer." : "the next call probes alone."]
-			: back && ["warn", "After a pause:", `the rest return within ${
-				whole(back.for_ms)}, staggered by priority.`],
-		one && ["warn", "One call at a time", `for at most ${whole(one.for_ms)}, because several `
-			+ "agents got 429s."],
+			"the quota will run out at this rate.", "when calls use less",
+			"Request less, or use a fallback pool."],
+		probe ? ["warn", "After a pause:", ...(probe === "sent"
+			? ["one call probes; the rest wait for its answer.", "when the probe succeeds"]
+			: ["the next call probes alone.", "when the next call succeeds"])]
+			: back && ["warn", "After a pause:", "calls return staggered by priority.",
+				`in ${whole(back.for_ms)}`],
+		one && ["warn", "One call at a time,", "because several agents got 429s.",
+			`after some successful calls, at the latest in ${whole(one.for_ms)}`],
 		speed !== null && trouble.ramp && ["warn", "After a 429:", `${percent(speed)} of the shortest `
-			+ `rate is usable; all of it in ${whole(trouble.ramp.for_ms)}.`],
+			+ "rate is usable.", `in ${whole(trouble.ramp.for_ms)}, step by step`],
 		trouble.learned_concurrency !== null && ["warn", "Learned:", `the provider accepts ${
-			count(trouble.learned_concurrency)} calls at once; one more every minute without a 429.`],
+			count(trouble.learned_concurrency)} calls at once; one more every minute without a 429.`, ""],
 		trouble.cautious !== null && ["", "Learning the limits:", `at most ${
-			count(trouble.cautious)} calls unanswered, doubled after each answer.`],
+			count(trouble.cautious)} calls unanswered, doubled after each answer.`, ""],
 		retries && retries.left < retries.per_minute && ["", "Retries:", `${count(retries.left)} left `
-			+ `of ${count(retries.per_minute)} in a minute.`],
+			+ `of ${count(retries.per_minute)} in a minute.`, ""],
 		...pool.limits.filter((of) => of.outside > 0).map((of) => ["warn",
-			`Use outside Standpipe on ${limitName(of.limit)}:`, `${amount(of.unit, of.outside)}.`,
+			`Use outside Standpipe on ${limitName(of.limit)}:`, `${amount(of.unit, of.outside)}.`, "",
 			"Find the program that uses the key on its own: standpipe doctor."]),
 		pool.skipped > 0 && ["warn", "Not understood:", `${plural(pool.skipped, "event")} of its log; `
-			+ "a newer version of Standpipe wrote there.", "Update Standpipe on this machine."],
+			+ "a newer version of Standpipe wrote there.", "", "Update Standpipe on this machine."],
 	].filter((remark) => remark);
 }

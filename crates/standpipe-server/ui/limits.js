@@ -2,7 +2,7 @@
 // share of a rate and a number of slots do not compare.
 
 import { attr, h, keyed, put, show } from "./dom.js";
-import { amount, length, limitName, percent, whole } from "./words.js";
+import { amount, length, limitName, listed, percent, whole } from "./words.js";
 
 // So many slots are drawn one by one.
 const MOST_SLOTS = 60;
@@ -41,13 +41,21 @@ function measure(item, limit, isWaiting) {
 	attr(bar, "class", `${asSlots ? "slots" : "gauge"} ${level}`.trim());
 	if (asSlots) slots(bar, limit);
 	else spans(bar, limit);
-	put(head.lastChild, left === 0 ? "full" : `${text(left)} left`);
+	put(head.lastChild, leftOf(limit, text));
 	attr(bar, "aria-valuemax", effective);
 	attr(bar, "aria-valuenow", Math.min(used + held, effective));
 	attr(bar, "aria-valuetext", `${text(used)} used, ${text(held)} held, of ${text(effective)}`);
 	keyed(list, facts(limit, text), ([name]) => name,
 		([name]) => h("div", {}, h("dt", { text: name, title: MEANINGS[name] }), h("dd")),
 		(fact, [, words]) => put(fact.lastChild, words));
+}
+
+// What is left, and for whom if floors keep all of it.
+function leftOf({ left, used, held, effective, kept = [] }, text) {
+	// After a loss of the ledger calls in flight are unknown, and all of it counts as used.
+	if (left === 0) return used + held < effective ? "none usable now" : "full";
+	const isKept = kept.reduce((sum, of) => sum + of.units, 0) >= left;
+	return `${text(left)} left${isKept ? `, kept for ${listed(kept.map((of) => of.agent))}` : ""}`;
 }
 
 function slots(bar, { held, effective }) {
@@ -73,6 +81,7 @@ export const MEANINGS = {
 	used: "counted in the current period",
 	held: "reserved by calls in flight; what they do not use is free again when they end",
 	charged: "what a token bucket still has to refill",
+	kept: "what floors keep for other agents; it is lent out while they do not call",
 	usable: "the limit less the margin: what Standpipe admits now",
 	margin: "the part of a limit that is left unused; it shrinks while the provider accepts all calls",
 	"all free": "when nothing of the limit is in use any more, if no call comes",
@@ -89,13 +98,13 @@ function facts(of, text) {
 	return [
 		[isBucket ? "charged" : "used", isRate && text(of.used)],
 		[isRate ? "held" : "in flight", text(of.held)],
+		["kept", (of.kept ?? []).map((one) => `${text(one.units)} for ${one.agent}`).join(", ")],
 		["of it outside", of.outside > 0 && text(of.outside)],
 		["used by others", of.by_others > 0 && text(of.by_others)],
 		["usable", isRate && text(Math.min(of.effective, of.ramp?.usable ?? of.effective))],
 		["ramp", of.ramp && `${percent(of.ramp.per_mille)} of ${text(of.effective)}, more in ${
 			whole(of.ramp.until_ms)}`],
-		["refills", isBucket && text(Math.floor(of.amount * (1_000 - (of.margin_per_mille ?? 0)) / 1_000))
-			+ period],
+		["refills", isBucket && text(of.refill ?? of.amount) + period],
 		["limit", text(of.amount)],
 		["margin", of.margin_per_mille !== null && percent(of.margin_per_mille)],
 		["burst", of.burst !== null && of.burst !== of.amount && text(of.burst)],

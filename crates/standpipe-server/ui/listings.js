@@ -1,14 +1,14 @@
 // The tables of a pool: who waits, who uses the quota, what is in flight, what the proxy forwarded.
 
 import { Table, attr, h, keyed, put, setTime, show } from "./dom.js";
-import { shareOf, whyWaiting } from "./diagnosis.js";
+import { whyWaiting, wholeOf } from "./diagnosis.js";
 import { amount, cost, count, dollars, expected, joined, length, limitName, plural, share, time,
 	whole } from "./words.js";
 
 const phone = matchMedia("(max-width: 44rem)");
 // So many rows are shown until the reader asks for all.
 const FEW = 8;
-const FEW_ON_A_PHONE = 3;
+const FEW_ON_A_PHONE = 2;
 
 // A table with its heading, and a sentence for when it is empty or cut.
 class Listing {
@@ -63,7 +63,7 @@ export class Queue extends Listing {
 	constructor() {
 		super("waiting", "Waiting", "Calls that wait, in order", "No call waits.", [["place", "n place"],
 			["agent", "wide"], ["why it waits", "wide"], ["admitted", "wide"], ["wants", "wide"],
-			["waits for", "n"], ["gives up in", "n"]]);
+			["waited", "n"], ["gives up in", "n"]]);
 	}
 
 	update(pool, paused, isStoreDown) {
@@ -92,9 +92,9 @@ export class Agents extends Listing {
 
 	update(pool, most) {
 		const { agents, limits } = pool;
-		const of = new Map(limits.map((limit) =>
-			[limit.limit, { ...limit, whole: shareOf(pool, limit.limit) }]));
-		const part = ({ limit, used, held }) => (used + held) / Math.max(1, of.get(limit)?.whole);
+		const of = new Map(limits.map((limit) => [limit.limit, limit]));
+		const part = (use) => (of.has(use.limit)
+			? (use.used + use.held) / Math.max(1, wholeOf(of.get(use.limit), use)) : 0);
 		const largest = ({ usage = [] }) => Math.max(0, ...usage.map(part));
 		const outside = limits.filter((limit) => limit.outside > 0).map(({ limit, outside: used }) =>
 			({ limit, used, held: 0 }));
@@ -103,13 +103,14 @@ export class Agents extends Listing {
 			|| (a.name < b.name ? -1 : 1));
 		if (outside.length > 0) sorted.unshift({ name: "outside Standpipe", usage: outside });
 		this.rows(sorted, sorted.length, (agent) => agent.name, ({ cells }) =>
-			cells[1].append(h("ul"), h("span", { class: "none", text: "nothing" })), (agent, row) => {
+			cells[1].append(h("ul"), h("span", { class: "none" })), (agent, row) => {
 			const { cells } = row;
 			const isSlotted = agent.usage?.some(({ limit }) => of.get(limit)?.kind === "parallel");
 			attr(row, "class", isSlotted ? "slotted" : null);
 			who(cells[0], { agent: agent.name, priority: priorityOf(agent, pool) });
 			keyed(cells[1].firstChild, agent.usage ?? [], ({ limit }) => limit, bar, (item, use) =>
 				fill(item, use, of.get(use.limit), part(use)));
+			put(cells[1].lastChild, agent.never_called ? "no call admitted yet" : "nothing");
 			show(cells[1].lastChild, !agent.usage?.length);
 			return agent.priority ? [null, null, agent.in_flight ? count(agent.in_flight) : "",
 				agent.waiting ? count(agent.waiting) : "", lastActive(agent), remark(agent)]
@@ -123,7 +124,8 @@ export class Agents extends Listing {
 const priorityOf = ({ name, priority }, { leases, tickets }) =>
 	[...leases, ...tickets].find(({ agent }) => agent === name)?.priority ?? priority;
 
-function lastActive({ active_ms: ago, in_flight: flying, waiting }) {
+function lastActive({ active_ms: ago, in_flight: flying, waiting, never_called: isNew }) {
+	if (isNew) return "";
 	if (flying + waiting > 0 || (ago !== null && ago < 1_000)) return "now";
 	return ago === null || ago === undefined ? "" : `${whole(ago)} ago`;
 }
@@ -140,8 +142,7 @@ const bar = () => h("li", {}, h("span", { class: "of" }), h("span", { class: "sh
 function fill(item, { limit, used, held }, of, part) {
 	const [name, track, figure, percent] = item.children;
 	const [isSlots, isBucket] = [of?.kind === "parallel", of?.kind === "bucket"];
-	put(name, isSlots ? "in flight" : isBucket ? limitName(limit).replace(" per ", " in the last ")
-		: limitName(limit));
+	put(name, isSlots ? "in flight" : limitName(limit));
 	track.firstChild.style.width = `${100 * Math.min(1, part)}%`;
 	const text = amount(of?.unit, used + held);
 	put(figure, isSlots ? `${text} of ${amount(of.unit, of.effective)}` : text);
@@ -151,7 +152,8 @@ function fill(item, { limit, used, held }, of, part) {
 export class Leases extends Listing {
 	constructor(settle) {
 		super("flying", "In flight", "Calls in flight, oldest first", "No call is in flight.",
-			[["agent", "wide"], ["holds", "wide"], ["for", "n"], ["ends", "late wide"], ["settle", "act"]]);
+			[["agent", "wide"], ["holds", "wide"], ["in flight for", "n"], ["expires", "late wide"],
+				["settle", "act"]]);
 		this.settle = settle;
 	}
 

@@ -72,9 +72,9 @@ export class Plot {
 			s("text", { x: LEFT - 6, y: this.y(of) + 4, class: "end", text })];
 	}
 
-	tick(of, text, anchor) {
+	tick(of, text, anchor, at = this.x(of)) {
 		return [s("path", { class: "rule", d: `M${this.x(of)} ${this.high - BOTTOM}v4` }),
-			s("text", { x: this.x(of), y: this.high - 5, class: anchor, text })];
+			s("text", { x: at, y: this.high - 5, class: anchor, text })];
 	}
 }
 

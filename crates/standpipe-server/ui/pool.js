@@ -7,7 +7,8 @@ import { Limits, MEANINGS } from "./limits.js";
 import { Agents, Leases, Proxied, Queue } from "./listings.js";
 import { Burn, Slots } from "./plot.js";
 import { Refusals } from "./refusals.js";
-import { count, dollars, eventText, joined, percent, plural, time } from "./words.js";
+import { count, dollars, eventText, joined, percent, plural, time,
+	waitsText } from "./words.js";
 
 export class PoolView {
 	constructor(name, act) {
@@ -52,7 +53,7 @@ export class PoolView {
 		this.answer(summary(pool, { isStoreDown, paused }), state);
 		keyed(this.notices, otherRemarks(pool, state), ([grave, word]) => grave + word,
 			([grave, word]) => h("li", { class: grave }, h("b", { text: `${word} ` }), h("span")),
-			(item, [, , text]) => put(item.children[1], text));
+			(item, [, , text, ends]) => put(item.children[1], joined(" Ends ", text, ends && `${ends}.`)));
 		show(this.notices, this.notices.firstChild !== null);
 		this.queue.update(pool, paused, isStoreDown);
 		this.agents.update(pool, rows);
@@ -107,7 +108,7 @@ export class PoolView {
 	}
 }
 
-class Recent {
+export class Recent {
 	list = h("ol", { class: "events", tabindex: 0, "aria-label": "Events, latest first" });
 	none = h("p", { class: "none" });
 	root = h("section", { class: "recent" }, h("h3", { text: "Events, last hour" }), this.none, this.list);
@@ -118,26 +119,38 @@ class Recent {
 		this.mark = mark;
 		const since = Date.parse(at) - 3_600_000;
 		const mine = events.filter((event) => (event.pool === pool || event.pool === "*")
-			&& Date.parse(event.at) > since).slice(-40).reverse();
+			&& Date.parse(event.at) > since).reverse();
 		put(this.none, version ? "None." : "Reading the journal…");
 		show(this.none, mine.length === 0);
 		show(this.list, mine.length > 0);
 		this.root.classList.toggle("empty", mine.length === 0);
-		keyed(this.list, combined(mine), ({ event }) => event.key, ({ event }) => {
+		keyed(this.list, combined(mine).slice(0, MOST_LINES), ({ event }) => event.key, ({ event }) => {
 			const when = h("time");
 			setTime(when, event.at, time(event.at));
 			return h("li", {}, when, h("span"));
-		}, (item, { text, times }) => put(item.lastChild, times > 1 ? `${text} (${times} times)` : text));
+		}, (item, line) => put(item.lastChild, lineText(line)));
 	}
 }
 
-// Repeats in a row are one line, with the time of the first.
+const MOST_LINES = 40;
+
+// Repeats in a row are one line, with the time of the first. So are waits in a row, which come with
+// every call of a busy pool and would hide what matters.
 function combined(events) {
 	const lines = [];
 	for (const event of events) {
 		const [text, last] = [eventText(event), lines.at(-1)];
-		if (last?.text === text) Object.assign(last, { event, times: last.times + 1 });
-		else lines.push({ event, text, times: 1 });
+		if (last && (last.text === text || (event.kind === "wait" && last.event.kind === "wait"))) {
+			last.all.push(event);
+			last.event = event;
+		} else {
+			lines.push({ event, text, all: [event] });
+		}
 	}
 	return lines;
+}
+
+function lineText({ event, text, all }) {
+	if (event.kind === "wait" && all.length > 1) return waitsText(all);
+	return all.length > 1 ? `${text} (${all.length} times)` : text;
 }

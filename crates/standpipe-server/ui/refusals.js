@@ -7,6 +7,8 @@ import { KINDS, count, dayOf, plural, time } from "./words.js";
 const DAY = 86_400_000;
 const DAYS = 8;
 const SLOTS = DAYS * 6;
+// The room for a day’s name, from its tick to the right.
+const LABEL = 48;
 const KIND = Object.keys(KINDS);
 const kindOf = ({ about }) => Math.max(0, KIND.indexOf(about));
 
@@ -71,9 +73,10 @@ export class Refusals extends Plot {
 		midnight.setHours(0, 0, 0, 0);
 		for (let day = 0; day < DAYS; day += 1, midnight.setDate(midnight.getDate() - 1)) {
 			const of = 1 - (this.end - midnight) / DAYS / DAY;
-			if (of > 0 && of < 0.92 && (this.wide > 500 || day % 2 === 0)) {
-				drawn.push(...this.tick(of, dayOf(midnight), "start"));
-			}
+			const room = this.wide - this.x(of);
+			if (of <= 0 || room < LABEL / 2 || (this.wide <= 500 && day % 2 === 1)) continue;
+			drawn.push(...(room < LABEL ? this.tick(of, dayOf(midnight), "end", this.wide - 2)
+				: this.tick(of, dayOf(midnight), "start")));
 		}
 		attr(this.svg, "aria-label",
 			`Refusals in spans of four hours, at most ${count(top)}; the table below has the figures.`);

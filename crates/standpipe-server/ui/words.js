@@ -59,6 +59,10 @@ function two(small, per, large, name) {
 
 export const joined = (by, ...words) => words.filter((word) => word).join(by);
 
+// `blog`, `blog and docs`, `blog, docs and news`.
+export const listed = (names) => (names.length < 2 ? names.join()
+	: `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`);
+
 export const percent = (perMille) => `${perMille / 10} %`;
 
 export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
@@ -84,7 +88,7 @@ export function expected({ reason, until, until_ms: ms, not_before: bound, not_b
 	waiting_for: event }) {
 	if (reason === null) return "now";
 	if (until) return ahead(until, ms);
-	if (bound) return `not before ${time(bound)} (${whole(least)})`;
+	if (bound) return `not before ${time(bound)} (in ${whole(least)})`;
 	return event ? `waiting for ${event}` : "never";
 }
 
@@ -115,7 +119,7 @@ const REASONS = {
 	cap: (of) => `its own cap on ${of} is reached`,
 	order: (of) => `other calls are ahead for ${of}`,
 	limit: (of) => `${of} has no room`,
-	floor: (of) => `the rest of ${of} is kept for other agents`,
+	floor: (of) => `the rest of ${of} is kept for agents with a floor`,
 	ramp: (of) => `after a pause only a part of ${of} is usable at first`,
 	pace: (of) => `too soon after the last call (${of})`,
 	learning: () => "the limits or the calls in flight are not known yet",
@@ -128,6 +132,16 @@ export const reasonText = (reason, limit) =>
 	REASONS[reason]?.(limit ? limitName(limit) : "a limit") ?? reason;
 
 const by = ({ agent, model }) => (model ? `${agent} (${model})` : agent);
+
+// Waits in a row: how many calls of whom, and the longest.
+export function waitsText(waits) {
+	const calls = waits.reduce((sum, e) => sum + e.count, 0);
+	const agents = [...new Set(waits.map(({ agent }) => agent))];
+	const names = agents.length > 3 ? plural(agents.length, "agent") : listed(agents);
+	const longest = Math.max(...waits.map((e) => e.longest_ms ?? e.waited_ms));
+	return `${plural(calls, "call")} of ${names} waited until ${time(waits[0].at)}, the longest ${
+		length(longest)}`;
+}
 
 // The events that are worth a line; others come with every call or every process.
 const EVENTS = {
