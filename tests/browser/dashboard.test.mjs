@@ -414,6 +414,35 @@ test("long names without a break stay on the screen", async () => {
   });
 });
 
+test("caps, floors and calls ahead are named as in the snapshot", async () => {
+  await visit(home);
+  const texts = await page.evaluate(async () => {
+    const { summary } = await import("/ui/diagnosis.js");
+    const limit = "requests per 1h";
+    const kept = [{ limit, unit: "requests", agent: "release", units: 2 }];
+    const agents = [{ name: "data", floor: [], cap: ["requests 3/h"] },
+      { name: "idle", floor: ["50%"], cap: [] }];
+    const limits = [{ limit, kind: "window", unit: "requests", used: 6, held: 0, left: 4,
+      effective: 10, kept }];
+    const of = (ticket) => summary({ enforce: true, waiting: 1, agents, limits, tickets: [{ limit,
+      agent: "data", position: 9, cost: { requests: 4 }, short_by: 0, ...ticket }] }, { paused: "" });
+    return [of({ reason: "cap", short_by: 1 }), of({ reason: "floor", short_by: 2, kept }),
+      of({ reason: "order", ahead: ["blog", "data"], ahead_more: 3 }),
+      of({ reason: "order", behind: "blog" }), of({ reason: "limit", alone: true })]
+      .map(([now, , advice]) => [now, advice]);
+  });
+  assert.deepEqual(texts.slice(0, 2), [
+    ["data waits: its own cap on requests per hour is reached (requests 3/h), short by 1.",
+      "Wait, or raise the cap of data in standpipe.toml."],
+    ["data waits: the rest of requests per hour is kept for release (2), short by 2.",
+      "Wait, give data a floor too, or lower the floor of release."]]);
+  assert.deepEqual(texts.slice(2).map(([now]) => now), [
+    "data waits: behind blog, its own waiting call and 3 more for requests per hour.",
+    "data waits: behind blog by fair order for requests per hour.",
+    "data waits: it needs more than is usable of requests per hour, so it waits until all of it is "
+      + "free."]);
+});
+
 test("waits in a row are one event, and do not hide a refusal", async () => {
   await visit(home);
   const lines = await page.evaluate(async () => {

@@ -98,8 +98,10 @@ export function whyWaiting(ticket, pool, paused) {
 		case "pause": return paused.startsWith("paused") ? paused : joined(": ", text, paused);
 		case "order": return first
 			? `behind ${first} for ${limit ? limitName(limit) : "a limit"}${short}` : text;
-		case "cap": return joined(": ", text, pool.agents.find(({ name }) => name === agent)?.cap
-			.join(", "));
+		case "cap": {
+			const cap = pool.agents.find(({ name }) => name === agent)?.cap.join(", ");
+			return `${reasonText(reason, limit)}${cap ? ` (${cap})` : ""}${short}`;
+		}
 		case "floor": return ticket.kept ? `the rest of ${limitName(limit)} is kept for ${
 			listed(ticket.kept.map((of) => `${of.agent} (${amount(of.unit, of.units)})`))}${short}` : text;
 		case "limit": {
@@ -125,7 +127,6 @@ const BY_REASON = {
 	never: "Make the call smaller, or raise the limit in standpipe.toml.",
 	pause: "Wait until the pause ends, or press Resume to end it now.",
 	refused: "Wait until the pause ends. Resume ends it now, but the provider may refuse again.",
-	cap: "Wait, or raise the cap of the agent in standpipe.toml.",
 	order: "Wait for its turn. Give urgent agents a higher priority.",
 	zone: "Wait. Give urgent agents priority critical.",
 	yield: "Wait. Give urgent agents a higher priority than background.",
@@ -137,6 +138,7 @@ const BY_REASON = {
 };
 
 function adviceFor({ reason, limit, agent, alone, kept }) {
+	if (reason === "cap") return `Wait, or raise the cap of ${agent} in standpipe.toml.`;
 	if (reason === "floor") {
 		return `Wait, give ${agent} a floor too, or lower the floor of ${
 			kept ? listed(kept.map((of) => of.agent)) : "the agent that keeps the rest"}.`;
