@@ -164,24 +164,19 @@ impl Settings {
             enforce: settings.enforce,
             order: settings.order,
             policy: settings.policy(),
-            agents: self.agent_rules(pool, &settings.limits, learns, settings.order),
+            agents: self.agent_rules(pool, &settings.limits, settings.order),
             prices: settings.prices(),
             within: settings.within.as_ref().and_then(|name| PoolRef::new(name.as_str())),
         })
     }
 
-    /// Returns the rules of the agents that concern a pool with these limits. The limits of a pool
-    /// that learns them are not known yet, so every floor and cap may concern it.
+    /// Returns the rules of the agents that concern a pool with these limits. Without any the pool
+    /// learns them, so every floor and cap may concern it.
     #[must_use]
-    pub fn agent_rules(
-        &self,
-        pool: &PoolName,
-        limits: &[Limit],
-        learns: bool,
-        order: Order,
-    ) -> Vec<AgentRule> {
-        let is_of_a_limit =
-            |share: &&Share| learns || limits.iter().any(|limit| share.of_limit(limit).is_some());
+    pub fn agent_rules(&self, pool: &PoolName, limits: &[Limit], order: Order) -> Vec<AgentRule> {
+        let is_of_a_limit = |share: &&Share| {
+            limits.is_empty() || limits.iter().any(|limit| share.of_limit(limit).is_some())
+        };
         // A cap that is a rate needs no limit of the pool: it has a period of its own.
         let is_cap =
             |share: &&Share| matches!(share.portion, Portion::Rate { .. }) || is_of_a_limit(share);

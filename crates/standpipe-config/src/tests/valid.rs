@@ -150,18 +150,18 @@ fn weights_are_for_pools_in_fair_order() {
     assert_eq!((other.order, other.agents), (Order::Arrival, Vec::new()));
 }
 
-/// Nothing can be kept of an unlimited unit, but a cap can be a rate.
+/// Nothing can be kept of an unlimited unit, but a cap can be a rate. Where limits are learned, every
+/// unit may become limited.
 #[test]
 fn an_unlimited_unit_has_a_cap_and_no_floor() {
     let agent = "[agent.x]\ncap = { requests = \"5/min\" }\nfloor = { requests = \"5/min\" }";
-    for pool in ["[pool.\"a/b\"]\nparallel = 2\n", "[pool.\"a/b\"]\nprovider = \"anthropic\"\n"] {
-        let config = settings(&format!("{pool}{agent}")).pool_config(&pool_name("a/b")).unwrap();
+    for (pool, floors) in [("parallel = 2", 0), ("provider = \"anthropic\"", 1)] {
+        let all = settings(&format!("[pool.\"a/b\"]\n{pool}\n{agent}"));
+        let config = all.pool_config(&pool_name("a/b")).unwrap();
         assert_eq!(config.check(), Ok(()));
         let [rule] = config.agents.as_slice() else { panic!("{:?}", config.agents) };
-        assert_eq!((rule.caps.len(), rule.floors.len()), (1, 0));
+        assert_eq!((rule.caps.len(), rule.floors.len()), (1, floors));
     }
-    let share = "[pool.\"a/b\"]\nprovider = \"anthropic\"\n[agent.x]\ncap = \"50%\"";
-    assert_eq!(settings(share).pool_config(&pool_name("a/b")).unwrap().agents, []);
 }
 
 #[test]

@@ -149,7 +149,7 @@ impl CompiledConfig {
         let mut constraints: IdVec<ConstraintId, _> = constraints.into();
         let gate = config.policy.gates().then(|| constraints.push(unanswered()));
         let mut agents: IdVec<RuleId, _> =
-            config.agents.iter().map(|rule| agent(config, rule, &constraints)).collect();
+            config.agents.iter().map(|rule| agent(config, rule, &limits, &constraints)).collect();
         fit_floors(&mut agents, &constraints);
         for usage in agents.iter().flat_map(|agent| &agent.usages) {
             if let (UsageOf::Constraint(constraint), true) = (&usage.measures, usage.owned) {
@@ -370,13 +370,18 @@ fn mark_ramped(constraints: &mut [Constraint]) {
     }
 }
 
+/// The floors and caps of an agent on the limits in force: the stated ones, then those that are
+/// learned.
 fn agent(
     config: &PoolConfig,
     rule: &AgentRule,
+    in_force: &[Limit],
     constraints: &IdVec<ConstraintId, Constraint>,
 ) -> CompiledAgent {
     let mut usages = Vec::new();
-    for (limit, (id, constraint)) in config.limits.iter().zip(constraints.rows()) {
+    // Of a stated limit they are shares as it is stated, also while the provider allows less.
+    let limits = config.limits.iter().chain(in_force.iter().skip(config.limits.len()));
+    for (limit, (id, constraint)) in limits.zip(constraints.rows()) {
         let usable = constraint.spec.effective;
         let floors = rule.floors.iter().filter_map(|floor| floor.of_usable(limit, usable));
         let floor = floors.fold(0, u64::saturating_add).min(usable);

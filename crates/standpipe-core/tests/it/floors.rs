@@ -10,8 +10,8 @@ use crate::support::cases;
 use crate::support::player::Player;
 use crate::support::scene::{CAST, Scene, WITH_POLICIES, figure, scene};
 use crate::support::words::{
-    HOUR, MINUTE, REQUESTS, TOKENS, agent, floored, millis, pool, provider_resets, ranked, secs,
-    window,
+    HOUR, MINUTE, REQUESTS, TOKENS, agent, capped, floored, millis, pool, provider_resets, ranked,
+    secs, window,
 };
 use crate::support::world::{BEGINNING, World, is_admitted};
 
@@ -234,4 +234,41 @@ fn announced(lease: Option<Key>, reset_in: Span, remaining: u64) -> Action {
         full_in: None,
     };
     Action::Observed(Observed { lease, readings: vec![reading] })
+}
+
+/// Floors and caps are shares of the limits that the provider states, too.
+#[test]
+fn shares_count_on_a_learned_limit() {
+    let agents = vec![capped("data", 500), floored("picard", 500)];
+    let policy = Policy { learn: true, ..Policy::NONE };
+    let config = PoolConfig { policy, agents, ..pool([]) };
+    let mut world = World::new(config);
+    let reading = Reading {
+        unit: REQUESTS,
+        period: Some(MINUTE),
+        limit: Some(10),
+        remaining: Some(10),
+        coarse: 1,
+        reset_in: None,
+        full_in: None,
+    };
+    let observed = Observed { lease: None, readings: vec![reading] };
+    let _ = world.send("p", Action::Observed(observed));
+    for _ in 0..4 {
+        let _ = world.reserve("p", "data").admitted();
+    }
+    let _ = world.reserve("p", "worf").admitted();
+    let refused = |decision| match decision {
+        Decision::Refuse(refusal) => refusal.reason,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(refused(world.reserve("p", "worf").send()), Reason::Floor);
+    for _ in 0..5 {
+        let _ = world.reserve("p", "picard").admitted();
+    }
+    world.after(MINUTE);
+    for _ in 0..5 {
+        let _ = world.reserve("p", "data").admitted();
+    }
+    assert_eq!(refused(world.reserve("p", "data").send()), Reason::Cap);
 }

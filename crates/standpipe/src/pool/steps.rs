@@ -351,7 +351,7 @@ impl Pool {
     /// this store.
     pub(crate) fn usual(&self, limits: Vec<Limit>) -> PoolConfig {
         let settings = self.inner.tap.settings();
-        let agents = settings.agent_rules(&self.inner.name, &limits, self.learns(), Order::Arrival);
+        let agents = settings.agent_rules(&self.inner.name, &limits, Order::Arrival);
         let config = built_in::config(limits, &settings.store.clone().unwrap_or_default());
         PoolConfig { agents, ..config }
     }
