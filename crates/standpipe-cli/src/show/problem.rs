@@ -67,6 +67,9 @@ fn from_text(exit: Exit, kind: &str, text: &str) -> Failure {
 fn not_admitted(refused: &Refused, holders: Option<&str>) -> Message {
     let text = when::refused(refused);
     let (what, hint) = split_hint(&text);
+    if refused.is_terminal() {
+        return Message::new(what, hint);
+    }
     let at = refused.when();
     if at.not_before.is_some() {
         return Message::new(what, &format!("ask again {hint}"));
