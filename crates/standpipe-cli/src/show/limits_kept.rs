@@ -61,7 +61,7 @@ fn to_loosen(pool: &PoolName) -> String {
     )
 }
 
-/// The configuration file is ignored, and `stated` is what it says of the pool. Returns nothing when
+/// The configuration file is ignored, and `stated` is what it says of the pool. Returns nothing if
 /// that is in force: the same file on several machines has several times.
 pub(crate) fn over_file(
     pool: &PoolName,
