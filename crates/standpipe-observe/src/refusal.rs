@@ -208,13 +208,12 @@ impl Refused {
             format!(" ({agent} was refused at {})", clock(incident.at, incident.ago_ms))
         });
         let when = self.when();
-        let again =
-            when.until.map(|_| format!("; without that, ask again {}", when.describe(clock)));
+        let again = if when.until.is_some() { "without that, ask again " } else { "" };
         format!(
-            "the provider stopped `{pool}`{}; {}, then `standpipe resume {pool}`{}",
+            "the provider stopped `{pool}`{}; {}, then `standpipe resume {pool}`; {again}{}",
             who.unwrap_or_default(),
             Self::FIX_ACCOUNT,
-            again.unwrap_or_default()
+            when.describe(clock)
         )
     }
 

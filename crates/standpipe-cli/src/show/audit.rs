@@ -39,6 +39,13 @@ fn nothing(style: Style, audit: &Audit, back: &str, is_shared: bool) -> String {
     let back = if is_shared { format!("{back}, {MACHINE}") } else { back.to_owned() };
     let unreadable = audit.pools.iter().flat_map(|pool| findings::list(style, &pool.findings));
     let unreadable: String = unreadable.map(|line| line + "\n").collect();
+    if let Some(until) = audit.pools.iter().find_map(|pool| pool.complete_until) {
+        let until = clock(until);
+        return format!(
+            "Nothing is recorded yet: records up to {until}; running processes write every 10 s\n\
+             {unreadable}"
+        );
+    }
     format!(
         "Nothing was recorded in the last {back}. Calls through Standpipe are
 recorded automatically:

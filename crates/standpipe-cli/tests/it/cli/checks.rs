@@ -313,3 +313,19 @@ fn a_unit_that_no_agent_used_has_no_table() {
         assert_eq!(ran.printed().contains("points per 1min"), shown, "{ran:?}");
     }
 }
+
+#[test]
+fn an_audit_states_until_when_its_records_are_complete() {
+    let home = Home::new();
+    let holder = home.hold_the_slot();
+    let nothing = home.run(["audit"]);
+    assert!(nothing.printed().contains("Nothing is recorded yet: records up to"), "{nothing:?}");
+    call(&home, "my/api", "blog");
+    let ran = home.run(["audit"]);
+    assert!(ran.printed().contains("1 call · the last day"), "{ran:?}");
+    assert!(ran.printed().contains("records up to"), "the slot: {ran:?}");
+    assert!(!home.run(["audit", "my/api"]).printed().contains("records up to"));
+    holder.end();
+    let ran = home.run(["audit"]);
+    assert!(!ran.printed().contains("records up to"), "all is written: {ran:?}");
+}
