@@ -234,8 +234,10 @@ impl Context {
         if let Some(file) = tap.settings().origin.as_ref().filter(|_| described)
             && matches!(pool.configured().blocking(), Ok(Some(Configured::Kept)))
         {
-            let (origin, kept) = limits_in_force(pool)?;
-            printer.note(&limits_kept::over_file(name, &origin, &kept, file));
+            let (kept, stated) = (pool.config().blocking()?, tap.settings().pool_config(name));
+            let origin = pool.status().blocking()?.origin;
+            let note = limits_kept::over_file(name, &origin, kept.as_ref(), stated.as_ref(), file);
+            note.iter().for_each(|note| printer.note(note));
         }
         if in_force == Some(false) {
             let (origin, kept) = limits_in_force(pool)?;

@@ -48,9 +48,12 @@ pub struct PoolAudit {
     pub pool: PoolName,
     /// Whether it holds calls back now; `false` is shadow mode.
     pub enforce: bool,
+    /// Set if running processes have not written all of their calls yet: until when they have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub complete_until: Option<Timestamp>,
     /// Calls that were recorded in the other mode and are not included.
     pub left_out: u64,
-    /// Calls that were admitted.
+    /// Calls that were admitted and not cancelled.
     pub calls: u64,
     /// Calls that tried another again.
     pub retries: u64,
@@ -112,11 +115,11 @@ pub struct AgentAudit {
     pub agent: String,
     /// What it called.
     pub models: Vec<String>,
-    /// Its calls that were admitted.
+    /// Its calls that were admitted and not cancelled.
     pub calls: u64,
-    /// Of those, the ones that were never sent.
+    /// Calls that were cancelled because they were never sent. They count nowhere else.
     pub cancelled: u64,
-    /// Of those, the ones that tried another again.
+    /// Of its calls, the ones that tried another again.
     pub retries: u64,
     /// Its calls that the provider refused for a reason of quota.
     pub refused: u64,
@@ -126,6 +129,9 @@ pub struct AgentAudit {
     pub longest_ms: u64,
     /// What they waited for most.
     pub waited_for: Option<String>,
+    /// Whether that was a slot: a call in flight had to end.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub waits_for_slots: bool,
     /// How many were not admitted in time.
     pub gave_up: u64,
     /// How many wait now. Their waits so far are included.
@@ -170,7 +176,8 @@ impl Audit {
         events.into_iter().for_each(|event| tally.add(event));
         let audit = |(name, status): (PoolName, Result<Option<PoolStatus>, String>)| {
             let known = status.as_ref().ok().and_then(Option::as_ref);
-            let mut audit = tally.audit(&name, known);
+            let complete_until = tally.complete_until(&name, known, until);
+            let mut audit = PoolAudit { complete_until, ..tally.audit(&name, known) };
             audit.findings.extend(status.err().map(|error| unreadable(&name, &error)));
             audit
         };

@@ -4,6 +4,7 @@
 //! library gathers, and returns findings; none can stop another. A group without findings returns
 //! one `ok`.
 
+mod blocked;
 mod bypass;
 mod clocks;
 mod configuration;
@@ -31,17 +32,28 @@ type Group = fn(&Scene) -> Vec<Finding>;
 /// or in [`INSIDE`].
 const OUTSIDE: &[Group] = &[configuration::check, store::check, file_system::check];
 
-/// The groups that need an open store.
-const INSIDE: &[Group] = &[
-    server::check,
-    clocks::check,
-    stale::check,
-    refusals::check,
-    bypass::check,
-    retries::check,
-    processes::check,
-    journal::check,
+/// The groups that need an open store, each with its name. Those that read pools are not run while
+/// the pools cannot be listed: that would find nothing wrong, and it is one fault.
+const INSIDE: &[(&str, Needs, Group)] = &[
+    (server::NAME, Needs::Store, server::check),
+    (clocks::NAME, Needs::Pools, clocks::check),
+    (blocked::NAME, Needs::Pools, blocked::check),
+    (stale::NAME, Needs::Pools, stale::check),
+    (refusals::NAME, Needs::Store, refusals::check),
+    (bypass::NAME, Needs::Store, bypass::check),
+    (retries::NAME, Needs::Store, retries::check),
+    (processes::NAME, Needs::Pools, processes::check),
+    (journal::NAME, Needs::Store, journal::check),
 ];
+
+/// What a group of checks needs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    /// A store that could be opened; its journal is on this machine.
+    Store,
+    /// Pools that could be listed.
+    Pools,
+}
 
 /// What the doctor found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -61,14 +73,20 @@ impl Diagnosis {
     /// Runs all checks.
     #[must_use]
     pub fn of(scene: &Scene) -> Self {
-        let inside = if scene.store.is_ok() { INSIDE } else { &[] };
-        let groups = OUTSIDE.iter().chain(inside);
+        let inside = INSIDE.iter().flat_map(|(name, needs, group)| {
+            match (&scene.store, scene.is_unreachable() && *needs == Needs::Pools) {
+                // Only network stores have a server.
+                (Err(_), _) if *name == server::NAME => Vec::new(),
+                (Err(_), _) | (_, true) => vec![not_checked(name, "")],
+                (Ok(_), false) => group(scene),
+            }
+        });
         let file = scene.settings.as_ref().ok().and_then(|settings| settings.origin.as_ref());
         Self {
             at: scene.now,
             config: file.map(|file| file.display().to_string()),
             store: scene.store.as_ref().ok().map(|store| store.place.clone()),
-            findings: groups.flat_map(|group| group(scene)).collect(),
+            findings: OUTSIDE.iter().flat_map(|group| group(scene)).chain(inside).collect(),
         }
     }
 
@@ -118,6 +136,12 @@ impl Diagnosis {
 /// What was found, or that nothing was.
 fn or_ok(found: Vec<Finding>, check: &'static str, what: impl FnOnce() -> String) -> Vec<Finding> {
     if found.is_empty() { vec![Finding::ok(check, what())] } else { found }
+}
+
+/// Notes that something could not be checked, which is not a second failure.
+fn not_checked(check: &'static str, what: &str) -> Finding {
+    let what = format!("{what}not checked: the store is unreachable");
+    Finding::note(check, what).remedy("see the failure of the store")
 }
 
 /// Splits an error's sentence: what is wrong, and behind the semicolon what to do.

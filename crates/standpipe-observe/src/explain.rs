@@ -4,12 +4,12 @@
 
 mod advice;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use standpipe_core::{
-    AdmissionSteps, Breaker, Decision, LimitId, LimitUsage, Priority, QueueKey, Queued, Reason,
-    Refusal, Reserve, State, Zone,
+    AdmissionSteps, Breaker, Decision, LeaseOwner, LimitId, LimitUsage, Priority, QueueKey, Queued,
+    Reason, Refusal, Reserve, Span, State, Zone,
 };
 use standpipe_store::PoolName;
 
@@ -19,7 +19,7 @@ use crate::status::{
     AgentShares, KeptUnits, Label, LimitStatus, PausedBy, PoolStatus, Processes, TicketStatus,
     VerdictKind, agents_ahead, amounts, breaker, is_zero, kept_from, needs_all, shares_of,
 };
-use crate::time::Now;
+use crate::time::{Now, Timestamp};
 
 /// The decision that a call would get now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +73,9 @@ pub struct Explanation {
     pub shares: Vec<AgentShares>,
     /// What floors of other agents keep from the call.
     pub floors: Vec<KeptUnits>,
+    /// Stopped processes (`SIGSTOP`) that hold leases, a few at most.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stopped_holders: Vec<u32>,
     /// The calls of this agent that wait already, in order.
     pub waiting: Vec<TicketStatus>,
     /// The same for the other pools that the call draws on, in the order in which they are asked.
@@ -132,9 +135,35 @@ pub struct Denial {
     /// Who ordered the pause, and when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<PausedBy>,
+    /// While the pool is paused: when calls of this priority return.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub returns: Option<Returns>,
     /// When this step alone would admit the call.
     #[serde(flatten)]
     pub when: When,
+}
+
+/// When calls of one priority return from a pause.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Returns {
+    /// When the pause ends.
+    pub pause_ends: Timestamp,
+    /// When the first call of this priority returns at the earliest.
+    pub from: Timestamp,
+    /// When the calls that waited through the pause have returned.
+    pub to: Timestamp,
+}
+
+impl Returns {
+    fn of(state: &State, refusal: &Refusal, tier: Priority, now: &Now) -> Option<Self> {
+        let facts = state.facts();
+        let end = facts.pause.filter(|_| refusal.reason == Reason::Pause)?;
+        let window = facts.config.as_ref()?.policy.comeback?.of(tier);
+        let at = |after: Span| now.ahead(end + after);
+        Some(Self { pause_ends: now.ahead(end), from: at(window.from), to: at(window.to) })
+    }
 }
 
 impl Step {
@@ -176,6 +205,7 @@ impl Explanation {
             limits: PoolStatus::limits_of(state, now),
             shares: shares_of(state, &reserve.agent, now),
             floors: state.floors_kept_from(reserve, now.store).iter().map(KeptUnits::of).collect(),
+            stopped_holders: stopped_holders(state, processes),
             waiting,
             others: Vec::new(),
         })
@@ -309,8 +339,24 @@ fn denial(
         alone: needs_all(figures, &judged.cost, refusal),
         kept: kept_from(state, reserve, refusal, now),
         paused: PausedBy::of(state, refusal, now),
+        returns: Returns::of(state, refusal, judged.tier, now),
         when: When::of(refusal, now),
     }
+}
+
+/// The most stopped processes that are named.
+const MAX_STOPPED: usize = 3;
+
+/// Stopped processes are alive, so they keep their leases.
+fn stopped_holders(state: &State, processes: Processes<'_>) -> Vec<u32> {
+    let sessions = state.facts().leases.values().filter_map(|lease| match lease.owner {
+        LeaseOwner::Session(session) => Some(session),
+        LeaseOwner::Ttl { .. } => None,
+    });
+    let sessions: BTreeSet<u64> = sessions.collect();
+    let stopped = sessions.into_iter().filter_map(processes).filter(|process| process.stopped);
+    let pids: BTreeSet<u32> = stopped.map(|process| process.pid).collect();
+    pids.into_iter().take(MAX_STOPPED).collect()
 }
 
 /// The name of a priority. An earlier name for [`Priority::as_str`], see `compat.rs`.

@@ -12,7 +12,7 @@ use standpipe_store::PoolName;
 
 pub use self::when::When;
 pub use self::why::Why;
-use crate::status::{Backpressure, PausedBy};
+use crate::status::{Backpressure, Incident, PausedBy};
 use crate::time::{Now, Timestamp, format_ms, format_span};
 
 /// A call that may not be made.
@@ -33,6 +33,8 @@ pub struct Refused {
     pub behind: Option<String>,
     /// Who ordered the pause that the call waits for, and when.
     pub paused: Option<PausedBy>,
+    /// The refusal that stopped the pool, if the provider did.
+    pub stopped_by: Option<Incident>,
     /// When the call is admitted: at this instant if it is `exact`, and not before it otherwise.
     /// `None` if no instant is known; [`Refused::waiting_for`] returns what must happen then.
     pub until: Option<SystemTime>,
@@ -52,6 +54,19 @@ pub struct Refused {
 }
 
 impl Refused {
+    /// What a person does about a pool that the provider stopped, before resuming it.
+    pub const FIX_ACCOUNT: &'static str =
+        "fix the account at the provider (credit, spend limit, key)";
+
+    /// Describes a stopped process, which keeps what it holds, and what to do about it.
+    #[must_use]
+    pub fn stopped_holder(pid: u32) -> String {
+        format!(
+            "process {pid} holds a lease and is stopped (kill -CONT {pid} resumes it, kill -9 \
+             {pid} ends it)"
+        )
+    }
+
     /// Whether no waiting helps, because the call is larger than a limit.
     #[must_use]
     pub fn is_never(&self) -> bool {
@@ -95,6 +110,8 @@ impl Refused {
             short_by: refusal.short_by,
             behind: refusal.behind.as_ref().map(ToString::to_string),
             paused: PausedBy::of(state, refusal, now),
+            stopped_by: Incident::of_stop(state, now)
+                .filter(|_| refusal.reason == Reason::Terminal),
             until: until.map(|until| now.system(until)),
             exact: refusal.exact,
             retry_after: until.map(|until| now.until(until)),
@@ -115,6 +132,7 @@ impl Refused {
             short_by: 0,
             behind: None,
             paused: None,
+            stopped_by: None,
             until: None,
             exact: false,
             retry_after: None,
@@ -162,7 +180,7 @@ impl Refused {
         let why = || self.why().map(|why| format!(": {why}")).unwrap_or_default();
         let mut text = match self.reason {
             Reason::Never => return self.never(),
-            Reason::Terminal => format!("the provider stopped `{pool}`"),
+            Reason::Terminal => return self.terminal(clock),
             Reason::QueueFull => {
                 format!("`{pool}` is full: too many calls are queued or in flight")
             }
@@ -177,11 +195,26 @@ impl Refused {
             text += &format!("; {again}{}", when.describe(clock));
         }
         for pid in &self.stopped_holders {
-            text += &format!(
-                "; process {pid} holds a lease and is stopped (kill -CONT {pid} resumes it)"
-            );
+            text += &format!("; {}", Self::stopped_holder(*pid));
         }
         text
+    }
+
+    /// Only a person can end a stop whose end the provider does not name.
+    fn terminal(&self, clock: &dyn Fn(Timestamp, u64) -> String) -> String {
+        let pool = &self.pool;
+        let who = self.stopped_by.as_ref().map(|incident| {
+            let agent = incident.agent.as_deref().unwrap_or("a call");
+            format!(" ({agent} was refused at {})", clock(incident.at, incident.ago_ms))
+        });
+        let when = self.when();
+        let again = if when.until.is_some() { "without that, ask again " } else { "" };
+        format!(
+            "the provider stopped `{pool}`{}; {}, then `standpipe resume {pool}`; {again}{}",
+            who.unwrap_or_default(),
+            Self::FIX_ACCOUNT,
+            when.describe(clock)
+        )
     }
 
     fn never(&self) -> String {
@@ -225,6 +258,9 @@ pub struct RefusedJson {
     /// Who ordered the pause that the call waits for, and when.
     #[serde(skip_serializing_if = "Option::is_none")]
     paused: Option<PausedBy>,
+    /// The refusal that stopped the pool, if the provider did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopped_by: Option<Incident>,
     /// The exact instant at which the call is admitted if nothing else happens.
     until: Option<Timestamp>,
     /// A lower bound: the call is not admitted earlier, and perhaps later.
@@ -255,6 +291,7 @@ impl Serialize for Refused {
             short_by: self.short_by,
             behind: self.behind.clone(),
             paused: self.paused.clone(),
+            stopped_by: self.stopped_by.clone(),
             until: when.until,
             not_before: when.not_before,
             waiting_for: when.waiting_for,

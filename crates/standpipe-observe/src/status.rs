@@ -69,6 +69,9 @@ pub struct PoolStatus {
     pub terminal: Option<Stop>,
     /// Set after the store lost the ledger, until all calls in flight are known again.
     pub learning: Option<Pause>,
+    /// Set after the store lost the ledger, while rates count as full and return over one period.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovering: Option<Pause>,
     /// The consequences of the provider's refusals.
     pub trouble: ThrottleStatus,
     /// How much quota is left: `green`, `amber` or `red`.

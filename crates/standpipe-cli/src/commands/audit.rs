@@ -1,8 +1,10 @@
 //! `audit`: calls per agent against the quota, or a run before against one after.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Map, Value, json};
+use standpipe::observe::Comparison;
+use standpipe::{PoolName, Standpipe};
 
 use super::CommandResult;
 use crate::args::Audit;
@@ -23,7 +25,7 @@ pub(super) fn run(args: &Audit, context: &Context, printer: &Printer) -> Command
         context.existing_pool(&tap, name)?;
     }
     if args.compare {
-        let all = tap.compare(args.pool.as_ref(), back);
+        let all = comparison(&tap, args.pool.as_ref(), back);
         if printer.json {
             printer.object(Map::from_iter([("pools".to_owned(), json!(all))]))?;
         } else {
@@ -32,7 +34,11 @@ pub(super) fn run(args: &Audit, context: &Context, printer: &Printer) -> Command
         return Ok(Exit::Ok);
     }
     let back = back.unwrap_or(A_DAY);
-    let found = tap.audit(args.pool.as_ref(), back)?;
+    let mut found = tap.audit(args.pool.as_ref(), back)?;
+    if is_shared {
+        // The latest calls may be those of another machine, which this journal never has.
+        found.pools.iter_mut().for_each(|pool| pool.complete_until = None);
+    }
     if printer.json {
         printer.object(object(json!(found))?)?;
     } else {
@@ -40,6 +46,14 @@ pub(super) fn run(args: &Audit, context: &Context, printer: &Printer) -> Command
         printer.data(&audit::text(printer.style, &found, back, is_shared))?;
     }
     Ok(Exit::Ok)
+}
+
+/// Compares the runs of a pool, or of each, by the whole journal unless a length is given.
+fn comparison(tap: &Standpipe, pool: Option<&PoolName>, back: Option<Duration>) -> Vec<Comparison> {
+    let since = back.and_then(|back| SystemTime::now().checked_sub(back));
+    let events = |kind| tap.journal().events(since, Some(kind));
+    let events = Comparison::KINDS.into_iter().flat_map(events);
+    Comparison::of(events.filter(|event| pool.is_none_or(|pool| pool.as_str() == event.pool)))
 }
 
 /// Unwraps a JSON object.

@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::show::duration::length;
-use crate::show::events::line;
+use crate::show::events::{SessionOwners, line, session_owners};
 
 /// The default of `--since`.
 const A_DAY: Duration = Duration::from_secs(86_400);
@@ -29,9 +29,11 @@ pub(super) fn run(args: &Events, context: &Context, printer: &Printer) -> Comman
     let since = |back: Duration| SystemTime::now().checked_sub(back);
     let tap = context.open()?;
     if !args.follow {
-        let mut seen = Seen::default();
-        for event in tap.journal().events(since(back.unwrap_or(A_DAY)), kind) {
-            seen.add(&event, show(&event, args, printer)?);
+        let (mut seen, since) = (Seen::default(), since(back.unwrap_or(A_DAY)));
+        let reclaimed: Vec<Event> = tap.journal().events(since, Some(EventKind::Reclaim)).collect();
+        let owners = session_owners(&reclaimed);
+        for event in tap.journal().events(since, kind) {
+            seen.add(&event, show(&event, &owners, args, printer)?);
         }
         if let Some(note) = seen.note(args) {
             printer.note(&note);
@@ -40,8 +42,11 @@ pub(super) fn run(args: &Events, context: &Context, printer: &Printer) -> Comman
     }
     let mut follow = tap.journal().follow(back.and_then(since), kind);
     loop {
-        for event in follow.more() {
-            show(&event, args, printer)?;
+        // The end of a session and of its leases is one step, and so is written together.
+        let events = follow.more();
+        let owners = session_owners(&events);
+        for event in &events {
+            show(event, &owners, args, printer)?;
         }
         if reader_is_gone() {
             return Ok(Exit::Ok);
@@ -95,7 +100,12 @@ impl Seen {
 }
 
 /// Prints an event, if it is of the pool and the agent that are wanted. Returns whether it is.
-fn show(event: &Event, args: &Events, printer: &Printer) -> Result<bool, Failure> {
+fn show(
+    event: &Event,
+    owners: &SessionOwners,
+    args: &Events,
+    printer: &Printer,
+) -> Result<bool, Failure> {
     let object = json!(event);
     let of_pool = args.pool.as_ref().is_none_or(|pool| event.pool == pool.as_str());
     let of_agent = args.agent.as_ref().is_none_or(|agent| object["agent"] == agent.as_str());
@@ -104,7 +114,7 @@ fn show(event: &Event, args: &Events, printer: &Printer) -> Result<bool, Failure
     }
     match object {
         Value::Object(object) if printer.json => printer.object_line(object)?,
-        _ => printer.line(&line(event))?,
+        _ => printer.line(&line(event, owners))?,
     }
     Ok(true)
 }

@@ -6,7 +6,7 @@ use std::io::Read;
 use serde_json::{Map, Value, json};
 use standpipe::{Meaning, Pool, Reply};
 
-use super::throttle::{described, effect};
+use super::throttle::effect;
 use crate::failure::Failure;
 use crate::printer::Printer;
 
@@ -66,7 +66,7 @@ pub(super) fn note(meaning: &Meaning, pool: &Pool, printer: &Printer) {
     match meaning {
         Meaning::Refused { kind, retry_after, .. } => {
             let after = retry_after.map(|after| u64::try_from(after.as_millis()).unwrap_or(0));
-            printer.note(&effect(pool, &described(kind.as_str(), after)).0);
+            printer.note(&effect(pool, kind.as_str(), after).0);
         }
         Meaning::Failed { transient: true } => {
             printer.note("the call failed; it may be tried again");

@@ -1,7 +1,7 @@
 //! `throttle`: reports that the provider refused a call.
 
 use serde_json::json;
-use standpipe::observe::Pause;
+use standpipe::observe::{Pause, ThrottleStatus};
 use standpipe::{Error, Pool, Throttle as Report, ThrottleKind};
 
 use super::{CommandResult, leases};
@@ -10,6 +10,7 @@ use crate::context::{Context, duration};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
+use crate::show::amount::times;
 use crate::show::duration::length;
 use crate::show::local_time::clock;
 
@@ -49,21 +50,42 @@ pub(super) fn run(args: Throttle, context: &Context, printer: &Printer) -> Comma
         result => result?,
     }
     let after = args.retry_after.map(|length| length.0.div_ceil(1_000));
-    let what = described(ThrottleKind::from(args.kind).as_str(), after);
-    let (text, pause) = effect(&reported, &what);
+    let (text, pause) = effect(&reported, ThrottleKind::from(args.kind).as_str(), after);
     printer.done(&text, json!({ "pool": pool, "noted": true, "pause": pause }))?;
     Ok(Exit::Ok)
 }
 
 /// A refusal in short: `quota, Retry-After 30s`.
-pub(super) fn described(kind: &str, retry_after_ms: Option<u64>) -> String {
+fn described(kind: &str, retry_after_ms: Option<u64>) -> String {
     let after = retry_after_ms.map(|ms| format!(", Retry-After {}", length(ms)));
     format!("{kind}{}", after.unwrap_or_default())
 }
 
+/// Describes a pause that is longer than the provider's Retry-After; `None` if it is not.
+fn why_so_long(
+    kind: &str,
+    after: Option<u64>,
+    pause_ms: u64,
+    trouble: &ThrottleStatus,
+) -> Option<String> {
+    // The shortest pause is a second.
+    if after.is_some_and(|after| pause_ms <= after.max(1_000)) {
+        return None;
+    }
+    let in_a_row = if kind == "overload" { trouble.overloads } else { trouble.streak };
+    let why = match in_a_row {
+        0 | 1 if after.is_none() => return None,
+        0 | 1 if kind == "overload" => "the backoff of an overload is longer".to_owned(),
+        0 | 1 => "an earlier pause is longer".to_owned(),
+        n => format!("refused {} in a row", times(n)),
+    };
+    let was = after.map(|ms| format!(", Retry-After was {}", length(ms)));
+    Some(format!("{kind}, {why}{}", was.unwrap_or_default()))
+}
+
 /// What a refusal did to a pool, for people and for programs.
-pub(super) fn effect(pool: &Pool, what: &str) -> (String, Option<Pause>) {
-    let name = pool.name();
+pub(super) fn effect(pool: &Pool, kind: &str, after: Option<u64>) -> (String, Option<Pause>) {
+    let (name, what) = (pool.name(), described(kind, after));
     // The report was accepted; a status that cannot be read is no failure.
     let Ok(status) = pool.status().blocking() else {
         return (format!("`{name}`: {what} is recorded"), None);
@@ -74,7 +96,8 @@ pub(super) fn effect(pool: &Pool, what: &str) -> (String, Option<Pause>) {
         }
         (None, Some(pause)) => {
             let (end, left) = (clock(pause.until), length(pause.for_ms));
-            format!("`{name}` is paused until {end} ({left}): {what}")
+            let why = why_so_long(kind, after, pause.for_ms, &status.trouble);
+            format!("`{name}` is paused until {end} ({left}): {}", why.unwrap_or(what))
         }
         (None, None) => format!("`{name}` is not paused: {what} is recorded"),
     };

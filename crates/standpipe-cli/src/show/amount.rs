@@ -61,6 +61,15 @@ fn dollars(millionths: u64) -> String {
     format!("${}.{:02}", grouped(cents / 100), cents % 100)
 }
 
+/// `twice`, `3 times`
+pub(crate) fn times(count: u32) -> String {
+    match count {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        n => format!("{n} times"),
+    }
+}
+
 /// `1 call`, `2 calls`
 pub(crate) fn counted(count: impl TryInto<u64>, what: &str) -> String {
     let count = count.try_into().unwrap_or(u64::MAX);

@@ -6,6 +6,7 @@ use standpipe::observe::{self, AgentAudit, AgentRate, Audit, LimitAudit, PoolAud
 use crate::show::amount::amount;
 use crate::show::duration::{length, period};
 use crate::show::findings;
+use crate::show::local_time::clock;
 use crate::show::style::{Style, TextRole, columns};
 use crate::show::table::table;
 
@@ -38,6 +39,13 @@ fn nothing(style: Style, audit: &Audit, back: &str, is_shared: bool) -> String {
     let back = if is_shared { format!("{back}, {MACHINE}") } else { back.to_owned() };
     let unreadable = audit.pools.iter().flat_map(|pool| findings::list(style, &pool.findings));
     let unreadable: String = unreadable.map(|line| line + "\n").collect();
+    if let Some(until) = audit.pools.iter().find_map(|pool| pool.complete_until) {
+        let until = clock(until);
+        return format!(
+            "Nothing is recorded yet: records up to {until}; running processes write every 10 s\n\
+             {unreadable}"
+        );
+    }
     format!(
         "Nothing was recorded in the last {back}. Calls through Standpipe are
 recorded automatically:
@@ -57,13 +65,18 @@ fn pool(style: Style, audit: &PoolAudit, extent: &str) -> Vec<String> {
         lines.push("  nothing was recorded".to_owned());
     } else {
         lines.extend(agents(style, &audit.agents));
-        for (at, limit) in audit.limits.iter().enumerate() {
+        let used = audit.limits.iter().enumerate().filter(|(_, limit)| limit.peak > 0);
+        for (at, limit) in used {
             lines.push(String::new());
             lines.extend(rates(style, limit, audit, at));
         }
         lines.push(String::new());
     }
     lines.extend(findings::list(style, &audit.findings));
+    if let Some(until) = audit.complete_until {
+        let text = format!("records up to {}; running processes write every 10 s", clock(until));
+        lines.push(format!("  {}", style.paint(TextRole::Muted, &text)));
+    }
     if audit.left_out > 0 {
         let mode = if audit.enforce { "in shadow mode" } else { "while they were held back" };
         let text = format!("{} calls {mode} are left out; --compare has both", audit.left_out);

@@ -1,10 +1,11 @@
 //! `audit --compare` for people: before and after, side by side.
 
-use standpipe::observe::{Comparison, Timestamp, Traffic, share};
+use standpipe::observe::{Comparison, Traffic, share};
 use standpipe::{PoolName, escape};
 
 use crate::show::amount::amount;
 use crate::show::duration::length;
+use crate::show::local_time::day_and_clock;
 use crate::show::style::{Style, TextRole};
 use crate::show::table::{sentence, table};
 
@@ -88,7 +89,7 @@ const ROWS: &[Row] = &[
     ("calls", |side| amount("calls", side.calls)),
     ("429s (wasted calls)", |side| part(side.refused, side.calls)),
     ("retries", |side| part(side.retries, side.calls)),
-    ("began", |side| side.first.map_or_else(|| "-".to_owned(), began)),
+    ("began", |side| side.first.map_or_else(|| "-".to_owned(), day_and_clock)),
     ("wall clock", |side| length(side.wall_clock_ms)),
     (
         "time waited",
@@ -96,13 +97,6 @@ const ROWS: &[Row] = &[
     ),
     ("agents", |side| side.agents.to_string()),
 ];
-
-/// `2026-01-31 12:00:00Z`
-fn began(first: Timestamp) -> String {
-    let text = first.to_string();
-    let part = |range: std::ops::Range<usize>| text.get(range).unwrap_or_default().to_owned();
-    format!("{} {}Z", part(0..10), part(11..19))
-}
 
 fn part(count: u64, calls: u64) -> String {
     format!("{} ({})", amount("calls", count), share(count.into(), calls.into()))

@@ -1,5 +1,8 @@
 //! Events for people: a line each.
 
+use std::collections::BTreeMap;
+
+use standpipe::LeaseId;
 use standpipe::observe::journal::{Event, EventData, Usage};
 
 use crate::show::amount::{amount, cost, counted, percent};
@@ -8,10 +11,33 @@ use crate::show::local_time::{clock, day_and_clock};
 use crate::show::when::reason_text;
 
 /// `2026-01-31 12:00:00  wait  my/slots  blog waited 3.1s: …`
-pub(crate) fn line(event: &Event) -> String {
+pub(crate) fn line(event: &Event, owners: &SessionOwners) -> String {
     let at = day_and_clock(event.at);
     let kind = event.what.kind().as_str();
-    format!("{at}  {kind:<12}  {}  {}", event.pool, what(&event.what))
+    let what = match &event.what {
+        EventData::SessionEnd { session } => session_end(*session, owners.get(session)),
+        other => what(other),
+    };
+    format!("{at}  {kind:<12}  {}  {what}", event.pool)
+}
+
+/// The agents of sessions.
+pub(crate) type SessionOwners = BTreeMap<u64, String>;
+
+/// Finds whose sessions ended: the end of one reclaims the leases that it holds.
+pub(crate) fn session_owners<'a>(events: impl IntoIterator<Item = &'a Event>) -> SessionOwners {
+    let owner = |event: &Event| match &event.what {
+        EventData::Reclaim { lease, agent, .. } => {
+            Some((lease.parse::<LeaseId>().ok()?.key().session, agent.clone()))
+        }
+        _ => None,
+    };
+    events.into_iter().filter_map(owner).collect()
+}
+
+fn session_end(session: u64, agent: Option<&String>) -> String {
+    let of = agent.map(|agent| format!(" of {agent}")).unwrap_or_default();
+    format!("session {session:x}{of} ended")
 }
 
 /// Describes an event in a sentence.
@@ -46,7 +72,7 @@ pub(crate) fn what(what: &EventData) -> String {
             format!("stopped by the provider, until {}", clock(until))
         }
         EventData::Stop { until: None } => "stopped by the provider".to_owned(),
-        EventData::SessionEnd { session } => format!("session {session:x} ended"),
+        EventData::SessionEnd { session } => session_end(*session, None),
         EventData::Config { result, source } => format!("a configuration from {source}: {result}"),
         EventData::WindowReset { limit } => format!("the provider's window of {limit} began anew"),
         EventData::Sequential { on: true } => {
@@ -150,4 +176,27 @@ fn used(usage: &Usage) -> String {
 
 fn by(agent: &str, model: Option<&str>) -> String {
     model.map_or_else(|| agent.to_owned(), |model| format!("{agent} ({model})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use standpipe::observe::Timestamp;
+
+    #[test]
+    fn the_end_of_a_session_names_the_agent_whose_lease_it_held() {
+        let lease = "lease1_TcxdAgDNqakfGeiVAAAAAAAAAANnaXRodWIvY29yZQ".to_owned();
+        let session = lease.parse::<LeaseId>().unwrap().key().session;
+        let event = |what| {
+            let (at, pool) = (Timestamp { millis: 0 }, "github/core".to_owned());
+            Event { at, pool, what }
+        };
+        let (agent, why) = ("poller".to_owned(), "owner_gone".to_owned());
+        let reclaim = event(EventData::Reclaim { lease, agent, why });
+        let ended = event(EventData::SessionEnd { session });
+        let owners = session_owners([&ended, &reclaim]);
+        assert!(line(&ended, &owners).ends_with(&format!("session {session:x} of poller ended")));
+        let unknown = line(&ended, &SessionOwners::new());
+        assert!(unknown.ends_with(&format!("session {session:x} ended")), "{unknown}");
+    }
 }

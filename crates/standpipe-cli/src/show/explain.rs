@@ -11,7 +11,7 @@ use crate::show::reasons::to_do;
 use crate::show::status::{Shown, ramp};
 use crate::show::style::{Style, TextRole};
 use crate::show::table::{sentence, table};
-use crate::show::when::{refused, wait_reason, why_and_until, why_and_when};
+use crate::show::when::{denied, refused, stopped, wait_reason, why_and_until};
 
 /// The most waiting calls that are listed.
 const MAX_WAITING: usize = 5;
@@ -64,9 +64,13 @@ fn rows(style: Style, explanation: &Explanation, step: &Step) -> Vec<Vec<String>
         let passed = style.paint(TextRole::Muted, step.passed);
         return vec![row(0, style.paint(TextRole::Good, "ok"), passed)];
     }
-    let noes = step.noes.iter().enumerate().map(|(at, no)| {
+    // The text about a pause has the return from it.
+    let is_paused = step.noes.iter().any(|no| no.returns.is_some());
+    let noes = step.noes.iter();
+    let noes = noes.filter(|no| !is_paused || no.reason.as_str() != "return_window");
+    let noes = noes.enumerate().map(|(at, no)| {
         let why = match decides.filter(|why| is_about(why, no)) {
-            Some(deciding) => why_and_when(&no.why(), &deciding.when()),
+            Some(deciding) => decided(explanation, deciding, no),
             None => why_and_until(&no.why(), &no.when),
         };
         row(at, style.paint(TextRole::Error, "no"), escape::text(&why).into_owned())
@@ -187,9 +191,17 @@ fn verdict(style: Style, explanation: &Explanation) -> String {
 fn reason(explanation: &Explanation, why: &Refused) -> String {
     let mut denials = explanation.steps.iter().flat_map(|step| &step.noes);
     match denials.find(|no| is_about(why, no)) {
-        Some(no) => why_and_when(&no.why(), &why.when()),
+        Some(no) => decided(explanation, why, no),
         None => refused(why),
     }
+}
+
+/// Describes the denial that decides: one sentence with one instant of admission.
+fn decided(explanation: &Explanation, why: &Refused, no: &Denial) -> String {
+    if why.is_terminal() {
+        return stopped(why);
+    }
+    denied(no, &why.when(), explanation.priority.as_str())
 }
 
 /// Whether a denial is the one that decides.
@@ -207,8 +219,8 @@ fn hints(explanation: &Explanation) -> Vec<String> {
     // The reason of a call that waits already comes before that of a new one.
     let first = explanation.waiting.iter().find_map(|ticket| ticket.why());
     let why = first.or(decides.flatten());
-    let priority = explanation.priority.as_str();
-    let about_reason = why.map(|why| to_do(&why, &explanation.pool, priority));
+    let (priority, stopped) = (explanation.priority.as_str(), &explanation.stopped_holders);
+    let about_reason = why.map(|why| to_do(&why, &explanation.pool, priority, stopped));
     let advice = explanation.advice.as_ref().filter(|advice| !advice.try_this.is_empty());
     let advice = advice.map(|advice| advice.sentence());
     about_reason.into_iter().chain(advice).filter(|hint| !hint.is_empty()).collect()

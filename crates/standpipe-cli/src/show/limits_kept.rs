@@ -5,7 +5,7 @@ use std::path::Path;
 
 use standpipe::config::plain;
 use standpipe::observe::Origin;
-use standpipe::{Limit, PoolName, Rule, Unit};
+use standpipe::{Limit, PoolConfig, PoolName, Rule, Unit};
 
 use crate::show::local_time::day_and_clock;
 
@@ -61,23 +61,32 @@ fn to_loosen(pool: &PoolName) -> String {
     )
 }
 
-/// The limits of the configuration file are ignored.
+/// The configuration file is ignored, and `stated` is what it says of the pool. Returns nothing if
+/// that is in force: the same file on several machines has several times.
 pub(crate) fn over_file(
     pool: &PoolName,
     origin: &Origin,
-    in_force: &[Limit],
+    in_force: Option<&PoolConfig>,
+    stated: Option<&PoolConfig>,
     file: &Path,
-) -> String {
-    let (counts, from, file) = (list(in_force.iter()), from(origin), file.display());
+) -> Option<String> {
+    if in_force == stated {
+        return None;
+    }
+    fn limits(config: Option<&PoolConfig>) -> &[Limit] {
+        config.map_or(&[], |config| &config.limits)
+    }
+    let (from, file) = (from(origin), file.display());
+    let kept = match limits(in_force) == limits(stated) {
+        true => "keeps its other settings".to_owned(),
+        false => format!("keeps the limits it has: {}", list(limits(in_force).iter())),
+    };
     let remedy = match (origin.version, origin.changes) {
         (Some(version), _) => format!("give it a `version` above {version}"),
         (None, 0) => "save it again, or give it a `version`".to_owned(),
         (None, _) => "save it again".to_owned(),
     };
-    format!(
-        "`{pool}` keeps the limits it has: {counts}{from}, not what {file} says; to have that \
-         count, {remedy}"
-    )
+    Some(format!("`{pool}` {kept}{from}, not what {file} says; to have that count, {remedy}"))
 }
 
 /// Where the limits come from, and since when, as far as it is recorded.

@@ -68,6 +68,13 @@ fn not_admitted(refused: &Refused, holders: Option<&str>) -> Message {
     let text = when::refused(refused);
     let (what, hint) = split_hint(&text);
     let at = refused.when();
+    if refused.is_terminal() {
+        // The hint names `standpipe resume` already.
+        let wait = format!("; {}", when::when(&at));
+        let is_named = at.waiting_for.is_some();
+        let shorter = hint.strip_suffix(wait.as_str()).filter(|_| is_named);
+        return Message::new(what, shorter.unwrap_or(hint));
+    }
     if at.not_before.is_some() {
         return Message::new(what, &format!("ask again {hint}"));
     }

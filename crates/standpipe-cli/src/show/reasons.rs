@@ -1,7 +1,7 @@
 //! What each reason of the admission rule means, and what to do about it.
 
 use standpipe::observe::Why;
-use standpipe::{Priority, Reason};
+use standpipe::{Priority, Reason, Refused};
 
 /// What each reason means, and what to do about it.
 pub(crate) const MEANINGS: [(Reason, &str, &str); 20] = [
@@ -101,7 +101,15 @@ pub(crate) const MEANINGS: [(Reason, &str, &str); 20] = [
 
 /// What a person can do about calls that wait for this reason on a pool. Empty for a reason that
 /// only a newer version knows.
-pub(crate) fn to_do(why: &Why<'_>, pool: &str, priority: &str) -> String {
+/// `stopped` are processes that hold leases and are stopped.
+pub(crate) fn to_do(why: &Why<'_>, pool: &str, priority: &str, stopped: &[u32]) -> String {
+    if why.limit == Some("parallel") && !stopped.is_empty() {
+        let each: Vec<String> = stopped.iter().map(|pid| Refused::stopped_holder(*pid)).collect();
+        return each.join("; ");
+    }
+    if why.reason == Reason::Terminal.as_str() {
+        return format!("{}, then `standpipe resume {pool}`", Refused::FIX_ACCOUNT);
+    }
     if why.reason == Reason::Order.as_str() && priority == Priority::Critical.as_str() {
         return "wait; calls of the highest priority go in order".to_owned();
     }

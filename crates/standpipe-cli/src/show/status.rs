@@ -93,6 +93,19 @@ pub(crate) fn summary(style: Style, status: &PoolStatus) -> Vec<String> {
     lines
 }
 
+/// `margin 20 %`, or `margin 5 to 50 %` if the limits have different ones.
+fn margin(margins: &[u16]) -> Option<String> {
+    let (least, most) = (*margins.iter().min()?, *margins.iter().max()?);
+    match (least, most) {
+        (_, 0) => None,
+        (least, most) if least == most => Some(format!("margin {}", percent(most))),
+        (least, most) => {
+            let least = percent(least);
+            Some(format!("margin {} to {}", least.trim_end_matches(" %"), percent(most)))
+        }
+    }
+}
+
 /// The name at the left, the worst state and the number of calls at the right.
 fn heading(style: Style, status: &PoolStatus) -> String {
     let mut about = vec![state_text(style, status)];
@@ -101,9 +114,8 @@ fn heading(style: Style, status: &PoolStatus) -> String {
             about.push(format!("{} {what}", amount("", count as u64)));
         }
     }
-    if status.limits.iter().any(|limit| limit.margin_per_mille > Some(0)) {
-        about.push(format!("margin {}", percent(status.margin_per_mille)));
-    }
+    let margins = status.limits.iter().filter_map(|limit| limit.margin_per_mille);
+    about.extend(margin(&margins.collect::<Vec<_>>()));
     if !status.enforce {
         about.push("shadow mode: limits are not enforced".to_owned());
     }
@@ -111,4 +123,16 @@ fn heading(style: Style, status: &PoolStatus) -> String {
     let used = columns(&status.pool) + columns(&about);
     let gap = style.width.min(100).saturating_sub(used).max(2);
     format!("{}{}{about}", style.paint(TextRole::Title, &status.pool), " ".repeat(gap))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_heading_has_one_margin_only_if_all_limits_have_it() {
+        assert_eq!(margin(&[200, 200]).as_deref(), Some("margin 20 %"));
+        assert_eq!(margin(&[500, 50, 200]).as_deref(), Some("margin 5 to 50 %"));
+        assert_eq!((margin(&[0, 0]), margin(&[])), (None, None));
+    }
 }

@@ -1,6 +1,6 @@
 //! When a call may be admitted, in the time zone of this machine.
 
-use standpipe::observe::{TicketStatus, Timestamp, Why};
+use standpipe::observe::{Denial, TicketStatus, Timestamp, Why};
 use standpipe::{Refused, When};
 
 use crate::show::duration::remaining;
@@ -33,6 +33,29 @@ pub(crate) fn why_and_until(why: &Why<'_>, at: &When) -> String {
     };
     let left = remaining(at.until_ms.or(at.not_before_ms).unwrap_or(0));
     format!("{}, {bound} {} ({left})", reason(why), clock(end))
+}
+
+/// Describes a denial that decides. For a pause that is when it ends, when calls of the priority
+/// return from it, and when the call is admitted.
+pub(crate) fn denied(no: &Denial, at: &When, priority: &str) -> String {
+    let Some(returns) = &no.returns else { return why_and_when(&no.why(), at) };
+    let by = no.paused.as_ref().map(|order| format!(" by {} at {}", order.by, clock(order.at)));
+    let (end, from, to) = (clock(returns.pause_ends), clock(returns.from), clock(returns.to));
+    let window = if from == to { format!("at {from}") } else { format!("between {from} and {to}") };
+    let by = by.unwrap_or_default();
+    format!("paused{by} until {end}; {priority} calls return {window}; admitted {}", when(at))
+}
+
+/// Describes a pool that the provider stopped: who was refused, and until when.
+pub(crate) fn stopped(why: &Refused) -> String {
+    let who = why.stopped_by.as_ref().map(|incident| {
+        let agent = incident.agent.as_deref().unwrap_or("a call");
+        format!(" ({agent} was refused at {})", clock(incident.at))
+    });
+    let at = why.when();
+    let probe = at.until.map(|_| format!(", or a call may try {}", when(&at)));
+    let (who, probe) = (who.unwrap_or_default(), probe.unwrap_or_default());
+    format!("the provider stopped the pool{who} until it is resumed{probe}")
 }
 
 fn reason(why: &Why<'_>) -> String {

@@ -13,5 +13,6 @@ mod reasons;
 mod signals;
 mod throttled_messages;
 mod top;
+mod unusable;
 mod wait_times;
 mod within;

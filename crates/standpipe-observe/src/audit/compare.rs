@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::series::Series;
 use crate::amount::percent;
-use crate::journal::{Event, EventData, Usage};
+use crate::journal::{Event, EventData, EventKind, Usage};
 use crate::time::Timestamp;
 
 /// The traffic of a pool before and after.
@@ -44,19 +44,22 @@ pub struct Traffic {
     pub retries: u64,
     /// How many percent of the calls those are.
     pub retries_percent: u64,
-    /// When the first and the last call was admitted.
+    /// When the first call began to wait, or was admitted if none waited before that.
     pub first: Option<Timestamp>,
-    /// See [`Traffic::first`].
+    /// When the last call was admitted.
     pub last: Option<Timestamp>,
-    /// From the first to the last, in whole seconds.
+    /// From the first to the last.
     pub wall_clock_ms: u64,
     /// How long calls waited, all together.
     pub waited_ms: u64,
 }
 
 impl Comparison {
+    /// The kinds of events that it is worked out from.
+    pub const KINDS: [EventKind; 2] = [EventKind::Usage, EventKind::Wait];
+
     /// Compares the runs of each pool in these events of
-    /// [`EventKind::Usage`](crate::journal::EventKind).
+    /// [`Comparison::KINDS`].
     #[must_use]
     pub fn of(events: impl IntoIterator<Item = Event>) -> Vec<Self> {
         let mut sides = Runs::default();
@@ -67,7 +70,21 @@ impl Comparison {
 
 /// The lines of each pool.
 #[derive(Debug, Default)]
-struct Runs(BTreeMap<String, Vec<Line>>);
+struct Runs(BTreeMap<String, Recorded>);
+
+/// What was recorded of a pool.
+#[derive(Debug, Default)]
+struct Recorded {
+    lines: Vec<Line>,
+    waits: Vec<Wait>,
+}
+
+/// When the longest of some calls began to wait, at the earliest, and when their line was written.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    began: u64,
+    written: u64,
+}
 
 /// A line of the journal and when it counts from: the second of its first call, and among lines of
 /// one second when they were written.
@@ -91,18 +108,28 @@ struct Side {
 
 impl Runs {
     fn add(&mut self, event: Event) {
-        if let EventData::Usage(usage) = event.what {
-            let line = Line { began: (usage.from, event.at), usage };
-            self.0.entry(event.pool).or_default().push(line);
+        match event.what {
+            EventData::Usage(usage) => {
+                let line = Line { began: (usage.from, event.at), usage };
+                self.0.entry(event.pool).or_default().lines.push(line);
+            }
+            EventData::Wait { longest_ms, .. } => {
+                let written = event.at.millis;
+                let wait = Wait { began: written.saturating_sub(longest_ms), written };
+                self.0.entry(event.pool).or_default().waits.push(wait);
+            }
+            _ => {}
         }
     }
 
     fn compared(self) -> Vec<Comparison> {
-        self.0.into_iter().map(|(pool, lines)| compared(pool, lines)).collect()
+        let recorded = self.0.into_iter().filter(|(_, recorded)| !recorded.lines.is_empty());
+        recorded.map(|(pool, recorded)| compared(pool, recorded)).collect()
     }
 }
 
-fn compared(pool: String, mut lines: Vec<Line>) -> Comparison {
+fn compared(pool: String, recorded: Recorded) -> Comparison {
+    let Recorded { mut lines, waits } = recorded;
     lines.sort_by_key(|line| line.began);
     let starts = [false, true].map(|enforced| last_run(&lines, enforced));
     let mut sides = [Side::default(), Side::default()];
@@ -116,6 +143,8 @@ fn compared(pool: String, mut lines: Vec<Line>) -> Comparison {
         }
     }
     let [before, after] = sides.map(Side::traffic);
+    // In shadow mode no call waits.
+    let after = after.map(|after| after.with_waits(&waits));
     Comparison { pool, before, after, earlier_calls }
 }
 
@@ -143,9 +172,9 @@ impl Side {
     }
 
     fn traffic(self) -> Option<Traffic> {
-        let admitted = self.admitted.sorted();
-        let (first, last) = admitted.ends()?;
         let calls = self.calls.saturating_sub(self.cancelled);
+        let admitted = self.admitted.sorted().with_total(calls);
+        let (first, last) = admitted.ends()?;
         let share = |part: u64| percent(u128::from(part), u128::from(calls));
         let moment = |second: u64| Timestamp { millis: second.saturating_mul(1_000) };
         Some(Traffic {
@@ -161,6 +190,18 @@ impl Side {
             wall_clock_ms: (last - first + 1).saturating_mul(1_000),
             waited_ms: self.waited_ms,
         })
+    }
+}
+
+impl Traffic {
+    /// A run begins when its first call begins to wait, not when that is admitted.
+    fn with_waits(mut self, waits: &[Wait]) -> Self {
+        let Some(first) = self.first.map(|first| first.millis) else { return self };
+        let of_run = waits.iter().filter(|wait| wait.written >= first);
+        let began = of_run.map(|wait| wait.began).min().unwrap_or(first).min(first);
+        self.first = Some(Timestamp { millis: began });
+        self.wall_clock_ms = self.wall_clock_ms.saturating_add(first - began);
+        self
     }
 }
 
@@ -203,8 +244,47 @@ mod tests {
         assert_eq!((before.refused, before.refused_percent), (3, 27));
         assert_eq!((before.retries, before.retries_percent), (2, 18));
         assert_eq!((before.wall_clock_ms, before.waited_ms), (3_000, 0));
-        assert_eq!((after.agents, after.calls, after.peak_per_second), (1, 2, 2));
+        assert_eq!((after.agents, after.calls, after.peak_per_second), (1, 2, 1));
         assert_eq!((after.wall_clock_ms, after.waited_ms), (11_000, 4_000));
+    }
+
+    #[test]
+    fn the_wait_of_the_first_call_is_part_of_its_run() {
+        let wait = |written: u64, longest_ms: u64| {
+            let what = EventData::Wait {
+                agent: "blog".to_owned(),
+                model: None,
+                priority: None,
+                reason: "limit".to_owned(),
+                limit: None,
+                used: None,
+                usable: None,
+                position: None,
+                ended: "admitted".to_owned(),
+                count: 1,
+                waited_ms: longest_ms,
+                longest_ms,
+            };
+            Event { at: Timestamp { millis: written }, pool: "a/b".to_owned(), what }
+        };
+        let line = |usage: Usage| Event {
+            at: usage.from,
+            pool: "a/b".to_owned(),
+            what: EventData::Usage(usage),
+        };
+        let events = [
+            wait(150_000, 40_000),
+            line(used(false, "blog", 200, &[1, 1])),
+            line(used(true, "blog", 900, &[1, 0, 1])),
+            wait(900_000, 10_000),
+            wait(902_000, 2_000),
+        ];
+        let both = Comparison::of(events);
+        let [Comparison { before: Some(before), after: Some(after), .. }] = &both[..] else {
+            panic!("{both:?}")
+        };
+        assert_eq!((before.wall_clock_ms, after.wall_clock_ms), (2_000, 13_000));
+        assert_eq!(after.first, Some(Timestamp { millis: 890_000 }));
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! The risks of a pool and what to do about them: one function per risk.
 
+mod waits;
+
 use std::collections::BTreeMap;
 
-use standpipe_core::{Priority, Unit};
+use standpipe_core::Unit;
 
 use super::{AIM, AgentAudit, LimitAudit, PoolAudit};
 use crate::amount::percent;
@@ -10,14 +12,8 @@ use crate::finding::{Finding, Level, UNLIMITED, counted};
 use crate::time::format_ms;
 use standpipe_config::plain;
 
-/// An agent whose calls wait longer than this on the average is a finding.
-const LONG_MS: u64 = 5_000;
-/// All agents together are sooner.
+/// All agents together that wait longer than this on the average are a finding.
 const SHORT_MS: u64 = 500;
-/// And so is a call that waited this long, however short the others waited.
-const LONGEST_MS: u64 = 60_000;
-/// So many calls of a hundred that are not admitted in time are.
-const GAVE_UP_PERCENT: u64 = 5;
 /// More retries than this share of the calls are more than the ledger's budget.
 const RETRIES_PERCENT: u64 = 10;
 
@@ -33,7 +29,7 @@ pub(super) fn findings(
     let mut found: Vec<Finding> =
         audit.limits.iter().filter_map(|l| contention(audit, l)).collect();
     found.extend(alone(audit));
-    let waits: Vec<Finding> = audit.agents.iter().filter_map(|agent| waits(audit, agent)).collect();
+    let waits = waits::findings(audit);
     found.extend(full(audit).filter(|_| waits.is_empty()));
     found.extend(used_up(audit).filter(|_| found.is_empty() && waits.is_empty()));
     found.extend(waits);
@@ -124,7 +120,10 @@ fn full(audit: &PoolAudit) -> Option<Finding> {
     let (all, each) = (length(audit.waited_ms), length(each));
     let what =
         format!("calls waited {all} in total, {each} on average: the limits were full at times");
-    Some(Finding::note("contention", what).remedy(relief(audit)))
+    let mut waited = audit.agents.iter().filter(|agent| agent.waited_ms > 0);
+    let remedy =
+        if waited.all(|agent| agent.waits_for_slots) { waits::SLOTS } else { relief(audit) };
+    Some(Finding::note("contention", what).remedy(remedy))
 }
 
 /// No call waited long, but the busiest period used all that is usable.
@@ -134,54 +133,6 @@ fn used_up(audit: &PoolAudit) -> Option<Finding> {
     let usable = shown(limit, limit.peak_usable?);
     let what = format!("{name}: the busiest period used {peak} of {usable} usable");
     Some(Finding::note("contention", what).remedy(relief(audit)))
-}
-
-/// An agent's calls waited long, or one waits now. Where only calls in flight are limited, that is
-/// what people want.
-fn waits(audit: &PoolAudit, agent: &AgentAudit) -> Option<Finding> {
-    let calls = agent.calls.saturating_add(agent.gave_up).saturating_add(agent.waiting).max(1);
-    let many = agent.gave_up.saturating_mul(100) >= calls.saturating_mul(GAVE_UP_PERCENT);
-    let gave_up = agent.gave_up > 0 && many;
-    let waits = agent.waiting > 0 && agent.longest_ms >= LONG_MS;
-    if agent.waited_ms / calls < LONG_MS && agent.longest_ms < LONGEST_MS && !gave_up && !waits {
-        return None;
-    }
-    let (who, waited) = (&agent.agent, length(agent.waited_ms));
-    let longest = length(agent.longest_ms);
-    let late = match agent.gave_up {
-        0 => String::new(),
-        n => format!("; {n} not admitted in time"),
-    };
-    let now = match agent.waiting {
-        0 => String::new(),
-        1 => "; 1 still waits".to_owned(),
-        n => format!("; {n} still wait"),
-    };
-    let calls = counted(agent.calls.saturating_add(agent.waiting), "call");
-    let what = format!("{who} waited {waited} for {calls}, the longest {longest}{late}{now}");
-    let finding = Finding::warning("waits", what).remedy(shorter_wait(agent)).by(who);
-    let rates = audit.limits.iter().any(|limit| limit.stated.is_some());
-    Some(Finding { level: if rates { Level::Warning } else { Level::Note }, ..finding })
-}
-
-fn shorter_wait(agent: &AgentAudit) -> &'static str {
-    match agent.waited_for.as_deref() {
-        Some("pause" | "return_window" | "ramp" | "probe" | "sequential") => {
-            "mostly after 429s: fix those first"
-        }
-        Some("spread") => "mostly paced as background: give it a higher priority",
-        Some("cap") => "mostly for its own cap: raise it",
-        Some("floor") => "mostly for the floors of other agents: give it a floor, or lower theirs",
-        Some("hold") => "mostly for agents it depends on: find out why those are throttled",
-        Some("retry_budget") => "mostly for the retry budget: too many calls are retries",
-        _ if agent.priority.is_some_and(|priority| priority == Priority::Critical) => {
-            "let it or others request less, or ask the provider for a higher limit"
-        }
-        _ => {
-            "give it a higher priority or a floor, let it request less, or ask the provider for a \
-             higher limit"
-        }
-    }
 }
 
 /// The provider refused calls.

@@ -61,11 +61,11 @@ impl Series {
         Self { seconds }.sorted()
     }
 
-    /// The same with every amount times `more` by `less`, rounded up.
-    pub(super) fn scaled(&self, more: u64, less: u64) -> Self {
-        let scale = |amount: u64| scaled_up(amount, more, less);
-        let seconds = self.seconds.iter().map(|(second, amount)| (*second, scale(*amount)));
-        Self { seconds: seconds.collect() }
+    /// Another total, spread as evenly as this one.
+    pub(super) fn with_total(&self, total: u64) -> Self {
+        let mut series = Self::default();
+        series.spread(total, &self.seconds);
+        series
     }
 
     pub(super) fn total(&self) -> u64 {
@@ -205,7 +205,8 @@ mod tests {
         let both = Series::sum([&series(&[(1, 1), (2, 2)]), &series(&[(2, 3), (0, 1)])]);
         assert_eq!(both, series(&[(0, 1), (1, 1), (2, 5)]));
         assert_eq!(both.ends(), Some((0, 2)));
-        assert_eq!(both.scaled(3, 2), series(&[(0, 2), (1, 2), (2, 8)]));
+        assert_eq!(both.with_total(2 * both.total()).total(), 2 * both.total());
+        assert_eq!(both.with_total(0), Series::default());
     }
 
     #[test]

@@ -9,8 +9,13 @@ use super::series::Series;
 use super::{AIM, AgentAudit, AgentRate, LimitAudit, PoolAudit, Rate, risk};
 use crate::amount::percent;
 use crate::journal::{Event, EventData, Usage};
-use crate::status::{Label, LimitKind, LimitStatus, PoolStatus};
+use crate::status::{AgentStatus, Label, LimitKind, LimitStatus, PoolStatus};
 use crate::time::Timestamp;
+
+/// How often a running process writes what its calls used.
+const WRITTEN_EVERY_MS: u64 = 10_000;
+/// How far the clocks of a store and of the calendar may be apart.
+const SKEW_MS: u64 = 1_000;
 
 /// The totals of all pools.
 #[derive(Debug, Default)]
@@ -32,13 +37,16 @@ struct Pool {
     reclaimed: u64,
     /// By limit: what the provider counted and Standpipe did not.
     outside: BTreeMap<String, u64>,
+    /// By agent: when a process last wrote what it did.
+    written: BTreeMap<String, Timestamp>,
 }
 
 /// The totals of one agent on a pool.
 #[derive(Debug, Default)]
 struct Agent {
     models: Vec<String>,
-    calls: u64,
+    /// Calls that were admitted, with those that were cancelled.
+    admissions: u64,
     cancelled: u64,
     retries: u64,
     refused: u64,
@@ -48,8 +56,8 @@ struct Agent {
     /// Calls that wait now.
     waiting: u64,
     priority: Option<Label<Priority>>,
-    /// By reason.
-    waited_for: BTreeMap<String, u64>,
+    /// By reason, and whether it was for a slot.
+    waited_for: BTreeMap<(String, bool), u64>,
     gave_up: u64,
     admitted: Series,
     units: BTreeMap<String, Series>,
@@ -83,13 +91,15 @@ impl JournalTotals {
                     let reported = usage.units.entry("usd".to_owned()).or_default();
                     *reported = reported.saturating_add(cost);
                 }
+                pool.written.insert(usage.agent.clone(), event.at);
                 pool.agent(&usage.agent, usage.enforced).used(&usage);
             }
-            EventData::Wait { agent, reason, ended, count, waited_ms, longest_ms, .. } => {
+            EventData::Wait {
+                agent, reason, limit, ended, count, waited_ms, longest_ms, ..
+            } => {
                 // In shadow mode no call waits.
                 let agent = pool.agent(&agent, true);
-                let waited_for = agent.waited_for.entry(reason).or_default();
-                *waited_for = waited_for.saturating_add(waited_ms);
+                agent.add_wait(reason, limit.as_deref(), waited_ms);
                 agent.longest_ms = agent.longest_ms.max(longest_ms);
                 let late = if ended == "refused" { count } else { 0 };
                 agent.gave_up = agent.gave_up.saturating_add(late);
@@ -103,6 +113,21 @@ impl JournalTotals {
             _ => {}
         }
     }
+
+    /// Until when the journal is complete, if a running process has not written its last calls.
+    pub(super) fn complete_until(
+        &self,
+        name: &PoolName,
+        status: Option<&PoolStatus>,
+        until: Timestamp,
+    ) -> Option<Timestamp> {
+        let (status, none) = (status?, Pool::default());
+        let pool = self.pools.get(name.as_str()).unwrap_or(&none);
+        let is_behind = status.agents.iter().any(|agent| pool.is_behind(agent, status, until));
+        let millis = until.millis.saturating_sub(WRITTEN_EVERY_MS);
+        is_behind.then_some(Timestamp { millis })
+    }
+
     /// All that is to be reported of one pool. `status` is how it stands, if there is still such a
     /// pool.
     pub(super) fn audit(&mut self, name: &PoolName, status: Option<&PoolStatus>) -> PoolAudit {
@@ -110,8 +135,10 @@ impl JournalTotals {
         let enforce = status.is_none_or(|status| status.enforce);
         let (mut known, left_out) = pool.of_mode(enforce);
         status.into_iter().for_each(|status| add_present(&mut known, status));
+        known.retain(|_, agent| agent.did_something());
         known.values_mut().for_each(Agent::sort);
-        let admitted = Series::sum(known.values().map(|agent| &agent.admitted));
+        let sent: Vec<Series> = known.values().map(Agent::sent_series).collect();
+        let sent = Series::sum(&sent);
         let measures = measures(status);
         let mut agents: Vec<AgentAudit> =
             known.iter().map(|(name, agent)| agent.audit(name, &measures)).collect();
@@ -124,14 +151,15 @@ impl JournalTotals {
         let mut audit = PoolAudit {
             pool: name.clone(),
             enforce,
+            complete_until: None,
             left_out,
             calls: all(|agent| agent.calls),
             retries: all(|agent| agent.retries),
             refused: all(|agent| agent.refused),
             overloads: pool.overloads,
             waited_ms: all(|agent| agent.waited_ms),
-            first: admitted.ends().map(|(first, _)| moment(first)),
-            last: admitted.ends().map(|(_, last)| moment(last)),
+            first: sent.ends().map(|(first, _)| moment(first)),
+            last: sent.ends().map(|(_, last)| moment(last)),
             limits: together.collect(),
             parallel: status.and_then(parallel),
             agents,
@@ -143,6 +171,20 @@ impl JournalTotals {
 }
 
 impl Pool {
+    /// Whether an agent did something that no process has written yet.
+    fn is_behind(&self, agent: &AgentStatus, status: &PoolStatus, until: Timestamp) -> bool {
+        let admitted = status.leases.iter().filter(|lease| lease.agent == agent.name);
+        let last = match agent.in_flight + agent.waiting {
+            0 => Some(until.millis.saturating_sub(agent.active_ms)),
+            _ => admitted.map(|lease| lease.since.millis).max(),
+        };
+        let written = self.written.get(&agent.name).map_or(0, |written| written.millis);
+        // What is older and not here is in the journal of another machine.
+        let recent = until.millis.saturating_sub(WRITTEN_EVERY_MS + SKEW_MS)..;
+        let last = last.filter(|last| !agent.never_called && recent.contains(last));
+        last.is_some_and(|last| last > written.saturating_add(SKEW_MS))
+    }
+
     fn agent(&mut self, name: &str, enforced: bool) -> &mut Agent {
         let agents = &mut self.modes[usize::from(enforced)];
         agents.entry(name.to_owned()).or_default()
@@ -154,7 +196,7 @@ impl Pool {
         let [shadow, held_back] = std::mem::take(&mut self.modes);
         let (present, other) = if enforce { (held_back, shadow) } else { (shadow, held_back) };
         let calls = |agents: &BTreeMap<String, Agent>| {
-            agents.values().fold(0_u64, |sum, agent| sum.saturating_add(agent.calls))
+            agents.values().fold(0_u64, |sum, agent| sum.saturating_add(agent.calls()))
         };
         match calls(&present) {
             0 if calls(&other) > 0 => (other, 0),
@@ -208,8 +250,7 @@ fn add_present(known: &mut BTreeMap<String, Agent>, status: &PoolStatus) {
         agent.waiting += 1;
         agent.longest_ms = agent.longest_ms.max(ticket.waits_ms);
         let reason = ticket.reason.map_or("order", |reason| reason.as_str());
-        let waited_for = agent.waited_for.entry(reason.to_owned()).or_default();
-        *waited_for = waited_for.saturating_add(ticket.waits_ms);
+        agent.add_wait(reason.to_owned(), ticket.limit.as_deref(), ticket.waits_ms);
     }
     for agent in &status.agents {
         if let Some(known) = known.get_mut(&agent.name) {
@@ -219,6 +260,23 @@ fn add_present(known: &mut BTreeMap<String, Agent>, status: &PoolStatus) {
 }
 
 impl Agent {
+    /// Calls that were sent, or will be: the one meaning of a call in an audit.
+    const fn calls(&self) -> u64 {
+        self.admissions.saturating_sub(self.cancelled)
+    }
+
+    /// An agent whose calls were all cancelled did nothing.
+    fn did_something(&self) -> bool {
+        let counts = [self.calls(), self.refused, self.gave_up, self.waiting, self.waited_ms];
+        let used = self.units.values().any(|series| series.total() > 0);
+        used || !self.waited_for.is_empty() || counts.into_iter().any(|count| count > 0)
+    }
+
+    fn add_wait(&mut self, reason: String, limit: Option<&str>, waited_ms: u64) {
+        let waited_for = self.waited_for.entry((reason, limit == Some("parallel"))).or_default();
+        *waited_for = waited_for.saturating_add(waited_ms);
+    }
+
     /// Calls in flight have recorded their waits, but not their use: the larger sum is the truth.
     fn all_waits_ms(&self) -> u64 {
         let by_reason = self.waited_for.values().fold(0, |sum: u64, ms| sum.saturating_add(*ms));
@@ -226,7 +284,7 @@ impl Agent {
     }
 
     fn used(&mut self, usage: &Usage) {
-        self.calls = self.calls.saturating_add(usage.calls);
+        self.admissions = self.admissions.saturating_add(usage.calls);
         self.cancelled = self.cancelled.saturating_add(usage.cancelled);
         self.retries = self.retries.saturating_add(usage.retries);
         self.refused = self.refused.saturating_add(usage.refused);
@@ -260,8 +318,13 @@ impl Agent {
         if unit != "requests" {
             return ended.cloned().unwrap_or_default();
         }
-        let requests = ended.map_or(0, Series::total).max(self.calls);
-        self.admitted.scaled(requests, self.calls)
+        let requests = ended.map_or(0, Series::total).max(self.calls());
+        self.admitted.with_total(requests)
+    }
+
+    /// Its calls. Which of the admissions were cancelled is not recorded.
+    fn sent_series(&self) -> Series {
+        self.admitted.with_total(self.calls())
     }
 
     fn audit(&self, name: &str, measures: &[Measure]) -> AgentAudit {
@@ -277,13 +340,14 @@ impl Agent {
         AgentAudit {
             agent: name.to_owned(),
             models: self.models.clone(),
-            calls: self.calls,
+            calls: self.calls(),
             cancelled: self.cancelled,
             retries: self.retries,
             refused: self.refused,
             waited_ms: self.all_waits_ms(),
             longest_ms: self.longest_ms,
-            waited_for: waited_for.map(|(reason, _)| reason.clone()),
+            waited_for: waited_for.map(|((reason, _), _)| reason.clone()),
+            waits_for_slots: waited_for.is_some_and(|((_, is_slot), _)| *is_slot),
             gave_up: self.gave_up,
             waiting: self.waiting,
             priority: self.priority,

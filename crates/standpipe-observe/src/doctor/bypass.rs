@@ -7,7 +7,7 @@ use crate::finding::Finding;
 use crate::journal::EventData;
 use crate::time::Timestamp;
 
-const NAME: &str = "outside";
+pub(super) const NAME: &str = "outside";
 
 /// What bypassed one limit of a pool.
 #[derive(Clone, Copy)]

@@ -6,7 +6,7 @@ use super::{DAY_MS, Scene, length, or_ok};
 use crate::finding::Finding;
 use crate::time::Timestamp;
 
-const NAME: &str = "clocks";
+pub(super) const NAME: &str = "clocks";
 
 /// Closer than this they agree.
 const AGREE_MS: u64 = 5_000;

@@ -7,7 +7,7 @@ use standpipe_config::{ConfigError, Settings};
 use standpipe_core::AgentName;
 use standpipe_store::PoolName;
 
-use super::{Scene, from_error};
+use super::{Scene, from_error, length};
 use crate::finding::{Finding, counted};
 use crate::journal::EventData;
 use crate::status::{ConfigSource, PoolOverview};
@@ -27,7 +27,7 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
         found.extend(from_the_future(scene, settings));
         for (name, pool) in scene.readable() {
             found.extend(undescribed(settings, name, pool));
-            found.extend(other_file(settings, name, pool));
+            found.extend(other_file(scene, settings, name, pool));
         }
         found.extend(flags(scene, settings));
     }
@@ -97,19 +97,26 @@ fn undescribed(settings: &Settings, name: &PoolName, pool: &PoolOverview) -> Opt
     Some(finding.remedy(remedy).on(name.as_str()))
 }
 
-/// The ledger goes by another file than this one.
-fn other_file(settings: &Settings, name: &PoolName, pool: &PoolOverview) -> Option<Finding> {
+/// The ledger goes by another file than this one, which describes the pool differently.
+fn other_file(
+    scene: &Scene,
+    settings: &Settings,
+    name: &PoolName,
+    pool: &PoolOverview,
+) -> Option<Finding> {
     let file = settings.origin.as_ref().filter(|_| settings.pools.contains_key(name))?;
     let origin = &pool.status.origin;
     let written = origin.written.filter(|_| origin.source == ConfigSource::File)?;
-    if (origin.version, written.millis) <= (settings.version, settings.written) {
+    let is_older = (origin.version, written.millis) <= (settings.version, settings.written);
+    // The same file on several machines has several times.
+    if is_older || settings.pool_config(name) == pool.config {
         return None;
     }
     let version = origin.version.map(|version| format!(" of version {version}"));
     let version = version.unwrap_or_default();
-    let file = file.display();
+    let (file, ago) = (file.display(), length(scene.now.millis.saturating_sub(written.millis)));
     let what = format!(
-        "`{name}` is configured by another file{version}, written {written}, not by {file}"
+        "`{name}` is configured by another file{version}, written {ago} ago, not by {file}"
     );
     let remedy = match origin.version {
         Some(version) => format!("to use this one, give it a `version` above {version}"),

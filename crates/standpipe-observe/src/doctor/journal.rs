@@ -4,7 +4,7 @@ use super::{Scene, or_ok};
 use crate::finding::{Finding, counted};
 use crate::journal::EventData;
 
-const NAME: &str = "journal";
+pub(super) const NAME: &str = "journal";
 
 pub(super) fn check(scene: &Scene) -> Vec<Finding> {
     let Ok(store) = &scene.store else { return Vec::new() };

@@ -3,7 +3,7 @@
 use super::{Scene, or_ok};
 use crate::finding::Finding;
 
-const NAME: &str = "processes";
+pub(super) const NAME: &str = "processes";
 
 /// What the file store is meant for.
 const MOST: usize = 64;

@@ -6,12 +6,12 @@ use standpipe_core::{Margin, Span, Unit};
 
 use super::{Scene, length, or_ok};
 use crate::finding::{Finding, UNLIMITED};
-use crate::status::LimitStatus;
-use crate::status::PoolOverview;
+use crate::journal::EventData;
+use crate::status::{LimitStatus, PoolOverview};
 use crate::time::Timestamp;
 use standpipe_config::plain;
 
-const NAME: &str = "429s";
+pub(super) const NAME: &str = "429s";
 
 pub(super) fn check(scene: &Scene) -> Vec<Finding> {
     if !scene.has_journal() {
@@ -33,34 +33,71 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
 fn too_high(scene: &Scene, pool: &str, count: usize, last: Timestamp) -> Finding {
     let ago = ago(scene.now.millis.saturating_sub(last.millis));
     let overview = scene.pool(pool);
+    let refused = refused_limits(scene, pool);
+    let on = match refused.as_slice() {
+        [] => String::new(),
+        limits => format!(", on {}", limits.join(" and ")),
+    };
     let what = format!(
-        "`{pool}`: {count} calls got a 429 in 7 days, the last {ago}{}",
-        overview.map(margin).unwrap_or_default()
+        "`{pool}`: {count} calls got a 429 in 7 days, the last {ago}{on}{}",
+        overview.map(margins).unwrap_or_default()
     );
-    let present =
-        overview.map_or(Margin::Auto.per_mille(), |overview| overview.status.margin_per_mille);
-    let present = plain::percent(present);
     let rates = |overview: &PoolOverview| overview.status.limits.iter().any(|l| rate(l).is_some());
     let remedy = match overview {
         Some(overview) if !rates(overview) => UNLIMITED.to_owned(),
-        _ => format!(
-            "a limit is set too high: lower it, or set a `margin` above \"{present}\"; if the \
-             limit is right, some calls bypass Standpipe"
-        ),
+        _ => lower(overview, &refused),
     };
     Finding::warning(NAME, what).remedy(remedy).on(pool)
 }
 
-/// The present margin and the rates it applies to.
-fn margin(pool: &PoolOverview) -> String {
+/// What to lower. A `margin` applies to all limits of a pool, so it is no advice where their own
+/// margins differ.
+fn lower(overview: Option<&PoolOverview>, refused: &[&str]) -> String {
+    let limits = overview.into_iter().flat_map(|overview| &overview.status.limits);
+    let mut margins: Vec<u16> = limits.filter_map(|limit| limit.margin_per_mille).collect();
+    margins.dedup();
+    let what = match (margins.as_slice(), refused) {
+        ([_, _, ..], []) => "a limit is set too high: lower it".to_owned(),
+        ([_, _, ..], some) => {
+            let (verb, them) = if some.len() == 1 { ("is", "it") } else { ("are", "them") };
+            format!("{} {verb} set too high: lower {them}", some.join(" and "))
+        }
+        (same, _) => {
+            let present = same.first().copied().unwrap_or(Margin::Auto.per_mille());
+            let present = plain::percent(present);
+            format!("a limit is set too high: lower it, or set a `margin` above \"{present}\"")
+        }
+    };
+    format!("{what}; if the limit is right, some calls bypass Standpipe")
+}
+
+/// The limits that the provider named as exceeded: an automatic margin grows for no other reason.
+fn refused_limits<'a>(scene: &'a Scene, pool: &str) -> Vec<&'a str> {
+    let mut margins: BTreeMap<&str, u16> = BTreeMap::new();
+    let mut refused = Vec::new();
+    for event in scene.week.iter().filter(|event| event.pool == pool) {
+        let EventData::Margin { limit, per_mille } = &event.what else { continue };
+        let before = margins.insert(limit, *per_mille).unwrap_or(Margin::Auto.per_mille());
+        if *per_mille > before && !refused.contains(&limit.as_str()) {
+            refused.push(limit.as_str());
+        }
+    }
+    refused
+}
+
+/// The present margin of each rate.
+fn margins(pool: &PoolOverview) -> String {
     let status = &pool.status;
-    let rates: Vec<String> = status.limits.iter().filter_map(rate).collect();
-    if rates.is_empty() {
+    let each = status.limits.iter().filter_map(|limit| {
+        let percent = plain::percent(limit.margin_per_mille?).replace('%', " %");
+        Some(format!("{percent} of {}", rate(limit)?))
+    });
+    let each: Vec<String> = each.collect();
+    if each.is_empty() {
         return String::new();
     }
-    let percent = plain::percent(status.margin_per_mille).replace('%', " %");
     let auto = if status.margin_auto { "auto, now " } else { "" };
-    format!("; margin {auto}{percent} of {}", rates.join(", "))
+    format!("; margin {auto}{}", each.join(", "))
 }
 
 /// `requests 1000/min`

@@ -7,7 +7,7 @@ use crate::finding::Finding;
 use crate::journal::EventData;
 use crate::time::Timestamp;
 
-const NAME: &str = "retries";
+pub(super) const NAME: &str = "retries";
 
 /// So many refusals of one agent within so long are no coincidence.
 const MANY: usize = 3;

@@ -111,6 +111,11 @@ impl OpenStore {
 }
 
 impl Scene {
+    /// Whether the store cannot be opened, or its pools cannot be listed.
+    pub(super) fn is_unreachable(&self) -> bool {
+        self.store.as_ref().map_or(true, |store| store.pools.is_err())
+    }
+
     /// Whether there is a journal to see anything by.
     pub(super) fn has_journal(&self) -> bool {
         self.store.as_ref().is_ok_and(|store| store.journal.is_some())

@@ -1,9 +1,9 @@
 //! The server of a network store: version, role, eviction, persistence and access.
 
-use super::{Scene, ServerInfo, from_error};
+use super::{Scene, ServerInfo, from_error, not_checked};
 use crate::finding::Finding;
 
-const NAME: &str = "server";
+pub(super) const NAME: &str = "server";
 
 /// The oldest version whose commands are enough.
 const OLDEST: (u32, u32) = (6, 2);
@@ -12,6 +12,7 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
     match scene.store.as_ref().ok().and_then(|store| store.server.as_ref()) {
         None => Vec::new(),
         Some(Ok(server)) => findings(server),
+        Some(Err(_)) if scene.is_unreachable() => vec![not_checked(NAME, "")],
         Some(Err(error)) => vec![from_error(Finding::failure, NAME, error)],
     }
 }

@@ -2,12 +2,14 @@
 
 use standpipe_store::PoolName;
 
+use super::blocked::{slots_are_full, waiting};
 use super::{DAY_MS, Scene, length, or_ok};
-use crate::finding::Finding;
+use crate::finding::{Finding, counted};
+use crate::journal::EventData;
 use crate::status::PoolOverview;
 use crate::status::{LeaseHolder, LeaseStatus};
 
-const NAME: &str = "stale state";
+pub(super) const NAME: &str = "stale state";
 
 /// A call without a process behind it that is this old is forgotten rather than slow.
 const OLD_MS: u64 = DAY_MS / 24;
@@ -17,7 +19,7 @@ const UNUSED_MS: u64 = 14 * DAY_MS;
 pub(super) fn check(scene: &Scene) -> Vec<Finding> {
     let mut found = Vec::new();
     for (name, pool) in scene.readable() {
-        found.extend(leases(name, pool));
+        found.extend(leases(scene, name, pool));
         found.extend(dead(name, pool));
         found.extend(unused(name, pool));
     }
@@ -26,12 +28,13 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
 }
 
 /// Leases with a time to live that no caller seems to settle.
-fn leases(name: &PoolName, pool: &PoolOverview) -> Vec<Finding> {
+fn leases(scene: &Scene, name: &PoolName, pool: &PoolOverview) -> Vec<Finding> {
     let alone = pool.status.leases.iter().filter(|lease| lease.holder == LeaseHolder::Ttl);
-    alone
-        .filter_map(|lease| forgotten(lease).or_else(|| ending(lease)))
-        .map(|f| f.on(name.as_str()))
-        .collect()
+    let finding = |lease: &LeaseStatus| {
+        let blocking = || blocking(scene, name, pool, lease);
+        forgotten(lease).or_else(blocking).or_else(|| ending(lease))
+    };
+    alone.filter_map(finding).map(|f| f.on(name.as_str())).collect()
 }
 
 fn forgotten(lease: &LeaseStatus) -> Option<Finding> {
@@ -41,6 +44,50 @@ fn forgotten(lease: &LeaseStatus) -> Option<Finding> {
         let remedy = format!("if its call is over: standpipe commit {}", lease.id);
         Finding::warning(NAME, what).remedy(remedy).by(agent)
     })
+}
+
+/// A lease that no process owns keeps a slot from calls that wait or have waited in vain. Nothing
+/// can tell whether its call is still running.
+fn blocking(
+    scene: &Scene,
+    name: &PoolName,
+    pool: &PoolOverview,
+    lease: &LeaseStatus,
+) -> Option<Finding> {
+    let status = &pool.status;
+    if lease.pid.is_some() || !slots_are_full(status) {
+        return None;
+    }
+    let denied = waiting(status).or_else(|| timed_out(scene, name, lease))?;
+    let (agent, age, id) = (&lease.agent, length(lease.age_ms), &lease.id);
+    let what =
+        format!("{agent} has held a slot of `{name}` without a process for {age}, and {denied}");
+    let ends = lease.expires_ms.map(|ms| format!("; it ends by itself in {}", length(ms)));
+    let remedy = format!(
+        "if its call is over: standpipe commit {id}; if it was never sent: standpipe cancel \
+         {id}{}; `reserve --owner PID` ties a lease to a process",
+        ends.unwrap_or_default()
+    );
+    Some(Finding::warning(NAME, what).remedy(remedy).by(agent))
+}
+
+/// `2 calls were not admitted in time` since the lease began, for want of a slot.
+fn timed_out(scene: &Scene, name: &PoolName, lease: &LeaseStatus) -> Option<String> {
+    let began = scene.now.millis.saturating_sub(lease.age_ms);
+    let since = scene.week.iter().filter(|e| e.at.millis >= began && e.pool == name.as_str());
+    let late = since.map(|event| match &event.what {
+        EventData::Wait { limit, ended, count, .. }
+            if ended == "refused" && limit.as_deref() == Some("parallel") =>
+        {
+            *count
+        }
+        _ => 0,
+    });
+    match late.fold(0, u64::saturating_add) {
+        0 => None,
+        1 => Some("1 call was not admitted in time".to_owned()),
+        count => Some(format!("{} were not admitted in time", counted(count, "call"))),
+    }
 }
 
 /// The last tenth of its time.

@@ -21,7 +21,8 @@ fn pool(name: &str) -> (PoolName, Result<PoolOverview, String>) {
 }
 
 fn overview(pool: &TestPool) -> PoolOverview {
-    PoolOverview { status: pool.status(), unused_ms: Some(0), dead: 0, processes: 0, clock: NOW }
+    let (status, config, unused_ms) = (pool.status(), None, Some(0));
+    PoolOverview { status, config, unused_ms, dead: 0, processes: 0, clock: NOW }
 }
 
 /// A scene on a store with a journal.
@@ -77,6 +78,10 @@ fn scene(pools: Pools) -> Scene {
         store: Ok(store),
         week: Vec::new(),
     }
+}
+
+fn pools_of(scene: &mut Scene) -> &mut Pools {
+    scene.store.as_mut().unwrap().pools.as_mut().unwrap()
 }
 
 fn settings(text: &str) -> Settings {
@@ -164,11 +169,16 @@ fn a_ledger_that_goes_by_another_file_is_told() {
     let mut scene = scene(vec![pool("my/api")]);
     let mut own = settings("[pool.\"my/api\"]\nrequests = \"60/min\"\n");
     scene.settings = Ok(own.clone());
-    let pools = scene.store.as_mut().unwrap().pools.as_mut().unwrap();
-    let origin = &mut pools[0].1.as_mut().unwrap().status.origin;
+    let origin = &mut pools_of(&mut scene)[0].1.as_mut().unwrap().status.origin;
     (origin.source, origin.written) =
         (ConfigSource::File.into(), Some(Timestamp { millis: 2_000 }));
-    one(&configuration::check(&scene)[1..], Level::Warning, "is configured by another file");
+    let found = configuration::check(&scene);
+    one(&found[1..], Level::Warning, "is configured by another file, written 400 d ago, not by");
+    // The same file on another machine is saved at another time, and is no other configuration.
+    pools_of(&mut scene)[0].1.as_mut().unwrap().config =
+        own.pool_config(&"my/api".parse().unwrap());
+    assert_eq!(configuration::check(&scene).len(), 1);
+    pools_of(&mut scene)[0].1.as_mut().unwrap().config = None;
     own.written = 2_000;
     scene.settings = Ok(own.clone());
     assert_eq!(configuration::check(&scene).len(), 1);
@@ -359,8 +369,16 @@ fn what_cannot_be_seen_is_not_said_to_be_well() {
     assert_eq!(refusals::check(&scene), [], "there is no journal");
     assert_eq!(retries::check(&scene), []);
     scene.store = Err("the disk is gone; bring it back".to_owned());
-    let groups: Vec<_> = Diagnosis::of(&scene).findings.iter().map(|f| f.check).collect();
-    assert!(!groups.contains(&"stale state") && groups.contains(&"file system"), "{groups:?}");
+    let diagnosis = Diagnosis::of(&scene);
+    let of = |check: &str| {
+        let found = diagnosis.findings.iter().filter(|f| f.check == check);
+        found.cloned().collect::<Vec<_>>()
+    };
+    for check in ["stale state", "processes", "pools", "clocks", "429s", "journal"] {
+        one(&of(check), Level::Note, "not checked: the store is unreachable");
+    }
+    assert_eq!((of("file system").len(), of("server").len()), (1, 0));
+    assert_eq!(diagnosis.count(Level::Failure), 1);
     scene.assumed = true;
     one(&store::check(&scene)[1..2], Level::Note, "the default store");
 }
@@ -385,3 +403,5 @@ fn who_bypasses_the_tap_is_told_of_with_what_to_do() {
     assert!(one.what.contains("last 1 h ago"), "{one:?}");
     assert!(one.remedy.as_deref().is_some_and(|remedy| remedy.contains("through Standpipe")));
 }
+
+mod unusable;

@@ -1,5 +1,7 @@
 //! A pool as doctor and audit see it, without changing it.
 
+use standpipe_core::PoolConfig;
+
 use crate::status::PoolStatus;
 use crate::time::Timestamp;
 
@@ -8,6 +10,8 @@ use crate::time::Timestamp;
 pub struct PoolOverview {
     /// Its status.
     pub status: PoolStatus,
+    /// The configuration in force; none if it has none.
+    pub config: Option<PoolConfig>,
     /// How long ago it was last used or configured; none if it never was.
     pub unused_ms: Option<u64>,
     /// How many sessions and owners of leases have ended without being cleaned up.

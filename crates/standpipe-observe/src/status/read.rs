@@ -55,6 +55,7 @@ impl PoolStatus {
             pause: Pause::of_pool(state, now),
             terminal: stop,
             learning: learning.and_then(|until| Pause::of(until, now)),
+            recovering: recovering(state, now),
             trouble: ThrottleStatus::of(state, &figures, now),
             zone: state.zone().into(),
             breaker: breaker(state, &figures, now).into(),
@@ -111,6 +112,15 @@ fn limits(state: &State, figures: &[LimitUsage], now: &Now) -> Vec<LimitStatus> 
         status
     });
     each.collect()
+}
+
+/// Until when rates return after the store lost the ledger: what was charged before is unknown, and
+/// all of it has aged out after the longest period.
+fn recovering(state: &State, now: &Now) -> Option<Pause> {
+    let facts = state.facts();
+    let (lost, config) = (facts.state_lost_at?, facts.config.as_ref()?);
+    let longest = Some(config.longest_period()).filter(|period| period.0 > 0)?;
+    Pause::of(lost + (longest + config.slack), now)
 }
 
 fn origin(config: Option<&PoolConfig>, provenance: Provenance) -> Origin {

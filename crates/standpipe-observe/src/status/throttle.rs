@@ -1,7 +1,7 @@
 //! Computes the consequences of a provider's refusals from a ledger's state.
 
 use serde::{Deserialize, Serialize};
-use standpipe_core::{LimitUsage, Probe, RampUsage, State};
+use standpipe_core::{LimitUsage, Probe, RampUsage, State, ThrottleKind};
 
 use super::{Incident, Pause, ProbeState, Retries, ThrottleStatus};
 use crate::time::{Now, Timestamp};
@@ -36,21 +36,33 @@ pub(super) fn speed(state: &State) -> Option<u32> {
     state.facts().ramp.map(|ramp| 1_000 >> ramp.halvings.min(9))
 }
 
-impl ThrottleStatus {
-    pub(super) fn of(state: &State, limits: &[LimitUsage], now: &Now) -> Self {
-        let facts = state.facts();
-        let ramp = limits.iter().filter_map(|limit| Some(limit.ramp?.ends)).max();
-        let incident = facts.throttling.incident.as_ref().map(|incident| Incident {
+impl Incident {
+    /// The refusal that started the last pause, or stopped the pool.
+    fn of(state: &State, now: &Now) -> Option<Self> {
+        let incident = state.facts().throttling.incident.as_ref()?;
+        Some(Self {
             kind: incident.kind.into(),
             agent: incident.agent.as_ref().map(ToString::to_string),
             at: now.past(incident.at),
             ago_ms: now.millis_since(incident.at),
-        });
+        })
+    }
+
+    /// The refusal that stopped the pool.
+    pub(crate) fn of_stop(state: &State, now: &Now) -> Option<Self> {
+        Self::of(state, now).filter(|incident| incident.kind == ThrottleKind::Terminal)
+    }
+}
+
+impl ThrottleStatus {
+    pub(super) fn of(state: &State, limits: &[LimitUsage], now: &Now) -> Self {
+        let facts = state.facts();
+        let ramp = limits.iter().filter_map(|limit| Some(limit.ramp?.ends)).max();
         let returns = facts.tickets.values().map(|ticket| ticket.returns);
         let last = returns.chain(facts.returning.newcomers).max();
         let coming_back = last.filter(|_| facts.pause.is_none());
         Self {
-            incident,
+            incident: Incident::of(state, now),
             streak: facts.throttling.streak,
             overloads: facts.throttling.overloads,
             coming_back: coming_back.and_then(|until| Pause::of(until, now)),

@@ -22,6 +22,7 @@ impl StoreClient {
         let store = &**self.store();
         self.read(&client, |state, now, _| PoolOverview {
             status: PoolStatus::of(pool, state, now, &|id| store.process_of(id)),
+            config: state.facts().config.clone(),
             unused_ms: Some(state.facts().used)
                 .filter(|used| *used > Instant(0))
                 .map(|used| now.millis_since(used)),

@@ -1,7 +1,9 @@
 //! The condition of a whole pool: its worst state, what causes it, until when, and what to do.
 
+use std::collections::BTreeSet;
+
 use standpipe::observe::{OfflineStatus, PoolState};
-use standpipe::{PoolStatus, escape};
+use standpipe::{PoolStatus, Refused, escape};
 
 use super::{throttling, warnings};
 use crate::show::duration::{length, remaining};
@@ -63,6 +65,14 @@ pub(super) fn lines(style: Style, status: &PoolStatus) -> Vec<String> {
         );
         lines.push(style.paint(TextRole::Warning, &text));
     }
+    if let Some(recovering) = &status.recovering {
+        let text = format!(
+            "the store lost the ledger: its rates count as full and return until {} ({})",
+            clock(recovering.until),
+            remaining(recovering.for_ms)
+        );
+        lines.push(style.paint(TextRole::Warning, &text));
+    }
     if status.limits.is_empty() && status.trouble.cautious.is_none() {
         let text = "no limits known yet: state them in standpipe.toml or with --limit";
         lines.push(style.paint(TextRole::Muted, text));
@@ -75,10 +85,17 @@ fn stopped(style: Style, status: &PoolStatus) -> Option<String> {
     let stop = status.terminal.as_ref()?;
     let end = match (stop.for_ms, stop.until) {
         (Some(ms), Some(until)) => format!("until {} ({})", clock(until), remaining(ms)),
-        _ => "until it is resumed by hand".to_owned(),
+        _ => "until it is resumed".to_owned(),
     };
+    let incident = status.trouble.incident.as_ref();
+    let who = incident.filter(|incident| incident.kind.as_str() == "terminal").map(|incident| {
+        let agent = incident.agent.as_deref().unwrap_or("a call");
+        let (at, ago) = (clock(incident.at), length(incident.ago_ms));
+        format!(": {agent} was refused at {at} ({ago} ago)")
+    });
     let probe = stop.look_ms.map(|ms| format!("; one call may try in {}", remaining(ms)));
-    let text = format!("the provider stopped the pool {end}{}", probe.unwrap_or_default());
+    let (who, probe) = (who.unwrap_or_default(), probe.unwrap_or_default());
+    let text = format!("the provider stopped the pool {end}{who}{probe}");
     Some(style.paint(TextRole::Error, &text))
 }
 
@@ -88,7 +105,7 @@ fn hint(status: &PoolStatus) -> Option<String> {
     match status.state() {
         PoolState::Unavailable => Some("`standpipe doctor` checks the store".to_owned()),
         PoolState::Stopped => {
-            Some(format!("fix the account at the provider, then `standpipe resume {pool}`"))
+            Some(format!("{}, then `standpipe resume {pool}`", Refused::FIX_ACCOUNT))
         }
         PoolState::Paused if is_refused(status) => Some(format!(
             "wait; `standpipe resume {pool}` ends the pause, but the provider may refuse again"
@@ -96,7 +113,7 @@ fn hint(status: &PoolStatus) -> Option<String> {
         PoolState::Paused => Some(format!("`standpipe resume {pool}` ends the pause")),
         PoolState::Waiting => {
             let first = status.tickets.iter().find(|ticket| ticket.reason.is_some())?;
-            Some(to_do(&first.why()?, pool, first.priority.as_str()))
+            Some(to_do(&first.why()?, pool, first.priority.as_str(), &stopped_pids(status)))
                 .filter(|text| !text.is_empty())
         }
         PoolState::Full if status.enforce => {
@@ -104,6 +121,13 @@ fn hint(status: &PoolStatus) -> Option<String> {
         }
         PoolState::Full | PoolState::Degraded | PoolState::Busy | PoolState::Idle => None,
     }
+}
+
+/// The stopped processes that hold leases.
+fn stopped_pids(status: &PoolStatus) -> Vec<u32> {
+    let stopped = status.leases.iter().filter(|lease| lease.stopped);
+    let pids: BTreeSet<u32> = stopped.filter_map(|lease| lease.pid).collect();
+    pids.into_iter().take(3).collect()
 }
 
 /// Whether a refusal set the end of the pause.

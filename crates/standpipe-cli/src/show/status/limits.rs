@@ -69,6 +69,11 @@ fn left(style: Style, limit: &LimitStatus, taken: u64, usable: u64) -> String {
         // After a loss of the ledger, while calls in flight are unknown.
         return style.paint(TextRole::Error, "none usable now");
     }
+    if taken > usable {
+        // Calls used more than they reserved, or shadow mode admitted them.
+        let over = amount(&limit.unit, taken - usable);
+        return style.paint(TextRole::Error, &format!("over by {over}"));
+    }
     if limit.left == 0 {
         return style.paint(TextRole::Error, "full");
     }
@@ -96,10 +101,8 @@ fn kept_text(limit: &LimitStatus) -> Option<String> {
 }
 
 fn per(limit: &LimitStatus) -> String {
-    if let Some(ramp) = ramp(limit) {
-        let whole = limit.refill.unwrap_or(limit.effective);
-        let part = percent(u16::try_from(ramp.per_mille).unwrap_or(u16::MAX));
-        return format!(" usable now (ramp: {part} of {})", amount(&limit.unit, whole));
+    if ramp(limit).is_some() {
+        return " usable now".to_owned();
     }
     match (limit.kind.as_str(), limit.period_ms) {
         ("bucket", Some(_)) => " charged".to_owned(),
@@ -110,6 +113,11 @@ fn per(limit: &LimitStatus) -> String {
 
 fn remarks(limit: &LimitStatus) -> Vec<String> {
     let mut remarks = Vec::new();
+    if let Some(ramp) = ramp(limit) {
+        let whole = limit.refill.unwrap_or(limit.effective);
+        let part = percent(u16::try_from(ramp.per_mille).unwrap_or(u16::MAX));
+        remarks.push(format!("ramp: {part} of {}", amount(&limit.unit, whole)));
+    }
     if limit.kind.as_str() != "parallel" && limit.held > 0 {
         remarks.push(format!("{} held", amount(&limit.unit, limit.held)));
     }

@@ -3,7 +3,7 @@
 use standpipe::PoolStatus;
 use standpipe::observe::{Pause, ThrottleStatus};
 
-use crate::show::amount::percent;
+use crate::show::amount::{percent, times};
 use crate::show::duration::{length, remaining};
 use crate::show::local_time::clock;
 
@@ -24,7 +24,7 @@ pub(super) fn cause(pause: &Pause, trouble: &ThrottleStatus) -> String {
     };
     let streak = match trouble.streak.max(trouble.overloads) {
         0 | 1 => String::new(),
-        n => format!(", {n} times in a row"),
+        n => format!(", refused {} in a row", times(n)),
     };
     let (at, ago) = (clock(incident.at), length(incident.ago_ms));
     format!(": {who} {what} at {at} ({ago} ago){streak}")

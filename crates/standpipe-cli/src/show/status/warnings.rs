@@ -1,6 +1,7 @@
 //! Warnings about a pool: its zone, use by others, denied agents, and what it cost.
 
 use standpipe::PoolStatus;
+use standpipe::observe::LimitStatus;
 
 use crate::show::amount::amount;
 use crate::show::duration::length;
@@ -21,8 +22,7 @@ pub(super) fn lines(style: Style, status: &PoolStatus) -> Vec<String> {
     }
     // While calls wait, their reasons and the hint say what to do.
     if status.breaker.as_str() == "pre_emptive" && status.waiting == 0 {
-        let text = "quota will run out at this rate; request fewer units or use a fallback pool";
-        lines.push(style.paint(TextRole::Warning, text));
+        lines.push(style.paint(TextRole::Warning, &forecast(status)));
     }
     for limit in status.limits.iter().filter(|limit| limit.outside > 0) {
         let units = amount(&limit.unit, limit.outside);
@@ -55,6 +55,21 @@ pub(super) fn lines(style: Style, status: &PoolStatus) -> Vec<String> {
         lines.push(style.paint(TextRole::Muted, &format!("the last day cost {spent}{waste}")));
     }
     lines
+}
+
+/// Describes a quota that is used up, or will be.
+fn forecast(status: &PoolStatus) -> String {
+    let is_rate = |limit: &&LimitStatus| limit.kind.as_str() != "parallel";
+    let full = status.limits.iter().filter(is_rate).filter(|limit| limit.left == 0);
+    let full: Vec<&str> = full.map(|limit| limit.limit.as_str()).collect();
+    let verb = if full.len() == 1 { "is" } else { "are" };
+    match (full.as_slice(), status.enforce) {
+        ([], _) => "quota will run out at this rate; send fewer or smaller calls".to_owned(),
+        (full, true) => format!("{} {verb} used up", full.join(" and ")),
+        (full, false) => {
+            format!("{} {verb} used up; shadow mode admits calls anyway", full.join(" and "))
+        }
+    }
 }
 
 fn dollars(micro: u64) -> String {

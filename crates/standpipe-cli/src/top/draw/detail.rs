@@ -2,7 +2,7 @@
 
 use ratatui::text::{Line, Text};
 use standpipe::PoolStatus;
-use standpipe::observe::AgentStatus;
+use standpipe::observe::{AgentStatus, LeaseStatus};
 
 use super::lists::{about, owner};
 use super::roles::tui_style;
@@ -34,7 +34,8 @@ fn description(style: Style, row: Row<'_>) -> String {
         Row::Pool(_) => Vec::new(),
         Row::Lease(pool, lease) => vec![
             format!("{} holds {} on {}", lease.agent, cost_text(&lease.cost), pool.pool),
-            format!("{}, {}", lease.priority, owner(lease.pid, lease.holder.as_str())),
+            format!("{}, {}", lease.priority, owner(lease)),
+            resume(lease),
             part(lease.part_of.as_deref()),
             about(style, [&lease.model, &lease.task, &expiry(lease)]),
             lease.id.to_string(),
@@ -68,6 +69,14 @@ fn description(style: Style, row: Row<'_>) -> String {
     };
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join(style.dot())
+}
+
+/// What to do about a process that is stopped and keeps its lease.
+fn resume(lease: &LeaseStatus) -> String {
+    let pid = lease.pid.filter(|_| lease.stopped);
+    pid.map_or_else(String::new, |pid| {
+        format!("kill -CONT {pid} resumes it, kill -9 {pid} ends it")
+    })
 }
 
 /// Describes a call that another pool was named for.

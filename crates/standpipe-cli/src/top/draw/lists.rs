@@ -7,6 +7,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style as TuiStyle};
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Cell, Row as Entry, Table, TableState};
+use standpipe::observe::LeaseStatus;
 use standpipe::observe::journal::{Event, EventData};
 
 use super::chrome;
@@ -130,7 +131,7 @@ fn cells(style: Style, row: Row<'_>) -> Vec<String> {
             pool.pool.to_string(),
             priority_label(lease.priority.as_str()),
             length(lease.age_ms),
-            owner(lease.pid, lease.holder.as_str()),
+            owner(lease),
             cost_text(&lease.cost),
             about(style, [&lease.model, &lease.task, &expiry(lease)]),
         ],
@@ -177,8 +178,10 @@ fn proxied(call: &ProxiedCall) -> Vec<String> {
 }
 
 /// Describes what ends a lease: a process, its session, or its ttl.
-pub(super) fn owner(pid: Option<u32>, holder: &str) -> String {
-    match (pid, holder) {
+pub(super) fn owner(lease: &LeaseStatus) -> String {
+    match (lease.pid, lease.holder.as_str()) {
+        // The word first: a narrow column cuts off the end.
+        (Some(pid), _) if lease.stopped => format!("stopped, pid {pid}"),
         (Some(pid), _) => format!("pid {pid}"),
         (None, "ttl") => "by time".to_owned(),
         (None, _) => "a session".to_owned(),

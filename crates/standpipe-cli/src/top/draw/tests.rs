@@ -202,3 +202,18 @@ fn before_the_first_pool_there_is_help() {
     state.on_fetched(Ok(none));
     assert!(text(&screen(&mut state, PLAIN, 80, 24)).contains("standpipe hold my/slots"));
 }
+
+#[test]
+fn a_stopped_holder_is_marked_with_what_to_do() {
+    let mut data = view_data();
+    let lease = data.snapshot.pools.iter_mut().flat_map(|pool| &mut pool.leases).next().unwrap();
+    (lease.pid, lease.stopped) = (Some(8_803), true);
+    let mut state = state_after("2");
+    state.on_fetched(Ok(data));
+    state.update(KeyEvent::new(KeyCode::Down, KeyModifiers::NONE));
+    let drawn = text(&screen(&mut state, PLAIN, 80, 24));
+    assert!(drawn.contains("12 s      stopped,…"), "{drawn}");
+    let words = drawn.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("stopped, pid 8803"), "{drawn}");
+    assert!(words.contains("kill -CONT 8803 resumes it, kill -9 8803 ends it"), "{drawn}");
+}

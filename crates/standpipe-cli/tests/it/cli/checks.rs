@@ -137,6 +137,12 @@ fn a_comparison_is_of_the_last_run_in_each_mode() {
     for words in ["began", "5 calls of earlier runs are left out"] {
         assert!(ran.printed().contains(words), "{words} in {}", ran.out);
     }
+    // A zone without daylight saving, eight hours behind: another day or hour than UTC.
+    let mut elsewhere = home.command(["audit", "--compare", "web/push"]);
+    let elsewhere = Ran::of(&elsewhere.env("TZ", "<-08>8").output().unwrap());
+    let began = |ran: &Ran| ran.out.lines().find(|line| line.contains("began")).unwrap().to_owned();
+    assert_ne!(began(&ran), began(&elsewhere), "local time");
+    assert!(!began(&elsewhere).contains('Z'), "{}", began(&elsewhere));
     fits(&ran);
     let nothing = home.run(["audit", "--compare", "--since", "0", "--json"]).json();
     assert_eq!(nothing["pools"], json!([]), "{nothing}");
@@ -282,4 +288,44 @@ fn doctor_changes_nothing() {
     }
     assert!(!home.path.join("state/pools/new+pool.pool").exists(), "no pool is made");
     assert_eq!(holder.end().code, Some(0));
+}
+
+#[test]
+fn a_cancelled_call_is_not_in_the_audit() {
+    let home = Home::new();
+    let reserve = ["reserve", "my/api", "--as", "blog", "--limit", "requests=100/min"];
+    let lease = home.run(reserve).printed().to_owned();
+    home.run(["cancel", &lease]).printed();
+    assert!(home.run(["audit"]).printed().contains("Nothing was recorded"));
+    call(&home, "my/api", "blog");
+    let pool = home.run(["audit", "--json"]).json()["pools"][0].clone();
+    assert_eq!((&pool["calls"], &pool["limits"][0]["peak"]), (&json!(1), &json!(1)), "{pool}");
+}
+
+#[test]
+fn a_unit_that_no_agent_used_has_no_table() {
+    let home = Home::new();
+    let limits = ["--limit", "requests=100/min", "--limit", "points=90/min", "-q", "--", "true"];
+    for (pool, points, shown) in [("my/free", "points=0", false), ("my/api", "points=2", true)] {
+        let hold = ["hold", pool, "--as", "blog", "--cost", points];
+        home.run(hold.into_iter().chain(limits)).printed();
+        let ran = home.run(["audit", pool]);
+        assert_eq!(ran.printed().contains("points per 1min"), shown, "{ran:?}");
+    }
+}
+
+#[test]
+fn an_audit_states_until_when_its_records_are_complete() {
+    let home = Home::new();
+    let holder = home.hold_the_slot();
+    let nothing = home.run(["audit"]);
+    assert!(nothing.printed().contains("Nothing is recorded yet: records up to"), "{nothing:?}");
+    call(&home, "my/api", "blog");
+    let ran = home.run(["audit"]);
+    assert!(ran.printed().contains("1 call · the last day"), "{ran:?}");
+    assert!(ran.printed().contains("records up to"), "the slot: {ran:?}");
+    assert!(!home.run(["audit", "my/api"]).printed().contains("records up to"));
+    holder.end();
+    let ran = home.run(["audit"]);
+    assert!(!ran.printed().contains("records up to"), "all is written: {ran:?}");
 }

@@ -309,3 +309,75 @@ fn a_pool_without_rates_has_no_limit_to_lower() {
     let remedy = found(&report, "429s")[0].remedy.as_ref().unwrap();
     assert!(remedy.starts_with("no rate of this pool is known"), "{remedy}");
 }
+
+#[test]
+fn a_cancelled_call_is_no_call() {
+    let cancelled = |mut event: Event, count| {
+        if let EventData::Usage(usage) = &mut event.what {
+            usage.cancelled = count;
+            usage.units.clear();
+        }
+        event
+    };
+    let nothing = audit([cancelled(used("blog", 600, 1, 0), 1)], Some(&status(true)));
+    assert_eq!((nothing.calls, nothing.first, nothing.agents.len()), (0, None, 0));
+    assert_eq!(nothing.findings, []);
+    // Admitted by one process and cancelled by another.
+    let mut later = used("blog", 601, 0, 0);
+    if let EventData::Usage(usage) = &mut later.what {
+        (usage.cancelled, usage.per_second) = (4, Vec::new());
+    }
+    let each = (600..610).map(|second| cancelled(used("blog", second, 1, 0), 0));
+    let report = audit(each.chain([later]), Some(&status(true)));
+    assert_eq!((report.calls, report.agents[0].cancelled), (6, 4));
+    assert_eq!((report.limits[0].peak, report.limits[0].average.tenths), (6, 60));
+}
+
+#[test]
+fn agents_with_the_same_cause_are_one_finding_and_have_the_calls_of_the_table() {
+    let mut events = vec![used("blog", 600, 1, 0), used("data", 600, 2, 0)];
+    for agent in ["blog", "data", "late"] {
+        events.extend(waited(agent, "limit", "admitted", 30_000));
+    }
+    let report = audit(events.clone(), Some(&status(true)));
+    let [wait] = found(&report, "waits")[..] else { panic!("{:?}", report.findings) };
+    let what = "data, blog and late waited 1 min 30 s for 3 calls, the longest 30 s";
+    assert_eq!((wait.what.as_str(), wait.agent.as_deref()), (what, None));
+    assert!(wait.remedy.as_ref().unwrap().starts_with("give those that must not wait"));
+    let alone = audit(waited("late", "limit", "admitted", 30_000), Some(&status(true)));
+    let [wait] = found(&alone, "waits")[..] else { panic!("{:?}", alone.findings) };
+    assert_eq!(wait.what, "late waited 30 s, the longest 30 s", "it has 0 calls in the table");
+}
+
+#[test]
+fn a_wait_for_a_slot_is_not_shortened_by_a_higher_rate() {
+    let mut events = vec![used("blog", 600, 1, 0)];
+    events.extend(waited("blog", "order", "admitted", 30_000));
+    if let EventData::Wait { limit, .. } = &mut events[1].what {
+        *limit = Some("parallel".to_owned());
+    }
+    let report = audit(events, Some(&status(true)));
+    let remedy = found(&report, "waits")[0].remedy.as_ref().unwrap();
+    assert!(remedy.starts_with("mostly for a call in flight to end"), "{remedy}");
+    assert!(!remedy.contains("higher limit"), "{remedy}");
+}
+
+#[test]
+fn calls_that_are_not_written_yet_are_not_passed_over() {
+    let status = status(true);
+    let until = Timestamp { millis: status.leases[0].since.millis + 4_000 };
+    let complete = |written: Option<u64>| {
+        let mut tally = JournalTotals::default();
+        let line =
+            written.map(|millis| Event { at: Timestamp { millis }, ..used("blog", 1, 1, 0) });
+        line.into_iter().for_each(|line| tally.add(line));
+        tally.complete_until(&name(), Some(&status), until)
+    };
+    let bound = Some(Timestamp { millis: until.millis - 10_000 });
+    assert_eq!((complete(None), complete(Some(until.millis - 9_000))), (bound, bound));
+    assert_eq!(complete(Some(until.millis - 3_000)), None, "its admission is written");
+    let later = Timestamp { millis: until.millis + 60_000 };
+    let mut tally = JournalTotals::default();
+    tally.add(used("news", 1, 1, 0));
+    assert_eq!(tally.complete_until(&name(), Some(&status), later), None, "another machine's");
+}

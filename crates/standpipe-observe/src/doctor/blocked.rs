@@ -1,0 +1,108 @@
+//! Pools on which no call, or fewer calls than possible, can run now: stopped, paused, blocked by a
+//! stopped process, or recovering from a loss of the ledger.
+
+use std::collections::BTreeMap;
+
+use standpipe_store::PoolName;
+
+use super::{Scene, length, or_ok};
+use crate::finding::{Finding, counted};
+use crate::journal::EventData;
+use crate::status::{LimitKind, PoolStatus};
+
+pub(super) const NAME: &str = "pools";
+
+pub(super) fn check(scene: &Scene) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (name, pool) in scene.readable() {
+        let status = &pool.status;
+        let states = [stopped(scene, name, status), paused(name, status), lost(name, status)];
+        let holders = stopped_holders(name, status);
+        let all = states.into_iter().flatten().chain(holders);
+        found.extend(all.map(|finding| finding.on(name.as_str())));
+    }
+    or_ok(found, NAME, || "no pool is stopped, paused or blocked".to_owned())
+}
+
+/// The provider stopped the pool: only a person can fix the account.
+fn stopped(scene: &Scene, name: &PoolName, status: &PoolStatus) -> Option<Finding> {
+    let stop = status.terminal.as_ref()?;
+    let end = stop.for_ms.map(|ms| format!(" for another {}", length(ms))).unwrap_or_default();
+    let what = format!(
+        "the provider stopped `{name}`{end}, so no call is admitted{}",
+        refusal(scene, name).unwrap_or_default()
+    );
+    let remedy = format!(
+        "fix the account at the provider (credit, spend limit, key), then: standpipe resume {name}"
+    );
+    Some(Finding::warning(NAME, what).remedy(remedy))
+}
+
+/// Who got the refusal that stopped the pool, when, and the provider's message.
+fn refusal(scene: &Scene, name: &PoolName) -> Option<String> {
+    let on_pool = scene.week.iter().rev().filter(|event| event.pool == name.as_str());
+    let mut refusals = on_pool.filter_map(|event| match &event.what {
+        EventData::Throttle { agent, about, said, .. } if about == "terminal" => {
+            Some((event.at, agent.as_deref(), said.as_deref()))
+        }
+        _ => None,
+    });
+    let (at, agent, said) = refusals.next()?;
+    let agent = agent.unwrap_or("a call");
+    let ago = length(scene.now.millis.saturating_sub(at.millis));
+    let said = said.map(|said| format!(" (\"{said}\")")).unwrap_or_default();
+    Some(format!("; {agent} was refused {ago} ago{said}"))
+}
+
+fn paused(name: &PoolName, status: &PoolStatus) -> Option<Finding> {
+    let pause = status.pause.as_ref().filter(|_| status.terminal.is_none())?;
+    let by = pause.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+    let what = format!("`{name}` is paused{by} for another {}", length(pause.for_ms));
+    let remedy = format!("wait, or end the pause: standpipe resume {name}");
+    Some(Finding::note(NAME, what).remedy(remedy))
+}
+
+/// The store lost the ledger, so the limits count as full.
+fn lost(name: &PoolName, status: &PoolStatus) -> Option<Finding> {
+    let ends = status.learning.iter().chain(&status.recovering).map(|pause| pause.for_ms);
+    let left = length(ends.max()?);
+    let what = format!(
+        "the store lost the ledger of `{name}`; its limits count as full and are free again in \
+         {left}"
+    );
+    let remedy = "none needed: it ends by itself, and running processes report their calls \
+                  meanwhile; find out who deleted or replaced the ledger";
+    Some(Finding::warning(NAME, what).remedy(remedy))
+}
+
+/// Stopped processes keep what they hold, because they are alive.
+fn stopped_holders(name: &PoolName, status: &PoolStatus) -> Vec<Finding> {
+    let mut holders: BTreeMap<u32, (&str, u64)> = BTreeMap::new();
+    for lease in status.leases.iter().filter(|lease| lease.stopped) {
+        let Some(pid) = lease.pid else { continue };
+        holders.entry(pid).or_insert((&lease.agent, 0)).1 += 1;
+    }
+    let finding = |(pid, (agent, leases)): (u32, (&str, u64))| {
+        let leases = counted(leases, "lease");
+        let what = format!("process {pid} ({agent}) is stopped and holds {leases} of `{name}`");
+        let remedy =
+            format!("kill -CONT {pid} resumes it; kill -9 {pid} ends it and frees what it holds");
+        let finding = match waiting(status).filter(|_| slots_are_full(status)) {
+            Some(calls) => Finding::warning(NAME, format!("{what}, and {calls}")),
+            None => Finding::note(NAME, what),
+        };
+        finding.remedy(remedy).by(agent)
+    };
+    holders.into_iter().map(finding).collect()
+}
+
+/// `2 calls wait`; none if no call does.
+pub(super) fn waiting(status: &PoolStatus) -> Option<String> {
+    let verb = if status.waiting == 1 { "waits" } else { "wait" };
+    (status.waiting > 0).then(|| format!("{} {verb}", counted(status.waiting as u64, "call")))
+}
+
+/// Whether only a call that ends brings room.
+pub(super) fn slots_are_full(status: &PoolStatus) -> bool {
+    status.limits.iter().any(|limit| limit.kind == LimitKind::Parallel && limit.left == 0)
+}

@@ -1,0 +1,154 @@
+//! States in which calls cannot run, or checks cannot, and the limits that providers refused.
+
+use standpipe_core::{Limit, Rule, Span};
+
+use super::super::*;
+use super::{Kept, NOW, event, one, overview, pool, refused, scene};
+use crate::journal::{Event, EventData};
+use crate::status::{Pause, PoolStatus, Stop};
+use crate::testing::TestPool;
+
+#[test]
+fn an_unreachable_store_is_one_failure_and_what_needs_it_is_not_well() {
+    let mut scene = scene(vec![pool("my/api")]);
+    scene.survey = None;
+    let store = scene.store.as_mut().unwrap();
+    let error = "redis://127.0.0.1:1 cannot be reached: connection refused; start it".to_owned();
+    (store.pools, store.server) = (Err(error.clone()), Some(Err(error)));
+    (store.round_trip, store.journal) = (Ok(RoundTrip::NoPool), Some("state".into()));
+    let diagnosis = Diagnosis::of(&scene);
+    assert_eq!(diagnosis.count(Level::Failure), 1, "{diagnosis:#?}");
+    let text = |level| {
+        let found = diagnosis.findings.iter().filter(|f| f.level == level);
+        found.map(|f| format!("{}: {}\n", f.check, f.what)).collect::<String>()
+    };
+    for check in ["server: ", "clocks: ", "pools: ", "stale state: ", "processes: "] {
+        let says = format!("{check}not checked: the store is unreachable");
+        assert!(text(Level::Note).contains(&says), "{check} {diagnosis:#?}");
+    }
+    assert!(text(Level::Note).contains("store: writing was not checked"), "{diagnosis:#?}");
+    let ok = text(Level::Ok);
+    assert!(ok.contains("429s: no 429s in 7 days"), "the journal is on this machine: {ok}");
+    assert!(!ok.contains("no pool yet") && !ok.contains("abandoned"), "{ok}");
+}
+
+/// What is found of one pool that was changed like this.
+fn changed(group: Group, week: &[Event], change: impl FnOnce(&mut PoolStatus)) -> Vec<Finding> {
+    let mut pool = TestPool::new(vec![Limit::new(Rule::Parallel { amount: 1 })]);
+    pool.admit("blog", Some(Span::secs(600)));
+    let mut overview = overview(&pool);
+    change(&mut overview.status);
+    let mut scene = scene(vec![("my/api".parse().unwrap(), Ok(overview))]);
+    scene.week = week.to_vec();
+    group(&scene)
+}
+
+fn in_ms(for_ms: u64) -> Option<Pause> {
+    Some(Pause { until: NOW, for_ms, by: None, at: None })
+}
+
+#[test]
+fn a_stopped_or_paused_pool_is_not_well() {
+    one(&changed(blocked::check, &[], |_| ()), Level::Ok, "no pool is stopped");
+    let stop = || Some(Stop { until: None, for_ms: None, look_ms: Some(3_600_000) });
+    let mut refused = refused(300_000, Some("blog"), "terminal");
+    if let EventData::Throttle { said, .. } = &mut refused.what {
+        *said = Some("Your credit balance is too low".to_owned());
+    }
+    let found = changed(blocked::check, &[refused], |status| status.terminal = stop());
+    let says = "the provider stopped `my/api`, so no call is admitted; blog was refused 5 min ago \
+                (\"Your credit balance is too low\")";
+    one(&found, Level::Warning, says);
+    let remedy = found[0].remedy.as_ref().unwrap();
+    assert!(remedy.ends_with("then: standpipe resume my/api"), "{remedy}");
+    let found = changed(blocked::check, &[], |status| status.terminal = stop());
+    assert!(found[0].what.ends_with("no call is admitted"), "{found:?}");
+    let found = changed(blocked::check, &[], |status| status.pause = in_ms(8_000));
+    one(&found, Level::Note, "`my/api` is paused for another 8 s");
+}
+
+#[test]
+fn a_lost_ledger_is_not_well_while_limits_count_as_full() {
+    let found = changed(blocked::check, &[], |status| status.learning = in_ms(40_000));
+    one(&found, Level::Warning, "its limits count as full and are free again in 40 s");
+}
+
+#[test]
+fn a_stopped_process_that_holds_the_only_slot_is_not_well() {
+    let stopped = |status: &mut PoolStatus| {
+        (status.leases[0].pid, status.leases[0].stopped) = (Some(8_803), true);
+    };
+    let found = changed(blocked::check, &[], stopped);
+    one(&found, Level::Note, "process 8803 (blog) is stopped and holds 1 lease of `my/api`");
+    let found = changed(blocked::check, &[], |status| {
+        stopped(status);
+        status.waiting = 1;
+    });
+    one(&found, Level::Warning, "holds 1 lease of `my/api`, and 1 call waits");
+    let remedy = found[0].remedy.as_ref().unwrap();
+    assert!(remedy.contains("kill -CONT 8803") && remedy.contains("kill -9 8803"), "{remedy}");
+}
+
+#[test]
+fn a_slot_that_no_process_owns_is_not_well_while_others_want_it() {
+    one(&changed(stale::check, &[], |_| ()), Level::Ok, "no abandoned");
+    let found = changed(stale::check, &[], |status| status.waiting = 2);
+    one(&found, Level::Warning, "blog has held a slot of `my/api` without a process for");
+    assert!(found[0].what.ends_with("and 2 calls wait"), "{found:?}");
+    let remedy = found[0].remedy.as_ref().unwrap();
+    assert!(remedy.contains("standpipe commit") && remedy.contains("standpipe cancel"), "{remedy}");
+    let late = EventData::Wait {
+        agent: "news".to_owned(),
+        model: None,
+        priority: None,
+        reason: "limit".to_owned(),
+        limit: Some("parallel".to_owned()),
+        used: None,
+        usable: None,
+        position: None,
+        ended: "refused".to_owned(),
+        count: 1,
+        waited_ms: 50,
+        longest_ms: 50,
+    };
+    let found = changed(stale::check, &[event(0, late)], |_| ());
+    one(&found, Level::Warning, "and 1 call was not admitted in time");
+    let owned = changed(stale::check, &[], |status| {
+        (status.waiting, status.leases[0].pid) = (2, Some(1));
+    });
+    one(&owned, Level::Ok, "no abandoned");
+}
+
+#[test]
+fn each_limit_has_its_own_margin_and_the_refused_one_is_named() {
+    let mut kept = Kept::new();
+    let status = |kept: &mut Kept, change: &dyn Fn(&mut PoolStatus)| {
+        change(&mut super::pools_of(&mut kept.scene)[0].1.as_mut().unwrap().status);
+    };
+    status(&mut kept, &|status| {
+        let mut points = status.limits[0].clone();
+        (points.unit, points.limit) = ("points".to_owned(), "points per 1min".to_owned());
+        (points.amount, points.margin_per_mille) = (900, Some(500));
+        status.limits[0].margin_per_mille = Some(50);
+        status.limits.push(points);
+    });
+    let quota = |ago| refused(ago, Some("blog"), "quota");
+    let margin = |limit: &str, per_mille| {
+        event(8_000, EventData::Margin { limit: limit.to_owned(), per_mille })
+    };
+    let found = kept.found(refusals::check, &[quota(9_000), quota(5_000)]);
+    let each = "; margin auto, now 5 % of requests 100/min, 50 % of points 900/min";
+    assert!(found[0].what.ends_with(each), "{found:?}");
+    let remedy = |found: &[Finding]| found[0].remedy.clone().unwrap();
+    assert!(remedy(&found).starts_with("a limit is set too high: lower it; if"), "{found:?}");
+    let week = [
+        margin("requests per 1min", 50),
+        quota(9_000),
+        margin("points per 1min", 280),
+        quota(5_000),
+        margin("points per 1min", 500),
+    ];
+    let found = kept.found(refusals::check, &week);
+    one(&found, Level::Warning, "the last 5 s ago, on points per 1min; margin auto");
+    assert!(remedy(&found).starts_with("points per 1min is set too high: lower it;"), "{found:?}");
+}
