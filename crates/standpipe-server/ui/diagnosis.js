@@ -260,7 +260,7 @@ function remarks(pool) {
 			+ "standard calls run once a second, critical calls pass.", MORE_LEFT, LESS],
 		pool.breaker === "pre_emptive" && ["warn", "Breaker pre-emptive:",
 			"the quota will run out at this rate.", "when calls use less",
-			"Request less, or use a fallback pool."],
+			"Send fewer or smaller calls."],
 		probe ? ["warn", "After a pause:", ...(probe === "sent"
 			? ["one call probes; the rest wait for its answer.", "when the probe succeeds"]
 			: ["the next call probes alone.", "when the next call succeeds"])]

@@ -10,7 +10,7 @@ use standpipe_store::PoolName;
 use super::{Scene, from_error, length};
 use crate::finding::{Finding, counted};
 use crate::journal::EventData;
-use crate::status::{ConfigSource, PoolOverview};
+use crate::status::{ConfigSource, LimitStatus, PoolOverview};
 
 pub(super) const NAME: &str = "configuration";
 
@@ -86,8 +86,9 @@ fn undescribed(settings: &Settings, name: &PoolName, pool: &PoolOverview) -> Opt
     if settings.unknown_pool(name).is_none() {
         let what = format!("`{name}` has its limits from code or flags, not from the file");
         let remedy = "move them to the file, so that all processes have the same";
-        let from_code =
-            pool.status.origin.source == ConfigSource::Code && !pool.status.limits.is_empty();
+        let is_stated = |limit: &LimitStatus| limit.learned != Some(limit.amount);
+        let from_code = pool.status.origin.source == ConfigSource::Code
+            && pool.status.limits.iter().any(is_stated);
         return from_code.then(|| Finding::note(NAME, what).remedy(remedy).on(name.as_str()));
     }
     let what = format!("`{name}` is in the store but not in the file, so no call may use it");

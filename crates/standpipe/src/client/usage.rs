@@ -86,6 +86,9 @@ impl KnownCall {
     }
 }
 
+/// What a provider counts of a call that it does not serve.
+static SENT: [Unit; 3] = [Unit::Requests, Unit::Points, Unit::Content];
+
 impl StoreClient {
     /// Records that a call was admitted.
     pub(crate) fn note_admitted(&self, client: &PoolClient, granted: &Granted) {
@@ -134,12 +137,11 @@ impl StoreClient {
                 self.record(whose, uses);
             }
             Ended::Refused | Ended::Failed => {
-                let sent = call
-                    .cost
-                    .of(&Unit::Requests)
-                    .map(|sent| UsageChange::Used(&Unit::Requests, sent));
+                let sent = SENT.iter();
+                let sent =
+                    sent.filter_map(|unit| Some(UsageChange::Used(unit, call.cost.of(unit)?)));
                 let refused = matches!(how, Ended::Refused).then_some(UsageChange::Refused);
-                self.record(whose, sent.into_iter().chain(refused));
+                self.record(whose, sent.chain(refused));
             }
             Ended::Cancelled => self.record(whose, [UsageChange::Cancelled]),
         }

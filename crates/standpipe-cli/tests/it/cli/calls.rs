@@ -401,3 +401,17 @@ fn a_misspelled_agent_is_noted() {
     assert!(call("relese").contains("did you mean `release`?"));
     assert_eq!((call("release").as_str(), call("blog").as_str()), ("", ""));
 }
+
+/// The provider counts the points of a call that it refuses, so the audit does.
+#[test]
+fn a_refused_call_has_its_points_in_the_audit() {
+    let home = Home::new();
+    let limits = ["--limit", "requests=60/min", "--limit", "points=900/min"];
+    let call = ["reserve", "my/api", "--cost", "points=5"].into_iter().chain(limits);
+    let lease = home.run(call).printed().to_owned();
+    home.run(["throttle", "my/api", "--lease", &lease]).printed();
+    let audit = home.run(["audit", "--json"]).json();
+    let units = &audit["pools"][0]["agents"][0]["units"];
+    assert_eq!(units["requests"], 1, "{audit}");
+    assert_eq!(units["points"], 5, "{audit}");
+}

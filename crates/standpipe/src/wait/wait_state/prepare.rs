@@ -120,8 +120,12 @@ impl WaitState {
             true => Source::Code,
             false => self.pool.tap().settings().source(),
         };
+        let source = match self.learns && !of_request {
+            true => "built-in defaults",
+            false => source_name(&source),
+        };
         let store_client = self.handle.store_client();
-        store_client.journal_configured(self.pool.name(), &result, source_name(&source));
+        store_client.journal_configured(self.pool.name(), &result, source);
         match of_request {
             true => self.limits_result = Some(result),
             false => self.client.set_configured(self.pool.tap().number(), result),
