@@ -16,7 +16,8 @@ pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&
         return None;
     }
     let lower = word.to_ascii_lowercase();
-    let allowed = (length / 3).clamp(1, 4);
+    // Of one letter nothing would be left.
+    let allowed = (length / 3).clamp(usize::from(length > 1), 4);
     let distances = known
         .filter(|known| known.len() <= 4 * LONGEST)
         .map(|known| (strsim::osa_distance(&lower, &known.to_ascii_lowercase()), known));

@@ -169,15 +169,19 @@ pub struct Pause {
     pub at: Option<Timestamp>,
 }
 
-/// Who ordered a pause by hand, and when.
+/// Who caused a pause, and when.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PausedBy {
-    /// The agent.
+    /// The agent that ordered it, or whose call the provider refused.
     pub by: String,
     /// When.
     pub at: Timestamp,
+    /// The kind of the refusal; absent if the pause was ordered by hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub refusal: Option<Label<ThrottleKind>>,
 }
 
 /// The provider stopped the pool: no call is admitted.
@@ -200,7 +204,7 @@ pub struct Stop {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ThrottleStatus {
-    /// The refusal that started the last pause.
+    /// The refusal that set the end of the last pause.
     pub incident: Option<Incident>,
     /// The number of refusals in a row.
     pub streak: u32,

@@ -23,9 +23,19 @@ pub(super) fn run(args: &Resume, context: &Context, printer: &Printer) -> Comman
              unknown can be in flight; `standpipe store reset {pool} --yes` forgets that"
         ));
     }
-    let note = match was_paused {
-        true => format!("`{pool}` admits calls again"),
-        false => format!("`{pool}` was not paused"),
+    // Retry-After may still run, also behind a longer pause by hand.
+    let refused = before.trouble.incident.as_ref().filter(|_| before.terminal.is_none());
+    let note = match (was_paused, refused) {
+        (true, Some(refused)) => {
+            let who = refused.agent.as_deref().unwrap_or("a call");
+            let ago = length(refused.ago_ms);
+            format!(
+                "`{pool}` admits calls again, although the provider refused {who} {ago} ago and \
+                 may refuse again"
+            )
+        }
+        (true, None) => format!("`{pool}` admits calls again"),
+        (false, _) => format!("`{pool}` was not paused"),
     };
     printer.done(&note, json!({ "pool": pool, "resumed": true, "was_paused": was_paused }))?;
     Ok(Exit::Ok)

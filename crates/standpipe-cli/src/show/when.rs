@@ -1,6 +1,6 @@
 //! When a call may be admitted, in the time zone of this machine.
 
-use standpipe::observe::{Denial, TicketStatus, Timestamp, Why};
+use standpipe::observe::{Denial, PausedBy, TicketStatus, Timestamp, Why};
 use standpipe::{Refused, When};
 
 use crate::show::duration::remaining;
@@ -39,11 +39,16 @@ pub(crate) fn why_and_until(why: &Why<'_>, at: &When) -> String {
 /// return from it, and when the call is admitted.
 pub(crate) fn denied(no: &Denial, at: &When, priority: &str) -> String {
     let Some(returns) = &no.returns else { return why_and_when(&no.why(), at) };
-    let by = no.paused.as_ref().map(|order| format!(" by {} at {}", order.by, clock(order.at)));
+    let by = no.paused.as_ref().map(paused_by);
     let (end, from, to) = (clock(returns.pause_ends), clock(returns.from), clock(returns.to));
     let window = if from == to { format!("at {from}") } else { format!("between {from} and {to}") };
     let by = by.unwrap_or_default();
-    format!("paused{by} until {end}; {priority} calls return {window}; admitted {}", when(at))
+    format!("paused until {end}{by}; {priority} calls return {window}; admitted {}", when(at))
+}
+
+/// ` by ops at 16:58:00`, or `: blog got a 429 (quota) at 16:58:00`
+fn paused_by(cause: &PausedBy) -> String {
+    format!("{} at {}", cause.cause(), clock(cause.at))
 }
 
 /// Describes a pool that the provider stopped: who was refused, and until when.
@@ -60,7 +65,7 @@ pub(crate) fn stopped(why: &Refused) -> String {
 
 fn reason(why: &Why<'_>) -> String {
     match why.paused {
-        Some(order) => format!("paused by {} at {}", order.by, clock(order.at)),
+        Some(cause) => format!("paused{}", paused_by(cause)),
         None => why.to_string(),
     }
 }

@@ -257,12 +257,12 @@ impl State {
 }
 
 impl Throttling {
-    /// Records what set the end of the pause, and returns the agent that ordered it. The first
-    /// refusal of a pause is kept: later ones belong to the same incident.
+    /// Records what set the end of the pause, and returns the agent that ordered it. A refusal that
+    /// changes nothing about the end is not recorded.
     fn set_cause(&mut self, cause: PauseCause) -> Option<AgentName> {
         match cause {
             PauseCause::Refusal(incident) => {
-                self.incident.get_or_insert(incident);
+                self.incident = Some(incident);
                 self.order = None;
                 None
             }

@@ -114,7 +114,7 @@ impl fmt::Display for Why<'_> {
             "terminal" => f.write_str("the provider stopped the pool"),
             "never" => write!(f, "it takes {} more than {limit} ever allows", self.shortage()),
             "pause" => match self.paused {
-                Some(order) => write!(f, "the pool is paused by {}", order.by),
+                Some(cause) => write!(f, "the pool is paused{}", cause.cause()),
                 None => f.write_str("the pool is paused"),
             },
             "return_window" => f.write_str("after the pause callers return staggered by priority"),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use standpipe_core::{
     Agent, AgentId, AgentLimitUsage, AgentName, Amounts, Decision, Id, Instant, Key, Lease,
     LeaseOwner, LimitId, LimitSelector, LimitUsage, Margin, Owner, PoolConfig, Portion, Priority,
-    Provenance, Queued, Reason, Refusal, Reserve, Rule, Share, State, Ticket,
+    Provenance, Queued, Reason, Refusal, Reserve, Rule, Share, State, ThrottleKind, Ticket,
 };
 use standpipe_store::{PoolName, Process};
 
@@ -158,12 +158,33 @@ impl Pause {
 }
 
 impl PausedBy {
-    /// Returns who ordered the pause that a refusal is about; `None` for any other refusal, and for
-    /// a pause that no agent ordered.
+    /// What caused the pause: `by ops`, `: blog got a 429 (quota)`.
+    #[must_use]
+    pub fn cause(&self) -> String {
+        let by = &self.by;
+        match &self.refusal {
+            None => format!(" by {by}"),
+            Some(kind) if *kind == ThrottleKind::Overload => {
+                format!(": {by} got an overload error")
+            }
+            Some(kind) => format!(": {by} got a 429 ({})", kind.as_str().replace('_', " ")),
+        }
+    }
+
+    /// Returns who caused the pause that a refusal is about; `None` for any other refusal, and for a
+    /// pause whose cause is not known.
     pub(crate) fn of(state: &State, refusal: &Refusal, now: &Now) -> Option<Self> {
-        let order = state.facts().throttling.order.as_ref()?;
-        let by = order.by.as_ref().filter(|_| refusal.reason == Reason::Pause)?;
-        Some(Self { by: by.to_string(), at: now.past(order.at) })
+        let throttling = &state.facts().throttling;
+        if refusal.reason != Reason::Pause {
+            return None;
+        }
+        if let Some(order) = &throttling.order {
+            let by = order.by.as_ref()?.to_string();
+            return Some(Self { by, at: now.past(order.at), refusal: None });
+        }
+        let incident = throttling.incident.as_ref()?;
+        let by = incident.agent.as_ref()?.to_string();
+        Some(Self { by, at: now.past(incident.at), refusal: Some(incident.kind.into()) })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use standpipe::observe::{OfflineStatus, PoolState};
+use standpipe::observe::{LeaseStatus, LimitStatus, OfflineStatus, PoolState};
 use standpipe::{PoolStatus, Refused, escape};
 
 use super::{throttling, warnings};
@@ -113,14 +113,31 @@ fn hint(status: &PoolStatus) -> Option<String> {
         PoolState::Paused => Some(format!("`standpipe resume {pool}` ends the pause")),
         PoolState::Waiting => {
             let first = status.tickets.iter().find(|ticket| ticket.reason.is_some())?;
-            Some(to_do(&first.why()?, pool, first.priority.as_str(), &stopped_pids(status)))
-                .filter(|text| !text.is_empty())
+            let (why, stopped) = (first.why()?, stopped_pids(status));
+            let unowned = || unowned_slot(status).filter(|_| why.limit == Some("parallel"));
+            let unowned = stopped.is_empty().then(unowned).flatten();
+            let known = || to_do(&why, pool, first.priority.as_str(), &stopped);
+            Some(unowned.unwrap_or_else(known)).filter(|text| !text.is_empty())
         }
-        PoolState::Full if status.enforce => {
+        PoolState::Full if status.enforce => unowned_slot(status).or_else(|| {
             Some(format!("a new call would wait; `standpipe explain {pool}` shows how long"))
-        }
+        }),
         PoolState::Full | PoolState::Degraded | PoolState::Busy | PoolState::Idle => None,
     }
+}
+
+/// A slot of a full pool that no process holds, and how to end its lease: nothing shows whether its
+/// call still runs.
+fn unowned_slot(status: &PoolStatus) -> Option<String> {
+    let is_full = |limit: &LimitStatus| limit.unit == "parallel" && limit.left == 0;
+    status.limits.iter().find(|limit| is_full(limit))?;
+    let unowned = |lease: &&LeaseStatus| lease.pid.is_none() && lease.expires_ms.is_some();
+    let lease = status.leases.iter().find(unowned)?;
+    let (agent, id, left) = (&lease.agent, &lease.id, remaining(lease.expires_ms?));
+    Some(format!(
+        "{agent} holds a slot without a process, for {left} at most; if its call is over: \
+         `standpipe commit {id}`"
+    ))
 }
 
 /// The stopped processes that hold leases.
@@ -130,10 +147,9 @@ fn stopped_pids(status: &PoolStatus) -> Vec<u32> {
     pids.into_iter().take(3).collect()
 }
 
-/// Whether a refusal set the end of the pause.
-fn is_refused(status: &PoolStatus) -> bool {
-    let is_ordered = status.pause.as_ref().is_some_and(|pause| pause.by.is_some());
-    status.trouble.incident.is_some() && !is_ordered
+/// Whether the provider refused a call during the pause: `Retry-After` may still run.
+const fn is_refused(status: &PoolStatus) -> bool {
+    status.trouble.incident.is_some()
 }
 
 /// What this process does while the store is unavailable.

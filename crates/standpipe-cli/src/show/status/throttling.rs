@@ -10,7 +10,11 @@ use crate::show::local_time::clock;
 /// Describes what set the end of a pause: an agent that ordered it, or a refusal.
 pub(super) fn cause(pause: &Pause, trouble: &ThrottleStatus) -> String {
     if let (Some(by), Some(at)) = (&pause.by, pause.at) {
-        return format!(" by {by} at {}", clock(at));
+        let refused = trouble.incident.as_ref().map(|incident| {
+            let who = incident.agent.as_deref().unwrap_or("a call");
+            format!("; the provider refused {who} at {}", clock(incident.at))
+        });
+        return format!(" by {by} at {}{}", clock(at), refused.unwrap_or_default());
     }
     // Without either the store pauses while processes restore what it lost.
     let Some(incident) = &trouble.incident else { return String::new() };
