@@ -39,11 +39,14 @@ pub(crate) fn why_and_until(why: &Why<'_>, at: &When) -> String {
 /// return from it, and when the call is admitted.
 pub(crate) fn denied(no: &Denial, at: &When, priority: &str) -> String {
     let Some(returns) = &no.returns else { return why_and_when(&no.why(), at) };
-    let by = no.paused.as_ref().map(paused_by);
     let (end, from, to) = (clock(returns.pause_ends), clock(returns.from), clock(returns.to));
     let window = if from == to { format!("at {from}") } else { format!("between {from} and {to}") };
-    let by = by.unwrap_or_default();
-    format!("paused until {end}{by}; {priority} calls return {window}; admitted {}", when(at))
+    let paused = match &no.paused {
+        Some(cause) if cause.refusal.is_some() => format!("until {end}{}", paused_by(cause)),
+        Some(order) => format!("{} until {end}", paused_by(order).trim_start()),
+        None => format!("until {end}"),
+    };
+    format!("paused {paused}; {priority} calls return {window}; admitted {}", when(at))
 }
 
 /// ` by ops at 16:58:00`, or `: blog got a 429 (quota) at 16:58:00`

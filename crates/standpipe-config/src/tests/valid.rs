@@ -150,8 +150,8 @@ fn weights_are_for_pools_in_fair_order() {
     assert_eq!((other.order, other.agents), (Order::Arrival, Vec::new()));
 }
 
-/// Nothing can be kept of an unlimited unit, but a cap can be a rate. Where limits are learned, every
-/// unit may become limited.
+/// Nothing can be kept of an unlimited unit, but a cap can be a rate. Where limits are learned,
+/// every unit may become limited.
 #[test]
 fn an_unlimited_unit_has_a_cap_and_no_floor() {
     let agent = "[agent.x]\ncap = { requests = \"5/min\" }\nfloor = { requests = \"5/min\" }";

@@ -131,7 +131,7 @@ fn hint(status: &PoolStatus) -> Option<String> {
 fn unowned_slot(status: &PoolStatus) -> Option<String> {
     let is_full = |limit: &LimitStatus| limit.unit == "parallel" && limit.left == 0;
     status.limits.iter().find(|limit| is_full(limit))?;
-    let unowned = |lease: &&LeaseStatus| lease.pid.is_none() && lease.expires_ms.is_some();
+    let unowned = |lease: &&LeaseStatus| lease.pid.is_none() && lease.holder.as_str() == "ttl";
     let lease = status.leases.iter().find(unowned)?;
     let (agent, id, left) = (&lease.agent, &lease.id, remaining(lease.expires_ms?));
     Some(format!(

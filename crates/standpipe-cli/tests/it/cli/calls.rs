@@ -415,3 +415,38 @@ fn a_refused_call_has_its_points_in_the_audit() {
     assert_eq!(units["requests"], 1, "{audit}");
     assert_eq!(units["points"], 5, "{audit}");
 }
+
+/// The refusal that set the end of the pause is named, and a resume warns that the provider asked
+/// for more time.
+#[test]
+fn the_refusal_that_lengthens_a_pause_is_named() {
+    let home = Home::new();
+    home.run(["hold", "my/api", "--limit", "requests=30/min", "--", "true"]).printed();
+    let refused = |agent: &str, after: &str| {
+        home.run(["throttle", "my/api", "--retry-after", after, "--as", agent]).printed();
+        home.run(["status", "my/api"]).printed().to_owned()
+    };
+    assert!(refused("first", "30s").contains("first got a 429"));
+    assert!(refused("second", "1h").contains("second got a 429"));
+    assert!(refused("third", "1s").contains("second got a 429"));
+    let late = home.run(["reserve", "my/api", "--timeout", "1s"]);
+    late.failed(75, &["paused: second got a 429 (quota)"]);
+    home.run(["pause", "my/api", "--for", "2h", "--as", "ops"]).printed();
+    let both = home.run(["status", "my/api"]).printed().to_owned();
+    assert!(both.contains("by ops at") && both.contains("the provider refused second"), "{both}");
+    let resumed = home.run(["resume", "my/api"]).err;
+    assert!(resumed.contains("refused second") && resumed.contains("may refuse again"));
+}
+
+#[test]
+fn a_slot_that_no_process_holds_is_named_with_its_lease() {
+    let home = Home::new();
+    let call = ["reserve", "my/slots", "--limit", "parallel=1", "--as", "leaky", "--ttl", "1h"];
+    let lease = home.run(call).printed().to_owned();
+    let status = home.run(["status", "my/slots"]).printed().to_owned();
+    assert!(status.contains("leaky holds a slot without a process"), "{status}");
+    assert!(
+        status.replace("\n    ", " ").contains(&format!("standpipe commit {lease}")),
+        "{status}"
+    );
+}
