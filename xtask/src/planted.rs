@@ -32,6 +32,29 @@ pub(crate) fn table() -> Vec<Planted> {
 /// Bugs in the ledger and its policies.
 const LEDGER: &[Planted] = &[
     Planted {
+        name: "no-share-of-a-learned-limit",
+        file: "crates/standpipe-core/src/config/compiled.rs",
+        before: "in_force.iter().skip(config.limits.len())",
+        after: "in_force.iter().skip(in_force.len())",
+        caught_by: &["standpipe-core::floors::shares_count_on_a_learned_limit"],
+    },
+    Planted {
+        name: "rules-of-agents-replaced-by-a-second-process",
+        file: "crates/standpipe-core/src/config/precedence.rs",
+        before: "!is_known && merged.agents.len() < bounds::AGENT_RULES",
+        after: "is_known && merged.agents.len() < bounds::AGENT_RULES",
+        caught_by: &["standpipe-core::reconfigure::rules_of_agents_from_code_are_merged"],
+    },
+    Planted {
+        name: "a-paced-ticket-looked-at-every-microsecond",
+        file: "crates/standpipe-core/src/rules/spread.rs",
+        before: "from + RECHECK",
+        after: "from",
+        caught_by: &[
+            "standpipe-core::spread::a_ticket_behind_a_due_one_is_not_looked_at_every_microsecond",
+        ],
+    },
+    Planted {
         name: "off-by-one-in-the-window",
         file: "crates/standpipe-core/src/usage/view.rs",
         before: "stamp + period <= now || stamp < from",
