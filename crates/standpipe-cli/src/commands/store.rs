@@ -123,12 +123,13 @@ fn needs_confirmation(what: &str, pool: &Pool) -> Failure {
     let calls = match pool.status().blocking() {
         Ok(status) => {
             let (held, waiting) = (status.leases.len(), status.tickets.len());
-            format!("{} in flight and {waiting} waiting", counted(held, "call"))
+            let calls = format!("; {} in flight and {waiting} waiting", counted(held, "call"));
+            if held + waiting > 0 { calls } else { String::new() }
         }
-        Err(_) => "a pool that cannot be read".to_owned(),
+        Err(_) => "; the pool cannot be read".to_owned(),
     };
     let remedy = "add --yes to do it; nothing was changed";
-    Failure::usage(&format!("{what} concerns {calls}"), remedy)
+    Failure::usage(&format!("{what} needs confirmation{calls}"), remedy)
 }
 
 fn in_use(pool: &PoolName, to: &StoreUrl) -> Failure {

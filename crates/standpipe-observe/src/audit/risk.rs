@@ -113,14 +113,22 @@ fn alone(audit: &PoolAudit) -> Option<Finding> {
 
 /// No agent waited long, but all of them waited.
 fn full(audit: &PoolAudit) -> Option<Finding> {
-    let each = audit.waited_ms.checked_div(audit.calls)?;
+    let waiting: u64 = audit.agents.iter().map(|agent| agent.waiting).sum();
+    let each = audit.waited_ms.checked_div(audit.calls.saturating_add(waiting))?;
+    let mut waited = audit.agents.iter().filter(|agent| agent.waited_ms > 0);
+    // The provider's refusals are a finding of their own.
+    let is_refused = |agent: &AgentAudit| {
+        matches!(agent.waited_for.as_deref(), Some("pause" | "return_window" | "probe"))
+    };
+    if waited.clone().all(is_refused) {
+        return None;
+    }
     if each < SHORT_MS || audit.limits.iter().all(|limit| limit.stated.is_none()) {
         return None;
     }
     let (all, each) = (length(audit.waited_ms), length(each));
     let what =
         format!("calls waited {all} in total, {each} on average: the limits were full at times");
-    let mut waited = audit.agents.iter().filter(|agent| agent.waited_ms > 0);
     let remedy =
         if waited.all(|agent| agent.waits_for_slots) { waits::SLOTS } else { relief(audit) };
     Some(Finding::note("contention", what).remedy(remedy))

@@ -41,8 +41,8 @@ fn a_pool_that_the_provider_stopped_is_named_with_resume() {
     home.run(["hold", "my/api", "--as", "blog"].into_iter().chain(limit)).printed();
     home.run(["throttle", "my/api", "--as", "blog", "--kind", "terminal", "-q"]).printed();
     let text = doctor(&home);
-    let told = ["the provider stopped `my/api`", "blog was refused", "standpipe resume my/api"];
-    says(&text, &told);
+    let shown = ["the provider stopped `my/api`", "blog was refused", "standpipe resume my/api"];
+    says(&text, &shown);
     let refused = home.run(["reserve", "my/api", "--as", "news", "--timeout", "0"]);
     let fix = "fix the account at the provider (credit, spend limit, key), then `standpipe resume \
                my/api`";

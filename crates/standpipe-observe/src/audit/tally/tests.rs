@@ -381,3 +381,13 @@ fn calls_that_are_not_written_yet_are_not_passed_over() {
     tally.add(used("news", 1, 1, 0));
     assert_eq!(tally.complete_until(&name(), Some(&status), later), None, "another machine's");
 }
+
+#[test]
+fn a_wait_after_a_refusal_is_not_a_full_limit() {
+    let full = |reason: &str| {
+        let [wait, _] = waited("blog", reason, "admitted", 2_000);
+        let report = audit([used("blog", 600, 1, 0), wait], Some(&status(true)));
+        report.findings.iter().any(|finding| finding.what.contains("the limits were full"))
+    };
+    assert!(full("limit") && !full("pause"));
+}
