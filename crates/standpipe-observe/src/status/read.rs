@@ -171,8 +171,8 @@ impl PausedBy {
         }
     }
 
-    /// Returns who caused the pause that a refusal is about; `None` for any other refusal, and for a
-    /// pause whose cause is not known.
+    /// Returns who caused the pause that a refusal is about; `None` for any other refusal, and for
+    /// a pause whose cause is not known.
     pub(crate) fn of(state: &State, refusal: &Refusal, now: &Now) -> Option<Self> {
         let throttling = &state.facts().throttling;
         if refusal.reason != Reason::Pause {
