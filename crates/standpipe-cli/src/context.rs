@@ -127,6 +127,21 @@ impl Context {
         Ok(pool)
     }
 
+    /// Notes the calling agent if its name resembles one of the file. Without agents in the file its
+    /// name need not be found out here.
+    pub(crate) fn note_caller(
+        &self,
+        tap: &Standpipe,
+        flag: Option<&AgentName>,
+        printer: &Printer,
+    ) -> Result<(), Failure> {
+        if !tap.settings().agents.is_empty() {
+            let agent = self.agent(flag.cloned())?;
+            Self::note_agent(tap.settings(), agent.as_str(), printer);
+        }
+        Ok(())
+    }
+
     /// Notes an agent that the file does not describe, if its name resembles one that it does.
     pub(crate) fn note_agent(settings: &standpipe::Settings, agent: &str, printer: &Printer) {
         let described = || settings.agents.keys().map(AgentName::as_str);

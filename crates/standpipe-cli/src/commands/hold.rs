@@ -49,8 +49,7 @@ fn hold(args: &Hold, context: &Context, printer: &Printer) -> CommandResult {
     let request = request.timeout(left).limits(own);
     report_route(&pool, &args.call, printer);
     let before = Context::note_new_pool(&tap, &pool, limits, printer)?;
-    let agent = context.agent(args.call.agent.clone())?;
-    Context::note_agent(tap.settings(), agent.as_str(), printer);
+    context.note_caller(&tap, args.call.agent.as_ref(), printer)?;
     let signals = listen()?;
     let lease = admit(&pool, request, left, printer, &signals);
     let changed = lease.as_ref().ok().map(Lease::limits_changed);

@@ -106,12 +106,9 @@ fn the_clock_of_a_server_can_be_set_while_it_runs() {
         };
         let days = || (seconds(&moved) - seconds(&here) + 3_600).div_euclid(86_400);
         assert_eq!(days(), 0);
-        for ahead in [30, -30] {
-            moved.set_clock(&format!("{ahead:+}d"));
-            // Another thread of the server may have read the file just before, and its offset
-            // counts for all threads until the next one reads it.
-            let shown = (0..1_000).map(|_| days()).find(|days| *days == ahead);
-            assert_eq!(shown, Some(ahead));
-        }
+        moved.set_clock("+30d");
+        assert_eq!(days(), 30);
+        moved.set_clock("-30d");
+        assert_eq!(days(), -30);
     }
 }
