@@ -127,8 +127,11 @@ impl Context {
         Ok(pool)
     }
 
-    /// Notes the calling agent if its name resembles one of the file. Without agents in the file its
-    /// name need not be found out here.
+    /// Notes the calling agent if its name resembles one of the file. Without agents in the file
+    /// its name need not be found out here.
+    ///
+    /// # Errors
+    /// As [`Context::agent`].
     pub(crate) fn note_caller(
         &self,
         tap: &Standpipe,
