@@ -138,12 +138,21 @@ impl State {
         constraints.map(own).collect()
     }
 
-    /// Evaluates every step of the admission rule for a call, also those behind a refusal.
+    /// Evaluates every step of the admission rule for a call, also those behind a refusal. A
+    /// reserve that names a ticket asks about the queued call.
     #[must_use]
     pub fn admission_steps(&self, reserve: &Reserve, now: Instant) -> AdmissionSteps {
         let now = now.max(self.facts.clock);
-        let cost = self.completed_cost(reserve);
-        let candidate = self.newcomer(reserve, &cost, now);
+        let queue_key = reserve.ticket.and_then(|ticket| self.index.queue_key_of.get(&ticket));
+        let queued = queue_key.and_then(|key| Some((*key, self.facts.tickets.get(key)?)));
+        let cost = match queued {
+            Some((_, ticket)) => Cow::Borrowed(&ticket.call.cost),
+            None => self.completed_cost(reserve),
+        };
+        let candidate = match queued {
+            Some((queue_key, ticket)) => self.candidate_of(queue_key, ticket),
+            None => self.newcomer(reserve, &cost, now),
+        };
         let (order, room): (Vec<_>, Vec<_>) = self
             .shortfalls(&candidate, now)
             .into_iter()

@@ -5,11 +5,12 @@
 mod advice;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter::once;
 
 use serde::Serialize;
 use standpipe_core::{
     AdmissionSteps, Breaker, Decision, LeaseOwner, LimitId, LimitUsage, Priority, QueueKey, Queued,
-    Reason, Refusal, Reserve, Span, State, Zone,
+    Reason, Refusal, Reserve, Span, State, Ticket, Unit, Zone,
 };
 use standpipe_store::PoolName;
 
@@ -17,7 +18,8 @@ pub use self::advice::{Advice, Remedy};
 use crate::refusal::{Refused, When, limit_text};
 use crate::status::{
     AgentShares, KeptUnits, Label, LimitStatus, PausedBy, PoolStatus, Processes, TicketStatus,
-    VerdictKind, agents_ahead, amounts, breaker, is_zero, kept_from, needs_all, shares_of,
+    VerdictKind, admission_of, admissions, agents_ahead, amounts, breaker, claim_of, is_zero,
+    kept_from, needs_all, shares_of,
 };
 use crate::time::{Now, Timestamp};
 
@@ -36,7 +38,8 @@ pub enum Verdict {
     Refused(Box<Refused>),
 }
 
-/// The admission rule, step by step, for one call.
+/// The admission rule, step by step, for one call: the agent's first call that waits, unless the
+/// question states a cost or another priority.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -51,6 +54,16 @@ pub struct Explanation {
     pub priority: Label<Priority>,
     /// What the call takes.
     pub cost: BTreeMap<String, u64>,
+    /// How long the call has waited; `None` for a call that is not made yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_ms: Option<u64>,
+    /// When it is admitted if the calls ahead of it use what they reserved and nothing else
+    /// happens, where no exact instant is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected: Option<Timestamp>,
+    /// Milliseconds to `expected`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_ms: Option<u64>,
     /// How much quota is left: `green`, `amber` or `red`.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub zone: Label<Zone>,
@@ -186,29 +199,53 @@ impl Explanation {
         processes: Processes<'_>,
     ) -> Option<Self> {
         let waiting = PoolStatus::waiting(state, &reserve.agent, now, processes);
-        let reserve = &like_the_waiting_call(reserve, &waiting);
-        let verdict = Verdict::of(pool, state, reserve, now)?;
-        let judged = state.admission_steps(reserve, now.store);
+        let queued = queued_call(state, reserve);
+        let asked = match queued {
+            Some((_, ticket)) => claim_of(state, ticket)?,
+            None => like_the_waiting_call(reserve, &waiting),
+        };
+        let verdict = Verdict::of(pool, state, &asked, now)?;
+        let judged = state.admission_steps(&asked, now.store);
         let figures = state.figures(now.store);
-        let denial = |no: &Refusal| denial(state, &figures, reserve, &judged, no, now);
+        let place = queued.map_or(QueueKey::last_of(judged.tier), |(place, _)| place);
+        let denial = |no: &Refusal| denial(state, &figures, &asked, (&judged, place), no, now);
+        let expected = verdict.why().map(Refused::when).filter(|when| when.not_before.is_some());
+        let expected = expected.map(|when| match queued {
+            Some((_, ticket)) => {
+                when.with_forecast(admissions(state, now.store).get(&ticket.key).copied(), now)
+            }
+            None => when.with_forecast(admission_of(state, &asked, now.store), now),
+        });
+        let (expected, expected_ms) =
+            expected.map_or((None, None), |when| (when.expected, when.expected_ms));
         Some(Self {
             pool: pool.clone(),
-            agent: reserve.agent.to_string(),
+            agent: asked.agent.to_string(),
             priority: judged.tier.into(),
             cost: amounts(&judged.cost),
+            waits_ms: queued.map(|(_, ticket)| now.millis_since(ticket.since)),
+            expected,
+            expected_ms,
             zone: state.zone().into(),
             breaker: breaker(state, &figures, now).into(),
-            advice: state.advise(reserve, now.store).as_ref().map(Advice::of),
+            advice: state.advise(&asked, now.store).as_ref().map(Advice::of),
             verdict: verdict.kind().into(),
             why: verdict.why().cloned(),
             steps: steps(&judged.refusals, &denial),
             limits: PoolStatus::limits_of(state, now),
-            shares: shares_of(state, &reserve.agent, now),
-            floors: state.floors_kept_from(reserve, now.store).iter().map(KeptUnits::of).collect(),
+            shares: shares_of(state, &asked.agent, now),
+            floors: state.floors_kept_from(&asked, now.store).iter().map(KeptUnits::of).collect(),
             stopped_holders: stopped_holders(state, processes),
             waiting,
             others: Vec::new(),
         })
+    }
+
+    /// Returns when the call may be admitted, with the forecast.
+    #[must_use]
+    pub fn when(&self) -> When {
+        let when = self.why.as_ref().map(Refused::when).unwrap_or_default();
+        When { expected: self.expected, expected_ms: self.expected_ms, ..when }
     }
 }
 
@@ -309,6 +346,21 @@ fn steps(refusals: &[Refusal], denial: &dyn Fn(&Refusal) -> Denial) -> Vec<Step>
     numbered.map(|(number, (name, passed, noes))| Step { number, name, passed, noes }).collect()
 }
 
+/// Returns the first call of the agent that waits, if the question could be about it: it states
+/// nothing but the agent.
+fn queued_call<'a>(state: &'a State, reserve: &Reserve) -> Option<(QueueKey, &'a Ticket)> {
+    let is_plain = reserve.cost.iter().eq(once((&Unit::Requests, 1))) && reserve.bytes.is_none();
+    let facts = state.facts();
+    let is_own = |ticket: &Ticket| {
+        let agent = facts.agents.get(usize::from(ticket.agent));
+        agent.is_some_and(|agent| agent.name == reserve.agent)
+    };
+    let mut own = facts.tickets.iter().filter(|(_, ticket)| is_own(ticket));
+    let (place, ticket) = own.next().filter(|_| is_plain)?;
+    let same = reserve.priority.is_none_or(|priority| priority == place.tier);
+    same.then_some((*place, ticket))
+}
+
 /// A call that states no priority is judged with that of the agent's first waiting call.
 fn like_the_waiting_call(reserve: &Reserve, waiting: &[TicketStatus]) -> Reserve {
     let first = waiting.first().map(|ticket| ticket.priority);
@@ -323,11 +375,11 @@ fn denial(
     state: &State,
     figures: &[LimitUsage],
     reserve: &Reserve,
-    judged: &AdmissionSteps,
+    (judged, place): (&AdmissionSteps, QueueKey),
     refusal: &Refusal,
     now: &Now,
 ) -> Denial {
-    let ahead = agents_ahead(state, refusal, QueueKey::last_of(judged.tier));
+    let ahead = agents_ahead(state, refusal, place);
     Denial {
         reason: refusal.reason.into(),
         limit: refusal.limit.as_ref().map(limit_text),

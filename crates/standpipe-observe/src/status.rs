@@ -6,6 +6,7 @@
 
 mod agent_use;
 mod backpressure;
+mod forecast;
 mod foresight;
 mod label;
 mod overview;
@@ -24,12 +25,13 @@ use standpipe_store::PoolName;
 pub use self::agent_use::{AgentShares, KeptUnits};
 pub(crate) use self::agent_use::{agents_ahead, is_zero, kept_from, needs_all, shares_of};
 pub use self::backpressure::Backpressure;
+pub(crate) use self::forecast::{admission_of, admissions};
 pub use self::label::{
     ConfigSource, Label, LeaseHolder, LimitKind, Named, OfflineMode, ProbeState, VerdictKind,
 };
 pub use self::overview::PoolOverview;
 pub use self::read::Processes;
-pub(crate) use self::read::amounts;
+pub(crate) use self::read::{amounts, claim_of};
 pub use self::snapshot::{ConfigRejected, Snapshot, Unreadable};
 pub use self::state::PoolState;
 pub use self::throttle::RampStatus;

@@ -11,20 +11,12 @@ use crate::show::reasons::to_do;
 use crate::show::status::{Shown, ramp};
 use crate::show::style::{Style, TextRole};
 use crate::show::table::{sentence, table};
-use crate::show::when::{denied, refused, stopped, wait_reason, why_and_until};
-
-/// The most waiting calls that are listed.
-const MAX_WAITING: usize = 5;
+use crate::show::when::{denied, refused, stopped, why_and_until};
 
 pub(crate) fn text(style: Style, explanation: &Explanation) -> String {
-    let takes = cost(explanation.cost.iter().map(|(unit, figure)| (unit.as_str(), *figure)));
-    let asks = format!(
-        "{} asks {} for {takes} ({})",
-        explanation.agent, explanation.pool, explanation.priority
-    );
-    let mut lines = sentence(0, style.width, &escape::text(&asks));
-    lines.extend(waiting(style, explanation));
+    let mut lines = sentence(0, style.width, &escape::text(&asks(explanation)));
     lines.extend(sentence(0, style.width, &verdict(style, explanation)));
+    lines.extend(waiting(style, explanation));
     lines.extend(hints(explanation).iter().flat_map(|hint| {
         let hint = format!("hint: {hint}");
         sentence(0, style.width, &escape::text(&hint))
@@ -42,6 +34,21 @@ pub(crate) fn text(style: Style, explanation: &Explanation) -> String {
         text.push_str(&self::text(style, other));
     }
     text
+}
+
+/// What is explained: a call that waits, or one that is not made yet.
+fn asks(explanation: &Explanation) -> String {
+    let takes = cost(explanation.cost.iter().map(|(unit, figure)| (unit.as_str(), *figure)));
+    let Explanation { agent, pool, priority, .. } = explanation;
+    let place = explanation.why.as_ref().and_then(|why| why.position);
+    let place = place.map(|place| format!(" at position {place}")).unwrap_or_default();
+    match explanation.waits_ms {
+        Some(ms) => {
+            let since = length(ms);
+            format!("A call of {agent} on {pool} ({takes}, {priority}) has waited {since}{place}")
+        }
+        None => format!("{agent} asks {pool} for {takes} ({priority})"),
+    }
 }
 
 /// The steps that matter: none after the one that refuses the call for good.
@@ -148,38 +155,38 @@ fn shares(style: Style, explanation: &Explanation) -> Vec<String> {
     lines
 }
 
-/// The agent's calls that wait already come first: they are what is asked about. Their reason may
-/// differ from that of a new call.
+/// The agent's other calls that wait.
 fn waiting(style: Style, explanation: &Explanation) -> Vec<String> {
     let agent = &explanation.agent;
-    let each = explanation.waiting.iter().take(MAX_WAITING).flat_map(|ticket| {
-        let since = length(ticket.waits_ms);
-        let (place, why) = (ticket.position, wait_reason(ticket));
-        let text = format!("A call of {agent} has waited for {since} at position {place}: {why}.");
-        sentence(0, style.width, &escape::text(&text))
-    });
-    let mut lines: Vec<String> = each.collect();
-    if explanation.waiting.len() > MAX_WAITING {
-        lines.push(format!(
-            "And {} more; --json shows them all.",
-            explanation.waiting.len() - MAX_WAITING
-        ));
-    }
-    lines
+    let explained = usize::from(explanation.waits_ms.is_some());
+    let more = explanation.waiting.len() - explained.min(explanation.waiting.len());
+    let text = match (more, explained) {
+        (0, _) => return Vec::new(),
+        (1, 0) => format!("A call of {agent} waits already."),
+        (1, _) => format!("Another call of {agent} waits behind it."),
+        (more, 0) => format!("{more} calls of {agent} wait already."),
+        (more, _) => format!("{more} more calls of {agent} wait behind it."),
+    };
+    sentence(0, style.width, &escape::text(&text))
 }
 
 /// The answer in one sentence: what the deciding rule lacks, and until when.
 fn verdict(style: Style, explanation: &Explanation) -> String {
     let why = explanation.why.as_ref().map(|why| escape::text(&reason(explanation, why)).into());
     let why: Option<String> = why;
+    let waits = explanation.waits_ms.is_some();
     let it = if explanation.waiting.is_empty() { "It" } else { "A new call" };
     match (explanation.verdict.as_str(), why) {
+        ("admitted", None) if waits => style.paint(TextRole::Good, "It is next."),
         ("admitted", None) if !explanation.others.is_empty() => {
             let text = format!("{} would admit it now.", explanation.pool);
             style.paint(TextRole::Good, &escape::text(&text))
         }
         ("admitted", None) => style.paint(TextRole::Good, &format!("{it} would be admitted now.")),
         ("admitted", Some(why)) => format!("Shadow mode: it would be admitted; otherwise {why}."),
+        ("waits", Some(why)) if waits => {
+            style.paint(TextRole::Warning, &format!("It waits: {why}."))
+        }
         ("waits", Some(why)) => style.paint(TextRole::Warning, &format!("{it} would wait: {why}.")),
         (_, Some(why)) => style.paint(TextRole::Error, &format!("{it} would be refused: {why}.")),
         (word, None) => format!("{it} would be {word}."),
@@ -201,7 +208,7 @@ fn decided(explanation: &Explanation, why: &Refused, no: &Denial) -> String {
     if why.is_terminal() {
         return stopped(why);
     }
-    denied(no, &why.when(), explanation.priority.as_str())
+    denied(no, &explanation.when(), explanation.priority.as_str())
 }
 
 /// Whether a denial is the one that decides.
@@ -216,9 +223,7 @@ fn hints(explanation: &Explanation) -> Vec<String> {
         let mut denials = explanation.steps.iter().flat_map(|step| &step.noes);
         denials.find(|no| is_about(why, no)).map_or_else(|| why.why(), |no| Some(no.why()))
     });
-    // The reason of a call that waits already comes before that of a new one.
-    let first = explanation.waiting.iter().find_map(|ticket| ticket.why());
-    let why = first.or(decides.flatten());
+    let why = decides.flatten();
     let (priority, stopped) = (explanation.priority.as_str(), &explanation.stopped_holders);
     let about_reason = why.map(|why| to_do(&why, &explanation.pool, priority, stopped));
     let advice = explanation.advice.as_ref().filter(|advice| !advice.try_this.is_empty());

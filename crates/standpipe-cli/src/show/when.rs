@@ -11,6 +11,14 @@ pub(crate) fn when(when: &When) -> String {
     when.describe(&local)
 }
 
+/// `admitted in 34 s (16:59:20)`, or `expected in 34 s (16:59:20)` by a forecast.
+fn admitted(at: &When) -> String {
+    match (at.until, at.expected) {
+        (None, Some(_)) => when(at),
+        _ => format!("admitted {}", when(at)),
+    }
+}
+
 /// Describes why a call is not admitted, and when it may be or what must happen first.
 pub(crate) fn why_and_when(why: &Why<'_>, at: &When) -> String {
     // These name what must happen already.
@@ -20,7 +28,7 @@ pub(crate) fn why_and_when(why: &Why<'_>, at: &When) -> String {
         _ if at.is_empty() || is_named => text,
         Some(_) => format!("{text}, {}", when(at)),
         // The instant is that of the call, not of what the text says.
-        None => format!("{text}; admitted {}", when(at)),
+        None => format!("{text}; {}", admitted(at)),
     }
 }
 
@@ -46,7 +54,7 @@ pub(crate) fn denied(no: &Denial, at: &When, priority: &str) -> String {
         Some(order) => format!("{} until {end}", paused_by(order).trim_start()),
         None => format!("until {end}"),
     };
-    format!("paused {paused}; {priority} calls return {window}; admitted {}", when(at))
+    format!("paused {paused}; {priority} calls return {window}; {}", admitted(at))
 }
 
 /// ` by ops at 16:58:00`, or `: blog got a 429 (quota) at 16:58:00`
@@ -75,10 +83,11 @@ fn reason(why: &Why<'_>) -> String {
 
 /// Describes why a call waits, and until when.
 pub(crate) fn wait_reason(ticket: &TicketStatus) -> String {
-    match ticket.why() {
-        Some(why) => why_and_when(&why, &ticket.when),
-        None => "it is next".to_owned(),
-    }
+    let Some(why) = ticket.why() else { return "it is next".to_owned() };
+    let text = why_and_when(&why, &ticket.when);
+    let late = ticket.when.in_ms().is_some_and(|ms| ms > ticket.deadline_ms);
+    let end = late.then(|| format!(", but it times out in {}", remaining(ticket.deadline_ms)));
+    text + &end.unwrap_or_default()
 }
 
 /// Describes until when a call waits, and why: in a narrow column the instant must not be cut off.

@@ -23,6 +23,13 @@ pub struct When {
     pub not_before: Option<Timestamp>,
     /// Milliseconds to `not_before`.
     pub not_before_ms: Option<u64>,
+    /// A forecast, if no exact instant is known: when it is admitted if the calls ahead of it use
+    /// what they reserved and nothing else happens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<Timestamp>,
+    /// Milliseconds to `expected`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_ms: Option<u64>,
     /// What must happen first, if no instant is known.
     pub waiting_for: Option<String>,
 }
@@ -45,10 +52,27 @@ impl When {
         }
     }
 
+    /// Adds a forecast to a lower bound.
+    #[must_use]
+    pub fn with_forecast(self, at: Option<Instant>, now: &Now) -> Self {
+        let at = at.filter(|_| self.not_before.is_some());
+        let (expected, expected_ms) =
+            (at.map(|at| now.ahead(at)), at.map(|at| now.millis_until(at)));
+        Self { expected, expected_ms, ..self }
+    }
+
+    /// Returns the milliseconds to the best known instant.
+    #[must_use]
+    pub fn in_ms(&self) -> Option<u64> {
+        self.until_ms.or(self.expected_ms).or(self.not_before_ms)
+    }
+
     /// Whether the call is admitted now or never.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.until.is_none() && self.not_before.is_none() && self.waiting_for.is_none()
+        let has_instant =
+            self.until.is_some() || self.expected.is_some() || self.not_before.is_some();
+        !has_instant && self.waiting_for.is_none()
     }
 }
 
@@ -90,13 +114,15 @@ pub const fn waiting_for(reason: Reason) -> Option<&'static str> {
 }
 
 impl When {
-    /// `in 34 s (16:59:20)`, `not before 16:59:20 (in 34 s)` or `waiting for …`. `clock` formats an
+    /// `in 34 s (16:59:20)`, `expected in 34 s (16:59:20)`, `not before 16:59:20 (in 34 s)` or `waiting for …`. `clock` formats an
     /// instant that is so many milliseconds ahead. It drops what is below a second, so that one
     /// instant has one text in every view and no bound is shown later than it is.
     #[must_use]
     pub fn describe(&self, clock: &dyn Fn(Timestamp, u64) -> String) -> String {
         if let (Some(at), Some(ms)) = (self.until, self.until_ms) {
             format!("in {} ({})", format_wait(ms), clock(at, ms))
+        } else if let (Some(at), Some(ms)) = (self.expected, self.expected_ms) {
+            format!("expected in {} ({})", format_wait(ms), clock(at, ms))
         } else if let (Some(at), Some(ms)) = (self.not_before, self.not_before_ms) {
             format!("not before {} (in {})", clock(at, ms), format_wait(ms))
         } else {

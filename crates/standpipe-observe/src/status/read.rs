@@ -9,6 +9,7 @@ use standpipe_core::{
 };
 use standpipe_store::{PoolName, Process};
 
+use super::forecast::admissions;
 use super::throttle::speed;
 use super::{
     AgentStatus, AgentUsage, ConfigSource, KeptUnits, LeaseHolder, LeaseStatus, LimitKind,
@@ -261,10 +262,13 @@ fn tickets(
     processes: Processes<'_>,
 ) -> Vec<TicketStatus> {
     let ordered = (1..).zip(&state.facts().tickets);
+    let expected = admissions(state, now.store);
     let status = |(position, (place, ticket)): (usize, (&standpipe_core::QueueKey, &Ticket))| {
         let why = why(state, ticket, now);
         let ahead = why.as_ref().map(|no| agents_ahead(state, no, *place)).unwrap_or_default();
         let process = process_of(ticket.session, ticket.call.owner, processes);
+        let expected = expected.get(&ticket.key).copied();
+        let when = |refusal| When::of(refusal, now).with_forecast(expected, now);
         TicketStatus {
             agent: agent_of(state, ticket.agent),
             priority: place.tier.into(),
@@ -281,7 +285,7 @@ fn tickets(
             alone: why.as_ref().is_some_and(|no| needs_all(figures, &ticket.call.cost, no)),
             kept: why.as_ref().map(|no| kept(state, ticket, no, now)).unwrap_or_default(),
             paused: why.as_ref().and_then(|refusal| PausedBy::of(state, refusal, now)),
-            when: why.as_ref().map(|refusal| When::of(refusal, now)).unwrap_or_default(),
+            when: why.as_ref().map(when).unwrap_or_default(),
             pid: process.map(|process| process.pid),
             stopped: process.is_some_and(|process| process.stopped),
             deadline_ms: now.millis_until(ticket.deadline),
@@ -293,7 +297,8 @@ fn tickets(
     ordered.map(status).collect()
 }
 
-fn claim_of(state: &State, ticket: &Ticket) -> Option<Reserve> {
+/// Returns the reserve that claims a ticket.
+pub(crate) fn claim_of(state: &State, ticket: &Ticket) -> Option<Reserve> {
     let agent = state.facts().agents.get(usize::from(ticket.agent))?.name.clone();
     let mut claim = Reserve::new(agent, ticket.call.cost.clone());
     claim.ticket = Some(ticket.key);
