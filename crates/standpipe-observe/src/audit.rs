@@ -61,6 +61,8 @@ pub struct PoolAudit {
     pub refused: u64,
     /// Calls that the provider refused because it was short of capacity.
     pub overloads: u64,
+    /// How often the provider stopped the pool: an account without credit, a blocked key.
+    pub stops: u64,
     /// How long calls waited, all together.
     pub waited_ms: u64,
     /// When the first and the last call was admitted.

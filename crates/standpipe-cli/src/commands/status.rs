@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use standpipe::observe::Unreadable;
-use standpipe::{Error, Pool, Request};
+use standpipe::{Error, Pool, Refused, Request};
 
 use super::CommandResult;
 use crate::args::Status;
@@ -11,7 +11,7 @@ use crate::daemon::rejected_config;
 use crate::exit::Exit;
 use crate::failure::{Failure, Message};
 use crate::printer::Printer;
-use crate::show::{escaped, status};
+use crate::show::{escaped, status, when};
 
 pub(super) fn run(args: &Status, context: &Context, printer: &Printer) -> CommandResult {
     let tap = context.open()?;
@@ -21,7 +21,8 @@ pub(super) fn run(args: &Status, context: &Context, printer: &Printer) -> Comman
     if let Some(pool) = args.pool.as_ref().filter(|_| snapshot.is_empty()) {
         return Err(Context::no_pool(pool, None));
     }
-    let room = !args.check || has_room(&pools, context)?;
+    let refused = if args.check { without_room(&pools, context)? } else { None };
+    let room = refused.is_none();
     if printer.json {
         let mut object = match json!(snapshot) {
             Value::Object(object) => object,
@@ -39,23 +40,27 @@ pub(super) fn run(args: &Status, context: &Context, printer: &Printer) -> Comman
         printer.data(&status::pools(printer.style, &shown.pools))?;
         printer.data(&status::backpressure(&shown.backpressure))?;
     }
+    if let Some(refused) = &refused {
+        printer.note(&format!("no room: {}", when::refused(refused)));
+    }
     match unreadable(&snapshot.unreadable) {
         Some(failure) => Err(failure),
         None => Ok(if room { Exit::Ok } else { Exit::NotInTime }),
     }
 }
 
-/// Whether a call would be admitted now on each of those that can be read.
-fn has_room(pools: &[Pool], context: &Context) -> Result<bool, Failure> {
+/// The first pool on which a call would not be admitted now, and why. Pools that cannot be read are
+/// reported otherwise.
+fn without_room(pools: &[Pool], context: &Context) -> Result<Option<Refused>, Failure> {
     let call = Request::by(context.agent(None)?.as_str());
     for pool in pools {
         match pool.peek(&call).blocking() {
-            Ok(verdict) if !verdict.is_admitted() => return Ok(false),
+            Ok(verdict) if !verdict.is_admitted() => return Ok(verdict.why().cloned()),
             Ok(_) | Err(Error::Store(_)) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(true)
+    Ok(None)
 }
 
 fn cannot_show(error: serde_json::Error) -> Failure {

@@ -107,8 +107,10 @@ fn heading(style: Style, audit: &PoolAudit, extent: &str) -> String {
 fn agents(style: Style, all: &[AgentAudit]) -> Vec<String> {
     let priced = all.iter().any(|agent| agent.micro_usd.is_some());
     let cost = if priced { "cost" } else { "" };
-    let mut rows =
-        vec![["", "calls", "429s", "retries", "waited", cost].map(str::to_owned).to_vec()];
+    let was_cancelled = all.iter().any(|agent| agent.cancelled > 0);
+    let cancelled = if was_cancelled { "cancelled" } else { "" };
+    let head = ["", "calls", "refused", "retries", "waited", cost, cancelled];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(all.iter().take(MAX_ROWS).map(|agent| {
         vec![
             escape::text(&agent.agent).into_owned(),
@@ -117,6 +119,7 @@ fn agents(style: Style, all: &[AgentAudit]) -> Vec<String> {
             nonzero(agent.retries),
             if agent.waited_ms == 0 { String::new() } else { length(agent.waited_ms) },
             agent.micro_usd.map_or_else(String::new, |cost| amount("usd", cost)),
+            nonzero(agent.cancelled),
         ]
     }));
     let mut lines = figures(style, rows);

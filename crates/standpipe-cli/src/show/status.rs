@@ -43,9 +43,11 @@ pub(crate) fn no_pools(style: Style, settings: &Settings) -> String {
     lines.concat().join("\n") + "\n"
 }
 
-/// Formats all pools, separated by empty lines.
+/// Formats all pools, separated by empty lines: the worst state first, then by name.
 pub(crate) fn pools(style: Style, all: &[PoolStatus]) -> String {
-    let each = all.iter().map(|status| pool(style, status).join("\n") + "\n");
+    let mut sorted: Vec<&PoolStatus> = all.iter().collect();
+    sorted.sort_by_key(|status| status.state());
+    let each = sorted.into_iter().map(|status| pool(style, status).join("\n") + "\n");
     each.collect::<Vec<_>>().join("\n")
 }
 

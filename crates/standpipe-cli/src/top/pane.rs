@@ -20,6 +20,8 @@ pub(super) enum Pane {
 pub(super) enum Order {
     /// As in the snapshot: by pool, and within it as the ledger orders them.
     Unsorted,
+    /// The pool in the worst state first, then the busiest.
+    Worst,
     /// The pool with the fullest limit first.
     MostUsed,
     /// Most waiting calls first, then most in flight.
@@ -68,7 +70,7 @@ impl Pane {
     /// Returns the orders of this pane; the first is the default.
     pub(super) const fn orders(self) -> &'static [Order] {
         match self {
-            Self::Pools => &[Order::Unsorted, Order::MostUsed, Order::Busiest],
+            Self::Pools => &[Order::Worst, Order::Unsorted, Order::MostUsed, Order::Busiest],
             Self::Leases => &[Order::Oldest, Order::Newest, Order::Agent, Order::Pool],
             Self::Queue => &[Order::Unsorted, Order::Oldest, Order::Agent],
             Self::Agents => &[Order::Newest, Order::Agent, Order::Busiest, Order::Pool],
@@ -82,6 +84,7 @@ impl Pane {
         match (self, order) {
             (Self::Pools, Order::Unsorted) => "by name",
             (_, Order::Unsorted) => "in order of service",
+            (_, Order::Worst) => "worst state first",
             (_, Order::MostUsed) => "most used first",
             (_, Order::Busiest) => "busiest first",
             (Self::Queue, Order::Oldest) => "longest wait first",

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use standpipe::PoolStatus;
 use standpipe::observe::journal::{Event, EventData};
-use standpipe::observe::{AgentStatus, LeaseStatus, LimitStatus, TicketStatus};
+use standpipe::observe::{AgentStatus, LeaseStatus, LimitStatus, PoolState, TicketStatus};
 
 use super::data::{ProxiedCall, ViewData};
 use super::pane::{Order, Pane};
@@ -99,6 +99,10 @@ impl<'a> Row<'a> {
         }
     }
 
+    fn state(self) -> Option<PoolState> {
+        if let Self::Pool(pool) = self { Some(pool.state()) } else { None }
+    }
+
     fn load(self) -> (usize, usize) {
         match self {
             Self::Pool(pool) => (pool.waiting, pool.in_flight),
@@ -142,6 +146,7 @@ pub(super) fn rows<'a>(data: &'a ViewData, pane: Pane, order: Order, filter: &st
     // Sorting is stable: equal rows keep the order of the snapshot.
     match order {
         Order::Unsorted => {}
+        Order::Worst => rows.sort_by_key(|row| (row.state(), Reverse(row.load()))),
         Order::MostUsed => rows.sort_by_key(|row| Reverse(usage(*row))),
         Order::Busiest => rows.sort_by_key(|row| Reverse(row.load())),
         Order::Oldest => rows.sort_by_key(|row| Reverse(row.age())),

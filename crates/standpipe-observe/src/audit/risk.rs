@@ -9,6 +9,7 @@ use standpipe_core::Unit;
 use super::{AIM, AgentAudit, LimitAudit, PoolAudit};
 use crate::amount::percent;
 use crate::finding::{Finding, Level, UNLIMITED, counted};
+use crate::refusal::Refused;
 use crate::time::format_ms;
 use standpipe_config::plain;
 
@@ -33,6 +34,7 @@ pub(super) fn findings(
     found.extend(full(audit).filter(|_| waits.is_empty()));
     found.extend(used_up(audit).filter(|_| found.is_empty() && waits.is_empty()));
     found.extend(waits);
+    found.extend(stops(audit));
     found.extend(refusals(audit));
     found.extend(retries(audit));
     found.extend(outside.iter().map(|(limit, units)| bypassed(limit, *units)));
@@ -143,9 +145,21 @@ fn used_up(audit: &PoolAudit) -> Option<Finding> {
     Some(Finding::note("contention", what).remedy(relief(audit)))
 }
 
-/// The provider refused calls.
+/// The provider stopped the pool: no limit changes that.
+fn stops(audit: &PoolAudit) -> Option<Finding> {
+    let times = match audit.stops {
+        0 => return None,
+        1 => "once".to_owned(),
+        n => format!("{n} times"),
+    };
+    let what = format!("the provider stopped the pool {times}");
+    let remedy = format!("{}, then `standpipe resume {}`", Refused::FIX_ACCOUNT, audit.pool);
+    Some(Finding::warning("stopped", what).remedy(remedy))
+}
+
+/// The provider refused calls, other than by stopping the pool.
 fn refusals(audit: &PoolAudit) -> Option<Finding> {
-    if audit.refused == 0 {
+    if audit.refused <= audit.stops {
         return None;
     }
     let most = audit.agents.iter().filter(|agent| agent.refused > 0);
@@ -155,7 +169,11 @@ fn refusals(audit: &PoolAudit) -> Option<Finding> {
         Some(agent) => format!(", {} of them of {}", agent.refused, agent.agent),
         None => String::new(),
     };
-    let what = format!("the provider refused {}{who}", counted(audit.refused, "call"));
+    let what = match audit.stops {
+        0 => format!("the provider refused {}{who}", counted(audit.refused, "call")),
+        // Whose calls stopped the pool is not counted by agent.
+        stops => format!("the provider refused {} more", counted(audit.refused - stops, "call")),
+    };
     let has_rates = audit.limits.iter().any(|limit| limit.stated.is_some());
     let remedy = if has_rates {
         "a limit is set too high, or some calls bypass Standpipe: lower the limit or raise its \

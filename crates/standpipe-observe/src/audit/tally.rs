@@ -34,6 +34,7 @@ struct Pool {
     /// By mode: in shadow mode, and while calls are held back.
     modes: [BTreeMap<String, Agent>; 2],
     overloads: u64,
+    stops: u64,
     reclaimed: u64,
     /// By limit: what the provider counted and Standpipe did not.
     outside: BTreeMap<String, u64>,
@@ -105,6 +106,7 @@ impl JournalTotals {
                 agent.gave_up = agent.gave_up.saturating_add(late);
             }
             EventData::Throttle { about, .. } if about == "overload" => pool.overloads += 1,
+            EventData::Throttle { about, .. } if about == "terminal" => pool.stops += 1,
             EventData::Reclaim { .. } => pool.reclaimed += 1,
             EventData::Outside { limit, units, .. } => {
                 let seen = pool.outside.entry(limit).or_default();
@@ -157,6 +159,7 @@ impl JournalTotals {
             retries: all(|agent| agent.retries),
             refused: all(|agent| agent.refused),
             overloads: pool.overloads,
+            stops: pool.stops,
             waited_ms: all(|agent| agent.waited_ms),
             first: sent.ends().map(|(first, _)| moment(first)),
             last: sent.ends().map(|(_, last)| moment(last)),
@@ -265,9 +268,9 @@ impl Agent {
         self.admissions.saturating_sub(self.cancelled)
     }
 
-    /// An agent whose calls were all cancelled did nothing.
     fn did_something(&self) -> bool {
-        let counts = [self.calls(), self.refused, self.gave_up, self.waiting, self.waited_ms];
+        let waits = [self.gave_up, self.waiting, self.waited_ms];
+        let counts = [self.calls(), self.cancelled, self.refused].into_iter().chain(waits);
         let used = self.units.values().any(|series| series.total() > 0);
         used || !self.waited_for.is_empty() || counts.into_iter().any(|count| count > 0)
     }

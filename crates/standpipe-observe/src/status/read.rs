@@ -352,7 +352,7 @@ fn agents(
             cap: shares(rule.map(|rule| &rule.caps)),
             weight: rule.map(|rule| rule.weight).filter(|weight| *weight != 1),
             active_ms: if current.is_some() { 0 } else { now.millis_since(agent.active) },
-            never_called: current.is_none() && has_never_called(agent),
+            never_called: current.is_none() && rule.is_some() && has_never_called(agent),
             denied_ms: denied.map(|for_| for_.0 / 1_000),
             promoted: agent.promoted.is_some(),
         }
@@ -363,7 +363,7 @@ fn agents(
     agents
 }
 
-/// Whether only the configuration names an agent: its record was made with that.
+/// Whether only the configuration names an agent with a rule: its record was made with that.
 fn has_never_called(agent: &Agent) -> bool {
     let nothing = agent.admitted.is_none() && agent.refused.is_none() && agent.denied.is_none();
     nothing && agent.asked.iter().next().is_none()

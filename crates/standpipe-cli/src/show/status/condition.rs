@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use standpipe::observe::{LeaseStatus, LimitStatus, OfflineStatus, PoolState};
 use standpipe::{PoolStatus, Refused, escape};
 
-use super::{throttling, warnings};
+use super::{limits, throttling, warnings};
 use crate::show::duration::{length, remaining};
 use crate::show::local_time::clock;
 use crate::show::reasons::to_do;
@@ -122,8 +122,20 @@ fn hint(status: &PoolStatus) -> Option<String> {
         PoolState::Full if status.enforce => unowned_slot(status).or_else(|| {
             Some(format!("a new call would wait; `standpipe explain {pool}` shows how long"))
         }),
-        PoolState::Full | PoolState::Degraded | PoolState::Busy | PoolState::Idle => None,
+        PoolState::Full => None,
+        PoolState::Degraded | PoolState::Busy | PoolState::Idle => kept(status),
     }
+}
+
+/// A limit whose rest only agents with a floor may use: the next call of another agent waits.
+fn kept(status: &PoolStatus) -> Option<String> {
+    let is_kept = |limit: &&LimitStatus| limits::kept(limit) >= limit.left && limit.left > 0;
+    let limit = status.limits.iter().find(is_kept).filter(|_| status.enforce)?;
+    let (name, pool, owners) = (&limit.limit, &status.pool, limits::kept_text(limit)?);
+    Some(format!(
+        "what is left of {name} is {owners}; `standpipe explain {pool} --as AGENT` shows when a \
+         call of another agent is admitted"
+    ))
 }
 
 /// A slot of a full pool that no process holds, and how to end its lease: nothing shows whether its

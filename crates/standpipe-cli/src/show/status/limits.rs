@@ -85,12 +85,12 @@ fn left(style: Style, limit: &LimitStatus, taken: u64, usable: u64) -> String {
     style.paint(usage_role(taken, usable), &text)
 }
 
-fn kept(limit: &LimitStatus) -> u64 {
+pub(super) fn kept(limit: &LimitStatus) -> u64 {
     limit.kept.iter().fold(0, |sum: u64, kept| sum.saturating_add(kept.units))
 }
 
 /// `kept for release and ops`
-fn kept_text(limit: &LimitStatus) -> Option<String> {
+pub(super) fn kept_text(limit: &LimitStatus) -> Option<String> {
     let owners: Vec<&str> = limit.kept.iter().map(|kept| kept.agent.as_str()).collect();
     let owners = match owners.as_slice() {
         [] => return None,

@@ -43,8 +43,17 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, style: Style, state: &mut 
         let names = pools.clone().map(|pool| columns(&pool.pool)).max().unwrap_or(0);
         let name_room = names.min((style.width / 3).max(16));
         let short = |pool| vec![short(style, pool, name_room)];
+        let its = whole.get(selected).map_or(0, Vec::len);
+        let others = whole.len().saturating_sub(1) + notes.len();
+        let room = height.saturating_sub(its + others);
+        let its_users = users.into_iter().skip(selected).take(1).collect();
+        let its_users = fitting(style, its_users, 0, room).concat();
         let each = whole.into_iter().zip(pools).enumerate();
-        each.map(|(at, (whole, pool))| if at == selected { whole } else { short(pool) }).collect()
+        let block = |(at, (whole, pool))| match at == selected {
+            true => [whole, its_users.clone()].concat(),
+            false => short(pool),
+        };
+        each.map(block).collect()
     };
     let before: usize = blocks.iter().take(selected).map(Vec::len).sum();
     let its = blocks.get(selected).map_or(0, Vec::len);

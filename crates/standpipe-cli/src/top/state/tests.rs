@@ -58,18 +58,18 @@ fn it_quits_stops_and_draws_anew() {
 #[test]
 fn rows_are_chosen_and_panes_changed() {
     let mut state = looking();
-    assert_eq!(selected(&state), "anthropic/sonnet");
+    assert_eq!(selected(&state), "openai/images", "the worst state is first");
     keys(&mut state, "jj");
-    assert_eq!(selected(&state), "openai/images");
-    keys(&mut state, "j");
-    assert_eq!(selected(&state), "openai/images", "the last is the last");
-    press(&mut state, KeyCode::Up);
     assert_eq!(selected(&state), "github/core");
-    press(&mut state, KeyCode::Home);
+    keys(&mut state, "j");
+    assert_eq!(selected(&state), "github/core", "the last is the last");
+    press(&mut state, KeyCode::Up);
     assert_eq!(selected(&state), "anthropic/sonnet");
+    press(&mut state, KeyCode::Home);
+    assert_eq!(selected(&state), "openai/images");
     press(&mut state, KeyCode::End);
     press(&mut state, KeyCode::PageUp);
-    assert_eq!(selected(&state), "anthropic/sonnet");
+    assert_eq!(selected(&state), "openai/images");
     press(&mut state, KeyCode::Tab);
     assert_eq!((state.pane, state.lower), (Pane::Leases, Pane::Leases));
     press(&mut state, KeyCode::BackTab);
@@ -158,7 +158,7 @@ fn a_filter_looks_at_pool_agent_model_and_task() {
 #[test]
 fn a_pause_asks_for_how_long() {
     let mut state = looking();
-    keys(&mut state, "jp");
+    keys(&mut state, "jjp");
     let pool = "github/core".to_owned();
     assert_eq!(state.mode, Mode::Pause { pool: pool.clone(), text: "1min".to_owned() });
     let effect = press(&mut state, KeyCode::Enter);
@@ -195,10 +195,10 @@ fn a_pause_that_shortens_nothing_says_so() {
 fn resume_is_for_what_is_held_up() {
     let mut state = looking();
     let act = |pool: &str| Effect::Perform(Action::Resume { pool: pool.to_owned() });
-    assert_eq!(keys(&mut state, "r"), act("anthropic/sonnet"));
+    assert_eq!(keys(&mut state, "r"), act("openai/images"), "the provider's stop is lifted");
+    assert_eq!(keys(&mut state, "jr"), act("anthropic/sonnet"));
     assert_eq!(keys(&mut state, "jr"), Effect::Nothing);
     assert!(state.message.as_ref().unwrap().text.contains("not paused"));
-    assert_eq!(keys(&mut state, "jr"), act("openai/images"), "the provider's stop is lifted");
     assert_eq!(keys(&mut state, "3r"), act("anthropic/sonnet"), "the pool of the row");
 }
 

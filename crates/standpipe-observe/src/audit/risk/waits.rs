@@ -121,7 +121,7 @@ fn cause(agent: &AgentAudit) -> Cause {
 
 const fn remedy(cause: Cause, agents: usize) -> &'static str {
     match cause {
-        Cause::Refusals => "mostly after 429s: fix those first",
+        Cause::Refusals => "mostly after refusals by the provider: fix their cause first",
         Cause::Spread if agents > 1 => "mostly paced as background: give them a higher priority",
         Cause::Spread => "mostly paced as background: give it a higher priority",
         Cause::Cap if agents > 1 => "mostly for their own caps: raise them",
