@@ -111,11 +111,20 @@ fn of_all(reader: &mut Reader<'_>, item: &Item<'_>) -> Vec<Share> {
     let percent = |text: &str| {
         parse::percent(text).map_err(|TextError { what, remedy }| match parse::rate(text) {
             Ok(_) => TextError::new(what, format!("name the unit: {{ requests = \"{text}\" }}")),
+            Err(_) if !text.contains('%') => TextError::new(
+                what,
+                format!("{remedy}, or name the unit: {{ requests = \"{}/min\" }}", rate_of(text)),
+            ),
             Err(_) => TextError::new(what, remedy),
         })
     };
     let portion = reader.parse(item, |text| not_zero(percent(text)?));
     portion.map(|portion| Share { of: LimitSelector::All, portion }).into_iter().collect()
+}
+
+/// The number of a share without a unit, for the example in its error.
+fn rate_of(text: &str) -> u64 {
+    text.trim().parse().ok().filter(|amount| *amount > 0).unwrap_or(10)
 }
 
 /// Reads a rate or a percentage of one unit, or a number of calls in flight.
