@@ -349,7 +349,8 @@ fn steps(refusals: &[Refusal], denial: &dyn Fn(&Refusal) -> Denial) -> Vec<Step>
 /// Returns the first call of the agent that waits, if the question could be about it: it states
 /// nothing but the agent.
 fn queued_call<'a>(state: &'a State, reserve: &Reserve) -> Option<(QueueKey, &'a Ticket)> {
-    let is_plain = reserve.cost.iter().eq(once((&Unit::Requests, 1))) && reserve.bytes.is_none();
+    let has_bounds = reserve.bytes.is_some() || !reserve.at_most.is_empty();
+    let is_plain = reserve.cost.iter().eq(once((&Unit::Requests, 1))) && !has_bounds;
     let facts = state.facts();
     let is_own = |ticket: &Ticket| {
         let agent = facts.agents.get(usize::from(ticket.agent));

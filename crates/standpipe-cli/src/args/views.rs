@@ -28,10 +28,14 @@ pub(crate) struct Status {
 
 const EXPLAIN: &str = "\
 Examples:
+  # Why does the call of blog wait, and until when?
+  standpipe explain anthropic/sonnet --as blog
+
+  # Would a call of this cost be admitted now?
   standpipe explain anthropic/sonnet --as blog --cost input_tokens=1200
 ";
 
-/// Show step by step whether a call would be admitted now
+/// Show step by step why a call waits, or whether it would be admitted now
 #[derive(Debug, Args)]
 #[command(help_template = super::PAGE, before_help = EXPLAIN)]
 pub(crate) struct Explain {
