@@ -50,8 +50,8 @@ export async function sameFigures(page, name) {
       limits: [...document.querySelectorAll(".limits > li")].map((item) => ({
         name: inner(item.querySelector("b")),
         left: inner(item.querySelector("span")),
-        facts: Object.fromEntries([...item.querySelectorAll("dl > div")].map((fact) =>
-          [inner(fact.children[0]), inner(fact.children[1])])),
+        use: inner(item.querySelector(".use")),
+        fine: inner(item.querySelector(".fine")),
       })),
       rows: [".waiting", ".flying", ".agents"].map((list) =>
         [...document.querySelectorAll(`${list} tbody tr`)].map((row) => [...row.cells].map(inner))),
@@ -72,36 +72,40 @@ export async function sameFigures(page, name) {
   assert.ok(words.includes(`margin ${pool.margin_per_mille / 10} %`));
 }
 
-function sameLimit({ name, left, facts }, limit) {
+function sameLimit({ name, left, use, fine }, limit) {
   assert.equal(name, nameOf(limit.limit));
-  const sameAmount = (shown, wanted, what) => (limit.unit === "usd"
-    ? assert.equal(shown, money(wanted), what) : assert.equal(number(shown), wanted, what));
-  const kept = limit.kept ?? [];
-  if (limit.left === 0) assert.equal(left, "full");
-  else sameAmount(left.replace(/ left(, kept for .*)?$/, ""), limit.left, name);
+  const amount = (n) => (limit.unit === "usd" ? money(n) : n.toLocaleString("en-US"));
+  const { kept = [], used, held, effective, full_again_ms: free } = limit;
   const isKept = limit.left > 0 && kept.reduce((sum, of) => sum + of.units, 0) >= limit.left;
-  assert.equal(left.includes("kept for"), isKept, left);
-  assert.deepEqual(facts.kept?.split(/, (?=\S+ for )/) ?? [], kept.map(({ units, agent }) =>
-    `${limit.unit === "usd" ? money(units) : units.toLocaleString("en-US")} for ${agent}`), name);
-  const same = limit.kind === "parallel" ? { "in flight": limit.held, limit: limit.amount }
-    : { used: limit.used, held: limit.held, usable: limit.effective, limit: limit.amount };
-  for (const [fact, wanted] of Object.entries(same)) {
-    sameAmount(facts[fact], wanted, `${name}: ${fact}`);
-  }
-  if (limit.margin_per_mille !== null) {
-    assert.equal(facts.margin, `${limit.margin_per_mille / 10} %`);
-  }
-  if (limit.full_again_ms > 0) sameLength(facts["all free"], limit.full_again_ms, name);
+  assert.equal(left, limit.left === 0 ? "full" : `${amount(limit.left)} left${
+    isKept ? `, kept for ${kept.map(({ agent }) => agent).join(" and ")}` : ""}`);
+  const [taken, again] = use.split(" · ");
+  const word = limit.kind === "parallel" ? "in flight" : "used";
+  assert.equal(taken, `${amount(used + held)} of ${amount(effective)} ${word}`);
+  if (free > 0) sameLength(again, free, name);
+  else assert.equal(again, used + held === 0 ? "all free now" : "free when calls end");
+  // Small print: only what is not as usual.
+  const wanted = [limit.kind !== "parallel" && held > 0
+      && `${amount(held)} of it held by calls in flight`,
+    ...kept.map(({ units, agent }) => `${amount(units)} kept for ${agent}`),
+    effective < limit.amount && `limit ${amount(limit.amount)}, margin ${
+      limit.margin_per_mille / 10} %`].filter((one) => one);
+  assert.deepEqual(fine ? fine.split(" · ") : [], wanted, name);
 }
 
-/** An exact instant, a lower bound, or what must happen first: never one for another. */
-function sameInstant(shown, { reason, until, until_ms, not_before, not_before_ms, waiting_for }) {
-  const known = until ?? not_before;
+/** An exact instant, a forecast, a lower bound, or what must happen: never one for another. */
+function sameInstant(shown, ticket) {
+  const { reason, position, until, expected, not_before, waiting_for } = ticket;
+  const known = until ?? expected ?? not_before;
   if (reason === null) return assert.equal(shown, "now");
-  if (known === null) return assert.equal(shown, `waiting for ${waiting_for}`);
+  const ahead = reason === "order" && position > 1
+    ? `${position - 1} ${position === 2 ? "call" : "calls"} ahead` : "";
+  if (known === null) return assert.equal(shown, ahead || `waiting for ${waiting_for}`);
+  assert.equal(shown.split("; ")[1] ?? "", ahead);
   const clock = new Date(known).toTimeString().slice(0, 8);
-  const [, length] = until ? /^in (.*) \(/.exec(shown) : /^not before .* \((.*)\)$/.exec(shown);
-  sameLength(length, until ? until_ms : not_before_ms, "admitted");
+  const [, length] = (until ? /^in (.*) \(/ : expected ? /^expected in (.*) \(/
+    : /^not before .* \((.*)\)/).exec(shown);
+  sameLength(length, ticket.until_ms ?? ticket.expected_ms ?? ticket.not_before_ms, "admitted");
   assert.ok(shown.includes(clock), `“${shown}” for ${known}`);
 }
 
@@ -115,7 +119,9 @@ function sameQueue(rows, tickets) {
       if (word !== null) assert.ok(who.includes(visible(word)), `${word} in “${who}”`);
     }
     sameCost(wants, ticket.cost, ticket.agent);
-    if (ticket.short_by > 0) assert.equal(number(/short by ([\d,]+)/.exec(why)[1]), ticket.short_by);
+    if (ticket.reason === "limit" && ticket.short_by > 0) {
+      assert.equal(number(/\(short by ([\d,]+)\)/.exec(why)[1]), ticket.short_by);
+    }
     if (ticket.limit) assert.ok(why.includes(nameOf(ticket.limit)), why);
     for (const name of ticket.ahead ?? []) {
       assert.ok(why.includes(name === ticket.agent ? "its own waiting call" : name), why);
@@ -153,21 +159,23 @@ function sameAgents(rows, uses, { agents, limits }) {
       for (const one of all) assert.ok(remarks.includes(`${kind} ${one}`), remarks);
       assert.equal(remarks.split(`${kind} `).length - 1, all.length, remarks);
     }
-    if (agent.never_called) assert.deepEqual([rows[at][1], active], ["no call admitted yet", "–"]);
+    const isNew = agent.never_called;
+    if (isNew) assert.deepEqual([rows[at][1], active], ["no call admitted yet", "–"]);
     else if (agent.in_flight + agent.waiting > 0) assert.equal(active, "now");
     else if (agent.active_ms >= 1_000) sameLength(active, agent.active_ms, "active");
     const wanted = (agent.usage ?? []).map(({ limit, used, held }) => {
-      const { unit, kind, effective } = limits.find((of) => of.limit === limit);
-      if (kind === "parallel") return ["in flight", "", `${held} of ${effective}`, ""];
-      const percent = Math.floor(100 * (used + held) / effective);
+      const { unit, kind, effective, refill } = limits.find((of) => of.limit === limit);
+      const percent = Math.floor(100 * (used + held) / (refill ?? effective));
       const figure = unit === "usd" ? money(used + held) : (used + held).toLocaleString("en-US");
-      return [nameOf(limit), "", figure, percent === 0 ? "<1 %" : `${percent} %`];
+      return [kind === "parallel" ? "in flight" : nameOf(limit), "", figure,
+        percent === 0 ? "<1 %" : `${percent} %`];
     });
     assert.deepEqual(uses[at], wanted, agent.name);
   }
   const flying = rows.map(([, , of]) => of !== "–");
   assert.deepEqual(flying, [...flying].sort((a, b) => b - a), "calls in flight first");
-  const largest = uses.map((of) => Math.max(0, ...of.map(([, , , part]) => parseInt(part || 0, 10))))
+  const percents = (of) => of.map(([, , , part]) => parseInt(part || 0, 10));
+  const largest = uses.map((of) => Math.max(0, ...percents(of)))
     .filter((_, at) => flying[at]);
   assert.deepEqual(largest, [...largest].sort((a, b) => b - a), "the largest users first");
 }

@@ -1,11 +1,11 @@
-// Every state of the dashboard, on a desktop and on a phone, light and dark: what a person must read
-// in it, where, and a picture of it. The pictures are for the eye and are not compared.
+// Every state of the dashboard, on a desktop and on a phone, light and dark: what a person must
+// read in it, where, and a picture of it. The pictures are for the eye and are not compared.
 
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { after, before, test } from "node:test";
-import { Home, findings, launch, open, picture, provider, redis, says, screenshot, snapshots, until }
-  from "./support.mjs";
+import { Home, findings, launch, open, picture, provider, redis, says, screenshot, snapshots,
+  until } from "./support.mjs";
 
 const PHONE = { width: 390, height: 844 };
 const LOOKS = ["light", "dark"].flatMap((scheme) => [
@@ -94,11 +94,21 @@ async function sameEverywhere(page, pool, level, word) {
     const all = [".pill", ".answers", "#rail [aria-current]"].map((css) =>
       document.querySelector(css));
     const colour = (css) => getComputedStyle(document.querySelector(css)).color;
-    return [all.map((one) => one.className), [colour(".pill"), colour("#rail [aria-current] .word")]];
+    return [all.map((one) => one.className),
+      [colour(".pill"), colour("#rail [aria-current] .word")]];
   });
   for (const one of classes) assert.ok(one.split(" ").includes(level), `${level} in ${one}`);
   assert.equal(colours[0], colours[1]);
 }
+
+/** No element that is found has such a text. */
+async function noneSays(page, css, wrong) {
+  for (const text of await page.$$eval(css, (all) => all.map((one) => one.innerText))) {
+    assert.doesNotMatch(text, wrong);
+  }
+}
+
+const rowsOf = (page, list) => page.$$eval(`${list} tbody tr`, (all) => all.length);
 
 async function noSidewaysScroll(page) {
   const [content, screen] = await page.evaluate(() => [document.documentElement.scrollWidth,
@@ -135,18 +145,34 @@ async function message(agent) {
 
 test("idle: nothing to do, and what was used before", async () => {
   for (const agent of ["blog", "blog", "blog", "release", "crawler"]) await message(agent);
-  await look("idle", { level: "idle", word: "idle", read: async (page) => {
+  await look("idle", { level: "idle", word: "idle", read: async (page, options) => {
     await says(page, ".answers", "No call is in flight. Most used: tokens per hour, 6 %.");
     await says(page, ".waiting", "No call waits.");
     await says(page, ".agents", "blog");
+    // One base for all limits: what is usable in the limit's period, also of a bucket.
     await says(page, ".agents .uses", "tokens per hour 8,340 4 %");
-    // A bucket refills all the time: an agent's share is its part of all use in the period.
-    await says(page, ".agents .uses", "requests per minute 3 60 % of use");
+    await says(page, ".agents .uses", "requests per minute 3 6 %");
+    await says(page, options.isPhone ? ".agents .percents" : ".agents thead",
+      options.isPhone ? "in percent of usable" : "used of usable");
+    // What a bucket passed and what it still has to refill are two figures with names.
+    await says(page, ".limits .rate", "5 used in the last minute");
+    await says(page, ".limits .rate", "13,900 of 200,000 used · all free in 59 min");
+    await says(page, ".limits .fine", "refills 50 per minute");
+    await noneSays(page, ".limits", /\b(0 held|margin 0)/);
+    // Pools of which nothing is used show when they were used last.
+    await noneSays(page, "#rail", /0 % of/);
     // Proxied calls, with model, tokens and money.
     await says(page, ".proxied", "The last 5 calls: 12,000 input, 1,900 output tokens, $0.06");
     await says(page, ".proxied tbody tr", "claude-sonnet-4-5");
+    // Calls of one agent with the same answer are one row, until each is asked for.
+    assert.deepEqual(await rowsOf(page, ".proxied"), 3);
+    await says(page, ".proxied tbody tr", "7,200");
+    await page.click(".proxied .small");
+    await page.waitForSelector(".proxied .small[aria-pressed=true]");
+    if (!options.isPhone) assert.deepEqual(await rowsOf(page, ".proxied"), 5);
     await says(page, ".proxied tbody tr", "2,400");
     await says(page, ".proxied tbody tr", "$0.01");
+    await page.click(".proxied .small");
     await says(page, ".counts", "$0.06 in the last day");
   } });
 });
@@ -179,14 +205,23 @@ test("waiting: why, behind which agent, until when, what to do", async () => {
     home.queue({ pool: POOL, agent, cost: { tokens: 12_000 }, task: "nightly" });
     await waiting(at + 1);
   }
+  const status = (await home.run("status", POOL)).replace(/\s+/g, " ");
   await look("waiting", { level: "warn", word: "3 waiting", read: async (page) => {
-    await says(page, ".answers", "3 calls wait, docs first: parallel has no room, short by 1; "
+    await says(page, ".answers", "3 calls wait, docs first: parallel has no room (short by 1); "
       + "in use by blog (2 slots), crawler (1 slot), release (1 slot).");
     await says(page, ".answers", "Ends when a call in flight ends");
-    await says(page, ".answers", "If its program hangs, settle its lease below.");
-    await says(page, ".waiting tbody tr", "behind docs for parallel");
-    // All that are ahead, as in `standpipe status`.
-    await says(page, ".waiting tbody tr", "behind docs and blog for parallel");
+    await says(page, ".answers", "If a program hangs, settle its lease below.");
+    await says(page, ".waiting tbody tr", "behind docs in the queue for parallel");
+    // The reasons are those of `standpipe status`, word by word.
+    const reasons = await page.$$eval(".waiting [data-head='why it waits']", (all) =>
+      all.map((one) => one.textContent.split(";")[0]));
+    assert.equal(reasons[2], "behind docs and blog in the queue for parallel");
+    for (const reason of reasons) assert.ok(status.includes(reason), `${reason} in ${status}`);
+    // How many calls are ahead.
+    const ahead = await page.$$eval(".waiting [data-head=admitted]", (all) =>
+      all.map((one) => one.textContent));
+    assert.deepEqual(ahead, ["waiting for a call in flight to end", "1 call ahead",
+      "2 calls ahead"]);
     // A lease expires; when its call ends is not known.
     assert.ok(await page.$(".flying tbody [data-head=expires]"));
     assert.equal(await page.title(), "(3 waiting) Standpipe");
@@ -227,7 +262,7 @@ test("paused: by hand or by a 429, until when, what to do", async () => {
     assert.match(release, /no call admitted yet/);
     assert.doesNotMatch(release, /\bago\b|\bnow\b/);
     // What its floor keeps is shown with the limit.
-    await says(page, ".limits", "kept $5.00 for release");
+    await says(page, ".limits", "$5.00 kept for release");
     const cut = await page.$$eval("main svg[role=img] text", (all) => all.filter((one) => {
       const [own, room] = [one, one.ownerSVGElement].map((of) => of.getBoundingClientRect());
       return own.width > 0 && (own.right > room.right || own.left < room.left);
@@ -238,12 +273,15 @@ test("paused: by hand or by a 429, until when, what to do", async () => {
 
 test("degraded: what is reduced, and what to do", async () => {
   await home.run("resume", "openai/gpt");
-  await home.run("throttle", "openai/gpt", "--as", "docs", "--kind", "quota", "--retry-after", "1s");
+  await home.run("throttle", "openai/gpt", "--as", "docs", "--kind", "quota",
+    "--retry-after", "1s");
   await look("degraded", { pool: "openai/gpt", level: "warn", word: "degraded",
     read: async (page) => {
       await says(page, ".answers", "After a pause: the next call probes alone.");
       await says(page, ".answers", "Ends when the next call succeeds");
-      await says(page, ".answers", "Do Nothing: this ends by itself.");
+      await says(page, ".answers", "Do Nothing to do; it ends by itself.");
+      await says(page, ".limits", "0 of 250 usable now");
+      await says(page, ".limits .fine", "ramp: 50 % of 500");
     } });
 });
 
@@ -310,6 +348,15 @@ test("store unavailable: since when, why, what to do", async () => {
         await says(page, "#link", "figures of");
         await says(page, "#outage", "is reachable: standpipe doctor.");
         await says(page, ".answers", "The store does not answer. No call is admitted.");
+        // What cannot be done is disabled, with the reason beside it.
+        await says(page, ".blocked", "Not possible: the store is unavailable");
+        await says(page, ".flying .sum", "Settling is not possible: the store is unavailable.");
+        const buttons = await page.$$eval(".acts button, .act button", (all) => all.filter((one) =>
+          one.checkVisibility()).map((one) => [one.disabled, one.title]));
+        assert.equal(buttons.length, 2);
+        for (const one of buttons) {
+          assert.deepEqual(one, [true, "Not possible: the store is unavailable"]);
+        }
       } });
   } finally {
     await own.end();

@@ -200,7 +200,8 @@ async function serveFiles(page) {
     const name = pathname === "/" ? "index.html" : /^\/ui\/(.+)$/.exec(pathname)?.[1];
     if (!name) return request.continue();
     const { headers } = await fetch(new URL("/", request.url()));
-    const kinds = { html: "text/html", js: "text/javascript", css: "text/css", svg: "image/svg+xml" };
+    const kinds = { html: "text/html", js: "text/javascript", css: "text/css",
+      svg: "image/svg+xml" };
     return request.respond({ body: readFileSync(join(UI_FILES, name)),
       contentType: `${kinds[name.split(".").at(-1)]}; charset=utf-8`,
       headers: { "content-security-policy": headers.get("content-security-policy") } });
@@ -253,5 +254,6 @@ export async function picture(page, name) {
 export async function screenshot(page, name) {
   const path = join(SCREENSHOTS, `${name}.png`);
   mkdirSync(dirname(path), { recursive: true });
+  await page.evaluate(() => scrollTo(0, 0));
   await page.screenshot({ path, fullPage: true });
 }

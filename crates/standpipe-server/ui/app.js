@@ -16,6 +16,7 @@ let latest = null; // what came last
 let drawn = null; // what the page shows
 let lastAt = ""; // when that was
 let isGone = false;
+let gone = ""; // why there are no snapshots
 let isFrozen = false;
 let isDue = false; // a drawing is scheduled
 let view = null;
@@ -41,7 +42,8 @@ const again = follow(`/v1/pools?rows=${ROWS}`, {
 		[latest, lastAt, isGone] = [snapshot, new Date().toISOString(), false];
 		for (const element of [ui.locked, ui.gone]) show(element, false);
 		document.body.classList.remove("stale");
-		enable(true);
+		gone = "";
+		block();
 		memory.history.add(snapshot);
 		readJournals(snapshot.pools);
 		draw();
@@ -50,8 +52,9 @@ const again = follow(`/v1/pools?rows=${ROWS}`, {
 		if (isGone) return;
 		isGone = true;
 		document.body.classList.add("stale");
-		enable(false);
 		const isStoreDown = error?.status === 503;
+		gone = isStoreDown ? STORE_DOWN : "the daemon does not answer";
+		block();
 		if (isStoreDown) {
 			banner(ui.gone, "The store is unavailable.", `Calls get 503 until it answers. ${
 				error.message}.`, joined(" ", error.problem.hint && `${error.problem.hint}.`,
@@ -59,8 +62,8 @@ const again = follow(`/v1/pools?rows=${ROWS}`, {
 		} else {
 			banner(ui.gone, error?.problem ? `The daemon answers with an error: ${error.message}.`
 				: `The daemon has not answered${lastAt && ` since ${time(lastAt)}`}.`, joined(" ",
-				lastAt && "The figures below are from then.", "Programs that use the library or the "
-				+ "command line continue; calls over HTTP and through the proxy fail."), joined(" ",
+				lastAt && "The figures below are from then.", "Programs that use the library or "
+				+ "the command line continue; calls over HTTP and through the proxy fail."), joined(" ",
 				error?.problem ? error.problem.hint && `${error.problem.hint}.`
 					: "Start it with standpipe up.", "This page connects again by itself."));
 		}
@@ -87,11 +90,16 @@ ui.unlock.addEventListener("submit", (event) => {
 	again();
 });
 
-// Without a daemon, a button would do nothing.
-function enable(isOn) {
-	for (const button of document.querySelectorAll(".poolhead button, .act button, #freeze, #ask-yes")) {
-		button.disabled = !isOn;
-	}
+const STORE_DOWN = "the store is unavailable";
+// Why a button would do nothing: no daemon, or no store.
+const blockedBy = () => gone || (latest?.age_ms === undefined ? "" : STORE_DOWN);
+
+function block() {
+	const reason = blockedBy();
+	view?.block(reason);
+	ui.freeze.disabled = gone !== "";
+	ui["ask-yes"].disabled = reason !== "";
+	put(ui["ask-blocked"], reason && `Not possible now: ${reason}.`);
 }
 
 // What the daemon has of the last ten minutes; without it the plot begins now.
@@ -164,8 +172,9 @@ function render(snapshot) {
 	const waiting = `${sum("waiting")} waiting`;
 	put(ui.sum, `${plural(pools.length, "pool")}, ${sum("in_flight")} in flight, ${waiting}`);
 	const many = (word) => pools.filter((of) => stateOf(of)[1] === word).length;
-	const notice = isStoreDown ? "store unavailable" : joined(", ", ...["stopped", "paused"].map((word) =>
-		many(word) > 0 && `${count(many(word))} ${word}`), !waiting.startsWith("0 ") && waiting);
+	const held = ["stopped", "paused"].map((word) => many(word) > 0 && `${count(many(word))} ${word}`);
+	const notice = isStoreDown ? "store unavailable"
+		: joined(", ", ...held, !waiting.startsWith("0 ") && waiting);
 	if (!isGone) document.title = `${notice && `(${notice}) `}Standpipe`;
 	keyed(ui.unreadable, unreadable, (of) => of.pool, () => h("li", { class: "bad" }),
 		(item, of) => put(item, `${of.pool} cannot be read: ${of.detail}`));
@@ -182,7 +191,7 @@ function render(snapshot) {
 		view = chosen ? new PoolView(chosen.pool, { settle, pause, resume }) : null;
 		ui.main.replaceChildren(...(view ? [view.root] : []));
 	}
-	view?.update(chosen, { ...memory, isStoreDown });
+	view?.update(chosen, { ...memory, isStoreDown, blocked: blockedBy() });
 }
 
 // What concerns all pools: the store, the configuration file, agents upstream.
@@ -234,6 +243,12 @@ function isFound({ pool, agents }, text) {
 		name.toLowerCase().includes(text));
 }
 
+// When the pool was last used, as far as its agents show it.
+function lastCall({ agents }) {
+	const ago = Math.min(...agents.filter((of) => !of.never_called).map((of) => of.active_ms));
+	return Number.isFinite(ago) ? `last call ${whole(ago)} ago` : "no call yet";
+}
+
 function rail(all, chosen, isStoreDown) {
 	show(ui.filter, all.length > MANY_POOLS);
 	const text = ui.filter.hidden ? "" : ui.filter.value.trim().toLowerCase();
@@ -255,13 +270,17 @@ function rail(all, chosen, isStoreDown) {
 		const most = fullest(pool);
 		const part = most ? (most.used + most.held) / Math.max(1, most.effective) : 0;
 		bar.firstChild.style.width = `${100 * Math.min(1, part)}%`;
+		// An idle pool of which nothing is used shows when it was used last instead.
+		const isUnused = level === "idle" && part === 0;
+		show(bar, !isUnused);
 		put(word, text);
 		const isSlots = most?.kind === "parallel";
-		put(counts, joined(" · ", isSlots ? `${count(most.held)} of ${count(most.effective)} in flight`
-			: pool.in_flight > 0 && `${count(pool.in_flight)} in flight`,
-		pool.waiting > 0 && !text.includes("waiting") && `${count(pool.waiting)} waiting`,
-		most && !isSlots && `${share(most.used + most.held, most.effective)} of ${
-			limitName(most.limit)}`));
+		const use = isSlots ? `${count(most.held)} of ${count(most.effective)} in flight`
+			: pool.in_flight > 0 && `${count(pool.in_flight)} in flight`;
+		put(counts, isUnused ? lastCall(pool) : joined(" · ", use,
+			pool.waiting > 0 && !text.includes("waiting") && `${count(pool.waiting)} waiting`,
+			most && !isSlots && `${share(most.used + most.held, most.effective)} of ${
+				limitName(most.limit)}`));
 	});
 	ui.rail.classList.toggle("many", all.length > MANY_POOLS);
 	const hidden = [...ui.rail.querySelectorAll(".more")];
@@ -301,7 +320,9 @@ function announceChanges(before, now) {
 		if (!old) continue;
 		if (terminal && !old.terminal) announce(`${pool}: the provider stopped the pool.`);
 		else if (pause && !old.pause) announce(`${pool} is paused for ${whole(pause.for_ms)}.`);
-		else if (!pause && !terminal && (old.pause || old.terminal)) announce(`${pool} admits calls again.`);
+		else if (!pause && !terminal && (old.pause || old.terminal)) {
+			announce(`${pool} admits calls again.`);
+		}
 	}
 }
 

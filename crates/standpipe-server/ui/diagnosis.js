@@ -1,8 +1,8 @@
-// What a person wants to know of a pool first: its worst state, why calls wait, until when, and what
-// to do. Pure: no page, no network.
+// What a person wants to know of a pool first: its worst state, why calls wait, until when, and
+// what to do, in the words of `standpipe status`. Pure: no page, no network.
 
-import { ahead, amount, amountOf, count, expected, joined, limitName, listed, percent, plural,
-	reasonText, refusedWith, share, time, whole } from "./words.js";
+import { ahead, amount, count, expected, joined, limitName, listed, percent, plural, reasonText,
+	refusedWith, share, shortage, time, whole } from "./words.js";
 
 const taken = (of) => of.used + of.held;
 const isSlots = ({ kind }) => kind === "parallel";
@@ -23,7 +23,7 @@ export function stateOf(pool, isStoreDown = false) {
 	if (waiting > 0) return ["warn", `${count(waiting)} waiting`];
 	// Full is normal use, as of a mutex, until a call waits.
 	if (limits.some(({ left }) => left === 0)) return ["ok", "full"];
-	if (worstRemark(pool)) return ["warn", "degraded"];
+	if (slowedBy(pool)) return ["warn", "degraded"];
 	return pool.in_flight > 0 ? ["ok", "busy"] : ["idle", "idle"];
 }
 
@@ -51,14 +51,13 @@ export function outageText(pools) {
 		part(mode("share"), "admits its share", "admit their shares"),
 		part(mode("open"), "admits calls without limits", "admit calls without limits")]
 		.filter((found) => found);
-	return parts.map(([n, text], at) => `${count(n)}${at > 0 ? "" : ` of ${
-		plural(pools.length, "pool")}`} ${text}`).join("; ");
+	return parts.map(([n, text], at) => joined(" ", count(n), at === 0
+		&& `of ${plural(pools.length, "pool")}`, text)).join("; ");
 }
 
-// Of what an agent's use of a limit is a share: a bucket refills all the time, so its level says
-// nothing of who used it, and the share is the agent's part of all use of the period.
-export const wholeOf = ({ effective, held, last_period: all }, use) => (all === undefined ? effective
-	: Math.max(all + held, taken(use)));
+// Of what an agent's use of a limit is a share: what the limit allows in its period. A bucket
+// allows what it refills; its level is no use of anybody, because it refills all the time.
+export const usableOf = ({ effective, refill }) => Math.max(1, refill ?? effective);
 
 // Who uses most of a limit: `blog 50 %, data 25 %`; of slots `blog (2 slots)`.
 export function users(pool, name, most = 3) {
@@ -68,7 +67,8 @@ export function users(pool, name, most = 3) {
 		of.limit === name)]).filter(([, of]) => of && taken(of) > 0)
 		.sort(([a, one], [b, other]) => taken(other) - taken(one) || (a < b ? -1 : 1));
 	const texts = all.slice(0, most).map(([agent, of]) => (isSlots(limit)
-		? `${agent} (${plural(taken(of), "slot")})` : `${agent} ${share(taken(of), wholeOf(limit, of))}`));
+		? `${agent} (${plural(taken(of), "slot")})`
+		: `${agent} ${share(taken(of), usableOf(limit))}`));
 	return joined(", ", ...texts, all.length > most && `${count(all.length - most)} more`);
 }
 
@@ -84,92 +84,113 @@ function keepers({ agents, limits }, limit, besides) {
 }
 
 // The agents of the calls ahead in the queue. Its own agent is not named like another one.
-const queuedAhead = ({ agent, ahead: names = [], ahead_more: more }) => listed([...names.map((name) =>
-	(name === agent ? "its own waiting call" : name)), ...(more > 0 ? [`${count(more)} more`] : [])]);
+const queuedAhead = ({ agent, ahead: names = [], ahead_more: more }) => listed([
+	...names.map((name) => (name === agent ? "its own waiting call" : name)),
+	...(more > 0 ? [`${count(more)} more`] : [])]);
 
 // Why a call waits, with the names of those it waits for.
-export function whyWaiting(ticket, pool, paused) {
-	const { reason, limit, short_by: missing, behind, agent, cost } = ticket;
-	if (!reason) return "it is admitted next";
-	const short = missing > 0 ? `, short by ${amountOf(limit ?? "", missing)}` : "";
-	const text = reasonText(reason, limit) + short;
-	const first = behind ? `${behind} by fair order` : queuedAhead(ticket);
+export function whyWaiting(ticket, pool, paused = "") {
+	const { reason, limit, short_by: missing, behind, agent, cost, kept: floors } = ticket;
+	if (!reason) return "it is next";
+	const short = missing > 0 ? ` (short by ${shortage(limit ?? "", missing)})` : "";
+	const text = reasonText(reason, limit, shortage(limit ?? "", missing));
+	const of = pool.limits.find((one) => one.limit === limit);
 	switch (reason) {
-		case "pause": return paused.startsWith("paused") ? paused : joined(": ", text, paused);
-		case "order": return first
-			? `behind ${first} for ${limit ? limitName(limit) : "a limit"}${short}` : text;
+		case "pause": return ticket.paused ? pausedBy(ticket.paused) : joined(": ", text, paused);
+		case "order": return behind ? `behind ${behind} by fair order for ${nameOf(limit)}`
+			: queuedAhead(ticket) ? `behind ${queuedAhead(ticket)} in the queue for ${nameOf(limit)}`
+				: text;
 		case "cap": {
 			const cap = pool.agents.find(({ name }) => name === agent)?.cap.join(", ");
-			return `${reasonText(reason, limit)}${cap ? ` (${cap})` : ""}${short}`;
+			return joined(": cap ", text + short, cap);
 		}
-		case "floor": return ticket.kept ? `the rest of ${limitName(limit)} is kept for ${
-			listed(ticket.kept.map((of) => `${of.agent} (${amount(of.unit, of.units)})`))}${short}` : text;
+		case "floor": return floors?.length > 0 ? `the rest of ${nameOf(limit)} is kept: ${
+			floors.map((one) => `${shortage(one.unit, one.units)} for the floor of ${
+				one.agent}`).join(", ")}` : text;
 		case "limit": {
-			const of = pool.limits.find((one) => one.limit === limit);
 			const by = users(pool, limit);
 			if (ticket.alone) {
-				return joined("; used by ", `it needs more than is usable of ${limitName(limit)}, so it waits `
-					+ "until all of it is free", by);
+				return joined("; used by ", `it takes more than the usable part of ${nameOf(limit)}, `
+					+ "so it waits until nothing else is charged there", by);
 			}
-			if (!of || isSlots(of)) return joined("; in use by ", text, by);
+			if (!of || isSlots(of)) return joined("; in use by ", text + short, by);
 			// What is short beyond the units that are left is kept by floors.
 			const kept = missing - Math.max(0, (cost[of.unit] ?? 0) - of.left);
 			const who = kept > 0 && keepers(pool, limit, agent);
-			return joined("; ", text, who && `${amount(of.unit, kept)} kept for ${who}`,
+			return joined("; ", text + short, who && `${amount(of.unit, kept)} kept for ${who}`,
 				by && `used by ${by}`);
 		}
 		default: return text;
 	}
 }
 
+const nameOf = (limit) => (limit ? limitName(limit) : "a limit");
+
+// `paused by ops at 16:58:00`, `paused: blog got a 429 (quota) at 16:58:00`.
+const pausedBy = ({ by, at, refusal }) => `paused${
+	refusal ? `: ${by} ${refusedWith(refusal)}` : ` by ${by}`} at ${time(at)}`;
+
+const END = "Nothing to do; it ends by itself.";
 const BY_REASON = {
-	terminal: "Fix the cause at the provider (key, billing), then press Resume.",
-	never: "Make the call smaller, or raise the limit in standpipe.toml.",
+	terminal: "Fix the account at the provider (credit, spend limit, key), then press Resume.",
+	never: "Send a smaller call, or raise the limit.",
 	pause: "Wait until the pause ends, or press Resume to end it now.",
 	refused: "Wait until the pause ends. Resume ends it now, but the provider may refuse again.",
-	order: "Wait for its turn. Give urgent agents a higher priority.",
-	zone: "Wait. Give urgent agents priority critical.",
-	yield: "Wait. Give urgent agents a higher priority than background.",
-	spread: "Wait, or set spread = false to use the quota as fast as possible.",
-	limit: "Wait, make calls smaller, or raise the limit if the provider allows more.",
-	retry_budget: "Reduce retries in the programs: Standpipe already retries for them.",
-	queue_full: "Start fewer calls at once.",
+	order: "Wait, or give urgent calls priority critical.",
+	zone: "Use priority critical for calls that must not wait, or set a floor.",
+	yield: "Raise its priority if it must run now.",
+	spread: "Raise its priority, or set spread = false in the pool.",
+	limit: "Wait; request less; or raise the limit if the provider allows more.",
+	floor: "Wait, or give this agent a floor too, in standpipe.toml.",
+	retry_budget: "Switch off the retries of the SDK (max_retries=0).",
+	learning: "Wait, or state the limits in standpipe.toml.",
+	queue_full: "Send fewer at once.",
+	deadline: "Give it a longer timeout.",
 	store: "Check that the store is reachable: standpipe doctor.",
 };
 
-function adviceFor({ reason, limit, agent, alone, kept }) {
-	if (reason === "cap") return `Wait, or raise the cap of ${agent} in standpipe.toml.`;
-	if (reason === "floor") {
-		return `Wait, give ${agent} a floor too, or lower the floor of ${
-			kept ? listed(kept.map((of) => of.agent)) : "the agent that keeps the rest"}.`;
+// What to do about a waiting call; a stopped process that holds a slot comes first.
+function adviceFor({ reason, limit, agent, alone, priority }, { leases = [] }) {
+	if (reason === "cap") return `Wait, or raise cap of ${agent} in standpipe.toml.`;
+	if (reason === "order" && priority === "critical") {
+		return "Wait; calls of the highest priority go in order.";
 	}
-	if (alone) return "Make the call smaller, or wait until all of the limit is free.";
+	if (alone) return "Send a smaller call, or wait until the limit is free.";
+	if (reason === "learning" && limit) {
+		return "Nothing to do; running processes report their calls meanwhile.";
+	}
 	if (reason === "limit" && limit === "parallel") {
-		return "Wait until a call in flight ends. If its program hangs, settle its lease below.";
+		const stopped = [...new Set(leases.filter((of) => of.stopped).map(({ pid }) => pid))];
+		if (stopped.length > 0) {
+			return `${stopped.slice(0, 3).map((pid) => `Process ${pid} holds a lease and is stopped `
+				+ `(kill -CONT ${pid} resumes it, kill -9 ${pid} ends it)`).join("; ")}.`;
+		}
+		return "Wait for a call to end, or raise parallel if the provider allows more. If a program "
+			+ "hangs, settle its lease below.";
 	}
-	return BY_REASON[reason] ?? "Nothing: this ends by itself.";
+	return BY_REASON[reason] ?? END;
 }
 
 // What began the running pause or stop: a refusal by the provider, or a person.
 export function causeOfPause({ pool, pause, terminal, trouble }, events) {
 	if (!pause && !terminal) return "";
-	if (!terminal && pause.by) return `paused by ${pause.by} at ${time(pause.at)}`;
 	const { incident, streak, overloads } = trouble;
-	const last = (isIt) => events.findLast((event) => event.pool === pool && isIt(event));
 	if (terminal) {
-		const refused = last(({ kind, about }) => kind === "throttle" && about === "terminal");
+		const refused = events.findLast((event) => event.pool === pool && event.kind === "throttle"
+			&& event.about === "terminal");
 		const of = refused ?? (incident?.kind === "terminal" ? incident : null);
 		return of ? `${of.agent ?? "a call"} ${refusedWith("terminal")} at ${time(of.at)}${
 			of.said ? ` (“${of.said}”)` : ""}` : "";
 	}
-	const began = last(({ kind, until }) => kind === "pause"
-		&& Math.abs(Date.parse(until) - Date.parse(pause.until)) < 2_000);
-	if (incident && began && Math.abs(Date.parse(incident.at) - Date.parse(began.at)) < 2_000) {
-		const row = Math.max(streak, overloads);
-		return `${incident.agent ?? "a call"} ${refusedWith(incident.kind)} at ${time(incident.at)}${
-			row > 1 ? `, ${count(row)} times in a row` : ""}`;
+	const who = incident?.agent ?? "a call";
+	if (pause.by) {
+		return joined("; ", `paused by ${pause.by} at ${time(pause.at)}`, incident
+			&& `the provider refused ${who} at ${time(incident.at)}`);
 	}
-	return began ? `paused at ${time(began.at)}` : "";
+	if (!incident) return "";
+	const row = Math.max(streak, overloads);
+	return joined(", ", `${who} ${refusedWith(incident.kind)} at ${time(incident.at)}`, row > 1
+		&& `refused ${row === 2 ? "twice" : `${count(row)} times`} in a row`);
 }
 
 const CHECK_STORE = "Check that the store is reachable: standpipe doctor.";
@@ -179,12 +200,13 @@ export function summary(pool, { isStoreDown, paused }) {
 	const { cut_off: offline, terminal, pause, waiting, tickets } = pool;
 	if (offline) {
 		return [`The store does not answer. ${offline.mode === "share"
-			? `${offline.among > 1 ? `Each of ${count(offline.among)} processes` : "This process"} admits `
-				+ "its share of the limits."
+			? `${offline.among > 1 ? `Each of ${count(offline.among)} processes` : "This process"} `
+				+ "admits its share of the limits."
 			: "Calls are admitted without shared limits."}`, "when the store answers", CHECK_STORE];
 	}
 	if (isStoreDown) {
-		return ["The store does not answer. No call is admitted.", "when the store answers", CHECK_STORE];
+		return ["The store does not answer. No call is admitted.", "when the store answers",
+			CHECK_STORE];
 	}
 	if (!pool.enforce) {
 		return [`Calls are counted and never delayed.${pause ? " Enforced, the pool would be paused."
@@ -198,12 +220,13 @@ export function summary(pool, { isStoreDown, paused }) {
 	}
 	if (pause) {
 		return [`${joined(": ", "No call is admitted", paused)}.`, ahead(pause.until, pause.for_ms),
-			pause.by ? BY_REASON.pause : BY_REASON.refused];
+			pool.trouble.incident || !pause.by ? BY_REASON.refused : BY_REASON.pause];
 	}
 	if (waiting > 0 && tickets.length > 0) {
 		const [first] = tickets;
 		return [`${waiting === 1 ? `${first.agent} waits` : `${count(waiting)} calls wait, ${
-			first.agent} first`}: ${whyWaiting(first, pool, paused)}.`, endOf(first), adviceFor(first)];
+			first.agent} first`}: ${whyWaiting(first, pool, paused)}.`, endOf(first),
+		adviceFor(first, pool)];
 	}
 	const full = pool.limits.find(({ left }) => left === 0);
 	if (full) {
@@ -213,22 +236,24 @@ export function summary(pool, { isStoreDown, paused }) {
 		isSlots(full) ? "when a call in flight ends" : full.full_again_ms > 0
 			? `all of it is free in ${whole(full.full_again_ms)}` : "", ""];
 	}
-	const [, word, text, ends, advice = "Nothing: this ends by itself."] = worstRemark(pool) ?? [];
-	return word ? [`${word} ${text}`, ends, advice] : [calm(pool), "", ""];
+	const slow = slowedBy(pool);
+	return slow ? [`${slow.head} ${slow.text}`, slow.ends ?? "", slow.advice ?? END]
+		: [calm(pool), "", ""];
 }
 
-const worstRemark = (pool) => remarks(pool).find(([grave]) => grave);
+// What makes the pool slower than its limits allow.
+const slowedBy = (pool) => remarks(pool).find(({ isSlow }) => isSlow);
 
 // The remarks that the summary does not have already.
 export function otherRemarks(pool, [, word]) {
-	const first = word === "degraded" ? worstRemark(pool)[1] : "";
-	return remarks(pool).filter((remark) => remark[1] !== first);
+	const first = word === "degraded" ? slowedBy(pool).head : "";
+	return remarks(pool).filter(({ head }) => head !== first);
 }
 
 // When a wait ends.
 function endOf(ticket) {
-	const { until, not_before: bound, waiting_for: event } = ticket;
-	if (until || bound || !event) return expected(ticket);
+	const { until, expected: forecast, not_before: bound, waiting_for: event } = ticket;
+	if (until || forecast || bound || !event) return expected(ticket);
 	return `when ${event.replace(/ to be (\w+)$/, " is $1").replace(/ to end$/, " ends")
 		.replace(/^the calls .*/, "$& are admitted")}`;
 }
@@ -243,43 +268,50 @@ function calm(pool) {
 }
 
 const LESS = "Send fewer or smaller calls, or give urgent agents a higher priority.";
-
 const MORE_LEFT = "when more of the limit is free";
 
-// What else concerns the whole pool: how grave (empty for a note), its subject, a sentence, when it
-// ends, and what to do unless it ends by itself.
+// What else concerns the whole pool: its level (empty for a note), whether it slows calls, a head,
+// a sentence, when it ends, and what to do unless it ends by itself.
 function remarks(pool) {
-	const { learning, trouble } = pool;
-	const { probe, coming_back: back, one_at_a_time: one, speed_per_mille: speed, retries } = trouble;
+	const { learning, recovering, trouble, limits } = pool;
+	const { probe, coming_back: back, one_at_a_time: one, speed_per_mille: speed, retries, ramp,
+		learned_concurrency: learned, cautious } = trouble;
+	const slow = { level: "warn", isSlow: true };
+	const isSoon = pool.breaker === "pre_emptive" && pool.waiting === 0
+		&& !limits.some((of) => of.left === 0);
 	return [
-		learning && ["warn", "Learning:", "the store lost its state. Calls in flight are unknown; "
-			+ "everything counts as used.", `in ${whole(learning.for_ms)}`],
-		pool.zone === "amber" && ["warn", "Zone amber:",
-			"little is left. Background and standard calls are spaced out.", MORE_LEFT, LESS],
-		pool.zone === "red" && ["bad", "Zone red:", "almost nothing is left. Background waits, "
-			+ "standard calls run once a second, critical calls pass.", MORE_LEFT, LESS],
-		pool.breaker === "pre_emptive" && ["warn", "Breaker pre-emptive:",
-			"the quota will run out at this rate.", "when calls use less",
-			"Send fewer or smaller calls."],
-		probe ? ["warn", "After a pause:", ...(probe === "sent"
-			? ["one call probes; the rest wait for its answer.", "when the probe succeeds"]
-			: ["the next call probes alone.", "when the next call succeeds"])]
-			: back && ["warn", "After a pause:", "calls return staggered by priority.",
-				`in ${whole(back.for_ms)}`],
-		one && ["warn", "One call at a time,", "because several agents got 429s.",
-			`after some successful calls, at the latest in ${whole(one.for_ms)}`],
-		speed !== null && trouble.ramp && ["warn", "After a 429:", `${percent(speed)} of the shortest `
-			+ "rate is usable.", `in ${whole(trouble.ramp.for_ms)}, step by step`],
-		trouble.learned_concurrency !== null && ["warn", "Learned:", `the provider accepts ${
-			count(trouble.learned_concurrency)} calls at once; one more every minute without a 429.`, ""],
-		trouble.cautious !== null && ["", "Learning the limits:", `at most ${
-			count(trouble.cautious)} calls unanswered, doubled after each answer.`, ""],
-		retries && retries.left < retries.per_minute && ["", "Retries:", `${count(retries.left)} left `
-			+ `of ${count(retries.per_minute)} in a minute.`, ""],
-		...pool.limits.filter((of) => of.outside > 0).map((of) => ["warn",
-			`Use outside Standpipe on ${limitName(of.limit)}:`, `${amount(of.unit, of.outside)}.`, "",
-			"Find the program that uses the key on its own: standpipe doctor."]),
-		pool.skipped > 0 && ["warn", "Not understood:", `${plural(pool.skipped, "event")} of its log; `
-			+ "a newer version of Standpipe wrote there.", "", "Update Standpipe on this machine."],
+		learning && { ...slow, head: "The store lost the ledger:", text: "calls in flight are unknown, "
+			+ "and everything counts as used.", ends: ahead(learning.until, learning.for_ms) },
+		recovering && { level: "warn", head: "After the loss of the ledger:", text: "its rates count as "
+			+ "full and return step by step.", ends: ahead(recovering.until, recovering.for_ms) },
+		pool.zone === "amber" && { ...slow, head: "Zone amber:", text: "background calls are spaced out, "
+			+ "standard calls half as much.", ends: MORE_LEFT, advice: LESS },
+		pool.zone === "red" && { ...slow, level: "bad", head: "Zone red:", text: "background waits, "
+			+ "standard gets one call a second, critical passes.", ends: MORE_LEFT, advice: LESS },
+		isSoon && { level: "warn", head: "Forecast:",
+			text: "quota will run out at this rate; send fewer or smaller calls." },
+		probe ? { ...slow, head: "After a pause:", ...(probe === "sent"
+			? { text: "the first call is in flight; the rest wait for its answer.",
+				ends: "when the probe succeeds" }
+			: { text: "the next call probes alone.", ends: "when the next call succeeds" }) }
+			: back && { ...slow, head: "After a pause:", text: "callers return staggered by priority.",
+				ends: ahead(back.until, back.for_ms) },
+		one && { ...slow, head: "Several agents were throttled:", text: "one call at a time.",
+			ends: `after some successful calls, in ${whole(one.for_ms)} at most` },
+		speed !== null && ramp && { ...slow, head: "Ramp after a pause:", text: `${percent(speed)} of ${
+			listed(limits.filter((of) => of.ramp).map((of) => limitName(of.limit))) || "the shortest rate"
+		} is usable, doubling with each period.`, ends: ahead(ramp.until, ramp.for_ms) },
+		learned !== null && { level: "warn", head: "Learned:", text: `the provider accepts ${
+			plural(learned, "call")} at once; one more after each minute without a 429.` },
+		cautious !== null && { level: "", head: "No limits known yet:", text: `at most ${
+			plural(cautious, "call")} in flight, doubling with each answer.` },
+		retries && retries.left < retries.per_minute && { level: "", head: "Retries:", text: `${
+			count(retries.left)} left of ${count(retries.per_minute)} in a minute.` },
+		...limits.filter((of) => of.outside > 0).map((of) => ({ level: "warn", head: "Outside use:",
+			text: `${amount(of.unit, of.outside)} of ${limitName(of.limit)} did not go through Standpipe; `
+				+ "see standpipe doctor." })),
+		pool.skipped > 0 && { level: "warn", head: "Not understood:", text: `${
+			plural(pool.skipped, "event")} of its log; a newer version of Standpipe wrote there. `
+			+ "Update Standpipe on this machine." },
 	].filter((remark) => remark);
 }

@@ -1,7 +1,7 @@
 // The tables of a pool: who waits, who uses the quota, what is in flight, what the proxy forwarded.
 
 import { Table, attr, h, keyed, put, setTime, show } from "./dom.js";
-import { whyWaiting, wholeOf } from "./diagnosis.js";
+import { usableOf, whyWaiting } from "./diagnosis.js";
 import { amount, cost, count, dollars, expected, joined, length, limitName, plural, share, time,
 	whole } from "./words.js";
 
@@ -20,12 +20,14 @@ class Listing {
 		this.count = h("span", { class: "count" });
 		this.none = h("p", { class: "none", text: none });
 		this.more = h("p", { class: "more" });
+		this.note = h("p", { class: "sum", hidden: "" });
 		this.all = h("button", { onclick: () => {
 			this.isAll = !this.isAll;
 			this.draw();
 		} });
-		this.root = h("section", { class: `listing ${kind}` }, h("header", {}, this.heading, this.count),
-			this.none, this.table.root, this.all, this.more);
+		this.head = h("header", {}, this.heading, this.count);
+		this.root = h("section", { class: `listing ${kind}` }, this.head, this.none, this.note,
+			this.table.root, this.all, this.more);
 	}
 
 	rows(items, total, keyOf, fit, texts) {
@@ -73,7 +75,7 @@ export class Queue extends Listing {
 			for (const at of [3, 5]) cells[at].append(h("time"));
 		}, (of, { cells }) => {
 			who(cells[1], of);
-			setTime(cells[3].firstChild, isHeld ? null : of.until ?? of.not_before,
+			setTime(cells[3].firstChild, isHeld ? null : of.until ?? of.expected ?? of.not_before,
 				isHeld ? "when the store answers" : expected(of));
 			setTime(cells[5].firstChild, of.since, whole(of.waits_ms));
 			return [count(of.position), null, isHeld ? "the store is unavailable"
@@ -84,17 +86,23 @@ export class Queue extends Listing {
 
 export class Agents extends Listing {
 	constructor() {
-		super("agents", "Who uses the quota", "Agents of this pool: calls in flight, then the largest use",
+		super("agents", "Who uses the quota",
+			"Agents of this pool: calls in flight, then the largest use",
 			"No agent has used this pool yet.", [["agent", "wide"], ["uses", "wide uses"],
 				["in flight", "n"], ["waiting", "n"], ["last active", "n late"],
 				["floor, cap, remarks", "wide bare"]]);
+		// The heads of the columns within the cell. The percentages of all limits have one base.
+		this.table.root.tHead.rows[0].cells[1].replaceChildren(h("span", { class: "useshead" },
+			...["limit", "", "used", "of usable"].map((text) => h("span", { text }))));
+		attr(this.note, "class", "sum percents");
+		put(this.note, "Used in the limit’s period, and in percent of usable");
 	}
 
 	update(pool, most) {
 		const { agents, limits } = pool;
 		const of = new Map(limits.map((limit) => [limit.limit, limit]));
 		const part = (use) => (of.has(use.limit)
-			? (use.used + use.held) / Math.max(1, wholeOf(of.get(use.limit), use)) : 0);
+			? (use.used + use.held) / usableOf(of.get(use.limit)) : 0);
 		const largest = ({ usage = [] }) => Math.max(0, ...usage.map(part));
 		const outside = limits.filter((limit) => limit.outside > 0).map(({ limit, outside: used }) =>
 			({ limit, used, held: 0 }));
@@ -102,6 +110,7 @@ export class Agents extends Listing {
 		const sorted = [...agents].sort((a, b) => isBusy(b) - isBusy(a) || largest(b) - largest(a)
 			|| (a.name < b.name ? -1 : 1));
 		if (outside.length > 0) sorted.unshift({ name: "outside Standpipe", usage: outside });
+		show(this.note, sorted.some(({ usage }) => usage?.length > 0));
 		this.rows(sorted, sorted.length, (agent) => agent.name, ({ cells }) =>
 			cells[1].append(h("ul"), h("span", { class: "none" })), (agent, row) => {
 			const { cells } = row;
@@ -133,7 +142,7 @@ function lastActive({ active_ms: ago, in_flight: flying, waiting, never_called: 
 const remark = ({ floor, cap, promoted, denied_ms: denied, waiting, weight }) => joined("; ",
 	...floor.map((of) => `floor ${of}`), ...cap.map((of) => `cap ${of}`), weight && `weight ${weight}`,
 	promoted && "promoted: its next call is served as standard",
-	waiting > 0 && denied > 0 && `not admitted for ${whole(denied)}`);
+	waiting > 0 && denied >= 60_000 && `denied for ${whole(denied)}`);
 
 // One limit that an agent uses: its name, a bar, the figure and its share.
 const bar = () => h("li", {}, h("span", { class: "of" }), h("span", { class: "share" }, h("i")),
@@ -141,12 +150,10 @@ const bar = () => h("li", {}, h("span", { class: "of" }), h("span", { class: "sh
 
 function fill(item, { limit, used, held }, of, part) {
 	const [name, track, figure, percent] = item.children;
-	const [isSlots, isBucket] = [of?.kind === "parallel", of?.kind === "bucket"];
-	put(name, isSlots ? "in flight" : limitName(limit));
+	put(name, of?.kind === "parallel" ? "in flight" : limitName(limit));
 	track.firstChild.style.width = `${100 * Math.min(1, part)}%`;
-	const text = amount(of?.unit, used + held);
-	put(figure, isSlots ? `${text} of ${amount(of.unit, of.effective)}` : text);
-	put(percent, isSlots ? "" : `${share(part * 1e6, 1e6)}${isBucket ? " of use" : ""}`);
+	put(figure, amount(of?.unit, used + held));
+	put(percent, share(part * 1e6, 1e6));
 }
 
 export class Leases extends Listing {
@@ -157,7 +164,7 @@ export class Leases extends Listing {
 		this.settle = settle;
 	}
 
-	update(pool) {
+	update(pool, blocked) {
 		const { leases, in_flight: all } = pool;
 		this.rows(leases, all, (of) => of.id, (row) => {
 			row.cells[2].append(h("time"));
@@ -173,33 +180,77 @@ export class Leases extends Listing {
 			const ends = of.holder === "ttl" ? within : `with its process${within && `, or ${within}`}`;
 			return [null, takes(of.cost, pool), null, ends, null];
 		});
+		this.block(blocked);
+	}
+
+	// Why no lease can be settled; empty if they can.
+	block(reason) {
+		for (const button of this.table.body.querySelectorAll("button")) disable(button, reason);
+		put(this.note, reason && `Settling is not possible: ${reason}.`);
+		show(this.note, reason !== "" && this.table.body.rows.length > 0);
 	}
 }
 
-// The last calls that came through the proxy; hidden where none did.
+// A button that would do nothing is disabled and has the reason.
+export function disable(button, reason) {
+	if (button.disabled !== (reason !== "")) button.disabled = reason !== "";
+	attr(button, "title", reason ? `Not possible: ${reason}` : null);
+}
+
+// The last calls that came through the proxy, together by agent, model and answer, or each; hidden
+// where none did.
 export class Proxied extends Listing {
+	isEach = false;
+
 	constructor() {
 		super("proxied", "Proxied calls", "The last calls through the proxy, latest first", "",
-			[["agent", "name wide"], ["model", "wide"], ["status", "n"], ["input", "n"], ["output", "n"],
-				["cost", "n"], ["waited", "n"], ["ended", "n"]]);
-		this.sum = h("p", { class: "sum" });
-		this.table.root.before(this.sum);
+			[["agent", "name wide"], ["model", "wide"], ["status", "n"], ["calls", "n"], ["input", "n"],
+				["output", "n"], ["cost", "n"], ["longest wait", "n"], ["ended", "n"]]);
+		this.toggle = h("button", { class: "small", "aria-pressed": "false", text: "Each call",
+			onclick: () => {
+				this.isEach = !this.isEach;
+				attr(this.toggle, "aria-pressed", this.isEach);
+				this.update(...this.last);
+			} });
+		this.head.append(this.toggle);
+		show(this.note, true);
 	}
 
-	update({ pool }, proxied) {
-		const mine = proxied.filter((of) => of.pool === pool);
+	update(pool, proxied) {
+		this.last = [pool, proxied];
+		const mine = proxied.filter((of) => of.pool === pool.pool);
+		const lines = this.isEach ? mine.map((of) => ({ ...of, calls: 1 })) : together(mine);
 		show(this.root, mine.length > 0);
 		const sum = (field) => mine.reduce((all, of) => all + of[field], 0);
 		const [input, output, money] = ["input_tokens", "output_tokens", "micro_usd"].map(sum);
-		put(this.sum, joined(", ", `The last ${plural(mine.length, "call")}: ${count(input)} input`,
+		put(this.note, joined(", ", `The last ${plural(mine.length, "call")}: ${count(input)} input`,
 			`${count(output)} output tokens`, money > 0 && dollars(money)));
-		this.rows(mine, mine.length, (of) => `${of.at} ${of.agent} ${of.status} ${of.output_tokens}`,
-			(row) => row.cells[7].append(h("time")), (of, { cells }) => {
-				setTime(cells[7].firstChild, of.at, time(of.at));
-				attr(cells[2], "class", of.status >= 400 ? "n failed" : "n");
-				return [of.session ?? of.agent, of.model ?? "", String(of.status), count(of.input_tokens),
-					count(of.output_tokens), of.micro_usd > 0 ? dollars(of.micro_usd) : "",
-					of.waited_ms > 0 ? length(of.waited_ms) : "", null];
-			});
+		this.rows(lines, lines.length, (of) => (this.isEach ? `${of.at} ${of.output_tokens} ` : "")
+			+ nameOfGroup(of), (row) => row.cells[8].append(h("time")), (of, { cells }) => {
+			setTime(cells[8].firstChild, of.at, time(of.at));
+			attr(cells[2], "class", of.status >= 400 ? "n failed" : "n");
+			return [of.session ?? of.agent, of.model ?? "", String(of.status), count(of.calls),
+				count(of.input_tokens), count(of.output_tokens),
+				of.micro_usd > 0 ? dollars(of.micro_usd) : "",
+				of.waited_ms > 0 ? length(of.waited_ms) : "", null];
+		});
+		put(this.count, count(mine.length));
 	}
+}
+
+const nameOfGroup = (of) => `${of.session ?? of.agent} ${of.model} ${of.status}`;
+
+// Calls of one agent to one model with the same answer are one row, with the time of the last.
+function together(calls) {
+	const groups = new Map();
+	for (const call of calls) {
+		const of = groups.get(nameOfGroup(call));
+		if (!of) groups.set(nameOfGroup(call), { ...call, calls: 1 });
+		else {
+			of.calls += 1;
+			for (const field of ["input_tokens", "output_tokens", "micro_usd"]) of[field] += call[field];
+			of.waited_ms = Math.max(of.waited_ms, call.waited_ms);
+		}
+	}
+	return [...groups.values()];
 }

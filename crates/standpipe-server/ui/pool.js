@@ -4,11 +4,14 @@
 import { causeOfPause, otherRemarks, stateOf, summary } from "./diagnosis.js";
 import { attr, h, keyed, put, setTime, show } from "./dom.js";
 import { Limits, MEANINGS } from "./limits.js";
-import { Agents, Leases, Proxied, Queue } from "./listings.js";
-import { Burn, Slots } from "./plot.js";
+import { Agents, Leases, Proxied, Queue, disable } from "./listings.js";
+import { Burn, Cursor, Slots } from "./plot.js";
 import { Refusals } from "./refusals.js";
-import { count, dollars, eventText, joined, percent, plural, time,
-	waitsText } from "./words.js";
+import { GROUPS, count, dollars, eventText, gravity, joined, percent, plural, time, waitsText }
+	from "./words.js";
+
+// On a wide screen the limits and the plots stand beside the lists of agents and calls.
+const wide = matchMedia("(min-width: 105rem)");
 
 export class PoolView {
 	constructor(name, act) {
@@ -16,14 +19,16 @@ export class PoolView {
 		this.title = h("h2", { text: name, tabindex: -1 });
 		this.state = h("span", { class: "pill" });
 		this.counts = h("p", { class: "counts" });
+		this.blocked = h("p", { class: "blocked", id: "blocked" });
 		this.pause = h("button", { text: "Pause…", onclick: () => act.pause(name) });
 		this.resume = h("button", { text: "Resume", onclick: () => act.resume(this.pool) });
 		this.answers = h("dl", { class: "answers" }, ...["Now", "Ends", "Do"].map((head) =>
 			h("div", {}, h("dt", { text: head }), h("dd"))));
 		this.notices = h("ul", { class: "notices" });
 		this.limits = new Limits();
-		this.burn = new Burn();
-		this.slots = new Slots();
+		const cursor = new Cursor();
+		this.burn = new Burn(cursor);
+		this.slots = new Slots(cursor);
 		this.queue = new Queue();
 		this.leases = new Leases(act.settle);
 		this.agents = new Agents();
@@ -31,48 +36,71 @@ export class PoolView {
 		this.refusals = new Refusals();
 		this.recent = new Recent();
 		this.settings = h("dl", { class: "settings" });
-		this.root = h("article", { class: "pool" },
-			h("header", { class: "poolhead" }, h("div", {}, this.title, this.state, this.counts),
-				h("div", { class: "acts" }, this.pause, this.resume)),
-			this.answers, this.notices, this.queue.root, this.agents.root,
-			h("div", { class: "pair" }, this.limits.root,
-				h("div", { class: "plots" }, this.burn.root, this.slots.root)),
-			this.leases.root, this.proxied.root,
-			h("div", { class: "pair" }, this.refusals.root, this.recent.root),
-			h("section", {}, h("h3", { text: "Settings" }), this.settings,
-				h("details", { class: "meanings" }, h("summary", { text: "What the words mean" }),
-					h("dl", {}, ...Object.entries(MEANINGS).map(([word, text]) =>
-						h("div", {}, h("dt", { text: word }), h("dd", { text })))))));
+		this.header = h("header", { class: "poolhead" },
+			h("div", {}, this.title, this.state, this.counts),
+			h("div", { class: "acts" }, this.blocked, this.pause, this.resume));
+		this.foot = h("section", {}, h("h3", { text: "Settings" }), this.settings,
+			h("details", { class: "meanings" }, h("summary", { text: "What the words mean" }),
+				h("dl", {}, ...Object.entries(MEANINGS).map(([word, text]) =>
+					h("div", {}, h("dt", { text: word }), h("dd", { text }))))));
+		this.root = h("article", { class: "pool" });
+		this.arrange();
+		wide.onchange = () => this.arrange();
 	}
 
-	update(pool, { history, throttles, recent, proxied, rows, isStoreDown }) {
+	// The order in the document is the order on the screen, so that Tab follows the eye.
+	arrange() {
+		const div = (kind, ...parts) => h("div", { class: kind }, ...parts.map(({ root }) => root));
+		const plots = h("div", { class: "plots" }, this.burn.root, this.slots.root);
+		const { queue, agents, limits, leases, proxied, refusals, recent } = this;
+		this.root.replaceChildren(this.header, this.answers, this.notices, queue.root,
+			...(wide.matches ? [h("div", { class: "split" }, div("column", agents, leases, proxied),
+				div("column", limits, { root: plots }, refusals, recent))]
+				: [agents.root, div("pair", limits, { root: plots }), leases.root, proxied.root,
+					div("pair", refusals, recent)]), this.foot);
+	}
+
+	update(pool, { history, throttles, recent, proxied, rows, isStoreDown, blocked }) {
 		this.pool = pool;
-		const paused = causeOfPause(pool, pool.terminal ? throttles.events : recent.events);
+		const paused = causeOfPause(pool, throttles.events);
 		const state = stateOf(pool, isStoreDown);
 		this.head(pool, state);
 		this.answer(summary(pool, { isStoreDown, paused }), state);
-		keyed(this.notices, otherRemarks(pool, state), ([grave, word]) => grave + word,
-			([grave, word]) => h("li", { class: grave }, h("b", { text: `${word} ` }), h("span")),
-			(item, [, , text, ends]) => put(item.children[1], joined(" Ends ", text, ends && `${ends}.`)));
+		keyed(this.notices, otherRemarks(pool, state), ({ level, head }) => level + head,
+			({ level, head }) => h("li", { class: level }, h("b", { text: `${head} ` }), h("span")),
+			(item, { text, ends }) => put(item.children[1], joined(" Ends ", text, ends && `${ends}.`)));
 		show(this.notices, this.notices.firstChild !== null);
 		this.queue.update(pool, paused, isStoreDown);
 		this.agents.update(pool, rows);
 		this.limits.update(pool);
-		this.burn.update(pool, history);
-		this.slots.update(pool, history);
-		this.leases.update(pool);
+		this.burn.update(pool, history, recent.events);
+		this.slots.update(pool, history, recent.events);
+		this.leases.update(pool, blocked);
 		this.proxied.update(pool, proxied);
 		this.refusals.update(pool, throttles);
 		this.recent.update(pool, recent);
 		this.configured(pool);
+		this.block(blocked);
+	}
+
+	// Why nothing can be done to the pool; empty if it can.
+	block(reason) {
+		for (const button of [this.pause, this.resume]) {
+			disable(button, reason);
+			attr(button, "aria-describedby", reason ? "blocked" : null);
+		}
+		put(this.blocked, reason && `Not possible: ${reason}`);
+		show(this.blocked, reason !== "");
+		this.leases.block(reason);
 	}
 
 	head({ in_flight: flying, waiting, money, pause, terminal }, [level, word]) {
 		attr(this.state, "class", `pill sign ${level}`);
 		put(this.state, word);
 		put(this.counts, joined(" · ", `${count(flying)} in flight`, `${count(waiting)} waiting`,
-			money && `${dollars(money.spent_micro_usd)} in the last day${money.wasted_micro_usd > 0
-				? `, ${dollars(money.wasted_micro_usd)} of it on failed calls` : ""}`));
+			money?.spent_micro_usd > 0 && `${dollars(money.spent_micro_usd)} in the last day${
+				money.wasted_micro_usd > 0
+					? `, ${dollars(money.wasted_micro_usd)} of it for refused and failed calls` : ""}`));
 		// The button that has the focus is not taken away from under it.
 		const isHeld = pause !== null || terminal !== null;
 		if (!isHeld && document.activeElement === this.resume) this.pause.focus();
@@ -111,25 +139,65 @@ export class PoolView {
 export class Recent {
 	list = h("ol", { class: "events", tabindex: 0, "aria-label": "Events, latest first" });
 	none = h("p", { class: "none" });
-	root = h("section", { class: "recent" }, h("h3", { text: "Events, last hour" }), this.none, this.list);
+	more = h("p", { class: "more" });
+	group = h("select", { "aria-label": "Kind of events" });
+	agent = h("select", { "aria-label": "Agent of events" });
+	filters = h("div", { class: "filters" }, this.group, this.agent);
+	root = h("section", { class: "recent" },
+		h("header", {}, h("h3", { text: "Events, last hour" }), this.filters), this.none, this.list,
+		this.more);
+
+	constructor() {
+		for (const one of [this.group, this.agent]) {
+			one.addEventListener("change", () => this.draw());
+		}
+	}
 
 	update({ pool, at }, { events, version }) {
 		const mark = `${version} ${at.slice(0, 16)}`;
 		if (this.mark === mark) return;
 		this.mark = mark;
+		this.isRead = version > 0;
 		const since = Date.parse(at) - 3_600_000;
-		const mine = events.filter((event) => (event.pool === pool || event.pool === "*")
+		this.mine = events.filter((event) => (event.pool === pool || event.pool === "*")
 			&& Date.parse(event.at) > since).reverse();
-		put(this.none, version ? "None." : "Reading the journal…");
-		show(this.none, mine.length === 0);
-		show(this.list, mine.length > 0);
-		this.root.classList.toggle("empty", mine.length === 0);
-		keyed(this.list, combined(mine).slice(0, MOST_LINES), ({ event }) => event.key, ({ event }) => {
+		const groups = GROUPS.filter(([, kinds]) => this.mine.some(({ kind }) => kinds.includes(kind)));
+		choices(this.group, "all kinds", groups.map(([name]) => name));
+		const agents = [...new Set(this.mine.map(({ agent }) => agent).filter((name) => name))].sort();
+		choices(this.agent, "all agents", agents.slice(0, MOST_AGENTS));
+		show(this.agent, agents.length > 0 || this.agent.value !== "");
+		this.draw();
+	}
+
+	draw() {
+		const kinds = GROUPS.find(([name]) => name === this.group.value)?.[1];
+		const found = this.mine.filter(({ kind, agent }) => (!kinds || kinds.includes(kind))
+			&& (this.agent.value === "" || agent === this.agent.value));
+		const lines = combined(found);
+		put(this.none, !this.isRead ? "Reading the journal…" : this.mine.length > 0
+			? "No event of this choice." : "None.");
+		show(this.none, lines.length === 0);
+		show(this.list, lines.length > 0);
+		show(this.filters, this.mine.length > 1 || this.group.value + this.agent.value !== "");
+		this.root.classList.toggle("empty", this.mine.length === 0);
+		keyed(this.list, lines.slice(0, MOST_LINES), ({ event }) => event.key, ({ event }) => {
 			const when = h("time");
 			setTime(when, event.at, time(event.at));
-			return h("li", {}, when, h("span"));
+			return h("li", { class: gravity(event) }, when, h("span"));
 		}, (item, line) => put(item.lastChild, lineText(line)));
+		put(this.more, lines.length > MOST_LINES
+			? `and ${count(lines.length - MOST_LINES)} older ones: standpipe events` : "");
 	}
+}
+
+// The most agents that can be chosen.
+const MOST_AGENTS = 50;
+
+// The choices of a filter. What is chosen stays, even if it is in no event any more.
+function choices(select, all, names) {
+	const chosen = select.value;
+	const wanted = chosen === "" || names.includes(chosen) ? names : [...names, chosen];
+	keyed(select, ["", ...wanted], String, (name) => h("option", { value: name, text: name || all }));
 }
 
 const MOST_LINES = 40;

@@ -1,12 +1,15 @@
 // The provider's refusals over eight days: when, of which kind, of whom. The table has the figures.
 
 import { Table, attr, h, put, s, setTime, show } from "./dom.js";
-import { Plot } from "./plot.js";
-import { KINDS, count, dayOf, plural, time } from "./words.js";
+import { Cursor, Plot } from "./plot.js";
+import { KINDS, count, dayOf, joined, plural, time } from "./words.js";
 
 const DAY = 86_400_000;
 const DAYS = 8;
 const SLOTS = DAYS * 6;
+const SLOT = DAYS * DAY / SLOTS;
+const hours = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const hour = (at) => hours.format(at);
 // The room for a day’s name, from its tick to the right.
 const LABEL = 48;
 const KIND = Object.keys(KINDS);
@@ -16,16 +19,36 @@ export class Refusals extends Plot {
 	constructor() {
 		const table = new Table("By agent and kind",
 			[["agent", "name"], ...KIND.map((kind, n) => [KINDS[kind][0], `n kind${n}`]), ["last", "n"]]);
-		super(110, "refusals", "Refusals (429s), last 8 days", table.root);
+		super(110, "refusals", "Refusals (429s), last 8 days", new Cursor(), table.root);
 		this.table = table;
+	}
+
+	stops() {
+		return Array.from({ length: SLOTS }, (_, n) => this.end - (SLOTS - n) * SLOT);
+	}
+
+	xOf = (at) => this.x(1 - (this.end - at - SLOT / 2) / DAYS / DAY);
+
+	// What was refused in the four hours from that instant, by kind, and to whom.
+	reading(at) {
+		const found = this.events.filter((event) => Date.parse(event.at) >= at
+			&& Date.parse(event.at) < at + SLOT);
+		const lines = KIND.map((kind, n) => [KINDS[kind][0], found.filter((event) =>
+			kindOf(event) === n)]).filter(([, all]) => all.length > 0).map(([name, all]) => {
+			const names = [...new Set(all.map(({ agent }) => agent ?? "unknown"))];
+			return `${name} ${count(all.length)}: ${joined(", ", ...names.slice(0, 3),
+				names.length > 3 && `${count(names.length - 3)} more`)}`;
+		});
+		return [`${dayOf(at)}, ${hour(at)} to ${hour(at + SLOT)}`,
+			lines.length > 0 ? lines : ["no refusal"], []];
 	}
 
 	update({ pool, at }, journal) {
 		const now = Date.parse(at);
-		const mark = `${journal.version} ${Math.floor(now / 60_000)}`;
-		if (this.mark === mark) return;
-		this.mark = mark;
-		this.end = Math.ceil(now * SLOTS / DAYS / DAY) * DAY * DAYS / SLOTS;
+		const seen = `${journal.version} ${Math.floor(now / 60_000)}`;
+		if (this.seen === seen) return;
+		this.seen = seen;
+		this.end = Math.ceil(now / SLOT) * SLOT;
 		this.events = journal.events.filter((event) =>
 			event.pool === pool && Date.parse(event.at) > now - DAYS * DAY);
 		const agents = new Map();
@@ -53,7 +76,7 @@ export class Refusals extends Plot {
 	shapes() {
 		const slots = Array.from({ length: SLOTS }, () => KIND.map(() => 0));
 		for (const event of this.events) {
-			const ago = Math.floor((this.end - 1 - Date.parse(event.at)) * SLOTS / DAYS / DAY);
+			const ago = Math.floor((this.end - 1 - Date.parse(event.at)) / SLOT);
 			const slot = slots.at(-1 - ago);
 			if (slot) slot[kindOf(event)] += 1;
 		}

@@ -14,6 +14,10 @@ export const dollars = (millionths) => (millionths > 0 && millionths < 5_000 ? "
 	: `$${(millionths / 1e6).toLocaleString("en-US",
 		{ minimumFractionDigits: 2, maximumFractionDigits: 2 })}`);
 
+// What is missing: whole cents, rounded up, so that it is never shown as nothing.
+export const shortage = (limit, n) => amountOf(limit, limit.startsWith("usd")
+	? Math.ceil(n / 10_000) * 10_000 : n);
+
 // A limit's name as a person says it: `requests per minute`.
 const PERIODS = { "1s": "second", "1min": "minute", "1h": "hour", "1d": "day" };
 export const limitName = (limit) => limit.replace(/(?: refilled)? per (\S+)/, (_, period) =>
@@ -24,6 +28,9 @@ export function share(part, all) {
 	const percent = Math.floor(100 * part / Math.max(1, all));
 	return percent === 0 && part > 0 ? "<1 %" : `${percent} %`;
 }
+
+// `the last minute`, `the last 30 s`: the period of a rate.
+export const lastPeriod = (limit) => `the last ${limitName(limit).split(" per ")[1]}`;
 
 const rank = (unit) => (unit === "requests" ? 0 : unit === "usd" ? 2 : 1);
 
@@ -83,19 +90,21 @@ export function time(text) {
 // An instant to come: `in 53 s (05:48:05)`.
 export const ahead = (text, ms) => `in ${whole(ms)} (${time(text)})`;
 
-// When a waiting call may be admitted: an exact instant, a lower bound, or what must happen first.
-export function expected({ reason, until, until_ms: ms, not_before: bound, not_before_ms: least,
-	waiting_for: event }) {
+// When a waiting call may be admitted: an exact instant, a forecast, a lower bound, or what must
+// happen first. A call in the queue shows how many are ahead of it.
+export function expected({ reason, position, until, until_ms: ms, expected: forecast,
+	expected_ms: soon, not_before: bound, not_before_ms: least, waiting_for: event }) {
 	if (reason === null) return "now";
-	if (until) return ahead(until, ms);
-	if (bound) return `not before ${time(bound)} (in ${whole(least)})`;
-	return event ? `waiting for ${event}` : "never";
+	const queued = reason === "order" && position > 1 && `${plural(position - 1, "call")} ahead`;
+	const instant = until ? ahead(until, ms) : forecast ? `expected ${ahead(forecast, soon)}`
+		: bound && `not before ${time(bound)} (in ${whole(least)})`;
+	return joined("; ", instant, queued) || (event ? `waiting for ${event}` : "never");
 }
 
 // The kinds of refusals: the head of its column, and what happened to the agent.
 export const KINDS = {
 	quota: ["quota", "got a 429 (quota)"],
-	concurrency: ["in flight", "got a 429 (too many calls in flight)"],
+	concurrency: ["concurrency", "got a 429 (concurrency)"],
 	slow_down: ["slow down", "got a 429 (slow down)"],
 	overload: ["overload", "got an overload error"],
 	terminal: ["stop", "got an error that stops the account"],
@@ -103,33 +112,37 @@ export const KINDS = {
 
 export const refusedWith = (kind) => KINDS[kind]?.[1] ?? "was refused";
 
-// The reasons of the admission rule, about a limit.
+// The reasons of the admission rule, about a limit: the words of `standpipe status`, see
+// refusal/why.rs.
 const REASONS = {
 	terminal: () => "the provider stopped the pool",
-	never: (of) => `it needs more than ${of} ever allows`,
+	never: (of, missing) => `it takes ${missing} more than ${of} ever allows`,
 	pause: () => "the pool is paused",
-	return_window: () => "after a pause calls return staggered by priority",
-	zone: (of) => `little is left of ${of}, so calls of its priority are spaced out`,
-	yield: (of) => `little is left of ${of}, so background waits for higher priorities`,
-	spread: (of) => `background is paced so that ${of} lasts`,
-	hold: () => "delayed before a retry, or because an agent before it in its workflow got a 429",
-	probe: () => "the first call after a pause is not answered yet",
-	sequential: () => "one call at a time, because several agents got 429s",
-	retry_budget: () => "too many of the last minute’s calls were retries",
-	cap: (of) => `its own cap on ${of} is reached`,
-	order: (of) => `other calls are ahead for ${of}`,
+	return_window: () => "after the pause callers return staggered by priority",
+	zone: (of) => `little is left of ${of}, so the calls of this agent are spaced out`,
+	yield: (of) => `little is left of ${of}, and background yields to higher priorities`,
+	spread: (of) => `background waits so that ${of} lasts while higher priorities are active`,
+	hold: () => "it is delayed before a retry, or because an agent it depends on is throttled",
+	probe: () => "the probe after a pause has not been answered yet",
+	sequential: () => "several agents were throttled, so calls go one at a time",
+	retry_budget: () => "too many of the last minute's calls were retries",
+	cap: (of) => `the agent's own cap on ${of} is reached`,
+	order: (of) => `other calls are ahead in the queue for ${of}`,
 	limit: (of) => `${of} has no room`,
-	floor: (of) => `the rest of ${of} is kept for agents with a floor`,
-	ramp: (of) => `after a pause only a part of ${of} is usable at first`,
+	floor: (of) => `the rest of ${of} is reserved for the floors of other agents`,
+	ramp: (of) =>
+		`a pause has just ended, and the part of ${of} that is usable at first is used`,
 	pace: (of) => `too soon after the last call (${of})`,
-	learning: () => "the limits or the calls in flight are not known yet",
-	queue_full: () => "too many calls wait or are in flight",
-	deadline: () => "its timeout passed",
+	learning: (of, _, limit) => (limit
+		? "the store lost the ledger, and calls in flight are being counted again"
+		: "the provider's limits are not known yet, so few calls run at a time"),
+	queue_full: () => "too many calls are queued or in flight",
+	deadline: () => "its timeout has passed",
 	store: () => "the store is unavailable",
 };
 
-export const reasonText = (reason, limit) =>
-	REASONS[reason]?.(limit ? limitName(limit) : "a limit") ?? reason;
+export const reasonText = (reason, limit, missing = "some units") =>
+	REASONS[reason]?.(limit ? limitName(limit) : "a limit", missing, limit) ?? reason;
 
 const by = ({ agent, model }) => (model ? `${agent} (${model})` : agent);
 
@@ -143,11 +156,16 @@ export function waitsText(waits) {
 		length(longest)}`;
 }
 
+// `requests per minute has no room: 60 of 60 used`
+const waitedFor = ({ reason, limit, used, usable }) => joined(": ", reasonText(reason, limit),
+	limit && Number.isInteger(used) && Number.isInteger(usable)
+		&& `${amountOf(limit, used)} of ${amountOf(limit, usable)} used`);
+
 // The events that are worth a line; others come with every call or every process.
 const EVENTS = {
 	wait: (e) => `${e.count === 1 ? `${by(e)} waited ${length(e.waited_ms)}`
 		: `${count(e.count)} calls of ${by(e)} waited ${length(e.waited_ms)}, the longest ${
-			length(e.longest_ms)}`} (${reasonText(e.reason, e.limit)}), then ${e.ended}`,
+			length(e.longest_ms)}`} (${waitedFor(e)}), then ${e.ended}`,
 	shadow: (e) => `${by(e)} would have waited: ${reasonText(e.reason, e.limit)}`,
 	throttle: (e) => `${e.agent ?? "a call"} ${refusedWith(e.about)}${
 		e.retry_after_ms === undefined ? "" : `, retry after ${length(e.retry_after_ms)}`}${
@@ -156,30 +174,44 @@ const EVENTS = {
 		e.why === "expired" ? "it expired" : "its process ended"}`,
 	pause: (e) => `paused${e.by ? ` by ${e.by}` : ""} for ${length(e.for_ms)}, until ${
 		time(e.until)}`,
-	resume: () => "calls are admitted again",
-	stop: (e) => `the provider stopped the pool${e.until ? `, until ${time(e.until)}` : ""}`,
+	resume: () => "admits calls again",
+	stop: (e) => `stopped by the provider${e.until ? `, until ${time(e.until)}` : ""}`,
 	config: (e) => (e.source === "file" ? `the configuration file was ${
 		e.result === "applied" ? "applied" : "not applied: another one is in force"}`
 		: e.result === "applied" ? "limits from code or --limit were applied"
 			: "--limit was ignored: stricter limits are in force"),
-	window_reset: (e) => `the provider’s window of ${limitName(e.limit)} was reset`,
-	sequential: (e) => (e.on ? "several agents got 429s: calls run one at a time"
-		: "calls run in parallel again"),
-	learn: (e) => `learned a limit from the provider: ${amountOf(e.limit, e.amount)} ${
+	window_reset: (e) => `the provider's window of ${limitName(e.limit)} began anew`,
+	sequential: (e) => (e.on ? "several agents were throttled: calls go one at a time"
+		: "calls no longer go one at a time"),
+	learn: (e) => `the provider stated a limit: ${amountOf(e.limit, e.amount)} ${
 		limitName(e.limit)}`,
-	zone: (e) => `the zone is ${e.zone}`,
-	promote: (e) => `${e.agent} waited long and one of its calls is promoted to standard priority`,
+	zone: (e) => `zone ${e.zone}`,
+	promote: (e) => `${e.agent} was denied for 5 minutes; its next call is served as standard`,
 	margin: (e) => `margin of ${limitName(e.limit)} is now ${percent(e.per_mille)}`,
-	outside: (e) => `${amountOf(e.limit, e.units)} of ${limitName(e.limit)} were used outside Standpipe, ${
-		amountOf(e.limit, e.total)} in all`,
-	breaker: (e) => (e.on ? "the quota will run out at this rate: callers are advised to request less"
-		: "the quota no longer runs out at this rate"),
-	client_retry: (e) =>
-		`${e.agent} (${e.client}) ${e.guessed ? "may retry" : "retries"} on its own, on top of the proxy`,
-	doubt: (e) => `${e.about} “${e.value}” was ignored: ${e.why}`,
+	outside: (e) => `outside use: ${amountOf(e.limit, e.units)} of ${limitName(e.limit)
+		} did not go through Standpipe, ${amountOf(e.limit, e.total)} in all`,
+	breaker: (e) => (e.on ? "quota will run out at this rate: callers are advised to request less"
+		: "quota no longer runs out at this rate"),
+	client_retry: (e) => (e.guessed
+		? `${e.agent} (${e.client}) repeated a refused call; it may retry on its own`
+		: `${e.agent} (${e.client}) retries on its own; standpipe doctor has the switch`),
+	doubt: (e) => `${joined(" ", e.about, e.value && `“${e.value}”`)} was not believed: ${e.why}`,
 	store: (e) => e.what,
 	lost: (e) => `${plural(e.lines, "line")} of the journal could not be written`,
 };
+
+// The choices of the filter of events: a name, and the kinds of events that it has.
+export const GROUPS = [
+	["refusals", ["throttle", "stop", "client_retry"]],
+	["waits", ["wait", "shadow", "promote"]],
+	["pauses", ["pause", "resume", "sequential", "zone", "breaker"]],
+	["limits and settings", ["config", "learn", "margin", "window_reset", "outside", "doubt"]],
+	["store and leases", ["store", "lost", "reclaim"]],
+];
+
+// How grave an event is: the levels of a pool.
+export const gravity = ({ kind }) => (["throttle", "stop", "outside", "lost"].includes(kind) ? "bad"
+	: ["pause", "sequential", "reclaim", "client_retry", "doubt"].includes(kind) ? "warn" : "");
 
 export const isShown = (event) => Object.hasOwn(EVENTS, event.kind);
 export const eventText = (event) => EVENTS[event.kind](event);
