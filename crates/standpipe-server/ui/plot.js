@@ -239,11 +239,13 @@ const sampleAt = (points, at) => points.findLast(([then]) => then <= at) ?? poin
 export class Burn extends Recently {
 	constructor(cursor) {
 		const legend = h("ul", { class: "legend" });
+		const marked = h("p", { class: "marked" }, s("svg", { class: "key", viewBox: "0 0 24 8" },
+			s("path", { class: "note", d: "M12 0V8" })), "an event; its instant shows which");
 		const table = new Table("Use of each limit", [["limit", "wide"], ["now", "n"],
 			["highest", "n"], ["usable", "n"]]);
-		super(170, "burn", "Use of the limits", cursor, legend,
+		super(170, "burn", "Use of the limits", cursor, legend, marked,
 			h("details", {}, h("summary", { text: "As a table" }), table.root));
-		[this.legend, this.table] = [legend, table];
+		[this.legend, this.marked, this.table] = [legend, marked, table];
 		put(this.note, "The pool has no rate limits.");
 	}
 
@@ -261,6 +263,7 @@ export class Burn extends Recently {
 		show(this.root, limits.length === 0 || this.lines.length > 0);
 		show(this.note, this.lines.length === 0);
 		show(this.drawn, this.lines.length > 0);
+		show(this.marked, this.events.length > 0);
 		const most = Math.max(...this.lines.map(({ highest }) => part(highest)));
 		this.top = Math.max(1.15, most * 1.05);
 		this.draw();

@@ -54,10 +54,11 @@ export class PoolView {
 		const plots = h("div", { class: "plots" }, this.burn.root, this.slots.root);
 		const { queue, agents, limits, leases, proxied, refusals, recent } = this;
 		this.root.replaceChildren(this.header, this.answers, this.notices, queue.root,
-			...(wide.matches ? [h("div", { class: "split" }, div("column", agents, leases, proxied),
-				div("column", limits, { root: plots }, refusals, recent))]
+			...(wide.matches ? [h("div", { class: "split" },
+				div("column", agents, leases, proxied, recent),
+				div("column", limits, { root: plots }, refusals, { root: this.foot }))]
 				: [agents.root, div("pair", limits, { root: plots }), leases.root, proxied.root,
-					div("pair", refusals, recent)]), this.foot);
+					div("pair", refusals, recent), this.foot]));
 	}
 
 	update(pool, { history, throttles, recent, proxied, rows, isStoreDown, blocked }) {
