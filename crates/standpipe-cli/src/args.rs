@@ -61,7 +61,7 @@ Run programs:
 Inspect:
   status       Show limits, leases, and waiting calls with reason and time
   top          Watch pools live: limits, calls in flight, the queue, agents, events
-  explain      Show step by step whether a call would be admitted now
+  explain      Show step by step why a call waits, or whether it would be admitted
   events       Show events: waits, refusals by the provider, pauses, reclaimed leases
   audit        Show what each agent used, the total against 80 % of the quota, and risks
   doctor       Check the installation and print findings with remedies

@@ -19,7 +19,7 @@ use crate::refusal::{Refused, When, limit_text};
 use crate::status::{
     AgentShares, KeptUnits, Label, LimitStatus, PausedBy, PoolStatus, Processes, TicketStatus,
     VerdictKind, admission_of, admissions, agents_ahead, amounts, breaker, claim_of, is_zero,
-    kept_from, needs_all, shares_of,
+    kept_from, needs_all, shares_of, slot_holders,
 };
 use crate::time::{Now, Timestamp};
 
@@ -135,6 +135,9 @@ pub struct Denial {
     /// How many more agents are ahead of it.
     #[serde(skip_serializing_if = "is_zero")]
     pub ahead_more: usize,
+    /// The agents that hold the slots that it waits for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub in_use_by: Vec<String>,
     /// The agent of the call.
     #[serde(skip)]
     pub agent: String,
@@ -388,6 +391,7 @@ fn denial(
         behind: refusal.behind.as_ref().map(ToString::to_string),
         ahead: ahead.first,
         ahead_more: ahead.more,
+        in_use_by: slot_holders(state, refusal),
         agent: reserve.agent.to_string(),
         alone: needs_all(figures, &judged.cost, refusal),
         kept: kept_from(state, reserve, refusal, now),

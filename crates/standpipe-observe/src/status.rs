@@ -23,7 +23,9 @@ use standpipe_core::{Breaker, Priority, Reason, ThrottleKind, Zone};
 use standpipe_store::PoolName;
 
 pub use self::agent_use::{AgentShares, KeptUnits};
-pub(crate) use self::agent_use::{agents_ahead, is_zero, kept_from, needs_all, shares_of};
+pub(crate) use self::agent_use::{
+    agents_ahead, is_zero, kept_from, needs_all, shares_of, slot_holders,
+};
 pub use self::backpressure::Backpressure;
 pub(crate) use self::forecast::{admission_of, admissions};
 pub use self::label::{
@@ -390,6 +392,9 @@ pub struct TicketStatus {
     /// How many more agents are ahead of it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub ahead_more: usize,
+    /// The agents that hold the slots that it waits for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_use_by: Vec<String>,
     /// It takes more than the usable part of the limit: it is admitted when nothing else is
     /// charged there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

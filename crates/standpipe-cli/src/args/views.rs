@@ -35,7 +35,7 @@ Examples:
   standpipe explain anthropic/sonnet --as blog --cost input_tokens=1200
 ";
 
-/// Show step by step why a call waits, or whether it would be admitted now
+/// Show step by step why a call waits, or whether it would be admitted
 #[derive(Debug, Args)]
 #[command(help_template = super::PAGE, before_help = EXPLAIN)]
 pub(crate) struct Explain {

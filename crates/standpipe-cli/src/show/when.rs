@@ -26,7 +26,7 @@ pub(crate) fn why_and_when(why: &Why<'_>, at: &When) -> String {
     let text = reason(why);
     match at.waiting_for {
         _ if at.is_empty() || is_named => text,
-        Some(_) => format!("{text}, {}", when(at)),
+        Some(_) => format!("{text}; {}", when(at)),
         // The instant is that of the call, not of what the text says.
         None => format!("{text}; {}", admitted(at)),
     }

@@ -25,6 +25,8 @@ pub struct Why<'a> {
     pub ahead: &'a [String],
     /// How many more agents are ahead of it.
     pub ahead_more: usize,
+    /// The agents that hold the slots that it waits for.
+    pub in_use_by: &'a [String],
     /// The agent of the call, if it is known.
     pub agent: Option<&'a str>,
     /// Whether it takes more than the usable part of the limit.
@@ -46,6 +48,7 @@ impl<'a> Why<'a> {
             behind: None,
             ahead: &[],
             ahead_more: 0,
+            in_use_by: &[],
             agent: None,
             alone: false,
             kept: &[],
@@ -80,6 +83,7 @@ impl TicketStatus {
             behind: self.behind.as_deref(),
             ahead: &self.ahead,
             ahead_more: self.ahead_more,
+            in_use_by: &self.in_use_by,
             agent: Some(&self.agent),
             alone: self.alone,
             kept: &self.kept,
@@ -99,6 +103,7 @@ impl Denial {
             behind: self.behind.as_deref(),
             ahead: &self.ahead,
             ahead_more: self.ahead_more,
+            in_use_by: &self.in_use_by,
             agent: Some(&self.agent),
             alone: self.alone,
             kept: &self.kept,
@@ -141,6 +146,10 @@ impl fmt::Display for Why<'_> {
                 "it takes more than the usable part of {limit}, so it waits until nothing else is \
                  charged there"
             ),
+            "limit" if !self.in_use_by.is_empty() => {
+                let (short_by, agents) = (self.short_by(), listed(self.in_use_by));
+                write!(f, "{limit} has no room{short_by}, in use by {agents}")
+            }
             "limit" => write!(f, "{limit} has no room{}", self.short_by()),
             "floor" => self.fmt_floor(f, limit),
             "ramp" => write!(
@@ -188,10 +197,7 @@ impl Why<'_> {
         }
         match names.as_slice() {
             [] => write!(f, "other calls are ahead in the queue for {limit}"),
-            [one] => write!(f, "behind {one} in the queue for {limit}"),
-            [some @ .., last] => {
-                write!(f, "behind {} and {last} in the queue for {limit}", some.join(", "))
-            }
+            names => write!(f, "behind {} in the queue for {limit}", listed(names)),
         }
     }
 
@@ -213,6 +219,14 @@ impl Why<'_> {
         };
         let owners: Vec<String> = self.kept.iter().map(owner).collect();
         write!(f, "the rest of {limit} is kept: {}", owners.join(", "))
+    }
+}
+
+/// `blog, news and poller`
+fn listed(names: &[String]) -> String {
+    match names {
+        [some @ .., last] if !some.is_empty() => format!("{} and {last}", some.join(", ")),
+        _ => names.concat(),
     }
 }
 

@@ -1,5 +1,8 @@
 //! The floors and caps of an agent, who is ahead of a call, and what floors keep from it.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use standpipe_core::{
     AgentId, AgentName, Amounts, LimitId, LimitUsage, QueueKey, Reason, Refusal, Reserve, State,
@@ -89,6 +92,31 @@ pub(crate) fn agents_ahead(state: &State, no: &Refusal, place: QueueKey) -> Ahea
     let more = first.len().saturating_sub(MAX_AHEAD);
     first.truncate(MAX_AHEAD);
     Ahead { first, more }
+}
+
+/// Returns the agents that hold the slots that a call waits for, the first ones: `blog (2 slots)`.
+pub(crate) fn slot_holders(state: &State, no: &Refusal) -> Vec<String> {
+    if no.reason != Reason::Limit || no.limit != Some(LimitId::Parallel) {
+        return Vec::new();
+    }
+    let mut slots: BTreeMap<AgentId, u64> = BTreeMap::new();
+    for lease in state.facts().leases.values() {
+        *slots.entry(lease.agent).or_default() += lease.call.cost.slots();
+    }
+    let mut slots: Vec<(AgentId, u64)> = slots.into_iter().collect();
+    slots.sort_by_key(|(_, slots)| Reverse(*slots));
+    let agents = &state.facts().agents;
+    let mut holders: Vec<String> = slots
+        .iter()
+        .filter_map(|(id, slots)| {
+            let name = &agents.get(usize::from(*id))?.name;
+            Some(if *slots == 1 { name.to_string() } else { format!("{name} ({slots} slots)") })
+        })
+        .collect();
+    let more = holders.len().saturating_sub(MAX_AHEAD);
+    holders.truncate(MAX_AHEAD);
+    holders.extend((more > 0).then(|| format!("{more} more")));
+    holders
 }
 
 /// Whether a call is refused because it takes more than the usable part of a limit. It is admitted

@@ -15,7 +15,7 @@ use super::{
     AgentStatus, AgentUsage, ConfigSource, KeptUnits, LeaseHolder, LeaseStatus, LimitKind,
     LimitStatus, Origin, Pause, PausedBy, PoolStatus, Stop, ThrottleStatus, TicketStatus,
 };
-use super::{RampStatus, agents_ahead, breaker, foresight, kept_from, needs_all};
+use super::{RampStatus, agents_ahead, breaker, foresight, kept_from, needs_all, slot_holders};
 use crate::lease_id::LeaseId;
 use crate::refusal::limit_text;
 use crate::refusal::when::When;
@@ -282,6 +282,7 @@ fn tickets(
             behind: why.as_ref().and_then(|no| Some(no.behind.as_ref()?.to_string())),
             ahead: ahead.first,
             ahead_more: ahead.more,
+            in_use_by: why.as_ref().map(|no| slot_holders(state, no)).unwrap_or_default(),
             alone: why.as_ref().is_some_and(|no| needs_all(figures, &ticket.call.cost, no)),
             kept: why.as_ref().map(|no| kept(state, ticket, no, now)).unwrap_or_default(),
             paused: why.as_ref().and_then(|refusal| PausedBy::of(state, refusal, now)),

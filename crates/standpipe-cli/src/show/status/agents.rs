@@ -60,7 +60,7 @@ fn is_listed(status: &PoolStatus, agent: &AgentStatus) -> bool {
     let has_rule = !agent.floor.is_empty() || !agent.cap.is_empty() || agent.weight.is_some();
     let is_recent = agent.active_ms < RECENT_MS && !agent.never_called;
     let is_caller = status.limits.is_empty() && is_recent;
-    agent.in_flight > 0 || agent.waiting > 0 || has_rule || is_caller
+    agent.in_flight > 0 || has_rule || is_caller
 }
 
 /// The limits that an agent uses, the largest share first.
