@@ -121,10 +121,18 @@ const bottomOf = (page, css) => page.$eval(css, (one) =>
 
 /** The answers, the waiting calls, the agents and the limits. */
 async function withinTwoScreens(page) {
+  await inReach(page);
   for (const css of [".answers", ".waiting", ".agents"]) {
     const bottom = await bottomOf(page, css);
     assert.ok(bottom <= 2 * PHONE.height, `${css} ends at ${bottom} px`);
   }
+}
+
+/** A finger reaches every control. */
+async function inReach(page) {
+  const small = await page.$$eval("button, select, summary, #rail a", (all) => all.filter((one) =>
+    one.checkVisibility() && one.getBoundingClientRect().height < 44).map((one) => one.innerText));
+  assert.deepEqual(small, []);
 }
 
 async function aboveTheFold(page) {
@@ -159,6 +167,9 @@ test("idle: nothing to do, and what was used before", async () => {
     await says(page, ".limits .rate", "13,900 of 200,000 used · all free in 59 min");
     await says(page, ".limits .fine", "refills 50 per minute");
     await noneSays(page, ".limits", /\b(0 held|margin 0)/);
+    await says(page, ".burn .legend", "requests per minute (to refill)");
+    const reading = await page.$eval(".burn .handle", (one) => one.ariaValueText);
+    assert.match(reading, /of 50 to refill\); used in the last minute: blog 6 %, crawler 2 %/);
     // Pools of which nothing is used show when they were used last.
     await noneSays(page, "#rail", /0 % of/);
     // Proxied calls, with model, tokens and money.

@@ -121,6 +121,7 @@ export class Agents extends Listing {
 				fill(item, use, of.get(use.limit), part(use)));
 			put(cells[1].lastChild, agent.never_called ? "no call admitted yet" : "nothing");
 			show(cells[1].lastChild, !agent.usage?.length);
+			attr(cells[4], "data-now", lastActive(agent) === "now" ? "" : null);
 			return agent.priority ? [null, null, agent.in_flight ? count(agent.in_flight) : "",
 				agent.waiting ? count(agent.waiting) : "", lastActive(agent), remark(agent)]
 				: [null, null, "", "", "", "counted by the provider, not by Standpipe"];

@@ -4,7 +4,7 @@
 
 import { users } from "./diagnosis.js";
 import { Table, attr, h, keyed, put, s, show } from "./dom.js";
-import { amount, count, eventText, gravity, joined, limitName, share, time, whole }
+import { amount, count, eventText, gravity, joined, lastPeriod, limitName, share, time, whole }
 	from "./words.js";
 
 const LONGEST = 600_000;
@@ -232,6 +232,17 @@ class Recently extends Plot {
 
 const isRate = ({ kind }) => kind !== "parallel";
 
+const isBucket = ({ kind }) => kind === "bucket";
+
+// A limit at an instant, and who used it. A bucket is drawn by what it still has to refill, which
+// is less than what was used in its period.
+function figuresOf([limit, point]) {
+	const [, taken, usable, who] = point;
+	const text = `${limitName(limit.limit)} ${percentOf(point)} (${amount(limit.unit, taken)} of ${
+		amount(limit.unit, usable)}${isBucket(limit) ? " to refill" : ""})`;
+	return joined(isBucket(limit) ? `; used in ${lastPeriod(limit.limit)}: ` : ": ", text, who);
+}
+
 // The sample that was the last one at an instant.
 const sampleAt = (points, at) => points.findLast(([then]) => then <= at) ?? points[0];
 
@@ -240,7 +251,7 @@ export class Burn extends Recently {
 	constructor(cursor) {
 		const legend = h("ul", { class: "legend" });
 		const marked = h("p", { class: "marked" }, s("svg", { class: "key", viewBox: "0 0 24 8" },
-			s("path", { class: "note", d: "M12 0V8" })), "an event; its instant shows which");
+			s("path", { class: "note", d: "M12 0V8" })), "dotted: an event");
 		const table = new Table("Use of each limit", [["limit", "wide"], ["now", "n"],
 			["highest", "n"], ["usable", "n"]]);
 		super(170, "burn", "Use of the limits", cursor, legend, marked,
@@ -267,7 +278,7 @@ export class Burn extends Recently {
 		const most = Math.max(...this.lines.map(({ highest }) => part(highest)));
 		this.top = Math.max(1.15, most * 1.05);
 		this.draw();
-		const name = (line) => limitName(line.limit.limit);
+		const name = ({ limit }) => limitName(limit.limit) + (isBucket(limit) ? " (to refill)" : "");
 		keyed(this.legend, this.lines, name, ({ ink }) => h("li", {},
 			s("svg", { class: "key", viewBox: "0 0 24 8" }, s("path", { class: ink, d: "M0 4H24" })),
 			h("span"), h("b")), (item, line) => {
@@ -276,7 +287,7 @@ export class Burn extends Recently {
 		});
 		this.table.rows(this.lines, name, null, ({ limit, highest, last }) => {
 			const of = (point) => `${amount(limit.unit, point[1])} (${percentOf(point)})`;
-			return [limitName(limit.limit), of(last), of(highest), amount(limit.unit, limit.effective)];
+			return [name({ limit }), of(last), of(highest), amount(limit.unit, limit.effective)];
 		});
 		attr(this.svg, "aria-label", `Use of each limit over the last ${whole(this.span)}. ${
 			this.lines.map((line) => `${name(line)}: now ${percentOf(line.last)}, highest ${
@@ -289,9 +300,7 @@ export class Burn extends Recently {
 
 	reading(at) {
 		const of = this.lines.map(({ limit, points }) => [limit, sampleAt(points, at)]);
-		const text = ([limit, point]) => joined(": ", `${limitName(limit.limit)} ${percentOf(point)} (${
-			amount(limit.unit, point[1])} of ${amount(limit.unit, point[2])})`, point[3]);
-		return [this.head(at), [...of.map(text), ...this.noted(at)],
+		return [this.head(at), [...of.map(figuresOf), ...this.noted(at)],
 			of.map(([, point]) => part(point) / this.top)];
 	}
 
