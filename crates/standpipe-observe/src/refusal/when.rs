@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn the_three_cases_read_differently() {
-        let soon = || at("2026-01-31T16:59:20.001Z", 33_001);
+        let soon = || at("2026-01-31T16:59:20.001Z", 33_901);
         let event = waiting_for(Reason::Limit);
         assert_eq!(When::new(soon(), true, event).to_string(), "in 34 s (16:59:20Z)");
         assert_eq!(When::new(soon(), false, event).to_string(), "not before 16:59:20Z (in 34 s)");

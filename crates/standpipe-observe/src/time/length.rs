@@ -39,35 +39,38 @@ pub fn format_span(span: Span) -> String {
     }
 }
 
-/// Formats milliseconds for people: `850 ms`, `4.2 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`.
-///
-/// Up to an hour what is left out is rounded up, so that "in 3 s" is never too early; beyond that
-/// to the nearest.
+/// Formats milliseconds that have passed, rounded to the nearest: `850 ms`, `4.2 s`, `3 min 20 s`,
+/// `2 h 5 min`, `3 d 4 h`.
 #[must_use]
 pub fn format_ms(ms: u64) -> String {
-    if ms <= 3_599_000 {
-        return format_wait(ms);
-    }
-    let minutes = ms.div_ceil(1_000).saturating_add(30) / 60;
-    match minutes {
-        0..1_440 => two_units(minutes, 60, "h", "min"),
-        _ => two_units((minutes + 30) / 60, 24, "d", "h"),
+    let nearest = |unit: u64| ms.saturating_add(unit / 2) / unit;
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..9_950 => tenths(nearest(100)),
+        9_950..3_599_500 => two_units(nearest(1_000), 60, "min", "s"),
+        3_599_500..86_370_000 => two_units(nearest(60_000), 60, "h", "min"),
+        _ => two_units(nearest(3_600_000), 24, "d", "h"),
     }
 }
 
-/// Formats milliseconds like [`format_ms`], but always rounds up: a caller that returns then is not
-/// early.
+/// Formats milliseconds that are still to pass, like [`format_ms`] but rounded up, so that a caller
+/// that returns then is not early. An excess that nobody notices is dropped: 1 h 50 ms is `1 h`.
 #[must_use]
 pub fn format_wait(ms: u64) -> String {
+    let up = |unit: u64, excess: u64| ms.saturating_sub(excess).div_ceil(unit);
     match ms {
         0..1_000 => format!("{ms} ms"),
-        1_000..10_000 => match (ms.div_ceil(100) / 10, ms.div_ceil(100) % 10) {
-            (whole, 0) => format!("{whole} s"),
-            (whole, tenth) => format!("{whole}.{tenth} s"),
-        },
-        10_000..=3_599_000 => two_units(ms.div_ceil(1_000), 60, "min", "s"),
-        3_599_001..86_400_000 => two_units(ms.div_ceil(60_000), 60, "h", "min"),
-        _ => two_units(ms.div_ceil(3_600_000), 24, "d", "h"),
+        1_000..10_000 => tenths(up(100, 0)),
+        10_000..3_599_100 => two_units(up(1_000, 100), 60, "min", "s"),
+        3_599_100..86_341_000 => two_units(up(60_000, 1_000), 60, "h", "min"),
+        _ => two_units(up(3_600_000, 60_000), 24, "d", "h"),
+    }
+}
+
+fn tenths(tenths: u64) -> String {
+    match (tenths / 10, tenths % 10) {
+        (whole, 0) => format!("{whole} s"),
+        (whole, tenth) => format!("{whole}.{tenth} s"),
     }
 }
 
@@ -101,20 +104,21 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_short_and_up_to_an_hour_never_too_short() {
+    fn past_lengths_are_rounded_to_the_nearest() {
         let cases = [
             (0, "0 ms"),
             (850, "850 ms"),
             (1_000, "1 s"),
-            (4_120, "4.2 s"),
-            (9_999, "10 s"),
-            (10_001, "11 s"),
-            (59_001, "1 min"),
+            (4_120, "4.1 s"),
+            (9_949, "9.9 s"),
+            (9_950, "10 s"),
+            (11_200, "11 s"),
+            (59_600, "1 min"),
             (200_000, "3 min 20 s"),
-            (3_599_001, "1 h"),
+            (3_599_499, "59 min 59 s"),
+            (3_599_500, "1 h"),
             (7_500_000, "2 h 5 min"),
-            (86_400_000, "1 d"),
-            (86_400_050, "1 d"),
+            (86_370_000, "1 d"),
             (273_600_000, "3 d 4 h"),
         ];
         for (ms, text) in cases {
@@ -124,20 +128,26 @@ mod tests {
     }
 
     #[test]
-    fn waits_are_never_too_short() {
+    fn waits_are_rounded_up_except_for_an_excess_that_nobody_notices() {
         let cases = [
             (0, "0 ms"),
             (850, "850 ms"),
             (4_120, "4.2 s"),
             (9_999, "10 s"),
-            (10_001, "11 s"),
+            (10_100, "10 s"),
+            (10_101, "11 s"),
+            (60_050, "1 min"),
             (200_000, "3 min 20 s"),
-            (3_599_001, "1 h"),
-            (3_600_001, "1 h 1 min"),
-            (86_400_001, "1 d 1 h"),
+            (3_599_101, "1 h"),
+            (3_601_000, "1 h"),
+            (3_601_001, "1 h 1 min"),
+            (86_341_000, "1 d"),
+            (86_460_001, "1 d 1 h"),
+            (777_600_050, "9 d"),
         ];
         for (ms, text) in cases {
-            assert_eq!(format_wait(ms), text);
+            assert_eq!(format_wait(ms), text, "{ms}");
         }
+        assert!(!format_wait(u64::MAX).is_empty());
     }
 }
