@@ -37,7 +37,7 @@ pub(crate) enum ConfigCommand {
 const INIT: &str = "\
 Examples:
   standpipe config init
-  standpipe config init --for anthropic
+  standpipe config init --for anthropic --for github
   standpipe config init ./standpipe.toml
 ";
 
@@ -47,16 +47,16 @@ Examples:
 pub(crate) struct Init {
     /// The file [default: the user's configuration file]
     pub(crate) file: Option<PathBuf>,
-    /// A file for this provider
+    /// Describe the pools of this provider; may be given several times
     #[arg(long = "for", value_name = "PROVIDER")]
-    pub(crate) provider: Option<Provider>,
-    /// Replace an existing file
+    pub(crate) providers: Vec<Provider>,
+    /// Replace an existing file, which stays as FILE.bak
     #[arg(long)]
     pub(crate) force: bool,
 }
 
 /// A provider with a file of its own.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum Provider {
     Anthropic,
     Openai,

@@ -3,10 +3,10 @@
 //! Guarantee: nothing that works before stops working. A file makes pools that it does not describe
 //! an error, so the file describes those in use, or leaves pools open while there are none.
 
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use standpipe::{Limit, PoolName, Settings, Standpipe};
@@ -24,7 +24,19 @@ const EXAMPLE_POOL: &str = "\
 requests = \"60/min\"                 # in any minute
 parallel = 5                        # at most five calls in flight
 ";
-const CLOSED: &str = "#open_pools = false";
+const CLOSED: &str = "\
+# A call on a pool that is not in this file is an error, so that a misspelled name is noticed.
+# `true` allows other pools.
+#open_pools = false
+";
+/// While the file describes no pool, every pool must be allowed.
+const OPEN: &str = "\
+# Calls on pools that are not in this file are allowed. Without this line they are an error, so that
+# a misspelled name is noticed. Remove it when the pools that you use are below.
+open_pools = true
+";
+const HEAD: &str = include_str!("providers/head.toml");
+const AGENTS: &str = include_str!("providers/agents.toml");
 
 pub(super) fn run(args: &Init, context: &Context, printer: &Printer) -> CommandResult {
     let file = match &args.file {
@@ -34,23 +46,29 @@ pub(super) fn run(args: &Init, context: &Context, printer: &Printer) -> CommandR
             .ok_or_else(|| Failure::usage("$HOME is not set", "name the file: config init FILE"))?,
     };
     let pools = in_use(context);
-    let text = match args.provider {
-        Some(provider) => of_provider(provider, &pools),
-        None => example_with(&pools),
+    let text = match args.providers.as_slice() {
+        [] => example_with(&pools),
+        providers => of_providers(providers, &pools),
     };
+    let backup = keep(&file, args.force).map_err(|error| cannot(&file, &error))?;
     write(&file, &text, args.force).map_err(|error| cannot(&file, &error))?;
     let name = file.display().to_string();
     if !printer.json {
         printer.line(&name)?;
     }
-    let described = match pools.len() {
+    let count = Settings::parse(&text, None, 0).map_or(0, |settings| settings.pools.len());
+    let described = match count {
         0 => String::new(),
-        1 => ", with the pool in use".to_owned(),
-        many => format!(", with the {many} pools in use"),
+        1 => " with 1 pool".to_owned(),
+        many => format!(" with {many} pools"),
     };
+    let kept = backup.as_ref().map(|backup| format!("; the old file is {}", backup.display()));
     printer.done(
-        &format!("written{described}; change it, then `standpipe config check`"),
-        json!({ "file": name, "written": true, "pools": pools.len() }),
+        &format!(
+            "written{described}{}; change it, then `standpipe config check`",
+            kept.unwrap_or_default()
+        ),
+        json!({ "file": name, "written": true, "pools": count, "backup": backup }),
     )?;
     Ok(Exit::Ok)
 }
@@ -78,25 +96,37 @@ fn example_with(pools: &[(PoolName, Vec<Limit>)]) -> String {
     let example = Settings::example();
     if pools.is_empty() {
         let commented: String = EXAMPLE_POOL.lines().map(|line| format!("#{line}\n")).collect();
-        let open = "# Remove this line when the pools you use are below.\nopen_pools = true";
-        return example.replace(EXAMPLE_POOL, &commented).replace(CLOSED, open);
+        return example.replace(EXAMPLE_POOL, &commented).replace(CLOSED, OPEN);
     }
     example.replace(EXAMPLE_POOL, tables(pools).trim_start())
 }
 
-/// The file for a provider, and the pools in use that it does not describe.
-fn of_provider(provider: Provider, pools: &[(PoolName, Vec<Limit>)]) -> String {
-    let text = match provider {
+/// The file for some providers, and the pools in use that it does not describe.
+fn of_providers(providers: &[Provider], pools: &[(PoolName, Vec<Limit>)]) -> String {
+    let mut providers = providers.to_vec();
+    providers.sort_unstable();
+    providers.dedup();
+    let each = providers.into_iter().map(|provider| match provider {
         Provider::Anthropic => include_str!("providers/anthropic.toml"),
         Provider::Openai => include_str!("providers/openai.toml"),
         Provider::Github => include_str!("providers/github.toml"),
+    });
+    let each: Vec<&str> = each.collect();
+    let described = |name: &PoolName| {
+        let table = format!("[pool.\"{name}\"]");
+        each.iter().any(|text| text.lines().any(|line| line == table))
     };
-    let described = |name: &PoolName| text.contains(&format!("[pool.\"{name}\"]"));
     let others: Vec<_> = pools.iter().filter(|(name, _)| !described(name)).cloned().collect();
-    if others.is_empty() {
-        return text.to_owned();
+    let has_pools = !others.is_empty() || each.iter().any(|text| text.contains("\n[pool."));
+    let mut parts = vec![HEAD.to_owned()];
+    parts.extend((!has_pools).then(|| OPEN.to_owned()));
+    parts.extend(each.iter().map(|text| (*text).to_owned()));
+    if !others.is_empty() {
+        let tables = tables(&others);
+        parts.push(format!("# In use when this file was written.\n{}", tables.trim_start()));
     }
-    format!("{text}\n# In use when this file was written.\n{}", tables(&others).trim_start())
+    parts.push(AGENTS.to_owned());
+    parts.join("\n")
 }
 
 /// The tables of pools. One without limits learns them from the provider.
@@ -105,6 +135,18 @@ fn tables(pools: &[(PoolName, Vec<Limit>)]) -> String {
         format!("\n[pool.\"{name}\"]\n{}\n", Settings::limit_lines(name, limits).join("\n"))
     };
     pools.iter().map(table).collect()
+}
+
+/// Keeps an existing file that is to be replaced, beside it. Returns its new name.
+fn keep(file: &Path, force: bool) -> io::Result<Option<PathBuf>> {
+    if !force || !file.exists() {
+        return Ok(None);
+    }
+    let mut name = file.as_os_str().to_owned();
+    name.push(".bak");
+    let backup = PathBuf::from(name);
+    fs::copy(file, &backup)?;
+    Ok(Some(backup))
 }
 
 /// Writes the file. An existing file is replaced only with `force`.
@@ -121,7 +163,8 @@ fn cannot(file: &Path, error: &io::Error) -> Failure {
     let name = file.display();
     if error.kind() == io::ErrorKind::AlreadyExists {
         let what = format!("{name} already exists");
-        return Failure::new(Exit::Config, "config", &what, "--force replaces it");
+        let hint = "--force replaces it, and keeps it as a .bak file";
+        return Failure::new(Exit::Config, "config", &what, hint);
     }
     Failure::new(
         Exit::Config,
@@ -143,9 +186,14 @@ mod tests {
 
     #[test]
     fn every_file_is_valid() {
-        for provider in [Provider::Anthropic, Provider::Openai, Provider::Github] {
-            assert!(parsed(&of_provider(provider, &[])).pools.len() > 1);
-        }
+        let [anthropic, openai, github] = [Provider::Anthropic, Provider::Openai, Provider::Github];
+        let pools = |providers: &[Provider]| parsed(&of_providers(providers, &[])).pools.len();
+        assert_eq!((pools(&[anthropic]), pools(&[github])), (3, 3));
+        assert_eq!(pools(&[github, anthropic, github]), 6);
+        // Each model of OpenAI has its own limits, so none is described.
+        assert_eq!(pools(&[openai]), 0);
+        let open = parsed(&of_providers(&[openai], &[]));
+        assert!(open.open_pools && !parsed(&of_providers(&[openai, github], &[])).open_pools);
         let empty = parsed(&example_with(&[]));
         assert!(empty.open_pools && empty.pools.is_empty());
     }
@@ -167,7 +215,7 @@ mod tests {
         limits[2].pace = Some(Span::millis(250));
         let name = "my/api".parse::<PoolName>().unwrap();
         let pools = [(name.clone(), limits.clone()), ("anthropic/x".parse().unwrap(), vec![])];
-        for text in [example_with(&pools), of_provider(Provider::Github, &pools)] {
+        for text in [example_with(&pools), of_providers(&[Provider::Github], &pools)] {
             let settings = parsed(&text);
             let mut written = settings.pool_config(&name).unwrap().limits;
             written.sort_by_key(|limit| limits.iter().position(|own| own == limit));
