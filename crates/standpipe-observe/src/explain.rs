@@ -18,7 +18,7 @@ pub use self::advice::{Advice, Remedy};
 use crate::refusal::{Refused, When, limit_text};
 use crate::status::{
     AgentShares, KeptUnits, Label, LimitStatus, PausedBy, PoolStatus, Processes, TicketStatus,
-    VerdictKind, admission_of, admissions, agents_ahead, amounts, breaker, claim_of, is_zero,
+    VerdictKind, agents_ahead, amounts, breaker, claim_of, forecast_of, forecasts, is_zero,
     kept_from, needs_all, shares_of, slot_holders,
 };
 use crate::time::{Now, Timestamp};
@@ -57,13 +57,8 @@ pub struct Explanation {
     /// How long the call has waited; `None` for a call that is not made yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_ms: Option<u64>,
-    /// When it is admitted if the calls ahead of it use what they reserved and nothing else
-    /// happens, where no exact instant is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub expected: Option<Timestamp>,
-    /// Milliseconds to `expected`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub expected_ms: Option<u64>,
+    /// When it may be admitted, with a forecast where no exact instant is known.
+    pub admission: When,
     /// How much quota is left: `green`, `amber` or `red`.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub zone: Label<Zone>,
@@ -129,6 +124,9 @@ pub struct Denial {
     /// In fair order, the agent whose call is first in the queue for the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub behind: Option<String>,
+    /// How many calls are in its way in the queue for the limit.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub calls_ahead: usize,
     /// The agents of the calls that are ahead of it in the queue for the limit, the first ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ahead: Vec<String>,
@@ -212,23 +210,20 @@ impl Explanation {
         let figures = state.figures(now.store);
         let place = queued.map_or(QueueKey::last_of(judged.tier), |(place, _)| place);
         let denial = |no: &Refusal| denial(state, &figures, &asked, (&judged, place), no, now);
-        let expected = verdict.why().map(Refused::when).filter(|when| when.not_before.is_some());
-        let expected = expected.map(|when| match queued {
-            Some((_, ticket)) => {
-                when.with_forecast(admissions(state, now.store).get(&ticket.key).copied(), now)
-            }
-            None => when.with_forecast(admission_of(state, &asked, now.store), now),
+        let admission = verdict.why().map(|why| {
+            let expected = match queued {
+                Some((_, ticket)) => forecasts(state, now.store).get(&ticket.key).copied(),
+                None => forecast_of(state, &asked, now.store),
+            };
+            why.when().with_forecast(expected, now)
         });
-        let (expected, expected_ms) =
-            expected.map_or((None, None), |when| (when.expected, when.expected_ms));
         Some(Self {
             pool: pool.clone(),
             agent: asked.agent.to_string(),
             priority: judged.tier.into(),
             cost: amounts(&judged.cost),
             waits_ms: queued.map(|(_, ticket)| now.millis_since(ticket.since)),
-            expected,
-            expected_ms,
+            admission: admission.unwrap_or_default(),
             zone: state.zone().into(),
             breaker: breaker(state, &figures, now).into(),
             advice: state.advise(&asked, now.store).as_ref().map(Advice::of),
@@ -242,13 +237,6 @@ impl Explanation {
             waiting,
             others: Vec::new(),
         })
-    }
-
-    /// Returns when the call may be admitted, with the forecast.
-    #[must_use]
-    pub fn when(&self) -> When {
-        let when = self.why.as_ref().map(Refused::when).unwrap_or_default();
-        When { expected: self.expected, expected_ms: self.expected_ms, ..when }
     }
 }
 
@@ -342,7 +330,7 @@ fn steps(refusals: &[Refusal], denial: &dyn Fn(&Refusal) -> Denial) -> Vec<Step>
             "its cap is not reached, and it need not yield",
             noes(&[Reason::Yield, Reason::Spread, Reason::Cap]),
         ),
-        ("queue", "no other call is ahead of it", noes(&[Reason::Order])),
+        ("queue", "no call ahead of it takes what it needs", noes(&[Reason::Order])),
         ("room", "every limit has room", noes(&room)),
     ];
     let numbered = (1..).zip(names);
@@ -389,6 +377,7 @@ fn denial(
         limit: refusal.limit.as_ref().map(limit_text),
         short_by: refusal.short_by,
         behind: refusal.behind.as_ref().map(ToString::to_string),
+        calls_ahead: ahead.calls,
         ahead: ahead.first,
         ahead_more: ahead.more,
         in_use_by: slot_holders(state, refusal),

@@ -27,7 +27,8 @@ pub(crate) use self::agent_use::{
     agents_ahead, is_zero, kept_from, needs_all, shares_of, slot_holders,
 };
 pub use self::backpressure::Backpressure;
-pub(crate) use self::forecast::{admission_of, admissions};
+pub use self::forecast::Expected;
+pub(crate) use self::forecast::{forecast_of, forecasts};
 pub use self::label::{
     ConfigSource, Label, LeaseHolder, LimitKind, Named, OfflineMode, ProbeState, VerdictKind,
 };
@@ -182,6 +183,9 @@ pub struct PausedBy {
     pub by: String,
     /// When.
     pub at: Timestamp,
+    /// When it ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
     /// The kind of the refusal; absent if the pause was ordered by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
@@ -386,6 +390,9 @@ pub struct TicketStatus {
     /// In fair order, the agent whose call is first in the queue for the limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub behind: Option<String>,
+    /// How many calls are in its way in the queue for the limit.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub calls_ahead: usize,
     /// The agents of the calls that are ahead of it in the queue for the limit, the first ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ahead: Vec<String>,

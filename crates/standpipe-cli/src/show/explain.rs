@@ -11,7 +11,7 @@ use crate::show::reasons::to_do;
 use crate::show::status::{Shown, ramp};
 use crate::show::style::{Style, TextRole};
 use crate::show::table::{sentence, table};
-use crate::show::when::{denied, refused, stopped, why_and_until};
+use crate::show::when::{denied, refused, stopped, times_out, why_and_until};
 
 pub(crate) fn text(style: Style, explanation: &Explanation) -> String {
     let mut lines = sentence(0, style.width, &escape::text(&asks(explanation)));
@@ -185,7 +185,8 @@ fn verdict(style: Style, explanation: &Explanation) -> String {
         ("admitted", None) => style.paint(TextRole::Good, &format!("{it} would be admitted now.")),
         ("admitted", Some(why)) => format!("Shadow mode: it would be admitted; otherwise {why}."),
         ("waits", Some(why)) if waits => {
-            style.paint(TextRole::Warning, &format!("It waits: {why}."))
+            let late = explanation.waiting.first().map(times_out).unwrap_or_default();
+            style.paint(TextRole::Warning, &format!("It waits: {why}{late}."))
         }
         ("waits", Some(why)) => style.paint(TextRole::Warning, &format!("{it} would wait: {why}.")),
         (_, Some(why)) => style.paint(TextRole::Error, &format!("{it} would be refused: {why}.")),
@@ -208,7 +209,7 @@ fn decided(explanation: &Explanation, why: &Refused, no: &Denial) -> String {
     if why.is_terminal() {
         return stopped(why);
     }
-    denied(no, &explanation.when(), explanation.priority.as_str())
+    denied(no, &explanation.admission, explanation.priority.as_str())
 }
 
 /// Whether a denial is the one that decides.

@@ -19,7 +19,7 @@ pub(crate) const MEANINGS: [(Reason, &str, &str); 20] = [
     (
         Reason::ReturnWindow,
         "after a pause calls return staggered by priority",
-        "nothing to do; it ends within seconds",
+        "wait; calls return within seconds after the pause",
     ),
     (
         Reason::Zone,
@@ -64,7 +64,7 @@ pub(crate) const MEANINGS: [(Reason, &str, &str); 20] = [
     (
         Reason::Ramp,
         "after a pause only a part of a limit is usable at first",
-        "nothing to do; it ends within a few periods",
+        "wait; more is usable with each period",
     ),
     (
         Reason::Pace,
@@ -109,6 +109,18 @@ pub(crate) fn to_do(why: &Why<'_>, pool: &str, priority: &str, stopped: &[u32]) 
     }
     if why.reason == Reason::Terminal.as_str() {
         return format!("{}, then `standpipe resume {pool}`", Refused::FIX_ACCOUNT);
+    }
+    let refused = why.paused.is_some_and(|cause| cause.refusal.is_some());
+    if why.reason == Reason::Pause.as_str() && refused {
+        return format!(
+            "wait; `standpipe resume {pool}` ends the pause, but the provider may refuse again"
+        );
+    }
+    if let (true, Some(agent)) = (why.reason == Reason::Cap.as_str(), why.agent) {
+        return format!("wait, or raise `cap` of {agent} in standpipe.toml");
+    }
+    if let (true, Some(agent)) = (why.reason == Reason::Floor.as_str(), why.agent) {
+        return format!("wait, or give {agent} a floor too, in standpipe.toml");
     }
     if why.reason == Reason::Order.as_str() && priority == Priority::Critical.as_str() {
         return "wait; calls of the highest priority go in order".to_owned();

@@ -14,6 +14,7 @@ pub(crate) fn when(when: &When) -> String {
 /// `admitted in 34 s (16:59:20)`, or `expected in 34 s (16:59:20)` by a forecast.
 fn admitted(at: &When) -> String {
     match (at.until, at.expected) {
+        // These are not about time alone.
         (None, Some(_)) => when(at),
         _ => format!("admitted {}", when(at)),
     }
@@ -21,14 +22,23 @@ fn admitted(at: &When) -> String {
 
 /// Describes why a call is not admitted, and when it may be or what must happen first.
 pub(crate) fn why_and_when(why: &Why<'_>, at: &When) -> String {
-    // These name what must happen already.
-    let is_named = at.waiting_for.is_some() && ["order", "probe"].contains(&why.reason);
     let text = reason(why);
-    match at.waiting_for {
-        _ if at.is_empty() || is_named => text,
-        Some(_) => format!("{text}; {}", when(at)),
+    // These name what must happen already.
+    let is_named = ["order", "probe"].contains(&why.reason);
+    // The time of a rate is known, so what is unknown is a slot that the call needs as well.
+    let is_slot = why.limit.is_none_or(|limit| limit == "parallel");
+    let needs_slot = at.waiting_for.as_deref() == Some("a call in flight to end") && !is_slot;
+    let mut timed = at.clone();
+    timed.waiting_for = None;
+    match &at.waiting_for {
+        _ if at.is_empty() => text,
         // The instant is that of the call, not of what the text says.
         None => format!("{text}; {}", admitted(at)),
+        Some(_) if is_named && timed.is_empty() => text,
+        Some(_) if is_named => format!("{text}; {}", when(&timed)),
+        Some(event) if needs_slot && timed.is_empty() => format!("{text}; it also needs {event}"),
+        Some(event) if needs_slot => format!("{text}; it also needs {event}, {}", when(&timed)),
+        Some(_) => format!("{text}; {}", when(at)),
     }
 }
 
@@ -50,16 +60,20 @@ pub(crate) fn denied(no: &Denial, at: &When, priority: &str) -> String {
     let (end, from, to) = (clock(returns.pause_ends), clock(returns.from), clock(returns.to));
     let window = if from == to { format!("at {from}") } else { format!("between {from} and {to}") };
     let paused = match &no.paused {
-        Some(cause) if cause.refusal.is_some() => format!("until {end}{}", paused_by(cause)),
-        Some(order) => format!("{} until {end}", paused_by(order).trim_start()),
-        None => format!("until {end}"),
+        Some(cause) => paused_by(cause, Some(&end)),
+        None => format!(" until {end}"),
     };
-    format!("paused {paused}; {priority} calls return {window}; {}", admitted(at))
+    format!("paused{paused}; {priority} calls return {window}; {}", admitted(at))
 }
 
-/// ` by ops at 16:58:00`, or `: blog got a 429 (quota) at 16:58:00`
-fn paused_by(cause: &PausedBy) -> String {
-    format!("{} at {}", cause.cause(), clock(cause.at))
+/// ` by ops at 16:58:00 until 16:59:00`, or ` until 16:59:00: blog got a 429 (quota) at 16:58:00`
+fn paused_by(cause: &PausedBy, end: Option<&str>) -> String {
+    let by = format!("{} at {}", cause.cause(), clock(cause.at));
+    let until = end.map(|end| format!(" until {end}")).unwrap_or_default();
+    match cause.refusal {
+        Some(_) => until + &by,
+        None => by + &until,
+    }
 }
 
 /// Describes a pool that the provider stopped: who was refused, and until when.
@@ -76,7 +90,10 @@ pub(crate) fn stopped(why: &Refused) -> String {
 
 fn reason(why: &Why<'_>) -> String {
     match why.paused {
-        Some(cause) => format!("paused{}", paused_by(cause)),
+        Some(cause) => {
+            let end = cause.until.map(clock);
+            format!("paused{}", paused_by(cause, end.as_deref()))
+        }
         None => why.to_string(),
     }
 }
@@ -85,9 +102,16 @@ fn reason(why: &Why<'_>) -> String {
 pub(crate) fn wait_reason(ticket: &TicketStatus) -> String {
     let Some(why) = ticket.why() else { return "it is next".to_owned() };
     let text = why_and_when(&why, &ticket.when);
+    text + &times_out(ticket)
+}
+
+/// `, but it times out first, in 12 s`
+pub(crate) fn times_out(ticket: &TicketStatus) -> String {
     let late = ticket.when.in_ms().is_some_and(|ms| ms > ticket.deadline_ms);
-    let end = late.then(|| format!(", but it times out in {}", remaining(ticket.deadline_ms)));
-    text + &end.unwrap_or_default()
+    match late || ticket.when.times_out {
+        true => format!(", but it times out first, in {}", remaining(ticket.deadline_ms)),
+        false => String::new(),
+    }
 }
 
 /// Describes until when a call waits, and why: in a narrow column the instant must not be cut off.

@@ -7,6 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use standpipe_core::{Instant, Reason, Refusal};
 
+use crate::status::Expected;
 use crate::time::{Now, Timestamp, format_wait};
 
 /// When a call may be admitted: `until`, `not_before` or `waiting_for`. None of them is set if the
@@ -30,6 +31,12 @@ pub struct When {
     /// Milliseconds to `expected`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_ms: Option<u64>,
+    /// The forecast is early: calls in flight have to end first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub or_later: bool,
+    /// By the forecast its timeout ends before its turn.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub times_out: bool,
     /// What must happen first, if no instant is known.
     pub waiting_for: Option<String>,
 }
@@ -52,13 +59,21 @@ impl When {
         }
     }
 
-    /// Adds a forecast to a lower bound.
+    /// Adds a forecast, unless the instant is exact.
     #[must_use]
-    pub fn with_forecast(self, at: Option<Instant>, now: &Now) -> Self {
-        let at = at.filter(|_| self.not_before.is_some());
-        let (expected, expected_ms) =
-            (at.map(|at| now.ahead(at)), at.map(|at| now.millis_until(at)));
-        Self { expected, expected_ms, ..self }
+    pub fn with_forecast(self, expected: Option<Expected>, now: &Now) -> Self {
+        let Some(expected) = expected.filter(|_| self.until.is_none()) else { return self };
+        let (at, or_later) = match expected {
+            Expected::At(at) => (at, false),
+            Expected::After(at) => (at, true),
+            Expected::TimesOut => return Self { times_out: true, ..self },
+        };
+        // What waits for an answer is admitted by time only if the answer never comes.
+        if self.waiting_for.is_some() && !or_later {
+            return self;
+        }
+        let (expected, expected_ms) = (Some(now.ahead(at)), Some(now.millis_until(at)));
+        Self { expected, expected_ms, or_later, ..self }
     }
 
     /// Returns the milliseconds to the best known instant.
@@ -114,8 +129,8 @@ pub const fn waiting_for(reason: Reason) -> Option<&'static str> {
 }
 
 impl When {
-    /// `in 34 s (16:59:20)`, `expected in 34 s (16:59:20)`, `not before 16:59:20 (in 34 s)` or
-    /// `waiting for …`. `clock` formats an instant that is so many milliseconds ahead. It drops what
+    /// `in 34 s (16:59:20)`, `expected in 34 s (16:59:20)`, `not expected before 16:59:20 (in 34
+    /// s)`, `not before 16:59:20 (in 34 s)` or `waiting for …`. `clock` formats an instant that is so many milliseconds ahead. It drops what
     /// is below a second, so that one instant has one text in every view and no bound is shown later
     /// than it is.
     #[must_use]
@@ -123,7 +138,14 @@ impl When {
         if let (Some(at), Some(ms)) = (self.until, self.until_ms) {
             format!("in {} ({})", format_wait(ms), clock(at, ms))
         } else if let (Some(at), Some(ms)) = (self.expected, self.expected_ms) {
-            format!("expected in {} ({})", format_wait(ms), clock(at, ms))
+            let (wait, at) = (format_wait(ms), clock(at, ms));
+            match (self.or_later, &self.waiting_for) {
+                (false, _) => format!("expected in {wait} ({at})"),
+                (true, None) => format!("not expected before {at} (in {wait})"),
+                (true, Some(event)) => {
+                    format!("waiting for {event}, not expected before {at} (in {wait})")
+                }
+            }
         } else if let (Some(at), Some(ms)) = (self.not_before, self.not_before_ms) {
             format!("not before {} (in {})", clock(at, ms), format_wait(ms))
         } else {

@@ -21,6 +21,8 @@ pub struct Why<'a> {
     pub short_by: u64,
     /// In fair order, the agent whose call is first in the queue for the limit.
     pub behind: Option<&'a str>,
+    /// How many calls are in its way in the queue for the limit.
+    pub calls_ahead: usize,
     /// The agents of the calls ahead of it in the queue for the limit, the first ones.
     pub ahead: &'a [String],
     /// How many more agents are ahead of it.
@@ -46,6 +48,7 @@ impl<'a> Why<'a> {
             limit,
             short_by: 0,
             behind: None,
+            calls_ahead: 0,
             ahead: &[],
             ahead_more: 0,
             in_use_by: &[],
@@ -81,6 +84,7 @@ impl TicketStatus {
             limit: self.limit.as_deref(),
             short_by: self.short_by,
             behind: self.behind.as_deref(),
+            calls_ahead: self.calls_ahead,
             ahead: &self.ahead,
             ahead_more: self.ahead_more,
             in_use_by: &self.in_use_by,
@@ -101,6 +105,7 @@ impl Denial {
             limit: self.limit.as_deref(),
             short_by: self.short_by,
             behind: self.behind.as_deref(),
+            calls_ahead: self.calls_ahead,
             ahead: &self.ahead,
             ahead_more: self.ahead_more,
             in_use_by: &self.in_use_by,
@@ -190,22 +195,32 @@ impl Why<'_> {
         if let Some(agent) = self.behind {
             return write!(f, "behind {agent} by fair order for {limit}");
         }
-        let mut names = self.names_ahead();
+        // One call each: the names are the calls.
+        let each = self.calls_ahead <= self.ahead.len() && self.ahead_more == 0;
+        let mut names = self.names_ahead(if each { "its own earlier call" } else { "its own" });
         match self.ahead_more {
             0 => {}
-            more => names.push(format!("{} more", grouped(more as u64))),
+            1 => names.push("1 more agent".to_owned()),
+            more => names.push(format!("{} more agents", grouped(more as u64))),
         }
-        match names.as_slice() {
-            [] => write!(f, "other calls are ahead in the queue for {limit}"),
-            names => write!(f, "behind {} in the queue for {limit}", listed(names)),
+        let ahead = match (names.as_slice(), each) {
+            ([], _) => "behind other calls".to_owned(),
+            (names, true) => format!("behind {}", listed(names)),
+            (names, false) => {
+                format!("behind {} calls ({})", grouped(self.calls_ahead as u64), listed(names))
+            }
+        };
+        match self.limit {
+            Some(limit) => write!(f, "{ahead} in the queue for {limit}"),
+            None => write!(f, "{ahead}, until a call in flight is answered"),
         }
     }
 
     /// The agents ahead of the call. Its own agent is not named like another one.
-    fn names_ahead(&self) -> Vec<String> {
-        let name = |name: &String| match self.agent {
-            Some(own) if own == name => "its own waiting call".to_owned(),
-            _ => name.clone(),
+    fn names_ahead(&self, own: &str) -> Vec<String> {
+        let name = |name: &String| match self.agent == Some(name) {
+            true => own.to_owned(),
+            false => name.clone(),
         };
         self.ahead.iter().map(name).collect()
     }
@@ -255,11 +270,14 @@ mod tests {
         assert_eq!(order(&ahead[..1]), "behind blog in the queue for requests per 1min");
         let all = "behind blog, news and poller in the queue for requests per 1min";
         assert_eq!(order(&ahead), all);
-        assert!(order(&[]).starts_with("other calls are ahead"));
-        let many = Why { ahead_more: 3, agent: Some("news"), ..why("order", &ahead, &[]) };
-        let text = "behind blog, its own waiting call, poller and 3 more in the queue for requests \
-                    per 1min";
+        assert!(order(&[]).starts_with("behind other calls"));
+        let base = why("order", &ahead, &[]);
+        let many = Why { calls_ahead: 8, ahead_more: 1, agent: Some("news"), ..base };
+        let text = "behind 8 calls (blog, its own, poller and 1 more agent) in the queue for \
+                    requests per 1min";
         assert_eq!(many.to_string(), text);
+        let gate = Why { limit: None, ..why("order", &ahead[..1], &[]) };
+        assert_eq!(gate.to_string(), "behind blog, until a call in flight is answered");
         let kept = |agent: &str, units| KeptUnits {
             limit: "usd per 1h".to_owned(),
             unit: "usd".to_owned(),

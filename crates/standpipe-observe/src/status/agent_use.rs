@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use standpipe_core::{
-    AgentId, AgentName, Amounts, LimitId, LimitUsage, QueueKey, Reason, Refusal, Reserve, State,
+    AgentId, AgentName, Amounts, LimitId, LimitUsage, Phase, QueueKey, Reason, Refusal, Reserve,
+    State,
 };
 
 use crate::refusal::limit_text;
@@ -16,10 +17,14 @@ const MAX_AHEAD: usize = 3;
 /// The most calls that are searched for them, so that a long queue can be shown.
 const MAX_SEARCHED: usize = 256;
 
-/// The agents of the calls ahead of a call, each once: the first ones, and how many more there are.
+/// The calls that are in the way of a call.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ahead {
+    /// How many.
+    pub(crate) calls: usize,
+    /// Their agents, each once: the first ones.
     pub(crate) first: Vec<String>,
+    /// How many more agents there are.
     pub(crate) more: usize,
 }
 
@@ -73,16 +78,22 @@ pub(crate) fn shares_of(state: &State, agent: &AgentName, now: &Now) -> Vec<Agen
     each.collect()
 }
 
-/// Returns the agents of the calls ahead of a place in the queue for the limit that refuses a call.
+/// Returns the calls ahead of a place in the queue for the limit that refuses a call. A call that is
+/// held back by a rule of its own blocks nobody.
 pub(crate) fn agents_ahead(state: &State, no: &Refusal, place: QueueKey) -> Ahead {
     if no.reason != Reason::Order {
         return Ahead::default();
     }
     let unit = no.limit.as_ref().and_then(LimitId::unit);
-    let mut seen: Vec<AgentId> = Vec::new();
+    let (mut seen, mut calls): (Vec<AgentId>, usize) = (Vec::new(), 0);
     for (_, ticket) in state.facts().tickets.range(..place).take(MAX_SEARCHED) {
         let needs = unit.is_none_or(|unit| ticket.call.cost.of(unit).is_some_and(|n| n > 0));
-        if needs && !seen.contains(&ticket.agent) {
+        let blocks = matches!(ticket.phase, Phase::Line(_) | Phase::Due(_));
+        if !needs || !blocks {
+            continue;
+        }
+        calls += 1;
+        if !seen.contains(&ticket.agent) {
             seen.push(ticket.agent);
         }
     }
@@ -91,7 +102,7 @@ pub(crate) fn agents_ahead(state: &State, no: &Refusal, place: QueueKey) -> Ahea
     let mut first: Vec<String> = names.collect();
     let more = first.len().saturating_sub(MAX_AHEAD);
     first.truncate(MAX_AHEAD);
-    Ahead { first, more }
+    Ahead { calls, first, more }
 }
 
 /// Returns the agents that hold the slots that a call waits for, the first ones: `blog (2 slots)`.

@@ -1,14 +1,18 @@
 //! When queued calls are admitted if nothing else happens: the queue replayed on a copy of the
 //! ledger.
 //!
-//! In the replay calls are admitted in their order and use what they reserved. No call comes, none
-//! is cancelled, and no call in flight ends, so a call that needs a slot has no forecast. What
-//! happens meanwhile can make an admission earlier or later: a forecast is no bound.
+//! In a replay calls are admitted in their order and use what they reserved. No call comes, and none
+//! is cancelled. The first replay ends no call, so that its instants are those of time alone. What
+//! it does not admit needs a slot or an answer. The second replay ends every call at once, so that
+//! its instants are early, and a call that times out even there is too late.
+//!
+//! What happens meanwhile can make an admission earlier or later: a forecast is no bound.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use standpipe_core::{
-    Action, Answer, Decision, Event, Instant, Key, Outcome, Probe, Queued, Reserve, Span, State,
+    Action, Amounts, Answer, Commit, Decision, Event, Instant, Key, Outcome, Probe, Queued,
+    Reserve, Span, State,
 };
 
 use super::claim_of;
@@ -24,42 +28,89 @@ const PASS: Action = Action::Heartbeat { lease: None, ttl: None };
 /// A new call is replayed with this timeout.
 const PATIENCE: Span = Span::secs(86_400);
 
-/// Returns when each queued call will be admitted; calls without a forecast are left out.
-pub(crate) fn admissions(state: &State, now: Instant) -> BTreeMap<Key, Instant> {
-    Replay::of(state, now).map(Replay::run).unwrap_or_default()
+/// What is expected of a queued call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// It is admitted then.
+    At(Instant),
+    /// It is admitted then at the earliest, because calls in flight have to end first.
+    After(Instant),
+    /// Its timeout ends before its turn.
+    TimesOut,
 }
 
-/// Returns when a new call would be admitted behind those that wait already.
-pub(crate) fn admission_of(state: &State, reserve: &Reserve, now: Instant) -> Option<Instant> {
-    let mut replay = Replay::of(state, now)?;
-    let call = Reserve { patience: PATIENCE, id: None, ticket: None, ..reserve.clone() };
-    let outcome = replay.apply(Action::from(call));
-    let Answer::Decided(Decision::Wait(Queued { ticket, .. })) = outcome.answer else {
-        return None;
-    };
-    replay.last = Some(ticket);
-    replay.run().get(&ticket).copied()
+/// Returns what is expected of each queued call; calls without a forecast are left out.
+pub(crate) fn forecasts(state: &State, now: Instant) -> BTreeMap<Key, Expected> {
+    let waiting = state.facts().tickets.values().map(|ticket| ticket.key);
+    let waiting: Vec<Key> = waiting.collect();
+    let run = |ends| Replay::of(state, now, ends).map(Replay::run).unwrap_or_default();
+    let by_time = if waiting.is_empty() { Run::default() } else { run(false) };
+    let is_known = |key: &Key| by_time.admitted.contains_key(key);
+    let early = if waiting.iter().all(is_known) { Run::default() } else { run(true) };
+    let expected = |key: &Key| by_time.at(*key).or_else(|| early.after(*key, now));
+    waiting.iter().filter_map(|key| Some((*key, expected(key)?))).collect()
+}
+
+/// Returns what is expected of a new call behind those that wait already.
+pub(crate) fn forecast_of(state: &State, reserve: &Reserve, now: Instant) -> Option<Expected> {
+    let (ticket, by_time) = Replay::of(state, now, false)?.with_new(reserve)?;
+    by_time.at(ticket).or_else(|| {
+        let (ticket, early) = Replay::of(state, now, true)?.with_new(reserve)?;
+        early.after(ticket, now)
+    })
+}
+
+/// The result of a replay.
+#[derive(Default)]
+struct Run {
+    admitted: BTreeMap<Key, Instant>,
+    timed_out: BTreeSet<Key>,
+}
+
+impl Run {
+    fn at(&self, key: Key) -> Option<Expected> {
+        self.admitted.get(&key).map(|at| Expected::At(*at))
+    }
+
+    /// Nothing is said of a call that would be admitted now if calls ended.
+    fn after(&self, key: Key, now: Instant) -> Option<Expected> {
+        let late = self.timed_out.contains(&key).then_some(Expected::TimesOut);
+        let at = self.admitted.get(&key).filter(|at| **at > now);
+        late.or_else(|| at.map(|at| Expected::After(*at)))
+    }
 }
 
 struct Replay {
     state: State,
     at: Instant,
+    /// Whether calls end as soon as they are admitted.
+    ends: bool,
     /// The session of the replay's own events, which no process has.
     session: u64,
     number: u64,
     /// The call whose admission ends the replay.
     last: Option<Key>,
-    admitted: BTreeMap<Key, Instant>,
+    run: Run,
 }
 
 impl Replay {
-    fn of(state: &State, at: Instant) -> Option<Self> {
+    fn of(state: &State, at: Instant, ends: bool) -> Option<Self> {
         let facts = state.facts();
         let session = (0..u64::MAX).rev().find(|id| !facts.sessions.contains_key(id))?;
         let is_short = facts.tickets.len() <= MAX_TICKETS;
-        let admitted = BTreeMap::new();
         let state = is_short.then(|| state.clone())?;
-        Some(Self { state, at, session, number: 0, last: None, admitted })
+        Some(Self { state, at, ends, session, number: 0, last: None, run: Run::default() })
+    }
+
+    /// Runs it with one call more.
+    fn with_new(mut self, reserve: &Reserve) -> Option<(Key, Run)> {
+        let call = Reserve { patience: PATIENCE, id: None, ticket: None, ..reserve.clone() };
+        let outcome = self.apply(Action::from(call));
+        let Answer::Decided(Decision::Wait(Queued { ticket, .. })) = outcome.answer else {
+            return None;
+        };
+        self.last = Some(ticket);
+        Some((ticket, self.run()))
     }
 
     fn apply(&mut self, action: Action) -> Outcome {
@@ -68,8 +119,12 @@ impl Replay {
         self.state.apply(&Event { key, action }, self.at)
     }
 
-    fn run(mut self) -> BTreeMap<Key, Instant> {
+    fn run(mut self) -> Run {
         let mut due: Vec<Key> = self.state.facts().tickets.values().map(|t| t.key).collect();
+        if self.ends {
+            let leases: Vec<Key> = self.state.facts().leases.keys().copied().collect();
+            leases.into_iter().for_each(|lease| drop(self.end(lease)));
+        }
         for _ in 0..MAX_STEPS {
             self.admit(due);
             let leases = self.state.facts().leases.len();
@@ -77,22 +132,26 @@ impl Replay {
             let Some(next) = now.next.filter(|_| !self.is_done() && !self.is_gated()) else {
                 break;
             };
+            let waiting: Vec<Key> = self.state.facts().tickets.values().map(|t| t.key).collect();
             self.at = next;
             let then = self.apply(PASS);
             // A lease that expires ends a call, and when calls end is not known.
             if self.state.facts().leases.len() < leases {
                 break;
             }
+            let present: BTreeSet<Key> =
+                self.state.facts().tickets.values().map(|t| t.key).collect();
+            self.run.timed_out.extend(waiting.into_iter().filter(|key| !present.contains(key)));
             due = now.wake;
             due.extend(then.wake);
         }
-        self.admitted
+        self.run
     }
 
     fn is_done(&self) -> bool {
-        let is_last = |last: Key| self.admitted.contains_key(&last);
+        let is_last = |last: Key| self.run.admitted.contains_key(&last);
         let is_empty = self.state.facts().tickets.is_empty();
-        is_empty || self.admitted.len() >= MAX_CALLS || self.last.is_some_and(is_last)
+        is_empty || self.run.admitted.len() >= MAX_CALLS || self.last.is_some_and(is_last)
     }
 
     /// Whether calls wait for the answers of others, which have no known instant.
@@ -109,10 +168,20 @@ impl Replay {
             at += 1;
             let Some(claim) = self.claim(ticket) else { continue };
             if let Decision::Admit(_) = self.state.peek(&claim, self.at) {
-                self.admitted.insert(ticket, self.at);
+                self.run.admitted.insert(ticket, self.at);
                 tickets.extend(self.apply(Action::from(claim)).wake);
+                if self.ends {
+                    tickets.extend(self.end(ticket));
+                }
             }
         }
+    }
+
+    /// Ends a call at its estimate. Returns the tickets that become due.
+    fn end(&mut self, lease: Key) -> Vec<Key> {
+        let used = Amounts::default();
+        let commit = Commit { lease, used, progress: false, refused: false };
+        self.apply(Action::Commit(commit)).wake
     }
 
     fn claim(&self, key: Key) -> Option<Reserve> {
@@ -168,19 +237,27 @@ mod tests {
             }
         }
 
-        /// The forecasts in the order of arrival, in seconds.
-        fn expected(&self) -> Vec<u64> {
-            admissions(&self.state, Instant(0)).values().map(|at| at.0 / SECOND).collect()
+        /// The forecasts in the order of arrival.
+        fn expected(&self) -> Vec<Expected> {
+            forecasts(&self.state, Instant(0)).into_values().collect()
         }
+    }
+
+    const fn at(seconds: u64) -> Expected {
+        Expected::At(Instant(seconds * SECOND))
+    }
+
+    const fn after(seconds: u64) -> Expected {
+        Expected::After(Instant(seconds * SECOND))
     }
 
     #[test]
     fn calls_are_expected_one_period_after_those_ahead_of_them() {
         let mut queue = Queue::new(None);
         queue.reserve(7, 600);
-        assert_eq!(queue.expected(), [10, 10, 20, 20, 30]);
-        let new = admission_of(&queue.state, &Queue::call(0), Instant(0));
-        assert_eq!(new, Some(Instant(30 * SECOND)));
+        assert_eq!(queue.expected(), [at(10), at(10), at(20), at(20), at(30)]);
+        let new = forecast_of(&queue.state, &Queue::call(0), Instant(0));
+        assert_eq!(new, Some(at(30)));
         // Nothing of it happened.
         assert_eq!(queue.state.facts().tickets.len(), 5);
     }
@@ -191,21 +268,32 @@ mod tests {
         queue.reserve(4, 600);
         queue.reserve(2, 15);
         queue.reserve(1, 600);
-        assert_eq!(queue.expected(), [10, 10, 20]);
+        let late = Expected::TimesOut;
+        assert_eq!(queue.expected(), [at(10), at(10), late, late, at(20)]);
     }
 
     #[test]
-    fn what_waits_for_an_answer_or_a_slot_has_no_forecast() {
-        let mut queue = Queue::new(Some(2));
+    fn what_waits_for_a_slot_is_expected_when_the_rate_allows_it_at_the_earliest() {
+        let mut queue = Queue::new(Some(1));
+        queue.reserve(2, 600);
+        assert_eq!(queue.expected(), [], "it is admitted as soon as the slot is free");
         queue.reserve(3, 600);
-        assert!(queue.expected().is_empty(), "both slots are in use");
+        assert_eq!(queue.expected(), [after(10), after(10), after(20)]);
+        queue.reserve(1, 15);
+        assert_eq!(queue.expected()[3], Expected::TimesOut);
+    }
+
+    #[test]
+    fn what_waits_for_the_answer_to_a_probe_has_a_lower_bound() {
         let mut queue = Queue::new(None);
         let kind = ThrottleKind::Quota;
         let retry_after = Some(Span::secs(5));
         let refused = Throttled { lease: None, agent: None, kind, retry_after, hit: None };
         let _ = queue.apply(Action::Throttled(refused));
         queue.reserve(2, 600);
-        assert_eq!(queue.expected().len(), 1, "the second waits for the answer to the probe");
+        let [Expected::At(_), Expected::After(_)] = queue.expected()[..] else {
+            panic!("{:?}", queue.expected())
+        };
     }
 
     #[test]

@@ -9,7 +9,7 @@ use standpipe_core::{
 };
 use standpipe_store::{PoolName, Process};
 
-use super::forecast::admissions;
+use super::forecast::forecasts;
 use super::throttle::speed;
 use super::{
     AgentStatus, AgentUsage, ConfigSource, KeptUnits, LeaseHolder, LeaseStatus, LimitKind,
@@ -179,13 +179,14 @@ impl PausedBy {
         if refusal.reason != Reason::Pause {
             return None;
         }
+        let until = state.facts().pause.map(|until| now.ahead(until));
         if let Some(order) = &throttling.order {
             let by = order.by.as_ref()?.to_string();
-            return Some(Self { by, at: now.past(order.at), refusal: None });
+            return Some(Self { by, at: now.past(order.at), until, refusal: None });
         }
         let incident = throttling.incident.as_ref()?;
         let by = incident.agent.as_ref()?.to_string();
-        Some(Self { by, at: now.past(incident.at), refusal: Some(incident.kind.into()) })
+        Some(Self { by, at: now.past(incident.at), until, refusal: Some(incident.kind.into()) })
     }
 }
 
@@ -262,7 +263,7 @@ fn tickets(
     processes: Processes<'_>,
 ) -> Vec<TicketStatus> {
     let ordered = (1..).zip(&state.facts().tickets);
-    let expected = admissions(state, now.store);
+    let expected = forecasts(state, now.store);
     let status = |(position, (place, ticket)): (usize, (&standpipe_core::QueueKey, &Ticket))| {
         let why = why(state, ticket, now);
         let ahead = why.as_ref().map(|no| agents_ahead(state, no, *place)).unwrap_or_default();
@@ -280,6 +281,7 @@ fn tickets(
             limit: why.as_ref().and_then(|refusal| refusal.limit.as_ref()).map(limit_text),
             short_by: why.as_ref().map_or(0, |refusal| refusal.short_by),
             behind: why.as_ref().and_then(|no| Some(no.behind.as_ref()?.to_string())),
+            calls_ahead: ahead.calls,
             ahead: ahead.first,
             ahead_more: ahead.more,
             in_use_by: why.as_ref().map(|no| slot_holders(state, no)).unwrap_or_default(),

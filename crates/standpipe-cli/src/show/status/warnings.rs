@@ -12,11 +12,13 @@ pub(super) fn lines(style: Style, status: &PoolStatus) -> Vec<String> {
     match status.zone.as_str() {
         "amber" => lines.push(style.paint(
             TextRole::Warning,
-            "zone amber: background calls are spaced out, standard calls half as much",
+            "zone amber: while a higher priority is active, background and standard calls are \
+             spaced out",
         )),
         "red" => lines.push(style.paint(
             TextRole::Error,
-            "zone red: background waits, standard gets one call a second, critical passes",
+            "zone red: while a higher priority is active, background waits and standard gets one \
+             call a second",
         )),
         _ => {}
     }
