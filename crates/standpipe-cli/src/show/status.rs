@@ -8,7 +8,7 @@ mod limits;
 mod throttling;
 mod warnings;
 
-use standpipe::observe::ConfigRejected;
+use standpipe::observe::{ConfigRejected, PoolState};
 use standpipe::{Backpressure, PoolStatus, Settings};
 
 use crate::show::amount::{amount, percent};
@@ -47,8 +47,23 @@ pub(crate) fn no_pools(style: Style, settings: &Settings) -> String {
 pub(crate) fn pools(style: Style, all: &[PoolStatus]) -> String {
     let mut sorted: Vec<&PoolStatus> = all.iter().collect();
     sorted.sort_by_key(|status| status.state());
-    let each = sorted.into_iter().map(|status| pool(style, status).join("\n") + "\n");
-    each.collect::<Vec<_>>().join("\n")
+    let is_calm = |status: &PoolStatus| {
+        all.len() > MANY && status.state() == PoolState::Idle && !has_condition(style, status)
+    };
+    let (calm, others): (Vec<_>, Vec<_>) = sorted.into_iter().partition(|status| is_calm(status));
+    let mut parts: Vec<String> =
+        others.into_iter().map(|status| pool(style, status).join("\n") + "\n").collect();
+    // What needs attention must not scroll away.
+    let calm: String = calm.into_iter().map(|status| heading(style, status) + "\n").collect();
+    parts.extend(Some(calm).filter(|calm| !calm.is_empty()));
+    parts.join("\n")
+}
+
+/// Of more pools than this, idle ones are a line each.
+const MANY: usize = 4;
+
+fn has_condition(style: Style, status: &PoolStatus) -> bool {
+    !condition::lines(style, status).is_empty()
 }
 
 /// Formats the throttled agents that workflows depend on.
@@ -91,7 +106,17 @@ pub(crate) fn users(style: Style, status: &PoolStatus) -> Vec<String> {
 pub(crate) fn summary(style: Style, status: &PoolStatus) -> Vec<String> {
     let condition = condition::lines(style, status).into_iter();
     let mut lines: Vec<_> = condition.flat_map(|line| sentence(2, style.width, &line)).collect();
-    lines.extend(limits::lines(style, &status.limits));
+    lines.extend(limits::lines(style, &status.limits, false));
+    lines
+}
+
+/// Formats the same for little room: the first lines of the condition, limits without remarks.
+pub(crate) fn brief(style: Style, status: &PoolStatus) -> Vec<String> {
+    const MOST: usize = 4;
+    let condition = condition::lines(style, status).into_iter();
+    let condition = condition.flat_map(|line| sentence(2, style.width, &line));
+    let mut lines: Vec<_> = condition.take(MOST).collect();
+    lines.extend(limits::lines(style, &status.limits, true));
     lines
 }
 

@@ -83,7 +83,7 @@ impl Pane {
     pub(super) const fn order_label(self, order: Order) -> &'static str {
         match (self, order) {
             (Self::Pools, Order::Unsorted) => "by name",
-            (_, Order::Unsorted) => "in order of service",
+            (_, Order::Unsorted) => "in the order of the queue",
             (_, Order::Worst) => "worst state first",
             (_, Order::MostUsed) => "most used first",
             (_, Order::Busiest) => "busiest first",

@@ -16,6 +16,11 @@ const BAR: usize = 10;
 /// An agent that called within this time is listed on a pool without limits.
 const RECENT_MS: u64 = 60_000;
 
+/// Use by others below this part of a limit, in thousandths, is not shown: headers are coarse.
+const NOTABLE: u64 = 50;
+/// The most rates of which an agent's share is shown.
+const MAX_RATES: usize = 2;
+
 /// What one agent uses of one limit.
 struct Used<'a> {
     limit: &'a LimitStatus,
@@ -32,7 +37,8 @@ pub(super) fn lines(style: Style, status: &PoolStatus) -> Vec<String> {
     agents.retain(|(agent, used)| !used.is_empty() || is_listed(status, agent));
     // A stable sort: among equals the last active one is first.
     agents.sort_by_key(|(agent, used)| Reverse((largest(used), agent.in_flight > 0)));
-    let rows = agents.iter().take(MAX_ROWS).enumerate().map(|(at, (agent, used))| {
+    let rows = agents.iter().take(MAX_ROWS).enumerate();
+    let rows = rows.map(|(at, (agent, used))| {
         vec![
             title(style, at, "used by"),
             agent.name.clone(),
@@ -47,7 +53,39 @@ pub(super) fn lines(style: Style, status: &PoolStatus) -> Vec<String> {
             .join(style.dot()),
         ]
     });
-    truncated(style, rows.collect(), agents.len())
+    let mut rows: Vec<Vec<String>> = rows.collect();
+    if let Some((per_mille, text)) = others(style, status) {
+        let title = title(style, rows.len(), "used by");
+        rows.push(vec![title, "others".to_owned(), share_bar(style, BAR, per_mille), text]);
+    }
+    truncated(style, rows, agents.len())
+}
+
+/// What did not go through Standpipe, as far as the provider's headers show it: the largest share,
+/// and a text.
+fn others(style: Style, status: &PoolStatus) -> Option<(u64, String)> {
+    // After a loss limits count as full, and nobody knows who used them.
+    if status.learning.is_some() || status.recovering.is_some() {
+        return None;
+    }
+    let each = status.limits.iter().filter(|limit| limit.period_ms.is_some()).filter_map(|limit| {
+        let own = status.agents.iter().flat_map(|agent| &agent.usage);
+        let own = own.filter(|own| own.limit == limit.limit);
+        let own =
+            own.fold(0, |sum: u64, own| sum.saturating_add(own.used.saturating_add(own.held)));
+        let (units, whole) = match limit.last_period {
+            // A bucket is charged with what others used; they are not counted apart.
+            Some(_) => (limit.used.saturating_add(limit.held).saturating_sub(own), limit.effective),
+            None => (limit.by_others, limit.learned.unwrap_or(limit.amount)),
+        };
+        let per_mille = u128::from(units) * 1_000 / u128::from(whole.max(1));
+        let per_mille = u64::try_from(per_mille).unwrap_or(u64::MAX);
+        (per_mille >= NOTABLE).then_some((per_mille, cost([(limit.unit.as_str(), units)])))
+    });
+    let each: Vec<(u64, String)> = each.collect();
+    let largest = each.iter().map(|(per_mille, _)| *per_mille).max()?;
+    let units: Vec<&str> = each.iter().map(|(_, units)| units.as_str()).collect();
+    Some((largest, format!("{} not through Standpipe", units.join(style.dot()))))
 }
 
 /// What an agent uses of the limits of its pool, for one line.
@@ -93,7 +131,12 @@ fn largest(used: &[Used<'_>]) -> u64 {
 
 /// `62 % of requests (30) · 41 % of input_tokens (131k) · 2 of 5 in flight`
 fn text(style: Style, used: &[Used<'_>], status: &PoolStatus, agent: &AgentStatus) -> String {
-    let each = used.iter().map(|Used { limit, units, whole }| {
+    let mut rates = 0;
+    let shown = used.iter().filter(|used| {
+        rates += usize::from(used.limit.period_ms.is_some());
+        used.limit.period_ms.is_none() || rates <= MAX_RATES
+    });
+    let each = shown.map(|Used { limit, units, whole }| {
         let Some(period_ms) = limit.period_ms else {
             // A call may take several slots.
             let what = if *units == agent.in_flight as u64 { "in flight" } else { "slots" };

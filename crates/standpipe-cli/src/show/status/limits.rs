@@ -8,7 +8,8 @@ use crate::show::duration::{period, remaining};
 use crate::show::style::{Style, TextRole};
 use crate::show::table::table;
 
-pub(super) fn lines(style: Style, limits: &[LimitStatus]) -> Vec<String> {
+/// Formats a line per limit; `brief` leaves remarks out.
+pub(super) fn lines(style: Style, limits: &[LimitStatus], brief: bool) -> Vec<String> {
     let columns = match style.width {
         0..60 => 8,
         60..80 => 12,
@@ -19,6 +20,9 @@ pub(super) fn lines(style: Style, limits: &[LimitStatus]) -> Vec<String> {
     let (slots, rates): (Vec<_>, Vec<_>) =
         limits.iter().partition(|limit| limit.kind.as_str() == "parallel");
     let rows: Vec<_> = rates.iter().chain(&slots).map(|l| row(style, columns, l)).collect();
+    let cells = if brief { 4 } else { usize::MAX };
+    let rows: Vec<_> =
+        rows.into_iter().map(|row| row.into_iter().take(cells).collect::<Vec<_>>()).collect();
     table(2, style.width, &rows)
 }
 

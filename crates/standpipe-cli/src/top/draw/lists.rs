@@ -83,7 +83,7 @@ fn titles(style: Style, pane: Pane, many: bool) -> Vec<Option<&'static str>> {
         Pane::Leases => vec![
             Some("agent"),
             pool,
-            Some("tier"),
+            Some("priority"),
             Some("held for"),
             Some("owner"),
             Some("takes"),
@@ -93,7 +93,7 @@ fn titles(style: Style, pane: Pane, many: bool) -> Vec<Option<&'static str>> {
             Some("#"),
             Some("agent"),
             pool,
-            Some("tier"),
+            Some("priority"),
             Some("waits"),
             wide("wants"),
             Some("waits for"),
@@ -101,7 +101,7 @@ fn titles(style: Style, pane: Pane, many: bool) -> Vec<Option<&'static str>> {
         Pane::Agents => vec![
             Some("agent"),
             pool,
-            Some("tier"),
+            Some("priority"),
             Some("calls"),
             Some("waiting"),
             Some("active"),

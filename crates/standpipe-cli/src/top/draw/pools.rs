@@ -12,11 +12,14 @@ use super::chrome::truncate;
 use super::roles::{line, span, tui_style};
 use crate::show::bar::{bar, usage_role};
 use crate::show::duration::remaining;
-use crate::show::status::{backpressure, state_role, summary, users};
+use crate::show::status::{backpressure, brief, state_role, summary, users};
 use crate::show::style::{Style, TextRole, columns};
 use crate::top::pane::Pane;
 use crate::top::rows::{Row, tightest};
 use crate::top::state::State;
+
+/// Of the selected pool at least so many lines about its users are shown, before other pools.
+const LEAST_USERS: usize = 6;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, style: Style, state: &mut State) {
     let Some(data) = &state.data else { return };
@@ -43,17 +46,17 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, style: Style, state: &mut 
         let names = pools.clone().map(|pool| columns(&pool.pool)).max().unwrap_or(0);
         let name_room = names.min((style.width / 3).max(16));
         let short = |pool| vec![short(style, pool, name_room)];
-        let its = whole.get(selected).map_or(0, Vec::len);
+        let its = pools.clone().nth(selected).map(|pool| compact(style, pool, focus));
+        let its = its.unwrap_or_default();
         let others = whole.len().saturating_sub(1) + notes.len();
-        let room = height.saturating_sub(its + others);
+        let room = height.saturating_sub(its.len() + others).max(LEAST_USERS);
         let its_users = users.into_iter().skip(selected).take(1).collect();
         let its_users = fitting(style, its_users, 0, room).concat();
-        let each = whole.into_iter().zip(pools).enumerate();
-        let block = |(at, (whole, pool))| match at == selected {
-            true => [whole, its_users.clone()].concat(),
+        let block = |(at, pool)| match at == selected {
+            true => [its.clone(), its_users.clone()].concat(),
             false => short(pool),
         };
-        each.map(block).collect()
+        pools.enumerate().map(block).collect()
     };
     let before: usize = blocks.iter().take(selected).map(Vec::len).sum();
     let its = blocks.get(selected).map_or(0, Vec::len);
@@ -105,6 +108,14 @@ pub(super) fn keep_in_view(first: usize, height: usize, from: usize, to: usize) 
 fn full(style: Style, pool: &PoolStatus, selected: bool) -> Vec<Line<'static>> {
     let mut lines = vec![heading(style, pool, selected)];
     lines.extend(summary(style, pool).iter().map(|text| line(text)));
+    lines
+}
+
+/// A pool that does not fit with the others in full: who uses it and who waits matter more than
+/// remarks about limits.
+fn compact(style: Style, pool: &PoolStatus, selected: bool) -> Vec<Line<'static>> {
+    let mut lines = vec![heading(style, pool, selected)];
+    lines.extend(brief(style, pool).iter().map(|text| line(text)));
     lines
 }
 
@@ -167,11 +178,12 @@ const fn zone(word: &str) -> TextRole {
     }
 }
 
-/// A pool on one line: name, fullest limit, state.
+/// A pool on one line: name, how full it is, state and calls, and last which limit is the fullest.
 fn short(style: Style, pool: &PoolStatus, name_room: usize) -> Line<'static> {
-    let name = truncate(style, &pool.pool, name_room);
+    let name = shortened(style, &pool.pool, name_room);
     let mut spans = vec![Span::raw(format!("  {name:<name_room$} "))];
-    match tightest(pool) {
+    let fullest = tightest(pool);
+    match fullest {
         Some((limit, thousandths)) => {
             let (used, held) = match limit.kind.as_str() {
                 "parallel" => (limit.used.saturating_add(limit.held), 0),
@@ -179,7 +191,7 @@ fn short(style: Style, pool: &PoolStatus, name_room: usize) -> Line<'static> {
             };
             spans.extend(line(&bar(style, 10, used, held, limit.effective)).spans);
             let taken = limit.used.saturating_add(limit.held);
-            let text = format!(" {:>5} {}", share(thousandths.into(), 1_000), limit.limit);
+            let text = format!(" {:>5}", share(thousandths.into(), 1_000));
             spans.push(span(style, usage_role(taken, limit.effective), text));
         }
         None => spans.push(span(style, TextRole::Muted, "no limits known yet")),
@@ -187,11 +199,24 @@ fn short(style: Style, pool: &PoolStatus, name_room: usize) -> Line<'static> {
     // On one line the number of calls says whether the pool is busy.
     let is_usual = matches!(pool.state(), PoolState::Busy | PoolState::Idle);
     let about = labels(style, pool).into_iter().skip(usize::from(is_usual)).chain(calls(pool));
-    for remark in about {
+    let which = fullest.map(|(limit, _)| span(style, TextRole::Muted, limit.limit.clone()));
+    for remark in about.chain(which) {
         spans.push(span(style, TextRole::Muted, style.dot()));
         spans.push(remark);
     }
     Line::from(spans)
+}
+
+/// Cuts a name in the middle: names of pools often differ at the end.
+fn shortened(style: Style, name: &str, room: usize) -> String {
+    let chars: Vec<char> = name.chars().collect();
+    if chars.len() <= room || room < 5 {
+        return truncate(style, name, room);
+    }
+    let (head, tail) = ((room - 1) / 2, room / 2);
+    let ellipsis = if style.unicode { '…' } else { '~' };
+    let kept = chars.iter().take(head).chain([&ellipsis]);
+    kept.chain(chars.iter().skip(chars.len() - tail)).collect()
 }
 
 /// Notes on unreadable pools and on back-pressure.
@@ -212,6 +237,12 @@ mod tests {
     use super::*;
 
     const PLAIN: Style = Style { colour: false, unicode: true, width: 80 };
+
+    #[test]
+    fn long_names_differ_at_the_end() {
+        assert_eq!(shortened(PLAIN, "prov0/model-with-a-long-name-17", 16), "prov0/m…-name-17");
+        assert_eq!(shortened(PLAIN, "my/api", 16), "my/api");
+    }
 
     #[test]
     fn users_that_do_not_fit_are_counted_and_the_selected_pool_comes_first() {
