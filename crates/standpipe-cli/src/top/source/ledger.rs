@@ -24,6 +24,8 @@ pub(crate) struct LedgerSource {
     follow: Option<Follow>,
     /// The daemon of this machine, which knows the calls through its proxy.
     daemon: Option<DaemonClient>,
+    /// Whether that daemon uses this ledger; `None` until it was asked.
+    is_ours: Option<bool>,
 }
 
 impl LedgerSource {
@@ -32,7 +34,7 @@ impl LedgerSource {
         wanted: Option<PoolName>,
         daemon: Option<DaemonClient>,
     ) -> Self {
-        Self { tap, wanted, follow: None, daemon }
+        Self { tap, wanted, follow: None, daemon, is_ours: None }
     }
 
     fn pools(&self) -> Result<Vec<Pool>, Error> {
@@ -82,7 +84,13 @@ impl Source for LedgerSource {
     }
 
     fn proxied(&mut self) -> Option<Value> {
-        self.daemon.as_ref()?.get("/v1/proxied").ok()
+        let daemon = self.daemon.as_ref()?;
+        // Another user or state directory may have a daemon at the usual address.
+        if self.is_ours.is_none() {
+            let store = daemon.get("/v1/pools?rows=1").ok()?.get("store")?.as_str()?.to_owned();
+            self.is_ours = Some(store == self.tap.store_location());
+        }
+        self.is_ours?.then(|| daemon.get("/v1/proxied").ok()).flatten()
     }
 
     fn perform(&mut self, action: &Action) -> Result<(), String> {
