@@ -150,7 +150,7 @@ test("a pause by the keyboard alone, with a countdown, and resumed by the button
     {}, left);
   const { pause } = await scene.home.status("work/rate");
   assert.ok(pause.for_ms > 200_000, String(pause.for_ms));
-  await says(page, ".waiting", "paused by dashboard at");
+  await says(page, ".waiting", "by dashboard at");
   await screenshot(page, "paused");
   await page.click("button ::-p-text(Resume)");
   await says(page, "#announced", "admits calls again");
@@ -278,8 +278,12 @@ test("a daemon that dies is shown, and found again", async () => {
     const page = await visit(own);
     await says(page, ".limits", "1 left");
     page.expectsErrors = true;
+    await page.click(".act button");
     await own.killDaemon();
     await says(page, "#gone", "The daemon has not answered since");
+    await says(page, "dialog", "Not possible now: the daemon does not answer.");
+    assert.equal(await page.$eval("#ask-yes", (one) => one.disabled), true);
+    await page.click("#ask-no");
     await says(page, "#gone", "The figures below are from then.");
     await says(page, ".limits", "1 left");
     await page.waitForFunction(() => document.title === "(not connected) Standpipe");

@@ -98,13 +98,14 @@ function sameInstant(shown, ticket) {
   const { reason, position, until, expected, not_before, waiting_for } = ticket;
   const known = until ?? expected ?? not_before;
   if (reason === null) return assert.equal(shown, "now");
-  const ahead = reason === "order" && position > 1
-    ? `${position - 1} ${position === 2 ? "call" : "calls"} ahead` : "";
+  const calls = reason === "order" ? ticket.calls_ahead ?? position - 1 : 0;
+  const ahead = calls > 0 ? `${calls} ${calls === 1 ? "call" : "calls"} ahead` : "";
   if (known === null) return assert.equal(shown, ahead || `waiting for ${waiting_for}`);
   assert.equal(shown.split("; ")[1] ?? "", ahead);
   const clock = new Date(known).toTimeString().slice(0, 8);
-  const [, length] = (until ? /^in (.*) \(/ : expected ? /^expected in (.*) \(/
-    : /^not before .* \((.*)\)/).exec(shown);
+  const form = until ? /^in (.*) \(/ : !expected ? /^not before .* \((.*)\)/
+    : ticket.or_later ? /not expected before .* \((.*)\)/ : /^expected in (.*) \(/;
+  const [, length] = form.exec(shown);
   sameLength(length, ticket.until_ms ?? ticket.expected_ms ?? ticket.not_before_ms, "admitted");
   assert.ok(shown.includes(clock), `“${shown}” for ${known}`);
 }
@@ -124,7 +125,7 @@ function sameQueue(rows, tickets) {
     }
     if (ticket.limit) assert.ok(why.includes(nameOf(ticket.limit)), why);
     for (const name of ticket.ahead ?? []) {
-      assert.ok(why.includes(name === ticket.agent ? "its own waiting call" : name), why);
+      assert.ok(why.includes(name === ticket.agent ? "its own agent" : name), why);
     }
     sameLength(waits, ticket.waits_ms, "waits");
     sameInstant(goes, ticket);

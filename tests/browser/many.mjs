@@ -111,7 +111,7 @@ test("caps, floors and calls ahead are named as in the snapshot", async () => {
       agent: "data", position: 9, cost: { requests: 4 }, short_by: 0, ...ticket }] },
     { paused: "" });
     return [of({ reason: "cap", short_by: 1 }), of({ reason: "floor", short_by: 2, kept }),
-      of({ reason: "order", ahead: ["blog", "data"], ahead_more: 3 }),
+      of({ reason: "order", ahead: ["blog", "data"], ahead_more: 3, calls_ahead: 8 }),
       of({ reason: "order", behind: "blog" }), of({ reason: "limit", alone: true })]
       .map(([now, , advice]) => [now, advice]);
   });
@@ -119,9 +119,10 @@ test("caps, floors and calls ahead are named as in the snapshot", async () => {
     ["data waits: the agent's own cap on requests per hour is reached (short by 1): cap "
       + "requests 3/h.", "Wait, or raise cap of data in standpipe.toml."],
     ["data waits: the rest of requests per hour is kept: 2 for the floor of release.",
-      "Wait, or give this agent a floor too, in standpipe.toml."]]);
+      "Wait, or give data a floor too, in standpipe.toml."]]);
   assert.deepEqual(texts.slice(2).map(([now]) => now), [
-    "data waits: behind blog, its own waiting call and 3 more in the queue for requests per hour.",
+    "data waits: behind 8 calls (blog, its own agent and 3 more agents) in the queue for requests "
+      + "per hour.",
     "data waits: behind blog by fair order for requests per hour.",
     "data waits: it takes more than the usable part of requests per hour, so it waits until "
       + "nothing else is charged there."]);

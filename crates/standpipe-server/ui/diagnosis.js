@@ -1,8 +1,8 @@
 // What a person wants to know of a pool first: its worst state, why calls wait, until when, and
 // what to do, in the words of `standpipe status`. Pure: no page, no network.
 
-import { ahead, amount, count, expected, joined, limitName, listed, percent, plural, reasonText,
-	refusedWith, share, shortage, time, whole } from "./words.js";
+import { ahead, amount, callsAhead, count, expected, joined, limitName, listed, percent, plural,
+	reasonText, refusedWith, share, shortage, time, whole } from "./words.js";
 
 const taken = (of) => of.used + of.held;
 const isSlots = ({ kind }) => kind === "parallel";
@@ -83,14 +83,22 @@ function keepers({ agents, limits }, limit, besides) {
 	return found.join(", ");
 }
 
-// The agents of the calls ahead in the queue. Its own agent is not named like another one.
-const queuedAhead = ({ agent, ahead: names = [], ahead_more: more }) => listed([
-	...names.map((name) => (name === agent ? "its own waiting call" : name)),
-	...(more > 0 ? [`${count(more)} more`] : [])]);
+// The calls ahead in the queue, by their agents. Its own agent is not named like another one.
+function queuedBehind(ticket) {
+	const { agent, ahead: names = [], ahead_more: more = 0, limit } = ticket;
+	const calls = callsAhead(ticket);
+	const agents = listed([...names.map((name) => (name === agent ? "its own agent" : name)),
+		...(more > 0 ? [`${plural(more, "more agent")}`] : [])]);
+	const text = !agents ? "behind other calls" : calls <= names.length && more === 0
+		? `behind ${agents}` : `behind ${count(calls)} calls (${agents})`;
+	return limit ? `${text} in the queue for ${limitName(limit)}`
+		: `${text}, until a call in flight is answered`;
+}
 
 // Why a call waits, with the names of those it waits for.
 export function whyWaiting(ticket, pool, paused = "") {
-	const { reason, limit, short_by: missing, behind, agent, cost, kept: floors } = ticket;
+	const { reason, limit, short_by: missing, behind, agent, cost, kept: floors,
+		in_use_by: holders = [] } = ticket;
 	if (!reason) return "it is next";
 	const short = missing > 0 ? ` (short by ${shortage(limit ?? "", missing)})` : "";
 	const text = reasonText(reason, limit, shortage(limit ?? "", missing));
@@ -98,8 +106,7 @@ export function whyWaiting(ticket, pool, paused = "") {
 	switch (reason) {
 		case "pause": return ticket.paused ? pausedBy(ticket.paused) : joined(": ", text, paused);
 		case "order": return behind ? `behind ${behind} by fair order for ${nameOf(limit)}`
-			: queuedAhead(ticket) ? `behind ${queuedAhead(ticket)} in the queue for ${nameOf(limit)}`
-				: text;
+			: queuedBehind(ticket);
 		case "cap": {
 			const cap = pool.agents.find(({ name }) => name === agent)?.cap.join(", ");
 			return joined(": cap ", text + short, cap);
@@ -113,7 +120,7 @@ export function whyWaiting(ticket, pool, paused = "") {
 				return joined("; used by ", `it takes more than the usable part of ${nameOf(limit)}, `
 					+ "so it waits until nothing else is charged there", by);
 			}
-			if (!of || isSlots(of)) return joined("; in use by ", text + short, by);
+			if (!of || isSlots(of)) return joined(", in use by ", text + short, listed(holders));
 			// What is short beyond the units that are left is kept by floors.
 			const kept = missing - Math.max(0, (cost[of.unit] ?? 0) - of.left);
 			const who = kept > 0 && keepers(pool, limit, agent);
@@ -126,8 +133,8 @@ export function whyWaiting(ticket, pool, paused = "") {
 
 const nameOf = (limit) => (limit ? limitName(limit) : "a limit");
 
-// `paused by ops at 16:58:00`, `paused: blog got a 429 (quota) at 16:58:00`.
-const pausedBy = ({ by, at, refusal }) => `paused${
+// `paused until 17:28:00 by ops at 16:58:00`, `paused: blog got a 429 (quota) at 16:58:00`.
+const pausedBy = ({ by, at, until, refusal }) => `paused${until ? ` until ${time(until)}` : ""}${
 	refusal ? `: ${by} ${refusedWith(refusal)}` : ` by ${by}`} at ${time(at)}`;
 
 const END = "Nothing to do; it ends by itself.";
@@ -141,7 +148,12 @@ const BY_REASON = {
 	yield: "Raise its priority if it must run now.",
 	spread: "Raise its priority, or set spread = false in the pool.",
 	limit: "Wait; request less; or raise the limit if the provider allows more.",
-	floor: "Wait, or give this agent a floor too, in standpipe.toml.",
+	return_window: "Wait; calls return within seconds after the pause.",
+	ramp: "Wait; more is usable with each period.",
+	pace: "Nothing to do; the next call follows soon.",
+	probe: "Nothing to do; a lost probe is replaced.",
+	sequential: "Nothing to do; it ends after some successful calls.",
+	hold: "Nothing to do; it ends with that pause.",
 	retry_budget: "Switch off the retries of the SDK (max_retries=0).",
 	learning: "Wait, or state the limits in standpipe.toml.",
 	queue_full: "Send fewer at once.",
@@ -152,6 +164,7 @@ const BY_REASON = {
 // What to do about a waiting call; a stopped process that holds a slot comes first.
 function adviceFor({ reason, limit, agent, alone, priority }, { leases = [] }) {
 	if (reason === "cap") return `Wait, or raise cap of ${agent} in standpipe.toml.`;
+	if (reason === "floor") return `Wait, or give ${agent} a floor too, in standpipe.toml.`;
 	if (reason === "order" && priority === "critical") {
 		return "Wait; calls of the highest priority go in order.";
 	}
@@ -284,10 +297,11 @@ function remarks(pool) {
 			+ "and everything counts as used.", ends: ahead(learning.until, learning.for_ms) },
 		recovering && { level: "warn", head: "After the loss of the ledger:", text: "its rates count as "
 			+ "full and return step by step.", ends: ahead(recovering.until, recovering.for_ms) },
-		pool.zone === "amber" && { ...slow, head: "Zone amber:", text: "background calls are spaced out, "
-			+ "standard calls half as much.", ends: MORE_LEFT, advice: LESS },
-		pool.zone === "red" && { ...slow, level: "bad", head: "Zone red:", text: "background waits, "
-			+ "standard gets one call a second, critical passes.", ends: MORE_LEFT, advice: LESS },
+		pool.zone === "amber" && { ...slow, head: "Zone amber:", text: "while a higher priority is "
+			+ "active, background and standard calls are spaced out.", ends: MORE_LEFT, advice: LESS },
+		pool.zone === "red" && { ...slow, level: "bad", head: "Zone red:", text: "while a higher "
+			+ "priority is active, background waits and standard gets one call a second.",
+		ends: MORE_LEFT, advice: LESS },
 		isSoon && { level: "warn", head: "Forecast:",
 			text: "quota will run out at this rate; send fewer or smaller calls." },
 		probe ? { ...slow, head: "After a pause:", ...(probe === "sent"

@@ -98,7 +98,11 @@ function useText(of, text) {
 	const free = taken === 0 || of.full_again_ms === 0 ? "all free now"
 		: of.full_again_ms === null ? "free when calls end" : `all free in ${whole(of.full_again_ms)}`;
 	if (isSlots(of)) return `${text(taken)} of ${text(of.effective)} in flight · ${free}`;
-	if (ramp) return `${text(ramp.used)} of ${text(ramp.usable)} usable now · ${free}`;
+	// What was charged before the pause does not count, so the step has figures of its own.
+	if (ramp) {
+		return `${text(ramp.used)} used of ${text(ramp.usable)} usable now · more in ${
+			whole(ramp.until_ms)}`;
+	}
 	if (of.kind !== "bucket") return `${text(taken)} of ${text(of.effective)} used · ${free}`;
 	return joined(" · ", `${text((of.last_period ?? 0) + of.held)} used in ${lastPeriod(of.limit)}`,
 		taken > 0 && `${text(taken)} of ${text(of.effective)} to refill`, free);
@@ -113,15 +117,15 @@ function fineText(of, text) {
 	const isLearned = of.learned !== null && of.learned < of.amount;
 	const limit = isLearned ? `limit ${text(of.learned)} by the provider, ${text(of.amount)} stated`
 		: isLess && `limit ${text(of.amount)}`;
+	const stated = joined(", ", limit, margin);
 	return joined(" · ",
 		!isSlots(of) && of.held > 0 && `${text(of.held)} of it held by calls in flight`,
 		...(of.kept ?? []).map((one) => `${text(one.units)} kept for ${one.agent}`),
 		of.outside > 0 && `${text(of.outside)} of it used outside Standpipe`,
 		of.by_others > 0 && `${text(of.by_others)} used by others`,
-		ramp && `ramp: ${percent(ramp.per_mille)} of ${text(of.refill ?? of.effective)}, more in ${
-			whole(ramp.until_ms)}`,
-		isBucket && `refills ${text(of.refill ?? of.amount)} per ${period}`,
-		joined(", ", limit, margin),
+		ramp && `ramp after a pause: ${percent(ramp.per_mille)} of ${text(of.refill ?? of.effective)}`,
+		isBucket ? joined(" ", `refills ${text(of.refill ?? of.amount)} per ${period}`,
+			stated && `(${stated})`) : stated,
 		of.burst !== null && of.burst !== of.amount && `burst ${text(of.burst)}`,
 		of.pace_ms !== null && `one call per ${length(of.pace_ms)}`,
 		of.next_grant_ms > 0 && `next call in ${length(of.next_grant_ms)}`);

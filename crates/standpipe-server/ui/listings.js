@@ -78,8 +78,13 @@ export class Queue extends Listing {
 			setTime(cells[3].firstChild, isHeld ? null : of.until ?? of.expected ?? of.not_before,
 				isHeld ? "when the store answers" : expected(of));
 			setTime(cells[5].firstChild, of.since, whole(of.waits_ms));
+			// By the forecast it gives up before its turn.
+			const ms = of.until_ms ?? of.expected_ms ?? of.not_before_ms ?? 0;
+			const isLate = !isHeld && (of.times_out || ms > of.deadline_ms);
+			attr(cells[6], "class", isLate ? "n failed" : "n");
 			return [count(of.position), null, isHeld ? "the store is unavailable"
-				: whyWaiting(of, pool, paused), null, takes(of.cost, pool), null, whole(of.deadline_ms)];
+				: whyWaiting(of, pool, paused), null, takes(of.cost, pool), null,
+			whole(of.deadline_ms) + (isLate ? ", before its turn" : "")];
 		});
 	}
 }

@@ -256,7 +256,7 @@ export class Burn extends Recently {
 			["highest", "n"], ["usable", "n"]]);
 		super(170, "burn", "Use of the limits", cursor, legend, marked,
 			h("details", {}, h("summary", { text: "As a table" }), table.root));
-		[this.legend, this.marked, this.table] = [legend, marked, table];
+		[this.legend, this.table] = [legend, table];
 		put(this.note, "The pool has no rate limits.");
 	}
 
@@ -274,7 +274,6 @@ export class Burn extends Recently {
 		show(this.root, limits.length === 0 || this.lines.length > 0);
 		show(this.note, this.lines.length === 0);
 		show(this.drawn, this.lines.length > 0);
-		show(this.marked, this.events.length > 0);
 		const most = Math.max(...this.lines.map(({ highest }) => part(highest)));
 		this.top = Math.max(1.15, most * 1.05);
 		this.draw();

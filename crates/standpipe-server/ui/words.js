@@ -92,14 +92,22 @@ export const ahead = (text, ms) => `in ${whole(ms)} (${time(text)})`;
 
 // When a waiting call may be admitted: an exact instant, a forecast, a lower bound, or what must
 // happen first. A call in the queue shows how many are ahead of it.
-export function expected({ reason, position, until, until_ms: ms, expected: forecast,
-	expected_ms: soon, not_before: bound, not_before_ms: least, waiting_for: event }) {
+export function expected(ticket) {
+	const { reason, until, expected: forecast, not_before: bound, waiting_for: event } = ticket;
 	if (reason === null) return "now";
-	const queued = reason === "order" && position > 1 && `${plural(position - 1, "call")} ahead`;
-	const instant = until ? ahead(until, ms) : forecast ? `expected ${ahead(forecast, soon)}`
-		: bound && `not before ${time(bound)} (in ${whole(least)})`;
+	const calls = reason === "order" ? callsAhead(ticket) : 0;
+	const queued = calls > 0 && `${plural(calls, "call")} ahead`;
+	const ms = ticket.until_ms ?? ticket.expected_ms ?? ticket.not_before_ms;
+	const isLater = (at, word) => `${word} before ${time(at)} (in ${whole(ms)})`;
+	const instant = until ? ahead(until, ms)
+		: forecast && ticket.or_later ? joined(", ", event && !queued && `waiting for ${event}`,
+			isLater(forecast, "not expected"))
+			: forecast ? `expected ${ahead(forecast, ms)}` : bound && isLater(bound, "not");
 	return joined("; ", instant, queued) || (event ? `waiting for ${event}` : "never");
 }
+
+// How many calls of the queue are in the way of a call.
+export const callsAhead = ({ calls_ahead: calls, position }) => calls ?? position - 1;
 
 // The kinds of refusals: the head of its column, and what happened to the agent.
 export const KINDS = {
@@ -127,7 +135,7 @@ const REASONS = {
 	sequential: () => "several agents were throttled, so calls go one at a time",
 	retry_budget: () => "too many of the last minute's calls were retries",
 	cap: (of) => `the agent's own cap on ${of} is reached`,
-	order: (of) => `other calls are ahead in the queue for ${of}`,
+	order: (of) => `behind other calls in the queue for ${of}`,
 	limit: (of) => `${of} has no room`,
 	floor: (of) => `the rest of ${of} is reserved for the floors of other agents`,
 	ramp: (of) =>
