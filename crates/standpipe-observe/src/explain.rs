@@ -18,8 +18,8 @@ pub use self::advice::{Advice, Remedy};
 use crate::refusal::{Refused, When, limit_text};
 use crate::status::{
     AgentShares, KeptUnits, Label, LimitStatus, PausedBy, PoolStatus, Processes, TicketStatus,
-    VerdictKind, agents_ahead, amounts, breaker, claim_of, forecast_of, forecasts, is_zero,
-    kept_from, needs_all, shares_of, slot_holders,
+    VerdictKind, agents_ahead, amounts, breaker, claim_of, forecast_of, forecasts, is_by_cap,
+    is_zero, kept_from, needs_all, shares_of, slot_holders,
 };
 use crate::time::{Now, Timestamp};
 
@@ -139,6 +139,9 @@ pub struct Denial {
     /// The agent of the call.
     #[serde(skip)]
     pub agent: String,
+    /// Whether the agent's own cap is what the call can never fit.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub by_cap: bool,
     /// It takes more than the usable part of the limit: it is admitted when nothing else is
     /// charged there.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -244,7 +247,10 @@ impl Verdict {
     /// Computes the decision that a call would get now. `None` if the pool has no limits.
     #[must_use]
     pub fn of(pool: &PoolName, state: &State, reserve: &Reserve, now: &Now) -> Option<Self> {
-        let refused = |refusal: &Refusal| Box::new(Refused::new(pool, refusal, state, now));
+        let refused = |refusal: &Refusal| {
+            let refused = Refused::new(pool, refusal, state, now);
+            Box::new(refused.of_call(reserve, refusal, state, now))
+        };
         Some(match state.peek(reserve, now.store) {
             Decision::Admit(grant) => {
                 Self::Admitted { instead_of: grant.instead_of.as_ref().map(refused) }
@@ -382,6 +388,7 @@ fn denial(
         ahead_more: ahead.more,
         in_use_by: slot_holders(state, refusal),
         agent: reserve.agent.to_string(),
+        by_cap: is_by_cap(state, reserve, refusal, now),
         alone: needs_all(figures, &judged.cost, refusal),
         kept: kept_from(state, reserve, refusal, now),
         paused: PausedBy::of(state, refusal, now),

@@ -7,12 +7,12 @@ use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use serde::{Serialize, Serializer};
-use standpipe_core::{LimitId, Reason, Refusal, State};
+use standpipe_core::{LimitId, Reason, Refusal, Reserve, State};
 use standpipe_store::PoolName;
 
 pub use self::when::When;
 pub use self::why::Why;
-use crate::status::{Backpressure, Incident, PausedBy};
+use crate::status::{Backpressure, Incident, PausedBy, is_by_cap};
 use crate::time::{Now, Timestamp, format_ms, format_span};
 
 /// A call that may not be made.
@@ -29,6 +29,8 @@ pub struct Refused {
     pub limit: Option<String>,
     /// How many units are missing there.
     pub short_by: u64,
+    /// Whether the agent's own cap on the limit is what the call can never fit.
+    pub by_cap: bool,
     /// In fair order, the agent whose call is first in the queue for the limit.
     pub behind: Option<String>,
     /// Who ordered the pause that the call waits for, and when.
@@ -108,6 +110,7 @@ impl Refused {
             waited_for: None,
             limit: refusal.limit.as_ref().map(limit_text),
             short_by: refusal.short_by,
+            by_cap: false,
             behind: refusal.behind.as_ref().map(ToString::to_string),
             paused: PausedBy::of(state, refusal, now),
             stopped_by: Incident::of_stop(state, now)
@@ -122,6 +125,12 @@ impl Refused {
         }
     }
 
+    /// Adds what only the call itself shows.
+    #[must_use]
+    pub fn of_call(self, reserve: &Reserve, refusal: &Refusal, state: &State, now: &Now) -> Self {
+        Self { by_cap: is_by_cap(state, reserve, refusal, now), ..self }
+    }
+
     /// Creates the refusal of a pool that the provider stopped, where the end is not known.
     pub fn stopped(pool: &PoolName) -> Self {
         Self {
@@ -130,6 +139,7 @@ impl Refused {
             waited_for: None,
             limit: None,
             short_by: 0,
+            by_cap: false,
             behind: None,
             paused: None,
             stopped_by: None,
@@ -220,9 +230,12 @@ impl Refused {
     fn never(&self) -> String {
         let pool = &self.pool;
         match self.why().filter(|_| self.limit.is_some()) {
-            Some(why) => format!(
-                "this call can never fit `{pool}`: {why}; make it smaller or raise the limit"
-            ),
+            Some(why) => {
+                let what = if self.by_cap { "cap" } else { "limit" };
+                format!(
+                    "this call can never fit `{pool}`: {why}; make it smaller or raise the {what}"
+                )
+            }
             None => format!("this call can never fit `{pool}`"),
         }
     }
@@ -252,6 +265,9 @@ pub struct RefusedJson {
     limit: Option<String>,
     /// How many units are missing there.
     short_by: u64,
+    /// Whether the agent's own cap on the limit is what the call can never fit.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    by_cap: bool,
     /// In fair order, the agent whose call is first in the queue for the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     behind: Option<String>,
@@ -289,6 +305,7 @@ impl Serialize for Refused {
             waited_for: self.waited_for.map(Reason::as_str),
             limit: self.limit.clone(),
             short_by: self.short_by,
+            by_cap: self.by_cap,
             behind: self.behind.clone(),
             paused: self.paused.clone(),
             stopped_by: self.stopped_by.clone(),

@@ -24,7 +24,7 @@ use standpipe_store::PoolName;
 
 pub use self::agent_use::{AgentShares, KeptUnits};
 pub(crate) use self::agent_use::{
-    agents_ahead, is_zero, kept_from, needs_all, shares_of, slot_holders,
+    agents_ahead, is_by_cap, is_zero, kept_from, needs_all, shares_of, slot_holders,
 };
 pub use self::backpressure::Backpressure;
 pub use self::forecast::Expected;

@@ -119,8 +119,10 @@ pub(super) fn with_amounts(failure: Failure, call: &Call) -> Failure {
         return failure;
     };
     let (taken, most) = (amount(unit, taken), amount(unit, most));
+    let by_cap = failure.problem.get("by_cap").and_then(Value::as_bool) == Some(true);
+    let whose = if by_cap { "the agent's own cap on " } else { "" };
     let what = format!(
-        "this call can never fit `{}`: it takes {taken}, and {limit} allows {most} at most",
+        "this call can never fit `{}`: it takes {taken}, and {whose}{limit} allows {most} at most",
         call.pool
     );
     failure.with_detail(&what)

@@ -113,6 +113,7 @@ pub(crate) fn refusal_beside(refused: &Refused, holders: Option<&str>) -> Failur
         .with("waited_for", json!(refused.waited_for.map(Reason::as_str)))
         .with("limit", json!(refused.limit))
         .with("short_by", json!(refused.short_by))
+        .with("by_cap", json!(refused.by_cap))
         .with("until", json!(at.until))
         .with("not_before", json!(at.not_before))
         .with("waiting_for", json!(at.waiting_for))

@@ -122,6 +122,9 @@ pub(crate) fn to_do(why: &Why<'_>, pool: &str, priority: &str, stopped: &[u32]) 
     if let (true, Some(agent)) = (why.reason == Reason::Floor.as_str(), why.agent) {
         return format!("wait, or give {agent} a floor too, in standpipe.toml");
     }
+    if why.reason == Reason::Never.as_str() && why.by_cap {
+        return "send a smaller call, or raise the agent's cap in standpipe.toml".to_owned();
+    }
     if why.reason == Reason::Order.as_str() && priority == Priority::Critical.as_str() {
         return "wait; calls of the highest priority go in order".to_owned();
     }

@@ -37,6 +37,8 @@ pub struct Why<'a> {
     pub kept: &'a [KeptUnits],
     /// Who ordered the pause, and when.
     pub paused: Option<&'a PausedBy>,
+    /// Whether the agent's own cap is what the call can never fit.
+    pub by_cap: bool,
 }
 
 impl<'a> Why<'a> {
@@ -56,6 +58,7 @@ impl<'a> Why<'a> {
             alone: false,
             kept: &[],
             paused: None,
+            by_cap: false,
         }
     }
 }
@@ -70,6 +73,7 @@ impl Refused {
             short_by: self.short_by,
             behind: self.behind.as_deref(),
             paused: self.paused.as_ref(),
+            by_cap: self.by_cap,
             ..Why::new(reason.as_str(), self.limit.as_deref())
         })
     }
@@ -92,6 +96,7 @@ impl TicketStatus {
             alone: self.alone,
             kept: &self.kept,
             paused: self.paused.as_ref(),
+            by_cap: false,
         })
     }
 }
@@ -113,6 +118,7 @@ impl Denial {
             alone: self.alone,
             kept: &self.kept,
             paused: self.paused.as_ref(),
+            by_cap: self.by_cap,
         }
     }
 }
@@ -122,6 +128,13 @@ impl fmt::Display for Why<'_> {
         let limit = self.limit.unwrap_or("a limit");
         match self.reason {
             "terminal" => f.write_str("the provider stopped the pool"),
+            "never" if self.by_cap => {
+                let shortage = self.shortage();
+                write!(
+                    f,
+                    "it takes {shortage} more than the agent's own cap on {limit} ever allows"
+                )
+            }
             "never" => write!(f, "it takes {} more than {limit} ever allows", self.shortage()),
             "pause" => match self.paused {
                 Some(cause) => write!(f, "the pool is paused{}", cause.cause()),

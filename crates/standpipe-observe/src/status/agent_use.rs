@@ -139,6 +139,20 @@ pub(crate) fn needs_all(figures: &[LimitUsage], cost: &Amounts, no: &Refusal) ->
     limit.zip(takes).is_some_and(|(limit, units)| units > limit.effective)
 }
 
+/// Whether the agent's own cap on the limit is what a call can never fit.
+pub(crate) fn is_by_cap(state: &State, reserve: &Reserve, no: &Refusal, now: &Now) -> bool {
+    let Some(limit) = no.limit.as_ref().filter(|_| no.reason == Reason::Never) else {
+        return false;
+    };
+    let takes = match limit.unit() {
+        Some(unit) => reserve.cost.of(unit).unwrap_or(0),
+        None => reserve.cost.slots(),
+    };
+    let shares = state.agent_shares(&reserve.agent, now.store);
+    let mut caps = shares.iter().filter(|own| own.limit == *limit).filter_map(|own| own.cap);
+    caps.any(|cap| takes.saturating_sub(cap) == no.short_by)
+}
+
 /// Returns what floors keep from a call on the limit that refuses it.
 pub(crate) fn kept_from(
     state: &State,

@@ -447,7 +447,8 @@ impl WaitState {
     fn refused(&self, dispatcher: &Dispatcher, refusal: &Refusal, now: &Now) -> Refused {
         let backpressure = self.backpressure.clone();
         let state = dispatcher.participant.replica().state();
-        Refused { backpressure, ..Refused::new(self.pool.name(), refusal, state, now) }
+        let refused = Refused::new(self.pool.name(), refusal, state, now);
+        Refused { backpressure, ..refused.of_call(&self.reserve, refusal, state, now) }
     }
 
     /// Ends the wait: its timer is not needed any more.
