@@ -333,7 +333,7 @@ fn steps(refusals: &[Refusal], denial: &dyn Fn(&Refusal) -> Denial) -> Vec<Step>
         ("delay", "no pause, zone or retry delays it", noes(&own)),
         (
             "share",
-            "its cap is not reached, and it need not yield",
+            "its cap is not reached, and it does not yield to others",
             noes(&[Reason::Yield, Reason::Spread, Reason::Cap]),
         ),
         ("queue", "no call ahead of it takes what it needs", noes(&[Reason::Order])),

@@ -105,10 +105,15 @@ pub(crate) fn wait_reason(ticket: &TicketStatus) -> String {
     text + &times_out(ticket)
 }
 
+/// Whether the timeout of a call ends before its turn.
+fn is_late(ticket: &TicketStatus) -> bool {
+    let late = ticket.when.in_ms().is_some_and(|ms| ms > ticket.deadline_ms);
+    late || ticket.when.times_out
+}
+
 /// `, but it times out first, in 12 s`
 pub(crate) fn times_out(ticket: &TicketStatus) -> String {
-    let late = ticket.when.in_ms().is_some_and(|ms| ms > ticket.deadline_ms);
-    match late || ticket.when.times_out {
+    match is_late(ticket) {
         true => format!(", but it times out first, in {}", remaining(ticket.deadline_ms)),
         false => String::new(),
     }
@@ -116,6 +121,10 @@ pub(crate) fn times_out(ticket: &TicketStatus) -> String {
 
 /// Describes until when a call waits, and why: in a narrow column the instant must not be cut off.
 pub(crate) fn wait_instant(ticket: &TicketStatus) -> String {
+    if let Some(why) = ticket.why().filter(|_| is_late(ticket)) {
+        let left = remaining(ticket.deadline_ms);
+        return format!("times out first, in {left}: {}", why_and_when(&why, &When::default()));
+    }
     match ticket.why().filter(|_| ticket.when.waiting_for.is_none() && !ticket.when.is_empty()) {
         Some(why) => format!("{}: {}", when(&ticket.when), why_and_when(&why, &When::default())),
         None => wait_reason(ticket),
