@@ -1,6 +1,7 @@
 """GitHub's command line through the proxy. It has no base URL: `standpipe run` gives it a socket."""
 
 import json
+from urllib.request import urlopen
 
 
 def gh(tap, *words):
@@ -24,3 +25,11 @@ def test_an_error_is_gh_s_own(github):
     _, tap = github
     done = tap.run("gh", "api", "user", "-H", "x-fail: 404", GH_TOKEN="k")
     assert done.returncode == 1 and "Not Found (HTTP 404)" in done.stderr, done.stderr
+
+
+def test_calls_count_as_the_agent_of_run(github):
+    _, tap = github
+    gh(tap, "api", "user")
+    with urlopen(f"{tap.url}/v1/proxied") as reply:
+        agents = [call["agent"] for call in json.load(reply)["recent"]]
+    assert agents == ["nightly"], "gh itself sends no name"

@@ -48,6 +48,8 @@ pub(crate) fn variables(
     all.push(("API_TIMEOUT_MS".to_owned(), CLAUDE_TIMEOUT_MS.to_owned()));
     all.push(("CLAUDE_CODE_MAX_RETRIES".to_owned(), "0".to_owned()));
     all.push(("STANDPIPE_AGENT".to_owned(), agent.to_owned()));
+    let priority = priority.map(|priority| priority.as_str().to_owned());
+    all.extend(priority.map(|priority| ("STANDPIPE_PRIORITY".to_owned(), priority)));
     all
 }
 

@@ -129,10 +129,10 @@ pub const fn waiting_for(reason: Reason) -> Option<&'static str> {
 }
 
 impl When {
-    /// `in 34 s (16:59:20)`, `expected in 34 s (16:59:20)`, `not expected before 16:59:20 (in 34
-    /// s)`, `not before 16:59:20 (in 34 s)` or `waiting for …`. `clock` formats an instant that is so many milliseconds ahead. It drops what
-    /// is below a second, so that one instant has one text in every view and no bound is shown later
-    /// than it is.
+    /// `in 34 s (16:59:20)`, `expected in 34 s (16:59:20)`, `not expected before 16:59:20 (in
+    /// 34 s)`, `not before 16:59:20 (in 34 s)` or `waiting for …`. `clock` formats an instant that
+    /// is so many milliseconds ahead. It drops what is below a second, so that one instant has one
+    /// text in every view and no bound is shown later than it is.
     #[must_use]
     pub fn describe(&self, clock: &dyn Fn(Timestamp, u64) -> String) -> String {
         if let (Some(at), Some(ms)) = (self.until, self.until_ms) {

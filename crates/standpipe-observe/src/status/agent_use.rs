@@ -78,8 +78,8 @@ pub(crate) fn shares_of(state: &State, agent: &AgentName, now: &Now) -> Vec<Agen
     each.collect()
 }
 
-/// Returns the calls ahead of a place in the queue for the limit that refuses a call. A call that is
-/// held back by a rule of its own blocks nobody.
+/// Returns the calls ahead of a place in the queue for the limit that refuses a call. A call that
+/// is held back by a rule of its own blocks nobody.
 pub(crate) fn agents_ahead(state: &State, no: &Refusal, place: QueueKey) -> Ahead {
     if no.reason != Reason::Order {
         return Ahead::default();

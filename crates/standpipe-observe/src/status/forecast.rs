@@ -1,8 +1,8 @@
 //! When queued calls are admitted if nothing else happens: the queue replayed on a copy of the
 //! ledger.
 //!
-//! In a replay calls are admitted in their order and use what they reserved. No call comes, and none
-//! is cancelled. The first replay ends no call, so that its instants are those of time alone. What
+//! In a replay calls are admitted in their order and use what they reserved. No call comes, and
+//! none is cancelled. The first replay ends no call, so that its instants are those of time alone. What
 //! it does not admit needs a slot or an answer. The second replay ends every call at once, so that
 //! its instants are early, and a call that times out even there is too late.
 //!

@@ -1,9 +1,11 @@
-//! Detects that a client disconnected while its call waits.
+//! The client's end of a connection: whether it is still there, and which process it is.
 //!
 //! hyper notices a closed connection only once it has read everything before the end of the stream.
 //! A pipelined request or a stray line break hides it, so the socket itself is polled.
 
 use std::convert::Infallible;
+use std::fs::File;
+use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,9 +13,13 @@ use std::time::Duration;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::socket_peercred;
 
 /// How often the socket is polled.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The most that is read of a client's environment, in bytes.
+const MAX_ENVIRONMENT: u64 = 1 << 20;
 
 /// The client's end of a connection.
 #[derive(Clone, Debug)]
@@ -28,6 +34,20 @@ impl Peer {
     /// Whether the client has closed the connection.
     pub(crate) fn is_disconnected(&self) -> bool {
         self.0.as_deref().is_some_and(is_closed)
+    }
+
+    /// Returns a variable of the client's environment. It is known only on a Unix socket, for a
+    /// process of the same user on this machine.
+    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+        let credentials = socket_peercred(self.0.as_deref()?).ok()?;
+        let path = format!("/proc/{}/environ", credentials.pid.as_raw_nonzero());
+        let mut all = Vec::new();
+        File::open(path).ok()?.take(MAX_ENVIRONMENT).read_to_end(&mut all).ok()?;
+        let mut entries = all.split(|byte| *byte == 0);
+        let value = entries.find_map(|entry| {
+            entry.strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b"="))
+        })?;
+        String::from_utf8(value.to_vec()).ok().filter(|value| !value.is_empty())
     }
 
     /// Resolves when the client has closed the connection.
@@ -59,5 +79,20 @@ impl<S: Send + Sync> FromRequestParts<S> for Peer {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         Ok(parts.extensions.get::<Self>().cloned().unwrap_or(Self(None)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn the_environment_of_a_client_is_known_on_a_unix_socket_only() {
+        let (one, _other) = UnixStream::pair().unwrap();
+        let (name, value) = std::env::vars().find(|(_, value)| !value.is_empty()).unwrap();
+        assert_eq!(Peer::of(&one).variable(&name), Some(value));
+        assert_eq!(Peer::of(&one).variable("STANDPIPE_NO_SUCH_VARIABLE"), None);
+        assert_eq!(Peer(None).variable(&name), None);
     }
 }

@@ -1,7 +1,8 @@
 //! Who calls, which provider, and which path of its API.
 //!
-//! Identity comes from the path (`/as/NAME/…`), else from `x-standpipe-*` headers, else from the
-//! program's name in `user-agent`. Only configured and built-in upstreams can be reached.
+//! Identity comes from the path (`/as/NAME/…`), else from `x-standpipe-*` headers, else on a Unix
+//! socket from the program's environment, else from its name in `user-agent`. Only configured and
+//! built-in upstreams can be reached.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use super::upstream::Upstream;
 use crate::api::agent_of;
 use crate::http::guard::Transport;
 use crate::http::names;
+use crate::http::peer::Peer;
 use crate::http::problem::Problem;
 use crate::state::AppState;
 
@@ -84,13 +86,20 @@ pub(crate) fn identify(
         Some(query) => format!("{path}?{query}"),
         None => path,
     };
+    // `gh` can send no name, but `standpipe run` gives it one in its environment.
+    let own = |name: &str| {
+        let peer = request.extensions().get::<Peer>().filter(|_| transport == Transport::Unix);
+        peer.filter(|_| agent.is_none() && !headers.contains_key(&names::AGENT))?.variable(name)
+    };
+    let (own_agent, own_priority) = (own("STANDPIPE_AGENT"), own("STANDPIPE_PRIORITY"));
     // `standpipe run --priority` adds the priority to the name.
     let (agent, stated) = match agent.map(|name| name.split_once(':').unwrap_or((name, ""))) {
         Some((name, "")) => (Some(name), None),
         Some((name, stated)) => (Some(name), Some(stated)),
         None => (None, None),
     };
-    let agent = match agent {
+    let stated = stated.or(own_priority.as_deref());
+    let agent = match agent.or(own_agent.as_deref()) {
         Some(name) => {
             AgentName::new(name).map(|name| name.as_str().to_owned()).ok_or_else(|| {
                 let shown: String = name.chars().take(80).flat_map(char::escape_debug).collect();
