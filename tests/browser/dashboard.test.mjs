@@ -70,7 +70,7 @@ test("who waits is shown with place, reason, countdown and deadline", async () =
   assert.equal(first[2], "tokens per hour has no room (short by 1,700); 1,500 kept for boss "
     + "(floor 25%); used by boss 10 %, data 10 %, poller 10 %");
   // A floor may keep units for longer, so the instant is a bound.
-  assert.match(first[3], /^not before \d\d:\d\d:\d\d \(in (1 h|59 min.*)\)$/);
+  assert.match(first[3], /^not expected before \d\d:\d\d:\d\d \(in (1 h|59 min.*)\)$/);
   assert.match((await cells("later"))[2], /^behind large in the queue for tokens per hour/);
   // It counts down.
   await page.waitForFunction((was) => [...document.querySelectorAll(".waiting tr")].some((one) =>

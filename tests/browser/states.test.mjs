@@ -276,7 +276,9 @@ test("paused: by hand or by a 429, until when, what to do", async () => {
     assert.doesNotMatch(release, /\bago\b|\bnow\b/);
     // What its floor keeps is shown with the limit.
     await says(page, ".limits", "$5.00 kept for release");
-    const cut = await page.$$eval("main svg[role=img] text", (all) => all.filter((one) => {
+    // In one step: every snapshot draws the labels anew.
+    const cut = await page.evaluate(() => [...document.querySelectorAll(
+      "main svg[role=img] text")].filter((one) => {
       const [own, room] = [one, one.ownerSVGElement].map((of) => of.getBoundingClientRect());
       return own.width > 0 && (own.right > room.right || own.left < room.left);
     }).map((one) => one.textContent));
