@@ -2,9 +2,9 @@
 //! ledger.
 //!
 //! In a replay calls are admitted in their order and use what they reserved. No call comes, and
-//! none is cancelled. The first replay ends no call, so that its instants are those of time alone. What
-//! it does not admit needs a slot or an answer. The second replay ends every call at once, so that
-//! its instants are early, and a call that times out even there is too late.
+//! none is cancelled. The first replay ends no call, so that its instants are those of time alone.
+//! What it does not admit needs a slot or an answer. The second replay ends every call at once, so
+//! that its instants are early, and a call that times out even there is too late.
 //!
 //! What happens meanwhile can make an admission earlier or later: a forecast is no bound.
 
