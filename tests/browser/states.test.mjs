@@ -257,6 +257,8 @@ test("paused: by hand or by a 429, until when, what to do", async () => {
     assert.match(until, /in \d+ min( \d+ s)? \(\d\d:\d\d:\d\d\)/);
     await says(page, ".answers", "press Resume to end it now");
     await says(page, ".waiting tbody tr", "by ops at");
+    // The pause ends half an hour before the calls give up.
+    await noneSays(page, ".waiting", /before its turn/);
     assert.equal(await page.title(), "(1 paused, 3 waiting) Standpipe");
   } });
   await home.run("throttle", "openai/gpt", "--as", "docs", "--kind", "quota",

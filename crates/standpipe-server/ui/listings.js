@@ -78,9 +78,10 @@ export class Queue extends Listing {
 			setTime(cells[3].firstChild, isHeld ? null : of.until ?? of.expected ?? of.not_before,
 				isHeld ? "when the store answers" : expected(of));
 			setTime(cells[5].firstChild, of.since, whole(of.waits_ms));
-			// By the forecast it gives up before its turn.
+			// It gives up before the instant beside it. `times_out` is not used: it is also set for
+			// calls that a pause of some minutes holds and whose timeout is much later.
 			const ms = of.until_ms ?? of.expected_ms ?? of.not_before_ms ?? 0;
-			const isLate = !isHeld && (of.times_out || ms > of.deadline_ms);
+			const isLate = !isHeld && ms > of.deadline_ms;
 			attr(cells[6], "class", isLate ? "n failed" : "n");
 			return [count(of.position), null, isHeld ? "the store is unavailable"
 				: whyWaiting(of, pool, paused), null, takes(of.cost, pool), null,
