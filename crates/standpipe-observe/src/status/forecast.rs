@@ -102,6 +102,15 @@ impl Replay {
         Some(Self { state, at, ends, session, number: 0, last: None, run: Run::default() })
     }
 
+    /// Continues at a later instant with a session of its own: one that was silent is forgotten, and
+    /// its events are rejected.
+    fn advance(&mut self, at: Instant) {
+        self.at = at;
+        let sessions = &self.state.facts().sessions;
+        let unused = (0..self.session).rev().find(|id| !sessions.contains_key(id));
+        (self.session, self.number) = (unused.unwrap_or(0), 0);
+    }
+
     /// Runs it with one call more.
     fn with_new(mut self, reserve: &Reserve) -> Option<(Key, Run)> {
         let call = Reserve { patience: PATIENCE, id: None, ticket: None, ..reserve.clone() };
@@ -133,7 +142,7 @@ impl Replay {
                 break;
             };
             let waiting: Vec<Key> = self.state.facts().tickets.values().map(|t| t.key).collect();
-            self.at = next;
+            self.advance(next);
             let then = self.apply(PASS);
             // A lease that expires ends a call, and when calls end is not known.
             if self.state.facts().leases.len() < leases {
@@ -294,6 +303,15 @@ mod tests {
         let [Expected::At(_), Expected::After(_)] = queue.expected()[..] else {
             panic!("{:?}", queue.expected())
         };
+    }
+
+    #[test]
+    fn a_long_pause_is_no_timeout() {
+        let mut queue = Queue::new(Some(1));
+        queue.reserve(2, 3_600);
+        let _ = queue.apply(Action::Pause { length: Span::secs(1_800), by: None });
+        let [Expected::After(at)] = queue.expected()[..] else { panic!("{:?}", queue.expected()) };
+        assert!(at >= Instant(1_800 * SECOND), "{at:?}");
     }
 
     #[test]
