@@ -107,6 +107,9 @@ pub struct LimitAudit {
     pub peak_percent: Option<u64>,
     /// When that period began.
     pub peak_at: Option<Timestamp>,
+    /// What others use of it now: the provider counts it, and no agent above was admitted for it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub by_others: u64,
 }
 
 /// What one agent did on a pool.
@@ -194,6 +197,11 @@ impl Audit {
         EventKind::Reclaim,
         EventKind::Outside,
     ];
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+const fn is_zero(units: &u64) -> bool {
+    *units == 0
 }
 
 fn unreadable(pool: &PoolName, error: &str) -> Finding {

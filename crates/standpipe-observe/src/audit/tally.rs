@@ -9,6 +9,7 @@ use super::series::Series;
 use super::{AIM, AgentAudit, AgentRate, LimitAudit, PoolAudit, Rate, risk};
 use crate::amount::percent;
 use crate::journal::{Event, EventData, Usage};
+use crate::others;
 use crate::status::{AgentStatus, Label, LimitKind, LimitStatus, PoolStatus};
 use crate::time::Timestamp;
 
@@ -74,6 +75,7 @@ struct Measure {
     peak_stated: Option<u64>,
     /// The usable part of that.
     peak_usable: Option<u64>,
+    by_others: u64,
 }
 
 impl JournalTotals {
@@ -225,7 +227,7 @@ fn together(
     agents: &[AgentAudit],
     at: usize,
 ) -> LimitAudit {
-    let Measure { limit, unit, period_ms, stated, peak_stated, peak_usable } = measure;
+    let Measure { limit, unit, period_ms, stated, peak_stated, peak_usable, by_others } = measure;
     let each: Vec<Series> = known.values().map(|agent| agent.series(unit)).collect();
     let (peak, peak_at) = Series::sum(&each).peak(*period_ms);
     let averages = agents.iter().filter_map(|agent| agent.rates.get(at));
@@ -243,6 +245,7 @@ fn together(
         peak_usable: *peak_usable,
         peak_percent: peak_stated.map(|stated| percent(u128::from(peak), u128::from(stated))),
         peak_at: peak_at.map(|second| Timestamp { millis: second.saturating_mul(1_000) }),
+        by_others: *by_others,
     }
 }
 
@@ -367,22 +370,24 @@ fn parallel(status: &PoolStatus) -> Option<u64> {
 
 /// The rates of a pool, and always requests per minute, because every agent makes requests.
 fn measures(status: Option<&PoolStatus>) -> Vec<Measure> {
-    let limits = status.into_iter().flat_map(|status| &status.limits);
-    let rates = limits.filter_map(measure);
+    let limits =
+        status.into_iter().flat_map(|status| status.limits.iter().map(move |l| (status, l)));
+    let rates = limits.filter_map(|(status, limit)| measure(status, limit));
     let mut measures: Vec<Measure> = rates.collect();
     if !measures.iter().any(|measure| measure.unit == "requests") {
         let (limit, unit) = ("requests per 1min".to_owned(), "requests".to_owned());
         let (stated, peak_stated, peak_usable) = (None, None, None);
-        let period_ms = 60_000;
-        let requests = Measure { limit, unit, period_ms, stated, peak_stated, peak_usable };
+        let (period_ms, by_others) = (60_000, 0);
+        let requests =
+            Measure { limit, unit, period_ms, stated, peak_stated, peak_usable, by_others };
         measures.insert(0, requests);
     }
     measures
 }
 
 /// `None` for calls in flight, which are no rate.
-fn measure(limit: &LimitStatus) -> Option<Measure> {
-    let stated = limit.learned.map_or(limit.amount, |learned| learned.min(limit.amount));
+fn measure(status: &PoolStatus, limit: &LimitStatus) -> Option<Measure> {
+    let stated = others::stated(limit);
     // A full bucket passes its burst, and what it regains in the period.
     let peak = |rate: u64, burst: u64| Some(rate.saturating_add(burst));
     Some(Measure {
@@ -392,6 +397,7 @@ fn measure(limit: &LimitStatus) -> Option<Measure> {
         stated: Some(stated),
         peak_stated: peak(stated, limit.burst.unwrap_or(0)),
         peak_usable: peak(limit.effective, limit.refill.unwrap_or(0)),
+        by_others: others::used_by_others(status, limit),
     })
 }
 

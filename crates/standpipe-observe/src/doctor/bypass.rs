@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{Scene, length, or_ok};
 use crate::finding::Finding;
 use crate::journal::EventData;
+use crate::others;
 use crate::time::Timestamp;
 
 pub(super) const NAME: &str = "outside";
@@ -18,8 +19,9 @@ struct Seen {
 }
 
 pub(super) fn check(scene: &Scene) -> Vec<Finding> {
+    let (limits, mut found): (Vec<(&str, &str)>, Vec<Finding>) = present(scene).into_iter().unzip();
     if !scene.has_journal() {
-        return Vec::new();
+        return found;
     }
     let mut seen: BTreeMap<(&str, &str), Seen> = BTreeMap::new();
     for event in &scene.week {
@@ -30,8 +32,26 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
         known.units = known.units.saturating_add(*units);
         known.last = known.last.max(event.at);
     }
-    let found = seen.into_iter().map(|((pool, limit), seen)| bypassed(scene, pool, limit, seen));
-    or_ok(found.collect(), NAME, || "no call bypassed Standpipe in 7 days".to_owned())
+    let earlier = seen.into_iter().filter(|(of, _)| !limits.contains(of));
+    found.extend(earlier.map(|((pool, limit), seen)| bypassed(scene, pool, limit, seen)));
+    or_ok(found, NAME, || "no call bypassed Standpipe in 7 days".to_owned())
+}
+
+/// What others use of each limit now, where that is notable. It is not in the journal while it may
+/// be from before Standpipe started.
+fn present(scene: &Scene) -> Vec<((&str, &str), Finding)> {
+    let limits = scene.readable().flat_map(|(name, pool)| {
+        pool.status.limits.iter().map(move |limit| (name.as_str(), &pool.status, limit))
+    });
+    let each = limits.filter_map(|(name, status, limit)| {
+        let (units, stated) = (others::used_by_others(status, limit), others::stated(limit));
+        let period_ms = limit.period_ms.filter(|_| others::is_notable(units, stated))?;
+        let what = others::what(&limit.limit, &limit.unit, units, stated);
+        let finding = Finding::warning(NAME, format!("`{name}`: {what}"));
+        let finding = finding.remedy(others::remedy(period_ms)).on(name);
+        Some(((name, limit.limit.as_str()), finding))
+    });
+    each.collect()
 }
 
 fn bypassed(scene: &Scene, pool: &str, limit: &str, seen: Seen) -> Finding {

@@ -404,4 +404,26 @@ fn who_bypasses_the_tap_is_told_of_with_what_to_do() {
     assert!(one.remedy.as_deref().is_some_and(|remedy| remedy.contains("through Standpipe")));
 }
 
+#[test]
+fn use_by_others_that_the_provider_counts_is_told_before_it_is_in_the_journal() {
+    let mut kept = Kept::new();
+    let limits = |kept: &mut Kept, by_others| {
+        let pool = pools_of(&mut kept.scene)[0].1.as_mut().unwrap();
+        pool.status.limits[0].by_others = by_others;
+    };
+    limits(&mut kept, 9);
+    assert_eq!(kept.found(bypass::check, &[])[0].level, Level::Ok, "less than 10 %");
+    limits(&mut kept, 93);
+    let says = "`my/api`: the provider counts 93 of 100 requests per 1min that Standpipe did not";
+    let (limit, units, total) = ("requests per 1min".to_owned(), 40, 40);
+    let seen = [event(5_000, EventData::Outside { limit, units, total })];
+    for week in [&[][..], &seen] {
+        let found = kept.found(bypass::check, week);
+        one(&found, Level::Warning, says);
+        assert!(found[0].remedy.as_ref().unwrap().contains("gone after one period (1 min)"));
+    }
+    kept.scene.store.as_mut().unwrap().journal = None;
+    one(&kept.found(bypass::check, &[]), Level::Warning, says);
+}
+
 mod unusable;

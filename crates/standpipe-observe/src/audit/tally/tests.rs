@@ -417,3 +417,27 @@ fn a_wait_after_a_refusal_is_not_a_full_limit() {
     };
     assert!(full("limit") && !full("pause"));
 }
+
+#[test]
+fn what_others_use_is_told_and_is_part_of_the_share() {
+    let mut pool = status(true);
+    let share = |pool: &PoolStatus| {
+        let report = audit([used("blog", 600, 20, 0)], Some(pool));
+        let [finding] = &report.findings[..] else { panic!("{:?}", report.findings) };
+        (finding.level, finding.check, finding.what.clone())
+    };
+    pool.limits[0].by_others = 9;
+    let (level, check, what) = share(&pool);
+    assert_eq!((level, check), (Level::Ok, "contention"));
+    assert!(what.contains("all agents and others active, they use 29 % of the quota"), "{what}");
+    pool.limits[0].by_others = 70;
+    let (level, check, what) = share(&pool);
+    assert_eq!((level, check), (Level::Warning, "outside"));
+    assert!(what.contains("counts 70 of 100 requests per 1min that Standpipe"), "{what}");
+    let idle = audit([], Some(&pool));
+    assert_eq!(found(&idle, "outside").len(), 1, "no agent called: {idle:?}");
+    let (limit, units, total) = ("requests per 1min".to_owned(), 40, 40);
+    let seen = event(EventData::Outside { limit, units, total });
+    let both = audit([used("blog", 600, 20, 0), seen], Some(&pool));
+    assert_eq!(found(&both, "outside").len(), 1, "once: {both:?}");
+}
