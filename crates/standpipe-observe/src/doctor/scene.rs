@@ -126,7 +126,13 @@ impl Scene {
         self.store.iter().flat_map(OpenStore::readable)
     }
 
-    /// One of them.
+    /// The pools whose ledger cannot be read.
+    pub(super) fn unreadable(&self) -> impl Iterator<Item = &PoolName> {
+        let pools = self.store.iter().flat_map(|store| store.pools.as_ref().into_iter().flatten());
+        pools.filter(|(_, seen)| seen.is_err()).map(|(name, _)| name)
+    }
+
+    /// A pool that can be read.
     pub(super) fn pool(&self, name: &str) -> Option<&PoolOverview> {
         self.readable().find(|(known, _)| known.as_str() == name).map(|(_, overview)| overview)
     }

@@ -213,8 +213,44 @@ fn a_store_that_cannot_be_opened_is_a_failure() {
 #[test]
 fn a_pool_that_cannot_be_read_is_a_failure_of_its_own() {
     let broken = ("my/odd".parse().unwrap(), Err("it is odd; fix it".to_owned()));
-    let found = store::check(&scene(vec![pool("my/api"), broken]));
+    let mut scene = scene(vec![pool("my/api"), broken]);
+    scene.store.as_mut().unwrap().journal = Some("state".into());
+    let found = store::check(&scene);
     one(&found[..1], Level::Failure, "`my/odd` cannot be read: it is odd");
+    assert_eq!(found[0].remedy.as_deref(), Some("fix it"));
+    let of = |scene: &Scene, check: &str| {
+        let found = Diagnosis::of(scene).findings.into_iter();
+        found.filter(|f| f.check == check).collect::<Vec<_>>()
+    };
+    for check in ["pools", "stale state", "429s"] {
+        one(&of(&scene, check), Level::Note, "not checked for `my/odd`: the ledger cannot be read");
+    }
+    scene.week = vec![refused(9, None, "quota"), refused(5, None, "quota")];
+    assert_eq!(of(&scene, "429s")[0].level, Level::Warning);
+    // A directory of one's own that denies access.
+    scene.survey.as_mut().unwrap().mode = 0o500;
+    let found = store::check(&scene);
+    assert_eq!(found[0].remedy.as_deref(), Some("chmod 700 state"));
+}
+
+#[test]
+fn use_outside_is_not_known_where_no_response_reported_limits() {
+    let mut kept = Kept::new();
+    let says = "not known for `my/api`: no response with limits was reported in 7 days";
+    one(&kept.found(bypass::check, &[]), Level::Note, says);
+    let with = |header: &str| {
+        let headers = std::collections::BTreeMap::from([(header.to_owned(), "9".to_owned())]);
+        event(9_000, EventData::Observe { lease: None, headers })
+    };
+    one(&kept.found(bypass::check, &[with("Retry-After")]), Level::Note, says);
+    let reported = with("x-ratelimit-remaining");
+    one(&kept.found(bypass::check, std::slice::from_ref(&reported)), Level::Ok, "counted no call");
+    let quota = |ago| refused(ago, None, "quota");
+    let week = [reported, quota(5_000), quota(4_000)];
+    assert_eq!(kept.found(bypass::check, &week), [], "the 429s say that some calls may bypass");
+    one(&kept.found(bypass::check, &week[1..]), Level::Note, says);
+    kept.scene.store.as_mut().unwrap().pools = Ok(Vec::new());
+    one(&kept.found(bypass::check, &[]), Level::Ok, "no rate to compare");
 }
 
 #[test]
@@ -227,6 +263,7 @@ fn a_directory_for_strangers_or_without_room_is_told() {
         scene.survey = before;
     };
     with(|survey| survey.mode = 0o755, 2, "other users can read");
+    with(|survey| survey.mode = 0o600, 2, "no full access");
     with(|survey| survey.mode = 0o770, 2, "new files in it are not");
     with(|survey| survey.owner = survey.user + 1, 2, "belongs to user");
     with(|survey| survey.free = 5 << 20, 3, "only 5 MB free");
@@ -386,8 +423,6 @@ fn what_cannot_be_seen_is_not_said_to_be_well() {
 #[test]
 fn who_bypasses_the_tap_is_told_of_with_what_to_do() {
     let mut kept = Kept::new();
-    let found = kept.found(bypass::check, &[]);
-    assert_eq!((found.len(), found[0].level), (1, Level::Ok));
     let seen = |ago_ms: u64, units| {
         let limit = "requests per 1min".to_owned();
         let what = EventData::Outside { limit, units, total: units };
@@ -412,7 +447,7 @@ fn use_by_others_that_the_provider_counts_is_told_before_it_is_in_the_journal() 
         pool.status.limits[0].by_others = by_others;
     };
     limits(&mut kept, 9);
-    assert_eq!(kept.found(bypass::check, &[])[0].level, Level::Ok, "less than 10 %");
+    one(&kept.found(bypass::check, &[]), Level::Ok, "no call");
     limits(&mut kept, 93);
     let says = "`my/api`: the provider counts 93 of 100 requests per 1min that Standpipe did not";
     let (limit, units, total) = ("requests per 1min".to_owned(), 40, 40);
