@@ -10,6 +10,7 @@ mod clocks;
 mod configuration;
 mod file_system;
 mod journal;
+mod losses;
 mod processes;
 mod refusals;
 mod retries;
@@ -40,6 +41,7 @@ const INSIDE: &[(&str, Needs, Group)] = &[
     (clocks::NAME, Needs::Pools, clocks::check),
     (blocked::NAME, Needs::Pools, blocked::check),
     (stale::NAME, Needs::Pools, stale::check),
+    (losses::NAME, Needs::Store, losses::check),
     (refusals::NAME, Needs::Store, refusals::check),
     (bypass::NAME, Needs::Store, bypass::check),
     (retries::NAME, Needs::Store, retries::check),

@@ -1,5 +1,5 @@
-//! Pools on which no call, or fewer calls than possible, can run now: stopped, paused, blocked by a
-//! stopped process, or recovering from a loss of the ledger.
+//! Pools on which no call, or fewer calls than possible, can run now: stopped, paused, or blocked
+//! by a stopped process.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
     let mut found = Vec::new();
     for (name, pool) in scene.readable() {
         let status = &pool.status;
-        let states = [stopped(scene, name, status), paused(name, status), lost(name, status)];
+        let states = [stopped(scene, name, status), paused(name, status)];
         let holders = stopped_holders(name, status);
         let all = states.into_iter().flatten().chain(holders);
         found.extend(all.map(|finding| finding.on(name.as_str())));
@@ -60,19 +60,6 @@ fn paused(name: &PoolName, status: &PoolStatus) -> Option<Finding> {
     let what = format!("`{name}` is paused{by} for another {}", length(pause.for_ms));
     let remedy = format!("wait, or end the pause: standpipe resume {name}");
     Some(Finding::note(NAME, what).remedy(remedy))
-}
-
-/// The store lost the ledger, so the limits count as full.
-fn lost(name: &PoolName, status: &PoolStatus) -> Option<Finding> {
-    let ends = status.learning.iter().chain(&status.recovering).map(|pause| pause.for_ms);
-    let left = length(ends.max()?);
-    let what = format!(
-        "the store lost the ledger of `{name}`; its limits count as full and are free again in \
-         {left}"
-    );
-    let remedy = "none needed: it ends by itself, and running processes report their calls \
-                  meanwhile; find out who deleted or replaced the ledger";
-    Some(Finding::warning(NAME, what).remedy(remedy))
 }
 
 /// Stopped processes keep what they hold, because they are alive.

@@ -103,7 +103,20 @@ fn a_lost_ledger_is_named_while_its_limits_count_as_full() {
     home.run(["hold", "my/api", "--as", "blog"].into_iter().chain(limit)).printed();
     std::fs::remove_file(home.path.join("state/pools/my+api.pool")).unwrap();
     home.run(["hold", "my/api", "--as", "blog", "--timeout", "0"].into_iter().chain(limit));
-    says(&doctor(&home), &["the store lost the ledger of `my/api`; its limits count as full"]);
+    let full = ["the store lost the ledger of `my/api`", "its limits count as full"];
+    says(&doctor(&home), &full);
+}
+
+#[test]
+fn entries_that_the_store_lost_under_a_call_in_flight_are_named_with_what_to_do() {
+    let home = Home::new();
+    let holder = home.hold_the_slot();
+    std::fs::remove_dir_all(home.path.join("state")).unwrap();
+    // The next process makes a new ledger, and the holder puts back what it holds.
+    home.run(["reserve", "my/slots", "--as", "news", "--limit", "parallel=1", "--timeout", "0"]);
+    assert_eq!(holder.end().code, Some(0));
+    let text = doctor(&home);
+    says(&text, &["`my/slots`: the store lost its latest entries", "docs/recipes/backup.md"]);
 }
 
 #[test]

@@ -68,9 +68,35 @@ fn a_stopped_or_paused_pool_is_not_well() {
 }
 
 #[test]
-fn a_lost_ledger_is_not_well_while_limits_count_as_full() {
-    let found = changed(blocked::check, &[], |status| status.learning = in_ms(40_000));
-    one(&found, Level::Warning, "its limits count as full and are free again in 40 s");
+fn a_lost_ledger_is_not_well_while_limits_count_as_full_and_a_week_after() {
+    let deleted = || {
+        let what = "the ledger of `my/api` was deleted; its limits count as full and so on";
+        event(60_000, EventData::Store { what: what.to_owned() })
+    };
+    let lose = |status: &mut PoolStatus| status.learning = in_ms(40_000);
+    let says = "the store lost the ledger of `my/api`; its limits count as full and are free again \
+                in 40 s";
+    one(&changed(losses::check, &[], lose), Level::Warning, says);
+    let says = "lost the ledger of `my/api` 1 min ago; its limits count as full";
+    one(&changed(losses::check, &[deleted()], lose), Level::Warning, says);
+    let found = changed(losses::check, &[deleted()], |_| ());
+    one(&found, Level::Warning, "`my/api`: the ledger of `my/api` was deleted 1 min ago; until");
+    let remedy = found[0].remedy.as_ref().unwrap();
+    assert!(remedy.contains("docs/recipes/backup.md") && remedy.contains("keep state"), "{remedy}");
+}
+
+#[test]
+fn entries_that_the_store_lost_are_told_and_an_outage_is_not() {
+    let store = |ago, what: &str| event(ago, EventData::Store { what: what.to_owned() });
+    let mut kept = Kept::new();
+    let outage = store(9_000, "the store is unavailable; calls are admitted without limit");
+    let week = [outage.clone()];
+    one(&kept.found(losses::check, &week), Level::Ok, "no loss of a ledger was recorded");
+    let entries = "the store lost its latest entries; 1 of this process's were put back";
+    let week = [store(60_000, entries), outage, store(5_000, entries)];
+    let says = "`my/api`: the store lost its latest entries 2 times in 7 days, last 5 s ago; until \
+                processes restored their calls, those in flight were unknown, so limits may";
+    one(&kept.found(losses::check, &week), Level::Warning, says);
 }
 
 #[test]
