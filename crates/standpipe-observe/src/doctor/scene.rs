@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use standpipe_config::{ConfigError, Settings};
 use standpipe_store::PoolName;
 
-use crate::journal::{Event, EventData};
+use crate::journal::{Event, EventData, UnwritableFile};
 use crate::status::PoolOverview;
 use crate::time::Timestamp;
 
@@ -41,6 +41,8 @@ pub struct OpenStore {
     pub pools: Result<Pools, String>,
     /// The directory of the journal; none if none is kept.
     pub journal: Option<PathBuf>,
+    /// The files of the journal that no line can be added to.
+    pub unwritable: Vec<UnwritableFile>,
     /// What came of writing something and reading it again.
     pub round_trip: Result<RoundTrip, String>,
     /// What happened to the store while it was looked at, as sentences.

@@ -64,6 +64,7 @@ fn scene(pools: Pools) -> Scene {
         place: "state".to_owned(),
         pools: Ok(pools),
         journal: None,
+        unwritable: Vec::new(),
         round_trip: Ok(round_trip),
         messages: Vec::new(),
         quarantined: Vec::new(),
@@ -398,6 +399,30 @@ fn lines_that_were_lost_are_told() {
     one(&kept.found(journal::check, &[]), Level::Ok, "no lines lost");
     let lost = [event(9, EventData::Lost { lines: 2 }), event(1, EventData::Lost { lines: 3 })];
     one(&kept.found(journal::check, &lost), Level::Warning, "5 lines");
+}
+
+#[test]
+fn a_journal_that_cannot_be_written_is_told_with_what_to_do() {
+    let path = std::env::temp_dir().join(format!("standpipe-doctor-{}", std::process::id()));
+    std::fs::create_dir_all(path.join("usage.jsonl")).unwrap();
+    std::fs::write(path.join("journal.jsonl"), "").unwrap();
+    let unwritable = crate::journal::Journal::at(&path).unwritable_files();
+    let left: Vec<_> = std::fs::read_dir(&path).unwrap().collect();
+    std::fs::remove_dir_all(&path).unwrap();
+    assert_eq!(left.len(), 2, "nothing is left behind: {left:?}");
+    let mut kept = Kept::new();
+    kept.scene.store.as_mut().unwrap().unwritable = unwritable;
+    let found = kept.found(journal::check, &[]);
+    one(&found, Level::Warning, "usage.jsonl: is a directory; `audit` and `events` miss");
+    assert!(found[0].remedy.as_ref().unwrap().starts_with("move the directory"), "{found:?}");
+    let file = &mut kept.scene.store.as_mut().unwrap().unwritable[0];
+    (file.is_directory, file.why) = (false, "permission denied".to_owned());
+    for (owner, says) in [(1_000, "chmod u+rwX "), (0, "it belongs to user 0: sudo chown")] {
+        kept.scene.store.as_mut().unwrap().unwritable[0].owner = Some(owner);
+        let found = kept.found(journal::check, &[]);
+        one(&found, Level::Warning, "permission denied");
+        assert!(found[0].remedy.as_ref().unwrap().starts_with(says), "{found:?}");
+    }
 }
 
 #[test]
