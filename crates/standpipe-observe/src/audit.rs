@@ -190,12 +190,13 @@ impl Audit {
     }
 
     /// The kinds of events that it is worked out from.
-    pub const KINDS: [EventKind; 5] = [
+    pub const KINDS: [EventKind; 6] = [
         EventKind::Usage,
         EventKind::Wait,
         EventKind::Throttle,
         EventKind::Reclaim,
         EventKind::Outside,
+        EventKind::Pause,
     ];
 }
 

@@ -2,7 +2,7 @@
 
 mod waits;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use standpipe_core::Unit;
 
@@ -19,19 +19,31 @@ const SHORT_MS: u64 = 500;
 /// More retries than this share of the calls are more than the ledger's budget.
 const RETRIES_PERCENT: u64 = 10;
 
+/// What happened on a pool besides its calls.
+#[derive(Debug, Default)]
+pub(super) struct Incidents {
+    /// Leases that ended without being settled.
+    pub(super) reclaimed: u64,
+    /// By limit: what the provider counted and Standpipe did not.
+    pub(super) outside: BTreeMap<String, u64>,
+    /// Refusals of any kind.
+    pub(super) refusals: u64,
+    /// Who ordered pauses by hand.
+    pub(super) paused_by: BTreeSet<String>,
+    /// The provider has stopped the pool, and it is not resumed yet.
+    pub(super) is_stopped: bool,
+}
+
 /// All that is found, or that nothing is.
-pub(super) fn findings(
-    audit: &PoolAudit,
-    reclaimed: u64,
-    outside: &BTreeMap<String, u64>,
-) -> Vec<Finding> {
+pub(super) fn findings(audit: &PoolAudit, incidents: &Incidents) -> Vec<Finding> {
+    let Incidents { reclaimed, outside, .. } = incidents;
     if audit.agents.is_empty() {
         return by_others(audit).into_iter().map(|f| f.on(audit.pool.as_str())).collect();
     }
     let mut found: Vec<Finding> =
         audit.limits.iter().filter_map(|l| contention(audit, l)).collect();
     found.extend(alone(audit));
-    let waits = waits::findings(audit);
+    let waits = waits::findings(audit, incidents);
     found.extend(full(audit).filter(|_| waits.is_empty()));
     found.extend(used_up(audit).filter(|_| found.is_empty() && waits.is_empty()));
     found.extend(waits);
@@ -40,7 +52,7 @@ pub(super) fn findings(
     found.extend(retries(audit));
     found.extend(by_others(audit));
     found.extend(outside.iter().filter_map(|(limit, units)| bypassed(audit, limit, *units)));
-    found.extend(unsettled(reclaimed));
+    found.extend(unsettled(*reclaimed));
     found.extend(unstated(audit));
     if found.is_empty() {
         found.push(fine(audit));

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use standpipe_core::{Priority, Unit};
 use standpipe_store::PoolName;
 
+use super::risk::Incidents;
 use super::series::Series;
 use super::{AIM, AgentAudit, AgentRate, LimitAudit, PoolAudit, Rate, risk};
 use crate::amount::percent;
@@ -36,9 +37,7 @@ struct Pool {
     modes: [BTreeMap<String, Agent>; 2],
     overloads: u64,
     stops: u64,
-    reclaimed: u64,
-    /// By limit: what the provider counted and Standpipe did not.
-    outside: BTreeMap<String, u64>,
+    incidents: Incidents,
     /// By agent: when a process last wrote what it did.
     written: BTreeMap<String, Timestamp>,
 }
@@ -107,11 +106,15 @@ impl JournalTotals {
                 let late = if ended == "refused" { count } else { 0 };
                 agent.gave_up = agent.gave_up.saturating_add(late);
             }
-            EventData::Throttle { about, .. } if about == "overload" => pool.overloads += 1,
-            EventData::Throttle { about, .. } if about == "terminal" => pool.stops += 1,
-            EventData::Reclaim { .. } => pool.reclaimed += 1,
+            EventData::Throttle { about, .. } => {
+                pool.overloads += u64::from(about == "overload");
+                pool.stops += u64::from(about == "terminal");
+                pool.incidents.refusals += 1;
+            }
+            EventData::Pause { by: Some(by), .. } => drop(pool.incidents.paused_by.insert(by)),
+            EventData::Reclaim { .. } => pool.incidents.reclaimed += 1,
             EventData::Outside { limit, units, .. } => {
-                let seen = pool.outside.entry(limit).or_default();
+                let seen = pool.incidents.outside.entry(limit).or_default();
                 *seen = seen.saturating_add(units);
             }
             _ => {}
@@ -170,7 +173,8 @@ impl JournalTotals {
             agents,
             findings: Vec::new(),
         };
-        audit.findings = risk::findings(&audit, pool.reclaimed, &pool.outside);
+        pool.incidents.is_stopped = status.is_some_and(|status| status.terminal.is_some());
+        audit.findings = risk::findings(&audit, &pool.incidents);
         audit
     }
 }

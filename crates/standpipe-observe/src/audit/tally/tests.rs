@@ -165,12 +165,13 @@ fn a_pool_that_was_full_at_times_is_told_though_nobody_waited_long() {
     assert_eq!(found(&full, "contention")[0].level, Level::Note);
 }
 
+fn refused(about: &str) -> Event {
+    let (agent, lease, about) = (None, None, about.to_owned());
+    event(EventData::Throttle { agent, lease, about, retry_after_ms: None, said: None })
+}
+
 #[test]
 fn refusals_retries_and_leases_taken_back_are_told() {
-    let throttle = |about: &str| {
-        let (agent, lease, about) = (None, None, about.to_owned());
-        event(EventData::Throttle { agent, lease, about, retry_after_ms: None, said: None })
-    };
     let (mut retried, mut unknown) = (used("blog", 600, 10, 0), used("other", 600, 0, 0));
     if let (EventData::Usage(blog), EventData::Usage(other)) =
         (&mut retried.what, &mut unknown.what)
@@ -181,8 +182,8 @@ fn refusals_retries_and_leases_taken_back_are_told() {
     let events = [
         retried,
         unknown,
-        throttle("quota"),
-        throttle("overload"),
+        refused("quota"),
+        refused("overload"),
         event(EventData::Reclaim { lease, agent, why }),
     ];
     let report = audit(events, Some(&status(true)));
@@ -418,26 +419,4 @@ fn a_wait_after_a_refusal_is_not_a_full_limit() {
     assert!(full("limit") && !full("pause"));
 }
 
-#[test]
-fn what_others_use_is_told_and_is_part_of_the_share() {
-    let mut pool = status(true);
-    let share = |pool: &PoolStatus| {
-        let report = audit([used("blog", 600, 20, 0)], Some(pool));
-        let [finding] = &report.findings[..] else { panic!("{:?}", report.findings) };
-        (finding.level, finding.check, finding.what.clone())
-    };
-    pool.limits[0].by_others = 9;
-    let (level, check, what) = share(&pool);
-    assert_eq!((level, check), (Level::Ok, "contention"));
-    assert!(what.contains("all agents and others active, they use 29 % of the quota"), "{what}");
-    pool.limits[0].by_others = 70;
-    let (level, check, what) = share(&pool);
-    assert_eq!((level, check), (Level::Warning, "outside"));
-    assert!(what.contains("counts 70 of 100 requests per 1min that Standpipe"), "{what}");
-    let idle = audit([], Some(&pool));
-    assert_eq!(found(&idle, "outside").len(), 1, "no agent called: {idle:?}");
-    let (limit, units, total) = ("requests per 1min".to_owned(), 40, 40);
-    let seen = event(EventData::Outside { limit, units, total });
-    let both = audit([used("blog", 600, 20, 0), seen], Some(&pool));
-    assert_eq!(found(&both, "outside").len(), 1, "once: {both:?}");
-}
+mod incidents;

@@ -1,0 +1,50 @@
+//! What happens besides calls: refusals, stops, pauses, and use by others.
+
+use super::*;
+
+#[test]
+fn what_others_use_is_told_and_is_part_of_the_share() {
+    let mut pool = status(true);
+    let share = |pool: &PoolStatus| {
+        let report = audit([used("blog", 600, 20, 0)], Some(pool));
+        let [finding] = &report.findings[..] else { panic!("{:?}", report.findings) };
+        (finding.level, finding.check, finding.what.clone())
+    };
+    pool.limits[0].by_others = 9;
+    let (level, check, what) = share(&pool);
+    assert_eq!((level, check), (Level::Ok, "contention"));
+    assert!(what.contains("all agents and others active, they use 29 % of the quota"), "{what}");
+    pool.limits[0].by_others = 70;
+    let (level, check, what) = share(&pool);
+    assert_eq!((level, check), (Level::Warning, "outside"));
+    assert!(what.contains("counts 70 of 100 requests per 1min that Standpipe"), "{what}");
+    let idle = audit([], Some(&pool));
+    assert_eq!(found(&idle, "outside").len(), 1, "no agent called: {idle:?}");
+    let (limit, units, total) = ("requests per 1min".to_owned(), 40, 40);
+    let seen = event(EventData::Outside { limit, units, total });
+    let both = audit([used("blog", 600, 20, 0), seen], Some(&pool));
+    assert_eq!(found(&both, "outside").len(), 1, "once: {both:?}");
+}
+
+#[test]
+fn a_pause_by_hand_is_no_refusal() {
+    let remedy = |more: &[Event]| {
+        let mut events = vec![used("blog", 600, 1, 0)];
+        events.extend(waited("blog", "pause", "admitted", 8_000));
+        events.extend_from_slice(more);
+        let report = audit(events, Some(&status(true)));
+        found(&report, "waits")[0].remedy.clone().unwrap()
+    };
+    let paused = |by: Option<&str>| {
+        let (until, by) = (Timestamp { millis: 8_000 }, by.map(ToOwned::to_owned));
+        event(EventData::Pause { until, for_ms: 8_000, by })
+    };
+    let (by_hand, after) = (paused(Some("ops")), paused(None));
+    let text = remedy(std::slice::from_ref(&by_hand));
+    assert!(text.starts_with("mostly for a pause by hand (ops): `standpipe resume a/b`"), "{text}");
+    assert!(remedy(std::slice::from_ref(&after)).starts_with("mostly for a pause: "));
+    let text = remedy(&[refused("quota"), after.clone()]);
+    assert_eq!(text, "mostly after refusals by the provider: fix their cause first");
+    let text = remedy(&[refused("quota"), after, by_hand]);
+    assert!(text.contains("refusals by the provider and for a pause by hand (ops)"), "{text}");
+}
