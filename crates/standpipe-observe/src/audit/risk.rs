@@ -47,7 +47,7 @@ pub(super) fn findings(audit: &PoolAudit, incidents: &Incidents) -> Vec<Finding>
     found.extend(full(audit).filter(|_| waits.is_empty()));
     found.extend(used_up(audit).filter(|_| found.is_empty() && waits.is_empty()));
     found.extend(waits);
-    found.extend(stops(audit));
+    found.extend(stops(audit, incidents));
     found.extend(refusals(audit));
     found.extend(retries(audit));
     found.extend(by_others(audit));
@@ -166,13 +166,16 @@ fn used_up(audit: &PoolAudit) -> Option<Finding> {
 }
 
 /// The provider stopped the pool: no limit changes that.
-fn stops(audit: &PoolAudit) -> Option<Finding> {
+fn stops(audit: &PoolAudit, incidents: &Incidents) -> Option<Finding> {
     let times = match audit.stops {
         0 => return None,
         1 => "once".to_owned(),
         n => format!("{n} times"),
     };
     let what = format!("the provider stopped the pool {times}");
+    if !incidents.is_stopped {
+        return Some(Finding::note("stopped", format!("{what}; it was resumed")));
+    }
     let remedy = format!("{}, then `standpipe resume {}`", Refused::FIX_ACCOUNT, audit.pool);
     Some(Finding::warning("stopped", what).remedy(remedy))
 }

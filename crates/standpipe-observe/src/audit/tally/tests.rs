@@ -194,33 +194,6 @@ fn refusals_retries_and_leases_taken_back_are_told() {
 }
 
 #[test]
-fn a_stop_is_no_limit_that_is_too_high() {
-    let stop = |refused: u64, stops: usize| {
-        let mut used = used("blog", 600, 4, 0);
-        if let EventData::Usage(usage) = &mut used.what {
-            usage.refused = refused;
-        }
-        let about = "terminal".to_owned();
-        let what = EventData::Throttle {
-            agent: None,
-            lease: None,
-            about,
-            retry_after_ms: None,
-            said: None,
-        };
-        let stops = std::iter::repeat_n(event(what), stops);
-        audit(stops.chain([used]), Some(&status(true)))
-    };
-    let report = stop(1, 1);
-    assert_eq!(found(&report, "429s"), Vec::<&Finding>::new());
-    let [stopped] = found(&report, "stopped")[..] else { panic!("{:?}", report.findings) };
-    assert_eq!(stopped.what, "the provider stopped the pool once");
-    assert!(stopped.remedy.as_ref().unwrap().starts_with("fix the account"), "{stopped:?}");
-    let both = stop(3, 2);
-    assert_eq!((found(&both, "429s").len(), found(&both, "stopped").len()), (1, 1));
-}
-
-#[test]
 fn a_pool_without_a_rate_still_shows_who_calls_how_often() {
     let report = audit([used("blog", 600, 7, 0)], None);
     assert_eq!(report.limits[0].limit, "requests per 1min");

@@ -1,6 +1,7 @@
 //! What happens besides calls: refusals, stops, pauses, and use by others.
 
 use super::*;
+use crate::status::Stop;
 
 #[test]
 fn what_others_use_is_told_and_is_part_of_the_share() {
@@ -47,4 +48,33 @@ fn a_pause_by_hand_is_no_refusal() {
     assert_eq!(text, "mostly after refusals by the provider: fix their cause first");
     let text = remedy(&[refused("quota"), after, by_hand]);
     assert!(text.contains("refusals by the provider and for a pause by hand (ops)"), "{text}");
+}
+
+#[test]
+fn a_stop_is_no_limit_that_is_too_high() {
+    let stop = |count: u64, stops: usize| {
+        let mut used = used("blog", 600, 4, 0);
+        if let EventData::Usage(usage) = &mut used.what {
+            usage.refused = count;
+        }
+        let stops = std::iter::repeat_n(refused("terminal"), stops);
+        let mut pool = status(true);
+        pool.terminal = Some(Stop { until: None, for_ms: None, look_ms: None });
+        audit(stops.chain([used]), Some(&pool))
+    };
+    let report = stop(1, 1);
+    assert_eq!(found(&report, "429s"), Vec::<&Finding>::new());
+    let [stopped] = found(&report, "stopped")[..] else { panic!("{:?}", report.findings) };
+    assert_eq!(stopped.what, "the provider stopped the pool once");
+    assert!(stopped.remedy.as_ref().unwrap().starts_with("fix the account"), "{stopped:?}");
+    let both = stop(3, 2);
+    assert_eq!((found(&both, "429s").len(), found(&both, "stopped").len()), (1, 1));
+}
+
+#[test]
+fn a_stop_that_was_resumed_asks_for_nothing() {
+    let report = audit([used("blog", 600, 4, 0), refused("terminal")], Some(&status(true)));
+    let [note] = &report.findings[..] else { panic!("{:?}", report.findings) };
+    assert_eq!((note.level, note.check, &note.remedy), (Level::Note, "stopped", &None));
+    assert_eq!(note.what, "the provider stopped the pool once; it was resumed");
 }
