@@ -197,14 +197,19 @@ fn refusals(audit: &PoolAudit) -> Option<Finding> {
         // Whose calls stopped the pool is not counted by agent.
         stops => format!("the provider refused {} more", counted(audit.refused - stops, "call")),
     };
+    let is_single = audit.refused - audit.stops == 1;
     let has_rates = audit.limits.iter().any(|limit| limit.stated.is_some());
-    let remedy = if has_rates {
+    let remedy = if is_single && has_rates {
+        "if it happens again, lower the limit or raise its `margin`"
+    } else if has_rates {
         "a limit is set too high, or some calls bypass Standpipe: lower the limit or raise its \
          `margin`; run `standpipe doctor` for details"
     } else {
         UNLIMITED
     };
-    let finding = Finding::warning("429s", what).remedy(remedy);
+    // One refusal may be chance, and doctor warns of more than one as well.
+    let level = if is_single { Level::Note } else { Level::Warning };
+    let finding = Finding { level, ..Finding::warning("429s", what).remedy(remedy) };
     Some(match most {
         Some(agent) => finding.by(&agent.agent),
         None => finding,

@@ -85,11 +85,13 @@ fn usage_of_a_script_is_recorded_when_it_settles() {
 fn refusals_are_reported_with_a_remedy() {
     let home = Home::new();
     call(&home, "my/api", "blog");
-    home.run(["throttle", "my/api", "--as", "blog", "--retry-after", "1s", "-q"]);
-    let report = home.run(["audit", "--json"]).json();
-    let refused = found(&report["pools"][0], "429s");
-    assert_eq!((&refused[0]["level"], &refused[0]["agent"]), (&json!("warning"), &json!("blog")));
-    assert!(!refused[0]["remedy"].is_null());
+    for level in ["note", "warning"] {
+        home.run(["throttle", "my/api", "--as", "blog", "--retry-after", "1s", "-q"]);
+        let report = home.run(["audit", "--json"]).json();
+        let refused = found(&report["pools"][0], "429s");
+        assert_eq!((&refused[0]["level"], &refused[0]["agent"]), (&json!(level), &json!("blog")));
+        assert!(!refused[0]["remedy"].is_null());
+    }
 }
 
 #[test]

@@ -78,3 +78,18 @@ fn a_stop_that_was_resumed_asks_for_nothing() {
     assert_eq!((note.level, note.check, &note.remedy), (Level::Note, "stopped", &None));
     assert_eq!(note.what, "the provider stopped the pool once; it was resumed");
 }
+
+#[test]
+fn one_refusal_is_a_note_and_two_are_a_warning() {
+    for (count, level) in [(1, Level::Note), (2, Level::Warning)] {
+        let mut call = used("blog", 600, 4, 0);
+        if let EventData::Usage(usage) = &mut call.what {
+            usage.refused = count;
+        }
+        let report = audit([call], Some(&status(true)));
+        let [finding] = found(&report, "429s")[..] else { panic!("{:?}", report.findings) };
+        assert_eq!((finding.level, finding.agent.as_deref()), (level, Some("blog")));
+        let remedy = finding.remedy.as_ref().unwrap();
+        assert_eq!(remedy.contains("standpipe doctor"), level == Level::Warning, "{remedy}");
+    }
+}
