@@ -157,7 +157,7 @@ pub struct AgentAudit {
 pub struct AgentRate {
     /// Which limit.
     pub limit: String,
-    /// How many in a period, over the time in which the agent was active.
+    /// How many in a period, over the time in which the agent was active; at most the peak.
     pub average: Rate,
     /// The most in any one period.
     pub peak: u64,

@@ -141,10 +141,22 @@ fn rates(style: Style, limit: &LimitAudit, audit: &PoolAudit, at: usize) -> Vec<
     let mut rows = vec![vec![name, "average".to_owned(), "peak".to_owned()]];
     let each = audit.agents.iter().take(MAX_ROWS);
     rows.extend(each.filter_map(|agent| Some(of(agent, agent.rates.get(at)?))));
-    let sum = average(unit, limit.average);
-    rows.push(vec!["together".to_owned(), sum, amount(unit, limit.peak)]);
+    rows.extend(together(limit));
     rows.extend(share(style, limit));
     figures(style, rows)
+}
+
+/// All agents together. Agents that were active at different times have averages that add up to
+/// more than the peak; that sum is a forecast, so it has a row of its own.
+fn together(limit: &LimitAudit) -> Vec<Vec<String>> {
+    let unit = &limit.unit;
+    let (sum, peak) = (average(unit, limit.average), amount(unit, limit.peak));
+    let row = |title: &str, sum: String, peak: String| vec![title.to_owned(), sum, peak];
+    if limit.average.tenths <= limit.peak.saturating_mul(10) {
+        return vec![row("together", sum, peak)];
+    }
+    let forecast = row("if all are active at once", sum, String::new());
+    vec![row("together", String::new(), peak), forecast]
 }
 
 /// The sums as a share of the quota. A bucket may pass its burst in addition in a period.
@@ -160,7 +172,7 @@ fn share(style: Style, limit: &LimitAudit) -> Option<Vec<String>> {
     let (stated, most) = (limit.stated?, limit.peak_stated?);
     let burst = match most == stated {
         true => String::new(),
-        false => format!(" ({} with the burst)", amount(&limit.unit, most)),
+        false => format!(" (peak: of {} with the burst)", amount(&limit.unit, most)),
     };
     let average = part(limit.average_percent?, limit.average.tenths, stated.saturating_mul(10));
     let title = format!("of the {} stated{burst}", amount(&limit.unit, stated));
@@ -199,6 +211,8 @@ fn nonzero(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use standpipe::observe::Timestamp;
+    use standpipe::observe::journal::{Event, EventData, Usage};
 
     const PLAIN: Style = Style { colour: false, unicode: true, width: 80 };
 
@@ -208,6 +222,32 @@ mod tests {
         let rows = rows.map(|row| row.map(str::to_owned).to_vec()).to_vec();
         let lines = figures(PLAIN, rows);
         assert_eq!(lines, ["        calls  waited", "  blog  1,200", "  data      3    4.2s"]);
+    }
+
+    /// An audit of calls: pool, agent, second, how many.
+    fn audit(calls: &[(&str, &str, u64, u32)], idle: &[&str]) -> Audit {
+        let at = |second: u64| Timestamp { millis: second * 1_000 };
+        let event = |(pool, agent, second, count): &(&str, &str, u64, u32)| {
+            let mut usage = Usage::default();
+            (usage.agent, usage.from, usage.enforced) = ((*agent).to_owned(), at(*second), true);
+            (usage.per_second, usage.calls) = (vec![*count], u64::from(*count));
+            Event { at: at(*second), pool: (*pool).to_owned(), what: EventData::Usage(usage) }
+        };
+        let names = calls.iter().map(|(pool, ..)| *pool).chain(idle.iter().copied());
+        let pools = names.map(|name| (name.parse().unwrap(), Ok(None))).collect();
+        let events = calls.iter().map(event).collect();
+        Audit::of(at(0), at(9_000), std::collections::BTreeMap::new(), events, pools)
+    }
+
+    #[test]
+    fn a_sum_that_never_was_is_not_beside_the_peak() {
+        let calls = [("a/b", "blog", 0, 50), ("a/b", "data", 6_000, 40)];
+        let shown = text(PLAIN, &audit(&calls, &[]), 60_000, false);
+        assert!(shown.contains("  together                             50\n"), "{shown}");
+        assert!(shown.contains("  if all are active at once       90\n"), "{shown}");
+        let calls = [("a/b", "blog", 0, 50), ("a/b", "data", 6, 40)];
+        let shown = text(PLAIN, &audit(&calls, &[]), 60_000, false);
+        assert!(shown.contains("  together                90    90\n"), "{shown}");
     }
 
     #[test]

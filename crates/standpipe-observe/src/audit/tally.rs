@@ -340,11 +340,11 @@ impl Agent {
     fn audit(&self, name: &str, measures: &[Measure]) -> AgentAudit {
         let rate = |measure: &Measure| {
             let series = self.series(&measure.unit);
-            AgentRate {
-                limit: measure.limit.clone(),
-                average: series.average(measure.period_ms),
-                peak: series.peak(measure.period_ms).0,
-            }
+            let peak = series.peak(measure.period_ms).0;
+            // An average is over whole minutes, which may have one more shorter period than fits.
+            let most = Rate { tenths: peak.saturating_mul(10) };
+            let average = series.average(measure.period_ms).min(most);
+            AgentRate { limit: measure.limit.clone(), average, peak }
         };
         let waited_for = self.waited_for.iter().max_by_key(|(_, waited_ms)| **waited_ms);
         AgentAudit {

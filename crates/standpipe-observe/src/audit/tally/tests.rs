@@ -392,4 +392,18 @@ fn a_wait_after_a_refusal_is_not_a_full_limit() {
     assert!(full("limit") && !full("pause"));
 }
 
+#[test]
+fn an_average_is_not_above_the_peak() {
+    let period = Span::secs(50);
+    let rule = Rule::Window { unit: Unit::Requests, amount: 5, period };
+    let pool = TestPool::new(vec![Limit::new(rule)]).status();
+    let report = audit([used("blog", 600, 5, 0), used("blog", 655, 5, 0)], Some(&pool));
+    let rate = &report.agents[0].rates[0];
+    assert_eq!((rate.average.tenths, rate.peak), (50, 5), "10 in a minute are 8.3 in 50 s");
+    assert_eq!(
+        (report.limits[0].average.tenths, report.limits[0].average_percent),
+        (50, Some(100))
+    );
+}
+
 mod incidents;
