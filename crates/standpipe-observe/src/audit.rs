@@ -46,6 +46,9 @@ pub struct Audit {
 pub struct PoolAudit {
     /// Its name.
     pub pool: PoolName,
+    /// The pool that has every call on this one too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub within: Option<String>,
     /// Whether it holds calls back now; `false` is shadow mode.
     pub enforce: bool,
     /// Set if running processes have not written all of their calls yet: until when they have.

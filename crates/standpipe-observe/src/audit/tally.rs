@@ -157,6 +157,7 @@ impl JournalTotals {
         let moment = |second: u64| Timestamp { millis: second.saturating_mul(1_000) };
         let mut audit = PoolAudit {
             pool: name.clone(),
+            within: status.and_then(|status| status.within.clone()),
             enforce,
             complete_until: None,
             left_out,
