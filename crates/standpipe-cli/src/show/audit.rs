@@ -69,8 +69,8 @@ fn nothing(style: Style, audit: &Audit, back: &str, is_shared: bool) -> String {
     if let Some(until) = audit.pools.iter().find_map(|pool| pool.complete_until) {
         let until = clock(until);
         return format!(
-            "Nothing is recorded yet: records up to {until}; running processes write every 10 s\n\
-             {unreadable}"
+            "Nothing is recorded yet. Calls of running processes after {until}\n\
+             may be missing: they are written every 10 s\n{unreadable}"
         );
     }
     format!(
@@ -101,7 +101,7 @@ fn pool(style: Style, audit: &PoolAudit, extent: &str) -> Vec<String> {
     }
     lines.extend(findings::list(style, &audit.findings));
     if let Some(until) = audit.complete_until {
-        let text = format!("records up to {}; running processes write every 10 s", clock(until));
+        let text = format!("calls of running processes after {} may be missing", clock(until));
         lines.push(format!("  {}", style.paint(TextRole::Muted, &text)));
     }
     if audit.left_out > 0 {

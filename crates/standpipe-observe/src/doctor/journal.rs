@@ -10,7 +10,7 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
     let Ok(store) = &scene.store else { return Vec::new() };
     let Some(directory) = &store.journal else {
         let what = "no journal is kept for this store, so 429s and retries cannot be checked";
-        return vec![Finding::note(NAME, what).remedy("a file store keeps one")];
+        return vec![Finding::note(NAME, what).remedy("use a file store if you need one")];
     };
     let user = scene.survey.as_ref().map(|survey| survey.user);
     let unwritable = store.unwritable.iter().map(|file| unwritable(file, user));

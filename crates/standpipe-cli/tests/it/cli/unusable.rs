@@ -1,7 +1,6 @@
 //! `doctor` in states in which calls cannot run: it names each with what to do, and is never well.
 
 use rustix::process::Signal;
-use serde_json::Value;
 use standpipe_servers::Server;
 
 use crate::support::{Home, Ran};
@@ -79,21 +78,13 @@ fn a_stopped_holder_of_the_only_slot_is_named_with_kill() {
 }
 
 #[test]
-fn a_slot_that_a_script_never_gave_back_is_named_with_commit() {
+fn a_slot_of_a_script_is_not_suspected_at_once() {
     let home = Home::new();
-    let leaked = home.run(["reserve", "my/slots", "--as", "leaky", "--limit", "parallel=1"]);
-    let lease = leaked.printed().to_owned();
+    let reserve = ["reserve", "my/slots", "--as", "leaky", "--limit", "parallel=1"];
+    home.run(reserve).printed();
     let late = home.run(["reserve", "my/slots", "--as", "news", "--timeout", "100ms"]);
     assert_eq!(late.code, Some(75), "{late:?}");
-    let report = home.run(["doctor", "--json"]).json();
-    let stale = report["findings"].as_array().unwrap().iter();
-    let found: Vec<&Value> = stale.filter(|finding| finding["check"] == "stale state").collect();
-    let (what, remedy) = (found[0]["what"].as_str().unwrap(), found[0]["remedy"].as_str().unwrap());
-    assert!(what.contains("leaky has held a slot of `my/slots` without a process"), "{what}");
-    assert!(what.ends_with("1 call was not admitted in time"), "{what}");
-    for words in [format!("standpipe commit {lease}"), format!("standpipe cancel {lease}")] {
-        assert!(remedy.contains(&words), "{remedy}");
-    }
+    assert!(doctor(&home).contains("stale state ok"), "the call may be running");
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! States in which calls cannot run, or checks cannot, and the limits that providers refused.
 
-use standpipe_core::{Limit, Rule, Span};
+use standpipe_core::{Limit, Rule, Span, ThrottleKind};
 
 use super::super::*;
 use super::{Kept, NOW, event, one, overview, pool, refused, scene};
 use crate::journal::{Event, EventData};
-use crate::status::{Pause, PoolStatus, Stop};
+use crate::status::{Incident, Pause, PoolStatus, Stop};
 use crate::testing::TestPool;
 
 #[test]
@@ -65,6 +65,19 @@ fn a_stopped_or_paused_pool_is_not_well() {
     assert!(found[0].what.ends_with("no call is admitted"), "{found:?}");
     let found = changed(blocked::check, &[], |status| status.pause = in_ms(8_000));
     one(&found, Level::Note, "`my/api` is paused for another 8 s");
+    let ago = |status: &PoolStatus| Timestamp { millis: status.at.millis - 3_000 };
+    let found = changed(blocked::check, &[], |status| {
+        let at = Some(ago(status));
+        status.pause = Some(Pause { until: NOW, for_ms: 8_000, by: Some("ops".to_owned()), at });
+    });
+    one(&found, Level::Note, "is paused for another 8 s, ordered by ops 3 s ago");
+    let found = changed(blocked::check, &[], |status| {
+        let (at, agent) = (ago(status), Some("blog".to_owned()));
+        let kind = ThrottleKind::Quota.into();
+        status.trouble.incident = Some(Incident { kind, agent, at, ago_ms: 3_000 });
+        status.pause = in_ms(8_000);
+    });
+    one(&found, Level::Note, "is paused for another 8 s: blog got a 429 (quota) 3 s ago");
 }
 
 #[test]
@@ -118,7 +131,13 @@ fn a_stopped_process_that_holds_the_only_slot_is_not_well() {
 #[test]
 fn a_slot_that_no_process_owns_is_not_well_while_others_want_it() {
     one(&changed(stale::check, &[], |_| ()), Level::Ok, "no abandoned");
-    let found = changed(stale::check, &[], |status| status.waiting = 2);
+    let waiting = |age_ms| {
+        changed(stale::check, &[], |status| {
+            (status.waiting, status.leases[0].age_ms) = (2, age_ms);
+        })
+    };
+    one(&waiting(9_999), Level::Ok, "no abandoned");
+    let found = waiting(10_000);
     one(&found, Level::Warning, "blog has held a slot of `my/api` without a process for");
     assert!(found[0].what.ends_with("and 2 calls wait"), "{found:?}");
     let remedy = found[0].remedy.as_ref().unwrap();
@@ -137,10 +156,11 @@ fn a_slot_that_no_process_owns_is_not_well_while_others_want_it() {
         waited_ms: 50,
         longest_ms: 50,
     };
-    let found = changed(stale::check, &[event(0, late)], |_| ());
+    let old = |status: &mut PoolStatus| status.leases[0].age_ms = 10_000;
+    let found = changed(stale::check, &[event(0, late)], old);
     one(&found, Level::Warning, "and 1 call was not admitted in time");
     let owned = changed(stale::check, &[], |status| {
-        (status.waiting, status.leases[0].pid) = (2, Some(1));
+        (status.waiting, status.leases[0].pid, status.leases[0].age_ms) = (2, Some(1), 10_000);
     });
     one(&owned, Level::Ok, "no abandoned");
 }
