@@ -26,7 +26,7 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
     let mut losses: BTreeMap<&str, Loss<'_>> = BTreeMap::new();
     for event in &scene.week {
         let EventData::Store { what } = &event.what else { continue };
-        if LOSSES.iter().any(|words| what.contains(words)) {
+        if is_loss(what) {
             let first = Loss { times: 0, last: event.at, what };
             let known = losses.entry(event.pool.as_str()).or_insert(first);
             *known = Loss { times: known.times + 1, last: event.at, what };
@@ -40,10 +40,17 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
         .collect();
     let over = losses.iter().filter(|(pool, _)| !recovers.contains_key(*pool));
     found.extend(over.map(|(pool, loss)| lost(scene, pool, *loss)));
-    if !scene.has_journal() {
+    // What this look itself found is among the messages of the store.
+    let mut messages = scene.store.iter().flat_map(|store| &store.messages);
+    if !scene.has_journal() || messages.any(|text| is_loss(text)) {
         return found;
     }
     or_ok(found, NAME, || "no loss of a ledger was recorded in 7 days".to_owned())
+}
+
+/// Whether a message of the store is about a loss.
+pub(super) fn is_loss(what: &str) -> bool {
+    LOSSES.iter().any(|words| what.contains(words))
 }
 
 /// In how long the limits of a pool are free again after a loss.
@@ -82,7 +89,7 @@ fn when(scene: &Scene, loss: Loss<'_>) -> String {
     }
 }
 
-fn keep(scene: &Scene) -> String {
+pub(super) fn keep(scene: &Scene) -> String {
     match &scene.survey {
         Some(survey) => format!(
             "find out what deleted or replaced it; keep {} and exclude it from cleaners, backups \

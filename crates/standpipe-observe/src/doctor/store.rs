@@ -1,6 +1,6 @@
 //! The store: whether it is reachable, keeps what is written, is private, and has room.
 
-use super::{OpenStore, RoundTrip, Scene, Survey, from_error, not_checked};
+use super::{OpenStore, RoundTrip, Scene, Survey, from_error, losses, not_checked};
 use crate::finding::{Finding, counted};
 
 const NAME: &str = "store";
@@ -13,7 +13,7 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
     found.extend(assumed(scene));
     if let Ok(store) = &scene.store {
         found.push(round_trip(store));
-        found.extend(messages(store));
+        found.extend(messages(scene, store));
     }
     if let Some(survey) = &scene.survey {
         found.extend(permissions(survey));
@@ -77,9 +77,14 @@ fn round_trip(store: &OpenStore) -> Finding {
     }
 }
 
-/// What happened to the store while it was looked at.
-fn messages(store: &OpenStore) -> Vec<Finding> {
-    store.messages.iter().map(|text| from_error(Finding::warning, NAME, text)).collect()
+/// What happened to the store while it was looked at. After a loss the sentence ends with what
+/// follows, which is no remedy.
+fn messages(scene: &Scene, store: &OpenStore) -> Vec<Finding> {
+    let finding = |text: &String| match losses::is_loss(text) {
+        true => Finding::warning(NAME, text).remedy(losses::keep(scene)),
+        false => from_error(Finding::warning, NAME, text),
+    };
+    store.messages.iter().map(finding).collect()
 }
 
 /// Every user that can write to the directory can use its quota.

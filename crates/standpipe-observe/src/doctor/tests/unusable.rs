@@ -110,6 +110,14 @@ fn entries_that_the_store_lost_are_told_and_an_outage_is_not() {
     let says = "`my/api`: the store lost its latest entries 2 times in 7 days, last 5 s ago; until \
                 processes restored their calls, those in flight were unknown, so limits may";
     one(&kept.found(losses::check, &week), Level::Warning, says);
+    // Found by this look: the store reports it, and the ledgers are not well.
+    let text = "the ledger of `my/odd` is damaged: it is a directory. It is kept as x; a new one";
+    kept.scene.store.as_mut().unwrap().messages = vec![text.to_owned()];
+    assert_eq!(kept.found(losses::check, &[]), []);
+    let found = store::check(&kept.scene);
+    let warning = found.iter().find(|finding| finding.level == Level::Warning).unwrap();
+    assert!(warning.what.ends_with("a new one"), "{warning:?}");
+    assert!(warning.remedy.as_ref().unwrap().starts_with("find out what"), "{warning:?}");
 }
 
 #[test]
