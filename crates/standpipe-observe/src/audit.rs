@@ -46,6 +46,9 @@ pub struct Audit {
 pub struct PoolAudit {
     /// Its name.
     pub pool: PoolName,
+    /// The pool that has every call on this one too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub within: Option<String>,
     /// Whether it holds calls back now; `false` is shadow mode.
     pub enforce: bool,
     /// Set if running processes have not written all of their calls yet: until when they have.
@@ -107,6 +110,9 @@ pub struct LimitAudit {
     pub peak_percent: Option<u64>,
     /// When that period began.
     pub peak_at: Option<Timestamp>,
+    /// What others use of it now: the provider counts it, and no agent above was admitted for it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub by_others: u64,
 }
 
 /// What one agent did on a pool.
@@ -154,7 +160,7 @@ pub struct AgentAudit {
 pub struct AgentRate {
     /// Which limit.
     pub limit: String,
-    /// How many in a period, over the time in which the agent was active.
+    /// How many in a period, over the time in which the agent was active; at most the peak.
     pub average: Rate,
     /// The most in any one period.
     pub peak: u64,
@@ -187,13 +193,19 @@ impl Audit {
     }
 
     /// The kinds of events that it is worked out from.
-    pub const KINDS: [EventKind; 5] = [
+    pub const KINDS: [EventKind; 6] = [
         EventKind::Usage,
         EventKind::Wait,
         EventKind::Throttle,
         EventKind::Reclaim,
         EventKind::Outside,
+        EventKind::Pause,
     ];
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+const fn is_zero(units: &u64) -> bool {
+    *units == 0
 }
 
 fn unreadable(pool: &PoolName, error: &str) -> Finding {

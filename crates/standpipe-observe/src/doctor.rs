@@ -10,6 +10,7 @@ mod clocks;
 mod configuration;
 mod file_system;
 mod journal;
+mod losses;
 mod processes;
 mod refusals;
 mod retries;
@@ -19,6 +20,7 @@ mod stale;
 mod store;
 
 use serde::Serialize;
+use standpipe_store::PoolName;
 
 pub use self::scene::{OpenStore, Pools, RoundTrip, Scene, ServerInfo, Survey};
 use crate::finding::{Finding, Level};
@@ -39,6 +41,7 @@ const INSIDE: &[(&str, Needs, Group)] = &[
     (clocks::NAME, Needs::Pools, clocks::check),
     (blocked::NAME, Needs::Pools, blocked::check),
     (stale::NAME, Needs::Pools, stale::check),
+    (losses::NAME, Needs::Store, losses::check),
     (refusals::NAME, Needs::Store, refusals::check),
     (bypass::NAME, Needs::Store, bypass::check),
     (retries::NAME, Needs::Store, retries::check),
@@ -78,7 +81,7 @@ impl Diagnosis {
                 // Only network stores have a server.
                 (Err(_), _) if *name == server::NAME => Vec::new(),
                 (Err(_), _) | (_, true) => vec![not_checked(name, "")],
-                (Ok(_), false) => group(scene),
+                (Ok(_), false) => with_unreadable(scene, name, group(scene)),
             }
         });
         let file = scene.settings.as_ref().ok().and_then(|settings| settings.origin.as_ref());
@@ -132,6 +135,32 @@ impl Diagnosis {
         self.findings.iter().any(|finding| finding.level == Level::Failure && of(finding.check))
     }
 }
+
+/// Pools whose ledger cannot be read are not well: a group that reads ledgers did not check them.
+fn with_unreadable(scene: &Scene, name: &'static str, found: Vec<Finding>) -> Vec<Finding> {
+    let pools: Vec<&str> = scene.unreadable().map(PoolName::as_str).collect();
+    let reads_ledgers = [blocked::NAME, stale::NAME, refusals::NAME].contains(&name);
+    let Some(pools) = names(&pools).filter(|_| reads_ledgers && !found.is_empty()) else {
+        return found;
+    };
+    let what = format!("not checked for {pools}: the ledger cannot be read");
+    let note = Finding::note(name, what).remedy("see the failure of the store");
+    found.into_iter().filter(|finding| finding.level != Level::Ok).chain([note]).collect()
+}
+
+/// ``a/b`, `c/d` and 3 more``; none if there are none.
+fn names(pools: &[&str]) -> Option<String> {
+    let some = pools.iter().take(MAX_NAMED).map(|name| format!("`{name}`"));
+    let some = some.collect::<Vec<_>>().join(", ");
+    match pools.len() {
+        0 => None,
+        1..=MAX_NAMED => Some(some),
+        count => Some(format!("{some} and {} more", count - MAX_NAMED)),
+    }
+}
+
+/// The most pools that are named in one finding.
+const MAX_NAMED: usize = 5;
 
 /// What was found, or that nothing was.
 fn or_ok(found: Vec<Finding>, check: &'static str, what: impl FnOnce() -> String) -> Vec<Finding> {

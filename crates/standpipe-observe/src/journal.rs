@@ -21,6 +21,7 @@ use std::time::SystemTime;
 pub use self::batch::{UsageChange, UsageKey};
 pub use self::cursor::{InvalidCursor, JournalCursor};
 pub use self::event::{Event, EventData, EventKind, UnknownEventKind};
+pub use self::files::UnwritableFile;
 pub use self::follow::Follow;
 pub use self::notices::event_of_notice;
 pub use self::usage::Usage;
@@ -75,6 +76,13 @@ impl Journal {
     #[must_use]
     pub fn directory(&self) -> Option<&Path> {
         self.place.as_ref().map(|place| place.directory.as_path())
+    }
+
+    /// The files that no line can be added to. Each process writes on its own behalf: what is
+    /// writable for this user may not be for another.
+    #[must_use]
+    pub fn unwritable_files(&self) -> Vec<UnwritableFile> {
+        self.place.as_ref().map(JournalDirectory::unwritable).unwrap_or_default()
     }
 
     /// The events since a moment, of one kind or all, oldest first. Lines that cannot be read are

@@ -75,6 +75,7 @@ pub mod explain;
 pub mod finding;
 pub mod journal;
 pub mod lease_id;
+mod others;
 pub mod refusal;
 #[cfg(feature = "openapi")]
 mod schemas;

@@ -59,6 +59,7 @@ fn open_store(tap: &Standpipe) -> Result<OpenStore, String> {
         place: tap.store_location(),
         pools: pools.map_err(|error| error.to_string()),
         journal: tap.journal().directory().map(ToOwned::to_owned),
+        unwritable: tap.journal().unwritable_files(),
         round_trip,
         messages: store_client.take_messages(),
         quarantined: engine.file().map(FileStore::quarantined_files).unwrap_or_default(),

@@ -1,5 +1,7 @@
 //! `audit` for people: calls and rates per agent, the sums against the quota, findings.
 
+use std::collections::BTreeMap;
+
 use standpipe::escape;
 use standpipe::observe::{self, AgentAudit, AgentRate, Audit, LimitAudit, PoolAudit, Rate};
 
@@ -8,10 +10,12 @@ use crate::show::duration::{length, period};
 use crate::show::findings;
 use crate::show::local_time::clock;
 use crate::show::style::{Style, TextRole, columns};
-use crate::show::table::table;
+use crate::show::table::{sentence, table};
 
 /// The most agents that are listed; `--json` has all.
 const MAX_ROWS: usize = 20;
+/// The most pools without records that are named.
+const MAX_NAMES: usize = 10;
 
 /// `is_shared`: other machines use the pools too, and their calls are in their own journals.
 pub(crate) fn text(style: Style, audit: &Audit, back_ms: u64, is_shared: bool) -> String {
@@ -27,8 +31,31 @@ pub(crate) fn text(style: Style, audit: &Audit, back_ms: u64, is_shared: bool) -
         true => format!("the last {back}{}{MACHINE}", style.dot()),
         false => format!("the last {back}"),
     };
-    let each = audit.pools.iter().map(|each| pool(style, each, &extent).join("\n") + "\n");
-    each.collect::<Vec<_>>().join("\n")
+    let is_empty = |pool: &&PoolAudit| {
+        pool.agents.is_empty() && pool.findings.is_empty() && pool.complete_until.is_none()
+    };
+    let (empty, mut pools): (Vec<&PoolAudit>, Vec<&PoolAudit>) =
+        audit.pools.iter().partition(is_empty);
+    let worst = |pool: &PoolAudit| pool.findings.iter().map(|finding| finding.level).max();
+    pools.sort_by_key(|pool| std::cmp::Reverse(worst(pool)));
+    let each = pools.iter().map(|each| pool(style, each, &extent));
+    let mut parts: Vec<Vec<String>> = each.collect();
+    parts.extend(totals(style, &pools));
+    if !empty.is_empty() {
+        parts.push(sentence(0, style.width, &format!("nothing recorded: {}", names(&empty))));
+    }
+    let parts: Vec<String> = parts.iter().map(|lines| lines.join("\n") + "\n").collect();
+    parts.join("\n")
+}
+
+/// `a/b, c/d, and 9 more`
+fn names(pools: &[&PoolAudit]) -> String {
+    let mut names: Vec<String> =
+        pools.iter().take(MAX_NAMES).map(|pool| escape::text(&pool.pool).into_owned()).collect();
+    if pools.len() > MAX_NAMES {
+        names.push(format!("and {} more", pools.len() - MAX_NAMES));
+    }
+    names.join(", ")
 }
 
 /// The extent of an audit of pools that several machines share.
@@ -42,8 +69,8 @@ fn nothing(style: Style, audit: &Audit, back: &str, is_shared: bool) -> String {
     if let Some(until) = audit.pools.iter().find_map(|pool| pool.complete_until) {
         let until = clock(until);
         return format!(
-            "Nothing is recorded yet: records up to {until}; running processes write every 10 s\n\
-             {unreadable}"
+            "Nothing is recorded yet. Calls of running processes after {until}\n\
+             may be missing: they are written every 10 s\n{unreadable}"
         );
     }
     format!(
@@ -74,7 +101,7 @@ fn pool(style: Style, audit: &PoolAudit, extent: &str) -> Vec<String> {
     }
     lines.extend(findings::list(style, &audit.findings));
     if let Some(until) = audit.complete_until {
-        let text = format!("records up to {}; running processes write every 10 s", clock(until));
+        let text = format!("calls of running processes after {} may be missing", clock(until));
         lines.push(format!("  {}", style.paint(TextRole::Muted, &text)));
     }
     if audit.left_out > 0 {
@@ -101,6 +128,61 @@ fn heading(style: Style, audit: &PoolAudit, extent: &str) -> String {
     let used = columns(&name) + columns(&about);
     let gap = style.width.min(100).saturating_sub(used).max(2);
     format!("{}{}{about}", style.paint(TextRole::Title, &name), " ".repeat(gap))
+}
+
+/// What one agent did on all pools.
+#[derive(Default)]
+struct Total {
+    pools: u64,
+    calls: u64,
+    refused: u64,
+    retries: u64,
+    waited_ms: u64,
+    micro_usd: Option<u64>,
+}
+
+/// The calls of each agent on all pools, if several agents called on several.
+fn totals(style: Style, pools: &[&PoolAudit]) -> Option<Vec<String>> {
+    // A pool has the calls on the pools within it, too.
+    let is_counted = |pool: &&&PoolAudit| {
+        let above = pool.within.as_deref();
+        !pools.iter().any(|other| Some(other.pool.as_str()) == above)
+    };
+    let mut agents: BTreeMap<&str, Total> = BTreeMap::new();
+    let counted: Vec<_> = pools.iter().filter(is_counted).collect();
+    for agent in counted.iter().flat_map(|pool| &pool.agents) {
+        let total = agents.entry(&agent.agent).or_default();
+        total.pools += 1;
+        total.calls = total.calls.saturating_add(agent.calls);
+        total.refused = total.refused.saturating_add(agent.refused);
+        total.retries = total.retries.saturating_add(agent.retries);
+        total.waited_ms = total.waited_ms.saturating_add(agent.waited_ms);
+        let cost = agent.micro_usd.map(|cost| total.micro_usd.unwrap_or(0).saturating_add(cost));
+        total.micro_usd = cost.or(total.micro_usd);
+    }
+    if agents.len() < 2 || agents.values().all(|total| total.pools < 2) {
+        return None;
+    }
+    let mut agents: Vec<(&str, Total)> = agents.into_iter().collect();
+    agents.sort_by_key(|(_, total)| std::cmp::Reverse(total.calls));
+    let priced = agents.iter().any(|(_, total)| total.micro_usd.is_some());
+    let head = ["", "pools", "calls", "refused", "retries", "waited"];
+    let head = head.into_iter().chain(priced.then_some("cost"));
+    let mut rows = vec![head.map(str::to_owned).collect::<Vec<_>>()];
+    rows.extend(agents.iter().take(MAX_ROWS).map(|(name, total)| {
+        vec![
+            escape::text(name).into_owned(),
+            amount("pools", total.pools),
+            amount("calls", total.calls),
+            nonzero(total.refused),
+            nonzero(total.retries),
+            if total.waited_ms == 0 { String::new() } else { length(total.waited_ms) },
+            total.micro_usd.map_or_else(String::new, |cost| amount("usd", cost)),
+        ]
+    }));
+    let mut lines = vec![style.paint(TextRole::Title, "all pools")];
+    lines.extend(figures(style, rows));
+    Some(lines)
 }
 
 /// The calls of each agent and their outcomes.
@@ -141,10 +223,22 @@ fn rates(style: Style, limit: &LimitAudit, audit: &PoolAudit, at: usize) -> Vec<
     let mut rows = vec![vec![name, "average".to_owned(), "peak".to_owned()]];
     let each = audit.agents.iter().take(MAX_ROWS);
     rows.extend(each.filter_map(|agent| Some(of(agent, agent.rates.get(at)?))));
-    let sum = average(unit, limit.average);
-    rows.push(vec!["together".to_owned(), sum, amount(unit, limit.peak)]);
+    rows.extend(together(limit));
     rows.extend(share(style, limit));
     figures(style, rows)
+}
+
+/// All agents together. Agents that were active at different times have averages that add up to
+/// more than the peak; that sum is a forecast, so it has a row of its own.
+fn together(limit: &LimitAudit) -> Vec<Vec<String>> {
+    let unit = &limit.unit;
+    let (sum, peak) = (average(unit, limit.average), amount(unit, limit.peak));
+    let row = |title: &str, sum: String, peak: String| vec![title.to_owned(), sum, peak];
+    if limit.average.tenths <= limit.peak.saturating_mul(10) {
+        return vec![row("together", sum, peak)];
+    }
+    let forecast = row("if all are active at once", sum, String::new());
+    vec![row("together", String::new(), peak), forecast]
 }
 
 /// The sums as a share of the quota. A bucket may pass its burst in addition in a period.
@@ -160,7 +254,7 @@ fn share(style: Style, limit: &LimitAudit) -> Option<Vec<String>> {
     let (stated, most) = (limit.stated?, limit.peak_stated?);
     let burst = match most == stated {
         true => String::new(),
-        false => format!(" ({} with the burst)", amount(&limit.unit, most)),
+        false => format!(" (peak: of {} with the burst)", amount(&limit.unit, most)),
     };
     let average = part(limit.average_percent?, limit.average.tenths, stated.saturating_mul(10));
     let title = format!("of the {} stated{burst}", amount(&limit.unit, stated));
@@ -199,6 +293,8 @@ fn nonzero(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use standpipe::observe::Timestamp;
+    use standpipe::observe::journal::{Event, EventData, Usage};
 
     const PLAIN: Style = Style { colour: false, unicode: true, width: 80 };
 
@@ -208,6 +304,54 @@ mod tests {
         let rows = rows.map(|row| row.map(str::to_owned).to_vec()).to_vec();
         let lines = figures(PLAIN, rows);
         assert_eq!(lines, ["        calls  waited", "  blog  1,200", "  data      3    4.2s"]);
+    }
+
+    /// An audit of calls: pool, agent, second, how many.
+    fn audit(calls: &[(&str, &str, u64, u32)], idle: &[&str]) -> Audit {
+        let at = |second: u64| Timestamp { millis: second * 1_000 };
+        let event = |(pool, agent, second, count): &(&str, &str, u64, u32)| {
+            let mut usage = Usage::default();
+            (usage.agent, usage.from, usage.enforced) = ((*agent).to_owned(), at(*second), true);
+            (usage.per_second, usage.calls) = (vec![*count], u64::from(*count));
+            Event { at: at(*second), pool: (*pool).to_owned(), what: EventData::Usage(usage) }
+        };
+        let names = calls.iter().map(|(pool, ..)| *pool).chain(idle.iter().copied());
+        let pools = names.map(|name| (name.parse().unwrap(), Ok(None))).collect();
+        let events = calls.iter().map(event).collect();
+        Audit::of(at(0), at(9_000), BTreeMap::new(), events, pools)
+    }
+
+    #[test]
+    fn a_sum_that_never_was_is_not_beside_the_peak() {
+        let rows = |second: u64| {
+            let calls = [("a/b", "blog", 0, 50), ("a/b", "data", second, 40)];
+            let shown = text(PLAIN, &audit(&calls, &[]), 60_000, false);
+            let rows =
+                shown.lines().map(|row| row.split_whitespace().collect::<Vec<_>>().join(" "));
+            rows.collect::<Vec<_>>()
+        };
+        let apart = rows(6_000);
+        let at = apart.iter().position(|row| row == "together 50").unwrap();
+        assert_eq!(apart[at + 1], "if all are active at once 90", "{apart:?}");
+        assert!(rows(6).contains(&"together 90 90".to_owned()));
+    }
+
+    #[test]
+    fn the_worst_pool_is_first_and_pools_without_records_are_one_line() {
+        let calls = [("a/calm", "blog", 0, 1), ("b/calm", "data", 0, 2), ("c/calm", "blog", 0, 4)];
+        let idle: Vec<String> = (10..23).map(|at| format!("idle/{at}")).collect();
+        let idle: Vec<&str> = idle.iter().map(String::as_str).collect();
+        let mut audit = audit(&calls, &idle);
+        let mut failure = audit.pools[0].findings[0].clone();
+        failure.level = observe::Level::Warning;
+        audit.pools[2].findings.push(failure);
+        let shown = text(PLAIN, &audit, 60_000, false);
+        let at = |words: &str| shown.find(words).unwrap_or_else(|| panic!("{words} in {shown}"));
+        let order = ["c/calm", "a/calm", "b/calm", "all pools", "nothing recorded: idle/10, "];
+        assert!(order.map(at).is_sorted(), "{shown}");
+        assert!(shown.ends_with("idle/19, and 3 more\n"), "{shown}");
+        let total = shown.lines().skip_while(|line| *line != "all pools").nth(2).unwrap();
+        assert_eq!(total, "  blog      2      5", "{shown}");
     }
 
     #[test]

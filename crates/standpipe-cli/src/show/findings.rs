@@ -72,7 +72,7 @@ mod tests {
         let text = by_group(PLAIN, &findings);
         assert_eq!(text.matches("configuration  ").count(), 1, "{text}");
         assert!(text.lines().all(|line| columns(line) <= 60), "{text}");
-        assert!(text.contains("-> a file store keeps one"), "{text}");
+        assert!(text.contains("-> use a file store if you need one"), "{text}");
         assert!(text.ends_with("\n1 note.\n"), "{text}");
         assert_eq!(summary(&[]), "All is well.");
     }

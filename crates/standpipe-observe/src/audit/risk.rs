@@ -2,13 +2,14 @@
 
 mod waits;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use standpipe_core::Unit;
 
-use super::{AIM, AgentAudit, LimitAudit, PoolAudit};
+use super::{AIM, AgentAudit, LimitAudit, PoolAudit, Rate};
 use crate::amount::percent;
 use crate::finding::{Finding, Level, UNLIMITED, counted};
+use crate::others;
 use crate::refusal::Refused;
 use crate::time::format_ms;
 use standpipe_config::plain;
@@ -18,27 +19,40 @@ const SHORT_MS: u64 = 500;
 /// More retries than this share of the calls are more than the ledger's budget.
 const RETRIES_PERCENT: u64 = 10;
 
+/// What happened on a pool besides its calls.
+#[derive(Debug, Default)]
+pub(super) struct Incidents {
+    /// Leases that ended without being settled.
+    pub(super) reclaimed: u64,
+    /// By limit: what the provider counted and Standpipe did not.
+    pub(super) outside: BTreeMap<String, u64>,
+    /// Refusals of any kind.
+    pub(super) refusals: u64,
+    /// Who ordered pauses by hand.
+    pub(super) paused_by: BTreeSet<String>,
+    /// The provider has stopped the pool, and it is not resumed yet.
+    pub(super) is_stopped: bool,
+}
+
 /// All that is found, or that nothing is.
-pub(super) fn findings(
-    audit: &PoolAudit,
-    reclaimed: u64,
-    outside: &BTreeMap<String, u64>,
-) -> Vec<Finding> {
+pub(super) fn findings(audit: &PoolAudit, incidents: &Incidents) -> Vec<Finding> {
+    let Incidents { reclaimed, outside, .. } = incidents;
     if audit.agents.is_empty() {
-        return Vec::new();
+        return by_others(audit).into_iter().map(|f| f.on(audit.pool.as_str())).collect();
     }
     let mut found: Vec<Finding> =
         audit.limits.iter().filter_map(|l| contention(audit, l)).collect();
     found.extend(alone(audit));
-    let waits = waits::findings(audit);
+    let waits = waits::findings(audit, incidents);
     found.extend(full(audit).filter(|_| waits.is_empty()));
     found.extend(used_up(audit).filter(|_| found.is_empty() && waits.is_empty()));
     found.extend(waits);
-    found.extend(stops(audit));
+    found.extend(stops(audit, incidents));
     found.extend(refusals(audit));
     found.extend(retries(audit));
-    found.extend(outside.iter().map(|(limit, units)| bypassed(limit, *units)));
-    found.extend(unsettled(reclaimed));
+    found.extend(by_others(audit));
+    found.extend(outside.iter().filter_map(|(limit, units)| bypassed(audit, limit, *units)));
+    found.extend(unsettled(*reclaimed));
     found.extend(unstated(audit));
     if found.is_empty() {
         found.push(fine(audit));
@@ -50,13 +64,19 @@ pub(super) fn findings(
 fn contention(audit: &PoolAudit, limit: &LimitAudit) -> Option<Finding> {
     let (stated, aim) = (limit.stated?, limit.aim?);
     let name = &limit.limit;
-    let over_on_average = limit.average.tenths > aim.saturating_mul(10);
-    if over_on_average {
-        let (sum, percent) = (average(limit), limit.average_percent?);
-        let stated = shown(limit, stated);
+    // A notable use by others is a finding of its own.
+    let others = if is_notable(limit) { 0 } else { limit.by_others };
+    let sum = limit.average.plus(Rate { tenths: others.saturating_mul(10) });
+    if sum.tenths > aim.saturating_mul(10) {
+        let (percent, sum, stated) =
+            (sum.percent_of(stated), average(limit, sum), shown(limit, stated));
+        let others = match others {
+            0 => String::new(),
+            others => format!(" and {} by others", shown(limit, others)),
+        };
         let what = format!(
-            "{name}: the agents' averages add up to {sum}, {percent} % of the {stated} stated; \
-             when all are active, calls wait"
+            "{name}: the agents' averages{others} add up to {sum}, {percent} % of the {stated} \
+             stated; when all are active, calls wait"
         );
         return Some(Finding::warning("contention", what).remedy(relief(audit)));
     }
@@ -146,13 +166,16 @@ fn used_up(audit: &PoolAudit) -> Option<Finding> {
 }
 
 /// The provider stopped the pool: no limit changes that.
-fn stops(audit: &PoolAudit) -> Option<Finding> {
+fn stops(audit: &PoolAudit, incidents: &Incidents) -> Option<Finding> {
     let times = match audit.stops {
         0 => return None,
         1 => "once".to_owned(),
         n => format!("{n} times"),
     };
     let what = format!("the provider stopped the pool {times}");
+    if !incidents.is_stopped {
+        return Some(Finding::note("stopped", format!("{what}; it was resumed")));
+    }
     let remedy = format!("{}, then `standpipe resume {}`", Refused::FIX_ACCOUNT, audit.pool);
     Some(Finding::warning("stopped", what).remedy(remedy))
 }
@@ -174,14 +197,19 @@ fn refusals(audit: &PoolAudit) -> Option<Finding> {
         // Whose calls stopped the pool is not counted by agent.
         stops => format!("the provider refused {} more", counted(audit.refused - stops, "call")),
     };
+    let is_single = audit.refused - audit.stops == 1;
     let has_rates = audit.limits.iter().any(|limit| limit.stated.is_some());
-    let remedy = if has_rates {
+    let remedy = if is_single && has_rates {
+        "if it happens again, lower the limit or raise its `margin`"
+    } else if has_rates {
         "a limit is set too high, or some calls bypass Standpipe: lower the limit or raise its \
          `margin`; run `standpipe doctor` for details"
     } else {
         UNLIMITED
     };
-    let finding = Finding::warning("429s", what).remedy(remedy);
+    // One refusal may be chance, and doctor warns of more than one as well.
+    let level = if is_single { Level::Note } else { Level::Warning };
+    let finding = Finding { level, ..Finding::warning("429s", what).remedy(remedy) };
     Some(match most {
         Some(agent) => finding.by(&agent.agent),
         None => finding,
@@ -200,12 +228,29 @@ fn retries(audit: &PoolAudit) -> Option<Finding> {
     Some(Finding::warning("retries", what).remedy(remedy))
 }
 
-/// Something else than the agents above uses the key.
-fn bypassed(limit: &str, units: u64) -> Finding {
+/// Something else than the agents above uses a notable part of a limit now.
+fn by_others(audit: &PoolAudit) -> Vec<Finding> {
+    let finding = |limit: &LimitAudit| {
+        let (name, unit, period_ms) = (&limit.limit, &limit.unit, limit.period_ms);
+        let what = others::what(name, unit, limit.by_others, limit.stated?);
+        Some(Finding::warning("outside", what).remedy(others::remedy(period_ms)))
+    };
+    audit.limits.iter().filter(|limit| is_notable(limit)).filter_map(finding).collect()
+}
+
+fn is_notable(limit: &LimitAudit) -> bool {
+    limit.stated.is_some_and(|stated| others::is_notable(limit.by_others, stated))
+}
+
+/// Something else than the agents above used the key during the time.
+fn bypassed(audit: &PoolAudit, limit: &str, units: u64) -> Option<Finding> {
+    if audit.limits.iter().any(|known| known.limit == limit && is_notable(known)) {
+        return None;
+    }
     let what = format!("the provider counted {units} of {limit} that did not go through Standpipe");
     let remedy =
         "route the other users of this key through Standpipe; run `standpipe doctor` for details";
-    Finding::warning("outside", what).remedy(remedy)
+    Some(Finding::warning("outside", what).remedy(remedy))
 }
 
 /// Leases ended without a report of what their calls used.
@@ -232,12 +277,18 @@ fn unstated(audit: &PoolAudit) -> Option<Finding> {
     Some(Finding::note("quota", what).remedy(remedy))
 }
 
-/// No agent is at risk.
+/// No agent is at risk. The share has the little that others use.
 fn fine(audit: &PoolAudit) -> Finding {
-    let shares = audit.limits.iter().filter_map(|l| Some((l.average_percent?, &l.limit)));
-    let what = match shares.max() {
+    let share = |limit: &LimitAudit| {
+        let others = Rate { tenths: limit.by_others.saturating_mul(10) };
+        Some(limit.average.plus(others).percent_of(limit.stated?))
+    };
+    let shares = audit.limits.iter().filter_map(|limit| Some((share(limit)?, limit)));
+    let what = match shares.max_by_key(|(percent, _)| *percent) {
         Some((percent, limit)) => format!(
-            "with all agents active, they use {percent} % of the quota ({limit}), below {AIM} %"
+            "with all agents{} active, they use {percent} % of the quota ({}), below {AIM} %",
+            if limit.by_others > 0 { " and others" } else { "" },
+            limit.limit
         ),
         None => "only calls in flight are limited: there is no rate to exceed".to_owned(),
     };
@@ -258,10 +309,10 @@ fn shown(limit: &LimitAudit, amount: u64) -> String {
     unit.map_or_else(|| amount.to_string(), |unit| plain::amount(&unit, amount))
 }
 
-/// The sum of the averages, to a tenth where that is significant.
-fn average(limit: &LimitAudit) -> String {
-    match limit.average.tenths {
-        0..1_000 if limit.unit != "usd" => limit.average.to_string(),
+/// A sum of averages, to a tenth where that is significant.
+fn average(limit: &LimitAudit, sum: Rate) -> String {
+    match sum.tenths {
+        0..1_000 if limit.unit != "usd" => sum.to_string(),
         tenths => shown(limit, tenths.saturating_add(5) / 10),
     }
 }

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use standpipe_core::{Priority, Unit};
 use standpipe_store::PoolName;
 
+use super::risk::Incidents;
 use super::series::Series;
 use super::{AIM, AgentAudit, AgentRate, LimitAudit, PoolAudit, Rate, risk};
 use crate::amount::percent;
 use crate::journal::{Event, EventData, Usage};
+use crate::others;
 use crate::status::{AgentStatus, Label, LimitKind, LimitStatus, PoolStatus};
 use crate::time::Timestamp;
 
@@ -35,9 +37,7 @@ struct Pool {
     modes: [BTreeMap<String, Agent>; 2],
     overloads: u64,
     stops: u64,
-    reclaimed: u64,
-    /// By limit: what the provider counted and Standpipe did not.
-    outside: BTreeMap<String, u64>,
+    incidents: Incidents,
     /// By agent: when a process last wrote what it did.
     written: BTreeMap<String, Timestamp>,
 }
@@ -74,6 +74,7 @@ struct Measure {
     peak_stated: Option<u64>,
     /// The usable part of that.
     peak_usable: Option<u64>,
+    by_others: u64,
 }
 
 impl JournalTotals {
@@ -105,11 +106,15 @@ impl JournalTotals {
                 let late = if ended == "refused" { count } else { 0 };
                 agent.gave_up = agent.gave_up.saturating_add(late);
             }
-            EventData::Throttle { about, .. } if about == "overload" => pool.overloads += 1,
-            EventData::Throttle { about, .. } if about == "terminal" => pool.stops += 1,
-            EventData::Reclaim { .. } => pool.reclaimed += 1,
+            EventData::Throttle { about, .. } => {
+                pool.overloads += u64::from(about == "overload");
+                pool.stops += u64::from(about == "terminal");
+                pool.incidents.refusals += 1;
+            }
+            EventData::Pause { by: Some(by), .. } => drop(pool.incidents.paused_by.insert(by)),
+            EventData::Reclaim { .. } => pool.incidents.reclaimed += 1,
             EventData::Outside { limit, units, .. } => {
-                let seen = pool.outside.entry(limit).or_default();
+                let seen = pool.incidents.outside.entry(limit).or_default();
                 *seen = seen.saturating_add(units);
             }
             _ => {}
@@ -152,6 +157,7 @@ impl JournalTotals {
         let moment = |second: u64| Timestamp { millis: second.saturating_mul(1_000) };
         let mut audit = PoolAudit {
             pool: name.clone(),
+            within: status.and_then(|status| status.within.clone()),
             enforce,
             complete_until: None,
             left_out,
@@ -168,7 +174,8 @@ impl JournalTotals {
             agents,
             findings: Vec::new(),
         };
-        audit.findings = risk::findings(&audit, pool.reclaimed, &pool.outside);
+        pool.incidents.is_stopped = status.is_some_and(|status| status.terminal.is_some());
+        audit.findings = risk::findings(&audit, &pool.incidents);
         audit
     }
 }
@@ -225,7 +232,7 @@ fn together(
     agents: &[AgentAudit],
     at: usize,
 ) -> LimitAudit {
-    let Measure { limit, unit, period_ms, stated, peak_stated, peak_usable } = measure;
+    let Measure { limit, unit, period_ms, stated, peak_stated, peak_usable, by_others } = measure;
     let each: Vec<Series> = known.values().map(|agent| agent.series(unit)).collect();
     let (peak, peak_at) = Series::sum(&each).peak(*period_ms);
     let averages = agents.iter().filter_map(|agent| agent.rates.get(at));
@@ -243,6 +250,7 @@ fn together(
         peak_usable: *peak_usable,
         peak_percent: peak_stated.map(|stated| percent(u128::from(peak), u128::from(stated))),
         peak_at: peak_at.map(|second| Timestamp { millis: second.saturating_mul(1_000) }),
+        by_others: *by_others,
     }
 }
 
@@ -333,11 +341,11 @@ impl Agent {
     fn audit(&self, name: &str, measures: &[Measure]) -> AgentAudit {
         let rate = |measure: &Measure| {
             let series = self.series(&measure.unit);
-            AgentRate {
-                limit: measure.limit.clone(),
-                average: series.average(measure.period_ms),
-                peak: series.peak(measure.period_ms).0,
-            }
+            let peak = series.peak(measure.period_ms).0;
+            // An average is over whole minutes, which may have one more shorter period than fits.
+            let most = Rate { tenths: peak.saturating_mul(10) };
+            let average = series.average(measure.period_ms).min(most);
+            AgentRate { limit: measure.limit.clone(), average, peak }
         };
         let waited_for = self.waited_for.iter().max_by_key(|(_, waited_ms)| **waited_ms);
         AgentAudit {
@@ -367,22 +375,24 @@ fn parallel(status: &PoolStatus) -> Option<u64> {
 
 /// The rates of a pool, and always requests per minute, because every agent makes requests.
 fn measures(status: Option<&PoolStatus>) -> Vec<Measure> {
-    let limits = status.into_iter().flat_map(|status| &status.limits);
-    let rates = limits.filter_map(measure);
+    let limits =
+        status.into_iter().flat_map(|status| status.limits.iter().map(move |l| (status, l)));
+    let rates = limits.filter_map(|(status, limit)| measure(status, limit));
     let mut measures: Vec<Measure> = rates.collect();
     if !measures.iter().any(|measure| measure.unit == "requests") {
         let (limit, unit) = ("requests per 1min".to_owned(), "requests".to_owned());
         let (stated, peak_stated, peak_usable) = (None, None, None);
-        let period_ms = 60_000;
-        let requests = Measure { limit, unit, period_ms, stated, peak_stated, peak_usable };
+        let (period_ms, by_others) = (60_000, 0);
+        let requests =
+            Measure { limit, unit, period_ms, stated, peak_stated, peak_usable, by_others };
         measures.insert(0, requests);
     }
     measures
 }
 
 /// `None` for calls in flight, which are no rate.
-fn measure(limit: &LimitStatus) -> Option<Measure> {
-    let stated = limit.learned.map_or(limit.amount, |learned| learned.min(limit.amount));
+fn measure(status: &PoolStatus, limit: &LimitStatus) -> Option<Measure> {
+    let stated = others::stated(limit);
     // A full bucket passes its burst, and what it regains in the period.
     let peak = |rate: u64, burst: u64| Some(rate.saturating_add(burst));
     Some(Measure {
@@ -392,6 +402,7 @@ fn measure(limit: &LimitStatus) -> Option<Measure> {
         stated: Some(stated),
         peak_stated: peak(stated, limit.burst.unwrap_or(0)),
         peak_usable: peak(limit.effective, limit.refill.unwrap_or(0)),
+        by_others: others::used_by_others(status, limit),
     })
 }
 

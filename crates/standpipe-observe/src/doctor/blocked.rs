@@ -1,5 +1,5 @@
-//! Pools on which no call, or fewer calls than possible, can run now: stopped, paused, blocked by a
-//! stopped process, or recovering from a loss of the ledger.
+//! Pools on which no call, or fewer calls than possible, can run now: stopped, paused, or blocked
+//! by a stopped process.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use standpipe_store::PoolName;
 use super::{Scene, length, or_ok};
 use crate::finding::{Finding, counted};
 use crate::journal::EventData;
-use crate::status::{LimitKind, PoolStatus};
+use crate::status::{LimitKind, Pause, PausedBy, PoolStatus};
 
 pub(super) const NAME: &str = "pools";
 
@@ -16,7 +16,7 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
     let mut found = Vec::new();
     for (name, pool) in scene.readable() {
         let status = &pool.status;
-        let states = [stopped(scene, name, status), paused(name, status), lost(name, status)];
+        let states = [stopped(scene, name, status), paused(name, status)];
         let holders = stopped_holders(name, status);
         let all = states.into_iter().flatten().chain(holders);
         found.extend(all.map(|finding| finding.on(name.as_str())));
@@ -56,23 +56,33 @@ fn refusal(scene: &Scene, name: &PoolName) -> Option<String> {
 
 fn paused(name: &PoolName, status: &PoolStatus) -> Option<Finding> {
     let pause = status.pause.as_ref().filter(|_| status.terminal.is_none())?;
-    let by = pause.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
-    let what = format!("`{name}` is paused{by} for another {}", length(pause.for_ms));
+    let what = format!(
+        "`{name}` is paused for another {}{}",
+        length(pause.for_ms),
+        cause(status, pause).unwrap_or_default()
+    );
     let remedy = format!("wait, or end the pause: standpipe resume {name}");
     Some(Finding::note(NAME, what).remedy(remedy))
 }
 
-/// The store lost the ledger, so the limits count as full.
-fn lost(name: &PoolName, status: &PoolStatus) -> Option<Finding> {
-    let ends = status.learning.iter().chain(&status.recovering).map(|pause| pause.for_ms);
-    let left = length(ends.max()?);
-    let what = format!(
-        "the store lost the ledger of `{name}`; its limits count as full and are free again in \
-         {left}"
-    );
-    let remedy = "none needed: it ends by itself, and running processes report their calls \
-                  meanwhile; find out who deleted or replaced the ledger";
-    Some(Finding::warning(NAME, what).remedy(remedy))
+/// Who caused the pause, by what, and when: `: blog got a 429 (quota) 12 s ago`.
+fn cause(status: &PoolStatus, pause: &Pause) -> Option<String> {
+    let by_hand = || {
+        let (by, at) = (pause.by.clone()?, pause.at?);
+        Some(PausedBy { by, at, refusal: None })
+    };
+    let refused = || {
+        // A pause that was ordered does not follow the last refusal.
+        let incident = status.trouble.incident.as_ref().filter(|_| pause.at.is_none())?;
+        let by = incident.agent.clone().unwrap_or_else(|| "a call".to_owned());
+        Some(PausedBy { by, at: incident.at, refusal: Some(incident.kind) })
+    };
+    let paused = by_hand().or_else(refused)?;
+    let ago = length(status.at.millis.saturating_sub(paused.at.millis));
+    Some(match paused.refusal {
+        None => format!(", ordered{} {ago} ago", paused.cause()),
+        Some(_) => format!("{} {ago} ago", paused.cause()),
+    })
 }
 
 /// Stopped processes keep what they hold, because they are alive.

@@ -1,10 +1,14 @@
 //! Traffic that bypasses Standpipe: the provider counted more than the ledger.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Scene, length, or_ok};
+use standpipe_store::PoolName;
+
+use super::{Scene, length, names, or_ok, refusals};
 use crate::finding::Finding;
-use crate::journal::EventData;
+use crate::journal::{Event, EventData};
+use crate::others;
+use crate::status::PoolOverview;
 use crate::time::Timestamp;
 
 pub(super) const NAME: &str = "outside";
@@ -18,8 +22,9 @@ struct Seen {
 }
 
 pub(super) fn check(scene: &Scene) -> Vec<Finding> {
+    let (limits, mut found): (Vec<(&str, &str)>, Vec<Finding>) = present(scene).into_iter().unzip();
     if !scene.has_journal() {
-        return Vec::new();
+        return found;
     }
     let mut seen: BTreeMap<(&str, &str), Seen> = BTreeMap::new();
     for event in &scene.week {
@@ -30,8 +35,61 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
         known.units = known.units.saturating_add(*units);
         known.last = known.last.max(event.at);
     }
-    let found = seen.into_iter().map(|((pool, limit), seen)| bypassed(scene, pool, limit, seen));
-    or_ok(found.collect(), NAME, || "no call bypassed Standpipe in 7 days".to_owned())
+    let earlier = seen.into_iter().filter(|(of, _)| !limits.contains(of));
+    found.extend(earlier.map(|((pool, limit), seen)| bypassed(scene, pool, limit, seen)));
+    found.extend(unknown(scene));
+    // A pool with many 429s may have calls that bypass Standpipe and that no response shows.
+    if found.is_empty() && refusals::refused_often(scene).next().is_some() {
+        return Vec::new();
+    }
+    or_ok(found, NAME, || match scene.readable().any(|(_, pool)| has_rates(pool)) {
+        true => "the providers counted no call that bypassed Standpipe in 7 days".to_owned(),
+        false => "no rate to compare with the provider's count".to_owned(),
+    })
+}
+
+/// The pools of which no response has reported what the provider counts.
+fn unknown(scene: &Scene) -> Option<Finding> {
+    let reports = |event: &&Event| match &event.what {
+        EventData::Observe { headers, .. } => {
+            headers.keys().any(|name| !name.eq_ignore_ascii_case("retry-after"))
+        }
+        EventData::Outside { .. } => true,
+        _ => false,
+    };
+    let known: BTreeSet<&str> =
+        scene.week.iter().filter(reports).map(|event| event.pool.as_str()).collect();
+    let is_unknown = |(name, pool): &(&PoolName, &PoolOverview)| {
+        let others = |limit| others::used_by_others(&pool.status, limit) > 0;
+        has_rates(pool) && !known.contains(name.as_str()) && !pool.status.limits.iter().any(others)
+    };
+    let pools: Vec<&str> = scene.readable().filter(is_unknown).map(|(n, _)| n.as_str()).collect();
+    let named = names(&pools)?;
+    let what = format!("not known for {named}: no response with limits was reported in 7 days");
+    let remedy = "pass the headers of responses: `standpipe commit LEASE --headers -`, or use \
+                  `standpipe run`";
+    Some(Finding::note(NAME, what).remedy(remedy))
+}
+
+fn has_rates(pool: &PoolOverview) -> bool {
+    pool.status.limits.iter().any(|limit| limit.period_ms.is_some())
+}
+
+/// What others use of each limit now, where that is notable. It is not in the journal while it may
+/// be from before Standpipe started.
+fn present(scene: &Scene) -> Vec<((&str, &str), Finding)> {
+    let limits = scene.readable().flat_map(|(name, pool)| {
+        pool.status.limits.iter().map(move |limit| (name.as_str(), &pool.status, limit))
+    });
+    let each = limits.filter_map(|(name, status, limit)| {
+        let (units, stated) = (others::used_by_others(status, limit), others::stated(limit));
+        let period_ms = limit.period_ms.filter(|_| others::is_notable(units, stated))?;
+        let what = others::what(&limit.limit, &limit.unit, units, stated);
+        let finding = Finding::warning(NAME, format!("`{name}`: {what}"));
+        let finding = finding.remedy(others::remedy(period_ms)).on(name);
+        Some(((name, limit.limit.as_str()), finding))
+    });
+    each.collect()
 }
 
 fn bypassed(scene: &Scene, pool: &str, limit: &str, seen: Seen) -> Finding {

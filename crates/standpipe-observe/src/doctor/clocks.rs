@@ -43,8 +43,8 @@ fn finding(apart: u64, name: &PoolName, ahead: bool) -> Finding {
             "keep it correct (NTP): after a restart it determines how much time has passed";
         return Finding::warning(NAME, what).remedy(remedy);
     }
-    let remedy = "none needed: the ledger uses the boot-time clock, only times in the journal jump";
-    Finding::note(NAME, what).remedy(remedy)
+    let harmless = "the ledger uses the boot-time clock, only times in the journal jump";
+    Finding::note(NAME, format!("{what}; {harmless}"))
 }
 
 /// Lines of the journal that lie ahead.

@@ -2,7 +2,7 @@
 
 use super::{Scene, or_ok};
 use crate::finding::{Finding, counted};
-use crate::journal::EventData;
+use crate::journal::{EventData, UnwritableFile};
 
 pub(super) const NAME: &str = "journal";
 
@@ -10,10 +10,31 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
     let Ok(store) = &scene.store else { return Vec::new() };
     let Some(directory) = &store.journal else {
         let what = "no journal is kept for this store, so 429s and retries cannot be checked";
-        return vec![Finding::note(NAME, what).remedy("a file store keeps one")];
+        return vec![Finding::note(NAME, what).remedy("use a file store if you need one")];
     };
-    let found = lost(scene).into_iter().collect();
-    or_ok(found, NAME, || format!("kept in {}, no lines lost in 7 days", directory.display()))
+    let user = scene.survey.as_ref().map(|survey| survey.user);
+    let unwritable = store.unwritable.iter().map(|file| unwritable(file, user));
+    let found = unwritable.chain(lost(scene)).collect();
+    or_ok(found, NAME, || {
+        format!("kept in {}, writable, no lines lost in 7 days", directory.display())
+    })
+}
+
+/// A file that cannot be added to loses the lines of every process of this user, without a `lost`
+/// line if it is the journal itself.
+fn unwritable(file: &UnwritableFile, user: Option<u32>) -> Finding {
+    let (path, why) = (file.path.display(), &file.why);
+    let what = format!(
+        "no line can be added to {path}: {why}; `audit` and `events` miss what happens meanwhile"
+    );
+    let remedy = match file.owner {
+        _ if file.is_directory => format!("move the directory {path} away"),
+        Some(owner) if user.is_some_and(|user| user != owner) => {
+            format!("it belongs to user {owner}: sudo chown $(id -u) {path}, or run as that user")
+        }
+        _ => format!("chmod u+rwX {path}"),
+    };
+    Finding::warning(NAME, what).remedy(remedy)
 }
 
 /// Lines that could not be written.

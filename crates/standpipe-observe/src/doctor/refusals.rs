@@ -17,17 +17,24 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
     if !scene.has_journal() {
         return Vec::new();
     }
+    let found: Vec<Finding> = refused_often(scene)
+        .map(|(pool, count, last)| too_high(scene, pool, count, last))
+        .collect();
+    or_ok(found, NAME, || match scene.refusals().next() {
+        None => "no 429s in 7 days".to_owned(),
+        Some(_) => "no pool got more than one 429 in 7 days".to_owned(),
+    })
+}
+
+/// The pools with more than one refusal in the week: how many, and when the last was.
+pub(super) fn refused_often(scene: &Scene) -> impl Iterator<Item = (&str, usize, Timestamp)> {
     let mut pools: BTreeMap<&str, (usize, Timestamp)> = BTreeMap::new();
     for (at, pool, _) in scene.refusals() {
         let (count, last) = pools.entry(pool).or_insert((0, at));
         (*count, *last) = (*count + 1, at.max(*last));
     }
-    let many = pools.iter().filter(|(_, (count, _))| *count > 1);
-    let found = many.map(|(pool, (count, last))| too_high(scene, pool, *count, *last)).collect();
-    or_ok(found, NAME, || match pools.len() {
-        0 => "no 429s in 7 days".to_owned(),
-        _ => "no pool got more than one 429 in 7 days".to_owned(),
-    })
+    let often = pools.into_iter().filter(|(_, (count, _))| *count > 1);
+    often.map(|(pool, (count, last))| (pool, count, last))
 }
 
 fn too_high(scene: &Scene, pool: &str, count: usize, last: Timestamp) -> Finding {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use standpipe_config::{ConfigError, Settings};
 use standpipe_store::PoolName;
 
-use crate::journal::{Event, EventData};
+use crate::journal::{Event, EventData, UnwritableFile};
 use crate::status::PoolOverview;
 use crate::time::Timestamp;
 
@@ -41,6 +41,8 @@ pub struct OpenStore {
     pub pools: Result<Pools, String>,
     /// The directory of the journal; none if none is kept.
     pub journal: Option<PathBuf>,
+    /// The files of the journal that no line can be added to.
+    pub unwritable: Vec<UnwritableFile>,
     /// What came of writing something and reading it again.
     pub round_trip: Result<RoundTrip, String>,
     /// What happened to the store while it was looked at, as sentences.
@@ -126,7 +128,13 @@ impl Scene {
         self.store.iter().flat_map(OpenStore::readable)
     }
 
-    /// One of them.
+    /// The pools whose ledger cannot be read.
+    pub(super) fn unreadable(&self) -> impl Iterator<Item = &PoolName> {
+        let pools = self.store.iter().flat_map(|store| store.pools.as_ref().into_iter().flatten());
+        pools.filter(|(_, seen)| seen.is_err()).map(|(name, _)| name)
+    }
+
+    /// A pool that can be read.
     pub(super) fn pool(&self, name: &str) -> Option<&PoolOverview> {
         self.readable().find(|(known, _)| known.as_str() == name).map(|(_, overview)| overview)
     }

@@ -13,6 +13,8 @@ pub(super) const NAME: &str = "stale state";
 
 /// A call without a process behind it that is this old is forgotten rather than slow.
 const OLD_MS: u64 = DAY_MS / 24;
+/// A call that runs for less than this is not suspected of having leaked its slot.
+const SLOW_MS: u64 = 10_000;
 /// A pool that was not used for so long is probably abandoned.
 const UNUSED_MS: u64 = 14 * DAY_MS;
 
@@ -55,7 +57,7 @@ fn blocking(
     lease: &LeaseStatus,
 ) -> Option<Finding> {
     let status = &pool.status;
-    if lease.pid.is_some() || !slots_are_full(status) {
+    if lease.pid.is_some() || lease.age_ms < SLOW_MS || !slots_are_full(status) {
         return None;
     }
     let denied = waiting(status).or_else(|| timed_out(scene, name, lease))?;
@@ -106,11 +108,11 @@ fn ending(lease: &LeaseStatus) -> Option<Finding> {
 fn dead(name: &PoolName, pool: &PoolOverview) -> Option<Finding> {
     let dead = pool.dead;
     (dead > 0).then(|| {
-        let what =
-            format!("`{name}` has {dead} sessions or owners that ended and are not cleaned up");
-        let remedy = format!(
-            "none needed: the next waiting call cleans up, and so does standpipe status {name}"
+        let what = format!(
+            "`{name}` has {dead} sessions or owners that ended and are not cleaned up; the next \
+             waiting call does that"
         );
+        let remedy = format!("to clean up now: standpipe status {name}");
         Finding::note(NAME, what).remedy(remedy).on(name.as_str())
     })
 }

@@ -1,6 +1,6 @@
 //! The store: whether it is reachable, keeps what is written, is private, and has room.
 
-use super::{OpenStore, RoundTrip, Scene, Survey, from_error, not_checked};
+use super::{OpenStore, RoundTrip, Scene, Survey, from_error, losses, not_checked};
 use crate::finding::{Finding, counted};
 
 const NAME: &str = "store";
@@ -13,7 +13,7 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
     found.extend(assumed(scene));
     if let Ok(store) = &scene.store {
         found.push(round_trip(store));
-        found.extend(messages(store));
+        found.extend(messages(scene, store));
     }
     if let Some(survey) = &scene.survey {
         found.extend(permissions(survey));
@@ -27,13 +27,13 @@ fn reachable(scene: &Scene) -> Vec<Finding> {
     let opened = scene.store.as_ref().and_then(|store| Ok((store, store.pools.as_ref()?)));
     let (store, pools) = match opened {
         Ok(opened) => opened,
-        Err(error) => return vec![from_error(Finding::failure, NAME, error)],
+        Err(error) => return vec![own_mode(scene, from_error(Finding::failure, NAME, error))],
     };
     let unreadable = pools.iter().filter_map(|(name, seen)| Some((name, seen.as_ref().err()?)));
     let unreadable: Vec<Finding> = unreadable
         .map(|(name, error)| {
             let text = format!("`{name}` cannot be read: {error}");
-            from_error(Finding::failure, NAME, &text).on(name.as_str())
+            own_mode(scene, from_error(Finding::failure, NAME, &text)).on(name.as_str())
         })
         .collect();
     if !unreadable.is_empty() {
@@ -42,6 +42,16 @@ fn reachable(scene: &Scene) -> Vec<Finding> {
     let pools = counted(pools.len() as u64, "pool");
     let what = format!("{} is reachable, {pools}", store.place);
     vec![Finding::ok(NAME, what)]
+}
+
+/// A directory of the user's own that denies access needs its mode, not another directory.
+fn own_mode(scene: &Scene, failure: Finding) -> Finding {
+    let survey = scene.survey.as_ref().filter(|survey| survey.exists);
+    let denies = |survey: &&Survey| survey.owner == survey.user && survey.mode & 0o700 != 0o700;
+    match survey.filter(denies) {
+        Some(survey) => failure.remedy(format!("chmod 700 {}", survey.path.display())),
+        None => failure,
+    }
 }
 
 /// The broken file might name another store.
@@ -67,9 +77,14 @@ fn round_trip(store: &OpenStore) -> Finding {
     }
 }
 
-/// What happened to the store while it was looked at.
-fn messages(store: &OpenStore) -> Vec<Finding> {
-    store.messages.iter().map(|text| from_error(Finding::warning, NAME, text)).collect()
+/// What happened to the store while it was looked at. After a loss the sentence ends with what
+/// follows, which is no remedy.
+fn messages(scene: &Scene, store: &OpenStore) -> Vec<Finding> {
+    let finding = |text: &String| match losses::is_loss(text) {
+        true => Finding::warning(NAME, text).remedy(losses::keep(scene)),
+        false => from_error(Finding::warning, NAME, text),
+    };
+    store.messages.iter().map(finding).collect()
 }
 
 /// Every user that can write to the directory can use its quota.
@@ -80,19 +95,23 @@ fn permissions(survey: &Survey) -> Option<Finding> {
     if !survey.exists {
         return None;
     }
+    let chmod = if shared { "chmod 2770" } else { "chmod 700" };
     let (what, remedy) = if mode & 0o007 != 0 {
         let what = format!("other users can read {shown} (mode {mode:o})");
-        (what, "set its mode to 700, or to 2770 for a group")
+        (what, format!("{chmod} {shown}"))
+    } else if owner == user && mode & 0o700 != 0o700 {
+        let what = format!("you have no full access to {shown} (mode {mode:o})");
+        (what, format!("{chmod} {shown}"))
     } else if shared && mode & 0o2000 == 0 {
         let what = format!(
             "{shown} is shared with its group, but new files in it are not (mode {mode:o})"
         );
-        (what, "set its mode to 2770")
+        (what, format!("chmod 2770 {shown}"))
     } else if !shared && owner != user {
         let what = format!("{shown} belongs to user {owner}, and you are user {user}");
         let remedy = "run as that user, who cannot open files that you create there, or share \
                       it with a group (mode 2770)";
-        (what, remedy)
+        (what, remedy.to_owned())
     } else {
         let whose = if shared { "shared with its group" } else { "private" };
         return Some(Finding::ok(NAME, format!("the directory is {whose} (mode {mode:o})")));

@@ -64,6 +64,7 @@ fn scene(pools: Pools) -> Scene {
         place: "state".to_owned(),
         pools: Ok(pools),
         journal: None,
+        unwritable: Vec::new(),
         round_trip: Ok(round_trip),
         messages: Vec::new(),
         quarantined: Vec::new(),
@@ -105,13 +106,15 @@ fn paused(ago_ms: u64, for_ms: u64) -> Event {
     event(ago_ms, EventData::Pause { until, for_ms, by: None })
 }
 
-/// Asserts one finding; unless it is `ok` it has a remedy.
+/// Asserts one finding; a warning or a failure has a remedy.
 #[track_caller]
 fn one(found: &[Finding], level: Level, says: &str) {
     let [finding] = found else { panic!("one of {found:#?}") };
     assert_eq!(finding.level, level, "{finding:?}");
     assert!(finding.what.contains(says), "{finding:?}");
-    assert!(level == Level::Ok || finding.remedy.is_some(), "{finding:?}");
+    assert!(level < Level::Warning || finding.remedy.is_some(), "{finding:?}");
+    let is_none = finding.remedy.as_ref().is_some_and(|remedy| remedy.starts_with("none"));
+    assert!(!is_none, "a remedy is an action: {finding:?}");
 }
 
 #[test]
@@ -213,8 +216,44 @@ fn a_store_that_cannot_be_opened_is_a_failure() {
 #[test]
 fn a_pool_that_cannot_be_read_is_a_failure_of_its_own() {
     let broken = ("my/odd".parse().unwrap(), Err("it is odd; fix it".to_owned()));
-    let found = store::check(&scene(vec![pool("my/api"), broken]));
+    let mut scene = scene(vec![pool("my/api"), broken]);
+    scene.store.as_mut().unwrap().journal = Some("state".into());
+    let found = store::check(&scene);
     one(&found[..1], Level::Failure, "`my/odd` cannot be read: it is odd");
+    assert_eq!(found[0].remedy.as_deref(), Some("fix it"));
+    let of = |scene: &Scene, check: &str| {
+        let found = Diagnosis::of(scene).findings.into_iter();
+        found.filter(|f| f.check == check).collect::<Vec<_>>()
+    };
+    for check in ["pools", "stale state", "429s"] {
+        one(&of(&scene, check), Level::Note, "not checked for `my/odd`: the ledger cannot be read");
+    }
+    scene.week = vec![refused(9, None, "quota"), refused(5, None, "quota")];
+    assert_eq!(of(&scene, "429s")[0].level, Level::Warning);
+    // A directory of one's own that denies access.
+    scene.survey.as_mut().unwrap().mode = 0o500;
+    let found = store::check(&scene);
+    assert_eq!(found[0].remedy.as_deref(), Some("chmod 700 state"));
+}
+
+#[test]
+fn use_outside_is_not_known_where_no_response_reported_limits() {
+    let mut kept = Kept::new();
+    let says = "not known for `my/api`: no response with limits was reported in 7 days";
+    one(&kept.found(bypass::check, &[]), Level::Note, says);
+    let with = |header: &str| {
+        let headers = std::collections::BTreeMap::from([(header.to_owned(), "9".to_owned())]);
+        event(9_000, EventData::Observe { lease: None, headers })
+    };
+    one(&kept.found(bypass::check, &[with("Retry-After")]), Level::Note, says);
+    let reported = with("x-ratelimit-remaining");
+    one(&kept.found(bypass::check, std::slice::from_ref(&reported)), Level::Ok, "counted no call");
+    let quota = |ago| refused(ago, None, "quota");
+    let week = [reported, quota(5_000), quota(4_000)];
+    assert_eq!(kept.found(bypass::check, &week), [], "the 429s say that some calls may bypass");
+    one(&kept.found(bypass::check, &week[1..]), Level::Note, says);
+    kept.scene.store.as_mut().unwrap().pools = Ok(Vec::new());
+    one(&kept.found(bypass::check, &[]), Level::Ok, "no rate to compare");
 }
 
 #[test]
@@ -227,6 +266,7 @@ fn a_directory_for_strangers_or_without_room_is_told() {
         scene.survey = before;
     };
     with(|survey| survey.mode = 0o755, 2, "other users can read");
+    with(|survey| survey.mode = 0o600, 2, "no full access");
     with(|survey| survey.mode = 0o770, 2, "new files in it are not");
     with(|survey| survey.owner = survey.user + 1, 2, "belongs to user");
     with(|survey| survey.free = 5 << 20, 3, "only 5 MB free");
@@ -364,6 +404,30 @@ fn lines_that_were_lost_are_told() {
 }
 
 #[test]
+fn a_journal_that_cannot_be_written_is_told_with_what_to_do() {
+    let path = std::env::temp_dir().join(format!("standpipe-doctor-{}", std::process::id()));
+    std::fs::create_dir_all(path.join("usage.jsonl")).unwrap();
+    std::fs::write(path.join("journal.jsonl"), "").unwrap();
+    let unwritable = crate::journal::Journal::at(&path).unwritable_files();
+    let left: Vec<_> = std::fs::read_dir(&path).unwrap().collect();
+    std::fs::remove_dir_all(&path).unwrap();
+    assert_eq!(left.len(), 2, "nothing is left behind: {left:?}");
+    let mut kept = Kept::new();
+    kept.scene.store.as_mut().unwrap().unwritable = unwritable;
+    let found = kept.found(journal::check, &[]);
+    one(&found, Level::Warning, "usage.jsonl: is a directory; `audit` and `events` miss");
+    assert!(found[0].remedy.as_ref().unwrap().starts_with("move the directory"), "{found:?}");
+    let file = &mut kept.scene.store.as_mut().unwrap().unwritable[0];
+    (file.is_directory, file.why) = (false, "permission denied".to_owned());
+    for (owner, says) in [(1_000, "chmod u+rwX "), (0, "it belongs to user 0: sudo chown")] {
+        kept.scene.store.as_mut().unwrap().unwritable[0].owner = Some(owner);
+        let found = kept.found(journal::check, &[]);
+        one(&found, Level::Warning, "permission denied");
+        assert!(found[0].remedy.as_ref().unwrap().starts_with(says), "{found:?}");
+    }
+}
+
+#[test]
 fn what_cannot_be_seen_is_not_said_to_be_well() {
     let mut scene = scene(Vec::new());
     assert_eq!(refusals::check(&scene), [], "there is no journal");
@@ -386,8 +450,6 @@ fn what_cannot_be_seen_is_not_said_to_be_well() {
 #[test]
 fn who_bypasses_the_tap_is_told_of_with_what_to_do() {
     let mut kept = Kept::new();
-    let found = kept.found(bypass::check, &[]);
-    assert_eq!((found.len(), found[0].level), (1, Level::Ok));
     let seen = |ago_ms: u64, units| {
         let limit = "requests per 1min".to_owned();
         let what = EventData::Outside { limit, units, total: units };
@@ -402,6 +464,28 @@ fn who_bypasses_the_tap_is_told_of_with_what_to_do() {
     );
     assert!(one.what.contains("last 1 h ago"), "{one:?}");
     assert!(one.remedy.as_deref().is_some_and(|remedy| remedy.contains("through Standpipe")));
+}
+
+#[test]
+fn use_by_others_that_the_provider_counts_is_told_before_it_is_in_the_journal() {
+    let mut kept = Kept::new();
+    let limits = |kept: &mut Kept, by_others| {
+        let pool = pools_of(&mut kept.scene)[0].1.as_mut().unwrap();
+        pool.status.limits[0].by_others = by_others;
+    };
+    limits(&mut kept, 9);
+    one(&kept.found(bypass::check, &[]), Level::Ok, "no call");
+    limits(&mut kept, 93);
+    let says = "`my/api`: the provider counts 93 of 100 requests per 1min that Standpipe did not";
+    let (limit, units, total) = ("requests per 1min".to_owned(), 40, 40);
+    let seen = [event(5_000, EventData::Outside { limit, units, total })];
+    for week in [&[][..], &seen] {
+        let found = kept.found(bypass::check, week);
+        one(&found, Level::Warning, says);
+        assert!(found[0].remedy.as_ref().unwrap().contains("gone after one period (1 min)"));
+    }
+    kept.scene.store.as_mut().unwrap().journal = None;
+    one(&kept.found(bypass::check, &[]), Level::Warning, says);
 }
 
 mod unusable;

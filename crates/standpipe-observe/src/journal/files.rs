@@ -23,6 +23,44 @@ const KEPT: u64 = 8 * 86_400_000;
 /// How much of them is kept at most: more than a hundred thousand in eight days add no information.
 const MOST_THROTTLES: u64 = 16 << 20;
 
+/// A file, or the directory, that no line can be added to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnwritableFile {
+    /// Which.
+    pub path: PathBuf,
+    /// The error of the system.
+    pub why: String,
+    /// A directory is in its place.
+    pub is_directory: bool,
+    /// The user id of its owner, where the system has one.
+    pub owner: Option<u32>,
+}
+
+impl UnwritableFile {
+    fn of(path: &Path, error: &io::Error) -> Self {
+        let meta = fs::metadata(path).ok();
+        let text = error.to_string();
+        Self {
+            path: path.to_owned(),
+            why: text.split(" (os error").next().unwrap_or_default().to_lowercase(),
+            is_directory: error.kind() == io::ErrorKind::IsADirectory,
+            owner: meta.as_ref().and_then(owner),
+        }
+    }
+}
+
+#[cfg(unix)]
+#[expect(clippy::unnecessary_wraps, reason = "other systems have no owner")]
+fn owner(meta: &fs::Metadata) -> Option<u32> {
+    Some(std::os::unix::fs::MetadataExt::uid(meta))
+}
+
+#[cfg(not(unix))]
+const fn owner(_: &fs::Metadata) -> Option<u32> {
+    None
+}
+
 const JOURNAL: &str = "journal";
 const THROTTLES: &str = "throttles";
 const USAGE: &str = "usage";
@@ -75,6 +113,37 @@ impl JournalDirectory {
             append(&self.file(THROTTLES, 0), &throttles)?;
         }
         Ok(())
+    }
+
+    /// The files that no line can be added to, and why. Nothing is written, but a file is created
+    /// and removed where a file of the journal does not exist yet.
+    pub(super) fn unwritable(&self) -> Vec<UnwritableFile> {
+        let files = [JOURNAL, USAGE, THROTTLES].map(|name| self.file(name, 0));
+        let mut found = Vec::new();
+        for path in files {
+            match OpenOptions::new().read(true).append(true).open(&path) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    found.extend(
+                        self.denies_files().map(|e| UnwritableFile::of(&self.directory, &e)),
+                    );
+                }
+                Err(error) => found.push(UnwritableFile::of(&path, &error)),
+            }
+        }
+        found.dedup();
+        found
+    }
+
+    /// Why no file can be created in the directory; a directory that does not exist is created with
+    /// the first line.
+    fn denies_files(&self) -> Option<io::Error> {
+        let path = self.directory.join(format!("journal-{}.probe", std::process::id()));
+        let created = OpenOptions::new().write(true).create_new(true).open(&path);
+        let _ = fs::remove_file(path);
+        created.err().filter(|error| {
+            !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists)
+        })
     }
 
     fn file(&self, name: &str, age: u32) -> PathBuf {

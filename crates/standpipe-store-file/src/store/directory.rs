@@ -148,7 +148,7 @@ pub(crate) fn fs_error(what: &str, path: &Path, error: io::Error) -> StoreError 
             "the file system is read-only; point STANDPIPE_HOME elsewhere".to_owned()
         }
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "the disk is full; a pool needs 6 MB".to_owned()
+            "the disk is full; free at least 6 MB for each pool".to_owned()
         }
         io::ErrorKind::IsADirectory => "it is a directory; move it away".to_owned(),
         io::ErrorKind::NotADirectory => "part of the path is a file".to_owned(),

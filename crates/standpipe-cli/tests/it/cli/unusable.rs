@@ -1,7 +1,6 @@
 //! `doctor` in states in which calls cannot run: it names each with what to do, and is never well.
 
 use rustix::process::Signal;
-use serde_json::Value;
 use standpipe_servers::Server;
 
 use crate::support::{Home, Ran};
@@ -79,21 +78,13 @@ fn a_stopped_holder_of_the_only_slot_is_named_with_kill() {
 }
 
 #[test]
-fn a_slot_that_a_script_never_gave_back_is_named_with_commit() {
+fn a_slot_of_a_script_is_not_suspected_at_once() {
     let home = Home::new();
-    let leaked = home.run(["reserve", "my/slots", "--as", "leaky", "--limit", "parallel=1"]);
-    let lease = leaked.printed().to_owned();
+    let reserve = ["reserve", "my/slots", "--as", "leaky", "--limit", "parallel=1"];
+    home.run(reserve).printed();
     let late = home.run(["reserve", "my/slots", "--as", "news", "--timeout", "100ms"]);
     assert_eq!(late.code, Some(75), "{late:?}");
-    let report = home.run(["doctor", "--json"]).json();
-    let stale = report["findings"].as_array().unwrap().iter();
-    let found: Vec<&Value> = stale.filter(|finding| finding["check"] == "stale state").collect();
-    let (what, remedy) = (found[0]["what"].as_str().unwrap(), found[0]["remedy"].as_str().unwrap());
-    assert!(what.contains("leaky has held a slot of `my/slots` without a process"), "{what}");
-    assert!(what.ends_with("1 call was not admitted in time"), "{what}");
-    for words in [format!("standpipe commit {lease}"), format!("standpipe cancel {lease}")] {
-        assert!(remedy.contains(&words), "{remedy}");
-    }
+    assert!(doctor(&home).contains("stale state ok"), "the call may be running");
 }
 
 #[test]
@@ -103,7 +94,20 @@ fn a_lost_ledger_is_named_while_its_limits_count_as_full() {
     home.run(["hold", "my/api", "--as", "blog"].into_iter().chain(limit)).printed();
     std::fs::remove_file(home.path.join("state/pools/my+api.pool")).unwrap();
     home.run(["hold", "my/api", "--as", "blog", "--timeout", "0"].into_iter().chain(limit));
-    says(&doctor(&home), &["the store lost the ledger of `my/api`; its limits count as full"]);
+    let full = ["the store lost the ledger of `my/api`", "its limits count as full"];
+    says(&doctor(&home), &full);
+}
+
+#[test]
+fn entries_that_the_store_lost_under_a_call_in_flight_are_named_with_what_to_do() {
+    let home = Home::new();
+    let holder = home.hold_the_slot();
+    std::fs::remove_dir_all(home.path.join("state")).unwrap();
+    // The next process makes a new ledger, and the holder puts back what it holds.
+    home.run(["reserve", "my/slots", "--as", "news", "--limit", "parallel=1", "--timeout", "0"]);
+    assert_eq!(holder.end().code, Some(0));
+    let text = doctor(&home);
+    says(&text, &["`my/slots`: the store lost its latest entries", "docs/recipes/backup.md"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use standpipe_core::Priority;
 
 use super::super::{AgentAudit, PoolAudit};
-use super::length;
+use super::{Incidents, length};
 use crate::finding::{Finding, Level, counted};
 
 /// An agent whose calls wait longer than this on the average is a finding.
@@ -23,7 +23,7 @@ pub(super) const SLOTS: &str = "mostly for a call in flight to end: shorten the 
 /// What an agent's calls mostly waited for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cause {
-    Refusals,
+    Pauses,
     Spread,
     Cap,
     Floor,
@@ -35,7 +35,7 @@ enum Cause {
 }
 
 /// Where only calls in flight are limited, waits are what people want.
-pub(super) fn findings(audit: &PoolAudit) -> Vec<Finding> {
+pub(super) fn findings(audit: &PoolAudit, incidents: &Incidents) -> Vec<Finding> {
     let mut groups: Vec<(Cause, Vec<&AgentAudit>)> = Vec::new();
     for agent in audit.agents.iter().filter(|agent| waited_long(agent)) {
         let cause = cause(agent);
@@ -47,7 +47,8 @@ pub(super) fn findings(audit: &PoolAudit) -> Vec<Finding> {
     let has_rates = audit.limits.iter().any(|limit| limit.stated.is_some());
     let level = if has_rates { Level::Warning } else { Level::Note };
     let finding = |(cause, agents): (Cause, Vec<&AgentAudit>)| {
-        let finding = Finding::warning("waits", what(&agents)).remedy(remedy(cause, agents.len()));
+        let remedy = remedy(cause, agents.len(), || pauses(audit, incidents));
+        let finding = Finding::warning("waits", what(&agents)).remedy(remedy);
         let finding = Finding { level, ..finding };
         match agents.as_slice() {
             [one] => finding.by(&one.agent),
@@ -105,7 +106,7 @@ fn names(agents: &[&AgentAudit]) -> String {
 
 fn cause(agent: &AgentAudit) -> Cause {
     match agent.waited_for.as_deref() {
-        Some("pause" | "return_window" | "ramp" | "probe" | "sequential") => Cause::Refusals,
+        Some("pause" | "return_window" | "ramp" | "probe" | "sequential") => Cause::Pauses,
         Some("spread") => Cause::Spread,
         Some("cap") => Cause::Cap,
         Some("hold") => Cause::Hold,
@@ -119,9 +120,32 @@ fn cause(agent: &AgentAudit) -> Cause {
     }
 }
 
-const fn remedy(cause: Cause, agents: usize) -> &'static str {
-    match cause {
-        Cause::Refusals => "mostly after refusals by the provider: fix their cause first",
+/// What to do about waits for pauses: they follow refusals, or were ordered.
+fn pauses(audit: &PoolAudit, incidents: &Incidents) -> String {
+    let refused = [audit.refused, audit.overloads, audit.stops, incidents.refusals];
+    let refused = refused.iter().any(|count| *count > 0);
+    let pool = &audit.pool;
+    let by: Vec<&str> = incidents.paused_by.iter().map(String::as_str).take(MAX_NAMED).collect();
+    let by = by.join(", ");
+    match (refused, by.is_empty()) {
+        (true, true) => "mostly after refusals by the provider: fix their cause first".to_owned(),
+        (true, false) => format!(
+            "mostly after refusals by the provider and for a pause by hand ({by}): fix the cause of \
+             the refusals first"
+        ),
+        (false, false) => format!(
+            "mostly for a pause by hand ({by}): `standpipe resume {pool}` ends one before its time"
+        ),
+        // For example after a copy replaced the ledger, or a refusal before this time.
+        (false, true) => {
+            "mostly for a pause: `standpipe events --kind pause` shows when it began".to_owned()
+        }
+    }
+}
+
+fn remedy(cause: Cause, agents: usize, pauses: impl FnOnce() -> String) -> String {
+    let remedy = match cause {
+        Cause::Pauses => return pauses(),
         Cause::Spread if agents > 1 => "mostly paced as background: give them a higher priority",
         Cause::Spread => "mostly paced as background: give it a higher priority",
         Cause::Cap if agents > 1 => "mostly for their own caps: raise them",
@@ -140,5 +164,6 @@ const fn remedy(cause: Cause, agents: usize) -> &'static str {
             "give it a higher priority or a floor, let it request less, or ask the provider for a \
              higher limit"
         }
-    }
+    };
+    remedy.to_owned()
 }

@@ -165,12 +165,13 @@ fn a_pool_that_was_full_at_times_is_told_though_nobody_waited_long() {
     assert_eq!(found(&full, "contention")[0].level, Level::Note);
 }
 
+fn refused(about: &str) -> Event {
+    let (agent, lease, about) = (None, None, about.to_owned());
+    event(EventData::Throttle { agent, lease, about, retry_after_ms: None, said: None })
+}
+
 #[test]
 fn refusals_retries_and_leases_taken_back_are_told() {
-    let throttle = |about: &str| {
-        let (agent, lease, about) = (None, None, about.to_owned());
-        event(EventData::Throttle { agent, lease, about, retry_after_ms: None, said: None })
-    };
     let (mut retried, mut unknown) = (used("blog", 600, 10, 0), used("other", 600, 0, 0));
     if let (EventData::Usage(blog), EventData::Usage(other)) =
         (&mut retried.what, &mut unknown.what)
@@ -181,8 +182,8 @@ fn refusals_retries_and_leases_taken_back_are_told() {
     let events = [
         retried,
         unknown,
-        throttle("quota"),
-        throttle("overload"),
+        refused("quota"),
+        refused("overload"),
         event(EventData::Reclaim { lease, agent, why }),
     ];
     let report = audit(events, Some(&status(true)));
@@ -190,33 +191,6 @@ fn refusals_retries_and_leases_taken_back_are_told() {
     assert!(found(&report, "429s")[0].what.contains("refused 3 calls, 2 of them of blog"));
     assert!(found(&report, "retries")[0].what.contains("3 of 10"));
     assert_eq!(found(&report, "unsettled")[0].level, Level::Note);
-}
-
-#[test]
-fn a_stop_is_no_limit_that_is_too_high() {
-    let stop = |refused: u64, stops: usize| {
-        let mut used = used("blog", 600, 4, 0);
-        if let EventData::Usage(usage) = &mut used.what {
-            usage.refused = refused;
-        }
-        let about = "terminal".to_owned();
-        let what = EventData::Throttle {
-            agent: None,
-            lease: None,
-            about,
-            retry_after_ms: None,
-            said: None,
-        };
-        let stops = std::iter::repeat_n(event(what), stops);
-        audit(stops.chain([used]), Some(&status(true)))
-    };
-    let report = stop(1, 1);
-    assert_eq!(found(&report, "429s"), Vec::<&Finding>::new());
-    let [stopped] = found(&report, "stopped")[..] else { panic!("{:?}", report.findings) };
-    assert_eq!(stopped.what, "the provider stopped the pool once");
-    assert!(stopped.remedy.as_ref().unwrap().starts_with("fix the account"), "{stopped:?}");
-    let both = stop(3, 2);
-    assert_eq!((found(&both, "429s").len(), found(&both, "stopped").len()), (1, 1));
 }
 
 #[test]
@@ -417,3 +391,19 @@ fn a_wait_after_a_refusal_is_not_a_full_limit() {
     };
     assert!(full("limit") && !full("pause"));
 }
+
+#[test]
+fn an_average_is_not_above_the_peak() {
+    let period = Span::secs(50);
+    let rule = Rule::Window { unit: Unit::Requests, amount: 5, period };
+    let pool = TestPool::new(vec![Limit::new(rule)]).status();
+    let report = audit([used("blog", 600, 5, 0), used("blog", 655, 5, 0)], Some(&pool));
+    let rate = &report.agents[0].rates[0];
+    assert_eq!((rate.average.tenths, rate.peak), (50, 5), "10 in a minute are 8.3 in 50 s");
+    assert_eq!(
+        (report.limits[0].average.tenths, report.limits[0].average_percent),
+        (50, Some(100))
+    );
+}
+
+mod incidents;

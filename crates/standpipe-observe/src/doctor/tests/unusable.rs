@@ -1,11 +1,11 @@
 //! States in which calls cannot run, or checks cannot, and the limits that providers refused.
 
-use standpipe_core::{Limit, Rule, Span};
+use standpipe_core::{Limit, Rule, Span, ThrottleKind};
 
 use super::super::*;
 use super::{Kept, NOW, event, one, overview, pool, refused, scene};
 use crate::journal::{Event, EventData};
-use crate::status::{Pause, PoolStatus, Stop};
+use crate::status::{Incident, Pause, PoolStatus, Stop};
 use crate::testing::TestPool;
 
 #[test]
@@ -65,12 +65,59 @@ fn a_stopped_or_paused_pool_is_not_well() {
     assert!(found[0].what.ends_with("no call is admitted"), "{found:?}");
     let found = changed(blocked::check, &[], |status| status.pause = in_ms(8_000));
     one(&found, Level::Note, "`my/api` is paused for another 8 s");
+    let ago = |status: &PoolStatus| Timestamp { millis: status.at.millis - 3_000 };
+    let found = changed(blocked::check, &[], |status| {
+        let at = Some(ago(status));
+        status.pause = Some(Pause { until: NOW, for_ms: 8_000, by: Some("ops".to_owned()), at });
+    });
+    one(&found, Level::Note, "is paused for another 8 s, ordered by ops 3 s ago");
+    let found = changed(blocked::check, &[], |status| {
+        let (at, agent) = (ago(status), Some("blog".to_owned()));
+        let kind = ThrottleKind::Quota.into();
+        status.trouble.incident = Some(Incident { kind, agent, at, ago_ms: 3_000 });
+        status.pause = in_ms(8_000);
+    });
+    one(&found, Level::Note, "is paused for another 8 s: blog got a 429 (quota) 3 s ago");
 }
 
 #[test]
-fn a_lost_ledger_is_not_well_while_limits_count_as_full() {
-    let found = changed(blocked::check, &[], |status| status.learning = in_ms(40_000));
-    one(&found, Level::Warning, "its limits count as full and are free again in 40 s");
+fn a_lost_ledger_is_not_well_while_limits_count_as_full_and_a_week_after() {
+    let deleted = || {
+        let what = "the ledger of `my/api` was deleted; its limits count as full and so on";
+        event(60_000, EventData::Store { what: what.to_owned() })
+    };
+    let lose = |status: &mut PoolStatus| status.learning = in_ms(40_000);
+    let says = "the store lost the ledger of `my/api`; its limits count as full and are free again \
+                in 40 s";
+    one(&changed(losses::check, &[], lose), Level::Warning, says);
+    let says = "lost the ledger of `my/api` 1 min ago; its limits count as full";
+    one(&changed(losses::check, &[deleted()], lose), Level::Warning, says);
+    let found = changed(losses::check, &[deleted()], |_| ());
+    one(&found, Level::Warning, "`my/api`: the ledger of `my/api` was deleted 1 min ago; until");
+    let remedy = found[0].remedy.as_ref().unwrap();
+    assert!(remedy.contains("docs/recipes/backup.md") && remedy.contains("keep state"), "{remedy}");
+}
+
+#[test]
+fn entries_that_the_store_lost_are_told_and_an_outage_is_not() {
+    let store = |ago, what: &str| event(ago, EventData::Store { what: what.to_owned() });
+    let mut kept = Kept::new();
+    let outage = store(9_000, "the store is unavailable; calls are admitted without limit");
+    let week = [outage.clone()];
+    one(&kept.found(losses::check, &week), Level::Ok, "no loss of a ledger was recorded");
+    let entries = "the store lost its latest entries; 1 of this process's were put back";
+    let week = [store(60_000, entries), outage, store(5_000, entries)];
+    let says = "`my/api`: the store lost its latest entries 2 times in 7 days, last 5 s ago; until \
+                processes restored their calls, those in flight were unknown, so limits may";
+    one(&kept.found(losses::check, &week), Level::Warning, says);
+    // Found by this look: the store reports it, and the ledgers are not well.
+    let text = "the ledger of `my/odd` is damaged: it is a directory. It is kept as x; a new one";
+    kept.scene.store.as_mut().unwrap().messages = vec![text.to_owned()];
+    assert_eq!(kept.found(losses::check, &[]), []);
+    let found = store::check(&kept.scene);
+    let warning = found.iter().find(|finding| finding.level == Level::Warning).unwrap();
+    assert!(warning.what.ends_with("a new one"), "{warning:?}");
+    assert!(warning.remedy.as_ref().unwrap().starts_with("find out what"), "{warning:?}");
 }
 
 #[test]
@@ -92,7 +139,13 @@ fn a_stopped_process_that_holds_the_only_slot_is_not_well() {
 #[test]
 fn a_slot_that_no_process_owns_is_not_well_while_others_want_it() {
     one(&changed(stale::check, &[], |_| ()), Level::Ok, "no abandoned");
-    let found = changed(stale::check, &[], |status| status.waiting = 2);
+    let waiting = |age_ms| {
+        changed(stale::check, &[], |status| {
+            (status.waiting, status.leases[0].age_ms) = (2, age_ms);
+        })
+    };
+    one(&waiting(9_999), Level::Ok, "no abandoned");
+    let found = waiting(10_000);
     one(&found, Level::Warning, "blog has held a slot of `my/api` without a process for");
     assert!(found[0].what.ends_with("and 2 calls wait"), "{found:?}");
     let remedy = found[0].remedy.as_ref().unwrap();
@@ -111,10 +164,11 @@ fn a_slot_that_no_process_owns_is_not_well_while_others_want_it() {
         waited_ms: 50,
         longest_ms: 50,
     };
-    let found = changed(stale::check, &[event(0, late)], |_| ());
+    let old = |status: &mut PoolStatus| status.leases[0].age_ms = 10_000;
+    let found = changed(stale::check, &[event(0, late)], old);
     one(&found, Level::Warning, "and 1 call was not admitted in time");
     let owned = changed(stale::check, &[], |status| {
-        (status.waiting, status.leases[0].pid) = (2, Some(1));
+        (status.waiting, status.leases[0].pid, status.leases[0].age_ms) = (2, Some(1), 10_000);
     });
     one(&owned, Level::Ok, "no abandoned");
 }
