@@ -69,13 +69,13 @@ fn paused(name: &PoolName, status: &PoolStatus) -> Option<Finding> {
 fn cause(status: &PoolStatus, pause: &Pause) -> Option<String> {
     let by_hand = || {
         let (by, at) = (pause.by.clone()?, pause.at?);
-        Some(PausedBy { by, at, refusal: None })
+        Some(PausedBy { by, at, until: None, refusal: None })
     };
     let refused = || {
         // A pause that was ordered does not follow the last refusal.
         let incident = status.trouble.incident.as_ref().filter(|_| pause.at.is_none())?;
         let by = incident.agent.clone().unwrap_or_else(|| "a call".to_owned());
-        Some(PausedBy { by, at: incident.at, refusal: Some(incident.kind) })
+        Some(PausedBy { by, at: incident.at, until: None, refusal: Some(incident.kind) })
     };
     let paused = by_hand().or_else(refused)?;
     let ago = length(status.at.millis.saturating_sub(paused.at.millis));
