@@ -30,7 +30,7 @@ pub(crate) use config::{Check, Completions, Config, ConfigCommand, Init, Provide
 pub(crate) use daemon::{Down, LogFormat, LogLevel, Up};
 pub(crate) use help::Help;
 pub(crate) use hold::Hold;
-pub(crate) use parse::total;
+pub(crate) use parse::{Since, total};
 pub(crate) use run::{Env, EnvFormat, Run};
 pub(crate) use store::{Dump, Move, Reset, Store, StoreCommand, Upgrade};
 pub(crate) use top::Top;

@@ -194,7 +194,7 @@ impl Context {
             }
             (near, true) => printer.note(&format!(
                 "created `{name}`, whose limits are unknown: they are learned from the provider's \
-                 answers{}",
+                 responses{}",
                 near.unwrap_or_default()
             )),
         }

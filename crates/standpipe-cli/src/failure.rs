@@ -75,7 +75,8 @@ impl Failure {
 
     /// A system call failed.
     pub(crate) fn system(what: &str, error: &io::Error) -> Self {
-        Self::new(Exit::Internal, "internal", &format!("{what}: {error}"), "")
+        let what = format!("{what}: {}", escape::plain_io(error));
+        Self::new(Exit::Internal, "internal", &what, "")
     }
 
     /// Ends with an exit code and prints nothing.
@@ -142,8 +143,8 @@ impl From<io::Error> for Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::silent(Exit::Code(141));
         }
-        let what = format!("cannot write the output: {error}");
-        Self::new(Exit::Output, "output", &what, "check where standard output goes")
+        let what = format!("cannot write the output: {}", escape::plain_io(&error));
+        Self::new(Exit::Output, "output", &what, "send standard output to another file or disk")
     }
 }
 

@@ -1,7 +1,9 @@
-//! Invalid command lines: clap's error page, reduced to an error and a hint.
+//! Invalid command lines: clap's error as an error and a hint of this program.
 //!
-//! Guarantee: no password of a store URL is repeated.
+//! `usage/describe.rs` has what is wrong, `usage/remedy.rs` what to write instead. Guarantee: no
+//! password of a store URL is repeated.
 
+mod describe;
 mod remedy;
 
 use std::ffi::OsString;
@@ -9,12 +11,12 @@ use std::io::Write;
 
 use clap::CommandFactory;
 use clap::error::{ContextKind, ErrorKind};
-
 use standpipe::config::nearest;
 
+use self::describe::Described;
 use crate::args::Cli;
 use crate::exit::Exit;
-use crate::failure::{Message, one_line, split_hint};
+use crate::failure::Message;
 use crate::show::style::Style;
 
 /// Prints the requested help or version, or the error.
@@ -30,14 +32,8 @@ pub(crate) fn report(error: &clap::Error) -> Exit {
             Exit::Usage
         }
         _ => {
-            let page = error.render().to_string();
             let words = crate::invocation::words();
-            let command = command(words.iter().cloned());
-            let message = match error.get(ContextKind::InvalidSubcommand) {
-                Some(word) => unknown_command(&word.to_string(), &command),
-                None => message(&page, &command, remedy::of(error, &command, &words)),
-            };
-            for line in message.lines(Style::of_stderr()) {
+            for line in message(error, &words).lines(Style::of_stderr()) {
                 // A closed standard error cannot be reported anywhere.
                 let _closed = writeln!(std::io::stderr(), "{line}");
             }
@@ -79,50 +75,16 @@ fn unknown_command(word: &str, below: &str) -> Message {
     Message::new(&format!("`{below}` has no command `{word}`"), &hint)
 }
 
-/// Turns clap's page into an error and a hint: what is wrong, then what to do and where to read
-/// more. A known remedy replaces clap's tips.
-fn message(page: &str, command: &str, remedy: Option<String>) -> Message {
-    let page = without_store(page);
-    let page = page.as_str();
-    let body = page.split_once("Usage:").map_or(page, |(body, _)| body);
-    let parts = body.split("\n\n").map(joined).filter(|part| !part.is_empty());
-    let parts: Vec<String> = parts
-        .map(|part| part.trim_start_matches("error: ").trim_start_matches("tip: ").to_owned())
-        .filter(|part| !part.starts_with("For more information"))
-        .collect();
-    let (what, tips) = parts.split_first().map_or(("", [].as_slice()), |(what, tips)| (what, tips));
-    // The texts of value parsers end with what to do; clap appends the values that are possible.
-    let (what, to_do) = split_hint(what);
-    let (what, values) = match what.split_once(" [possible values: ") {
-        Some((what, values)) => {
-            (what, Some(format!("use one of: {}", values.trim_end_matches(']'))))
-        }
-        None => (what, None),
-    };
-    let to_do = Some(redacted(to_do)).filter(|to_do| !to_do.is_empty());
-    // Further tips only repeat how to pass the same word as a value.
-    let tip = remedy.or_else(|| tips.first().map(|tip| redacted(tip)));
-    let more = format!("see `{command} --help`");
-    let hint: Vec<String> = to_do.into_iter().chain(tip).chain(values).chain([more]).collect();
-    Message::new(&redacted(what), &hint.join("; ").replace("?; ", "? "))
-}
-
-/// A paragraph on one line.
-fn joined(paragraph: &str) -> String {
-    one_line(&paragraph.lines().map(str::trim).collect::<Vec<_>>().join(" "))
-}
-
-/// Removes a value of `--store` that may contain a password, however malformed.
-fn without_store(page: &str) -> String {
-    let (begin, end) = ("invalid value '", "' for '--store <URL>'");
-    match (page.find(begin), page.find(end)) {
-        (Some(at), Some(upto))
-            if page.get(at + begin.len()..upto).is_some_and(|value| value.contains(['@', '?'])) =>
-        {
-            format!("{}***{}", &page[..at + begin.len()], &page[upto..])
-        }
-        _ => page.to_owned(),
+/// What is wrong with the words of a command line, and what to do about it.
+fn message(error: &clap::Error, words: &[OsString]) -> Message {
+    let command = command(words.iter().cloned());
+    if let Some(word) = error.get(ContextKind::InvalidSubcommand) {
+        return unknown_command(&word.to_string(), &command);
     }
+    let Described { what, hint } = describe::of(error);
+    let remedy = remedy::of(error, &command, words);
+    let hint = hint.or(remedy).unwrap_or_else(|| format!("see `{command} --help`"));
+    Message::new(&what, &hint)
 }
 
 /// Truncates long words and removes the credentials of URLs.
@@ -153,40 +115,95 @@ const MAX_WORD: usize = 80;
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
 
     const PLAIN: Style = Style { colour: false, unicode: true, width: 80 };
 
-    fn printed(page: &str, command: &str) -> Vec<String> {
-        message(page, command, None).lines(PLAIN).collect()
+    /// The lines that a command line leads to.
+    fn printed(line: &str) -> Vec<String> {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let all = std::iter::once(OsString::from("standpipe")).chain(words.iter().cloned());
+        let error = Cli::try_parse_from(all).unwrap_err();
+        message(&error, &words).lines(PLAIN).collect()
     }
 
     #[test]
-    fn a_page_becomes_an_error_and_a_hint() {
-        let page = "error: unexpected argument '--fro' found\n\n  tip: a similar argument exists: \
-                    '--for'\n\nUsage: standpipe pause [OPTIONS] --for <TIME> <POOL>\n\nFor more \
-                    information, try '--help'.\n";
-        assert_eq!(
-            printed(page, "standpipe hold"),
-            [
-                "error: unexpected argument '--fro' found",
-                "hint: a similar argument exists: '--for'; see `standpipe hold --help`",
-            ]
-        );
+    fn no_sentence_of_the_parser_is_printed() {
+        let mut wrong = Vec::new();
+        for (line, what, hint) in [
+            ("pause my/a --fro 5s", "unknown option `--fro`", "did you mean `--for`?"),
+            ("status a", "invalid value `a` for POOL: not a valid pool name", "a pool is named"),
+            ("status a/b c", "unexpected argument `c`", "see `standpipe status --help`"),
+            ("hold", "POOL and COMMAND are missing", "for example: standpipe hold my/slots"),
+            ("commit", "LEASE is missing", "for example: standpipe commit \"$lease\""),
+            ("observe", "POOL and --header are missing", "for example: standpipe observe github/"),
+            ("status --json --json", "--json is given twice", "give it once"),
+            ("status --json=1", "--json takes no value", "write --json alone"),
+            ("status --config=", "--config needs a value", "write --config FILE"),
+            (
+                "commit x --progress --status 200",
+                "--progress cannot be combined with --status",
+                "leave one of them out",
+            ),
+            ("commit x --headers y", "invalid value `y` for --headers", "write `-` to read"),
+            ("observe a/b y", "unexpected argument `y`", "write `-` to read the response"),
+            (
+                "completions tcsh",
+                "invalid value `tcsh` for SHELL",
+                "use one of: bash, elvish, fish, powershell, zsh",
+            ),
+            (
+                "hold a/b --busy-exit 999 -- x",
+                "invalid value `999` for --busy-exit: not an exit code",
+                "write a whole number from 0 to 255",
+            ),
+            (
+                "commit x --status 42",
+                "invalid value `42` for --status: not an HTTP status",
+                "write a whole number from 100 to 599, for example 429",
+            ),
+            (
+                "hold a/b --throttled-match ( -- x",
+                "invalid value `(` for --throttled-match: not a valid regular expression",
+                "check brackets and backslashes",
+            ),
+            (
+                "reserve a/b --as a/b",
+                "invalid value `a/b` for --as: not a valid agent name",
+                "use 1 to 64 of the characters A-Z a-z 0-9 . _ @ -, for example blog-writer",
+            ),
+            (
+                "up --listen foo",
+                "invalid value `foo` for --listen: not an address with a port",
+                "write for example 127.0.0.1:8377",
+            ),
+            (
+                "reserve a/b --limit requests=60/m",
+                "invalid value `requests=60/m` for --limit: \"m\" is not a unit of time",
+                "write 60/min or 60/ms",
+            ),
+            ("reserve a/b --timeout 5m", "invalid value `5m` for --timeout", "write 5min or 5ms"),
+        ] {
+            let lines = printed(line);
+            let (error, hint) = (format!("error: {what}"), format!("hint: {hint}"));
+            if !lines[0].starts_with(&error) || !lines[1].starts_with(&hint) {
+                wrong.push(format!("{line}: {lines:?}"));
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
     }
 
     #[test]
     fn long_words_and_passwords_are_not_repeated() {
-        let long = redacted(&format!("invalid value '{}' for", "a".repeat(10_000)));
-        assert!(long.chars().count() < 100, "{long}");
-        assert!(long.ends_with("…' for"), "{long}");
+        let long = printed(&format!("status {}", "a".repeat(10_000)));
+        assert!(long[0].chars().count() < 120 && long[0].contains("…`"), "{long:?}");
         let secret = redacted("invalid value 'redsi://me:hunter2@host:1' for '--store <URL>'");
         assert_eq!(secret, "invalid value 'redsi://***@host:1' for '--store <URL>'");
-        for value in ["me:hunter2@host", "redis://me:hunter 2@host:x", "a'hunter2@b"] {
-            let page =
-                format!("error: invalid value '{value}' for '--store <URL>': no\n\nUsage: x");
-            let text = printed(&page, "standpipe").concat();
-            assert!(!text.contains("hunter") && text.contains("'***' for '--store"), "{text}");
+        for value in ["me:hunter2@host", "redis://me:hunter@2@host:x", "a'hunter2@b"] {
+            let text = printed(&format!("status --store {value}")).concat();
+            assert!(!text.contains("hunter") && text.contains("`***` for --store"), "{text}");
         }
     }
 
@@ -217,39 +234,5 @@ mod tests {
         assert_eq!(of("config chek"), "standpipe config");
         assert_eq!(of("config check -- show"), "standpipe config check");
         assert_eq!(of("nothing"), "standpipe");
-    }
-
-    #[test]
-    fn what_to_do_is_in_the_hint() {
-        let page =
-            "error: invalid value '60/m' for '--limit': \"m\" is no unit; min or ms?\n\nUsage: x";
-        assert_eq!(
-            printed(page, "standpipe hold"),
-            [
-                "error: invalid value '60/m' for '--limit': \"m\" is no unit",
-                "hint: min or ms? see `standpipe hold --help`",
-            ]
-        );
-        let page = "error: invalid value 'x' for '--kind'\n  [possible values: a, b]\n\nUsage: x";
-        assert_eq!(
-            printed(page, "standpipe throttle"),
-            [
-                "error: invalid value 'x' for '--kind'",
-                "hint: use one of: a, b; see `standpipe throttle --help`",
-            ]
-        );
-    }
-
-    #[test]
-    fn missing_arguments_are_named() {
-        let page = "error: the following required arguments were not provided:\n  <POOL>\n\n\
-                    Usage: standpipe hold <POOL>\n";
-        assert_eq!(
-            printed(page, "standpipe hold"),
-            [
-                "error: the following required arguments were not provided: <POOL>",
-                "hint: see `standpipe hold --help`",
-            ]
-        );
     }
 }

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 use standpipe_dialect::is_invisible;
+pub use standpipe_store::plain_io;
 
 /// Escapes every invisible character: `\n`, `\t`, `\u{202e}`. A backslash is not escaped, so
 /// escaping twice changes nothing.

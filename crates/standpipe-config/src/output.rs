@@ -18,7 +18,7 @@ mod tables;
 mod toml;
 
 impl Settings {
-    /// Returns all values in force as a settings file, with the origin of each as a comment if
+    /// Returns all values in force as a configuration file, with the origin of each as a comment if
     /// `origins` is set. Parsing it gives the same settings, except for hidden passwords.
     #[must_use]
     pub fn to_toml(&self, origins: bool) -> String {

@@ -1,6 +1,6 @@
 //! Parsers for rates, durations, amounts, costs and limits.
 //!
-//! The settings file, the command line and the HTTP API share these parsers, so a figure means the
+//! The configuration file, the command line and the HTTP API share these parsers, so a figure means the
 //! same everywhere. They use integers only: a value that would have to be rounded is rejected. The
 //! opposite direction is in [`crate::format`].
 
@@ -62,7 +62,9 @@ pub fn rate_of(unit: &Unit, text: &str) -> Result<(u64, Span), TextError> {
         let what = format!("{} is negative", quoted(amount));
         return Err(TextError::new(what, "write an amount above 0"));
     }
-    let figure = amount_of(unit, amount).map_err(|error| match whole_rate(amount, period) {
+    // Only of a fraction are there whole units in a longer period.
+    let whole_rate = || whole_rate(amount, period).filter(|_| amount.contains('.'));
+    let figure = amount_of(unit, amount).map_err(|error| match whole_rate() {
         Some(rate) if period_of(period, text).is_ok() => {
             TextError::new(error.what, format!("units are counted whole, write {rate}"))
         }
@@ -422,7 +424,7 @@ fn unit_of_time(suffix: &str, whole: &str) -> Result<u64, TextError> {
         "min" => return Ok(60_000_000),
         "h" => return Ok(3_600_000_000),
         "d" => return Ok(86_400_000_000),
-        "m" => "min or ms?",
+        "m" => return Err(minutes_or_millis(whole)),
         "sec" | "secs" | "second" | "seconds" | "S" => "write `s` for seconds",
         "mins" | "minute" | "minutes" | "M" => "write `min` for minutes",
         "hr" | "hrs" | "hour" | "hours" | "H" => "write `h` for hours",
@@ -432,6 +434,14 @@ fn unit_of_time(suffix: &str, whole: &str) -> Result<u64, TextError> {
     };
     let what = format!("{} is not a unit of time in {}", quoted(suffix), quoted(whole));
     Err(TextError::new(what, remedy))
+}
+
+/// `m` is minutes to some and milliseconds to others.
+fn minutes_or_millis(whole: &str) -> TextError {
+    let start = whole.trim_end().trim_end_matches('m');
+    let start = if start.len() > 20 { "" } else { start };
+    let what = format!("\"m\" is not a unit of time in {}", quoted(whole));
+    TextError::new(what, format!("write {start}min or {start}ms"))
 }
 
 fn micros_in(number: &str, micros: u64, text: &str) -> Result<Span, TextError> {

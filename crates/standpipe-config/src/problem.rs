@@ -1,4 +1,4 @@
-//! The problems of a settings file, each with its position and its remedy.
+//! The problems of a configuration file, each with its position and its remedy.
 
 use std::fmt;
 use std::path::PathBuf;

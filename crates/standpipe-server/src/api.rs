@@ -18,7 +18,7 @@ mod unique;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode, Uri};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{Info, License, OpenApi, OpenApiBuilder, SecurityRequirement};
 use utoipa::{IntoResponses, OpenApi as _};
@@ -134,14 +134,36 @@ pub fn document() -> OpenApi {
 }
 
 /// The answer for a path that is neither the API's nor a provider's.
-pub(crate) async fn unknown_path() -> Problem {
+pub(crate) async fn unknown_path(uri: Uri) -> Problem {
     let hint = "paths of the API begin with /v1 (see /openapi.json), those of the proxy with a \
                 provider: /anthropic/v1/messages";
-    Problem::new(StatusCode::NOT_FOUND, "not_found", "there is no such path", hint)
+    let what = format!("there is no path `{}`", shown(uri.path()));
+    Problem::new(StatusCode::NOT_FOUND, "not_found", what, hint)
 }
 
-async fn unknown_method() -> Problem {
-    let hint = "see /openapi.json for the methods of this path";
-    let what = "the path does not support this method";
+async fn unknown_method(method: Method, uri: Uri) -> Problem {
+    let (method, path) = (shown(method.as_str()), uri.path());
+    let what = format!("`{}` does not support {method}", shown(path));
+    let hint = format!("use {}", methods_of(path).join(" or "));
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", what, hint)
+}
+
+/// The start of a text of the caller.
+fn shown(text: &str) -> String {
+    text.chars().take(80).flat_map(char::escape_debug).collect()
+}
+
+/// The methods of a path: as the document has them, and for the dashboard GET.
+fn methods_of(path: &str) -> Vec<&'static str> {
+    let is_same = |template: &str| {
+        let (own, other) = (template.split('/'), path.split('/'));
+        own.clone().count() == other.clone().count()
+            && own.zip(other).all(|(own, other)| own == other || own.starts_with('{'))
+    };
+    let (_, document) = paths().split_for_parts();
+    let found = document.paths.paths.iter().find(|(template, _)| is_same(template));
+    let Some((_, item)) = found else { return vec!["GET"] };
+    let all = [("GET", &item.get), ("POST", &item.post), ("PUT", &item.put)];
+    let all = all.into_iter().chain([("DELETE", &item.delete)]);
+    all.filter(|(_, operation)| operation.is_some()).map(|(method, _)| method).collect()
 }

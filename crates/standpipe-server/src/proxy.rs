@@ -104,7 +104,7 @@ pub(crate) async fn serve(
             let done = proxy(state, identified, format, request, client).await;
             done.unwrap_or_else(|problem| errors::response(format, &problem))
         }
-        Ok(None) => unknown_path().await.into_response(),
+        Ok(None) => unknown_path(request.uri().clone()).await.into_response(),
         Err(problem) => problem.into_response(),
     }
 }

@@ -4,10 +4,11 @@
 
 use std::fmt;
 use std::fs;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use standpipe::escape::plain_io;
 use subtle::ConstantTimeEq;
 
 /// The fewest characters of a token.
@@ -26,8 +27,10 @@ impl Token {
     /// # Errors
     /// What is wrong with the file, never its content.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
-        let cannot = |error: std::io::Error| {
-            format!("token_file {} cannot be read: {error}", path.display())
+        let shown = path.display();
+        let cannot = |error: std::io::Error| match error.kind() {
+            ErrorKind::NotFound => format!("token_file {shown} does not exist"),
+            _ => format!("token_file {shown} cannot be read: {}", plain_io(&error)),
         };
         // A pipe would block and a device may never end.
         if !fs::metadata(path).map_err(cannot)?.is_file() {

@@ -23,7 +23,9 @@ use std::time::{Duration, Instant};
 
 use standpipe_core::SEMANTICS;
 use standpipe_store::log::snapshot_due;
-use standpipe_store::{Appended, Log, LogRead, PoolName, Position, Snapshot, StoreError, Tail};
+use standpipe_store::{
+    Appended, Log, LogRead, PoolName, Position, Snapshot, StoreError, Tail, plain_io,
+};
 
 use self::lookup::{Lookup, ReadRange};
 use crate::file::head::{Head, LogOffset, SnapshotSlot};
@@ -261,7 +263,8 @@ impl FileLog {
     /// Turns an error of the file system while the lock is held into a transient one.
     pub(crate) fn io_error(&self, what: &str, error: io::Error) -> StoreError {
         let shown = self.path.display();
-        StoreError::transient(format!("cannot {what} {shown}: {error}")).caused_by(error)
+        let why = plain_io(&error);
+        StoreError::transient(format!("cannot {what} {shown}: {why}")).caused_by(error)
     }
 }
 

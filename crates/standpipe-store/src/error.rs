@@ -5,9 +5,43 @@
 
 use std::error::Error;
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 
 use crate::entry::Damaged;
+
+/// Returns why an operation of the system failed, without the number of the error.
+///
+/// ```
+/// use std::io::{Error, ErrorKind};
+/// use standpipe_store::plain_io;
+///
+/// assert_eq!(plain_io(&Error::from_raw_os_error(28)), "no space is left on the device");
+/// assert_eq!(plain_io(&Error::from(ErrorKind::AlreadyExists)), "it exists already");
+/// ```
+#[must_use]
+pub fn plain_io(error: &io::Error) -> String {
+    let known = match error.kind() {
+        io::ErrorKind::NotFound => "it does not exist",
+        io::ErrorKind::PermissionDenied => "permission denied",
+        io::ErrorKind::AlreadyExists => "it exists already",
+        io::ErrorKind::NotADirectory => "a part of the path is a file",
+        io::ErrorKind::IsADirectory => "it is a directory",
+        io::ErrorKind::StorageFull => "no space is left on the device",
+        io::ErrorKind::QuotaExceeded => "the disk quota is used up",
+        io::ErrorKind::ReadOnlyFilesystem => "the file system is read-only",
+        io::ErrorKind::ConnectionRefused => "the connection was refused",
+        io::ErrorKind::TimedOut => "it took too long",
+        _ => {
+            let text = error.to_string();
+            let plain = text.split(" (os error").next().unwrap_or_default();
+            let mut letters = plain.chars();
+            let first = letters.next().map(|first| first.to_ascii_lowercase());
+            return first.into_iter().chain(letters).collect();
+        }
+    };
+    known.to_owned()
+}
 
 /// A failure of a store. It can be cloned, so that every caller of one append receives it.
 #[derive(Clone, Debug)]

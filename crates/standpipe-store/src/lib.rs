@@ -87,7 +87,7 @@ pub mod fault_injection;
 #[cfg(feature = "conformance")]
 pub mod trace;
 
-pub use self::error::StoreError;
+pub use self::error::{StoreError, plain_io};
 pub use self::hash::hash;
 pub use self::log::{Appended, Clock, Log, LogRead, Position, Snapshot, SnapshotId, Tail};
 pub use self::memory::{MemoryLog, MemoryStore};

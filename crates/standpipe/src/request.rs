@@ -3,7 +3,7 @@
 //! A request is a plain value. Names and amounts are checked when it is reserved, so building one
 //! cannot fail. `Pool::reserve` takes it.
 
-mod limited_units;
+pub(crate) mod limited_units;
 
 use std::time::Duration;
 

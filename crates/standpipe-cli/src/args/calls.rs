@@ -62,7 +62,7 @@ Examples:
   standpipe commit \"$lease\" --used input_tokens=1180,output_tokens=412
   standpipe commit \"$lease\" --used output_tokens=200 --progress     # so far; the call continues
   curl -si https://api.example.com/ | standpipe commit \"$lease\" --headers - ||
-      standpipe cancel \"$lease\"                                    # curl got no answer
+      standpipe cancel \"$lease\"                                    # curl got no response
 ";
 
 /// Settle a lease with what the call used
@@ -81,7 +81,7 @@ pub(crate) struct Commit {
     #[arg(long, value_name = "-", value_parser = ["-"])]
     pub(crate) headers: Option<String>,
     /// The HTTP status of the response, if it has no status line
-    #[arg(long, value_name = "CODE", value_parser = clap::value_parser!(u16).range(100..600))]
+    #[arg(long, value_name = "CODE", value_parser = parse::status)]
     pub(crate) status: Option<u16>,
 }
 
@@ -180,7 +180,7 @@ pub(crate) struct Observe {
     #[arg(long, value_name = "LEASE")]
     pub(crate) lease: Option<String>,
     /// The HTTP status of the response, if it has no status line
-    #[arg(long, value_name = "CODE", value_parser = clap::value_parser!(u16).range(100..600))]
+    #[arg(long, value_name = "CODE", value_parser = parse::status)]
     pub(crate) status: Option<u16>,
     /// Read the response (status line, headers, body) from standard input
     #[arg(value_name = "-", value_parser = ["-"])]

@@ -57,7 +57,7 @@ pub(crate) enum LogLevel {
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
-    let wrong = "write an address and a port, for example 127.0.0.1:8377 or [::1]:8377";
+    let wrong = "not an address with a port; write for example 127.0.0.1:8377 or [::1]:8377";
     text.parse().map_err(|_| wrong.to_owned())
 }
 

@@ -51,10 +51,10 @@ pub(crate) struct Hold {
     #[command(flatten)]
     pub(crate) admission: Admission,
     /// The exit code when it is not admitted in time, instead of 75
-    #[arg(long, value_name = "CODE")]
+    #[arg(long, value_name = "CODE", value_parser = super::parse::exit_code)]
     pub(crate) busy_exit: Option<u8>,
     /// The command was throttled if it ends with this code; may be given several times
-    #[arg(long, value_name = "CODE")]
+    #[arg(long, value_name = "CODE", value_parser = super::parse::exit_code)]
     pub(crate) throttled_exit: Vec<u8>,
     /// The command was throttled if a line of its standard error matches; a group named `wait` is
     /// how long to wait. `auto` matches the messages of claude, codex, copilot and gh

@@ -2,6 +2,7 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use standpipe::config::{TextError, text as written};
+use standpipe::observe::Timestamp;
 use standpipe::{AgentName, Amounts, Limit, PoolName, Priority, Span, StoreUrl, Unit};
 
 use crate::failure::Failure;
@@ -39,6 +40,29 @@ pub(crate) fn length(text: &str) -> Result<Span, TextError> {
     written::duration(text)
 }
 
+/// The start of a time that ends now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Since {
+    /// So long ago.
+    Ago(Span),
+    /// An instant.
+    At(Timestamp),
+}
+
+/// Parses a length, or an instant in UTC.
+pub(super) fn since(text: &str) -> Result<Since, TextError> {
+    if let Ok(instant) = text.parse() {
+        return Ok(Since::At(instant));
+    }
+    length(text).map(Since::Ago).map_err(|error| match text.get(..5) {
+        Some(year) if year.ends_with('-') && !year.starts_with('-') => TextError {
+            what: "not an instant".to_owned(),
+            remedy: "write it in UTC, for example 2026-01-31T12:00:00Z, or a length: 1h".to_owned(),
+        },
+        _ => error,
+    })
+}
+
 /// Parses the name of a priority, or its number: `critical` or `p0`.
 pub(super) fn priority() -> impl TypedValueParser<Value = Priority> {
     let named = |priority: Priority, [short, capital]: [&'static str; 2]| {
@@ -72,7 +96,25 @@ pub(super) fn pattern(text: &str) -> Result<LinePattern, String> {
         return Ok(LinePattern::Known);
     }
     let compiled = regex::bytes::RegexBuilder::new(text).size_limit(1 << 20).build();
-    compiled.map(LinePattern::Regex).map_err(|error| error.to_string())
+    compiled.map(LinePattern::Regex).map_err(|error| match error {
+        regex::Error::CompiledTooBig(_) => {
+            "too large a regular expression; write a shorter one".to_owned()
+        }
+        _ => "not a valid regular expression; check brackets and backslashes: '(?i)rate limit' \
+              matches in any case, '\\(' is a bracket"
+            .to_owned(),
+    })
+}
+
+/// Parses the exit code of a program.
+pub(super) fn exit_code(text: &str) -> Result<u8, &'static str> {
+    text.parse().map_err(|_| "not an exit code; write a whole number from 0 to 255")
+}
+
+/// Parses the status of an HTTP response.
+pub(super) fn status(text: &str) -> Result<u16, &'static str> {
+    let status = text.parse().ok().filter(|status| (100..600).contains(status));
+    status.ok_or("not an HTTP status; write a whole number from 100 to 599, for example 429")
 }
 
 pub(super) fn store(text: &str) -> Result<StoreUrl, String> {
@@ -80,18 +122,22 @@ pub(super) fn store(text: &str) -> Result<StoreUrl, String> {
 }
 
 pub(super) fn pool(text: &str) -> Result<PoolName, String> {
-    text.parse().map_err(|error: standpipe::InvalidPoolName| error.to_string())
+    let invalid = |error: standpipe::InvalidPoolName| format!("not a valid pool name; {error}");
+    text.parse().map_err(invalid)
 }
 
 pub(super) fn agent(text: &str) -> Result<AgentName, String> {
     AgentName::new(text).ok_or_else(|| {
-        "an agent's name has 1 to 64 of the characters A-Z a-z 0-9 . _ @ -".to_owned()
+        "not a valid agent name; use 1 to 64 of the characters A-Z a-z 0-9 . _ @ -, for example \
+         blog-writer"
+            .to_owned()
     })
 }
 
 /// Parses a label, which the ledger stores without interpreting it.
 pub(super) fn word(text: &str) -> Result<String, String> {
     let fits = (1..=128).contains(&text.len()) && !text.chars().any(char::is_control);
-    let wrong = "use 1 to 128 bytes without line breaks or other control characters";
+    let wrong =
+        "not a valid label; use 1 to 128 bytes without line breaks or other control characters";
     if fits { Ok(text.to_owned()) } else { Err(wrong.to_owned()) }
 }

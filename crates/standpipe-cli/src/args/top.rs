@@ -52,7 +52,7 @@ fn interval(text: &str) -> Result<Duration, String> {
     let length = Duration::from_micros(length.0);
     match (INTERVALS.0..=INTERVALS.1).contains(&length) {
         true => Ok(length),
-        false => Err("use 200ms to 1min".to_owned()),
+        false => Err("out of range; use 200ms to 1min".to_owned()),
     }
 }
 

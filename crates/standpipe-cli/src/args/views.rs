@@ -1,10 +1,10 @@
 //! The flags of `status`, `explain` and `events`.
 
 use clap::Args;
-use standpipe::{PoolName, Span};
+use standpipe::PoolName;
 
 use super::call::Call;
-use super::parse;
+use super::parse::{self, Since};
 
 const STATUS: &str = "\
 Examples:
@@ -58,9 +58,10 @@ pub(crate) struct Events {
     /// Print new events until interrupted
     #[arg(long, short)]
     pub(crate) follow: bool,
-    /// The age of the oldest event [default: a day; with --follow: from now]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse::length)]
-    pub(crate) since: Option<Span>,
+    /// The age of the oldest event, or its instant as `2026-01-31T12:00:00Z` [default: a day; with
+    /// --follow: from now]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse::since)]
+    pub(crate) since: Option<Since>,
     /// Only this kind; `usage` is shown only when it is named
     #[arg(long, value_name = "KIND")]
     pub(crate) kind: Option<String>,

@@ -42,7 +42,13 @@ pub(super) fn request(
     if let Some(task) = work.and_then(|work| work.task.as_deref()) {
         request = request.task(task);
     }
+    let mut named = vec![&call.pool];
     for pool in &call.also {
+        if named.contains(&pool) {
+            let hint = "name each pool once; --also takes other pools than POOL";
+            return Err(Failure::usage(&format!("`{pool}` is named twice"), hint));
+        }
+        named.push(pool);
         request = request.also(pool.as_str());
     }
     if let Some(bytes) = call.bytes {

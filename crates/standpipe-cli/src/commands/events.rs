@@ -7,15 +7,17 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 use standpipe::config::nearest;
 use standpipe::observe::journal::{Event, EventKind};
+use standpipe::{PoolName, Standpipe};
 
 use super::CommandResult;
-use crate::args::Events;
+use crate::args::{Events, Since};
 use crate::context::{Context, duration};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::show::duration::length;
 use crate::show::events::{SessionOwners, line, session_owners};
+use crate::show::local_time::day_and_clock;
 
 /// The default of `--since`.
 const A_DAY: Duration = Duration::from_secs(86_400);
@@ -25,22 +27,26 @@ const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
 
 pub(super) fn run(args: &Events, context: &Context, printer: &Printer) -> CommandResult {
     let kind = args.kind.as_deref().map(kind).transpose()?;
-    let back = args.since.map(duration);
-    let since = |back: Duration| SystemTime::now().checked_sub(back);
+    let since = args.since.and_then(start);
     let tap = context.open()?;
     if !args.follow {
-        let (mut seen, since) = (Seen::default(), since(back.unwrap_or(A_DAY)));
+        let mut seen = Seen::default();
+        let since = since.or_else(|| SystemTime::now().checked_sub(A_DAY));
         let reclaimed: Vec<Event> = tap.journal().events(since, Some(EventKind::Reclaim)).collect();
         let owners = session_owners(&reclaimed);
         for event in tap.journal().events(since, kind) {
             seen.add(&event, show(&event, &owners, args, printer)?);
+        }
+        if !seen.shown {
+            check_pool(args.pool.as_ref().filter(|pool| !seen.has(pool)), &tap, context)?;
         }
         if let Some(note) = seen.note(args) {
             printer.note(&note);
         }
         return Ok(Exit::Ok);
     }
-    let mut follow = tap.journal().follow(back.and_then(since), kind);
+    check_pool(args.pool.as_ref(), &tap, context)?;
+    let mut follow = tap.journal().follow(since, kind);
     loop {
         // The end of a session and of its leases is one step, and so is written together.
         let events = follow.more();
@@ -51,6 +57,22 @@ pub(super) fn run(args: &Events, context: &Context, printer: &Printer) -> Comman
         if reader_is_gone() {
             return Ok(Exit::Ok);
         }
+    }
+}
+
+/// Returns the instant from which events are shown.
+fn start(since: Since) -> Option<SystemTime> {
+    match since {
+        Since::Ago(length) => SystemTime::now().checked_sub(duration(length)),
+        Since::At(instant) => Some(instant.system()),
+    }
+}
+
+/// Rejects a pool that neither the store nor the file has: its name may be misspelled.
+fn check_pool(pool: Option<&PoolName>, tap: &Standpipe, context: &Context) -> Result<(), Failure> {
+    match pool.filter(|pool| !tap.settings().pools.contains_key(*pool)) {
+        Some(pool) => context.existing_pool(tap, pool).map(drop),
+        None => Ok(()),
     }
 }
 
@@ -74,6 +96,10 @@ struct Seen {
 }
 
 impl Seen {
+    fn has(&self, pool: &PoolName) -> bool {
+        self.pools.contains(pool.as_str())
+    }
+
     fn add(&mut self, event: &Event, shown: bool) {
         self.shown |= shown;
         self.pools.insert(event.pool.clone());
@@ -90,8 +116,12 @@ impl Seen {
         let unknown = pool.into_iter().chain(agent).find(|(_, name, seen)| !seen.contains(*name));
         let Some((what, name, seen)) = unknown else {
             let kind = args.kind.as_ref().map(|kind| format!(" of kind {kind}"));
-            let time = args.since.map_or("day".to_owned(), |since| length(since.0 / 1_000));
-            return Some(format!("no events{} in the last {time}", kind.unwrap_or_default()));
+            let time = match args.since {
+                None => "in the last day".to_owned(),
+                Some(Since::Ago(back)) => format!("in the last {}", length(back.0 / 1_000)),
+                Some(Since::At(instant)) => format!("since {}", day_and_clock(instant)),
+            };
+            return Some(format!("no events{} {time}", kind.unwrap_or_default()));
         };
         let near = nearest(name, seen.iter().map(String::as_str));
         let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();

@@ -38,7 +38,7 @@ fn unknown(word: &str, known: &clap::Command) -> Failure {
 /// Every reason why a call is not admitted, and every exit code, with what to do.
 fn errors() -> String {
     let mut page =
-        "Why a call waits or is refused (`reason` in JSON and HTTP answers):\n".to_owned();
+        "Why a call waits or is refused (`reason` in JSON and HTTP responses):\n".to_owned();
     for (reason, what, remedy) in MEANINGS {
         page += &format!("  {:13} {what}\n", reason.as_str());
         page += &format!("  {:13} {remedy}\n", "");

@@ -56,7 +56,7 @@ fn hold(args: &Hold, context: &Context, printer: &Printer) -> CommandResult {
     Context::note_changed_limits(&pool, &before, limits, changed, printer);
     let lease = lease.map_err(|failure| with_busy_exit(failure, args.busy_exit))?;
     Context::note_kept_limits(&tap, &pool, limits, lease.limits_in_force(), printer)?;
-    units::note_uncounted(&args.call, &args.admission, printer);
+    units::note_uncounted(&args.call, &args.admission, lease.cost(), printer);
     let look_for = args.throttled_match.as_ref();
     let keep = keep_alive(&tap, &lease, printer);
     let ran = run::run(&file, &args.command, look_for, &signals, FIRST_ROUND, keep);
@@ -195,7 +195,7 @@ pub(super) fn cannot_run(command: &OsStr, error: &io::Error) -> Failure {
         (format!("there is no command `{name}`"), "check its name and $PATH; nothing was reserved")
     } else {
         (
-            format!("`{name}` cannot be executed: {error}"),
+            format!("`{name}` cannot be executed: {}", standpipe::escape::plain_io(error)),
             "it must be a file with `chmod +x`; nothing was reserved",
         )
     };

@@ -7,7 +7,7 @@ use standpipe::observe::journal::{EventData, EventKind};
 use standpipe::{Error, InvalidLeaseId, LeaseHandle, LeaseId, Standpipe};
 
 use crate::exit::Exit;
-use crate::failure::{Failure, split_hint};
+use crate::failure::Failure;
 use crate::show::local_time::clock;
 
 /// How far back the journal is read for the end of a lease.
@@ -23,8 +23,15 @@ pub(super) fn id(text: &str) -> Result<LeaseId, Failure> {
         if text.chars().nth(MAX_SHOWN).is_some() {
             shown.push('…');
         }
-        let text = error.to_string();
-        let (why, remedy) = split_hint(&text);
+        let (why, remedy) = match error {
+            InvalidLeaseId::NotALease => {
+                ("not a lease id", "use the id that `reserve` printed, which begins with lease1_")
+            }
+            InvalidLeaseId::Damaged => (
+                "a part of the id is missing or changed",
+                "copy the whole id that `reserve` printed",
+            ),
+        };
         let what = format!("there is no lease `{shown}`: {why}");
         Failure::new(Exit::NoLease, "no_lease", &what, remedy)
     })
@@ -45,7 +52,7 @@ pub(super) fn ended(tap: &Standpipe, error: Error) -> Failure {
     let Some((why, at)) = why else { return error.into() };
     let (why, hint) = match why.as_str() {
         "expired" => (
-            format!("its time was up at {at}"),
+            format!("it expired at {at}"),
             "reserve again with a longer --ttl, or extend it in time: standpipe heartbeat LEASE",
         ),
         _ => (

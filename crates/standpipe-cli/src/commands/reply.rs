@@ -30,7 +30,7 @@ pub(super) fn reply(
     let answer = if stdin { parse(&read()?) } else { RawReply::default() };
     if stdin && status.is_none() && answer.status.is_none() && answer.headers.is_empty() {
         return Err(Failure::usage(
-            "there is no answer on standard input: neither a status line nor headers",
+            "there is no response on standard input: neither a status line nor headers",
             "pipe it as `curl -si` prints it, or give --status",
         ));
     }
@@ -128,7 +128,7 @@ fn read() -> Result<Vec<u8>, Failure> {
         .lock()
         .take(MAX_INPUT)
         .read_to_end(&mut bytes)
-        .map_err(|error| Failure::system("cannot read the answer from standard input", &error))?;
+        .map_err(|error| Failure::system("cannot read the response from standard input", &error))?;
     Ok(bytes)
 }
 

@@ -26,8 +26,8 @@ pub(super) fn run(args: Reserve, context: &Context, printer: &Printer) -> Comman
 fn reserve(args: &Reserve, context: &Context, printer: &Printer) -> CommandResult {
     if args.ttl == Some(Span::ZERO) {
         return Err(Failure::usage(
-            "--ttl 0 is a lease that has ended",
-            "use for example --ttl 30s",
+            "--ttl must be longer than 0",
+            "write for example --ttl 30s, or leave it out for the pool's own",
         ));
     }
     let request = with_options(args, request(&args.call, Some(&args.work), context)?)?;
@@ -61,7 +61,7 @@ fn reserve(args: &Reserve, context: &Context, printer: &Printer) -> CommandResul
     if lease.is_settled() {
         return Err(settled(&lease));
     }
-    units::note_uncounted(&args.call, &args.admission, printer);
+    units::note_uncounted(&args.call, &args.admission, lease.cost(), printer);
     let ttl = match args.ttl {
         Some(ttl) => duration(ttl),
         None => pool.lease_ttl().blocking()?,

@@ -84,10 +84,11 @@ fn reset(args: &Reset, context: &Context, printer: &Printer) -> CommandResult {
     let name = &args.pool;
     let pool = context.existing_pool(&tap, name)?;
     if !args.yes {
-        return Err(needs_confirmation(&format!("forgetting `{name}`"), &pool));
+        let what = format!("this deletes `{name}`: its recorded use, leases and tickets");
+        return Err(needs_confirmation(&what, &pool));
     }
     pool.reset().blocking()?;
-    let note = format!("`{name}` is forgotten; running processes restore the leases they hold");
+    let note = format!("`{name}` was deleted; running processes restore the leases they hold");
     printer.done(&note, json!({ "pool": name.as_str(), "reset": true }))?;
     Ok(Exit::Ok)
 }
@@ -98,7 +99,7 @@ fn move_to(args: &Move, context: &Context, printer: &Printer) -> CommandResult {
     for pool in &pools {
         let name = pool.name();
         if !args.yes {
-            return Err(needs_confirmation(&format!("moving `{name}` to {}", args.to), pool));
+            return Err(needs_confirmation(&format!("this moves `{name}` to {}", args.to), pool));
         }
         let status = pool.status().blocking()?;
         if !status.leases.is_empty() || !status.tickets.is_empty() {
@@ -123,13 +124,12 @@ fn needs_confirmation(what: &str, pool: &Pool) -> Failure {
     let calls = match pool.status().blocking() {
         Ok(status) => {
             let (held, waiting) = (status.leases.len(), status.tickets.len());
-            let calls = format!("; {} in flight and {waiting} waiting", counted(held, "call"));
+            let calls = format!(" ({} in flight and {waiting} waiting)", counted(held, "call"));
             if held + waiting > 0 { calls } else { String::new() }
         }
-        Err(_) => "; the pool cannot be read".to_owned(),
+        Err(_) => " (the pool cannot be read)".to_owned(),
     };
-    let remedy = "add --yes to do it; nothing was changed";
-    Failure::usage(&format!("{what} needs confirmation{calls}"), remedy)
+    Failure::usage(&format!("{what}{calls}"), "add --yes to do it; nothing was changed")
 }
 
 fn in_use(pool: &PoolName, to: &StoreUrl) -> Failure {

@@ -2,7 +2,7 @@
 
 use standpipe::config::nearest;
 use standpipe::config::text::KNOWN_UNITS;
-use standpipe::{Limit, Rule, Unit};
+use standpipe::{Amounts, Limit, Rule, Unit};
 
 use crate::args::{Admission, Call, total};
 use crate::failure::Failure;
@@ -28,9 +28,14 @@ pub(super) fn check_limits(call: &Call, admission: &Admission) -> Result<(), Fai
     }
 }
 
-/// Notes a limit of a built-in unit that the call does not name: nothing is counted there until a
-/// call names it or a reply reports it.
-pub(super) fn note_uncounted(call: &Call, admission: &Admission, printer: &Printer) {
+/// Notes a limit of a built-in unit that the call does not name: without earlier calls to estimate
+/// it from, one unit is charged, or none until a response reports it.
+pub(super) fn note_uncounted(
+    call: &Call,
+    admission: &Admission,
+    charged: &Amounts,
+    printer: &Printer,
+) {
     let Ok(cost) = total(&call.cost) else { return };
     // Both are estimates of tokens.
     if call.bytes.is_some() || call.max_output.is_some() {
@@ -39,8 +44,14 @@ pub(super) fn note_uncounted(call: &Call, admission: &Admission, printer: &Print
     let named = |unit: &Unit| *unit == Unit::Requests || cost.iter().any(|(own, _)| own == unit);
     let limited = admission.limit.iter().filter_map(unit_of).filter(|unit| !is_own(unit));
     for unit in limited.filter(|unit| !named(unit)) {
+        let counts = match charged.of(unit) {
+            Some(0) | None => "nothing".to_owned(),
+            Some(1) => "only 1".to_owned(),
+            // Estimated from earlier calls.
+            Some(_) => continue,
+        };
         printer.note(&format!(
-            "--limit {unit}=… counts nothing for this call, which names no {unit}; add --cost \
+            "--limit {unit}=… counts {counts} for this call, which names no {unit}; add --cost \
              {unit}=N"
         ));
     }

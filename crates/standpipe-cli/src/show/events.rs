@@ -73,8 +73,8 @@ pub(crate) fn what(what: &EventData) -> String {
         }
         EventData::Stop { until: None } => "stopped by the provider".to_owned(),
         EventData::SessionEnd { session } => session_end(*session, None),
-        EventData::Config { result, source } => format!("a configuration from {source}: {result}"),
-        EventData::WindowReset { limit } => format!("the provider's window of {limit} began anew"),
+        EventData::Config { result, source } => configured(source, result),
+        EventData::WindowReset { limit } => format!("the provider's window of {limit} restarted"),
         EventData::Sequential { on: true } => {
             "several agents were throttled: calls go one at a time".to_owned()
         }
@@ -109,6 +109,15 @@ pub(crate) fn what(what: &EventData) -> String {
             format!("{} of the journal could not be written", counted(*lines, "line"))
         }
         _ => String::new(),
+    }
+}
+
+/// Describes a configuration that was sent. Limits of a `--limit` flag are recorded as those of
+/// code.
+fn configured(source: &str, result: &str) -> String {
+    match source {
+        "code" => format!("limits from code or flags: {result}"),
+        _ => format!("a configuration from {source}: {result}"),
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn over_flags(
     let why = match origin.source.as_str() {
         "file" => "; a file comes before flags: change it there, or leave --limit out".to_owned(),
         _ if origin.changes > 0 => "; change the pool again, or leave --limit out".to_owned(),
-        _ => format!("; of code and flags the stricter counts: {}", to_loosen(pool)),
+        _ => format!("; code and flags can only tighten a limit: {}", to_loosen(pool)),
     };
     let (ignored, from) = (list(ignored.into_iter()), from(origin));
     Some(format!("`{pool}` keeps the limits it has: {counts}{from}, not --limit {ignored}{why}"))
@@ -47,16 +47,24 @@ pub(crate) fn changed_by_flags(
     }
     let new = list(new.into_iter());
     let before = before.map(|before| format!(" (before: {})", list(before.iter())));
+    // A looser limit is ignored, although others of the same call apply.
+    let ignored: Vec<&Limit> = given.iter().filter(|limit| !in_force.contains(limit)).collect();
+    let same = |limit: &&Limit| ignored.iter().any(|ignored| unit(ignored) == unit(limit));
+    let kept = (!ignored.is_empty()).then(|| {
+        let (stays, ignored) = (list(in_force.iter().filter(same)), list(ignored.iter().copied()));
+        format!("; {stays} stays, because --limit {ignored} is looser")
+    });
     Some(format!(
-        "--limit {new} now applies to every caller of `{pool}`{}; {}",
+        "--limit {new} now applies to every caller of `{pool}`{}{}; {}",
         before.unwrap_or_default(),
+        kept.unwrap_or_default(),
         to_loosen(pool)
     ))
 }
 
 fn to_loosen(pool: &PoolName) -> String {
     format!(
-        "to loosen it, write it to a file (`standpipe config init`), or begin anew (`standpipe \
+        "to loosen it, write it to a file (`standpipe config init`), or start over (`standpipe \
          store reset {pool} --yes`)"
     )
 }

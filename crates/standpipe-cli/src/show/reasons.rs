@@ -73,7 +73,7 @@ pub(crate) const MEANINGS: [(Reason, &str, &str); 20] = [
     ),
     (
         Reason::Probe,
-        "after a pause one call probes, and the others wait for its answer",
+        "after a pause one call probes, and the others wait for its response",
         "nothing to do; a lost probe is replaced",
     ),
     (

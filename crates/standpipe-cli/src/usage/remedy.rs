@@ -2,8 +2,12 @@
 
 use std::ffi::OsString;
 
+use clap::CommandFactory;
 use clap::error::{ContextKind, ErrorKind};
 use standpipe::PoolName;
+use standpipe::config::nearest;
+
+use crate::args::Cli;
 
 /// Returns what to write instead. `command` is as far as `words` name one.
 pub(super) fn of(error: &clap::Error, command: &str, words: &[OsString]) -> Option<String> {
@@ -32,12 +36,39 @@ pub(super) fn of(error: &clap::Error, command: &str, words: &[OsString]) -> Opti
         ("standpipe run", _) if error.kind() == ErrorKind::MissingRequiredArgument => {
             Some("for example: standpipe run -- python3 my_agent.py".to_owned())
         }
+        _ if error.kind() == ErrorKind::MissingRequiredArgument => {
+            Some(format!("for example: {}", example(command)?))
+        }
         _ => {
-            let suggested = [ContextKind::SuggestedArg, ContextKind::SuggestedValue];
-            let meant = suggested.into_iter().find_map(|kind| error.get(kind))?;
+            let suggested = error.get(ContextKind::SuggestedArg).map(ToString::to_string);
+            let meant = suggested.or_else(|| similar_option(command, &argument))?;
             Some(format!("did you mean `{meant}`?"))
         }
     }
+}
+
+/// The option of a command that a word may be a misspelling of. clap sees no swapped letters.
+fn similar_option(command: &str, word: &str) -> Option<String> {
+    let top = Cli::command();
+    let known = find(&top, command)?;
+    let options = known.get_arguments().chain(top.get_arguments());
+    let options: Vec<String> =
+        options.filter_map(clap::Arg::get_long).map(|name| format!("--{name}")).collect();
+    let near = nearest(word, options.iter().map(String::as_str));
+    near.filter(|_| word.starts_with("--")).map(ToOwned::to_owned)
+}
+
+/// The command of a name such as `standpipe config check`.
+fn find<'a>(top: &'a clap::Command, command: &str) -> Option<&'a clap::Command> {
+    command.split(' ').skip(1).try_fold(top, |known, name| known.find_subcommand(name))
+}
+
+/// The first example on the help page of a command that begins with its name.
+fn example(command: &str) -> Option<String> {
+    let top = Cli::command();
+    let page = find(&top, command)?.get_before_help()?.to_string();
+    let mut lines = page.lines().map(|line| line.split(" #").next().unwrap_or(line).trim());
+    lines.find(|line| line.starts_with(command)).map(ToOwned::to_owned)
 }
 
 /// The first argument that is a port, alone or after `=`.

@@ -9,6 +9,7 @@ mod hold;
 mod json;
 mod mistakes;
 mod output;
+mod plain_errors;
 mod reasons;
 mod signals;
 mod throttled_messages;

@@ -54,7 +54,7 @@ fn a_bucket_with_a_burst_is_given_over_http() {
         (json!({"burst": 3}), "rate"),
         (json!("60/h,kind=window,burst=3"), "leave"),
         (json!("0/h"), "pause"),
-        (json!(true), "/openapi.json"),
+        (json!(true), "\"requests\": \"60/min\""),
     ] {
         let ask = json!({"pool": "my/wrong", "limits": {"requests": given}});
         let wrong = daemon.reserve(&ask).problem(400, "invalid");

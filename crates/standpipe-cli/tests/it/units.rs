@@ -65,7 +65,8 @@ fn the_daemon_rejects_a_misspelled_unit() {
         assert!(wrong["hint"].as_str().unwrap().contains(hint), "{wrong}");
     }
     assert_eq!(daemon.get("/v1/pools").ok(200)["pools"], json!([]), "no pool came of it");
-    let id = lease(&daemon.reserve(&json!({"pool": "my/api", "limits": limits})));
+    let ask = json!({"pool": "my/api", "limits": limits, "cost": {"widgets": 0}});
+    let id = lease(&daemon.reserve(&ask));
     // The pool has the unit by now, although the call does not state its limits.
     let other = lease(&daemon.reserve(&json!({"pool": "my/api", "cost": {"widgets": 3}})));
     daemon.settle(&other, "commit").ok(200);

@@ -24,6 +24,7 @@ pub(super) fn check(reader: &mut Reader<'_>, settings: &Settings) {
     if settings.agents.len() <= bounds::AGENT_RULES {
         floors(reader, settings);
         floors_above_caps(reader, settings);
+        empty_floors(reader, settings);
     } else {
         let line = reader.lines.get("agent").copied().unwrap_or(1);
         let what = format!("{} agents are described", settings.agents.len());
@@ -108,7 +109,7 @@ fn parents(reader: &mut Reader<'_>, settings: &Settings) {
             let circle = chain.iter().take_while(|above| *above != name);
             let circle: Vec<String> = circle.map(|above| format!("`{above}`")).collect();
             let what = format!("`within`: `{name}` lies within itself by {}", circle.join(", "));
-            (what, "remove one `within` of the circle".to_owned())
+            (what, "the pools refer to each other in a circle: remove one `within`".to_owned())
         } else if chain.len() == MAX_ANCESTORS
             && settings.pools.get(&chain[MAX_ANCESTORS - 1]).is_some_and(|top| top.within.is_some())
         {
@@ -226,6 +227,53 @@ fn floors_above_caps(reader: &mut Reader<'_>, settings: &Settings) {
             reader.problem(line, format!("{floor} is above its cap"), ABOVE_CAP);
         }
     }
+}
+
+/// Reports floors that are a rate of less than one unit in the period of every limit that they
+/// concern: a floor is kept in whole units of each limit.
+fn empty_floors(reader: &mut Reader<'_>, settings: &Settings) {
+    for (agent, rule) in &settings.agents {
+        let path = join(&join("agent", agent.as_str()), "floor");
+        let all: Vec<&Limit> = settings.pools.values().flat_map(|pool| &pool.limits).collect();
+        for share in &rule.floor.everywhere {
+            report_empty_floor(reader, &path, agent, share, &all);
+        }
+        for (name, shares) in &rule.floor.by_pool {
+            let limits = settings.pools.get(name).map_or(&[][..], |pool| &pool.limits);
+            let limits: Vec<&Limit> = limits.iter().collect();
+            for share in shares {
+                report_empty_floor(reader, &join(&path, name.as_str()), agent, share, &limits);
+            }
+        }
+    }
+}
+
+fn report_empty_floor(
+    reader: &mut Reader<'_>,
+    path: &str,
+    agent: &AgentName,
+    share: &Share,
+    limits: &[&Limit],
+) {
+    let (LimitSelector::Unit(unit), Portion::Rate { amount, period }) = (&share.of, share.portion)
+    else {
+        return;
+    };
+    let concerned = limits.iter().filter_map(|limit| Some((limit, share.of_limit(limit)?)));
+    let concerned: Vec<_> = concerned.collect();
+    let longest = concerned.iter().filter_map(|(limit, _)| limit.id().period()).max();
+    let Some(longest) = longest.filter(|_| concerned.iter().all(|(_, kept)| *kept == 0)) else {
+        return;
+    };
+    let line = line_of(reader, &join(path, unit.name()));
+    let (rate, least) = (format::rate(unit, amount, period), format::rate(unit, 1, longest));
+    let what = format!("the floor of `{agent}` keeps nothing: {rate} is less than {least}");
+    let remedy = format!(
+        "limits of {unit} are per {}: write at least {unit} = \"{least}\", or add a limit with a \
+         longer period",
+        format::span(longest)
+    );
+    reader.problem(line, what, remedy);
 }
 
 const ABOVE_CAP: &str = "lower the floor to what the cap allows, or raise the cap";

@@ -1,4 +1,4 @@
-//! Finds and loads the settings file.
+//! Finds and loads the configuration file.
 //!
 //! An explicitly named file must exist; the other places are optional. The working directory is
 //! never searched, so a program behaves the same wherever it is started.
@@ -8,6 +8,7 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use crate::escape::plain_io;
 use crate::problem::{ConfigError, Problem};
 use crate::settings::Settings;
 
@@ -46,7 +47,7 @@ fn read(path: &Path, named: &str) -> Result<Settings, ConfigError> {
         Ok((text, written)) => Settings::parse(&text, Some(path), written),
         Err(Unreadable::Because(problem)) => Err(problem.into()),
         Err(Unreadable::Absent) => {
-            let what = format!("the settings file {named} does not exist");
+            let what = format!("the configuration file {named} does not exist");
             Err(problem(path, what, "name another, or write one: standpipe config init").into())
         }
     }
@@ -64,12 +65,12 @@ fn load(path: &Path) -> Result<(String, u64), Unreadable> {
     let failed = |error: &std::io::Error| match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => Unreadable::Absent,
         ErrorKind::PermissionDenied => because(
-            "no permission to read the settings file".to_owned(),
+            "no permission to read the configuration file".to_owned(),
             "grant read permission, or name another file with --config",
         ),
         ErrorKind::IsADirectory => because("this is a directory".to_owned(), "name the file in it"),
         _ => because(
-            format!("the settings file cannot be read: {error}"),
+            format!("the configuration file cannot be read: {}", plain_io(error)),
             "name another with --config",
         ),
     };
@@ -78,7 +79,7 @@ fn load(path: &Path) -> Result<(String, u64), Unreadable> {
     let mut bytes = Vec::new();
     file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| failed(&error))?;
     if bytes.len() as u64 > LARGEST {
-        let what = "the settings file is larger than 1 MiB".to_owned();
+        let what = "the configuration file is larger than 1 MiB".to_owned();
         return Err(because(what, "is it the right file?"));
     }
     let written = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
@@ -97,5 +98,5 @@ fn problem(path: &Path, what: String, remedy: &str) -> Problem {
     Problem { file: Some(path.to_path_buf()), line: None, what, remedy: remedy.to_owned() }
 }
 
-/// The maximum size of a settings file. A larger one is probably another file.
+/// The maximum size of a configuration file. A larger one is probably another file.
 const LARGEST: u64 = 1 << 20;

@@ -1,10 +1,10 @@
 //! Reports the syntax errors of a file that is not TOML, each with a remedy.
 //!
-//! A message may repeat the name of a table but never the text of a line, which may contain a
-//! password.
+//! A message may repeat the name of a table or a key, and a value that is a rate or a duration, but
+//! no other text of a line: it may contain a password. The parser's own words are not repeated.
 
 use super::reader::Reader;
-use crate::parse::quoted;
+use crate::parse::{self, TextError, quoted};
 
 /// Reports the errors of the TOML parser, at most one for each line.
 pub(super) fn report(reader: &mut Reader<'_>, text: &str, errors: &[toml::de::Error]) {
@@ -16,25 +16,92 @@ pub(super) fn report(reader: &mut Reader<'_>, text: &str, errors: &[toml::de::Er
             continue;
         }
         let written = text.lines().nth(line - 1).unwrap_or_default().trim();
-        let remedy = remedy(written, error.message());
-        reader.problem(line, format!("this is not TOML: {}", error.message()), remedy);
+        let TextError { what, remedy } = describe(written, error.message());
+        reader.problem(line, format!("this is not TOML: {what}"), remedy);
     }
 }
 
-/// The maximum number of reported errors. A file with more is probably not a settings file.
+/// The maximum number of reported errors. A file with more is probably not a configuration file.
 const MOST: usize = 50;
 
-fn remedy(written: &str, message: &str) -> String {
+const VALUES: &str = "a value is a \"string\", a number, true, false, a [list] or a { table }";
+
+/// Describes a line that the parser rejects.
+fn describe(written: &str, message: &str) -> TextError {
+    // The only kind of error that the line alone does not show.
+    let is_duplicate = message.contains("duplicate");
+    if written.starts_with('[') && !written.contains('=') {
+        return of_header(written, is_duplicate);
+    }
+    let Some((key, value)) = written.split_once('=') else {
+        let what = "the line is neither key = value, nor a [table], nor a # comment";
+        return TextError::new(what, "give the key a value, or delete the line");
+    };
+    let (key, value) = (key.trim(), value.trim());
+    if !is_plain_key(key) {
+        let remedy = "use A-Z a-z 0-9 _ and -, or put the key in quotes: \"a/b\" = …";
+        return TextError::new("the part before `=` is not a key", remedy);
+    }
+    if is_duplicate {
+        return TextError::new(format!("`{key}` is given twice"), "keep one of the two");
+    }
+    of_value(key, value)
+}
+
+fn of_header(written: &str, is_duplicate: bool) -> TextError {
     let header = written.trim_matches(['[', ']']);
-    if written.starts_with('[') && !written.contains(['"', '\'', '=']) && header.contains('/') {
+    if !written.contains(['"', '\'']) && header.contains('/') {
         let (table, name) = header.split_once('.').unwrap_or(("pool", header));
-        return format!("put the name in quotes: [{}.{}]", table.trim(), quoted(name.trim()));
+        let remedy = format!("put the name in quotes: [{}.{}]", table.trim(), quoted(name.trim()));
+        return TextError::new("the name of the table is not in quotes", remedy);
     }
-    if message.contains("duplicate") {
-        return "it is a duplicate: keep one of the two".to_owned();
+    if is_duplicate {
+        return TextError::new("the table is given twice", "keep one of the two, with all keys");
     }
-    if message.contains("quote") || message.contains("string") {
-        return "put strings in quotes: key = \"text\"".to_owned();
+    if !written.contains(']') {
+        return TextError::new("the table has no closing bracket", "end the line with ]");
     }
-    "fix this line; a line is key = value, [table] or # comment".to_owned()
+    let remedy = "write for example [pool.\"my/api\"] or [agent.blog]";
+    TextError::new("the name of the table cannot be read", remedy)
+}
+
+fn of_value(key: &str, value: &str) -> TextError {
+    if value.is_empty() || value.starts_with('#') {
+        return TextError::new(format!("`{key}` has no value"), VALUES);
+    }
+    if let Some(quote) = value.chars().next().filter(|first| ['"', '\''].contains(first)) {
+        let (what, remedy) = match value.matches(quote).count() {
+            1 => ("has no closing quote", format!("end the string with {quote}")),
+            _ => (
+                "has more after its string, or a backslash",
+                "write one string, and \\\\ for a backslash".to_owned(),
+            ),
+        };
+        return TextError::new(format!("`{key}` {what}"), remedy);
+    }
+    if value.starts_with(['[', '{']) {
+        let remedy = "check its brackets, quotes and commas: [\"a\", \"b\"], { a = 1, b = 2 }";
+        return TextError::new(format!("the value of `{key}` cannot be read"), remedy);
+    }
+    let what = format!("the value of `{key}` is not in quotes");
+    let bare = value.split('#').next().unwrap_or_default().trim();
+    // Nothing else is repeated.
+    let is_known = parse::rate(bare).is_ok()
+        || parse::duration(bare).is_ok()
+        || parse::percent(bare).is_ok()
+        || parse::amount(bare).is_ok();
+    let remedy = match bare.to_ascii_lowercase().as_str() {
+        _ if is_known => format!("write {key} = \"{bare}\""),
+        "yes" | "on" | "true" => format!("write {key} = true"),
+        "no" | "off" | "false" => format!("write {key} = false"),
+        _ => format!("put strings in quotes: {key} = \"…\""),
+    };
+    TextError::new(what, remedy)
+}
+
+/// Whether a text can be a key and is short enough to repeat.
+fn is_plain_key(key: &str) -> bool {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"_-.\"/:@ ".contains(&b);
+    let is_bare = !key.contains([' ', '/', ':', '@']) || key.contains('"');
+    (1..=64).contains(&key.len()) && key.bytes().all(is_plain) && is_bare
 }

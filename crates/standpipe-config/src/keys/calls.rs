@@ -9,6 +9,7 @@ use super::limit::unit_of;
 use super::shape::{AMOUNT, UNIT_NAME};
 use super::{Shape, Value};
 use crate::format;
+use crate::nearest::nearest;
 use crate::parse::{self, TextError, quoted};
 
 form!(
@@ -32,22 +33,46 @@ fn path(text: &str) -> Result<String, TextError> {
 
 form!(
     /// A method of HTTP.
-    MethodName: String, Shape::Text { what: "methods", pattern: "^[A-Z]{1,32}$" },
+    MethodName: String, Shape::Words(METHODS.to_vec()),
     |reader, item| reader.parse_text(item, method),
     |method| Value::from(method.as_str())
 );
 
 fn method(text: &str) -> Result<String, TextError> {
-    if !(1..=32).contains(&text.len()) || !text.bytes().all(|b| b.is_ascii_uppercase()) {
-        let upper = text.to_ascii_uppercase();
-        let remedy = match upper.bytes().all(|b| b.is_ascii_uppercase()) && !upper.is_empty() {
-            true => format!("write \"{upper}\""),
-            false => "write for example \"POST\"".to_owned(),
-        };
-        return Err(TextError::new(format!("{} is not a method of HTTP", quoted(text)), remedy));
+    if METHODS.contains(&text) {
+        return Ok(text.to_owned());
     }
-    Ok(text.to_owned())
+    let upper = text.to_ascii_uppercase();
+    let remedy = match nearest(&upper, METHODS.into_iter()) {
+        Some(meant) => format!("write \"{meant}\""),
+        None => "use GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS".to_owned(),
+    };
+    Err(TextError::new(format!("{} is not a method of HTTP", quoted(text)), remedy))
 }
+
+/// The methods of HTTP and of WebDAV. Calls of any other would never match, most likely because it
+/// is misspelled.
+const METHODS: [&str; 19] = [
+    "GET",
+    "HEAD",
+    "POST",
+    "PUT",
+    "PATCH",
+    "DELETE",
+    "OPTIONS",
+    "CONNECT",
+    "TRACE",
+    "QUERY",
+    "PROPFIND",
+    "PROPPATCH",
+    "MKCOL",
+    "COPY",
+    "MOVE",
+    "LOCK",
+    "UNLOCK",
+    "REPORT",
+    "SEARCH",
+];
 
 form!(
     /// What a call takes of each unit.

@@ -7,7 +7,7 @@ use standpipe_core::{
 use super::form::{Duration, Flag, Optional, OrFalse, PositiveDuration, Sectioned, Table, form};
 use super::shape::{DURATION, PERCENT};
 use super::{Section, Shape, Value, key};
-use crate::file::reader::{Item, Reader, scalar};
+use crate::file::reader::{Item, Reader, scalar, shown_value};
 use crate::settings::{LongestLease, Toggle};
 use crate::{format, parse};
 
@@ -19,7 +19,8 @@ form!(
         (Some(false), _) => Some(Toggle::Off),
         (None, Some("auto")) => Some(Toggle::Auto),
         _ => {
-            reader.problem_at(item, "is not a known value", "write \"auto\", true or false");
+            let what = format!("is {}", shown_value(item));
+            reader.problem_at(item, what, "write \"auto\", true or false");
             None
         }
     },
@@ -153,7 +154,8 @@ form!(
         let agents = agents.filter(|agents| (1..=most).contains(agents));
         if agents.is_none() {
             let remedy = format!("write a whole number from 1 to {most}");
-            reader.problem_at(item, "is not a number of agents", remedy);
+            let what = format!("is {}, not a number of agents", shown_value(item));
+            reader.problem_at(item, what, remedy);
         }
         agents
     },

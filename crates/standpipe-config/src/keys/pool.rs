@@ -13,7 +13,7 @@ use super::{Shape, Value};
 use crate::file::reader::{Item, Reader};
 use crate::format;
 use crate::nearest::nearest;
-use crate::parse::{self, KNOWN_UNITS};
+use crate::parse::{self, KNOWN_UNITS, TextError, quoted};
 use crate::settings::{PoolSettings, dialect_of};
 
 /// Prepares the entries of a pool: see [`super::Section::prepare`].
@@ -58,6 +58,19 @@ form!(
     })
 );
 
+/// Parses a price in dollars per million.
+fn price(text: &str) -> Result<u64, TextError> {
+    parse::amount_of(&Unit::Usd, text).map_err(|TextError { what, remedy }| {
+        match text.starts_with(|c: char| c.is_ascii_digit()) {
+            true => TextError::new(what, remedy),
+            false => TextError::new(
+                format!("{} is not a price", quoted(text)),
+                "write dollars per million units, for example 3 or 0.25",
+            ),
+        }
+    })
+}
+
 /// Reads prices of the units that the pool knows.
 pub(crate) fn read_price(reader: &mut Reader<'_>, item: &Item<'_>, pool: &mut PoolSettings) {
     for entry in reader.entries(item) {
@@ -68,7 +81,7 @@ pub(crate) fn read_price(reader: &mut Reader<'_>, item: &Item<'_>, pool: &mut Po
             continue;
         }
         // The text is in dollars, the stored price in millionths.
-        if let Some(price) = reader.parse(&entry, |text| parse::amount_of(&Unit::Usd, text)) {
+        if let Some(price) = reader.parse(&entry, price) {
             pool.price.insert(unit, price);
         }
     }

@@ -7,7 +7,7 @@ use super::limit::unit_of;
 use super::names;
 use super::shape::{AMOUNT, PERCENT, POOL_NAME, RATE};
 use super::{Definition, Shape, Value};
-use crate::file::reader::{Item, Reader};
+use crate::file::reader::{Item, Reader, shown_value};
 use crate::format;
 use crate::parse::{self, TextError};
 use crate::path::join;
@@ -51,7 +51,7 @@ form!(
         let weight = weight.filter(|weight| (1..=bounds::WEIGHT).contains(weight));
         if weight.is_none() {
             let remedy = format!("write a whole number from 1 to {}", bounds::WEIGHT);
-            reader.problem_at(item, "is not a weight", remedy);
+            reader.problem_at(item, format!("is {}, not a weight", shown_value(item)), remedy);
         }
         weight
     },

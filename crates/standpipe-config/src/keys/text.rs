@@ -6,6 +6,7 @@ use standpipe_core::Text;
 
 use super::form::form;
 use super::{Shape, Value};
+use crate::file::reader::shown_value;
 use crate::parse::{TextError, quoted};
 use crate::settings::Settings;
 
@@ -16,7 +17,7 @@ form!(
         let number = item.value.as_integer().and_then(|number| number.as_str().parse().ok());
         if number.is_none() {
             let remedy = "write a whole number, for example 1";
-            reader.problem_at(item, "is not a version", remedy);
+            reader.problem_at(item, format!("is {}, not a version", shown_value(item)), remedy);
         }
         number
     },

@@ -1,4 +1,4 @@
-//! The JSON Schema of the settings file, so that editors complete and check it.
+//! The JSON Schema of the configuration file, so that editors complete and check it.
 //!
 //! The schema describes the form of values. Consistency (sums of floors, references to pools) is
 //! checked only when the file is read.

@@ -1,4 +1,4 @@
-//! The long form of a limit: a table in the settings file, options after commas elsewhere.
+//! The long form of a limit: a table in the configuration file, options after commas elsewhere.
 //!
 //! Both spellings set the same [`LimitForm`] through [`LimitForm::set`], so they accept the same
 //! values and report the same errors.

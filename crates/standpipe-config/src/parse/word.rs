@@ -1,4 +1,4 @@
-//! Enums that are written as words, in the settings file and on the command line.
+//! Enums that are written as words, in the configuration file and on the command line.
 
 use standpipe_core::{Charged, Order, Priority};
 

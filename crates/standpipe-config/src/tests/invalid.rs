@@ -28,9 +28,9 @@ fn all_problems_are_reported_at_once_in_the_order_of_the_file() {
     );
     let expected = [
         "s.toml:1: unknown key `stoer` at the top of the file; did you mean `store`?",
-        "s.toml:2: `version` is not a version; write a whole number, for example 1",
+        "s.toml:2: `version` is -1, not a version; write a whole number, for example 1",
         "s.toml:4: `floor`: \"120%\" is more than 100 %; write at most \"100%\"",
-        "s.toml:6: `requests`: \"m\" is not a unit of time in \"60/m\"; min or ms?",
+        "s.toml:6: `requests`: \"m\" is not a unit of time in \"60/m\"; write 60/min or 60/ms",
         "s.toml:7: unknown key `magrin` in a pool; did you mean `margin`?",
         "s.toml:8: there is no pool `a/c`; did you mean `a/b`?",
     ];
@@ -76,7 +76,7 @@ fn invalid_amounts_rates_and_durations() {
         "requests = { rate = \"5/s\", kind = \"bucket\", resets = \"provider\" }",
         "a bucket refills and does not reset",
     );
-    in_pool("lease_ttl = \"5m\"", "min or ms?");
+    in_pool("lease_ttl = \"5m\"", "write 5min or 5ms");
     in_pool("lease_ttl = -5", "is negative");
     in_pool("order = \"fare\"", "write one of arrival, fair");
     in_pool("lease_ttl = 1e3", "is not a unit of time");
@@ -84,7 +84,7 @@ fn invalid_amounts_rates_and_durations() {
     in_pool("lease_ttl = 0", "\"0\" is zero; write a longer duration");
     in_pool("lease_ttl = 2024-01-01", "is a date or time");
     in_pool("slack = \"401d\"", "is too long");
-    in_pool("price = { input_tokens = -3 }", "is negative");
+    in_pool("price = { input_tokens = -3 }", "is not a price");
     in_pool("price = { usd = 3 }", "unknown key `usd` in price");
     in_pool("price = { widgets = 3 }", "unknown key `widgets` in price");
 }
@@ -113,7 +113,7 @@ fn invalid_shares() {
     reports("[agent.x]\nfloor = 25", 2, "is not a percentage; write for example \"25%\"");
     reports("[agent.x]\ncap = { parallel = 0 }", 2, "admits no call");
     reports("[agent.x]\nweight = 0", 2, "write a whole number from 1 to 1000");
-    reports("[agent.x]\nweight = 1.5", 2, "is not a weight");
+    reports("[agent.x]\nweight = 1.5", 2, "not a weight");
     reports("[agent.x]\ncap = { request = \"1/min\" }", 2, "did you mean `requests`?");
     reports("[agent.x]\ncap = { \"a/b\" = \"5%\" }", 2, "there is no pool `a/b`");
     reports("[agent.x]\ncap = { \"a//b\" = \"5%\" }", 2, "is not the name of a pool");
@@ -253,7 +253,7 @@ fn values_of_the_wrong_type() {
     in_pool("return_windows = { critical = [1] }", "is not a start and an end");
     in_pool("return_windows = { critical = [5, 1] }", "`critical` ends before it starts");
     reports("listen = \"localhost:80\"", 1, "write for example \"127.0.0.1:8377\"");
-    reports("version = 1.5", 1, "is not a version");
+    reports("version = 1.5", 1, "not a version");
 }
 
 #[test]
@@ -288,10 +288,10 @@ fn invalid_parents() {
     assert_eq!(
         circle,
         [
-            "s.toml:3: `within`: `a/a` lies within itself by `a/b`; remove one `within` of the \
-             circle",
-            "s.toml:6: `within`: `a/b` lies within itself by `a/a`; remove one `within` of the \
-             circle",
+            "s.toml:3: `within`: `a/a` lies within itself by `a/b`; the pools refer to each \
+             other in a circle: remove one `within`",
+            "s.toml:6: `within`: `a/b` lies within itself by `a/a`; the pools refer to each \
+             other in a circle: remove one `within`",
         ]
     );
     let top = "[pool.\"a/top\"]\nparallel = 1\n";
@@ -301,13 +301,47 @@ fn invalid_parents() {
 }
 
 #[test]
+fn a_rejected_value_is_named() {
+    in_pool("spread = \"maybe\"", "`spread` is \"maybe\"; write \"auto\", true or false");
+    in_pool("cascade = { agents = 0 }", "`agents` is 0, not a number of agents");
+    reports("[agent.x]\nweight = 0", 2, "`weight` is 0, not a weight; write a whole number");
+    reports("[agent.x]\nweight = \"a\"", 2, "`weight` is \"a\", not a weight");
+    reports("version = true", 1, "`version` is a boolean, not a version");
+    let price = "\"cheap\" is not a price; write dollars per million units, for example 3 or 0.25";
+    in_pool("price = { input_tokens = \"cheap\" }", price);
+}
+
+#[test]
+fn a_floor_that_keeps_nothing_is_reported() {
+    let pool = "[pool.\"a/b\"]\nrequests = \"60/min\"\n";
+    let floor = |floor: &str| format!("{pool}[agent.x]\nfloor = {floor}\n");
+    let message = "the floor of `x` keeps nothing: 20/h is less than 1/min; limits of requests \
+                   are per 1min: write at least requests = \"1/min\", or add a limit with a longer \
+                   period";
+    reports(&floor("{ requests = \"20/h\" }"), 4, message);
+    reports(&floor("{ \"a/b\" = { requests = \"20/h\" } }"), 4, message);
+    settings(&floor("{ requests = \"60/h\" }"));
+    // One of several limits keeps it.
+    settings(&format!("{}[pool.\"a/c\"]\nrequests = \"90/h\"", floor("{ requests = \"20/h\" }")));
+}
+
+#[test]
 fn syntax_errors() {
     reports("[pool.anthropic/sonnet]", 1, "put the name in quotes: [pool.\"anthropic/sonnet\"]");
     reports("[pool.\"a/b\"]\nparallel = 1\nparallel = 2\n", 3, "keep one of the two");
-    reports("[pool.\"a/b\"]\nrequests = 60/min\n", 2, "this is not TOML");
-    reports("open_pools = yes", 1, "put strings in quotes");
-    reports("\n\nstore = \"file", 3, "this is not TOML");
-    reports("[pool.\"a/b\"\nparallel = 1", 1, "this is not TOML");
+    reports("[pool.\"a/b\"]\nrequests = 60/min\n", 2, "`requests` is not in quotes; write");
+    reports("[pool.\"a/b\"]\nrequests = 60/min\n", 2, "; write requests = \"60/min\"");
+    reports("open_pools = yes", 1, "write open_pools = true");
+    reports("store = hunter2", 1, "is not in quotes; put strings in quotes: store = \"…\"");
+    reports("\n\nstore = \"file", 3, "this is not TOML: `store` has no closing quote");
+    reports("[pool.\"a/b\"\nparallel = 1", 1, "this is not TOML: the table has no closing");
+    reports("store =", 1, "this is not TOML: `store` has no value");
+    reports("nonsense", 1, "the line is neither key = value");
+    reports("store = \"file\"\nstore = \"memory\"", 2, "`store` is given twice; keep one");
+    reports("[pool.\"a/b\"]\nparallel = 1\n[pool.\"a/b\"]", 3, "the table is given twice");
+    reports("[pool.\"a/b\"]\nunits = { a = \"1/s\"", 2, "the value of `units` cannot be read");
+    reports("a/b = 5", 1, "the part before `=` is not a key");
+    reports("store = \"file\" x", 1, "`store` has more after its string");
     let messages = problems("a b\nversion = 1\nc d\n");
     let lines: Vec<&str> = messages.iter().map(|messages| &messages[..9]).collect();
     assert_eq!(lines, ["s.toml:1:", "s.toml:3:"], "{messages:?}");
@@ -351,7 +385,9 @@ fn invalid_calls() {
     calls("paths = [\"v2\"]", "`paths`: \"v2\" is not the pattern of a path; begin with a slash");
     calls("paths = [\"/v2?x\"]", "omit the query");
     calls("methods = [\"post\"]", "\"post\" is not a method of HTTP; write \"POST\"");
-    calls("methods = [\"\"]", "write for example \"POST\"");
+    calls("methods = [\"\"]", "use GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS");
+    calls("methods = [\"FETCH\"]", "\"FETCH\" is not a method of HTTP; use GET, HEAD, POST");
+    calls("methods = [\"PSOT\"]", "\"PSOT\" is not a method of HTTP; write \"POST\"");
     calls("pool = \"shop/apis\"", "there is no pool `shop/apis`; did you mean `shop/api`?");
     calls("cost = { point = 1 }", "no pool counts the unit `point`; did you mean `points`?");
     calls("cost = { points = -1 }", "is negative");

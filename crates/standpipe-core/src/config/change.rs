@@ -50,6 +50,18 @@ impl State {
         configure.config.check().is_ok() && matches!(precedence, Precedence::Applies(..))
     }
 
+    /// Returns the state as it would be with this configuration, to ask how it decides a call
+    /// before the configuration is sent.
+    #[must_use]
+    pub fn configured(&self, configure: &Configure, now: Instant) -> Self {
+        let now = now.max(self.facts.clock);
+        let mut ahead = self.at(now).into_owned();
+        let _ = ahead.configure(configure, now);
+        ahead.effects = crate::state::Effects::default();
+        ahead.next = ahead.next_change(now);
+        ahead
+    }
+
     pub(crate) fn install(&mut self, config: PoolConfig, provenance: Provenance, now: Instant) {
         let old = core::mem::take(&mut self.index.compiled);
         self.facts.apply_policies(&config);

@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response, sse};
 use futures_util::stream::unfold;
 use serde::{Deserialize, Serialize};
 use standpipe::Standpipe;
-use standpipe::config::text;
+use standpipe::config::{nearest, text};
 use standpipe::observe::Timestamp;
 use standpipe::observe::journal::{Event, EventKind, Follow, JournalCursor};
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -21,6 +21,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{Problems, SCHEMA, lookup};
 use crate::http::extract::QueryParams;
+use crate::http::parse_error::plain;
 use crate::http::problem::Problem;
 use crate::state::AppState;
 use crate::watch::sse::{self as streams};
@@ -99,19 +100,28 @@ pub(crate) async fn events(
 
 fn filter(query: &EventsQuery) -> Result<EventFilter, Problem> {
     let since = query.since.as_deref().map(instant).transpose()?;
-    let kind = query.kind.as_deref().map(str::parse::<EventKind>).transpose();
-    let kind =
-        kind.map_err(|wrong| Problem::invalid("unknown kind of event", wrong.to_string()))?;
+    let kind = query.kind.as_deref().map(kind).transpose()?;
     let limit = query.limit.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
         let hint = format!("use 1 to {MAX_LIMIT}, and `after` for the rest");
-        return Err(Problem::invalid(format!("limit is {limit}"), hint));
+        return Err(Problem::invalid(format!("`limit` is {limit}, out of range"), hint));
     }
     let after = query.after.as_deref().map(str::parse::<JournalCursor>).transpose();
     let after = after
         .map_err(|wrong| Problem::invalid("`after` is not a valid mark", wrong.to_string()))?;
     let pool = query.pool.as_deref().map(lookup::name).transpose()?;
     Ok(EventFilter { since, kind, pool: pool.map(|pool| pool.to_string()), limit, after })
+}
+
+fn kind(word: &str) -> Result<EventKind, Problem> {
+    word.parse().map_err(|_| {
+        let words = EventKind::ALL.map(EventKind::as_str);
+        let hint = match nearest(word, words.into_iter()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("use one of: {}", words.join(", ")),
+        };
+        Problem::invalid(format!("there is no kind of event `{}`", plain(word)), hint)
+    })
 }
 
 /// A duration before now, or an instant.

@@ -8,7 +8,8 @@ use std::fmt;
 use axum::http::{HeaderMap, HeaderName, header};
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use standpipe::config::{TextError, text};
+use standpipe::config::text::KNOWN_UNITS;
+use standpipe::config::{TextError, nearest, text};
 use standpipe::{Limit, Priority, Unit};
 use utoipa::ToSchema;
 
@@ -171,6 +172,33 @@ fn limit(unit: &str, spec: &LimitSpec) -> Result<Limit, TextError> {
         LimitSpec::Several(_) => return Err(wrong("a list in a list", "write one list of limits")),
     };
     text::limit(&text)
+}
+
+/// Rejects a limit of a unit that is neither built in nor in the cost: it would limit nothing.
+pub(crate) fn check_limited_units(
+    limits: &[Limit],
+    cost: Option<&UnitAmounts>,
+) -> Result<(), Problem> {
+    let ids: Vec<_> = limits.iter().map(Limit::id).collect();
+    let own = ids.iter().filter_map(|id| id.unit()).filter(|unit| matches!(unit, Unit::Other(_)));
+    let own: Vec<&Unit> = own.collect();
+    let named = || cost.into_iter().flat_map(|cost| cost.0.keys());
+    let is_known = |name: &String| {
+        let is_limited = own.iter().any(|unit| unit.name() == name);
+        is_limited || !matches!(Unit::named(name), Some(Unit::Other(_)))
+    };
+    // Another unit in the cost is more likely to be misspelled; the pool rejects it by its name.
+    if !named().all(is_known) {
+        return Ok(());
+    }
+    let taken = |unit: &Unit| named().any(|name| name == unit.name());
+    let Some(unit) = own.iter().find(|unit| !taken(unit)) else { return Ok(()) };
+    let hint = match nearest(unit.name(), KNOWN_UNITS.into_iter().chain(["parallel"])) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("name it in the cost, for example \"cost\": {{\"{unit}\": 1}}"),
+    };
+    let what = format!("limits.{unit} limits nothing: the call uses no `{unit}`");
+    Err(Problem::invalid(what, hint))
 }
 
 /// The amounts of a commit, by unit.

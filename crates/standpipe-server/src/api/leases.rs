@@ -21,7 +21,9 @@ use standpipe::{
 use utoipa::ToSchema;
 
 pub(super) use self::settle::*;
-use super::fields::{LimitSpec, PriorityParam, UnitAmounts, UnitLimits, agent_of, limits};
+use super::fields::{
+    LimitSpec, PriorityParam, UnitAmounts, UnitLimits, agent_of, check_limited_units, limits,
+};
 use super::{Problems, SCHEMA, lookup};
 use crate::http::extract::JsonBody;
 use crate::http::peer::Peer;
@@ -252,15 +254,15 @@ struct ParsedReserve {
 
 /// Moves the body into a request of the library. Rejects what cannot be valid on any pool.
 fn parse_request(body: ReserveRequest, headers: &HeaderMap) -> Result<ParsedReserve, Problem> {
-    if body.timeout_ms.is_some_and(|timeout| timeout > MAX_TIMEOUT_MS) {
+    if let Some(timeout) = body.timeout_ms.filter(|timeout| *timeout > MAX_TIMEOUT_MS) {
         return Err(Problem::invalid(
-            format!("timeout_ms is more than {MAX_TIMEOUT_MS}"),
+            format!("`timeout_ms` is {timeout}, which is more than {MAX_TIMEOUT_MS}"),
             "wait at most an hour; a request with an `id` may be repeated and keeps its place",
         ));
     }
-    if body.ttl_ms.is_some_and(|ttl| !(1..=MAX_TTL_MS).contains(&ttl)) {
+    if let Some(ttl) = body.ttl_ms.filter(|ttl| !(1..=MAX_TTL_MS).contains(ttl)) {
         return Err(Problem::invalid(
-            format!("ttl_ms is not 1 to {MAX_TTL_MS}"),
+            format!("`ttl_ms` is {ttl}, not 1 to {MAX_TTL_MS}"),
             "ask for the longest silence of the call; POST /v1/leases/ID/heartbeat extends it",
         ));
     }
@@ -268,6 +270,12 @@ fn parse_request(body: ReserveRequest, headers: &HeaderMap) -> Result<ParsedRese
     let others = body.pools.unwrap_or_default();
     let others: Vec<PoolName> =
         others.iter().map(|name| lookup::name(name)).collect::<Result<_, _>>()?;
+    let earlier = |at: usize| others[..at].iter().chain([&pool]);
+    let twice = others.iter().enumerate().find(|(at, name)| earlier(*at).any(|own| own == *name));
+    if let Some((_, name)) = twice {
+        let hint = "name each pool once; `pools` takes other pools than `pool`";
+        return Err(Problem::invalid(format!("`{name}` is named twice"), hint));
+    }
     let agent = agent_of(body.agent, headers);
     let span = tracing::Span::current();
     span.record("pool", pool.as_str()).record("agent", agent.as_str());
@@ -275,6 +283,8 @@ fn parse_request(body: ReserveRequest, headers: &HeaderMap) -> Result<ParsedRese
     for other in &others {
         request = request.also(other.as_str());
     }
+    let limits = limits(body.limits.as_ref())?;
+    check_limited_units(&limits, body.cost.as_ref())?;
     for (unit, amount) in body.cost.into_iter().flat_map(|cost| cost.0) {
         request = request.unit(unit, amount);
     }
@@ -297,7 +307,6 @@ fn parse_request(body: ReserveRequest, headers: &HeaderMap) -> Result<ParsedRese
     if let Some(lease) = &body.retry_of {
         request = request.retry_of(lookup::id(lease)?);
     }
-    let limits = limits(body.limits.as_ref())?;
     let ttl = body.ttl_ms.map(Duration::from_millis);
     Ok(ParsedReserve { pool, others, request, limits, ttl, has_task })
 }
@@ -349,7 +358,10 @@ fn peek(
 ) -> Result<DryRunResponse, Problem> {
     let ParsedReserve { pool: name, request, limits, .. } = parsed;
     let pool = match lookup::existing(state, tap, &name) {
-        Err(_) if !limits.is_empty() => in_memory(tap, &name, limits)?,
+        Err(_) if !limits.is_empty() => {
+            tap.pool(name.as_str())?.check(&request, &limits).blocking()?;
+            in_memory(tap, &name, limits)?
+        }
         known => {
             known?;
             tap.pool(name.as_str())?

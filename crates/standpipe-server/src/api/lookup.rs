@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use standpipe::config::nearest;
-use standpipe::{LeaseHandle, LeaseId, Pool, PoolName, Standpipe};
+use standpipe::{InvalidLeaseId, LeaseHandle, LeaseId, Pool, PoolName, Standpipe};
 
 use crate::http::problem::Problem;
 use crate::state::AppState;
@@ -102,11 +102,18 @@ pub(crate) async fn find_lease(state: &Arc<AppState>, text: &str) -> Result<Leas
 
 /// Parses the id of a lease.
 pub(crate) fn id(text: &str) -> Result<LeaseId, Problem> {
-    text.parse().map_err(|wrong: standpipe::InvalidLeaseId| {
-        Problem::invalid(
-            format!("not a valid lease id: {wrong}"),
-            "use the id exactly as it was returned",
-        )
+    text.parse().map_err(|wrong: InvalidLeaseId| {
+        let shown: String = text.chars().take(40).flat_map(char::escape_debug).collect();
+        match wrong {
+            InvalidLeaseId::NotALease => Problem::invalid(
+                format!("`{shown}` is not a lease id"),
+                "use the `lease` that POST /v1/leases returned, which begins with lease1_",
+            ),
+            InvalidLeaseId::Damaged => Problem::invalid(
+                format!("a part of the lease id `{shown}` is missing or changed"),
+                "copy the whole id, as POST /v1/leases returned it",
+            ),
+        }
     })
 }
 

@@ -19,8 +19,8 @@ use crate::http::extract::JsonBody;
 use crate::http::problem::Problem;
 use crate::state::AppState;
 
-/// The longest pause by hand: 8 days, the longest that a provider's own pause may be.
-const MAX_PAUSE_MS: u64 = 8 * 86_400_000;
+/// The longest pause by hand: 400 days, as on the command line.
+const MAX_PAUSE_MS: u64 = 400 * 86_400_000;
 
 /// A pause by hand.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -29,8 +29,8 @@ pub(crate) struct PauseRequest {
     /// The pool.
     #[schema(pattern = r"^[A-Za-z0-9._:@-]{1,64}(/[A-Za-z0-9._:@-]{1,128}){1,3}$")]
     pool: String,
-    /// The length of the pause; at most 8 days.
-    #[schema(minimum = 1, maximum = 691_200_000)]
+    /// The length of the pause; at most 400 days.
+    #[schema(minimum = 1, maximum = 34_560_000_000_i64)]
     for_ms: u64,
     /// Who orders the pause. Default: the header `x-standpipe-agent`, then the program's name.
     #[schema(pattern = r"^[A-Za-z0-9._@-]{1,64}$")]
@@ -49,8 +49,8 @@ pub(crate) async fn pause(
 ) -> Result<Json<PoolResponse>, Problem> {
     if !(1..=MAX_PAUSE_MS).contains(&body.for_ms) {
         return Err(Problem::invalid(
-            format!("for_ms is {}", body.for_ms),
-            format!("pause for 1 to {MAX_PAUSE_MS} ms (8 days)"),
+            format!("`for_ms` is {}, out of range", body.for_ms),
+            format!("pause for 1 to {MAX_PAUSE_MS} ms (400 days), for example 300000"),
         ));
     }
     let agent = valid_agent(agent_of(body.agent.take(), &headers))?;

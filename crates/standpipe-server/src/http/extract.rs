@@ -65,7 +65,10 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryParams<T>
         match Query::<T>::from_request_parts(parts, state).await {
             Ok(Query(params)) => Ok(Self(params)),
             Err(rejection) => {
-                let ParseError { what, hint } = parse_error::of_query(&rejection.body_text());
+                let ParseError { what, hint } = {
+                    let query = parts.uri.query().unwrap_or_default();
+                    parse_error::of_query(&rejection.body_text(), query)
+                };
                 Err(Problem::invalid(what, hint))
             }
         }
@@ -129,7 +132,8 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     // serde would read a list as the fields in their order.
     if bytes.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
         let what = "the body is not a JSON object";
-        return Err(Problem::invalid(what, "see /openapi.json for the fields"));
+        let hint = "send one JSON object: {\"field\": value}";
+        return Err(Problem::invalid(what, hint));
     }
     serde_json::from_slice(bytes).map_err(|error| {
         let ParseError { what, hint } = parse_error::of_body(bytes, &error);

@@ -10,14 +10,57 @@ pub(crate) struct ParseError {
     pub(crate) hint: String,
 }
 
-const HINT: &str = "see /openapi.json for the fields";
+/// Fields and parameters with a value that is valid, as JSON.
+const EXAMPLES: [(&str, &str); 27] = [
+    ("pool", "\"anthropic/sonnet\""),
+    ("pools", "[\"shared/search\"]"),
+    ("agent", "\"blog\""),
+    ("priority", "\"standard\""),
+    ("task", "\"classify\""),
+    ("model", "\"claude-sonnet-4-5\""),
+    ("cost", "{\"tokens\": 1200}"),
+    ("used", "{\"tokens\": 1200}"),
+    ("limits", "{\"requests\": \"60/min\"}"),
+    ("timeout_ms", "30000"),
+    ("ttl_ms", "600000"),
+    ("for_ms", "300000"),
+    ("retry_after_ms", "30000"),
+    ("id", "\"order-4711\""),
+    ("retry_of", "\"lease1_…\""),
+    ("lease", "\"lease1_…\""),
+    ("dry_run", "true"),
+    ("progress", "true"),
+    ("kind", "\"quota\""),
+    ("status", "429"),
+    ("headers", "{\"retry-after\": \"30\"}"),
+    ("body", "{\"error\": {\"message\": \"slow down\"}}"),
+    ("rows", "20"),
+    ("limit", "100"),
+    ("since", "\"1h\""),
+    ("after", "\"0\""),
+    ("minutes", "60"),
+];
+
+/// What to write instead, for a field of a body or a parameter of a query.
+fn example(name: &str, kind: &str) -> String {
+    // `cost.tokens` is a part of `cost`.
+    let name = name.trim_matches('`').split('.').next().unwrap_or_default();
+    match (EXAMPLES.iter().find(|(known, _)| *known == name), kind) {
+        (Some((name, value)), "parameter") => {
+            format!("write for example {name}={}", value.trim_matches('"'))
+        }
+        (Some((name, value)), _) => format!("write for example \"{name}\": {value}"),
+        (None, _) => format!("see the {kind}s of this path in /openapi.json"),
+    }
+}
 
 /// Describes why a JSON body was rejected.
 pub(crate) fn of_body(bytes: &[u8], error: &serde_json::Error) -> ParseError {
     let (line, column) = (error.line(), error.column());
     if !error.is_data() {
         let what = format!("the body is not valid JSON (line {line}, column {column})");
-        return ParseError { what, hint: "send one JSON object".to_owned() };
+        let hint = "send one JSON object: {\"field\": value}".to_owned();
+        return ParseError { what, hint };
     }
     let text = error.to_string();
     let position = format!(" at line {line} column {column}");
@@ -27,14 +70,23 @@ pub(crate) fn of_body(bytes: &[u8], error: &serde_json::Error) -> ParseError {
 }
 
 /// Describes why a query string was rejected.
-pub(crate) fn of_query(text: &str) -> ParseError {
+pub(crate) fn of_query(text: &str, query: &str) -> ParseError {
     let text = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(text);
     // `limit: invalid digit found in string`
     let (name, text) = match text.split_once(": ") {
         Some((name, text)) if is_name(name) => (Some(name), text),
         _ => (None, text),
     };
-    describe(text, name, "parameter")
+    let ParseError { mut what, hint } = describe(text, name, "parameter");
+    // The parser of numbers does not name what it rejects.
+    let given = |name: &str| {
+        let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        pairs.find(|(own, _)| *own == name).map(|(_, value)| plain(value))
+    };
+    if let Some(given) = name.and_then(given).filter(|_| !what.contains(", not ")) {
+        what = format!("{what}, not {}", given.chars().take(60).collect::<String>());
+    }
+    ParseError { what, hint }
 }
 
 fn is_name(text: &str) -> bool {
@@ -42,8 +94,8 @@ fn is_name(text: &str) -> bool {
 }
 
 fn describe(text: &str, name: Option<&str>, kind: &str) -> ParseError {
-    let hint = HINT.to_owned();
     if let Some(field) = text.strip_prefix("missing field ") {
+        let hint = example(field, kind);
         return ParseError { what: format!("the {kind} {field} is missing"), hint };
     }
     if let Some(rest) = text.strip_prefix("unknown field ") {
@@ -52,14 +104,16 @@ fn describe(text: &str, name: Option<&str>, kind: &str) -> ParseError {
         let name = field.trim_matches('`');
         // `timeout` for `timeout_ms`
         let longer = known.clone().find(|known| known.starts_with(name));
-        let near = nearest(name, known).or(longer);
+        let near = nearest(name, known.clone()).or(longer);
         let near = near.map(|near| format!("did you mean `{near}`?"));
+        let all = || format!("the {kind}s are {}", known.collect::<Vec<_>>().join(", "));
         return ParseError {
             what: format!("there is no {kind} {}", plain(field)),
-            hint: near.unwrap_or(hint),
+            hint: near.unwrap_or_else(all),
         };
     }
     if let Some(field) = text.strip_prefix("duplicate field ") {
+        let hint = "give it once".to_owned();
         return ParseError { what: format!("the {kind} {field} is given twice"), hint };
     }
     let whose = name.map_or_else(|| format!("a {kind}"), |name| format!("`{}`", plain(name)));
@@ -73,7 +127,7 @@ fn describe(text: &str, name: Option<&str>, kind: &str) -> ParseError {
         }
         // The texts of numbers in a query.
         _ if text.contains(" in string") || text.starts_with("number too") => {
-            format!("{whose} must be a whole number in range")
+            format!("{whose} must be a whole number, 0 or more")
         }
         _ if text.starts_with("provided string was not") => {
             format!("{whose} must be true or false")
@@ -82,7 +136,7 @@ fn describe(text: &str, name: Option<&str>, kind: &str) -> ParseError {
         // A text of this API's own.
         _ => plain(text),
     };
-    ParseError { what, hint }
+    ParseError { what, hint: name.map_or_else(|| example("", kind), |name| example(name, kind)) }
 }
 
 /// What a value must be, without Rust's names of types.
@@ -234,20 +288,44 @@ mod tests {
     }
 
     #[test]
+    fn a_hint_has_an_example_of_the_field() {
+        for (body, hint) in [
+            ("{}", "write for example \"pool\": \"anthropic/sonnet\""),
+            (
+                r#"{"pool": "a", "cost": {"a": "x"}}"#,
+                "write for example \"cost\": {\"tokens\": 1200}",
+            ),
+            (r#"{"pool": "a", "dry_run": 1}"#, "write for example \"dry_run\": true"),
+            (r#"{"pool": "a", "xyzzy": 1}"#, "the fields are pool, cost, pools, timeout_ms, "),
+            (r#"{"pool": "a", "pool": "b"}"#, "give it once"),
+        ] {
+            assert!(of(body).1.starts_with(hint), "{body}: {}", of(body).1);
+        }
+        let text = "limit: invalid digit found in string";
+        assert_eq!(of_query(text, "limit=x").hint, "write for example limit=100");
+    }
+
+    #[test]
     fn a_query_is_described_without_the_words_of_the_parser() {
         let cases = [
-            ("limit: invalid digit found in string", "`limit` must be a whole number in range"),
+            (
+                "limit: invalid digit found in string",
+                "`limit` must be a whole number, 0 or more, not many",
+            ),
             (
                 "limit: number too large to fit in target type",
-                "`limit` must be a whole number in range",
+                "`limit` must be a whole number, 0 or more, not many",
             ),
             ("missing field `pool`", "the parameter `pool` is missing"),
             ("unknown field `pol`, expected `pool` or `rows`", "there is no parameter `pol`"),
-            ("dry: provided string was not `true` or `false`", "`dry` must be true or false"),
+            (
+                "dry: provided string was not `true` or `false`",
+                "`dry` must be true or false, not 7",
+            ),
         ];
         for (text, what) in cases {
             let prefixed = format!("Failed to deserialize query string: {text}");
-            assert_eq!(of_query(&prefixed).what, what, "{text}");
+            assert_eq!(of_query(&prefixed, "limit=many&dry=7").what, what, "{text}");
         }
     }
 }

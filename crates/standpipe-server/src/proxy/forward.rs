@@ -58,14 +58,14 @@ pub(crate) async fn send(call: &Call) -> Result<Response<Incoming>, SendError> {
 }
 
 async fn answer_of(call: &Call, sent: ResponseFuture) -> Result<Response<Incoming>, SendError> {
-    let provider = &call.identified.upstream.name;
+    let upstream = &call.identified.upstream;
     match tokio::time::timeout(HEAD_TIMEOUT, sent).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error)) if error.is_connect() => {
-            Err(SendError::NotSent(unreachable(provider, &error)))
+            Err(SendError::NotSent(unreachable(upstream, &error)))
         }
-        Ok(Err(error)) => Err(SendError::Broken(unreachable(provider, &error))),
-        Err(late) => Err(SendError::Broken(unreachable(provider, &late))),
+        Ok(Err(error)) => Err(SendError::Broken(unreachable(upstream, &error))),
+        Err(late) => Err(SendError::Broken(unreachable(upstream, &late))),
     }
 }
 
@@ -90,7 +90,7 @@ pub(crate) async fn unmetered(
 ) -> Result<AxumResponse, Problem> {
     let request = build(identified, &parts, passing(body), false)?;
     let answer = identified.upstream.client()?.request(request).await;
-    let answer = answer.map_err(|error| unreachable(&identified.upstream.name, &error))?;
+    let answer = answer.map_err(|error| unreachable(&identified.upstream, &error))?;
     let (mut head, body) = answer.into_parts();
     remove_connection_headers(&mut head.headers);
     links::rewrite(&mut head.headers, identified.upstream.base(), &identified.path, &parts);

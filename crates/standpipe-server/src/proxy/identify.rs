@@ -17,6 +17,7 @@ use super::upstream::Upstream;
 use crate::api::agent_of;
 use crate::http::guard::Transport;
 use crate::http::names;
+use crate::http::parse_error::plain;
 use crate::http::peer::Peer;
 use crate::http::problem::Problem;
 use crate::state::AppState;
@@ -195,7 +196,8 @@ fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
 fn priority(name: &str) -> Result<Priority, Problem> {
     let mut known = Priority::ALL.into_iter();
     known.find(|priority| priority.as_str().eq_ignore_ascii_case(name)).ok_or_else(|| {
-        Problem::invalid("the priority is not known", "use critical, standard or background")
+        let what = format!("x-standpipe-priority: `{}` is not a priority", plain(name));
+        Problem::invalid(what, "use critical, standard or background")
     })
 }
 

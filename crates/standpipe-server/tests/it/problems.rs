@@ -47,6 +47,53 @@ fn invalid_bodies_are_rejected_with_the_reason() {
 }
 
 #[test]
+fn a_rejected_request_leaves_no_pool_behind() {
+    let home = Home::new();
+    let daemon = Daemon::up(&home);
+    for (body, says) in [
+        (json!({"pool": "my/a", "limits": {"request": "60/min"}}), "limits.request"),
+        (
+            json!({"pool": "my/a", "limits": {"requests": "60/min"}, "cost": {"tokenz": 5}}),
+            "has no unit `tokenz`",
+        ),
+        (
+            json!({"pool": "my/a", "limits": {"requests": "60/min", "gpu": "5/min"}}),
+            "limits.gpu limits nothing: the call uses no `gpu`",
+        ),
+        (
+            json!({"pool": "my/a", "limits": {"gpu": "5/min"}, "dry_run": true}),
+            "limits.gpu limits nothing",
+        ),
+    ] {
+        let problem = daemon.reserve(&body).problem(400, "invalid");
+        assert!(problem["detail"].as_str().unwrap().contains(says), "{body}: {problem}");
+    }
+    let never = json!({"pool": "my/a", "limits": {"tokens": "5/min"}, "cost": {"tokens": 9}});
+    daemon.reserve(&never).problem(422, "never");
+    // The units of the cost are still checked, as nothing configured the pool.
+    let unknown = json!({"pool": "my/a", "limits": {"requests": "9/min"}, "cost": {"tokenz": 5}});
+    daemon.reserve(&unknown).problem(400, "invalid");
+    lease(&daemon.reserve(&json!({"pool": "my/a", "limits": {"requests": "60/min"}})));
+    let limits = daemon.pool("my/a")["limits"].clone();
+    assert_eq!(limits.as_array().unwrap().len(), 1, "{limits}");
+}
+
+#[test]
+fn a_call_that_can_never_fit_does_not_tighten_the_pool() {
+    let home = Home::new();
+    let daemon = Daemon::up(&home);
+    let call = |requests: &str, tokens: u64| {
+        json!({"pool": "my/a", "limits": {"requests": requests, "tokens": "90/min"},
+               "cost": {"tokens": tokens}})
+    };
+    lease(&daemon.reserve(&call("60/min", 5)));
+    daemon.reserve(&call("30/min", 91)).problem(422, "never");
+    let pool = daemon.pool("my/a");
+    let amounts = pool["limits"].as_array().unwrap().iter().map(|limit| &limit["amount"]);
+    assert_eq!(amounts.collect::<Vec<_>>(), [60, 90], "{pool}");
+}
+
+#[test]
 fn what_does_not_say_that_it_is_json_is_not_read() {
     let home = Home::new();
     let daemon = Daemon::up(&home);
@@ -72,7 +119,9 @@ fn a_path_or_method_that_is_not_there_is_a_problem_too() {
     let home = Home::new();
     let daemon = Daemon::up(&home);
     for path in ["/v1", "/v1/", "/v2/pools", "/v1/leases/a/b/c", "/ui/nothing.js", "/ui/../x"] {
-        daemon.get(path).problem(404, "not_found");
+        let problem = daemon.get(path).problem(404, "not_found");
+        let is_named = problem["detail"] == format!("there is no path `{path}`");
+        assert!(is_named || path.starts_with("/ui/"), "{problem}");
     }
     for (method, path) in [
         ("GET", "/v1/leases"),
@@ -85,7 +134,11 @@ fn a_path_or_method_that_is_not_there_is_a_problem_too() {
         ("OPTIONS", "/v1/leases"),
     ] {
         let answer = daemon.ask(method, path, &[JSON], b"");
-        answer.problem(405, "method_not_allowed");
+        let problem = answer.problem(405, "method_not_allowed");
+        let names = format!("`{path}` does not support {method}");
+        assert_eq!(problem["detail"], names.as_str());
+        let allowed = if path.starts_with("/v1/leases") { "use POST" } else { "use GET" };
+        assert_eq!(problem["hint"], allowed, "{method} {path}");
         assert!(answer.header("allow").is_some_and(|all| !all.is_empty()), "{method} {answer:?}");
     }
 }
@@ -112,6 +165,36 @@ fn invalid_ids_differ_from_ended_leases() {
     let elsewhere = other.reserve("no/where", "parallel=1");
     daemon.settle(&elsewhere, "commit").problem(410, "lease_gone");
     assert_eq!(daemon.get("/v1/pools").ok(200)["pools"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_rejected_value_is_named_with_an_example() {
+    let home = Home::new();
+    let daemon = Daemon::up(&home);
+    for (path, detail, hint) in [
+        ("/v1/events?kind=party", "there is no kind of event `party`", "use one of: wait"),
+        ("/v1/events?kind=trottle", "there is no kind of event", "did you mean `throttle`?"),
+        ("/v1/events?limit=x", "`limit` must be a whole number, 0 or more, not x", "limit=100"),
+        ("/v1/events?limit=0", "`limit` is 0, out of range", "use 1 to 10000"),
+        ("/v1/explain", "the parameter `pool` is missing", "pool=anthropic/sonnet"),
+    ] {
+        let problem = daemon.get(path).problem(400, "invalid");
+        assert!(problem["detail"].as_str().unwrap().contains(detail), "{problem}");
+        assert!(problem["hint"].as_str().unwrap().contains(hint), "{problem}");
+    }
+    for (body, detail, hint) in [
+        (json!({"pool": 3}), "`pool` must be a string, not 3", "\"pool\": \"anthropic/sonnet\""),
+        (json!({"pool": "a/b", "cost": 3}), "`cost` must be an object", "{\"tokens\": 1200}"),
+        (json!({"pool": "a/.."}), "`a/..` is not a valid pool name", "dots only"),
+        (json!({"pool": "a/b", "pools": ["a/b"]}), "`a/b` is named twice", "once"),
+        (json!({"pool": "a/b", "retry_of": "x"}), "`x` is not a lease id", "lease1_"),
+        (json!({"pool": "a/b", "timeout_ms": 9_999_999}), "`timeout_ms` is 9999999", "an hour"),
+        (json!({"pool": "a/b", "ttl_ms": 0}), "`ttl_ms` is 0", "heartbeat"),
+    ] {
+        let problem = daemon.reserve(&body).problem(400, "invalid");
+        assert!(problem["detail"].as_str().unwrap().contains(detail), "{problem}");
+        assert!(problem["hint"].as_str().unwrap().contains(hint), "{problem}");
+    }
 }
 
 #[test]
@@ -181,7 +264,7 @@ fn invalid_queries_are_rejected() {
     daemon.get("/v1/explain?pool=no/where").problem(404, "no_pool");
     let wrong: Value = json!({"pool": "my/api", "for_ms": 0});
     daemon.post("/v1/pause", &wrong).problem(400, "invalid");
-    let wrong: Value = json!({"pool": "my/api", "for_ms": 691_200_001_u64});
+    let wrong: Value = json!({"pool": "my/api", "for_ms": 34_560_000_001_u64});
     daemon.post("/v1/pause", &wrong).problem(400, "invalid");
     let wrong: Value = json!({"pool": "my/api", "status": 99, "headers": {}});
     daemon.post("/v1/observe", &wrong).problem(400, "invalid");

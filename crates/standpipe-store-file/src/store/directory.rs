@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use standpipe_store::{PoolName, StoreError, hash};
+use standpipe_store::{PoolName, StoreError, hash, plain_io};
 
 use crate::sys;
 
@@ -151,11 +151,20 @@ pub(crate) fn fs_error(what: &str, path: &Path, error: io::Error) -> StoreError 
             "the disk is full; free at least 6 MB for each pool".to_owned()
         }
         io::ErrorKind::IsADirectory => "it is a directory; move it away".to_owned(),
-        io::ErrorKind::NotADirectory => "part of the path is a file".to_owned(),
-        _ => format!("{error}"),
+        // A directory that exists was opened, not created.
+        io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
+            format!("a part of the path is a file; {ELSEWHERE}")
+        }
+        io::ErrorKind::NotFound if path.parent().is_some_and(Path::exists) => {
+            format!("its file system takes no new directories; {ELSEWHERE}")
+        }
+        _ => format!("{}; {ELSEWHERE}", plain_io(&error)),
     };
     StoreError::unusable(format!("cannot {what} {shown}: {remedy}")).caused_by(error)
 }
+
+const ELSEWHERE: &str =
+    "choose another directory for the ledger (STANDPIPE_HOME, or --store file:/path)";
 
 fn permission_remedy(path: &Path) -> String {
     let existing = path.ancestors().find_map(|path| Some((path, fs::metadata(path).ok()?)));
@@ -213,7 +222,7 @@ mod tests {
     fn no_name_leads_out_of_the_directory_and_all_differ() {
         let name = |text: &str| file_name(&text.parse().unwrap());
         assert_eq!(name("anthropic/sonnet"), "anthropic+sonnet.pool");
-        assert_eq!(name("../.."), "..+...pool");
+        assert_eq!(name("..a/.b"), "..a+.b.pool");
         assert_ne!(name("a/b/c"), name("a/b.c"));
         let long = |last: char| format!("{}/{b}/{b}{last}", "a".repeat(60), b = "b".repeat(127));
         assert_ne!(name(&long('x')), name(&long('y')));

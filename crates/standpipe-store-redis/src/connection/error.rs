@@ -5,7 +5,7 @@
 
 use std::io::{Error, ErrorKind};
 
-use standpipe_store::StoreError;
+use standpipe_store::{StoreError, plain_io};
 
 use crate::protocol::resp::ServerError;
 
@@ -52,7 +52,14 @@ impl Failure {
                 ErrorKind::ConnectionRefused => {
                     transient("refuses connections; check that the server runs and listens there")
                 }
-                _ => transient(&format!("cannot be reached: {error}")),
+                _ if error.to_string().contains("cannot be resolved") => transient(
+                    "cannot be reached: its host name cannot be resolved; check the host in \
+                     --store or [store] url, and DNS",
+                ),
+                _ => transient(&format!(
+                    "cannot be reached: {}; check that the server runs and the network",
+                    plain_io(error)
+                )),
             }
             .caused_by(Error::from(error.kind())),
             Self::Server(error) => server_error(error, place),

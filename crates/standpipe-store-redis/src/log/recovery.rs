@@ -35,7 +35,7 @@ impl RedisLog {
     pub(super) fn report_loss(&self) {
         self.store.report(format!(
             "`{}` was lost on {}; rates count as full and recover over one period, slots after \
-             `lease_ttl`; if no call of it can be in flight, begin anew: standpipe store reset {} \
+             `lease_ttl`; if no call of it can be in flight, start over: standpipe store reset {} \
              --yes",
             self.pool, self.store.servers.place, self.pool
         ));

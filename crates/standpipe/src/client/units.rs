@@ -14,7 +14,7 @@ impl StoreClient {
     /// Checks the units of a cost or of usage against the pool's limits. `own` are limits that this
     /// process declares; `lease` counts the units of its own cost.
     ///
-    /// A pool without a configuration passes: its missing limits are the error.
+    /// A pool without any limit passes: its missing limits are the error.
     pub(crate) fn check_units(
         &self,
         client: &PoolClient,
@@ -48,6 +48,10 @@ pub(crate) fn check(
     lease: Option<Key>,
     pool: &PoolName,
 ) -> Result<(), Error> {
+    // Its first limits come with this call.
+    if state.facts().config.is_none() && !own.is_empty() {
+        return check_stated(amounts, own, pool);
+    }
     match undeclared(state, &custom(amounts, own), lease) {
         Some(unit) => {
             let limits = state.facts().config.iter().flat_map(|config| &config.limits);

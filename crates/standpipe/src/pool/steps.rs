@@ -23,7 +23,7 @@ use crate::lease::{LeaseHandle, Part};
 use crate::moment::{micros, span};
 use crate::provider::reply::{Meaning, Reply};
 use crate::provider::report::{Observation, Throttle};
-use crate::request::{Request, agent_name, key_on};
+use crate::request::{Request, agent_name, key_on, limited_units};
 use crate::routing::advice::Advice;
 use crate::status::{Pause, PoolStatus};
 use crate::wait::parts_of;
@@ -31,6 +31,7 @@ use crate::wait::parts_of;
 impl Pool {
     pub(crate) fn check_now(&self, request: &Request, limits: &[Limit]) -> Result<(), Error> {
         let reserve = request.resolve(&self.inner.name, self.dialect(), self.inner.tap.agent())?;
+        limited_units::check(limits, &reserve.cost)?;
         let limits = [limits, self.own_limits()].concat();
         let stated = check_stated(&reserve.cost, &limits, &self.inner.name);
         if stated.is_ok()

@@ -9,7 +9,7 @@ use crate::error::Error;
 /// Rejects a limit of a unit that the call does not use and that resembles a built-in one.
 ///
 /// A unit that resembles none may be used by other calls of the pool.
-pub(super) fn check(limits: &[Limit], cost: &Amounts) -> Result<(), Error> {
+pub(crate) fn check(limits: &[Limit], cost: &Amounts) -> Result<(), Error> {
     for limit in limits {
         let id = limit.id();
         let Some(unit @ Unit::Other(_)) = id.unit() else { continue };

@@ -8,7 +8,7 @@ type Bad = (&'static [&'static str], i32, &'static [&'static str]);
 const BAD: &[Bad] = &[
     // Commands and flags.
     (&["hlod", "my/slots", "--", "true"], 2, &["hlod", "hold"]),
-    (&["hold"], 2, &["<POOL>"]),
+    (&["hold"], 2, &["POOL"]),
     (&["hold", "my/slots"], 2, &["COMMAND"]),
     (&["hold", "my/slots", "true"], 2, &["true", "`--`"]),
     (&["hold", "my/slots", "--limt", "parallel=1", "--", "true"], 2, &["--limt", "--limit"]),
@@ -85,7 +85,7 @@ const BAD: &[Bad] = &[
     (
         &["commit", "garbage"],
         66,
-        &["`garbage`: not a lease id\nhint: one begins", "`reserve` printed\n"],
+        &["`garbage`: not a lease id\nhint: use the id that `reserve` printed", "lease1_\n"],
     ),
     (&["commit", ""], 66, &["lease"]),
     (&["release", "lease1_AAAA"], 66, &["lease"]),
@@ -209,7 +209,7 @@ fn pools(home: &Home) -> Vec<serde_json::Value> {
 fn an_unknown_log_level_is_rejected_with_the_known_ones() {
     let home = Home::new();
     let levels = "error, warn, info, debug, trace";
-    home.run(["up", "--log-level", "loud"]).failed(2, &["'loud'", levels]);
-    home.run(["up", "--log-format", "xml"]).failed(2, &["'xml'", "human, json"]);
+    home.run(["up", "--log-level", "loud"]).failed(2, &["`loud`", levels]);
+    home.run(["up", "--log-format", "xml"]).failed(2, &["`xml`", "human, json"]);
     assert_eq!(home.state(), []);
 }

@@ -35,7 +35,7 @@ fn a_lease_that_has_ended_says_why_and_what_to_do() {
     let short = reserve(&["--ttl", "1ms"]);
     home.run(["status"]).printed();
     let ran = home.run(["cancel", &short]);
-    ran.failed(66, &["has ended: its time was up at ", "longer --ttl", "heartbeat"]);
+    ran.failed(66, &["has ended: it expired at ", "longer --ttl", "heartbeat"]);
 }
 
 #[test]
@@ -351,7 +351,7 @@ fn an_empty_answer_is_an_error() {
         std::io::Write::write_all(&mut input, text).unwrap();
         drop(input);
         let cancel = format!("standpipe cancel {lease}");
-        running.end().failed(2, &["no answer", "curl -si", &cancel]);
+        running.end().failed(2, &["no response", "curl -si", &cancel]);
     }
     assert_eq!(home.run(["commit", &lease]).code, Some(0), "it was still there");
 }

@@ -111,6 +111,19 @@ fn a_head_of_a_megabyte_is_an_error_and_not_kept() {
 }
 
 #[test]
+fn a_host_that_cannot_be_resolved_is_named() {
+    let upstream = "[provider.lost]\nupstream = \"http://no.such.host.invalid\"\n\
+                    [pool.\"lost/api\"]\nrequests = \"10/h\"\n";
+    let world = World::anthropic(&format!("{ROOM}{upstream}"));
+    let answer = world.post("/lost/v1/things", &["x-standpipe-wait: 0"], &json!({}));
+    let problem = body(&answer, 502);
+    assert_eq!(problem["detail"], "lost did not answer: cannot resolve no.such.host.invalid");
+    assert!(
+        problem["hint"].as_str().unwrap().starts_with("check DNS, and `upstream` in [provider")
+    );
+}
+
+#[test]
 fn connections_that_the_provider_closes_when_idle_cost_no_call() {
     let world = World::one_slot();
     for _ in 0..20 {

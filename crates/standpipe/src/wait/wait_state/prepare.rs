@@ -1,19 +1,23 @@
 //! What happens before the first reserve of a call: the pool's configuration goes with it, and
 //! units that no limit counts are rejected.
 //!
-//! A call with an invalid configuration or unit is never admitted. `outcome` continues with the
-//! decision.
+//! A call with an invalid configuration or unit is never admitted, and one that can never fit
+//! leaves the pool's limits as they are. `outcome` continues with the decision.
+
+use std::time::Duration;
 
 use standpipe_core::{
-    Action, Answer, Configure, Configured, Decision, Outcome, PoolConfig, Source,
+    Action, Answer, Configure, Configured, Decision, Outcome, PoolConfig, Reason, Reserve, Source,
 };
 use standpipe_store::StoreError;
 
-use super::{Step, StepError, WaitState};
+use super::{Step, StepError, WaitState, done};
 use crate::client::Dispatcher;
 use crate::client::store_client::source_name;
 use crate::client::units;
+use crate::client::usage::requested_tier;
 use crate::error::Error;
+use crate::refused::Refused;
 
 impl WaitState {
     /// Returns whether the pool must be read before the first reserve: to know whether it has a
@@ -32,8 +36,52 @@ impl WaitState {
             || self.client.try_dispatcher().is_some_and(|dispatcher| {
                 units::are_declared(dispatcher.participant.replica().state(), &custom)
             });
-        self.prepared = !learns && known;
+        self.prepared = !learns && known && !self.may_tighten();
         !self.prepared
+    }
+
+    /// Returns whether the limits that came with the request may change the pool, and the call may
+    /// be too large for it. One unit fits every limit.
+    fn may_tighten(&self) -> bool {
+        let Reserve { cost, at_most, bytes, .. } = &self.reserve;
+        let is_small = bytes.is_none() && at_most.iter().next().is_none();
+        if self.limits.is_empty() || (is_small && cost.iter().all(|(_, amount)| amount <= 1)) {
+            return false;
+        }
+        let limits =
+            Configure { source: Source::Code, config: self.pool.usual(self.limits.clone()) };
+        let changes = self.client.try_dispatcher().map(|dispatcher| {
+            let state = dispatcher.participant.replica().state();
+            state.would_configure(&limits, dispatcher.now().store)
+        });
+        changes != Some(false)
+    }
+
+    /// Refuses a call that can never fit before its limits are sent: they would stay, and apply to
+    /// every caller of the pool.
+    fn refuse_impossible(
+        &mut self,
+        dispatcher: &mut Dispatcher,
+    ) -> Result<Option<Step>, StepError> {
+        if self.limits.is_empty() {
+            return Ok(None);
+        }
+        let now = dispatcher.now();
+        let mut state = dispatcher.participant.replica().state().clone();
+        for action in self.configurations().map_err(StepError::Other)? {
+            if let Action::Configure(configure) = action {
+                state = state.configured(&configure, now.store);
+            }
+        }
+        match state.peek(&self.reserve, now.store) {
+            Decision::Refuse(refusal) if refusal.reason == Reason::Never => {
+                self.tier = requested_tier(&state, &self.reserve);
+                self.note_wait("refused", Duration::ZERO);
+                let refused = Refused::new(self.pool.name(), &refusal, &state, &now);
+                Ok(Some(done(Err(refused.into()))))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Looks at the pool after that read.
@@ -56,7 +104,7 @@ impl WaitState {
         }
         units::check(state, &self.reserve.cost, &own, None, self.pool.name())
             .map_err(StepError::Other)?;
-        Ok(Step::Again)
+        Ok(self.refuse_impossible(dispatcher)?.unwrap_or(Step::Again))
     }
 
     /// Returns the configurations that go with the reserve: that of the file, once per tap and
