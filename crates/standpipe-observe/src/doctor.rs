@@ -139,7 +139,7 @@ impl Diagnosis {
 /// Pools whose ledger cannot be read are not well: a group that reads ledgers did not check them.
 fn with_unreadable(scene: &Scene, name: &'static str, found: Vec<Finding>) -> Vec<Finding> {
     let pools: Vec<&str> = scene.unreadable().map(PoolName::as_str).collect();
-    let reads_ledgers = [blocked::NAME, stale::NAME, refusals::NAME].contains(&name);
+    let reads_ledgers = [blocked::NAME, stale::NAME, refusals::NAME, bypass::NAME].contains(&name);
     let Some(pools) = names(&pools).filter(|_| reads_ledgers && !found.is_empty()) else {
         return found;
     };

@@ -77,8 +77,8 @@ fn lost(scene: &Scene, pool: &str, loss: Loss<'_>) -> Finding {
     Finding::warning(NAME, what).remedy(keep(scene)).on(pool)
 }
 
-const CONSEQUENCE: &str = "until processes restored their calls, those in flight were unknown, so limits may have been \
-     exceeded";
+const CONSEQUENCE: &str = "until processes restored their calls, those in flight were unknown, so \
+                           limits may have been exceeded";
 
 /// `2 min ago`, `3 times in 7 days, last 2 min ago`
 fn when(scene: &Scene, loss: Loss<'_>) -> String {

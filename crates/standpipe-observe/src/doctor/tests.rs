@@ -225,7 +225,11 @@ fn a_pool_that_cannot_be_read_is_a_failure_of_its_own() {
         let found = Diagnosis::of(scene).findings.into_iter();
         found.filter(|f| f.check == check).collect::<Vec<_>>()
     };
-    for check in ["pools", "stale state", "429s"] {
+    scene.week = vec![{
+        let headers = std::collections::BTreeMap::from([("ratelimit".to_owned(), "9".to_owned())]);
+        event(9_000, EventData::Observe { lease: None, headers })
+    }];
+    for check in ["pools", "stale state", "429s", "outside"] {
         one(&of(&scene, check), Level::Note, "not checked for `my/odd`: the ledger cannot be read");
     }
     scene.week = vec![refused(9, None, "quota"), refused(5, None, "quota")];

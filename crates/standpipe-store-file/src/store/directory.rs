@@ -169,6 +169,14 @@ const ELSEWHERE: &str =
 fn permission_remedy(path: &Path) -> String {
     let existing = path.ancestors().find_map(|path| Some((path, fs::metadata(path).ok()?)));
     let Some((existing, meta)) = existing else { return "permission denied".to_owned() };
+    let needed = if meta.is_dir() { 0o700 } else { 0o600 };
+    if meta.uid() == rustix::process::geteuid().as_raw() && meta.mode() & needed != needed {
+        let mode = meta.mode() & 0o7777;
+        return format!(
+            "permission denied (mode {mode:o}); chmod {needed:o} {}",
+            existing.display()
+        );
+    }
     format!(
         "permission denied; {} belongs to user {} and has mode {:o}. Use a directory of your own, \
          or share one by group: mode 2770, files 0660",
@@ -217,6 +225,21 @@ fn check_access(path: &Path, meta: &fs::Metadata, shared: bool) -> Result<(), St
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_of_ones_own_that_denies_access_needs_its_mode() {
+        let path = std::env::temp_dir().join(format!("standpipe-mode-{}", std::process::id()));
+        fs::write(&path, "").unwrap();
+        let mut remedies = Vec::new();
+        for mode in [0o000, 0o600] {
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            remedies.push(permission_remedy(&path));
+        }
+        fs::remove_file(&path).unwrap();
+        let own = format!("permission denied (mode 0); chmod 600 {}", path.display());
+        assert_eq!(remedies[0], own);
+        assert!(remedies[1].contains("Use a directory of your own"), "{remedies:?}");
+    }
 
     #[test]
     fn no_name_leads_out_of_the_directory_and_all_differ() {

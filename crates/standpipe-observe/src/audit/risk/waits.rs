@@ -130,8 +130,8 @@ fn pauses(audit: &PoolAudit, incidents: &Incidents) -> String {
     match (refused, by.is_empty()) {
         (true, true) => "mostly after refusals by the provider: fix their cause first".to_owned(),
         (true, false) => format!(
-            "mostly after refusals by the provider and for a pause by hand ({by}): fix the cause of \
-             the refusals first"
+            "mostly after refusals by the provider and for a pause by hand ({by}): fix the cause \
+             of the refusals first"
         ),
         (false, false) => format!(
             "mostly for a pause by hand ({by}): `standpipe resume {pool}` ends one before its time"
