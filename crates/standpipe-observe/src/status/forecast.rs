@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use standpipe_core::{
     Action, Amounts, Answer, Commit, Decision, Event, Instant, Key, Outcome, Probe, Queued,
-    Reserve, Span, State,
+    Reserve, Rule, Span, State,
 };
 
 use super::claim_of;
@@ -144,8 +144,8 @@ impl Replay {
             let waiting: Vec<Key> = self.state.facts().tickets.values().map(|t| t.key).collect();
             self.advance(next);
             let then = self.apply(PASS);
-            // A lease that expires ends a call, and when calls end is not known.
-            if self.state.facts().leases.len() < leases {
+            // A lease that expires frees a slot, and when calls end is not known.
+            if self.has_slots() && self.state.facts().leases.len() < leases {
                 break;
             }
             let present: BTreeSet<Key> =
@@ -161,6 +161,13 @@ impl Replay {
         let is_last = |last: Key| self.run.admitted.contains_key(&last);
         let is_empty = self.state.facts().tickets.is_empty();
         is_empty || self.run.admitted.len() >= MAX_CALLS || self.last.is_some_and(is_last)
+    }
+
+    fn has_slots(&self) -> bool {
+        let facts = self.state.facts();
+        let limits = facts.config.iter().flat_map(|config| &config.limits);
+        let is_stated = limits.into_iter().any(|limit| matches!(limit.rule, Rule::Parallel { .. }));
+        is_stated || facts.learned.concurrency.is_some()
     }
 
     /// Whether calls wait for the answers of others, which have no known instant.
@@ -202,8 +209,8 @@ impl Replay {
 #[cfg(test)]
 mod tests {
     use standpipe_core::{
-        AgentName, Amounts, Configure, Limit, PoolConfig, ReturnWindows, Rule, Source,
-        ThrottleKind, Throttled, Unit,
+        AgentName, Amounts, Configure, Limit, PoolConfig, ReturnWindows, Source, ThrottleKind,
+        Throttled, Unit,
     };
 
     use super::*;

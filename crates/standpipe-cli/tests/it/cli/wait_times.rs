@@ -40,7 +40,7 @@ fn an_exact_instant_is_until_and_a_bound_is_not_before() {
     assert!(problem["retry_after_ms"].as_u64().unwrap() > 3_000_000, "{problem}");
     let explained = home.run(["explain", "my/api", "--cost", "tokens=100"]);
     let text = explained.printed().split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains(" in the queue for tokens per 1h; admitted not before "), "{text}");
+    assert!(text.contains(" in the queue for tokens per 1h; expected in "), "{text}");
     waiter.child.kill().unwrap();
     waiter.child.wait().unwrap();
 }
@@ -67,7 +67,7 @@ fn what_needs_a_call_to_end_has_no_instant() {
     assert_eq!((set_keys(ticket), &ticket["until_ms"]), (vec!["waiting_for"], &json!(null)));
     let status = home.run(["status", "my/slots"]);
     let text = status.printed().split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("(short by 1), waiting for a call in flight to end"), "{text}");
+    assert!(text.contains("in use by holder; waiting for a call in flight to end"), "{text}");
     assert_eq!(holder.end().code, Some(0));
     assert_eq!(waiter.end().code, Some(0));
 }
