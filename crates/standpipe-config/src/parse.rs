@@ -1,8 +1,8 @@
 //! Parsers for rates, durations, amounts, costs and limits.
 //!
-//! The configuration file, the command line and the HTTP API share these parsers, so a figure means the
-//! same everywhere. They use integers only: a value that would have to be rounded is rejected. The
-//! opposite direction is in [`crate::format`].
+//! The configuration file, the command line and the HTTP API share these parsers, so a figure means
+//! the same everywhere. They use integers only: a value that would have to be rounded is rejected.
+//! The opposite direction is in [`crate::format`].
 
 use std::fmt;
 

@@ -181,8 +181,8 @@ impl<'t> Reader<'t> {
         text
     }
 
-    /// Reads the path of a file. A relative path is resolved against the directory of the configuration
-    /// file, never against the working directory.
+    /// Reads the path of a file. A relative path is resolved against the directory of the
+    /// configuration file, never against the working directory.
     pub(crate) fn path(&mut self, item: &Item<'_>) -> Option<PathBuf> {
         let text = self.text(item)?;
         if text.is_empty() || text.contains('\0') {
@@ -194,7 +194,8 @@ impl<'t> Reader<'t> {
             return None;
         }
         let beside = self.origin.and_then(Path::parent).map(|directory| directory.join(text));
-        // The path of the configuration file may be relative to the working directory, which may change.
+        // The path of the configuration file may be relative to the working directory, which may
+        // change.
         let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
         Some(beside.map_or_else(|| PathBuf::from(text), absolute))
     }
@@ -298,7 +299,7 @@ fn kind(value: &DeValue<'_>) -> &'static str {
     }
 }
 
-/// Formats a value that cannot be a secret for a message: a number, a string in quotes, or its type.
+/// Formats a value that cannot be a secret for a message: a number, a string in quotes, or a type.
 pub(crate) fn shown_value(item: &Item<'_>) -> String {
     match (item.value, scalar(item.value)) {
         (DeValue::String(text), _) => quoted(text),
