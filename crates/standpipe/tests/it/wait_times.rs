@@ -58,7 +58,9 @@ fn behind_others_the_instant_is_a_bound() {
     let status = pool.status().blocking().unwrap();
     let second = serde_json::to_value(&status.tickets[1]).unwrap();
     assert_eq!((keys_set(&second), &second["not_before_ms"]), (vec!["not_before"], &json!(60_000)));
-    assert!(status.tickets[1].when.to_string().starts_with("not before "), "{second}");
+    // A forecast: the first waiter is admitted a period earlier.
+    assert_eq!(second["expected_ms"], json!(120_000));
+    assert!(status.tickets[1].when.to_string().starts_with("expected in 2 min"), "{second}");
     let explanation = pool.explain(&at_once()).blocking().unwrap();
     let order = serde_json::to_value(&explanation.steps[4].noes[0]).unwrap();
     assert_eq!(order["waiting_for"], "the calls before it in the queue");
