@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// The name of a pool: `provider/model-or-scope`.
 ///
 /// It has two to four segments of `[A-Za-z0-9._:@-]`. The first has at most 64 characters, the
-/// others at most 128, and none consists of dots only.
+/// others at most 128.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PoolName(Arc<str>);
 
@@ -21,8 +21,6 @@ pub enum InvalidPoolName {
     TooDeep,
     /// A segment is empty or too long.
     Length,
-    /// A segment consists of dots only, as a directory above would.
-    Dots,
     /// A character is not allowed in names.
     Character(char),
 }
@@ -54,9 +52,6 @@ impl FromStr for PoolName {
         let fits = |(at, segment): (usize, &str)| (1..=longest(at)).contains(&segment.len());
         if !name.split('/').enumerate().all(fits) {
             return Err(InvalidPoolName::Length);
-        }
-        if name.split('/').any(|segment| segment.bytes().all(|b| b == b'.')) {
-            return Err(InvalidPoolName::Dots);
         }
         Ok(Self(name.into()))
     }
@@ -94,9 +89,6 @@ impl fmt::Display for InvalidPoolName {
                 "a part of the name is empty or too long; the first has at most 64 characters, \
                  the others 128",
             ),
-            Self::Dots => f.write_str(
-                "a part of the name consists of dots only; name it for example `my/api`",
-            ),
             Self::Character(odd) => {
                 write!(f, "{odd:?} is not allowed in a pool's name; use A-Z a-z 0-9 . _ : @ - /")
             }
@@ -131,9 +123,6 @@ mod tests {
             assert_eq!(good.parse::<PoolName>().map(|name| name.to_string()), Ok(good.to_owned()));
         }
         let wrong = |name: &str| name.parse::<PoolName>().unwrap_err();
-        for dots in ["../etc", "a/..", "./a", "a/.../b"] {
-            assert_eq!(wrong(dots), InvalidPoolName::Dots, "{dots}");
-        }
         assert_eq!(wrong(""), InvalidPoolName::NoScope);
         assert_eq!(wrong("sonnet"), InvalidPoolName::NoScope);
         assert_eq!(wrong("a/b/c/d/e"), InvalidPoolName::TooDeep);

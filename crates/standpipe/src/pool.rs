@@ -386,7 +386,13 @@ impl Pool {
 
 /// Returns the error for a configuration that no pool can have.
 pub(crate) fn invalid_config(pool: &PoolName, wrong: &InvalidConfig) -> Error {
-    Error::invalid(format!("`{pool}` cannot have these limits"), wrong.to_string())
+    let limit = match wrong {
+        InvalidConfig::Twice(limit) => standpipe_observe::refusal::limit_text(limit),
+        _ => {
+            return Error::invalid(format!("`{pool}` cannot have these limits"), wrong.to_string());
+        }
+    };
+    Error::invalid(format!("`{pool}` is given two limits for {limit}"), "keep the stricter one")
 }
 
 impl fmt::Debug for Pool {

@@ -8,7 +8,7 @@ mod limits;
 mod throttling;
 mod warnings;
 
-use standpipe::observe::{ConfigRejected, PoolState};
+use standpipe::observe::{ConfigRejected, LimitStatus, PoolState};
 use standpipe::{Backpressure, PoolStatus, Settings};
 
 use crate::show::amount::{amount, percent};
@@ -48,19 +48,29 @@ pub(crate) fn pools(style: Style, all: &[PoolStatus]) -> String {
     let mut sorted: Vec<&PoolStatus> = all.iter().collect();
     sorted.sort_by_key(|status| status.state());
     let is_calm = |status: &PoolStatus| {
-        all.len() > MANY && status.state() == PoolState::Idle && !has_condition(style, status)
+        let is_idle = status.state() == PoolState::Idle && !has_condition(style, status);
+        all.len() > MANY && is_idle && status.limits.iter().all(is_unused)
     };
     let (calm, others): (Vec<_>, Vec<_>) = sorted.into_iter().partition(|status| is_calm(status));
     let mut parts: Vec<String> =
         others.into_iter().map(|status| pool(style, status).join("\n") + "\n").collect();
     // What needs attention must not scroll away.
     let calm: String = calm.into_iter().map(|status| heading(style, status) + "\n").collect();
-    parts.extend(Some(calm).filter(|calm| !calm.is_empty()));
+    if !calm.is_empty() {
+        let note = "Idle pools are a line each; `standpipe status POOL` shows more.";
+        parts.push(calm + &style.paint(TextRole::Muted, note) + "\n");
+    }
     parts.join("\n")
 }
 
 /// Of more pools than this, idle ones are a line each.
 const MANY: usize = 4;
+
+/// Whether little of a limit is used, and nothing of it by others.
+fn is_unused(limit: &LimitStatus) -> bool {
+    let taken = limit.used.saturating_add(limit.held);
+    limit.by_others == 0 && taken.saturating_mul(4) <= limit.effective
+}
 
 fn has_condition(style: Style, status: &PoolStatus) -> bool {
     !condition::lines(style, status).is_empty()
