@@ -10,10 +10,19 @@ use crate::time::format_ms;
 /// Less than this share of a limit is not reported: providers round what they count.
 const NOTABLE_PERCENT: u64 = 10;
 
+impl PoolStatus {
+    /// Returns what others use of a limit and the quota, if it is a notable part of it.
+    #[must_use]
+    pub fn notable_use_by_others(&self, limit: &LimitStatus) -> Option<(u64, u64)> {
+        let (units, stated) = (used_by_others(self, limit), stated(limit));
+        is_notable(units, stated).then_some((units, stated))
+    }
+}
+
 /// What others use of a limit now; 0 where that is not known.
 pub(crate) fn used_by_others(pool: &PoolStatus, limit: &LimitStatus) -> u64 {
     let named = limit.by_others.max(limit.outside);
-    // After a loss of the ledger its limits count as full, whoever used them.
+    // After a loss of the ledger its limits count as full, so a full bucket shows no use by others.
     if limit.kind != LimitKind::Bucket || pool.learning.is_some() || pool.recovering.is_some() {
         return named;
     }
@@ -73,6 +82,7 @@ mod tests {
         (limit.effective, limit.refill) = (950, Some(950));
         (limit.used, limit.last_period) = (733, Some(18));
         assert_eq!(used_by_others(&pool, &pool.limits[0]), 715);
+        assert_eq!(pool.notable_use_by_others(&pool.limits[0]), Some((715, 1_000)));
         pool.limits[0].refill = Some(300);
         assert_eq!(used_by_others(&pool, &pool.limits[0]), 0, "650 may be older calls");
         pool.limits[0].refill = Some(950);

@@ -49,7 +49,7 @@ pub(crate) fn pools(style: Style, all: &[PoolStatus]) -> String {
     sorted.sort_by_key(|status| status.state());
     let is_calm = |status: &PoolStatus| {
         let is_idle = status.state() == PoolState::Idle && !has_condition(style, status);
-        all.len() > MANY && is_idle && status.limits.iter().all(is_unused)
+        all.len() > MANY && is_idle && status.limits.iter().all(|limit| is_unused(status, limit))
     };
     let (calm, others): (Vec<_>, Vec<_>) = sorted.into_iter().partition(|status| is_calm(status));
     let mut parts: Vec<String> =
@@ -67,9 +67,9 @@ pub(crate) fn pools(style: Style, all: &[PoolStatus]) -> String {
 const MANY: usize = 4;
 
 /// Whether little of a limit is used, and nothing of it by others.
-fn is_unused(limit: &LimitStatus) -> bool {
+fn is_unused(status: &PoolStatus, limit: &LimitStatus) -> bool {
     let taken = limit.used.saturating_add(limit.held);
-    limit.by_others == 0 && taken.saturating_mul(4) <= limit.effective
+    status.notable_use_by_others(limit).is_none() && taken.saturating_mul(4) <= limit.effective
 }
 
 fn has_condition(style: Style, status: &PoolStatus) -> bool {

@@ -10,7 +10,7 @@ use standpipe::config::nearest;
 use super::{cut, redacted};
 use crate::failure::split_hint;
 
-/// What is wrong, and what to do as far as the error itself tells.
+/// Describes what is wrong, and what to do if the error contains a remedy.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Described {
     pub(super) what: String,

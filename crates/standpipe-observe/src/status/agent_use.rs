@@ -79,7 +79,7 @@ pub(crate) fn shares_of(state: &State, agent: &AgentName, now: &Now) -> Vec<Agen
 }
 
 /// Returns the calls ahead of a place in the queue for the limit that refuses a call. A call that
-/// is held back by a rule of its own blocks nobody.
+/// is held back by a rule of its own blocks no other call.
 pub(crate) fn agents_ahead(state: &State, no: &Refusal, place: QueueKey) -> Ahead {
     if no.reason != Reason::Order {
         return Ahead::default();

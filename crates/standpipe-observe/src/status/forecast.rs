@@ -102,8 +102,8 @@ impl Replay {
         Some(Self { state, at, ends, session, number: 0, last: None, run: Run::default() })
     }
 
-    /// Continues at a later instant with a session of its own: one that was silent is forgotten,
-    /// and its events are rejected.
+    /// Continues at a later instant with a session of its own: the ledger removes a
+    /// silent session and rejects its events.
     fn advance(&mut self, at: Instant) {
         self.at = at;
         let sessions = &self.state.facts().sessions;

@@ -54,7 +54,7 @@ pub fn format_ms(ms: u64) -> String {
 }
 
 /// Formats milliseconds that are still to pass, like [`format_ms`] but rounded up, so that a caller
-/// that returns then is not early. An excess that nobody notices is dropped: 1 h 50 ms is `1 h`.
+/// that returns then is not early. A small excess is dropped: 1 h 50 ms is `1 h`.
 #[must_use]
 pub fn format_wait(ms: u64) -> String {
     let up = |unit: u64, excess: u64| ms.saturating_sub(excess).div_ceil(unit);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_are_rounded_up_except_for_an_excess_that_nobody_notices() {
+    fn waits_are_rounded_up_except_for_a_small_excess() {
         let cases = [
             (0, "0 ms"),
             (850, "850 ms"),

@@ -16,8 +16,6 @@ const BAR: usize = 10;
 /// An agent that called within this time is listed on a pool without limits.
 const RECENT_MS: u64 = 60_000;
 
-/// Use by others below this part of a limit, in thousandths, is not shown: headers are coarse.
-const NOTABLE: u64 = 50;
 /// The most rates of which an agent's share is shown.
 const MAX_RATES: usize = 2;
 
@@ -64,23 +62,11 @@ pub(super) fn lines(style: Style, status: &PoolStatus) -> Vec<String> {
 /// What did not go through Standpipe, as far as the provider's headers show it: the largest share,
 /// and a text.
 fn others(style: Style, status: &PoolStatus) -> Option<(u64, String)> {
-    // After a loss limits count as full, and nobody knows who used them.
-    if status.learning.is_some() || status.recovering.is_some() {
-        return None;
-    }
-    let each = status.limits.iter().filter(|limit| limit.period_ms.is_some()).filter_map(|limit| {
-        let own = status.agents.iter().flat_map(|agent| &agent.usage);
-        let own = own.filter(|own| own.limit == limit.limit);
-        let own =
-            own.fold(0, |sum: u64, own| sum.saturating_add(own.used.saturating_add(own.held)));
-        let (units, whole) = match limit.last_period {
-            // A bucket is charged with what others used; they are not counted apart.
-            Some(_) => (limit.used.saturating_add(limit.held).saturating_sub(own), limit.effective),
-            None => (limit.by_others, limit.learned.unwrap_or(limit.amount)),
-        };
-        let per_mille = u128::from(units) * 1_000 / u128::from(whole.max(1));
+    let each = status.limits.iter().filter_map(|limit| {
+        let (units, stated) = status.notable_use_by_others(limit)?;
+        let per_mille = u128::from(units) * 1_000 / u128::from(stated.max(1));
         let per_mille = u64::try_from(per_mille).unwrap_or(u64::MAX);
-        (per_mille >= NOTABLE).then_some((per_mille, cost([(limit.unit.as_str(), units)])))
+        Some((per_mille, cost([(limit.unit.as_str(), units)])))
     });
     let each: Vec<(u64, String)> = each.collect();
     let largest = each.iter().map(|(per_mille, _)| *per_mille).max()?;
