@@ -83,6 +83,9 @@ fn why_so_long(
     Some(format!("{kind}, {why}{}", was.unwrap_or_default()))
 }
 
+/// A refusal that was recorded within this time is the one that was just reported.
+const JUST_NOW_MS: u64 = 1_000;
+
 /// What a refusal did to a pool, for people and for programs.
 pub(super) fn effect(pool: &Pool, kind: &str, after: Option<u64>) -> (String, Option<Pause>) {
     let (name, what) = (pool.name(), described(kind, after));
@@ -95,7 +98,10 @@ pub(super) fn effect(pool: &Pool, kind: &str, after: Option<u64>) -> (String, Op
             format!("`{name}` is stopped: {what}; fix the cause, then `standpipe resume {name}`")
         }
         (None, Some(pause)) => {
-            let (end, left) = (clock(pause.until), length(pause.for_ms));
+            // Its length counts from the report, not from when the status was read.
+            let recent = status.trouble.incident.as_ref().map_or(0, |incident| incident.ago_ms);
+            let since = if recent < JUST_NOW_MS { recent } else { 0 };
+            let (end, left) = (clock(pause.until), length(pause.for_ms.saturating_add(since)));
             let why = why_so_long(kind, after, pause.for_ms, &status.trouble);
             format!("`{name}` is paused until {end} ({left}): {}", why.unwrap_or(what))
         }

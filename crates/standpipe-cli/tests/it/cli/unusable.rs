@@ -167,7 +167,7 @@ fn a_pause_that_is_longer_than_retry_after_is_explained() {
     home.run(["hold", "my/api", "--as", "blog"].into_iter().chain(limit)).printed();
     let throttle = || home.run(["throttle", "my/api", "--as", "blog", "--retry-after", "1s"]);
     let first = throttle();
-    assert!(first.err.contains("): quota, Retry-After 1 s"), "{first:?}");
+    assert!(first.err.contains("(1 s): quota, Retry-After 1 s"), "{first:?}");
     std::thread::sleep(std::time::Duration::from_millis(1_200));
     let again = throttle();
     let long = "(20 s): quota, refused twice in a row, Retry-After was 1 s";
