@@ -104,7 +104,7 @@ impl<'a> Story<'a> {
                 let by = self.bytes.one_in(2).then(|| agent(&mut self.bytes));
                 Action::Pause { length: span(&mut self.bytes), by }
             }
-            29 => Action::Resume,
+            29 => Action::Resume { by: self.bytes.one_in(2).then(|| agent(&mut self.bytes)) },
             30 => Action::Recovered(self.recovered()),
             _ if self.bytes.one_in(4) => Action::Forgotten,
             _ if self.bytes.one_in(2) => {
@@ -113,7 +113,7 @@ impl<'a> Story<'a> {
                 let limit = LimitId::Window(unit(&mut self.bytes), day);
                 Action::Calendar { resets: vec![CalendarReset { limit, since, left }] }
             }
-            _ => Action::Resume,
+            _ => Action::Resume { by: None },
         }
     }
 

@@ -94,7 +94,7 @@ Examples:
   # At most two of these run at once, however many shells start them
   standpipe hold my/slots --limit parallel=2 -- ./build.sh
 
-  # At most 30 calls a minute, shared with all other callers of this pool
+  # At most 30 calls a minute, 24 with the usual margin of 20 %, shared with all other callers
   while read -r url; do
       standpipe hold web/example --limit requests=30/min -- curl -sO \"$url\"
   done < urls.txt
@@ -117,7 +117,7 @@ Environment:
 /// The version, the commit it was built from if that is known, and how.
 const VERSION: &str = env!("STANDPIPE_VERSION");
 
-/// One tap for everything that shares an API quota.
+/// A shared rate limiter for all processes that use one API key.
 #[derive(Debug, Parser)]
 #[command(
     name = "standpipe",

@@ -15,6 +15,59 @@ pub(crate) fn agent() -> String {
     named_after(&parent().unwrap_or_default())
 }
 
+/// Returns the agent of a command that is run: the calling program, unless that is only a shell at
+/// a terminal or what starts programs by the clock. Then it is the command itself.
+pub(crate) fn agent_running(command: &[OsString]) -> String {
+    match parent().filter(|name| !is_only_a_starter(name)) {
+        Some(program) => named_after(&program),
+        None => started(command),
+    }
+}
+
+/// Programs that start any others, so that their name says nothing about a call. A shell that runs
+/// a script by its path has the script's name.
+const STARTERS: &[&str] = &[
+    "bash",
+    "sh",
+    "dash",
+    "zsh",
+    "fish",
+    "ksh",
+    "mksh",
+    "csh",
+    "tcsh",
+    "ash",
+    "busybox",
+    "nu",
+    "elvish",
+    "pwsh",
+    "cron",
+    "crond",
+    "anacron",
+    "atd",
+    "systemd",
+    "init",
+    "tmux",
+    "screen",
+    "login",
+    "su",
+    "sudo",
+    "doas",
+    "sshd",
+    "sshd-session",
+    "runuser",
+    "script",
+    "tini",
+    "dumb-init",
+];
+
+/// Whether a program, as `/proc` names it, is one of [`STARTERS`]: `tmux: server`, `-bash`.
+fn is_only_a_starter(name: &str) -> bool {
+    let name = name.trim().trim_start_matches('-');
+    let name = name.split(':').next().unwrap_or_default().to_ascii_lowercase();
+    STARTERS.contains(&name.as_str())
+}
+
 /// Returns who works at this terminal: `$STANDPIPE_AGENT`, else the user. The calling program is
 /// often only a shell or a multiplexer.
 pub(crate) fn user() -> String {
@@ -108,6 +161,16 @@ mod tests {
         assert_eq!(named("env A=1 nice node ./bin/agent.js"), "agent");
         assert_eq!(named("bash"), "bash");
         assert_eq!(started(&[]), "unnamed");
+    }
+
+    #[test]
+    fn a_shell_or_a_scheduler_is_no_agent() {
+        for name in ["bash\n", "-zsh", "sh", "CRON", "tmux: server", "systemd", "SCREEN", "sshd"] {
+            assert!(is_only_a_starter(name), "{name}");
+        }
+        for name in ["nightly.sh", "python3", "make", "shell-agent", "cron-job", ""] {
+            assert!(!is_only_a_starter(name), "{name}");
+        }
     }
 
     #[test]

@@ -4,15 +4,17 @@
 //! The store is opened when a command first needs it. Looking at a pool never creates it; only
 //! [`Context::pool_to_reserve`] does.
 
+mod limits;
+
 use std::cell::OnceCell;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use standpipe::observe::{Origin, Timestamp};
+use serde_json::json;
+use standpipe::observe::Timestamp;
 use standpipe::{
-    AgentName, Builder, Configured, Error, Limit, Pool, PoolName, Priority, Request, Span,
-    Standpipe, StoreUrl,
+    AgentName, Builder, Limit, Pool, PoolName, Priority, Request, Span, Standpipe, StoreUrl,
 };
 use standpipe_server::Log;
 
@@ -21,7 +23,6 @@ use crate::caller;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
-use crate::show::limits_kept;
 use crate::show::local_time::clock;
 
 /// The flags of a command and the ledger they lead to.
@@ -75,8 +76,65 @@ impl Context {
     /// # Errors
     /// When the configuration is invalid or the store cannot be opened.
     pub(crate) fn open(&self) -> Result<Standpipe, Failure> {
-        let tap = self.builder().open()?;
+        let tap = without_invalid_agent(self.builder()).open()?;
         Ok(self.opened.get_or_init(|| tap).clone())
+    }
+
+    /// Opens the ledger to look at it or to operate it. An invalid file does not prevent that as
+    /// long as it is certain which store it states: the ledger has its own configuration.
+    ///
+    /// # Errors
+    /// When the store is not certain or cannot be opened.
+    pub(crate) fn open_ledger(&self, printer: &Printer) -> Result<Standpipe, Failure> {
+        self.open_with(self.settings_of_ledger(printer)?)
+    }
+
+    /// Opens the ledger with a configuration that was read already.
+    ///
+    /// # Errors
+    /// When the store cannot be opened.
+    pub(crate) fn open_with(&self, settings: standpipe::Settings) -> Result<Standpipe, Failure> {
+        let tap = without_invalid_agent(self.builder().settings(settings)).open()?;
+        Ok(self.opened.get_or_init(|| tap).clone())
+    }
+
+    /// Returns the configuration; of an invalid file only what finds the ledger and the daemon,
+    /// with a note.
+    ///
+    /// # Errors
+    /// When the file is invalid and the store is not certain.
+    pub(crate) fn settings_of_ledger(
+        &self,
+        printer: &Printer,
+    ) -> Result<standpipe::Settings, Failure> {
+        let env = |name: &str| std::env::var(name).ok();
+        let found = standpipe::Settings::find_store(self.globals.config.as_deref(), &env);
+        let (settings, problem) = match found {
+            Ok((settings, problem)) => (settings, problem),
+            Err(error) if self.globals.store.is_some() => {
+                (standpipe::Settings::default(), error.problems.into_iter().next())
+            }
+            Err(error) => {
+                let hint = "`--store URL` reads the ledger without the file";
+                return Err(Failure::from(error).with_hint(hint));
+            }
+        };
+        if let Some(problem) = problem {
+            let whole = problem.to_string();
+            let what = whole.strip_suffix(&format!("; {}", problem.remedy)).unwrap_or(&whole);
+            printer.note(&format!(
+                "the configuration file is invalid, so the ledger's own configuration counts: \
+                 {what} (`standpipe config check` lists every problem)"
+            ));
+        }
+        Ok(settings)
+    }
+
+    /// Whether it is certain which store the file states, although it may be invalid.
+    pub(crate) fn has_certain_store(&self) -> bool {
+        let env = |name: &str| std::env::var(name).ok();
+        let found = standpipe::Settings::find_store(self.globals.config.as_deref(), &env);
+        self.globals.store.is_some() || found.is_ok()
     }
 
     /// Returns the store that would be opened.
@@ -127,24 +185,6 @@ impl Context {
         Ok(pool)
     }
 
-    /// Notes the calling agent if its name resembles one of the file. Without agents in the file
-    /// its name need not be found out here.
-    ///
-    /// # Errors
-    /// As [`Context::agent`].
-    pub(crate) fn note_caller(
-        &self,
-        tap: &Standpipe,
-        flag: Option<&AgentName>,
-        printer: &Printer,
-    ) -> Result<(), Failure> {
-        if !tap.settings().agents.is_empty() {
-            let agent = self.agent(flag.cloned())?;
-            Self::note_agent(tap.settings(), agent.as_str(), printer);
-        }
-        Ok(())
-    }
-
     /// Notes an agent that the file does not describe, if its name resembles one that it does.
     pub(crate) fn note_agent(settings: &standpipe::Settings, agent: &str, printer: &Printer) {
         let described = || settings.agents.keys().map(AgentName::as_str);
@@ -159,111 +199,12 @@ impl Context {
         }
     }
 
-    /// Notes that a call creates a pool: one that resembles another may be misspelled, and one
-    /// without limits has to learn them. Returns what the pool's limits are before the call.
-    ///
-    /// # Errors
-    /// When the pools cannot be listed.
-    pub(crate) fn note_new_pool(
-        tap: &Standpipe,
-        pool: &Pool,
-        limits: &[Limit],
-        printer: &Printer,
-    ) -> Result<LimitsBefore, Failure> {
-        let name = pool.name();
-        // A list of a network store costs a round trip, which limits that are stated do not earn.
-        let is_costly = !limits.is_empty() && tap.is_remote()?;
-        if is_costly || tap.settings().pools.contains_key(name) {
-            return Ok(LimitsBefore::NotRead);
-        }
-        let known = tap.pools().blocking()?;
-        if known.contains(name) {
-            let config = if limits.is_empty() { None } else { pool.config().blocking()? };
-            // Another process may be about to create it.
-            let config = config.filter(|config| !config.limits.is_empty() || pool.learns());
-            return Ok(config.map_or(LimitsBefore::New, |config| LimitsBefore::Are(config.limits)));
-        }
-        let described = tap.settings().pools.keys();
-        let names = known.iter().chain(described).map(PoolName::as_str);
-        let near = standpipe::config::nearest_path(name.as_str(), names);
-        let near = near.map(|near| format!("; did you mean `{near}`?"));
-        match (near, limits.is_empty()) {
-            (None, false) => {}
-            (near, false) => {
-                printer.note(&format!("created `{name}`{}", near.unwrap_or_default()));
-            }
-            (near, true) => printer.note(&format!(
-                "created `{name}`, whose limits are unknown: they are learned from the provider's \
-                 responses{}",
-                near.unwrap_or_default()
-            )),
-        }
-        Ok(LimitsBefore::New)
-    }
-
-    /// Notes it when the limits of the command line changed a pool. `changed` is what the ledger
-    /// decided, which only an admitted call knows: of several calls that create a pool together,
-    /// those that come second change nothing.
-    pub(crate) fn note_changed_limits(
-        pool: &Pool,
-        before: &LimitsBefore,
-        limits: &[Limit],
-        changed: Option<bool>,
-        printer: &Printer,
-    ) {
-        let (is_due, before) = match before {
-            LimitsBefore::New => (false, None),
-            LimitsBefore::NotRead => (changed == Some(true) && is_shared(pool), None),
-            LimitsBefore::Are(before) => {
-                let is_other = !limits.iter().all(|limit| before.contains(limit));
-                (is_other && changed != Some(false), Some(before.as_slice()))
-            }
-        };
-        let Some(Ok(Some(now))) = is_due.then(|| pool.config().blocking()) else { return };
-        let note = limits_kept::changed_by_flags(pool.name(), before, &now.limits, limits);
-        if let Some(note) = note {
-            printer.note(&note);
-        }
-    }
-
     /// Checks the further pools of a call, before anything is reserved or created.
     ///
     /// # Errors
     /// When the configuration does not allow a pool, or it has no limits.
     pub(crate) fn check_others(tap: &Standpipe, names: &[PoolName]) -> Result<(), Failure> {
         names.iter().try_for_each(|name| check_limited(tap, &tap.pool(name.as_str())?))
-    }
-
-    /// Notes it when the pool keeps other limits than those of the file or of the command line.
-    /// `in_force` is what the reserve found out about the latter.
-    ///
-    /// # Errors
-    /// When the pool cannot be read.
-    pub(crate) fn note_kept_limits(
-        tap: &Standpipe,
-        pool: &Pool,
-        limits: &[Limit],
-        in_force: Option<bool>,
-        printer: &Printer,
-    ) -> Result<(), Failure> {
-        let name = pool.name();
-        // The reserve has sent the file's configuration, so this takes no step.
-        let described = tap.settings().pools.contains_key(name);
-        if let Some(file) = tap.settings().origin.as_ref().filter(|_| described)
-            && matches!(pool.configured().blocking(), Ok(Some(Configured::Kept)))
-        {
-            let (kept, stated) = (pool.config().blocking()?, tap.settings().pool_config(name));
-            let origin = pool.status().blocking()?.origin;
-            let note = limits_kept::over_file(name, &origin, kept.as_ref(), stated.as_ref(), file);
-            note.iter().for_each(|note| printer.note(note));
-        }
-        if in_force == Some(false) {
-            let (origin, kept) = limits_in_force(pool)?;
-            if let Some(note) = limits_kept::over_flags(name, &origin, &kept, limits) {
-                printer.note(&note);
-            }
-        }
-        Ok(())
     }
 
     /// Retries `act` while the store is unavailable, for as long as the call may wait, and notes so
@@ -365,7 +306,8 @@ impl Context {
             return Ok(tap.pool(name.as_str())?);
         }
         let settings = tap.settings().clone();
-        let memory = Standpipe::builder().settings(settings).store(StoreUrl::Memory).open()?;
+        let memory = Standpipe::builder().settings(settings).store(StoreUrl::Memory);
+        let memory = without_invalid_agent(memory).open()?;
         let pool = memory.pool(name.as_str())?;
         pool.limit(limits.to_vec()).blocking()?;
         Ok(pool)
@@ -401,17 +343,6 @@ impl Context {
     }
 }
 
-/// The limits of a pool before a call that may change them.
-#[derive(Debug)]
-pub(crate) enum LimitsBefore {
-    /// The call creates the pool, alone or together with others.
-    New,
-    /// They were not read.
-    NotRead,
-    /// They are these.
-    Are(Vec<Limit>),
-}
-
 /// Returns the priority of a call: the flag, else `$STANDPIPE_PRIORITY`. Without either, the
 /// agent's table decides.
 ///
@@ -428,10 +359,13 @@ pub(crate) fn priority(flag: Option<Priority>) -> Result<Option<Priority>, Failu
     })
 }
 
-/// Whether a pool has other calls than the one that was just admitted.
-fn is_shared(pool: &Pool) -> bool {
-    let status = pool.status().blocking();
-    status.is_ok_and(|status| status.agents.len() > 1 || status.in_flight > 1)
+/// Every call of a command names its agent, and a command that makes none needs no valid variable.
+fn without_invalid_agent(builder: Builder) -> Builder {
+    let is_invalid = |name: String| AgentName::new(&name).is_none();
+    match caller::configured().is_some_and(is_invalid) {
+        true => builder.agent("standpipe"),
+        false => builder,
+    }
 }
 
 /// Rejects a pool that has no limits: its name may be misspelled.
@@ -446,17 +380,14 @@ fn check_limited(tap: &Standpipe, pool: &Pool) -> Result<(), Failure> {
         return Ok(());
     }
     let near = standpipe::config::nearest(name.as_str(), known.iter().map(PoolName::as_str));
-    let failure = Failure::from(Error::NoLimits { pool: name.clone() });
-    Err(match near {
-        Some(near) => failure.map_hint(|hint| format!("did you mean `{near}`? else {hint}")),
-        None => failure,
-    })
-}
-
-/// Returns the limits of a pool and where they come from.
-fn limits_in_force(pool: &Pool) -> Result<(Origin, Vec<Limit>), Failure> {
-    let limits = pool.config().blocking()?.map(|config| config.limits).unwrap_or_default();
-    Ok((pool.status().blocking()?.origin, limits))
+    let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    let hint = format!(
+        "{near}to create it, name it as POOL with --limit requests=60/min or parallel=5, or \
+         describe it in standpipe.toml"
+    );
+    let failure =
+        Failure::new(Exit::Config, "no_pool", &format!("there is no pool `{name}`"), &hint);
+    Err(failure.with("pool", json!(name.as_str())))
 }
 
 /// Converts a parsed duration.

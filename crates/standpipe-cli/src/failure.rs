@@ -41,6 +41,15 @@ impl Message {
         Self::new(what, hint)
     }
 
+    pub(crate) fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// Returns what to do; empty when there is nothing to suggest.
+    pub(crate) fn hint(&self) -> &str {
+        &self.hint
+    }
+
     /// Returns the lines to print on standard error.
     pub(crate) fn lines(&self, style: Style) -> impl Iterator<Item = String> {
         let line = |role: TextRole, label: &str, text: &str| {
@@ -62,7 +71,7 @@ impl Failure {
     pub(crate) fn new(exit: Exit, kind: &str, what: &str, hint: &str) -> Self {
         let mut problem = Map::new();
         problem.insert("type".to_owned(), json!(kind));
-        problem.insert("title".to_owned(), json!(title(exit)));
+        problem.insert("title".to_owned(), json!(title(kind, exit)));
         problem.insert("detail".to_owned(), json!(what));
         problem.insert("hint".to_owned(), json!(hint));
         Self { exit, messages: vec![Message::new(what, hint)], problem }
@@ -148,7 +157,25 @@ impl From<io::Error> for Failure {
     }
 }
 
-const fn title(exit: Exit) -> &'static str {
+/// The type in a few words. A type without words of its own has those of the exit code.
+fn title(kind: &str, exit: Exit) -> &'static str {
+    match kind {
+        "no_daemon" => "no daemon runs",
+        "no_pool" => "no such pool",
+        "no_limits" => "the pool has no limits",
+        "no_lease" => "no such lease",
+        "lease_gone" => "the lease has ended",
+        "settled" => "the call has been settled",
+        "in_use" => "the pool is in use",
+        "queue_full" => "a queue is full",
+        "daemon" => "the daemon cannot be used",
+        "command" => "the command cannot be run",
+        "memory" => "the store ends with this process",
+        _ => title_of_exit(exit),
+    }
+}
+
+const fn title_of_exit(exit: Exit) -> &'static str {
     match exit {
         Exit::Ok => "ok",
         Exit::Usage => "the command cannot be read",

@@ -1,10 +1,12 @@
 //! Invalid command lines: clap's error as an error and a hint of this program.
 //!
-//! `usage/describe.rs` has what is wrong, `usage/remedy.rs` what to write instead. Guarantee: no
-//! password of a store URL is repeated.
+//! `usage/describe.rs` has what is wrong, `usage/remedy.rs` what to write instead,
+//! `usage/synonyms.rs` the words of other programs. Guarantee: no password of a store URL is
+//! repeated.
 
 mod describe;
 mod remedy;
+mod synonyms;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -67,7 +69,9 @@ fn unknown_command(word: &str, below: &str) -> Message {
     });
     let names = known.get_subcommands().flat_map(clap::Command::get_name_and_visible_aliases);
     let near = nearest(&word, names);
-    let meant = nested.or_else(|| near.map(|near| format!("{below} {near}")));
+    let synonym = synonyms::command(&word).filter(|_| below == "standpipe");
+    let synonym = synonym.map(|meant| format!("standpipe {meant}"));
+    let meant = synonym.or(nested).or_else(|| near.map(|near| format!("{below} {near}")));
     let hint = match meant {
         Some(meant) => format!("did you mean `{meant}`?"),
         None => format!("`{below} --help` lists the commands"),
@@ -81,10 +85,38 @@ fn message(error: &clap::Error, words: &[OsString]) -> Message {
     if let Some(word) = error.get(ContextKind::InvalidSubcommand) {
         return unknown_command(&word.to_string(), &command);
     }
+    if let Some(message) = swallowed_separator(error, &command, words) {
+        return message;
+    }
+    if let Some(word) = synonyms::long_option_with_one_dash(error, &command, words) {
+        let what = format!("unknown option `-{word}`");
+        return Message::new(&what, &format!("did you mean `--{word}`?"));
+    }
     let Described { what, hint } = describe::of(error);
     let remedy = remedy::of(error, &command, words);
     let hint = hint.or(remedy).unwrap_or_else(|| format!("see `{command} --help`"));
     Message::new(&what, &hint)
+}
+
+/// The message for an option that took the `--` before the command as its value.
+fn swallowed_separator(error: &clap::Error, command: &str, words: &[OsString]) -> Option<Message> {
+    if !matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::ValueValidation) {
+        return None;
+    }
+    let end = words.iter().position(|word| word == "--")?;
+    let option = words.get(end.checked_sub(1)?)?.to_str()?;
+    let top = Cli::command();
+    let known = remedy::find(&top, command)?;
+    let mut options = known.get_arguments().chain(top.get_arguments());
+    let name = option.strip_prefix("--")?;
+    let taken = options.find(|own| own.get_long() == Some(name))?;
+    let value = taken.get_value_names().filter(|_| taken.is_allow_hyphen_values_set())?.first()?;
+    let example = match value.as_str() {
+        "TIME" => "30s",
+        "N" => "1000",
+        other => other,
+    };
+    Some(Message::new(&format!("{option} needs a value"), &format!("write {option} {example}")))
 }
 
 /// Truncates long words and removes the credentials of URLs.
@@ -129,10 +161,23 @@ mod tests {
         message(&error, &words).lines(PLAIN).collect()
     }
 
+    /// Checks the beginnings of both lines that command lines lead to.
+    #[track_caller]
+    fn assert_printed(cases: &[(&str, &str, &str)]) {
+        let mut wrong = Vec::new();
+        for (line, what, hint) in cases {
+            let lines = printed(line);
+            let (error, hint) = (format!("error: {what}"), format!("hint: {hint}"));
+            if !lines[0].starts_with(&error) || !lines[1].starts_with(&hint) {
+                wrong.push(format!("{line}: {lines:?}"));
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+
     #[test]
     fn no_sentence_of_the_parser_is_printed() {
-        let mut wrong = Vec::new();
-        for (line, what, hint) in [
+        assert_printed(&[
             ("pause my/a --fro 5s", "unknown option `--fro`", "did you mean `--for`?"),
             ("status a", "invalid value `a` for POOL: not a valid pool name", "a pool is named"),
             ("status a/b c", "unexpected argument `c`", "see `standpipe status --help`"),
@@ -181,18 +226,56 @@ mod tests {
             ),
             (
                 "reserve a/b --limit requests=60/m",
-                "invalid value `requests=60/m` for --limit: \"m\" is not a unit of time",
+                "invalid value `requests=60/m` for --limit: `m` is not a unit of time",
                 "write 60/min or 60/ms",
             ),
             ("reserve a/b --timeout 5m", "invalid value `5m` for --timeout", "write 5min or 5ms"),
-        ] {
-            let lines = printed(line);
-            let (error, hint) = (format!("error: {what}"), format!("hint: {hint}"));
-            if !lines[0].starts_with(&error) || !lines[1].starts_with(&hint) {
-                wrong.push(format!("{line}: {lines:?}"));
-            }
-        }
-        assert!(wrong.is_empty(), "{wrong:#?}");
+        ]);
+    }
+
+    #[test]
+    fn a_hint_works_when_it_is_followed() {
+        assert_printed(&[
+            // The value is named once.
+            (
+                "reserve a/b --timeout soon",
+                "invalid value `soon` for --timeout: it is not a duration",
+                "write for example 500ms",
+            ),
+            // What was given stays in the example.
+            ("store move my/x", "--to is missing", "for example: standpipe store move my/x --to"),
+            ("store move", "--to is missing", "for example: standpipe store move --to file:/"),
+            ("observe my/x", "--header is missing", "give --header, --status, or `-` to read"),
+            // An option that would take the `--` of the command.
+            ("hold my/s --timeout -- true", "--timeout needs a value", "write --timeout 30s"),
+            ("hold my/s --bytes -- true", "--bytes needs a value", "write --bytes 1000"),
+            // The path of a command is not a pool.
+            (
+                "hold ./build.sh --limit parallel=2 -- make all",
+                "invalid value `./build.sh` for POOL: it is a path",
+                "name the pool first, for example: standpipe hold my/slots -- make all",
+            ),
+            (
+                "hold ../../etc",
+                "invalid value `../../etc` for POOL: it is a path",
+                "name the pool first, for example: standpipe hold my/slots -- ../../etc",
+            ),
+            ("hold a/../b -- x", "invalid value `a/../b` for POOL: it is a path", "name the pool"),
+            ("status /x/y", "invalid value `/x/y` for POOL: it is a path", "a pool is named"),
+            ("hold a/b --also ./c -- x", "invalid value `./c` for --also: it is a path", ""),
+            // The words of other programs.
+            ("status --watch", "unknown option `--watch`", "`standpipe top` shows the same live"),
+            ("hold a/b --agent x -- y", "unknown option `--agent`", "did you mean `--as`?"),
+            ("hold a/b --name x -- y", "unknown option `--name`", "did you mean `--as`?"),
+            ("hold a/b --wait 5s -- y", "unknown option `--wait`", "did you mean `--timeout`?"),
+            ("status --verbose", "unknown option `--verbose`", "`standpipe events` shows what"),
+            ("up --verbose", "unknown option `--verbose`", "write --log-level debug"),
+            (
+                "hold a/b -limit parallel=2 -- y",
+                "unknown option `-limit`",
+                "did you mean `--limit`?",
+            ),
+        ]);
     }
 
     #[test]
@@ -221,6 +304,13 @@ mod tests {
             ("statsu", "standpipe", "standpipe status"),
             ("relase", "standpipe", "standpipe release"),
             ("chek", "standpipe config", "standpipe config check"),
+            ("stop", "standpipe", "standpipe down"),
+            ("start", "standpipe", "standpipe up"),
+            ("serve", "standpipe", "standpipe up"),
+            ("list", "standpipe", "standpipe status"),
+            ("pools", "standpipe", "standpipe status"),
+            ("logs", "standpipe", "standpipe events"),
+            ("version", "standpipe", "standpipe --version"),
         ] {
             assert_eq!(hint(word, below), format!("hint: did you mean `{meant}`?"), "{word}");
         }

@@ -8,7 +8,8 @@ use std::path::Path;
 use toml::de::DeTable;
 
 use crate::keys::Sectioned;
-use crate::problem::ConfigError;
+use crate::nearest::nearest;
+use crate::problem::{ConfigError, Problem};
 use crate::settings::Settings;
 
 mod consistency;
@@ -34,6 +35,56 @@ impl Settings {
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, ConfigError> {
         find::find(explicit, env, Path::new("/etc"))
+    }
+
+    /// Returns what [`Settings::find`] returns. Of an invalid file it returns the store and the
+    /// endpoints of the daemon, if the store is stated validly, and the first problem: commands
+    /// that look at the ledger or stop the daemon need no more.
+    ///
+    /// # Errors
+    /// If a file cannot be read, is not TOML, or may state another store than the default.
+    pub fn find_store(
+        explicit: Option<&Path>,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<(Self, Option<Problem>), ConfigError> {
+        let error = match Self::find(explicit, env) {
+            Ok(settings) => return Ok((settings, None)),
+            Err(error) => error,
+        };
+        let Some(first) = error.problems.first().cloned() else { return Err(error) };
+        match first.file.as_deref().and_then(find::text).and_then(|text| Self::store_in(&text)) {
+            Some(settings) => Ok((settings, Some(first))),
+            None => Err(error),
+        }
+    }
+
+    /// Returns the store that a text states, and the endpoints of the daemon. Returns `None` if the
+    /// store is not certain: a misspelled key may mean another one than the default.
+    pub(crate) fn store_in(text: &str) -> Option<Self> {
+        let (table, errors) = DeTable::parse_recoverable(text);
+        let mut reader = Reader::new(text, None);
+        let entries = reader.entries_of(table.get_ref(), "");
+        let names = Self::SECTION.names();
+        let is_store = |key: &str| nearest(key, names.iter().copied()) == Some("store");
+        let is_misspelled = |key: &str| !names.contains(&key) && is_store(key);
+        if !errors.is_empty() || entries.iter().any(|entry| is_misspelled(entry.key)) {
+            return None;
+        }
+        let mut settings = Self::default();
+        for key in ["store", "listen", "server"] {
+            let entry = entries.iter().filter(|entry| entry.key == key);
+            let mut one = Reader::new(text, None);
+            let mut read = settings.clone();
+            for entry in entry {
+                Self::SECTION.read_entries(&mut one, std::slice::from_ref(entry), &mut read);
+            }
+            match (one.has_no_problems(), key) {
+                (true, _) => settings = read,
+                (false, "store") => return None,
+                (false, _) => {}
+            }
+        }
+        Some(settings)
     }
 
     /// Parses the text of a file. `origin` is its path, for messages and relative paths; `written`

@@ -38,6 +38,10 @@ pub(crate) struct Key<T: 'static> {
     pub(crate) value: fn(&T, Option<&Scope<'_>>) -> Option<Value>,
 }
 
+/// Keys that are read and checked, but that no existing store uses. The schema, the reference and
+/// `config show` omit them.
+pub(crate) const UNUSED_KEYS: [&str; 2] = ["skew", "compact"];
+
 /// What a value in force may depend on besides its table.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
@@ -92,7 +96,7 @@ impl<T> Keys for Section<T> {
             shape: (key.shape)(),
             default: (key.value)(&default, None).filter(|value| !value.is_empty()),
         };
-        self.keys.iter().map(info).collect()
+        self.keys.iter().filter(|key| !UNUSED_KEYS.contains(&key.name)).map(info).collect()
     }
 }
 

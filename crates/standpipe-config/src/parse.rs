@@ -8,12 +8,16 @@ use std::fmt;
 
 use standpipe_core::{Charged, Limit, Rule, Span, Unit, UnitName, bounds};
 
-use crate::format::decimal;
+use crate::format;
 use crate::nearest::nearest;
 
 pub(crate) mod limit;
 mod number;
+mod share;
+pub(crate) mod synonym;
 pub(crate) mod word;
+
+pub use self::share::{factor, margin, percent, share};
 
 use self::number::{NumberError, scaled, split_number, whole_rate};
 
@@ -146,7 +150,7 @@ pub fn amount_of(unit: &Unit, text: &str) -> Result<u64, TextError> {
         Ok(_) | Err(NumberError::TooLarge) => {
             ("is too large", format!("the most that is counted is {}", bounds::AMOUNT / fine))
         }
-        Err(NumberError::Negative) => ("is negative", "write an amount of 0 or more".to_owned()),
+        Err(NumberError::Negative) => ("is negative", NOT_NEGATIVE.to_owned()),
         Err(NumberError::Fraction) if fine > 1 => {
             ("is finer than a millionth of a dollar", "write at most six decimals".to_owned())
         }
@@ -174,6 +178,9 @@ pub fn costs(text: &str) -> Result<Vec<(Unit, u64)>, TextError> {
     let mut costs: Vec<(Unit, u64)> = Vec::new();
     for part in text.split(',') {
         let Some((name, figure)) = part.split_once('=') else {
+            if let Some(error) = grouped(text) {
+                return Err(error);
+            }
             return Err(TextError::new(
                 format!("{} is not a cost", quoted(part)),
                 "write unit=amount, for example \"input_tokens=1200,output_tokens=800\"",
@@ -224,6 +231,10 @@ pub fn limit(text: &str) -> Result<Limit, TextError> {
     if name == "parallel" {
         return slots(figure).map(|amount| Limit::new(Rule::Parallel { amount }));
     }
+    if let Some((key, value)) = synonym::meant(name, figure) {
+        let what = format!("there is no unit `{name}`");
+        return Err(TextError::new(what, format!("did you mean {key}={value}?")));
+    }
     let unit = unit(name)?;
     let own = matches!(unit, Unit::Other(_));
     limit::with_options(unit, figure).map_err(|error| {
@@ -251,80 +262,16 @@ pub fn slots(text: &str) -> Result<u64, TextError> {
             "`parallel` counts calls in flight: write a number alone, for example 5",
         ));
     }
-    at_least_one(amount(text)?, text)
-}
-
-/// Parses a percentage as thousandths: `25%` is 250, `12.5%` is 125. It may be zero.
-///
-/// # Errors
-/// If the text is not a percentage, is finer than a tenth of a percent, or is above 100 %.
-pub fn percent(text: &str) -> Result<u16, TextError> {
-    let Some(number) = text.trim().strip_suffix('%') else {
-        return Err(TextError::new(
-            format!("{} is not a percentage", quoted(text)),
-            "write for example \"25%\"",
-        ));
-    };
-    thousandths(number.trim(), 10, text)
-}
-
-/// Parses a share as thousandths, either as a percentage or as a fraction of one: `80%`, `0.8`,
-/// `1`. It may be zero.
-///
-/// # Errors
-/// As [`percent`].
-pub fn share(text: &str) -> Result<u16, TextError> {
-    if text.trim().ends_with('%') {
-        return percent(text);
-    }
-    thousandths(text.trim(), 1_000, text)
-}
-
-/// Parses a margin as thousandths, as a percentage or as a fraction of one: `20%`, `0.2`, `0`.
-///
-/// # Errors
-/// If the text is not a share, is finer than a tenth of a percent, or leaves nothing usable.
-pub fn margin(text: &str) -> Result<u16, TextError> {
-    let written = text.trim();
-    let (number, times) = match written.strip_suffix('%') {
-        Some(number) => (number.trim(), 10),
-        None => (written, 1_000),
-    };
-    let example = "write \"auto\", or for example \"20%\" or 0.2".to_owned();
-    let (what, remedy) = match scaled(number, times) {
-        Ok(share) if share < 1_000 => return Ok(u16::try_from(share).unwrap_or(999)),
-        Ok(_) | Err(NumberError::TooLarge) => {
-            // A bare number of 1 or more is most likely a percentage without its sign.
-            let meant = scaled(written, 10).ok().filter(|meant| *meant < 1_000);
-            let meant = meant.map(|meant| format!("\"{number}%\" or {}", decimal(meant, 1_000)));
-            ("leaves nothing usable", meant.map_or(example, |meant| format!("write {meant}")))
-        }
-        Err(NumberError::Negative) => ("is negative", "write 0 to use the whole rate".to_owned()),
-        Err(NumberError::Fraction) => {
-            ("is finer than a tenth of a percent", "write for example \"12.5%\"".to_owned())
-        }
-        Err(NumberError::NotANumber) => ("is not a share", example),
-    };
-    Err(TextError::new(format!("{} {what}", quoted(text)), remedy))
-}
-
-/// Parses a multiplier of at least one as thousandths: `2` is 2,000, `1.5` is 1,500.
-///
-/// # Errors
-/// If the text is not a number from 1 to 100, or is finer than a thousandth.
-pub fn factor(text: &str) -> Result<u32, TextError> {
-    let (what, remedy) = match scaled(text.trim(), 1_000) {
-        Ok(factor @ 1_000..=100_000) => return Ok(u32::try_from(factor).unwrap_or(100_000)),
-        Ok(0..1_000) | Err(NumberError::Negative) => {
-            ("shrinks what it multiplies", "write 1 or more")
-        }
-        Ok(_) | Err(NumberError::TooLarge) => ("is too large a factor", "write at most 100"),
-        Err(NumberError::Fraction) => {
-            ("is finer than a thousandth", "write at most three decimals")
-        }
-        Err(NumberError::NotANumber) => ("is not a number", "write for example 2 or 1.5"),
-    };
-    Err(TextError::new(format!("{} {what}", quoted(text)), remedy))
+    let slots = amount(text).map_err(|TextError { what, remedy }| {
+        let remedy = match remedy.as_str() {
+            AMOUNT_EXAMPLES => "write a whole number, for example 5".to_owned(),
+            // A limit of 0 is an error too.
+            NOT_NEGATIVE => "write a number above 0, for example 5".to_owned(),
+            _ => remedy,
+        };
+        TextError::new(what, remedy)
+    });
+    at_least_one(slots?, text)
 }
 
 /// Parses the name of a built-in or custom unit.
@@ -347,6 +294,26 @@ pub fn unit(name: &str) -> Result<Unit, TextError> {
         };
         TextError::new(format!("{} is not the name of a unit", quoted(name)), remedy)
     })
+}
+
+/// Returns the error of a number whose thousands are separated by commas: `tokens=100,000`.
+fn grouped(text: &str) -> Option<TextError> {
+    let is_group = |part: &str| part.len() == 3 && part.bytes().all(|b| b.is_ascii_digit());
+    let (_, figure) = text.rsplit_once('=')?;
+    let figure = figure.split('/').next()?;
+    let mut parts = figure.split(',');
+    let first = parts.next()?.trim();
+    let mut rest = parts.clone();
+    let is_number = (1..=3).contains(&first.len()) && first.bytes().all(|b| b.is_ascii_digit());
+    if !is_number || rest.next().is_none() || !parts.all(is_group) {
+        return None;
+    }
+    let plain = figure.replace(',', "");
+    let short = plain.parse().map(|number| format::amount(&Unit::Requests, number));
+    let short = short.ok().filter(|short| *short != plain);
+    let short = short.map(|short| format!(" or {short}")).unwrap_or_default();
+    let what = format!("{} has commas", quoted(figure));
+    Some(TextError::new(what, format!("write {plain}{short}")))
 }
 
 /// Returns when a unit is charged if its limit does not set `charged`.
@@ -389,6 +356,10 @@ impl std::error::Error for TextError {}
 
 /// The remedy for a limit of zero.
 pub(crate) const ZERO: &str = "write a limit above 0, or stop calls with `standpipe pause`";
+
+const NOT_NEGATIVE: &str = "write an amount of 0 or more";
+
+const AMOUNT_EXAMPLES: &str = "write for example 1200, 400k or 2M";
 
 const RATE_EXAMPLES: &str = "write for example \"60/min\", \"30/2s\" or \"2M/h\"";
 
@@ -455,17 +426,6 @@ fn micros_in(number: &str, micros: u64, text: &str) -> Result<Span, TextError> {
     Err(TextError::new(format!("{} {what}", quoted(text)), remedy))
 }
 
-fn thousandths(number: &str, times: u64, text: &str) -> Result<u16, TextError> {
-    let (what, remedy) = match scaled(number, times) {
-        Ok(share) if share <= 1_000 => return Ok(u16::try_from(share).unwrap_or(1_000)),
-        Ok(_) | Err(NumberError::TooLarge) => ("is more than 100 %", "write at most \"100%\""),
-        Err(NumberError::Negative) => ("is negative", "write a share between \"0%\" and \"100%\""),
-        Err(NumberError::Fraction) => ("is finer than a tenth of a percent", "write one decimal"),
-        Err(NumberError::NotANumber) => ("is not a share", "write for example \"25%\""),
-    };
-    Err(TextError::new(format!("{} {what}", quoted(text)), remedy))
-}
-
 fn not_a_duration(text: &str) -> TextError {
     TextError::new(
         format!("{} is not a duration", quoted(text)),
@@ -475,11 +435,11 @@ fn not_a_duration(text: &str) -> TextError {
 
 fn not_an_amount(text: &str, number: &str, suffix: &str) -> TextError {
     let remedy = match suffix {
-        _ if number.is_empty() => "write for example 1200, 400k or 2M",
+        _ if number.is_empty() => AMOUNT_EXAMPLES,
         "K" => "write a small `k` for thousands",
         "m" => "write a capital `M` for millions",
         "g" | "B" | "b" | "T" => "the multiples are k, M and G",
-        _ => "write for example 1200, 400k or 2M",
+        _ => AMOUNT_EXAMPLES,
     };
     TextError::new(format!("{} is not an amount", quoted(text)), remedy)
 }

@@ -107,11 +107,11 @@ settings! {
         pub origin: Option<PathBuf> = None;
         /// Modification time of the file in milliseconds. The later of two files takes precedence.
         pub written: u64 = 0;
-        /// Version of the file; a higher one takes precedence over a later file.
+        /// Version of the file. Of two files, the one with the higher version applies.
         pub version: Option<u64> = None, "version" as Optional<Version>;
         /// Address of the daemon.
         pub listen: Option<SocketAddr> = None, "listen" as Address;
-        /// Whether pools may be used that are not described, beside those of other known providers.
+        /// Whether calls on pools that this file does not describe are allowed.
         pub open_pools: bool = false, "open_pools" as Flag;
         /// Where the ledger is stored.
         pub store: Option<StoreSettings> = None, "store" as Store;
@@ -253,12 +253,24 @@ impl Settings {
         Some((what, remedy.to_owned()))
     }
 
+    /// Returns a problem with a key, which is named by its tables and itself. It has the line of
+    /// the key, if the file states it.
+    #[must_use]
+    pub fn problem_at(&self, key: &[&str], what: String, remedy: String) -> Problem {
+        let path = key.iter().fold(String::new(), |path, part| join(&path, part));
+        let line = self.lines.get(&path).copied();
+        Problem { file: self.origin.clone(), line, what, remedy }
+    }
+
     /// Returns the problem and the remedy for a pool that is not described.
     pub(crate) fn missing_pool(&self, pool: &PoolName) -> (String, String) {
         let known = self.pools.keys().map(PoolName::as_str);
         let remedy = match nearest(pool.as_str(), known) {
             Some(meant) => format!("did you mean `{meant}`?"),
-            None => format!("add [{}], or write open_pools = true", join("pool", pool.as_str())),
+            None => format!(
+                "add [{}] with a limit such as requests = \"60/min\", or write open_pools = true",
+                join("pool", pool.as_str())
+            ),
         };
         (format!("there is no pool `{pool}`"), remedy)
     }

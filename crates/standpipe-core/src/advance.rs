@@ -191,9 +191,9 @@ impl State {
             self.end_pause_now(now);
         }
         let terminal = self.facts.terminal.and_then(|terminal| terminal.until);
-        if terminal.is_some_and(|until| until <= now) {
+        if let Some(at) = terminal.filter(|until| *until <= now) {
             self.facts.terminal = None;
-            self.effects.notices.push(Notice::Resumed);
+            self.effects.notices.push(Notice::Resumed { at, by: None });
         }
     }
 

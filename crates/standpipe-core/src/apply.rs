@@ -83,7 +83,7 @@ impl State {
             Action::SessionEnded { session } => self.session_ended(*session, now),
             Action::Configure(configure) => self.configure(configure, now),
             Action::Pause { length, by } => self.pause(*length, by.clone(), now),
-            Action::Resume => self.resume(now),
+            Action::Resume { by } => self.resume(by.clone(), now),
             Action::Calendar { resets } => self.calendar_announced(resets, now),
             Action::Forgotten => self.state_lost(now),
             other => self.act_on_calls(key, other, now),
@@ -127,13 +127,13 @@ impl State {
         Answer::Done
     }
 
-    fn resume(&mut self, now: Instant) -> Answer {
+    fn resume(&mut self, by: Option<AgentName>, now: Instant) -> Answer {
         if self.facts.pause.is_some() {
             self.count_pause(now);
         }
         let was_stopped = self.facts.pause.take().is_some() | self.facts.terminal.take().is_some();
-        if was_stopped {
-            self.effects.notices.push(Notice::Resumed);
+        if was_stopped || self.is_returning(now) {
+            self.effects.notices.push(Notice::Resumed { at: now, by });
         }
         self.clear_incident(now);
         self.enqueue_all(now);

@@ -88,7 +88,10 @@ pub enum Action {
         by: Option<AgentName>,
     },
     /// Ends the pause and the terminal state.
-    Resume,
+    Resume {
+        /// The agent that ordered it, for views only.
+        by: Option<AgentName>,
+    },
     /// Restores an event that the store acknowledged and then lost.
     Recovered(Recovered),
     /// Announces resets of calendar windows, as a process computed them from its wall clock.

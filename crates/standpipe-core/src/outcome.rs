@@ -104,6 +104,15 @@ impl Refusal {
     pub(crate) const fn new(reason: Reason, limit: Option<LimitId>, short_by: u64) -> Self {
         Self { reason, limit, short_by, until: None, exact: false, behind: None }
     }
+
+    /// Whether it waits for the answers of others, and not for a limit.
+    pub(crate) const fn is_by_gate(&self) -> bool {
+        let may_be_gate = matches!(
+            self.reason,
+            Reason::Probe | Reason::Sequential | Reason::Learning | Reason::Order
+        );
+        may_be_gate && self.limit.is_none()
+    }
 }
 
 /// Why a call is refused. The order in which rules are asked is that of the tables in `rules.rs`.
@@ -298,6 +307,16 @@ pub enum Notice {
         /// The value that the provider sent.
         retry_after: Option<Span>,
     },
+    /// The provider reported that less is left than the ledger has, and the reading was ignored: it
+    /// is about a smaller burst limit.
+    ReadingIgnored {
+        /// The limit that the reading names.
+        limit: LimitId,
+        /// The units that the provider reported as remaining.
+        remaining: u64,
+        /// When all of them are free again by the provider's count: too soon for this limit.
+        full_in: Span,
+    },
     /// Sequential mode began or ended.
     Sequential {
         /// Whether it began.
@@ -349,7 +368,12 @@ pub enum Notice {
         by: Option<AgentName>,
     },
     /// The pause is over.
-    Resumed,
+    Resumed {
+        /// When it ended. The event that shows it may be later.
+        at: Instant,
+        /// The agent that ended it by hand; `None` if it ended by itself.
+        by: Option<AgentName>,
+    },
     /// The provider reported that the quota is used up for a long time.
     Stopped {
         /// The end of the terminal state, if known.

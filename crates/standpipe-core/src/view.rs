@@ -244,6 +244,7 @@ impl State {
             is_retry: false,
             since: None,
             start: 0,
+            ignores_gate: false,
         };
         let each = self.kept_from_each(&candidate, constraint, now, false);
         let each = each.filter(|(_, units)| *units > 0).map(|(owner, units)| KeptFloor {

@@ -14,13 +14,16 @@ pub fn grouped(count: u64) -> String {
     text
 }
 
-/// Formats a share in whole percent, rounded down, so that only a full limit is at 100 %: `42 %`,
-/// and `<1 %` for a little.
+/// Formats a share in whole percent: `42 %`, and `<1 %` for a little. Only a full limit is at
+/// 100 %.
 #[must_use]
 pub fn share(part: u128, whole: u128) -> String {
-    match percent(part, whole) {
-        0 if part > 0 => "<1 %".to_owned(),
-        percent => format!("{percent} %"),
+    let twice = part.saturating_mul(200).saturating_add(whole);
+    let nearest = twice.checked_div(whole.saturating_mul(2)).unwrap_or(0);
+    match nearest {
+        _ if part > 0 && percent(part, whole) == 0 => "<1 %".to_owned(),
+        100 if part < whole => "99 %".to_owned(),
+        nearest => format!("{nearest} %"),
     }
 }
 
@@ -36,8 +39,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_rounded_down_and_a_little_is_not_nothing() {
-        let cases = [(0, "0 %"), (1, "<1 %"), (10, "1 %"), (666, "66 %"), (999, "99 %")];
+    fn shares_are_rounded_and_a_little_is_not_nothing() {
+        let cases =
+            [(0, "0 %"), (9, "<1 %"), (10, "1 %"), (664, "66 %"), (666, "67 %"), (999, "99 %")];
         for (part, text) in cases {
             assert_eq!(share(part, 1_000), text);
         }

@@ -142,6 +142,15 @@ pub struct AgentAudit {
     pub waits_for_slots: bool,
     /// How many were not admitted in time.
     pub gave_up: u64,
+    /// How many were not admitted, for any reason.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub not_admitted: u64,
+    /// The same by reason: `deadline` for those that timed out.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub not_admitted_for: BTreeMap<String, u64>,
+    /// How many of its calls are in flight now.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub in_flight: u64,
     /// How many wait now. Their waits so far are included.
     pub waiting: u64,
     /// Its tier, if the pool still has the agent.

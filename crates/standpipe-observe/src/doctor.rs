@@ -20,6 +20,7 @@ mod stale;
 mod store;
 
 use serde::Serialize;
+use standpipe_config::Problem;
 use standpipe_store::PoolName;
 
 pub use self::scene::{OpenStore, Pools, RoundTrip, Scene, ServerInfo, Survey};
@@ -80,21 +81,56 @@ impl Diagnosis {
             match (&scene.store, scene.is_unreachable() && *needs == Needs::Pools) {
                 // Only network stores have a server.
                 (Err(_), _) if *name == server::NAME => Vec::new(),
-                (Err(_), _) | (_, true) => vec![not_checked(name, "")],
+                (Err(_), _) | (_, true) => vec![not_checked(name)],
                 (Ok(_), false) => with_unreadable(scene, name, group(scene)),
             }
         });
+        let outside = OUTSIDE.iter().flat_map(|group| group(scene));
         let file = scene.settings.as_ref().ok().and_then(|settings| settings.origin.as_ref());
         Self {
             at: scene.now,
             config: file.map(|file| file.display().to_string()),
             store: scene.store.as_ref().ok().map(|store| store.place.clone()),
-            findings: OUTSIDE.iter().flat_map(|group| group(scene)).chain(inside).collect(),
+            findings: with_one_note(outside.chain(inside).collect()),
         }
     }
 
-    /// Adds whether a daemon runs on this machine, and where.
-    pub fn add_daemon(&mut self, running: Option<(&str, u32)>) {
+    /// Adds what a daemon makes of the configuration: what keeps it from starting, and what will
+    /// fail. The findings come after those of the file itself.
+    pub fn add_config(&mut self, errors: &[Problem], warnings: &[Problem]) {
+        let own = |finding: &Finding| finding.check == configuration::NAME;
+        if !errors.is_empty() {
+            // The file is valid and cannot be used all the same.
+            self.findings.retain(|finding| !own(finding) || finding.level != Level::Ok);
+        }
+        let at = self.findings.iter().rposition(own).map_or(0, |at| at + 1);
+        let failures = errors.iter().map(|problem| (Level::Failure, problem));
+        let all = failures.chain(warnings.iter().map(|problem| (Level::Warning, problem)));
+        let added: Vec<Finding> = all
+            .map(|(level, problem)| {
+                let text = problem.to_string();
+                let what = text.strip_suffix(&format!("; {}", problem.remedy)).unwrap_or(&text);
+                let finding = match level {
+                    Level::Failure => Finding::failure(configuration::NAME, what.to_owned()),
+                    _ => Finding::warning(configuration::NAME, what.to_owned()),
+                };
+                finding.remedy(problem.remedy.as_str())
+            })
+            .collect();
+        self.findings.splice(at..at, added);
+    }
+
+    /// Adds whether a daemon runs on this machine, where, and whether it answers.
+    pub fn add_daemon(&mut self, running: Option<(&str, u32)>, is_silent: bool) {
+        if let Some((address, pid)) = running.filter(|_| is_silent) {
+            let what = format!("pid {pid} at {address} does not answer");
+            let remedy = format!(
+                "if its process is stopped: kill -CONT {pid}; else `standpipe down`, then \
+                 `standpipe up`"
+            );
+            self.findings.push(Finding::warning("daemon", what).remedy(remedy));
+            return;
+        }
         let what = match running {
             Some((address, pid)) => format!("runs at {address}, pid {pid}"),
             None => "none runs, and none is needed but for `run`, the API and the dashboard; \
@@ -128,7 +164,19 @@ impl Diagnosis {
     /// Whether the store cannot be used as it is.
     #[must_use]
     pub fn store_is_unusable(&self) -> bool {
-        self.fails(|check| check != configuration::NAME)
+        self.fails(|check| ![configuration::NAME, blocked::NAME, losses::NAME].contains(&check))
+    }
+
+    /// Whether the store lost a ledger, and no call has made a new one.
+    #[must_use]
+    pub fn ledger_is_lost(&self) -> bool {
+        self.fails(|check| check == losses::NAME)
+    }
+
+    /// Whether the provider stopped a pool.
+    #[must_use]
+    pub fn pool_is_stopped(&self) -> bool {
+        self.fails(|check| check == blocked::NAME)
     }
 
     fn fails(&self, of: impl Fn(&str) -> bool) -> bool {
@@ -167,10 +215,26 @@ fn or_ok(found: Vec<Finding>, check: &'static str, what: impl FnOnce() -> String
     if found.is_empty() { vec![Finding::ok(check, what())] } else { found }
 }
 
-/// Notes that something could not be checked, which is not a second failure.
-fn not_checked(check: &'static str, what: &str) -> Finding {
-    let what = format!("{what}not checked: the store is unreachable");
-    Finding::note(check, what).remedy("see the failure of the store")
+/// Notes that a group could not be checked, which is not a second failure.
+fn not_checked(check: &'static str) -> Finding {
+    Finding::note(check, NOT_CHECKED)
+}
+
+const NOT_CHECKED: &str = "not checked: the store is unreachable";
+
+/// Joins the notes of all that could not be checked: it is one fault, whose finding they follow.
+fn with_one_note(all: Vec<Finding>) -> Vec<Finding> {
+    let (notes, mut others): (Vec<Finding>, Vec<Finding>) =
+        all.into_iter().partition(|finding| finding.what == NOT_CHECKED);
+    let name = |note: &Finding| if note.check == store::NAME { "writing" } else { note.check };
+    let names: Vec<&str> = notes.iter().map(name).collect();
+    if !names.is_empty() {
+        let what = format!("not checked while the store is unreachable: {}", names.join(", "));
+        let of_store = |finding: &Finding| finding.check == store::NAME;
+        let at = others.iter().rposition(of_store).map_or(others.len(), |at| at + 1);
+        others.insert(at, Finding::note(store::NAME, what));
+    }
+    others
 }
 
 /// Splits an error's sentence: what is wrong, and behind the semicolon what to do.

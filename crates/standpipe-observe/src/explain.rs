@@ -17,9 +17,10 @@ use standpipe_store::PoolName;
 pub use self::advice::{Advice, Remedy};
 use crate::refusal::{Refused, When, limit_text};
 use crate::status::{
-    AgentShares, KeptUnits, Label, LimitStatus, PausedBy, PoolStatus, Processes, TicketStatus,
-    VerdictKind, agents_ahead, amounts, breaker, claim_of, forecast_of, forecasts, is_by_cap,
-    is_zero, kept_from, needs_all, shares_of, slot_holders,
+    AgentShares, KeptUnits, Label, LeaseStatus, LimitStatus, NextReason, PausedBy, PoolStatus,
+    Processes, TicketStatus, VerdictKind, agents_ahead, amounts, breaker, claim_of, forecast_of,
+    forecasts, is_by_cap, is_zero, kept_from, lease_status, needs_all, next_reason, rate_users,
+    shares_of, shortage, slot_holders, superior_of,
 };
 use crate::time::{Now, Timestamp};
 
@@ -59,6 +60,9 @@ pub struct Explanation {
     pub waits_ms: Option<u64>,
     /// When it may be admitted, with a forecast where no exact instant is known.
     pub admission: When,
+    /// What it waits for after the first reason, or as well: the rule that decides the time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<NextReason>,
     /// How much quota is left: `green`, `amber` or `red`.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub zone: Label<Zone>,
@@ -81,6 +85,9 @@ pub struct Explanation {
     pub shares: Vec<AgentShares>,
     /// What floors of other agents keep from the call.
     pub floors: Vec<KeptUnits>,
+    /// The calls that hold the slots that it waits for, the oldest first, a few at most.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub holders: Vec<LeaseStatus>,
     /// Stopped processes (`SIGSTOP`) that hold leases, a few at most.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stopped_holders: Vec<u32>,
@@ -149,6 +156,9 @@ pub struct Denial {
     /// What floors of other agents keep from it on the limit.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<KeptUnits>,
+    /// The agent of a higher priority that it leaves units to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub superior: Option<String>,
     /// Who ordered the pause, and when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<PausedBy>,
@@ -213,13 +223,19 @@ impl Explanation {
         let figures = state.figures(now.store);
         let place = queued.map_or(QueueKey::last_of(judged.tier), |(place, _)| place);
         let denial = |no: &Refusal| denial(state, &figures, &asked, (&judged, place), no, now);
-        let admission = verdict.why().map(|why| {
-            let expected = match queued {
-                Some((_, ticket)) => forecasts(state, now.store).get(&ticket.key).copied(),
-                None => forecast_of(state, &asked, now.store),
-            };
-            why.when().with_forecast(expected, now)
+        let expected = || match queued {
+            Some((_, ticket)) => forecasts(state, now.store).get(&ticket.key).copied(),
+            None => forecast_of(state, &asked, now.store),
+        };
+        let first = judged.refusals.iter().find(|no| verdict.why().is_some_and(|why| why.is(no)));
+        let next = first.and_then(|no| next_reason(state, &asked, no, now));
+        let admission = verdict.why().map(|why| match why.reason {
+            // Its place in the return windows is drawn when it is queued.
+            Reason::Pause if queued.is_none() && returns_staggered(state) => When::default(),
+            _ => why.when().with_forecast(expected(), now),
         });
+        let lacks_slots = |no: &Refusal| no.limit == Some(LimitId::Parallel);
+        let lacks_slots = judged.refusals.iter().any(lacks_slots);
         Some(Self {
             pool: pool.clone(),
             agent: asked.agent.to_string(),
@@ -227,6 +243,7 @@ impl Explanation {
             cost: amounts(&judged.cost),
             waits_ms: queued.map(|(_, ticket)| now.millis_since(ticket.since)),
             admission: admission.unwrap_or_default(),
+            next,
             zone: state.zone().into(),
             breaker: breaker(state, &figures, now).into(),
             advice: state.advise(&asked, now.store).as_ref().map(Advice::of),
@@ -235,7 +252,8 @@ impl Explanation {
             steps: steps(&judged.refusals, &denial),
             limits: PoolStatus::limits_of(state, now),
             shares: shares_of(state, &asked.agent, now),
-            floors: state.floors_kept_from(&asked, now.store).iter().map(KeptUnits::of).collect(),
+            floors: floors(state, &figures, &asked, now),
+            holders: if lacks_slots { holders(pool, state, now, processes) } else { Vec::new() },
             stopped_holders: stopped_holders(state, processes),
             waiting,
             others: Vec::new(),
@@ -381,20 +399,57 @@ fn denial(
     Denial {
         reason: refusal.reason.into(),
         limit: refusal.limit.as_ref().map(limit_text),
-        short_by: refusal.short_by,
+        short_by: shortage(figures, &judged.cost, refusal),
         behind: refusal.behind.as_ref().map(ToString::to_string),
         calls_ahead: ahead.calls,
         ahead: ahead.first,
         ahead_more: ahead.more,
-        in_use_by: slot_holders(state, refusal),
+        in_use_by: match refusal.limit {
+            Some(LimitId::Parallel) => slot_holders(state, refusal),
+            _ => rate_users(state, figures, refusal, now),
+        },
         agent: reserve.agent.to_string(),
         by_cap: is_by_cap(state, reserve, refusal, now),
         alone: needs_all(figures, &judged.cost, refusal),
         kept: kept_from(state, reserve, refusal, now),
+        superior: superior_of(state, refusal, judged.tier),
         paused: PausedBy::of(state, refusal, now),
         returns: Returns::of(state, refusal, judged.tier, now),
         when: When::of(refusal, now),
     }
+}
+
+/// Whether calls return from a pause one after another.
+fn returns_staggered(state: &State) -> bool {
+    state.facts().config.as_ref().is_some_and(|config| config.policy.comeback.is_some())
+}
+
+/// What floors keep from a call of what is left.
+fn floors(state: &State, figures: &[LimitUsage], asked: &Reserve, now: &Now) -> Vec<KeptUnits> {
+    let left = |limit: &LimitId| {
+        figures.iter().find(|own| own.limit.id() == *limit).map_or(0, |own| own.left)
+    };
+    let kept = state.floors_kept_from(asked, now.store).into_iter().map(|floor| {
+        let units = floor.units.min(left(&floor.limit));
+        KeptUnits { units, ..KeptUnits::of(&floor) }
+    });
+    kept.filter(|kept| kept.units > 0).collect()
+}
+
+/// The most calls that are listed as holders of slots.
+const MAX_HOLDERS: usize = 5;
+
+/// The oldest calls in flight.
+fn holders(
+    pool: &PoolName,
+    state: &State,
+    now: &Now,
+    processes: Processes<'_>,
+) -> Vec<LeaseStatus> {
+    let mut leases: Vec<_> = state.facts().leases.iter().collect();
+    leases.sort_by_key(|(key, lease)| (lease.started, **key));
+    let oldest = leases.into_iter().take(MAX_HOLDERS);
+    oldest.map(|(key, lease)| lease_status(pool, state, *key, lease, now, processes)).collect()
 }
 
 /// The most stopped processes that are named.

@@ -12,6 +12,7 @@ mod event;
 mod files;
 mod follow;
 mod notices;
+mod refusals;
 mod usage;
 mod writer;
 
@@ -23,7 +24,7 @@ pub use self::cursor::{InvalidCursor, JournalCursor};
 pub use self::event::{Event, EventData, EventKind, UnknownEventKind};
 pub use self::files::UnwritableFile;
 pub use self::follow::Follow;
-pub use self::notices::event_of_notice;
+pub use self::notices::{event_of_notice, instant_of_notice};
 pub use self::usage::Usage;
 pub use self::writer::Writer;
 use crate::time::Timestamp;

@@ -7,12 +7,13 @@ use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use serde::{Serialize, Serializer};
-use standpipe_core::{LimitId, Reason, Refusal, Reserve, State};
+use standpipe_core::{LimitId, Reason, Refusal, Reserve, State, Unit};
 use standpipe_store::PoolName;
 
 pub use self::when::When;
 pub use self::why::Why;
-use crate::status::{Backpressure, Incident, PausedBy, is_by_cap};
+pub(crate) use self::why::amount;
+use crate::status::{Backpressure, Incident, Pause, PausedBy, is_by_cap, reset_if_idle};
 use crate::time::{Now, Timestamp, format_ms, format_span};
 
 /// A call that may not be made.
@@ -31,6 +32,8 @@ pub struct Refused {
     pub short_by: u64,
     /// Whether the agent's own cap on the limit is what the call can never fit.
     pub by_cap: bool,
+    /// How many units a call that can never fit takes there.
+    pub takes: Option<u64>,
     /// In fair order, the agent whose call is first in the queue for the limit.
     pub behind: Option<String>,
     /// Who ordered the pause that the call waits for, and when.
@@ -51,6 +54,8 @@ pub struct Refused {
     pub waited: Duration,
     /// An agent upstream of this one is throttled, on any pool.
     pub backpressure: Option<Backpressure>,
+    /// Set after the store lost the ledger: until then slots count as full.
+    pub slots_unknown: Option<Pause>,
     /// Processes that hold leases and are stopped (`SIGSTOP`), a few at most.
     pub stopped_holders: Vec<u32>,
 }
@@ -67,6 +72,11 @@ impl Refused {
             "process {pid} holds a lease and is stopped (kill -CONT {pid} resumes it, kill -9 \
              {pid} ends it)"
         )
+    }
+
+    /// Whether it is this refusal of the ledger.
+    pub(crate) fn is(&self, refusal: &Refusal) -> bool {
+        self.reason == refusal.reason && self.limit == refusal.limit.as_ref().map(limit_text)
     }
 
     /// Whether no waiting helps, because the call is larger than a limit.
@@ -111,6 +121,7 @@ impl Refused {
             limit: refusal.limit.as_ref().map(limit_text),
             short_by: refusal.short_by,
             by_cap: false,
+            takes: None,
             behind: refusal.behind.as_ref().map(ToString::to_string),
             paused: PausedBy::of(state, refusal, now),
             stopped_by: Incident::of_stop(state, now)
@@ -121,6 +132,7 @@ impl Refused {
             position: None,
             waited: Duration::ZERO,
             backpressure: None,
+            slots_unknown: state.learning_until().and_then(|until| Pause::of(until, now)),
             stopped_holders: Vec::new(),
         }
     }
@@ -128,7 +140,12 @@ impl Refused {
     /// Adds what only the call itself shows.
     #[must_use]
     pub fn of_call(self, reserve: &Reserve, refusal: &Refusal, state: &State, now: &Now) -> Self {
-        Self { by_cap: is_by_cap(state, reserve, refusal, now), ..self }
+        let limit = refusal.limit.as_ref().filter(|_| refusal.reason == Reason::Never);
+        let takes = limit.and_then(|limit| match limit {
+            LimitId::Parallel => reserve.cost.of(&Unit::Parallel),
+            limit => reserve.cost.of(limit.unit()?),
+        });
+        Self { by_cap: is_by_cap(state, reserve, refusal, now), takes, ..self }
     }
 
     /// Creates the refusal of a pool that the provider stopped, where the end is not known.
@@ -140,6 +157,7 @@ impl Refused {
             limit: None,
             short_by: 0,
             by_cap: false,
+            takes: None,
             behind: None,
             paused: None,
             stopped_by: None,
@@ -149,6 +167,7 @@ impl Refused {
             position: None,
             waited: Duration::ZERO,
             backpressure: None,
+            slots_unknown: None,
             stopped_holders: Vec::new(),
         }
     }
@@ -187,7 +206,14 @@ impl Refused {
     #[must_use]
     pub fn describe(&self, clock: &dyn Fn(Timestamp, u64) -> String) -> String {
         let pool = &self.pool;
-        let why = || self.why().map(|why| format!(": {why}")).unwrap_or_default();
+        let loss = self.loss_remedy();
+        let is_named = self.waited_for.unwrap_or(self.reason) == Reason::Learning;
+        let full = self.slots_unknown.as_ref().filter(|_| loss.is_some()).map(|full| {
+            let lost = if is_named { "" } else { "the store lost the ledger: " };
+            format!(" ({lost}slots count as full until {})", clock(full.until, full.for_ms))
+        });
+        let cause = full.unwrap_or_default();
+        let why = || self.why().map(|why| format!(": {why}{cause}")).unwrap_or_default();
         let mut text = match self.reason {
             Reason::Never => return self.never(),
             Reason::Terminal => return self.terminal(clock),
@@ -204,10 +230,23 @@ impl Refused {
             let again = if when.until.is_some() { "ask again " } else { "" };
             text += &format!("; {again}{}", when.describe(clock));
         }
+        if let Some(remedy) = loss {
+            text += &format!("; {remedy}");
+        }
         for pid in &self.stopped_holders {
             text += &format!("; {}", Self::stopped_holder(*pid));
         }
         text
+    }
+
+    /// Returns what to do about a call that waits for units because the store lost the ledger.
+    #[must_use]
+    pub fn loss_remedy(&self) -> Option<String> {
+        let why = self.waited_for.unwrap_or(self.reason);
+        let for_units =
+            matches!(why, Reason::Limit | Reason::Order | Reason::Learning | Reason::Floor);
+        let is_lost = for_units && self.slots_unknown.is_some();
+        is_lost.then(|| reset_if_idle(self.pool.as_str()))
     }
 
     /// Only a person can end a stop whose end the provider does not name.
@@ -229,9 +268,19 @@ impl Refused {
 
     fn never(&self) -> String {
         let pool = &self.pool;
+        let what = if self.by_cap { "cap" } else { "limit" };
+        let most = self.takes.and_then(|takes| Some((takes, takes.checked_sub(self.short_by)?)));
+        if let (Some(limit), Some((takes, most))) = (&self.limit, most) {
+            let unit = limit.split(' ').next().unwrap_or_default();
+            let (takes, most) = (why::counted(unit, takes), why::amount(unit, most));
+            let whose = if self.by_cap { "the agent's own cap on " } else { "" };
+            return format!(
+                "this call can never fit `{pool}`: it takes {takes}, and {whose}{limit} allows \
+                 {most} at most; make it smaller or raise the {what}"
+            );
+        }
         match self.why().filter(|_| self.limit.is_some()) {
             Some(why) => {
-                let what = if self.by_cap { "cap" } else { "limit" };
                 format!(
                     "this call can never fit `{pool}`: {why}; make it smaller or raise the {what}"
                 )

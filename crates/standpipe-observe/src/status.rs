@@ -9,7 +9,11 @@ mod backpressure;
 mod forecast;
 mod foresight;
 mod label;
+mod lost_ledger;
+mod next_reason;
 mod overview;
+mod parent;
+mod parts;
 mod read;
 mod snapshot;
 mod state;
@@ -22,9 +26,10 @@ use serde::{Deserialize, Serialize};
 use standpipe_core::{Breaker, Priority, Reason, ThrottleKind, Zone};
 use standpipe_store::PoolName;
 
-pub use self::agent_use::{AgentShares, KeptUnits};
+pub use self::agent_use::{AgentShares, KeptUnits, slot_holders};
 pub(crate) use self::agent_use::{
-    agents_ahead, is_by_cap, is_zero, kept_from, needs_all, shares_of, slot_holders,
+    agents_ahead, is_by_cap, is_zero, kept_from, needs_all, rate_users, shares_of, shortage,
+    superior_of,
 };
 pub use self::backpressure::Backpressure;
 pub use self::forecast::Expected;
@@ -32,12 +37,17 @@ pub(crate) use self::forecast::{forecast_of, forecasts};
 pub use self::label::{
     ConfigSource, Label, LeaseHolder, LimitKind, Named, OfflineMode, ProbeState, VerdictKind,
 };
+pub use self::lost_ledger::{LostLedger, reset_if_idle};
+pub use self::next_reason::NextReason;
+pub(crate) use self::next_reason::next_reason;
 pub use self::overview::PoolOverview;
+pub use self::parent::ParentStatus;
+pub use self::parts::join;
 pub use self::read::Processes;
-pub(crate) use self::read::{amounts, claim_of};
+pub(crate) use self::read::{amounts, claim_of, lease_status};
 pub use self::snapshot::{ConfigRejected, Snapshot, Unreadable};
 pub use self::state::PoolState;
-pub use self::throttle::RampStatus;
+pub use self::throttle::{Incident, RampStatus, Retries, ThrottleStatus};
 pub(crate) use self::will_wait::breaker;
 use crate::lease_id::LeaseId;
 use crate::refusal::When;
@@ -56,6 +66,9 @@ pub struct PoolStatus {
     /// The pool that every call on this one draws on too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<String>,
+    /// The pools that it lies within and that are paused or stopped, nearest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parents: Vec<ParentStatus>,
     /// The time of this status.
     pub at: Timestamp,
     /// The position in the store's log: the number of events of the pool so far.
@@ -205,68 +218,6 @@ pub struct Stop {
     pub look_ms: Option<u64>,
 }
 
-/// The consequences of a provider's refusals. Everything is empty on a pool that was never
-/// throttled.
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(as = Trouble))]
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ThrottleStatus {
-    /// The refusal that set the end of the last pause.
-    pub incident: Option<Incident>,
-    /// The number of refusals in a row.
-    pub streak: u32,
-    /// The number of refusals in a row for lack of capacity.
-    pub overloads: u32,
-    /// Set after a pause, while callers return staggered by priority.
-    pub coming_back: Option<Pause>,
-    /// The probe after a pause: `wanted`, or `sent` while its answer is awaited.
-    #[serde(default)]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
-    pub probe: Option<Label<ProbeState>>,
-    /// Set while calls run one at a time; ends then unless another call is refused.
-    pub one_at_a_time: Option<Pause>,
-    /// The usable part of the shortest rates in thousandths, while the pool ramps up.
-    pub speed_per_mille: Option<u32>,
-    /// When all of the shortest rates is usable again. None without rates, and during a pause.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ramp: Option<Pause>,
-    /// The learned number of calls that the provider accepts at once.
-    #[serde(default)]
-    pub learned_concurrency: Option<u64>,
-    /// The number of calls that may be unanswered while the limits are unknown.
-    pub cautious: Option<u64>,
-    /// The retry budget.
-    pub retries: Option<Retries>,
-}
-
-/// The refusal that started a pause.
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Incident {
-    /// `quota`, `concurrency`, `slow_down`, `overload` or `terminal`.
-    #[cfg_attr(feature = "openapi", schema(value_type = String))]
-    pub kind: Label<ThrottleKind>,
-    /// The agent whose call was refused.
-    pub agent: Option<String>,
-    /// When.
-    pub at: Timestamp,
-    /// How long that is ago.
-    pub ago_ms: u64,
-}
-
-/// The retry budget of a pool.
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Retries {
-    /// Now.
-    pub left: u64,
-    /// In a minute like the last one.
-    pub per_minute: u64,
-}
-
 /// The status of one limit.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -409,9 +360,15 @@ pub struct TicketStatus {
     /// What floors of other agents keep from it on the limit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<KeptUnits>,
+    /// The agent of a higher priority that it leaves units to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub superior: Option<String>,
     /// Who ordered the pause that it waits for, and when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<PausedBy>,
+    /// What it waits for afterwards, or as well: the rule that decides the time of its admission.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<NextReason>,
     /// When it may be admitted.
     #[serde(flatten)]
     pub when: When,
@@ -429,6 +386,9 @@ pub struct TicketStatus {
     /// The pool that the caller named, if the call draws on this one beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part_of: Option<String>,
+    /// The pool that the call waits on, if it is another one: here it holds its units already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<String>,
 }
 
 /// An agent of a pool.

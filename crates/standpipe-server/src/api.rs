@@ -14,11 +14,11 @@ pub(crate) mod pools;
 mod proxied;
 mod reports;
 mod unique;
+mod unknown;
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::http::{Method, StatusCode, Uri};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{Info, License, OpenApi, OpenApiBuilder, SecurityRequirement};
 use utoipa::{IntoResponses, OpenApi as _};
@@ -26,6 +26,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(crate) use self::fields::agent_of;
+pub(crate) use self::unknown::unknown_path;
 use crate::http::problem::Problem;
 use crate::state::AppState;
 
@@ -106,7 +107,7 @@ pub(crate) fn router() -> Router<Arc<AppState>> {
 
 /// Adds the answers for unknown paths and methods. Applies to the routes added before.
 pub(crate) fn with_fallbacks(router: Router<Arc<AppState>>) -> Router<Arc<AppState>> {
-    router.fallback(unknown_path).method_not_allowed_fallback(unknown_method)
+    router.fallback(unknown_path).method_not_allowed_fallback(unknown::unknown_method)
 }
 
 /// The OpenAPI document.
@@ -114,7 +115,8 @@ pub fn document() -> OpenApi {
     let (_, mut document) = paths().split_for_parts();
     let mut info = Info::new("Standpipe", env!("CARGO_PKG_VERSION"));
     info.description = Some(
-        "One tap for everything that shares an API quota. Reserve before a call, settle after it."
+        "A shared rate limiter for all processes that use one API key. Reserve before a call, \
+         settle after it."
             .to_owned(),
     );
     info.license = Some(License::new("MIT OR Apache-2.0"));
@@ -131,39 +133,4 @@ pub fn document() -> OpenApi {
             SecurityRequirement::new("token", Vec::<String>::new()),
         ]));
     built.build()
-}
-
-/// The answer for a path that is neither the API's nor a provider's.
-pub(crate) async fn unknown_path(uri: Uri) -> Problem {
-    let hint = "paths of the API begin with /v1 (see /openapi.json), those of the proxy with a \
-                provider: /anthropic/v1/messages";
-    let what = format!("there is no path `{}`", shown(uri.path()));
-    Problem::new(StatusCode::NOT_FOUND, "not_found", what, hint)
-}
-
-async fn unknown_method(method: Method, uri: Uri) -> Problem {
-    let (method, path) = (shown(method.as_str()), uri.path());
-    let what = format!("`{}` does not support {method}", shown(path));
-    let hint = format!("use {}", methods_of(path).join(" or "));
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", what, hint)
-}
-
-/// The start of a text of the caller.
-fn shown(text: &str) -> String {
-    text.chars().take(80).flat_map(char::escape_debug).collect()
-}
-
-/// The methods of a path: as the document has them, and for the dashboard GET.
-fn methods_of(path: &str) -> Vec<&'static str> {
-    let is_same = |template: &str| {
-        let (own, other) = (template.split('/'), path.split('/'));
-        own.clone().count() == other.clone().count()
-            && own.zip(other).all(|(own, other)| own == other || own.starts_with('{'))
-    };
-    let (_, document) = paths().split_for_parts();
-    let found = document.paths.paths.iter().find(|(template, _)| is_same(template));
-    let Some((_, item)) = found else { return vec!["GET"] };
-    let all = [("GET", &item.get), ("POST", &item.post), ("PUT", &item.put)];
-    let all = all.into_iter().chain([("DELETE", &item.delete)]);
-    all.filter(|(_, operation)| operation.is_some()).map(|(method, _)| method).collect()
 }

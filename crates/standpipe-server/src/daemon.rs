@@ -17,9 +17,8 @@ use crate::http::service::HttpService;
 use crate::instance::{InstanceLock, Running, is_for_group};
 use crate::logging::Log;
 use crate::state::AppState;
-use crate::token::Token;
 use crate::watch::{journal, snapshots};
-use crate::{api, listen, reload, ui};
+use crate::{api, check, listen, reload, ui};
 
 /// How the daemon is started.
 #[derive(Clone, Debug, Default)]
@@ -48,12 +47,15 @@ pub struct Begun {
 }
 
 impl Options {
-    /// The daemon's state directory: that of a file store, else the user's.
+    /// The daemon's state directory: that of a file store, else the user's. Of the configuration
+    /// only the store matters, so that a daemon can be found and stopped while its file is invalid.
     ///
     /// # Errors
-    /// If there is no such directory, or the configuration is invalid.
+    /// If there is no such directory.
     pub fn directory(&self) -> Result<PathBuf, Failure> {
-        directory(&self.stored(&reload::find(self)?))
+        let env = |name: &str| std::env::var(name).ok();
+        let found = Settings::find_store(self.config.as_deref(), &env);
+        directory(&self.stored(&found.map(|(settings, _)| settings).unwrap_or_default()))
     }
 
     pub(crate) fn builder(&self, settings: Settings) -> Builder {
@@ -65,11 +67,6 @@ impl Options {
             builder = builder.store(url.clone());
         }
         builder.settings(settings)
-    }
-
-    /// Whether other machines can reach the address.
-    pub(crate) fn needs_token(&self, settings: &Settings) -> bool {
-        !address(self, settings).ip().is_loopback()
     }
 
     pub(crate) fn stored(&self, settings: &Settings) -> StoreSettings {
@@ -97,14 +94,6 @@ pub(crate) fn socket(settings: &Settings) -> Option<&PathBuf> {
     settings.server.socket.as_ref()
 }
 
-pub(crate) fn no_token(address: SocketAddr) -> Failure {
-    Failure::config(
-        format!("{address} is reachable from other machines, but no token is configured"),
-        "create one (openssl rand -hex 32 > token; chmod 600 token) and set it in standpipe.toml: \
-         [server] token_file = \"token\"; or listen on 127.0.0.1",
-    )
-}
-
 /// Runs the daemon until a signal stops it. Calls `begun` when it is ready.
 ///
 /// # Errors
@@ -113,15 +102,8 @@ pub fn run(options: &Options, begun: impl FnOnce(&Begun)) -> Result<(), Failure>
     options.log.init();
     let settings = reload::find(options)?;
     let version = reload::version(settings.origin.as_deref());
-    let token = settings.server.token_file.as_deref().map(Token::read).transpose();
-    let token = token.map_err(|what| Failure::config(what, "fix the file and start again"))?;
-    if let Some(warning) = settings.server.token_file.as_deref().and_then(Token::warning) {
-        tracing::warn!("{warning}");
-    }
+    let token = check::usable(options, &settings)?;
     let wanted = address(options, &settings);
-    if options.needs_token(&settings) && token.is_none() {
-        return Err(no_token(wanted));
-    }
     let directory = directory(&options.stored(&settings))?;
     let instance = InstanceLock::acquire(&directory)?;
     let tcp = listen::tcp(wanted)?;

@@ -30,8 +30,8 @@
 //!
 //! # Layout
 //!
-//! - `daemon`, `instance`, `listen`, `reload`, `token`, `state`: the life of the process and what
-//!   requests share.
+//! - `check`, `daemon`, `instance`, `listen`, `reload`, `token`, `state`: the life of the process
+//!   and what requests share.
 //! - `http`: connections and their bounds, the guard, reading requests, problems.
 //! - [`api`]: one file per resource.
 //! - `proxy`: calls to providers that pass through the ledger, one file per phase.
@@ -46,6 +46,7 @@
 //! line's crate, because only there cargo names the built program.
 
 pub mod api;
+mod check;
 mod daemon;
 mod failure;
 mod http;
@@ -60,6 +61,7 @@ mod token;
 mod ui;
 mod watch;
 
+pub use self::check::{Checked, check};
 pub use self::daemon::{Begun, Options, run};
 pub use self::failure::Failure;
 pub use self::instance::{Running, no_links, running};

@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::Mode;
@@ -30,9 +30,9 @@ pub(crate) fn tcp(address: SocketAddr) -> Result<TcpListener, Failure> {
     }
     bound.map_err(|error| match error.kind() {
         ErrorKind::AddrInUse => {
-            let who = listener_of(address).unwrap_or_else(|| "another program".to_owned());
+            let Holder { who, stop } = holder_of(address);
             let what = format!("{address} is in use by {who}");
-            Failure::new(what, "stop it, or choose another address with --listen")
+            Failure::new(what, format!("{stop}, or choose another address with --listen"))
         }
         ErrorKind::PermissionDenied => {
             let what = format!("no permission to listen on {address}: {error}");
@@ -81,12 +81,43 @@ fn remove_stale(path: &Path) -> Result<(), Failure> {
     })
 }
 
-/// The program that listens on an address: a daemon names itself, `/proc` names others.
-fn listener_of(address: SocketAddr) -> Option<String> {
-    another_daemon(address).or_else(|| from_proc(address))
+/// A program that listens on an address.
+struct Holder {
+    who: String,
+    /// How to stop it.
+    stop: String,
 }
 
-fn another_daemon(address: SocketAddr) -> Option<String> {
+/// The program that listens on an address: a daemon names itself, `/proc` names others.
+fn holder_of(address: SocketAddr) -> Holder {
+    if let Some(pid) = another_daemon(address) {
+        let who = format!("another standpipe daemon (process {pid})");
+        let stop = match state_directory_of(pid) {
+            Some(directory) => {
+                format!("stop it (STANDPIPE_HOME={} standpipe down)", directory.display())
+            }
+            None => format!("stop it (kill {pid})"),
+        };
+        return Holder { who, stop };
+    }
+    let who = from_proc(address).unwrap_or_else(|| "another program".to_owned());
+    Holder { who, stop: "stop it".to_owned() }
+}
+
+/// The state directory of a daemon, if this user may see it: there its lock is.
+fn state_directory_of(pid: u64) -> Option<PathBuf> {
+    let files = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
+    let mut targets = files.filter_map(|file| fs::read_link(file.path()).ok());
+    let lock = targets.find(|target| target.ends_with("daemon.pid"))?;
+    let directory = lock.parent()?;
+    // A hint is typed into a shell.
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);
+    let fits = directory.to_str()?.chars().all(is_plain);
+    fits.then(|| directory.to_path_buf())
+}
+
+/// The process of a daemon that listens on an address.
+fn another_daemon(address: SocketAddr) -> Option<u64> {
     let mut stream = TcpStream::connect_timeout(&address, IDENTIFY_TIMEOUT).ok()?;
     stream.set_read_timeout(Some(IDENTIFY_TIMEOUT)).ok()?;
     stream.set_write_timeout(Some(IDENTIFY_TIMEOUT)).ok()?;
@@ -100,8 +131,7 @@ fn another_daemon(address: SocketAddr) -> Option<String> {
     if health.get("server")? != "standpipe" {
         return None;
     }
-    let pid = health.get("pid")?.as_u64()?;
-    Some(format!("another standpipe daemon (process {pid})"))
+    health.get("pid")?.as_u64()
 }
 
 /// The process that holds the listening socket, if this user may see it.

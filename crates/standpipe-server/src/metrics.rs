@@ -13,6 +13,7 @@ mod journal;
 mod labels;
 mod pools;
 pub(crate) mod proxied;
+mod reference;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -24,7 +25,9 @@ use standpipe::{PoolStatus, Snapshot};
 
 pub use self::counters::JournalCounters;
 use self::counters::{MAX_POOLS, PoolCounters};
+use self::daemon::PoolCounts;
 use self::exposition::Exposition;
+pub use self::reference::reference;
 pub use self::store::StoreLatency;
 
 /// The media type of [`text`].
@@ -43,7 +46,7 @@ pub struct ProcessInfo {
     pub streams: usize,
     /// Waiting calls over HTTP.
     pub waiting_http: usize,
-    /// Whether the store answered.
+    /// Whether the store is available.
     pub store_up: bool,
     /// How old the state of the pools is: 0 unless the store is unavailable.
     pub snapshot_age: Duration,
@@ -58,14 +61,28 @@ pub fn text(
     process: &ProcessInfo,
 ) -> String {
     let pools = joined(snapshot, counters);
+    let counts = PoolCounts {
+        readable: snapshot.pools.len(),
+        unreadable: snapshot.unreadable.len() + snapshot.lost.len(),
+        shown: pools.values().filter(|pool| pool.status.is_some()).count(),
+    };
+    page(&pools, counts, counters, store, process).into_text()
+}
+
+fn page(
+    pools: &BTreeMap<&str, PoolMetrics<'_>>,
+    counts: PoolCounts,
+    counters: &JournalCounters,
+    store: &StoreLatency,
+    process: &ProcessInfo,
+) -> Exposition {
     let mut page = Exposition::default();
-    let shown = pools.values().filter(|pool| pool.status.is_some()).count();
-    daemon::write(&mut page, process, snapshot, shown);
+    daemon::write(&mut page, process, counts);
     store.write(&mut page);
-    journal::write(&mut page, counters, &pools);
-    pools::write(&mut page, &pools);
-    agents::write(&mut page, &pools);
-    page.into_text()
+    journal::write(&mut page, counters, pools);
+    pools::write(&mut page, pools);
+    agents::write(&mut page, pools);
+    page
 }
 
 /// One pool: its state and its counters.

@@ -75,6 +75,7 @@ pub(crate) use self::recent::{ModelTotals, ProxiedCall, RecentCalls};
 use self::request_body::WholeBody;
 pub(crate) use self::totals::{AgentTotals, Totals};
 use self::upgrade::Upgrade;
+pub(crate) use self::upstream::BUILT_IN;
 use crate::api::unknown_path;
 use crate::http::guard::Transport;
 use crate::http::problem::Problem;

@@ -12,10 +12,10 @@ use standpipe::{Error, Settings, Standpipe};
 use tokio::signal::unix::Signal;
 use tokio::time::{MissedTickBehavior, interval};
 
+use crate::check;
 use crate::daemon::{Options, address, socket};
 use crate::failure::Failure;
 use crate::state::{AppState, lock};
-use crate::token::Token;
 
 /// How often the file is checked for changes.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -117,14 +117,7 @@ fn apply(state: &Arc<AppState>, options: &Options) -> Result<Option<String>, Fai
     let before = state.tap();
     let settings = find(options)?;
     check_fixed(options, before.settings(), &settings)?;
-    let token = settings.server.token_file.as_deref().map(Token::read).transpose();
-    let token = token.map_err(|what| Failure::config(what, "fix the file and reload"))?;
-    if let Some(warning) = settings.server.token_file.as_deref().and_then(Token::warning) {
-        tracing::warn!("{warning}");
-    }
-    if options.needs_token(&settings) && token.is_none() {
-        return Err(crate::daemon::no_token(address(options, &settings)));
-    }
+    let token = check::usable(options, &settings)?;
     let same = *before.settings() == settings;
     let pools: Vec<_> = settings.pools.keys().cloned().collect();
     let tap = options.builder(settings).open()?;

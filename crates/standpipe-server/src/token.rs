@@ -25,16 +25,20 @@ impl Token {
     /// Reads the token from a file that contains nothing else.
     ///
     /// # Errors
-    /// What is wrong with the file, never its content.
-    pub(crate) fn read(path: &Path) -> Result<Self, String> {
+    /// What is wrong with the file, never its content, and what to do.
+    pub(crate) fn read(path: &Path) -> Result<Self, (String, String)> {
         let shown = path.display();
+        let create = format!("create one: openssl rand -hex 32 > {shown}; chmod 600 {shown}");
         let cannot = |error: std::io::Error| match error.kind() {
-            ErrorKind::NotFound => format!("token_file {shown} does not exist"),
-            _ => format!("token_file {shown} cannot be read: {}", plain_io(&error)),
+            ErrorKind::NotFound => (format!("token_file {shown} does not exist"), create.clone()),
+            _ => (
+                format!("token_file {shown} cannot be read: {}", plain_io(&error)),
+                "let the daemon's user read it".to_owned(),
+            ),
         };
         // A pipe would block and a device may never end.
         if !fs::metadata(path).map_err(cannot)?.is_file() {
-            return Err(format!("token_file {} is not a regular file", path.display()));
+            return Err((format!("token_file {shown} is not a regular file"), create));
         }
         let mut text = Vec::new();
         let file = fs::File::open(path).map_err(cannot)?;
@@ -43,21 +47,24 @@ impl Token {
         if !(MIN_LENGTH..=MAX_LENGTH).contains(&token.len())
             || !token.iter().all(u8::is_ascii_graphic)
         {
-            return Err(format!(
-                "token_file {} does not contain {MIN_LENGTH} to {MAX_LENGTH} printable characters; \
-                 create one: openssl rand -hex 32",
-                path.display()
-            ));
+            let what = format!(
+                "token_file {shown} does not contain {MIN_LENGTH} to {MAX_LENGTH} printable \
+                 characters"
+            );
+            return Err((what, create));
         }
         Ok(Self(token.to_vec()))
     }
 
     /// A warning if other users of the machine may read the file.
-    pub(crate) fn warning(path: &Path) -> Option<String> {
+    pub(crate) fn warning(path: &Path) -> Option<(String, String)> {
         let mode = fs::metadata(path).ok()?.permissions().mode();
         (mode & 0o004 != 0).then(|| {
             let path = path.display();
-            format!("token_file {path} is readable by every user; run: chmod 600 {path}")
+            (
+                format!("token_file {path} is readable by every user"),
+                format!("run: chmod 600 {path}"),
+            )
         })
     }
 

@@ -135,6 +135,36 @@ impl FileStore {
         self.pool_log(pool).reset()
     }
 
+    /// Lists the pools whose file is gone although its marker shows that this machine used it, each
+    /// with the path of the missing file. Opening such a pool creates a new file.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn lost_pools(&self) -> Result<Vec<(PoolName, PathBuf)>, StoreError> {
+        let markers = self.files("known")?.into_iter();
+        let lost = markers.map(|marker| marker.with_extension("pool")).filter(|file| {
+            // A file that cannot be read is not gone.
+            matches!(file.try_exists(), Ok(false))
+        });
+        let named = lost.filter_map(|file| {
+            let name = directory::pool_of_file(file.file_name()?.to_str()?)?;
+            Some((name, file))
+        });
+        let mut lost: Vec<(PoolName, PathBuf)> = named.collect();
+        lost.sort();
+        Ok(lost)
+    }
+
+    /// Lists the files with an extension in the directory of pools.
+    fn files(&self, extension: &str) -> Result<Vec<PathBuf>, StoreError> {
+        let folder = &self.shared.pools;
+        let failed = |error| fs_error("read", folder, error);
+        let paths = fs::read_dir(folder).map_err(failed)?.map(|entry| Ok(entry?.path()));
+        let paths: Vec<PathBuf> = paths.collect::<std::io::Result<_>>().map_err(failed)?;
+        let has = |path: &PathBuf| path.extension().is_some_and(|own| own == extension);
+        Ok(paths.into_iter().filter(has).collect())
+    }
+
     /// Creates a pool from the snapshot of another kind of store, taken at `now` by that store's
     /// clock. Returns `false` if the pool already exists.
     ///
@@ -170,7 +200,8 @@ impl FileStore {
             {
                 let shown = to.location();
                 return Err(StoreError::unusable(format!(
-                    "there is a pool `{pool}` in {shown} already; reset it first"
+                    "{shown} already has a pool `{pool}`; delete the copy there: standpipe --store \
+                     {shown} store reset {pool} --yes"
                 )));
             }
             linked.map_err(failed)?;
@@ -196,14 +227,8 @@ impl Store for FileStore {
     }
 
     fn pools(&self) -> Result<Vec<PoolName>, StoreError> {
-        let folder = &self.shared.pools;
-        let entries = fs::read_dir(folder).map_err(|error| fs_error("read", folder, error))?;
         let mut names: Vec<PoolName> = Vec::new();
-        for entry in entries {
-            let path = entry.map_err(|error| fs_error("read", folder, error))?.path();
-            if path.extension().is_none_or(|extension| extension != "pool") {
-                continue;
-            }
+        for path in self.files("pool")? {
             match pool_at(&path) {
                 Some(name) => names.push(name),
                 None => self.shared.warn(format!(

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     fn resume() -> Event {
-        Event { key: Key { session: 7, number: 1 }, action: Action::Resume }
+        Event { key: Key { session: 7, number: 1 }, action: Action::Resume { by: None } }
     }
 
     fn written(body: &[u8]) -> Vec<u8> {

@@ -50,6 +50,7 @@ pub(crate) fn scene(
 fn open_store(tap: &Standpipe) -> Result<OpenStore, String> {
     let handle = tap.store_handle().map_err(|error| error.to_string())?;
     let store_client = handle.store_client();
+    let lost = tap.lost_ledgers().map_err(|error| error.to_string())?;
     let pools = pools(tap);
     let round_trip =
         round_trip(pools.as_ref().ok(), store_client).map_err(|error| error.to_string());
@@ -63,6 +64,7 @@ fn open_store(tap: &Standpipe) -> Result<OpenStore, String> {
         round_trip,
         messages: store_client.take_messages(),
         quarantined: engine.file().map(FileStore::quarantined_files).unwrap_or_default(),
+        lost,
         server,
     })
 }

@@ -67,8 +67,8 @@ impl fmt::Display for Error {
             Self::Refused(refused) => refused.fmt(f),
             Self::LeaseGone { lease } => write!(
                 f,
-                "the lease {lease} on `{}` has ended: it was settled or cancelled before, its time \
-                 was up, or its owner ended; nothing changed, reserve again for another call",
+                "the lease {lease} on `{}` has ended: it was settled, or it expired; nothing \
+                 changed; reserve again for another call",
                 lease.pool()
             ),
             Self::NoLimits { pool } => write!(

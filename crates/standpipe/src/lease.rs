@@ -124,6 +124,13 @@ impl Lease {
         self.granted.limits_result == Some(Configured::Applied)
     }
 
+    /// Returns whether others used the pool before the call. If not, the call created the pool,
+    /// perhaps together with others that state the same limits.
+    #[must_use]
+    pub const fn was_shared(&self) -> bool {
+        self.granted.was_shared
+    }
+
     /// Returns whether an earlier call with the same id has already ended. This one must then not
     /// be made.
     #[must_use]

@@ -1,4 +1,4 @@
-//! One tap for everything that shares an API quota.
+//! A shared rate limiter for all processes that use one API key.
 //!
 //! A quota belongs to an API key, not to a process. Every process, worker and agent that uses the
 //! key reserves each call here *before* making it, and settles it afterwards. Together they stay
@@ -221,8 +221,9 @@ pub mod observe {
     pub use standpipe_observe::refusal::Why;
     pub use standpipe_observe::status::{
         AgentShares, AgentStatus, AgentUsage, ConfigRejected, Incident, KeptUnits, Label,
-        LeaseStatus, LimitStatus, Money, OfflineStatus, Origin, Pause, PausedBy, PoolState,
-        RampStatus, Retries, Stop, ThrottleStatus, TicketStatus, Unavailable, Unreadable,
+        LeaseStatus, LimitStatus, LostLedger, Money, NextReason, OfflineStatus, Origin,
+        ParentStatus, Pause, PausedBy, PoolState, RampStatus, Retries, Stop, ThrottleStatus,
+        TicketStatus, Unavailable, Unreadable, reset_if_idle,
     };
     pub use standpipe_observe::time::{InvalidTimestamp, Timestamp, format_ms, format_wait};
     pub use standpipe_store::Process;

@@ -192,7 +192,16 @@ impl Pool {
     /// # Errors
     /// When the store cannot be reached.
     pub fn resume(&self) -> Operation<()> {
-        self.operation(move |pool| pool.send_resume())
+        self.operation(move |pool| pool.send_resume(pool.inner.tap.agent()))
+    }
+
+    /// Ends a pause or a stop as [`Pool::resume`] does, ordered by this agent.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the name cannot be an agent's; when the store cannot be reached.
+    pub fn resume_by(&self, agent: impl Into<String>) -> Operation<()> {
+        let agent = agent.into();
+        self.operation(move |pool| pool.send_resume(&agent))
     }
 
     /// Reports that the provider refused a call.

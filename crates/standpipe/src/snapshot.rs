@@ -6,7 +6,8 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use standpipe_observe::status::{Snapshot, Unreadable};
+use standpipe_observe::status::{LostLedger, Snapshot, Unreadable, join};
+use standpipe_store::PoolName;
 
 use crate::client::operation::Operation;
 use crate::error::Error;
@@ -14,6 +15,10 @@ use crate::pool::Pool;
 use crate::status::PoolStatus;
 use crate::tap::Standpipe;
 
+/// How many pools above a pool are read. The configuration allows no circle; another one might.
+const MAX_DEPTH: usize = 16;
+/// How many other pools are read for one view.
+const MAX_OTHERS: usize = 64;
 /// How many pools are read at the same time across a network.
 const READERS: usize = 16;
 
@@ -29,6 +34,15 @@ impl Standpipe {
     }
 
     fn read_snapshot(&self, pools: &[Pool]) -> Result<Snapshot, Error> {
+        // Reading a pool whose ledger is gone would create another one.
+        let mut lost = self.lost_ledgers()?;
+        lost.retain(|lost| pools.iter().any(|pool| *pool.name() == lost.pool));
+        let is_there = |pool: &&Pool| lost.iter().all(|lost| lost.pool != *pool.name());
+        let pools: Vec<Pool> = pools.iter().filter(is_there).cloned().collect();
+        self.read_present(&pools, lost)
+    }
+
+    fn read_present(&self, pools: &[Pool], lost: Vec<LostLedger>) -> Result<Snapshot, Error> {
         let (mut read, mut unreadable) = (Vec::new(), Vec::new());
         let statuses = match self.is_remote()? {
             true => read_concurrently(pools),
@@ -43,13 +57,57 @@ impl Standpipe {
                 Err(error) => return Err(error),
             }
         }
+        let mut others = self.read_parents(&read);
+        // A call in flight may be one of a set of pools that waits on another one.
+        if !self.is_remote()? && read.iter().any(|pool| pool.in_flight > 0) {
+            others.extend(self.read_others(&read, &others));
+        }
+        join(&mut read, &others);
         let backpressure = match self.read_backpressure() {
             // Known pools are shown although the store is unavailable.
             Err(Error::Store(error)) if error.is_transient() => Vec::new(),
             backpressure => backpressure?,
         };
         let (store, pools) = (self.store_location(), read);
-        Ok(Snapshot { store, pools, backpressure, unreadable, config_rejected: None })
+        Ok(Snapshot { store, pools, backpressure, unreadable, lost, config_rejected: None })
+    }
+
+    /// Reads the pools that are not read yet, a bounded number. One that cannot be read is left
+    /// out.
+    fn read_others(&self, pools: &[PoolStatus], parents: &[PoolStatus]) -> Vec<PoolStatus> {
+        let Ok(names) = self.pools_in_store() else { return Vec::new() };
+        let is_read =
+            |name: &PoolName| pools.iter().chain(parents).any(|known| known.pool == *name);
+        let others = names.iter().filter(|name| !is_read(name)).take(MAX_OTHERS);
+        others.filter_map(|name| self.existing_pool(name).read_status().ok()).collect()
+    }
+
+    /// Reads the pools that others lie within and that are not among them. One that cannot be read
+    /// is left out.
+    fn read_parents(&self, pools: &[PoolStatus]) -> Vec<PoolStatus> {
+        let mut parents: Vec<PoolStatus> = Vec::new();
+        if pools.iter().all(|pool| pool.within.is_none()) {
+            return parents;
+        }
+        // A view creates no pool.
+        let Ok(present) = self.pools_in_store() else { return parents };
+        for pool in pools {
+            let mut above = pool.within.clone();
+            for _ in 0..MAX_DEPTH {
+                let Some(name) = above else { break };
+                let mut known = pools.iter().chain(&parents);
+                if let Some(parent) = known.find(|known| known.pool.as_str() == name) {
+                    above = parent.within.clone();
+                    continue;
+                }
+                let parent = present.iter().find(|present| present.as_str() == name);
+                let parent = parent.map(|name| self.existing_pool(name).read_status());
+                let Some(Ok(parent)) = parent else { break };
+                above = parent.within.clone();
+                parents.push(parent);
+            }
+        }
+        parents
     }
 }
 

@@ -7,17 +7,21 @@ mod builder;
 pub(crate) mod open;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant as Local};
 
+use standpipe_core::PoolConfig;
+use standpipe_observe::status::LostLedger;
 use standpipe_store::{InvalidPoolName, PoolName};
+use standpipe_store_file::FileStore;
 
 pub use self::builder::{Builder, named_after};
 use crate::client::fork_aware::ForkAware;
 use crate::client::operation::{Operation, Plan, Worker};
 use crate::client::registry::StoreHandle;
-use crate::config::Settings;
+use crate::config::{Settings, StoreUrl};
 use crate::error::Error;
 use crate::journal::Journal;
 use crate::lease::LeaseHandle;
@@ -112,6 +116,7 @@ impl Standpipe {
             pools => pools?,
         };
         pools.extend(self.tap.settings.pools.keys().cloned());
+        pools.extend(self.lost_ledgers()?.into_iter().map(|lost| lost.pool));
         pools.sort_unstable();
         pools.dedup();
         Ok(pools)
@@ -284,6 +289,12 @@ impl Standpipe {
         &self.tap.agent
     }
 
+    /// Returns whether another URL is that of the open store.
+    #[must_use]
+    pub fn is_at(&self, url: &StoreUrl) -> bool {
+        self.tap.is_at(url)
+    }
+
     /// Returns the location of the store: a path, or an address without secrets.
     #[must_use]
     pub fn store_location(&self) -> String {
@@ -301,6 +312,23 @@ impl Standpipe {
         let mut pools = self.tap.store_handle()?.store_client().store().pools()?;
         pools.retain(|name| name.as_str() != LOG_POOL);
         Ok(pools)
+    }
+
+    /// Returns the ledgers that are gone, and that neither this process nor another has made anew.
+    /// A process that has a pool open restores its own calls, so there it is not lost.
+    pub(crate) fn lost_ledgers(&self) -> Result<Vec<LostLedger>, Error> {
+        let handle = self.tap.store_handle()?;
+        let store_client = handle.store_client();
+        let lost = store_client.engine().file().map_or(Ok(Vec::new()), FileStore::lost_pools)?;
+        let lost = lost.into_iter().filter(|(name, _)| name.as_str() != LOG_POOL);
+        let lost = lost.filter(|(name, _)| store_client.open_client(name).is_none());
+        let ledger = |(pool, file): (PoolName, PathBuf)| {
+            let slots_full = self.tap.settings.pools.get(&pool).map(|pool| pool.lease_ttl);
+            let slots_full = slots_full.unwrap_or(PoolConfig::new(Vec::new()).lease_ttl);
+            let file = file.display().to_string();
+            LostLedger { pool, file, slots_full_ms: slots_full.0 / 1_000 }
+        };
+        Ok(lost.map(ledger).collect())
     }
 
     /// Writes buffered events to the journal now. That also happens every few seconds and when the
@@ -329,6 +357,14 @@ impl Tap {
 
     pub(crate) const fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Returns whether another URL is that of the open store.
+    pub(crate) fn is_at(&self, url: &StoreUrl) -> bool {
+        let env = |name: &str| std::env::var(name).ok();
+        let store = self.settings.store.clone().unwrap_or_default().at(url.clone());
+        let other = open::by_settings(&store, None, &env);
+        other.is_ok_and(|other| self.fork_aware.has_key(&other.key))
     }
 
     pub(crate) fn agent(&self) -> &str {

@@ -1,4 +1,4 @@
-"""One tap for everything that shares an API quota.
+"""A shared rate limiter for all processes that use one API key.
 
 Every process, worker and agent that uses a key reserves each call here *before* making it, and
 settles it afterwards. Together they stay under the provider's limits, without a server.

@@ -26,8 +26,7 @@ Examples:
 
 const RESERVE_AFTER: &str = "\
 The lease expires --ttl after its id is printed; `heartbeat` extends it. If `reserve` is killed
-before it prints the id, nothing stays reserved. With `--owner $$` the lease ends when that process
-ends.";
+before it prints the id, nothing stays reserved.";
 
 /// Wait until a call is admitted and print a lease id
 #[derive(Debug, Args)]
@@ -42,7 +41,7 @@ pub(crate) struct Reserve {
     /// The lifetime of the lease without a heartbeat [default: the pool's, 10min]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse::length)]
     pub(crate) ttl: Option<Span>,
-    /// End the lease when this process ends
+    /// End the lease when this process ends; `$$` is the shell
     #[arg(long, value_name = "PID", value_parser = parse::pid)]
     pub(crate) owner: Option<u32>,
     /// Idempotency key: the same key of the same agent gets the same lease
@@ -62,7 +61,7 @@ Examples:
   standpipe commit \"$lease\" --used input_tokens=1180,output_tokens=412
   standpipe commit \"$lease\" --used output_tokens=200 --progress     # so far; the call continues
   curl -si https://api.example.com/ | standpipe commit \"$lease\" --headers - ||
-      standpipe cancel \"$lease\"                                    # curl got no response
+      standpipe commit \"$lease\"             # no response: settle at the estimate
 ";
 
 /// Settle a lease with what the call used
@@ -159,6 +158,7 @@ const OBSERVE: &str = "\
 Examples:
   standpipe observe github/core --header 'x-ratelimit-limit: 5000'
   curl -si https://api.github.com/rate_limit | standpipe observe github/core -
+  standpipe observe github/core --status 429
 ";
 
 const OBSERVE_AFTER: &str = "\
@@ -174,7 +174,7 @@ pub(crate) struct Observe {
     #[arg(value_parser = parse::pool)]
     pub(crate) pool: PoolName,
     /// A header of the response; may be given several times
-    #[arg(long, value_name = "NAME: VALUE", required_unless_present = "stdin")]
+    #[arg(long, value_name = "NAME: VALUE", required_unless_present_any = ["stdin", "status"])]
     pub(crate) header: Vec<String>,
     /// The lease of the call
     #[arg(long, value_name = "LEASE")]
@@ -214,7 +214,7 @@ pub(crate) struct Pause {
 
 const RESUME: &str = "\
 Examples:
-  standpipe resume anthropic/sonnet
+  standpipe resume anthropic/sonnet --as ops
 ";
 
 /// End a pause, or a stop by the provider
@@ -224,4 +224,7 @@ pub(crate) struct Resume {
     /// The shared quota
     #[arg(value_parser = parse::pool)]
     pub(crate) pool: PoolName,
+    /// Who resumes it [default: $STANDPIPE_AGENT, else the calling program's name]
+    #[arg(long = "as", value_name = "AGENT", value_parser = parse::agent)]
+    pub(crate) agent: Option<AgentName>,
 }

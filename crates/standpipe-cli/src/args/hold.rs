@@ -12,7 +12,8 @@ Examples:
   # At most two run at once; others wait in a queue
   standpipe hold my/slots --limit parallel=2 -- ./build.sh
 
-  # A limit of six calls a minute, shared by all processes of this machine
+  # A limit of six calls a minute, shared by all processes of this machine; it admits four, which
+  # leaves a margin of at least 20 % in whole calls
   standpipe hold web/example --limit requests=6/min -- curl -sO https://example.com/
 
   # Run only if a slot is free now; if not, exit with 0 instead of 75

@@ -121,7 +121,17 @@ pub(super) fn store(text: &str) -> Result<StoreUrl, String> {
     text.parse().map_err(|error: TextError| error.to_string())
 }
 
+/// Parses the name of a pool. The path of a program in its place would create a pool.
 pub(super) fn pool(text: &str) -> Result<PoolName, String> {
+    let is_path = ["./", "../", "/"].iter().any(|start| text.starts_with(start));
+    if is_path || text.split('/').any(|part| part == "." || part == "..") {
+        return Err("it is a path, not the name of a pool".to_owned());
+    }
+    any_pool(text)
+}
+
+/// Parses the name of a pool that exists, whatever it is called.
+pub(super) fn any_pool(text: &str) -> Result<PoolName, String> {
     let invalid = |error: standpipe::InvalidPoolName| format!("not a valid pool name; {error}");
     text.parse().map_err(invalid)
 }

@@ -25,8 +25,7 @@ variable does so: the proxy retries. `run` forwards signals and returns the comm
 /// The identity that calls carry.
 #[derive(Debug, Args)]
 pub(crate) struct Identity {
-    /// The calling agent [default: $STANDPIPE_AGENT, else the name of the program that is run, or
-    /// of its script; for `env` that of the calling program]
+    /// The calling agent [default: $STANDPIPE_AGENT, else the name of COMMAND or of its script]
     #[arg(long = "as", value_name = "AGENT", value_parser = parse::agent)]
     pub(crate) agent: Option<AgentName>,
     /// The priority [default: $STANDPIPE_PRIORITY, else the agent's own, else standard]
@@ -52,9 +51,16 @@ Examples:
   docker run --network host --env-file <(standpipe env --format dotenv) my-image
 ";
 
+const ENV_AGENT: &str =
+    "The calling agent [default: $STANDPIPE_AGENT, else the name of the calling program]";
+
 /// Print the variables that send a program's API calls through the proxy
 #[derive(Debug, Args)]
-#[command(help_template = super::PAGE, before_help = ENV)]
+#[command(
+    help_template = super::PAGE,
+    before_help = ENV,
+    mut_arg("agent", |agent| agent.help(ENV_AGENT))
+)]
 pub(crate) struct Env {
     #[command(flatten)]
     pub(crate) identity: Identity,

@@ -23,7 +23,7 @@ pub(crate) struct Store {
 /// An operation on the store.
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreCommand {
-    /// Check that the store answers, and count its pools
+    /// Check that the store responds, and count its pools
     #[command(help_template = super::PAGE, before_help = "Examples:\n  standpipe store ping\n")]
     Ping,
     Dump(Dump),
@@ -43,7 +43,7 @@ Examples:
 #[command(help_template = super::PAGE, before_help = DUMP)]
 pub(crate) struct Dump {
     /// Only this pool
-    #[arg(value_parser = parse::pool)]
+    #[arg(value_parser = parse::any_pool)]
     pub(crate) pool: Option<PoolName>,
 }
 
@@ -57,7 +57,7 @@ Examples:
 #[command(help_template = super::PAGE, before_help = RESET)]
 pub(crate) struct Reset {
     /// The pool
-    #[arg(value_parser = parse::pool)]
+    #[arg(value_parser = parse::any_pool)]
     pub(crate) pool: PoolName,
     /// Confirm the reset
     #[arg(long)]
@@ -74,7 +74,7 @@ Examples:
 #[command(help_template = super::PAGE, before_help = UPGRADE)]
 pub(crate) struct Upgrade {
     /// Only this pool
-    #[arg(value_parser = parse::pool)]
+    #[arg(value_parser = parse::any_pool)]
     pub(crate) pool: Option<PoolName>,
 }
 
@@ -89,7 +89,7 @@ Examples:
 #[command(help_template = super::PAGE, before_help = MOVE)]
 pub(crate) struct Move {
     /// Only this pool
-    #[arg(value_parser = parse::pool)]
+    #[arg(value_parser = parse::any_pool)]
     pub(crate) pool: Option<PoolName>,
     /// The target store
     #[arg(long, value_name = "URL", value_parser = parse::store)]

@@ -21,7 +21,7 @@ pub(crate) struct Status {
     /// Only this pool
     #[arg(value_parser = parse::pool)]
     pub(crate) pool: Option<PoolName>,
-    /// Exit with 75 if a call of one request would have to wait
+    /// Exit with 75 if a call of one request would have to wait, 77 if it would be refused
     #[arg(long)]
     pub(crate) check: bool,
 }
@@ -41,6 +41,9 @@ Examples:
 pub(crate) struct Explain {
     #[command(flatten)]
     pub(crate) call: Call,
+    /// The lease of the call that this one retries: it counts against the retry budget
+    #[arg(long, value_name = "LEASE")]
+    pub(crate) retry_of: Option<String>,
 }
 
 const EVENTS: &str = "\

@@ -2,18 +2,17 @@
 
 use std::time::{Duration, SystemTime};
 
-use serde_json::Value;
 use standpipe::observe::{LeaseStatus, Timestamp};
-use standpipe::{Backpressure, Error, Lease, Pool, PoolStatus, Request};
+use standpipe::{AgentName, Backpressure, Error, Lease, Pool, PoolStatus, Reason, Request};
 
 use crate::args::{Call, CallLabels, total};
-use crate::context::{Context, priority};
+use crate::context::priority;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::process::signals::Signals;
 use crate::process::wait::{WaitOutcome, wait_for};
-use crate::show::amount::amount;
+use crate::show::amount::{amount, percent};
 use crate::show::duration::length;
 use crate::show::local_time::clock;
 use crate::show::problem::refusal_beside;
@@ -22,6 +21,9 @@ use crate::show::when::wait_reason;
 /// A longer wait is noted on a terminal.
 const NOTICE_AFTER: Duration = Duration::from_secs(1);
 
+/// A longer wait is noted in a log, where most waits are of no interest.
+const LOG_AFTER: Duration = Duration::from_secs(10);
+
 /// The most holders of a limit that are named.
 const MAX_HOLDERS: usize = 3;
 
@@ -29,9 +31,8 @@ const MAX_HOLDERS: usize = 3;
 pub(super) fn request(
     call: &Call,
     work: Option<&CallLabels>,
-    context: &Context,
+    agent: &AgentName,
 ) -> Result<Request, Failure> {
-    let agent = context.agent(call.agent.clone())?;
     let mut request = Request::by(agent.as_str());
     for (unit, figure) in total(&call.cost)? {
         request = request.unit(unit.name(), figure);
@@ -73,16 +74,26 @@ pub(super) fn admit(
     signals: &Signals,
 ) -> Result<Lease, Failure> {
     let end = SystemTime::now() + timeout;
-    let notice = || match pool.status().blocking() {
-        // Also for a log: a store that does not answer is not a wait for quota.
-        Err(error @ Error::Store(_)) => {
-            let until = clock(Timestamp::of(end));
-            printer.note(&format!("{}; retrying until {until}", Failure::from(error).joined()));
+    let mut noted = false;
+    let notice = |after| {
+        let is_due = after >= LOG_AFTER || printer.is_watched();
+        match pool.status().blocking() {
+            _ if noted => {}
+            // Also for a log: a store that does not answer is not a wait for quota.
+            Err(error @ Error::Store(_)) => {
+                noted = true;
+                let until = clock(Timestamp::of(end));
+                printer.note(&format!("{}; retrying until {until}", Failure::from(error).joined()));
+            }
+            status if is_due => {
+                noted = true;
+                printer.note(&wait_note(pool, status.ok()));
+            }
+            _ => {}
         }
-        status if printer.is_watched() => printer.note(&wait_note(pool, status.ok())),
-        _ => {}
     };
-    let lease = match wait_for(pool.reserve(request), signals, NOTICE_AFTER, notice) {
+    let notices = [NOTICE_AFTER, LOG_AFTER];
+    let lease = match wait_for(pool.reserve(request), signals, &notices, notice) {
         WaitOutcome::Ready(lease) => lease.map_err(|error| not_admitted(error, pool))?,
         WaitOutcome::Interrupted(signal) => return Err(end_by_signal(signal)),
     };
@@ -104,38 +115,47 @@ fn not_admitted(error: Error, pool: &Pool) -> Failure {
             let status = pool.status().blocking().ok();
             refusal_beside(&refused, status.and_then(|status| holders(&status)).as_deref())
         }
+        Error::Refused(refused)
+            if refused.waited_for.unwrap_or(refused.reason) == Reason::Limit =>
+        {
+            let status = pool.status().blocking().ok();
+            let room = status.and_then(|status| room(&status, refused.limit.as_deref()?));
+            let failure = Failure::from(Error::Refused(refused));
+            match room {
+                Some(room) => {
+                    let what = format!("{}; {room}", failure.detail());
+                    failure.with_detail(&what)
+                }
+                None => failure,
+            }
+        }
         error => error.into(),
     }
 }
 
-/// States both amounts if a call can never fit, as far as its flags give them.
-pub(super) fn with_amounts(failure: Failure, call: &Call) -> Failure {
-    let is_never = failure.exit == Exit::NeverFits;
-    let field = |name: &str| failure.problem.get(name).filter(|_| is_never);
-    let (Some(limit), Some(short_by)) =
-        (field("limit").and_then(Value::as_str), field("short_by").and_then(Value::as_u64))
-    else {
-        return failure;
-    };
-    let unit = limit.split(' ').next().unwrap_or_default();
-    let cost = total(&call.cost).unwrap_or_default();
-    let taken = cost.iter().find(|(own, _)| own.name() == unit).map(|(_, taken)| *taken);
-    let Some((taken, most)) = taken.and_then(|taken| Some((taken, taken.checked_sub(short_by)?)))
-    else {
-        return failure;
-    };
-    let (taken, most) = (amount(unit, taken), amount(unit, most));
-    let by_cap = failure.problem.get("by_cap").and_then(Value::as_bool) == Some(true);
-    let whose = if by_cap { "the agent's own cap on " } else { "" };
-    let what = format!(
-        "this call can never fit `{}`: it takes {taken}, and {whose}{limit} allows {most} at most",
-        call.pool
+/// `1 of 1 usable is used (limit 2, margin 20 %)`: a person who stated 2 sees where the rest is.
+fn room(status: &PoolStatus, name: &str) -> Option<String> {
+    let limit = status.limits.iter().find(|limit| limit.limit == name)?;
+    let figure = |units: u64| amount(&limit.unit, units);
+    let taken = limit.used.saturating_add(limit.held);
+    let stated = limit.learned.map_or(limit.amount, |learned| learned.min(limit.amount));
+    let mut about = vec![format!("limit {}", figure(stated))];
+    about.extend(
+        limit
+            .margin_per_mille
+            .filter(|margin| *margin > 0)
+            .map(|margin| format!("margin {}", percent(margin))),
     );
-    failure.with_detail(&what)
+    about.extend(
+        (limit.by_others > 0).then(|| format!("{} used by others", figure(limit.by_others))),
+    );
+    let verb = if taken == 1 { "is" } else { "are" };
+    let (taken, usable) = (figure(taken), figure(limit.effective));
+    Some(format!("{taken} of {usable} usable {verb} used ({})", about.join(", ")))
 }
 
 /// `blog (pid 4711) holds it`
-fn holders(status: &PoolStatus) -> Option<String> {
+pub(super) fn holders(status: &PoolStatus) -> Option<String> {
     let holder = |lease: &LeaseStatus| match lease.pid {
         Some(pid) => format!("{} (pid {pid})", lease.agent),
         None => lease.agent.clone(),

@@ -9,6 +9,7 @@ use standpipe::{PoolName, Standpipe};
 use super::CommandResult;
 use crate::args::Audit;
 use crate::context::{Context, duration};
+use crate::daemon;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -24,6 +25,7 @@ pub(super) fn run(args: &Audit, context: &Context, printer: &Printer) -> Command
     if let Some(name) = &args.pool {
         context.existing_pool(&tap, name)?;
     }
+    daemon::write_journal(context);
     if args.compare {
         let all = comparison(&tap, args.pool.as_ref(), back);
         if printer.json {

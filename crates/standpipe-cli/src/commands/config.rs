@@ -3,6 +3,8 @@
 mod init;
 
 use serde_json::{Map, Value, json};
+use standpipe::config::ConfigError;
+use standpipe_server::{Checked, Log};
 
 use super::CommandResult;
 use crate::args::{Check, ConfigCommand, Show};
@@ -27,13 +29,20 @@ fn check(args: &Check, context: &Context, printer: &Printer) -> CommandResult {
     let found = context.config_at(args.file.as_deref())?;
     let file = found.origin.as_ref().map(|file| file.display().to_string());
     let pools = found.pools.len();
-    let warning = found.without_pools().map(|(what, remedy)| format!("{what}; {remedy}"));
+    let Checked { errors, warnings, .. } =
+        standpipe_server::check(&context.daemon(None, Log::default()), &found);
+    if !errors.is_empty() {
+        return Err(ConfigError { problems: errors }.into());
+    }
+    let without = found.without_pools().map(|(what, remedy)| format!("{what}; {remedy}"));
+    let warnings = warnings.iter().map(ToString::to_string);
+    let warnings: Vec<String> = without.into_iter().chain(warnings).collect();
     if printer.json {
         let mut object = Map::new();
         object.insert("file".to_owned(), json!(file));
         object.insert("ok".to_owned(), json!(true));
         object.insert("pools".to_owned(), json!(pools));
-        object.insert("warnings".to_owned(), json!(warning.iter().collect::<Vec<_>>()));
+        object.insert("warnings".to_owned(), json!(warnings));
         printer.object(object)?;
     } else {
         let text = match file {
@@ -44,8 +53,8 @@ fn check(args: &Check, context: &Context, printer: &Printer) -> CommandResult {
         };
         printer.line(&text)?;
     }
-    if let Some(warning) = warning {
-        printer.note(&warning);
+    for warning in warnings {
+        printer.note(&format!("warning: {warning}"));
     }
     Ok(Exit::Ok)
 }

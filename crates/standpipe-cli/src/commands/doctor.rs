@@ -2,12 +2,12 @@
 
 use serde_json::{Map, json};
 use standpipe::observe::{Diagnosis, Level};
-use standpipe_server::Log;
+use standpipe_server::{Checked, Log};
 
 use super::CommandResult;
 use super::audit::object;
 use crate::context::Context;
-use crate::daemon::rejected_config;
+use crate::daemon::{is_silent, rejected_config};
 use crate::exit::Exit;
 use crate::failure::{Failure, Message};
 use crate::printer::Printer;
@@ -16,12 +16,18 @@ use crate::show::local_time::clock;
 
 pub(super) fn run(context: &Context, printer: &Printer) -> CommandResult {
     let mut diagnosis = context.builder().diagnose();
-    let directory = context.daemon(None, Log::default()).directory().ok();
+    let options = context.daemon(None, Log::default());
+    if let Ok(settings) = context.config() {
+        let Checked { errors, warnings, .. } = standpipe_server::check(&options, &settings);
+        diagnosis.add_config(&errors, &warnings);
+    }
+    let directory = options.directory().ok();
     let running = directory.and_then(|directory| standpipe_server::running(&directory));
     let address = running.as_ref().map(|running| format!("http://{}", running.address));
     let pid = running.map(|running| running.pid);
-    diagnosis.add_daemon(address.as_deref().zip(pid));
-    if let Some(rejected) = rejected_config(context) {
+    let is_silent = address.is_some() && is_silent(context);
+    diagnosis.add_daemon(address.as_deref().zip(pid), is_silent);
+    if let Some(rejected) = Some(context).filter(|_| !is_silent).and_then(rejected_config) {
         diagnosis.add_rejected_config(&rejected, &clock(rejected.at));
     }
     if printer.json {
@@ -42,11 +48,21 @@ fn failure(diagnosis: &Diagnosis) -> Option<Failure> {
         (Exit::Config, "the configuration cannot be used")
     } else if diagnosis.store_is_unusable() {
         (Exit::Store, "the store cannot be used")
+    } else if diagnosis.ledger_is_lost() {
+        (Exit::Store, "the store lost a ledger")
+    } else if diagnosis.pool_is_stopped() {
+        (Exit::Stopped, "the provider stopped a pool")
     } else {
         return None;
     };
     let count = diagnosis.count(Level::Failure);
-    let shown = if count == 1 { "failure".to_owned() } else { format!("{count} failures") };
-    let message = Message::new(what, &format!("see the {shown} above and what to do"));
+    let first = diagnosis.findings.iter().find(|finding| finding.level == Level::Failure);
+    let remedy = first.and_then(|finding| finding.remedy.as_deref()).filter(|_| count == 1);
+    let hint = match (remedy, count) {
+        (Some(remedy), _) => remedy.to_owned(),
+        (None, 1) => "see the failure above".to_owned(),
+        (None, _) => format!("see the {count} failures above and what to do"),
+    };
+    let message = Message::new(what, &hint);
     Some(Failure { exit, messages: vec![message], problem: Map::new() })
 }

@@ -19,7 +19,13 @@ pub(super) fn run(context: &Context, printer: &Printer) -> CommandResult {
     let directory = context.daemon(None, Log::default()).directory()?;
     let Some(Running { pid, address, .. }) = running(&directory) else {
         let what = format!("no daemon runs on {}", directory.display());
-        let hint = "`standpipe up` starts one; another one may have another STANDPIPE_HOME";
+        let hint = match context.has_certain_store() {
+            true => "`standpipe up` starts one; another one may have another STANDPIPE_HOME",
+            false => {
+                "the configuration file is invalid and may name another directory: give it \
+                      with --store file:/path"
+            }
+        };
         return Err(Failure::new(Exit::Store, "no_daemon", &what, hint));
     };
     let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);

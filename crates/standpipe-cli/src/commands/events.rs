@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 use standpipe::config::nearest;
-use standpipe::observe::journal::{Event, EventKind};
+use standpipe::observe::journal::{Event, EventData, EventKind};
 use standpipe::{PoolName, Standpipe};
 
 use super::CommandResult;
@@ -15,6 +15,7 @@ use crate::context::{Context, duration};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
+use crate::show::amount::counted;
 use crate::show::duration::length;
 use crate::show::events::{SessionOwners, line, session_owners};
 use crate::show::local_time::day_and_clock;
@@ -28,14 +29,25 @@ const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
 pub(super) fn run(args: &Events, context: &Context, printer: &Printer) -> CommandResult {
     let kind = args.kind.as_deref().map(kind).transpose()?;
     let since = args.since.and_then(start);
-    let tap = context.open()?;
+    let tap = context.open_ledger(printer)?;
     if !args.follow {
         let mut seen = Seen::default();
         let since = since.or_else(|| SystemTime::now().checked_sub(A_DAY));
         let reclaimed: Vec<Event> = tap.journal().events(since, Some(EventKind::Reclaim)).collect();
         let owners = session_owners(&reclaimed);
         for event in tap.journal().events(since, kind) {
-            seen.add(&event, show(&event, &owners, args, printer)?);
+            let is_brief = kind.is_none() && !printer.json && is_brief_wait(&event);
+            let shown = if is_brief && is_wanted(&event, args) {
+                seen.brief_waits += 1;
+                true
+            } else {
+                show(&event, &owners, args, printer)?
+            };
+            seen.add(&event, shown);
+        }
+        if seen.brief_waits > 0 {
+            let what = counted(seen.brief_waits, "wait");
+            printer.note(&format!("{what} under 1 s left out; `--kind wait` shows all"));
         }
         if !seen.shown {
             check_pool(args.pool.as_ref().filter(|pool| !seen.has(pool)), &tap, context)?;
@@ -58,6 +70,14 @@ pub(super) fn run(args: &Events, context: &Context, printer: &Printer) -> Comman
             return Ok(Exit::Ok);
         }
     }
+}
+
+/// Whether an event is a wait too short to matter: among many of them a pause is hard to find.
+fn is_brief_wait(event: &Event) -> bool {
+    matches!(
+        &event.what,
+        EventData::Wait { ended, longest_ms, .. } if ended == "admitted" && *longest_ms < 1_000
+    )
 }
 
 /// Returns the instant from which events are shown.
@@ -91,6 +111,8 @@ fn kind(word: &str) -> Result<EventKind, Failure> {
 #[derive(Default)]
 struct Seen {
     shown: bool,
+    /// Waits that are left out.
+    brief_waits: u64,
     pools: BTreeSet<String>,
     agents: BTreeSet<String>,
 }
@@ -129,6 +151,12 @@ impl Seen {
     }
 }
 
+/// Whether an event is of the pool and the agent that are wanted.
+fn is_wanted(event: &Event, args: &Events) -> bool {
+    let of_pool = args.pool.as_ref().is_none_or(|pool| event.pool == pool.as_str());
+    of_pool && args.agent.as_ref().is_none_or(|agent| json!(event)["agent"] == agent.as_str())
+}
+
 /// Prints an event, if it is of the pool and the agent that are wanted. Returns whether it is.
 fn show(
     event: &Event,
@@ -136,13 +164,10 @@ fn show(
     args: &Events,
     printer: &Printer,
 ) -> Result<bool, Failure> {
-    let object = json!(event);
-    let of_pool = args.pool.as_ref().is_none_or(|pool| event.pool == pool.as_str());
-    let of_agent = args.agent.as_ref().is_none_or(|agent| object["agent"] == agent.as_str());
-    if !of_pool || !of_agent {
+    if !is_wanted(event, args) {
         return Ok(false);
     }
-    match object {
+    match json!(event) {
         Value::Object(object) if printer.json => printer.object_line(object)?,
         _ => printer.line(&line(event, owners))?,
     }
@@ -155,4 +180,22 @@ fn reader_is_gone() -> bool {
     let mut fds = [PollFd::new(&out, PollFlags::empty())];
     let closed = PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
     poll(&mut fds, Some(&POLL_INTERVAL)).is_ok() && fds[0].revents().intersects(closed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_admitted_waits_under_a_second_are_brief() {
+        let wait = |ended: &str, longest_ms: u64| {
+            let line = json!({
+                "at": "2026-01-31T12:00:00.000Z", "pool": "a/b", "kind": "wait", "agent": "blog",
+                "reason": "limit", "ended": ended, "count": 1, "waited_ms": longest_ms,
+                "longest_ms": longest_ms,
+            });
+            is_brief_wait(&serde_json::from_value(line).unwrap())
+        };
+        assert!(wait("admitted", 999) && !wait("admitted", 1_000) && !wait("refused", 5));
+    }
 }

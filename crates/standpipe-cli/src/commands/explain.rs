@@ -6,6 +6,7 @@ use standpipe::{AgentName, Pool, Standpipe};
 
 use super::CommandResult;
 use super::admission::request;
+use super::leases;
 use crate::args::Explain;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -32,7 +33,10 @@ fn note_unknown_agent(
 }
 
 pub(super) fn run(args: &Explain, context: &Context, printer: &Printer) -> CommandResult {
-    let request = request(&args.call, None, context)?;
+    let mut request = request(&args.call, None, &context.agent(args.call.agent.clone())?)?;
+    if let Some(lease) = &args.retry_of {
+        request = request.retry_of(leases::id(lease)?);
+    }
     let tap = context.open()?;
     let pool = context.existing_pool(&tap, &args.call.pool)?;
     let explanation = pool.explain(&request).blocking()?;

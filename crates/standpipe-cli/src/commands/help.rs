@@ -49,6 +49,8 @@ fn errors() -> String {
     for (exit, what) in CODES {
         page += &format!("  {:<3} {what}\n", exit.number());
     }
+    page += "  126, 127, 128+n  from `hold`: the command cannot be run, does not exist,\n";
+    page += &format!("  {:16} or was killed by signal n\n", "");
     page + "\n`standpipe explain POOL` shows which rule applies to a call.\n"
 }
 

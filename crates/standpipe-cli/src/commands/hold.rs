@@ -8,11 +8,12 @@ use std::io;
 use std::time::{Duration, Instant, SystemTime};
 
 use standpipe::dialect::{PrintedReset, printed_limit, printed_reset};
-use standpipe::{Lease, Pool, Standpipe, Throttle, ThrottleKind};
+use standpipe::{Lease, Pool, Standpipe, StoreUrl, Throttle, ThrottleKind};
 
-use super::admission::{admit, end_by_signal, listen, report_route, request, with_amounts};
+use super::admission::{admit, end_by_signal, listen, report_route, request};
 use super::{CommandResult, units};
 use crate::args::{Hold, parse};
+use crate::caller;
 use crate::context::{Context, duration};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -25,18 +26,23 @@ use crate::process::signals::child_received_too;
 /// When maintenance first runs; most commands have ended by then.
 const FIRST_ROUND: Duration = Duration::from_secs(1);
 
-pub(super) fn run(args: Hold, context: &Context, printer: &Printer) -> CommandResult {
-    hold(&args, context, printer).map_err(|failure| with_amounts(failure, &args.call))
-}
-
-fn hold(args: &Hold, context: &Context, printer: &Printer) -> CommandResult {
+pub(super) fn run(args: &Hold, context: &Context, printer: &Printer) -> CommandResult {
+    if args.throttled_exit.contains(&0) {
+        let what = "--throttled-exit 0 would take every success for a refusal";
+        return Err(Failure::usage(what, "name the code with which the command reports a 429"));
+    }
     let command = args.command.first().map(|word| word.as_os_str()).unwrap_or_default();
     let file = lookup::find(command, std::env::var_os("PATH").as_deref())
         .map_err(|error| cannot_run(command, &error))?;
-    let request = request(&args.call, Some(&args.work), context)?;
+    let running = || caller::agent_running(&args.command);
+    let agent = context.agent_or(args.call.agent.clone(), running)?;
+    let request = request(&args.call, Some(&args.work), &agent)?;
     units::check_limits(&args.call, &args.admission)?;
     let tap = context.open()?;
     tap.maintain_without_thread()?;
+    if context.store(tap.settings()) == StoreUrl::Memory {
+        printer.note("the store `memory` limits only this process: other callers are not counted");
+    }
     let (pool, left) = Context::retry_within(duration(args.admission.timeout), printer, || {
         let limits = &args.admission.limit;
         let pool = Context::pool_to_reserve(&tap, &args.call.pool, limits, &request)?;
@@ -49,12 +55,11 @@ fn hold(args: &Hold, context: &Context, printer: &Printer) -> CommandResult {
     let request = request.timeout(left).limits(own);
     report_route(&pool, &args.call, printer);
     let before = Context::note_new_pool(&tap, &pool, limits, printer)?;
-    context.note_caller(&tap, args.call.agent.as_ref(), printer)?;
+    Context::note_agent(tap.settings(), agent.as_str(), printer);
     let signals = listen()?;
     let lease = admit(&pool, request, left, printer, &signals);
-    let changed = lease.as_ref().ok().map(Lease::limits_changed);
-    Context::note_changed_limits(&pool, &before, limits, changed, printer);
-    let lease = lease.map_err(|failure| with_busy_exit(failure, args.busy_exit))?;
+    Context::note_changed_limits(&pool, &before, limits, lease.as_ref().ok(), printer);
+    let lease = lease.map_err(|failure| with_busy_exit(failure, args.busy_exit, printer))?;
     Context::note_kept_limits(&tap, &pool, limits, lease.limits_in_force(), printer)?;
     units::note_uncounted(&args.call, &args.admission, lease.cost(), printer);
     let look_for = args.throttled_match.as_ref();
@@ -181,10 +186,15 @@ fn progress_interval(lease: &Lease) -> Duration {
     (left / 4).clamp(Duration::from_secs(1), Duration::from_secs(300))
 }
 
-fn with_busy_exit(failure: Failure, code: Option<u8>) -> Failure {
-    match code {
-        Some(code) if failure.exit == Exit::NotInTime => failure.with_exit(Exit::Code(code)),
-        _ => failure,
+/// Applies `--busy-exit`. With 0 it is no failure that the command did not run.
+fn with_busy_exit(failure: Failure, code: Option<u8>, printer: &Printer) -> Failure {
+    match code.filter(|_| failure.exit == Exit::NotInTime) {
+        Some(0) => {
+            printer.note(&format!("the command did not run: {}", failure.detail()));
+            Failure { messages: Vec::new(), ..failure.with_exit(Exit::Ok) }
+        }
+        Some(code) => failure.with_exit(Exit::Code(code)),
+        None => failure,
     }
 }
 

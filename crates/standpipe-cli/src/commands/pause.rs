@@ -22,13 +22,15 @@ pub(super) fn run(args: &args::Pause, context: &Context, printer: &Printer) -> C
             "give --for a length such as 30s, or use `standpipe resume` to end a pause",
         ));
     }
-    let tap = context.open()?;
+    let tap = context.open_ledger(printer)?;
     let pool = context.existing_pool(&tap, &args.pool)?;
     let agent = context.agent(args.agent.clone())?;
     let ends = Timestamp::of(SystemTime::now() + duration(args.length));
     pool.pause_by(agent.as_str(), duration(args.length)).blocking()?;
     // A longer pause stays in force.
-    let in_force = pool.status().blocking().ok().and_then(|status| status.pause);
+    let status = pool.status().blocking().ok();
+    let is_shadow = status.as_ref().is_some_and(|status| !status.enforce);
+    let in_force = status.and_then(|status| status.pause);
     let longer = in_force.filter(|pause| pause.until.millis > ends.millis + 1_000);
     let (verb, until, ms) = match longer {
         Some(pause) => ("stays", pause.until, pause.for_ms),
@@ -37,6 +39,20 @@ pub(super) fn run(args: &args::Pause, context: &Context, printer: &Printer) -> C
     let (name, end, left) = (args.pool.as_str(), clock(until), length(ms));
     let note =
         format!("`{name}` {verb} paused until {end} ({left}); `standpipe resume {name}` ends it");
-    printer.done(&note, json!({ "pool": name, "paused_ms": ms, "by": agent.as_str() }))?;
+    printer.done(
+        &note,
+        json!({ "pool": name, "paused_ms": ms, "by": agent.as_str(), "enforced": !is_shadow }),
+    )?;
+    if is_shadow {
+        printer.note(&shadow(name));
+    }
     Ok(Exit::Ok)
+}
+
+/// A pause that pauses nothing must not pass silently.
+fn shadow(pool: &str) -> String {
+    format!(
+        "warning: `{pool}` is in shadow mode: calls are admitted all the same; remove \
+         `enforce = false` from standpipe.toml to stop them"
+    )
 }

@@ -31,7 +31,7 @@ pub(super) fn reply(
     if stdin && status.is_none() && answer.status.is_none() && answer.headers.is_empty() {
         return Err(Failure::usage(
             "there is no response on standard input: neither a status line nor headers",
-            "pipe it as `curl -si` prints it, or give --status",
+            "pipe what `curl -si` prints, or pass --status",
         ));
     }
     given.extend(answer.headers);

@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime};
 use rustix::process::Pid;
 use serde_json::{Map, Value, json};
 use standpipe::observe::Timestamp;
-use standpipe::{Advice, Lease, Pool, PoolName, Request, Span};
+use standpipe::{Advice, Lease, Pool, PoolName, Request, Span, StoreUrl};
 
-use super::admission::{admit, listen, report_route, request, with_amounts};
+use super::admission::{admit, listen, report_route, request};
 use super::{CommandResult, leases, units};
 use crate::args::Reserve;
 use crate::context::{Context, duration};
@@ -19,20 +19,23 @@ use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::show::problem::refusal;
 
-pub(super) fn run(args: Reserve, context: &Context, printer: &Printer) -> CommandResult {
-    reserve(&args, context, printer).map_err(|failure| with_amounts(failure, &args.call))
-}
-
-fn reserve(args: &Reserve, context: &Context, printer: &Printer) -> CommandResult {
+pub(super) fn run(args: &Reserve, context: &Context, printer: &Printer) -> CommandResult {
     if args.ttl == Some(Span::ZERO) {
         return Err(Failure::usage(
             "--ttl must be longer than 0",
             "write for example --ttl 30s, or leave it out for the pool's own",
         ));
     }
-    let request = with_options(args, request(&args.call, Some(&args.work), context)?)?;
+    let agent = context.agent(args.call.agent.clone())?;
+    let request = with_options(args, request(&args.call, Some(&args.work), &agent)?)?;
     units::check_limits(&args.call, &args.admission)?;
     let tap = context.open()?;
+    if context.store(tap.settings()) == StoreUrl::Memory && !args.dry_run {
+        let what = "the store `memory` ends with this process, and the lease with it";
+        let hint = "use another store (--store file), or hold the lease for a command: standpipe \
+                    hold";
+        return Err(Failure::new(Exit::Usage, "memory", what, hint));
+    }
     if args.dry_run {
         let pool = context.dry_run_pool(&tap, &args.call.pool, &args.admission.limit)?;
         let pool = tap.route(pool, &request).blocking()?;
@@ -50,11 +53,10 @@ fn reserve(args: &Reserve, context: &Context, printer: &Printer) -> CommandResul
     let request = request.timeout(left).limits(own);
     report_route(&pool, &args.call, printer);
     let before = Context::note_new_pool(&tap, &pool, limits, printer)?;
-    context.note_caller(&tap, args.call.agent.as_ref(), printer)?;
+    Context::note_agent(tap.settings(), agent.as_str(), printer);
     let signals = listen()?;
     let lease = admit(&pool, request.clone(), left, printer, &signals);
-    let changed = lease.as_ref().ok().map(Lease::limits_changed);
-    Context::note_changed_limits(&pool, &before, limits, changed, printer);
+    Context::note_changed_limits(&pool, &before, limits, lease.as_ref().ok(), printer);
     let lease = lease.map_err(|failure| with_advice(failure, &pool, &request))?;
     Context::note_kept_limits(&tap, &pool, limits, lease.limits_in_force(), printer)?;
     signals.restore_default_action();

@@ -29,12 +29,12 @@ pub(super) fn run(args: &Run, context: &Context, printer: &Printer) -> CommandRe
     let command = args.command.first().map(|word| word.as_os_str()).unwrap_or_default();
     let file = lookup::find(command, std::env::var_os("PATH").as_deref())
         .map_err(|error| cannot_run(command, &error))?;
+    let settings = context.config()?;
     let running = up::running_or_start(context, printer)?;
     let started = || caller::started(&args.command);
     let agent = context.agent_or(args.identity.agent.clone(), started)?;
     let priority = priority(args.identity.priority)?;
     let base = format!("http://{}", running.address);
-    let settings = context.config()?;
     Context::note_agent(&settings, agent.as_str(), printer);
     let mut all = base_urls::variables(&base, agent.as_str(), priority, &settings);
     all.extend(gh(context, &running, printer));
@@ -55,18 +55,7 @@ pub(super) fn run(args: &Run, context: &Context, printer: &Printer) -> CommandRe
     let ended = run::run_with(&file, &args.command, &all, None, &signals, LOOK, || LOOK);
     let ended = ended.map_err(|error| cannot_run(command, &error))?;
     let after = totals(client.as_ref(), agent.as_str());
-    if let Some(text) = summary(before.as_ref(), after.as_ref()) {
-        printer.note(&format!("{}: {text}", agent.as_str()));
-        for line in sessions(before.as_ref(), after.as_ref()) {
-            printer.note(&line);
-        }
-    }
-    if after.is_none() && before.is_some() {
-        printer.note(&format!(
-            "the daemon on {base} stopped while the program ran, so its calls failed; start one \
-             that stays with `standpipe up --detach`"
-        ));
-    }
+    report(agent.as_str(), &base, before.as_ref(), after.as_ref(), printer);
     if let Some(signal) = ended.interrupted.filter(|signal| child_received_too(*signal)) {
         return Err(end_by_signal(signal));
     }
@@ -86,10 +75,37 @@ fn gh(context: &Context, running: &Running, printer: &Printer) -> Option<(String
     }
 }
 
-/// What the agent's proxied calls used since the daemon started.
+/// Notes what the program used through the proxy, or that it used nothing.
+fn report(
+    agent: &str,
+    base: &str,
+    before: Option<&Value>,
+    after: Option<&Value>,
+    printer: &Printer,
+) {
+    if let Some(text) = summary(before, after) {
+        printer.note(&format!("{agent}: {text}"));
+        for line in sessions(before, after) {
+            printer.note(&line);
+        }
+    } else if after.is_some() {
+        printer.note(&format!(
+            "{agent} made no call through the proxy; if it calls an API, its SDK may ignore the \
+             base URL variables such as ANTHROPIC_BASE_URL (docs/clients.md)"
+        ));
+    } else if before.is_some() {
+        printer.note(&format!(
+            "the daemon on {base} stopped while the program ran, so its calls failed; start one \
+             that stays with `standpipe up --detach`"
+        ));
+    }
+}
+
+/// What the agent's proxied calls used since the daemon started; `null` before the first one.
+/// Returns `None` if the daemon does not answer.
 fn totals(client: Option<&DaemonClient>, agent: &str) -> Option<Value> {
     let all = client?.get("/v1/proxied").ok()?;
-    all["agents"].get(agent).cloned()
+    Some(all["agents"].get(agent).cloned().unwrap_or_default())
 }
 
 /// The most sessions and sub-agents that are listed.

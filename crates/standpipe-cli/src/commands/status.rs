@@ -1,8 +1,9 @@
 //! `status`: a snapshot of the pools.
 
+mod check;
+
 use serde_json::{Map, Value, json};
 use standpipe::observe::Unreadable;
-use standpipe::{Error, Pool, Refused, Request};
 
 use super::CommandResult;
 use crate::args::Status;
@@ -11,25 +12,27 @@ use crate::daemon::rejected_config;
 use crate::exit::Exit;
 use crate::failure::{Failure, Message};
 use crate::printer::Printer;
-use crate::show::{escaped, status, when};
+use crate::show::{escaped, status};
 
 pub(super) fn run(args: &Status, context: &Context, printer: &Printer) -> CommandResult {
-    let tap = context.open()?;
+    let tap = context.open_ledger(printer)?;
     let pools = context.pools(&tap, args.pool.as_ref())?;
     let mut snapshot = tap.snapshot(&pools).blocking()?;
     snapshot.config_rejected = rejected_config(context);
     if let Some(pool) = args.pool.as_ref().filter(|_| snapshot.is_empty()) {
         return Err(Context::no_pool(pool, None));
     }
-    let refused = if args.check { without_room(&pools, context)? } else { None };
-    let room = refused.is_none();
+    let blocked = match args.check {
+        true => check::blocked(&tap, &pools, &snapshot.lost, context)?,
+        false => Vec::new(),
+    };
     if printer.json {
         let mut object = match json!(snapshot) {
             Value::Object(object) => object,
             _ => Map::new(),
         };
         if args.check {
-            object.insert("room".to_owned(), json!(room));
+            object.insert("room".to_owned(), json!(blocked.is_empty()));
         }
         printer.object(object)?;
     } else if snapshot.is_empty() && snapshot.config_rejected.is_none() {
@@ -37,30 +40,23 @@ pub(super) fn run(args: &Status, context: &Context, printer: &Printer) -> Comman
     } else {
         let shown = escaped::snapshot(&snapshot).map_err(cannot_show)?;
         printer.data(&status::rejected(printer.style, shown.config_rejected.as_ref()))?;
+        printer.data(&status::counts(printer.style, &shown))?;
+        printer.data(&status::lost(printer.style, &shown.lost))?;
         printer.data(&status::pools(printer.style, &shown.pools))?;
+        if let (Some(name), [only]) = (&args.pool, shown.pools.as_slice()) {
+            let settings = tap.settings();
+            let file = settings.origin.as_deref().filter(|_| settings.pools.contains_key(name));
+            printer.data(&status::origin(printer.style, &only.origin, file))?;
+        }
         printer.data(&status::backpressure(&shown.backpressure))?;
     }
-    if let Some(refused) = &refused {
-        printer.note(&format!("no room: {}", when::refused(refused)));
+    if let Some(line) = check::line(&blocked) {
+        printer.note(&line);
     }
     match unreadable(&snapshot.unreadable) {
         Some(failure) => Err(failure),
-        None => Ok(if room { Exit::Ok } else { Exit::NotInTime }),
+        None => Ok(blocked.first().map_or(Exit::Ok, check::Blocked::exit)),
     }
-}
-
-/// The first pool on which a call would not be admitted now, and why. Pools that cannot be read are
-/// reported otherwise.
-fn without_room(pools: &[Pool], context: &Context) -> Result<Option<Refused>, Failure> {
-    let call = Request::by(context.agent(None)?.as_str());
-    for pool in pools {
-        match pool.peek(&call).blocking() {
-            Ok(verdict) if !verdict.is_admitted() => return Ok(verdict.why().cloned()),
-            Ok(_) | Err(Error::Store(_)) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(None)
 }
 
 fn cannot_show(error: serde_json::Error) -> Failure {

@@ -96,11 +96,18 @@ fn reset(args: &Reset, context: &Context, printer: &Printer) -> CommandResult {
 fn move_to(args: &Move, context: &Context, printer: &Printer) -> CommandResult {
     let tap = context.open()?;
     let pools = context.pools(&tap, args.pool.as_ref())?;
+    if tap.is_at(&args.to) {
+        let what = match &args.pool {
+            Some(pool) => format!("`{pool}` is already in {}", args.to),
+            None => format!("the pools are already in {}", args.to),
+        };
+        return Err(Failure::usage(&what, "there is nothing to move: --to names another store"));
+    }
+    if !args.yes {
+        return Err(unconfirmed_move(args, &pools));
+    }
     for pool in &pools {
         let name = pool.name();
-        if !args.yes {
-            return Err(needs_confirmation(&format!("this moves `{name}` to {}", args.to), pool));
-        }
         let status = pool.status().blocking()?;
         if !status.leases.is_empty() || !status.tickets.is_empty() {
             return Err(in_use(name, &args.to));
@@ -117,6 +124,24 @@ fn move_to(args: &Move, context: &Context, printer: &Printer) -> CommandResult {
         printer.done("", json!({ "pools": names, "to": args.to.to_string() }))?;
     }
     Ok(Exit::Ok)
+}
+
+/// The failure of a move without `--yes`: which pools it concerns.
+fn unconfirmed_move(args: &Move, pools: &[Pool]) -> Failure {
+    let to = &args.to;
+    let names: Vec<String> = pools.iter().map(|pool| format!("`{}`", pool.name())).collect();
+    match (pools, args.pool.is_some()) {
+        ([], _) => Failure::usage("there is no pool to move", "`standpipe status` lists the pools"),
+        ([pool], true) => {
+            needs_confirmation(&format!("this moves `{}` to {to}", pool.name()), pool)
+        }
+        (_, _) => {
+            let what = format!("this moves every pool to {to}: {}", names.join(", "));
+            let hint = "add --yes to do it, or name one pool: standpipe store move POOL --to …; \
+                        nothing was changed";
+            Failure::usage(&what, hint)
+        }
+    }
 }
 
 /// The failure without `--yes`, with the calls that are affected.

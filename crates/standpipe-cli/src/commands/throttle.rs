@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use standpipe::observe::{Pause, ThrottleStatus};
-use standpipe::{Error, Pool, Throttle as Report, ThrottleKind};
+use standpipe::{Error, Pool, Span, Throttle as Report, ThrottleKind};
 
 use super::{CommandResult, leases};
 use crate::args::{Kind, Throttle};
@@ -29,6 +29,11 @@ impl From<Kind> for ThrottleKind {
 pub(super) fn run(args: Throttle, context: &Context, printer: &Printer) -> CommandResult {
     let mut report = Report::new(args.kind.into());
     if let Some(length) = args.retry_after {
+        if length > MAX_RETRY_AFTER {
+            let what = format!("--retry-after {} is longer than 8 days", plain(length));
+            let hint = "give at most 8d; `--kind terminal` stops the pool until it is resumed";
+            return Err(Failure::usage(&what, hint));
+        }
         report = report.retry_after(duration(length));
     }
     if let Some(text) = &args.lease {
@@ -53,6 +58,13 @@ pub(super) fn run(args: Throttle, context: &Context, printer: &Printer) -> Comma
     let (text, pause) = effect(&reported, ThrottleKind::from(args.kind).as_str(), after);
     printer.done(&text, json!({ "pool": pool, "noted": true, "pause": pause }))?;
     Ok(Exit::Ok)
+}
+
+/// A longer one is not believed: it would pause the pool for ever.
+const MAX_RETRY_AFTER: Span = Span::secs(8 * 86_400);
+
+fn plain(span: Span) -> String {
+    length(span.0 / 1_000)
 }
 
 /// A refusal in short: `quota, Retry-After 30s`.
@@ -106,6 +118,10 @@ pub(super) fn effect(pool: &Pool, kind: &str, after: Option<u64>) -> (String, Op
             format!("`{name}` is paused until {end} ({left}): {}", why.unwrap_or(what))
         }
         (None, None) => format!("`{name}` is not paused: {what} is recorded"),
+    };
+    let text = match status.enforce {
+        true => text,
+        false => format!("{text}; shadow mode admits calls all the same"),
     };
     (text, status.pause)
 }

@@ -30,7 +30,7 @@ pub(super) fn run(args: Top, context: &Context, printer: &Printer) -> CommandRes
         return Err(Failure::usage("a dumb terminal cannot be drawn on", remedy));
     }
     let interval = args.interval;
-    let source = source(args, context)?;
+    let source = source(args, context, printer)?;
     let end = top::run(source, printer.style, interval)?;
     for line in end.messages {
         printer.note(&line);
@@ -39,8 +39,8 @@ pub(super) fn run(args: Top, context: &Context, printer: &Printer) -> CommandRes
 }
 
 /// Chooses the ledger, unless a daemon is named or the ledger is in a daemon's memory.
-fn source(args: Top, context: &Context) -> Result<Box<dyn Source>, Failure> {
-    let found = context.config()?;
+fn source(args: Top, context: &Context, printer: &Printer) -> Result<Box<dyn Source>, Failure> {
+    let found = context.settings_of_ledger(printer)?;
     let in_memory = context.store(&found) == StoreUrl::Memory;
     if args.daemon.is_none() && !in_memory {
         if args.token_file.is_some() {
@@ -63,7 +63,8 @@ fn ledger(
     found: &standpipe::Settings,
     context: &Context,
 ) -> Result<Box<dyn Source>, Failure> {
-    let tap = context.open()?;
+    // The file has been noted already.
+    let tap = context.open_with(found.clone())?;
     if let Some(pool) = &args.pool {
         match context.existing_pool(&tap, pool) {
             // An unavailable store may become available while the view is open.

@@ -126,13 +126,13 @@ fn welcome(begun: &Begun, detached: bool) -> String {
 
 /// Returns the daemon that runs. Its clients must need no token, which no SDK can send.
 pub(super) fn running(context: &Context) -> Result<Running, Failure> {
-    let options = context.daemon(None, Log::default());
-    match standpipe_server::running(&options.directory()?) {
+    let directory = context.daemon(None, Log::default()).directory()?;
+    match standpipe_server::running(&directory) {
         Some(running) => without_token(running),
         None => Err(Failure::new(
             Exit::Store,
-            "daemon",
-            "no daemon runs on this state directory",
+            "no_daemon",
+            &format!("no daemon runs on {}", directory.display()),
             "start one: standpipe up --detach",
         )),
     }

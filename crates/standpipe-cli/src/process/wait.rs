@@ -14,17 +14,18 @@ pub(crate) enum WaitOutcome<T> {
     Interrupted(i32),
 }
 
-/// Waits for the future. Calls `notice` once, when the wait has lasted `notice_after`.
+/// Waits for the future. When the wait has lasted one of the times of `notice_after`, which are in
+/// order, calls `notice` with it.
 pub(crate) fn wait_for<T>(
     future: impl Future<Output = T>,
     signals: &Signals,
-    notice_after: Duration,
-    mut notice: impl FnMut(),
+    notice_after: &[Duration],
+    mut notice: impl FnMut(Duration),
 ) -> WaitOutcome<T> {
     let mut future = pin!(future);
     let waker = Waker::from(signals.waker());
-    let notice_at = Instant::now() + notice_after;
-    let mut noticed = false;
+    let began = Instant::now();
+    let mut notices = notice_after.iter().copied().peekable();
     loop {
         if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
             return WaitOutcome::Ready(value);
@@ -32,11 +33,34 @@ pub(crate) fn wait_for<T>(
         if let Some(signal) = signals.take_terminating() {
             return WaitOutcome::Interrupted(signal);
         }
-        let left = notice_at.saturating_duration_since(Instant::now());
-        if !noticed && left.is_zero() {
-            noticed = true;
-            notice();
+        while let Some(after) = notices.next_if(|after| *after <= began.elapsed()) {
+            notice(after);
         }
-        signals.wait(if noticed { None } else { Some(left) });
+        signals.wait(notices.peek().map(|after| after.saturating_sub(began.elapsed())));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    #[test]
+    fn each_notice_is_given_once_and_in_order() {
+        let signals = Signals::listen().unwrap();
+        let (short, long) = (Duration::ZERO, Duration::from_micros(1));
+        let mut given = Vec::new();
+        let mut polls = 0;
+        let future = poll_fn(|context| {
+            polls += 1;
+            context.waker().wake_by_ref();
+            if polls == 50 { Poll::Ready(7) } else { Poll::Pending }
+        });
+        let never = Duration::from_secs(3_600);
+        let outcome = wait_for(future, &signals, &[short, long, never], |after| given.push(after));
+        assert!(matches!(outcome, WaitOutcome::Ready(7)));
+        signals.restore_default_action();
+        assert_eq!(given, [short, long]);
     }
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use standpipe::escape;
-use standpipe::observe::{self, AgentAudit, AgentRate, Audit, LimitAudit, PoolAudit, Rate};
+use standpipe::observe::{self, AgentAudit, AgentRate, Audit, Level, LimitAudit, PoolAudit, Rate};
 
-use crate::show::amount::amount;
+use crate::show::amount::{amount, counted};
 use crate::show::duration::{length, period};
 use crate::show::findings;
 use crate::show::local_time::clock;
@@ -38,14 +38,37 @@ pub(crate) fn text(style: Style, audit: &Audit, back_ms: u64, is_shared: bool) -
         audit.pools.iter().partition(is_empty);
     let worst = |pool: &PoolAudit| pool.findings.iter().map(|finding| finding.level).max();
     pools.sort_by_key(|pool| std::cmp::Reverse(worst(pool)));
-    let each = pools.iter().map(|each| pool(style, each, &extent));
+    let is_well = |pool: &&&PoolAudit| worst(pool) == Some(Level::Ok) && pools.len() > MANY;
+    let well: Vec<&PoolAudit> = pools.iter().filter(is_well).copied().collect();
+    let others = pools.iter().filter(|pool| !is_well(pool));
+    let each = others.map(|each| pool(style, each, &extent));
     let mut parts: Vec<Vec<String>> = each.collect();
+    if !well.is_empty() {
+        parts.push(healthy(style, &well));
+    }
     parts.extend(totals(style, &pools));
     if !empty.is_empty() {
         parts.push(sentence(0, style.width, &format!("nothing recorded: {}", names(&empty))));
     }
     let parts: Vec<String> = parts.iter().map(|lines| lines.join("\n") + "\n").collect();
     parts.join("\n")
+}
+
+/// Of more pools than this, those that are well share one line.
+const MANY: usize = 4;
+
+/// `26 pools are well: a/b, c/d, and 24 more`
+fn healthy(style: Style, pools: &[&PoolAudit]) -> Vec<String> {
+    let verb = if pools.len() == 1 { "is" } else { "are" };
+    let ok = style.paint(TextRole::Good, Level::Ok.as_str());
+    let (count, names) = (counted(pools.len() as u64, "pool"), names(pools));
+    let text = format!("{ok}  {count} {verb} well: {names}; `standpipe audit POOL` shows more");
+    let mut lines = sentence(0, style.width, &text);
+    if let Some(until) = pools.iter().filter_map(|pool| pool.complete_until).min() {
+        let text = format!("calls of running processes after {} may be missing", clock(until));
+        lines.push(format!("  {}", style.paint(TextRole::Muted, &text)));
+    }
+    lines
 }
 
 /// `a/b, c/d, and 9 more`
@@ -189,14 +212,21 @@ fn totals(style: Style, pools: &[&PoolAudit]) -> Option<Vec<String>> {
 fn agents(style: Style, all: &[AgentAudit]) -> Vec<String> {
     let priced = all.iter().any(|agent| agent.micro_usd.is_some());
     let cost = if priced { "cost" } else { "" };
-    let was_cancelled = all.iter().any(|agent| agent.cancelled > 0);
-    let cancelled = if was_cancelled { "cancelled" } else { "" };
-    let head = ["", "calls", "refused", "retries", "waited", cost, cancelled];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    let title = |name, count: fn(&AgentAudit) -> u64| {
+        if all.iter().any(|agent| count(agent) > 0) { name } else { "" }
+    };
+    let cancelled = title("cancelled", |agent| agent.cancelled);
+    let not_admitted = title("not admitted", |agent| agent.not_admitted);
+    let running = title("running", |agent| agent.in_flight);
+    let outcomes = ["", "calls", running, not_admitted, "refused", "retries", "waited"];
+    let head = outcomes.into_iter().chain([cost, cancelled]);
+    let mut rows = vec![head.map(str::to_owned).collect::<Vec<_>>()];
     rows.extend(all.iter().take(MAX_ROWS).map(|agent| {
         vec![
             escape::text(&agent.agent).into_owned(),
             amount("calls", agent.calls),
+            nonzero(agent.in_flight),
+            nonzero(agent.not_admitted),
             nonzero(agent.refused),
             nonzero(agent.retries),
             if agent.waited_ms == 0 { String::new() } else { length(agent.waited_ms) },

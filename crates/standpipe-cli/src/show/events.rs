@@ -44,17 +44,12 @@ fn session_end(session: u64, agent: Option<&String>) -> String {
 pub(crate) fn what(what: &EventData) -> String {
     match what {
         EventData::Wait { .. } => waited(what),
+        EventData::Refuse { .. } => refused(what),
         EventData::Shadow { agent, model, reason, limit } => {
             let who = by(agent, model.as_deref());
             format!("{who} would have waited: {}", reason_text(reason, limit.as_deref()))
         }
-        EventData::Throttle { agent, about, retry_after_ms, said, .. } => {
-            let who = agent.as_deref().unwrap_or("a call");
-            let after = retry_after_ms.map(|ms| format!(", retry after {}", length(ms)));
-            let said = said.as_ref().map(|said| format!(": “{said}”"));
-            let (after, said) = (after.unwrap_or_default(), said.unwrap_or_default());
-            format!("{who} was refused by the provider: {about}{after}{said}")
-        }
+        EventData::Throttle { .. } => throttled(what),
         EventData::Observe { headers, .. } => {
             let each = headers.iter().map(|(name, value)| format!("{name}: {value}"));
             each.collect::<Vec<_>>().join(", ")
@@ -67,21 +62,21 @@ pub(crate) fn what(what: &EventData) -> String {
             let by = by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
             format!("paused{by} for {}, until {}", length(*for_ms), clock(until))
         }
-        EventData::Resume => "admits calls again".to_owned(),
-        EventData::Stop { until: Some(until) } => {
-            format!("stopped by the provider, until {}", clock(until))
+        EventData::Resume { by } => {
+            by.as_ref().map_or("the pause is over".to_owned(), |by| format!("resumed by {by}"))
         }
-        EventData::Stop { until: None } => "stopped by the provider".to_owned(),
+        EventData::Stop { until } => {
+            let until = until.map(|until| format!(", until {}", clock(until)));
+            format!("stopped by the provider{}", until.unwrap_or_default())
+        }
         EventData::SessionEnd { session } => session_end(*session, None),
         EventData::Config { result, source } => configured(source, result),
         EventData::WindowReset { limit } => format!("the provider's window of {limit} restarted"),
-        EventData::Sequential { on: true } => {
-            "several agents were throttled: calls go one at a time".to_owned()
-        }
-        EventData::Sequential { on: false } => "calls no longer go one at a time".to_owned(),
-        EventData::Learn { limit, amount } => {
-            format!("the provider stated a limit: {amount} {limit}")
-        }
+        EventData::Sequential { on } => match on {
+            true => "several agents were throttled: calls go one at a time".to_owned(),
+            false => "calls no longer go one at a time".to_owned(),
+        },
+        EventData::Learn { limit, amount } => learned(limit, *amount),
         EventData::Zone { zone } => format!("zone {zone}"),
         EventData::Promote { agent } => {
             format!("{agent} was denied for 5 minutes; its next call is served as standard")
@@ -96,12 +91,14 @@ pub(crate) fn what(what: &EventData) -> String {
             "quota will run out at this rate: callers are advised to request less".to_owned()
         }
         EventData::Breaker { on: false } => "quota no longer runs out at this rate".to_owned(),
-        EventData::ClientRetry { agent, client, guessed: true } => {
-            format!("{agent} ({client}) repeated a refused call; it may retry on its own")
+        EventData::ClientRetry { agent, client, guessed } => {
+            let what = match guessed {
+                true => "repeated a refused call; it may retry on its own",
+                false => "retries on its own; `standpipe doctor` has the switch",
+            };
+            format!("{agent} ({client}) {what}")
         }
-        EventData::ClientRetry { agent, client, .. } => {
-            format!("{agent} ({client}) retries on its own; `standpipe doctor` has the switch")
-        }
+        EventData::Settle { agent, by, pid, .. } => settled(agent.as_deref(), by, *pid),
         EventData::Doubt { about, value, why } => doubted(about, value, why),
         EventData::Store { what } => what.clone(),
         EventData::Usage(usage) => used(usage),
@@ -112,10 +109,35 @@ pub(crate) fn what(what: &EventData) -> String {
     }
 }
 
+/// Describes a limit that was learned. No answer states how many calls are accepted at once.
+fn learned(limit: &str, size: u64) -> String {
+    match limit {
+        "parallel" => {
+            format!("learned: the provider accepts {} at once", counted(size, "call"))
+        }
+        _ => format!("the provider stated a limit: {size} {limit}"),
+    }
+}
+
+/// Describes a refusal by the provider, with its own words.
+fn throttled(what: &EventData) -> String {
+    let EventData::Throttle { agent, about, retry_after_ms, said, .. } = what else {
+        return String::new();
+    };
+    let who = agent.as_deref().unwrap_or("a call");
+    let after = retry_after_ms.map(|ms| format!(", retry after {}", length(ms)));
+    let said = said.as_ref().map(|said| format!(": “{said}”"));
+    let (after, said) = (after.unwrap_or_default(), said.unwrap_or_default());
+    format!("{who} was refused by the provider: {about}{after}{said}")
+}
+
 /// Describes a configuration that was sent. Limits of a `--limit` flag are recorded as those of
 /// code.
 fn configured(source: &str, result: &str) -> String {
     match source {
+        "code" if result == "kept" => {
+            "limits from code or flags were not applied: other limits are in force".to_owned()
+        }
         "code" => format!("limits from code or flags: {result}"),
         _ => format!("a configuration from {source}: {result}"),
     }
@@ -136,6 +158,33 @@ fn waited(what: &EventData) -> String {
     }
 }
 
+/// Describes calls that were not admitted: `cron was refused (parallel has no room, in use by h;
+/// timeout 0)`.
+fn refused(what: &EventData) -> String {
+    let EventData::Refuse { agent, model, reason, limit, held_by, timeout_ms, count, .. } = what
+    else {
+        return String::new();
+    };
+    let who = by(agent, model.as_deref());
+    let why = held(reason_text(reason, limit.as_deref()), held_by);
+    let timeout = if *timeout_ms == 0 { "0".to_owned() } else { length(*timeout_ms) };
+    match count {
+        1 => format!("{who} was not admitted ({why}; timeout {timeout})"),
+        n => format!("{n} calls of {who} were not admitted ({why}; timeout {timeout})"),
+    }
+}
+
+/// Adds who holds the slots.
+fn held(why: String, held_by: &[String]) -> String {
+    if held_by.is_empty() { why } else { format!("{why}, in use by {}", held_by.join(", ")) }
+}
+
+/// Describes a lease that somebody else settled than the process that holds it.
+fn settled(agent: Option<&str>, by: &str, pid: u32) -> String {
+    let whose = agent.map(|agent| format!(" of {agent}")).unwrap_or_default();
+    format!("a lease{whose} (pid {pid}) was settled by {by}; its process goes on")
+}
+
 /// Describes a value that was not believed. A message has no value that may be shown.
 fn doubted(about: &str, value: &str, why: &str) -> String {
     let value = if value.is_empty() { String::new() } else { format!(" `{value}`") };
@@ -144,15 +193,18 @@ fn doubted(about: &str, value: &str, why: &str) -> String {
 
 /// `requests per 1min has no room: 60 of 60 used`
 fn waited_for(what: &EventData) -> String {
-    let EventData::Wait { reason, limit, used, usable, .. } = what else { return String::new() };
+    let EventData::Wait { reason, limit, used, usable, held_by, .. } = what else {
+        return String::new();
+    };
     let why = reason_text(reason, limit.as_deref());
-    match (limit, used, usable) {
+    let text = match (limit, used, usable) {
         (Some(limit), Some(used), Some(usable)) => {
             let unit = limit.split(' ').next().unwrap_or_default();
             format!("{why}: {} of {} used", amount(unit, *used), amount(unit, *usable))
         }
         _ => why,
-    }
+    };
+    held(text, held_by)
 }
 
 /// `blog (sonnet): 12 calls, 3 refused, waited 4.2s, used 12 requests, 48,300 input_tokens`

@@ -1,30 +1,33 @@
 //! `explain` for people: the answer and what to do first, then the admission rule step by step, the
 //! limits, and the shares of agents that count in it.
 
-use standpipe::observe::{Denial, Explanation, LimitStatus, Step};
-use standpipe::{Refused, escape};
+use standpipe::observe::{Denial, Explanation, LimitStatus, NextReason, Step, Why};
+use standpipe::{Reason, Refused, escape};
 
 use crate::show::amount::{amount, cost, percent};
 use crate::show::duration::{length, remaining};
 use crate::show::local_time::clock;
-use crate::show::reasons::to_do;
-use crate::show::status::{Shown, ramp};
+use crate::show::reasons::{Situation, to_do};
+use crate::show::status::{Shown, leases, ramp, unowned_lease};
 use crate::show::style::{Style, TextRole};
 use crate::show::table::{sentence, table};
-use crate::show::when::{denied, refused, stopped, times_out, why_and_until};
+use crate::show::when::{denied, is_late, refused, stopped, times_out, why_and_until};
 
 pub(crate) fn text(style: Style, explanation: &Explanation) -> String {
-    let mut lines = sentence(0, style.width, &escape::text(&asks(explanation)));
-    lines.extend(sentence(0, style.width, &verdict(style, explanation)));
-    lines.extend(waiting(style, explanation));
-    lines.extend(hints(explanation).iter().flat_map(|hint| {
-        let hint = format!("hint: {hint}");
-        sentence(0, style.width, &escape::text(&hint))
-    }));
+    let mut lines = Vec::new();
+    if let Some(other) = decides_elsewhere(explanation) {
+        lines.extend(answer(style, other));
+        lines.extend([String::new(), format!("On {}:", escape::text(&explanation.pool))]);
+    }
+    lines.extend(answer(style, explanation));
     lines.push(String::new());
     let steps = reached(&explanation.steps).iter();
     let rows: Vec<_> = steps.flat_map(|step| rows(style, explanation, step)).collect();
     lines.extend(table(2, style.width, &rows));
+    if !explanation.holders.is_empty() {
+        lines.push(String::new());
+        lines.extend(leases(style, &explanation.holders));
+    }
     lines.extend(limits(style, explanation));
     lines.extend(shares(style, explanation));
     let mut text = lines.join("\n") + "\n";
@@ -34,6 +37,25 @@ pub(crate) fn text(style: Style, explanation: &Explanation) -> String {
         text.push_str(&self::text(style, other));
     }
     text
+}
+
+/// The other pool that decides about a call which this one would admit.
+fn decides_elsewhere(explanation: &Explanation) -> Option<&Explanation> {
+    let is_admitted = |one: &Explanation| one.verdict.as_str() == "admitted";
+    let mut others = explanation.others.iter().filter(|_| is_admitted(explanation));
+    others.find(|other| !is_admitted(other) || other.waits_ms.is_some())
+}
+
+/// What is asked, the answer in a sentence, and what to do.
+fn answer(style: Style, explanation: &Explanation) -> Vec<String> {
+    let mut lines = sentence(0, style.width, &escape::text(&asks(explanation)));
+    lines.extend(sentence(0, style.width, &verdict(style, explanation)));
+    lines.extend(waiting(style, explanation));
+    lines.extend(hints(explanation).iter().flat_map(|hint| {
+        let hint = format!("hint: {hint}");
+        sentence(0, style.width, &escape::text(&hint))
+    }));
+    lines
 }
 
 /// What is explained: a call that waits, or one that is not made yet.
@@ -67,6 +89,12 @@ fn rows(style: Style, explanation: &Explanation, step: &Step) -> Vec<Vec<String>
         let number = if first { format!("{}.", step.number) } else { String::new() };
         vec![number, mark, if first { step.name.to_owned() } else { String::new() }, text]
     };
+    // The ledger asks for room when the calls ahead are admitted.
+    let is_behind = |other: &Step| other.name == "queue" && other.says_no();
+    if !step.says_no() && step.name == "room" && explanation.steps.iter().any(is_behind) {
+        let text = "asked when the calls ahead of it are admitted";
+        return vec![row(0, "-".to_owned(), style.paint(TextRole::Muted, text))];
+    }
     if !step.says_no() {
         let passed = style.paint(TextRole::Muted, step.passed);
         return vec![row(0, style.paint(TextRole::Good, "ok"), passed)];
@@ -209,7 +237,8 @@ fn decided(explanation: &Explanation, why: &Refused, no: &Denial) -> String {
     if why.is_terminal() {
         return stopped(why);
     }
-    denied(no, &explanation.admission, explanation.priority.as_str())
+    let next = explanation.next.as_ref();
+    denied(no, next, &explanation.admission, explanation.priority.as_str())
 }
 
 /// Whether a denial is the one that decides.
@@ -225,9 +254,33 @@ fn hints(explanation: &Explanation) -> Vec<String> {
         denials.find(|no| is_about(why, no)).map_or_else(|| why.why(), |no| Some(no.why()))
     });
     let why = decides.flatten();
-    let (priority, stopped) = (explanation.priority.as_str(), &explanation.stopped_holders);
-    let about_reason = why.map(|why| to_do(&why, &explanation.pool, priority, stopped));
+    // What decides the time is what something can be done about.
+    let why = explanation.next.as_ref().filter(|_| why.is_some()).map(NextReason::why).or(why);
+    let situation = Situation {
+        pool: &explanation.pool,
+        priority: explanation.priority.as_str(),
+        stopped: &explanation.stopped_holders,
+        limits: &explanation.limits,
+        lacks_two: explanation.next.is_some()
+            && refused.is_some_and(|why| why.reason == Reason::Limit),
+    };
+    let late = explanation.waiting.first().filter(|_| explanation.waits_ms.is_some());
+    if late.is_some_and(is_late) {
+        let agent = &explanation.agent;
+        let text = format!(
+            "the call of {agent} times out before its turn: start it with a longer --timeout"
+        );
+        return vec![text];
+    }
+    let about_reason =
+        why.map(|why| about_slot(explanation, &why).unwrap_or_else(|| to_do(&why, &situation)));
     let advice = explanation.advice.as_ref().filter(|advice| !advice.try_this.is_empty());
     let advice = advice.map(|advice| advice.sentence());
     about_reason.into_iter().chain(advice).filter(|hint| !hint.is_empty()).collect()
+}
+
+/// What to do about a slot that no process holds, if the call waits for a slot.
+fn about_slot(explanation: &Explanation, why: &Why<'_>) -> Option<String> {
+    let is_open = why.limit == Some("parallel") && explanation.stopped_holders.is_empty();
+    unowned_lease(&explanation.holders).filter(|_| is_open)
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use standpipe::config::plain;
 use standpipe::observe::Origin;
+use standpipe::policy::Resets;
 use standpipe::{Limit, PoolConfig, PoolName, Rule, Unit};
 
 use crate::show::local_time::day_and_clock;
@@ -45,8 +46,11 @@ pub(crate) fn changed_by_flags(
     if new.is_empty() {
         return None;
     }
-    let new = list(new.into_iter());
-    let before = before.map(|before| format!(" (before: {})", list(before.iter())));
+    // A limit of another unit, kind or period applies beside those that the pool has.
+    let replaces = |limit: &&Limit| {
+        before.is_none_or(|before| before.iter().any(|other| other.id() == limit.id()))
+    };
+    let (replaced, more): (Vec<&Limit>, Vec<&Limit>) = new.into_iter().partition(replaces);
     // A looser limit is ignored, although others of the same call apply.
     let ignored: Vec<&Limit> = given.iter().filter(|limit| !in_force.contains(limit)).collect();
     let same = |limit: &&Limit| ignored.iter().any(|ignored| unit(ignored) == unit(limit));
@@ -54,12 +58,28 @@ pub(crate) fn changed_by_flags(
         let (stays, ignored) = (list(in_force.iter().filter(same)), list(ignored.iter().copied()));
         format!("; {stays} stays, because --limit {ignored} is looser")
     });
-    Some(format!(
-        "--limit {new} now applies to every caller of `{pool}`{}{}; {}",
-        before.unwrap_or_default(),
-        kept.unwrap_or_default(),
-        to_loosen(pool)
-    ))
+    let mut parts = Vec::new();
+    if !replaced.is_empty() {
+        let is_old = |limit: &&Limit| replaced.iter().any(|new| new.id() == limit.id());
+        let before = before.map(|before| list(before.iter().filter(is_old)));
+        let before = before.map(|before| format!(" (before: {before})")).unwrap_or_default();
+        let new = list(replaced.iter().copied());
+        parts.push(format!("--limit {new} now applies to every caller of `{pool}`{before}"));
+    }
+    if let [one] = more.as_slice() {
+        let also = list(in_force.iter().filter(|other| other.id() != one.id()));
+        let one = text(one);
+        parts.push(format!("`{pool}` has one more limit for every caller: {one} (also: {also})"));
+    } else if !more.is_empty() {
+        let is_more = |limit: &&Limit| more.iter().any(|new| new.id() == limit.id());
+        let also = list(in_force.iter().filter(|other| !is_more(other)));
+        let (count, more) = (more.len(), list(more.iter().copied()));
+        parts.push(format!(
+            "`{pool}` has {count} more limits for every caller: {more} (also: {also})"
+        ));
+    }
+    let kept = kept.unwrap_or_default();
+    Some(format!("{}{kept}; {}", parts.join("; "), to_loosen(pool)))
 }
 
 fn to_loosen(pool: &PoolName) -> String {
@@ -115,14 +135,27 @@ fn list<'a>(limits: impl Iterator<Item = &'a Limit>) -> String {
     if each.is_empty() { "none".to_owned() } else { each.join(", ") }
 }
 
-/// Formats a limit as `--limit` takes it.
+/// Formats a limit with its options as `--limit` takes it.
 fn text(limit: &Limit) -> String {
-    match &limit.rule {
-        Rule::Window { unit, amount, period } | Rule::Bucket { unit, amount, period, .. } => {
+    let mut text = match &limit.rule {
+        Rule::Window { unit, amount, period } => {
             format!("{unit}={}", plain::rate(unit, *amount, *period))
         }
+        Rule::Bucket { unit, amount, period, burst } => {
+            let (rate, burst) = (plain::rate(unit, *amount, *period), plain::amount(unit, *burst));
+            format!("{unit}={rate},burst={burst}")
+        }
         Rule::Parallel { amount } => format!("parallel={amount}"),
+    };
+    if let Some(pace) = limit.pace {
+        text += &format!(",pace={}", plain::span(pace));
     }
+    match &limit.resets {
+        Resets::Rolling => {}
+        Resets::Provider => text += ",resets=provider",
+        Resets::Calendar(zone) => text += &format!(",resets={}", zone.as_str()),
+    }
+    text
 }
 
 const fn unit(limit: &Limit) -> Option<&Unit> {

@@ -63,10 +63,16 @@ fn from_text(exit: Exit, kind: &str, text: &str) -> Failure {
     Failure::new(exit, kind, what, remedy)
 }
 
-/// What is wrong and, for a caller that waits no longer, what to do.
-fn not_admitted(refused: &Refused, holders: Option<&str>) -> Message {
-    let text = when::refused(refused);
-    let (what, hint) = split_hint(&text);
+/// What is wrong and, for a caller that waits no longer, what to do. `text` describes the refusal.
+fn not_admitted(refused: &Refused, holders: Option<&str>, text: &str) -> Message {
+    let Some(remedy) = refused.loss_remedy() else { return without_loss(refused, holders, text) };
+    let rest = without_loss(refused, holders, &text.replace(&format!("; {remedy}"), ""));
+    Message::new(rest.what(), &format!("{remedy}; else {}", rest.hint()))
+}
+
+/// The same without what to do about a lost ledger.
+fn without_loss(refused: &Refused, holders: Option<&str>, text: &str) -> Message {
+    let (what, hint) = split_hint(text);
     let at = refused.when();
     if refused.is_terminal() {
         // The hint names `standpipe resume` already.
@@ -76,7 +82,10 @@ fn not_admitted(refused: &Refused, holders: Option<&str>) -> Message {
         return Message::new(what, shorter.unwrap_or(hint));
     }
     if at.not_before.is_some() {
-        return Message::new(what, &format!("ask again {hint}"));
+        return Message::new(what, &format!("ask again {hint}{}", sooner(refused)));
+    }
+    if at.until.is_some() {
+        return Message::new(what, &format!("{hint}{}", sooner(refused)));
     }
     let Some(event) = at.waiting_for else { return Message::new(what, hint) };
     let holders = match holders {
@@ -87,6 +96,22 @@ fn not_admitted(refused: &Refused, holders: Option<&str>) -> Message {
     let more = if more.is_empty() { String::new() } else { format!("{more}; ") };
     let to_do = format!("give a longer --timeout, or see: standpipe status {}", refused.pool);
     Message::new(what, &format!("{holders}; {more}{to_do}"))
+}
+
+/// What else a caller can do that is admitted at a known instant.
+fn sooner(refused: &Refused) -> String {
+    // The budget refills with other calls; a call that waits longer is refused all the same.
+    if refused.waited_for.unwrap_or(refused.reason) == Reason::RetryBudget {
+        return String::new();
+    }
+    let is_paused = refused.waited_for.unwrap_or(refused.reason) == Reason::Pause;
+    if !is_paused {
+        return ", or give a longer --timeout".to_owned();
+    }
+    let by_provider = refused.paused.as_ref().is_some_and(|cause| cause.refusal.is_some());
+    let risk = if by_provider { ", but the provider may refuse again" } else { "" };
+    let pool = &refused.pool;
+    format!(", or give a longer --timeout; `standpipe resume {pool}` ends the pause{risk}")
 }
 
 /// Converts a refusal.
@@ -104,9 +129,11 @@ pub(crate) fn refusal_beside(refused: &Refused, holders: Option<&str>) -> Failur
     };
     let at = refused.when();
     let after = at.until_ms.or(at.not_before_ms);
-    let mut failure = from_text(exit, kind, &refused.to_string());
-    // People read the time of this machine; the problem object has UTC.
-    failure.messages = vec![not_admitted(refused, holders)];
+    let utc = refused.to_string();
+    let mut failure = from_text(exit, kind, &utc);
+    // People read the time of this machine; the problem object has UTC, and the same action.
+    failure.messages = vec![not_admitted(refused, holders, &when::refused(refused))];
+    let failure = failure.with("hint", json!(not_admitted(refused, holders, &utc).hint()));
     let failure = failure
         .with("pool", json!(refused.pool.as_str()))
         .with("reason", json!(refused.reason.as_str()))

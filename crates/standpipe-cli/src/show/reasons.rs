@@ -1,13 +1,15 @@
 //! What each reason of the admission rule means, and what to do about it.
 
-use standpipe::observe::Why;
+use standpipe::observe::{LimitStatus, Why};
 use standpipe::{Priority, Reason, Refused};
+
+use crate::show::amount::amount;
 
 /// What each reason means, and what to do about it.
 pub(crate) const MEANINGS: [(Reason, &str, &str); 20] = [
     (
         Reason::Terminal,
-        "stopped by the provider: billing, a monthly quota used up, a blocked key",
+        "the provider stopped it: no credit, a spent quota, a blocked key",
         "fix the account at the provider, then `standpipe resume POOL`",
     ),
     (Reason::Never, "larger than a limit of the pool", "send a smaller call, or raise the limit"),
@@ -28,7 +30,7 @@ pub(crate) const MEANINGS: [(Reason, &str, &str); 20] = [
     ),
     (
         Reason::Hold,
-        "an agent before it in its workflow was throttled, or it waits before a retry",
+        "an agent earlier in the workflow was throttled, or it is a retry",
         "nothing to do; it ends with that pause",
     ),
     (
@@ -54,17 +56,17 @@ pub(crate) const MEANINGS: [(Reason, &str, &str); 20] = [
     (
         Reason::Limit,
         "a limit has no room",
-        "wait; request less; or raise the limit if the provider allows more",
+        "wait; request less; or raise the limit in standpipe.toml if the provider allows more",
     ),
     (
         Reason::Floor,
         "the rest of the limit is kept for agents with a floor",
-        "wait, or give this agent a floor too, in standpipe.toml",
+        "wait, or lower the floor of the others in standpipe.toml",
     ),
     (
         Reason::Ramp,
         "after a pause only a part of a limit is usable at first",
-        "wait; more is usable with each period",
+        "wait; all of the limit is usable again when the ramp ends",
     ),
     (
         Reason::Pace,
@@ -99,13 +101,61 @@ pub(crate) const MEANINGS: [(Reason, &str, &str); 20] = [
     (Reason::Deadline, "its timeout has passed", "give it a longer `--timeout`"),
 ];
 
+/// What is known of a pool beside the reason of a wait.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Situation<'a> {
+    pub(crate) pool: &'a str,
+    /// The priority of the call.
+    pub(crate) priority: &'a str,
+    /// Processes that hold leases and are stopped.
+    pub(crate) stopped: &'a [u32],
+    /// The limits of the pool.
+    pub(crate) limits: &'a [LimitStatus],
+    /// Whether the call lacks room on two limits.
+    pub(crate) lacks_two: bool,
+}
+
+impl Situation<'_> {
+    /// Fewer slots than stated, because the provider refused calls at once.
+    fn has_learned_slots(&self) -> bool {
+        self.limits.iter().any(|limit| limit.unit == "parallel" && limit.effective < limit.amount)
+    }
+
+    /// What others use of a limit, and all of it, if they use a notable part.
+    fn used_by_others(&self, name: Option<&str>) -> Option<String> {
+        let limit = self.limits.iter().find(|limit| Some(limit.limit.as_str()) == name)?;
+        let units = limit.by_others.max(limit.outside);
+        let stated = limit.learned.map_or(limit.amount, |learned| learned.min(limit.amount));
+        // A tenth; providers round what they count.
+        let is_notable = units > 0 && units.saturating_mul(10) >= stated;
+        let (units, stated) = (amount(&limit.unit, units), amount(&limit.unit, stated));
+        is_notable.then(|| format!("{units} of {stated} are used outside Standpipe"))
+    }
+}
+
 /// What a person can do about calls that wait for this reason on a pool. Empty for a reason that
 /// only a newer version knows.
-/// `stopped` are processes that hold leases and are stopped.
-pub(crate) fn to_do(why: &Why<'_>, pool: &str, priority: &str, stopped: &[u32]) -> String {
+pub(crate) fn to_do(why: &Why<'_>, situation: &Situation<'_>) -> String {
+    let Situation { pool, priority, stopped, lacks_two, .. } = *situation;
     if why.limit == Some("parallel") && !stopped.is_empty() {
         let each: Vec<String> = stopped.iter().map(|pid| Refused::stopped_holder(*pid)).collect();
         return each.join("; ");
+    }
+    if let (true, Some(used)) =
+        (why.reason == Reason::Limit.as_str(), situation.used_by_others(why.limit))
+    {
+        return format!("{used}; find those callers (`standpipe doctor`), or wait");
+    }
+    if why.reason == Reason::Limit.as_str()
+        && why.limit == Some("parallel")
+        && situation.has_learned_slots()
+    {
+        return "wait; the provider refused more calls at once, and one more is admitted after each \
+                minute without a 429"
+            .to_owned();
+    }
+    if why.reason == Reason::Limit.as_str() && lacks_two {
+        return "wait; two limits are full, and raising one of them alone gains nothing".to_owned();
     }
     if why.reason == Reason::Terminal.as_str() {
         return format!("{}, then `standpipe resume {pool}`", Refused::FIX_ACCOUNT);
@@ -119,9 +169,6 @@ pub(crate) fn to_do(why: &Why<'_>, pool: &str, priority: &str, stopped: &[u32]) 
     if let (true, Some(agent)) = (why.reason == Reason::Cap.as_str(), why.agent) {
         return format!("wait, or raise `cap` of {agent} in standpipe.toml");
     }
-    if let (true, Some(agent)) = (why.reason == Reason::Floor.as_str(), why.agent) {
-        return format!("wait, or give {agent} a floor too, in standpipe.toml");
-    }
     if why.reason == Reason::Never.as_str() && why.by_cap {
         return "send a smaller call, or raise the agent's cap in standpipe.toml".to_owned();
     }
@@ -132,11 +179,11 @@ pub(crate) fn to_do(why: &Why<'_>, pool: &str, priority: &str, stopped: &[u32]) 
         return "send a smaller call, or wait until the limit is free".to_owned();
     }
     if why.reason == Reason::Learning.as_str() && why.limit.is_some() {
-        return "nothing to do; running processes report their calls meanwhile".to_owned();
+        let reset = standpipe::observe::reset_if_idle(pool);
+        return format!("{reset}; else wait: running processes report their calls");
     }
     if why.reason == Reason::Limit.as_str() && why.limit == Some("parallel") {
-        return "wait for a call to end, or raise `parallel` if the provider allows more"
-            .to_owned();
+        return "wait for a call to end, or raise `parallel` in standpipe.toml".to_owned();
     }
     let known = MEANINGS.iter().find(|(known, ..)| known.as_str() == why.reason);
     known.map(|(.., to_do)| to_do.replace("POOL", pool)).unwrap_or_default()

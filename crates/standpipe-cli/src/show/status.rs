@@ -5,6 +5,8 @@ mod agents;
 mod calls;
 mod condition;
 mod limits;
+mod lost;
+mod overview;
 mod throttling;
 mod warnings;
 
@@ -18,9 +20,11 @@ use crate::show::style::{Style, TextRole, columns};
 use crate::show::table::sentence;
 
 pub(crate) use agents::{active_text, share_text};
-pub(crate) use calls::{cost_text, expiry, priority_label};
-pub(crate) use condition::{state_role, state_text};
+pub(crate) use calls::{cost_text, expiry, leases, priority_label};
+pub(crate) use condition::{state_role, state_text, unowned_lease};
 pub(crate) use limits::{Shown, ramp};
+pub(crate) use lost::ledgers as lost;
+pub(crate) use overview::{counts, origin};
 
 /// The text for a store without pools.
 pub(crate) const NO_POOLS: &str = "\

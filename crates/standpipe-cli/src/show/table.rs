@@ -79,7 +79,7 @@ pub(crate) fn sentence(indent: usize, width: usize, text: &str) -> Vec<String> {
 /// A line whose end is too long even so is broken between words.
 fn wrap(line: &str, further: usize, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
-    for word in words(line) {
+    for word in words(line, width.saturating_sub(further)) {
         let last = lines.last().map_or(0, |last| columns(last));
         if last > further && last + columns(word.trim_end()) > width {
             lines.push(" ".repeat(further));
@@ -91,8 +91,9 @@ fn wrap(line: &str, further: usize, width: usize) -> Vec<String> {
     lines
 }
 
-/// The words of a line, each with the blanks behind it. A number and its unit are one word.
-fn words(line: &str) -> Vec<String> {
+/// The words of a line, each with the blanks behind it. A number and its unit are one word, and so
+/// is a command in backticks of at most this width, which people copy.
+fn words(line: &str, most: usize) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in line.split_inclusive(' ') {
         let number = |last: &String| {
@@ -100,7 +101,10 @@ fn words(line: &str) -> Vec<String> {
             !last.is_empty() && last.chars().all(|c| c.is_ascii_digit() || c == '.')
         };
         let is_unit = UNITS.contains(&word.trim_end().trim_end_matches([')', ',', '.', ';']));
-        match words.last_mut().filter(|last| is_unit && number(last)) {
+        let is_open = |last: &String| last.matches('`').count() % 2 == 1;
+        let fits = |last: &String| columns(last) + columns(word.trim_end()) <= most;
+        let belongs = |last: &String| is_unit && number(last) || is_open(last) && fits(last);
+        match words.last_mut().filter(|last| belongs(last)) {
             Some(last) => last.push_str(word),
             None => words.push(word.to_owned()),
         }
@@ -148,6 +152,13 @@ mod tests {
     fn a_number_stays_with_its_unit() {
         assert_eq!(sentence(0, 14, "not before (in 51 s)"), ["not before (in", "  51 s)"]);
         assert_eq!(sentence(0, 12, "free in (51 s)"), ["free in", "  (51 s)"]);
+    }
+
+    #[test]
+    fn a_command_is_not_broken_unless_it_is_too_long() {
+        let text = "wait; `standpipe resume my/api` ends it";
+        assert_eq!(sentence(0, 30, text), ["wait;", "  `standpipe resume my/api`", "  ends it"]);
+        assert_eq!(sentence(0, 16, "`a-long command here`")[0], "`a-long command");
     }
 
     #[test]

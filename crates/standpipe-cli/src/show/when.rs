@@ -1,6 +1,6 @@
 //! When a call may be admitted, in the time zone of this machine.
 
-use standpipe::observe::{Denial, PausedBy, TicketStatus, Timestamp, Why};
+use standpipe::observe::{Denial, NextReason, PausedBy, TicketStatus, Timestamp, Why};
 use standpipe::{Refused, When};
 
 use crate::show::duration::remaining;
@@ -20,13 +20,18 @@ fn admitted(at: &When) -> String {
     }
 }
 
-/// Describes why a call is not admitted, and when it may be or what must happen first.
-pub(crate) fn why_and_when(why: &Why<'_>, at: &When) -> String {
-    let text = reason(why);
+/// Describes why a call is not admitted, and when it may be or what must happen first. `next` is
+/// the rule that decides the time, if it is another one.
+pub(crate) fn why_and_when(why: &Why<'_>, next: Option<&NextReason>, at: &When) -> String {
+    let text = match next {
+        Some(next) => format!("{}; then {}", reason(why), reason(&next.why())),
+        None => reason(why),
+    };
     // These name what must happen already.
     let is_named = ["order", "probe"].contains(&why.reason);
     // The time of a rate is known, so what is unknown is a slot that the call needs as well.
     let is_slot = why.limit.is_none_or(|limit| limit == "parallel");
+    let is_slot = is_slot || next.is_some();
     let needs_slot = at.waiting_for.as_deref() == Some("a call in flight to end") && !is_slot;
     let mut timed = at.clone();
     timed.waiting_for = None;
@@ -47,7 +52,7 @@ pub(crate) fn why_and_until(why: &Why<'_>, at: &When) -> String {
     let (bound, end) = match (at.until, at.not_before) {
         (Some(end), _) => ("until", end),
         (None, Some(end)) => ("at least until", end),
-        (None, None) => return why_and_when(why, at),
+        (None, None) => return why_and_when(why, None, at),
     };
     let left = remaining(at.until_ms.or(at.not_before_ms).unwrap_or(0));
     format!("{}, {bound} {} ({left})", reason(why), clock(end))
@@ -55,15 +60,17 @@ pub(crate) fn why_and_until(why: &Why<'_>, at: &When) -> String {
 
 /// Describes a denial that decides. For a pause that is when it ends, when calls of the priority
 /// return from it, and when the call is admitted.
-pub(crate) fn denied(no: &Denial, at: &When, priority: &str) -> String {
-    let Some(returns) = &no.returns else { return why_and_when(&no.why(), at) };
+pub(crate) fn denied(no: &Denial, next: Option<&NextReason>, at: &When, priority: &str) -> String {
+    let Some(returns) = &no.returns else { return why_and_when(&no.why(), next, at) };
     let (end, from, to) = (clock(returns.pause_ends), clock(returns.from), clock(returns.to));
     let window = if from == to { format!("at {from}") } else { format!("between {from} and {to}") };
     let paused = match &no.paused {
         Some(cause) => paused_by(cause, Some(&end)),
         None => format!(" until {end}"),
     };
-    format!("paused{paused}; {priority} calls return {window}; {}", admitted(at))
+    let next = next.map(|next| format!("; then {}", reason(&next.why()))).unwrap_or_default();
+    let admitted = if at.is_empty() { String::new() } else { format!("; {}", admitted(at)) };
+    format!("paused{paused}; {priority} calls return {window}{next}{admitted}")
 }
 
 /// ` by ops at 16:58:00 until 16:59:00`, or ` until 16:59:00: blog got a 429 (quota) at 16:58:00`
@@ -100,13 +107,21 @@ fn reason(why: &Why<'_>) -> String {
 
 /// Describes why a call waits, and until when.
 pub(crate) fn wait_reason(ticket: &TicketStatus) -> String {
-    let Some(why) = ticket.why() else { return "it is next".to_owned() };
-    let text = why_and_when(&why, &ticket.when);
-    text + &times_out(ticket)
+    let on = ticket.on.as_ref().map(|pool| format!("on {pool}: ")).unwrap_or_default();
+    let text = match ticket.why() {
+        Some(why) if ticket.stopped => {
+            let why = why_and_when(&why, ticket.next.as_ref(), &When::default());
+            format!("{why}; its process is stopped and cannot take its turn")
+        }
+        Some(why) => why_and_when(&why, ticket.next.as_ref(), &ticket.when),
+        None if ticket.stopped => "its turn has come, but its process is stopped".to_owned(),
+        None => "it is next".to_owned(),
+    };
+    on + &text + &times_out(ticket)
 }
 
 /// Whether the timeout of a call ends before its turn.
-fn is_late(ticket: &TicketStatus) -> bool {
+pub(crate) fn is_late(ticket: &TicketStatus) -> bool {
     let late = ticket.when.in_ms().is_some_and(|ms| ms > ticket.deadline_ms);
     late || ticket.when.times_out
 }
@@ -123,10 +138,15 @@ pub(crate) fn times_out(ticket: &TicketStatus) -> String {
 pub(crate) fn wait_instant(ticket: &TicketStatus) -> String {
     if let Some(why) = ticket.why().filter(|_| is_late(ticket)) {
         let left = remaining(ticket.deadline_ms);
-        return format!("times out first, in {left}: {}", why_and_when(&why, &When::default()));
+        return format!(
+            "times out first, in {left}: {}",
+            why_and_when(&why, None, &When::default())
+        );
     }
     match ticket.why().filter(|_| ticket.when.waiting_for.is_none() && !ticket.when.is_empty()) {
-        Some(why) => format!("{}: {}", when(&ticket.when), why_and_when(&why, &When::default())),
+        Some(why) => {
+            format!("{}: {}", when(&ticket.when), why_and_when(&why, None, &When::default()))
+        }
         None => wait_reason(ticket),
     }
 }

@@ -120,8 +120,9 @@ fn empty_text(state: &State, pane: Pane) -> Option<String> {
         let text = if state.unavailable.is_some() { "no data yet" } else { "loading …" };
         return Some(text.to_owned());
     };
-    if !state.rows(pane).is_empty() || (pane == Pane::Pools && !data.snapshot.unreadable.is_empty())
-    {
+    let snapshot = &data.snapshot;
+    let has_notes = !snapshot.unreadable.is_empty() || !snapshot.lost.is_empty();
+    if !state.rows(pane).is_empty() || (pane == Pane::Pools && has_notes) {
         return None;
     }
     if !state.filter.is_empty() {

@@ -181,10 +181,11 @@ fn contains_ignoring_case(words: &str, text: &str) -> bool {
 fn agent(what: &EventData) -> Option<&str> {
     match what {
         EventData::Wait { agent, .. }
+        | EventData::Refuse { agent, .. }
         | EventData::Shadow { agent, .. }
         | EventData::Reclaim { agent, .. }
         | EventData::Promote { agent } => Some(agent),
-        EventData::Throttle { agent, .. } => agent.as_deref(),
+        EventData::Throttle { agent, .. } | EventData::Settle { agent, .. } => agent.as_deref(),
         EventData::Usage(usage) => Some(&usage.agent),
         _ => None,
     }
@@ -192,7 +193,9 @@ fn agent(what: &EventData) -> Option<&str> {
 
 fn model(what: &EventData) -> Option<&str> {
     match what {
-        EventData::Wait { model, .. } | EventData::Shadow { model, .. } => model.as_deref(),
+        EventData::Wait { model, .. }
+        | EventData::Refuse { model, .. }
+        | EventData::Shadow { model, .. } => model.as_deref(),
         _ => None,
     }
 }

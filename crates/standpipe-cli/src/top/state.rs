@@ -40,6 +40,12 @@ pub(super) enum Mode {
     Pause {
         pool: String,
         text: String,
+        /// The text is the suggested length: the first character replaces it.
+        is_suggested: bool,
+    },
+    /// Confirming that a pool is resumed although the provider refused calls.
+    Resume {
+        pool: String,
     },
     /// Confirming that a lease is settled.
     Settle {
@@ -200,7 +206,10 @@ impl State {
             Mode::Browse => self.browse(key.code),
             Mode::Help => self.leave_help(key.code),
             Mode::Filter => self.filter(key.code),
-            Mode::Pause { pool, text } => self.pause(key.code, pool, text),
+            Mode::Pause { pool, text, is_suggested } => {
+                self.pause(key.code, pool, text, is_suggested)
+            }
+            Mode::Resume { pool } => self.confirm_resume(key.code, pool),
             Mode::Settle { lease, agent, about } => self.settle(key.code, lease, agent, about),
         }
     }
@@ -293,13 +302,20 @@ impl State {
 
     fn ask_for_pause(&mut self) {
         match self.selected_row().and_then(Row::pool).map(str::to_owned) {
-            Some(pool) => self.mode = Mode::Pause { pool, text: DEFAULT_PAUSE.to_owned() },
+            Some(pool) => {
+                let text = DEFAULT_PAUSE.to_owned();
+                self.mode = Mode::Pause { pool, text, is_suggested: true };
+            }
             None => self.error("no pool is selected: select one with the arrow keys"),
         }
     }
 
     fn resume(&mut self) -> Effect {
         match self.selected_row().and_then(Row::pool).map(str::to_owned) {
+            Some(pool) if self.pool(&pool).is_some_and(is_by_provider) => {
+                self.mode = Mode::Resume { pool };
+                Effect::Nothing
+            }
             Some(pool) if self.pool(&pool).is_some_and(is_resumable) => {
                 self.info(format!("resuming `{pool}` …"));
                 Effect::Perform(Action::Resume { pool })
@@ -339,7 +355,13 @@ impl State {
         Effect::Nothing
     }
 
-    fn pause(&mut self, key: KeyCode, pool: String, mut text: String) -> Effect {
+    fn pause(
+        &mut self,
+        key: KeyCode,
+        pool: String,
+        mut text: String,
+        is_suggested: bool,
+    ) -> Effect {
         match key {
             KeyCode::Esc => self.info(format!("`{pool}` is not paused")),
             KeyCode::Enter => match parse_pause(&text) {
@@ -349,13 +371,16 @@ impl State {
                 }
                 Err(wrong) => {
                     self.error(&wrong);
-                    self.mode = Mode::Pause { pool, text };
+                    self.mode = Mode::Pause { pool, text, is_suggested: false };
                 }
             },
             key => {
                 self.message = None;
+                if is_suggested && matches!(key, KeyCode::Char(_)) {
+                    text.clear();
+                }
                 edit_text(&mut text, key);
-                self.mode = Mode::Pause { pool, text };
+                self.mode = Mode::Pause { pool, text, is_suggested: false };
             }
         }
         Effect::Nothing
@@ -375,6 +400,20 @@ impl State {
         Effect::Nothing
     }
 
+    fn confirm_resume(&mut self, key: KeyCode, pool: String) -> Effect {
+        match key {
+            KeyCode::Char('y' | 'Y') => {
+                self.info(format!("resuming `{pool}` …"));
+                return Effect::Perform(Action::Resume { pool });
+            }
+            KeyCode::Char('n' | 'N' | 'q') | KeyCode::Esc => {
+                self.info(format!("`{pool}` stays as it is"));
+            }
+            _ => self.mode = Mode::Resume { pool },
+        }
+        Effect::Nothing
+    }
+
     fn info(&mut self, text: String) {
         self.message = Some(StatusMessage { text, is_error: false });
     }
@@ -382,6 +421,11 @@ impl State {
     fn error(&mut self, text: &str) {
         self.message = Some(StatusMessage { text: text.to_owned(), is_error: true });
     }
+}
+
+/// Whether the provider refused calls, and a resume does not wait for as long as it asks.
+const fn is_by_provider(pool: &PoolStatus) -> bool {
+    pool.terminal.is_some() || (pool.pause.is_some() && pool.trouble.incident.is_some())
 }
 
 /// Whether resuming the pool would change anything.

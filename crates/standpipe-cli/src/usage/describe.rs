@@ -50,7 +50,9 @@ pub(super) fn of(error: &clap::Error) -> Described {
         ErrorKind::ValueValidation => {
             let why = error.source().map(ToString::to_string).unwrap_or_default();
             let (why, hint) = split_hint(&why);
-            let what = format!("invalid value `{}` for {name}: {why}", value(error, &name));
+            let value = value(error, &name);
+            let why = without_value(why, &value);
+            let what = format!("invalid value `{value}` for {name}: {why}");
             let hint = redacted(hint);
             described(&redacted(&what), Some(hint.as_str()).filter(|hint| !hint.is_empty()))
         }
@@ -62,6 +64,19 @@ pub(super) fn of(error: &clap::Error) -> Described {
 }
 
 const UNEXPECTED: &str = "unexpected argument";
+
+/// Removes the value from the reason, and quotes a part of it as all messages of this program do.
+fn without_value(why: &str, value: &str) -> String {
+    let whole = format!("\"{value}\" ");
+    let why = match why.strip_prefix(&whole) {
+        Some(rest) => format!("it {rest}"),
+        None => why.to_owned(),
+    };
+    let (start, end) = why.split_once(" in \"").unwrap_or((&why, ""));
+    let repeats = end.strip_suffix('"').is_some_and(|within| value.ends_with(within));
+    let why = if repeats { start } else { &why };
+    why.replace('"', "`")
+}
 
 /// A value that is none of those that are possible.
 fn invalid_value(error: &clap::Error, argument: &str, name: &str) -> Described {

@@ -7,13 +7,24 @@ use clap::error::{ContextKind, ErrorKind};
 use standpipe::PoolName;
 use standpipe::config::nearest;
 
+use super::{cut, synonyms};
 use crate::args::Cli;
 
 /// Returns what to write instead. `command` is as far as `words` name one.
 pub(super) fn of(error: &clap::Error, command: &str, words: &[OsString]) -> Option<String> {
     let argument = error.get(ContextKind::InvalidArg).map(ToString::to_string).unwrap_or_default();
     let is_unknown = error.kind() == ErrorKind::UnknownArgument;
+    if let Some(meant) = synonyms::option(command, &argument).filter(|_| is_unknown) {
+        return Some(meant);
+    }
     match (command, argument.as_str()) {
+        ("standpipe hold", "<POOL>" | "[POOL]") if error.kind() == ErrorKind::ValueValidation => {
+            let path = error.get(ContextKind::InvalidValue).map(ToString::to_string);
+            Some(pool_before(words, &path.unwrap_or_default()))
+        }
+        (_, "<POOL>" | "[POOL]") if error.kind() == ErrorKind::ValueValidation => {
+            Some("a pool is named `provider/scope`, for example my/slots".to_owned())
+        }
         ("standpipe hold" | "standpipe run", word) if is_unknown && !word.starts_with('-') => {
             Some("put the command after `--`".to_owned())
         }
@@ -36,8 +47,13 @@ pub(super) fn of(error: &clap::Error, command: &str, words: &[OsString]) -> Opti
         ("standpipe run", _) if error.kind() == ErrorKind::MissingRequiredArgument => {
             Some("for example: standpipe run -- python3 my_agent.py".to_owned())
         }
+        ("standpipe observe", _)
+            if error.kind() == ErrorKind::MissingRequiredArgument && pool(words).is_some() =>
+        {
+            Some("give --header, --status, or `-` to read a response from stdin".to_owned())
+        }
         _ if error.kind() == ErrorKind::MissingRequiredArgument => {
-            Some(format!("for example: {}", example(command)?))
+            Some(format!("for example: {}", example(command, pool(words).as_deref())?))
         }
         _ => {
             let suggested = error.get(ContextKind::SuggestedArg).map(ToString::to_string);
@@ -45,6 +61,14 @@ pub(super) fn of(error: &clap::Error, command: &str, words: &[OsString]) -> Opti
             Some(format!("did you mean `{meant}`?"))
         }
     }
+}
+
+/// `hold` with a pool before a command whose path was given in its place.
+fn pool_before(words: &[OsString], path: &str) -> String {
+    let given = words.split(|word| word == "--").nth(1).unwrap_or_default();
+    let given: Vec<String> = given.iter().map(|word| cut(&word.to_string_lossy())).collect();
+    let command = if given.is_empty() { cut(path) } else { given.join(" ") };
+    format!("name the pool first, for example: standpipe hold my/slots -- {command}")
 }
 
 /// The option of a command that a word may be a misspelling of. clap sees no swapped letters.
@@ -59,16 +83,28 @@ fn similar_option(command: &str, word: &str) -> Option<String> {
 }
 
 /// The command of a name such as `standpipe config check`.
-fn find<'a>(top: &'a clap::Command, command: &str) -> Option<&'a clap::Command> {
+pub(super) fn find<'a>(top: &'a clap::Command, command: &str) -> Option<&'a clap::Command> {
     command.split(' ').skip(1).try_fold(top, |known, name| known.find_subcommand(name))
 }
 
-/// The first example on the help page of a command that begins with its name.
-fn example(command: &str) -> Option<String> {
+/// The first example on the help page of a command that begins with its name. If a pool was given,
+/// it is the first one with a pool, and has the given one.
+fn example(command: &str, given: Option<&str>) -> Option<String> {
     let top = Cli::command();
     let page = find(&top, command)?.get_before_help()?.to_string();
-    let mut lines = page.lines().map(|line| line.split(" #").next().unwrap_or(line).trim());
-    lines.find(|line| line.starts_with(command)).map(ToOwned::to_owned)
+    let lines = page.lines().map(|line| line.split(" #").next().unwrap_or(line).trim());
+    let mut lines = lines.filter(|line| line.starts_with(command));
+    let with_pool = |line: &str| {
+        let own = line.split(' ').find(|word| is_pool(word))?;
+        Some(line.replacen(own, given?, 1))
+    };
+    let first = lines.clone().next().map(ToOwned::to_owned);
+    lines.find_map(with_pool).or(first)
+}
+
+/// Whether a word of a command line is the name of a pool, and not the URL of a store.
+fn is_pool(word: &str) -> bool {
+    !word.contains(":/") && word.parse::<PoolName>().is_ok()
 }
 
 /// The first argument that is a port, alone or after `=`.
@@ -80,7 +116,8 @@ fn port(words: &[OsString]) -> Option<u16> {
 /// The first argument that is the name of a pool, and not a store or a file.
 fn pool(words: &[OsString]) -> Option<String> {
     let ours = words.split(|word| word == "--").next().unwrap_or_default();
-    let pairs = ours.windows(2).filter(|pair| pair[0] != "--store" && pair[0] != "--config");
+    let is_option = |word: &OsString| word.to_str().is_some_and(|word| word.starts_with("--"));
+    let pairs = ours.windows(2).filter(|pair| !is_option(&pair[0]) && !is_option(&pair[1]));
     let mut values = pairs.filter_map(|pair| pair[1].to_str());
-    values.find(|word| word.parse::<PoolName>().is_ok()).map(ToOwned::to_owned)
+    values.find(|word| is_pool(word)).map(ToOwned::to_owned)
 }

@@ -193,8 +193,7 @@ fn the_caller_who_lowers_a_limit_gets_a_note() {
     let held = |limit: &str| home.run(["hold", "my/api", "--limit", limit, "--", "true"]);
     assert_eq!(held("requests=100/min").err, "");
     let lowered = held("parallel=2");
-    let note =
-        "--limit parallel=2 now applies to every caller of `my/api` (before: requests=100/min)";
+    let note = "`my/api` has one more limit for every caller: parallel=2 (also: requests=100/min)";
     assert!(lowered.err.contains(note), "{lowered:?}");
 }
 

@@ -211,7 +211,28 @@ fn pools_move_between_stores_with_their_usage() {
     let said = String::from_utf8(twice.stderr).unwrap();
     assert!(
         !twice.status.success()
-            && said.contains("already has a pool `my/api`\nhint: reset it first"),
+            && said.contains("already has a pool `my/api`\nhint: delete the copy there: standpipe"),
         "{said}"
     );
+}
+
+/// The first of several processes creates the pool, and changes nothing for the others.
+#[test]
+fn equal_limits_that_start_together_are_not_noted_as_a_change() {
+    let server = Server::start();
+    let machine = Machine::new(&server.url());
+    for round in 0..3 {
+        let call = format!("hold my/new{round} --limit requests=50/s -- true");
+        let mut all = Vec::new();
+        for _ in 0..6 {
+            all.push(machine.command(&call).stderr(Stdio::piped()).spawn().unwrap());
+        }
+        for one in all {
+            let ended = one.wait_with_output().unwrap();
+            assert!(ended.status.success() && ended.stderr.is_empty(), "{ended:?}");
+        }
+    }
+    let lowered = machine.run("hold my/new0 --limit requests=40/s --as other -- true");
+    let said = String::from_utf8(lowered.stderr).unwrap();
+    assert!(said.contains("--limit requests=40/s now applies to every caller"), "{said}");
 }

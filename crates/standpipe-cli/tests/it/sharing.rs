@@ -35,7 +35,8 @@ fn fair_order_is_named_on_every_face() {
     let shown = home.run(["status", "my/slots"]);
     assert!(shown.printed().contains("behind blog by fair order for parallel"), "{shown:?}");
     let shown = home.run(["explain", "my/slots", "--as", "mail"]);
-    assert!(shown.printed().contains("behind blog by fair order for parallel"), "{shown:?}");
+    let behind = "behind 3 calls (blog and news) by fair order for parallel";
+    assert!(shown.printed().contains(behind), "{shown:?}");
     let shown = home.run(["explain", "my/slots", "--as", "mail", "--json"]).json();
     assert_eq!(shown["why"]["behind"], "blog", "{shown}");
     let ask = json!({"pool": "my/slots", "agent": "mail", "timeout_ms": 0});

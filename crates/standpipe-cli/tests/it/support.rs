@@ -215,6 +215,19 @@ impl Running {
         kill_process(pid, signal).unwrap();
     }
 
+    /// Stops the process, and returns when each of its threads is stopped.
+    pub(crate) fn suspend(&self) {
+        self.signal(Signal::STOP);
+        let tasks = format!("/proc/{}/task", self.child.id());
+        let is_stopped = |task: std::io::Result<std::fs::DirEntry>| {
+            let stat = std::fs::read_to_string(task.unwrap().path().join("stat")).unwrap();
+            stat.rsplit(") ").next().unwrap().starts_with('T')
+        };
+        while !std::fs::read_dir(&tasks).unwrap().all(is_stopped) {
+            std::thread::yield_now();
+        }
+    }
+
     /// Closes its input and waits for it.
     pub(crate) fn end(mut self) -> Ran {
         drop(self.child.stdin.take());

@@ -45,7 +45,12 @@ fn empty_pools(reader: &mut Reader<'_>, settings: &Settings) {
         let mut keys = KNOWN_UNITS.into_iter().chain(["parallel", "units"]);
         let line = line_of(reader, &path);
         let states_none = pool.limits.is_empty() && !keys.any(states);
-        if states_none && !states("provider") && !reader.has_problem_on(line) {
+        // A misspelled limit has a problem of its own, and is the only mistake.
+        let below = format!("{path}.");
+        let within = reader.lines.iter().filter(|(key, _)| key.starts_with(&below));
+        let has_problem =
+            within.map(|(_, line)| *line).chain([line]).any(|line| reader.has_problem_on(line));
+        if states_none && !states("provider") && !has_problem {
             let what = format!("[{path}] has no limit, and no provider to learn one from");
             reader.problem(line, what, "add for example requests = \"60/min\" or parallel = 5");
         }

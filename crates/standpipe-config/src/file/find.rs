@@ -48,9 +48,16 @@ fn read(path: &Path, named: &str) -> Result<Settings, ConfigError> {
         Err(Unreadable::Because(problem)) => Err(problem.into()),
         Err(Unreadable::Absent) => {
             let what = format!("the configuration file {named} does not exist");
-            Err(problem(path, what, "name another, or write one: standpipe config init").into())
+            let shown = path.display();
+            let remedy = format!("name another, or write it: standpipe config init {shown}");
+            Err(problem(path, what, &remedy).into())
         }
     }
+}
+
+/// Returns the text of a file, if it can be read.
+pub(super) fn text(path: &Path) -> Option<String> {
+    load(path).ok().map(|(text, _)| text)
 }
 
 /// Why a file was not loaded.

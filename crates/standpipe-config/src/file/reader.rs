@@ -204,8 +204,16 @@ impl<'t> Reader<'t> {
     pub(crate) fn flag(&mut self, item: &Item<'_>) -> Option<bool> {
         let flag = item.value.as_bool();
         if flag.is_none() {
-            let what = format!("is {}", kind(item.value));
-            self.problem_at(item, what, "write true or false, without quotes");
+            // A short word cannot be a secret.
+            let is_word = |text: &str| {
+                (1..=12).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric())
+            };
+            let text = item.value.as_str().filter(|text| is_word(text));
+            let shown = match text {
+                Some(text) => format!("is the string {}", quoted(text)),
+                None => format!("is {}", kind(item.value)),
+            };
+            self.problem_at(item, shown, "write true or false, without quotes");
         }
         flag
     }

@@ -4,7 +4,10 @@
 //! no other text of a line: it may contain a password. The parser's own words are not repeated.
 
 use super::reader::Reader;
+use crate::keys::Sectioned;
+use crate::nearest::nearest;
 use crate::parse::{self, TextError, quoted};
+use crate::settings::{PoolSettings, Settings};
 
 /// Reports the errors of the TOML parser, at most one for each line.
 pub(super) fn report(reader: &mut Reader<'_>, text: &str, errors: &[toml::de::Error]) {
@@ -23,6 +26,9 @@ pub(super) fn report(reader: &mut Reader<'_>, text: &str, errors: &[toml::de::Er
 
 /// The maximum number of reported errors. A file with more is probably not a configuration file.
 const MOST: usize = 50;
+
+/// Quotes that word processors write.
+const CURLY: [char; 4] = ['\u{201c}', '\u{201d}', '\u{2018}', '\u{2019}'];
 
 const VALUES: &str = "a value is a \"string\", a number, true, false, a [list] or a { table }";
 
@@ -50,6 +56,14 @@ fn describe(written: &str, message: &str) -> TextError {
 
 fn of_header(written: &str, is_duplicate: bool) -> TextError {
     let header = written.trim_matches(['[', ']']);
+    if header.contains(CURLY) {
+        let straight = header.replace(CURLY, "\"");
+        let remedy = match (1..=128).contains(&straight.len()) {
+            true => format!("use straight quotes: [{straight}]"),
+            false => "use straight quotes: \"".to_owned(),
+        };
+        return TextError::new("the name of the table is in curly quotes", remedy);
+    }
     if !written.contains(['"', '\'']) && header.contains('/') {
         let (table, name) = header.split_once('.').unwrap_or(("pool", header));
         let remedy = format!("put the name in quotes: [{}.{}]", table.trim(), quoted(name.trim()));
@@ -70,7 +84,11 @@ fn of_value(key: &str, value: &str) -> TextError {
         return TextError::new(format!("`{key}` has no value"), VALUES);
     }
     if let Some(quote) = value.chars().next().filter(|first| ['"', '\''].contains(first)) {
+        let after = value.splitn(3, quote).nth(2).unwrap_or_default().trim_start();
         let (what, remedy) = match value.matches(quote).count() {
+            _ if after.starts_with(',') => {
+                ("has another key behind it", "write one key per line".to_owned())
+            }
             1 => ("has no closing quote", format!("end the string with {quote}")),
             _ => (
                 "has more after its string, or a backslash",
@@ -84,16 +102,31 @@ fn of_value(key: &str, value: &str) -> TextError {
         return TextError::new(format!("the value of `{key}` cannot be read"), remedy);
     }
     let what = format!("the value of `{key}` is not in quotes");
+    if value.starts_with(CURLY) {
+        let what = format!("the value of `{key}` is in curly quotes");
+        return TextError::new(what, format!("use straight quotes: {key} = \"…\""));
+    }
     let bare = value.split('#').next().unwrap_or_default().trim();
     // Nothing else is repeated.
     let is_known = parse::rate(bare).is_ok()
         || parse::duration(bare).is_ok()
         || parse::percent(bare).is_ok()
         || parse::amount(bare).is_ok();
-    let remedy = match bare.to_ascii_lowercase().as_str() {
+    let flag = match bare.to_ascii_lowercase().as_str() {
+        "yes" | "on" | "true" => Some(true),
+        "no" | "off" | "false" => Some(false),
+        _ => None,
+    };
+    if let Some(flag) = flag {
+        let what = format!("the value of `{key}` is neither true nor false");
+        let known = Settings::SECTION.names().into_iter().chain(PoolSettings::SECTION.names());
+        return match nearest(key, known).filter(|meant| *meant != key) {
+            Some(meant) => TextError::new(what, format!("did you mean {meant} = {flag}?")),
+            None => TextError::new(what, format!("write {key} = {flag}")),
+        };
+    }
+    let remedy = match bare {
         _ if is_known => format!("write {key} = \"{bare}\""),
-        "yes" | "on" | "true" => format!("write {key} = true"),
-        "no" | "off" | "false" => format!("write {key} = false"),
         _ => format!("put strings in quotes: {key} = \"…\""),
     };
     TextError::new(what, remedy)

@@ -48,7 +48,8 @@ impl Sectioned for LimitForm {
             &[
                 option!("rate": Shape::Named(&RATE), None, "Amount per time; required."),
                 option!("kind": OneOf::<Kind>::shape(), Some("window"),
-                "`window` is rolling; `bucket` refills, default with `burst` and for Anthropic."),
+                "`window` is rolling; `bucket` refills continuously. `bucket` is the default with \
+                 `burst`, and for periods of up to a minute at Anthropic."),
                 option!("burst": Shape::Named(&AMOUNT), None, "Capacity of the bucket."),
                 option!("pace": Shape::Named(&DURATION), None, "Minimum time between two calls."),
                 option!("charged": OneOf::<Charged>::shape(), None,

@@ -10,10 +10,10 @@ use super::names::dotted;
 use super::policy::reject_headroom;
 use super::shape::{AMOUNT, UNIT_NAME};
 use super::{Shape, Value};
-use crate::file::reader::{Item, Reader};
+use crate::file::reader::{Item, Reader, scalar};
 use crate::format;
 use crate::nearest::nearest;
-use crate::parse::{self, KNOWN_UNITS, TextError, quoted};
+use crate::parse::{self, KNOWN_UNITS, TextError, quoted, synonym};
 use crate::settings::{PoolSettings, dialect_of};
 
 /// Prepares the entries of a pool: see [`super::Section::prepare`].
@@ -34,8 +34,17 @@ pub(crate) fn prepare(reader: &mut Reader<'_>, item: &Item<'_>, entries: &mut Ve
 fn is_reported(reader: &mut Reader<'_>, entry: &Item<'_>, names: &[&str]) -> bool {
     // A rate is probably the limit of a unit that was not declared.
     let is_rate = entry.value.as_str().is_some_and(|text| parse::rate(text).is_ok());
+    let figure = scalar(entry.value).unwrap_or_default();
     if entry.key == "headroom" {
         reject_headroom(reader, entry);
+    } else if let Some((key, value)) = synonym::meant(entry.key, &figure) {
+        let value = if key == "parallel" { value } else { format!("\"{value}\"") };
+        let what = format!("unknown key {} in a pool", entry.name);
+        reader.problem(entry.line, what, format!("did you mean {key} = {value}?"));
+    } else if ["limit", "limits", "rate"].contains(&entry.key) {
+        let rate = if is_rate { &figure } else { "60/min" };
+        let what = format!("unknown key {} in a pool", entry.name);
+        reader.problem(entry.line, what, format!("name the unit: requests = \"{rate}\""));
     } else if is_rate && nearest(entry.key, names.iter().copied()).is_none() {
         let what = format!("unknown unit {} in a pool", entry.name);
         let remedy = "declare a unit of your own in the pool's `units` table";

@@ -1,19 +1,19 @@
 //! Forms of the store: a URL, or the table `[store]`.
 
 use super::form::{Table, form};
-use super::{Definition, Scope, Shape, Value};
+use super::{Definition, Scope, Shape, UNUSED_KEYS, Value};
 use crate::parse::{self, TextError};
 use crate::path::join;
 use crate::settings::{StoreSettings, StoreUrl};
 
 static STORE_URL: Definition = Definition {
     name: "store_url",
-    about: "file, file:/path, memory, redis://…, rediss://… or etcd://…",
+    about: "file, file:/path, memory, redis://… or rediss://…",
     shape: || Shape::Text {
         what: "URL",
         pattern: concat!(
             r"^\s*(file(:.+)?|memory|",
-            r"(rediss?(\+cluster|\+sentinel|\+unix)?|etcds?)://.+)\s*$"
+            r"rediss?(\+cluster|\+sentinel|\+unix)?://.+)\s*$"
         ),
     },
 };
@@ -64,10 +64,12 @@ form!(
     |_, scope| scope.and_then(|scope| Table::value(&scope.store(), Some(scope)))
 );
 
-/// Hides keys that only network stores use from others, unless the file states them.
+/// Hides keys that the store does not use, unless the file states them.
 pub(crate) fn arrange(store: &StoreSettings, scope: &Scope<'_>, values: &mut Vec<(String, Value)>) {
     values.retain(|(key, _)| {
-        let is_used = store.url.is_network() || ["url", "slack"].contains(&key.as_str());
+        let is_unused = UNUSED_KEYS.contains(&key.as_str());
+        let is_used =
+            store.url.is_network() && !is_unused || ["url", "slack"].contains(&key.as_str());
         is_used || scope.settings.lines.contains_key(&join("store", key))
     });
 }

@@ -77,7 +77,14 @@ fn upstream(text: &str) -> Result<String, TextError> {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let Some(rest) = rest else {
         let remedy = "write a URL, for example \"https://api.example.com\"";
-        return Err(TextError::new("is not a URL of http or https", remedy));
+        // A host or a scheme is no secret; anything else may be one.
+        let is_plain = |b: u8| b.is_ascii_alphanumeric() || b".:/-_".contains(&b);
+        let is_shown = text.contains(['.', ':']) && text.len() <= 64;
+        let what = match is_shown && text.bytes().all(is_plain) {
+            true => format!("{} is not a URL of http or https", quoted(text)),
+            false => "is not a URL of http or https".to_owned(),
+        };
+        return Err(TextError::new(what, remedy));
     };
     let is_plain = rest.bytes().all(|b| b.is_ascii_graphic()) && text.len() <= 2_048;
     let has_host = !rest.is_empty() && !rest.starts_with(['/', ':']);

@@ -101,7 +101,7 @@ fn values(shape: &Shape) -> String {
         Shape::List { of, most: Some(2), .. } => format!("[{0}, {0}]", values(of)),
         Shape::List { of, .. } => format!("list of {}", values(of)),
         Shape::Table(..) | Shape::Map(_) => "table".to_owned(),
-        Shape::Named(definition) => definition.name.replace('_', " "),
+        Shape::Named(definition) => definition.name.replace('_', " ").replace("url", "URL"),
         Shape::AnyOf(shapes) => {
             let mut all: Vec<String> = Vec::new();
             for values in shapes.iter().map(values) {

@@ -111,10 +111,15 @@ impl LimitForm {
 pub(super) fn with_options(unit: Unit, text: &str) -> Result<Limit, TextError> {
     let mut parts = text.split(',').map(str::trim);
     let mut form = LimitForm::new(unit);
-    form.set("rate", parts.next().unwrap_or_default())?;
+    let first = parts.next().unwrap_or_default();
+    form.set("rate", first)
+        .map_err(|error| super::grouped(&format!("={text}")).unwrap_or(error))?;
     let mut seen = vec!["rate"];
     for part in parts {
         let (key, value) = part.split_once('=').ok_or_else(|| {
+            if let Some(error) = super::grouped(&format!("={text}")) {
+                return error;
+            }
             let what = format!("{} is not an option of a limit", quoted(part));
             TextError::new(what, EXAMPLE)
         })?;

@@ -199,3 +199,23 @@ fn long_and_unprintable_texts_are_shown_short_and_escaped() {
     let error = rate("a\nb\u{1b}[31m").unwrap_err();
     assert!(!error.to_string().chars().any(char::is_control), "{error}");
 }
+
+#[test]
+fn names_and_numbers_of_other_programs_have_a_hint_that_works() {
+    for (text, what, hint) in [
+        ("concurrency=3", "there is no unit `concurrency`", "did you mean parallel=3?"),
+        ("jobs=2", "there is no unit `jobs`", "did you mean parallel=2?"),
+        ("rpm=60", "there is no unit `rpm`", "did you mean requests=60/min?"),
+        ("tpm=40k/min", "there is no unit `tpm`", "did you mean tokens=40k/min?"),
+        ("tokens=100,000/min", "\"100,000\" has commas", "write 100000 or 100k"),
+        ("parallel=two", "\"two\" is not an amount", "write a whole number, for example 5"),
+        ("parallel=-2", "\"-2\" is negative", "write a number above 0, for example 5"),
+    ] {
+        let error = limit(text).unwrap_err();
+        assert_eq!((error.what.as_str(), error.remedy.contains(hint)), (what, true), "{error}");
+    }
+    let error = costs("tokens=100,000").unwrap_err();
+    assert_eq!(error.to_string(), "\"100,000\" has commas; write 100000 or 100k");
+    assert!(costs("tokens=100,zzz").unwrap_err().what.contains("zzz"));
+    assert!(limit("jobs=5/min").is_ok() && limit("slots=5/min").is_ok());
+}

@@ -13,7 +13,7 @@ settings! {
     pub struct AgentSettings, "in an agent" => {
         /// Order in which calls are served.
         pub priority: Option<Priority> = None, "priority" as PriorityForm;
-        /// Quota that is kept for the agent, and lent to others the longer it is idle.
+        /// Part of every period that is reserved for the agent; others may use it while it is idle.
         pub floor: Shares = Shares::default(), "floor" as SharesForm;
         /// Maximum that the agent may use.
         pub cap: Shares = Shares::default(), "cap" as SharesForm;

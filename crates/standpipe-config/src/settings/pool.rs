@@ -41,7 +41,7 @@ settings! {
         ];
         /// Share of every rate that is left unused.
         pub margin: Margin = Margin::Auto, "margin" as MarginForm;
-        /// Duration added to every period, against jitter; default that of the store.
+        /// Duration added to every period, against jitter. Defaults to the store's `slack`.
         pub slack: Option<Span> = None, "slack" as Optional<Duration>,
             value |pool, scope| {
                 let slack = pool.slack.or_else(|| Some(scope?.store().slack()));

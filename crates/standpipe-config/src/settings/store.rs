@@ -27,7 +27,7 @@ settings! {
     } => {
         /// Location of the ledger.
         pub url: StoreUrl = StoreUrl::File(None), "url" as Url;
-        /// Duration added to every period; default 50ms, or 100ms over a network.
+        /// Duration added to every period. Defaults to 50ms, or 100ms over a network.
         pub slack: Option<Span> = None, "slack" as Optional<Duration>,
             value |store, scope| {
                 let slack = scope.map(|_| store.slack()).or(store.slack);
@@ -112,7 +112,7 @@ impl FromStr for StoreUrl {
             return directory(path);
         }
         let Some((scheme, rest)) = text.split_once("://") else {
-            return Err(unknown_store(text));
+            return Err(without_slashes(text).unwrap_or_else(|| unknown_store(text)));
         };
         let rest = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
         let host = rest.split(['/', '?']).next().unwrap_or_default();
@@ -182,17 +182,43 @@ fn directory(path: &str) -> Result<StoreUrl, TextError> {
     Ok(StoreUrl::File(Some(PathBuf::from(path))))
 }
 
-/// Compares only the part before the first colon, so that the message contains no secret.
+/// The error of a URL whose slashes are missing, and of a path without a scheme. It repeats a text
+/// only if it has no part that could be a password.
+fn without_slashes(text: &str) -> Option<TextError> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-:[]".contains(c);
+    if text.len() > 128 || !text.chars().all(is_plain) {
+        return None;
+    }
+    let what = format!("`{text}` is not the URL of a store");
+    if text.starts_with('/') {
+        return Some(TextError::new(what, format!("did you mean file:{text}?")));
+    }
+    let (scheme, rest) = text.split_once(':')?;
+    let rest = rest.trim_start_matches('/');
+    let is_network = ["redis", "rediss", "etcd", "etcds"].contains(&scheme);
+    (is_network && !rest.is_empty())
+        .then(|| TextError::new(what, format!("did you mean {scheme}://{rest}?")))
+}
+
+/// Compares and shows only the part before the first colon, so that the message contains no
+/// secret.
 fn unknown_store(text: &str) -> TextError {
     let word = text.split([':', '/', '@']).next().unwrap_or_default();
-    let schemes = ["file", "memory", "redis", "rediss", "etcd"];
+    let schemes = ["file", "memory", "redis", "rediss"];
     let remedy = match nearest(word, schemes.into_iter()) {
         Some("file") => "did you mean file, or file:/path?".to_owned(),
         Some("memory") => "did you mean memory?".to_owned(),
         Some(scheme) => format!("did you mean {scheme}://host?"),
         None => FORMS.to_owned(),
     };
-    TextError::new("the store is not known", remedy)
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"._+-".contains(&b);
+    // A word before an `@` may be a part of a password.
+    let is_shown = (1..=32).contains(&word.len()) && word.bytes().all(is_plain);
+    let what = match is_shown && !text.contains('@') {
+        true => format!("there is no store `{word}`"),
+        false => "the store is not known".to_owned(),
+    };
+    TextError::new(what, remedy)
 }
 
 /// Hides everything in a URL that can be a password: the part before the last `@`, except for a

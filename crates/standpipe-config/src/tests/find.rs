@@ -110,3 +110,24 @@ fn the_modification_time_is_returned() {
     assert_eq!(u128::from(found.written), written);
     assert_eq!(found.origin.as_deref(), Some(path.as_path()));
 }
+
+/// Commands that only look at the ledger need no more of a file than its store.
+#[test]
+fn the_store_of_an_invalid_file_is_found_if_it_is_certain() {
+    let url = |text: &str| {
+        Settings::store_in(text).map(|found| found.store.unwrap_or_default().url.to_string())
+    };
+    let broken = "[pool.\"a/b\"]\nparalel = 2\n";
+    assert_eq!(url(broken).as_deref(), Some("file"));
+    assert_eq!(url(&format!("store = \"redis://h\"\n{broken}")).as_deref(), Some("redis://h"));
+    let table = format!("[store]\nurl = \"file:/a\"\n{broken}");
+    assert_eq!(url(&table).as_deref(), Some("file:/a"));
+    let listen = Settings::store_in(&format!("listen = \"127.0.0.1:9\"\n{broken}")).unwrap();
+    assert_eq!(listen.listen, Some("127.0.0.1:9".parse().unwrap()));
+    assert!(listen.pools.is_empty() && listen.origin.is_none());
+    for uncertain in
+        ["stoer = \"redis://h\"", "store = \"redis\"", "store = ", "[store]\nurll = \"file\""]
+    {
+        assert_eq!(url(&format!("{uncertain}\n{broken}")), None, "{uncertain}");
+    }
+}

@@ -260,7 +260,7 @@ fn values_of_the_wrong_type() {
 fn invalid_references() {
     in_pool("fallback = [\"a/b\"]", "falls back on itself");
     in_pool("fallback = [\"a/x\", \"a/x\"]\n[pool.\"a/x\"]\nparallel = 1", "is named twice");
-    reports("[route]\nclassify = [\"a/b\"]", 2, "add [pool.\"a/b\"], or write open_pools = true");
+    reports("[route]\nclassify = [\"a/b\"]", 2, "add [pool.\"a/b\"] with a limit such as requests");
     reports("[route]\nclassify = []", 2, "name at least one pool");
     reports("[workflow.x]\nagents = [\"a\"]", 1, "name at least two");
     reports("[workflow.x]", 1, "name at least two");
@@ -406,4 +406,62 @@ fn invalid_providers() {
     reports("[provider.x]\nkey_file = \"~/key\"", 2, "write the whole path");
     reports("[provider.x]\nkey_file = \"\"", 2, "is not a path");
     reports("[provider.x]\nkey_file = \"a\"\nkey_env = \"B\"", 1, "keep one of them");
+}
+
+/// The remedy of one mistake is not the next mistake.
+#[test]
+fn names_of_other_programs_are_understood() {
+    in_pool("concurrency = 3", "unknown key `concurrency` in a pool; did you mean parallel = 3?");
+    in_pool("slots = 4", "did you mean parallel = 4?");
+    in_pool("rpm = 60", "did you mean requests = \"60/min\"?");
+    in_pool("tpm = \"400k\"", "did you mean tokens = \"400k/min\"?");
+    in_pool("limit = \"60/min\"", "unknown key `limit` in a pool; name the unit: requests = \"60/");
+    in_pool("units = { slots = \"x\" }", "\"x\" is not a rate");
+    reports("[pool.\"a/b\"]\nparallel = -1", 2, "\"-1\" is negative; write a number above 0");
+    reports("[pool.\"a/b\"]\nparallel = \"two\"", 2, "write a whole number, for example 5");
+}
+
+#[test]
+fn a_misspelled_limit_is_the_only_mistake_of_its_pool() {
+    for key in ["request = \"60/min\"", "rpm = 60", "limit = \"60/min\""] {
+        let messages = problems(&format!("[pool.\"a/b\"]\n{key}\n"));
+        assert_eq!(messages.len(), 1, "{messages:?}");
+        assert!(messages[0].starts_with("s.toml:2: unknown key"), "{messages:?}");
+    }
+}
+
+#[test]
+fn what_is_not_toml_has_a_remedy_that_works() {
+    let pool = "[pool.\"a/b\"]\n";
+    for (line, message) in [
+        ("requests = \"60/min\", parallel = 2", "has another key behind it; write one key per"),
+        ("requests = “60/min”", "is in curly quotes; use straight quotes"),
+        ("enforce = no", "is neither true nor false; write enforce = false"),
+        ("enforc = no", "did you mean enforce = false?"),
+    ] {
+        reports(&format!("{pool}{line}"), 2, message);
+    }
+    reports("openpools = yes", 1, "neither true nor false; did you mean open_pools = true?");
+    reports("[pool.“my/api”]", 1, "use straight quotes: [pool.\"my/api\"]");
+}
+
+#[test]
+fn the_offending_value_is_named_if_it_cannot_be_a_secret() {
+    in_pool("enforce = \"yes\"", "`enforce` is the string \"yes\"; write true or false");
+    in_pool("enforce = \"sk-ant-api03-x\"", "`enforce` is a string; write true or false");
+    for (store, message) in [
+        ("floppy", "there is no store `floppy`; write file"),
+        ("redis:/127.0.0.1", "did you mean redis://127.0.0.1?"),
+        ("redis:host:6379/2", "did you mean redis://host:6379/2?"),
+        ("/tmp/foo", "`/tmp/foo` is not the URL of a store; did you mean file:/tmp/foo?"),
+        ("me:secret@host", "the store is not known"),
+        ("redis:secret@host", "the store is not known"),
+    ] {
+        reports(&format!("store = \"{store}\""), 1, message);
+    }
+    let upstream = |url: &str, message: &str| {
+        reports(&format!("[provider.anthropic]\nupstream = \"{url}\""), 2, message);
+    };
+    upstream("api.example.com", "\"api.example.com\" is not a URL of http or https");
+    upstream("me:secret@api.example.com", "`upstream` is not a URL of http or https");
 }

@@ -176,7 +176,7 @@ fn the_schema_has_exactly_the_keys_that_are_read() {
     let limit = &defs["limit"]["anyOf"][1];
     assert_eq!(properties(limit), words("rate kind burst pace charged resets"));
     assert_eq!(limit["required"], serde_json::json!(["rate"]));
-    let store = "url prefix skew slack wait_replicas compact password_file password_env ca";
+    let store = "url prefix slack wait_replicas password_file password_env ca";
     assert_eq!(properties(&schema["properties"]["store"]["anyOf"][1]), words(store));
     let pool = &table("pool")["properties"];
     assert_eq!(properties(&pool["backoff"]["anyOf"][1]), words("base factor cap jitter"));

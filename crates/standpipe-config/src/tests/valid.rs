@@ -248,7 +248,9 @@ fn an_unknown_pool_is_an_error_only_with_a_file() {
         "/x/standpipe.toml: there is no pool `anthropic/sonet`; did you mean `anthropic/sonnet`?"
     );
     let error = settings(text).unknown_pool(&pool_name("my/api")).unwrap().to_string();
-    assert!(error.ends_with("add [pool.\"my/api\"], or write open_pools = true"), "{error}");
+    let add =
+        "add [pool.\"my/api\"] with a limit such as requests = \"60/min\", or write open_pools";
+    assert!(error.ends_with(&format!("{add} = true")), "{error}");
     assert_eq!(settings(text).unknown_pool(&pool_name("anthropic/sonnet")), None);
     let open = settings("open_pools = true");
     assert_eq!(open.unknown_pool(&pool_name("a/b")), None);

@@ -38,6 +38,8 @@ pub(crate) struct Candidate<'a> {
     pub(crate) since: Option<Instant>,
     /// Where it begins in the virtual time of fair order.
     pub(crate) start: u64,
+    /// A forecast leaves the gate out: the answer that opens it may come at any time.
+    pub(crate) ignores_gate: bool,
 }
 
 impl Candidate<'_> {

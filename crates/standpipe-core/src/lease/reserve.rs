@@ -160,7 +160,19 @@ impl State {
         let is_retry = reserve.retry_of.is_some();
         let since = None;
         let passes = true;
-        Candidate { agent, rule, cost, queue_key, passes, returns, holds, is_retry, since, start }
+        Candidate {
+            agent,
+            rule,
+            cost,
+            queue_key,
+            passes,
+            returns,
+            holds,
+            is_retry,
+            since,
+            start,
+            ignores_gate: false,
+        }
     }
 
     /// The candidate with the ticket it would get.

@@ -20,7 +20,7 @@ impl State {
 
     /// Resets what refusals have raised.
     fn on_success(&mut self, key: Key, started: Instant, waited_for: bool, now: Instant) {
-        self.terminal_disproved(Some(key));
+        self.terminal_disproved(Some(key), now);
         // A call from before the last pause says nothing about the provider now.
         let after_the_pause = self.facts.pause.is_none()
             && self.facts.throttling.pause_began.is_none_or(|began| started > began);

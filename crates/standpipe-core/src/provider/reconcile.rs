@@ -100,6 +100,7 @@ impl State {
             return false;
         };
         if is_about_burst(reading, remaining, &self.index.compiled.constraints[constraint]) {
+            self.report_ignored(constraint, remaining, reading, now);
             return false;
         }
         let lowered = self.lower_reported_margin(constraint, now);
@@ -129,6 +130,7 @@ impl State {
         let at = self.external_usage_of(limit, now);
         let known = &mut self.facts.external[at];
         known.last_seen = now;
+        let is_first = known.reported.is_none() && known.since == now;
         let resets = reading.reset_in.or(reading.full_in).map_or(period, |at| at.min(period));
         let reported = Reported {
             remaining,
@@ -150,14 +152,33 @@ impl State {
             self.report_initial(at, period, now);
             return eased;
         }
-        // One reading may be an outlier: remember the gap, and believe the smaller of two.
-        if known.gap == 0 && !caught {
+        // One reading may be an outlier: remember the gap, and believe the smaller of two. The very
+        // first one counts at once: what was used before Standpipe started is gone for us too, and
+        // the next reading corrects it at once if it was wrong.
+        if known.gap == 0 && !caught && !is_first {
             known.gap = gap;
             return false;
         }
-        let units = if caught { gap } else { gap.min(known.gap) };
+        let units = if caught || is_first { gap } else { gap.min(known.gap) };
         known.gap = 0;
         self.charge_external(at, constraint, units, now)
+    }
+
+    /// Reports a reading that is ignored although it shows less than the ledger has left.
+    fn report_ignored(
+        &mut self,
+        constraint: ConstraintId,
+        remaining: u64,
+        reading: &Reading,
+        now: Instant,
+    ) {
+        let declared = &self.index.compiled.constraints[constraint];
+        let (limit, stated) = (declared.id.clone(), declared.spec.stated);
+        let left = stated.saturating_sub(self.usage(constraint).taken_at(now));
+        let tolerance = mul_div(stated, TOLERANCE, 1_000).saturating_add(reading.coarse);
+        if let Some(full_in) = reading.full_in.filter(|_| left > remaining + tolerance) {
+            self.effects.notices.push(Notice::ReadingIgnored { limit, remaining, full_in });
+        }
     }
 
     /// The rate constraint that a reading refers to. A reading without a period must match the only

@@ -85,7 +85,7 @@ impl State {
         self.count_pause(end);
         self.facts.pause = None;
         self.facts.throttling.order = None;
-        self.effects.notices.push(Notice::Resumed);
+        self.effects.notices.push(Notice::Resumed { at: end, by: None });
         if let Some(windows) = self.windows() {
             for tier in Priority::ALL {
                 self.facts.returning.newcomers[tier as usize] =
@@ -159,6 +159,17 @@ impl State {
         let width = window.to.0.saturating_sub(window.from.0);
         let many = self.index.order[tier as usize].len().max(CROWD);
         Span(width / many as u64)
+    }
+
+    /// Whether calls return from a pause more slowly than the limits allow: a resume ends that.
+    pub(crate) fn is_returning(&self, now: Instant) -> bool {
+        let facts = &self.facts;
+        let mut returns = facts.tickets.values().map(|ticket| ticket.returns);
+        facts.ramp.is_some()
+            || facts.cascade.sequential.is_some()
+            || facts.returning.probe != Probe::Over
+            || facts.returning.newcomers.iter().any(|at| *at > now)
+            || returns.any(|at| at > now)
     }
 
     /// Clears everything a refusal left behind. What was learned of limits stays.

@@ -43,11 +43,11 @@ impl State {
     }
 
     /// Ends the stop when the provider answered the probe otherwise.
-    pub(crate) fn terminal_disproved(&mut self, lease: Option<Key>) {
+    pub(crate) fn terminal_disproved(&mut self, lease: Option<Key>, now: Instant) {
         let looked = self.facts.terminal.is_some_and(|terminal| terminal.probe == lease);
         if lease.is_some() && looked {
             self.facts.terminal = None;
-            self.effects.notices.push(Notice::Resumed);
+            self.effects.notices.push(Notice::Resumed { at: now, by: None });
         }
     }
 }

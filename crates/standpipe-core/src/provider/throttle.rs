@@ -26,7 +26,8 @@ use alloc::vec::Vec;
 pub struct Throttling {
     /// When the last pause began.
     pub pause_began: Option<Instant>,
-    /// The refusal that began it, or that lengthened a pause by hand.
+    /// The refusal that began it, or the last one that lengthened it; during a longer pause by
+    /// hand, the first one.
     pub incident: Option<Incident>,
     /// Who set the end of the running pause; `None` if a refusal did. In a box, because few pools
     /// have one and every replica has this struct.
@@ -99,7 +100,7 @@ impl State {
             None => Answer::Done,
         };
         if throttled.kind != ThrottleKind::Terminal {
-            self.terminal_disproved(throttled.lease);
+            self.terminal_disproved(throttled.lease, now);
         }
         // Retry-After is believed for days; the end of a terminal stop for as long as stated.
         let longest = match throttled.kind {
@@ -226,7 +227,11 @@ impl State {
 
     /// Pauses the pool until an instant. The later end counts; only a resume shortens a pause.
     pub(crate) fn pause_until(&mut self, until: Instant, cause: PauseCause, now: Instant) {
-        if until <= now || self.facts.pause.is_some_and(|before| before >= until) {
+        if until <= now {
+            return;
+        }
+        if self.facts.pause.is_some_and(|before| before >= until) {
+            self.facts.throttling.note_refusal(cause);
             return;
         }
         if self.facts.pause.is_none() {
@@ -257,6 +262,14 @@ impl State {
 }
 
 impl Throttling {
+    /// Records the first refusal during a longer pause by hand: a person who ends that pause must
+    /// see that the provider asked for time, too.
+    fn note_refusal(&mut self, cause: PauseCause) {
+        if let (PauseCause::Refusal(incident), None) = (cause, &self.incident) {
+            self.incident = Some(incident);
+        }
+    }
+
     /// Records what set the end of the pause, and returns the agent that ordered it. A refusal that
     /// changes nothing about the end is not recorded.
     fn set_cause(&mut self, cause: PauseCause) -> Option<AgentName> {

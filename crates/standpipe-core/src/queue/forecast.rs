@@ -49,8 +49,9 @@ impl State {
         let comes_and_goes = candidate.is_retry || !self.index.floor_owners.is_empty();
         loop {
             let mut next = self.rules_admit_from(candidate, at);
+            let gate = self.index.compiled.gate.filter(|_| candidate.ignores_gate);
             for constraint in self.index.compiled.constraints.ids() {
-                if next != Instant::NEVER {
+                if next != Instant::NEVER && gate != Some(constraint) {
                     next = next.max(self.constraint_fits(candidate, constraint, next));
                 }
             }
@@ -74,6 +75,11 @@ impl State {
         candidate: &Candidate<'_>,
         now: Instant,
     ) -> Refusal {
+        // The gate opens by time at last, but an answer may open it earlier: its instant is no
+        // bound of a call that something else refuses.
+        let gate = self.index.compiled.gate.filter(|_| !refusal.is_by_gate());
+        let is_gated = gate.is_some_and(|gate| self.refuses(candidate, gate, now));
+        let candidate = &Candidate { ignores_gate: is_gated, ..*candidate };
         let own = usize::from(candidate.since.is_some());
         let alone = self.facts.tickets.len() == own
             || matches!(refusal.reason, Reason::Terminal | Reason::RetryBudget);
@@ -92,6 +98,7 @@ impl State {
             return refusal;
         }
         refusal.exact = alone
+            && !is_gated
             && refusal.until.is_some()
             && refusal.reason.has_exact_end()
             && !self.depends_on_others(candidate, now)

@@ -138,6 +138,7 @@ impl State {
             is_retry: false,
             since: Some(ticket.since),
             start: ticket.start,
+            ignores_gate: false,
         }
     }
 

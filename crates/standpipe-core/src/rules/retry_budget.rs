@@ -46,7 +46,14 @@ impl State {
         candidate: &Candidate<'_>,
         now: Instant,
     ) -> Option<Instant> {
-        let Some(budget) = self.budget().filter(|_| candidate.is_retry) else { return Some(now) };
+        if candidate.is_retry { self.retries_from(now) } else { Some(now) }
+    }
+
+    /// Returns the first instant from `now` on at which a retry is admitted, if only time passes;
+    /// `None` if the budget never admits one.
+    #[must_use]
+    pub fn retries_from(&self, now: Instant) -> Option<Instant> {
+        let Some(budget) = self.budget() else { return Some(now) };
         let left = |at: Instant| {
             let admitted = self.facts.retry_usage.admissions.used_at(at, MINUTE);
             let share = crate::config::mul_div(admitted, u64::from(budget.per_mille), 1_000);

@@ -10,7 +10,7 @@ use standpipe_core::{
 
 use crate::support::player::Player;
 use crate::support::scene::{CAST, Sorts, WITH_POLICIES, scene};
-use crate::support::words::{MINUTE, REQUESTS, pool, secs, window};
+use crate::support::words::{MINUTE, REQUESTS, millis, pool, secs, window};
 use crate::support::world::{World, is_admitted};
 use crate::support::{cases, until_is_exact_at};
 
@@ -127,6 +127,35 @@ fn nobody_comes_back_together() {
         world.at(*at);
         assert!(is_admitted(&world.claim(*ticket).send()), "at its own instant");
     }
+}
+
+/// After a cascade calls go one at a time for up to half a minute. An answer may end that at any
+/// time, so its end is no bound of a call that waits for its return instant.
+#[test]
+fn the_end_of_one_at_a_time_is_no_bound_of_a_return() {
+    let mut world = World::new(PoolConfig {
+        policy: Policy::usual(),
+        ..pool([window(REQUESTS, 1_000, MINUTE)])
+    });
+    let agents = ["a", "b", "c"];
+    let leases = agents.map(|agent| world.reserve(agent, agent).admitted());
+    for lease in leases {
+        let _ = world.after(millis(10)).throttled(Some(lease), Some(secs(2)));
+    }
+    assert!(world.state.facts().cascade.sequential.is_some());
+    let waits = |world: &mut World, agent| world.reserve(agent, agent).patience(MINUTE).waits();
+    let [first, second] = ["a", "b"].map(|agent| waits(&mut world, agent).ticket);
+    let end = world.state.facts().pause.expect("three refusals");
+    world.at(end);
+    let _ = world.heartbeat("operator");
+    let mut tickets = world.state.facts().tickets.values();
+    let returns = tickets.find(|known| known.key == first).expect("it waits").returns;
+    world.at(returns);
+    assert!(is_admitted(&world.claim(first).send()));
+    let refusal = world.claim(second).waits().refusal;
+    assert_eq!(refusal.reason, Reason::ReturnWindow);
+    assert!(refusal.until.is_some_and(|until| until < end + secs(4)), "{refusal:?}");
+    assert!(!refusal.exact, "{refusal:?}");
 }
 
 /// A ticket whose return lies beyond its deadline is told so at once, not when it is too late.

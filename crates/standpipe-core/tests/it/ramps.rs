@@ -53,7 +53,7 @@ impl Ramp {
                 _ => {}
             }
         }
-        if matches!(event.action, Action::Resume) {
+        if matches!(event.action, Action::Resume { .. }) {
             self.halvings = 0;
         }
     }

@@ -18,7 +18,7 @@ pub(crate) mod world;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, FileFailurePersistence, RngSeed};
-use standpipe_core::{Reason, Refusal, Reserve, Span};
+use standpipe_core::{Probe, Reason, Refusal, Reserve, Span};
 
 use world::{World, is_admitted, why};
 
@@ -41,7 +41,8 @@ pub(crate) fn cases(count: u32) -> Config {
 
 /// Somebody was refused just now: if nothing else happens it is refused at every instant before the
 /// one it was told, told the same again, and admitted then. `spots` are millionths of the wait.
-/// Where a call in flight has to end as well, the end of a pause is a bound.
+/// Where a call in flight has to end as well, the end of a pause is a bound. So is every instant
+/// while the answer to another call is awaited, unless the refusal is about that.
 pub(crate) fn until_is_exact_at(
     world: &World,
     reserve: &Reserve,
@@ -59,7 +60,11 @@ pub(crate) fn until_is_exact_at(
     // Promotion lets a paced call pass earlier, but only if it asks again meanwhile.
     let policy = state.facts().config.as_ref().map(|config| &config.policy);
     let promoted = policy.is_some_and(|own| own.promotes && own.spreads);
-    let bound = own && !state.facts().leases.is_empty() || promoted;
+    let facts = state.facts();
+    let awaits =
+        matches!(facts.returning.probe, Probe::Sent { .. }) || facts.cascade.sequential.is_some();
+    let by_gate = matches!(refusal.reason, Reason::Probe | Reason::Sequential);
+    let bound = own && !facts.leases.is_empty() || promoted || awaits && !by_gate;
     let wait = u128::from(until.since(now).0 - 1);
     let spots = spots.iter().map(|spot| (wait * u128::from(*spot) / 1_000_000) as u64);
     for after in spots.chain([0, wait as u64]) {

@@ -54,7 +54,7 @@ proptest! {
 
 /// Time passes and nothing else: a copy of an event is heard and ignored.
 fn passed(mut state: State, now: Instant) -> State {
-    let copy = Event { key: Key { session: 1, number: 0 }, action: Action::Resume };
+    let copy = Event { key: Key { session: 1, number: 0 }, action: Action::Resume { by: None } };
     let _ = state.apply(&copy, now);
     assert_eq!(state.check(), Ok(()));
     state

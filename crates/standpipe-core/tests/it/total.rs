@@ -275,7 +275,8 @@ fn odd_action() -> impl Strategy<Value = Action> {
         }),
         1 => (odd_span(), option::of(select(vec!["a", "ops"]).prop_map(agent)))
             .prop_map(|(length, by)| Action::Pause { length, by }),
-        1 => Just(Action::Resume),
+        1 => option::of(select(vec!["a", "ops"]).prop_map(agent))
+            .prop_map(|by| Action::Resume { by }),
         2 => recovered.prop_map(Action::Recovered),
         1 => Just(Action::Forgotten),
         2 => vec(odd_reset(), 0..3)

@@ -62,7 +62,11 @@ fn b62_the_next_ticket_is_woken_when_the_probe_is_answered() {
     };
     let sent = world.now;
     let Decision::Wait(hold) = world.claim(second).send() else { panic!("the probe is under way") };
-    assert_eq!(hold.refusal.until, Some(sent + secs(1)), "{hold:?}");
+    let returns = hold.refusal.until.filter(|until| *until < sent + millis(500));
+    assert!(
+        returns.is_some() && !hold.refusal.exact,
+        "the probe may be answered at once: {hold:?}"
+    );
     let _ = world.after(millis(5)).commit(probe).send();
     assert!(woken(&world).contains(&second), "{:?}", woken(&world));
     let Decision::Wait(hold) = world.claim(second).send() else { panic!("its window comes later") };

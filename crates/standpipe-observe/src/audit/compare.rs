@@ -260,6 +260,7 @@ mod tests {
                 used: None,
                 usable: None,
                 position: None,
+                held_by: Vec::new(),
                 ended: "admitted".to_owned(),
                 count: 1,
                 waited_ms: longest_ms,

@@ -1,5 +1,6 @@
 //! The risks of a pool and what to do about them: one function per risk.
 
+mod not_admitted;
 mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use standpipe_core::Unit;
 
 use super::{AIM, AgentAudit, LimitAudit, PoolAudit, Rate};
-use crate::amount::percent;
+use crate::amount::{percent, share};
 use crate::finding::{Finding, Level, UNLIMITED, counted};
 use crate::others;
 use crate::refusal::Refused;
@@ -48,6 +49,7 @@ pub(super) fn findings(audit: &PoolAudit, incidents: &Incidents) -> Vec<Finding>
     found.extend(used_up(audit).filter(|_| found.is_empty() && waits.is_empty()));
     found.extend(waits);
     found.extend(stops(audit, incidents));
+    found.extend(not_admitted::findings(audit));
     found.extend(refusals(audit));
     found.extend(retries(audit));
     found.extend(by_others(audit));
@@ -279,15 +281,18 @@ fn unstated(audit: &PoolAudit) -> Option<Finding> {
 
 /// No agent is at risk. The share has the little that others use.
 fn fine(audit: &PoolAudit) -> Finding {
-    let share = |limit: &LimitAudit| {
-        let others = Rate { tenths: limit.by_others.saturating_mul(10) };
-        Some(limit.average.plus(others).percent_of(limit.stated?))
+    let used = |limit: &LimitAudit| {
+        limit.average.plus(Rate { tenths: limit.by_others.saturating_mul(10) })
     };
-    let shares = audit.limits.iter().filter_map(|limit| Some((share(limit)?, limit)));
-    let what = match shares.max_by_key(|(percent, _)| *percent) {
-        Some((percent, limit)) => format!(
-            "with all agents{} active, they use {percent} % of the quota ({}), below {AIM} %",
+    let stated = audit.limits.iter().filter_map(|limit| Some((limit, limit.stated?)));
+    // Whole percents of two limits may be equal although one is used more.
+    let what = match stated.max_by_key(|(limit, stated)| {
+        u128::from(used(limit).tenths) * 1_000_000 / u128::from(*stated).max(1)
+    }) {
+        Some((limit, stated)) => format!(
+            "with all agents{} active, they use {} of the quota ({}), below {AIM} %",
             if limit.by_others > 0 { " and others" } else { "" },
+            share(used(limit).tenths.into(), u128::from(stated) * 10),
             limit.limit
         ),
         None => "only calls in flight are limited: there is no rate to exceed".to_owned(),

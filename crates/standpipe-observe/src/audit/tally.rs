@@ -40,6 +40,10 @@ struct Pool {
     incidents: Incidents,
     /// By agent: when a process last wrote what it did.
     written: BTreeMap<String, Timestamp>,
+    /// By agent: refusals for a reason of quota, which are recorded at once.
+    throttles: BTreeMap<String, u64>,
+    /// When the last refusal was recorded.
+    throttled_at: Option<Timestamp>,
 }
 
 /// The totals of one agent on a pool.
@@ -56,6 +60,10 @@ struct Agent {
     longest_ms: u64,
     /// Calls that wait now.
     waiting: u64,
+    /// Calls that are in flight now.
+    in_flight: u64,
+    /// Calls that were not admitted, by reason.
+    not_admitted_for: BTreeMap<String, u64>,
     priority: Option<Label<Priority>>,
     /// By reason, and whether it was for a slot.
     waited_for: BTreeMap<(String, bool), u64>,
@@ -106,7 +114,11 @@ impl JournalTotals {
                 let late = if ended == "refused" { count } else { 0 };
                 agent.gave_up = agent.gave_up.saturating_add(late);
             }
-            EventData::Throttle { about, .. } => {
+            EventData::Throttle { agent, about, .. } => {
+                pool.throttled_at = pool.throttled_at.max(Some(event.at));
+                if let Some(agent) = agent.filter(|_| about != "overload") {
+                    *pool.throttles.entry(agent).or_default() += 1;
+                }
                 pool.overloads += u64::from(about == "overload");
                 pool.stops += u64::from(about == "terminal");
                 pool.incidents.refusals += 1;
@@ -130,7 +142,8 @@ impl JournalTotals {
     ) -> Option<Timestamp> {
         let (status, none) = (status?, Pool::default());
         let pool = self.pools.get(name.as_str()).unwrap_or(&none);
-        let is_behind = status.agents.iter().any(|agent| pool.is_behind(agent, status, until));
+        let is_behind = pool.lacks_refusal(status, until)
+            || status.agents.iter().any(|agent| pool.is_behind(agent, status, until));
         let millis = until.millis.saturating_sub(WRITTEN_EVERY_MS);
         is_behind.then_some(Timestamp { millis })
     }
@@ -141,7 +154,8 @@ impl JournalTotals {
         let mut pool = self.pools.remove(name.as_str()).unwrap_or_default();
         let enforce = status.is_none_or(|status| status.enforce);
         let (mut known, left_out) = pool.of_mode(enforce);
-        status.into_iter().for_each(|status| add_present(&mut known, status));
+        status.into_iter().for_each(|status| add_present(&mut known, status, &pool.written));
+        pool.add_throttles(&mut known);
         known.retain(|_, agent| agent.did_something());
         known.values_mut().for_each(Agent::sort);
         let sent: Vec<Series> = known.values().map(Agent::sent_series).collect();
@@ -193,6 +207,22 @@ impl Pool {
         let recent = until.millis.saturating_sub(WRITTEN_EVERY_MS + SKEW_MS)..;
         let last = last.filter(|last| !agent.never_called && recent.contains(last));
         last.is_some_and(|last| last > written.saturating_add(SKEW_MS))
+    }
+
+    /// Whether the pool knows a recent refusal that no process has written yet.
+    fn lacks_refusal(&self, status: &PoolStatus, until: Timestamp) -> bool {
+        let recent = until.millis.saturating_sub(WRITTEN_EVERY_MS + SKEW_MS);
+        let written = self.throttled_at.map_or(0, |at| at.millis.saturating_add(SKEW_MS));
+        let incident = status.trouble.incident.as_ref();
+        incident.is_some_and(|seen| seen.at.millis >= recent && seen.at.millis > written)
+    }
+
+    /// A running process writes the outcome of its calls every ten seconds, but a refusal at once.
+    fn add_throttles(&self, known: &mut BTreeMap<String, Agent>) {
+        for (agent, count) in &self.throttles {
+            let agent = known.entry(agent.clone()).or_default();
+            agent.refused = agent.refused.max(*count);
+        }
     }
 
     fn agent(&mut self, name: &str, enforced: bool) -> &mut Agent {
@@ -254,8 +284,24 @@ fn together(
     }
 }
 
-/// Adds what a pool shows now and the journal does not have yet: calls that wait, and tiers.
-fn add_present(known: &mut BTreeMap<String, Agent>, status: &PoolStatus) {
+/// Adds what a pool shows now and the journal does not have yet: calls in flight, calls that wait,
+/// and tiers. `written` has when a process last wrote what an agent did.
+fn add_present(
+    known: &mut BTreeMap<String, Agent>,
+    status: &PoolStatus,
+    written: &BTreeMap<String, Timestamp>,
+) {
+    let recent = status.at.millis.saturating_sub(WRITTEN_EVERY_MS);
+    for lease in &status.leases {
+        let agent = known.entry(lease.agent.clone()).or_default();
+        agent.in_flight += 1;
+        let written = written.get(&lease.agent).map(|at| at.millis);
+        // An older call is in the journal, unless another machine made it.
+        if written.is_none_or(|written| lease.since.millis > written.max(recent)) {
+            agent.admissions = agent.admissions.saturating_add(1);
+            agent.admitted.add(lease.since.millis / 1_000, 1);
+        }
+    }
     for ticket in status.tickets.iter().filter(|_| status.enforce) {
         let agent = known.entry(ticket.agent.clone()).or_default();
         agent.waiting += 1;
@@ -278,9 +324,26 @@ impl Agent {
 
     fn did_something(&self) -> bool {
         let waits = [self.gave_up, self.waiting, self.waited_ms];
-        let counts = [self.calls(), self.cancelled, self.refused].into_iter().chain(waits);
+        let counts = [self.calls(), self.cancelled, self.refused, self.in_flight];
+        let counts = counts.into_iter().chain(waits);
         let used = self.units.values().any(|series| series.total() > 0);
-        used || !self.waited_for.is_empty() || counts.into_iter().any(|count| count > 0)
+        let was_denied = !self.not_admitted_for.is_empty();
+        used || was_denied
+            || !self.waited_for.is_empty()
+            || counts.into_iter().any(|count| count > 0)
+    }
+
+    /// Calls that timed out. One that waited may have been refused for another reason at the end.
+    fn late(&self) -> u64 {
+        let timed_out = self.not_admitted_for.get("deadline").copied().unwrap_or(0);
+        // Lines of older versions have no reasons.
+        let known = if self.not_admitted_for.is_empty() { self.gave_up } else { timed_out };
+        self.gave_up.min(known)
+    }
+
+    fn not_admitted(&self) -> u64 {
+        let all = self.not_admitted_for.values().fold(0, |sum: u64, n| sum.saturating_add(*n));
+        all.max(self.late())
     }
 
     fn add_wait(&mut self, reason: String, limit: Option<&str>, waited_ms: u64) {
@@ -300,6 +363,10 @@ impl Agent {
         self.retries = self.retries.saturating_add(usage.retries);
         self.refused = self.refused.saturating_add(usage.refused);
         self.waited_ms = self.waited_ms.saturating_add(usage.waited_ms);
+        for (reason, count) in &usage.refusals {
+            let known = self.not_admitted_for.entry(reason.clone()).or_default();
+            *known = known.saturating_add(*count);
+        }
         if let Some(model) = usage.model.as_ref().filter(|model| !self.models.contains(model)) {
             self.models.push(model.clone());
         }
@@ -359,7 +426,10 @@ impl Agent {
             longest_ms: self.longest_ms,
             waited_for: waited_for.map(|((reason, _), _)| reason.clone()),
             waits_for_slots: waited_for.is_some_and(|((_, is_slot), _)| *is_slot),
-            gave_up: self.gave_up,
+            gave_up: self.late(),
+            not_admitted: self.not_admitted(),
+            not_admitted_for: self.not_admitted_for.clone(),
+            in_flight: self.in_flight,
             waiting: self.waiting,
             priority: self.priority,
             rates: measures.iter().map(rate).collect(),

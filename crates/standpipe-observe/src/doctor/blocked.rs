@@ -16,9 +16,9 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
     let mut found = Vec::new();
     for (name, pool) in scene.readable() {
         let status = &pool.status;
-        let states = [stopped(scene, name, status), paused(name, status)];
+        let states = [stopped(scene, name, status), paused(name, status), retries(name, status)];
         let holders = stopped_holders(name, status);
-        let all = states.into_iter().flatten().chain(holders);
+        let all = states.into_iter().flatten().chain(holders).chain(stopped_waiters(name, status));
         found.extend(all.map(|finding| finding.on(name.as_str())));
     }
     or_ok(found, NAME, || "no pool is stopped, paused or blocked".to_owned())
@@ -35,7 +35,7 @@ fn stopped(scene: &Scene, name: &PoolName, status: &PoolStatus) -> Option<Findin
     let remedy = format!(
         "fix the account at the provider (credit, spend limit, key), then: standpipe resume {name}"
     );
-    Some(Finding::warning(NAME, what).remedy(remedy))
+    Some(Finding::failure(NAME, what).remedy(remedy))
 }
 
 /// Who got the refusal that stopped the pool, when, and the provider's message.
@@ -83,6 +83,37 @@ fn cause(status: &PoolStatus, pause: &Pause) -> Option<String> {
         None => format!(", ordered{} {ago} ago", paused.cause()),
         Some(_) => format!("{} {ago} ago", paused.cause()),
     })
+}
+
+/// Every retry is refused, although first attempts are admitted.
+fn retries(name: &PoolName, status: &PoolStatus) -> Option<Finding> {
+    let retries = status.trouble.retries.as_ref()?;
+    let left = length(retries.used_up.as_ref()?.for_ms);
+    let what = format!(
+        "the retry budget of `{name}` is used up: 0 of {} left, so retries are refused for \
+         another {left}",
+        retries.per_minute
+    );
+    let remedy = "find out why the calls fail, and switch off the retries of the SDK \
+                  (`max_retries=0`)";
+    Some(Finding::warning(NAME, what).remedy(remedy))
+}
+
+/// A stopped process keeps its place in the queue, and does not take its turn.
+fn stopped_waiters(name: &PoolName, status: &PoolStatus) -> Vec<Finding> {
+    let mut waiters: BTreeMap<u32, &str> = BTreeMap::new();
+    for ticket in status.tickets.iter().filter(|ticket| ticket.stopped) {
+        waiters.extend(ticket.pid.map(|pid| (pid, ticket.agent.as_str())));
+    }
+    let finding = |(pid, agent): (u32, &str)| {
+        let what = format!(
+            "process {pid} ({agent}) is stopped and waits on `{name}`: room that is free is \
+             reserved for it, 2 s at each turn"
+        );
+        let remedy = format!("kill -CONT {pid} resumes it; kill -9 {pid} ends it and its wait");
+        Finding::warning(NAME, what).remedy(remedy).by(agent)
+    };
+    waiters.into_iter().map(finding).collect()
 }
 
 /// Stopped processes keep what they hold, because they are alive.

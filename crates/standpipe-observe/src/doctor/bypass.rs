@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use standpipe_store::PoolName;
 
 use super::{Scene, length, names, or_ok, refusals};
-use crate::finding::Finding;
+use crate::finding::{Finding, counted};
 use crate::journal::{Event, EventData};
 use crate::others;
 use crate::status::PoolOverview;
@@ -38,6 +38,7 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
     let earlier = seen.into_iter().filter(|(of, _)| !limits.contains(of));
     found.extend(earlier.map(|((pool, limit), seen)| bypassed(scene, pool, limit, seen)));
     found.extend(unknown(scene));
+    found.extend(ignored(scene));
     // A pool with many 429s may have calls that bypass Standpipe and that no response shows.
     if found.is_empty() && refusals::refused_often(scene).next().is_some() {
         return Vec::new();
@@ -46,6 +47,35 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
         true => "the providers counted no call that bypassed Standpipe in 7 days".to_owned(),
         false => "no rate to compare with the provider's count".to_owned(),
     })
+}
+
+/// Readings of the provider that contradict the ledger and were not believed: calls that bypass
+/// Standpipe may be behind them.
+fn ignored(scene: &Scene) -> Vec<Finding> {
+    let mut seen: BTreeMap<(&str, &str), (u64, &Event)> = BTreeMap::new();
+    for event in &scene.week {
+        let EventData::Doubt { about, .. } = &event.what else { continue };
+        // Doubts about headers name the header.
+        let pool = scene.pool(&event.pool).map(|pool| &pool.status);
+        let is_limit = pool.is_some_and(|pool| pool.limits.iter().any(|l| l.limit == *about));
+        if is_limit {
+            let (count, last) = seen.entry((&event.pool, about)).or_insert((0, event));
+            (*count, *last) = (*count + 1, event);
+        }
+    }
+    let finding = |((pool, limit), (count, last)): ((&str, &str), (u64, &Event))| {
+        let EventData::Doubt { value, why, .. } = &last.what else { return None };
+        let what = format!(
+            "`{pool}`: {} of {limit} in 7 days showed less than Standpipe counts and {} not \
+             believed, the last ({value}): {why}",
+            counted(count, "reading"),
+            if count == 1 { "was" } else { "were" }
+        );
+        let remedy = "if other callers may use this key, find them; if the provider has such a \
+                      burst limit, state it in standpipe.toml (`burst`)";
+        Some(Finding::note(NAME, what).remedy(remedy).on(pool))
+    };
+    seen.into_iter().filter_map(finding).collect()
 }
 
 /// The pools of which no response has reported what the provider counts.

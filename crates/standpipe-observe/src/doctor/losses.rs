@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Scene, length, or_ok};
 use crate::finding::Finding;
 use crate::journal::EventData;
-use crate::status::PoolOverview;
+use crate::status::{LostLedger, Pause, PoolStatus, reset_if_idle};
 use crate::time::Timestamp;
 
 pub(super) const NAME: &str = "ledgers";
@@ -13,6 +13,10 @@ pub(super) const NAME: &str = "ledgers";
 /// Parts of the store's messages about a loss. Others are about a store that was unavailable.
 const LOSSES: [&str; 5] =
     ["lost its latest entries", "was deleted", "was lost on", "is damaged", "replaced the ledger"];
+
+/// Messages this close together are about one loss: each process restores its entries with its next
+/// heartbeat, which comes every 30 s.
+const ONE_LOSS_MS: u64 = 45_000;
 
 /// The losses of one pool.
 #[derive(Clone, Copy)]
@@ -29,15 +33,23 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
         if is_loss(what) {
             let first = Loss { times: 0, last: event.at, what };
             let known = losses.entry(event.pool.as_str()).or_insert(first);
-            *known = Loss { times: known.times + 1, last: event.at, what };
+            let is_same = known.times > 0 && known.last.millis + ONE_LOSS_MS > event.at.millis;
+            let times = known.times + u64::from(!is_same);
+            // The first message of a loss has its cause.
+            let what = if is_same { known.what } else { what };
+            *known = Loss { times, last: event.at, what };
         }
     }
-    let recovers = scene.readable().filter_map(|(name, pool)| Some((name.as_str(), left(pool)?)));
-    let recovers: BTreeMap<&str, u64> = recovers.collect();
-    let mut found: Vec<Finding> = recovers
-        .iter()
-        .map(|(pool, left)| recovering(scene, pool, *left, losses.get(pool).copied()))
-        .collect();
+    let mut found: Vec<Finding> =
+        scene.store.iter().flat_map(|store| &store.lost).map(gone).collect();
+    let recovers = scene.readable().filter(|(_, pool)| pool.status.recovers());
+    let recovers: BTreeMap<&str, &PoolStatus> =
+        recovers.map(|(name, pool)| (name.as_str(), &pool.status)).collect();
+    let recovering_now = recovers.iter();
+    found.extend(
+        recovering_now
+            .map(|(pool, status)| recovering(scene, pool, status, losses.get(pool).copied())),
+    );
     let over = losses.iter().filter(|(pool, _)| !recovers.contains_key(*pool));
     found.extend(over.map(|(pool, loss)| lost(scene, pool, *loss)));
     // What this look itself found is among the messages of the store.
@@ -53,21 +65,27 @@ pub(super) fn is_loss(what: &str) -> bool {
     LOSSES.iter().any(|words| what.contains(words))
 }
 
-/// In how long the limits of a pool are free again after a loss.
-fn left(pool: &PoolOverview) -> Option<u64> {
-    let (learning, recovering) = (&pool.status.learning, &pool.status.recovering);
-    learning.iter().chain(recovering).map(|pause| pause.for_ms).max()
+/// The file is gone, and no call has made a new one.
+fn gone(lost: &LostLedger) -> Finding {
+    let what = format!("`{}`: {}; {}", lost.pool, lost.what(), lost.effect());
+    let remedy = format!("find out what deleted it; {}", lost.remedy());
+    Finding::failure(NAME, what).remedy(remedy).on(lost.pool.as_str())
 }
 
-/// The limits count as full, because what was used is not known.
-fn recovering(scene: &Scene, pool: &str, left: u64, loss: Option<Loss<'_>>) -> Finding {
+/// What counts as full because its use is not known, and until when.
+fn recovering(scene: &Scene, pool: &str, status: &PoolStatus, loss: Option<Loss<'_>>) -> Finding {
     let when = loss.map(|loss| format!(" {}", when(scene, loss))).unwrap_or_default();
-    let what = format!(
-        "the store lost the ledger of `{pool}`{when}; its limits count as full and are free again \
-         in {}; {CONSEQUENCE}",
-        length(left)
-    );
-    Finding::warning(NAME, what).remedy(keep(scene)).on(pool)
+    let full = |what: &str, pause: &Option<Pause>| {
+        let pause = pause.as_ref()?;
+        Some(format!("{what} count as full for another {}", length(pause.for_ms)))
+    };
+    let slots = full("slots", &status.learning);
+    let rates = full("rates", &status.recovering);
+    let both: Vec<String> = slots.into_iter().chain(rates).collect();
+    let what =
+        format!("the store lost the ledger of `{pool}`{when}; {}; {CONSEQUENCE}", both.join(", "));
+    let remedy = format!("{}; {}", reset_if_idle(pool), keep(scene));
+    Finding::warning(NAME, what).remedy(remedy).on(pool)
 }
 
 fn lost(scene: &Scene, pool: &str, loss: Loss<'_>) -> Finding {

@@ -67,7 +67,7 @@ fn during_pauses(scene: &Scene) -> Vec<Finding> {
                 let begins = if pause.1 < event.at { event.at } else { pause.0 };
                 *pause = (begins, *until);
             }
-            EventData::Resume => drop(pauses.remove(pool)),
+            EventData::Resume { .. } => drop(pauses.remove(pool)),
             EventData::Throttle { agent, about, .. } if about != "overload" => {
                 let paused = pauses.get(pool).is_some_and(|(began, until)| {
                     event.at.millis > began.millis.saturating_add(UNDER_WAY_MS) && event.at < *until

@@ -6,7 +6,7 @@ use standpipe_config::{ConfigError, Settings};
 use standpipe_store::PoolName;
 
 use crate::journal::{Event, EventData, UnwritableFile};
-use crate::status::PoolOverview;
+use crate::status::{LostLedger, PoolOverview};
 use crate::time::Timestamp;
 
 /// Pools, each as it is or with the reason why it cannot be read.
@@ -49,6 +49,8 @@ pub struct OpenStore {
     pub messages: Vec<String>,
     /// Ledgers that were damaged, or of an older version, and kept for people to look at.
     pub quarantined: Vec<PathBuf>,
+    /// Ledgers that are gone, and that no call has made anew.
+    pub lost: Vec<LostLedger>,
     /// What the server of a network store reports about itself, or why it does not.
     pub server: Option<Result<ServerInfo, String>>,
 }

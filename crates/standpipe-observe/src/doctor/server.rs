@@ -12,7 +12,7 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
     match scene.store.as_ref().ok().and_then(|store| store.server.as_ref()) {
         None => Vec::new(),
         Some(Ok(server)) => findings(server),
-        Some(Err(_)) if scene.is_unreachable() => vec![not_checked(NAME, "")],
+        Some(Err(_)) if scene.is_unreachable() => vec![not_checked(NAME)],
         Some(Err(error)) => vec![from_error(Finding::failure, NAME, error)],
     }
 }

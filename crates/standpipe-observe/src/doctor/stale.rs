@@ -57,10 +57,12 @@ fn blocking(
     lease: &LeaseStatus,
 ) -> Option<Finding> {
     let status = &pool.status;
-    if lease.pid.is_some() || lease.age_ms < SLOW_MS || !slots_are_full(status) {
+    let is_young = lease.age_ms < SLOW_MS;
+    if lease.pid.is_some() || !slots_are_full(status) {
         return None;
     }
-    let denied = waiting(status).or_else(|| timed_out(scene, name, lease))?;
+    let late = || timed_out(scene, name, lease).filter(|_| !is_young);
+    let denied = waiting(status).or_else(late)?;
     let (agent, age, id) = (&lease.agent, length(lease.age_ms), &lease.id);
     let what =
         format!("{agent} has held a slot of `{name}` without a process for {age}, and {denied}");
@@ -70,7 +72,8 @@ fn blocking(
          {id}{}; `reserve --owner PID` ties a lease to a process",
         ends.unwrap_or_default()
     );
-    Some(Finding::warning(NAME, what).remedy(remedy).by(agent))
+    let finding = if is_young { Finding::note } else { Finding::warning };
+    Some(finding(NAME, what).remedy(remedy).by(agent))
 }
 
 /// `2 calls were not admitted in time` since the lease began, for want of a slot.

@@ -3,7 +3,7 @@
 use super::{OpenStore, RoundTrip, Scene, Survey, from_error, losses, not_checked};
 use crate::finding::{Finding, counted};
 
-const NAME: &str = "store";
+pub(super) const NAME: &str = "store";
 
 /// Less room than this is a warning: the journal takes up to 64 MB, a pool 6 MB.
 const LITTLE: u64 = 128 << 20;
@@ -27,13 +27,17 @@ fn reachable(scene: &Scene) -> Vec<Finding> {
     let opened = scene.store.as_ref().and_then(|store| Ok((store, store.pools.as_ref()?)));
     let (store, pools) = match opened {
         Ok(opened) => opened,
-        Err(error) => return vec![own_mode(scene, from_error(Finding::failure, NAME, error))],
+        Err(error) => {
+            let failure = with_remedy(from_error(Finding::failure, NAME, error));
+            return vec![own_mode(scene, failure)];
+        }
     };
     let unreadable = pools.iter().filter_map(|(name, seen)| Some((name, seen.as_ref().err()?)));
     let unreadable: Vec<Finding> = unreadable
         .map(|(name, error)| {
             let text = format!("`{name}` cannot be read: {error}");
-            own_mode(scene, from_error(Finding::failure, NAME, &text)).on(name.as_str())
+            let failure = with_remedy(from_error(Finding::failure, NAME, &text));
+            own_mode(scene, failure).on(name.as_str())
         })
         .collect();
     if !unreadable.is_empty() {
@@ -42,6 +46,14 @@ fn reachable(scene: &Scene) -> Vec<Finding> {
     let pools = counted(pools.len() as u64, "pool");
     let what = format!("{} is reachable, {pools}", store.place);
     vec![Finding::ok(NAME, what)]
+}
+
+/// Every failure has a remedy, also where the error of the store has none.
+fn with_remedy(failure: Finding) -> Finding {
+    if failure.remedy.is_some() {
+        return failure;
+    }
+    failure.remedy("check that the store's server runs, and its log, then run doctor again")
 }
 
 /// A directory of the user's own that denies access needs its mode, not another directory.
@@ -65,7 +77,7 @@ fn assumed(scene: &Scene) -> Option<Finding> {
 /// What is written is there for others to read.
 fn round_trip(store: &OpenStore) -> Finding {
     if store.pools.is_err() {
-        return not_checked(NAME, "writing was ");
+        return not_checked(NAME);
     }
     match &store.round_trip {
         Ok(RoundTrip::Marker) => Finding::ok(NAME, "a test file was written and read back"),

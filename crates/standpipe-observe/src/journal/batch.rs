@@ -9,6 +9,7 @@ use std::time::{Duration, Instant as Local};
 use standpipe_core::{AgentName, Priority, Unit};
 use standpipe_store::PoolName;
 
+use super::refusals::RefusalBatch;
 use super::{Event, EventData, Usage};
 use crate::time::Timestamp;
 
@@ -62,6 +63,7 @@ pub(super) struct UsageBatch {
     lines: Vec<(PoolName, Usage)>,
     /// The line that was last added to: mostly the next one, too.
     last: usize,
+    refusals: RefusalBatch,
 }
 
 impl UsageBatch {
@@ -97,7 +99,13 @@ impl UsageBatch {
             pool: pool.to_string(),
             what: EventData::Usage(usage),
         };
-        lines.map(event).collect()
+        lines.map(event).chain(self.refusals.take()).collect()
+    }
+
+    /// Adds calls that were not admitted. They are written with the batch.
+    pub(super) fn refuse(&mut self, event: Event) {
+        self.began.get_or_insert_with(|| (event.at, Local::now()));
+        self.refusals.add(event);
     }
 
     /// When the batch is over, if there is one.

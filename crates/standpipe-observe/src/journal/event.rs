@@ -3,12 +3,13 @@
 //! Names inside an event are texts, not enums: a line that a newer version wrote is passed on byte
 //! for byte.
 
+mod kind;
+
 use std::collections::BTreeMap;
-use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::kind::{EventKind, UnknownEventKind};
 use super::Usage;
 use crate::time::Timestamp;
 
@@ -57,6 +58,9 @@ pub enum EventData {
         /// The first wait's place in the queue when it began.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         position: Option<u64>,
+        /// The agents that held the slots when the first wait began, a few at most.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        held_by: Vec<String>,
         /// `admitted`, `refused` or `cancelled`.
         ended: String,
         /// How many.
@@ -65,6 +69,30 @@ pub enum EventData {
         waited_ms: u64,
         /// How long the longest waited.
         longest_ms: u64,
+    },
+    /// Calls were not admitted, at once or for another reason than their timeout. Those of one
+    /// agent, model, tier, reason and limit within ten seconds are one line.
+    Refuse {
+        /// Whose they were.
+        agent: String,
+        /// What they called.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        model: Option<String>,
+        /// The tier they had.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        priority: Option<String>,
+        /// Why.
+        reason: String,
+        /// The limit it was about, if it was one.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        limit: Option<String>,
+        /// The agents that held the slots at the first of them, a few at most.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        held_by: Vec<String>,
+        /// How long the first of them would have waited.
+        timeout_ms: u64,
+        /// How many.
+        count: u64,
     },
     /// In shadow mode a call was admitted that would have been held back.
     Shadow {
@@ -113,6 +141,18 @@ pub enum EventData {
         /// `expired` or `owner_gone`.
         why: String,
     },
+    /// A lease was settled by somebody else than the process that holds it, which goes on.
+    Settle {
+        /// Which.
+        lease: String,
+        /// Whose, if known.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        agent: Option<String>,
+        /// Who settled it.
+        by: String,
+        /// The process that holds it.
+        pid: u32,
+    },
     /// A pause began: no call is admitted before its end.
     Pause {
         /// The end.
@@ -124,7 +164,11 @@ pub enum EventData {
         by: Option<String>,
     },
     /// The pause is over.
-    Resume,
+    Resume {
+        /// The agent that ended it by hand; none if it ended by itself.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        by: Option<String>,
+    },
     /// The provider stopped the pool.
     Stop {
         /// The end, if it is known.
@@ -224,117 +268,6 @@ pub enum EventData {
     },
 }
 
-/// The kinds of events, to choose by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum EventKind {
-    /// See [`EventData::Wait`].
-    Wait,
-    /// See [`EventData::Shadow`].
-    Shadow,
-    /// See [`EventData::Throttle`].
-    Throttle,
-    /// See [`EventData::Observe`].
-    Observe,
-    /// See [`EventData::Reclaim`].
-    Reclaim,
-    /// See [`EventData::Pause`].
-    Pause,
-    /// See [`EventData::Resume`].
-    Resume,
-    /// See [`EventData::Stop`].
-    Stop,
-    /// See [`EventData::SessionEnd`].
-    SessionEnd,
-    /// See [`EventData::Config`].
-    Config,
-    /// See [`EventData::WindowReset`].
-    WindowReset,
-    /// See [`EventData::Sequential`].
-    Sequential,
-    /// See [`EventData::Learn`].
-    Learn,
-    /// See [`EventData::Zone`].
-    Zone,
-    /// See [`EventData::Promote`].
-    Promote,
-    /// See [`EventData::Margin`].
-    Margin,
-    /// See [`EventData::Outside`].
-    Outside,
-    /// See [`EventData::Breaker`].
-    Breaker,
-    /// See [`EventData::ClientRetry`].
-    ClientRetry,
-    /// See [`EventData::Doubt`].
-    Doubt,
-    /// See [`EventData::Store`].
-    Store,
-    /// See [`EventData::Usage`].
-    Usage,
-    /// See [`EventData::Lost`].
-    Lost,
-}
-
-impl EventKind {
-    /// All of them.
-    pub const ALL: [Self; 23] = [
-        Self::Wait,
-        Self::Shadow,
-        Self::Throttle,
-        Self::Observe,
-        Self::Reclaim,
-        Self::Pause,
-        Self::Resume,
-        Self::Stop,
-        Self::SessionEnd,
-        Self::Config,
-        Self::WindowReset,
-        Self::Sequential,
-        Self::Learn,
-        Self::Zone,
-        Self::Promote,
-        Self::Margin,
-        Self::Outside,
-        Self::Breaker,
-        Self::ClientRetry,
-        Self::Doubt,
-        Self::Store,
-        Self::Usage,
-        Self::Lost,
-    ];
-
-    /// The word for it, as in the lines.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Wait => "wait",
-            Self::Shadow => "shadow",
-            Self::Throttle => "throttle",
-            Self::Observe => "observe",
-            Self::Reclaim => "reclaim",
-            Self::Pause => "pause",
-            Self::Resume => "resume",
-            Self::Stop => "stop",
-            Self::SessionEnd => "session_end",
-            Self::Config => "config",
-            Self::WindowReset => "window_reset",
-            Self::Sequential => "sequential",
-            Self::Learn => "learn",
-            Self::Zone => "zone",
-            Self::Promote => "promote",
-            Self::Margin => "margin",
-            Self::Outside => "outside",
-            Self::Breaker => "breaker",
-            Self::ClientRetry => "client_retry",
-            Self::Doubt => "doubt",
-            Self::Store => "store",
-            Self::Usage => "usage",
-            Self::Lost => "lost",
-        }
-    }
-}
-
 impl Event {
     /// Returns the position of the event among others: by time, and of one instant the refusal
     /// before the pause and the margin that it caused.
@@ -349,12 +282,14 @@ impl EventData {
     pub const fn kind(&self) -> EventKind {
         match self {
             Self::Wait { .. } => EventKind::Wait,
+            Self::Refuse { .. } => EventKind::Refuse,
             Self::Shadow { .. } => EventKind::Shadow,
             Self::Throttle { .. } => EventKind::Throttle,
             Self::Observe { .. } => EventKind::Observe,
             Self::Reclaim { .. } => EventKind::Reclaim,
+            Self::Settle { .. } => EventKind::Settle,
             Self::Pause { .. } => EventKind::Pause,
-            Self::Resume => EventKind::Resume,
+            Self::Resume { .. } => EventKind::Resume,
             Self::Stop { .. } => EventKind::Stop,
             Self::SessionEnd { .. } => EventKind::SessionEnd,
             Self::Config { .. } => EventKind::Config,
@@ -375,36 +310,6 @@ impl EventData {
     }
 }
 
-/// A word that is no kind of event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownEventKind;
-
-impl fmt::Display for UnknownEventKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no such kind of event; use one of:")?;
-        for (at, kind) in EventKind::ALL.into_iter().enumerate() {
-            write!(f, "{} {}", if at == 0 { "" } else { "," }, kind.as_str())?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for UnknownEventKind {}
-
-impl fmt::Display for EventKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for EventKind {
-    type Err = UnknownEventKind;
-
-    fn from_str(word: &str) -> Result<Self, UnknownEventKind> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == word).ok_or(UnknownEventKind)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -416,7 +321,7 @@ mod tests {
             agent: "blog".to_owned(),
             why: "expired".to_owned(),
         };
-        for what in [reclaim, EventData::Resume, EventData::Stop { until: None }] {
+        for what in [reclaim, EventData::Resume { by: None }, EventData::Stop { until: None }] {
             let event = Event { at: Timestamp { millis: 7 }, pool: "a/b".to_owned(), what };
             let line = serde_json::to_string(&event).unwrap();
             let kind = format!("\"kind\":\"{}\"", event.what.kind());
@@ -431,6 +336,6 @@ mod tests {
             "limit":"requests per 1min","per_mille":810}"#;
         assert!(serde_json::from_str::<Event>(&old.replace("KIND", "margin")).is_ok());
         assert!(serde_json::from_str::<Event>(&old.replace("KIND", "headroom")).is_err());
-        assert!("waits".parse::<EventKind>().unwrap_err().to_string().contains("wait, shadow"));
+        assert!("waits".parse::<EventKind>().unwrap_err().to_string().contains("wait, refuse"));
     }
 }

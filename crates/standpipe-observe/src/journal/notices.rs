@@ -6,7 +6,16 @@ use standpipe_store::PoolName;
 use crate::journal::EventData;
 use crate::lease_id::LeaseId;
 use crate::refusal::limit_text;
-use crate::time::Now;
+use crate::time::{Now, Timestamp, format_ms};
+
+/// Returns when what a notice reports happened, if that may be before the event that shows it.
+#[must_use]
+pub fn instant_of_notice(notice: &Notice, now: &Now) -> Option<Timestamp> {
+    match notice {
+        Notice::Resumed { at, .. } => Some(now.past(*at)),
+        _ => None,
+    }
+}
 
 /// The journal's line for a notice.
 #[must_use]
@@ -26,7 +35,9 @@ pub fn event_of_notice(pool: &PoolName, notice: &Notice, now: &Now) -> Option<Ev
             for_ms: now.millis_until(*until),
             by: by.as_ref().map(ToString::to_string),
         },
-        Notice::Resumed => EventData::Resume,
+        Notice::Resumed { by, .. } => {
+            EventData::Resume { by: by.as_ref().map(ToString::to_string) }
+        }
         Notice::Stopped { until } => EventData::Stop { until: until.map(|until| now.ahead(until)) },
         Notice::WindowReset { limit } => EventData::WindowReset { limit: limit_text(limit) },
         Notice::Sequential { on } => EventData::Sequential { on: *on },
@@ -46,6 +57,15 @@ pub fn event_of_notice(pool: &PoolName, notice: &Notice, now: &Now) -> Option<Ev
             about: "retry-after".to_owned(),
             value: retry_after.map(|said| format!("{} s", said.0 / 1_000_000)).unwrap_or_default(),
             why: "longer than 8 days".to_owned(),
+        },
+        Notice::ReadingIgnored { limit, remaining, full_in } => EventData::Doubt {
+            about: limit_text(limit),
+            value: format!("{remaining} remaining"),
+            why: format!(
+                "all of it is free again in {}, too soon for this limit: it is about a smaller \
+                 burst limit",
+                format_ms(full_in.0 / 1_000)
+            ),
         },
         // Written by those who report or wait: they know more of it.
         Notice::Throttled { .. } | Notice::TicketEnded { .. } | Notice::Waited { .. } => {

@@ -61,10 +61,14 @@ impl Writer {
 
     /// Queues an event to be written.
     pub fn note(&self, pool: &PoolName, what: EventData) {
-        if self.shared.place.get().is_none() {
-            return;
+        self.note_at(Timestamp::now(), pool, what);
+    }
+
+    /// Queues an event of an earlier time to be written.
+    pub fn note_at(&self, at: Timestamp, pool: &PoolName, what: EventData) {
+        if self.is_kept() {
+            self.queue(vec![Event { at, pool: pool.to_string(), what }]);
         }
-        self.queue(vec![Event { at: Timestamp::now(), pool: pool.to_string(), what }]);
     }
 
     /// Returns whether there is a directory to write to.
@@ -90,6 +94,14 @@ impl Writer {
         drop(batch);
         self.queue(lines);
         due
+    }
+
+    /// Adds up calls that were not admitted. They are written with what agents used.
+    pub fn refused(&self, pool: &PoolName, what: EventData) {
+        if self.is_kept() {
+            let event = Event { at: Timestamp::now(), pool: pool.to_string(), what };
+            self.shared.batch().refuse(event);
+        }
     }
 
     /// Queues the batch of usage if it is due, else returns when it will be.
@@ -264,6 +276,7 @@ mod tests {
             used: None,
             usable: None,
             position: None,
+            held_by: Vec::new(),
             ended: "admitted".to_owned(),
             count: 1,
             waited_ms,

@@ -35,6 +35,8 @@ pub struct Why<'a> {
     pub alone: bool,
     /// What floors of other agents keep from it.
     pub kept: &'a [KeptUnits],
+    /// The agent of a higher priority that it leaves units to.
+    pub superior: Option<&'a str>,
     /// Who ordered the pause, and when.
     pub paused: Option<&'a PausedBy>,
     /// Whether the agent's own cap is what the call can never fit.
@@ -57,6 +59,7 @@ impl<'a> Why<'a> {
             agent: None,
             alone: false,
             kept: &[],
+            superior: None,
             paused: None,
             by_cap: false,
         }
@@ -95,6 +98,7 @@ impl TicketStatus {
             agent: Some(&self.agent),
             alone: self.alone,
             kept: &self.kept,
+            superior: self.superior.as_deref(),
             paused: self.paused.as_ref(),
             by_cap: false,
         })
@@ -117,6 +121,7 @@ impl Denial {
             agent: Some(&self.agent),
             alone: self.alone,
             kept: &self.kept,
+            superior: self.superior.as_deref(),
             paused: self.paused.as_ref(),
             by_cap: self.by_cap,
         }
@@ -141,16 +146,7 @@ impl fmt::Display for Why<'_> {
                 None => f.write_str("the pool is paused"),
             },
             "return_window" => f.write_str("after the pause callers return staggered by priority"),
-            "zone" => {
-                write!(f, "little is left of {limit}, so the calls of this agent are spaced out")
-            }
-            "yield" => {
-                write!(f, "little is left of {limit}, and background yields to higher priorities")
-            }
-            "spread" => write!(
-                f,
-                "background waits so that {limit} lasts while higher priorities are active"
-            ),
+            "zone" | "yield" | "spread" => self.fmt_protected(f, limit),
             "hold" => f.write_str(
                 "it is delayed before a retry, or because an agent it depends on is throttled",
             ),
@@ -166,7 +162,8 @@ impl fmt::Display for Why<'_> {
             ),
             "limit" if !self.in_use_by.is_empty() => {
                 let (short_by, agents) = (self.short_by(), listed(self.in_use_by));
-                write!(f, "{limit} has no room{short_by}, in use by {agents}")
+                let verb = if limit == "parallel" { "in use" } else { "used" };
+                write!(f, "{limit} has no room{short_by}, {verb} by {agents}")
             }
             "limit" => write!(f, "{limit} has no room{}", self.short_by()),
             "floor" => self.fmt_floor(f, limit),
@@ -190,6 +187,28 @@ impl fmt::Display for Why<'_> {
 }
 
 impl Why<'_> {
+    /// A call that leaves units to a higher priority. Names the agent, if it is known.
+    fn fmt_protected(&self, f: &mut fmt::Formatter<'_>, limit: &str) -> fmt::Result {
+        let text = match self.reason {
+            "zone" => format!(
+                "little is left of {limit}, so calls are spaced out while higher priorities are \
+                 active"
+            ),
+            "yield" => format!(
+                "little is left of {limit}, and background waits while higher priorities are active"
+            ),
+            _ => format!(
+                "background is paced so that {limit} lasts while higher priorities are active"
+            ),
+        };
+        match self.superior {
+            Some(name) => {
+                f.write_str(&text.replace("higher priorities are", &format!("{name} is")))
+            }
+            None => f.write_str(&text),
+        }
+    }
+
     /// What is missing, in the form of its unit.
     fn shortage(&self) -> String {
         let unit = self.limit.and_then(|limit| limit.split(' ').next());
@@ -205,7 +224,8 @@ impl Why<'_> {
     }
 
     fn fmt_order(&self, f: &mut fmt::Formatter<'_>, limit: &str) -> fmt::Result {
-        if let Some(agent) = self.behind {
+        let first = self.behind.filter(|_| self.calls_ahead == 0);
+        if let Some(agent) = first {
             return write!(f, "behind {agent} by fair order for {limit}");
         }
         // One call each: the names are the calls.
@@ -224,6 +244,7 @@ impl Why<'_> {
             }
         };
         match self.limit {
+            Some(limit) if self.behind.is_some() => write!(f, "{ahead} by fair order for {limit}"),
             Some(limit) => write!(f, "{ahead} in the queue for {limit}"),
             None => write!(f, "{ahead}, until a call in flight is answered"),
         }
@@ -258,7 +279,16 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-fn amount(unit: &str, units: u64) -> String {
+/// An amount with its unit: `90,000 tokens`, `3 slots`, `$2.50`.
+pub(super) fn counted(unit: &str, units: u64) -> String {
+    match Unit::named(unit) {
+        Some(Unit::Usd) => amount(unit, units),
+        Some(Unit::Parallel) => crate::finding::counted(units, "slot"),
+        _ => format!("{} {unit}", grouped(units)),
+    }
+}
+
+pub(crate) fn amount(unit: &str, units: u64) -> String {
     match Unit::named(unit) {
         // Whole cents, rounded up: what is missing is never shown as nothing.
         Some(Unit::Usd) => {

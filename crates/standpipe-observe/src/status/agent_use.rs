@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use standpipe_core::{
-    AgentId, AgentName, Amounts, LimitId, LimitUsage, Phase, QueueKey, Reason, Refusal, Reserve,
-    State,
+    AgentId, AgentName, Amounts, Id, LimitId, LimitUsage, Phase, Priority, QueueKey, Reason,
+    Refusal, Reserve, State,
 };
 
-use crate::refusal::limit_text;
+use crate::refusal::{amount, limit_text};
 use crate::time::Now;
 
 /// The most agents that are named as being ahead of a call.
@@ -105,8 +105,32 @@ pub(crate) fn agents_ahead(state: &State, no: &Refusal, place: QueueKey) -> Ahea
     Ahead { calls, first, more }
 }
 
+/// Returns an agent of a higher priority that a call of this one leaves units to: one that has a
+/// call or had one. `None` if none is known.
+pub(crate) fn superior_of(state: &State, no: &Refusal, tier: Priority) -> Option<String> {
+    if !matches!(no.reason, Reason::Zone | Reason::Yield | Reason::Spread) {
+        return None;
+    }
+    let facts = state.facts();
+    let leases = facts.leases.values().map(|lease| (lease.tier, lease.agent));
+    let tickets = facts.tickets.iter().map(|(place, ticket)| (place.tier, ticket.agent));
+    let with_call = leases
+        .chain(tickets)
+        .filter_map(|(other, at)| Some((other, &facts.agents.get(usize::from(at))?.name)));
+    let idle = facts.agents.iter().filter(|agent| agent.admitted.is_some()).filter_map(|agent| {
+        let rule = facts.config.as_ref().and_then(|config| config.agent(&agent.name))?;
+        Some((rule.priority?, &agent.name))
+    });
+    // Of several always the same one, so that the text does not change with every call.
+    let mut higher: Vec<(Priority, &AgentName)> =
+        with_call.chain(idle).filter(|(other, _)| *other < tier).collect();
+    higher.sort_by_key(|(priority, name)| (*priority, name.as_str()));
+    higher.first().map(|(_, name)| name.to_string())
+}
+
 /// Returns the agents that hold the slots that a call waits for, the first ones: `blog (2 slots)`.
-pub(crate) fn slot_holders(state: &State, no: &Refusal) -> Vec<String> {
+#[must_use]
+pub fn slot_holders(state: &State, no: &Refusal) -> Vec<String> {
     if no.reason != Reason::Limit || no.limit != Some(LimitId::Parallel) {
         return Vec::new();
     }
@@ -127,7 +151,60 @@ pub(crate) fn slot_holders(state: &State, no: &Refusal) -> Vec<String> {
     let more = holders.len().saturating_sub(MAX_AHEAD);
     holders.truncate(MAX_AHEAD);
     holders.extend((more > 0).then(|| format!("{more} more")));
+    // A free slot is kept for a call whose turn has come and that has not taken it yet.
+    let due = state
+        .facts()
+        .tickets
+        .values()
+        .filter(|ticket| matches!(ticket.phase, Phase::Due(_)) && ticket.call.cost.slots() > 0);
+    let due = due.filter_map(|ticket| agents.get(usize::from(ticket.agent)));
+    holders.extend(due.take(1).map(|agent| format!("{} (its turn has come)", agent.name)));
     holders
+}
+
+/// Returns the agents that used most of the rate that refuses a call: `blog (1,200)`.
+pub(crate) fn rate_users(
+    state: &State,
+    figures: &[LimitUsage],
+    no: &Refusal,
+    now: &Now,
+) -> Vec<String> {
+    let is_rate = no.reason == Reason::Limit && no.limit != Some(LimitId::Parallel);
+    let at = figures.iter().position(|limit| Some(limit.limit.id()) == no.limit);
+    let Some(at) = at.filter(|_| is_rate) else { return Vec::new() };
+    let used = |id: usize| {
+        let own = state.agent_figures(AgentId::of(id), now.store).into_iter().nth(at);
+        own.map_or(0, |own| own.used.saturating_add(own.held))
+    };
+    let agents = state.facts().agents.iter().enumerate();
+    let mut users: Vec<(u64, &str)> =
+        agents.map(|(id, agent)| (used(id), agent.name.as_str())).collect();
+    // Not through Standpipe.
+    users.extend(figures.get(at).map(|limit| (limit.by_others, "others")));
+    users.retain(|(units, _)| *units > 0);
+    users.sort_by_key(|(units, name)| (Reverse(*units), *name));
+    let unit = no.limit.as_ref().map(unit_text).unwrap_or_default();
+    let more = users.len().saturating_sub(MAX_AHEAD);
+    let named = users.iter().take(MAX_AHEAD);
+    let named = named.map(|(units, name)| format!("{name} ({})", amount(&unit, *units)));
+    named.chain((more > 0).then(|| format!("{more} more"))).collect()
+}
+
+/// Returns how many units a call lacks of the limit that refuses it. The ledger counts from a limit
+/// that is full; where more is used than is usable now, that has to return, too.
+pub(crate) fn shortage(figures: &[LimitUsage], cost: &Amounts, no: &Refusal) -> u64 {
+    let same = |limit: &&LimitUsage| Some(limit.limit.id()) == no.limit;
+    let limit = figures.iter().find(same).filter(|_| no.reason == Reason::Limit);
+    let Some(limit) = limit else { return no.short_by };
+    let takes = match no.limit.as_ref().and_then(LimitId::unit) {
+        Some(unit) => cost.of(unit).unwrap_or(0),
+        None => cost.slots(),
+    };
+    let wanted = limit.used.saturating_add(limit.held).saturating_add(takes);
+    // A call that is larger than the usable part is admitted when nothing else is charged.
+    let over = if takes > limit.effective { 0 } else { wanted.saturating_sub(limit.effective) };
+    // Floors keep units, too; the ledger counts those.
+    no.short_by.max(over)
 }
 
 /// Whether a call is refused because it takes more than the usable part of a limit. It is admitted

@@ -15,12 +15,18 @@ use super::{
     AgentStatus, AgentUsage, ConfigSource, KeptUnits, LeaseHolder, LeaseStatus, LimitKind,
     LimitStatus, Origin, Pause, PausedBy, PoolStatus, Stop, ThrottleStatus, TicketStatus,
 };
-use super::{RampStatus, agents_ahead, breaker, foresight, kept_from, needs_all, slot_holders};
+use super::{
+    RampStatus, agents_ahead, breaker, foresight, kept_from, needs_all, next_reason, shortage,
+    slot_holders, superior_of,
+};
 use crate::lease_id::LeaseId;
 use crate::refusal::limit_text;
 use crate::refusal::when::When;
 use crate::time::{Now, Timestamp, format_span};
 use standpipe_config::plain;
+
+/// The first calls in the queue for which the rule that decides their time is looked up.
+const MAX_NEXT: usize = 64;
 
 /// Looks up the process of a session, where that can be seen.
 pub type Processes<'a> = &'a dyn Fn(u64) -> Option<Process>;
@@ -47,6 +53,7 @@ impl PoolStatus {
             pool: pool.clone(),
             provider: None,
             within: config.and_then(|config| Some(config.within.as_ref()?.to_string())),
+            parents: Vec::new(),
             at: now.past(now.store),
             position: 0,
             enforce: config.is_none_or(|config| config.enforce),
@@ -227,33 +234,43 @@ fn limit(amounts: &LimitUsage, learned: Option<u64>, now: &Now) -> LimitStatus {
 fn leases(pool: &PoolName, state: &State, now: &Now, processes: Processes<'_>) -> Vec<LeaseStatus> {
     let mut leases: Vec<(&Key, &Lease)> = state.facts().leases.iter().collect();
     leases.sort_by_key(|(key, lease)| (lease.started, **key));
-    let status = |(key, lease): (&Key, &Lease)| {
-        let ends = state.lease_ends(*key);
-        let (holder, process) = match lease.owner {
-            LeaseOwner::Session(session) => {
-                (LeaseHolder::Session, process_of(Some(session), None, processes))
-            }
-            LeaseOwner::Ttl { .. } => {
-                (LeaseHolder::Ttl, process_of(None, lease.call.owner, processes))
-            }
-        };
-        LeaseStatus {
-            id: LeaseId::new(pool.clone(), *key),
-            agent: agent_of(state, lease.agent),
-            priority: lease.tier.into(),
-            cost: amounts(&lease.call.cost),
-            since: now.past(lease.started),
-            age_ms: now.millis_since(lease.started),
-            holder: holder.into(),
-            pid: process.map(|process| process.pid),
-            stopped: process.is_some_and(|process| process.stopped),
-            expires_ms: (ends != Instant::NEVER).then(|| now.millis_until(ends)),
-            model: lease.call.model.as_ref().map(ToString::to_string),
-            task: lease.call.task.as_ref().map(ToString::to_string),
-            part_of: lease.call.part_of.as_ref().map(ToString::to_string),
+    leases
+        .into_iter()
+        .map(|(key, lease)| lease_status(pool, state, *key, lease, now, processes))
+        .collect()
+}
+
+/// Describes a call in flight.
+pub(crate) fn lease_status(
+    pool: &PoolName,
+    state: &State,
+    key: Key,
+    lease: &Lease,
+    now: &Now,
+    processes: Processes<'_>,
+) -> LeaseStatus {
+    let ends = state.lease_ends(key);
+    let (holder, process) = match lease.owner {
+        LeaseOwner::Session(session) => {
+            (LeaseHolder::Session, process_of(Some(session), None, processes))
         }
+        LeaseOwner::Ttl { .. } => (LeaseHolder::Ttl, process_of(None, lease.call.owner, processes)),
     };
-    leases.into_iter().map(status).collect()
+    LeaseStatus {
+        id: LeaseId::new(pool.clone(), key),
+        agent: agent_of(state, lease.agent),
+        priority: lease.tier.into(),
+        cost: amounts(&lease.call.cost),
+        since: now.past(lease.started),
+        age_ms: now.millis_since(lease.started),
+        holder: holder.into(),
+        pid: process.map(|process| process.pid),
+        stopped: process.is_some_and(|process| process.stopped),
+        expires_ms: (ends != Instant::NEVER).then(|| now.millis_until(ends)),
+        model: lease.call.model.as_ref().map(ToString::to_string),
+        task: lease.call.task.as_ref().map(ToString::to_string),
+        part_of: lease.call.part_of.as_ref().map(ToString::to_string),
+    }
 }
 
 fn tickets(
@@ -265,7 +282,10 @@ fn tickets(
     let ordered = (1..).zip(&state.facts().tickets);
     let expected = forecasts(state, now.store);
     let status = |(position, (place, ticket)): (usize, (&standpipe_core::QueueKey, &Ticket))| {
-        let why = why(state, ticket, now);
+        let claim = claim_of(state, ticket);
+        let why = claim.as_ref().and_then(|claim| why(state, claim, now));
+        let next = claim.as_ref().zip(why.as_ref()).filter(|_| position <= MAX_NEXT);
+        let next = next.and_then(|(claim, no)| next_reason(state, claim, no, now));
         let ahead = why.as_ref().map(|no| agents_ahead(state, no, *place)).unwrap_or_default();
         let process = process_of(ticket.session, ticket.call.owner, processes);
         let expected = expected.get(&ticket.key).copied();
@@ -279,7 +299,7 @@ fn tickets(
             waits_ms: now.millis_since(ticket.since),
             reason: why.as_ref().map(|refusal| refusal.reason.into()),
             limit: why.as_ref().and_then(|refusal| refusal.limit.as_ref()).map(limit_text),
-            short_by: why.as_ref().map_or(0, |refusal| refusal.short_by),
+            short_by: why.as_ref().map_or(0, |no| shortage(figures, &ticket.call.cost, no)),
             behind: why.as_ref().and_then(|no| Some(no.behind.as_ref()?.to_string())),
             calls_ahead: ahead.calls,
             ahead: ahead.first,
@@ -287,7 +307,9 @@ fn tickets(
             in_use_by: why.as_ref().map(|no| slot_holders(state, no)).unwrap_or_default(),
             alone: why.as_ref().is_some_and(|no| needs_all(figures, &ticket.call.cost, no)),
             kept: why.as_ref().map(|no| kept(state, ticket, no, now)).unwrap_or_default(),
+            superior: why.as_ref().and_then(|no| superior_of(state, no, place.tier)),
             paused: why.as_ref().and_then(|refusal| PausedBy::of(state, refusal, now)),
+            next,
             when: why.as_ref().map(when).unwrap_or_default(),
             pid: process.map(|process| process.pid),
             stopped: process.is_some_and(|process| process.stopped),
@@ -295,6 +317,7 @@ fn tickets(
             model: ticket.call.model.as_ref().map(ToString::to_string),
             task: ticket.call.task.as_ref().map(ToString::to_string),
             part_of: ticket.call.part_of.as_ref().map(ToString::to_string),
+            on: None,
         }
     };
     ordered.map(status).collect()
@@ -314,10 +337,9 @@ fn kept(state: &State, ticket: &Ticket, no: &Refusal, now: &Now) -> Vec<KeptUnit
     claim.map(|claim| kept_from(state, &claim, no, now)).unwrap_or_default()
 }
 
-/// Returns why a claim of the ticket would be refused now.
-fn why(state: &State, ticket: &Ticket, now: &Now) -> Option<Refusal> {
-    let claim = claim_of(state, ticket)?;
-    match state.peek(&claim, now.store) {
+/// Returns why the claim of a ticket would be refused now.
+fn why(state: &State, claim: &Reserve, now: &Now) -> Option<Refusal> {
+    match state.peek(claim, now.store) {
         Decision::Wait(Queued { refusal, .. }) | Decision::Refuse(refusal) => Some(refusal),
         Decision::Admit(_) => None,
     }

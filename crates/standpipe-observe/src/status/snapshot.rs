@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 use standpipe_store::PoolName;
 
-use crate::status::Backpressure;
-use crate::status::PoolStatus;
+use crate::status::{Backpressure, LostLedger, PoolStatus};
 use crate::time::Timestamp;
 
 /// The status of several pools.
@@ -20,6 +19,9 @@ pub struct Snapshot {
     /// The pools that could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub unreadable: Vec<Unreadable>,
+    /// The pools whose ledger is gone, before a call makes a new one.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub lost: Vec<LostLedger>,
     /// Set by a daemon whose configuration file was rejected at the last reload.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub config_rejected: Option<ConfigRejected>,
@@ -49,10 +51,10 @@ pub struct Unreadable {
 }
 
 impl Snapshot {
-    /// Whether it has no pool, readable or not.
+    /// Whether it has no pool, readable or not, and none that was lost.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.pools.is_empty() && self.unreadable.is_empty()
+        self.pools.is_empty() && self.unreadable.is_empty() && self.lost.is_empty()
     }
 
     /// Truncates the calls and agents of each pool to so many rows. The counts of each pool still

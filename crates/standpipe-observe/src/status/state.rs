@@ -39,6 +39,10 @@ impl PoolState {
             Self::Idle => "idle",
         }
     }
+
+    const fn is_of_shadow_mode(self) -> bool {
+        matches!(self, Self::Unavailable | Self::Busy | Self::Idle)
+    }
 }
 
 impl PoolStatus {
@@ -51,7 +55,8 @@ impl PoolStatus {
         is_empty && self.unavailable.is_none()
     }
 
-    /// Returns the worst state that holds.
+    /// Returns the worst state that holds. In shadow mode no call is held back, so the pool is only
+    /// busy or idle.
     #[must_use]
     pub fn state(&self) -> PoolState {
         let trouble = &self.trouble;
@@ -61,16 +66,24 @@ impl PoolStatus {
             || trouble.speed_per_mille.is_some()
             || self.learning.is_some()
             || self.zone.as_str() != "green";
+        let parents = self.parents.iter();
         let states = [
             (self.unavailable.is_some() || self.cut_off.is_some(), PoolState::Unavailable),
-            (self.terminal.is_some(), PoolState::Stopped),
-            (self.pause.is_some(), PoolState::Paused),
+            (
+                self.terminal.is_some() || parents.clone().any(|parent| parent.terminal.is_some()),
+                PoolState::Stopped,
+            ),
+            (
+                self.pause.is_some() || parents.clone().any(|parent| parent.pause.is_some()),
+                PoolState::Paused,
+            ),
             (self.waiting > 0, PoolState::Waiting),
             (self.limits.iter().any(|limit| limit.left == 0), PoolState::Full),
             (is_slow, PoolState::Degraded),
             (self.in_flight > 0, PoolState::Busy),
         ];
-        let worst = states.into_iter().find(|(holds, _)| *holds);
+        let is_true = |state: PoolState| self.enforce || state.is_of_shadow_mode();
+        let worst = states.into_iter().find(|(holds, state)| *holds && is_true(*state));
         worst.map_or(PoolState::Idle, |(_, state)| state)
     }
 }

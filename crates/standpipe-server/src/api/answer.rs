@@ -1,4 +1,4 @@
-//! A provider's answer as a call reports it, and what it meant.
+//! A provider's response as a call reports it, and its meaning.
 //!
 //! Headers and bodies may contain secrets: they are read, never stored, and appear in no message.
 
@@ -31,7 +31,9 @@ impl<'de> Deserialize<'de> for ProviderBody {
         // An error of a typed read would quote the value.
         match serde_json::Value::deserialize(deserializer)? {
             serde_json::Value::String(text) => Ok(Self(text)),
-            _ => Err(D::Error::custom("`body` is not a string; send the answer's body as text")),
+            _ => Err(D::Error::custom(
+                "`body` is not a string; send the body of the response as text",
+            )),
         }
     }
 }
@@ -75,7 +77,7 @@ impl ProviderAnswer<'_> {
         if !(100..600).contains(&status) {
             return Err(Problem::invalid(
                 format!("{status} is not an HTTP status"),
-                "give the status of the provider's answer, 100 to 599",
+                "give the status of the provider's response, 100 to 599",
             ));
         }
         let mut reply = Reply::new(status);
@@ -103,7 +105,7 @@ impl ProviderAnswer<'_> {
     }
 }
 
-/// What a provider's answer meant, if the call reported one.
+/// The meaning of the provider's response, if the request reported one.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct AnswerMeaning {
     /// `served`, `refused` or `failed`.

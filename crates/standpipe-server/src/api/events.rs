@@ -77,7 +77,7 @@ struct EventFilter {
 #[utoipa::path(
     get, path = "/v1/events", tag = "views", params(EventsQuery),
     responses(
-        (status = 200, description = "Oldest first", content(
+        (status = 200, description = "The events, oldest first", content(
             (EventsPage = "application/json"), (String = "text/event-stream")
         )),
         Problems
@@ -150,6 +150,8 @@ impl EventFilter {
 
 fn page(tap: &Standpipe, filter: &EventFilter) -> EventsPage {
     let a_day_ago = SystemTime::now().checked_sub(std::time::Duration::from_secs(86_400));
+    // What the daemon's own calls used is written every ten seconds; a reader wants it now.
+    tap.flush_journal();
     let mut follow = filter.follow(tap, filter.since.or(a_day_ago));
     let mut events = std::collections::VecDeque::new();
     let mut next = follow.mark();

@@ -49,7 +49,7 @@ pub(crate) struct ExplainResponse {
 /// Shows step by step whether a call would be admitted now.
 #[utoipa::path(
     get, path = "/v1/explain", tag = "views", params(ExplainQuery),
-    responses((status = 200, description = "Step by step", body = ExplainResponse), Problems)
+    responses((status = 200, description = "The steps", body = ExplainResponse), Problems)
 )]
 pub(crate) async fn explain(
     State(state): State<Arc<AppState>>,

@@ -29,13 +29,15 @@ pub(crate) struct HealthResponse {
     status: &'static str,
     /// `standpipe`: identifies the program that holds the port.
     server: &'static str,
+    /// The version of the daemon.
     version: &'static str,
+    /// The process id of the daemon.
     pid: u32,
     /// How long the daemon has been running.
     up_ms: u64,
 }
 
-/// Answers while the daemon is alive.
+/// Returns 200 while the daemon runs.
 #[utoipa::path(
     get, path = "/healthz", tag = "daemon",
     responses((status = 200, description = "The daemon is alive", body = HealthResponse))
@@ -58,10 +60,10 @@ pub(crate) struct ReadyResponse {
     schema: u64,
     /// `ready`.
     status: &'static str,
-    /// Whether the store answers. If not, only pools with `on_store_failure` `open` or `share` are
-    /// served.
+    /// Whether the store is available. If not, only pools with `on_store_failure` `open` or `share`
+    /// are served.
     store_up: bool,
-    /// How long the store took to answer.
+    /// How long the store took to respond.
     #[serde(skip_serializing_if = "Option::is_none")]
     store_ms: Option<u64>,
     /// When the last reload rejected the configuration file; `/v1/pools` has the errors.
@@ -72,10 +74,10 @@ pub(crate) struct ReadyResponse {
 /// How long the store may take to answer.
 const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Answers whether the daemon can serve calls.
+/// Returns 200 if the daemon can serve calls, else 503.
 ///
-/// It can while the store answers, and without the store if a pool is served offline
-/// (`on_store_failure` is `open` or `share`).
+/// It can while the store is available, or if a pool is served offline (`on_store_failure` is
+/// `open` or `share`).
 #[utoipa::path(
     get, path = "/readyz", tag = "daemon",
     responses((status = 200, description = "The daemon can serve", body = ReadyResponse), Problems)
@@ -90,7 +92,7 @@ pub(crate) async fn ready(
         tokio::time::timeout(STORE_TIMEOUT, state.on_store(|tap| Ok(tap.ping().blocking()?))).await;
     let timed_out = |_| {
         let seconds = STORE_TIMEOUT.as_secs();
-        Err(Problem::store(format!("the store did not answer within {seconds} s")))
+        Err(Problem::store(format!("the store did not respond within {seconds} s")))
     };
     let store_ms = match answered.unwrap_or_else(timed_out) {
         Ok(took) => Some(millis(took)),

@@ -1,4 +1,4 @@
-//! `POST /v1/leases`: reserve a call, wait until it is admitted, answer with a lease.
+//! `POST /v1/leases`: reserve a call, wait until it is admitted, return a lease.
 //!
 //! A call that is refused or whose client disconnects takes nothing. See `leases/settle.rs` for how
 //! a lease ends.
@@ -55,11 +55,11 @@ pub(crate) struct ReserveRequest {
     /// The calling agent. Default: the header `x-standpipe-agent`, then the program's name.
     #[schema(pattern = r"^[A-Za-z0-9._@-]{1,64}$")]
     agent: Option<String>,
-    /// The priority, if it is not the agent's own.
+    /// The priority. Default: the agent's own.
     priority: Option<PriorityParam>,
-    /// The kind of task: for the record, and for the file's routes.
+    /// The kind of task, for reports and for the file's routes.
     task: Option<String>,
-    /// The model, for the record.
+    /// The model, for reports.
     model: Option<String>,
     /// What the call takes; one of `requests` is implied.
     #[schema(
@@ -73,10 +73,10 @@ pub(crate) struct ReserveRequest {
         example = json!({"requests": "60/min", "tokens": "40k/min,burst=4k", "parallel": 5})
     )]
     limits: Option<UnitLimits>,
-    /// How long to wait at most; 0 never waits.
+    /// The longest wait; 0 never waits.
     #[schema(maximum = 3_600_000, default = 300_000)]
     timeout_ms: Option<u64>,
-    /// How long the lease lives without a heartbeat. Default: the pool's, 10 minutes.
+    /// How long the lease lives without a heartbeat. Default: the pool's `lease_ttl`, 10 minutes.
     #[schema(minimum = 1, maximum = 34_560_000_000_i64)]
     ttl_ms: Option<u64>,
     /// Makes the request repeatable: the same id of the same agent gets the first lease, and keeps
@@ -84,7 +84,7 @@ pub(crate) struct ReserveRequest {
     id: Option<String>,
     /// The lease of the call that this one retries.
     retry_of: Option<String>,
-    /// Only answer whether the call would be admitted now.
+    /// Return whether the call would be admitted now, without a reservation.
     dry_run: Option<bool>,
 }
 
@@ -92,7 +92,7 @@ pub(crate) struct ReserveRequest {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct GrantedLease {
     schema: u64,
-    /// The id to settle the lease by.
+    /// The id that settles the lease.
     lease: LeaseId,
     /// The pool of the lease: with a task, the one that the route chose.
     pool: String,
@@ -143,16 +143,16 @@ pub(crate) enum ReserveResponse {
     DryRun(DryRunResponse),
 }
 
-/// Reserves a call: waits until it is admitted and answers with a lease.
+/// Waits until a call is admitted, and returns its lease.
 ///
 /// The connection stays open meanwhile. If the client disconnects, its ticket is cancelled, unless
 /// the request has an `id`: then the ticket or lease is kept for the next request with that id.
 #[utoipa::path(
     post, path = "/v1/leases", tag = "calls", request_body = ReserveRequest,
     responses(
-        (status = 201, description = "The call is admitted", body = GrantedLease),
-        (status = 200, description = "The same id was admitted before; or a dry run would be",
-         body = ReserveResponse),
+        (status = 201, description = "A new lease", body = GrantedLease),
+        (status = 200, body = ReserveResponse,
+         description = "The lease of an earlier request with this `id`; or a dry run"),
         Problems
     )
 )]

@@ -35,7 +35,10 @@ pub(crate) fn to_reserve(
     }
     let configured = tap.settings().pools.contains_key(name);
     if !configured && !has_limits && !pool.learns() {
-        return Err(standpipe::Error::NoLimits { pool: name.clone() }.into());
+        // A call through the proxy can state no limits.
+        let hint = "describe it in standpipe.toml with a limit; POST /v1/leases may also state \
+                    \"limits\": {\"requests\": \"60/min\"}";
+        return Err(absent(tap, name, hint));
     }
     if !configured && state.known_pools().len() >= MAX_POOLS {
         let detail = format!("there are {MAX_POOLS} pools, the most that requests may create");
@@ -67,12 +70,16 @@ pub(crate) fn existing(
     if tap.settings().pools.contains_key(name) || exists(state, tap, name)? {
         return Ok(tap.existing_pool(name));
     }
-    let pools = tap.pools().blocking()?;
-    let hint = match nearest(name.as_str(), pools.iter().map(PoolName::as_str)) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => "GET /v1/pools lists the pools; the first POST /v1/leases creates one".into(),
-    };
-    Err(Problem::no_pool(name.as_str(), hint))
+    Err(absent(tap, name, "GET /v1/pools lists the pools; the first POST /v1/leases creates one"))
+}
+
+/// The problem of a pool that does not exist. `hint` is for one that resembles no other.
+fn absent(tap: &Standpipe, name: &PoolName, hint: &str) -> Problem {
+    // A store that cannot be listed has no suggestion.
+    let pools = tap.pools().blocking().unwrap_or_default();
+    let near = nearest(name.as_str(), pools.iter().map(PoolName::as_str));
+    let hint = near.map_or_else(|| hint.to_owned(), |near| format!("did you mean `{near}`?"));
+    Problem::no_pool(name.as_str(), hint)
 }
 
 /// A lease by its parsed id. Its pools must exist.

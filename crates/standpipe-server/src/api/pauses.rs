@@ -29,7 +29,7 @@ pub(crate) struct PauseRequest {
     /// The pool.
     #[schema(pattern = r"^[A-Za-z0-9._:@-]{1,64}(/[A-Za-z0-9._:@-]{1,128}){1,3}$")]
     pool: String,
-    /// The length of the pause; at most 400 days.
+    /// The length of the pause.
     #[schema(minimum = 1, maximum = 34_560_000_000_i64)]
     for_ms: u64,
     /// Who orders the pause. Default: the header `x-standpipe-agent`, then the program's name.
@@ -37,7 +37,7 @@ pub(crate) struct PauseRequest {
     agent: Option<String>,
 }
 
-/// Admits no call for a while. This never shortens a running pause.
+/// Pauses the pool for the given time. This never shortens a running pause.
 #[utoipa::path(
     post, path = "/v1/pause", tag = "reports", request_body = PauseRequest,
     responses((status = 200, description = "The pool is paused", body = PoolResponse), Problems)
@@ -72,23 +72,28 @@ pub(crate) struct ResumeRequest {
     /// The pool.
     #[schema(pattern = r"^[A-Za-z0-9._:@-]{1,64}(/[A-Za-z0-9._:@-]{1,128}){1,3}$")]
     pool: String,
+    /// Who resumes it. Default: the header `x-standpipe-agent`, then the program's name.
+    #[schema(pattern = r"^[A-Za-z0-9._@-]{1,64}$")]
+    agent: Option<String>,
 }
 
-/// Lifts a pause and a provider's terminal refusal.
+/// Ends a pause, or a stop by the provider.
 #[utoipa::path(
     post, path = "/v1/resume", tag = "reports", request_body = ResumeRequest,
     responses((status = 200, description = "The pool admits calls", body = PoolResponse), Problems)
 )]
 pub(crate) async fn resume(
     State(state): State<Arc<AppState>>,
-    JsonBody(body): JsonBody<ResumeRequest>,
+    headers: HeaderMap,
+    JsonBody(mut body): JsonBody<ResumeRequest>,
 ) -> Result<Json<PoolResponse>, Problem> {
+    let agent = valid_agent(agent_of(body.agent.take(), &headers))?;
     let name = lookup::name(&body.pool)?;
     let shared = Arc::clone(&state);
     let step = move |tap: &Standpipe| {
         let pool = lookup::existing(&shared, tap, &name)?;
-        pool.resume().blocking()?;
-        tracing::info!(pool = name.as_str(), "resumed by hand");
+        pool.resume_by(agent.as_str()).blocking()?;
+        tracing::info!(pool = name.as_str(), agent, "resumed by hand");
         PoolResponse::of(&pool)
     };
     state.on_store(step).await.map(Json)

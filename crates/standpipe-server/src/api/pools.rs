@@ -53,6 +53,9 @@ pub(crate) struct PoolsResponse {
     /// Only while the store is unavailable: why it could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     store_error: Option<String>,
+    /// The configuration file, if it describes no pool and calls on other pools are refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    closed_by: Option<String>,
 }
 
 impl PoolsResponse {
@@ -61,7 +64,11 @@ impl PoolsResponse {
         snapshot.config_rejected.clone_from(&lock(&state.config_rejected));
         let age_ms = outage.map(|outage| millis(outage.age));
         let store_error = outage.map(|outage| outage.detail.clone());
-        Self { schema: SCHEMA, snapshot, age_ms, store_error }
+        let tap = state.tap();
+        let settings = tap.settings();
+        let file = settings.without_pools().and(settings.origin.as_ref());
+        let closed_by = file.map(|file| file.display().to_string());
+        Self { schema: SCHEMA, snapshot, age_ms, store_error, closed_by }
     }
 }
 
@@ -71,7 +78,7 @@ impl PoolsResponse {
 #[utoipa::path(
     get, path = "/v1/pools", tag = "views", params(PoolsQuery),
     responses(
-        (status = 200, description = "As it is now", content(
+        (status = 200, description = "The state of the pools", content(
             (PoolsResponse = "application/json"), (String = "text/event-stream")
         )),
         Problems
@@ -150,7 +157,10 @@ pub(crate) async fn agents(
         "pool" = Option<String>, Query, description = "Only this pool",
         pattern = r"^[A-Za-z0-9._:@-]{1,64}(/[A-Za-z0-9._:@-]{1,128}){1,3}$"
     )),
-    responses((status = 200, description = "Oldest first", body = HistoryResponse), Problems)
+    responses(
+        (status = 200, description = "The samples, oldest first", body = HistoryResponse),
+        Problems
+    )
 )]
 pub(crate) async fn history(
     State(state): State<Arc<AppState>>,

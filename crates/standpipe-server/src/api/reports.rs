@@ -1,6 +1,6 @@
-//! `/v1/throttle` and `/v1/observe`: what a provider answered.
+//! `/v1/throttle` and `/v1/observe`: reports of a provider's response.
 //!
-//! A reported refusal pauses the pool for every caller. The answer itself is not stored.
+//! A reported refusal pauses the pool for every caller. The response itself is not stored.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,16 +60,16 @@ pub(crate) struct ThrottleRequest {
     agent: Option<String>,
     /// How long the provider asks to wait.
     retry_after_ms: Option<u64>,
-    /// The kind of the refusal. Without it, it is read from `status`, `headers` and `body`.
+    /// The kind of refusal. Default: read from `status`, `headers` and `body`.
     kind: Option<RefusalKind>,
-    /// The answer's HTTP status; 429 if only headers or a body are given.
+    /// The HTTP status of the response; 429 if only headers or a body are given.
     #[schema(minimum = 100, maximum = 599)]
     status: Option<u16>,
-    /// The answer's headers, by name.
+    /// The headers of the response, by name.
     #[schema(value_type = Option<BTreeMap<String, HeaderValues>>)]
     headers: Option<Headers>,
-    /// The answer's body as text: the kind and length of the refusal are read from it.
-    /// It is not stored.
+    /// The body of the response. The daemon reads the kind and the length of the refusal from it,
+    /// and does not store it.
     #[schema(value_type = Option<String>, max_length = 131_072)]
     body: Option<ProviderBody>,
 }
@@ -86,7 +86,7 @@ pub(crate) struct PoolResponse {
     paused_for_ms: Option<u64>,
     #[serde(flatten)]
     meaning: AnswerMeaning,
-    /// How many limits the answer reported.
+    /// How many limits the response stated.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<usize>,
 }
@@ -205,23 +205,23 @@ pub(super) fn valid_agent(agent: String) -> Result<String, Problem> {
     ))
 }
 
-/// A provider's answer.
+/// A provider's response.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ObserveRequest {
     /// The pool.
     #[schema(pattern = r"^[A-Za-z0-9._:@-]{1,64}(/[A-Za-z0-9._:@-]{1,128}){1,3}$")]
     pool: String,
-    /// The lease of the call it answered; it stays in flight.
+    /// The lease of the call, which stays in flight.
     lease: Option<String>,
-    /// The answer's HTTP status.
+    /// The HTTP status of the response.
     #[schema(minimum = 100, maximum = 599)]
     status: Option<u16>,
-    /// The answer's headers, by name.
+    /// The headers of the response, by name.
     #[schema(value_type = BTreeMap<String, HeaderValues>)]
     headers: Headers,
-    /// The answer's body as text: whether it is a refusal, and of which kind, is read from it.
-    /// It is not stored.
+    /// The body of the response. The daemon reads from it whether it is a refusal, and of which
+    /// kind, and does not store it.
     #[schema(value_type = Option<String>, max_length = 131_072)]
     body: Option<ProviderBody>,
 }
@@ -229,7 +229,7 @@ pub(crate) struct ObserveRequest {
 /// Reports a provider's response. Its limits are applied; a refusal pauses the pool.
 #[utoipa::path(
     post, path = "/v1/observe", tag = "reports", request_body = ObserveRequest,
-    responses((status = 200, description = "The answer is recorded", body = PoolResponse), Problems)
+    responses((status = 200, description = "It is recorded", body = PoolResponse), Problems)
 )]
 pub(crate) async fn observe(
     State(state): State<Arc<AppState>>,

@@ -57,6 +57,10 @@ fn example(name: &str, kind: &str) -> String {
 /// Describes why a JSON body was rejected.
 pub(crate) fn of_body(bytes: &[u8], error: &serde_json::Error) -> ParseError {
     let (line, column) = (error.line(), error.column());
+    if bytes.trim_ascii().is_empty() {
+        let hint = "send one JSON object: {\"field\": value}".to_owned();
+        return ParseError { what: "the body is empty".to_owned(), hint };
+    }
     if !error.is_data() {
         let what = format!("the body is not valid JSON (line {line}, column {column})");
         let hint = "send one JSON object: {\"field\": value}".to_owned();
@@ -83,7 +87,8 @@ pub(crate) fn of_query(text: &str, query: &str) -> ParseError {
         let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
         pairs.find(|(own, _)| *own == name).map(|(_, value)| plain(value))
     };
-    if let Some(given) = name.and_then(given).filter(|_| !what.contains(", not ")) {
+    let is_about_value = !what.contains(", not ") && !text.starts_with("unknown field ");
+    if let Some(given) = name.and_then(given).filter(|_| is_about_value) {
         what = format!("{what}, not {}", given.chars().take(60).collect::<String>());
     }
     ParseError { what, hint }

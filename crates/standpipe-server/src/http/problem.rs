@@ -2,6 +2,7 @@
 //!
 //! Every problem states what is wrong and what to do about it.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use axum::http::{HeaderValue, StatusCode, header};
@@ -86,6 +87,9 @@ pub(crate) struct ProblemDetails {
     /// An agent upstream in this agent's workflow is throttled.
     #[serde(skip_serializing_if = "Option::is_none")]
     backpressure: Option<Backpressure>,
+    /// The configuration file that the problem is about.
+    #[serde(skip)]
+    file: Option<PathBuf>,
 }
 
 impl Problem {
@@ -110,7 +114,7 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, "invalid", detail, hint)
     }
 
-    /// There is no such pool.
+    /// There is no such pool, but perhaps one of a similar name.
     pub(crate) fn no_pool(pool: &str, hint: impl Into<String>) -> Self {
         let detail = format!("there is no pool `{pool}`");
         Self::new(StatusCode::NOT_FOUND, "no_pool", detail, hint).about(pool)
@@ -169,6 +173,11 @@ impl Problem {
     /// The rule that refused a call, or [`UPSTREAM`] if the provider did not answer it.
     pub(crate) fn reason(&self) -> Option<&'static str> {
         self.details.reason.or_else(|| (self.r#type == UPSTREAM).then_some(UPSTREAM))
+    }
+
+    /// The configuration file that the problem is about.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.details.file.as_deref()
     }
 
     pub(crate) const fn position(&self) -> Option<usize> {
@@ -250,7 +259,12 @@ impl From<ConfigError> for Problem {
     /// The configuration was valid when the daemon started, so the error is about the pool.
     fn from(error: ConfigError) -> Self {
         match error.problems.first() {
-            Some(first) => Self::new(StatusCode::NOT_FOUND, "no_pool", &first.what, &first.remedy),
+            Some(first) => {
+                let mut problem =
+                    Self::new(StatusCode::NOT_FOUND, "no_pool", &first.what, &first.remedy);
+                problem.details.file.clone_from(&first.file);
+                problem
+            }
             None => Self::internal(error.to_string()),
         }
     }
@@ -304,6 +318,7 @@ fn title(kind: &str) -> &'static str {
         "not_json" => "not JSON",
         UPSTREAM => "the provider did not answer",
         "upgrade" => "upgrade not supported",
+        "no_key" => "the provider's key is missing",
         _ => "internal error",
     }
 }

@@ -9,6 +9,11 @@ use standpipe::observe::journal::Usage;
 use super::PoolMetrics;
 use super::counters::{MAX_AGENTS, MAX_AGENTS_TOTAL, OTHER, TierCounters};
 use super::exposition::{Amount, Exposition, thousandths};
+use super::labels::{AGENT, KIND, Label, POOL, PRIORITY, REASON, UNIT};
+
+/// The labels of the calls of an agent.
+const WHO: [Label; 3] = [POOL, AGENT, PRIORITY];
+const WHO_AND_WHY: [Label; 4] = [POOL, AGENT, PRIORITY, REASON];
 
 /// The metrics of one agent and priority.
 #[derive(Debug, Default)]
@@ -27,25 +32,25 @@ pub(super) fn write(page: &mut Exposition, pools: &BTreeMap<&str, PoolMetrics<'_
     counts(page, &lines);
     by_reason(page, &lines);
     let help = "Units that calls used; the estimate if no usage was reported.";
-    let mut family = page.counter("agent_units_total", help);
+    let mut family = page.counter("agent_units_total", &[POOL, AGENT, PRIORITY, UNIT], help);
     for_rows(&lines, |[pool, agent, priority], row| {
         for (unit, amount) in row.units.each() {
-            family.put(&[pool, agent, priority, ("unit", unit)], Amount(unit, amount));
+            family.put(&[pool, agent, priority, unit], Amount(unit, amount));
         }
     });
     let help = "How long calls waited, admitted or not; those admitted at once waited for 0.";
-    let mut family = page.histogram("agent_wait_seconds", help);
+    let mut family = page.histogram("agent_wait_seconds", &WHO, help);
     for_rows(&lines, |labels, row| {
         let bounds = Usage::WAITS_MS.iter().map(|bound| thousandths(*bound));
         family.put_counts(&labels, bounds, &row.waits, thousandths(row.waited_ms));
     });
     let help = "Calls that the provider refused, by agent.";
-    let mut family = page.counter("agent_throttled_total", help);
+    let mut family = page.counter("agent_throttled_total", &[POOL, AGENT, KIND], help);
     for (pool, metrics) in pools {
         for (agent, counters) in metrics.counters.into_iter().flat_map(|counters| &counters.agents)
         {
             for (kind, count) in counters.throttled.some() {
-                family.put(&[("pool", pool), ("agent", agent), ("kind", kind)], count);
+                family.put(&[pool, agent, kind], count);
             }
         }
     }
@@ -82,13 +87,13 @@ fn lines<'a>(pools: &BTreeMap<&'a str, PoolMetrics<'a>>) -> Lines<'a> {
 }
 
 fn now(page: &mut Exposition, lines: &Lines<'_>) {
-    let mut family = page.gauge("agent_in_flight", "An agent's calls in flight.");
+    let mut family = page.gauge("agent_in_flight", &WHO, "An agent's calls in flight.");
     for (labels, line) in labelled(lines) {
         if let Some((in_flight, _)) = line.now {
             family.put(&labels, in_flight);
         }
     }
-    let mut family = page.gauge("agent_waiting", "An agent's calls that wait.");
+    let mut family = page.gauge("agent_waiting", &WHO, "An agent's calls that wait.");
     for (labels, line) in labelled(lines) {
         if let Some((_, waiting)) = line.now {
             family.put(&labels, waiting);
@@ -97,41 +102,39 @@ fn now(page: &mut Exposition, lines: &Lines<'_>) {
 }
 
 fn counts(page: &mut Exposition, lines: &Lines<'_>) {
-    let mut family = page.counter("agent_admitted_total", "Calls that were admitted.");
+    let mut family = page.counter("agent_admitted_total", &WHO, "Calls that were admitted.");
     for (labels, line) in labelled(lines) {
         family.put(&labels, line.row.map_or(0, |row| row.admitted));
     }
     let help = "Admitted calls that were retries.";
-    let mut family = page.counter("agent_retries_total", help);
+    let mut family = page.counter("agent_retries_total", &WHO, help);
     for_rows(lines, |labels, row| family.put(&labels, row.retries));
     let help = "Admitted calls that were never sent.";
-    let mut family = page.counter("agent_cancelled_total", help);
+    let mut family = page.counter("agent_cancelled_total", &WHO, help);
     for_rows(lines, |labels, row| family.put(&labels, row.cancelled));
 }
 
 fn by_reason(page: &mut Exposition, lines: &Lines<'_>) {
     let help = "Calls that waited, by what they first waited for.";
-    let mut family = page.counter("agent_waited_total", help);
+    let mut family = page.counter("agent_waited_total", &WHO_AND_WHY, help);
     for_rows(lines, |[pool, agent, priority], row| {
         for (reason, count) in row.waited.some() {
-            family.put(&[pool, agent, priority, ("reason", reason)], count);
+            family.put(&[pool, agent, priority, reason], count);
         }
     });
     let help = "Calls that were not admitted, by reason.";
-    let mut family = page.counter("agent_refused_total", help);
+    let mut family = page.counter("agent_refused_total", &WHO_AND_WHY, help);
     for_rows(lines, |[pool, agent, priority], row| {
         for (reason, count) in row.refused.some() {
-            family.put(&[pool, agent, priority, ("reason", reason)], count);
+            family.put(&[pool, agent, priority, reason], count);
         }
     });
 }
 
-type Who<'a> = [(&'static str, &'a str); 3];
+type Who<'a> = [&'a str; 3];
 
 fn labelled<'a>(lines: &'a Lines<'a>) -> impl Iterator<Item = (Who<'a>, &'a Line<'a>)> {
-    let who = |(pool, agent, priority): (&'a str, &'a str, &'a str)| {
-        [("pool", pool), ("agent", agent), ("priority", priority)]
-    };
+    let who = |(pool, agent, priority): (&'a str, &'a str, &'a str)| [pool, agent, priority];
     lines.iter().map(move |(names, line)| (who(*names), line))
 }
 

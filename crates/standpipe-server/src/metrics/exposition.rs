@@ -4,10 +4,22 @@
 
 use std::fmt::{self, Display, Write};
 
+use super::labels::Label;
+
 /// The text, built family by family.
 #[derive(Debug, Default)]
 pub(super) struct Exposition {
     text: String,
+    families: Vec<FamilyInfo>,
+}
+
+/// A declared metric. The name is without `standpipe_`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FamilyInfo {
+    pub(super) name: &'static str,
+    pub(super) kind: &'static str,
+    pub(super) labels: &'static [Label],
+    pub(super) help: &'static str,
 }
 
 /// The samples of one name, which are contiguous in the text.
@@ -15,32 +27,55 @@ pub(super) struct Exposition {
 pub(super) struct Family<'a> {
     text: &'a mut String,
     name: &'static str,
+    labels: &'static [Label],
 }
 
-/// The labels of a sample.
-pub(super) type Labels<'a> = &'a [(&'static str, &'a str)];
+/// The values of a sample's labels, in the order in which its family declares them.
+pub(super) type Values<'a> = &'a [&'a str];
 
 impl Exposition {
     /// A value that rises and falls. The name is without `standpipe_`.
-    pub(super) fn gauge(&mut self, name: &'static str, help: &str) -> Family<'_> {
-        self.family(name, "gauge", help)
+    pub(super) fn gauge(
+        &mut self,
+        name: &'static str,
+        labels: &'static [Label],
+        help: &'static str,
+    ) -> Family<'_> {
+        self.family(FamilyInfo { name, kind: "gauge", labels, help })
     }
 
     /// A value that only grows while the daemon runs; its name ends with `_total`.
-    pub(super) fn counter(&mut self, name: &'static str, help: &str) -> Family<'_> {
-        self.family(name, "counter", help)
+    pub(super) fn counter(
+        &mut self,
+        name: &'static str,
+        labels: &'static [Label],
+        help: &'static str,
+    ) -> Family<'_> {
+        self.family(FamilyInfo { name, kind: "counter", labels, help })
     }
 
     /// A distribution.
-    pub(super) fn histogram(&mut self, name: &'static str, help: &str) -> Family<'_> {
-        self.family(name, "histogram", help)
+    pub(super) fn histogram(
+        &mut self,
+        name: &'static str,
+        labels: &'static [Label],
+        help: &'static str,
+    ) -> Family<'_> {
+        self.family(FamilyInfo { name, kind: "histogram", labels, help })
     }
 
-    fn family(&mut self, name: &'static str, kind: &str, help: &str) -> Family<'_> {
+    fn family(&mut self, info: FamilyInfo) -> Family<'_> {
+        let FamilyInfo { name, kind, labels, help } = info;
+        self.families.push(info);
         let text = &mut self.text;
         // Writing to a string does not fail.
         let _ = writeln!(text, "# HELP standpipe_{name} {help}\n# TYPE standpipe_{name} {kind}");
-        Family { text, name }
+        Family { text, name, labels }
+    }
+
+    /// Every metric so far.
+    pub(super) fn families(&self) -> &[FamilyInfo] {
+        &self.families
     }
 
     pub(super) fn into_text(self) -> String {
@@ -50,19 +85,19 @@ impl Exposition {
 
 impl Family<'_> {
     /// One sample.
-    pub(super) fn put(&mut self, labels: Labels<'_>, value: impl Display) {
-        self.line("", labels, None, &value);
+    pub(super) fn put(&mut self, values: Values<'_>, value: impl Display) {
+        self.line("", values, None, &value);
     }
 
     /// A sample that is 0 or 1.
-    pub(super) fn put_flag(&mut self, labels: Labels<'_>, is: bool) {
-        self.put(labels, u8::from(is));
+    pub(super) fn put_flag(&mut self, values: Values<'_>, is: bool) {
+        self.put(values, u8::from(is));
     }
 
     /// One histogram. `counts` has one count per bucket, not cumulative, and one beyond the last.
     pub(super) fn put_counts<B: Display>(
         &mut self,
-        labels: Labels<'_>,
+        values: Values<'_>,
         bounds: impl Iterator<Item = B>,
         counts: &[u64],
         sum: impl Display,
@@ -71,25 +106,26 @@ impl Family<'_> {
         let mut counts = counts.iter();
         for bound in bounds {
             all = all.saturating_add(counts.next().copied().unwrap_or(0));
-            self.line("_bucket", labels, Some(&bound), &all);
+            self.line("_bucket", values, Some(&bound), &all);
         }
         all = counts.fold(all, |all, more| all.saturating_add(*more));
-        self.line("_bucket", labels, Some(&"+Inf"), &all);
-        self.line("_sum", labels, None, &sum);
-        self.line("_count", labels, None, &all);
+        self.line("_bucket", values, Some(&"+Inf"), &all);
+        self.line("_sum", values, None, &sum);
+        self.line("_count", values, None, &all);
     }
 
     fn line(
         &mut self,
         suffix: &str,
-        labels: Labels<'_>,
+        values: Values<'_>,
         bound: Option<&dyn Display>,
         value: &dyn Display,
     ) {
         let _ = write!(self.text, "standpipe_{}{suffix}", self.name);
         let mut before = '{';
-        for (name, value) in labels {
-            let _ = write!(self.text, "{before}{name}=\"{}\"", Escaped(value));
+        debug_assert_eq!(self.labels.len(), values.len(), "{}", self.name);
+        for (label, value) in self.labels.iter().zip(values) {
+            let _ = write!(self.text, "{before}{}=\"{}\"", label.name, Escaped(value));
             before = ',';
         }
         if let Some(bound) = bound {
@@ -159,12 +195,13 @@ impl Display for Amount<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::labels::{POOL, UNIT};
     use super::*;
 
     #[test]
     fn labels_are_escaped() {
         let mut page = Exposition::default();
-        page.gauge("odd", "Odd names.").put(&[("pool", "a\\b\"c\nd"), ("unit", "é")], 1);
+        page.gauge("odd", &[POOL, UNIT], "Odd names.").put(&["a\\b\"c\nd", "é"], 1);
         let text = page.into_text();
         assert!(text.ends_with("standpipe_odd{pool=\"a\\\\b\\\"c\\nd\",unit=\"é\"} 1\n"), "{text}");
     }
@@ -180,7 +217,7 @@ mod tests {
     #[test]
     fn a_histogram_is_cumulative() {
         let mut page = Exposition::default();
-        let mut family = page.histogram("wait_seconds", "Waits.");
+        let mut family = page.histogram("wait_seconds", &[], "Waits.");
         family.put_counts(&[], [1, 2].iter(), &[3, 0, 4], thousandths(1_500));
         let text = page.into_text();
         let lines: Vec<&str> = text.lines().skip(2).collect();

@@ -6,8 +6,13 @@ use std::collections::BTreeMap;
 
 use super::counters::{JournalCounters, PoolCounters};
 use super::exposition::{Amount, Exposition, Family};
-use super::labels::{KINDS, LabelCounts, RECLAIMS};
+use super::labels::{KIND, KINDS, LIMIT, Label, LabelCounts, POOL, REASON, RECLAIMS, UNIT};
 use super::{PoolMetrics, unit_of};
+
+/// The kind of an event of the journal.
+const EVENT: Label = Label::any("kind");
+/// Why a lease was reclaimed.
+const WHY: Label = Label::of("why", &RECLAIMS);
 
 pub(super) fn write(
     page: &mut Exposition,
@@ -15,34 +20,34 @@ pub(super) fn write(
     pools: &BTreeMap<&str, PoolMetrics<'_>>,
 ) {
     let help = "Journal events since the daemon started, by kind.";
-    let mut lines = page.counter("journal_lines_total", help);
+    let mut lines = page.counter("journal_lines_total", &[EVENT], help);
     for (kind, count) in counters.kinds() {
-        lines.put(&[("kind", kind)], count);
+        lines.put(&[kind], count);
     }
     let help = "Journal events that processes of this machine could not write.";
-    page.counter("journal_lost_lines_total", help).put(&[], counters.lost());
+    page.counter("journal_lost_lines_total", &[], help).put(&[], counters.lost());
     simple(page, pools);
     let help = "Calls that the provider refused (429 and similar), by kind.";
-    let mut throttled = page.counter("throttled_total", help);
+    let mut throttled = page.counter("throttled_total", &[POOL, KIND], help);
     let none = LabelCounts::of(&KINDS);
     for (pool, metrics) in pools {
         let counts = metrics.counters.map_or(&none, |counters| &counters.throttled);
-        put_all(&mut throttled, pool, "kind", counts);
+        put_all(&mut throttled, pool, counts);
     }
     let help = "Leases that were reclaimed instead of settled.";
-    let mut reclaimed = page.counter("reclaimed_total", help);
+    let mut reclaimed = page.counter("reclaimed_total", &[POOL, WHY], help);
     let none = LabelCounts::of(&RECLAIMS);
     for (pool, metrics) in pools {
         let counts = metrics.counters.map_or(&none, |counters| &counters.reclaimed);
-        put_all(&mut reclaimed, pool, "why", counts);
+        put_all(&mut reclaimed, pool, counts);
     }
     let help = "Calls admitted in shadow mode that would have been held back.";
-    let mut shadowed = page.counter("shadow_refused_total", help);
+    let mut shadowed = page.counter("shadow_refused_total", &[POOL, REASON], help);
     for (pool, metrics) in pools {
         for (reason, count) in
             metrics.counters.into_iter().flat_map(|counters| counters.shadowed.some())
         {
-            shadowed.put(&[("pool", pool), ("reason", reason)], count);
+            shadowed.put(&[pool, reason], count);
         }
     }
     outside(page, pools);
@@ -68,28 +73,23 @@ fn simple(page: &mut Exposition, pools: &BTreeMap<&str, PoolMetrics<'_>>) {
         ),
     ];
     for (name, help, figure) in all {
-        let mut family = page.counter(name, help);
+        let mut family = page.counter(name, &[POOL], help);
         for (pool, metrics) in pools {
-            family.put(&[("pool", pool)], metrics.counters.map_or(0, figure));
+            family.put(&[pool], metrics.counters.map_or(0, figure));
         }
     }
 }
 
-fn put_all<const N: usize>(
-    family: &mut Family<'_>,
-    pool: &str,
-    label: &'static str,
-    counts: &LabelCounts<N>,
-) {
+fn put_all<const N: usize>(family: &mut Family<'_>, pool: &str, counts: &LabelCounts<N>) {
     for (word, count) in counts.each() {
-        family.put(&[("pool", pool), (label, word)], count);
+        family.put(&[pool, word], count);
     }
 }
 
 /// Use of the key that bypasses the ledger, by limit.
 fn outside(page: &mut Exposition, pools: &BTreeMap<&str, PoolMetrics<'_>>) {
     let help = "Units used on the key without a reservation.";
-    let mut family = page.counter("outside_units_total", help);
+    let mut family = page.counter("outside_units_total", &[POOL, LIMIT, UNIT], help);
     for (pool, metrics) in pools {
         let known = metrics.status.iter().flat_map(|status| &status.limits);
         let known = known.filter(|limit| limit.period_ms.is_some());
@@ -98,7 +98,7 @@ fn outside(page: &mut Exposition, pools: &BTreeMap<&str, PoolMetrics<'_>>) {
         limits.extend(metrics.counters.into_iter().flat_map(|counters| counters.outside.each()));
         for (limit, units) in limits {
             let unit = unit_of(limit);
-            let labels = [("pool", *pool), ("limit", limit), ("unit", unit)];
+            let labels = [*pool, limit, unit];
             family.put(&labels, Amount(unit, units));
         }
     }

@@ -1,8 +1,35 @@
-//! The fixed values of labels.
+//! The labels of metrics, and their fixed values.
 //!
 //! An unknown value counts as the last of its list, so a journal event cannot create a label.
 
 use standpipe::Reason;
+
+/// A label: its name, and its values if they are fixed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Label {
+    pub(super) name: &'static str,
+    pub(super) values: &'static [&'static str],
+}
+
+impl Label {
+    pub(super) const fn any(name: &'static str) -> Self {
+        Self { name, values: &[] }
+    }
+
+    pub(super) const fn of(name: &'static str, values: &'static [&'static str]) -> Self {
+        Self { name, values }
+    }
+}
+
+pub(super) const POOL: Label = Label::any("pool");
+pub(super) const AGENT: Label = Label::any("agent");
+pub(super) const LIMIT: Label = Label::any("limit");
+pub(super) const UNIT: Label = Label::any("unit");
+pub(super) const MODEL: Label = Label::any("model");
+pub(super) const PRIORITY: Label = Label::of("priority", &PRIORITIES);
+pub(super) const REASON: Label = Label::of("reason", &REASONS);
+/// The kind of a provider's refusal.
+pub(super) const KIND: Label = Label::of("kind", &KINDS);
 
 /// Priorities; events of earlier versions have none.
 pub(super) const PRIORITIES: [&str; 4] = ["critical", "standard", "background", "unknown"];

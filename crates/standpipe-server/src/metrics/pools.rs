@@ -9,7 +9,13 @@ use standpipe::observe::LimitStatus;
 
 use super::PoolMetrics;
 use super::exposition::{Amount, Exposition, millionths, thousandths};
-use super::labels::{BREAKERS, ZONES};
+use super::labels::{BREAKERS, LIMIT, Label, POOL, UNIT, ZONES};
+
+/// The labels of a limit.
+const ON_LIMIT: [Label; 3] = [POOL, LIMIT, UNIT];
+const ZONE: Label = Label::of("zone", &ZONES);
+/// A state of the circuit breaker.
+const STATE: Label = Label::of("state", &BREAKERS);
 
 /// The pools that can be read.
 type Pools<'a> = [(&'a str, &'a PoolStatus)];
@@ -36,15 +42,15 @@ fn calls(page: &mut Exposition, pools: &Pools<'_>) {
         ("log_skipped", "Log events that this version does not know.", |pool| pool.skipped),
     ];
     for (name, help, figure) in all {
-        let mut family = page.gauge(name, help);
+        let mut family = page.gauge(name, &[POOL], help);
         for (pool, status) in pools {
-            family.put(&[("pool", pool)], figure(status));
+            family.put(&[pool], figure(status));
         }
     }
-    let mut family = page.gauge("retries_left", "Retries that the budget still allows.");
+    let mut family = page.gauge("retries_left", &[POOL], "Retries that the budget still allows.");
     for (pool, status) in pools {
         if let Some(retries) = &status.trouble.retries {
-            family.put(&[("pool", pool)], retries.left);
+            family.put(&[pool], retries.left);
         }
     }
 }
@@ -60,21 +66,22 @@ fn limits(page: &mut Exposition, pools: &Pools<'_>) {
         ("limit_used", "What is charged on a limit now.", |limit| Some(limit.used)),
         ("limit_held", "What calls in flight hold in addition.", |limit| Some(limit.held)),
         ("limit_left", "What is left of the effective limit.", |limit| Some(limit.left)),
-        ("limit_outside", "Current use that bypasses the ledger.", |l| Some(l.outside)),
+        ("limit_outside", "Current use of the key outside Standpipe.", |l| Some(l.outside)),
     ];
     for (name, help, figure) in all {
-        let mut family = page.gauge(name, help);
+        let mut family = page.gauge(name, &ON_LIMIT, help);
         for_each(pools, |pool, limit| {
             if let Some(value) = figure(limit) {
-                let labels = [("pool", pool), ("limit", &*limit.limit), ("unit", &*limit.unit)];
+                let labels = [pool, &*limit.limit, &*limit.unit];
                 family.put(&labels, Amount(&limit.unit, value));
             }
         });
     }
-    let mut family = page.gauge("limit_margin_ratio", "The share of a stated rate left unused.");
+    let mut family =
+        page.gauge("limit_margin_ratio", &ON_LIMIT, "The share of a stated rate left unused.");
     for_each(pools, |pool, limit| {
         if let Some(per_mille) = limit.margin_per_mille {
-            let labels = [("pool", pool), ("limit", &*limit.limit), ("unit", &*limit.unit)];
+            let labels = [pool, &*limit.limit, &*limit.unit];
             family.put(&labels, thousandths(per_mille.into()));
         }
     });
@@ -104,9 +111,9 @@ fn flags(page: &mut Exposition, pools: &Pools<'_>) {
         }),
     ];
     for (name, help, flag) in all {
-        let mut family = page.gauge(name, help);
+        let mut family = page.gauge(name, &[POOL], help);
         for (pool, status) in pools {
-            family.put_flag(&[("pool", pool)], flag(status));
+            family.put_flag(&[pool], flag(status));
         }
     }
 }
@@ -132,42 +139,44 @@ fn lengths(page: &mut Exposition, pools: &Pools<'_>) {
         }),
     ];
     for (name, help, length) in all {
-        let mut family = page.gauge(name, help);
+        let mut family = page.gauge(name, &[POOL], help);
         for (pool, status) in pools {
-            family.put(&[("pool", pool)], thousandths(length(status)));
+            family.put(&[pool], thousandths(length(status)));
         }
     }
 }
 
 /// One series per state, of which one is 1.
 fn states(page: &mut Exposition, pools: &Pools<'_>) {
-    let mut family = page.gauge("zone", "How much quota is left: one of the zones is 1.");
+    let mut family =
+        page.gauge("zone", &[POOL, ZONE], "How much quota is left: one of the zones is 1.");
     for (pool, status) in pools {
         for zone in ZONES {
-            family.put_flag(&[("pool", pool), ("zone", zone)], status.zone.as_str() == zone);
+            family.put_flag(&[pool, zone], status.zone.as_str() == zone);
         }
     }
     let help = "The circuit breaker: one of the states is 1.";
-    let mut family = page.gauge("breaker", help);
+    let mut family = page.gauge("breaker", &[POOL, STATE], help);
     for (pool, status) in pools {
         for state in BREAKERS {
-            family.put_flag(&[("pool", pool), ("state", state)], status.breaker.as_str() == state);
+            family.put_flag(&[pool, state], status.breaker.as_str() == state);
         }
     }
 }
 
 fn money(page: &mut Exposition, pools: &Pools<'_>) {
-    let mut family = page.gauge("day_spent_usd", "The cost of the last day's calls, in dollars.");
+    let mut family =
+        page.gauge("day_spent_usd", &[POOL], "The cost of the last day's calls, in dollars.");
     for (pool, status) in pools {
         if let Some(money) = &status.money {
-            family.put(&[("pool", pool)], millionths(money.spent_micro_usd));
+            family.put(&[pool], millionths(money.spent_micro_usd));
         }
     }
-    let help = "The part of it for refused and failed calls.";
-    let mut family = page.gauge("day_wasted_usd", help);
+    let help = "The cost of refused and failed calls in the last day, in dollars.";
+    let mut family = page.gauge("day_wasted_usd", &[POOL], help);
     for (pool, status) in pools {
         if let Some(money) = &status.money {
-            family.put(&[("pool", pool)], millionths(money.wasted_micro_usd));
+            family.put(&[pool], millionths(money.wasted_micro_usd));
         }
     }
 }

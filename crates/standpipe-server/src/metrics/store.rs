@@ -8,6 +8,7 @@ use std::time::Duration;
 use standpipe::StoreError;
 
 use super::exposition::{Exposition, millionths};
+use super::labels::Label;
 
 /// The upper bounds of the buckets, in microseconds.
 const BOUNDS_US: [u64; 14] = [
@@ -17,6 +18,7 @@ const BOUNDS_US: [u64; 14] = [
 
 /// Kinds of store errors.
 const KINDS: [&str; 5] = ["transient", "damaged", "foreign", "unusable", "other"];
+const KIND: Label = Label::of("kind", &KINDS);
 
 /// Durations of steps on the store, and counts of errors.
 #[derive(Debug, Default)]
@@ -69,11 +71,11 @@ impl StoreLatency {
         let sum = millionths(self.sum_us.load(Ordering::Relaxed));
         let help = "Durations of the daemon's steps on the store.";
         let bounds = BOUNDS_US.iter().map(|bound| millionths(*bound));
-        page.histogram("store_step_seconds", help).put_counts(&[], bounds, &counts, sum);
+        page.histogram("store_step_seconds", &[], help).put_counts(&[], bounds, &counts, sum);
         let help = "Failed steps of the daemon on the store.";
-        let mut errors = page.counter("store_errors_total", help);
+        let mut errors = page.counter("store_errors_total", &[KIND], help);
         for (kind, count) in KINDS.iter().zip(&self.errors) {
-            errors.put(&[("kind", kind)], count.load(Ordering::Relaxed));
+            errors.put(&[kind], count.load(Ordering::Relaxed));
         }
     }
 }

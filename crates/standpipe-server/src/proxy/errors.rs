@@ -47,13 +47,15 @@ pub(crate) fn response(format: Format, problem: &Problem) -> Response<Body> {
     with_retry_off(response)
 }
 
-/// A pool that the configuration does not allow, as an error of the configuration. An SDK reports a
-/// 404 as a model that does not exist.
+/// A pool that the configuration does not allow, as an error of the file: an SDK reports a 404 as a
+/// model that does not exist.
 fn as_configuration_error(problem: &Problem) -> Problem {
     let mut problem = problem.clone();
     if ["no_pool", "no_limits"].contains(&problem.r#type) {
         problem.status = StatusCode::BAD_REQUEST.as_u16();
-        problem.detail = format!("standpipe.toml: {}", problem.detail);
+    }
+    if let Some(file) = problem.file().map(|file| file.display().to_string()) {
+        problem.detail = format!("{file}: {}", problem.detail);
     }
     problem
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{HeaderName, HeaderValue, Uri};
+use axum::http::{HeaderName, HeaderValue, StatusCode, Uri};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -24,7 +24,7 @@ use standpipe::config::{KeyPools, SplitField};
 use crate::http::problem::Problem;
 
 /// The providers that need no configuration, and their addresses.
-const BUILT_IN: [(&str, &str); 9] = [
+pub(crate) const BUILT_IN: [(&str, &str); 9] = [
     ("anthropic", "https://api.anthropic.com"),
     ("cerebras", "https://api.cerebras.ai"),
     ("deepseek", "https://api.deepseek.com"),
@@ -129,17 +129,16 @@ impl Upstream {
 
     /// The header with the configured key.
     pub(crate) fn key_header(&self) -> Result<Option<(HeaderName, HeaderValue)>, Problem> {
-        let read = match &self.key {
-            None => return Ok(None),
-            Some(KeySource::File(path)) => std::fs::read_to_string(path).map_err(|_| ()),
-            Some(KeySource::Variable(name)) => std::env::var(name).map_err(|_| ()),
-        };
-        // Neither the path nor the key is shown to clients.
+        let Some(source) = &self.key else { return Ok(None) };
         let problem = || {
             tracing::warn!(provider = self.name, "the configured API key cannot be read");
-            Problem::internal("the configured API key cannot be read")
+            self.no_key(source)
         };
-        let key = read.map_err(|()| problem())?;
+        let key = match source {
+            KeySource::File(path) => std::fs::read_to_string(path).ok(),
+            KeySource::Variable(name) => std::env::var(name).ok(),
+        };
+        let key = key.filter(|key| !key.trim().is_empty()).ok_or_else(problem)?;
         let (name, text) = match self.name.as_str() {
             "anthropic" => ("x-api-key", key.trim().to_owned()),
             "azure" => ("api-key", key.trim().to_owned()),
@@ -149,6 +148,23 @@ impl Upstream {
         let mut value = HeaderValue::from_str(&text).map_err(|_| problem())?;
         value.set_sensitive(true);
         Ok(Some((HeaderName::from_static(name), value)))
+    }
+
+    /// The problem of a key that the daemon does not have. Neither the path of its file nor the key
+    /// is shown to clients.
+    fn no_key(&self, source: &KeySource) -> Problem {
+        let provider = &self.name;
+        let (detail, hint) = match source {
+            KeySource::Variable(name) => (
+                format!("${name}, which key_env of [provider.{provider}] names, is not set"),
+                "set it in the environment of the daemon, and restart it".to_owned(),
+            ),
+            KeySource::File(_) => (
+                format!("the key_file of [provider.{provider}] has no key that can be read"),
+                "`standpipe config check` on the daemon's machine names the file".to_owned(),
+            ),
+        };
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "no_key", detail, hint)
     }
 
     /// The connections of this thread.

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use serde::Serialize;
-use standpipe::observe::Timestamp;
-use standpipe::{PoolName, Snapshot};
+use standpipe::observe::{LimitStatus, Timestamp};
+use standpipe::{PoolName, PoolStatus, Snapshot};
 use utoipa::ToSchema;
 
 /// The time between samples.
@@ -29,8 +29,8 @@ struct LimitSeries {
     samples: VecDeque<Sample>,
 }
 
-/// The instant, what was used and held, and the effective limit.
-type Sample = (u64, u64, u64);
+/// The instant, what calls used and hold, what others used, and what both are a share of.
+type Sample = (u64, u64, u64, u64);
 
 /// The history of the limits of pools.
 #[derive(Debug, Serialize, ToSchema)]
@@ -60,8 +60,10 @@ pub(crate) struct LimitHistory {
     pub(crate) limit: String,
     /// The unit it counts.
     pub(crate) unit: String,
-    /// Milliseconds since 1970, what was used and held, and the effective limit.
-    pub(crate) samples: Vec<[u64; 3]>,
+    /// Milliseconds since 1970; what calls used in the limit's period and what calls in flight
+    /// hold; what others used; and what both are a share of: the usable part of the limit, or the
+    /// provider's limit while others use a notable part of it.
+    pub(crate) samples: Vec<[u64; 4]>,
 }
 
 impl History {
@@ -81,8 +83,7 @@ impl History {
                 if series.samples.len() == MAX_SAMPLES {
                     series.samples.pop_front();
                 }
-                let used = limit.used.saturating_add(limit.held);
-                series.samples.push_back((now, used, limit.effective));
+                series.samples.push_back(sample(now, pool, limit));
             }
         }
         let oldest = now.saturating_sub(MAX_SAMPLES as u64 * millis(SAMPLE_INTERVAL));
@@ -100,7 +101,8 @@ impl History {
             if pools.last().is_none_or(|last| last.pool != *pool) {
                 pools.push(PoolHistory { pool: pool.clone(), limits: Vec::new() });
             }
-            let samples = series.samples.iter().map(|(at, used, most)| [*at, *used, *most]);
+            let samples =
+                series.samples.iter().map(|(at, own, others, base)| [*at, *own, *others, *base]);
             let (limit, unit) = (limit.clone(), series.unit.clone());
             let history = LimitHistory { limit, unit, samples: samples.collect() };
             if let Some(last) = pools.last_mut() {
@@ -108,6 +110,16 @@ impl History {
             }
         }
         HistoryResponse { schema: 1, every_ms: millis(SAMPLE_INTERVAL), pools }
+    }
+}
+
+/// The use of a limit, in the base that the dashboard has for it. A bucket refills all the time, so
+/// its use is what it passed in its period and not its level.
+fn sample(now: u64, pool: &PoolStatus, limit: &LimitStatus) -> Sample {
+    let own = limit.last_period.unwrap_or(limit.used).saturating_add(limit.held);
+    match pool.notable_use_by_others(limit) {
+        Some((others, stated)) => (now, own, others, stated.max(own.saturating_add(others))),
+        None => (now, own, 0, limit.refill.unwrap_or(limit.effective)),
     }
 }
 

@@ -163,5 +163,5 @@ fn read_offline(tap: &Standpipe) -> Vec<PoolStatus> {
 }
 
 fn timed_out() -> Problem {
-    Problem::store(format!("the store did not answer within {} s", STORE_TIMEOUT.as_secs()))
+    Problem::store(format!("the store did not respond within {} s", STORE_TIMEOUT.as_secs()))
 }

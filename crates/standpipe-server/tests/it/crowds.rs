@@ -103,7 +103,7 @@ fn names_of_pools_that_are_none_leave_nothing() {
     let mut client = daemon.unix();
     for number in 0..500 {
         let ask = json!({"pool": format!("my/p{number}"), "timeout_ms": 0});
-        client.post("/v1/leases", &ask).problem(404, "no_limits");
+        client.post("/v1/leases", &ask).problem(404, "no_pool");
         client.get(&format!("/v1/explain?pool=my/p{number}")).problem(404, "no_pool");
     }
     assert_eq!(daemon.get("/v1/pools").ok(200)["pools"], json!([]));

@@ -11,7 +11,7 @@ fn invalid_bodies_are_rejected_with_the_reason() {
     let home = Home::new();
     let daemon = Daemon::up(&home);
     for (body, says) in [
-        ("", "not valid JSON"),
+        ("", "the body is empty"),
         ("{", "not valid JSON"),
         ("[]", "object"),
         (r#"["my/api",null,null,null,null,null,null,null,null,null,null,null]"#, "object"),
@@ -123,6 +123,18 @@ fn a_path_or_method_that_is_not_there_is_a_problem_too() {
         let is_named = problem["detail"] == format!("there is no path `{path}`");
         assert!(is_named || path.starts_with("/ui/"), "{problem}");
     }
+    for (path, meant) in [
+        ("/v1/lease", "POST /v1/leases"),
+        ("/pools", "GET /v1/pools"),
+        ("/v1/reserve", "POST /v1/leases"),
+        ("/v1/status", "GET /v1/pools"),
+        ("/v1/commit", "POST /v1/leases/{id}/commit"),
+        ("/health", "GET /healthz"),
+    ] {
+        let problem = daemon.get(path).problem(404, "not_found");
+        let hint = format!("did you mean `{meant}`?");
+        assert!(problem["hint"].as_str().unwrap().starts_with(&hint), "{problem}");
+    }
     for (method, path) in [
         ("GET", "/v1/leases"),
         ("PUT", "/v1/pools"),
@@ -223,8 +235,12 @@ fn refusals_say_why_and_when() {
     assert_eq!(daemon.pool("my/api")["waiting"], 0, "0 never waits");
 
     let nobody_knows = daemon.reserve(&json!({"pool": "my/unknown"}));
-    let nobody_knows = nobody_knows.problem(404, "no_limits");
+    let nobody_knows = nobody_knows.problem(404, "no_pool");
     assert!(nobody_knows["hint"].as_str().unwrap().contains("limits"));
+    let near = daemon.reserve(&json!({"pool": "my/apy"})).problem(404, "no_pool");
+    assert_eq!(near["hint"], "did you mean `my/api`?", "{near}");
+    let unknown = daemon.get("/v1/events?sinc=1h").problem(400, "invalid");
+    assert_eq!(unknown["detail"], "there is no parameter `sinc`", "{unknown}");
     let stop = json!({"pool": "my/api", "kind": "terminal"});
     daemon.post("/v1/throttle", &stop).ok(200);
     daemon.reserve(&call(1, 60_000)).problem(429, "terminal");

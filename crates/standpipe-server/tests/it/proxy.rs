@@ -318,11 +318,14 @@ fn a_pool_that_the_file_does_not_describe_is_an_error_of_the_configuration() {
     let error = body(&world.post(MESSAGES, &[], &haiku), 400);
     assert_eq!(error["error"]["type"], "invalid_request_error", "{error}");
     let text = error["error"]["message"].as_str().unwrap();
-    assert!(text.starts_with("standpipe.toml: there is no pool `anthropic/haiku`; add"), "{text}");
+    let file = world.home.path.join("config/standpipe/standpipe.toml");
+    let file = format!("{}: ", file.display());
+    let start = format!("{file}there is no pool `anthropic/haiku`; add [pool.");
+    assert!(text.starts_with(&start), "{text}");
     let totals = &world.daemon.get("/v1/proxied").ok(200)["agents"]["blog"];
     assert_eq!(
         (&totals["failed"], &totals["last_failure"]),
-        (&json!(1), &json!(text.strip_prefix("standpipe.toml: ")))
+        (&json!(1), &json!(text.strip_prefix(&file)))
     );
     // A file that describes no pool of a known provider leaves its pools to be learned.
     let world = world.reconfigured(&format!("{upstream}[pool.\"my/api\"]\nparallel = 1\n"));
@@ -427,4 +430,21 @@ fn a_configured_key_is_added_only_for_clients_with_the_token() {
     ask(&daemon, daemon.tcp(), "x-standpipe-token: wrong").problem(401, "unauthorized");
     body(&ask(&daemon, daemon.tcp(), "x-standpipe-token: a-daemon-token-of-24-chars"), 200);
     assert_eq!(provider.log().len(), 2);
+}
+
+/// The variable may be set in the shell of the user and not where the daemon runs.
+#[test]
+fn a_key_that_the_daemon_does_not_have_is_named() {
+    let home = Home::new();
+    home.configure(
+        "open_pools = true\n[provider.fake]\nupstream = \"http://127.0.0.1:9\"\n\
+         key_env = \"STANDPIPE_TEST_NO_KEY\"\n[pool.\"fake/api\"]\nrequests = \"60/min\"\n",
+    );
+    let daemon = Daemon::up(&home);
+    let mut client = daemon.unix();
+    client.start("GET", "/fake/x", &[], b"");
+    let problem = client.answer().problem(500, "no_key");
+    let detail = problem["detail"].as_str().unwrap();
+    let named = "$STANDPIPE_TEST_NO_KEY, which key_env of [provider.fake] names, is not set";
+    assert_eq!(detail, named, "{problem}");
 }

@@ -116,7 +116,7 @@ fn a_process_whose_wall_clock_is_behind_ends_no_period() {
         first.submit(vec![configure(vec![hourly(3)])]).unwrap();
         assert_eq!(count(&mut first), 3);
         let mut behind = member(&clocks.with_wall_behind(24 * HOUR).store(&scratch, boot_id));
-        behind.submit(vec![Action::Resume]).unwrap();
+        behind.submit(vec![Action::Resume { by: None }]).unwrap();
         drop((first, host, behind));
         if restarts {
             clocks.restart(HOUR / 60);
@@ -136,7 +136,7 @@ fn a_clock_behind_everybody_elses_is_refused() {
     let behind = Clocks::new();
     behind.boot.store(HOUR, Ordering::Relaxed);
     let store = behind.store(&scratch, 2);
-    let error = member(&store).submit(vec![Action::Resume]).unwrap_err();
+    let error = member(&store).submit(vec![Action::Resume { by: None }]).unwrap_err();
     assert!(error.to_string().contains("clock is behind"), "{error}");
     holder.submit(vec![commit(lease)]).unwrap();
 }

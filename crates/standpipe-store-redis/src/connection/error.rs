@@ -48,7 +48,7 @@ impl Failure {
         let transient = |what: &str| StoreError::transient(format!("{place} {what}"));
         match self {
             Self::Io(error) => match error.kind() {
-                ErrorKind::TimedOut => transient("did not answer in time"),
+                ErrorKind::TimedOut => transient(&timed_out(place)),
                 ErrorKind::ConnectionRefused => {
                     transient("refuses connections; check that the server runs and listens there")
                 }
@@ -67,12 +67,25 @@ impl Failure {
             Self::Login(error) if is_login_error(error) => wrong_password(place),
             Self::Login(error) => server_error(error, place),
             Self::Database { error, database } => database_error(error, *database, place),
-            Self::Malformed => transient("sent a reply that cannot be read"),
+            Self::Malformed => transient(
+                "sent a reply that cannot be read; is it Redis or Valkey? with TLS the URL begins \
+                 with rediss://",
+            ),
             Self::Settings(what) => {
                 StoreError::unusable(format!("{place} cannot be connected to: {what}"))
             }
         }
     }
+}
+
+/// How a person finds out whether the server hangs. Sentinel and Cluster have no single address.
+fn check(place: &str) -> String {
+    let is_one = ["redis://", "rediss://"].iter().any(|scheme| place.starts_with(scheme));
+    let how = match is_one && !place.contains(',') {
+        true => format!("redis-cli -u {place} ping"),
+        false => "redis-cli ping on each server".to_owned(),
+    };
+    format!("check that the server is not stopped or overloaded: {how}")
 }
 
 /// Converts an error that the server returned.
@@ -86,6 +99,17 @@ pub(crate) fn server_error(error: &ServerError, place: &str) -> StoreError {
         "MASTERDOWN" | "READONLY" => read_only(place),
         "NOPERM" => missing_right(error.detail(), place),
         _ => error_by_text(&error.text, place),
+    }
+}
+
+/// A server without TLS does not answer the first message of TLS.
+fn timed_out(place: &str) -> String {
+    let check = check(place);
+    match place.starts_with("rediss") {
+        true => format!(
+            "did not answer in time; {check}; for a server without TLS the URL begins with redis://"
+        ),
+        false => format!("did not answer in time; {check}"),
     }
 }
 
@@ -155,8 +179,11 @@ fn error_by_text(text: &str, place: &str) -> StoreError {
              it, or choose another `prefix` in [store]"
         ));
     }
-    if contains("NOAUTH") || contains("WRONGPASS") || contains("unauthenticated") {
+    if contains("WRONGPASS") {
         return wrong_password(place);
+    }
+    if contains("NOAUTH") || contains("unauthenticated") {
+        return password_required(place);
     }
     if contains("OOM") {
         return StoreError::transient(format!(
@@ -197,6 +224,11 @@ pub(crate) fn is_turned_away(error: &ServerError) -> bool {
     error.code() == "DENIED" || error.text.contains("max number of clients")
 }
 
+/// The server was given no password. One that was given and is wrong is another error.
+fn password_required(place: &str) -> StoreError {
+    StoreError::unusable(format!("{place} {PASSWORD_REQUIRED}"))
+}
+
 fn wrong_password(place: &str) -> StoreError {
     StoreError::unusable(format!("{place} {WRONG_PASSWORD}"))
 }
@@ -211,6 +243,9 @@ const NO_REPLICAS: &str = "NOREPLICAS";
 
 const WRONG_PASSWORD: &str = "does not accept the user and password; give them in the store's URL, \
                               or with `password_file` or `password_env` in [store]";
+
+const PASSWORD_REQUIRED: &str = "requires a password; give it in the store's URL, or with \
+                                 `password_file` or `password_env` in [store]";
 
 /// The rights that a user needs, with the default prefix. `docs/redis.md` lists the same.
 const RIGHTS: &str = "~standpipe:* &standpipe:* +eval +evalsha +hget +hmget +hset +get +set \

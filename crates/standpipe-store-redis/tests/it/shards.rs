@@ -38,7 +38,7 @@ impl Process {
     fn goes_on(&mut self) {
         insist(&mut self.member, vec![beat()]);
         // A pause after a change of servers ends by itself, or at once.
-        insist(&mut self.member, vec![Action::Resume]);
+        insist(&mut self.member, vec![Action::Resume { by: None }]);
         let third = ask(&mut self.member);
         let third = admitted(&third).unwrap_or_else(|| panic!("a third slot: {third:?}"));
         assert_eq!(admitted(&ask(&mut self.member)), None, "there is no fourth");

@@ -118,7 +118,7 @@ impl RandomEvents {
                 let by = self.random.once_in(2).then(|| self.agent());
                 Action::Pause { length: self.span(4), by }
             }
-            97 => Action::Resume,
+            97 => Action::Resume { by: self.random.once_in(2).then(|| self.agent()) },
             98 if self.random.once_in(2) => Action::Calendar { resets: vec![self.calendar()] },
             98 => Action::Recovered(self.recovered()),
             _ if self.random.once_in(20) => Action::Forgotten,

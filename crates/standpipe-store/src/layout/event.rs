@@ -60,7 +60,7 @@ wire_enum! {
         7 => OwnerEnded { lease },
         8 => Configure(configure),
         9 => Pause { length, by },
-        10 => Resume,
+        10 => Resume { by },
         11 => Recovered(recovered),
         12 => Forgotten,
         13 => Redate { lease },

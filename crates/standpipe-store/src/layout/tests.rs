@@ -80,8 +80,8 @@ fn random_bytes_are_refused_or_canonical() {
 
 #[test]
 fn what_has_two_ways_to_be_written_is_refused_in_the_second() {
-    let resume = Event { key: Key { session: 1, number: 2 }, action: Action::Resume };
-    assert_eq!(encode_event(&resume), [1, 2, 10]);
+    let resume = Event { key: Key { session: 1, number: 2 }, action: Action::Resume { by: None } };
+    assert_eq!(encode_event(&resume), [1, 2, 10, 0]);
     assert!(decode_event(&[0x81, 0, 2, 10]).is_err(), "a padded integer");
     assert!(decode_event(&[1, 2, 13]).is_err(), "an unknown tag");
     assert!(decode_event(&[0xff; 11]).is_err(), "an integer beyond 64 bits");

@@ -140,7 +140,7 @@ impl OwnEvents {
             (Action::Pause { length, by }, _) => {
                 self.pause = Some(Recorded { key, at, what: (*length, by.clone()) });
             }
-            (Action::Resume, _) => self.pause = None,
+            (Action::Resume { .. }, _) => self.pause = None,
             _ => {}
         }
     }

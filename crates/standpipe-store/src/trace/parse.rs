@@ -216,7 +216,7 @@ impl Parser {
                 Action::Configure(Box::new(config::configure(object(value)?, self.defaults)?))
             }
             "pause" => pause(value)?,
-            "resume" => Action::Resume,
+            "resume" => Action::Resume { by: value.get("as").map(agent).transpose()? },
             "calendar" => Action::Calendar { resets: calendar(object(value)?)? },
             "recovered" => Action::Recovered(self.recovered(session, object(value)?)?),
             "forgotten" => Action::Forgotten,

@@ -99,6 +99,9 @@ impl Labels {
                 format!("{who} throttled: {}, streak {streak}{suffix}", kind.as_str())
             }
             Notice::Unbelieved { .. } => "retry-after not believed".to_owned(),
+            Notice::ReadingIgnored { limit, remaining, .. } => {
+                format!("ignored {remaining} remaining of {}", show_limit(limit))
+            }
             Notice::Sequential { on: true } => "one at a time".to_owned(),
             Notice::Sequential { on: false } => "no longer one at a time".to_owned(),
             Notice::Learned { limit, amount } => {
@@ -118,7 +121,10 @@ impl Labels {
                 let by = by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
                 format!("paused until {}{by}", show_instant(*until))
             }
-            Notice::Resumed => "resumed".to_owned(),
+            Notice::Resumed { by, .. } => {
+                let by = by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+                format!("resumed{by}")
+            }
             Notice::Stopped { until: Some(until) } => {
                 format!("stopped until {}", show_instant(*until))
             }

@@ -17,9 +17,9 @@ use super::notify::Notify;
 use super::submit_queue::{LeftCaller, Submission, SubmitQueue};
 use super::{CallerId, NO_CALLER, Uptime};
 use crate::journal::{EventData, Writer};
-use crate::moment::Now;
+use crate::moment::{Now, Timestamp};
 use crate::offline::Sharing;
-use standpipe_observe::journal::event_of_notice;
+use standpipe_observe::journal::{event_of_notice, instant_of_notice};
 
 /// What callers of a pool take turns at.
 pub(crate) struct Dispatcher {
@@ -463,7 +463,8 @@ impl Dispatcher {
                 trace_notice(&self.pool, notice);
                 let now = now.get_or_insert_with(|| Now::at(self.participant.replica().now()));
                 if let Some(what) = event_of_notice(&self.pool, notice, now) {
-                    self.journal.note(&self.pool, what);
+                    let at = instant_of_notice(notice, now).unwrap_or_else(Timestamp::now);
+                    self.journal.note_at(at, &self.pool, what);
                 }
             }
         }
@@ -479,7 +480,7 @@ fn wall_micros() -> u64 {
 fn trace_notice(pool: &PoolName, notice: &Notice) {
     match notice {
         Notice::Paused { .. } => tracing::info!(%pool, "paused"),
-        Notice::Resumed => tracing::info!(%pool, "resumed"),
+        Notice::Resumed { .. } => tracing::info!(%pool, "resumed"),
         Notice::Stopped { .. } => tracing::warn!(%pool, "the provider stopped every call"),
         Notice::Sequential { on } => tracing::info!(%pool, on, "sequential"),
         Notice::Reclaimed { agent, why, .. } => {

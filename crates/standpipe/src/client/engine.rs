@@ -60,8 +60,8 @@ impl Engine {
         }
     }
 
-    /// Moves a pool that is not in use to another engine.
-    pub(crate) fn move_pool(&self, pool: &PoolName, to: &Self) -> Result<(), Error> {
+    /// Moves a pool that is not in use to another engine. `remedy` is for one of its name there.
+    pub(crate) fn move_pool(&self, pool: &PoolName, to: &Self, remedy: &str) -> Result<(), Error> {
         if let (Self::File(from), Self::File(to)) = (self, to) {
             return Ok(from.move_pool(pool, to)?);
         }
@@ -77,7 +77,7 @@ impl Engine {
         }
         if !to.take_over(pool, &replica.snapshot(), replica.now())? {
             let what = format!("{} already has a pool `{pool}`", to.store().location());
-            return Err(Error::invalid(what, "reset it first"));
+            return Err(Error::invalid(what, remedy));
         }
         match self {
             Self::File(from) => from.reset(pool).map(drop)?,

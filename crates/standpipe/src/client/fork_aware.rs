@@ -49,6 +49,11 @@ impl ForkAware {
         Ok(Arc::clone(&link.handle))
     }
 
+    /// Returns whether the store is the one of this key.
+    pub(crate) fn has_key(&self, key: &str) -> bool {
+        self.key == key
+    }
+
     /// Returns the location of the store, for messages.
     pub(crate) fn location(&self) -> String {
         self.first.handle.store_client().store().location()
@@ -162,7 +167,7 @@ mod tests {
         let forked_parent = fork_aware.store_handle().unwrap();
         let pool: PoolName = "a/b".parse().unwrap();
         let client = forked_parent.store_client().client(&pool).unwrap();
-        forked_parent.store_client().send_unattended(&client, Action::Resume);
+        forked_parent.store_client().send_unattended(&client, Action::Resume { by: None });
         // At the fork another thread of the parent holds the dispatcher, for ever.
         let _turn = client.dispatcher();
         let store = Arc::clone(&all.lock().unwrap()[0]);
@@ -170,7 +175,7 @@ mod tests {
         let before = store.touched.load(Ordering::SeqCst);
         let childs = fork_aware.store_handle().unwrap();
         let own = childs.store_client().client(&pool).unwrap();
-        childs.store_client().send_unattended(&own, Action::Resume);
+        childs.store_client().send_unattended(&own, Action::Resume { by: None });
         assert!(Arc::ptr_eq(&childs, &fork_aware.store_handle().unwrap()), "opened once");
         assert_eq!(all.lock().unwrap().len(), 2);
         drop((forked_parent, childs, fork_aware));

@@ -44,6 +44,8 @@ pub(crate) struct Granted {
     pub(crate) priced: bool,
     /// What the pool made of the limits that came with the request.
     pub(crate) limits_result: Option<Configured>,
+    /// Whether other agents or calls were on the pool when it was granted.
+    pub(crate) was_shared: bool,
     /// The stamp of the grant.
     pub(crate) started: Instant,
     /// When the granting reserve was submitted, by the clock of this process.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use standpipe_core::{Action, Amounts, Commit, LeaseAnswer, Unit};
-use standpipe_store::PoolName;
+use standpipe_store::{PoolName, Process};
 
 use super::several::{self, Part};
 use super::{amounts, lease_answer};
@@ -16,6 +16,7 @@ use crate::client::registry::StoreHandle;
 use crate::client::usage::{Ended, KnownCall, known_call};
 use crate::client::{PoolClient, StoreClient, units};
 use crate::error::Error;
+use crate::journal::EventData;
 use crate::lease_id::LeaseId;
 use crate::moment::Now;
 use crate::pool::Pool;
@@ -48,6 +49,32 @@ impl LeaseHandle {
     /// [`Error::LeaseGone`] when there is no such lease, or it has ended. Nothing changed then.
     pub fn commit(&self, used: impl IntoIterator<Item = (Unit, u64)>) -> Operation<()> {
         self.used(amounts(used), false)
+    }
+
+    /// Returns the living process that holds the lease, if that is another one.
+    ///
+    /// # Errors
+    /// When the store cannot be used.
+    pub fn holder(&self) -> Result<Option<Process>, Error> {
+        let handle = self.tap.store_handle()?;
+        let process = handle.store_client().store().process_of(self.id.key().session);
+        Ok(process.filter(|process| process.pid != std::process::id()))
+    }
+
+    /// Writes to the journal that somebody settled the lease of another process, which goes on.
+    ///
+    /// # Errors
+    /// When the store cannot be used.
+    pub fn note_settled(
+        &self,
+        by: &str,
+        agent: Option<&str>,
+        holder: Process,
+    ) -> Result<(), Error> {
+        let (lease, agent) = (self.id.to_string(), agent.map(ToOwned::to_owned));
+        let what = EventData::Settle { lease, agent, by: by.to_owned(), pid: holder.pid };
+        self.tap.store_handle()?.store_client().journal().note(self.id.pool(), what);
+        Ok(())
     }
 
     /// Reports what the call has used so far.

@@ -142,8 +142,9 @@ impl Pool {
         store_client.read(&client, |state, now, _| Pause::of_pool(state, now))
     }
 
-    pub(crate) fn send_resume(&self) -> Result<(), Error> {
-        self.send_action(Action::Resume)?;
+    pub(crate) fn send_resume(&self, agent: &str) -> Result<(), Error> {
+        let by = Some(agent_name(agent)?);
+        self.send_action(Action::Resume { by })?;
         self.inner
             .tap
             .store_handle()?
@@ -205,14 +206,23 @@ impl Pool {
     pub(crate) fn reset_now(&self) -> Result<bool, Error> {
         let handle = self.inner.tap.store_handle()?;
         let was_there = handle.store_client().engine().reset(&self.inner.name)?;
-        handle.store_client().client(&self.inner.name)?.forget_configured();
+        // A pool that is not open here stays deleted: opening it would create it again.
+        if let Some(client) = handle.store_client().open_client(&self.inner.name) {
+            client.forget_configured();
+        }
         Ok(was_there)
     }
 
     pub(crate) fn move_now(&self, to: &StoreUrl) -> Result<(), Error> {
-        let handle = self.inner.tap.store_handle()?;
+        let (handle, name) = (self.inner.tap.store_handle()?, &self.inner.name);
+        if self.inner.tap.is_at(to) {
+            let what = format!("`{name}` is already in {to}");
+            return Err(Error::invalid(what, "there is nothing to move"));
+        }
         let target = crate::tap::open::target(to, self.inner.tap.settings())?;
-        handle.store_client().engine().move_pool(&self.inner.name, &target)
+        let remedy =
+            format!("delete the copy there: standpipe --store {to} store reset {name} --yes");
+        handle.store_client().engine().move_pool(name, &target, &remedy)
     }
 
     /// Returns a request as the ledger takes it, held back if an agent upstream is throttled.

@@ -102,9 +102,10 @@ impl Builder {
         if let Some(url) = self.store {
             settings.store = Some(settings.store.unwrap_or_default().at(url));
         }
-        let agent = match self.agent.or_else(|| env("STANDPIPE_AGENT")) {
-            Some(agent) => agent_name(&agent)?.as_str().to_owned(),
-            None => program_agent(),
+        let agent = match (self.agent, env("STANDPIPE_AGENT")) {
+            (Some(agent), _) => agent_name(&agent)?.as_str().to_owned(),
+            (None, Some(agent)) => agent_of_variable(&agent)?,
+            (None, None) => program_agent(),
         };
         let found = match self.on {
             Some(store) => open::on(store),
@@ -177,6 +178,17 @@ fn find_settings(
     _env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Settings, ConfigError> {
     Ok(Settings::default())
+}
+
+/// Returns the agent of `$STANDPIPE_AGENT`. The error names the variable.
+fn agent_of_variable(text: &str) -> Result<String, Error> {
+    match agent_name(text) {
+        Ok(agent) => Ok(agent.as_str().to_owned()),
+        Err(Error::Invalid { what, remedy }) => {
+            Err(Error::Invalid { what: format!("$STANDPIPE_AGENT: {what}"), remedy })
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Returns the calling program's name as an agent.

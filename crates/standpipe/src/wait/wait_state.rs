@@ -81,6 +81,8 @@ pub(super) struct WaitState {
     /// The last refusal, and what is recorded about the first.
     last: Option<Refused>,
     first: Option<FirstWait>,
+    /// The agents that held the slots when the call was refused at once, a few at most.
+    held_by: Vec<String>,
     /// The tier of the call, once it was queued or refused.
     tier: Option<Priority>,
     pending: Option<Pending>,
@@ -147,6 +149,7 @@ impl WaitState {
             ticket: None,
             last: None,
             first: None,
+            held_by: Vec::new(),
             pending: None,
             prepared: false,
             learns: false,

@@ -63,10 +63,12 @@ pub(super) fn lines(style: Style, status: &PoolStatus) -> Vec<String> {
 /// and a text.
 fn others(style: Style, status: &PoolStatus) -> Option<(u64, String)> {
     let each = status.limits.iter().filter_map(|limit| {
-        let (units, stated) = status.notable_use_by_others(limit)?;
-        let per_mille = u128::from(units) * 1_000 / u128::from(stated.max(1));
+        let (units, _) = status.notable_use_by_others(limit)?;
+        let whole = whole(status, limit);
+        let per_mille = u128::from(units) * 1_000 / u128::from(whole.max(1));
         let per_mille = u64::try_from(per_mille).unwrap_or(u64::MAX);
-        Some((per_mille, cost([(limit.unit.as_str(), units)])))
+        let part = share(units.into(), whole.into());
+        Some((per_mille, format!("{part} of {} ({})", limit.unit, amount(&limit.unit, units))))
     });
     let each: Vec<(u64, String)> = each.collect();
     let largest = each.iter().map(|(per_mille, _)| *per_mille).max()?;
@@ -92,16 +94,19 @@ fn used<'a>(status: &'a PoolStatus, agent: &AgentStatus) -> Vec<Used<'a>> {
     let used = status.limits.iter().filter_map(|limit| {
         let own = agent.usage.iter().find(|own| own.limit == limit.limit)?;
         let units = own.used.saturating_add(own.held);
-        // What a bucket passed in its period may be more than it holds.
-        let whole = match limit.last_period {
-            Some(all) => all.saturating_add(limit.held).max(units),
-            None => limit.effective,
-        };
-        Some(Used { limit, units, whole })
+        Some(Used { limit, units, whole: whole(status, limit).max(units) })
     });
     let mut used: Vec<Used<'_>> = used.filter(|used| used.units > 0).collect();
     used.sort_by_key(|used| Reverse(used.per_mille()));
     used
+}
+
+/// What all shares of a limit are of: what is usable, with what others use. What a bucket passed in
+/// its period may be more than it holds.
+fn whole(status: &PoolStatus, limit: &LimitStatus) -> u64 {
+    let others = status.notable_use_by_others(limit).map_or(0, |(units, _)| units);
+    let own = limit.last_period.map_or(limit.effective, |all| all.saturating_add(limit.held));
+    own.saturating_add(others)
 }
 
 impl Used<'_> {

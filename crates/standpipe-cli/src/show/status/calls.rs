@@ -14,7 +14,8 @@ use crate::show::when::wait_reason;
 /// The most rows of a list; `--json` has all.
 pub(super) const MAX_ROWS: usize = 20;
 
-pub(super) fn leases(style: Style, leases: &[LeaseStatus]) -> Vec<String> {
+/// The calls in flight, with the processes that hold them.
+pub(crate) fn leases(style: Style, leases: &[LeaseStatus]) -> Vec<String> {
     let rows = leases.iter().take(MAX_ROWS).enumerate().map(|(at, lease)| {
         vec![
             title(style, at, "holds"),

@@ -2,14 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use standpipe::observe::{LeaseStatus, LimitStatus, OfflineStatus, PoolState};
-use standpipe::{PoolStatus, Refused, escape};
+use standpipe::observe::{
+    LeaseStatus, LimitStatus, OfflineStatus, ParentStatus, PoolState, TicketStatus, Why,
+};
+use standpipe::{PoolStatus, Reason, Refused, escape};
 
 use super::{limits, throttling, warnings};
 use crate::show::duration::{length, remaining};
 use crate::show::local_time::clock;
-use crate::show::reasons::to_do;
+use crate::show::reasons::{Situation, to_do};
 use crate::show::style::{Style, TextRole};
+use crate::show::when::is_late;
 
 /// Returns the worst state of a pool, coloured.
 pub(crate) fn state_text(style: Style, status: &PoolStatus) -> String {
@@ -36,6 +39,7 @@ pub(super) fn lines(style: Style, status: &PoolStatus) -> Vec<String> {
         let text = format!("within {}: every call draws on it too", escape::text(parent));
         lines.push(style.paint(TextRole::Muted, &text));
     }
+    lines.extend(status.parents.iter().map(|parent| above(style, parent)));
     if let Some(stale) = &status.unavailable {
         let text = format!(
             "the store does not answer: {}; the figures are {} old",
@@ -47,21 +51,20 @@ pub(super) fn lines(style: Style, status: &PoolStatus) -> Vec<String> {
     if let Some(offline) = &status.cut_off {
         lines.push(style.paint(TextRole::Error, &cut_off(offline)));
     }
-    lines.extend(stopped(style, status));
-    if let Some(pause) = &status.pause {
-        let why = throttling::cause(pause, &status.trouble);
-        let text =
-            format!("paused until {} ({}){why}", clock(pause.until), remaining(pause.for_ms));
-        lines.push(style.paint(TextRole::Warning, &text));
+    if status.enforce {
+        lines.extend(held_back(style, status));
+    } else {
+        lines.extend(not_held_back(style, status));
+        lines.extend(warnings::lines(style, status));
     }
-    lines.extend(warnings::lines(style, status));
-    let after = throttling::lines(status).into_iter();
-    lines.extend(after.map(|text| style.paint(TextRole::Warning, &text)));
     if let Some(learning) = &status.learning {
+        let has_rates = status.limits.iter().any(|limit| limit.period_ms.is_some());
+        let rates_returned = has_rates && status.recovering.is_none();
         let text = format!(
-            "the store lost the ledger: calls in flight are known again at {} (in {})",
+            "the store lost the ledger: its slots count as full until {} ({}){}",
             clock(learning.until),
-            remaining(learning.for_ms)
+            remaining(learning.for_ms),
+            if rates_returned { "; its rates returned" } else { "" }
         );
         lines.push(style.paint(TextRole::Warning, &text));
     }
@@ -79,6 +82,49 @@ pub(super) fn lines(style: Style, status: &PoolStatus) -> Vec<String> {
     }
     lines.extend(hint(status).map(|hint| format!("hint: {hint}")));
     lines
+}
+
+/// A pool that every call draws on too, and that is paused or stopped.
+fn above(style: Style, parent: &ParentStatus) -> String {
+    let name = escape::text(&parent.pool);
+    match (&parent.terminal, &parent.pause) {
+        (Some(_), _) => style.paint(TextRole::Error, &format!("the provider stopped {name}")),
+        (None, Some(pause)) => {
+            let by = pause.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+            let (end, left) = (clock(pause.until), remaining(pause.for_ms));
+            style.paint(TextRole::Warning, &format!("{name} is paused until {end} ({left}){by}"))
+        }
+        (None, None) => String::new(),
+    }
+}
+
+/// What keeps calls back, and the return after it.
+fn held_back(style: Style, status: &PoolStatus) -> Vec<String> {
+    let mut lines: Vec<String> = stopped(style, status).into_iter().collect();
+    if let Some(pause) = &status.pause {
+        let why = throttling::cause(pause, &status.trouble);
+        let text =
+            format!("paused until {} ({}){why}", clock(pause.until), remaining(pause.for_ms));
+        lines.push(style.paint(TextRole::Warning, &text));
+    }
+    lines.extend(warnings::lines(style, status));
+    let after = throttling::lines(status).into_iter();
+    lines.extend(after.map(|text| style.paint(TextRole::Warning, &text)));
+    lines
+}
+
+/// A pause or stop in shadow mode: it would hold calls back, and does not.
+fn not_held_back(style: Style, status: &PoolStatus) -> Option<String> {
+    let would = match (&status.terminal, &status.pause) {
+        (Some(_), _) => "stopped by the provider".to_owned(),
+        (None, Some(pause)) => {
+            let why = throttling::cause(pause, &status.trouble);
+            format!("paused until {} ({}){why}", clock(pause.until), remaining(pause.for_ms))
+        }
+        (None, None) => return None,
+    };
+    let text = format!("calls are admitted all the same; without shadow mode: {would}");
+    Some(style.paint(TextRole::Warning, &text))
 }
 
 fn stopped(style: Style, status: &PoolStatus) -> Option<String> {
@@ -102,8 +148,17 @@ fn stopped(style: Style, status: &PoolStatus) -> Option<String> {
 /// What to do about the worst state; `None` where there is nothing to do.
 fn hint(status: &PoolStatus) -> Option<String> {
     let pool = &status.pool;
+    let lost = || status.loss_remedy().map(|remedy| format!("{remedy}; else wait"));
     match status.state() {
         PoolState::Unavailable => Some("`standpipe doctor` checks the store".to_owned()),
+        PoolState::Stopped if status.terminal.is_none() => {
+            let stopped = status.parents.iter().find(|parent| parent.terminal.is_some())?;
+            Some(format!("{}, then `standpipe resume {}`", Refused::FIX_ACCOUNT, stopped.pool))
+        }
+        PoolState::Paused if status.pause.is_none() => {
+            let paused = status.parents.iter().find(|parent| parent.pause.is_some())?;
+            Some(format!("`standpipe resume {}` ends the pause", paused.pool))
+        }
         PoolState::Stopped => {
             Some(format!("{}, then `standpipe resume {pool}`", Refused::FIX_ACCOUNT))
         }
@@ -111,20 +166,55 @@ fn hint(status: &PoolStatus) -> Option<String> {
             "wait; `standpipe resume {pool}` ends the pause, but the provider may refuse again"
         )),
         PoolState::Paused => Some(format!("`standpipe resume {pool}` ends the pause")),
-        PoolState::Waiting => {
-            let first = status.tickets.iter().find(|ticket| ticket.reason.is_some())?;
-            let (why, stopped) = (first.why()?, stopped_pids(status));
-            let unowned = || unowned_slot(status).filter(|_| why.limit == Some("parallel"));
-            let unowned = stopped.is_empty().then(unowned).flatten();
-            let known = || to_do(&why, pool, first.priority.as_str(), &stopped);
-            Some(unowned.unwrap_or_else(known)).filter(|text| !text.is_empty())
-        }
+        PoolState::Waiting | PoolState::Full if status.loss_remedy().is_some() => lost(),
+        PoolState::Waiting => waiting(status),
         PoolState::Full if status.enforce => unowned_slot(status).or_else(|| {
-            Some(format!("a new call would wait; `standpipe explain {pool}` shows how long"))
+            let is_slots = |limit: &LimitStatus| limit.unit == "parallel" && limit.left == 0;
+            Some(match status.limits.iter().any(is_slots) {
+                true => "a new call would wait for one of the calls in flight to end".to_owned(),
+                false => {
+                    format!("a new call would wait; `standpipe explain {pool}` shows how long")
+                }
+            })
         }),
         PoolState::Full => None,
         PoolState::Degraded | PoolState::Busy | PoolState::Idle => kept(status),
     }
+}
+
+/// What to do about the first call that waits: about the rule that decides its time.
+fn waiting(status: &PoolStatus) -> Option<String> {
+    if let Some(pid) = status.tickets.iter().find_map(stopped_at_its_turn) {
+        return Some(format!(
+            "the turn of process {pid} has come, but it is stopped (kill -CONT {pid} resumes it, \
+             kill -9 {pid} ends it)"
+        ));
+    }
+    let first = status.tickets.iter().find(|ticket| ticket.reason.is_some())?;
+    let why = first.next.as_ref().map_or_else(|| first.why(), |next| Some(next.why()))?;
+    let why = Why { agent: Some(&first.agent), ..why };
+    if is_late(first) {
+        return Some(format!(
+            "the call of {} times out before its turn: start it with a longer --timeout",
+            first.agent
+        ));
+    }
+    let stopped = stopped_pids(status);
+    let unowned = || unowned_slot(status).filter(|_| why.limit == Some("parallel"));
+    let unowned = stopped.is_empty().then(unowned).flatten();
+    let situation = Situation {
+        pool: first.on.as_deref().unwrap_or(&status.pool),
+        priority: first.priority.as_str(),
+        stopped: &stopped,
+        limits: if first.on.is_some() { &[] } else { &status.limits },
+        lacks_two: first.next.is_some() && first.reason == Some(Reason::Limit.into()),
+    };
+    Some(unowned.unwrap_or_else(|| to_do(&why, &situation))).filter(|text| !text.is_empty())
+}
+
+/// The process of a call whose turn has come, if it is stopped.
+fn stopped_at_its_turn(ticket: &TicketStatus) -> Option<u32> {
+    ticket.pid.filter(|_| ticket.stopped && ticket.reason.is_none())
 }
 
 /// A limit whose rest only agents with a floor may use: the next call of another agent waits.
@@ -143,8 +233,13 @@ fn kept(status: &PoolStatus) -> Option<String> {
 fn unowned_slot(status: &PoolStatus) -> Option<String> {
     let is_full = |limit: &LimitStatus| limit.unit == "parallel" && limit.left == 0;
     status.limits.iter().find(|limit| is_full(limit))?;
+    unowned_lease(&status.leases)
+}
+
+/// A lease that no process holds, and how to end it.
+pub(crate) fn unowned_lease(leases: &[LeaseStatus]) -> Option<String> {
     let unowned = |lease: &&LeaseStatus| lease.pid.is_none() && lease.holder.as_str() == "ttl";
-    let lease = status.leases.iter().find(unowned)?;
+    let lease = leases.iter().find(unowned)?;
     let (agent, id, left) = (&lease.agent, &lease.id, remaining(lease.expires_ms?));
     Some(format!(
         "{agent} holds a slot without a process, for {left} at most; if its call is over: \

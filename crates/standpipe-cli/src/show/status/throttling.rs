@@ -3,7 +3,7 @@
 use standpipe::PoolStatus;
 use standpipe::observe::{Pause, ThrottleStatus};
 
-use crate::show::amount::{percent, times};
+use crate::show::amount::{counted, percent, times};
 use crate::show::duration::{length, remaining};
 use crate::show::local_time::clock;
 
@@ -43,7 +43,8 @@ pub(super) fn lines(status: &PoolStatus) -> Vec<String> {
         (Some(_), _) => lines.push("after a pause: the next call probes alone".to_owned()),
         (None, Some(back)) => {
             lines.push(format!(
-                "after a pause: all agents will have returned in {}",
+                "after a pause: calls return by priority until {} ({}), as the limits allow",
+                clock(back.until),
                 remaining(back.for_ms)
             ));
         }
@@ -51,14 +52,23 @@ pub(super) fn lines(status: &PoolStatus) -> Vec<String> {
     }
     if let Some(mode) = &trouble.one_at_a_time {
         let left = remaining(mode.for_ms);
-        lines
-            .push(format!("several agents were throttled: one call at a time, for {left} at most"));
+        lines.push(format!(
+            "several agents were throttled: one call at a time until three in a row succeed, for \
+             {left} at most"
+        ));
     }
     lines.extend(ramp(status));
     if let Some(calls) = trouble.learned_concurrency {
+        let calls = counted(calls, "call");
         lines.push(format!(
-            "the provider accepts {calls} calls at once; one more after each minute without a 429"
+            "the provider accepts {calls} at once; one more after each minute without a 429"
         ));
+    }
+    if let Some((retries, ends)) =
+        trouble.retries.as_ref().and_then(|r| Some((r, r.used_up.as_ref()?)))
+    {
+        let (all, end, left) = (retries.per_minute, clock(ends.until), remaining(ends.for_ms));
+        lines.push(format!("retries: 0 of {all} left until {end} ({left})"));
     }
     if let Some(calls) = trouble.cautious {
         let calls = if calls == 1 { "1 call".to_owned() } else { format!("{calls} calls") };

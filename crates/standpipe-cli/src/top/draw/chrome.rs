@@ -127,7 +127,10 @@ pub(super) fn status_line(style: Style, state: &State) -> Line<'static> {
         Mode::Filter => plain(format!("filter: {}{cursor}", state.filter)),
         // An invalid input is reported in place of its prompt.
         Mode::Pause { .. } if state.message.is_some() => message(style, state),
-        Mode::Pause { pool, text } => plain(format!("pause {pool} for how long? {text}{cursor}")),
+        Mode::Pause { pool, text, .. } => {
+            plain(format!("pause {pool} for how long? {text}{cursor}"))
+        }
+        Mode::Resume { pool } => plain(format!("resume {pool}? y/n")),
         Mode::Settle { about, .. } => plain(format!("settle the lease of {about}? y/n")),
         Mode::Browse | Mode::Help => message(style, state),
     }
@@ -151,6 +154,7 @@ pub(super) fn key_hints(style: Style, state: &State) -> Line<'static> {
         Mode::Pause { .. } => {
             "no call is admitted meanwhile; such as 30s, 5min, 2h  Enter pauses  Esc cancels".into()
         }
+        Mode::Resume { .. } => "the provider refused calls and may refuse again".to_owned(),
         Mode::Settle { .. } => {
             "it is charged its estimate and frees its slot; a running call is not stopped".into()
         }

@@ -7,8 +7,9 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style as TuiStyle};
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Cell, Row as Entry, Table, TableState};
-use standpipe::observe::LeaseStatus;
+use standpipe::PoolStatus;
 use standpipe::observe::journal::{Event, EventData};
+use standpipe::observe::{LeaseStatus, TicketStatus};
 
 use super::chrome;
 use super::detail;
@@ -142,7 +143,7 @@ fn cells(style: Style, row: Row<'_>) -> Vec<String> {
             priority_label(ticket.priority.as_str()),
             length(ticket.waits_ms),
             cost_text(&ticket.cost),
-            wait_instant(ticket),
+            waits_for(pool, ticket),
         ],
         Row::Agent(pool, agent) => vec![
             agent.name.clone(),
@@ -161,6 +162,24 @@ fn cells(style: Style, row: Row<'_>) -> Vec<String> {
             what(&event.what),
         ],
     }
+}
+
+/// Describes why a call waits. Who is in its way comes first: a narrow column cuts off the end.
+fn waits_for(pool: &PoolStatus, ticket: &TicketStatus) -> String {
+    let Some(limit) = ticket.limit.as_ref().filter(|_| !ticket.in_use_by.is_empty()) else {
+        return wait_instant(ticket);
+    };
+    let holder = |name: &String| {
+        // `blog (2 slots)`
+        let agent = name.split(" (").next().unwrap_or(name);
+        let lease = pool.leases.iter().find(|lease| lease.agent == agent);
+        match lease.and_then(|lease| lease.pid) {
+            Some(pid) => format!("{agent} (pid {pid})"),
+            None => name.clone(),
+        }
+    };
+    let holders: Vec<String> = ticket.in_use_by.iter().map(holder).collect();
+    format!("{}: {limit} full", holders.join(", "))
 }
 
 fn proxied(call: &ProxiedCall) -> Vec<String> {
@@ -287,7 +306,14 @@ pub(super) fn recent_events(frame: &mut Frame<'_>, area: Rect, style: Style, sta
     let all = state.data.as_ref();
     let all = all.map(|data| rows(data, Pane::Events, order, &state.filter));
     let room = usize::from(area.height.saturating_sub(1));
-    for row in all.unwrap_or_default().into_iter().take(room) {
+    // Every process sends its configuration: that would push out what matters.
+    let matters = |row: &Row<'_>| match row {
+        Row::Event(event) => {
+            !matches!(event.what, EventData::Config { .. } | EventData::Observe { .. })
+        }
+        _ => true,
+    };
+    for row in all.unwrap_or_default().into_iter().filter(matters).take(room) {
         if let Row::Event(event) = row {
             let text = format!("  {}  {}  {}", clock(event), event.pool, what(&event.what));
             let text = chrome::truncate(style, &text, style.width);

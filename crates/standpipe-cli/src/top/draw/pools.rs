@@ -12,7 +12,7 @@ use super::chrome::truncate;
 use super::roles::{line, span, tui_style};
 use crate::show::bar::{bar, usage_role};
 use crate::show::duration::remaining;
-use crate::show::status::{backpressure, brief, state_role, summary, users};
+use crate::show::status::{backpressure, brief, leases, state_role, summary, users};
 use crate::show::style::{Style, TextRole, columns};
 use crate::top::pane::Pane;
 use crate::top::rows::{Row, tightest};
@@ -40,7 +40,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, style: Style, state: &mut 
         .map(|pool| users(style, pool).iter().map(|text| line(text)).collect())
         .collect();
     let blocks: Vec<Vec<Line<'static>>> = if lines <= height {
-        let users = fitting(style, users, selected, height - lines);
+        let mut users = fitting(style, users, selected, height - lines);
+        let left = height - lines - users.iter().map(Vec::len).sum::<usize>();
+        add_holders(style, &mut users, &pools.clone().collect::<Vec<_>>(), selected, left);
         whole.into_iter().zip(users).map(|(whole, users)| [whole, users].concat()).collect()
     } else {
         let names = pools.clone().map(|pool| columns(&pool.pool)).max().unwrap_or(0);
@@ -51,7 +53,12 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, style: Style, state: &mut 
         let others = whole.len().saturating_sub(1) + notes.len();
         let room = height.saturating_sub(its.len() + others).max(LEAST_USERS);
         let its_users = users.into_iter().skip(selected).take(1).collect();
-        let its_users = fitting(style, its_users, 0, room).concat();
+        let mut its_users = fitting(style, its_users, 0, room);
+        let taken = its.len() + others + its_users.iter().map(Vec::len).sum::<usize>();
+        let left = height.saturating_sub(taken);
+        let its_pool: Vec<&PoolStatus> = pools.clone().skip(selected).take(1).collect();
+        add_holders(style, &mut its_users, &its_pool, 0, left);
+        let its_users = its_users.concat();
         let block = |(at, pool)| match at == selected {
             true => [its.clone(), its_users.clone()].concat(),
             false => short(pool),
@@ -97,6 +104,26 @@ fn fitting(
         room -= own.len();
     }
     users
+}
+
+/// Adds the calls in flight with their processes, where all of a pool's fit in the room that is
+/// left: first those of the selected pool.
+fn add_holders(
+    style: Style,
+    users: &mut [Vec<Line<'static>>],
+    pools: &[&PoolStatus],
+    selected: usize,
+    mut room: usize,
+) {
+    let others = (0..users.len()).filter(|at| *at != selected);
+    for at in std::iter::once(selected).chain(others) {
+        let (Some(own), Some(pool)) = (users.get_mut(at), pools.get(at)) else { continue };
+        let holders = leases(style, &pool.leases);
+        if holders.len() <= room {
+            room -= holders.len();
+            own.extend(holders.iter().map(|text| line(text)));
+        }
+    }
 }
 
 /// Returns the first visible line such that `from..to` is visible, scrolling as little as possible.
@@ -198,13 +225,34 @@ fn short(style: Style, pool: &PoolStatus, name_room: usize) -> Line<'static> {
     }
     // On one line the number of calls says whether the pool is busy.
     let is_usual = matches!(pool.state(), PoolState::Busy | PoolState::Idle);
-    let about = labels(style, pool).into_iter().skip(usize::from(is_usual)).chain(calls(pool));
-    let which = fullest.map(|(limit, _)| span(style, TextRole::Muted, limit.limit.clone()));
-    for remark in about.chain(which) {
-        spans.push(span(style, TextRole::Muted, style.dot()));
-        spans.push(remark);
+    let labels = labels(style, pool).into_iter().enumerate().skip(usize::from(is_usual));
+    let labels = labels.map(|(at, label)| (if at == 0 { 0 } else { 3 }, label));
+    let calls =
+        calls(pool).map(|call| (if call.content.ends_with("waiting") { 1 } else { 2 }, call));
+    let which = fullest.map(|(limit, _)| (4, span(style, TextRole::Muted, limit.limit.clone())));
+    let dot = span(style, TextRole::Muted, style.dot());
+    let room = style.width.saturating_sub(spans.iter().map(Span::width).sum());
+    for remark in most_important(labels.chain(calls).chain(which).collect(), dot.width(), room) {
+        spans.extend([dot.clone(), remark]);
     }
     Line::from(spans)
+}
+
+/// Returns the remarks that fit, in their order. Half a remark says less than none, so those of the
+/// highest rank are left out.
+fn most_important(
+    mut remarks: Vec<(u8, Span<'static>)>,
+    gap: usize,
+    room: usize,
+) -> impl Iterator<Item = Span<'static>> {
+    let width =
+        |all: &[(u8, Span<'_>)]| all.iter().map(|(_, one)| gap + one.width()).sum::<usize>();
+    while width(&remarks) > room {
+        let ranks = remarks.iter().enumerate().map(|(at, (rank, _))| (*rank, at));
+        let Some((_, least)) = ranks.max() else { break };
+        remarks.remove(least);
+    }
+    remarks.into_iter().map(|(_, remark)| remark)
 }
 
 /// Cuts a name in the middle: names of pools often differ at the end.
@@ -219,15 +267,20 @@ fn shortened(style: Style, name: &str, room: usize) -> String {
     kept.chain(chars.iter().skip(chars.len() - tail)).collect()
 }
 
-/// Notes on unreadable pools and on back-pressure.
+/// Notes on unreadable pools, lost ledgers and on back-pressure.
 fn notes(style: Style, snapshot: &Snapshot) -> Vec<Line<'static>> {
     let unread = snapshot.unreadable.iter().map(|one| {
         let text = format!("  `{}` cannot be read: {}", one.pool, one.detail);
         Line::from(span(style, TextRole::Error, text))
     });
+    let lost = snapshot.lost.iter().map(|lost| {
+        let text = format!("  `{}`: {}; {}", lost.pool, lost.what(), lost.remedy());
+        Line::from(span(style, TextRole::Error, text))
+    });
     let pressed = backpressure(&snapshot.backpressure);
     let pressed = pressed.lines().filter(|line| !line.is_empty());
     unread
+        .chain(lost)
         .chain(pressed.map(|text| Line::from(span(style, TextRole::Warning, format!("  {text}")))))
         .collect()
 }

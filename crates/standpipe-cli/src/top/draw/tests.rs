@@ -10,6 +10,7 @@ use ratatui::style::Color;
 
 use super::*;
 use crate::top::fixture::view_data;
+use standpipe::observe::journal::{Event, EventData};
 
 const PLAIN: Style = Style { colour: false, unicode: true, width: 80 };
 
@@ -216,4 +217,48 @@ fn a_stopped_holder_is_marked_with_what_to_do() {
     let words = drawn.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("stopped, pid 8803"), "{drawn}");
     assert!(words.contains("kill -CONT 8803 resumes it, kill -9 8803 ends it"), "{drawn}");
+}
+
+#[test]
+fn p12_the_queue_names_who_is_in_the_way_first() {
+    let mut data = view_data();
+    let pool = &mut data.snapshot.pools[0];
+    pool.leases[0].pid = Some(3_694);
+    let holder = pool.leases[0].agent.clone();
+    let ticket = &mut pool.tickets[0];
+    (ticket.limit, ticket.in_use_by) = (Some("parallel".to_owned()), vec![holder.clone()]);
+    let mut state = state_after("3");
+    state.on_fetched(Ok(data));
+    let drawn = text(&screen(&mut state, PLAIN, 80, 24));
+    assert!(drawn.contains(&format!("{holder} (pid 3694): p")), "{drawn}");
+}
+
+#[test]
+fn p13_configurations_do_not_push_out_a_stop() {
+    let mut data = view_data();
+    let stop = data.events[0].clone();
+    let config = || EventData::Config { result: "applied".to_owned(), source: "code".to_owned() };
+    for _ in 0..5 {
+        data.events.insert(0, Event { what: config(), ..stop.clone() });
+    }
+    data.events.insert(5, Event { what: EventData::Stop { until: None }, ..stop });
+    let mut state = state_after("");
+    state.on_fetched(Ok(data));
+    let drawn = text(&screen(&mut state, PLAIN, 80, 24));
+    assert!(drawn.contains("stopped by the provider"), "{drawn}");
+    assert!(!drawn.contains("limits from code"), "{drawn}");
+}
+
+#[test]
+fn p15_a_single_pool_shows_who_holds_its_slots_if_there_is_room() {
+    let mut data = view_data();
+    data.snapshot.pools.drain(..1);
+    data.snapshot.pools.truncate(1);
+    data.snapshot.pools[0].leases[0].pid = Some(3_694);
+    let mut state = state_after("");
+    state.on_fetched(Ok(data));
+    let drawn = text(&screen(&mut state, PLAIN, 80, 24));
+    assert!(drawn.contains("holds  poller  pid 3694"), "{drawn}");
+    let low = text(&screen(&mut state, PLAIN, 80, 12));
+    assert!(!low.contains("pid 3694") && low.contains("used by"), "{low}");
 }

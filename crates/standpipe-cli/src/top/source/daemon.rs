@@ -92,7 +92,9 @@ impl Source for DaemonSource {
             Action::Pause { pool, ms } => self
                 .daemon
                 .post("/v1/pause", &json!({ "pool": pool, "for_ms": ms, "agent": caller::user() })),
-            Action::Resume { pool } => self.daemon.post("/v1/resume", &json!({ "pool": pool })),
+            Action::Resume { pool } => {
+                self.daemon.post("/v1/resume", &json!({ "pool": pool, "agent": caller::user() }))
+            }
             Action::Settle { lease, .. } => {
                 self.daemon.delete(&format!("/v1/leases/{}", encoded(&lease.to_string())))
             }

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use standpipe::observe::journal::Follow;
-use standpipe::{Error, Pool, PoolName, Standpipe};
+use standpipe::{Error, LeaseHandle, Pool, PoolName, Standpipe};
 
 use super::{Action, ROWS, Source};
 use crate::caller;
@@ -99,13 +99,21 @@ impl Source for LedgerSource {
                 let length = Duration::from_millis(*ms);
                 self.pool(pool)?.pause_by(caller::user(), length).blocking()
             }
-            Action::Resume { pool } => self.pool(pool)?.resume().blocking(),
-            Action::Settle { lease, .. } => {
-                self.tap.lease(lease).and_then(|lease| lease.commit([]).blocking())
+            Action::Resume { pool } => self.pool(pool)?.resume_by(caller::user()).blocking(),
+            Action::Settle { lease, agent } => {
+                self.tap.lease(lease).and_then(|lease| settle(&lease, agent))
             }
         }
         .map_err(line)
     }
+}
+
+/// Settles a lease. Its process does not learn of it and goes on, so the journal has who did it.
+fn settle(lease: &LeaseHandle, agent: &str) -> Result<(), Error> {
+    let holder = lease.holder()?;
+    lease.commit([]).blocking()?;
+    let note = |holder| lease.note_settled(&caller::user(), Some(agent), holder);
+    holder.map_or(Ok(()), note)
 }
 
 fn line(error: Error) -> String {

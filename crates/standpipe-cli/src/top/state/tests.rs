@@ -160,7 +160,10 @@ fn a_pause_asks_for_how_long() {
     let mut state = looking();
     keys(&mut state, "jjp");
     let pool = "github/core".to_owned();
-    assert_eq!(state.mode, Mode::Pause { pool: pool.clone(), text: "1min".to_owned() });
+    assert_eq!(
+        state.mode,
+        Mode::Pause { pool: pool.clone(), text: "1min".to_owned(), is_suggested: true }
+    );
     let effect = press(&mut state, KeyCode::Enter);
     assert_eq!(effect, Effect::Perform(Action::Pause { pool: pool.clone(), ms: 60_000 }));
     state.on_action_done(Ok(Done(Action::Pause { pool: pool.clone(), ms: 60_000 })));
@@ -195,11 +198,13 @@ fn a_pause_that_shortens_nothing_says_so() {
 fn resume_is_for_what_is_held_up() {
     let mut state = looking();
     let act = |pool: &str| Effect::Perform(Action::Resume { pool: pool.to_owned() });
-    assert_eq!(keys(&mut state, "r"), act("openai/images"), "the provider's stop is lifted");
-    assert_eq!(keys(&mut state, "jr"), act("anthropic/sonnet"));
+    assert_eq!(keys(&mut state, "r"), Effect::Nothing, "a stop by the provider asks first");
+    assert_eq!(keys(&mut state, "n"), Effect::Nothing);
+    assert_eq!(keys(&mut state, "ry"), act("openai/images"), "the provider's stop is lifted");
+    assert_eq!(keys(&mut state, "jry"), act("anthropic/sonnet"));
     assert_eq!(keys(&mut state, "jr"), Effect::Nothing);
     assert!(state.message.as_ref().unwrap().text.contains("not paused"));
-    assert_eq!(keys(&mut state, "3r"), act("anthropic/sonnet"), "the pool of the row");
+    assert_eq!(keys(&mut state, "3ry"), act("anthropic/sonnet"), "the pool of the row");
 }
 
 #[test]
@@ -279,4 +284,13 @@ fn proxied_calls_are_sorted_and_filtered() {
     assert_eq!(agents(&state, Pane::Proxied)[0], "blog", "the only one with a price");
     keys(&mut state, "/nightly");
     assert_eq!(agents(&state, Pane::Proxied), ["blog"], "by session");
+}
+
+#[test]
+fn p14_the_first_key_replaces_the_suggested_length_of_a_pause() {
+    let mut state = looking();
+    keys(&mut state, "jjp5s");
+    let pool = "github/core".to_owned();
+    let effect = press(&mut state, KeyCode::Enter);
+    assert_eq!(effect, Effect::Perform(Action::Pause { pool, ms: 5_000 }));
 }

@@ -70,7 +70,7 @@ const BAD: &[Bad] = &[
     (&["observe", "my/slots", "--header", "nonsense"], 2, &["name: value"]),
     (&["events", "--kind", "party"], 2, &["party", "wait"]),
     // Pools without limits, and pools that are not there.
-    (&["hold", "my/slots", "--", "true"], 78, &["limits", "parallel"]),
+    (&["hold", "my/slots", "--", "true"], 78, &["--limit", "parallel"]),
     (&["reserve", "my/slots", "--dry-run"], 78, &["no pool"]),
     (&["status", "my/slots"], 78, &["no pool"]),
     (&["explain", "my/slots"], 78, &["no pool"]),

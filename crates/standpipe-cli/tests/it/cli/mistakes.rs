@@ -86,6 +86,14 @@ fn shown(home: &Home, ran: &Ran) -> String {
     let mut text = String::new();
     for line in ran.out.lines().chain(ran.err.lines()) {
         let line = line.replace(home.path.to_str().unwrap(), "~");
+        // The age of a call in flight.
+        let line = match line.split_once(" for ").filter(|_| line.starts_with("  holds")) {
+            Some((holds, age)) => {
+                let end = age.find("  ").map_or("", |at| &age[at..]);
+                format!("{holds} for …{end}")
+            }
+            None => line,
+        };
         let words = line.split(' ').map(|word| match word.starts_with("lease1_") {
             true if word.len() > 30 => "lease1_…",
             _ => word,

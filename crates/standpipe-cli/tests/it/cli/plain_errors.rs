@@ -35,7 +35,7 @@ fn a_note_names_limits_that_stay_beside_those_that_apply() {
     let both = ["--limit", "requests=60/min", "--limit", "tokens=90k/min", "--cost", "tokens=7"];
     let ran = home.run([&["reserve", "my/api"], &both[..]].concat());
     ran.printed();
-    let applies = "--limit tokens=90k/min now applies to every caller of `my/api`";
+    let applies = "`my/api` has one more limit for every caller: tokens=90k/min (also: ";
     let stays = "requests=30/min stays, because --limit requests=60/min is looser";
     assert!(ran.err.contains(applies) && ran.err.contains(stays), "{ran:?}");
 }

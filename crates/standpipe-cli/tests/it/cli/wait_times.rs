@@ -20,12 +20,13 @@ fn an_exact_instant_is_until_and_a_bound_is_not_before() {
     let home = Home::new();
     ask(&home, "tokens=800", &[]).printed();
     let exact = ask(&home, "tokens=700", &["--json"]);
-    exact.failed(75, &["hint: ask again in "]);
+    let room = "(short by 700); 800 of 800 usable are used (limit 1,000, margin 20 %)";
+    exact.failed(75, &[room, "hint: ask again in "]);
     let problem = exact.json();
     assert_eq!(set_keys(&problem), ["until"], "{problem}");
     assert!(problem["retry_after_ms"].as_u64().unwrap() > 3_000_000, "{problem}");
     let explained = home.run(["explain", "my/api", "--cost", "tokens=700"]);
-    assert!(explained.printed().contains("(short by 700); admitted in "), "{explained:?}");
+    assert!(explained.printed().contains("(short by 700), used by "), "{explained:?}");
 
     let args = ["reserve", "my/api", "--cost", "tokens=700", "--timeout", "2h", "-q"];
     let mut waiter = home.start(args);

@@ -1,5 +1,9 @@
 //! Calls that draw on several pools, by the file and by `--also`.
 
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::daemon::support::until_waiting;
 use crate::support::Home;
 
 const FAMILY: &str = "[pool.\"my/org\"]\nparallel = 2\nrequests = \"100/h\"\nmargin = 0\n\
@@ -72,7 +76,8 @@ fn invalid_sets_of_pools_are_usage_errors() {
     home.run(["config", "check"]).failed(78, &["standpipe.toml:3", "lies within itself"]);
     let home = Home::new();
     home.run(["reserve", "my/slots", "--limit", "parallel=1"]).printed();
-    home.run(["reserve", "my/slots", "--also", "my/typo"]).failed(78, &["`my/typo`", "no limits"]);
+    home.run(["reserve", "my/slots", "--also", "my/typo"])
+        .failed(78, &["there is no pool `my/typo`", "name it as POOL with --limit"]);
     assert!(!home.run(["status", "--json"]).printed().contains("my/typo"), "it is not created");
 }
 
@@ -90,4 +95,55 @@ fn explain_walks_through_all_pools() {
     assert_eq!(json["verdict"], "admitted");
     assert_eq!(json["others"][0]["pool"], "my/org");
     assert_eq!(json["others"][0]["verdict"], "waits");
+}
+
+/// A call that waits on the parent holds a lease on the pool it names, and has not been made.
+#[test]
+fn a_call_that_waits_on_the_parent_waits_on_every_pool() {
+    let home = family();
+    for _ in 0..2 {
+        home.run(["reserve", "my/model", "--as", "busy"]).printed();
+    }
+    let waiter = home.start(["reserve", "my/model", "--as", "stuck", "--timeout", "60s"]);
+    until_waiting(&home, "my/org", 1);
+    let status = home.status("my/model");
+    assert_eq!((&status["in_flight"], &status["waiting"]), (&json!(2), &json!(1)), "{status}");
+    assert_eq!(status["tickets"][0]["on"], "my/org", "{status}");
+    let shown = home.run(["status", "my/model"]).printed().to_owned();
+    assert!(shown.contains("on my/org: parallel has no room"), "{shown}");
+    let explained = home.run(["explain", "my/model", "--as", "stuck"]).printed().to_owned();
+    assert!(explained.starts_with("A call of stuck on my/org"), "{explained}");
+
+    home.run(["pause", "my/org", "--for", "1h", "--as", "ops"]).printed();
+    let shown = home.run(["status", "my/model"]).printed().to_owned();
+    let heading = shown.lines().next().unwrap();
+    assert!(heading.contains("paused"), "{shown}");
+    assert!(shown.contains("my/org is paused until") && shown.contains("by ops"), "{shown}");
+    assert!(shown.contains("`standpipe resume my/org` ends the pause"), "{shown}");
+    waiter.signal(Signal::TERM);
+    drop(waiter.end());
+}
+
+/// The same for a set of pools that the caller names.
+#[test]
+fn a_call_that_waits_on_a_named_pool_is_not_in_flight_on_the_others() {
+    let home = family();
+    home.run(["reserve", "my/search", "--as", "keeper"]).printed();
+    let waiter = home.start([
+        "reserve",
+        "my/model",
+        "--also",
+        "my/search",
+        "--as",
+        "both",
+        "--timeout",
+        "60s",
+    ]);
+    until_waiting(&home, "my/search", 1);
+    let shown = home.run(["status", "my/model"]).printed().to_owned();
+    assert!(shown.contains("on my/search: parallel has no room"), "{shown}");
+    let status = home.status("my/model");
+    assert_eq!((&status["in_flight"], &status["waiting"]), (&json!(0), &json!(1)), "{status}");
+    waiter.signal(Signal::TERM);
+    drop(waiter.end());
 }

@@ -36,7 +36,8 @@ fn a_port_that_is_taken_is_told_with_who_has_it() {
     let daemon = Daemon::up(&other);
     let ran = home.run(["up", "--listen", &daemon.address.to_string()]);
     let pid = format!("process {}", daemon.pid());
-    ran.failed(69, &["another standpipe daemon", &pid]);
+    let stop = format!("STANDPIPE_HOME={} standpipe down", other.path.join("state").display());
+    ran.failed(69, &["another standpipe daemon", &pid, &stop]);
     assert!(!home.path.join("state/daemon.json").exists(), "nothing is left of those that failed");
     drop(Daemon::up(&home));
 }

@@ -82,3 +82,14 @@ fn a_port_in_use_is_changed_in_the_file() {
     ran.failed(69, &[&format!("{address} is in use"), "`listen =` in standpipe.toml"]);
     assert!(!ran.err.contains("--listen"), "{ran:?}");
 }
+
+#[test]
+fn a_program_that_made_no_call_is_said_to_have_made_none() {
+    let proxied = Proxied::new();
+    let Proxied(home) = &proxied;
+    let note = "blog made no call through the proxy; if it calls an API, its SDK may ignore";
+    let ran = home.run(["run", "--as", "blog", "--", "true"]);
+    assert!(ran.code == Some(0) && ran.err.contains(note), "{ran:?}");
+    let quiet = home.run(["run", "-q", "--as", "blog", "--", "true"]);
+    assert_eq!((quiet.code, quiet.err.as_str()), (Some(0), ""), "{quiet:?}");
+}

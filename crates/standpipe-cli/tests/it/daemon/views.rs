@@ -55,6 +55,33 @@ fn pools_are_shown_as_the_command_line_shows_them() {
     }
 }
 
+/// The daemon writes what its calls used every ten seconds. An audit right after a call has it.
+#[test]
+fn an_audit_has_the_calls_of_a_running_daemon() {
+    let home = Home::new();
+    let daemon = Daemon::up(&home);
+    let limits = json!({"requests": "100/h"});
+    let call = json!({"pool": "my/api", "agent": "blog", "limits": limits, "ttl_ms": 600_000});
+    let lease = daemon.reserve(&call).ok(201)["lease"].clone();
+    let commit = format!("/v1/leases/{}/commit", lease.as_str().unwrap());
+    daemon.post(&commit, &json!({})).ok(200);
+    let audit = home.run(["audit", "my/api", "--json"]).json();
+    let pool = &audit["pools"][0];
+    assert_eq!((&pool["calls"], &pool["complete_until"]), (&json!(1), &Value::Null), "{audit}");
+}
+
+#[test]
+fn doctor_reports_a_daemon_that_does_not_answer() {
+    let home = Home::new();
+    let daemon = Daemon::up(&home);
+    assert!(home.run(["doctor"]).out.contains("runs at http://127.0.0.1:"));
+    daemon.suspend();
+    let shown = home.run(["doctor"]).out;
+    daemon.signal(rustix::process::Signal::CONT);
+    let kill = format!("kill -CONT {}", daemon.pid());
+    assert!(shown.contains("does not answer") && shown.contains(&kill), "{shown}");
+}
+
 #[test]
 fn a_call_is_explained_as_the_command_line_explains_it() {
     let home = Home::new();

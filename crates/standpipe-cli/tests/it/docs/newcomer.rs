@@ -12,6 +12,7 @@ use super::page::text;
 const STEPS: &[(&str, &str, &[&str])] = &[
     ("standpipe hold my/slots", "my turn", &["my/slots", "idle", "0 of 1 in flight"]),
     ("standpipe run --as blog", "done", &["my/slots"]),
+    ("standpipe hold my/jobs", "done", &["my/jobs"]),
     ("standpipe status", "my/slots", &["my/slots", "idle"]),
     ("lease=$(standpipe reserve my/api", "", &["my/slots", "my/api", "900 of"]),
 ];

@@ -64,13 +64,20 @@ fn claims() -> Vec<String> {
         format!("at version {}", env!("CARGO_PKG_VERSION")),
         // 1,200 reserved and 900 used, which the script beside it does.
         "300 tokens are free again at once".to_owned(),
+        format!("{} means equal shares", jain(&[4, 4, 4])),
     ]
+}
+
+/// Jain's index of fairness.
+fn jain(shares: &[u64]) -> u64 {
+    let sum: u64 = shares.iter().sum();
+    sum * sum / (shares.len() as u64 * shares.iter().map(|share| share * share).sum::<u64>())
 }
 
 /// Sentences that other tests check: `picture.rs` of `standpipe-sim`, and `generated.rs`.
 const ELSEWHERE: [&str; 2] = [
     "five agents share a key that allows 100 calls a minute. Each limits itself to 30 calls a \
-     minute, and has the usual retries (four attempts, each with the SDK's own two)",
+     minute and makes up to four attempts; the SDK sends each attempt up to three times",
     "50 processes of Anthropic's Node SDK on one key, against a local server that enforces 600 \
      requests and 480,000 input tokens a minute",
 ];

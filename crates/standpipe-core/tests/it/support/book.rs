@@ -284,7 +284,7 @@ impl Book {
             (Action::Pause { length, .. }, _) => {
                 self.paused_until = self.paused_until.max(self.now + *length);
             }
-            (Action::Resume, _) => self.paused_until = self.now,
+            (Action::Resume { .. }, _) => self.paused_until = self.now,
             (Action::Configure(_), Answer::Configured(Configured::Same)) => {}
             (Action::Configure(configure), Answer::Configured(Configured::Applied)) => {
                 self.reconfigure(configure.config.clone());

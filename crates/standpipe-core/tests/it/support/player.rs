@@ -173,7 +173,7 @@ impl Player {
                 Some(("operator".into(), Action::Pause { length: *length, by: None }))
             }
             Step::Change(amounts, margin) => Some(self.change(amounts, *margin)),
-            Step::Resume => Some(("operator".into(), Action::Resume)),
+            Step::Resume => Some(("operator".into(), Action::Resume { by: None })),
             Step::Stray(key) => {
                 let known = self.leases.contains(key)
                     || self.tickets.iter().any(|(ticket, _, _)| ticket == key);

@@ -174,7 +174,7 @@ impl World {
     }
 
     pub(crate) fn resume(&mut self) -> Outcome {
-        self.send("operator", Action::Resume)
+        self.send("operator", Action::Resume { by: None })
     }
 
     /// The pool is told about itself at run time.

@@ -55,7 +55,32 @@ pub(super) fn findings(audit: &PoolAudit, incidents: &Incidents) -> Vec<Finding>
             _ => finding,
         }
     };
-    groups.into_iter().map(finding).collect()
+    let found: Vec<Finding> = groups.into_iter().map(finding).collect();
+    if found.is_empty() { waiting_now(audit).into_iter().collect() } else { found }
+}
+
+/// Calls wait now, although not for long yet.
+fn waiting_now(audit: &PoolAudit) -> Option<Finding> {
+    let waiting: Vec<&AgentAudit> = audit.agents.iter().filter(|agent| agent.waiting > 0).collect();
+    let calls = waiting.iter().map(|agent| agent.waiting).fold(0, u64::saturating_add);
+    let first = waiting.first()?;
+    let for_slots = waiting.iter().any(|agent| agent.waits_for_slots);
+    let running: Vec<&str> = audit
+        .agents
+        .iter()
+        .filter(|agent| agent.in_flight > 0)
+        .map(|agent| agent.agent.as_str())
+        .collect();
+    let used_by = match names(&running) {
+        running if for_slots && !running.is_empty() => format!(" for a slot in use by {running}"),
+        _ => String::new(),
+    };
+    let verb = if calls == 1 { "waits" } else { "wait" };
+    let who = names(&waiting.iter().map(|agent| agent.agent.as_str()).collect::<Vec<_>>());
+    let what = format!("{} of {who} {verb} now{used_by}", counted(calls, "call"));
+    let remedy = format!("`standpipe status {}` shows why and until when", audit.pool);
+    let finding = Finding::note("waits", what).remedy(remedy);
+    Some(if waiting.len() == 1 { finding.by(&first.agent) } else { finding })
 }
 
 fn waited_long(agent: &AgentAudit) -> bool {
@@ -87,14 +112,14 @@ fn what(agents: &[&AgentAudit]) -> String {
     };
     let longest = agents.iter().map(|agent| agent.longest_ms).max().unwrap_or(0);
     let (waited, longest) = (length(all(|agent| agent.waited_ms)), length(longest));
-    let who = names(agents);
+    let who = names(&agents.iter().map(|agent| agent.agent.as_str()).collect::<Vec<_>>());
     format!("{who} waited {waited}{calls}, the longest {longest}{late}{now}")
 }
 
 /// `blog, data and 3 more`
-fn names(agents: &[&AgentAudit]) -> String {
+pub(super) fn names(agents: &[&str]) -> String {
     let mut names: Vec<String> =
-        agents.iter().take(MAX_NAMED).map(|agent| agent.agent.clone()).collect();
+        agents.iter().take(MAX_NAMED).map(|agent| (*agent).to_owned()).collect();
     if agents.len() > MAX_NAMED {
         names.push(format!("{} more", agents.len() - MAX_NAMED));
     }

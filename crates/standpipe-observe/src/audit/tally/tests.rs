@@ -5,8 +5,8 @@ use crate::finding::{Finding, Level};
 use crate::testing::TestPool;
 use standpipe_core::{Action, AgentName, Amounts, Limit, PoolConfig, Reserve, Rule, Span, Unit};
 
-/// A pool of 100 requests and 10,000 tokens a minute, as it stands.
-fn status(enforce: bool) -> PoolStatus {
+/// A pool of 100 requests and 10,000 tokens a minute, with a call of `blog` in flight.
+fn busy(enforce: bool) -> PoolStatus {
     let period = Span::secs(60);
     let requests = Rule::Window { unit: Unit::Requests, amount: 100, period };
     let tokens = Rule::Window { unit: Unit::Tokens, amount: 10_000, period };
@@ -14,6 +14,11 @@ fn status(enforce: bool) -> PoolStatus {
     let mut pool = TestPool::configured(PoolConfig { enforce, ..PoolConfig::new(limits) });
     pool.admit("blog", None);
     pool.status()
+}
+
+/// The same after the call has ended: it is in the journal.
+fn status(enforce: bool) -> PoolStatus {
+    PoolStatus { leases: Vec::new(), ..busy(enforce) }
 }
 
 fn name() -> PoolName {
@@ -58,6 +63,7 @@ fn waited(agent: &str, reason: &str, ended: &str, waited_ms: u64) -> [Event; 2] 
         used: None,
         usable: None,
         position: None,
+        held_by: Vec::new(),
         ended,
         count,
         waited_ms,
@@ -98,7 +104,7 @@ fn every_agent_has_its_average_and_its_peak_and_all_have_theirs() {
     assert_eq!(audit.first.zip(audit.last).map(|(a, b)| b.millis - a.millis), Some(59_400_000));
     let [fine] = &audit.findings[..] else { panic!("{:?}", audit.findings) };
     assert_eq!((fine.level, fine.pool.as_deref()), (Level::Ok, Some("a/b")));
-    assert!(fine.what.contains("28 %"), "{}", fine.what);
+    assert!(fine.what.contains("29 %"), "28.5 %: {}", fine.what);
 }
 
 #[test]
@@ -163,6 +169,14 @@ fn a_pool_that_was_full_at_times_is_told_though_nobody_waited_long() {
     events.extend(waited("engage", "limit", "admitted", 200));
     let full = audit(events, Some(&status(true)));
     assert_eq!(found(&full, "contention")[0].level, Level::Note);
+}
+
+/// 2 % of the requests, 2.9 % of the tokens.
+#[test]
+fn the_limit_that_is_used_most_is_named() {
+    let fine = audit(vec![used("blog", 600, 2, 290)], Some(&status(true)));
+    let what = &found(&fine, "contention")[0].what;
+    assert!(what.contains("3 % of the quota (tokens per 1min)"), "{what}");
 }
 
 fn refused(about: &str) -> Event {
@@ -364,7 +378,7 @@ fn a_wait_for_a_slot_is_not_shortened_by_a_higher_rate() {
 
 #[test]
 fn calls_that_are_not_written_yet_are_not_passed_over() {
-    let status = status(true);
+    let status = busy(true);
     let until = Timestamp { millis: status.leases[0].since.millis + 4_000 };
     let complete = |written: Option<u64>| {
         let mut tally = JournalTotals::default();

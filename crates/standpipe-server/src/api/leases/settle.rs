@@ -1,6 +1,6 @@
 //! `/v1/leases/{id}`: commit, cancel, release and heartbeat.
 //!
-//! A lease ends exactly once; repeating a request answers 410 and changes nothing.
+//! A lease ends exactly once; repeating a request returns 410 and changes nothing.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -20,7 +20,7 @@ use crate::http::problem::Problem;
 use crate::state::AppState;
 use crate::watch::history::millis;
 
-/// How a call went.
+/// How a call ended, or what it used so far.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CommitRequest {
@@ -29,14 +29,14 @@ pub(crate) struct CommitRequest {
     used: Option<UnitAmounts>,
     /// The call is still running; the lease stays in flight.
     progress: Option<bool>,
-    /// The answer's HTTP status; a refusal pauses the pool for every caller.
+    /// The HTTP status of the response; a refusal pauses the pool for every caller.
     #[schema(minimum = 100, maximum = 599)]
     status: Option<u16>,
-    /// The answer's headers, by name; limits and usage are read from them.
+    /// The headers of the response, by name. The daemon reads limits and usage from them.
     #[schema(value_type = Option<BTreeMap<String, HeaderValues>>)]
     headers: Option<Headers>,
-    /// The answer's body as text: an error's kind and wait are read from it, or the call's usage.
-    /// It is not stored.
+    /// The body of the response. The daemon reads the kind and the length of a refusal from it, or
+    /// the call's usage, and does not store it.
     #[schema(value_type = Option<String>, max_length = 131_072)]
     body: Option<ProviderBody>,
 }
@@ -56,7 +56,7 @@ pub(crate) struct LeaseResponse {
     lease: String,
     /// Its pool.
     pool: String,
-    /// Whether this ended it.
+    /// Whether this request ended the lease.
     settled: bool,
     #[serde(flatten)]
     meaning: AnswerMeaning,
@@ -86,8 +86,8 @@ pub(crate) async fn commit(
     let progress = body.progress == Some(true);
     if progress && body.answer().is_reported() {
         return Err(Problem::invalid(
-            "`progress` cannot be combined with a provider's answer",
-            "leave out `progress` when the provider has answered",
+            "`progress` cannot be combined with a provider's response",
+            "leave out `progress` when the provider has responded",
         ));
     }
     settle(&state, &id, &body, progress).await.map(Json)
@@ -114,12 +114,12 @@ async fn settle(
     Ok(response)
 }
 
-/// Cancels a lease whose call was never sent: everything is given back.
+/// Cancels a lease whose call was never sent. All reserved units are free again.
 #[utoipa::path(
     post, path = "/v1/leases/{id}/cancel", tag = "calls",
     params(("id" = String, Path, description = "The lease")),
     responses(
-        (status = 200, description = "Everything is given back", body = LeaseResponse),
+        (status = 200, description = "The lease is cancelled", body = LeaseResponse),
         Problems
     )
 )]
@@ -145,7 +145,7 @@ pub(crate) async fn release(
     settle(&state, &id, &CommitRequest::default(), false).await.map(Json)
 }
 
-/// A lease whose time to live begins again.
+/// A lease whose time to live starts again.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct HeartbeatResponse {
     schema: u64,
@@ -159,7 +159,7 @@ pub(crate) struct HeartbeatResponse {
     ttl_ms: u64,
 }
 
-/// Keeps a lease alive: its time to live begins again.
+/// Keeps a lease alive: its time to live starts again.
 #[utoipa::path(
     post, path = "/v1/leases/{id}/heartbeat", tag = "calls",
     params(("id" = String, Path, description = "The lease")),

@@ -13,8 +13,8 @@ use crate::client::view::tier_word;
 use crate::error::Error;
 use crate::journal::EventData;
 use crate::moment::Now;
-use crate::refused::limit_text;
-use crate::status::PoolStatus;
+use crate::refused::{Refused, limit_text};
+use crate::status::{PoolStatus, slot_holders};
 
 /// Why a call first had to wait.
 pub(super) struct FirstWait {
@@ -22,6 +22,7 @@ pub(super) struct FirstWait {
     limit: Option<String>,
     used: Option<u64>,
     usable: Option<u64>,
+    held_by: Vec<String>,
     position: usize,
 }
 
@@ -37,6 +38,7 @@ impl FirstWait {
             limit,
             used: full.as_ref().map(|full| full.used.saturating_add(full.held)),
             usable: full.as_ref().map(|full| full.effective),
+            held_by: slot_holders(state, &queued.refusal),
             position: queued.position,
         }
     }
@@ -62,6 +64,7 @@ impl WaitState {
             used: first.used,
             usable: first.usable,
             position: u64::try_from(first.position).ok(),
+            held_by: first.held_by.clone(),
             ended: ended.to_owned(),
             count: 1,
             waited_ms,
@@ -82,6 +85,29 @@ impl WaitState {
             _ => return,
         };
         self.handle.store_client().note_denied(&self.client, self.requester(), reason);
+        if let Error::Refused(refused) = error {
+            self.note_refusal(refused);
+        }
+    }
+
+    /// Records a refusal that no wait explains: one at once, or of a call that waited for something
+    /// else.
+    fn note_refusal(&self, refused: &Refused) {
+        if self.first.is_some() && refused.reason == Reason::Deadline {
+            return;
+        }
+        let timeout = self.deadline.saturating_duration_since(self.began);
+        let what = EventData::Refuse {
+            agent: self.reserve.agent.to_string(),
+            model: self.reserve.model.as_ref().map(ToString::to_string),
+            priority: self.tier.map(|tier| tier_word(tier).to_owned()),
+            reason: refused.waited_for.unwrap_or(refused.reason).as_str().to_owned(),
+            limit: refused.limit.clone(),
+            held_by: self.held_by.clone(),
+            timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
+            count: 1,
+        };
+        self.handle.store_client().journal().refused(self.pool.name(), what);
     }
 
     const fn requester(&self) -> Requester<'_> {

@@ -21,6 +21,7 @@ use crate::maintenance::liveness;
 use crate::moment::Now;
 use crate::pool::Pool;
 use crate::refused::Refused;
+use crate::status::slot_holders;
 
 impl WaitState {
     pub(super) fn granted(&mut self, dispatcher: &mut Dispatcher, grant: Grant, now: &Now) -> Step {
@@ -40,6 +41,8 @@ impl WaitState {
             (tier, started) = (Some(lease.tier), lease.started);
             reserve.cost = lease.call.cost.clone();
         }
+        // What others append later is not in this state yet.
+        let was_shared = state.facts().agents.len() > 1 || state.facts().leases.len() > 1;
         let config = state.facts().config.as_ref();
         let slack = config.map_or(Span::ZERO, |config| config.slack);
         let parent = config.and_then(|config| config.within.as_ref());
@@ -67,6 +70,7 @@ impl WaitState {
             enforced: is_enforced(dispatcher.participant.replica().state()),
             priced: dispatcher.participant.replica().state().has_prices(),
             limits_result: self.limits_result.take(),
+            was_shared,
             started,
             asked_at: self.asked_at,
             slack,
@@ -150,6 +154,9 @@ impl WaitState {
         let waited = now.local.saturating_duration_since(self.began);
         let waited = if self.first.is_some() { waited } else { Duration::ZERO };
         self.note_wait("refused", waited);
+        if self.first.is_none() {
+            self.held_by = slot_holders(dispatcher.participant.replica().state(), refusal);
+        }
         let refused = self.name_stopped_holders(self.refused(dispatcher, refusal, now), dispatcher);
         Ok(done(Err(Refused { waited, ..refused }.into())))
     }

@@ -78,6 +78,7 @@ impl WaitState {
                 self.tier = requested_tier(&state, &self.reserve);
                 self.note_wait("refused", Duration::ZERO);
                 let refused = Refused::new(self.pool.name(), &refusal, &state, &now);
+                let refused = refused.of_call(&self.reserve, &refusal, &state, &now);
                 Ok(Some(done(Err(refused.into()))))
             }
             _ => Ok(None),

@@ -93,3 +93,67 @@ fn one_refusal_is_a_note_and_two_are_a_warning() {
         assert_eq!(remedy.contains("standpipe doctor"), level == Level::Warning, "{remedy}");
     }
 }
+
+/// A pool of one slot, which `busy` holds.
+fn full() -> PoolStatus {
+    let mut pool = TestPool::new(vec![Limit::new(Rule::Parallel { amount: 1 })]);
+    pool.admit("busy", None);
+    pool.status()
+}
+
+#[test]
+fn b20_an_agent_that_only_has_calls_in_flight_is_one_of_the_agents() {
+    let report = audit([], Some(&full()));
+    let shown: Vec<_> =
+        report.agents.iter().map(|a| (a.agent.as_str(), a.calls, a.in_flight)).collect();
+    assert_eq!(shown, [("busy", 1, 1)]);
+    // A line that was written after it began has it already.
+    let mut written = used("busy", 600, 1, 0);
+    written.at = full().leases[0].since;
+    let report = audit([written], Some(&full()));
+    assert_eq!((report.agents[0].calls, report.agents[0].in_flight), (1, 1));
+}
+
+#[test]
+fn b20_a_full_pool_with_calls_that_wait_is_not_well() {
+    let mut pool = full();
+    let mut call = Reserve::new(AgentName::new("late").unwrap(), Amounts::cost([]).unwrap());
+    call.patience = Span::secs(60);
+    let mut queued = TestPool::new(vec![Limit::new(Rule::Parallel { amount: 1 })]);
+    queued.admit("busy", None);
+    queued.apply(Action::from(call));
+    pool.tickets = queued.status().tickets;
+    let report = audit([], Some(&pool));
+    let [note] = found(&report, "waits")[..] else { panic!("{:?}", report.findings) };
+    assert_eq!(note.what, "1 call of late waits now for a slot in use by busy");
+    assert!(report.findings.iter().all(|finding| finding.level != Level::Ok), "{report:?}");
+}
+
+#[test]
+fn b20_a_call_that_a_stop_refused_is_not_late_for_a_slot() {
+    let mut events = waited("q", "limit", "refused", 1_000).to_vec();
+    if let EventData::Usage(usage) = &mut events[1].what {
+        usage.refusals.insert("terminal".to_owned(), 1);
+    }
+    let report = audit(events, Some(&status(true)));
+    let agent = &report.agents[0];
+    assert_eq!((agent.gave_up, agent.not_admitted), (0, 1));
+    assert_eq!(found(&report, "waits"), Vec::<&Finding>::new());
+    let [note] = found(&report, "not admitted")[..] else { panic!("{:?}", report.findings) };
+    assert_eq!(note.what, "1 call of q was not admitted: the provider stopped the pool");
+    assert!(note.remedy.as_ref().unwrap().ends_with("`standpipe resume a/b`"), "{note:?}");
+}
+
+#[test]
+fn b20_refusals_count_before_the_process_wrote_what_its_calls_used() {
+    let of_blog = |about: &str| {
+        let mut refused = refused(about);
+        if let EventData::Throttle { agent, .. } = &mut refused.what {
+            *agent = Some("blog".to_owned());
+        }
+        refused
+    };
+    let report = audit([of_blog("quota"), of_blog("overload")], Some(&status(true)));
+    let [agent] = &report.agents[..] else { panic!("{:?}", report.agents) };
+    assert_eq!((report.refused, agent.refused), (1, 1));
+}

@@ -219,11 +219,11 @@ pub(super) fn table() -> Table {
         ("critical: calls done", |day| day.done(PICARD).to_string()),
         ("critical: longest wait", |day| seconds(day.story.agents[PICARD].longest_wait())),
         ("standard: floor per hour", |day| day.scale.crew.0.to_string()),
-        ("fewest calls of one, first hour", |day| day.least(0..1).to_string()),
-        ("fewest calls of one, later hours", |day| day.least(1..HOURS).to_string()),
+        ("fewest calls of an agent, first hour", |day| day.least(0..1).to_string()),
+        ("fewest calls of an agent, later hours", |day| day.least(1..HOURS).to_string()),
         ("background: calls done", |day| day.done(RALPH).to_string()),
         ("quota used", |day| percent(day.used())),
-        ("used of what floors do not keep", |day| percent(day.used_of_free())),
+        ("use of the quota outside the floors", |day| percent(day.used_of_free())),
         ("refused", |day| day.story.refused.to_string()),
     ];
     rows.into_iter().fold(Table::wide("day", &heads), |table, (what, of)| {

@@ -190,7 +190,7 @@ fn where_nothing_is_shown_margin_finds_what_is_left() {
     let auto = shared(Scene { silent: true, ..USUAL });
     assert_eq!((auto.refused, auto.waves, auto.used()), (5, 2, 917));
     let all = shared(Scene { silent: true, margin: ALL, ..USUAL });
-    assert_eq!((all.refused, all.waves, all.used()), (108, 61, 782));
+    assert_eq!((all.refused, all.waves, all.used()), (119, 61, 782));
     assert!(auto.told.is_empty() && all.told.is_empty());
 }
 
@@ -234,7 +234,7 @@ fn each_for_itself_uses_as_much_and_storms() {
 }
 
 pub(super) fn shared_table() -> Table {
-    let heads = ["refused", "bursts of refusals", "used by ours", "used by all"];
+    let heads = ["refused", "bursts of refusals", "used by our agents", "used by all"];
     let row = |table: Table, what: &str, shared: Shared| {
         let own = shared.own.iter().sum::<u64>() * 1_000 / (AMOUNT * MINUTES);
         let (own, all) = (percent(own), percent(shared.used()));
@@ -245,6 +245,7 @@ pub(super) fn shared_table() -> Table {
     let table = row(table, "without Standpipe", each_for_itself());
     let table = row(table, "margin auto", shared(USUAL));
     let table = row(table, "margin 0", shared(all));
-    let table = row(table, "margin auto, nothing shown", shared(Scene { silent: true, ..USUAL }));
-    row(table, "margin 0, nothing shown", shared(Scene { silent: true, ..all }))
+    let table =
+        row(table, "margin auto, limits not shown", shared(Scene { silent: true, ..USUAL }));
+    row(table, "margin 0, limits not shown", shared(Scene { silent: true, ..all }))
 }

@@ -78,7 +78,7 @@ pub(super) fn holds(name: &str, tables: &[Table]) {
 
 #[test]
 fn the_page_has_the_numbers_as_they_come_out() {
-    holds("docs/concepts/saying-no.md", &[herd::table()]);
+    holds("docs/concepts/refusals.md", &[herd::table()]);
 }
 
 #[test]

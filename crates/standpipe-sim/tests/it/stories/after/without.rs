@@ -257,7 +257,7 @@ fn tabulated(name: &'static str, all: Vec<About>) -> Table {
         let what = match line.effect {
             Effect::Brings => line.what.to_owned(),
             Effect::Costs => format!("cost: {}", line.what),
-            Effect::Nothing => format!("no difference: {}", line.what),
+            Effect::Nothing => format!("{} (no difference)", line.what),
         };
         table.cells(line.policy, &[&what, &line.with, &line.without])
     })

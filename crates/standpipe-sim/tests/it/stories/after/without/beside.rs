@@ -41,7 +41,7 @@ fn scenes() -> Vec<(String, Scene)> {
                 let what = [
                     if windows { "return windows" } else { "no return windows" },
                     if hinted { "`Retry-After`" } else { "no `Retry-After`" },
-                    if late { "answers after 3 s" } else { "answers at once" },
+                    if late { "responses after 3 s" } else { "immediate responses" },
                 ];
                 all.push((what.join(", "), Scene { windows, hinted, late, cascade: true }));
             }
@@ -51,7 +51,8 @@ fn scenes() -> Vec<(String, Scene)> {
 }
 
 pub(in super::super) fn table() -> Table {
-    let heads = ["refused with it", "without it", "all done with it after", "without it after"];
+    let heads =
+        ["refused, `cascade` on", "refused, off", "finished after, on", "finished after, off"];
     scenes().into_iter().fold(Table::wide("cascade-beside", &heads), |table, (what, scene)| {
         let (with, without) = (run(scene), run(Scene { cascade: false, ..scene }));
         let ended = [seconds(with.ended), seconds(without.ended)];

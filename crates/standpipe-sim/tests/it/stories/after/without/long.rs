@@ -63,11 +63,7 @@ fn zones() -> About {
         longest(&without),
     );
     let (with, without) = both(&hammered(80, HOUR, Priority::Background), dark);
-    about.changes_nothing(
-        "80 per hour, beside background: the same",
-        longest(&with),
-        longest(&without),
-    )
+    about.changes_nothing("80 per hour, next to background", longest(&with), longest(&without))
 }
 
 fn spread() -> About {
@@ -152,7 +148,7 @@ fn margin() -> About {
     let (with, without) = run(600, HOUR, 0, true);
     let about = about.costs("600 per hour, no others: quota used", used(&with), used(&without));
     let (with, without) = run(600, HOUR, 0, false);
-    about.costs("the same where answers show what is left", used(&with), used(&without))
+    about.costs("as above, if responses show what is left", used(&with), used(&without))
 }
 
 fn reconcile() -> About {

@@ -1,0 +1,46 @@
+//! Calls that were not admitted for another reason than their timeout: one finding per reason.
+
+use std::collections::BTreeMap;
+
+use super::super::PoolAudit;
+use super::waits::names;
+use crate::finding::{Finding, counted};
+use crate::refusal::Why;
+
+/// A call that timed out has waited: that is another finding.
+const TIMED_OUT: &str = "deadline";
+
+pub(super) fn findings(audit: &PoolAudit) -> Vec<Finding> {
+    let mut reasons: BTreeMap<&str, (u64, Vec<&str>)> = BTreeMap::new();
+    for agent in &audit.agents {
+        for (reason, count) in &agent.not_admitted_for {
+            let (all, agents) = reasons.entry(reason).or_default();
+            *all = all.saturating_add(*count);
+            agents.push(&agent.agent);
+        }
+    }
+    reasons.remove(TIMED_OUT);
+    let finding = |(reason, (count, agents)): (&str, (u64, Vec<&str>))| {
+        let (calls, who) = (counted(count, "call"), names(&agents));
+        let verb = if count == 1 { "was" } else { "were" };
+        let why = Why::new(reason, None);
+        let what = format!("{calls} of {who} {verb} not admitted: {why}");
+        Finding::note("not admitted", what).remedy(remedy(reason, audit))
+    };
+    reasons.into_iter().map(finding).collect()
+}
+
+fn remedy(reason: &str, audit: &PoolAudit) -> String {
+    let pool = &audit.pool;
+    match reason {
+        "terminal" => format!("fix the account at the provider, then `standpipe resume {pool}`"),
+        "never" => "send smaller calls, or raise the limit".to_owned(),
+        "retry_budget" => "switch off the retries of the SDK (`max_retries=0`)".to_owned(),
+        "queue_full" => "send fewer calls at once".to_owned(),
+        "store" => "`standpipe doctor` checks the store".to_owned(),
+        _ => format!(
+            "a longer --timeout lets such calls wait; `standpipe events --kind refuse` shows when \
+             and by whom on {pool}"
+        ),
+    }
+}

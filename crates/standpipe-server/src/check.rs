@@ -1,0 +1,146 @@
+//! Checks of the configuration that need this machine: files, variables, and what is built in.
+//!
+//! `up`, a reload, `config check` and `doctor` share them, so that what one accepts the others do.
+//! No message contains a token or a key.
+
+use standpipe::Settings;
+use standpipe::config::{ConfigError, Problem, ProviderSettings, nearest};
+
+use crate::daemon::{Options, address};
+use crate::failure::Failure;
+use crate::proxy::BUILT_IN;
+use crate::token::Token;
+
+/// What a daemon makes of a configuration.
+#[derive(Clone, Debug, Default)]
+pub struct Checked {
+    /// Why it cannot use the configuration.
+    pub errors: Vec<Problem>,
+    /// What will fail although it can.
+    pub warnings: Vec<Problem>,
+    /// There is no file with the token. The file may be where the daemon runs, and not here.
+    missing_token: Option<Problem>,
+}
+
+/// Checks a configuration for a daemon with these options.
+#[must_use]
+pub fn check(options: &Options, settings: &Settings) -> Checked {
+    let mut checked = read(options, settings).1;
+    checked.warnings.extend(checked.missing_token.take());
+    checked
+}
+
+/// Returns the token of a configuration that a daemon can use, and logs the warnings.
+pub(crate) fn usable(options: &Options, settings: &Settings) -> Result<Option<Token>, Failure> {
+    let (token, Checked { mut errors, warnings, missing_token }) = read(options, settings);
+    errors.extend(missing_token);
+    if !errors.is_empty() {
+        return Err(ConfigError { problems: errors }.into());
+    }
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+    Ok(token)
+}
+
+fn read(options: &Options, settings: &Settings) -> (Option<Token>, Checked) {
+    let mut checked = Checked::default();
+    let token = token(settings, &mut checked);
+    if settings.server.token_file.is_none() {
+        checked.errors.extend(without_token(options, settings));
+    }
+    for (name, provider) in &settings.providers {
+        checked.errors.extend(upstream(settings, name, provider));
+        checked.warnings.extend(key(settings, name, provider));
+        checked.warnings.extend(unprotected_key(settings, name, provider));
+    }
+    (token, checked)
+}
+
+/// The token that callers must send.
+fn token(settings: &Settings, checked: &mut Checked) -> Option<Token> {
+    let file = settings.server.token_file.as_deref()?;
+    let at = |(what, remedy): (String, String)| {
+        settings.problem_at(&["server", "token_file"], what, remedy)
+    };
+    checked.warnings.extend(Token::warning(file).map(at));
+    let refuse = |wrong| match file.exists() {
+        true => checked.errors.push(at(wrong)),
+        false => checked.missing_token = Some(at(wrong)),
+    };
+    Token::read(file).map_err(refuse).ok()
+}
+
+/// An address that other machines can reach needs a token.
+fn without_token(options: &Options, settings: &Settings) -> Option<Problem> {
+    let wanted = address(options, settings);
+    if wanted.ip().is_loopback() {
+        return None;
+    }
+    let what = format!("{wanted} is reachable from other machines, but no token is configured");
+    let remedy = "create one (openssl rand -hex 32 > token; chmod 600 token) and set it in \
+                  standpipe.toml: [server] token_file = \"token\"; or listen on 127.0.0.1";
+    match options.listen {
+        // The file states nothing wrong.
+        Some(_) => Some(Problem { file: None, line: None, what, remedy: remedy.to_owned() }),
+        None => Some(settings.problem_at(&["listen"], what, remedy.to_owned())),
+    }
+}
+
+/// The proxy would not know where to send the calls of this provider.
+fn upstream(settings: &Settings, name: &str, provider: &ProviderSettings) -> Option<Problem> {
+    let mut built_in = BUILT_IN.iter().map(|(known, _)| *known);
+    if provider.upstream.is_some() || built_in.clone().any(|known| known == name) {
+        return None;
+    }
+    let remedy = match nearest(name, built_in.by_ref()) {
+        Some(meant) => {
+            format!("did you mean [provider.{meant}]? else add upstream = \"https://…\"")
+        }
+        None => "add upstream = \"https://…\", the URL of its API".to_owned(),
+    };
+    let what = format!("the provider `{name}` has no `upstream`, and is not a known one");
+    Some(settings.problem_at(&["provider", name], what, remedy))
+}
+
+/// The key that the daemon adds is missing. Another process may have it.
+fn key(settings: &Settings, name: &str, provider: &ProviderSettings) -> Option<Problem> {
+    if let Some(variable) = &provider.key_env {
+        if std::env::var_os(variable).is_some_and(|value| !value.is_empty()) {
+            return None;
+        }
+        let what =
+            format!("${variable}, which key_env of [provider.{name}] names, is not set here");
+        let remedy = "set it where the daemon is started, which may be elsewhere; without it calls \
+                      through the proxy get 500";
+        return Some(settings.problem_at(&["provider", name, "key_env"], what, remedy.to_owned()));
+    }
+    let file = provider.key_file.as_deref()?;
+    let error = std::fs::File::open(file).err()?;
+    let why = standpipe::escape::plain_io(&error);
+    let what = format!("key_file {} cannot be read: {why}", file.display());
+    let remedy = "create the file; without it calls through the proxy get 500".to_owned();
+    Some(settings.problem_at(&["provider", name, "key_file"], what, remedy))
+}
+
+/// Whoever can reach the port could use a key that the daemon adds, so the proxy refuses them.
+fn unprotected_key(
+    settings: &Settings,
+    name: &str,
+    provider: &ProviderSettings,
+) -> Option<Problem> {
+    let key = match (&provider.key_file, &provider.key_env) {
+        (Some(_), _) => "key_file",
+        (None, Some(_)) => "key_env",
+        (None, None) => return None,
+    };
+    if settings.server.token_file.is_some() {
+        return None;
+    }
+    let what = format!(
+        "the daemon adds a key for `{name}`, but no token protects it: callers over TCP, such as \
+         those of `standpipe run`, get 403, and only the Unix socket works"
+    );
+    let remedy = format!("set [server] token_file, or remove {key} and let clients send their key");
+    Some(settings.problem_at(&["provider", name, key], what, remedy))
+}
