@@ -4,7 +4,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { scene, visit, withHome } from "./scene.mjs";
-import { says, snapshots } from "./support.mjs";
+import { Stage, lease, pause, pool, slots, ticket } from "./stage.mjs";
+import { findings, says, snapshots } from "./support.mjs";
 
 test("long lists are cut, and say so", async () => {
   const post = async (n) => {
@@ -28,43 +29,40 @@ test("long lists are cut, and say so", async () => {
   await snapshots(page, 2);
 });
 
-test("on a phone many pools are listed by what needs attention", async () => {
-  await withHome(async (own) => {
-    await own.up();
-    const reserve = (pool, parallel) => own.reserve({ pool, limits: { parallel } });
-    for (const name of ["a", "b", "c", "d", "e"]) await reserve(`my/${name}`, 2);
-    await reserve("my/10", 1);
-    await reserve("my/2", 1);
-    await own.run("pause", "my/e", "--for", "30min", "--as", "ops");
-    const page = await visit(`${own.url}/#pool=my%2Fd`, { wide: 390, high: 844, isPhone: true });
+test("on a small screen the head names the pool, and opens the list", async () => {
+  const stage = await new Stage().up();
+  const tickets = [ticket("docs", 1, { limit: "parallel", waiting_for: "a call in flight to end" })];
+  stage.set([pool("my/a", { limits: [slots(2, 1)], leases: [lease("a", "blog")] }),
+    pool("my/10", { limits: [slots(1, 1)], tickets }), pool("my/2", { limits: [slots(1, 1)], tickets }),
+    pool("my/e", { limits: [slots(2, 0)], pause: pause(600_000) })]);
+  for (const [wide, high, isPhone] of [[390, 844, true], [720, 450, false]]) {
+    const page = await visit(`${stage.url}/#pool=my%2Fa`, { wide, high, isPhone });
+    await says(page, "#switch", "my/a busy 3 more need attention");
+    // The answer stands at the top, whatever the number of pools.
+    const top = await page.$eval(".answers", (one) => one.getBoundingClientRect().top);
+    assert.ok(top < 120, `Now begins at ${top} px`);
+    assert.equal(await page.$eval("nav", (one) => one.checkVisibility()), false);
+    await page.click("#switch");
     const listed = () => page.$$eval("#rail li", (all) => all.filter((one) =>
       one.checkVisibility()).map((one) => one.querySelector(".name").innerText));
-    await says(page, "#others", "Show all 7 pools");
-    // The paused one, two in natural order, and the one that is looked at.
-    assert.deepEqual(await listed(), ["my/e", "my/2", "my/10", "my/d"]);
-    await page.click("#others");
-    await says(page, "#others", "Show fewer pools");
-    assert.equal((await listed()).length, 7);
-    const small = await page.$$eval("button, select, #rail a", (all) => all.filter((one) =>
-      one.checkVisibility() && one.getBoundingClientRect().height < 44)
-      .map((one) => one.innerText));
-    assert.deepEqual(small, [], "a finger reaches every control");
-  });
-});
-
-test("on a phone a few pools in trouble are listed, and how many more there are", async () => {
-  await withHome(async (own) => {
-    await own.up();
-    for (const name of ["a", "b", "c", "d", "e", "f", "g"]) {
-      await own.reserve({ pool: `my/${name}`, limits: { parallel: 2 } });
-      await own.run("pause", `my/${name}`, "--for", "30min", "--as", "ops");
+    // Two on which calls wait in natural order, the paused one without calls, the busy one.
+    assert.deepEqual(await listed(), ["my/2", "my/10", "my/e", "my/a"]);
+    if (isPhone) {
+      const small = await page.$$eval("button, select, #rail a", (all) => all.filter((one) =>
+        one.checkVisibility() && one.getBoundingClientRect().height < 44)
+        .map((one) => one.innerText));
+      assert.deepEqual(small, [], "a finger reaches every control");
     }
-    const page = await visit(`${own.url}/#pool=my%2Fg`, { wide: 390, high: 844, isPhone: true });
-    await says(page, "#others", "Show all 7 pools, 1 more needs attention");
-    const listed = await page.$$eval("#rail li", (all) => all.filter((one) => one.checkVisibility())
-      .map((one) => one.querySelector(".name").innerText));
-    assert.deepEqual(listed, ["my/a", "my/b", "my/c", "my/d", "my/e", "my/g"]);
-  });
+    assert.deepEqual(await findings(page), []);
+    await page.keyboard.press("Escape");
+    assert.deepEqual(await listed(), []);
+    await page.click("#switch");
+    await (await page.$("#rail a")).click();
+    await says(page, "main h2", "my/2");
+    assert.deepEqual(await listed(), [], "a choice closes the list");
+    page.expectsErrors = true;
+  }
+  await stage.down();
 });
 
 test("many pools do not lengthen the page", async () => {
@@ -77,7 +75,8 @@ test("many pools do not lengthen the page", async () => {
     await page.waitForFunction(() => document.querySelectorAll("#rail li").length === 30);
     const [list, screen] = await page.$eval("nav", (one) => [one.offsetHeight, innerHeight]);
     assert.ok(list <= screen, `the list has ${list} of ${screen} px`);
-    await page.waitForFunction(() => document.querySelectorAll(".many .calm").length === 30);
+    const heights = await page.$$eval("#rail li", (all) => all.map((one) => one.offsetHeight));
+    assert.equal(new Set(heights).size, 1, "every row has one height");
   });
 });
 
@@ -131,7 +130,7 @@ test("caps, floors and calls ahead are named as in the snapshot", async () => {
 test("waits in a row are one event, and do not hide a refusal", async () => {
   const page = await visit(scene.home);
   const lines = await page.evaluate(async () => {
-    const { Recent } = await import("/ui/pool.js");
+    const { Recent } = await import("/ui/recent.js");
     const at = new Date().toISOString();
     const wait = (n) => ({ key: n, pool: "my/a", kind: "wait", at, agent: n % 2 ? "blog" : "docs",
       count: 1, waited_ms: 1_000 + n, reason: "limit", limit: "parallel", ended: "admitted" });

@@ -27,19 +27,19 @@ test("a plot shows the figures of the instant under the pointer, and who used th
   await withHome(async (own) => {
     await used(own);
     const page = await visit(own);
-    await says(page, ".burn .legend", "30 %");
+    await says(page, ".burn .readout", "30 %");
     const { x, y, width, height } = await (await page.$(".burn .handle")).boundingBox();
     await page.mouse.move(x + width - 10, y + height / 2);
-    await says(page, ".burn .readout", "requests per hour 30 % (3 of 10): blog 30 %");
+    await says(page, ".burn .readout", "requests/h 30 % (3 of 10): blog 30 %");
     assert.match(await text(page, ".burn .readout"), /^\d\d:\d\d:\d\d \((now|\d s ago)\)/);
     // One cursor for both plots.
     await says(page, ".inflight .readout", "3 of 4 slots in use: blog (3 slots)");
     await page.waitForSelector(".burn .hair");
     await snapshots(page, 2);
-    await says(page, ".burn .readout", "requests per hour 30 %");
+    await says(page, ".burn .readout", "requests/h 30 %");
     await screenshot(page, "reading");
     await page.mouse.move(x + width / 2, y - 20);
-    await page.waitForSelector(".burn .readout[hidden]");
+    await page.waitForSelector(".burn .readout:not(.reading)");
     assert.equal(await page.$(".burn .hair"), null);
   }, RATE);
 });
@@ -59,7 +59,7 @@ test("a plot is read with the arrow keys, and an event at its instant", async ()
     await page.keyboard.press("End");
     const [last, most, figures] = await valueOf(page, ".burn");
     assert.equal(last, most);
-    assert.match(figures, /requests per hour 30 % \(3 of 10\): blog 30 %/);
+    assert.match(figures, /requests\/h 30 % \(3 of 10\): blog 30 %/);
     await page.keyboard.press("ArrowLeft");
     assert.equal((await valueOf(page, ".burn"))[0], last - 1);
     await page.keyboard.press("Home");
@@ -70,10 +70,10 @@ test("a plot is read with the arrow keys, and an event at its instant", async ()
       await page.keyboard.press("ArrowRight");
     }
     assert.ok(seen.some((one) => one.includes("paused by ops for 30 min")), seen.join(" | "));
-    await says(page, ".burn .readout", "requests per hour 30 %");
+    await says(page, ".burn .readout", "requests/h 30 %");
     assert.deepEqual(await findings(page), []);
     await page.keyboard.press("Escape");
-    await page.waitForSelector(".burn .readout[hidden]");
+    await page.waitForSelector(".burn .readout:not(.reading)");
   }, RATE);
 });
 
@@ -105,14 +105,16 @@ test("a plot is as long as what is known", async () => {
     const page = await visit(own);
     await says(page, ".burn h3", "Use of the limits, last 1 min");
     const titles = await page.evaluate(async () => {
-      const { Burn, Cursor, History } = await import("/ui/plot.js");
+      const { Burn } = await import("/ui/burn.js");
+      const { Cursor } = await import("/ui/plot.js");
+      const { History } = await import("/ui/history.js");
       const { shown } = await import("/ui/app.js");
       const [pool] = shown().pools;
       const now = Date.parse(pool.at);
       return [50_000, 90_000, 200_000, 580_000].map((ago) => {
         const history = new History();
         history.seed({ every_ms: 2_000, pools: [{ pool: pool.pool, limits: [{
-          limit: pool.limits[0].limit, samples: [[now - ago, 1, 10]] }] }] });
+          limit: pool.limits[0].limit, samples: [[now - ago, 1, 0, 10]] }] }] });
         const burn = new Burn(new Cursor());
         burn.update(pool, history, []);
         return burn.title.textContent.split("last ")[1];
@@ -156,13 +158,14 @@ test("the filter of events is bounded", async () => {
     await own.up();
     const page = await visit(own);
     const [agents, lines, more] = await page.evaluate(async () => {
-      const { Recent } = await import("/ui/pool.js");
+      const { Recent } = await import("/ui/recent.js");
       const at = new Date().toISOString();
       const events = Array.from({ length: 90 }, (_, key) => ({ key, pool: "my/a", at,
         kind: "throttle", agent: `agent-${key}`, about: "quota" }));
       const recent = new Recent();
       recent.update({ pool: "my/a", at }, { events, version: 1 });
-      return [recent.agent.options.length, recent.list.children.length, recent.more.textContent];
+      recent.more.click();
+      return [recent.agent.options.length, recent.list.children.length, recent.older.textContent];
     });
     assert.deepEqual([agents, lines, more], [51, 40, "and 50 older ones: standpipe events"]);
   });
@@ -198,7 +201,7 @@ test("a wide screen has the limits beside the agents, and no over-long lines", a
 });
 
 async function ready(page) {
-  await says(page, ".burn .legend", "30 %");
+  await says(page, ".burn .readout", "30 %");
   return page;
 }
 
@@ -220,9 +223,9 @@ test("a queued call shows a forecast or a bound, and how many calls are ahead", 
         { reason: "order", position: 1, ...event }, { reason: null, position: 1 }]
         .map((ticket) => expected(ticket).replace(/\d\d:\d\d:\d\d/, "TIME"));
     });
-    assert.deepEqual(texts, ["in 13 s (TIME)", "expected in 14 s (TIME)",
+    assert.deepEqual(texts, ["in 13 s (TIME)", "in 14 s (TIME)",
       "not before TIME (in 13 s); 1 call ahead",
-      "waiting for a call in flight to end, not expected before TIME (in 14 s)", "9 calls ahead",
+      "waiting for a call in flight to end; not before TIME (in 14 s)", "9 calls ahead",
       "waiting for the calls before it in the queue", "now"]);
   });
 });
@@ -232,7 +235,7 @@ test("a call that gives up before its turn is marked", async () => {
     await own.up();
     const page = await visit(own);
     const late = await page.evaluate(async () => {
-      const { Queue } = await import("/ui/listings.js");
+      const { Queue } = await import("/ui/queue.js");
       const ticket = { agent: "docs", position: 1, reason: "limit", limit: "requests per 1h",
         cost: { requests: 1 }, short_by: 1, since: new Date().toISOString(), waits_ms: 0,
         until: new Date().toISOString(), until_ms: 60_000 };
@@ -240,9 +243,9 @@ test("a call that gives up before its turn is marked", async () => {
       queue.update({ limits: [], agents: [], waiting: 2, tickets: [
         { ...ticket, deadline_ms: 30_000 },
         { ...ticket, agent: "blog", deadline_ms: 90_000 }] }, "");
-      return [...queue.table.body.rows].map((row) => row.cells[6].textContent);
+      return [...queue.table.body.rows].map((row) => row.cells[7].textContent);
     });
-    assert.deepEqual(late, ["30 s, before its turn", "1 min 30 s"]);
+    assert.deepEqual(late, ["in 30 s, before its turn", "in 1 min 30 s"]);
   }, RATE);
 });
 

@@ -73,6 +73,7 @@ async function look(state, { at = home, pool = POOL, level, word, ...check }) {
       await check.ready?.(page);
       await says(page, ".pill", word);
       await sameEverywhere(page, pool, level, word);
+      if (options.isPhone) await openBanners(page);
       await check.read?.(page, options);
       await noSidewaysScroll(page);
       if (options.isPhone) await withinTwoScreens(page);
@@ -89,7 +90,7 @@ async function look(state, { at = home, pool = POOL, level, word, ...check }) {
 
 /** The pill, the answers and the list of pools have the same level, and so the same colour. */
 async function sameEverywhere(page, pool, level, word) {
-  await says(page, "#rail [aria-current] .word", word);
+  await says(page, "#rail [aria-current] .word, #switch .word", word);
   const [classes, colours] = await page.evaluate(() => {
     const all = [".pill", ".answers", "#rail [aria-current]"].map((css) =>
       document.querySelector(css));
@@ -99,6 +100,14 @@ async function sameEverywhere(page, pool, level, word) {
   });
   for (const one of classes) assert.ok(one.split(" ").includes(level), `${level} in ${one}`);
   assert.equal(colours[0], colours[1]);
+}
+
+/** On a small screen a banner is one line until it is opened. */
+async function openBanners(page) {
+  for (const head of await page.$$(".banner summary")) {
+    const isShut = await head.evaluate((one) => one.checkVisibility() && !one.parentElement.open);
+    if (isShut) await head.click();
+  }
 }
 
 /** No element that is found has such a text. */
@@ -154,24 +163,24 @@ async function message(agent) {
 test("idle: nothing to do, and what was used before", async () => {
   for (const agent of ["blog", "blog", "blog", "release", "crawler"]) await message(agent);
   await look("idle", { level: "idle", word: "idle", read: async (page, options) => {
-    await says(page, ".answers", "No call is in flight. Most used: tokens per hour, 6 %.");
-    await says(page, ".waiting", "No call waits.");
+    await says(page, ".answers", "No call is in flight. Most used: requests per minute, 10 %: blog "
+      + "6 %, crawler 2 %, release 2 %.");
+    await says(page, ".counts", "none in flight · none waiting · no refusal in 8 days");
     await says(page, ".agents", "blog");
     // One base for all limits: what is usable in the limit's period, also of a bucket.
-    await says(page, ".agents .uses", "tokens per hour 8,340 4 %");
-    await says(page, ".agents .uses", "requests per minute 3 6 %");
+    await says(page, ".agents .uses", "tokens/h 8,340 4 %");
+    await says(page, ".agents .uses", "requests/min 3 6 %");
     await says(page, options.isPhone ? ".agents .percents" : ".agents thead",
       options.isPhone ? "in percent of usable" : "used of usable");
     // What a bucket passed and what it still has to refill are two figures with names.
-    await says(page, ".limits .rate", "5 used in the last minute");
+    await says(page, ".limits .rate", "5 of 50 used in the last minute");
     await says(page, ".limits .rate", "13,900 of 200,000 used · all free in 59 min");
     await says(page, ".limits .fine", "refills 50 per minute");
     await noneSays(page, ".limits", /\b(0 held|margin 0)/);
-    await says(page, ".burn .legend", "requests per minute (to refill)");
     const reading = await page.$eval(".burn .handle", (one) => one.ariaValueText);
-    assert.match(reading, /of 50 to refill\); used in the last minute: blog 6 %, crawler 2 %/);
+    assert.match(reading, /requests\/min 10 % \(5 of 50\): blog 6 %, crawler 2 %/);
     // Pools of which nothing is used show when they were used last.
-    await noneSays(page, "#rail", /0 % of/);
+    await noneSays(page, "#rail", /\b0 %/);
     if (options.isPhone) await says(page, ".agents tbody .late", "ago");
     else await says(page, "#rail", "github/core idle no call yet");
     // Proxied calls, with model, tokens and money.
@@ -222,19 +231,20 @@ test("waiting: why, behind which agent, until when, what to do", async () => {
   await look("waiting", { level: "warn", word: "3 waiting", read: async (page) => {
     await says(page, ".answers", "3 calls wait, docs first: parallel has no room (short by 1), "
       + "in use by blog (2 slots), release and crawler.");
-    await says(page, ".answers", "Ends when a call in flight ends");
+    await says(page, ".answers", "Next docs when a call in flight ends");
     await says(page, ".answers", "If a program hangs, settle its lease below.");
     await says(page, ".waiting tbody tr", "behind docs in the queue for parallel");
     // The reasons are those of `standpipe status`, word by word.
-    const reasons = await page.$$eval(".waiting [data-head='why it waits']", (all) =>
+    const reasons = await page.$$eval(".waiting .why", (all) =>
       all.map((one) => one.textContent));
     assert.equal(reasons[2], "behind docs and blog in the queue for parallel");
     for (const reason of reasons) assert.ok(status.includes(reason), `${reason} in ${status}`);
     // How many calls are ahead.
-    const ahead = await page.$$eval(".waiting [data-head=admitted]", (all) =>
+    const ahead = await page.$$eval(".waiting [data-head=ahead]", (all) =>
       all.map((one) => one.textContent));
-    assert.deepEqual(ahead, ["waiting for a call in flight to end", "1 call ahead",
-      "2 calls ahead"]);
+    assert.deepEqual(ahead, ["–", "1 call", "2 calls"]);
+    const chips = await page.$$eval(".waiting .chip", (all) => all.map((one) => one.textContent));
+    assert.deepEqual(chips, ["slots", "slots", "slots"]);
     // A lease expires; when its call ends is not known.
     assert.ok(await page.$(".flying tbody [data-head=expires]"));
     assert.equal(await page.title(), "(3 waiting) Standpipe");
@@ -243,7 +253,7 @@ test("waiting: why, behind which agent, until when, what to do", async () => {
     const page = await open(browser, `${home.url}/#pool=${encodeURIComponent(POOL)}`,
       { scheme, high: 1266 });
     await says(page, ".waiting tbody tr", "behind docs");
-    await says(page, ".burn .legend", "tokens per hour");
+    await says(page, ".burn .readout", "tokens/h");
     await picture(page, `dashboard-${scheme}`);
     await page.close();
   }
@@ -272,9 +282,8 @@ test("paused: by hand or by a 429, until when, what to do", async () => {
     await page.click("#ask-no");
     await says(page, ".refusals", "docs");
     // An agent that only the file names has not been active at any time.
-    const release = await page.$$eval(".agents tbody tr", (rows) => rows.map((row) => row.innerText)
-      .find((words) => words.includes("release")));
-    assert.match(release, /no call admitted yet/);
+    const release = await page.$eval(".agents .more", (one) => one.innerText);
+    assert.match(release, /No call yet: release/);
     assert.doesNotMatch(release, /\bago\b|\bnow\b/);
     // What its floor keeps is shown with the limit.
     await says(page, ".limits", "$5.00 kept for release");
@@ -336,7 +345,7 @@ test("the plot divides by the limit in force at the time", async () => {
     const page = await open(browser, own.url);
     await says(page, ".limits", "7 left");
     await page.waitForFunction(() => /requests per hour: now 30 %, highest 75 %/.test(
-      document.querySelector(".burn svg").getAttribute("aria-label")));
+      document.querySelector(".burn svg.plot").getAttribute("aria-label")));
     assert.deepEqual(page.wrong, []);
   } finally {
     await own.end();
@@ -384,7 +393,7 @@ test("store unavailable: a pool on its share is no outage", async () => {
   const page = await open(browser, home.url);
   try {
     const [text, states] = await page.evaluate(async () => {
-      const { outageText, stateOf } = await import("/ui/diagnosis.js");
+      const { outageText, stateOf } = await import("/ui/state.js");
       const pools = [{ pool: "my/slots", cut_off: null },
         { pool: "anthropic/sonnet", cut_off: { mode: "share", among: 2 } }];
       return [outageText(pools), pools.map((pool) => stateOf(pool, true))];

@@ -25,18 +25,33 @@ const PAGE: File =
 
 /// The other files, under `/ui/`.
 const FILES: &[File] = &[
+    File("advice.js", SCRIPT, include_bytes!("../ui/advice.js")),
+    File("agents.js", SCRIPT, include_bytes!("../ui/agents.js")),
     File("app.js", SCRIPT, include_bytes!("../ui/app.js")),
+    File("banners.js", SCRIPT, include_bytes!("../ui/banners.js")),
+    File("burn.js", SCRIPT, include_bytes!("../ui/burn.js")),
     File("diagnosis.js", SCRIPT, include_bytes!("../ui/diagnosis.js")),
+    File("dialogs.js", SCRIPT, include_bytes!("../ui/dialogs.js")),
     File("dom.js", SCRIPT, include_bytes!("../ui/dom.js")),
+    File("events.js", SCRIPT, include_bytes!("../ui/events.js")),
     File("feed.js", SCRIPT, include_bytes!("../ui/feed.js")),
+    File("history.js", SCRIPT, include_bytes!("../ui/history.js")),
     File("icon.svg", PICTURE, include_bytes!("../ui/icon.svg")),
+    File("leases.js", SCRIPT, include_bytes!("../ui/leases.js")),
     File("limits.js", SCRIPT, include_bytes!("../ui/limits.js")),
-    File("listings.js", SCRIPT, include_bytes!("../ui/listings.js")),
+    File("listing.js", SCRIPT, include_bytes!("../ui/listing.js")),
     File("plot.js", SCRIPT, include_bytes!("../ui/plot.js")),
     File("pool.js", SCRIPT, include_bytes!("../ui/pool.js")),
+    File("queue.js", SCRIPT, include_bytes!("../ui/queue.js")),
+    File("rail.js", SCRIPT, include_bytes!("../ui/rail.js")),
+    File("recent.js", SCRIPT, include_bytes!("../ui/recent.js")),
     File("refusals.js", SCRIPT, include_bytes!("../ui/refusals.js")),
+    File("state.js", SCRIPT, include_bytes!("../ui/state.js")),
     File("style.css", STYLE, include_bytes!("../ui/style.css")),
     File("theme.js", SCRIPT, include_bytes!("../ui/theme.js")),
+    File("toast.js", SCRIPT, include_bytes!("../ui/toast.js")),
+    File("turned.js", SCRIPT, include_bytes!("../ui/turned.js")),
+    File("use.js", SCRIPT, include_bytes!("../ui/use.js")),
     File("words.js", SCRIPT, include_bytes!("../ui/words.js")),
 ];
 
@@ -79,8 +94,8 @@ fn respond(file: &File, headers: &HeaderMap) -> Response {
     let gzip = accepts_gzip(headers);
     let mut response = match (known, gzip) {
         (true, _) => StatusCode::NOT_MODIFIED.into_response(),
-        (false, true) => gzipped(bytes).into_response(),
-        (false, false) => (*bytes).into_response(),
+        (false, true) => gzipped(&content(file)).into_response(),
+        (false, false) => content(file).into_response(),
     };
     let all = response.headers_mut();
     for (name, value) in [
@@ -102,6 +117,20 @@ fn respond(file: &File, headers: &HeaderMap) -> Response {
     response
 }
 
+/// What is sent of a file: a script goes without its comment lines, which are for readers of the
+/// source. The empty lines stay, so that an error has the line number of the source.
+fn content(&File(_, kind, bytes): &File) -> Vec<u8> {
+    if kind != SCRIPT {
+        return bytes.to_vec();
+    }
+    let mut sent = Vec::with_capacity(bytes.len());
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        let is_comment = line.trim_ascii_start().starts_with(b"//");
+        sent.extend_from_slice(if is_comment { b"\n" } else { line });
+    }
+    sent
+}
+
 fn accepts_gzip(headers: &HeaderMap) -> bool {
     let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
     let mut names = accepted.unwrap_or_default().split(',').map(str::trim);
@@ -114,4 +143,17 @@ fn gzipped(bytes: &[u8]) -> Vec<u8> {
     // Writing to memory does not fail.
     let _infallible = encoder.write_all(bytes);
     encoder.finish().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comment_lines_are_not_sent_and_lines_keep_their_numbers() {
+        let script = b"// Why.\nconst a = 1; // one\n\t// More.\nrun(\"http://a\");\n";
+        let sent = content(&File("a.js", SCRIPT, script));
+        assert_eq!(sent, b"\nconst a = 1; // one\n\nrun(\"http://a\");\n");
+        assert_eq!(content(&File("a.css", STYLE, b"// a\n")), b"// a\n");
+    }
 }

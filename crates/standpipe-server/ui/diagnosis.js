@@ -1,76 +1,11 @@
-// What a person wants to know of a pool first: its worst state, why calls wait, until when, and
-// what to do, in the words of `standpipe status`. Pure: no page, no network.
+// What a person wants to know of a pool first: why calls wait, until when, and what to do, in the
+// words of `standpipe status`. Pure: no page, no network.
 
-import { ahead, amount, callsAhead, count, expected, joined, limitName, listed, percent, plural,
-	reasonText, refusedWith, share, shortage, time, whole } from "./words.js";
-
-const taken = (of) => of.used + of.held;
-const isSlots = ({ kind }) => kind === "parallel";
-
-// The limit that is closest to full.
-export const fullest = ({ limits }) => limits.reduce((most, of) => (most
-	&& taken(most) / Math.max(1, most.effective) >= taken(of) / Math.max(1, of.effective)
-	? most : of), null);
-
-// The worst state of a pool: how grave (`bad`: no call passes, `warn`, `ok`, `idle`), and in words.
-export function stateOf(pool, isStoreDown = false) {
-	const { cut_off: offline, unavailable, terminal, pause, waiting, limits } = pool;
-	if (offline) return ["warn", offline.mode === "share" ? "on its share" : "not limited"];
-	if (unavailable || isStoreDown) return ["bad", "store unavailable"];
-	if (!pool.enforce) return ["warn", "shadow mode"];
-	if (terminal) return ["bad", "stopped"];
-	if (pause) return ["bad", "paused"];
-	if (waiting > 0) return ["warn", `${count(waiting)} waiting`];
-	// Full is normal use, as of a mutex, until a call waits.
-	if (limits.some(({ left }) => left === 0)) return ["ok", "full"];
-	if (slowedBy(pool)) return ["warn", "degraded"];
-	return pool.in_flight > 0 ? ["ok", "busy"] : ["idle", "idle"];
-}
-
-const GRAVE = ["bad", "warn"];
-const natural = new Intl.Collator("en", { numeric: true });
-
-// Pools that need attention first, the rest by name; `team2` stands before `team10`.
-export function worstFirst(pools, isStoreDown) {
-	const rank = (of) => (GRAVE.indexOf(stateOf(of, isStoreDown)[0]) + GRAVE.length + 1)
-		% (GRAVE.length + 1);
-	return pools.map((of) => [rank(of), of]).sort(([one, a], [other, b]) => one - other
-		|| natural.compare(a.pool, b.pool)).map(([, of]) => of);
-}
-
-// What each pool does while the store is unavailable, with their names.
-export function outageText(pools) {
-	const part = (isIn, one, many) => {
-		const found = pools.filter(isIn).map(({ pool }) => pool);
-		const names = joined(", ", ...found.slice(0, 3), found.length > 3
-			&& `${count(found.length - 3)} more`);
-		return found.length > 0 && [found.length, `${found.length === 1 ? one : many} (${names})`];
-	};
-	const mode = (wanted) => ({ cut_off: offline }) => (offline?.mode ?? "closed") === wanted;
-	const parts = [part(mode("closed"), "admits no calls", "admit no calls"),
-		part(mode("share"), "admits its share", "admit their shares"),
-		part(mode("open"), "admits calls without limits", "admit calls without limits")]
-		.filter((found) => found);
-	return parts.map(([n, text], at) => joined(" ", count(n), at === 0
-		&& `of ${plural(pools.length, "pool")}`, text)).join("; ");
-}
-
-// Of what an agent's use of a limit is a share: what the limit allows in its period. A bucket
-// allows what it refills; its level is no use of anybody, because it refills all the time.
-export const usableOf = ({ effective, refill }) => Math.max(1, refill ?? effective);
-
-// Who uses most of a limit: `blog 50 %, data 25 %`; of slots `blog (2 slots)`.
-export function users(pool, name, most = 3) {
-	const limit = pool.limits.find(({ limit: of }) => of === name);
-	if (!limit) return "";
-	const all = pool.agents.map(({ name: agent, usage = [] }) => [agent, usage.find((of) =>
-		of.limit === name)]).filter(([, of]) => of && taken(of) > 0)
-		.sort(([a, one], [b, other]) => taken(other) - taken(one) || (a < b ? -1 : 1));
-	const texts = all.slice(0, most).map(([agent, of]) => (isSlots(limit)
-		? `${agent} (${plural(taken(of), "slot")})`
-		: `${agent} ${share(taken(of), usableOf(limit))}`));
-	return joined(", ", ...texts, all.length > most && `${count(all.length - most)} more`);
-}
+import { adviceFor, BY_REASON, CHECK_STORE, END, FIND_OTHERS, shadowAdvice } from "./advice.js";
+import { isActive } from "./state.js";
+import { fullest, isSlots, quotaOf, share, useOf, userNames, usersOf } from "./use.js";
+import { afterEvent, ahead, amount, callsAhead, count, expected, joined, limitName, listed,
+	percent, plural, reasonText, refusedWith, shortage, soon, time, whole } from "./words.js";
 
 // The agents for which a part of a limit is kept, with their floors.
 function keepers({ agents, limits }, limit, besides) {
@@ -95,17 +30,27 @@ function queuedBehind(ticket) {
 		: `${text}, until a call in flight is answered`;
 }
 
-// Why a call waits, with the names of those it waits for.
+// Why a call waits, with the names of those it waits for: first the rule that denies it, then the one
+// that decides the time. A call on several pools may wait on another one.
 export function whyWaiting(ticket, pool, paused = "") {
+	const { next, on } = ticket;
+	const last = next && joined(", in use by ", reasonText(next.reason, next.limit),
+		listed(next.in_use_by ?? []));
+	return joined(": ", on && `on ${on}`, joined("; then ", firstReason(ticket, pool, paused), last));
+}
+
+function firstReason(ticket, pool, paused) {
 	const { reason, limit, short_by: missing, behind, agent, cost, kept: floors,
 		in_use_by: holders = [] } = ticket;
-	if (!reason) return "it is next";
+	if (!reason) return ticket.stopped ? "its turn has come, but its process is stopped" : "it is next";
 	const short = missing > 0 ? ` (short by ${shortage(limit ?? "", missing)})` : "";
 	const text = reasonText(reason, limit, shortage(limit ?? "", missing));
 	const of = pool.limits.find((one) => one.limit === limit);
 	switch (reason) {
 		case "pause": return ticket.paused ? pausedBy(ticket.paused) : joined(": ", text, paused);
-		case "order": return behind ? `behind ${behind} by fair order for ${nameOf(limit)}`
+		case "zone": case "yield": case "spread":
+			return text.replace("higher priorities are", ticket.superior ? `${ticket.superior} is` : "$&");
+		case "order": return behind && !ticket.calls_ahead ? `behind ${behind} by fair order for ${nameOf(limit)}`
 			: queuedBehind(ticket);
 		case "cap": {
 			const cap = pool.agents.find(({ name }) => name === agent)?.cap.join(", ");
@@ -115,12 +60,14 @@ export function whyWaiting(ticket, pool, paused = "") {
 			floors.map((one) => `${shortage(one.unit, one.units)} for the floor of ${
 				one.agent}`).join(", ")}` : text;
 		case "limit": {
-			const by = users(pool, limit);
+			const by = of ? userNames(pool, of) : "";
 			if (ticket.alone) {
 				return joined("; used by ", `it takes more than the usable part of ${nameOf(limit)}, `
 					+ "so it waits until nothing else is charged there", by);
 			}
 			if (!of || isSlots(of)) return joined(", in use by ", text + short, listed(holders));
+			const use = useOf(pool, of);
+			if (use.others > 0) return `${text}${short}; ${takenBy(pool, of, use)}`;
 			// What is short beyond the units that are left is kept by floors.
 			const kept = missing - Math.max(0, (cost[of.unit] ?? 0) - of.left);
 			const who = kept > 0 && keepers(pool, limit, agent);
@@ -131,58 +78,20 @@ export function whyWaiting(ticket, pool, paused = "") {
 	}
 }
 
+// `4,925 of 5,000 were used outside Standpipe, 75 by triage`.
+function takenBy(pool, limit, { others }) {
+	const text = (n) => amount(limit.unit, n);
+	const agents = usersOf(pool, limit).filter(({ isOutside }) => !isOutside);
+	const by = agents.slice(0, 3).map(({ name, n }) => `${text(n)} by ${name}`);
+	return `${text(others)} of ${text(quotaOf(limit))} were used outside Standpipe${
+		by.length > 0 ? `, ${listed(by)}` : ""}`;
+}
+
 const nameOf = (limit) => (limit ? limitName(limit) : "a limit");
 
 // `paused until 17:28:00 by ops at 16:58:00`, `paused: blog got a 429 (quota) at 16:58:00`.
 const pausedBy = ({ by, at, until, refusal }) => `paused${until ? ` until ${time(until)}` : ""}${
 	refusal ? `: ${by} ${refusedWith(refusal)}` : ` by ${by}`} at ${time(at)}`;
-
-const END = "Nothing to do; it ends by itself.";
-const BY_REASON = {
-	terminal: "Fix the account at the provider (credit, spend limit, key), then press Resume.",
-	never: "Send a smaller call, or raise the limit.",
-	pause: "Wait until the pause ends, or press Resume to end it now.",
-	refused: "Wait until the pause ends. Resume ends it now, but the provider may refuse again.",
-	order: "Wait, or give urgent calls priority critical.",
-	zone: "Use priority critical for calls that must not wait, or set a floor.",
-	yield: "Raise its priority if it must run now.",
-	spread: "Raise its priority, or set spread = false in the pool.",
-	limit: "Wait; request less; or raise the limit if the provider allows more.",
-	return_window: "Wait; calls return within seconds after the pause.",
-	ramp: "Wait; more is usable with each period.",
-	pace: "Nothing to do; the next call follows soon.",
-	probe: "Nothing to do; a lost probe is replaced.",
-	sequential: "Nothing to do; it ends after some successful calls.",
-	hold: "Nothing to do; it ends with that pause.",
-	retry_budget: "Switch off the retries of the SDK (max_retries=0).",
-	learning: "Wait, or state the limits in standpipe.toml.",
-	queue_full: "Send fewer at once.",
-	deadline: "Give it a longer timeout.",
-	store: "Check that the store is reachable: standpipe doctor.",
-};
-
-// What to do about a waiting call; a stopped process that holds a slot comes first.
-function adviceFor({ reason, limit, agent, alone, priority }, { leases = [] }) {
-	if (reason === "cap") return `Wait, or raise cap of ${agent} in standpipe.toml.`;
-	if (reason === "floor") return `Wait, or give ${agent} a floor too, in standpipe.toml.`;
-	if (reason === "order" && priority === "critical") {
-		return "Wait; calls of the highest priority go in order.";
-	}
-	if (alone) return "Send a smaller call, or wait until the limit is free.";
-	if (reason === "learning" && limit) {
-		return "Nothing to do; running processes report their calls meanwhile.";
-	}
-	if (reason === "limit" && limit === "parallel") {
-		const stopped = [...new Set(leases.filter((of) => of.stopped).map(({ pid }) => pid))];
-		if (stopped.length > 0) {
-			return `${stopped.slice(0, 3).map((pid) => `Process ${pid} holds a lease and is stopped `
-				+ `(kill -CONT ${pid} resumes it, kill -9 ${pid} ends it)`).join("; ")}.`;
-		}
-		return "Wait for a call to end, or raise parallel if the provider allows more. If a program "
-			+ "hangs, settle its lease below.";
-	}
-	return BY_REASON[reason] ?? END;
-}
 
 // What began the running pause or stop: a refusal by the provider, or a person.
 export function causeOfPause({ pool, pause, terminal, trouble }, events) {
@@ -206,10 +115,9 @@ export function causeOfPause({ pool, pause, terminal, trouble }, events) {
 		&& `refused ${row === 2 ? "twice" : `${count(row)} times`} in a row`);
 }
 
-const CHECK_STORE = "Check that the store is reachable: standpipe doctor.";
-
-// The summary of a pool: what is so now, when that ends, and what to do.
-export function summary(pool, { isStoreDown, paused }) {
+// The summary of a pool: what is so now, when that ends, what to do, and the word for the second.
+// `turned` is about calls that were turned away, `shadowed` about those that would have waited.
+export function summary(pool, { isStoreDown, paused, turned = "", shadowed = "" }) {
 	const { cut_off: offline, terminal, pause, waiting, tickets } = pool;
 	if (offline) {
 		return [`The store does not answer. ${offline.mode === "share"
@@ -222,62 +130,85 @@ export function summary(pool, { isStoreDown, paused }) {
 			CHECK_STORE];
 	}
 	if (!pool.enforce) {
-		return [`Calls are counted and never delayed.${pause ? " Enforced, the pool would be paused."
-			: ""}`, "", "Set enforce = true in standpipe.toml to enforce the limits."];
+		return [joined(" ", "Calls are counted and never delayed.", shadowed,
+			pause && "Enforced, the pool would be paused."), "", shadowAdvice(pool)];
 	}
 	if (terminal) {
 		const { until, for_ms: left, look_ms: probe } = terminal;
-		return [`${joined(": ", "No call is admitted. The provider stopped the pool", paused)}.`,
-			until ? ahead(until, left) : `when a probe succeeds${
-				probe > 0 ? ` (next in ${whole(probe)})` : ""} or you press Resume`, BY_REASON.terminal];
+		return [joined(" ", `${joined(": ", "No call is admitted. The provider stopped the pool",
+			paused)}.`, turned), until ? ahead(until, left) : `when a probe succeeds${
+			probe > 0 ? ` (next ${soon(probe)})` : ""} or you press Resume`, BY_REASON.terminal];
 	}
 	if (pause) {
-		return [`${joined(": ", "No call is admitted", paused)}.`, ahead(pause.until, pause.for_ms),
+		return [joined(" ", `${joined(": ", "No call is admitted", paused)}.`, turned),
+			ahead(pause.until, pause.for_ms),
 			pool.trouble.incident || !pause.by ? BY_REASON.refused : BY_REASON.pause];
 	}
-	if (waiting > 0 && tickets.length > 0) {
-		const [first] = tickets;
-		return [`${waiting === 1 ? `${first.agent} waits` : `${count(waiting)} calls wait, ${
-			first.agent} first`}: ${whyWaiting(first, pool, paused)}.`, endOf(first),
-		adviceFor(first, pool)];
-	}
+	if (waiting > 0 && tickets.length > 0) return ofWaiting(pool, paused, turned);
 	const full = pool.limits.find(({ left }) => left === 0);
 	if (full) {
-		const by = users(pool, full.limit);
+		const by = userNames(pool, full);
 		return [joined(" ", `${limitName(full.limit)} is full, no call waits.`,
-			by && `${isSlots(full) ? "In use" : "Used"} by ${by}.`),
+			by && `${isSlots(full) ? "In use" : "Used"} by ${by}.`, turned),
 		isSlots(full) ? "when a call in flight ends" : full.full_again_ms > 0
-			? `all of it is free in ${whole(full.full_again_ms)}` : "", ""];
+			? `all of it is free ${soon(full.full_again_ms)}` : "",
+		useOf(pool, full).others > 0 ? FIND_OTHERS : ""];
 	}
-	const slow = slowedBy(pool);
-	return slow ? [`${slow.head} ${slow.text}`, slow.ends ?? "", slow.advice ?? END]
-		: [calm(pool), "", ""];
+	const slow = isActive(pool) && slowedBy(pool);
+	return slow ? [joined(" ", slow.head, slow.text, turned), slow.ends ?? "", slow.advice ?? END]
+		: [joined(" ", calm(pool), turned), "", ""];
 }
 
+function ofWaiting(pool, paused, turned) {
+	const { waiting, tickets } = pool;
+	const [first] = tickets;
+	const last = tickets.length === waiting && waiting > 1 && tickets.at(-1);
+	const head = waiting === 1 ? `${first.agent} waits`
+		: `${count(waiting)} calls wait, ${first.agent} first`;
+	const now = joined(" ", `${head}: ${whyWaiting(first, pool, paused)}.`, turned);
+	if (isLate(first)) {
+		const limit = pool.limits.find((of) => of.limit === first.limit);
+		const find = limit && useOf(pool, limit).others > 0 && FIND_OTHERS;
+		return [now, `${first.agent} gives up ${soon(first.deadline_ms)}, before its turn: ${
+			nextOf(first)}`, joined(" ", find, `Cancel the call, or raise its --timeout above ${
+			whole(first.waits_ms + boundOf(first))}.`), "Next", "late"];
+	}
+	return [now, joined("; ", `${first.agent} ${nextOf(first)}`, last
+		&& last.reason !== "order" && boundOf(last) > boundOf(first)
+		&& `${last.agent} last, ${nextOf(last)}`), adviceFor(first, pool), "Next"];
+}
+
+// The least time until a call may be admitted.
+const boundOf = (of) => of.until_ms ?? of.expected_ms ?? of.not_before_ms ?? 0;
+
+// A call that gives up before the instant at which it may be admitted. `times_out` is not used: it
+// is also set for calls that a pause of some minutes holds and whose timeout is much later.
+export const isLate = (ticket) => boundOf(ticket) > ticket.deadline_ms;
+
 // What makes the pool slower than its limits allow.
-const slowedBy = (pool) => remarks(pool).find(({ isSlow }) => isSlow);
+export const slowedBy = (pool) => remarks(pool).find(({ isSlow }) => isSlow);
 
 // The remarks that the summary does not have already.
-export function otherRemarks(pool, [, word]) {
+export function otherRemarks(pool, word) {
 	const first = word === "degraded" ? slowedBy(pool).head : "";
-	return remarks(pool).filter(({ head }) => head !== first);
+	const blocking = pool.waiting > 0 && !pool.pause && !pool.terminal && pool.tickets[0]?.limit;
+	return remarks(pool).filter(({ head, limit }) => head !== first && !(limit && limit === blocking));
 }
 
 // When a wait ends.
-function endOf(ticket) {
+function nextOf(ticket) {
 	const { until, expected: forecast, not_before: bound, waiting_for: event } = ticket;
-	if (until || forecast || bound || !event) return expected(ticket);
-	return `when ${event.replace(/ to be (\w+)$/, " is $1").replace(/ to end$/, " ends")
-		.replace(/^the calls .*/, "$& are admitted")}`;
+	return until || forecast || bound || !event ? expected(ticket) : afterEvent(event);
 }
 
 function calm(pool) {
 	const most = fullest(pool);
 	const use = pool.in_flight === 0 ? "No call is in flight."
 		: `${plural(pool.in_flight, "call is", "calls are")} in flight; calls pass without waiting.`;
-	return joined(" ", use, most && taken(most) > 0 && `Most used: ${limitName(most.limit)}, ${
-		isSlots(most) ? `${count(taken(most))} of ${plural(most.effective, "slot")}`
-			: share(taken(most), most.effective)}.`);
+	return joined(" ", use, most?.taken > 0 && joined(": ", `Most used: ${
+		limitName(most.limit.limit)}, ${isSlots(most.limit)
+		? `${count(most.taken)} of ${plural(most.base, "slot")}` : share(most.taken, most.base)}`,
+	userNames(pool, most.limit)).concat("."));
 }
 
 const LESS = "Send fewer or smaller calls, or give urgent agents a higher priority.";
@@ -293,6 +224,11 @@ function remarks(pool) {
 	const isSoon = pool.breaker === "pre_emptive" && pool.waiting === 0
 		&& !limits.some((of) => of.left === 0);
 	return [
+		...(pool.parents ?? []).map(({ pool: name, pause, terminal }) => ({ ...slow, level: "bad",
+			head: `${name}:`, text: terminal ? "the provider stopped it, and every call draws on it."
+				: `paused${pause.by ? ` by ${pause.by}` : ""}, and every call draws on it.`,
+			ends: terminal ? "when it is resumed" : ahead(pause.until, pause.for_ms),
+			advice: `Resume ${name}.` })),
 		learning && { ...slow, head: "The store lost the ledger:", text: "calls in flight are unknown, "
 			+ "and everything counts as used.", ends: ahead(learning.until, learning.for_ms) },
 		recovering && { level: "warn", head: "After the loss of the ledger:", text: "its rates count as "
@@ -321,9 +257,10 @@ function remarks(pool) {
 			plural(cautious, "call")} in flight, doubling with each answer.` },
 		retries && retries.left < retries.per_minute && { level: "", head: "Retries:", text: `${
 			count(retries.left)} left of ${count(retries.per_minute)} in a minute.` },
-		...limits.filter((of) => of.outside > 0).map((of) => ({ level: "warn", head: "Outside use:",
-			text: `${amount(of.unit, of.outside)} of ${limitName(of.limit)} did not go through Standpipe; `
-				+ "see standpipe doctor." })),
+		...limits.map((of) => [of, useOf(pool, of)]).filter(([, { others }]) => others > 0)
+			.map(([of, use]) => ({ level: "warn", head: "Use by others:", text: `${
+				amount(of.unit, use.others)} of ${amount(of.unit, quotaOf(of))} ${limitName(of.limit)
+			} did not go through Standpipe. ${FIND_OTHERS}`, limit: of.limit })),
 		pool.skipped > 0 && { level: "warn", head: "Not understood:", text: `${
 			plural(pool.skipped, "event")} of its log; a newer version of Standpipe wrote there. `
 			+ "Update Standpipe on this machine." },

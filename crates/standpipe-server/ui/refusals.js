@@ -19,7 +19,7 @@ export class Refusals extends Plot {
 	constructor() {
 		const table = new Table("By agent and kind",
 			[["agent", "name"], ...KIND.map((kind, n) => [KINDS[kind][0], `n kind${n}`]), ["last", "n"]]);
-		super(110, "refusals", "Refusals (429s), last 8 days", new Cursor(), table.root);
+		super(110, "refusals", "Refusals by the provider, last 8 days", new Cursor(), table.root);
 		this.table = table;
 	}
 
@@ -40,7 +40,7 @@ export class Refusals extends Plot {
 				names.length > 3 && `${count(names.length - 3)} more`)}`;
 		});
 		return [`${dayOf(at)}, ${hour(at)} to ${hour(at + SLOT)}`,
-			lines.length > 0 ? lines : ["no refusal"], []];
+			[[lines.join(" · ") || "no refusal"]], []];
 	}
 
 	update({ pool, at }, journal) {
@@ -60,11 +60,14 @@ export class Refusals extends Plot {
 			agents.set(name, of);
 		}
 		show(this.drawn, agents.size > 0);
-		this.root.classList.toggle("empty", agents.size === 0);
-		put(this.note, !journal.version ? "Reading the journal…" : agents.size === 0
-			? "None." : `${plural(this.events.length, "refusal")} of ${
+		this.isNone = journal.version > 0 && agents.size === 0;
+		show(this.root, !this.isNone);
+		put(this.note, !journal.version ? "Reading the journal…" : `${plural(this.events.length, "refusal")} of ${
 				plural(agents.size, "agent")}${journal.isCut ? "; older ones are left out" : ""}.`);
 		this.draw();
+		// A kind that did not occur has no column.
+		KIND.forEach((_, n) => this.table.root.classList.toggle(`no${n}`,
+			![...agents.values()].some(({ kinds }) => kinds[n] > 0)));
 		const latest = [...agents.values()].sort((a, b) => (a.last < b.last ? 1 : -1)).slice(0, 50);
 		this.table.rows(latest, ({ name }) => name, (row) => row.lastChild.append(h("time")),
 			({ name, kinds, last }, row) => {

@@ -23,12 +23,6 @@ const PERIODS = { "1s": "second", "1min": "minute", "1h": "hour", "1d": "day" };
 export const limitName = (limit) => limit.replace(/(?: refilled)? per (\S+)/, (_, period) =>
 	` per ${PERIODS[period] ?? period.replace(/(\d)([a-z])/, "$1 $2")}`);
 
-// A share in whole percent, as `standpipe status` prints it; a little is not shown as nothing.
-export function share(part, all) {
-	const percent = Math.floor(100 * part / Math.max(1, all));
-	return percent === 0 && part > 0 ? "<1 %" : `${percent} %`;
-}
-
 // `the last minute`, `the last 30 s`: the period of a rate.
 export const lastPeriod = (limit) => `the last ${limitName(limit).split(" per ")[1]}`;
 
@@ -87,24 +81,56 @@ export function time(text) {
 	return `${isNear ? "" : `${dayOf(at)} `}${clock.format(at)}`;
 }
 
-// An instant to come: `in 53 s (05:48:05)`.
-export const ahead = (text, ms) => `in ${whole(ms)} (${time(text)})`;
+// When the figures are from, if they are old. A length would go on in them for ever, so they have
+// instants only.
+let oldSince = null;
+export const markOld = (at) => { oldSince = at; };
+export const isOld = () => oldSince !== null;
+const instant = (ms) => time(oldSince + ms);
 
-// When a waiting call may be admitted: an exact instant, a forecast, a lower bound, or what must
+// An instant to come: `in 53 s (05:48:05)`.
+export const ahead = (text, ms) => (oldSince === null ? `in ${whole(ms)} (${time(text)})`
+	: `at ${time(text)}`);
+// The same without the clock, where there is little room.
+export const soon = (ms) => (oldSince === null ? `in ${whole(ms)}` : `at ${instant(ms)}`);
+export const ago = (ms) => (oldSince === null ? `${whole(ms)} ago` : `at ${instant(-ms)}`);
+export const lasting = (ms) => (oldSince === null ? whole(ms) : `since ${instant(-ms)}`);
+
+// Calls of a higher priority may come at any time and delay these again.
+const PACED = ["spread", "zone", "yield"];
+
+// When a waiting call may be admitted: an exact instant or a forecast, a lower bound, or what must
 // happen first. A call in the queue shows how many are ahead of it.
 export function expected(ticket) {
 	const { reason, until, expected: forecast, not_before: bound, waiting_for: event } = ticket;
 	if (reason === null) return "now";
 	const calls = reason === "order" ? callsAhead(ticket) : 0;
 	const queued = calls > 0 && `${plural(calls, "call")} ahead`;
+	const at = until ?? forecast ?? bound;
+	const isBound = !until && (!forecast || ticket.or_later || PACED.includes(reason));
 	const ms = ticket.until_ms ?? ticket.expected_ms ?? ticket.not_before_ms;
-	const isLater = (at, word) => `${word} before ${time(at)} (in ${whole(ms)})`;
-	const instant = until ? ahead(until, ms)
-		: forecast && ticket.or_later ? joined(", ", event && !queued && `waiting for ${event}`,
-			isLater(forecast, "not expected"))
-			: forecast ? `expected ${ahead(forecast, ms)}` : bound && isLater(bound, "not");
-	return joined("; ", instant, queued) || (event ? `waiting for ${event}` : "never");
+	const when = at && (isBound ? `not before ${time(at)}${oldSince === null ? ` (in ${whole(ms)})`
+		: ""}` : ahead(at, ms));
+	return joined("; ", ticket.or_later && event && !queued && `waiting for ${event}`, when, queued)
+		|| (event ? `waiting for ${event}` : "never");
 }
+
+// The same for a column: `42 s · 19:37:06`, and `≥ 42 s · 19:37:06` if it is a lower bound.
+export function expectedShort(ticket) {
+	const { reason, until, expected: forecast, not_before: bound, waiting_for: event } = ticket;
+	const at = until ?? forecast ?? bound;
+	if (reason === null || !at) {
+		return reason === null ? "now" : !event ? "never"
+			: reason === "order" ? "after those ahead" : afterEvent(event);
+	}
+	const isBound = !until && (!forecast || ticket.or_later || PACED.includes(reason));
+	const ms = ticket.until_ms ?? ticket.expected_ms ?? ticket.not_before_ms;
+	return (isBound ? "≥ " : "") + joined(" · ", oldSince === null && whole(ms), time(at));
+}
+
+// `when a call in flight ends`, from `a call in flight to end`.
+export const afterEvent = (event) => `when ${event.replace(/ to be (\w+)$/, " is $1")
+	.replace(/ to end$/, " ends").replace(/^the calls .*/, "$& are admitted")}`;
 
 // How many calls of the queue are in the way of a call.
 export const callsAhead = ({ calls_ahead: calls, position }) => calls ?? position - 1;
@@ -127,9 +153,10 @@ const REASONS = {
 	never: (of, missing) => `it takes ${missing} more than ${of} ever allows`,
 	pause: () => "the pool is paused",
 	return_window: () => "after the pause callers return staggered by priority",
-	zone: (of) => `little is left of ${of}, so the calls of this agent are spaced out`,
-	yield: (of) => `little is left of ${of}, and background yields to higher priorities`,
-	spread: (of) => `background waits so that ${of} lasts while higher priorities are active`,
+	zone: (of) => `little is left of ${of}, so calls are spaced out while higher priorities are active`,
+	yield: (of) =>
+		`little is left of ${of}, and background waits while higher priorities are active`,
+	spread: (of) => `background is paced so that ${of} lasts while higher priorities are active`,
 	hold: () => "it is delayed before a retry, or because an agent it depends on is throttled",
 	probe: () => "the probe after a pause has not been answered yet",
 	sequential: () => "several agents were throttled, so calls go one at a time",
@@ -151,75 +178,3 @@ const REASONS = {
 
 export const reasonText = (reason, limit, missing = "some units") =>
 	REASONS[reason]?.(limit ? limitName(limit) : "a limit", missing, limit) ?? reason;
-
-const by = ({ agent, model }) => (model ? `${agent} (${model})` : agent);
-
-// Waits in a row: how many calls of whom, and the longest.
-export function waitsText(waits) {
-	const calls = waits.reduce((sum, e) => sum + e.count, 0);
-	const agents = [...new Set(waits.map(({ agent }) => agent))];
-	const names = agents.length > 3 ? plural(agents.length, "agent") : listed(agents);
-	const longest = Math.max(...waits.map((e) => e.longest_ms ?? e.waited_ms));
-	return `${plural(calls, "call")} of ${names} waited until ${time(waits[0].at)}, the longest ${
-		length(longest)}`;
-}
-
-// `requests per minute has no room: 60 of 60 used`
-const waitedFor = ({ reason, limit, used, usable }) => joined(": ", reasonText(reason, limit),
-	limit && Number.isInteger(used) && Number.isInteger(usable)
-		&& `${amountOf(limit, used)} of ${amountOf(limit, usable)} used`);
-
-// The events that are worth a line; others come with every call or every process.
-const EVENTS = {
-	wait: (e) => `${e.count === 1 ? `${by(e)} waited ${length(e.waited_ms)}`
-		: `${count(e.count)} calls of ${by(e)} waited ${length(e.waited_ms)}, the longest ${
-			length(e.longest_ms)}`} (${waitedFor(e)}), then ${e.ended}`,
-	shadow: (e) => `${by(e)} would have waited: ${reasonText(e.reason, e.limit)}`,
-	throttle: (e) => `${e.agent ?? "a call"} ${refusedWith(e.about)}${
-		e.retry_after_ms === undefined ? "" : `, retry after ${length(e.retry_after_ms)}`}${
-		e.said ? `: “${e.said}”` : ""}`,
-	reclaim: (e) => `a lease of ${e.agent} was reclaimed: ${
-		e.why === "expired" ? "it expired" : "its process ended"}`,
-	pause: (e) => `paused${e.by ? ` by ${e.by}` : ""} for ${length(e.for_ms)}, until ${
-		time(e.until)}`,
-	resume: () => "admits calls again",
-	stop: (e) => `stopped by the provider${e.until ? `, until ${time(e.until)}` : ""}`,
-	config: (e) => (e.source === "file" ? `the configuration file was ${
-		e.result === "applied" ? "applied" : "not applied: another one is in force"}`
-		: e.result === "applied" ? "limits from code or --limit were applied"
-			: "--limit was ignored: stricter limits are in force"),
-	window_reset: (e) => `the provider's window of ${limitName(e.limit)} began anew`,
-	sequential: (e) => (e.on ? "several agents were throttled: calls go one at a time"
-		: "calls no longer go one at a time"),
-	learn: (e) => `the provider stated a limit: ${amountOf(e.limit, e.amount)} ${
-		limitName(e.limit)}`,
-	zone: (e) => `zone ${e.zone}`,
-	promote: (e) => `${e.agent} was denied for 5 minutes; its next call is served as standard`,
-	margin: (e) => `margin of ${limitName(e.limit)} is now ${percent(e.per_mille)}`,
-	outside: (e) => `outside use: ${amountOf(e.limit, e.units)} of ${limitName(e.limit)
-		} did not go through Standpipe, ${amountOf(e.limit, e.total)} in all`,
-	breaker: (e) => (e.on ? "quota will run out at this rate: callers are advised to request less"
-		: "quota no longer runs out at this rate"),
-	client_retry: (e) => (e.guessed
-		? `${e.agent} (${e.client}) repeated a refused call; it may retry on its own`
-		: `${e.agent} (${e.client}) retries on its own; standpipe doctor has the switch`),
-	doubt: (e) => `${joined(" ", e.about, e.value && `“${e.value}”`)} was not believed: ${e.why}`,
-	store: (e) => e.what,
-	lost: (e) => `${plural(e.lines, "line")} of the journal could not be written`,
-};
-
-// The choices of the filter of events: a name, and the kinds of events that it has.
-export const GROUPS = [
-	["refusals", ["throttle", "stop", "client_retry"]],
-	["waits", ["wait", "shadow", "promote"]],
-	["pauses", ["pause", "resume", "sequential", "zone", "breaker"]],
-	["limits and settings", ["config", "learn", "margin", "window_reset", "outside", "doubt"]],
-	["store and leases", ["store", "lost", "reclaim"]],
-];
-
-// How grave an event is: the levels of a pool.
-export const gravity = ({ kind }) => (["throttle", "stop", "outside", "lost"].includes(kind) ? "bad"
-	: ["pause", "sequential", "reclaim", "client_retry", "doubt"].includes(kind) ? "warn" : "");
-
-export const isShown = (event) => Object.hasOwn(EVENTS, event.kind);
-export const eventText = (event) => EVENTS[event.kind](event);

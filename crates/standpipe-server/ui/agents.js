@@ -1,0 +1,124 @@
+// Who uses the quota: every agent with its use of each limit, and what others used of it.
+
+import { whyWaiting } from "./diagnosis.js";
+import { attr, h, keyed, put, show } from "./dom.js";
+import { Listing, who } from "./listing.js";
+import { isSlots, shortName, toneOf, useOf, usersOf } from "./use.js";
+import { ago, amount, count, expected, joined, plural, whole } from "./words.js";
+
+export class Agents extends Listing {
+	constructor() {
+		super("agents", "Who uses the quota",
+			"Agents of this pool: calls in flight, then the largest use",
+			"No agent has used this pool yet.", [["agent", "wide"], ["uses", "wide uses"],
+				["in flight", "n"], ["waiting", "n"], ["last active", "n late"],
+				["floor, cap, remarks", "wide bare"]]);
+		// The heads of the columns within the cell. The percentages of a limit have one base.
+		const head = this.table.root.tHead.rows[0].cells[1];
+		head.replaceChildren(h("span", { class: "useshead" },
+			...["limit", "", "used", "of usable"].map((text) => h("span", { text }))));
+		this.base = head.firstChild.lastChild;
+		attr(this.note, "class", "sum percents");
+	}
+
+	// `turned` are the calls of the last hour that were turned away.
+	update(pool, most, turned) {
+		const limits = new Map(pool.limits.map((limit) => [limit.limit,
+			{ limit, ...useOf(pool, limit), users: usersOf(pool, limit) }]));
+		const isShared = [...limits.values()].some(({ others }) => others > 0);
+		const base = isShared ? "of limit" : "of usable";
+		put(this.base, base);
+		put(this.note, `Used in the limit’s period, and in percent ${base}`);
+		const part = (use) => {
+			const of = limits.get(use.limit);
+			return of ? (use.used + use.held) / of.base : 0;
+		};
+		const largest = ({ usage = [] }) => Math.max(0, ...usage.map(part));
+		const isBusy = (agent) => agent.in_flight > 0;
+		// An agent that only the configuration names uses nothing.
+		const seen = pool.agents.filter((agent) => !agent.never_called);
+		const sorted = seen.sort((a, b) => isBusy(b) - isBusy(a) || largest(b) - largest(a)
+			|| (a.name < b.name ? -1 : 1));
+		const outside = [...limits.values()].filter(({ others }) => others > 0);
+		if (outside.length > 0) {
+			sorted.unshift({ name: "outside Standpipe", isOutside: true, usage: outside.map(
+				({ limit, others }) => ({ limit: limit.limit, used: others, held: 0 })) });
+		}
+		show(this.note, sorted.some(({ usage }) => usage?.length > 0));
+		this.rows(sorted, sorted.length, ({ name }) => name, ({ cells }) =>
+			cells[1].append(h("ul"), h("span", { class: "none" })),
+		(agent, row) => this.row(agent, row, pool, limits, part, turned));
+		const idle = pool.agents.filter((agent) => agent.never_called).map(({ name, floor, cap }) =>
+			joined(" ", name, [...floor.map((of) => `floor ${of}`), ...cap.map((of) =>
+				`cap ${of}`)].join(", ")));
+		put(this.more, joined(" ", idle.length > 0 && `No call yet: ${idle.join("; ")}.`,
+			pool.agents.length >= most && "These were active last; there may be more."));
+		show(this.more, this.more.textContent !== "");
+	}
+
+	row(agent, row, pool, limits, part, turned) {
+		const { cells } = row;
+		const isSlotted = agent.usage?.some(({ limit }) => limits.get(limit)?.limit.kind === "parallel");
+		attr(row, "class", joined(" ", isSlotted && "slotted", agent.isOutside && "outside") || null);
+		who(cells[0], { agent: agent.name, priority: priorityOf(agent, pool) },
+			agent.isOutside ? null : pool.pool);
+		keyed(cells[1].firstChild, agent.usage ?? [], ({ limit }) => limit, bar, (item, use) =>
+			fill(item, agent.name, use, limits.get(use.limit), part(use), pool));
+		put(cells[1].lastChild, "nothing");
+		show(cells[1].lastChild, !agent.usage?.length);
+		attr(cells[4], "data-now", lastActive(agent) === "now" ? "" : null);
+		if (agent.isOutside) return [null, null, "", "", "", "counted by the provider"];
+		return [null, null, agent.in_flight ? count(agent.in_flight) : "",
+			agent.waiting ? count(agent.waiting) : "", lastActive(agent),
+			remark(agent, turned.filter((of) => of.agent === agent.name))];
+	}
+}
+
+// The priority of an agent's current calls, else the one that it is configured with.
+const priorityOf = ({ name, priority }, { leases, tickets }) =>
+	[...leases, ...tickets].find(({ agent }) => agent === name)?.priority ?? priority;
+
+function lastActive({ active_ms: since, in_flight: flying, waiting, isOutside }) {
+	if (isOutside) return "";
+	if (flying + waiting > 0 || (since !== null && since < 1_000)) return "now";
+	return since === null || since === undefined ? "" : ago(since);
+}
+
+const remark = ({ floor, cap, promoted, denied_ms: denied, waiting, weight }, turned) => joined("; ",
+	...floor.map((of) => `floor ${of}`), ...cap.map((of) => `cap ${of}`), weight && `weight ${weight}`,
+	promoted && "promoted: its next call is served as standard",
+	waiting > 0 && denied >= 60_000 && `denied for ${whole(denied)}`,
+	turned.length > 0 && `${count(turned.reduce((sum, of) => sum + of.calls, 0))} turned away`);
+
+// One limit that an agent uses: its name, a bar, the figure and its share.
+const bar = () => h("li", {}, h("span", { class: "of" }), h("span", { class: "share" }, h("i")),
+	h("b"), h("span", { class: "part" }));
+
+function fill(item, agent, { limit, used, held }, of, part, pool) {
+	const [name, track, figure, percent] = item.children;
+	put(name, of && isSlots(of.limit) ? "in flight" : shortName({ limit }));
+	attr(track, "class", joined(" ", "share", of && toneOf(pool, of.limit)));
+	track.firstChild.style.width = `${100 * Math.min(1, part)}%`;
+	put(figure, amount(of?.limit.unit, used + held));
+	put(percent, of?.users.find((one) => one.name === agent)?.percent ?? "");
+}
+
+// `, admitted in 5 s`; what must happen first is in the reason already.
+const at = (when) => (when.startsWith("waiting") ? "" : `, admitted ${when}`);
+
+// What one agent that the reader chose does now: why its calls wait, until when, what it uses.
+export function agentText(pool, name, paused) {
+	if (!name) return "";
+	const agent = pool.agents.find((of) => of.name === name);
+	const tickets = pool.tickets.filter((of) => of.agent === name);
+	if (!agent && tickets.length === 0) return `${name} has not called on this pool.`;
+	const [first] = tickets;
+	const waits = first && `${plural(tickets.length, "call")} ${tickets.length === 1 ? "waits"
+		: "wait"}, the first at place ${count(first.position)} (${
+		whyWaiting(first, pool, paused)})${at(expected(first))}`;
+	const uses = pool.limits.map((limit) => [limit, usersOf(pool, limit).find((of) =>
+		of.name === name)]).filter(([, of]) => of).map(([limit, { percent }]) =>
+		`${percent} of ${shortName(limit)}`).join(", ");
+	return `${name}: ${joined("; ", waits ?? "no call waits", agent?.in_flight > 0
+		&& `${count(agent.in_flight)} in flight`, uses && `uses ${uses}`)}.`;
+}
