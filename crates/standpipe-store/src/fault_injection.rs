@@ -71,7 +71,8 @@ impl<L: Log> FaultyLog<L> {
     ) -> Result<LogRead, StoreError> {
         let fault = self.faults.next();
         if fault == Fault::Cut {
-            return Err(StoreError::transient("injected fault: cut off before it was sent"));
+            let cut_off = StoreError::transient("injected fault: cut off before it was sent");
+            return Err(cut_off.unsent());
         }
         let mut read = call(&mut self.log)?;
         if fault == Fault::LoseAnswer {

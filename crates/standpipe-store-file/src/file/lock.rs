@@ -238,6 +238,10 @@ fn still_locked(file: &File, path: &Path, pool: &PoolName) -> StoreError {
             "process {pid} is stopped while it holds the lock of `{pool}`, and everybody waits for \
              it; resume it (kill -CONT {pid}) or end it (kill -9 {pid})"
         ),
+        _ if is_written_within(file, RECENTLY) => format!(
+            "many processes use `{pool}` at once, and its lock did not become free in time; try \
+             again, or let them call through one daemon (standpipe up)"
+        ),
         Some(pid) => format!(
             "process {pid} has held the lock of `{pool}` for too long; see what it does (`ps \
              {pid}`), and if it hangs, end it (kill -9 {pid}): the ledger stays intact"
@@ -252,6 +256,9 @@ fn still_locked(file: &File, path: &Path, pool: &PoolName) -> StoreError {
 
 /// The longest wait for a lock that others take and release.
 const LONGEST_CONTENTION: Duration = Duration::from_secs(10);
+
+/// A file that was written this lately is in use by processes that make progress.
+const RECENTLY: Duration = Duration::from_secs(1);
 
 /// How often the lock is tried before a thread waits for it, and what happens in between.
 ///

@@ -22,6 +22,7 @@ fn whoever_was_not_let_in_waits_no_second_time_as_long() {
     let holder =
         sys::file::open_noatime(&log.ensure_open().map(|_| log.path.clone()).unwrap()).unwrap();
     holder.lock().unwrap();
+    was_written_long_ago(&holder);
     assert_eq!(log.lock_timeout(), lock_timeout);
     let stuck = log.with_lock(|_, _, _| Ok(())).unwrap_err();
     assert!(stuck.is_transient() && stuck.to_string().contains("kill -9"), "{stuck}");
@@ -43,7 +44,13 @@ fn locked_pool(name: &str) -> (PathBuf, FileLog, std::fs::File) {
     log.ensure_open().unwrap();
     let holder = sys::file::open_noatime(&log.path).unwrap();
     holder.lock().unwrap();
+    was_written_long_ago(&holder);
     (directory, log, holder)
+}
+
+/// A file that was just written is in use by processes that make progress, none is stuck.
+fn was_written_long_ago(file: &std::fs::File) {
+    file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
 }
 
 fn assert_in_use(error: &StoreError) {
@@ -75,6 +82,17 @@ fn a_step_whose_deadline_passed_is_tried_once_and_not_sent() {
 }
 
 #[test]
+fn the_holder_of_a_busy_lock_is_not_accused() {
+    let (directory, mut log, holder) = locked_pool("busy");
+    holder.set_modified(std::time::SystemTime::now()).unwrap();
+    log.set_deadline(Some(Instant::now()));
+    let busy = log.with_lock(|_, _, _| Ok(())).unwrap_err();
+    assert!(busy.is_transient() && busy.is_unsent(), "{busy}");
+    assert!(busy.to_string().starts_with("many processes use `test/pool` at once"), "{busy}");
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
 fn a_deadline_covers_quarantine_replacement_and_snapshots() {
     let (directory, mut log, holder) = locked_pool("deadline-rest");
     log.set_deadline(Some(Instant::now()));
@@ -85,6 +103,7 @@ fn a_deadline_covers_quarantine_replacement_and_snapshots() {
     // A file that is not a pool's is renamed with its lock held.
     log.open = None;
     std::os::unix::fs::FileExt::write_all_at(&holder, &[0; 512], 0).unwrap();
+    was_written_long_ago(&holder);
     assert_in_use(&log.read(Position::START).unwrap_err());
     assert_in_use(&log.append(Position::START, &[vec![1]]).unwrap_err());
     holder.unlock().unwrap();

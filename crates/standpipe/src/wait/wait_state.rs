@@ -101,6 +101,8 @@ pub(super) struct WaitState {
     /// Whether dead sessions were looked for before a refusal.
     searched: bool,
     retry: Duration,
+    /// Since when a local store has not answered.
+    failing_since: Option<Local>,
     wakes_at: Option<Local>,
     timer: Option<Local>,
     /// Whether the maintenance thread notifies this waiter.
@@ -159,6 +161,7 @@ impl WaitState {
             reconfigured: false,
             searched: false,
             retry: FIRST_RETRY,
+            failing_since: None,
             wakes_at: None,
             timer: None,
             maintained: false,
@@ -292,6 +295,7 @@ impl WaitState {
             Ok(outcomes) => {
                 self.answered_at = Some(dispatcher.now());
                 self.retry = FIRST_RETRY;
+                self.failing_since = None;
                 match self.pending.take() {
                     Some(Pending::Reserve { configurations }) => {
                         self.decided(dispatcher, outcomes, configurations)
@@ -438,13 +442,27 @@ impl WaitState {
             // The maintenance thread finds out whether the store takes writes.
             self.handle.store_client().schedule_resend();
         }
-        if now >= self.deadline {
+        let deadline = self.store_deadline(&error, now);
+        if now >= deadline {
             self.leave(dispatcher);
             return done(Err(error.into()));
         }
-        let at = (now + self.retry).min(self.deadline);
+        let at = (now + self.retry).min(deadline);
         self.retry = (self.retry * 2).min(LAST_RETRY);
         Step::Sleep(at)
+    }
+
+    /// Returns until when to retry after the store did not answer.
+    ///
+    /// A timeout limits the wait for quota. The lock of a busy pool changes hands all the time, so
+    /// a call that never waits for quota still gets a decision.
+    fn store_deadline(&mut self, error: &StoreError, now: Local) -> Local {
+        let is_local = !self.handle.store_client().store().is_remote();
+        if !is_local || !error.is_unsent() {
+            return self.deadline;
+        }
+        let since = *self.failing_since.get_or_insert(now);
+        self.deadline.max(since + LOCK_PATIENCE)
     }
 
     fn refused(&self, dispatcher: &Dispatcher, refusal: &Refusal, now: &Now) -> Refused {
@@ -462,6 +480,9 @@ impl WaitState {
         }
     }
 }
+
+/// How long a call waits for the lock of a pool, however short its timeout is.
+const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A child process after a fork does not continue the calls of its parent.
 pub(super) fn forked_parent() -> Error {

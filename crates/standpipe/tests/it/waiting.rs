@@ -233,6 +233,25 @@ fn an_unavailable_store_is_reported_at_the_deadline_and_nothing_is_left() {
 }
 
 #[test]
+fn a_call_that_never_waits_still_waits_for_the_lock_of_the_pool() {
+    use standpipe_store::fault_injection::Fault;
+    let world = World::new();
+    let process = world.process();
+    let pool = process.limited("t/slots", vec![parallel(1)]);
+    for _ in 0..3 {
+        process.store.faults.push(Fault::Cut);
+    }
+    let lease = pool.reserve(at_once()).blocking().expect("the lock was free on the fourth try");
+    for _ in 0..3 {
+        process.store.faults.push(Fault::Cut);
+    }
+    let no = refused(pool.reserve(at_once()).blocking());
+    assert_eq!(no.limit.as_deref(), Some("parallel"), "a decision, not an error of the store");
+    lease.commit([]).blocking().unwrap();
+    assert_whole(&pool);
+}
+
+#[test]
 fn a_place_in_the_queue_survives_a_lost_answer() {
     use standpipe_store::fault_injection::Fault;
     let world = World::new();
