@@ -44,6 +44,10 @@ const waitedFor = ({ reason, limit, used, usable }) => joined(": ", reasonText(r
 	limit && Number.isInteger(used) && Number.isInteger(usable)
 		&& `${amountOf(limit, used)} of ${amountOf(limit, usable)} used`);
 
+// What else a call waited for: `; 3 s of it: parallel has no room`
+const alsoFor = (parts = []) => parts.map(({ reason, limit, waited_ms: ms }) =>
+	`; ${length(ms)} of it: ${reasonText(reason, limit)}`).join("");
+
 // `parallel has no room, in use by blog`
 const held = (text, names) => (names?.length ? `${text}, in use by ${names.join(", ")}` : text);
 
@@ -51,7 +55,7 @@ const held = (text, names) => (names?.length ? `${text}, in use by ${names.join(
 const EVENTS = {
 	wait: (e) => `${e.count === 1 ? `${by(e)} waited ${length(e.waited_ms)}`
 		: `${count(e.count)} calls of ${by(e)} waited ${length(e.waited_ms)}, the longest ${
-			length(e.longest_ms)}`} (${held(waitedFor(e), e.held_by)}), then ${e.ended}`,
+			length(e.longest_ms)}`} (${held(waitedFor(e), e.held_by)}${alsoFor(e.also)}), then ${e.ended}`,
 	refuse: (e) => held(refusalText(turnedAway(e)), e.held_by),
 	shadow: (e) => `${by(e)} would have waited: ${reasonText(e.reason, e.limit)}`,
 	throttle: (e) => `${e.agent ?? "a call"} ${refusedWith(e.about)}${

@@ -191,9 +191,9 @@ fn doubted(about: &str, value: &str, why: &str) -> String {
     format!("{about}{value} was not believed: {why}")
 }
 
-/// `requests per 1min has no room: 60 of 60 used`
+/// `requests per min has no room: 60 of 60 used; 3 s of it: parallel has no room`
 fn waited_for(what: &EventData) -> String {
-    let EventData::Wait { reason, limit, used, usable, held_by, .. } = what else {
+    let EventData::Wait { reason, limit, used, usable, held_by, also, .. } = what else {
         return String::new();
     };
     let why = reason_text(reason, limit.as_deref());
@@ -204,7 +204,12 @@ fn waited_for(what: &EventData) -> String {
         }
         _ => why,
     };
-    held(text, held_by)
+    let mut text = held(text, held_by);
+    for part in also {
+        let why = reason_text(&part.reason, part.limit.as_deref());
+        text.push_str(&format!("; {} of it: {why}", length(part.waited_ms)));
+    }
+    text
 }
 
 /// `blog (sonnet): 12 calls, 3 refused, waited 4.2s, used 12 requests, 48,300 input_tokens`

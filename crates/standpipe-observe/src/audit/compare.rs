@@ -261,6 +261,7 @@ mod tests {
                 usable: None,
                 position: None,
                 held_by: Vec::new(),
+                also: Vec::new(),
                 ended: "admitted".to_owned(),
                 count: 1,
                 waited_ms: longest_ms,

@@ -105,11 +105,23 @@ impl JournalTotals {
                 pool.agent(&usage.agent, usage.enforced).used(&usage);
             }
             EventData::Wait {
-                agent, reason, limit, ended, count, waited_ms, longest_ms, ..
+                agent,
+                reason,
+                limit,
+                also,
+                ended,
+                count,
+                waited_ms,
+                longest_ms,
+                ..
             } => {
                 // In shadow mode no call waits.
                 let agent = pool.agent(&agent, true);
-                agent.add_wait(reason, limit.as_deref(), waited_ms);
+                let others = also.iter().map(|part| part.waited_ms).fold(0, u64::saturating_add);
+                agent.add_wait(reason, limit.as_deref(), waited_ms.saturating_sub(others));
+                for part in also {
+                    agent.add_wait(part.reason, part.limit.as_deref(), part.waited_ms);
+                }
                 agent.longest_ms = agent.longest_ms.max(longest_ms);
                 let late = if ended == "refused" { count } else { 0 };
                 agent.gave_up = agent.gave_up.saturating_add(late);

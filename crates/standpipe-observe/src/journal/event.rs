@@ -4,12 +4,14 @@
 //! for byte.
 
 mod kind;
+mod wait_part;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 pub use self::kind::{EventKind, UnknownEventKind};
+pub use self::wait_part::WaitPart;
 use super::Usage;
 use crate::time::Timestamp;
 
@@ -44,23 +46,26 @@ pub enum EventData {
         /// The tier they waited in.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         priority: Option<String>,
-        /// What they first waited for.
+        /// What they waited for, or what they waited for longest.
         reason: String,
-        /// The limit they first waited for, if it was one.
+        /// The limit they waited for, if it was one.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         limit: Option<String>,
-        /// What was used of that limit and held by calls in flight when the first wait began.
+        /// What was used of that limit and held by calls in flight when the first of them met it.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         used: Option<u64>,
         /// What was usable of it then.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         usable: Option<u64>,
-        /// The first wait's place in the queue when it began.
+        /// The place of the first of them in the queue then.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         position: Option<u64>,
-        /// The agents that held the slots when the first wait began, a few at most.
+        /// The agents that held the slots then, a few at most.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         held_by: Vec<String>,
+        /// What else they waited for. `waited_ms` includes it.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        also: Vec<WaitPart>,
         /// `admitted`, `refused` or `cancelled`.
         ended: String,
         /// How many.

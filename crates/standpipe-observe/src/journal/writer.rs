@@ -11,7 +11,7 @@ use std::time::{Duration, Instant as Local};
 use standpipe_store::PoolName;
 
 use super::batch::{UsageBatch, UsageChange, UsageKey};
-use super::{Event, EventData, JournalDirectory};
+use super::{Event, EventData, JournalDirectory, WaitPart};
 use crate::time::Timestamp;
 
 /// The most events in the queue.
@@ -230,6 +230,7 @@ fn join(line: &mut Event, event: &Event) -> bool {
                 priority,
                 reason,
                 limit,
+                also,
                 ended,
                 count,
                 waited_ms,
@@ -242,6 +243,7 @@ fn join(line: &mut Event, event: &Event) -> bool {
                 priority: tier,
                 reason: why,
                 limit: what,
+                also: others,
                 ended: how,
                 count: more,
                 waited_ms: waited,
@@ -255,6 +257,7 @@ fn join(line: &mut Event, event: &Event) -> bool {
             *count = count.saturating_add(*more);
             *waited_ms = waited_ms.saturating_add(*waited);
             *longest_ms = (*longest_ms).max(*longest);
+            WaitPart::add(also, others);
             true
         }
         _ => false,
@@ -277,6 +280,7 @@ mod tests {
             usable: None,
             position: None,
             held_by: Vec::new(),
+            also: Vec::new(),
             ended: "admitted".to_owned(),
             count: 1,
             waited_ms,
@@ -317,6 +321,22 @@ mod tests {
         assert_eq!(count("data"), Some((1, 5, 5)));
         assert_eq!((count("nobody"), writer.lost()), (None, 0));
         std::fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn the_other_reasons_of_like_waits_add_up() {
+        let part = |waited_ms| {
+            let mut what = wait("blog", 10);
+            if let EventData::Wait { also, .. } = &mut what {
+                also.push(WaitPart { reason: "pause".to_owned(), limit: None, waited_ms });
+            }
+            Event { at: Timestamp { millis: 0 }, pool: "a/b".to_owned(), what }
+        };
+        let lines = joined([part(3), part(4)].into());
+        let [Event { what: EventData::Wait { also, count: 2, .. }, .. }] = &lines[..] else {
+            panic!("{lines:?}")
+        };
+        assert_eq!(also.iter().map(|part| part.waited_ms).collect::<Vec<_>>(), [7]);
     }
 
     #[test]

@@ -9,6 +9,8 @@ mod notes;
 mod offline;
 mod outcome;
 mod prepare;
+mod store_failed;
+mod wait_log;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant as Local};
@@ -19,10 +21,10 @@ use standpipe_core::{
 };
 use standpipe_store::StoreError;
 
-use self::notes::FirstWait;
+use self::wait_log::WaitLog;
 use crate::client::notify::Notify;
 use crate::client::registry::StoreHandle;
-use crate::client::store_client::{FIRST_RETRY, LAST_RETRY};
+use crate::client::store_client::FIRST_RETRY;
 use crate::client::{CallerId, Dispatcher, PoolClient};
 use crate::error::Error;
 use crate::lease::Lease;
@@ -78,9 +80,9 @@ pub(super) struct WaitState {
     /// Whether the place is kept for the next request with the same id.
     keeps_place: bool,
     ticket: Option<Key>,
-    /// The last refusal, and what is recorded about the first.
+    /// The last refusal.
     last: Option<Refused>,
-    first: Option<FirstWait>,
+    waits: WaitLog,
     /// The agents that held the slots when the call was refused at once, a few at most.
     held_by: Vec<String>,
     /// The tier of the call, once it was queued or refused.
@@ -150,7 +152,7 @@ impl WaitState {
             keeps_place,
             ticket: None,
             last: None,
-            first: None,
+            waits: WaitLog::default(),
             held_by: Vec::new(),
             pending: None,
             prepared: false,
@@ -432,39 +434,6 @@ impl WaitState {
         Ok(Step::Again)
     }
 
-    /// Retries after the store did not answer, until the caller's time is up.
-    fn store_failed(&mut self, dispatcher: &mut Dispatcher, error: StoreError) -> Step {
-        let now = Local::now();
-        if let Some(step) = self.go_offline(dispatcher) {
-            return step;
-        }
-        if self.client.has_fallback() {
-            // The maintenance thread finds out whether the store takes writes.
-            self.handle.store_client().schedule_resend();
-        }
-        let deadline = self.store_deadline(&error, now);
-        if now >= deadline {
-            self.leave(dispatcher);
-            return done(Err(error.into()));
-        }
-        let at = (now + self.retry).min(deadline);
-        self.retry = (self.retry * 2).min(LAST_RETRY);
-        Step::Sleep(at)
-    }
-
-    /// Returns until when to retry after the store did not answer.
-    ///
-    /// A timeout limits the wait for quota. The lock of a busy pool changes hands all the time, so
-    /// a call that never waits for quota still gets a decision.
-    fn store_deadline(&mut self, error: &StoreError, now: Local) -> Local {
-        let is_local = !self.handle.store_client().store().is_remote();
-        if !is_local || !error.is_unsent() {
-            return self.deadline;
-        }
-        let since = *self.failing_since.get_or_insert(now);
-        self.deadline.max(since + LOCK_PATIENCE)
-    }
-
     fn refused(&self, dispatcher: &Dispatcher, refusal: &Refusal, now: &Now) -> Refused {
         let backpressure = self.backpressure.clone();
         let state = dispatcher.participant.replica().state();
@@ -480,9 +449,6 @@ impl WaitState {
         }
     }
 }
-
-/// How long a call waits for the lock of a pool, however short its timeout is.
-const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A child process after a fork does not continue the calls of its parent.
 pub(super) fn forked_parent() -> Error {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::finding::{Finding, Level};
+use crate::journal::WaitPart;
 use crate::testing::TestPool;
 use standpipe_core::{Action, AgentName, Amounts, Limit, PoolConfig, Reserve, Rule, Span, Unit};
 
@@ -64,6 +65,7 @@ fn waited(agent: &str, reason: &str, ended: &str, waited_ms: u64) -> [Event; 2] 
         usable: None,
         position: None,
         held_by: Vec::new(),
+        also: Vec::new(),
         ended,
         count,
         waited_ms,
@@ -154,6 +156,20 @@ fn long_waits_are_told_with_what_they_were_for() {
     assert_eq!(wait.agent.as_deref(), Some("blog"));
     assert!(wait.remedy.as_ref().unwrap().contains("its own cap"), "{wait:?}");
     assert_eq!(report.waited_ms, 12_000);
+
+    // Most of a wait was for something else than its event's reason, over all.
+    let mut events = vec![used("blog", 600, 1, 0)];
+    for _ in 0..2 {
+        let [mut wait, usage] = waited("blog", "limit", "admitted", 10_000);
+        if let EventData::Wait { also, .. } = &mut wait.what {
+            let (reason, limit) = ("cap".to_owned(), None);
+            also.push(WaitPart { reason, limit, waited_ms: 6_000 });
+        }
+        events.extend([wait, usage]);
+    }
+    let report = audit(events, Some(&status(true)));
+    let remedy = found(&report, "waits")[0].remedy.clone().unwrap();
+    assert!(remedy.contains("its own cap"), "{remedy}");
 
     let gave_up = waited("blog", "limit", "refused", 10);
     let report = audit(gave_up, Some(&status(true)));

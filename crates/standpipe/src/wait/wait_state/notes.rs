@@ -4,45 +4,16 @@
 
 use std::time::Duration;
 
-use standpipe_core::{Grant, Queued, Reason, Refusal, State};
+use standpipe_core::{Grant, Reason, Refusal};
 
 use super::WaitState;
+use super::wait_log::Caller;
 use crate::client::Dispatcher;
 use crate::client::usage::Requester;
 use crate::client::view::tier_word;
 use crate::error::Error;
 use crate::journal::EventData;
-use crate::moment::Now;
 use crate::refused::{Refused, limit_text};
-use crate::status::{PoolStatus, slot_holders};
-
-/// Why a call first had to wait.
-pub(super) struct FirstWait {
-    reason: Reason,
-    limit: Option<String>,
-    used: Option<u64>,
-    usable: Option<u64>,
-    held_by: Vec<String>,
-    position: usize,
-}
-
-impl FirstWait {
-    pub(super) fn new(queued: &Queued, state: &State, now: &Now) -> Self {
-        let limit = queued.refusal.limit.as_ref().map(limit_text);
-        let full = limit.as_ref().and_then(|limit| {
-            let mut all = PoolStatus::limits_of(state, now).into_iter();
-            all.find(|known| known.limit == *limit)
-        });
-        Self {
-            reason: queued.refusal.reason,
-            limit,
-            used: full.as_ref().map(|full| full.used.saturating_add(full.held)),
-            usable: full.as_ref().map(|full| full.effective),
-            held_by: slot_holders(state, &queued.refusal),
-            position: queued.position,
-        }
-    }
-}
 
 impl WaitState {
     /// Returns whether this call created its lease. Of all calls that share an id, in all
@@ -52,24 +23,13 @@ impl WaitState {
         !grant.settled && (!shares_id || dispatcher.participant.take_created(grant.lease))
     }
 
-    pub(super) fn note_wait(&self, ended: &str, waited: Duration) {
-        let Some(first) = &self.first else { return };
-        let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
-        let what = EventData::Wait {
+    pub(super) fn note_wait(&mut self, ended: &str, waited: Duration) {
+        let caller = Caller {
             agent: self.reserve.agent.to_string(),
             model: self.reserve.model.as_ref().map(ToString::to_string),
             priority: self.tier.map(|tier| tier_word(tier).to_owned()),
-            reason: first.reason.as_str().to_owned(),
-            limit: first.limit.clone(),
-            used: first.used,
-            usable: first.usable,
-            position: u64::try_from(first.position).ok(),
-            held_by: first.held_by.clone(),
-            ended: ended.to_owned(),
-            count: 1,
-            waited_ms,
-            longest_ms: waited_ms,
         };
+        let Some(what) = self.waits.event(caller, ended, self.began + waited) else { return };
         self.handle.store_client().journal().note(self.pool.name(), what);
         // How long an admitted call waited is noted with its admission.
         if ended != "admitted" {
@@ -93,7 +53,7 @@ impl WaitState {
     /// Records a refusal that no wait explains: one at once, or of a call that waited for something
     /// else.
     fn note_refusal(&self, refused: &Refused) {
-        if self.first.is_some() && refused.reason == Reason::Deadline {
+        if !self.waits.is_empty() && refused.reason == Reason::Deadline {
             return;
         }
         let timeout = self.deadline.saturating_duration_since(self.began);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use standpipe_core::{Breaker, Grant, Queued, Reason, Refusal, Span};
 use standpipe_store::StoreError;
 
-use super::notes::FirstWait;
+use super::wait_log::Look;
 use super::{Step, StepError, WaitState, done};
 use crate::client::Dispatcher;
 use crate::client::usage::{is_enforced, requested_tier};
@@ -26,9 +26,9 @@ use crate::status::slot_holders;
 impl WaitState {
     pub(super) fn granted(&mut self, dispatcher: &mut Dispatcher, grant: Grant, now: &Now) -> Step {
         self.left(dispatcher);
-        let waited = match self.first {
-            Some(_) => now.local.saturating_duration_since(self.began),
-            None => Duration::ZERO,
+        let waited = match self.waits.is_empty() {
+            true => Duration::ZERO,
+            false => now.local.saturating_duration_since(self.began),
         };
         let instead_of =
             grant.instead_of.as_ref().map(|refusal| self.refused(dispatcher, refusal, now));
@@ -99,13 +99,14 @@ impl WaitState {
             let soon = now.local + attend::FIRST;
             dispatcher.look_at = Some(dispatcher.look_at.map_or(soon, |at| at.min(soon)));
         }
-        if self.first.is_none() {
+        if self.waits.is_empty() {
             let reason = hold.refusal.reason.as_str();
             self.span.in_scope(|| tracing::debug!(reason, position = hold.position, "waiting"));
-            let state = dispatcher.participant.replica().state();
-            self.tier = requested_tier(state, &self.reserve);
-            self.first = Some(FirstWait::new(hold, &state.at(now.store), now));
+            self.tier = requested_tier(dispatcher.participant.replica().state(), &self.reserve);
         }
+        let state = dispatcher.participant.replica().state();
+        let look = Look { queued: hold, state, cost: &self.reserve.cost };
+        self.waits.look(look, now, self.began);
         self.ends.get_or_insert(now.store + self.reserve.patience);
         self.last = Some(Refused {
             position: Some(hold.position),
@@ -152,9 +153,9 @@ impl WaitState {
             return Ok(self.timed_out(dispatcher, position));
         }
         let waited = now.local.saturating_duration_since(self.began);
-        let waited = if self.first.is_some() { waited } else { Duration::ZERO };
+        let waited = if self.waits.is_empty() { Duration::ZERO } else { waited };
         self.note_wait("refused", waited);
-        if self.first.is_none() {
+        if self.waits.is_empty() {
             self.held_by = slot_holders(dispatcher.participant.replica().state(), refusal);
         }
         let refused = self.name_stopped_holders(self.refused(dispatcher, refusal, now), dispatcher);
