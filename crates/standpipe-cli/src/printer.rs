@@ -29,6 +29,11 @@ impl Printer {
         Self { json: globals.json, quiet: globals.quiet, style: Style::of_stdout() }
     }
 
+    /// Prints the error of a command line that could not be parsed.
+    pub(crate) fn of_usage(json: bool) -> Self {
+        Self { json, quiet: false, style: Style::of_stdout() }
+    }
+
     /// Writes text to standard output and flushes it. Text from outside must be escaped already.
     ///
     /// # Errors

@@ -9,7 +9,6 @@ mod remedy;
 mod synonyms;
 
 use std::ffi::OsString;
-use std::io::Write;
 
 use clap::CommandFactory;
 use clap::error::{ContextKind, ErrorKind};
@@ -18,8 +17,8 @@ use standpipe::config::nearest;
 use self::describe::Described;
 use crate::args::Cli;
 use crate::exit::Exit;
-use crate::failure::Message;
-use crate::show::style::Style;
+use crate::failure::{Failure, Message};
+use crate::printer::Printer;
 
 /// Prints the requested help or version, or the error.
 pub(crate) fn report(error: &clap::Error) -> Exit {
@@ -35,10 +34,10 @@ pub(crate) fn report(error: &clap::Error) -> Exit {
         }
         _ => {
             let words = crate::invocation::words();
-            for line in message(error, &words).lines(Style::of_stderr()) {
-                // A closed standard error cannot be reported anywhere.
-                let _closed = writeln!(std::io::stderr(), "{line}");
-            }
+            let message = message(error, &words);
+            // The options of this command line are not known, so the word itself counts.
+            let json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
+            Printer::of_usage(json).error(Failure::usage(message.what(), message.hint()));
             Exit::Usage
         }
     }
@@ -150,6 +149,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::show::style::Style;
 
     const PLAIN: Style = Style { colour: false, unicode: true, width: 80 };
 

@@ -4,7 +4,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,6 +24,19 @@ pub struct Running {
     pub socket: Option<PathBuf>,
     /// Whether callers over TCP need a token.
     pub token: bool,
+}
+
+impl Running {
+    /// Returns the TCP address at which this machine reaches a daemon that listens on every one.
+    #[must_use]
+    pub const fn address_here(&self) -> SocketAddr {
+        let ip = match self.address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+            ip => ip,
+        };
+        SocketAddr::new(ip, self.address.port())
+    }
 }
 
 /// This process's lock on a state directory.
@@ -110,7 +123,8 @@ fn in_use(directory: &Path) -> Failure {
         text.trim().parse::<u32>().ok()
     };
     let who = match (running(directory), pid()) {
-        (Some(Running { pid, address, .. }), _) => {
+        (Some(running), _) => {
+            let (pid, address) = (running.pid, running.address_here());
             format!("a daemon is already running: process {pid} on http://{address}/")
         }
         (None, Some(pid)) => format!("a daemon is already running: process {pid}"),
@@ -155,4 +169,22 @@ fn pid_file(directory: &Path) -> PathBuf {
 
 fn address_file(directory: &Path) -> PathBuf {
     directory.join("daemon.json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_daemon_on_every_address_is_reached_on_loopback() {
+        for (listens, here) in [
+            ("0.0.0.0:8377", "127.0.0.1:8377"),
+            ("[::]:8377", "[::1]:8377"),
+            ("192.0.2.7:8377", "192.0.2.7:8377"),
+        ] {
+            let address = listens.parse().unwrap();
+            let running = Running { pid: 1, address, socket: None, token: true };
+            assert_eq!(running.address_here().to_string(), here);
+        }
+    }
 }

@@ -23,7 +23,7 @@ pub(super) fn run(context: &Context, printer: &Printer) -> CommandResult {
     }
     let directory = options.directory().ok();
     let running = directory.and_then(|directory| standpipe_server::running(&directory));
-    let address = running.as_ref().map(|running| format!("http://{}", running.address));
+    let address = running.as_ref().map(|running| format!("http://{}", running.address_here()));
     let pid = running.map(|running| running.pid);
     let is_silent = address.is_some() && is_silent(context);
     diagnosis.add_daemon(address.as_deref().zip(pid), is_silent);

@@ -15,7 +15,7 @@ pub(super) fn run(args: &Env, context: &Context, printer: &Printer) -> CommandRe
     let running = up::running(context)?;
     let agent = context.agent(args.identity.agent.clone())?;
     let priority = priority(args.identity.priority)?;
-    let base = format!("http://{}", running.address);
+    let base = format!("http://{}", running.address_here());
     let settings = context.config()?;
     let all = base_urls::variables(&base, agent.as_str(), priority, &settings);
     if printer.json {

@@ -34,7 +34,7 @@ pub(super) fn run(args: &Run, context: &Context, printer: &Printer) -> CommandRe
     let started = || caller::started(&args.command);
     let agent = context.agent_or(args.identity.agent.clone(), started)?;
     let priority = priority(args.identity.priority)?;
-    let base = format!("http://{}", running.address);
+    let base = format!("http://{}", running.address_here());
     Context::note_agent(&settings, agent.as_str(), printer);
     let mut all = base_urls::variables(&base, agent.as_str(), priority, &settings);
     all.extend(gh(context, &running, printer));

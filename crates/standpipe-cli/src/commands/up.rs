@@ -89,7 +89,8 @@ fn object(begun: &Begun) -> Map<String, Value> {
 }
 
 fn welcome(begun: &Begun, detached: bool) -> String {
-    let Running { address, socket, token, .. } = &begun.running;
+    let Running { socket, token, .. } = &begun.running;
+    let address = begun.running.address_here();
     let config = match &begun.config {
         Some(file) => escape::text(&file.display().to_string()).into_owned(),
         None => "none; `standpipe config init` writes one".to_owned(),
@@ -112,11 +113,12 @@ fn welcome(begun: &Begun, detached: bool) -> String {
            ledger     {store}\n  \
            config     {config}\n\n\
          Send a program through it, with no change to the program:\n\n  \
-           standpipe run -- python my_agent.py\n\n\
-         Ask before a call, settle after it:\n\n  \
+           standpipe run -- python3 my_agent.py\n\n\
+         Reserve a call before it is sent, commit it afterwards:\n\n  \
            curl -s http://{address}/v1/leases{header} \\\n     \
            -H content-type:application/json -d '{ask}'\n  \
-           curl -s -X DELETE http://{address}/v1/leases/LEASE{header}\n\n\
+           curl -s http://{address}/v1/leases/LEASE/commit{header} \\\n     \
+           -H content-type:application/json -d '{{}}'\n\n\
          Or from a shell:\n\n  standpipe hold {hold} -- sleep 10\n\n{end}\n",
         version = env!("CARGO_PKG_VERSION"),
         socket = socket.unwrap_or_default(),

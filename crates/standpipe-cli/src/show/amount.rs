@@ -36,16 +36,18 @@ pub(crate) fn percent(per_mille: u16) -> String {
 fn count(figure: u64) -> String {
     match figure {
         0..100_000 => grouped(figure),
-        100_000..1_000_000 => short(figure, 1_000, "k"),
-        1_000_000..1_000_000_000 => short(figure, 1_000_000, "M"),
+        // What rounds to 1,000k is 1M.
+        100_000..999_995 => short(figure, 1_000, "k"),
+        999_995..999_995_000 => short(figure, 1_000_000, "M"),
         _ => short(figure, 1_000_000_000, "G"),
     }
 }
 
-/// Down to a hundredth; what is left out is dropped.
+/// Rounded to two decimals, without zeros at the end.
 fn short(figure: u64, of: u64, letter: &str) -> String {
-    let (whole, hundredths) = (grouped(figure / of), figure % of / (of / 100));
-    match hundredths {
+    let hundredths = figure.saturating_add(of / 200) / (of / 100);
+    let whole = grouped(hundredths / 100);
+    match hundredths % 100 {
         0 => format!("{whole}{letter}"),
         n if n.is_multiple_of(10) => format!("{whole}.{}{letter}", n / 10),
         n => format!("{whole}.{n:02}{letter}"),
@@ -87,7 +89,10 @@ mod tests {
             (1_200, "1,200"),
             (99_999, "99,999"),
             (400_000, "400k"),
-            (2_048_999, "2.04M"),
+            (999_994, "999.99k"),
+            (999_995, "1M"),
+            (999_999_999, "1G"),
+            (2_048_999, "2.05M"),
             (20_000_000, "20M"),
             (u64::MAX, "18,446,744,073.7G"),
         ];

@@ -20,10 +20,10 @@ pub(crate) fn find(
 ) -> Result<Settings, ConfigError> {
     let set = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(path) = explicit {
-        return read(path, "named with --config");
+        return read(path, "");
     }
     if let Some(path) = set("STANDPIPE_CONFIG") {
-        return read(&path, "named by $STANDPIPE_CONFIG");
+        return read(&path, " named by $STANDPIPE_CONFIG");
     }
     // A relative directory would be resolved against the working directory.
     let absolute = |path: &PathBuf| path.is_absolute();
@@ -41,13 +41,13 @@ pub(crate) fn find(
     Ok(Settings::default())
 }
 
-/// Reads an explicitly named file.
+/// Reads an explicitly named file. `named` says by what, if the command line does not show it.
 fn read(path: &Path, named: &str) -> Result<Settings, ConfigError> {
     match load(path) {
         Ok((text, written)) => Settings::parse(&text, Some(path), written),
         Err(Unreadable::Because(problem)) => Err(problem.into()),
         Err(Unreadable::Absent) => {
-            let what = format!("the configuration file {named} does not exist");
+            let what = format!("the configuration file{named} does not exist");
             let shown = path.display();
             let remedy = format!("name another, or write it: standpipe config init {shown}");
             Err(problem(path, what, &remedy).into())

@@ -1,7 +1,7 @@
 //! The answers for paths and methods that the API does not have, with what was probably meant.
 
 use axum::http::{Method, StatusCode, Uri};
-use standpipe::config::nearest;
+use standpipe::config::nearest_path;
 
 use crate::http::problem::Problem;
 
@@ -39,10 +39,20 @@ fn similar_path(path: &str) -> Option<String> {
     let near = |path: &str| {
         let length = path.matches('/').count();
         let like = known.iter().filter(|known| known.matches('/').count() == length);
-        nearest(path, like.copied()).map(str::to_owned)
+        // What stands for a parameter is no misspelling.
+        let filled: Vec<String> = like.clone().map(|template| fill(template, path)).collect();
+        let found = nearest_path(path, filled.iter().map(String::as_str))?;
+        like.zip(&filled).find(|(_, filled)| *filled == found).map(|(known, _)| (*known).to_owned())
     };
     let found = other.map(str::to_owned).or_else(|| near(path)).or_else(|| near(&full))?;
     Some(format!("{} {found}", methods_of(&found).join(" or ")))
+}
+
+/// Returns a path template with the parameters that a path of the same length has.
+fn fill(template: &str, path: &str) -> String {
+    let parts = template.split('/').zip(path.split('/'));
+    let parts = parts.map(|(known, own)| if known.starts_with('{') { own } else { known });
+    parts.collect::<Vec<_>>().join("/")
 }
 
 pub(super) async fn unknown_method(method: Method, uri: Uri) -> Problem {

@@ -23,7 +23,7 @@ use super::observe::{self, Next};
 use super::prompt_cache::SizedCall;
 use super::recent::{Prices, ProxiedCall};
 use super::relay;
-use crate::http::names::{REASON, SDK_TIMEOUT};
+use crate::http::names::SDK_TIMEOUT;
 use crate::http::peer::Peer;
 use crate::http::problem::Problem;
 use crate::state::{AppState, MAX_WAITING};
@@ -110,10 +110,7 @@ async fn make(mut call: Call) -> Result<Response<Body>, Problem> {
     // What is no error is shown when its body has passed.
     if is_error(status) {
         let why = match &done {
-            Ok(answer) => match answer.headers().get(&REASON).map(|reason| reason.to_str()) {
-                Some(Ok(reason)) => format!("the answer was {status}, not retried: {reason}"),
-                _ => format!("the answer was {status}"),
-            },
+            Ok(answer) => failure(answer),
             Err(problem) => problem.message(),
         };
         call.state.proxied.fail(&call.caller, why);
@@ -139,6 +136,8 @@ async fn try_again(call: &mut Call) -> Result<Response<Body>, Problem> {
             // says why there is none.
             (Err(problem), Some(mut answer)) => {
                 add_reason(answer.headers_mut(), &problem);
+                let why = format!("{}, not retried: {}", failure(&answer), problem.detail);
+                answer.extensions_mut().insert(Failure(why));
                 return Ok(answer);
             }
             (Err(problem), None) => return Err(problem),
@@ -183,7 +182,21 @@ async fn try_again(call: &mut Call) -> Result<Response<Body>, Problem> {
         if !tries.has_more() || Instant::now() + tries.wait >= tries.deadline {
             return Err(problem);
         }
-        last = Some(super::errors::response(call.format, &problem));
+        let mut answer = super::errors::response(call.format, &problem);
+        answer.extensions_mut().insert(Failure(problem.message()));
+        last = Some(answer);
+    }
+}
+
+/// Why an answer that the proxy made itself, or did not retry, is an error.
+#[derive(Clone)]
+struct Failure(String);
+
+/// What went wrong with a call, by its last answer.
+fn failure(answer: &Response<Body>) -> String {
+    match answer.extensions().get() {
+        Some(Failure(why)) => why.clone(),
+        None => format!("the answer was {}", answer.status()),
     }
 }
 

@@ -130,6 +130,8 @@ fn a_path_or_method_that_is_not_there_is_a_problem_too() {
         ("/v1/status", "GET /v1/pools"),
         ("/v1/commit", "POST /v1/leases/{id}/commit"),
         ("/health", "GET /healthz"),
+        ("/v1/leases/01-abc/comit", "POST /v1/leases/{id}/commit"),
+        ("/v1/lease/01-abc/cancel", "POST /v1/leases/{id}/cancel"),
     ] {
         let problem = daemon.get(path).problem(404, "not_found");
         let hint = format!("did you mean `{meant}`?");

@@ -307,6 +307,19 @@ fn an_upstream_that_cannot_be_reached_takes_nothing() {
     assert_eq!(limit(&status, "requests")["used"], 0, "it was never sent");
 }
 
+#[test]
+fn a_failure_that_is_not_retried_keeps_its_cause() {
+    let world = World::anthropic("[pool.\"nowhere/api\"]\nrequests = \"10/h\"\n");
+    let mut answers = (0..3).map(|_| world.post("/nowhere/anything", &[], &json!({})));
+    let is_last = |answer: &Answer| answer.header("x-standpipe-reason") == Some("retry_budget");
+    let answer = answers.find(is_last).expect("the budget is three retries");
+    assert_eq!(answer.status, 502);
+    let totals = &world.daemon.get("/v1/proxied").ok(200)["agents"]["blog"];
+    let why = totals["last_failure"].as_str().unwrap();
+    assert!(why.starts_with("nowhere did not answer"), "{why}");
+    assert!(why.contains(", not retried: too many of the last minute's calls"), "{why}");
+}
+
 /// An SDK reports a 404 as a model that does not exist.
 #[test]
 fn a_pool_that_the_file_does_not_describe_is_an_error_of_the_configuration() {

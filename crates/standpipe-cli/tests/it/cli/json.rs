@@ -60,6 +60,12 @@ fn other_failures_are_problems_too() {
     let config = home.run(["explain", "a/b", "--json"]);
     config.failed(78, &["standpipe.toml:2"]);
     assert_eq!(config.json()["problems"][0]["line"], 2);
+    let usage = home.run(["hold", "a/b", "--json", "--tiemout", "5s", "--", "true"]);
+    usage.failed(2, &["unknown option `--tiemout`"]);
+    assert_eq!(usage.json()["hint"], "did you mean `--timeout`?");
+    let usage = home.run(["hold", "a/b", "--tiemout", "5s", "--", "curl", "--json"]);
+    usage.failed(2, &["--tiemout"]);
+    assert_eq!(usage.out, "", "the word is the command's");
 }
 
 #[test]
