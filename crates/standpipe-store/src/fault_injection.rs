@@ -13,13 +13,15 @@ use crate::entry;
 use crate::error::StoreError;
 use crate::log::{Log, LogRead, Position, Snapshot, Tail};
 
-/// A fault of one call. All except [`Fault::Cut`] let the call take effect.
+/// A fault of one call. All except [`Fault::Cut`] and [`Fault::Busy`] let the call take effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// No fault.
     None,
-    /// The call fails before it reaches the log.
+    /// The call fails before it reaches the log. The caller cannot know that it was not sent.
     Cut,
+    /// The call fails because the log is in use, and the error says that it was not sent.
+    Busy,
     /// The answer is lost.
     LoseAnswer,
     /// This bit of the entries read, counted from the first and wrapping around, is flipped.
@@ -71,8 +73,10 @@ impl<L: Log> FaultyLog<L> {
     ) -> Result<LogRead, StoreError> {
         let fault = self.faults.next();
         if fault == Fault::Cut {
-            let cut_off = StoreError::transient("injected fault: cut off before it was sent");
-            return Err(cut_off.unsent());
+            return Err(StoreError::transient("injected fault: cut off before it was sent"));
+        }
+        if fault == Fault::Busy {
+            return Err(StoreError::transient("injected fault: the log is in use").unsent());
         }
         let mut read = call(&mut self.log)?;
         if fault == Fault::LoseAnswer {

@@ -239,11 +239,11 @@ fn a_call_that_never_waits_still_waits_for_the_lock_of_the_pool() {
     let process = world.process();
     let pool = process.limited("t/slots", vec![parallel(1)]);
     for _ in 0..3 {
-        process.store.faults.push(Fault::Cut);
+        process.store.faults.push(Fault::Busy);
     }
     let lease = pool.reserve(at_once()).blocking().expect("the lock was free on the fourth try");
     for _ in 0..3 {
-        process.store.faults.push(Fault::Cut);
+        process.store.faults.push(Fault::Busy);
     }
     let no = refused(pool.reserve(at_once()).blocking());
     assert_eq!(no.limit.as_deref(), Some("parallel"), "a decision, not an error of the store");
