@@ -34,7 +34,7 @@ fn check(answer: &Answer) {
     if let Verdict::Refused(refused) = &answer.verdict {
         check_refused(refused);
     }
-    assert!(answer.limits.len() <= bounds::LIMITS && answer.doubts.len() <= bounds::DOUBTS);
+    assert!(answer.limits.len() <= bounds::LIMITS && answer.anomalies.len() <= bounds::ANOMALIES);
     for seen in &answer.limits {
         let most = seen.limit.unwrap_or(bounds::AMOUNT);
         assert!((1..=bounds::AMOUNT).contains(&most));

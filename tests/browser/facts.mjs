@@ -1,5 +1,5 @@
 // Whether the page states the truth where it is easily wrong: use by others, buckets, calls that
-// were turned away, instants in old figures, and a list that must not move. The test's own daemon
+// were not admitted, instants in old figures, and a list that must not move. The test's own daemon
 // shows each state at once.
 
 import assert from "node:assert/strict";
@@ -154,7 +154,7 @@ test("a change is noted without moving the page, if it lasts and is not one's ow
 const refused = (name, reason, more) => ({ at: at(-5_000), pool: "my/hand", kind: "refuse",
   agent: name, reason, count: 1, ...more });
 
-test("calls that were turned away are listed and counted", async () => {
+test("calls that were not admitted are listed and counted", async () => {
   const events = [refused("blog", "pause", { count: 2 }), refused("blog", "pause"),
     refused("research", "never", { limit: "input_tokens per 1min" }),
     { at: at(-4_000), pool: "my/hand", kind: "wait", agent: "nightly", count: 1, waited_ms: 60_000,
@@ -163,7 +163,7 @@ test("calls that were turned away are listed and counted", async () => {
       longest_ms: 9_000, ended: "admitted", reason: "limit", limit: MINUTE }];
   const hand = pool("my/hand", { pause: pause(600_000), agents: [agent("blog")] });
   await staged([hand], async (page) => {
-    await says(page, ".answers", "5 calls of nightly, research and blog were turned away.");
+    await says(page, ".answers", "5 calls of nightly, research and blog were not admitted.");
     const rows = await page.$$eval(".turned tbody tr", (all) => all.map((one) =>
       [...one.cells].map((cell) => cell.innerText.trim())).map(([who, n, why, , again]) =>
       [who, n, why, again.replace(/\d\d:\d\d:\d\d/, "TIME")]));
@@ -171,12 +171,12 @@ test("calls that were turned away are listed and counted", async () => {
       ["nightly", "1", "timed out: requests per minute has no room", "TIME"],
       ["research", "1", "it takes some units more than input_tokens per minute ever allows",
         "not with this cost"]]);
-    await says(page, ".agents tbody tr", "3 turned away");
+    await says(page, ".agents tbody tr", "3 not admitted");
     // A call that gave up is not one of those that were admitted.
     const lines = await page.$$eval(".events span", (all) => all.map((one) => one.innerText));
     assert.ok(lines.some((one) => one.startsWith("11 calls of docs waited")), lines.join());
     assert.ok(lines.some((one) => one.includes("nightly") && one.includes("then refused")), lines);
-    await page.select(".recent select", "turned away");
+    await page.select(".recent select", "not admitted");
     assert.equal((await page.$$(".events li")).length, 3);
   }, { events });
 });

@@ -57,11 +57,11 @@ pub(crate) fn amount(unit: &Unit, value: &Bound<'_, PyAny>) -> PyResult<u64> {
     }
     let kind = value.get_type().name()?;
     // Any name that is no argument is a unit, so this may be a misspelt argument.
-    let doubt = match unit {
+    let hint = match unit {
         Unit::Other(_) => format!("; is `{name}` the name of a unit?"),
         _ => String::new(),
     };
-    Err(PyTypeError::new_err(format!("{name} must be a whole number, not {kind}{doubt}")))
+    Err(PyTypeError::new_err(format!("{name} must be a whole number, not {kind}{hint}")))
 }
 
 /// Returns amounts by unit.

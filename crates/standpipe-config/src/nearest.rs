@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_path_is_doubted_only_if_every_segment_is_near() {
+    fn a_new_path_is_suspected_only_if_every_segment_is_near() {
         let known = ["my/slots", "anthropic/sonnet", "c/api", "team/one"];
         let meant = |name: &str| nearest_path(name, known.into_iter());
         assert_eq!(meant("my/slot"), Some("my/slots"));

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use crate::doubt::Doubt;
+use crate::anomaly::Anomaly;
 use crate::usage::Usage;
 
 /// A provider's HTTP response.
@@ -32,7 +32,7 @@ pub struct Answer {
     /// What the call used, if the response states it.
     pub usage: Option<Usage>,
     /// The values that were rejected as implausible.
-    pub doubts: Vec<Doubt>,
+    pub anomalies: Vec<Anomaly>,
 }
 
 /// Whether the provider served, refused or failed a call.

@@ -15,8 +15,8 @@ pub const ERROR_BODY: usize = 64 * 1_024;
 pub const EVENT: usize = 1_024 * 1_024;
 /// Most limits reported for one response.
 pub const LIMITS: usize = 32;
-/// Most doubts reported for one response.
-pub const DOUBTS: usize = 16;
+/// Most anomalies reported for one response.
+pub const ANOMALIES: usize = 16;
 /// Most characters kept of a provider's error message.
 pub const MESSAGE: usize = 200;
 /// Most characters kept of a rejected value and of a limit's name.

@@ -92,14 +92,14 @@ impl Dialect {
         if reader.is_from_standpipe() {
             // Standpipe's own refusal says nothing about the provider.
             let verdict = Verdict::Failed { transient: false };
-            return Answer { verdict, limits: Vec::new(), usage: None, doubts: Vec::new() };
+            return Answer { verdict, limits: Vec::new(), usage: None, anomalies: Vec::new() };
         }
         // Limits come first: a refusal without details is explained by the limit that is used up.
         (self.provider().read_limits)(&mut reader);
         let verdict = self.verdict(&mut reader);
         let usage = self.usage(&mut reader, &verdict);
-        let ResponseReader { limits, doubts, .. } = reader;
-        Answer { verdict, limits, usage, doubts: doubts.into_vec() }
+        let ResponseReader { limits, anomalies, .. } = reader;
+        Answer { verdict, limits, usage, anomalies: anomalies.into_vec() }
     }
 
     /// The refusal that an error event of a stream states, after the 200 of the response.

@@ -24,7 +24,7 @@
 //! # Contract
 //!
 //! - Reading is total: no response panics or costs more than [`bounds`] allow.
-//! - An implausible value is ignored and reported as a [`Doubt`]. No amount exceeds
+//! - An implausible value is ignored and reported as an [`Anomaly`]. No amount exceeds
 //!   [`bounds::AMOUNT`] and no wait exceeds [`bounds::WAIT`], or [`bounds::TERMINAL_WAIT`] for a
 //!   terminal refusal.
 //! - A response that Standpipe itself wrote yields no limits, no usage and no refusal.
@@ -45,9 +45,9 @@
 
 pub mod bounds;
 
+mod anomaly;
 mod answer;
 mod dialect;
-mod doubt;
 mod parse;
 mod printed;
 mod providers;
@@ -56,9 +56,9 @@ mod stream;
 mod text;
 mod usage;
 
+pub use crate::anomaly::{Anomaly, AnomalyReason};
 pub use crate::answer::{Answer, Kind, LimitSeen, Refused, ResetMeans, Response, Verdict};
 pub use crate::dialect::Dialect;
-pub use crate::doubt::{Doubt, DoubtReason};
 pub use crate::printed::{PrintedLimit, PrintedReset, PrintedTime, printed_limit, printed_reset};
 pub use crate::stream::StreamReader;
 pub use crate::text::is_invisible;

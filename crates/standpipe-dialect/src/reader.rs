@@ -1,7 +1,7 @@
 //! [`ResponseReader`]: one response while it is read, its parts and what was found in it so far.
 //!
-//! Every value passes through [`ResponseReader::ok_or_doubt`] or
-//! [`ResponseReader::add_limit`], so that an implausible value becomes a doubt and never a limit
+//! Every value passes through [`ResponseReader::ok_or_anomaly`] or
+//! [`ResponseReader::add_limit`], so that an implausible value becomes an anomaly and never a limit
 //! or a wait. Read next: [`limit_headers`] and [`retry_headers`] (headers), [`error_body`] and
 //! [`phrases`] (bodies), [`verdict`] (what they lead to).
 
@@ -17,9 +17,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::anomaly::{Anomalies, AnomalyReason};
 use crate::answer::{LimitSeen, ResetMeans, Response};
 use crate::bounds;
-use crate::doubt::{DoubtReason, Doubts};
 use crate::parse::borrowed::BorrowedValue;
 use crate::parse::{date, json};
 use crate::usage::Usage;
@@ -40,7 +40,7 @@ pub(crate) struct ResponseReader<'a> {
     /// is plausible, else by the local clock.
     pub(crate) now: Option<i64>,
     pub(crate) limits: Vec<LimitSeen>,
-    pub(crate) doubts: Doubts,
+    pub(crate) anomalies: Anomalies,
 }
 
 impl<'a> ResponseReader<'a> {
@@ -51,7 +51,7 @@ impl<'a> ResponseReader<'a> {
             body: response.body,
             now: None,
             limits: Vec::new(),
-            doubts: Doubts::default(),
+            anomalies: Anomalies::default(),
         };
         reader.now = reader.written_at(response.received);
         reader
@@ -72,26 +72,26 @@ impl<'a> ResponseReader<'a> {
         let received = i64::try_from(received).ok().filter(|ms| *ms >= bounds::CLOCK_SET_MS);
         let Some(text) = self.headers.first("date") else { return received };
         let (date, why) = match (date::http(text), received) {
-            (None, _) => (received, Some(DoubtReason::Unreadable)),
+            (None, _) => (received, Some(AnomalyReason::Unreadable)),
             (Some(date), Some(received)) if date.abs_diff(received) > bounds::SKEW_MS as u64 => {
-                (Some(received), Some(DoubtReason::FarFromNow))
+                (Some(received), Some(AnomalyReason::FarFromNow))
             }
             (date, _) => (date, None),
         };
         if let Some(why) = why {
-            self.doubts.add("date", text, why);
+            self.anomalies.add("date", text, why);
         }
         date
     }
 
-    /// Returns the parsed value; records a doubt if parsing rejected it.
-    pub(crate) fn ok_or_doubt<T>(
+    /// Returns the parsed value; records an anomaly if parsing rejected it.
+    pub(crate) fn ok_or_anomaly<T>(
         &mut self,
         what: &str,
         value: &str,
-        parsed: Result<T, DoubtReason>,
+        parsed: Result<T, AnomalyReason>,
     ) -> Option<T> {
-        parsed.map_err(|why| self.doubts.add(what, value, why)).ok()
+        parsed.map_err(|why| self.anomalies.add(what, value, why)).ok()
     }
 
     /// The time until an instant, at most [`bounds::WAIT`]. `None` if the time of the response is
@@ -119,16 +119,16 @@ impl<'a> ResponseReader<'a> {
     ) -> Option<Duration> {
         let now = self.now?;
         if date::is_long_past(now, then) {
-            self.doubts.add(what, value, DoubtReason::InThePast);
+            self.anomalies.add(what, value, AnomalyReason::InThePast);
         }
-        self.ok_or_doubt(what, value, date::until(now, then, longest))
+        self.ok_or_anomaly(what, value, date::until(now, then, longest))
     }
 
     /// Adds a limit to the answer, unless its amounts are implausible.
     pub(crate) fn add_limit(&mut self, what: &str, mut seen: LimitSeen) {
         let (limit, remaining) = (seen.limit, seen.remaining);
         if limit == Some(0) {
-            return self.doubts.add(what, "0", DoubtReason::Zero);
+            return self.anomalies.add(what, "0", AnomalyReason::Zero);
         }
         if let (Some(limit), Some(remaining)) = (limit, remaining)
             && remaining > limit
@@ -136,7 +136,7 @@ impl<'a> ResponseReader<'a> {
             // Rounding can lift `remaining` above the limit by half a step.
             if remaining - limit > seen.coarse / 2 {
                 let value = format!("{remaining} of {limit}");
-                return self.doubts.add(what, &value, DoubtReason::MoreThanLimit);
+                return self.anomalies.add(what, &value, AnomalyReason::MoreThanLimit);
             }
             seen.remaining = Some(limit);
         }
@@ -157,7 +157,7 @@ impl<'a> ResponseReader<'a> {
     pub(crate) fn usage_member(&mut self, member: &str) -> Usage {
         let value = json::raw_member(self.body, member).and_then(json::parse);
         let value = value.as_ref().and_then(|value| BorrowedValue::deserialize(value).ok());
-        value.map_or(Usage::EMPTY, |value| Usage::from_json(&value, &mut self.doubts))
+        value.map_or(Usage::EMPTY, |value| Usage::from_json(&value, &mut self.anomalies))
     }
 }
 

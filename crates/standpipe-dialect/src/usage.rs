@@ -1,8 +1,8 @@
 //! What a call used, as its provider counts it.
 
+use crate::anomaly::Anomalies;
 use crate::bounds;
 use crate::dialect::Dialect;
-use crate::doubt::Doubts;
 use crate::parse::borrowed::BorrowedValue;
 
 /// What a call used. `None` means that the response does not state it.
@@ -71,14 +71,14 @@ impl Usage {
     };
 
     /// Reads a `usage` or `usageMetadata` object of any provider: their member names do not clash.
-    pub(crate) fn from_json(value: &BorrowedValue<'_>, doubts: &mut Doubts) -> Self {
+    pub(crate) fn from_json(value: &BorrowedValue<'_>, anomalies: &mut Anomalies) -> Self {
         let mut take = |paths: Paths| {
             let present = |path: &&'static [&str]| {
                 value.at(path).filter(|found| !found.is_null()).map(|found| (*path, found))
             };
             let (path, found) = paths.iter().find_map(present)?;
             let shown = || found.to_value().to_string();
-            found.amount().map_err(|why| doubts.add(&path.join("."), &shown(), why)).ok()
+            found.amount().map_err(|why| anomalies.add(&path.join("."), &shown(), why)).ok()
         };
         Self {
             input_tokens: sum(take(INPUT), take(TOOL_PROMPT)),

@@ -21,7 +21,7 @@ export class Agents extends Listing {
 		attr(this.note, "class", "sum percents");
 	}
 
-	// `turned` are the calls of the last hour that were turned away.
+	// `turned` are the calls of the last hour that were not admitted.
 	update(pool, most, turned) {
 		const limits = new Map(pool.limits.map((limit) => [limit.limit,
 			{ limit, ...useOf(pool, limit), users: usersOf(pool, limit) }]));
@@ -88,7 +88,7 @@ const remark = ({ floor, cap, promoted, denied_ms: denied, waiting, weight }, tu
 	...floor.map((of) => `floor ${of}`), ...cap.map((of) => `cap ${of}`), weight && `weight ${weight}`,
 	promoted && "promoted: its next call is served as standard",
 	waiting > 0 && denied >= 60_000 && `denied for ${whole(denied)}`,
-	turned.length > 0 && `${count(turned.reduce((sum, of) => sum + of.calls, 0))} turned away`);
+	turned.length > 0 && `${count(turned.reduce((sum, of) => sum + of.calls, 0))} not admitted`);
 
 // One limit that an agent uses: its name, a bar, the figure and its share.
 const bar = () => h("li", {}, h("span", { class: "of" }), h("span", { class: "share" }, h("i")),

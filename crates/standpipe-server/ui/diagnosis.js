@@ -116,7 +116,7 @@ export function causeOfPause({ pool, pause, terminal, trouble }, events) {
 }
 
 // The summary of a pool: what is so now, when that ends, what to do, and the word for the second.
-// `turned` is about calls that were turned away, `shadowed` about those that would have waited.
+// `turned` is about calls that were not admitted, `shadowed` about those that would have waited.
 export function summary(pool, { isStoreDown, paused, turned = "", shadowed = "" }) {
 	const { cut_off: offline, terminal, pause, waiting, tickets } = pool;
 	if (offline) {

@@ -89,7 +89,7 @@ export class Dialogs {
 		select.addEventListener("change", say);
 		this.#ask(`Pause ${pool}?`, [
 			h("p", { text: "No call on this pool is admitted until the pause ends or a person resumes "
-				+ "the pool. Calls in flight continue; calls with a shorter timeout are turned away." }),
+				+ "the pool. Calls in flight continue; calls with a shorter timeout are not admitted." }),
 			h("label", {}, "For ", select), ends,
 		], "Pause it", () => this.act(`${pool} was not paused`, `${pool} is paused for ${
 			whole(select.value)}.`, "POST", "/v1/pause",

@@ -89,7 +89,7 @@ const EVENTS = {
 	client_retry: (e) => (e.guessed
 		? `${e.agent} (${e.client}) repeated a refused call; it may retry on its own`
 		: `${e.agent} (${e.client}) retries on its own; standpipe doctor has the switch`),
-	doubt: (e) => `${joined(" ", e.about, e.value && `“${e.value}”`)} was not believed: ${e.why}`,
+	anomaly: (e) => `${joined(" ", e.about, e.value && `“${e.value}”`)} was not believed: ${e.why}`,
 	store: (e) => e.what,
 	lost: (e) => `${plural(e.lines, "line")} of the journal could not be written`,
 };
@@ -97,10 +97,10 @@ const EVENTS = {
 // The choices of the filter of events: a name, and the kinds of events that it has.
 export const GROUPS = [
 	["refusals", ["throttle", "stop", "client_retry"]],
-	["turned away", ["refuse", "wait refused"]],
+	["not admitted", ["refuse", "wait refused"]],
 	["waits", ["wait", "shadow", "promote"]],
 	["pauses", ["pause", "resume", "sequential", "zone", "breaker"]],
-	["limits and settings", ["config", "learn", "margin", "window_reset", "outside", "doubt"]],
+	["limits and settings", ["config", "learn", "margin", "window_reset", "outside", "anomaly"]],
 	["store and leases", ["store", "lost", "reclaim", "settle"]],
 ];
 
@@ -110,7 +110,7 @@ export const kindOf = (event) => (event.kind === "wait" && event.ended === "refu
 
 // How grave an event is: the levels of a pool.
 const BAD = ["throttle", "stop", "outside", "lost", "refuse", "wait refused"];
-const WARN = ["pause", "sequential", "reclaim", "client_retry", "doubt"];
+const WARN = ["pause", "sequential", "reclaim", "client_retry", "anomaly"];
 export const gravity = (event) => (BAD.includes(kindOf(event)) ? "bad"
 	: WARN.includes(event.kind) ? "warn" : "");
 

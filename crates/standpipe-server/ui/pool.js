@@ -48,7 +48,7 @@ export class PoolView {
 			h("div", {}, this.title, this.state, this.counts),
 			h("div", { class: "acts" }, this.blocked, this.pause, this.resume));
 		this.foot = h("section", {}, h("h3", { text: "Settings" }), this.settings,
-			h("details", { class: "meanings" }, h("summary", { text: "What the words mean" }),
+			h("details", { class: "meanings" }, h("summary", { text: "Glossary" }),
 				h("dl", {}, ...Object.entries(MEANINGS).map(([word, text]) =>
 					h("div", {}, h("dt", { text: word }), h("dd", { text }))))));
 		this.root = h("article", { class: "pool" });
@@ -108,7 +108,7 @@ export class PoolView {
 		this.queue.mark(isStoreDown && !pool.cut_off);
 	}
 
-	// Calls that were turned away since the pause or stop began, else in the last minutes.
+	// Calls that were not admitted since the pause or stop began, else in the last minutes.
 	turnedNow({ pool, at, pause, trouble, terminal }, { events }) {
 		const began = pause?.at ?? ((pause || terminal) && trouble.incident?.at);
 		const since = began ? Date.parse(began) : Date.parse(at) - 5 * MINUTES;

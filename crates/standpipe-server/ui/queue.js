@@ -1,4 +1,4 @@
-// The calls that wait, in order, and those that were turned away.
+// The calls that wait, in order, and those that were not admitted.
 
 import { isLate, whyWaiting } from "./diagnosis.js";
 import { attr, h, put, setTime, show } from "./dom.js";
@@ -64,7 +64,7 @@ const HOUR = 3_600_000;
 
 export class TurnedAway extends Listing {
 	constructor() {
-		super("turned", "Turned away, last hour", "Calls that were turned away, the last first", "",
+		super("turned", "Not admitted, last hour", "Calls that were not admitted, the last first", "",
 			[["agent", "wide"], ["calls", "n"], ["why", "wide"], ["last", "n"], ["ask again", "n"]]);
 	}
 

@@ -1,4 +1,4 @@
-// Calls that were turned away: refused at once, or after a wait. The journal has them by call; here
+// Calls that were not admitted: refused at once, or after a wait. The journal has them by call; here
 // they are one line for each agent and reason. Pure: no page, no network.
 
 import { listed, plural, reasonText, time } from "./words.js";
@@ -16,9 +16,9 @@ export function turnedAway({ kind, agent, reason, limit, at, count: calls = 1, e
 export const whyTurned = ({ reason, limit, hasWaited }) => (hasWaited && reason !== "deadline"
 	? `timed out: ${reasonText(reason, limit)}` : reasonText(reason, limit));
 
-// `2 calls of blog were turned away: the pool is paused`.
+// `2 calls of blog were not admitted: the pool is paused`.
 export const refusalText = (of) => `${plural(of.calls, "call")} of ${of.agent} ${
-	of.calls === 1 ? "was" : "were"} turned away: ${whyTurned(of)}`;
+	of.calls === 1 ? "was" : "were"} not admitted: ${whyTurned(of)}`;
 
 // The refusals of a pool since an instant, by agent and reason, the last first.
 export function turnedAwaySince(events, pool, since) {
@@ -33,13 +33,13 @@ export function turnedAwaySince(events, pool, since) {
 	return [...groups.values()].sort((a, b) => (a.at < b.at ? 1 : -1));
 }
 
-// `2 calls of blog and docs were turned away.`
+// `2 calls of blog and docs were not admitted.`
 export function turnedText(groups) {
 	const calls = groups.reduce((sum, of) => sum + of.calls, 0);
 	if (calls === 0) return "";
 	const agents = [...new Set(groups.map(({ agent }) => agent))];
 	return `${plural(calls, "call")} of ${agents.length > 3 ? plural(agents.length, "agent")
-		: listed(agents)} ${calls === 1 ? "was" : "were"} turned away.`;
+		: listed(agents)} ${calls === 1 ? "was" : "were"} not admitted.`;
 }
 
 // When it is worth to ask again, and in words: at the end of a pause that still runs, or now.

@@ -120,16 +120,16 @@ fn throttled(args: &Hold, ended: &Completed, pool: &Pool, printer: &Printer) -> 
         printer.note(&format!("`{printed}` is not a valid time (30, 30s, 5min) and is ignored"));
     }
     let stated = stated_reset(line).filter(|_| wait.is_none());
-    let doubt = match stated {
+    let outdated = match stated {
         Some((Reset::Passed, _)) => Some("the reset it states has passed".to_owned()),
         // An instant in the future cannot come from an old, cached message.
         Some((Reset::In(_), ResetForm::Instant)) => None,
-        // An unreadable pool gives no reason for doubt.
-        _ => pool.doubt_refusal().blocking().ok().flatten(),
+        // An unreadable pool proves nothing.
+        _ => pool.check_refusal().blocking().ok().flatten(),
     };
-    if let Some(why) = doubt {
+    if let Some(why) = outdated {
         let pool_name = pool.name();
-        pool.note_doubt("a throttled command's message", &why);
+        pool.note_anomaly("a throttled command's message", &why);
         printer.note(&format!(
             "the command's message about a limit is not believed: {why}; the pool does not pause \
              (`standpipe throttle {pool_name}` pauses it by hand)"

@@ -99,7 +99,7 @@ pub(crate) fn what(what: &EventData) -> String {
             format!("{agent} ({client}) {what}")
         }
         EventData::Settle { agent, by, pid, .. } => settled(agent.as_deref(), by, *pid),
-        EventData::Doubt { about, value, why } => doubted(about, value, why),
+        EventData::Anomaly { about, value, why } => anomaly(about, value, why),
         EventData::Store { what } => what.clone(),
         EventData::Usage(usage) => used(usage),
         EventData::Lost { lines } => {
@@ -186,7 +186,7 @@ fn settled(agent: Option<&str>, by: &str, pid: u32) -> String {
 }
 
 /// Describes a value that was not believed. A message has no value that may be shown.
-fn doubted(about: &str, value: &str, why: &str) -> String {
+fn anomaly(about: &str, value: &str, why: &str) -> String {
     let value = if value.is_empty() { String::new() } else { format!(" `{value}`") };
     format!("{about}{value} was not believed: {why}")
 }

@@ -9,7 +9,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Number, Value};
 
-use crate::doubt::DoubtReason;
+use crate::anomaly::AnomalyReason;
 use crate::parse::number;
 
 /// A JSON value that borrows its text.
@@ -65,11 +65,11 @@ impl<'a> BorrowedValue<'a> {
     }
 
     /// An amount of units, written as a number or as a string.
-    pub(crate) fn amount(&self) -> Result<u64, DoubtReason> {
+    pub(crate) fn amount(&self) -> Result<u64, AnomalyReason> {
         match self {
             Self::Number(amount) => number::amount(&amount.to_string()),
             Self::Text(text) => number::amount(text),
-            _ => Err(DoubtReason::Unreadable),
+            _ => Err(AnomalyReason::Unreadable),
         }
     }
 
@@ -188,9 +188,9 @@ mod tests {
         assert_eq!(value.get("a").and_then(BorrowedValue::as_str), Some("x\n"));
         let list = value.get("b").unwrap().elements();
         assert_eq!(list[4].at(&["c"]).unwrap().amount(), Ok(17));
-        assert_eq!(list[2].amount(), Err(DoubtReason::Negative));
+        assert_eq!(list[2].amount(), Err(AnomalyReason::Negative));
         assert_eq!(list[3].amount(), Ok(0));
-        assert_eq!(list[0].amount(), Err(DoubtReason::Unreadable));
+        assert_eq!(list[0].amount(), Err(AnomalyReason::Unreadable));
         assert_eq!(value.to_value(), serde_json::from_slice::<Value>(text).unwrap());
     }
 

@@ -9,8 +9,8 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
+use crate::anomaly::AnomalyReason;
 use crate::bounds;
-use crate::doubt::DoubtReason;
 use crate::parse::number;
 
 /// The Pacific time zone, in which Gemini's daily quotas reset. A POSIX rule needs no tz database.
@@ -35,8 +35,8 @@ pub(crate) fn http(text: &str) -> Option<i64> {
 }
 
 /// Parses seconds since 1970, with decimals.
-pub(crate) fn epoch(text: &str) -> Result<i64, DoubtReason> {
-    number::decimal(text, 3).and_then(|ms| i64::try_from(ms).map_err(|_| DoubtReason::TooLong))
+pub(crate) fn epoch(text: &str) -> Result<i64, AnomalyReason> {
+    number::decimal(text, 3).and_then(|ms| i64::try_from(ms).map_err(|_| AnomalyReason::TooLong))
 }
 
 /// Finds an instant in a sentence: `on 2026-09-01 at 00:00 UTC`, or RFC 3339.
@@ -76,10 +76,10 @@ fn utc(civil: DateTime) -> Option<i64> {
 }
 
 /// The time from `now` until `then`: zero if `then` has passed, an error if over `longest`.
-pub(crate) fn until(now: i64, then: i64, longest: Duration) -> Result<Duration, DoubtReason> {
+pub(crate) fn until(now: i64, then: i64, longest: Duration) -> Result<Duration, AnomalyReason> {
     let ms = u64::try_from(then.saturating_sub(now)).unwrap_or(0);
     let wait = Duration::from_millis(ms);
-    if wait <= longest { Ok(wait) } else { Err(DoubtReason::TooLong) }
+    if wait <= longest { Ok(wait) } else { Err(AnomalyReason::TooLong) }
 }
 
 /// Whether an instant passed so long ago that the value must be wrong.
@@ -114,7 +114,7 @@ mod tests {
         for text in ["", "soon", "2025-08-21", "Thu, 32 Aug 2025 12:41:00 GMT", "17"] {
             assert_eq!((http(text), rfc3339(text)), (None, None), "{text}");
         }
-        assert_eq!(epoch("99999999999999999999"), Err(DoubtReason::TooLong));
+        assert_eq!(epoch("99999999999999999999"), Err(AnomalyReason::TooLong));
         assert_eq!(in_sentence("come back later"), None);
     }
 
@@ -149,8 +149,8 @@ mod tests {
     fn what_passed_needs_no_wait() {
         assert_eq!(until(5, 3, bounds::WAIT), Ok(Duration::ZERO));
         assert_eq!(until(5, 8, bounds::WAIT), Ok(Duration::from_millis(3)));
-        assert_eq!(until(0, 9 * DAY, bounds::WAIT), Err(DoubtReason::TooLong));
-        assert_eq!(until(i64::MIN, i64::MAX, bounds::WAIT), Err(DoubtReason::TooLong));
+        assert_eq!(until(0, 9 * DAY, bounds::WAIT), Err(AnomalyReason::TooLong));
+        assert_eq!(until(i64::MIN, i64::MAX, bounds::WAIT), Err(AnomalyReason::TooLong));
         assert!(is_long_past(9 * DAY, 0) && !is_long_past(8 * DAY, 0));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::doubt::DoubtReason;
+use crate::anomaly::AnomalyReason;
 use crate::parse::number;
 
 /// Nanoseconds of each unit.
@@ -18,31 +18,31 @@ const UNITS: [(&str, u128); 7] = [
 
 /// Parses a duration. A bare number is seconds: some providers with OpenAI's headers, such as
 /// Azure, omit the unit.
-pub(crate) fn parse(text: &str) -> Result<Duration, DoubtReason> {
+pub(crate) fn parse(text: &str) -> Result<Duration, AnomalyReason> {
     let text = text.trim();
     let bare = number::decimal(text, 9);
-    if bare != Err(DoubtReason::Unreadable) {
+    if bare != Err(AnomalyReason::Unreadable) {
         return number::bounded_wait(bare);
     }
     match text.strip_prefix('-') {
-        Some(positive) => Err(nanos(positive).err().unwrap_or(DoubtReason::Negative)),
+        Some(positive) => Err(nanos(positive).err().unwrap_or(AnomalyReason::Negative)),
         None => number::bounded_wait(nanos(text)),
     }
 }
 
-fn nanos(mut text: &str) -> Result<u128, DoubtReason> {
+fn nanos(mut text: &str) -> Result<u128, AnomalyReason> {
     if text.is_empty() {
-        return Err(DoubtReason::Unreadable);
+        return Err(AnomalyReason::Unreadable);
     }
     let mut sum: u128 = 0;
     while !text.is_empty() {
         let (amount, rest) = split_where(text, |c| !(c.is_ascii_digit() || c == '.'));
         let (unit, rest) = split_where(rest, |c| c.is_ascii_digit() || c == '.');
         let known = UNITS.iter().find(|(name, _)| *name == unit);
-        let (_, unit_nanos) = known.ok_or(DoubtReason::Unreadable)?;
+        let (_, unit_nanos) = known.ok_or(AnomalyReason::Unreadable)?;
         let billionths = number::decimal(amount, 9)?;
-        let product = billionths.checked_mul(*unit_nanos).ok_or(DoubtReason::TooLarge)?;
-        sum = sum.checked_add(product / 1_000_000_000).ok_or(DoubtReason::TooLarge)?;
+        let product = billionths.checked_mul(*unit_nanos).ok_or(AnomalyReason::TooLarge)?;
+        sum = sum.checked_add(product / 1_000_000_000).ok_or(AnomalyReason::TooLarge)?;
         text = rest;
     }
     Ok(sum)
@@ -86,11 +86,11 @@ mod tests {
     #[test]
     fn what_is_none_is_refused() {
         for text in ["", "s", "1x", "1s2", "1h-2m", "s1", "1..2s", "PT5S", "1 s"] {
-            assert_eq!(parse(text), Err(DoubtReason::Unreadable), "{text}");
+            assert_eq!(parse(text), Err(AnomalyReason::Unreadable), "{text}");
         }
-        assert_eq!(parse("-5s"), Err(DoubtReason::Negative));
-        assert_eq!(parse("-5"), Err(DoubtReason::Negative));
-        assert_eq!(parse("193h"), Err(DoubtReason::TooLong));
-        assert_eq!(parse(&format!("{}h", "9".repeat(29))), Err(DoubtReason::TooLong));
+        assert_eq!(parse("-5s"), Err(AnomalyReason::Negative));
+        assert_eq!(parse("-5"), Err(AnomalyReason::Negative));
+        assert_eq!(parse("193h"), Err(AnomalyReason::TooLong));
+        assert_eq!(parse(&format!("{}h", "9".repeat(29))), Err(AnomalyReason::TooLong));
     }
 }

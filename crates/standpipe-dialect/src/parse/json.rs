@@ -7,8 +7,8 @@
 use memchr::memchr2;
 use serde_json::Value;
 
+use crate::anomaly::AnomalyReason;
 use crate::bounds;
-use crate::doubt::DoubtReason;
 use crate::parse::number;
 
 /// The raw value of a member of the outermost object; truncated if the text is.
@@ -168,8 +168,8 @@ pub(crate) fn first_text(object: &Value, names: &[&str]) -> Option<String> {
 }
 
 /// An amount of units, written as a number or as a string.
-pub(crate) fn amount(value: &Value) -> Result<u64, DoubtReason> {
-    text(value).ok_or(DoubtReason::Unreadable).and_then(|text| number::amount(&text))
+pub(crate) fn amount(value: &Value) -> Result<u64, AnomalyReason> {
+    text(value).ok_or(AnomalyReason::Unreadable).and_then(|text| number::amount(&text))
 }
 
 /// The elements of an array; empty for any other value.

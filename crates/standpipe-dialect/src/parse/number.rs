@@ -4,30 +4,30 @@
 
 use std::time::Duration;
 
+use crate::anomaly::AnomalyReason;
 use crate::bounds;
-use crate::doubt::DoubtReason;
 
 /// Parses a decimal number in units of 10^-`places`; digits beyond are cut off.
-pub(crate) fn decimal(text: &str, places: usize) -> Result<u128, DoubtReason> {
+pub(crate) fn decimal(text: &str, places: usize) -> Result<u128, AnomalyReason> {
     let text = text.trim();
     if let Some(positive) = text.strip_prefix('-') {
-        return Err(positive_decimal(positive, places).err().unwrap_or(DoubtReason::Negative));
+        return Err(positive_decimal(positive, places).err().unwrap_or(AnomalyReason::Negative));
     }
     positive_decimal(text, places)
 }
 
-fn positive_decimal(text: &str, places: usize) -> Result<u128, DoubtReason> {
+fn positive_decimal(text: &str, places: usize) -> Result<u128, AnomalyReason> {
     let (whole, fraction) = match text.split_once('.') {
-        Some((_, fraction)) if !is_digits(fraction) => return Err(DoubtReason::Unreadable),
+        Some((_, fraction)) if !is_digits(fraction) => return Err(AnomalyReason::Unreadable),
         Some((whole, fraction)) => (whole, fraction),
         None => (text, ""),
     };
-    let whole = without_separators(whole).ok_or(DoubtReason::Unreadable)?;
+    let whole = without_separators(whole).ok_or(AnomalyReason::Unreadable)?;
     let fraction = fraction.bytes().chain(std::iter::repeat(b'0')).take(places);
     let mut value: u128 = 0;
     for digit in whole.chain(fraction) {
         let next = value.checked_mul(10).and_then(|v| v.checked_add(u128::from(digit - b'0')));
-        value = next.ok_or(DoubtReason::TooLarge)?;
+        value = next.ok_or(AnomalyReason::TooLarge)?;
     }
     Ok(value)
 }
@@ -46,28 +46,28 @@ pub(crate) fn is_digits(text: &str) -> bool {
 }
 
 /// Parses an amount of units; decimals are cut off.
-pub(crate) fn amount(text: &str) -> Result<u64, DoubtReason> {
+pub(crate) fn amount(text: &str) -> Result<u64, AnomalyReason> {
     let value = decimal(text, 0)?;
-    u64::try_from(value).ok().filter(|v| *v <= bounds::AMOUNT).ok_or(DoubtReason::TooLarge)
+    u64::try_from(value).ok().filter(|v| *v <= bounds::AMOUNT).ok_or(AnomalyReason::TooLarge)
 }
 
 /// Parses a wait in seconds, with decimals.
-pub(crate) fn seconds(text: &str) -> Result<Duration, DoubtReason> {
+pub(crate) fn seconds(text: &str) -> Result<Duration, AnomalyReason> {
     bounded_wait(decimal(text, 9))
 }
 
 /// Parses a wait in milliseconds, with decimals.
-pub(crate) fn millis(text: &str) -> Result<Duration, DoubtReason> {
+pub(crate) fn millis(text: &str) -> Result<Duration, AnomalyReason> {
     bounded_wait(decimal(text, 6))
 }
 
 /// Converts nanoseconds; rejects a wait over [`bounds::WAIT`].
-pub(crate) fn bounded_wait(nanos: Result<u128, DoubtReason>) -> Result<Duration, DoubtReason> {
+pub(crate) fn bounded_wait(nanos: Result<u128, AnomalyReason>) -> Result<Duration, AnomalyReason> {
     match nanos {
         Ok(nanos) if nanos <= bounds::WAIT.as_nanos() => {
-            Ok(Duration::from_nanos(u64::try_from(nanos).map_err(|_| DoubtReason::TooLong)?))
+            Ok(Duration::from_nanos(u64::try_from(nanos).map_err(|_| AnomalyReason::TooLong)?))
         }
-        Ok(_) | Err(DoubtReason::TooLarge) => Err(DoubtReason::TooLong),
+        Ok(_) | Err(AnomalyReason::TooLarge) => Err(AnomalyReason::TooLong),
         Err(why) => Err(why),
     }
 }
@@ -84,18 +84,18 @@ mod tests {
             ("2,000,000", Ok(2_000_000)),
             ("1000.0", Ok(1_000)),
             ("1000000000000", Ok(1_000_000_000_000)),
-            ("1000000000001", Err(DoubtReason::TooLarge)),
-            ("99999999999999999999999999999999999999999999", Err(DoubtReason::TooLarge)),
-            ("-1", Err(DoubtReason::Negative)),
-            ("-x", Err(DoubtReason::Unreadable)),
-            ("", Err(DoubtReason::Unreadable)),
-            ("1e3", Err(DoubtReason::Unreadable)),
-            ("+5", Err(DoubtReason::Unreadable)),
-            ("3,00", Err(DoubtReason::Unreadable)),
-            ("1000,000", Err(DoubtReason::Unreadable)),
-            ("1.", Err(DoubtReason::Unreadable)),
-            (".5", Err(DoubtReason::Unreadable)),
-            ("٣", Err(DoubtReason::Unreadable)),
+            ("1000000000001", Err(AnomalyReason::TooLarge)),
+            ("99999999999999999999999999999999999999999999", Err(AnomalyReason::TooLarge)),
+            ("-1", Err(AnomalyReason::Negative)),
+            ("-x", Err(AnomalyReason::Unreadable)),
+            ("", Err(AnomalyReason::Unreadable)),
+            ("1e3", Err(AnomalyReason::Unreadable)),
+            ("+5", Err(AnomalyReason::Unreadable)),
+            ("3,00", Err(AnomalyReason::Unreadable)),
+            ("1000,000", Err(AnomalyReason::Unreadable)),
+            ("1.", Err(AnomalyReason::Unreadable)),
+            (".5", Err(AnomalyReason::Unreadable)),
+            ("٣", Err(AnomalyReason::Unreadable)),
         ] {
             assert_eq!(amount(text), expected, "{text}");
         }
@@ -107,8 +107,8 @@ mod tests {
         assert_eq!(seconds("0"), Ok(Duration::ZERO));
         assert_eq!(millis("1540"), Ok(Duration::from_millis(1_540)));
         assert_eq!(seconds("691200"), Ok(bounds::WAIT));
-        assert_eq!(seconds("691201"), Err(DoubtReason::TooLong));
-        assert_eq!(seconds("9".repeat(50).as_str()), Err(DoubtReason::TooLong));
-        assert_eq!(seconds("120s"), Err(DoubtReason::Unreadable));
+        assert_eq!(seconds("691201"), Err(AnomalyReason::TooLong));
+        assert_eq!(seconds("9".repeat(50).as_str()), Err(AnomalyReason::TooLong));
+        assert_eq!(seconds("120s"), Err(AnomalyReason::Unreadable));
     }
 }

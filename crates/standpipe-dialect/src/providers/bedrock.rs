@@ -40,7 +40,7 @@ fn read_usage(reader: &mut ResponseReader<'_>) -> Usage {
     let mut usage = reader.usage_member("usage");
     let mut header = |name: &str| {
         let value = reader.headers.first(name)?;
-        reader.ok_or_doubt(name, value, number::amount(value))
+        reader.ok_or_anomaly(name, value, number::amount(value))
     };
     let input = header("x-amzn-bedrock-input-token-count");
     let output = header("x-amzn-bedrock-output-token-count");

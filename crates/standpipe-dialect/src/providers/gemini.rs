@@ -70,7 +70,7 @@ fn until_pacific_midnight(reader: &ResponseReader<'_>) -> Option<Duration> {
 fn retryable(reader: &mut ResponseReader<'_>, error: &ErrorBody, details: &Details<'_>) -> Refused {
     let delay = details.retry_delay;
     let delay =
-        delay.and_then(|text| reader.ok_or_doubt("retryDelay", text, duration::parse(text)));
+        delay.and_then(|text| reader.ok_or_anomaly("retryDelay", text, duration::parse(text)));
     let delay = delay.max(reader.retry_after(RetryHeader::COMMON));
     if let Some(delay) = delay {
         let kind = Kind::Quota.terminal_if_longer(Some(delay), LONGEST_RETRY);
@@ -95,7 +95,7 @@ fn retryable(reader: &mut ResponseReader<'_>, error: &ErrorBody, details: &Detai
 fn add_limit(reader: &mut ResponseReader<'_>, violation: &Value, midnight: Option<Duration>) {
     let Some(value) = violation.get("quotaValue") else { return };
     let text = json::text(value).unwrap_or_default();
-    let limit = reader.ok_or_doubt("quotaValue", &text, json::amount(value));
+    let limit = reader.ok_or_anomaly("quotaValue", &text, json::amount(value));
     let (unit, period) = limit_of(quota_id(violation));
     let Some(unit) = unit else { return };
     let is_daily = period == Some(DAY);

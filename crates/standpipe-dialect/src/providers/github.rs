@@ -113,7 +113,7 @@ fn read_usage(reader: &mut ResponseReader<'_>) -> Usage {
     let Some(rate_limit) = rate_limit.filter(Value::is_object) else { return Usage::EMPTY };
     let mut amount = |name: &str| {
         let value = rate_limit.get(name)?;
-        reader.ok_or_doubt(&format!("rateLimit.{name}"), &value.to_string(), json::amount(value))
+        reader.ok_or_anomaly(&format!("rateLimit.{name}"), &value.to_string(), json::amount(value))
     };
     let (cost, limit, remaining) = (amount("cost"), amount("limit"), amount("remaining"));
     let reset = rate_limit.get("resetAt").and_then(Value::as_str);

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::anomaly::AnomalyReason;
 use crate::answer::{LimitSeen, ResetMeans};
 use crate::bounds;
 use crate::dialect::Dialect;
-use crate::doubt::DoubtReason;
 use crate::parse::{json, number};
 use crate::providers::Provider;
 use crate::providers::generic::{self, Profile, Rule, RuleVerdict};
@@ -39,9 +39,9 @@ fn read_call_limit(reader: &mut ResponseReader<'_>) {
     let Some(value) = reader.headers.first(CALL_LIMIT) else { return };
     let parsed = value
         .split_once('/')
-        .ok_or(DoubtReason::Unreadable)
+        .ok_or(AnomalyReason::Unreadable)
         .and_then(|(used, limit)| Ok((number::amount(used)?, number::amount(limit)?)));
-    let Some((used, limit)) = reader.ok_or_doubt(CALL_LIMIT, value, parsed) else { return };
+    let Some((used, limit)) = reader.ok_or_anomaly(CALL_LIMIT, value, parsed) else { return };
     let seen = LimitSeen {
         limit: Some(limit),
         remaining: Some(limit.saturating_sub(used)),
@@ -56,7 +56,7 @@ fn read_points(reader: &mut ResponseReader<'_>) {
     let Some(cost) = cost(reader.body) else { return };
     let mut amount = |name: &str| {
         let value = json::get(&cost, &["throttleStatus", name])?;
-        reader.ok_or_doubt(name, &value.to_string(), json::amount(value))
+        reader.ok_or_anomaly(name, &value.to_string(), json::amount(value))
     };
     let limit = amount("maximumAvailable");
     let remaining = amount("currentlyAvailable");
@@ -86,7 +86,7 @@ fn read_usage(reader: &mut ResponseReader<'_>) -> Usage {
     let cost = cost(reader.body);
     let actual = cost.as_ref().and_then(|cost| cost.get("actualQueryCost"));
     let points = actual.filter(|actual| !actual.is_null()).and_then(|actual| {
-        reader.ok_or_doubt("actualQueryCost", &actual.to_string(), json::amount(actual))
+        reader.ok_or_anomaly("actualQueryCost", &actual.to_string(), json::amount(actual))
     });
     Usage { points, ..Usage::EMPTY }
 }

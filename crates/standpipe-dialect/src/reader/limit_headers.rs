@@ -6,9 +6,9 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use crate::anomaly::AnomalyReason;
 use crate::answer::{LimitSeen, ResetMeans};
 use crate::bounds;
-use crate::doubt::DoubtReason;
 use crate::parse::{date, duration, number};
 use crate::reader::ResponseReader;
 use crate::text::redact;
@@ -107,7 +107,7 @@ impl LimitHeaders {
         Self { reset_part, ..self }
     }
 
-    /// The provider sends -1 for an unknown amount: not an error, and not worth a doubt.
+    /// The provider sends -1 for an unknown amount: not an error, and not worth an anomaly.
     pub(crate) const fn negative_is_unknown(self) -> Self {
         Self { negative_is_unknown: true, ..self }
     }
@@ -178,22 +178,22 @@ impl ResponseReader<'_> {
         self.safest(&name, parsed, |new, old| new > old)
     }
 
-    /// The safest of several values of the same header; the others become doubts.
+    /// The safest of several values of the same header; the others become anomalies.
     fn safest<T: Copy + PartialEq>(
         &mut self,
         name: &str,
-        values: Vec<(&str, Result<T, DoubtReason>)>,
+        values: Vec<(&str, Result<T, AnomalyReason>)>,
         is_safer: impl Fn(T, T) -> bool,
     ) -> Option<T> {
         let mut best: Option<(&str, T)> = None;
         for (value, parsed) in values {
-            let Some(new) = self.ok_or_doubt(name, value, parsed) else { continue };
+            let Some(new) = self.ok_or_anomaly(name, value, parsed) else { continue };
             match best {
                 Some((_, old)) if new == old => {}
                 Some((old_value, old)) => {
                     let wins = is_safer(new, old);
                     let loser = if wins { old_value } else { value };
-                    self.doubts.add(name, loser, DoubtReason::Contradiction);
+                    self.anomalies.add(name, loser, AnomalyReason::Contradiction);
                     best = if wins { Some((value, new)) } else { best };
                 }
                 None => best = Some((value, new)),
@@ -204,9 +204,9 @@ impl ResponseReader<'_> {
 }
 
 impl ResetFormat {
-    pub(crate) fn parse(self, text: &str) -> Result<Reset, DoubtReason> {
+    pub(crate) fn parse(self, text: &str) -> Result<Reset, AnomalyReason> {
         match self {
-            Self::Rfc3339 => date::rfc3339(text).map(Reset::At).ok_or(DoubtReason::Unreadable),
+            Self::Rfc3339 => date::rfc3339(text).map(Reset::At).ok_or(AnomalyReason::Unreadable),
             Self::GoDuration => duration::parse(text).map(Reset::After),
             Self::Seconds => number::seconds(text).map(Reset::After),
             Self::EpochSeconds => date::epoch(text).map(Reset::At),
@@ -215,14 +215,14 @@ impl ResetFormat {
     }
 }
 
-fn guess(text: &str) -> Result<Reset, DoubtReason> {
+fn guess(text: &str) -> Result<Reset, AnomalyReason> {
     match number::decimal(text, 0) {
         Ok(value) if value < GUESS_DURATION => number::seconds(text).map(Reset::After),
         Ok(value) if value > GUESS_MILLIS => {
-            i64::try_from(value).map(Reset::At).map_err(|_| DoubtReason::TooLong)
+            i64::try_from(value).map(Reset::At).map_err(|_| AnomalyReason::TooLong)
         }
         Ok(_) => date::epoch(text).map(Reset::At),
-        Err(DoubtReason::Unreadable) => match date::rfc3339(text).or_else(|| date::http(text)) {
+        Err(AnomalyReason::Unreadable) => match date::rfc3339(text).or_else(|| date::http(text)) {
             Some(instant) => Ok(Reset::At(instant)),
             None => duration::parse(text).map(Reset::After),
         },
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(guess("1470173023.123"), Ok(Reset::At(1_470_173_023_123)));
         assert_eq!(guess("1731700000000"), Ok(Reset::At(1_731_700_000_000)));
         assert_eq!(guess("2024-11-15T19:46:40Z"), Ok(Reset::At(1_731_700_000_000)));
-        assert_eq!(guess("-1"), Err(DoubtReason::Negative));
-        assert_eq!(guess("tomorrow"), Err(DoubtReason::Unreadable));
+        assert_eq!(guess("-1"), Err(AnomalyReason::Negative));
+        assert_eq!(guess("tomorrow"), Err(AnomalyReason::Unreadable));
     }
 }

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use crate::doubt::DoubtReason;
+use crate::anomaly::AnomalyReason;
 use crate::parse::{duration, number};
 
 /// Phrases that name a unit, in lower case. The more specific come first.
@@ -37,7 +37,7 @@ pub(crate) fn limit(lower: &str) -> (Option<Cow<'static, str>>, Option<Duration>
 }
 
 /// The wait that a message states: its text, and the parsed value.
-pub(crate) fn wait(lower: &str) -> Option<(&str, Result<Duration, DoubtReason>)> {
+pub(crate) fn wait(lower: &str) -> Option<(&str, Result<Duration, AnomalyReason>)> {
     let rest = WAIT_PREFIXES.iter().find_map(|prefix| Some(lower.split_once(prefix)?.1))?;
     let mut words = rest.split_whitespace();
     let amount = trim_punctuation(words.next()?);
@@ -82,7 +82,7 @@ mod tests {
             let found = wait(text).map(|(_, wait)| wait.unwrap().as_millis());
             assert_eq!(found, millis, "{text}");
         }
-        assert_eq!(wait("try again in 999h"), Some(("999h", Err(DoubtReason::TooLong))));
+        assert_eq!(wait("try again in 999h"), Some(("999h", Err(AnomalyReason::TooLong))));
     }
 
     #[test]

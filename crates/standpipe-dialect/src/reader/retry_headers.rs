@@ -1,11 +1,11 @@
 //! Headers that state a wait: `Retry-After` and its variants.
 //!
-//! A value that is unreadable, negative or over eight days is ignored and recorded as a doubt. If
+//! A value that is unreadable, negative or over eight days is ignored and recorded as an anomaly. If
 //! values contradict one another the longest wins: retrying late is safe, retrying early is not.
 
 use std::time::Duration;
 
-use crate::doubt::DoubtReason;
+use crate::anomaly::AnomalyReason;
 use crate::parse::{date, number};
 use crate::reader::ResponseReader;
 
@@ -52,7 +52,7 @@ impl<'a> ResponseReader<'a> {
         let (_, _, first) = *found.first()?;
         let longest = found.iter().map(|(_, _, wait)| *wait).max()?;
         for (name, value, _) in found.iter().filter(|(_, _, wait)| longest - *wait > SAME) {
-            self.doubts.add(name, value, DoubtReason::Contradiction);
+            self.anomalies.add(name, value, AnomalyReason::Contradiction);
         }
         Some(if longest - first > SAME { longest } else { first })
     }
@@ -66,7 +66,7 @@ impl<'a> ResponseReader<'a> {
                 None => number::seconds(value),
             },
         };
-        self.ok_or_doubt(name, value, parsed)
+        self.ok_or_anomaly(name, value, parsed)
     }
 }
 
@@ -74,7 +74,7 @@ impl<'a> ResponseReader<'a> {
 /// of a number with thousands separators does not split.
 fn listed(value: &str) -> impl Iterator<Item = &str> {
     let is_list = value.starts_with(|c: char| c.is_ascii_digit())
-        && number::decimal(value, 0) == Err(DoubtReason::Unreadable);
+        && number::decimal(value, 0) == Err(AnomalyReason::Unreadable);
     let mut parts = value.split(move |c| is_list && c == ',').map(str::trim);
     std::iter::from_fn(move || parts.find(|part| !part.is_empty()))
 }
@@ -82,36 +82,36 @@ fn listed(value: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::anomaly::Anomaly;
     use crate::answer::Response;
-    use crate::doubt::Doubt;
 
     const NOW: u64 = 1_792_567_680_000;
 
-    fn hint(headers: &[(&str, &str)]) -> (Option<f64>, Vec<Doubt>) {
+    fn hint(headers: &[(&str, &str)]) -> (Option<f64>, Vec<Anomaly>) {
         let response = Response { status: 429, headers, body: b"", received: NOW };
         let mut reader = ResponseReader::new(&response);
         let wait = reader.retry_after(RetryHeader::COMMON).map(|wait| wait.as_secs_f64());
-        (wait, reader.doubts.into_vec())
+        (wait, reader.anomalies.into_vec())
     }
 
     #[test]
     fn what_retry_after_says() {
-        for (value, expected, doubt) in [
+        for (value, expected, anomaly) in [
             ("17", Some(17.0), None),
             ("1.5", Some(1.5), None),
             ("0", Some(0.0), None),
             ("", None, None),
-            ("-5", None, Some(DoubtReason::Negative)),
-            ("120s", None, Some(DoubtReason::Unreadable)),
-            ("soon", None, Some(DoubtReason::Unreadable)),
-            ("691201", None, Some(DoubtReason::TooLong)),
+            ("-5", None, Some(AnomalyReason::Negative)),
+            ("120s", None, Some(AnomalyReason::Unreadable)),
+            ("soon", None, Some(AnomalyReason::Unreadable)),
+            ("691201", None, Some(AnomalyReason::TooLong)),
             ("Wed, 21 Oct 2026 07:28:00 GMT", Some(0.0), None),
-            ("Thu, 22 Oct 2099 07:28:00 GMT", None, Some(DoubtReason::TooLong)),
-            ("Sun, 06 Nov 1994 08:49:37 GMT", Some(0.0), Some(DoubtReason::InThePast)),
+            ("Thu, 22 Oct 2099 07:28:00 GMT", None, Some(AnomalyReason::TooLong)),
+            ("Sun, 06 Nov 1994 08:49:37 GMT", Some(0.0), Some(AnomalyReason::InThePast)),
         ] {
-            let (wait, doubts) = hint(&[("Retry-After", value)]);
+            let (wait, anomalies) = hint(&[("Retry-After", value)]);
             assert_eq!(wait, expected, "{value}");
-            assert_eq!(doubts.first().map(|doubt| doubt.why), doubt, "{value}");
+            assert_eq!(anomalies.first().map(|anomaly| anomaly.why), anomaly, "{value}");
         }
     }
 
@@ -132,11 +132,12 @@ mod tests {
             [("retry-after", "5"), ("retry-after", "90")],
             [("retry-after", "90, 5"), ("retry-after-ms", "x")],
         ] {
-            let (wait, doubts) = hint(&headers);
+            let (wait, anomalies) = hint(&headers);
             assert_eq!(wait, Some(90.0), "{headers:?}");
-            let shorter =
-                |doubt: &Doubt| doubt.why == DoubtReason::Contradiction && doubt.value == "5";
-            assert!(doubts.iter().any(shorter), "{doubts:?}");
+            let shorter = |anomaly: &Anomaly| {
+                anomaly.why == AnomalyReason::Contradiction && anomaly.value == "5"
+            };
+            assert!(anomalies.iter().any(shorter), "{anomalies:?}");
         }
     }
 }

@@ -73,7 +73,7 @@ impl ResponseReader<'_> {
     /// The wait that the message states.
     pub(crate) fn wait_in_message(&mut self, error: &ErrorBody) -> Option<Duration> {
         let (text, wait) = phrases::wait(&error.lower)?;
-        self.ok_or_doubt("message", text, wait)
+        self.ok_or_anomaly("message", text, wait)
     }
 
     /// An error of the call itself. A header that states whether to retry wins over the status.

@@ -1,8 +1,8 @@
 //! Reads the events of a stream: usage, content, the end, errors, in the shapes of all providers.
 
+use crate::anomaly::Anomalies;
 use crate::answer::Refused;
 use crate::dialect::Dialect;
-use crate::doubt::Doubts;
 use crate::parse::borrowed::BorrowedValue;
 use crate::reader::ErrorBody;
 use crate::usage::Usage;
@@ -66,7 +66,7 @@ impl StreamState {
     fn add_usage(&mut self, value: &BorrowedValue<'_>) {
         let found = USAGE.iter().find_map(|path| value.at(path).filter(|found| found.is_object()));
         if let Some(found) = found {
-            self.usage.merge_later(&Usage::from_json(found, &mut Doubts::default()));
+            self.usage.merge_later(&Usage::from_json(found, &mut Anomalies::default()));
         }
     }
 }

@@ -20,7 +20,7 @@ fn b42_our_own_answers_feed_nothing() {
     ];
     let body = r#"{"type":"error","error":{"type":"rate_limit_error","code":"insufficient_quota"},
         "usage":{"input_tokens":5},"errors":[{"type":"RATE_LIMITED"}]}"#;
-    let nothing = Answer { verdict: NEVER, limits: vec![], usage: None, doubts: vec![] };
+    let nothing = Answer { verdict: NEVER, limits: vec![], usage: None, anomalies: vec![] };
     for dialect in Dialect::ALL {
         for status in [200, 403, 429, 503, 529] {
             assert_eq!(read(dialect, status, &headers, body), nothing, "{}", dialect.name());

@@ -1,6 +1,6 @@
 //! Responses of Anthropic, OpenAI, Azure and Gemini, recorded or taken from documentation.
 
-use standpipe_dialect::{Dialect, DoubtReason, Kind, ResetMeans, Usage};
+use standpipe_dialect::{AnomalyReason, Dialect, Kind, ResetMeans, Usage};
 
 use crate::support::{
     AGAIN, NEVER, OK, amounts, exceeded, kind_and_wait, read, reasons, refused, secs, seen,
@@ -36,7 +36,7 @@ fn anthropic_tells_of_its_limits_on_every_answer() {
         {"input_tokens":12,"output_tokens":34,"cache_creation_input_tokens":100,
          "cache_read_input_tokens":4000,"service_tier":"standard"}}"#;
     let answer = read(Dialect::Anthropic, 200, &headers, body);
-    assert_eq!((&answer.verdict, &answer.doubts), (&OK, &vec![]));
+    assert_eq!((&answer.verdict, &answer.anomalies), (&OK, &vec![]));
     let requests = seen(&answer, "requests", None);
     assert_eq!(amounts(requests), (Some(1_000), Some(999), Some(1_000)));
     assert_eq!((requests.reset, requests.coarse), (ResetMeans::Full, 1));
@@ -135,7 +135,7 @@ fn anthropic_says_when_access_comes_back() {
     let answer = anthropic(429, "rate_limit_error", &message.replace("2026-10-22", "2031-12-01"));
     assert_eq!(
         (kind_and_wait(&answer), reasons(&answer)),
-        ((Kind::Terminal, None), vec![DoubtReason::TooLong])
+        ((Kind::Terminal, None), vec![AnomalyReason::TooLong])
     );
     // The response states no end, and the month ends in four hours.
     let body = r#"{"error":{"type":"rate_limit_error","message":"x","details":
@@ -169,7 +169,7 @@ fn a_subscription_tells_shares() {
         ("anthropic-ratelimit-unified-overage-status", "rejected"),
     ];
     let answer = read(Dialect::Anthropic, 200, &headers, "");
-    assert_eq!((&answer.verdict, answer.limits.len(), &answer.doubts), (&OK, 3, &vec![]));
+    assert_eq!((&answer.verdict, answer.limits.len(), &answer.anomalies), (&OK, 3, &vec![]));
     let five = seen(&answer, "budget", Some("5h"));
     assert_eq!((five.utilization, five.period), (Some(420_000), secs(5 * 3_600)));
     assert_eq!((five.reset_in, five.reset), (secs(3_600), ResetMeans::WindowEnds));
@@ -246,7 +246,7 @@ fn openai_usage_of_responses_and_embeddings() {
     assert_eq!(read(Dialect::OpenAi, 200, &[], r#"{"usage":null}"#).usage, None);
     let body = r#"{"usage":{"prompt_tokens":-1,"completion_tokens":9e99}}"#;
     let answer = read(Dialect::OpenAi, 200, &[], body);
-    assert_eq!((answer.usage, answer.doubts.len()), (None, 2));
+    assert_eq!((answer.usage, answer.anomalies.len()), (None, 2));
 }
 
 #[test]

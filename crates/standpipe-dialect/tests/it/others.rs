@@ -1,6 +1,6 @@
 //! Responses of GitHub, Copilot and the providers that a profile describes.
 
-use standpipe_dialect::{Dialect, DoubtReason, Kind, ResetMeans};
+use standpipe_dialect::{AnomalyReason, Dialect, Kind, ResetMeans};
 
 use crate::support::{
     AGAIN, NEVER, OK, amounts, exceeded, kind_and_wait, read, reasons, secs, seen,
@@ -374,13 +374,13 @@ fn plain_headers_and_statuses() {
 }
 
 #[test]
-fn figures_that_cannot_be_are_doubted() {
+fn impossible_figures_are_anomalies() {
     for (limit, remaining, why) in [
-        ("0", "0", DoubtReason::Zero),
-        ("10", "11", DoubtReason::MoreThanLimit),
-        ("1000000000001", "5", DoubtReason::TooLarge),
-        ("many", "5", DoubtReason::Unreadable),
-        ("-5", "5", DoubtReason::Negative),
+        ("0", "0", AnomalyReason::Zero),
+        ("10", "11", AnomalyReason::MoreThanLimit),
+        ("1000000000001", "5", AnomalyReason::TooLarge),
+        ("many", "5", AnomalyReason::Unreadable),
+        ("-5", "5", AnomalyReason::Negative),
     ] {
         let headers = [("x-ratelimit-limit", limit), ("x-ratelimit-remaining", remaining)];
         let answer = read(Dialect::GitHub, 200, &headers, "");
@@ -393,9 +393,9 @@ fn figures_that_cannot_be_are_doubted() {
         ("x-ratelimit-reset", "99999999999"),
     ];
     let answer = read(Dialect::GitHub, 200, &headers, "");
-    assert_eq!(reasons(&answer), [DoubtReason::Contradiction, DoubtReason::TooLong]);
+    assert_eq!(reasons(&answer), [AnomalyReason::Contradiction, AnomalyReason::TooLong]);
     assert_eq!(amounts(&answer.limits[0]), (Some(40), None, None));
-    let shown = answer.doubts[0].to_string();
+    let shown = answer.anomalies[0].to_string();
     let reason = "another value in the same response contradicts it";
     assert_eq!(shown, format!("x-ratelimit-limit says `50`: {reason}"));
 }

@@ -179,7 +179,9 @@ fn check(answer: &Answer) -> Result<(), TestCaseError> {
     if let Verdict::Refused(refused) = &answer.verdict {
         check_refused(refused)?;
     }
-    prop_assert!(answer.limits.len() <= bounds::LIMITS && answer.doubts.len() <= bounds::DOUBTS);
+    prop_assert!(
+        answer.limits.len() <= bounds::LIMITS && answer.anomalies.len() <= bounds::ANOMALIES
+    );
     for seen in &answer.limits {
         let (limit, left) = (seen.limit, seen.remaining);
         prop_assert!(limit.is_none_or(|limit| (1..=bounds::AMOUNT).contains(&limit)), "{seen:?}");
@@ -189,9 +191,9 @@ fn check(answer: &Answer) -> Result<(), TestCaseError> {
         prop_assert!(seen.name.as_ref().is_none_or(|name| name.chars().count() <= bounds::SHORT));
         prop_assert!(seen.coarse > 0 && seen.unit.chars().count() <= bounds::SHORT);
     }
-    for doubt in &answer.doubts {
-        prop_assert!(doubt.what.chars().count() <= bounds::SHORT, "{doubt}");
-        prop_assert!(doubt.value.chars().count() <= bounds::SHORT, "{doubt}");
+    for anomaly in &answer.anomalies {
+        prop_assert!(anomaly.what.chars().count() <= bounds::SHORT, "{anomaly}");
+        prop_assert!(anomaly.value.chars().count() <= bounds::SHORT, "{anomaly}");
     }
     if let Some(usage) = answer.usage {
         let amounts = [usage.input_tokens, usage.output_tokens, usage.total_tokens, usage.points];

@@ -5,7 +5,7 @@ pub(crate) mod streams;
 use std::time::Duration;
 
 use standpipe_dialect::{
-    Answer, Dialect, DoubtReason, Kind, LimitSeen, Refused, Response, Verdict,
+    AnomalyReason, Answer, Dialect, Kind, LimitSeen, Refused, Response, Verdict,
 };
 
 /// The time at which responses are received: 2026-10-21T07:28:00Z.
@@ -44,8 +44,8 @@ pub(crate) fn amounts(seen: &LimitSeen) -> (Option<u64>, Option<u64>, Option<u12
     (seen.limit, seen.remaining, seen.reset_in.map(|reset| reset.as_millis()))
 }
 
-pub(crate) fn reasons(answer: &Answer) -> Vec<DoubtReason> {
-    answer.doubts.iter().map(|doubt| doubt.why).collect()
+pub(crate) fn reasons(answer: &Answer) -> Vec<AnomalyReason> {
+    answer.anomalies.iter().map(|anomaly| anomaly.why).collect()
 }
 
 pub(crate) const OK: Verdict = Verdict::Ok;

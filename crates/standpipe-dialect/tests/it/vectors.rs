@@ -1,6 +1,6 @@
 //! The test vectors that every reader of these dialects should pass, one test per vector.
 
-use standpipe_dialect::{Dialect, DoubtReason, Kind, ResetMeans};
+use standpipe_dialect::{AnomalyReason, Dialect, Kind, ResetMeans};
 
 use crate::support::{NEVER, OK, amounts, exceeded, kind_and_wait, read, reasons, seen};
 
@@ -59,7 +59,7 @@ fn a_bucket_that_is_already_full() {
     };
     let answer = Dialect::Anthropic.read(&response);
     assert_eq!(amounts(seen(&answer, "requests", None)), (Some(1_000), Some(999), Some(0)));
-    assert_eq!(answer.doubts, []);
+    assert_eq!(answer.anomalies, []);
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn epochs() {
         let answer = Dialect::Generic.read(&response);
         let (_, _, reset) = amounts(seen(&answer, "requests", None));
         assert_eq!(reset, Some(millis), "{text}");
-        assert_eq!(answer.doubts, [], "{text}");
+        assert_eq!(answer.anomalies, [], "{text}");
     }
 }
 
@@ -115,7 +115,7 @@ fn azure_does_not_know() {
     ];
     for dialect in [Dialect::AzureOpenAi, Dialect::OpenAi] {
         let answer = read(dialect, 200, &headers, "");
-        assert_eq!((answer.limits, answer.doubts, answer.verdict), (vec![], vec![], OK));
+        assert_eq!((answer.limits, answer.anomalies, answer.verdict), (vec![], vec![], OK));
     }
 }
 
@@ -217,5 +217,5 @@ fn a_clock_that_is_an_hour_off_gives_the_right_length() {
     ];
     let answer = read(Dialect::Generic, 503, &headers, "");
     assert_eq!(kind_and_wait(&answer), (Kind::Overload, Some(60_000)));
-    assert_eq!(reasons(&answer), [DoubtReason::FarFromNow]);
+    assert_eq!(reasons(&answer), [AnomalyReason::FarFromNow]);
 }

@@ -54,8 +54,8 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
 fn ignored(scene: &Scene) -> Vec<Finding> {
     let mut seen: BTreeMap<(&str, &str), (u64, &Event)> = BTreeMap::new();
     for event in &scene.week {
-        let EventData::Doubt { about, .. } = &event.what else { continue };
-        // Doubts about headers name the header.
+        let EventData::Anomaly { about, .. } = &event.what else { continue };
+        // Anomalies about headers name the header.
         let pool = scene.pool(&event.pool).map(|pool| &pool.status);
         let is_limit = pool.is_some_and(|pool| pool.limits.iter().any(|l| l.limit == *about));
         if is_limit {
@@ -64,7 +64,7 @@ fn ignored(scene: &Scene) -> Vec<Finding> {
         }
     }
     let finding = |((pool, limit), (count, last)): ((&str, &str), (u64, &Event))| {
-        let EventData::Doubt { value, why, .. } = &last.what else { return None };
+        let EventData::Anomaly { value, why, .. } = &last.what else { return None };
         let what = format!(
             "`{pool}`: {} of {limit} in 7 days showed less than Standpipe counts and {} not \
              believed, the last ({value}): {why}",

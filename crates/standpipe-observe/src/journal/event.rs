@@ -251,7 +251,7 @@ pub enum EventData {
         guessed: bool,
     },
     /// A value that the provider sent was implausible and ignored.
-    Doubt {
+    Anomaly {
         /// Which header or field.
         about: String,
         /// The value, shortened.
@@ -307,7 +307,7 @@ impl EventData {
             Self::Outside { .. } => EventKind::Outside,
             Self::Breaker { .. } => EventKind::Breaker,
             Self::ClientRetry { .. } => EventKind::ClientRetry,
-            Self::Doubt { .. } => EventKind::Doubt,
+            Self::Anomaly { .. } => EventKind::Anomaly,
             Self::Store { .. } => EventKind::Store,
             Self::Usage(_) => EventKind::Usage,
             Self::Lost { .. } => EventKind::Lost,

@@ -53,12 +53,12 @@ pub fn event_of_notice(pool: &PoolName, notice: &Notice, now: &Now) -> Option<Ev
             EventData::Outside { limit: limit_text(limit), units: *units, total: *total }
         }
         Notice::Breaker { on } => EventData::Breaker { on: *on },
-        Notice::Unbelieved { retry_after } => EventData::Doubt {
+        Notice::Unbelieved { retry_after } => EventData::Anomaly {
             about: "retry-after".to_owned(),
             value: retry_after.map(|said| format!("{} s", said.0 / 1_000_000)).unwrap_or_default(),
             why: "longer than 8 days".to_owned(),
         },
-        Notice::ReadingIgnored { limit, remaining, full_in } => EventData::Doubt {
+        Notice::ReadingIgnored { limit, remaining, full_in } => EventData::Anomaly {
             about: limit_text(limit),
             value: format!("{remaining} remaining"),
             why: format!(

@@ -44,7 +44,7 @@ pub(super) struct PoolCounters {
     pub(super) stops: u64,
     pub(super) sessions_ended: u64,
     pub(super) promoted: u64,
-    pub(super) doubts: u64,
+    pub(super) anomalies: u64,
     pub(super) store_notices: u64,
     /// By limit.
     pub(super) outside: NamedCounts,
@@ -194,7 +194,7 @@ impl PoolCounters {
             EventData::Stop { .. } => self.stops += 1,
             EventData::SessionEnd { .. } => self.sessions_ended += 1,
             EventData::Promote { .. } => self.promoted += 1,
-            EventData::Doubt { .. } => self.doubts += 1,
+            EventData::Anomaly { .. } => self.anomalies += 1,
             EventData::Store { .. } => self.store_notices += 1,
             _ => {}
         }
@@ -233,7 +233,7 @@ impl Default for PoolCounters {
             stops: 0,
             sessions_ended: 0,
             promoted: 0,
-            doubts: 0,
+            anomalies: 0,
             store_notices: 0,
             outside: NamedCounts::default(),
             is_missing: false,

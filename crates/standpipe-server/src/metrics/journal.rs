@@ -63,8 +63,8 @@ fn simple(page: &mut Exposition, pools: &BTreeMap<&str, PoolMetrics<'_>>) {
             counters.sessions_ended
         }),
         ("promoted_total", "Background calls promoted to standard.", |counters| counters.promoted),
-        ("doubts_total", "Values from the provider that were rejected.", |counters| {
-            counters.doubts
+        ("anomalies_total", "Values from the provider that were rejected.", |counters| {
+            counters.anomalies
         }),
         (
             "store_notices_total",

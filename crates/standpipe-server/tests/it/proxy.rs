@@ -310,7 +310,7 @@ fn an_upstream_that_cannot_be_reached_takes_nothing() {
 #[test]
 fn a_failure_that_is_not_retried_keeps_its_cause() {
     let world = World::anthropic("[pool.\"nowhere/api\"]\nrequests = \"10/h\"\n");
-    let mut answers = (0..3).map(|_| world.post("/nowhere/anything", &[], &json!({})));
+    let mut answers = (0..3).map(|_| world.post("/as/blog/nowhere/any", &[], &json!({})));
     let is_last = |answer: &Answer| answer.header("x-standpipe-reason") == Some("retry_budget");
     let answer = answers.find(is_last).expect("the budget is three retries");
     assert_eq!(answer.status, 502);

@@ -28,11 +28,11 @@ impl Pool {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn doubt_refusal(&self) -> Operation<Option<String>> {
-        self.operation(Self::doubt_now)
+    pub fn check_refusal(&self) -> Operation<Option<String>> {
+        self.operation(Self::check_refusal_now)
     }
 
-    fn doubt_now(&self) -> Result<Option<String>, Error> {
+    fn check_refusal_now(&self) -> Result<Option<String>, Error> {
         let known = self.read_state(|state, now| {
             let healthy = state.facts().pause.is_none() && has_room(state, now);
             let served = state.facts().throttling.streak == 0;
@@ -51,11 +51,11 @@ impl Pool {
     }
 
     /// Writes to the journal that a message was rejected.
-    pub fn note_doubt(&self, about: &str, why: &str) {
+    pub fn note_anomaly(&self, about: &str, why: &str) {
         let (about, why) = (about.to_owned(), why.to_owned());
         if let Ok(handle) = self.tap().store_handle() {
-            let doubt = EventData::Doubt { about, value: String::new(), why };
-            handle.store_client().journal().note(self.name(), doubt);
+            let anomaly = EventData::Anomaly { about, value: String::new(), why };
+            handle.store_client().journal().note(self.name(), anomaly);
         }
     }
 

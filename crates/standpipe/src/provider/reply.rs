@@ -183,8 +183,8 @@ impl Reply {
         }
         let is_header =
             |what: &str| self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(what));
-        for doubt in answer.doubts.iter_mut().filter(|doubt| !is_header(&doubt.what)) {
-            "(not recorded)".clone_into(&mut doubt.value);
+        for anomaly in answer.anomalies.iter_mut().filter(|anomaly| !is_header(&anomaly.what)) {
+            "(not recorded)".clone_into(&mut anomaly.value);
         }
     }
 
@@ -216,7 +216,7 @@ impl Read {
             self.meaning = Meaning::Failed { transient: true };
         }
         (self.readings, self.hit) = (Vec::new(), None);
-        self.notes.push(EventData::Doubt {
+        self.notes.push(EventData::Anomaly {
             about: "x-ratelimit-resource".to_owned(),
             value: resource.chars().take(64).collect(),
             why: "it is about another limit than this pool's".to_owned(),
@@ -225,10 +225,10 @@ impl Read {
     }
 
     fn new(dialect: Dialect, answer: Answer) -> Self {
-        let notes = answer.doubts.iter().map(|doubt| EventData::Doubt {
-            about: doubt.what.clone(),
-            value: doubt.value.clone(),
-            why: doubt.why.to_string(),
+        let notes = answer.anomalies.iter().map(|anomaly| EventData::Anomaly {
+            about: anomaly.what.clone(),
+            value: anomaly.value.clone(),
+            why: anomaly.why.to_string(),
         });
         let (meaning, hit) = match answer.verdict {
             Verdict::Ok => (Meaning::Served, None),

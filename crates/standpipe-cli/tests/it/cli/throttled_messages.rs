@@ -36,7 +36,7 @@ fn assert_not_believed(home: &Home, ran: &Ran, why: &str) {
     assert_eq!(pause(home), None, "{ran:?}");
     let status = home.status("my/api");
     assert_eq!(status["in_flight"], 0, "it is settled: {status}");
-    let output = home.run(["events", "--kind", "doubt"]);
+    let output = home.run(["events", "--kind", "anomaly"]);
     assert!(output.printed().contains(why), "{output:?}");
 }
 
@@ -110,7 +110,7 @@ fn b59_a_message_is_not_believed_against_the_providers_own_report() {
     let output: Value = report("90");
     assert_eq!(output["limits"], 1, "{output}");
     assert_not_believed(&home, &prints(&home, "auto", cached), "reported room");
-    // The same report with nothing left is no ground for doubt.
+    // The same report with nothing left is no anomaly.
     report("0");
     report("0");
     let ran = prints(&home, "auto", cached);

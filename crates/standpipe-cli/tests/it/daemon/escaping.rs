@@ -53,7 +53,7 @@ fn events_have_one_line_each_whatever_a_header_says() {
     daemon.post("/v1/observe", &json!({"pool": "my/api", "headers": headers})).ok(200);
     let refused = json!({"pool": "my/api", "status": 429, "headers": headers});
     daemon.post("/v1/throttle", &refused).ok(200);
-    let written = ["observe", "throttle", "doubt"].map(|kind| daemon.until_event(kind));
+    let written = ["observe", "throttle", "anomaly"].map(|kind| daemon.until_event(kind));
     let ran = home.run(["events"]);
     shows(&ran, &[r"7\r\n2026-01-01", r"\u{1b}[2J\u{9b}31m\u{7f}\u{202e}\u{2066}\u{200b}"]);
     let events = home.run(["events", "--json"]);

@@ -102,24 +102,30 @@ fn metrics_page(metrics: &str) -> String {
 #[test]
 fn the_tables_of_the_storm_are_those_of_its_last_run() {
     let runs: Value = serde_json::from_str(&document("tests/sdks/storm.json")).unwrap();
-    let head = "| | calls | refused (429) | errors in the clients | quota used | \
-                a critical call takes | fairness |\n|---|---:|---:|---:|---:|---:|---:|\n";
-    let row = |title: &str, name: &str| {
-        let run = runs["rows"].as_array().unwrap().iter().find(|run| run["row"] == name).unwrap();
+    let head = "| | calls sent | refused (429) | failed in the clients | critical calls served per \
+                minute | quota used | fairness |\n|---|---:|---:|---:|---:|---:|---:|\n";
+    let minutes = storm_minutes();
+    let run = |name: &str| {
+        runs["rows"].as_array().unwrap().iter().find(|run| run["row"] == name).unwrap()
+    };
+    let row = |title: &str, name: &str, steady: u64| {
+        let run = run(name);
         let whole = |key: &str| thousands(run[key].as_u64().unwrap());
         let figure = |key: &str| run[key].as_f64().unwrap();
-        let (seconds, fairness) = (figure("critical_s"), figure("fairness"));
-        let used = figure("quota_used_percent");
+        let served = run["tiers"]["critical"]["served"].as_u64().unwrap();
+        let per_minute = (served + steady / 2) / steady;
+        let (used, fairness) = (figure("quota_used_percent"), figure("fairness"));
         let (calls, refused, errors) = (whole("calls"), whole("refused"), whole("errors"));
         format!(
-            "| {title} | {calls} | {refused} | {errors} | {used:.1} % | {seconds:.2} s | \
+            "| {title} | {calls} | {refused} | {errors} | {per_minute} | {used:.1} % | \
              {fairness:.3} |\n"
         )
     };
-    let alone = row("the SDK's own retries", "without");
-    let tap = row("through Standpipe, limits configured", "configured");
-    let unknown = row("through Standpipe, no configuration", "unknown");
+    let alone = row("the SDK's own retries", "without", minutes.alone);
+    let tap = row("through Standpipe, limits configured", "configured", minutes.through);
+    let unknown = row("through Standpipe, no configuration", "unknown", minutes.through);
     let table = format!("{head}{alone}{tap}{unknown}");
+    check_prose_of_the_storm(&run);
     let limits = &runs["limits"];
     let counts = [&runs["processes"], &limits["requests_per_min"], &limits["input_tokens_per_min"]];
     let [processes, requests, tokens] = counts.map(|count| thousands(count.as_u64().unwrap()));
@@ -134,6 +140,40 @@ fn the_tables_of_the_storm_are_those_of_its_last_run() {
     }
 }
 
+/// The lengths of the storm's runs in minutes: until all clients have started, and from then on.
+pub(super) struct StormMinutes {
+    pub(super) ramp: u64,
+    pub(super) alone: u64,
+    pub(super) through: u64,
+}
+
+pub(super) fn storm_minutes() -> StormMinutes {
+    let script = document("tests/sdks/storm.py");
+    let minutes = |mark: &str| {
+        let (_, rest) = script.split_once(mark).unwrap_or_else(|| panic!("no {mark}"));
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse::<u64>().unwrap() / 60
+    };
+    StormMinutes {
+        ramp: minutes("RAMP, STEADY = "),
+        alone: minutes("alone.url, 2, "),
+        through: minutes("RAMP, STEADY = 60, "),
+    }
+}
+
+/// The sentences of both pages about small prompts and about background agents.
+fn check_prose_of_the_storm<'a>(run: &impl Fn(&str) -> &'a Value) {
+    let of = |name: &str, tier: &str, key: &str| run(name)["tiers"][tier][key].as_u64().unwrap();
+    let mean = |name: &str| {
+        let sum = |key: &str| of(name, "critical", key) + of(name, "standard", key);
+        sum("tokens") / sum("served")
+    };
+    for name in ["configured", "unknown"] {
+        assert!(10 * mean("without") < 8 * mean(name), "{name}: the retries fit larger prompts");
+        assert_eq!(of(name, "background", "served"), 0, "{name}");
+    }
+}
+
 pub(super) fn thousands(number: u64) -> String {
     if number < 1_000 {
         return number.to_string();
@@ -145,11 +185,11 @@ pub(super) fn thousands(number: u64) -> String {
 struct Hold(Child);
 
 impl Hold {
-    fn start(newcomer: &Newcomer, agent: &str) -> Self {
-        let line = format!(
-            "standpipe hold my/jobs --limit requests=30/min --limit parallel=1 --as {agent} \
-             -- sh -c 'echo begun; cat'"
-        );
+    /// Starts a line of a page, with a command that ends when the test wants it to.
+    fn start(newcomer: &Newcomer, line: &str) -> Self {
+        let (_, hold) = line.split_once("standpipe hold ").unwrap();
+        let (hold, _) = hold.split_once(" -- ").unwrap();
+        let line = format!("standpipe hold {hold} -- sh -c 'echo begun; cat'");
         let mut shell = newcomer.shell(&line);
         let shell = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         Self(shell.spawn().unwrap())
@@ -184,21 +224,27 @@ fn shape(text: &str) -> String {
     words.join(" ")
 }
 
-/// The sample in README.md is what `standpipe status` prints while one command runs and another
-/// waits.
+/// The sample in README.md is what `standpipe status` prints after the commands above it: while
+/// one runs and another waits. The test waits for these states instead of the page's seconds.
 #[test]
 fn the_sample_of_status_is_what_it_prints() {
     let newcomer = Newcomer::new();
-    let mut first = Hold::start(&newcomer, "nightly");
+    let all = blocks(&document("README.md"), "console");
+    let block = all.iter().find(|block| block.text().contains("standpipe status")).unwrap();
+    let typed = block.typed();
+    let [first, second, last] = &typed[..] else { panic!("{typed:?}") };
+    assert!(last.ends_with("; standpipe status"), "{last}");
+    let mut first = Hold::start(&newcomer, first);
     first.begun();
-    let second = Hold::start(&newcomer, "blog");
+    let second = Hold::start(&newcomer, second);
     let mut shown = text(&newcomer.types("standpipe status").stdout);
     while !shown.contains("blog") {
         shown = text(&newcomer.types("standpipe status").stdout);
     }
     drop(first);
     drop(second);
-    let sample = format!("```console\n$ standpipe status\n{}\n```\n", shown.trim_end());
+    let commands: String = typed.iter().map(|line| format!("$ {line}\n")).collect();
+    let sample = format!("```console\n{commands}{}\n```\n", shown.trim_end());
     check_sample("README.md", "sample: status", &sample);
 }
 

@@ -4,16 +4,18 @@
 //! `cargo install` is replaced by the program that was built. The Rust is compiled by `cargo test
 //! --doc`, and `bindings/python/tests` runs the Python.
 
+use std::collections::BTreeSet;
+
 use super::commands::{Reader, steps};
 use super::page::text;
 
 /// For a command of README.md, in their order: what it prints, and what `standpipe status` shows
 /// afterwards.
 const STEPS: &[(&str, &str, &[&str])] = &[
-    ("standpipe hold my/slots", "my turn", &["my/slots", "idle", "0 of 1 in flight"]),
+    ("for i in 1 2 3; do standpipe hold my/slots", ":", &["my/slots", "idle", "0 of 1 in flight"]),
+    ("for i in 1 2 3 4 5 6; do standpipe hold web/api", ":", &["web/api", "usable 4"]),
     ("standpipe run --as blog", "done", &["my/slots"]),
-    ("standpipe hold my/jobs", "done", &["my/jobs"]),
-    ("standpipe status", "my/slots", &["my/slots", "idle"]),
+    ("standpipe hold my/jobs", "waiting · 1 in flight · 1 waiting", &["my/jobs", "idle"]),
     ("lease=$(standpipe reserve my/api", "", &["my/slots", "my/api", "900 of"]),
 ];
 
@@ -29,7 +31,13 @@ fn the_readme_works_from_top_to_bottom_in_one_home() {
         assert!(step.starts_with(begins), "{step} is not {begins}");
         let ran = home.runs(step);
         assert!(ran.status.success(), "{step}: {ran:?}");
-        assert!(text(&ran.stdout).contains(prints), "{step}: {ran:?}");
+        let printed = text(&ran.stdout);
+        assert!(printed.contains(prints), "{step}: {ran:?}");
+        if step.contains("sleep 1' &") {
+            // One copy runs at a time, each for a second, so no two start in the same one.
+            let starts: BTreeSet<&str> = printed.lines().collect();
+            assert_eq!(starts.len(), 3, "{step}: {printed}");
+        }
         let status = text(&home.runs("standpipe status").stdout);
         for word in *shows {
             assert!(status.contains(word), "after {step}: no {word} in\n{status}");

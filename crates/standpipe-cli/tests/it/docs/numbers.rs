@@ -1,10 +1,13 @@
 //! Every number in the prose of README.md is generated or checked: what is left after the checked
-//! sentences are taken out has none.
+//! sentences are taken out has none. The figures of the page about tuning are in tables.
 
 use standpipe_core::{Span, bounds};
 use standpipe_servers::{Flavour, Options, Server};
 
+use std::collections::BTreeSet;
+
 use super::commands::GUIDE;
+use super::generated::storm_minutes;
 use super::page::{Newcomer, document, exists, text};
 
 /// Words for numbers that a page may use.
@@ -45,6 +48,70 @@ fn margin_at_first() -> (u64, u64) {
     (figure("margin_per_mille") / 10, figure("effective"))
 }
 
+/// The cells of the first row of a page that begins with this one, without the text in brackets.
+fn row(page: &str, begins: &str) -> Vec<String> {
+    let text = document(page);
+    let begins = format!("| {begins} |");
+    let row = text.lines().find(|line| line.starts_with(&begins));
+    let row = row.unwrap_or_else(|| panic!("{page}: no {begins}"));
+    let cell = |cell: &str| cell.split(" (").next().unwrap_or_default().trim().to_owned();
+    row.split('|').map(cell).collect()
+}
+
+/// The digits of a cell: `310.7 s` is 3107, and `1,348` is 1348.
+fn digits(cell: &str) -> u64 {
+    cell.chars().filter(char::is_ascii_digit).collect::<String>().parse().unwrap()
+}
+
+/// What the table of README.md about five agents shows.
+fn five_agents() -> [String; 2] {
+    let of = |name: &str| row("README.md", name)[2..4].iter().map(|cell| digits(cell)).collect();
+    let [wanted, sent, lost, ends]: [Vec<u64>; 4] = [
+        "calls wanted",
+        "calls sent",
+        "given up after the last attempt",
+        "the last call ends after",
+    ]
+    .map(of);
+    assert_eq!((wanted[1], lost[1]), (sent[1], 0), "through Standpipe all calls succeed at once");
+    let later = (100 * ends[1] + ends[0] / 2) / ends[0] - 100;
+    let times = WORDS[usize::try_from(sent[0] / sent[1]).unwrap()];
+    [
+        format!("all {} calls succeed. The last one ends {later} % later", wanted[1]),
+        format!("{} calls are lost, and {times} times as many are sent", lost[0]),
+    ]
+}
+
+/// What the benchmarks measured.
+fn speed() -> [String; 2] {
+    let results = "bench/RESULTS.md";
+    let pair = digits(&row(results, "Standpipe through the library")[2]);
+    let proxy = row(results, "1 KB");
+    let [direct, nginx, ours] = [2, 3, 4].map(|at| digits(&proxy[at]));
+    let added = |by: u64| format!("0.{:02} ms", (by - direct + 5) / 10);
+    [
+        format!("A reserve and commit take {} µs on the file store", (pair + 50) / 100),
+        format!(
+            "adds about {} to a 1 KB request at the median; nginx adds {}",
+            added(ours),
+            added(nginx)
+        ),
+    ]
+}
+
+/// How long the runs of the storm took.
+fn storm() -> String {
+    let minutes = storm_minutes();
+    let word = |minutes: u64| WORDS[usize::try_from(minutes).unwrap()];
+    assert_eq!(minutes.ramp, 1, "the first minute");
+    format!(
+        "The first three columns count the whole run: {} minutes with the SDK's retries, {} \
+         through Standpipe",
+        word(minutes.ramp + minutes.alone),
+        word(minutes.ramp + minutes.through)
+    )
+}
+
 /// Sentences with numbers, each from its source.
 fn claims() -> Vec<String> {
     let rust = value("Cargo.toml", "rust-version");
@@ -52,8 +119,11 @@ fn claims() -> Vec<String> {
     let silence = bounds::SILENCE.0 / Span::secs(60).0;
     let listen = standpipe::Settings::LISTEN;
     let (margin, admitted) = margin_at_first();
-    vec![
-        format!("Linux, Rust {rust} or newer"),
+    let wait = standpipe::DEFAULT_TIMEOUT.as_secs() / 60;
+    let mut claims = vec![
+        storm(),
+        format!("A call waits for up to {wait} minutes"),
+        format!("Linux with Rust {rust} or newer"),
         format!("Rust {rust} or newer; Python {python} or newer for the package"),
         format!("Redis ≥ {} or Valkey", oldest_redis()),
         format!("after {} minutes of silence", WORDS[silence as usize]),
@@ -65,7 +135,10 @@ fn claims() -> Vec<String> {
         // 1,200 reserved and 900 used, which the script beside it does.
         "300 tokens are free again at once".to_owned(),
         format!("{} means equal shares", jain(&[4, 4, 4])),
-    ]
+    ];
+    claims.extend(five_agents());
+    claims.extend(speed());
+    claims
 }
 
 /// Jain's index of fairness.
@@ -75,7 +148,9 @@ fn jain(shares: &[u64]) -> u64 {
 }
 
 /// Sentences that other tests check: `picture.rs` of `standpipe-sim`, and `generated.rs`.
-const ELSEWHERE: [&str; 2] = [
+const ELSEWHERE: [&str; 3] = [
+    // A date, which no test can repeat.
+    "from each project's documentation in 2026-11",
     "five agents share a key that allows 100 calls a minute. Each limits itself to 30 calls a \
      minute and makes up to four attempts; the SDK sends each attempt up to three times",
     "50 processes of Anthropic's Node SDK on one key, against a local server that enforces 600 \
@@ -120,4 +195,40 @@ fn every_number_in_the_readme_is_generated_or_checked() {
     };
     let unchecked: Vec<&str> = words.filter(is_number).collect();
     assert!(unchecked.is_empty(), "no test checks these numbers of README.md: {unchecked:?}");
+}
+
+/// The figures of a text: numbers in tenths, numbers of refusals, and what they replace.
+fn figures(text: &str) -> Vec<String> {
+    let words: Vec<&str> = text.split([' ', '|', '\n']).filter(|word| !word.is_empty()).collect();
+    let number = |at: usize| -> Option<String> {
+        let plain = words.get(at)?.trim_matches([',', '.', ';', ':', '(', ')']);
+        let is_number = plain.chars().all(|letter| letter.is_ascii_digit() || letter == '.');
+        (is_number && !plain.is_empty()).then(|| plain.trim_end_matches(".0").to_owned())
+    };
+    let is_figure = |at: usize, number: &str| {
+        let of = words.get(at + 1).is_some_and(|next| next.starts_with("refusal"));
+        let instead = at > 1 && words[at - 2..at] == ["instead", "of"];
+        number.contains('.') || of || instead || words[at].contains(".0")
+    };
+    (0..words.len()).filter_map(|at| number(at).filter(|number| is_figure(at, number))).collect()
+}
+
+/// A figure that a new run of the simulator changes must change on this page, too.
+#[test]
+fn the_figures_of_the_page_about_tuning_are_in_the_tables_of_the_simulator() {
+    let mut known = BTreeSet::new();
+    for page in ["docs/concepts/simulator.md", "docs/concepts/policies.md"] {
+        let text = document(page);
+        let cells = text
+            .lines()
+            .filter(|line| line.starts_with("| "))
+            .flat_map(|row| row.split([' ', ',']));
+        known.extend(cells.map(|cell| cell.trim_end_matches(".0").to_owned()));
+    }
+    let tuning = document("docs/concepts/tuning.md");
+    let outside: Vec<&str> = tuning.split("```").step_by(2).collect();
+    let found = figures(&outside.concat());
+    assert!(found.len() >= 50, "{found:?}");
+    let stale: Vec<&String> = found.iter().filter(|figure| !known.contains(*figure)).collect();
+    assert!(stale.is_empty(), "figures of tuning.md that are in no table: {stale:?}");
 }

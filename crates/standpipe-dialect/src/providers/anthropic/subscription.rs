@@ -4,9 +4,9 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use crate::anomaly::AnomalyReason;
 use crate::answer::{Kind, LimitSeen, ResetMeans, Verdict};
 use crate::bounds;
-use crate::doubt::DoubtReason;
 use crate::parse::{date, number};
 use crate::reader::{ErrorBody, ResponseReader, RetryHeader, refused};
 
@@ -27,7 +27,7 @@ pub(super) enum Status {
 pub(super) fn read_limits(reader: &mut ResponseReader<'_>) {
     for (window, value) in reader.headers.between(PREFIX, "-utilization") {
         let header = format!("{PREFIX}{window}-utilization");
-        let utilization = reader.ok_or_doubt(&header, value, utilization_ppm(value));
+        let utilization = reader.ok_or_anomaly(&header, value, utilization_ppm(value));
         let seen = LimitSeen {
             period: period(&window),
             reset_in: reset_in(reader, &format!("{PREFIX}{window}-reset")),
@@ -41,9 +41,9 @@ pub(super) fn read_limits(reader: &mut ResponseReader<'_>) {
 }
 
 /// Parses a share with decimals into parts per million.
-fn utilization_ppm(text: &str) -> Result<u32, DoubtReason> {
-    let ppm = u32::try_from(number::decimal(text, 6)?).map_err(|_| DoubtReason::TooLarge)?;
-    if ppm <= MAX_UTILIZATION_PPM { Ok(ppm) } else { Err(DoubtReason::TooLarge) }
+fn utilization_ppm(text: &str) -> Result<u32, AnomalyReason> {
+    let ppm = u32::try_from(number::decimal(text, 6)?).map_err(|_| AnomalyReason::TooLarge)?;
+    if ppm <= MAX_UTILIZATION_PPM { Ok(ppm) } else { Err(AnomalyReason::TooLarge) }
 }
 
 /// The period in the name of a window: `5h`, `7d`, or `7d_oi` with a variant behind it.
@@ -60,7 +60,7 @@ fn period(window: &str) -> Option<Duration> {
 /// The time until a window ends. Unlike the other Anthropic headers, these are epoch seconds.
 fn reset_in(reader: &mut ResponseReader<'_>, header: &str) -> Option<Duration> {
     let value = reader.headers.first(header)?;
-    let instant = reader.ok_or_doubt(header, value, date::epoch(value))?;
+    let instant = reader.ok_or_anomaly(header, value, date::epoch(value))?;
     reader.until(header, value, instant)
 }
 
@@ -116,9 +116,9 @@ mod tests {
         assert_eq!(utilization_ppm("0.42"), Ok(420_000));
         assert_eq!(utilization_ppm("1.0"), Ok(1_000_000));
         assert_eq!(utilization_ppm("1.0375"), Ok(1_037_500));
-        assert_eq!(utilization_ppm("101"), Err(DoubtReason::TooLarge));
-        assert_eq!(utilization_ppm("-0.1"), Err(DoubtReason::Negative));
-        assert_eq!(utilization_ppm("half"), Err(DoubtReason::Unreadable));
+        assert_eq!(utilization_ppm("101"), Err(AnomalyReason::TooLarge));
+        assert_eq!(utilization_ppm("-0.1"), Err(AnomalyReason::Negative));
+        assert_eq!(utilization_ppm("half"), Err(AnomalyReason::Unreadable));
     }
 
     #[test]

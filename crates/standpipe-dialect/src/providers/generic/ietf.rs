@@ -7,9 +7,9 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use crate::anomaly::AnomalyReason;
 use crate::answer::{LimitSeen, ResetMeans};
 use crate::bounds;
-use crate::doubt::DoubtReason;
 use crate::parse::number;
 use crate::reader::{Reset, ResetFormat, ResponseReader};
 use crate::text::redact;
@@ -175,20 +175,20 @@ fn param(reader: &mut ResponseReader<'_>, header: &str, item: &Item<'_>, key: &s
 
 fn amount(reader: &mut ResponseReader<'_>, what: &str, value: Option<&str>) -> Option<u64> {
     let value = value?;
-    reader.ok_or_doubt(what, value, number::amount(value))
+    reader.ok_or_anomaly(what, value, number::amount(value))
 }
 
 fn seconds(reader: &mut ResponseReader<'_>, what: &str, value: Option<&str>) -> Option<Duration> {
     let value = value?;
     // Some providers send an instant where the draft requires seconds.
     let parsed = match number::seconds(value) {
-        Err(DoubtReason::TooLong) => match ResetFormat::Guess.parse(value) {
+        Err(AnomalyReason::TooLong) => match ResetFormat::Guess.parse(value) {
             Ok(Reset::At(instant)) => return reader.until(what, value, instant),
-            _ => Err(DoubtReason::TooLong),
+            _ => Err(AnomalyReason::TooLong),
         },
         parsed => parsed,
     };
-    reader.ok_or_doubt(what, value, parsed)
+    reader.ok_or_anomaly(what, value, parsed)
 }
 
 impl<'a> Item<'a> {

@@ -204,7 +204,7 @@ impl Profile {
         }
         if let Some(field) = self.wait_field
             && let Some(text) = error.value.get(field).and_then(json::text)
-            && let Some(wait) = reader.ok_or_doubt(field, &text, number::seconds(&text))
+            && let Some(wait) = reader.ok_or_anomaly(field, &text, number::seconds(&text))
         {
             return Some(wait);
         }

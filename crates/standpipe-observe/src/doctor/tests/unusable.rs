@@ -275,16 +275,16 @@ fn each_limit_has_its_own_margin_and_the_refused_one_is_named() {
 
 #[test]
 fn b19_a_reading_that_was_not_believed_is_no_proof_that_nobody_bypasses() {
-    let doubt = |about: &str| {
+    let anomaly = |about: &str| {
         let (value, why) = ("4 remaining".to_owned(), "it is about a smaller burst".to_owned());
-        event(9_000, EventData::Doubt { about: about.to_owned(), value, why })
+        event(9_000, EventData::Anomaly { about: about.to_owned(), value, why })
     };
     let headers = std::collections::BTreeMap::from([("x-ratelimit".to_owned(), "9".to_owned())]);
     let reported = event(9_500, EventData::Observe { lease: None, headers });
     let mut kept = Kept::new();
-    let week = [reported.clone(), doubt("retry-after")];
+    let week = [reported.clone(), anomaly("retry-after")];
     one(&kept.found(bypass::check, &week), Level::Ok, "counted no call that bypassed");
-    let week = [reported, doubt("requests per 1min"), doubt("requests per 1min")];
+    let week = [reported, anomaly("requests per 1min"), anomaly("requests per 1min")];
     let found = kept.found(bypass::check, &week);
     one(&found, Level::Note, "2 readings of requests per 1min in 7 days showed less than");
     assert!(found[0].what.ends_with("(4 remaining): it is about a smaller burst"), "{found:?}");

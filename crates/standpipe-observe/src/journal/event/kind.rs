@@ -52,8 +52,8 @@ pub enum EventKind {
     Breaker,
     /// See [`EventData::ClientRetry`].
     ClientRetry,
-    /// See [`EventData::Doubt`].
-    Doubt,
+    /// See [`EventData::Anomaly`].
+    Anomaly,
     /// See [`EventData::Store`].
     Store,
     /// See [`EventData::Usage`].
@@ -86,7 +86,7 @@ impl EventKind {
         Self::Outside,
         Self::Breaker,
         Self::ClientRetry,
-        Self::Doubt,
+        Self::Anomaly,
         Self::Store,
         Self::Usage,
         Self::Lost,
@@ -117,7 +117,7 @@ impl EventKind {
             Self::Outside => "outside",
             Self::Breaker => "breaker",
             Self::ClientRetry => "client_retry",
-            Self::Doubt => "doubt",
+            Self::Anomaly => "anomaly",
             Self::Store => "store",
             Self::Usage => "usage",
             Self::Lost => "lost",

@@ -7,19 +7,19 @@ use crate::text::redact;
 
 /// A value that a response states and the reader ignores, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Doubt {
+pub struct Anomaly {
     /// The header or the field of the body.
     pub what: String,
     /// The rejected value, shortened.
     pub value: String,
     /// Why the reader rejected it.
-    pub why: DoubtReason,
+    pub why: AnomalyReason,
 }
 
 /// Why the reader rejects a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum DoubtReason {
+pub enum AnomalyReason {
     /// It does not have the syntax of this header or field.
     Unreadable,
     /// It is negative.
@@ -40,7 +40,7 @@ pub enum DoubtReason {
     FarFromNow,
 }
 
-impl fmt::Display for DoubtReason {
+impl fmt::Display for AnomalyReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Unreadable => "it cannot be parsed",
@@ -56,31 +56,31 @@ impl fmt::Display for DoubtReason {
     }
 }
 
-impl fmt::Display for Doubt {
+impl fmt::Display for Anomaly {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} says `{}`: {}", self.what, self.value, self.why)
     }
 }
 
-/// The doubts about one response: no duplicates, at most [`bounds::DOUBTS`].
+/// The anomalies about one response: no duplicates, at most [`bounds::ANOMALIES`].
 #[derive(Debug, Default)]
-pub(crate) struct Doubts(Vec<Doubt>);
+pub(crate) struct Anomalies(Vec<Anomaly>);
 
-impl Doubts {
-    pub(crate) fn add(&mut self, what: &str, value: &str, why: DoubtReason) {
-        if self.0.len() == bounds::DOUBTS {
+impl Anomalies {
+    pub(crate) fn add(&mut self, what: &str, value: &str, why: AnomalyReason) {
+        if self.0.len() == bounds::ANOMALIES {
             return;
         }
         let what = redact(what, bounds::SHORT);
         let value = redact(value, bounds::SHORT);
-        let doubt = Doubt { what, value, why };
+        let anomaly = Anomaly { what, value, why };
         // The reader may read the same header several times.
-        if !self.0.contains(&doubt) {
-            self.0.push(doubt);
+        if !self.0.contains(&anomaly) {
+            self.0.push(anomaly);
         }
     }
 
-    pub(crate) fn into_vec(self) -> Vec<Doubt> {
+    pub(crate) fn into_vec(self) -> Vec<Anomaly> {
         self.0
     }
 }
@@ -90,9 +90,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn doubts_are_bounded() {
-        let mut doubts = Doubts::default();
-        (0..100).for_each(|n| doubts.add("a", &n.to_string(), DoubtReason::Unreadable));
-        assert_eq!(doubts.into_vec().len(), bounds::DOUBTS);
+    fn anomalies_are_bounded() {
+        let mut anomalies = Anomalies::default();
+        (0..100).for_each(|n| anomalies.add("a", &n.to_string(), AnomalyReason::Unreadable));
+        assert_eq!(anomalies.into_vec().len(), bounds::ANOMALIES);
     }
 }
