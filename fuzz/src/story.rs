@@ -85,7 +85,8 @@ impl<'a> Story<'a> {
             10..=15 => self.commit(),
             16 => Action::Cancel { lease: self.lease() },
             17 => Action::Redate { lease: self.lease() },
-            18 => Action::Withdraw { lease: self.lease() },
+            18 if self.bytes.one_in(2) => Action::Withdraw { lease: self.lease() },
+            18 => Action::Leave { ticket: self.lease() },
             19 => Action::Throttled(self.throttled()),
             20 | 21 => self.observed(),
             22 | 23 => {

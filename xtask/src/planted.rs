@@ -32,6 +32,13 @@ pub(crate) fn table() -> Vec<Planted> {
 /// Bugs in the ledger and its policies.
 const LEDGER: &[Planted] = &[
     Planted {
+        name: "each-ticket-of-a-dead-session-has-the-whole-time",
+        file: "crates/standpipe-core/src/lease/sessions.rs",
+        before: "known.missed.saturating_mul(3)",
+        after: "known.missed.saturating_mul(0)",
+        caught_by: &["standpipe-store::memory::golden_traces_are_told_the_same"],
+    },
+    Planted {
         name: "no-share-of-a-learned-limit",
         file: "crates/standpipe-core/src/config/compiled.rs",
         before: "in_force.iter().skip(config.limits.len())",

@@ -180,7 +180,7 @@ impl State {
     /// A due ticket that nobody claimed lapses. A ticket that was held back is enqueued again.
     fn on_timer(&mut self, queue_key: QueueKey, now: Instant) {
         match self.facts.tickets.get(&queue_key).map(|ticket| ticket.phase) {
-            Some(Phase::Due(_)) => self.dequeue(queue_key),
+            Some(Phase::Due(_)) => self.lapse(queue_key),
             Some(_) => self.enqueue(queue_key, now),
             None => {}
         }

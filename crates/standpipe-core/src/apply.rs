@@ -98,6 +98,7 @@ impl State {
             Action::OwnerEnded { lease } => self.owner_ended(*lease, now),
             Action::Redate { lease } => self.redate(*lease, now),
             Action::Withdraw { lease } => self.withdraw(*lease, now),
+            Action::Leave { ticket } => self.leave(*ticket, now),
             Action::Throttled(throttled) => self.throttled(key, throttled, now),
             Action::Observed(observed) => self.observed(observed, now),
             Action::Recovered(recovered) => self.recovered(key, recovered, now),

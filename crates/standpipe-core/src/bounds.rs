@@ -53,6 +53,8 @@ pub const PAUSE: Span = Span::secs(8 * 86_400);
 /// The silence after which an idle session is forgotten, and after which a session that has leases
 /// or tickets may be reported as ended if its process cannot be tested.
 pub const SILENCE: Span = Span::secs(120);
+/// The shortest time for the claim of a ticket, as a part of the configured one: 50 ms of 2 s.
+pub(crate) const SHORTEST_CLAIM: u64 = 40;
 /// The time after which an agent is idle and its floor is available to others, unless the period of
 /// the limit is shorter.
 pub const IDLE: Span = Span::secs(30);

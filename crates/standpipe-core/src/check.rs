@@ -389,7 +389,7 @@ fn tickets(facts: &Facts, compiled: &CompiledConfig) -> Checked {
         ensure(ticket.earmarked.iter().all(needs), "units earmarked for nothing")?;
         let stands = match ticket.phase {
             Phase::Line(at) => needs(at) && !ticket.earmarked.contains(at),
-            Phase::Due(since) => since <= facts.clock,
+            Phase::Due(until) => until > facts.clock,
             Phase::Held { .. } | Phase::Lapsed | Phase::TooLate => ticket.earmarked.is_empty(),
         };
         ensure(stands, "a ticket's phase contradicts its earmarks")?;

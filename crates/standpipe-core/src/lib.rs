@@ -169,4 +169,4 @@ pub use crate::view::{AdmissionSteps, AgentLimitUsage, LimitUsage, RampUsage};
 
 /// Changes whenever the same events would give another outcome or another layout. Binaries of equal
 /// semantics may share a pool.
-pub const SEMANTICS: u32 = 12;
+pub const SEMANTICS: u32 = 13;

@@ -16,6 +16,8 @@ pub struct Session {
     /// Whether the session ended. The record is kept for a while, so that late duplicates of its
     /// events are recognised.
     pub ended: bool,
+    /// The number of its tickets that became due since its last event and were not claimed.
+    pub missed: u32,
 }
 
 /// Which silent sessions were already looked at.

@@ -10,10 +10,10 @@ use crate::bounds;
 use crate::event::Key;
 use crate::lease::LeaseOwner;
 use crate::lease::session::Session;
-use crate::outcome::{Notice, Reclaim};
+use crate::outcome::{Answer, Notice, Reclaim};
 use crate::queue::ticket::QueueKey;
 use crate::state::State;
-use crate::time::Instant;
+use crate::time::{Instant, Span};
 
 impl State {
     /// Ends the leases and tickets of a session. Leases settle at their estimate. Tickets with an
@@ -40,6 +40,33 @@ impl State {
         }
     }
 
+    /// Returns how long units stay earmarked for a ticket that becomes due. A session that missed
+    /// turns since its last event may be dead, and each of its tickets would keep units from others
+    /// for the whole time, one after another.
+    pub(crate) fn claim_time(&self, session: Option<u64>) -> Span {
+        let missed = session.and_then(|session| self.facts.sessions.get(&session));
+        let shift = missed.map_or(0, |known| known.missed.saturating_mul(3).min(63));
+        let whole = self.index.compiled.claim;
+        Span((whole.0 >> shift).max(whole.0 / bounds::SHORTEST_CLAIM).max(1))
+    }
+
+    /// Handles a due ticket that nobody claimed in time.
+    pub(crate) fn lapse(&mut self, queue_key: QueueKey) {
+        let session = self.facts.tickets.get(&queue_key).and_then(|ticket| ticket.session);
+        if let Some(known) = session.and_then(|session| self.facts.sessions.get_mut(&session)) {
+            known.missed = known.missed.saturating_add(1);
+        }
+        self.dequeue(queue_key);
+    }
+
+    /// Handles a caller that left and may ask again with its id.
+    pub(crate) fn leave(&mut self, ticket: Key, now: Instant) -> Answer {
+        if let Some(queue_key) = self.index.queue_key_of.get(&ticket) {
+            self.abandon_ticket(*queue_key, now);
+        }
+        Answer::Done
+    }
+
     /// Removes a ticket whose session ended, or detaches it if its id can take it over.
     fn abandon_ticket(&mut self, queue_key: QueueKey, now: Instant) {
         let Some(ticket) = self.facts.tickets.get(&queue_key) else { return };
@@ -64,7 +91,7 @@ impl State {
 
     /// Records an event of a session.
     pub(crate) fn touch_session(&mut self, session: u64, number: u64, now: Instant) {
-        let new = Session { last: number, last_seen: now, ended: false };
+        let new = Session { last: number, last_seen: now, ended: false, missed: 0 };
         let known = self.facts.sessions.insert(session, new);
         if known.is_some_and(|known| known.last_seen == now) {
             return;

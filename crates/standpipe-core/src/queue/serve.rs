@@ -174,13 +174,14 @@ impl State {
     fn make_due(&mut self, queue_key: QueueKey, now: Instant) {
         let Some(ticket) = self.facts.tickets.get(&queue_key) else { return };
         let (key, earmarked) = (ticket.key, ticket.earmarked);
+        let until = now + self.claim_time(ticket.session);
         for constraint in self.index.compiled.constraints.ids() {
             if !earmarked.contains(constraint) {
                 self.earmark(queue_key, constraint);
                 self.mark_dirty(constraint);
             }
         }
-        self.set_phase(queue_key, Phase::Due(now));
+        self.set_phase(queue_key, Phase::Due(until));
         self.effects.wake.push(key);
     }
 

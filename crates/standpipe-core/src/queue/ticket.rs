@@ -63,7 +63,7 @@ pub enum Phase {
     },
     /// It is in the line of this constraint.
     Line(ConstraintId),
-    /// All its units are earmarked since this instant, and it waits for its claim.
+    /// All its units are earmarked until this instant, and it waits for its claim.
     Due(Instant),
     /// It was due, and nobody claimed it in time. It keeps its position and blocks nobody until it
     /// is claimed.

@@ -161,7 +161,7 @@ impl Index {
     fn next_event_at(&self, ticket: &Ticket) -> Instant {
         match ticket.phase {
             Phase::Held { until, .. } => until,
-            Phase::Due(since) => since + self.compiled.claim,
+            Phase::Due(until) => until,
             _ => Instant::NEVER,
         }
     }

@@ -263,6 +263,7 @@ fn odd_action() -> impl Strategy<Value = Action> {
         3 => odd_key().prop_map(|lease| Action::Cancel { lease }),
         3 => odd_key().prop_map(|lease| Action::Redate { lease }),
         1 => odd_key().prop_map(|lease| Action::Withdraw { lease }),
+        1 => odd_key().prop_map(|ticket| Action::Leave { ticket }),
         2 => odd_throttled().prop_map(Action::Throttled),
         2 => observed,
         2 => (option::of(odd_key()), option::of(odd_span()))

@@ -332,6 +332,20 @@ fn the_standard_to_be_names_units_and_policies() {
     }
 }
 
+/// A 403 for a missing permission states neither a wait nor a limit that is used up.
+#[test]
+fn a_403_that_states_a_limit_is_a_refusal() {
+    let waits = |headers: &[(&str, &str)]| {
+        kind_and_wait(&read(Dialect::Generic, 403, headers, "secondary rate limit"))
+    };
+    let (kind, wait) = waits(&[("retry-after", "7")]);
+    assert_eq!((kind, wait), (Kind::Quota, Some(7_000)));
+    let used_up = [("x-ratelimit-limit", "5"), ("x-ratelimit-remaining", "0")];
+    assert_eq!(waits(&used_up).0, Kind::Quota);
+    let left = [("x-ratelimit-limit", "5"), ("x-ratelimit-remaining", "4")];
+    assert_eq!(read(Dialect::Generic, 403, &left, "").verdict, NEVER);
+}
+
 #[test]
 fn plain_headers_and_statuses() {
     let headers = [

@@ -101,7 +101,8 @@ impl RandomEvents {
         match self.random.below(100) {
             0..=44 => Action::Reserve(Box::new(self.reserve())),
             45..=74 => Action::Commit(self.commit()),
-            75..=78 => Action::Cancel { lease: self.key() },
+            75..=77 => Action::Cancel { lease: self.key() },
+            78 => Action::Leave { ticket: self.key() },
             79 | 80 => Action::Redate { lease: self.key() },
             81 => Action::Withdraw { lease: self.key() },
             82..=84 => Action::Throttled(self.throttled()),

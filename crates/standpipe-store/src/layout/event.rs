@@ -66,6 +66,7 @@ wire_enum! {
         13 => Redate { lease },
         14 => Withdraw { lease },
         15 => Calendar { resets },
+        16 => Leave { ticket },
     }
     Recovered {
         0 => Reserve { lease, reserve },

@@ -49,7 +49,7 @@ wire_struct! {
     }
     Reported { remaining, limit, at, until }
     RecentLow { since, left, before }
-    Session { last, last_seen, ended }
+    Session { last, last_seen, ended, missed }
     QueueKey { tier, tag, arrival }
     Call { cost, owner, id, model, task, retry_of, bytes, tokens_follow, part_of }
     Ticket {
@@ -69,7 +69,7 @@ wire_enum! {
     Phase {
         0 => Held { reason, until },
         1 => Line(constraint),
-        2 => Due(since),
+        2 => Due(until),
         3 => Lapsed,
         4 => TooLate,
     }

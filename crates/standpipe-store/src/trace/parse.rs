@@ -201,6 +201,7 @@ impl Parser {
             "cancel" => Action::Cancel { lease: self.key(value)? },
             "redate" => Action::Redate { lease: self.key(value)? },
             "withdraw" => Action::Withdraw { lease: self.key(value)? },
+            "leave" => Action::Leave { ticket: self.key(value)? },
             "throttled" => Action::Throttled(self.throttled(object(value)?)?),
             "observed" => Action::Observed(self.observed(object(value)?)?),
             "heartbeat" => Action::Heartbeat {

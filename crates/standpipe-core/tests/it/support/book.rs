@@ -36,7 +36,8 @@ pub(crate) struct Book {
     /// The most that each agent ever asked for of each limit.
     pub(crate) most_asked: BTreeMap<AgentName, Vec<u64>>,
     /// The first reserve of whoever waits, or has waited: that one counts.
-    asked: BTreeMap<Key, Reserve>,
+    /// With the instant that the last answer stated.
+    asked: BTreeMap<Key, (Option<Instant>, Reserve)>,
 }
 
 /// What a complaint is about.
@@ -278,6 +279,8 @@ impl Book {
             }
             (Action::Redate { lease }, answer) => self.redate(*lease, answer),
             (Action::Withdraw { lease }, answer) => self.withdraw(*lease, answer),
+            // It is about tickets, of which this book knows nothing.
+            (Action::Leave { .. }, Answer::Done) => {}
             (Action::Throttled(throttled), answer) => self.throttle(throttled, answer),
             (Action::Heartbeat { lease, ttl }, answer) => self.beat(*lease, *ttl, answer),
             (Action::SessionEnded { session }, _) => return self.session_ended(*session),
@@ -309,22 +312,25 @@ impl Book {
         most.iter_mut().zip(needs).for_each(|(most, need)| *most = need.max(*most));
         match decision {
             Decision::Admit(grant) => {
-                let first = self.asked.get(&grant.lease).unwrap_or(reserve).clone();
-                self.admit(session, &first, grant);
+                let asked = self.asked.get(&grant.lease).cloned();
+                let (told, first) = asked.unwrap_or((None, reserve.clone()));
+                let may_be_due = told.is_some_and(|told| told <= self.now);
+                self.admit(session, &first, (grant, may_be_due));
             }
             Decision::Wait(hold) => {
-                self.asked.entry(hold.ticket).or_insert_with(|| reserve.clone());
+                let asked = self.asked.entry(hold.ticket);
+                asked.or_insert_with(|| (None, reserve.clone())).0 = hold.refusal.until;
             }
             Decision::Refuse(_) => {}
         }
     }
 
-    fn admit(&mut self, session: u64, reserve: &Reserve, grant: &Grant) {
+    fn admit(&mut self, session: u64, reserve: &Reserve, (grant, may_be_due): (&Grant, bool)) {
         if self.repeats(reserve, grant) {
             return;
         }
         let mut objections = self.objections(&reserve.cost);
-        objections.extend(self.share_objections(reserve));
+        objections.extend(self.share_objections(reserve, may_be_due));
         for (about, what) in objections {
             self.complain(about, format!("{:?} admitted at {:?}: {what}", grant.lease, self.now));
         }

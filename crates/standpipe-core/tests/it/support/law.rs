@@ -44,8 +44,13 @@ impl Book {
 
     /// Why a call of this agent may not be made now, as far as caps and other agents' floors are
     /// concerned. Only what is certain from the outside: windows and calls in flight, and floors of
-    /// agents that have a call in flight or had one admitted a moment ago.
-    pub(crate) fn share_objections(&self, reserve: &Reserve) -> Vec<(Guarantee, String)> {
+    /// agents that have a call in flight or had one admitted a moment ago. What is earmarked for a
+    /// ticket that is due is not kept for an agent that returns afterwards.
+    pub(crate) fn share_objections(
+        &self,
+        reserve: &Reserve,
+        may_be_due: bool,
+    ) -> Vec<(Guarantee, String)> {
         let mut objections = Vec::new();
         let caps = self.config.agent(&reserve.agent).map_or(&[][..], |rule| &rule.caps);
         for (at, limit) in self.config.limits.iter().enumerate() {
@@ -60,7 +65,7 @@ impl Book {
                 objections.push((Guarantee::Cap, format!("{used} and {need} of {cap:?}")));
             }
             let kept = self.kept_from(at, reserve);
-            if i128::from(need + kept) > self.room(at) && kept > 0 {
+            if i128::from(need + kept) > self.room(at) && kept > 0 && !may_be_due {
                 let what = format!("{need} of {} with {kept} kept", self.room(at));
                 objections.push((Guarantee::Floor, what));
             }

@@ -157,7 +157,11 @@ impl Player {
             }
             Step::GiveUp(which) => {
                 let (ticket, session, _) = pick(&self.tickets, *which)?;
-                Some((session.clone(), Action::Cancel { lease: *ticket }))
+                let action = match which % 2 {
+                    0 => Action::Cancel { lease: *ticket },
+                    _ => Action::Leave { ticket: *ticket },
+                };
+                Some((session.clone(), action))
             }
             Step::Throttle { lease, retry_after } => self.throttle(*lease, *retry_after),
             Step::Beat { process, lease, ttl } => {

@@ -145,7 +145,8 @@ impl Profile {
         }
         self.problem(reader, error).or_else(|| {
             let kind = if error.is_about_concurrency() { Kind::Concurrency } else { Kind::Quota };
-            (reader.status == 429).then(|| self.refuse(kind, None, None, reader, error))
+            let is_refused = reader.status == 429 || is_limited_403(reader);
+            is_refused.then(|| self.refuse(kind, None, None, reader, error))
         })
     }
 
@@ -240,4 +241,11 @@ impl Profile {
             other => Some(other),
         }
     }
+}
+
+/// Whether a 403 is a limit: one for a missing permission states neither a wait nor a limit that is
+/// used up.
+fn is_limited_403(reader: &mut ResponseReader<'_>) -> bool {
+    let is_used_up = reader.limits.iter().any(|seen| seen.remaining == Some(0));
+    reader.status == 403 && (is_used_up || reader.retry_after(RETRY_HEADERS).is_some())
 }
