@@ -1,6 +1,7 @@
 //! The default agent: the name of the program that called us.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use standpipe::named_after;
@@ -25,7 +26,7 @@ pub(crate) fn agent_running(command: &[OsString]) -> String {
 }
 
 /// Programs that start any others, so that their name says nothing about a call. A shell that runs
-/// a script by its path has the script's name.
+/// a script has the script's name.
 const STARTERS: &[&str] = &[
     "bash",
     "sh",
@@ -128,8 +129,55 @@ fn parent() -> Option<String> {
     Some(first)
 }
 
+/// Returns the name of a running program: that of the script which it interprets, else its own.
 fn name_of(pid: i32) -> Option<String> {
-    std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()
+    let own = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words: Vec<&OsStr> = words.split(|byte| *byte == 0).map(OsStr::from_bytes).collect();
+    Some(named_by(&own, &words))
+}
+
+/// The longest name that the kernel keeps. A longer one is cut.
+const LONGEST_OWN: usize = 15;
+
+/// A script that is run by its path has its own name already, perhaps cut; `bash script.sh` and
+/// `python3 job.py` have that of the interpreter.
+fn named_by(own: &str, words: &[&OsStr]) -> String {
+    let file = |word: &OsStr| Some(Path::new(word).file_name()?.to_string_lossy().into_owned());
+    let own = own.trim_end();
+    let script = words.split_first().and_then(|(program, rest)| script_of(program, rest));
+    if let Some(script) = script.and_then(file) {
+        return script;
+    }
+    let is_cut = own.len() == LONGEST_OWN;
+    let whole = words.first().copied().and_then(file);
+    whole.filter(|name| is_cut && name.starts_with(own)).unwrap_or_else(|| own.to_owned())
+}
+
+/// Returns the script among the words of an interpreter. The options of shells and of Python that
+/// take no script are skipped.
+fn script_of<'a>(program: &OsStr, words: &[&'a OsStr]) -> Option<&'a OsStr> {
+    let name = program.to_str()?.trim_start_matches('-');
+    if !is_interpreter(Path::new(name)) {
+        return None;
+    }
+    let has_short_options = name.ends_with("sh") || name.contains("py");
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match word.to_str()? {
+            "-o" | "-W" | "-X" if has_short_options => drop(words.next()),
+            // Options such as -e and -u; -c and -m run no script.
+            option if option.starts_with('-') => {
+                let is_plain = has_short_options && !option.contains(['c', 'm', '=']);
+                if !is_plain || option.len() < 2 || option.starts_with("--") {
+                    return None;
+                }
+            }
+            "" => return None,
+            _ => return Some(word),
+        }
+    }
+    None
 }
 
 /// Returns the parent's pid: the second field after the name, which is in parentheses and may
@@ -161,6 +209,34 @@ mod tests {
         assert_eq!(named("env A=1 nice node ./bin/agent.js"), "agent");
         assert_eq!(named("bash"), "bash");
         assert_eq!(started(&[]), "unnamed");
+    }
+
+    #[test]
+    fn a_calling_interpreter_is_named_after_its_script() {
+        let named = |own: &str, line: &str| {
+            let words: Vec<&OsStr> = line.split(' ').map(OsStr::new).collect();
+            named_by(own, &words)
+        };
+        for (own, line, expected) in [
+            ("nightly.sh\n", "/bin/sh ./nightly.sh --fast", "nightly.sh"),
+            ("bash\n", "bash nightly.sh", "nightly.sh"),
+            ("bash\n", "bash -eu -o pipefail jobs/nightly.sh", "nightly.sh"),
+            ("python3\n", "/usr/bin/python3.12 -u -W error job.py", "job.py"),
+            ("node\n", "node job.js", "job.js"),
+            ("bash\n", "-bash", "bash"),
+            ("sh\n", "sh -c standpipe status", "sh"),
+            ("python3\n", "python3 -m jobs.nightly", "python3"),
+            ("perl\n", "perl -e 1", "perl"),
+            (
+                "nightly-report-\n",
+                "/bin/sh /opt/nightly-report-of-all.sh",
+                "nightly-report-of-all.sh",
+            ),
+            ("a-long-program-\n", "/opt/a-long-program-name x", "a-long-program-name"),
+            ("make\n", "make all", "make"),
+        ] {
+            assert_eq!(named(own, line), expected, "{line}");
+        }
     }
 
     #[test]

@@ -122,12 +122,23 @@ impl Context {
         if let Some(problem) = problem {
             let whole = problem.to_string();
             let what = whole.strip_suffix(&format!("; {}", problem.remedy)).unwrap_or(&whole);
+            // A file that does not exist, or cannot be read, has no line.
+            let (state, more) = match problem.line {
+                Some(_) => ("is invalid", self.check_command()),
+                None => ("cannot be used", String::new()),
+            };
             printer.note(&format!(
-                "the configuration file is invalid, so the ledger's own configuration counts: \
-                 {what} (`standpipe config check` lists every problem)"
+                "the configuration file {state}, so the ledger's own configuration counts: \
+                 {what}{more}"
             ));
         }
         Ok(settings)
+    }
+
+    /// ` (`standpipe config check` lists every problem)`, of the file that is in use.
+    fn check_command(&self) -> String {
+        let file = self.globals.config.as_ref().map(|file| format!(" {}", file.display()));
+        format!(" (`standpipe config check{}` lists every problem)", file.unwrap_or_default())
     }
 
     /// Whether it is certain which store the file states, although it may be invalid.

@@ -219,6 +219,12 @@ mod tests {
                 "invalid value `a/b` for --as: not a valid agent name",
                 "use 1 to 64 of the characters A-Z a-z 0-9 . _ @ -, for example blog-writer",
             ),
+        ]);
+    }
+
+    #[test]
+    fn no_sentence_about_a_value_is_the_parsers() {
+        assert_printed(&[
             (
                 "up --listen foo",
                 "invalid value `foo` for --listen: not an address with a port",
@@ -230,6 +236,26 @@ mod tests {
                 "write 60/min or 60/ms",
             ),
             ("reserve a/b --timeout 5m", "invalid value `5m` for --timeout", "write 5min or 5ms"),
+            (
+                "reserve a/b --timeout 1h30m",
+                "invalid value `1h30m` for --timeout: it has several units",
+                "a duration has one unit, write 90min",
+            ),
+            (
+                "reserve a/b --cost \"\"",
+                "invalid value `\"\"` for --cost: it is not a cost",
+                "write unit=amount",
+            ),
+            (
+                "reserve a/b --limit requests=5/min,burst",
+                "invalid value `requests=5/min,burst` for --limit: the option `burst` has no value",
+                "write for example burst=10",
+            ),
+            (
+                "top --daemon foo",
+                "invalid value `foo` for --daemon: not the address of a daemon",
+                "write http://127.0.0.1:8377 or",
+            ),
         ]);
     }
 
@@ -267,6 +293,13 @@ mod tests {
             ("status --watch", "unknown option `--watch`", "`standpipe top` shows the same live"),
             ("hold a/b --agent x -- y", "unknown option `--agent`", "did you mean `--as`?"),
             ("hold a/b --name x -- y", "unknown option `--name`", "did you mean `--as`?"),
+            ("pause my/tt 5min", "unexpected argument `5min`", "write --for 5min"),
+            ("commit x y", "unexpected argument `y`", "run it once for each lease"),
+            (
+                "cancel x --used requests=1",
+                "unknown option `--used`",
+                "a cancelled call used nothing",
+            ),
             ("hold a/b --wait 5s -- y", "unknown option `--wait`", "did you mean `--timeout`?"),
             ("status --verbose", "unknown option `--verbose`", "`standpipe events` shows what"),
             ("up --verbose", "unknown option `--verbose`", "write --log-level debug"),

@@ -3,26 +3,30 @@
 //! It is computed from the same state that would decide, and changes nothing.
 
 mod advice;
+mod several;
+mod step;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::once;
 
 use serde::Serialize;
 use standpipe_core::{
-    AdmissionSteps, Breaker, Decision, LeaseOwner, LimitId, LimitUsage, Priority, QueueKey, Queued,
-    Reason, Refusal, Reserve, Span, State, Ticket, Unit, Zone,
+    Breaker, Decision, Instant, LeaseOwner, LimitId, LimitUsage, Priority, QueueKey, Queued,
+    Reason, Refusal, Reserve, State, Ticket, Unit, Zone,
 };
 use standpipe_store::PoolName;
 
 pub use self::advice::{Advice, Remedy};
-use crate::refusal::{Refused, When, limit_text};
+pub use self::step::{Denial, Returns, Step};
+use self::step::{denial, steps};
+use crate::refusal::when::NEW_WINDOW;
+use crate::refusal::{Refused, When};
 use crate::status::{
-    AgentShares, KeptUnits, Label, LeaseStatus, LimitStatus, NextReason, PausedBy, PoolStatus,
-    Processes, TicketStatus, VerdictKind, agents_ahead, amounts, breaker, claim_of, forecast_of,
-    forecasts, is_by_cap, is_zero, kept_from, lease_status, needs_all, next_reason, rate_users,
-    shares_of, shortage, slot_holders, superior_of,
+    AgentShares, Expected, KeptUnits, Label, LeaseStatus, LimitStatus, NextReason, PoolStatus,
+    Processes, ProviderReset, TicketStatus, VerdictKind, amounts, breaker, claim_of, forecast_of,
+    lease_status, next_reason, recovers, shares_of,
 };
-use crate::time::{Now, Timestamp};
+use crate::time::Now;
 
 /// The decision that a call would get now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,114 +95,22 @@ pub struct Explanation {
     /// Stopped processes (`SIGSTOP`) that hold leases, a few at most.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stopped_holders: Vec<u32>,
+    /// Whether limits count as full because the store lost the ledger.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub recovers: bool,
     /// The calls of this agent that wait already, in order.
     pub waiting: Vec<TicketStatus>,
+    /// Whether the call keeps its units here while it waits on another pool.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub holds: bool,
+    /// The pool whose bound `admission` has, if that is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound_by: Option<String>,
     /// The same for the other pools that the call draws on, in the order in which they are asked.
     /// The call is admitted when all of them admit it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "openapi", schema(no_recursion))]
     pub others: Vec<Explanation>,
-}
-
-/// One step of the admission rule.
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct Step {
-    /// Its number, from 1.
-    pub number: u8,
-    /// `stop`, `size`, `delay`, `share`, `queue`, `room`.
-    pub name: &'static str,
-    /// What holds when the step admits the call.
-    pub passed: &'static str,
-    /// Everything that denies the call in this step.
-    pub noes: Vec<Denial>,
-}
-
-/// A rule that denies the call.
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(as = No))]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct Denial {
-    /// Why.
-    #[cfg_attr(feature = "openapi", schema(value_type = String))]
-    pub reason: Label<Reason>,
-    /// The limit it is about.
-    pub limit: Option<String>,
-    /// How many units are missing there.
-    pub short_by: u64,
-    /// In fair order, the agent whose call is first in the queue for the limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub behind: Option<String>,
-    /// How many calls are in its way in the queue for the limit.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub calls_ahead: usize,
-    /// The agents of the calls that are ahead of it in the queue for the limit, the first ones.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub ahead: Vec<String>,
-    /// How many more agents are ahead of it.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub ahead_more: usize,
-    /// The agents that hold the slots that it waits for.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub in_use_by: Vec<String>,
-    /// The agent of the call.
-    #[serde(skip)]
-    pub agent: String,
-    /// Whether the agent's own cap is what the call can never fit.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub by_cap: bool,
-    /// It takes more than the usable part of the limit: it is admitted when nothing else is
-    /// charged there.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub alone: bool,
-    /// What floors of other agents keep from it on the limit.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub kept: Vec<KeptUnits>,
-    /// The agent of a higher priority that it leaves units to.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub superior: Option<String>,
-    /// Who ordered the pause, and when.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub paused: Option<PausedBy>,
-    /// While the pool is paused: when calls of this priority return.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub returns: Option<Returns>,
-    /// When this step alone would admit the call.
-    #[serde(flatten)]
-    pub when: When,
-}
-
-/// When calls of one priority return from a pause.
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct Returns {
-    /// When the pause ends.
-    pub pause_ends: Timestamp,
-    /// When the first call of this priority returns at the earliest.
-    pub from: Timestamp,
-    /// When the calls that waited through the pause have returned.
-    pub to: Timestamp,
-}
-
-impl Returns {
-    fn of(state: &State, refusal: &Refusal, tier: Priority, now: &Now) -> Option<Self> {
-        let facts = state.facts();
-        let end = facts.pause.filter(|_| refusal.reason == Reason::Pause)?;
-        let window = facts.config.as_ref()?.policy.comeback?.of(tier);
-        let at = |after: Span| now.ahead(end + after);
-        Some(Self { pause_ends: now.ahead(end), from: at(window.from), to: at(window.to) })
-    }
-}
-
-impl Step {
-    /// Whether this step denies the call.
-    #[must_use]
-    pub fn says_no(&self) -> bool {
-        !self.noes.is_empty()
-    }
 }
 
 impl Explanation {
@@ -212,7 +124,7 @@ impl Explanation {
         now: &Now,
         processes: Processes<'_>,
     ) -> Option<Self> {
-        let waiting = PoolStatus::waiting(state, &reserve.agent, now, processes);
+        let waiting = PoolStatus::waiting(pool, state, &reserve.agent, now, processes);
         let queued = queued_call(state, reserve);
         let asked = match queued {
             Some((_, ticket)) => claim_of(state, ticket)?,
@@ -222,18 +134,24 @@ impl Explanation {
         let judged = state.admission_steps(&asked, now.store);
         let figures = state.figures(now.store);
         let place = queued.map_or(QueueKey::last_of(judged.tier), |(place, _)| place);
-        let denial = |no: &Refusal| denial(state, &figures, &asked, (&judged, place), no, now);
-        let expected = || match queued {
-            Some((_, ticket)) => forecasts(state, now.store).get(&ticket.key).copied(),
-            None => forecast_of(state, &asked, now.store),
-        };
         let first = judged.refusals.iter().find(|no| verdict.why().is_some_and(|why| why.is(no)));
+        let (admission, reset) = match (queued, waiting.first(), verdict.why()) {
+            (Some(_), Some(ticket), _) => (ticket.when.clone(), ticket.reset),
+            (_, _, Some(why)) => {
+                let expected = forecast_of(state, &asked, now.store);
+                let no = first.map(|no| (no, expected));
+                let reset = no.and_then(|no| {
+                    ProviderReset::deciding_queued(state, &figures, no, Instant::NEVER, now)
+                });
+                (admission(state, why, expected, reset.is_some(), now), reset)
+            }
+            _ => (When::default(), None),
+        };
+        let denial = |no: &Refusal| {
+            let reset = reset.filter(|_| first.is_some_and(|first| first.limit == no.limit));
+            Denial { reset, ..denial(state, &figures, &asked, (&judged, place), no, now) }
+        };
         let next = first.and_then(|no| next_reason(state, &asked, no, now));
-        let admission = verdict.why().map(|why| match why.reason {
-            // Its place in the return windows is drawn when it is queued.
-            Reason::Pause if queued.is_none() && returns_staggered(state) => When::default(),
-            _ => why.when().with_forecast(expected(), now),
-        });
         let lacks_slots = |no: &Refusal| no.limit == Some(LimitId::Parallel);
         let lacks_slots = judged.refusals.iter().any(lacks_slots);
         Some(Self {
@@ -242,7 +160,7 @@ impl Explanation {
             priority: judged.tier.into(),
             cost: amounts(&judged.cost),
             waits_ms: queued.map(|(_, ticket)| now.millis_since(ticket.since)),
-            admission: admission.unwrap_or_default(),
+            admission,
             next,
             zone: state.zone().into(),
             breaker: breaker(state, &figures, now).into(),
@@ -255,9 +173,31 @@ impl Explanation {
             floors: floors(state, &figures, &asked, now),
             holders: if lacks_slots { holders(pool, state, now, processes) } else { Vec::new() },
             stopped_holders: stopped_holders(state, processes),
+            recovers: recovers(state, now),
             waiting,
+            holds: false,
+            bound_by: None,
             others: Vec::new(),
         })
+    }
+}
+
+/// When a call that is not queued may be admitted. `for_response` is set if a response of the
+/// provider decides about it.
+fn admission(
+    state: &State,
+    why: &Refused,
+    expected: Option<Expected>,
+    for_response: bool,
+    now: &Now,
+) -> When {
+    if for_response {
+        return When::new(None, false, Some(NEW_WINDOW));
+    }
+    match why.reason {
+        // Its place in the return windows is drawn when it is queued.
+        Reason::Pause if returns_staggered(state) => When::default(),
+        _ => why.when().with_forecast(expected, now),
     }
 }
 
@@ -281,6 +221,16 @@ impl Verdict {
             Decision::Refuse(refusal) if has_no_limits(&refusal) => return None,
             Decision::Refuse(refusal) => Self::Refused(refused(&refusal)),
         })
+    }
+
+    /// Marks it as the answer of one of the pools that a call draws on: its instant is a lower
+    /// bound, because the others decide as well.
+    #[must_use]
+    pub fn of_one_pool(mut self) -> Self {
+        if let Self::Waits(refused) | Self::Refused(refused) = &mut self {
+            refused.exact = false;
+        }
+        self
     }
 
     /// Whether the call would be admitted now.
@@ -321,46 +271,6 @@ pub fn has_no_limits(refusal: &Refusal) -> bool {
     refusal.reason == Reason::Never && refusal.limit.is_none()
 }
 
-fn steps(refusals: &[Refusal], denial: &dyn Fn(&Refusal) -> Denial) -> Vec<Step> {
-    // What never fits a limit waits for no room there.
-    let never_fits = |limit: &Option<LimitId>| {
-        limit.is_some()
-            && refusals.iter().any(|no| no.reason == Reason::Never && no.limit == *limit)
-    };
-    let noes = |reasons: &[Reason]| {
-        let named = refusals.iter().filter(|no| {
-            let is_moot = no.reason != Reason::Never && never_fits(&no.limit);
-            reasons.contains(&no.reason) && !is_moot
-        });
-        named.map(denial).collect()
-    };
-    let own = [Reason::Pause, Reason::ReturnWindow, Reason::Zone, Reason::Hold];
-    let room = [
-        Reason::Limit,
-        Reason::Floor,
-        Reason::Ramp,
-        Reason::Pace,
-        Reason::Probe,
-        Reason::Sequential,
-        Reason::Learning,
-    ];
-    let never = [Reason::Never, Reason::RetryBudget];
-    let names = [
-        ("stop", "the provider has not stopped the pool", noes(&[Reason::Terminal])),
-        ("size", "it fits every limit and the retry budget", noes(&never)),
-        ("delay", "no pause, zone or retry delays it", noes(&own)),
-        (
-            "share",
-            "its cap is not reached, and it does not yield to others",
-            noes(&[Reason::Yield, Reason::Spread, Reason::Cap]),
-        ),
-        ("queue", "no call ahead of it takes what it needs", noes(&[Reason::Order])),
-        ("room", "every limit has room", noes(&room)),
-    ];
-    let numbered = (1..).zip(names);
-    numbered.map(|(number, (name, passed, noes))| Step { number, name, passed, noes }).collect()
-}
-
 /// Returns the first call of the agent that waits, if the question could be about it: it states
 /// nothing but the agent.
 fn queued_call<'a>(state: &'a State, reserve: &Reserve) -> Option<(QueueKey, &'a Ticket)> {
@@ -385,38 +295,6 @@ fn like_the_waiting_call(reserve: &Reserve, waiting: &[TicketStatus]) -> Reserve
         Label::Unknown => None,
     });
     Reserve { priority: reserve.priority.or(priority), ..reserve.clone() }
-}
-
-fn denial(
-    state: &State,
-    figures: &[LimitUsage],
-    reserve: &Reserve,
-    (judged, place): (&AdmissionSteps, QueueKey),
-    refusal: &Refusal,
-    now: &Now,
-) -> Denial {
-    let ahead = agents_ahead(state, refusal, place);
-    Denial {
-        reason: refusal.reason.into(),
-        limit: refusal.limit.as_ref().map(limit_text),
-        short_by: shortage(figures, &judged.cost, refusal),
-        behind: refusal.behind.as_ref().map(ToString::to_string),
-        calls_ahead: ahead.calls,
-        ahead: ahead.first,
-        ahead_more: ahead.more,
-        in_use_by: match refusal.limit {
-            Some(LimitId::Parallel) => slot_holders(state, refusal),
-            _ => rate_users(state, figures, refusal, now),
-        },
-        agent: reserve.agent.to_string(),
-        by_cap: is_by_cap(state, reserve, refusal, now),
-        alone: needs_all(figures, &judged.cost, refusal),
-        kept: kept_from(state, reserve, refusal, now),
-        superior: superior_of(state, refusal, judged.tier),
-        paused: PausedBy::of(state, refusal, now),
-        returns: Returns::of(state, refusal, judged.tier, now),
-        when: When::of(refusal, now),
-    }
 }
 
 /// Whether calls return from a pause one after another.

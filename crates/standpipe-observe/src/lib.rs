@@ -76,6 +76,7 @@ pub mod finding;
 pub mod journal;
 pub mod lease_id;
 mod others;
+pub mod pool_set;
 pub mod refusal;
 #[cfg(feature = "openapi")]
 mod schemas;

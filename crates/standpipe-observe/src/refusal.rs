@@ -13,7 +13,9 @@ use standpipe_store::PoolName;
 pub use self::when::When;
 pub use self::why::Why;
 pub(crate) use self::why::amount;
-use crate::status::{Backpressure, Incident, Pause, PausedBy, is_by_cap, reset_if_idle};
+use crate::status::{
+    Backpressure, Incident, Pause, PausedBy, ProviderReset, is_by_cap, reset_if_idle,
+};
 use crate::time::{Now, Timestamp, format_ms, format_span};
 
 /// A call that may not be made.
@@ -56,6 +58,8 @@ pub struct Refused {
     pub backpressure: Option<Backpressure>,
     /// Set after the store lost the ledger: until then slots count as full.
     pub slots_unknown: Option<Pause>,
+    /// The provider's own window that has to begin first, if a response decides and not time.
+    pub reset: Option<ProviderReset>,
     /// Processes that hold leases and are stopped (`SIGSTOP`), a few at most.
     pub stopped_holders: Vec<u32>,
 }
@@ -98,6 +102,9 @@ impl Refused {
         if self.until.is_some() {
             return None;
         }
+        if self.reset.is_some() {
+            return Some(when::NEW_WINDOW);
+        }
         when::waiting_for(self.waited_for.unwrap_or(self.reason))
     }
 
@@ -113,7 +120,8 @@ impl Refused {
     /// A refusal by the ledger, on the clocks of this process.
     #[must_use]
     pub fn new(pool: &PoolName, refusal: &Refusal, state: &State, now: &Now) -> Self {
-        let until = when::instant(refusal);
+        let reset = ProviderReset::deciding(state, refusal, now);
+        let until = when::instant(refusal).filter(|_| reset.is_none());
         Self {
             pool: pool.clone(),
             reason: refusal.reason,
@@ -133,6 +141,7 @@ impl Refused {
             waited: Duration::ZERO,
             backpressure: None,
             slots_unknown: state.learning_until().and_then(|until| Pause::of(until, now)),
+            reset,
             stopped_holders: Vec::new(),
         }
     }
@@ -168,6 +177,7 @@ impl Refused {
             waited: Duration::ZERO,
             backpressure: None,
             slots_unknown: None,
+            reset: None,
             stopped_holders: Vec::new(),
         }
     }

@@ -6,6 +6,7 @@
 
 mod agent_use;
 mod backpressure;
+mod calls;
 mod forecast;
 mod foresight;
 mod label;
@@ -14,16 +15,16 @@ mod next_reason;
 mod overview;
 mod parent;
 mod parts;
+mod provider_reset;
 mod read;
 mod snapshot;
 mod state;
 mod throttle;
+mod tickets;
 mod will_wait;
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
-use standpipe_core::{Breaker, Priority, Reason, ThrottleKind, Zone};
+use standpipe_core::{Breaker, Priority, ThrottleKind, Zone};
 use standpipe_store::PoolName;
 
 pub use self::agent_use::{AgentShares, KeptUnits, slot_holders};
@@ -32,8 +33,9 @@ pub(crate) use self::agent_use::{
     superior_of,
 };
 pub use self::backpressure::Backpressure;
+pub use self::calls::{LeaseStatus, TicketStatus};
 pub use self::forecast::Expected;
-pub(crate) use self::forecast::{forecast_of, forecasts};
+pub(crate) use self::forecast::forecast_of;
 pub use self::label::{
     ConfigSource, Label, LeaseHolder, LimitKind, Named, OfflineMode, ProbeState, VerdictKind,
 };
@@ -42,15 +44,15 @@ pub use self::next_reason::NextReason;
 pub(crate) use self::next_reason::next_reason;
 pub use self::overview::PoolOverview;
 pub use self::parent::ParentStatus;
-pub use self::parts::join;
+pub use self::parts::{Bound, join};
+pub use self::provider_reset::ProviderReset;
 pub use self::read::Processes;
-pub(crate) use self::read::{amounts, claim_of, lease_status};
+pub(crate) use self::read::{amounts, lease_status, recovers};
 pub use self::snapshot::{ConfigRejected, Snapshot, Unreadable};
 pub use self::state::PoolState;
 pub use self::throttle::{Incident, RampStatus, Retries, ThrottleStatus};
+pub(crate) use self::tickets::claim_of;
 pub(crate) use self::will_wait::breaker;
-use crate::lease_id::LeaseId;
-use crate::refusal::When;
 use crate::time::Timestamp;
 
 /// The status of a pool.
@@ -90,6 +92,9 @@ pub struct PoolStatus {
     /// Set after the store lost the ledger, while rates count as full and return over one period.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovering: Option<Pause>,
+    /// When the store lost the ledger, if nobody has stated the limits that were in it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits_lost_at: Option<Timestamp>,
     /// The consequences of the provider's refusals.
     pub trouble: ThrottleStatus,
     /// How much quota is left: `green`, `amber` or `red`.
@@ -168,6 +173,9 @@ pub struct Origin {
     pub written: Option<Timestamp>,
     /// Explicit changes at run time since.
     pub changes: u64,
+    /// Whether nobody stated a limit: those that it has are learned from the provider's responses.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub learned: bool,
 }
 
 /// A condition that ends at a known instant.
@@ -269,126 +277,13 @@ pub struct LimitStatus {
     /// In how long all of it is free if nothing else happens; none where only calls that end bring
     /// room.
     pub full_again_ms: Option<u64>,
+    /// The end of the provider's own window, as its responses announced it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reset: Option<ProviderReset>,
     /// The least time between two grants.
     pub pace_ms: Option<u64>,
     /// In how long the next grant may follow.
     pub next_grant_ms: Option<u64>,
-}
-
-/// A call in flight.
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct LeaseStatus {
-    /// Its name.
-    pub id: LeaseId,
-    /// Whose it is.
-    pub agent: String,
-    /// Its tier.
-    #[cfg_attr(feature = "openapi", schema(value_type = String))]
-    pub priority: Label<Priority>,
-    /// Its stated cost.
-    pub cost: BTreeMap<String, u64>,
-    /// When it was admitted.
-    pub since: Timestamp,
-    /// How long that is ago.
-    pub age_ms: u64,
-    /// What ends it if no caller settles it: `session` or `ttl`.
-    #[cfg_attr(feature = "openapi", schema(value_type = String))]
-    pub holder: Label<LeaseHolder>,
-    /// The process that holds it, where that can be seen.
-    pub pid: Option<u32>,
-    /// That process is stopped (`SIGSTOP`) and keeps what it holds.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub stopped: bool,
-    /// The time until it expires without a heartbeat.
-    pub expires_ms: Option<u64>,
-    /// For the record.
-    pub model: Option<String>,
-    /// For the record.
-    pub task: Option<String>,
-    /// The pool that the caller named, if the call draws on this one beside it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub part_of: Option<String>,
-}
-
-/// A queued call.
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct TicketStatus {
-    /// Whose it is.
-    pub agent: String,
-    /// Its tier.
-    #[cfg_attr(feature = "openapi", schema(value_type = String))]
-    pub priority: Label<Priority>,
-    /// What it wants to take.
-    pub cost: BTreeMap<String, u64>,
-    /// Its place in the queue, from 1.
-    pub position: usize,
-    /// Since when it waits.
-    pub since: Timestamp,
-    /// How long that is.
-    pub waits_ms: u64,
-    /// Why it waits; `None` when it is due and only has to be claimed.
-    #[serde(default)]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
-    pub reason: Option<Label<Reason>>,
-    /// The limit it is about.
-    pub limit: Option<String>,
-    /// How many units are missing there.
-    pub short_by: u64,
-    /// In fair order, the agent whose call is first in the queue for the limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub behind: Option<String>,
-    /// How many calls are in its way in the queue for the limit.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub calls_ahead: usize,
-    /// The agents of the calls that are ahead of it in the queue for the limit, the first ones.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ahead: Vec<String>,
-    /// How many more agents are ahead of it.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub ahead_more: usize,
-    /// The agents that hold the slots that it waits for.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub in_use_by: Vec<String>,
-    /// It takes more than the usable part of the limit: it is admitted when nothing else is
-    /// charged there.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub alone: bool,
-    /// What floors of other agents keep from it on the limit.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub kept: Vec<KeptUnits>,
-    /// The agent of a higher priority that it leaves units to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub superior: Option<String>,
-    /// Who ordered the pause that it waits for, and when.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub paused: Option<PausedBy>,
-    /// What it waits for afterwards, or as well: the rule that decides the time of its admission.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next: Option<NextReason>,
-    /// When it may be admitted.
-    #[serde(flatten)]
-    pub when: When,
-    /// The process that waits, where that can be seen.
-    pub pid: Option<u32>,
-    /// That process is stopped (`SIGSTOP`) and keeps its place.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub stopped: bool,
-    /// The time until its deadline.
-    pub deadline_ms: u64,
-    /// For the record.
-    pub model: Option<String>,
-    /// For the record.
-    pub task: Option<String>,
-    /// The pool that the caller named, if the call draws on this one beside it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub part_of: Option<String>,
-    /// The pool that the call waits on, if it is another one: here it holds its units already.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub on: Option<String>,
 }
 
 /// An agent of a pool.
@@ -405,6 +300,9 @@ pub struct AgentStatus {
     pub in_flight: usize,
     /// Its calls that wait.
     pub waiting: usize,
+    /// The pools on which calls of it wait while they keep their units here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keeps_for: Vec<String>,
     /// What it uses of each limit; limits that it does not use are left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usage: Vec<AgentUsage>,

@@ -14,8 +14,8 @@ pub(crate) struct Call {
     /// Another pool that the call draws on, on all pools or on none; may be given several times
     #[arg(long, value_name = "POOL", value_parser = parse::pool)]
     pub(crate) also: Vec<PoolName>,
-    /// The calling agent [default: $STANDPIPE_AGENT, else the calling program's name; for `hold`
-    /// from a shell or a scheduler the name of COMMAND]
+    /// The calling agent [default: $STANDPIPE_AGENT, else the calling program or script; for `hold`
+    /// from a terminal or a scheduler the name of COMMAND]
     #[arg(long = "as", value_name = "AGENT", value_parser = parse::agent)]
     pub(crate) agent: Option<AgentName>,
     /// The priority [default: $STANDPIPE_PRIORITY, else the agent's own, else standard]

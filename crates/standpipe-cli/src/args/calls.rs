@@ -60,8 +60,11 @@ Examples:
   standpipe commit \"$lease\"                                        # at the estimate
   standpipe commit \"$lease\" --used input_tokens=1180,output_tokens=412
   standpipe commit \"$lease\" --used output_tokens=200 --progress     # so far; the call continues
-  curl -si https://api.example.com/ | standpipe commit \"$lease\" --headers - ||
-      standpipe commit \"$lease\"             # no response: settle at the estimate
+
+  # Keep the response, settle by it, and settle at the estimate if there is none
+  : > head > body
+  curl -sS -D head -o body https://api.example.com/
+  cat head body | standpipe commit \"$lease\" --headers - || standpipe commit \"$lease\"
 ";
 
 /// Settle a lease with what the call used
@@ -140,7 +143,7 @@ pub(crate) struct Throttle {
     /// The shared quota
     #[arg(value_parser = parse::pool)]
     pub(crate) pool: PoolName,
-    /// The agent of the call [default: $STANDPIPE_AGENT, else the calling program's name]
+    /// The agent of the call [default: $STANDPIPE_AGENT, else the calling program or script]
     #[arg(long = "as", value_name = "AGENT", value_parser = parse::agent)]
     pub(crate) agent: Option<AgentName>,
     /// The call's lease, which is settled
@@ -207,7 +210,7 @@ pub(crate) struct Pause {
         value_parser = parse::length
     )]
     pub(crate) length: Span,
-    /// Who orders the pause [default: $STANDPIPE_AGENT, else the calling program's name]
+    /// Who orders the pause [default: $STANDPIPE_AGENT, else the calling program or script]
     #[arg(long = "as", value_name = "AGENT", value_parser = parse::agent)]
     pub(crate) agent: Option<AgentName>,
 }
@@ -224,7 +227,7 @@ pub(crate) struct Resume {
     /// The shared quota
     #[arg(value_parser = parse::pool)]
     pub(crate) pool: PoolName,
-    /// Who resumes it [default: $STANDPIPE_AGENT, else the calling program's name]
+    /// Who resumes it [default: $STANDPIPE_AGENT, else the calling program or script]
     #[arg(long = "as", value_name = "AGENT", value_parser = parse::agent)]
     pub(crate) agent: Option<AgentName>,
 }

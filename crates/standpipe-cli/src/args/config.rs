@@ -47,10 +47,10 @@ Examples:
 pub(crate) struct Init {
     /// The file [default: the user's configuration file]
     pub(crate) file: Option<PathBuf>,
-    /// Describe the pools of this provider; may be given several times
+    /// Describe the pools of this provider, also in an existing file; may be given several times
     #[arg(long = "for", value_name = "PROVIDER")]
     pub(crate) providers: Vec<Provider>,
-    /// Replace an existing file, which stays as FILE.bak
+    /// Replace an existing file, which is kept as FILE.bak
     #[arg(long)]
     pub(crate) force: bool,
 }

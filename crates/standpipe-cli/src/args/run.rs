@@ -52,7 +52,7 @@ Examples:
 ";
 
 const ENV_AGENT: &str =
-    "The calling agent [default: $STANDPIPE_AGENT, else the name of the calling program]";
+    "The calling agent [default: $STANDPIPE_AGENT, else the calling program or script]";
 
 /// Print the variables that send a program's API calls through the proxy
 #[derive(Debug, Args)]

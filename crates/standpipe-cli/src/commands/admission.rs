@@ -3,7 +3,9 @@
 use std::time::{Duration, SystemTime};
 
 use standpipe::observe::{LeaseStatus, Timestamp};
-use standpipe::{AgentName, Backpressure, Error, Lease, Pool, PoolStatus, Reason, Request};
+use standpipe::{
+    AgentName, Backpressure, Error, Lease, Pool, PoolStatus, Reason, Request, Standpipe,
+};
 
 use crate::args::{Call, CallLabels, total};
 use crate::context::priority;
@@ -16,7 +18,7 @@ use crate::show::amount::{amount, percent};
 use crate::show::duration::length;
 use crate::show::local_time::clock;
 use crate::show::problem::refusal_beside;
-use crate::show::when::wait_reason;
+use crate::show::when::{is_late, wait_reason};
 
 /// A longer wait is noted on a terminal.
 const NOTICE_AFTER: Duration = Duration::from_secs(1);
@@ -67,7 +69,7 @@ pub(super) fn request(
 /// Reserves, waiting for `timeout`, which the request has too. A terminating signal cancels the
 /// ticket and ends this process by that signal.
 pub(super) fn admit(
-    pool: &Pool,
+    (tap, pool): (&Standpipe, &Pool),
     request: Request,
     timeout: Duration,
     printer: &Printer,
@@ -85,9 +87,12 @@ pub(super) fn admit(
                 let until = clock(Timestamp::of(end));
                 printer.note(&format!("{}; retrying until {until}", Failure::from(error).joined()));
             }
-            status if is_due => {
+            _ if is_due => {
                 noted = true;
-                printer.note(&wait_note(pool, status.ok()));
+                // With the other pools that the call draws on.
+                let seen = tap.snapshot(std::slice::from_ref(pool)).blocking().ok();
+                let status = seen.and_then(|mut seen| seen.pools.pop());
+                printer.note(&wait_note(pool, status));
             }
             _ => {}
         }
@@ -129,7 +134,23 @@ fn not_admitted(error: Error, pool: &Pool) -> Failure {
                 None => failure,
             }
         }
-        error => error.into(),
+        error => without_limits(error, pool),
+    }
+}
+
+/// The failure of a pool without limits, if it lost them with its ledger; of any other error, its
+/// own.
+pub(super) fn without_limits(error: Error, pool: &Pool) -> Failure {
+    let is_without = matches!(error, Error::NoLimits { .. });
+    let status = is_without.then(|| pool.status().blocking().ok()).flatten();
+    let failure = Failure::from(error);
+    match status.and_then(|status| status.limits_lost_at) {
+        Some(at) => failure.with_detail(&format!(
+            "the pool `{}` has no limits: the store lost its ledger at {}, and its limits with it",
+            pool.name(),
+            clock(at)
+        )),
+        None => failure,
     }
 }
 
@@ -206,6 +227,10 @@ fn wait_note(pool: &Pool, status: Option<PoolStatus>) -> String {
         let mut tickets = status.tickets.into_iter();
         let ticket = tickets.find(|ticket| ticket.pid == Some(ours))?;
         let why = wait_reason(&ticket);
+        if is_late(&ticket) {
+            // The reason says when it gives up.
+            return Some(format!("waiting for `{name}`: {why}"));
+        }
         let patience = length(ticket.deadline_ms);
         Some(format!("waiting for `{name}`: {why}; gives up in {patience}"))
     };

@@ -20,7 +20,7 @@ const A_DAY: Duration = Duration::from_secs(86_400);
 
 pub(super) fn run(args: &Audit, context: &Context, printer: &Printer) -> CommandResult {
     let back = args.since.map(duration);
-    let tap = context.open()?;
+    let tap = context.open_ledger(printer)?;
     let is_shared = tap.is_remote()?;
     if let Some(name) = &args.pool {
         context.existing_pool(&tap, name)?;

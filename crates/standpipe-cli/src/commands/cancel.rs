@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::printer::Printer;
 
 pub(super) fn run(args: &Cancel, context: &Context, printer: &Printer) -> CommandResult {
-    let tap = context.open()?;
+    let tap = context.open_ledger(printer)?;
     let cancelled = leases::handle(&tap, &args.lease)?.cancel().blocking();
     cancelled.map_err(|error| leases::ended(&tap, error))?;
     if printer.json {

@@ -7,7 +7,7 @@ use standpipe_server::{Checked, Log};
 use super::CommandResult;
 use super::audit::object;
 use crate::context::Context;
-use crate::daemon::{is_silent, rejected_config};
+use crate::daemon::{is_silent, rejected_config, write_journal};
 use crate::exit::Exit;
 use crate::failure::{Failure, Message};
 use crate::printer::Printer;
@@ -15,10 +15,15 @@ use crate::show::findings;
 use crate::show::local_time::clock;
 
 pub(super) fn run(context: &Context, printer: &Printer) -> CommandResult {
+    // What a daemon has not written yet would be missing.
+    write_journal(context);
     let mut diagnosis = context.builder().diagnose();
     let options = context.daemon(None, Log::default());
     if let Ok(settings) = context.config() {
-        let Checked { errors, warnings, .. } = standpipe_server::check(&options, &settings);
+        let Checked { errors, mut warnings, .. } = standpipe_server::check(&options, &settings);
+        // What the store cannot be opened without is a failure already.
+        let is_told = |what: &str| diagnosis.findings.iter().any(|found| found.what.contains(what));
+        warnings.retain(|warning| !is_told(&warning.what));
         diagnosis.add_config(&errors, &warnings);
     }
     let directory = options.directory().ok();

@@ -12,6 +12,7 @@ use standpipe::{PoolName, Standpipe};
 use super::CommandResult;
 use crate::args::{Events, Since};
 use crate::context::{Context, duration};
+use crate::daemon;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -31,6 +32,7 @@ pub(super) fn run(args: &Events, context: &Context, printer: &Printer) -> Comman
     let since = args.since.and_then(start);
     let tap = context.open_ledger(printer)?;
     if !args.follow {
+        daemon::write_journal(context);
         let mut seen = Seen::default();
         let since = since.or_else(|| SystemTime::now().checked_sub(A_DAY));
         let reclaimed: Vec<Event> = tap.journal().events(since, Some(EventKind::Reclaim)).collect();

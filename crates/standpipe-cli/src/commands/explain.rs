@@ -5,10 +5,11 @@ use standpipe::config::nearest;
 use standpipe::{AgentName, Pool, Standpipe};
 
 use super::CommandResult;
-use super::admission::request;
+use super::admission::{request, without_limits};
 use super::leases;
 use crate::args::Explain;
 use crate::context::Context;
+use crate::daemon;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -37,9 +38,13 @@ pub(super) fn run(args: &Explain, context: &Context, printer: &Printer) -> Comma
     if let Some(lease) = &args.retry_of {
         request = request.retry_of(leases::id(lease)?);
     }
-    let tap = context.open()?;
+    let tap = context.open_ledger(printer)?;
     let pool = context.existing_pool(&tap, &args.call.pool)?;
-    let explanation = pool.explain(&request).blocking()?;
+    let mut explanation =
+        pool.explain(&request).blocking().map_err(|error| without_limits(error, &pool))?;
+    if let Some(pid) = daemon::pid(context) {
+        explanation.mark_daemon(pid);
+    }
     if args.call.agent.is_some() {
         note_unknown_agent(&tap, &pool, &explanation.agent, printer)?;
     }
@@ -50,6 +55,11 @@ pub(super) fn run(args: &Explain, context: &Context, printer: &Printer) -> Comma
         };
         printer.object(object)?;
     } else {
+        if args.call.agent.is_none() && explanation.waits_ms.is_none() {
+            // Who names no agent asks about the calls that wait.
+            let status = pool.status().blocking()?;
+            printer.data(&explain::others_wait(printer.style, &status))?;
+        }
         printer.data(&explain::text(printer.style, &explanation))?;
     }
     Ok(Exit::Ok)

@@ -23,7 +23,7 @@ pub(super) fn run(args: &Heartbeat, context: &Context, printer: &Printer) -> Com
 fn of_lease(text: &str, context: &Context, printer: &Printer) -> CommandResult {
     let is_pool = text.parse::<PoolName>().is_ok();
     leases::id(text).map_err(|failure| if is_pool { not_a_lease(text) } else { failure })?;
-    let tap = context.open()?;
+    let tap = context.open_ledger(printer)?;
     let until = leases::handle(&tap, text)?.heartbeat().blocking();
     let until = until.map_err(|error| leases::ended(&tap, error))?;
     if printer.json {
@@ -39,7 +39,7 @@ fn of_agent(agent: &AgentName, pool: &str, context: &Context, printer: &Printer)
     let name: PoolName = pool.parse().map_err(|error: standpipe::InvalidPoolName| {
         Failure::usage(&error.to_string(), "with --as, name a pool")
     })?;
-    let tap = context.open()?;
+    let tap = context.open_ledger(printer)?;
     let extended = context.existing_pool(&tap, &name)?.heartbeat_agent(agent).blocking()?;
     if printer.json {
         let mut object = Map::new();

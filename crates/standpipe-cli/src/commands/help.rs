@@ -67,7 +67,7 @@ const CODES: [(Exit, &str); 10] = [
         Exit::Stopped,
         "stopped by the provider: a long-term quota is used up, or the account has a problem",
     ),
-    (Exit::Config, "the configuration is invalid"),
+    (Exit::Config, "the configuration is invalid, or does not describe the pool"),
 ];
 
 #[cfg(test)]

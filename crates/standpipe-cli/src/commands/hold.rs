@@ -5,6 +5,7 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use standpipe::dialect::{PrintedReset, printed_limit, printed_reset};
@@ -57,11 +58,12 @@ pub(super) fn run(args: &Hold, context: &Context, printer: &Printer) -> CommandR
     let before = Context::note_new_pool(&tap, &pool, limits, printer)?;
     Context::note_agent(tap.settings(), agent.as_str(), printer);
     let signals = listen()?;
-    let lease = admit(&pool, request, left, printer, &signals);
+    let lease = admit((&tap, &pool), request, left, printer, &signals);
     Context::note_changed_limits(&pool, &before, limits, lease.as_ref().ok(), printer);
     let lease = lease.map_err(|failure| with_busy_exit(failure, args.busy_exit, printer))?;
     Context::note_kept_limits(&tap, &pool, limits, lease.limits_in_force(), printer)?;
     units::note_uncounted(&args.call, &args.admission, lease.cost(), printer);
+    units::note_cut_estimate(&args.call, lease.cost(), &pool, printer);
     let look_for = args.throttled_match.as_ref();
     let keep = keep_alive(&tap, &lease, printer);
     let ran = run::run(&file, &args.command, look_for, &signals, FIRST_ROUND, keep);
@@ -202,12 +204,37 @@ pub(super) fn cannot_run(command: &OsStr, error: &io::Error) -> Failure {
     let name = command.to_string_lossy();
     let code = code_of(error);
     let (what, remedy) = if code == NOT_FOUND {
-        (format!("there is no command `{name}`"), "check its name and $PATH; nothing was reserved")
+        not_found(&name)
     } else {
         (
             format!("`{name}` cannot be executed: {}", standpipe::escape::plain_io(error)),
-            "it must be a file with `chmod +x`; nothing was reserved",
+            "it must be a file with `chmod +x`".to_owned(),
         )
     };
-    Failure::new(Exit::Code(code), "command", &what, remedy)
+    Failure::new(Exit::Code(code), "command", &what, &format!("{remedy}; nothing was reserved"))
+}
+
+/// What is wrong with a command that does not exist, and what to do: its words may be one, and only
+/// a name without a slash is looked up in `$PATH`.
+fn not_found(name: &str) -> (String, String) {
+    let missing = || format!("there is no command `{name}`");
+    let path = Path::new(name);
+    if name.contains('/') && path.exists() {
+        let what = format!("`{name}` names an interpreter that does not exist");
+        return (what, "correct its first line, for example #!/bin/sh".to_owned());
+    }
+    if name.trim().contains(char::is_whitespace) {
+        let script = if name.contains(['\'', '\n']) { "…" } else { name };
+        let remedy = format!("write its words separately, or a script: sh -c '{script}'");
+        return (missing(), remedy);
+    }
+    if !name.contains('/') {
+        return (missing(), "check its name and $PATH".to_owned());
+    }
+    let folder = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
+    let gone = folder.filter(|above| !above.exists()).last().unwrap_or(path);
+    (
+        format!("there is no file `{name}`"),
+        format!("check the path: `{}` does not exist", gone.display()),
+    )
 }

@@ -8,11 +8,11 @@ use std::time::{Duration, SystemTime};
 use rustix::process::Pid;
 use serde_json::{Map, Value, json};
 use standpipe::observe::Timestamp;
-use standpipe::{Advice, Lease, Pool, PoolName, Request, Span, StoreUrl};
+use standpipe::{Advice, Amounts, Lease, Pool, PoolName, Request, Span, StoreUrl, Unit};
 
 use super::admission::{admit, listen, report_route, request};
 use super::{CommandResult, leases, units};
-use crate::args::Reserve;
+use crate::args::{Call, Reserve};
 use crate::context::{Context, duration};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -39,7 +39,7 @@ pub(super) fn run(args: &Reserve, context: &Context, printer: &Printer) -> Comma
     if args.dry_run {
         let pool = context.dry_run_pool(&tap, &args.call.pool, &args.admission.limit)?;
         let pool = tap.route(pool, &request).blocking()?;
-        return peek(&pool, &request, printer);
+        return peek(&pool, &args.call, &request, printer);
     }
     let (pool, left) = Context::retry_within(duration(args.admission.timeout), printer, || {
         let limits = &args.admission.limit;
@@ -55,7 +55,7 @@ pub(super) fn run(args: &Reserve, context: &Context, printer: &Printer) -> Comma
     let before = Context::note_new_pool(&tap, &pool, limits, printer)?;
     Context::note_agent(tap.settings(), agent.as_str(), printer);
     let signals = listen()?;
-    let lease = admit(&pool, request.clone(), left, printer, &signals);
+    let lease = admit((&tap, &pool), request.clone(), left, printer, &signals);
     Context::note_changed_limits(&pool, &before, limits, lease.as_ref().ok(), printer);
     let lease = lease.map_err(|failure| with_advice(failure, &pool, &request))?;
     Context::note_kept_limits(&tap, &pool, limits, lease.limits_in_force(), printer)?;
@@ -64,6 +64,7 @@ pub(super) fn run(args: &Reserve, context: &Context, printer: &Printer) -> Comma
         return Err(settled(&lease));
     }
     units::note_uncounted(&args.call, &args.admission, lease.cost(), printer);
+    units::note_cut_estimate(&args.call, lease.cost(), &pool, printer);
     let ttl = match args.ttl {
         Some(ttl) => duration(ttl),
         None => pool.lease_ttl().blocking()?,
@@ -126,9 +127,14 @@ fn check_owner(pid: u32) -> Result<(), Failure> {
     }
 }
 
-fn peek(pool: &Pool, request: &Request, printer: &Printer) -> CommandResult {
+fn peek(pool: &Pool, call: &Call, request: &Request, printer: &Printer) -> CommandResult {
     match pool.peek(request).blocking()?.why() {
         None => {
+            let explained = pool.explain(request).blocking()?;
+            let charged =
+                explained.cost.iter().filter_map(|(name, n)| Some((Unit::named(name)?, *n)));
+            let charged = Amounts::cost(charged).unwrap_or_default();
+            units::note_cut_estimate(call, &charged, pool, printer);
             if printer.json {
                 let mut object = Map::new();
                 object.insert("pool".to_owned(), json!(pool.name().as_str()));

@@ -8,7 +8,7 @@ use standpipe::observe::Unreadable;
 use super::CommandResult;
 use crate::args::Status;
 use crate::context::Context;
-use crate::daemon::rejected_config;
+use crate::daemon::{self, rejected_config};
 use crate::exit::Exit;
 use crate::failure::{Failure, Message};
 use crate::printer::Printer;
@@ -19,6 +19,9 @@ pub(super) fn run(args: &Status, context: &Context, printer: &Printer) -> Comman
     let pools = context.pools(&tap, args.pool.as_ref())?;
     let mut snapshot = tap.snapshot(&pools).blocking()?;
     snapshot.config_rejected = rejected_config(context);
+    if let Some(pid) = daemon::pid(context) {
+        snapshot.mark_daemon(pid);
+    }
     if let Some(pool) = args.pool.as_ref().filter(|_| snapshot.is_empty()) {
         return Err(Context::no_pool(pool, None));
     }
@@ -36,7 +39,7 @@ pub(super) fn run(args: &Status, context: &Context, printer: &Printer) -> Comman
         }
         printer.object(object)?;
     } else if snapshot.is_empty() && snapshot.config_rejected.is_none() {
-        printer.data(&status::no_pools(printer.style, tap.settings()))?;
+        printer.data(&status::no_pools(printer.style, tap.settings(), &snapshot.store))?;
     } else {
         let shown = escaped::snapshot(&snapshot).map_err(cannot_show)?;
         printer.data(&status::rejected(printer.style, shown.config_rejected.as_ref()))?;

@@ -47,7 +47,7 @@ pub(super) fn run(args: Throttle, context: &Context, printer: &Printer) -> Comma
     if args.lease.is_none() || args.agent.is_some() {
         report = report.agent(context.agent(args.agent)?.as_str());
     }
-    let tap = context.open()?;
+    let tap = context.open_ledger(printer)?;
     let pool = args.pool.as_str();
     let reported = context.reported_pool(&tap, &args.pool)?;
     match reported.throttle(&report).blocking() {

@@ -8,7 +8,7 @@ use standpipe::{StoreUrl, state_directory};
 use super::CommandResult;
 use crate::args::Top;
 use crate::context::Context;
-use crate::daemon::{Address, DaemonClient};
+use crate::daemon::{Address, DaemonClient, pid};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -75,7 +75,7 @@ fn ledger(
     // Without a daemon only the calls through its proxy are missing.
     let token = found.server.token_file.as_deref();
     let daemon = DaemonClient::with_token_file(default_address(found), token).ok();
-    Ok(Box::new(LedgerSource::new(tap, args.pool, daemon)))
+    Ok(Box::new(LedgerSource::new(tap, args.pool, daemon, pid(context))))
 }
 
 /// Returns the address of the configured daemon: its socket if there is one, else its port.

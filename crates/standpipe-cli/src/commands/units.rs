@@ -1,12 +1,14 @@
-//! Rejects or notes a limit of a unit that the call does not take: it would limit nothing.
+//! Rejects or notes a limit of a unit that the call does not take, which would limit nothing, and
+//! notes an estimate that is more than a limit allows.
 
 use standpipe::config::nearest;
 use standpipe::config::text::KNOWN_UNITS;
-use standpipe::{Amounts, Limit, Rule, Unit};
+use standpipe::{Amounts, Limit, Pool, Rule, Unit};
 
 use crate::args::{Admission, Call, total};
 use crate::failure::Failure;
 use crate::printer::Printer;
+use crate::show::amount::{amount, cost as taken};
 
 /// Checks that each `--limit` is of a built-in unit or of one in the call's cost.
 ///
@@ -56,6 +58,46 @@ pub(super) fn note_uncounted(
         ));
     }
 }
+
+/// Notes an estimate that is more than a limit ever allows: the call is charged the limit, so that
+/// it is not refused for good because of an estimate.
+pub(super) fn note_cut_estimate(call: &Call, charged: &Amounts, pool: &Pool, printer: &Printer) {
+    if call.bytes.is_none() && call.max_output.is_none() {
+        return;
+    }
+    let Ok(cost) = total(&call.cost) else { return };
+    let own = |unit: &Unit| cost.iter().find(|(own, _)| own == unit).map(|(_, amount)| *amount);
+    let input = own(&Unit::InputTokens).or(call.bytes.map(|bytes| bytes.div_ceil(BYTES_PER_TOKEN)));
+    let output = own(&Unit::OutputTokens).or(call.max_output);
+    let both = input.unwrap_or(0).saturating_add(output.unwrap_or(0));
+    let estimates = [
+        (Unit::InputTokens, input.unwrap_or(0)),
+        (Unit::OutputTokens, output.unwrap_or(0)),
+        (Unit::Tokens, both),
+    ];
+    let cut = |(unit, size): &(Unit, u64)| {
+        own(unit).is_none() && charged.of(unit).is_some_and(|charged| charged < *size)
+    };
+    let cut: Vec<&(Unit, u64)> = estimates.iter().filter(|estimate| cut(estimate)).collect();
+    // What earlier calls took may be less than the bounds as well.
+    let config = if cut.is_empty() { None } else { pool.config().blocking().ok().flatten() };
+    let limits = config.map(|config| config.limits).unwrap_or_default();
+    for (unit, size) in cut {
+        let most =
+            limits.iter().filter(|limit| unit_of(limit) == Some(unit)).map(Limit::stated).min();
+        if let Some(most) = most.filter(|most| charged.of(unit) == Some(*most)) {
+            let (size, most) = (taken([(unit.name(), *size)]), amount(unit.name(), most));
+            printer.note(&format!(
+                "the estimate of {size} is more than a limit of `{}` ever allows, so {most} are \
+                 reserved; split the call, or raise the limit",
+                pool.name()
+            ));
+        }
+    }
+}
+
+/// The bytes per token that are assumed before a ratio is learned.
+const BYTES_PER_TOKEN: u64 = 4;
 
 const fn unit_of(limit: &Limit) -> Option<&Unit> {
     match &limit.rule {

@@ -44,20 +44,22 @@ impl FromStr for Address {
             let path = PathBuf::from(path.strip_prefix("//").unwrap_or(path));
             return match path.is_absolute() && !text.contains('\0') {
                 true => Ok(Self::Unix(path)),
-                false => {
-                    Err("write the socket from the root: unix:/path/standpipe.sock".to_owned())
-                }
+                false => Err("the socket is not an absolute path; write it from the root: \
+                         unix:/path/standpipe.sock"
+                    .to_owned()),
             };
         }
         if text.starts_with("https:") {
-            return Err("a daemon speaks plain HTTP: http://127.0.0.1:8377".to_owned());
+            return Err("a daemon speaks plain HTTP; write http://127.0.0.1:8377".to_owned());
         }
         let Some(rest) = text.strip_prefix("http://") else {
-            return Err("write http://127.0.0.1:8377 or unix:/path/standpipe.sock".to_owned());
+            return Err("not the address of a daemon; write http://127.0.0.1:8377 or \
+                        unix:/path/standpipe.sock"
+                .to_owned());
         };
         let rest = rest.strip_suffix('/').unwrap_or(rest);
         if rest.contains(['/', '?', '#', '@']) {
-            return Err("only host and port are wanted: http://127.0.0.1:8377".to_owned());
+            return Err("more than a host and a port; write http://127.0.0.1:8377".to_owned());
         }
         tcp(rest).map(Self::Tcp)
     }
@@ -72,7 +74,7 @@ fn tcp(text: &str) -> Result<SocketAddr, String> {
         "" => PORT,
         port => port.parse().ok().filter(|port| *port > 0).ok_or_else(|| {
             let shown: String = port.chars().take(20).collect();
-            format!("`{shown}` is no port; use 1 to 65535")
+            format!("`{shown}` is not a port; use 1 to 65535")
         })?,
     };
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
@@ -85,7 +87,7 @@ fn tcp(text: &str) -> Result<SocketAddr, String> {
             Ok(SocketAddr::new(ip, port))
         }
         _ => Err(format!(
-            "only a daemon on this machine can be used; for another machine open a tunnel: \
+            "not an address of this machine; for a daemon elsewhere open a tunnel: \
              ssh -NL {port}:127.0.0.1:{port} HOST"
         )),
     }
@@ -118,10 +120,10 @@ mod tests {
             ("https://127.0.0.1", "plain HTTP"),
             ("http://10.0.0.7:8377", "ssh -NL 8377:"),
             ("http://example.org", "tunnel"),
-            ("http://127.0.0.1:0", "no port"),
-            ("http://127.0.0.1:99999", "no port"),
-            ("http://u:p@127.0.0.1:1", "only host and port"),
-            ("http://127.0.0.1:1/v1", "only host and port"),
+            ("http://127.0.0.1:0", "not a port"),
+            ("http://127.0.0.1:99999", "not a port"),
+            ("http://u:p@127.0.0.1:1", "more than a host"),
+            ("http://127.0.0.1:1/v1", "more than a host"),
             ("http://", "tunnel"),
             ("unix:s.sock", "from the root"),
             ("", "http://127"),
@@ -129,6 +131,7 @@ mod tests {
         for (text, why) in cases {
             let error = text.parse::<Address>().unwrap_err();
             assert!(error.contains(why), "{text}: {error}");
+            assert!(error.contains("; "), "{text} has a remedy: {error}");
         }
     }
 }

@@ -18,6 +18,12 @@ pub(crate) fn rejected_config(context: &Context) -> Option<ConfigRejected> {
     serde_json::from_value::<Snapshot>(reply).ok()?.config_rejected
 }
 
+/// Returns the process of the daemon that runs on the directory of this store.
+pub(crate) fn pid(context: &Context) -> Option<u32> {
+    let directory = context.daemon(None, Log::default()).directory().ok()?;
+    running(&directory).map(|running| running.pid)
+}
+
 /// Returns why the store of a running daemon is unavailable; `None` if it answers.
 pub(crate) fn store_outage(context: &Context) -> Option<String> {
     client(context)?.get("/readyz").err()

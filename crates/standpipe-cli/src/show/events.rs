@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use standpipe::LeaseId;
+use standpipe::observe::Why;
 use standpipe::observe::journal::{Event, EventData, Usage};
 
 use crate::show::amount::{amount, cost, counted, percent};
@@ -161,12 +162,26 @@ fn waited(what: &EventData) -> String {
 /// Describes calls that were not admitted: `cron was refused (parallel has no room, in use by h;
 /// timeout 0)`.
 fn refused(what: &EventData) -> String {
-    let EventData::Refuse { agent, model, reason, limit, held_by, timeout_ms, count, .. } = what
+    let EventData::Refuse {
+        agent,
+        model,
+        reason,
+        limit,
+        short_by,
+        by_cap,
+        held_by,
+        timeout_ms,
+        count,
+        ..
+    } = what
     else {
         return String::new();
     };
     let who = by(agent, model.as_deref());
-    let why = held(reason_text(reason, limit.as_deref()), held_by);
+    let known = Why::new(reason, limit.as_deref());
+    // Only a call that can never fit lacks the same later, and in each of several calls.
+    let short_by = if reason == "never" && *count == 1 { *short_by } else { 0 };
+    let why = held(Why { short_by, by_cap: *by_cap, ..known }.to_string(), held_by);
     let timeout = if *timeout_ms == 0 { "0".to_owned() } else { length(*timeout_ms) };
     match count {
         1 => format!("{who} was not admitted ({why}; timeout {timeout})"),

@@ -1,20 +1,23 @@
 //! `explain` for people: the answer and what to do first, then the admission rule step by step, the
 //! limits, and the shares of agents that count in it.
 
-use standpipe::observe::{Denial, Explanation, LimitStatus, NextReason, Step, Why};
-use standpipe::{Reason, Refused, escape};
+use standpipe::observe::{Denial, Explanation, LimitStatus, NextReason, Step, Why, reset_if_idle};
+use standpipe::{PoolStatus, Reason, Refused, escape};
 
-use crate::show::amount::{amount, cost, percent};
+use crate::show::amount::{amount, cost, counted, percent};
 use crate::show::duration::{length, remaining};
 use crate::show::local_time::clock;
 use crate::show::reasons::{Situation, to_do};
 use crate::show::status::{Shown, leases, ramp, unowned_lease};
 use crate::show::style::{Style, TextRole};
 use crate::show::table::{sentence, table};
-use crate::show::when::{denied, is_late, refused, stopped, times_out, why_and_until};
+use crate::show::when::{beside, denied, gives_up, is_late, refused, stopped, why_and_until};
 
 pub(crate) fn text(style: Style, explanation: &Explanation) -> String {
     let mut lines = Vec::new();
+    if explanation.holds {
+        return kept(style, explanation) + &others(style, explanation);
+    }
     if let Some(other) = decides_elsewhere(explanation) {
         lines.extend(answer(style, other));
         lines.extend([String::new(), format!("On {}:", escape::text(&explanation.pool))]);
@@ -30,13 +33,69 @@ pub(crate) fn text(style: Style, explanation: &Explanation) -> String {
     }
     lines.extend(limits(style, explanation));
     lines.extend(shares(style, explanation));
-    let mut text = lines.join("\n") + "\n";
-    for other in &explanation.others {
-        let draws = format!("It also draws on {}:", other.pool);
-        text.push_str(&format!("\n{}\n\n", escape::text(&draws)));
-        text.push_str(&self::text(style, other));
+    lines.join("\n") + "\n" + &others(style, explanation)
+}
+
+/// `1 call waits: crawler (background); …`, for a question that names no agent. Empty if no call
+/// waits.
+pub(crate) fn others_wait(style: Style, status: &PoolStatus) -> String {
+    const MOST: usize = 3;
+    let mut agents: Vec<(&str, &str)> = Vec::new();
+    for ticket in &status.tickets {
+        let agent = (ticket.agent.as_str(), ticket.priority.as_str());
+        if !agents.contains(&agent) {
+            agents.push(agent);
+        }
     }
-    text
+    let Some((first, _)) = agents.first() else { return String::new() };
+    let named = agents.iter().take(MOST).map(|(agent, priority)| match *priority {
+        "standard" => (*agent).to_owned(),
+        other => format!("{agent} ({other})"),
+    });
+    let more = agents.len().saturating_sub(MOST);
+    let more = (more > 0).then(|| format!("{} more", counted(more as u64, "agent")));
+    let names: Vec<String> = named.chain(more).collect();
+    let verb = if status.waiting == 1 { "waits" } else { "wait" };
+    let text = format!(
+        "{} {verb}: {}; `standpipe explain {} --as {first}` shows why",
+        counted(status.waiting as u64, "call"),
+        names.join(", "),
+        status.pool
+    );
+    let lines = sentence(0, style.width, &escape::text(&text));
+    style.paint(TextRole::Warning, &lines.join("\n")) + "\n\n"
+}
+
+/// The other pools that the call draws on.
+fn others(style: Style, explanation: &Explanation) -> String {
+    let each = explanation.others.iter().map(|other| {
+        let draws = format!("It also draws on {}:", other.pool);
+        format!("\n{}\n\n{}", escape::text(&draws), text(style, other))
+    });
+    each.collect()
+}
+
+/// A call that has its units here, and the pool that it waits on, if that is known.
+fn kept(style: Style, explanation: &Explanation) -> String {
+    let Explanation { agent, pool, priority, .. } = explanation;
+    let takes = cost(explanation.cost.iter().map(|(unit, figure)| (unit.as_str(), *figure)));
+    let is_slot = explanation.limits.iter().any(|limit| limit.unit == "parallel");
+    let what = if is_slot { "its slot" } else { "its units" };
+    let mut texts = vec![format!("A call of {agent} on {pool} ({takes}, {priority}) waits")];
+    match explanation.waits_on() {
+        Some(other) => {
+            let why = other.why.as_ref().map(|why| reason(other, why)).unwrap_or_default();
+            let why = escape::text(&why);
+            texts.push(style.paint(
+                TextRole::Warning,
+                &format!("It has {what} on {pool} and waits for {}: {why}.", other.pool),
+            ));
+            texts.extend(hints(other).into_iter().map(|hint| format!("hint: {hint}")));
+        }
+        None => texts.push(format!("It has {what} on {pool}.")),
+    }
+    let lines = texts.iter().flat_map(|text| sentence(0, style.width, text));
+    lines.map(|line| line + "\n").collect()
 }
 
 /// The other pool that decides about a call which this one would admit.
@@ -65,6 +124,10 @@ fn asks(explanation: &Explanation) -> String {
     let place = explanation.why.as_ref().and_then(|why| why.position);
     let place = place.map(|place| format!(" at position {place}")).unwrap_or_default();
     match explanation.waits_ms {
+        // It is queued more than once, so how long it has waited is not known.
+        Some(_) if explanation.is_of_several() => {
+            format!("A call of {agent} on {pool} ({takes}, {priority}) waits{place}")
+        }
         Some(ms) => {
             let since = length(ms);
             format!("A call of {agent} on {pool} ({takes}, {priority}) has waited {since}{place}")
@@ -213,7 +276,7 @@ fn verdict(style: Style, explanation: &Explanation) -> String {
         ("admitted", None) => style.paint(TextRole::Good, &format!("{it} would be admitted now.")),
         ("admitted", Some(why)) => format!("Shadow mode: it would be admitted; otherwise {why}."),
         ("waits", Some(why)) if waits => {
-            let late = explanation.waiting.first().map(times_out).unwrap_or_default();
+            let late = explanation.waiting.first().map(gives_up).unwrap_or_default();
             style.paint(TextRole::Warning, &format!("It waits: {why}{late}."))
         }
         ("waits", Some(why)) => style.paint(TextRole::Warning, &format!("{it} would wait: {why}.")),
@@ -238,7 +301,9 @@ fn decided(explanation: &Explanation, why: &Refused, no: &Denial) -> String {
         return stopped(why);
     }
     let next = explanation.next.as_ref();
-    denied(no, next, &explanation.admission, explanation.priority.as_str())
+    let text = denied(no, next, &explanation.admission, explanation.priority.as_str());
+    let also: Vec<String> = explanation.others.iter().map(|one| one.pool.to_string()).collect();
+    text + &beside(&also, explanation.bound_by.as_deref())
 }
 
 /// Whether a denial is the one that decides.
@@ -264,11 +329,14 @@ fn hints(explanation: &Explanation) -> Vec<String> {
         lacks_two: explanation.next.is_some()
             && refused.is_some_and(|why| why.reason == Reason::Limit),
     };
+    if explanation.recovers && refused.is_some() {
+        return vec![format!("{}; else wait", reset_if_idle(explanation.pool.as_str()))];
+    }
     let late = explanation.waiting.first().filter(|_| explanation.waits_ms.is_some());
     if late.is_some_and(is_late) {
         let agent = &explanation.agent;
         let text = format!(
-            "the call of {agent} times out before its turn: start it with a longer --timeout"
+            "the call of {agent} gives up before its turn: start it with a longer --timeout"
         );
         return vec![text];
     }

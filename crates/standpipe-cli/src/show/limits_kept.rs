@@ -135,6 +135,26 @@ fn list<'a>(limits: impl Iterator<Item = &'a Limit>) -> String {
     if each.is_empty() { "none".to_owned() } else { each.join(", ") }
 }
 
+/// Returns a note if a call used more of a unit than a limit of its pool ever allows: it may be a
+/// typing error, after which calls wait for long.
+pub(crate) fn excess(used: &[(Unit, u64)], limits: &[Limit], pool: &str) -> Option<String> {
+    let stated = |limit: &&Limit| match &limit.rule {
+        Rule::Window { unit, amount, .. } => exceeds(used, unit, *amount),
+        Rule::Bucket { unit, amount, burst, .. } => exceeds(used, unit, *amount.max(burst)),
+        Rule::Parallel { .. } => false,
+    };
+    let limit = limits.iter().find(stated)?;
+    Some(format!(
+        "the call used more than {} allows, so calls wait until that has recovered; if the figure \
+         is a mistake, `standpipe store reset {pool} --yes` deletes the recorded use",
+        text(limit)
+    ))
+}
+
+fn exceeds(used: &[(Unit, u64)], unit: &Unit, amount: u64) -> bool {
+    used.iter().any(|(own, figure)| own == unit && *figure > amount)
+}
+
 /// Formats a limit with its options as `--limit` takes it.
 fn text(limit: &Limit) -> String {
     let mut text = match &limit.rule {

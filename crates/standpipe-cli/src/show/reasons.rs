@@ -1,7 +1,8 @@
 //! What each reason of the admission rule means, and what to do about it.
 
-use standpipe::observe::{LimitStatus, Why};
-use standpipe::{Priority, Reason, Refused};
+use standpipe::config::plain;
+use standpipe::observe::{LimitStatus, ProviderReset, Why};
+use standpipe::{Priority, Reason, Refused, Span, Unit};
 
 use crate::show::amount::amount;
 
@@ -12,7 +13,11 @@ pub(crate) const MEANINGS: [(Reason, &str, &str); 20] = [
         "the provider stopped it: no credit, a spent quota, a blocked key",
         "fix the account at the provider, then `standpipe resume POOL`",
     ),
-    (Reason::Never, "larger than a limit of the pool", "send a smaller call, or raise the limit"),
+    (
+        Reason::Never,
+        "the call is larger than a limit of the pool",
+        "send a smaller call, or raise the limit",
+    ),
     (
         Reason::Pause,
         "the pool is paused, after a 429 or by hand",
@@ -30,7 +35,7 @@ pub(crate) const MEANINGS: [(Reason, &str, &str); 20] = [
     ),
     (
         Reason::Hold,
-        "an agent earlier in the workflow was throttled, or it is a retry",
+        "an agent earlier in the workflow was throttled, or the call is a retry",
         "nothing to do; it ends with that pause",
     ),
     (
@@ -75,7 +80,7 @@ pub(crate) const MEANINGS: [(Reason, &str, &str); 20] = [
     ),
     (
         Reason::Probe,
-        "after a pause one call probes, and the others wait for its response",
+        "after a pause one call probes; the others wait for its response, at most one second",
         "nothing to do; a lost probe is replaced",
     ),
     (
@@ -121,6 +126,27 @@ impl Situation<'_> {
         self.limits.iter().any(|limit| limit.unit == "parallel" && limit.effective < limit.amount)
     }
 
+    /// What to do about a window of the provider: a response shows when the next one has begun.
+    fn about_reset(&self, reset: &ProviderReset, name: Option<&str>) -> String {
+        let pool = self.pool;
+        if reset.followed {
+            return format!(
+                "wait; `standpipe observe {pool} -` reads a response that shows the new window"
+            );
+        }
+        let limit = self.limits.iter().find(|limit| Some(limit.limit.as_str()) == name);
+        let stated = limit.and_then(|limit| {
+            let period = Span::millis(limit.period_ms?);
+            let rate = plain::rate(&Unit::named(&limit.unit)?, limit.amount, period);
+            Some(format!(" ({} = {{ rate = \"{rate}\", resets = \"provider\" }})", limit.unit))
+        });
+        format!(
+            "state the limit with `resets = \"provider\"` in standpipe.toml{}, and one call tries \
+             after each reset; `standpipe observe {pool} -` reads a response",
+            stated.unwrap_or_default()
+        )
+    }
+
     /// What others use of a limit, and all of it, if they use a notable part.
     fn used_by_others(&self, name: Option<&str>) -> Option<String> {
         let limit = self.limits.iter().find(|limit| Some(limit.limit.as_str()) == name)?;
@@ -129,7 +155,7 @@ impl Situation<'_> {
         // A tenth; providers round what they count.
         let is_notable = units > 0 && units.saturating_mul(10) >= stated;
         let (units, stated) = (amount(&limit.unit, units), amount(&limit.unit, stated));
-        is_notable.then(|| format!("{units} of {stated} are used outside Standpipe"))
+        is_notable.then(|| format!("{units} of {stated} are used by others"))
     }
 }
 
@@ -137,6 +163,9 @@ impl Situation<'_> {
 /// only a newer version knows.
 pub(crate) fn to_do(why: &Why<'_>, situation: &Situation<'_>) -> String {
     let Situation { pool, priority, stopped, lacks_two, .. } = *situation;
+    if let Some(reset) = why.reset {
+        return situation.about_reset(reset, why.limit);
+    }
     if why.limit == Some("parallel") && !stopped.is_empty() {
         let each: Vec<String> = stopped.iter().map(|pid| Refused::stopped_holder(*pid)).collect();
         return each.join("; ");

@@ -7,11 +7,12 @@ mod condition;
 mod limits;
 mod lost;
 mod overview;
+mod queue;
 mod throttling;
 mod warnings;
 
 use standpipe::observe::{ConfigRejected, LimitStatus, PoolState};
-use standpipe::{Backpressure, PoolStatus, Settings};
+use standpipe::{Backpressure, PoolStatus, Settings, escape};
 
 use crate::show::amount::{amount, percent};
 use crate::show::duration::remaining;
@@ -38,9 +39,13 @@ To write limits to a file, once for every caller:
   standpipe config init
 ";
 
-/// The text for a store without pools. A file may not allow the first call to create one.
-pub(crate) fn no_pools(style: Style, settings: &Settings) -> String {
-    let Some((what, remedy)) = settings.without_pools() else { return NO_POOLS.to_owned() };
+/// The text for a store without pools, which it names: it may be another one than meant. A file may
+/// not allow the first call to create a pool.
+pub(crate) fn no_pools(style: Style, settings: &Settings, store: &str) -> String {
+    let Some((what, remedy)) = settings.without_pools() else {
+        let ledger = style.paint(TextRole::Muted, &format!("ledger {}", escape::text(store)));
+        return format!("{NO_POOLS}\n{ledger}\n");
+    };
     let text = format!("No pools yet. {what}");
     let lines =
         [sentence(0, style.width, &text), sentence(0, style.width, &format!("hint: {remedy}"))];
@@ -52,7 +57,8 @@ pub(crate) fn pools(style: Style, all: &[PoolStatus]) -> String {
     let mut sorted: Vec<&PoolStatus> = all.iter().collect();
     sorted.sort_by_key(|status| status.state());
     let is_calm = |status: &PoolStatus| {
-        let is_idle = status.state() == PoolState::Idle && !has_condition(style, status);
+        let is_quiet = status.state() >= PoolState::Active && status.in_flight == 0;
+        let is_idle = is_quiet && !has_condition(style, status);
         all.len() > MANY && is_idle && status.limits.iter().all(|limit| is_unused(status, limit))
     };
     let (calm, others): (Vec<_>, Vec<_>) = sorted.into_iter().partition(|status| is_calm(status));
@@ -61,7 +67,7 @@ pub(crate) fn pools(style: Style, all: &[PoolStatus]) -> String {
     // What needs attention must not scroll away.
     let calm: String = calm.into_iter().map(|status| heading(style, status) + "\n").collect();
     if !calm.is_empty() {
-        let note = "Idle pools are a line each; `standpipe status POOL` shows more.";
+        let note = "Pools without calls are a line each; `standpipe status POOL` shows more.";
         parts.push(calm + &style.paint(TextRole::Muted, note) + "\n");
     }
     parts.join("\n")
@@ -112,7 +118,7 @@ fn pool(style: Style, status: &PoolStatus) -> Vec<String> {
 /// Formats who uses a pool, and who waits for it and why.
 pub(crate) fn users(style: Style, status: &PoolStatus) -> Vec<String> {
     let mut lines = agents::lines(style, status);
-    lines.extend(calls::tickets(style, &status.tickets));
+    lines.extend(queue::tickets(style, &status.tickets));
     lines
 }
 

@@ -1,6 +1,8 @@
 //! When a call may be admitted, in the time zone of this machine.
 
-use standpipe::observe::{Denial, NextReason, PausedBy, TicketStatus, Timestamp, Why};
+use standpipe::observe::{
+    Denial, NextReason, PausedBy, ProviderReset, TicketStatus, Timestamp, Why,
+};
 use standpipe::{Refused, When};
 
 use crate::show::duration::remaining;
@@ -11,12 +13,11 @@ pub(crate) fn when(when: &When) -> String {
     when.describe(&local)
 }
 
-/// `admitted in 34 s (16:59:20)`, or `expected in 34 s (16:59:20)` by a forecast.
+/// `admitted in 34 s (16:59:20)`; a forecast and a bound are no promise to admit the call.
 fn admitted(at: &When) -> String {
-    match (at.until, at.expected) {
-        // These are not about time alone.
-        (None, Some(_)) => when(at),
-        _ => format!("admitted {}", when(at)),
+    match at.until {
+        Some(_) => format!("admitted {}", when(at)),
+        None => when(at),
     }
 }
 
@@ -27,8 +28,8 @@ pub(crate) fn why_and_when(why: &Why<'_>, next: Option<&NextReason>, at: &When) 
         Some(next) => format!("{}; then {}", reason(why), reason(&next.why())),
         None => reason(why),
     };
-    // These name what must happen already.
-    let is_named = ["order", "probe"].contains(&why.reason);
+    // These name what must happen already, unless a response of the provider decides.
+    let is_named = ["order", "probe"].contains(&why.reason) && why.reset.is_none();
     // The time of a rate is known, so what is unknown is a slot that the call needs as well.
     let is_slot = why.limit.is_none_or(|limit| limit == "parallel");
     let is_slot = is_slot || next.is_some();
@@ -96,28 +97,86 @@ pub(crate) fn stopped(why: &Refused) -> String {
 }
 
 fn reason(why: &Why<'_>) -> String {
+    let window = why.reset.map(window).unwrap_or_default();
     match why.paused {
         Some(cause) => {
             let end = cause.until.map(clock);
             format!("paused{}", paused_by(cause, end.as_deref()))
         }
-        None => why.to_string(),
+        None => format!("{why}{window}"),
+    }
+}
+
+/// `; the provider's window ended 16:59:20`
+fn window(reset: &ProviderReset) -> String {
+    let at = clock(reset.at);
+    match (reset.followed, reset.ended) {
+        (true, true) => format!("; the provider's window ended {at}"),
+        (true, false) => format!("; the provider's window ends {at}"),
+        (false, _) => format!("; the provider announced a reset at {at}"),
     }
 }
 
 /// Describes why a call waits, and until when.
 pub(crate) fn wait_reason(ticket: &TicketStatus) -> String {
     let on = ticket.on.as_ref().map(|pool| format!("on {pool}: ")).unwrap_or_default();
-    let text = match ticket.why() {
-        Some(why) if ticket.stopped => {
-            let why = why_and_when(&why, ticket.next.as_ref(), &When::default());
-            format!("{why}; its process is stopped and cannot take its turn")
+    let idle = || why_and_when_of(ticket, &When::default());
+    let text = match ticket.reason {
+        Some(_) if ticket.stopped => {
+            format!("{}; its process is stopped and cannot take its turn", idle())
         }
-        Some(why) => why_and_when(&why, ticket.next.as_ref(), &ticket.when),
         None if ticket.stopped => "its turn has come, but its process is stopped".to_owned(),
-        None => "it is next".to_owned(),
+        None if ticket.lapsed => NO_RESPONSE.to_owned(),
+        Some(_) if ticket.lapsed => format!("{}; {NO_RESPONSE}", idle()),
+        Some(_) => why_and_when_of(ticket, &before(ticket)),
+        None if ticket.when.is_empty() => "it is next".to_owned(),
+        None => format!("it is next; {}", when(&before(ticket))),
     };
-    on + &text + &times_out(ticket)
+    // Where it waits is named already.
+    let also = ticket.also.iter().filter(|name| ticket.on.as_ref() != Some(*name));
+    let also: Vec<String> = also.cloned().collect();
+    on + &text + &beside(&also, ticket.bound_by.as_deref()) + &gives_up(ticket)
+}
+
+/// Describes why calls in a row wait, all for the same reason, and until when the first and the
+/// last one.
+pub(crate) fn wait_reason_of_all(first: &TicketStatus, last: &TicketStatus) -> String {
+    let (one, other) = (when(&first.when), when(&last.when));
+    if one == other || first.when.in_ms().is_none() || last.when.in_ms().is_none() {
+        return wait_reason(first);
+    }
+    let why = why_and_when_of(first, &When::default());
+    let late =
+        if is_late(last) { format!(" (the last one{})", gives_up(last)) } else { String::new() };
+    format!("{why}; the first one {one}, the last one {other}{late}")
+}
+
+/// A waiting call whose turn came, and whose caller did not take it.
+const NO_RESPONSE: &str = "its caller does not respond, so others pass it";
+
+fn why_and_when_of(ticket: &TicketStatus, at: &When) -> String {
+    let why = ticket.why();
+    why.map(|why| why_and_when(&why, ticket.next.as_ref(), at)).unwrap_or_default()
+}
+
+/// The instant of a call, unless it gives up before its turn and that is not the instant.
+fn before(ticket: &TicketStatus) -> When {
+    let at = &ticket.when;
+    if !at.times_out || at.in_ms().is_none_or(|ms| ms > ticket.deadline_ms) {
+        return at.clone();
+    }
+    let mut unknown = When::default();
+    unknown.waiting_for.clone_from(&at.waiting_for);
+    unknown
+}
+
+/// `; it also draws on mu/y`, or the reason for the bound: `, because it also draws on mu/y`
+pub(crate) fn beside(also: &[String], bound_by: Option<&str>) -> String {
+    match (also, bound_by) {
+        ([], _) => String::new(),
+        (also, None) => format!("; it also draws on {}", also.join(" and ")),
+        (also, Some(_)) => format!(", because it also draws on {}", also.join(" and ")),
+    }
 }
 
 /// Whether the timeout of a call ends before its turn.
@@ -126,22 +185,24 @@ pub(crate) fn is_late(ticket: &TicketStatus) -> bool {
     late || ticket.when.times_out
 }
 
-/// `, but it times out first, in 12 s`
-pub(crate) fn times_out(ticket: &TicketStatus) -> String {
-    match is_late(ticket) {
-        true => format!(", but it times out first, in {}", remaining(ticket.deadline_ms)),
-        false => String::new(),
+/// `, but it gives up in 12 s (16:59:20)`
+pub(crate) fn gives_up(ticket: &TicketStatus) -> String {
+    if !is_late(ticket) {
+        return String::new();
+    }
+    let (left, at) = (remaining(ticket.deadline_ms), clock(ticket.deadline()));
+    match before(ticket).is_empty() {
+        true => format!("; it gives up in {left} ({at}), before its turn"),
+        false => format!(", but it gives up in {left} ({at})"),
     }
 }
 
 /// Describes until when a call waits, and why: in a narrow column the instant must not be cut off.
 pub(crate) fn wait_instant(ticket: &TicketStatus) -> String {
     if let Some(why) = ticket.why().filter(|_| is_late(ticket)) {
-        let left = remaining(ticket.deadline_ms);
-        return format!(
-            "times out first, in {left}: {}",
-            why_and_when(&why, None, &When::default())
-        );
+        let (left, at) = (remaining(ticket.deadline_ms), clock(ticket.deadline()));
+        let why = why_and_when(&why, None, &When::default());
+        return format!("gives up in {left} ({at}), before its turn: {why}");
     }
     match ticket.why().filter(|_| ticket.when.waiting_for.is_none() && !ticket.when.is_empty()) {
         Some(why) => {

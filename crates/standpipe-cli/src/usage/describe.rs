@@ -6,6 +6,7 @@ use std::error::Error;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use standpipe::config::nearest;
+use standpipe::config::text::quoted;
 
 use super::{cut, redacted};
 use crate::failure::split_hint;
@@ -67,7 +68,7 @@ const UNEXPECTED: &str = "unexpected argument";
 
 /// Removes the value from the reason, and quotes a part of it as all messages of this program do.
 fn without_value(why: &str, value: &str) -> String {
-    let whole = format!("\"{value}\" ");
+    let whole = format!("{} ", quoted(value));
     let why = match why.strip_prefix(&whole) {
         Some(rest) => format!("it {rest}"),
         None => why.to_owned(),
@@ -75,7 +76,9 @@ fn without_value(why: &str, value: &str) -> String {
     let (start, end) = why.split_once(" in \"").unwrap_or((&why, ""));
     let repeats = end.strip_suffix('"').is_some_and(|within| value.ends_with(within));
     let why = if repeats { start } else { &why };
-    why.replace('"', "`")
+    // A quote of the value itself is escaped.
+    let parts: Vec<String> = why.split("\\\"").map(|part| part.replace('"', "`")).collect();
+    parts.join("\"")
 }
 
 /// A value that is none of those that are possible.

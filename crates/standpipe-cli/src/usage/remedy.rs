@@ -8,7 +8,7 @@ use standpipe::PoolName;
 use standpipe::config::nearest;
 
 use super::{cut, synonyms};
-use crate::args::Cli;
+use crate::args::{Cli, parse};
 
 /// Returns what to write instead. `command` is as far as `words` name one.
 pub(super) fn of(error: &clap::Error, command: &str, words: &[OsString]) -> Option<String> {
@@ -36,6 +36,16 @@ pub(super) fn of(error: &clap::Error, command: &str, words: &[OsString]) -> Opti
             let port = port(words).unwrap_or(standpipe::Settings::LISTEN.port());
             Some(format!("write --listen 127.0.0.1:{port}"))
         }
+        ("standpipe pause", word) if is_unknown && parse::length(word).is_ok() => {
+            Some(format!("write --for {word}"))
+        }
+        ("standpipe commit" | "standpipe cancel", word) if is_unknown && !word.starts_with('-') => {
+            Some("run it once for each lease, nothing was changed".to_owned())
+        }
+        ("standpipe cancel", word) if is_unknown && has("standpipe commit", word) => Some(
+            "a cancelled call used nothing, `standpipe commit` settles one that was sent"
+                .to_owned(),
+        ),
         ("standpipe pause", _) if error.kind() == ErrorKind::MissingRequiredArgument => {
             let pool = pool(words).unwrap_or_else(|| "POOL".to_owned());
             Some(format!("for example: standpipe pause {pool} --for 5min"))
@@ -61,6 +71,13 @@ pub(super) fn of(error: &clap::Error, command: &str, words: &[OsString]) -> Opti
             Some(format!("did you mean `{meant}`?"))
         }
     }
+}
+
+/// Whether another command has an option.
+fn has(command: &str, option: &str) -> bool {
+    let top = Cli::command();
+    let known = find(&top, command).into_iter().flat_map(clap::Command::get_arguments);
+    known.filter_map(clap::Arg::get_long).any(|long| option.strip_prefix("--") == Some(long))
 }
 
 /// `hold` with a pool before a command whose path was given in its place.

@@ -7,6 +7,8 @@ mod newcomer;
 mod numbers;
 mod page;
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::process::Stdio;
 
 use standpipe_servers::Server;
@@ -18,13 +20,13 @@ fn waits_its_turn(here: &Newcomer, there: &Newcomer, line: &str) {
     let slow = line.replace("echo \"my turn\"", "sh -c 'echo begun; sleep 1; echo ended'");
     assert_ne!(slow, line);
     let mut one = here.shell(&slow).stdout(Stdio::piped()).spawn().unwrap();
-    let mut said = std::io::BufReader::new(one.stdout.take().unwrap());
+    let mut said = BufReader::new(one.stdout.take().unwrap());
     let mut printed = String::new();
-    std::io::BufRead::read_line(&mut said, &mut printed).unwrap();
+    said.read_line(&mut printed).unwrap();
     assert_eq!(printed, "begun\n");
     let other = there.types(line);
     assert_eq!(text(&other.stdout), "my turn\n");
-    std::io::BufRead::read_line(&mut said, &mut printed).unwrap();
+    said.read_line(&mut printed).unwrap();
     assert_eq!(printed, "begun\nended\n", "the first was over when the second ran");
     assert!(one.wait().unwrap().success() && other.status.success());
 }
@@ -44,7 +46,7 @@ fn a_slot_is_shared_over_two_shells_as_the_readme_shows() {
     let turn = hold.replace("sh -c 'date +%T; sleep 1'", "echo \"my turn\"");
     waits_its_turn(&newcomer, &newcomer, &turn);
     let shown = text(&newcomer.types("standpipe status").stdout);
-    for word in ["my/slots", "0 of 1", "idle"] {
+    for word in ["my/slots", "0 of 1", "active"] {
         assert!(shown.contains(word), "{word} in {shown}");
     }
 }
@@ -136,7 +138,7 @@ fn a_server_is_started_and_secured_in_one_command() {
     let scripts = blocks(&page, "sh");
     for (script, user) in [(&scripts[0], ""), (&scripts[1], "standpipe:a-long-password@")] {
         let newcomer = Newcomer::new();
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let line = script.text().replace("6379", &free.to_string());
         let line = line.replace("--daemonize yes", "--daemonize no --save ''");
         let mut server = newcomer.shell(&format!("exec {line}"));
@@ -214,6 +216,54 @@ fn the_script_in_the_command_line_page_works() {
         let shown = text(&newcomer.types("standpipe status my/api --json").stdout);
         let used = "\"used\":1";
         assert!(shown.contains(used) && shown.contains("\"leases\":[]"), "{shown}");
+    }
+}
+
+/// Answers one request after another with these statuses, each with it as the body.
+fn answers(statuses: &'static [&'static str]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for (status, stream) in statuses.iter().zip(listener.incoming()) {
+            let mut stream = BufReader::new(stream.unwrap());
+            let mut line = String::new();
+            while line != "\r\n" {
+                line.clear();
+                stream.read_line(&mut line).unwrap();
+            }
+            let head = "retry-after: 1\r\nconnection: close\r\ncontent-length: 3";
+            let answer = format!("HTTP/1.1 {status} Status\r\n{head}\r\n\r\n{status}");
+            stream.get_mut().write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    url
+}
+
+/// A refused or failed call is made again, a wrong one is not, and no lease stays open.
+#[test]
+fn the_loop_of_the_command_line_page_retries_and_settles() {
+    let page = document("docs/cli.md");
+    let scripts = blocks(&page, "sh");
+    let script = scripts.iter().find(|block| block.lines[0].starts_with("url=")).unwrap().text();
+    let nothing_there = || {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        format!("http://{free}/")
+    };
+    for (url, prints, calls) in [
+        (answers(&["429", "200"]), "status 200, 3 bytes", 1),
+        (answers(&["503", "200"]), "status 200, 3 bytes", 2),
+        (answers(&["400", "200"]), "status 400, 3 bytes", 1),
+        (nothing_there(), "status 000, 0 bytes", 3),
+    ] {
+        let newcomer = Newcomer::new();
+        let script = script.replace("https://api.example.com/", &url);
+        assert!(script.contains(&url));
+        let ran = newcomer.types(&format!("set -e\n{script}"));
+        assert!(ran.status.success(), "{ran:?}");
+        assert_eq!(text(&ran.stdout).trim(), prints, "{ran:?}");
+        let shown = text(&newcomer.types("standpipe status my/api --json").stdout);
+        let used = format!("\"used\":{}", calls * 1200);
+        assert!(shown.contains("\"leases\":[]") && shown.contains(&used), "{shown}");
     }
 }
 

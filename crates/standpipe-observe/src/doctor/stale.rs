@@ -13,8 +13,6 @@ pub(super) const NAME: &str = "stale state";
 
 /// A call without a process behind it that is this old is forgotten rather than slow.
 const OLD_MS: u64 = DAY_MS / 24;
-/// A call that runs for less than this is not suspected of having leaked its slot.
-const SLOW_MS: u64 = 10_000;
 /// A pool that was not used for so long is probably abandoned.
 const UNUSED_MS: u64 = 14 * DAY_MS;
 
@@ -57,12 +55,10 @@ fn blocking(
     lease: &LeaseStatus,
 ) -> Option<Finding> {
     let status = &pool.status;
-    let is_young = lease.age_ms < SLOW_MS;
-    if lease.pid.is_some() || !slots_are_full(status) {
+    if !lease.may_be_leaked() || !slots_are_full(status) {
         return None;
     }
-    let late = || timed_out(scene, name, lease).filter(|_| !is_young);
-    let denied = waiting(status).or_else(late)?;
+    let denied = waiting(status).or_else(|| timed_out(scene, name, lease))?;
     let (agent, age, id) = (&lease.agent, length(lease.age_ms), &lease.id);
     let what =
         format!("{agent} has held a slot of `{name}` without a process for {age}, and {denied}");
@@ -72,8 +68,7 @@ fn blocking(
          {id}{}; `reserve --owner PID` ties a lease to a process",
         ends.unwrap_or_default()
     );
-    let finding = if is_young { Finding::note } else { Finding::warning };
-    Some(finding(NAME, what).remedy(remedy).by(agent))
+    Some(Finding::warning(NAME, what).remedy(remedy).by(agent))
 }
 
 /// `2 calls were not admitted in time` since the lease began, for want of a slot.

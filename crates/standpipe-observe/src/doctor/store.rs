@@ -104,7 +104,8 @@ fn permissions(survey: &Survey) -> Option<Finding> {
     let Survey { path, mode, owner, user, .. } = survey;
     let shown = path.display();
     let shared = mode & 0o020 != 0;
-    if !survey.exists {
+    // A directory that everybody can write to cannot be opened, and that failure has the remedy.
+    if !survey.exists || mode & 0o002 != 0 {
         return None;
     }
     let chmod = if shared { "chmod 2770" } else { "chmod 700" };

@@ -164,7 +164,7 @@ fn pools_that_the_file_does_not_describe_are_named() {
 #[test]
 fn a_file_without_pools_is_a_warning() {
     let mut scene = scene(Vec::new());
-    scene.settings = Ok(settings("listen = \"127.0.0.1:1\"\n"));
+    scene.settings = Ok(settings("open_pools = false\n"));
     one(&configuration::check(&scene)[1..], Level::Warning, "describes no pool");
 }
 

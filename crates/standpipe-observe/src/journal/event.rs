@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 pub use self::kind::{EventKind, UnknownEventKind};
 pub use self::wait_part::WaitPart;
 use super::Usage;
+use super::usage::is_zero;
 use crate::time::Timestamp;
 
 /// One line of the journal.
@@ -68,6 +69,9 @@ pub enum EventData {
         also: Vec<WaitPart>,
         /// `admitted`, `refused` or `cancelled`.
         ended: String,
+        /// Why they were refused, if not because they timed out. A `refuse` event counts them too.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        refused_for: Option<String>,
         /// How many.
         count: u64,
         /// How long, all together.
@@ -91,6 +95,12 @@ pub enum EventData {
         /// The limit it was about, if it was one.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         limit: Option<String>,
+        /// How many units the first of them lacked there.
+        #[serde(skip_serializing_if = "is_zero", default)]
+        short_by: u64,
+        /// Whether it is about the agent's own cap on the limit.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        by_cap: bool,
         /// The agents that held the slots at the first of them, a few at most.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         held_by: Vec<String>,

@@ -78,6 +78,8 @@ mod tests {
             priority: None,
             reason: reason.to_owned(),
             limit: None,
+            short_by: 0,
+            by_cap: false,
             held_by: vec!["blog".to_owned()],
             timeout_ms: 0,
             count: 1,

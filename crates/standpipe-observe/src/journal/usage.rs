@@ -74,7 +74,7 @@ impl Usage {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-const fn is_zero(figure: &u64) -> bool {
+pub(super) const fn is_zero(figure: &u64) -> bool {
     *figure == 0
 }
 

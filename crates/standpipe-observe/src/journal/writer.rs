@@ -232,6 +232,7 @@ fn join(line: &mut Event, event: &Event) -> bool {
                 limit,
                 also,
                 ended,
+                refused_for,
                 count,
                 waited_ms,
                 longest_ms,
@@ -245,6 +246,7 @@ fn join(line: &mut Event, event: &Event) -> bool {
                 limit: what,
                 also: others,
                 ended: how,
+                refused_for: end,
                 count: more,
                 waited_ms: waited,
                 longest_ms: longest,
@@ -252,7 +254,7 @@ fn join(line: &mut Event, event: &Event) -> bool {
             },
         ) if same_pool
             && (&*agent, &*model, &*priority) == (who, which, tier)
-            && (&*reason, &*limit, &*ended) == (why, what, how) =>
+            && (&*reason, &*limit, &*ended, &*refused_for) == (why, what, how, end) =>
         {
             *count = count.saturating_add(*more);
             *waited_ms = waited_ms.saturating_add(*waited);
@@ -282,6 +284,7 @@ mod tests {
             held_by: Vec::new(),
             also: Vec::new(),
             ended: "admitted".to_owned(),
+            refused_for: None,
             count: 1,
             waited_ms,
             longest_ms: waited_ms,

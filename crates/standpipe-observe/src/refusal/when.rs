@@ -34,10 +34,10 @@ pub struct When {
     /// The forecast is early: calls in flight have to end first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub or_later: bool,
-    /// By the forecast its timeout ends before its turn.
+    /// By the forecast its timeout ends before its turn. `expected` is its turn then, if known.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub times_out: bool,
-    /// What must happen first, if no instant is known.
+    /// What must happen first, if no exact instant is known.
     pub waiting_for: Option<String>,
 }
 
@@ -47,6 +47,20 @@ impl When {
     pub fn of(refusal: &Refusal, now: &Now) -> Self {
         let at = instant(refusal).map(|until| (now.ahead(until), now.millis_until(until)));
         Self::new(at, refusal.exact, waiting_for(refusal.reason))
+    }
+
+    /// The same for a queued call, with a forecast. `for_response` is set if a response of the
+    /// provider decides: no instant is known then.
+    pub(crate) fn of_queued(
+        refusal: &Refusal,
+        expected: Option<Expected>,
+        for_response: bool,
+        now: &Now,
+    ) -> Self {
+        match for_response {
+            true => Self::new(None, false, Some(NEW_WINDOW)),
+            false => Self::of(refusal, now).with_forecast(expected, now),
+        }
     }
 
     /// An instant and the milliseconds to it, or what must happen.
@@ -63,17 +77,39 @@ impl When {
     #[must_use]
     pub fn with_forecast(self, expected: Option<Expected>, now: &Now) -> Self {
         let Some(expected) = expected.filter(|_| self.until.is_none()) else { return self };
-        let (at, or_later) = match expected {
-            Expected::At(at) => (at, false),
-            Expected::After(at) => (at, true),
-            Expected::TimesOut => return Self { times_out: true, ..self },
+        let (at, or_later, times_out) = match expected {
+            Expected::At(at) => (Some(at), false, false),
+            Expected::After(at) => (Some(at), true, false),
+            Expected::TimesOut { turn, or_later } => (turn, or_later, true),
         };
         // What waits for an answer is admitted by time only if the answer never comes.
-        if self.waiting_for.is_some() && !or_later {
-            return self;
-        }
+        let at = at.filter(|_| self.waiting_for.is_none() || or_later);
+        let Some(at) = at else { return Self { times_out, ..self } };
         let (expected, expected_ms) = (Some(now.ahead(at)), Some(now.millis_until(at)));
-        Self { expected, expected_ms, or_later, ..self }
+        Self { expected, expected_ms, or_later, times_out, ..self }
+    }
+
+    /// Keeps only a lower bound of it, because other pools decide about the call as well.
+    #[must_use]
+    pub(crate) fn into_bound(self) -> Self {
+        let (not_before, not_before_ms) =
+            (self.until.or(self.not_before), self.until_ms.or(self.not_before_ms));
+        Self { not_before, not_before_ms, waiting_for: self.waiting_for, ..Self::default() }
+    }
+
+    /// Adds the bound of another pool that decides about the same call. Returns whether that one is
+    /// later.
+    pub(crate) fn raise(&mut self, other: &Self) -> bool {
+        let ms = |when: &Self| when.until_ms.or(when.not_before_ms);
+        let is_later = ms(other) > ms(self);
+        if is_later {
+            self.not_before = other.until.or(other.not_before);
+            self.not_before_ms = ms(other);
+        }
+        if self.waiting_for.is_none() {
+            self.waiting_for.clone_from(&other.waiting_for);
+        }
+        is_later
     }
 
     /// Returns the milliseconds to the best known instant.
@@ -101,6 +137,9 @@ pub const fn instant(refusal: &Refusal) -> Option<Instant> {
         _ => refusal.until,
     }
 }
+
+/// What must happen once the provider's own window has ended.
+pub(crate) const NEW_WINDOW: &str = "a response that shows the provider's new window";
 
 /// What must happen before a call is admitted that is refused for this reason without an instant.
 /// `None` if nothing helps.
@@ -130,9 +169,10 @@ pub const fn waiting_for(reason: Reason) -> Option<&'static str> {
 
 impl When {
     /// `in 34 s (16:59:20)`, `expected in 34 s (16:59:20)`, `not expected before 16:59:20 (in
-    /// 34 s)`, `not before 16:59:20 (in 34 s)` or `waiting for …`. `clock` formats an instant that
-    /// is so many milliseconds ahead. It drops what is below a second, so that one instant has one
-    /// text in every view and no bound is shown later than it is.
+    /// 34 s)`, `not before 16:59:20 (in 34 s)` or `waiting for …`, which may have a bound, too.
+    /// `clock` formats an instant that is so many milliseconds ahead. It drops what is below a
+    /// second, so that one instant has one text in every view and no bound is shown later than it
+    /// is.
     #[must_use]
     pub fn describe(&self, clock: &dyn Fn(Timestamp, u64) -> String) -> String {
         if let (Some(at), Some(ms)) = (self.until, self.until_ms) {
@@ -147,7 +187,9 @@ impl When {
                 }
             }
         } else if let (Some(at), Some(ms)) = (self.not_before, self.not_before_ms) {
-            format!("not before {} (in {})", clock(at, ms), format_wait(ms))
+            let event = self.waiting_for.as_ref();
+            let event = event.map(|event| format!("waiting for {event}, ")).unwrap_or_default();
+            format!("{event}not before {} (in {})", clock(at, ms), format_wait(ms))
         } else {
             self.waiting_for
                 .as_ref()

@@ -8,7 +8,7 @@ use standpipe_core::Unit;
 use super::Refused;
 use crate::amount::grouped;
 use crate::explain::Denial;
-use crate::status::{KeptUnits, PausedBy, TicketStatus};
+use crate::status::{KeptUnits, PausedBy, ProviderReset, TicketStatus};
 
 /// What is known about a refusal, without its instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,8 @@ pub struct Why<'a> {
     pub paused: Option<&'a PausedBy>,
     /// Whether the agent's own cap is what the call can never fit.
     pub by_cap: bool,
+    /// The provider's own window that has to begin first.
+    pub reset: Option<&'a ProviderReset>,
 }
 
 impl<'a> Why<'a> {
@@ -62,6 +64,7 @@ impl<'a> Why<'a> {
             superior: None,
             paused: None,
             by_cap: false,
+            reset: None,
         }
     }
 }
@@ -77,6 +80,7 @@ impl Refused {
             behind: self.behind.as_deref(),
             paused: self.paused.as_ref(),
             by_cap: self.by_cap,
+            reset: self.reset.as_ref(),
             ..Why::new(reason.as_str(), self.limit.as_deref())
         })
     }
@@ -101,6 +105,7 @@ impl TicketStatus {
             superior: self.superior.as_deref(),
             paused: self.paused.as_ref(),
             by_cap: false,
+            reset: self.reset.as_ref(),
         })
     }
 }
@@ -124,6 +129,7 @@ impl Denial {
             superior: self.superior.as_deref(),
             paused: self.paused.as_ref(),
             by_cap: self.by_cap,
+            reset: self.reset.as_ref(),
         }
     }
 }
@@ -133,14 +139,13 @@ impl fmt::Display for Why<'_> {
         let limit = self.limit.unwrap_or("a limit");
         match self.reason {
             "terminal" => f.write_str("the provider stopped the pool"),
-            "never" if self.by_cap => {
-                let shortage = self.shortage();
-                write!(
-                    f,
-                    "it takes {shortage} more than the agent's own cap on {limit} ever allows"
-                )
+            "never" => {
+                let cap = if self.by_cap { "the agent's own cap on " } else { "" };
+                // A record of an earlier version does not have the number.
+                let shortage =
+                    if self.short_by == 0 { String::new() } else { self.shortage() + " " };
+                write!(f, "it takes {shortage}more than {cap}{limit} ever allows")
             }
-            "never" => write!(f, "it takes {} more than {limit} ever allows", self.shortage()),
             "pause" => match self.paused {
                 Some(cause) => write!(f, "the pool is paused{}", cause.cause()),
                 None => f.write_str("the pool is paused"),

@@ -27,6 +27,8 @@ const MAX_STEPS: usize = 512;
 const PASS: Action = Action::Heartbeat { lease: None, ttl: None };
 /// A new call is replayed with this timeout.
 const PATIENCE: Span = Span::secs(86_400);
+/// The most calls that time out for which a replay shows when their turn would come.
+const MAX_LATE: usize = 8;
 
 /// What is expected of a queued call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +38,12 @@ pub enum Expected {
     /// It is admitted then at the earliest, because calls in flight have to end first.
     After(Instant),
     /// Its timeout ends before its turn.
-    TimesOut,
+    TimesOut {
+        /// When its turn would come with a longer timeout, if that is known.
+        turn: Option<Instant>,
+        /// Whether that is early, because calls in flight have to end first.
+        or_later: bool,
+    },
 }
 
 /// Returns what is expected of each queued call; calls without a forecast are left out.
@@ -47,8 +54,34 @@ pub(crate) fn forecasts(state: &State, now: Instant) -> BTreeMap<Key, Expected> 
     let by_time = if waiting.is_empty() { Run::default() } else { run(false) };
     let is_known = |key: &Key| by_time.admitted.contains_key(key);
     let early = if waiting.iter().all(is_known) { Run::default() } else { run(true) };
-    let expected = |key: &Key| by_time.at(*key).or_else(|| early.after(*key, now));
-    waiting.iter().filter_map(|key| Some((*key, expected(key)?))).collect()
+    let mut late = 0;
+    let expected = |key: &Key| {
+        let expected = by_time.at(*key).or_else(|| early.after(*key, now))?;
+        let Expected::TimesOut { .. } = expected else { return Some((*key, expected)) };
+        late += 1;
+        let turn = (late <= MAX_LATE).then(|| turn_of(state, *key, now)).flatten();
+        Some((*key, turn.unwrap_or(expected)))
+    };
+    waiting.iter().filter_map(expected).collect()
+}
+
+/// Returns when the turn of a call would come that times out before it: a call like it in its
+/// place, with a longer timeout.
+fn turn_of(state: &State, key: Key, now: Instant) -> Option<Expected> {
+    let ticket = state.facts().tickets.values().find(|ticket| ticket.key == key)?;
+    let replay = |ends| Replay::of(state, now, ends)?.in_place_of(key);
+    let by_time = replay(false).and_then(|(like_it, run)| run.at(like_it));
+    let expected = by_time.or_else(|| {
+        let (like_it, run) = replay(true)?;
+        run.after(like_it, now)
+    });
+    let (turn, or_later) = match expected? {
+        Expected::At(at) => (at, false),
+        Expected::After(at) => (at, true),
+        Expected::TimesOut { .. } => return None,
+    };
+    let is_late = turn > ticket.deadline;
+    is_late.then_some(Expected::TimesOut { turn: Some(turn), or_later })
 }
 
 /// Returns what is expected of a new call behind those that wait already.
@@ -74,7 +107,8 @@ impl Run {
 
     /// Nothing is said of a call that would be admitted now if calls ended.
     fn after(&self, key: Key, now: Instant) -> Option<Expected> {
-        let late = self.timed_out.contains(&key).then_some(Expected::TimesOut);
+        let late = Expected::TimesOut { turn: None, or_later: false };
+        let late = self.timed_out.contains(&key).then_some(late);
         let at = self.admitted.get(&key).filter(|at| **at > now);
         late.or_else(|| at.map(|at| Expected::After(*at)))
     }
@@ -120,6 +154,19 @@ impl Replay {
         };
         self.last = Some(ticket);
         Some((ticket, self.run()))
+    }
+
+    /// Runs it with a call that is like a queued one and has its place: those behind it are gone.
+    fn in_place_of(mut self, key: Key) -> Option<(Key, Run)> {
+        let mut tickets = self.state.facts().tickets.iter();
+        let (place, ticket) = tickets.find(|(_, ticket)| ticket.key == key)?;
+        let mut like_it = Reserve { ticket: None, ..claim_of(&self.state, ticket)? };
+        like_it.priority = Some(place.tier);
+        let behind = self.state.facts().tickets.range(place..).map(|(_, ticket)| ticket.key);
+        for lease in behind.collect::<Vec<_>>() {
+            let _gone = self.apply(Action::Cancel { lease });
+        }
+        self.with_new(&like_it)
     }
 
     fn apply(&mut self, action: Action) -> Outcome {
@@ -284,7 +331,7 @@ mod tests {
         queue.reserve(4, 600);
         queue.reserve(2, 15);
         queue.reserve(1, 600);
-        let late = Expected::TimesOut;
+        let late = Expected::TimesOut { turn: Some(Instant(20 * SECOND)), or_later: false };
         assert_eq!(queue.expected(), [at(10), at(10), late, late, at(20)]);
     }
 
@@ -296,7 +343,8 @@ mod tests {
         queue.reserve(3, 600);
         assert_eq!(queue.expected(), [after(10), after(10), after(20)]);
         queue.reserve(1, 15);
-        assert_eq!(queue.expected()[3], Expected::TimesOut);
+        let late = Expected::TimesOut { turn: Some(Instant(20 * SECOND)), or_later: true };
+        assert_eq!(queue.expected()[3], late);
     }
 
     #[test]

@@ -3,30 +3,24 @@
 use std::collections::BTreeMap;
 
 use standpipe_core::{
-    Agent, AgentId, AgentLimitUsage, AgentName, Amounts, Decision, Id, Instant, Key, Lease,
-    LeaseOwner, LimitId, LimitSelector, LimitUsage, Margin, Owner, PoolConfig, Portion, Priority,
-    Provenance, Queued, Reason, Refusal, Reserve, Rule, Share, State, ThrottleKind, Ticket,
+    Agent, AgentId, AgentLimitUsage, AgentName, Amounts, Id, Instant, Key, Lease, LeaseOwner,
+    LimitId, LimitSelector, LimitUsage, Margin, Owner, PoolConfig, PoolRef, Portion, Priority,
+    Provenance, Reason, Refusal, Rule, Share, State, ThrottleKind,
 };
 use standpipe_store::{PoolName, Process};
 
-use super::forecast::forecasts;
 use super::throttle::speed;
+use super::tickets::tickets;
 use super::{
     AgentStatus, AgentUsage, ConfigSource, KeptUnits, LeaseHolder, LeaseStatus, LimitKind,
-    LimitStatus, Origin, Pause, PausedBy, PoolStatus, Stop, ThrottleStatus, TicketStatus,
-};
-use super::{
-    RampStatus, agents_ahead, breaker, foresight, kept_from, needs_all, next_reason, shortage,
-    slot_holders, superior_of,
+    LimitStatus, Origin, Pause, PausedBy, PoolStatus, ProviderReset, RampStatus, Stop,
+    ThrottleStatus, TicketStatus, breaker, foresight,
 };
 use crate::lease_id::LeaseId;
+use crate::pool_set::PoolSet;
 use crate::refusal::limit_text;
-use crate::refusal::when::When;
 use crate::time::{Now, Timestamp, format_span};
 use standpipe_config::plain;
-
-/// The first calls in the queue for which the rule that decides their time is looked up.
-const MAX_NEXT: usize = 64;
 
 /// Looks up the process of a session, where that can be seen.
 pub type Processes<'a> = &'a dyn Fn(u64) -> Option<Process>;
@@ -41,7 +35,7 @@ impl PoolStatus {
         let figures = state.figures(now.store);
         let limits = limits(state, &figures, now);
         let largest = limits.iter().filter_map(|limit| limit.margin_per_mille).max();
-        let tickets = tickets(state, &figures, now, processes);
+        let tickets = tickets(pool, state, &figures, now, processes);
         let agents = agents(state, &limits, &tickets, now);
         let learning = state.learning_until();
         let stop = facts.terminal.map(|terminal| Stop {
@@ -64,6 +58,7 @@ impl PoolStatus {
             terminal: stop,
             learning: learning.and_then(|until| Pause::of(until, now)),
             recovering: recovering(state, now),
+            limits_lost_at: facts.state_lost_at.filter(|_| config.is_none()).map(|at| now.past(at)),
             trouble: ThrottleStatus::of(state, &figures, now),
             zone: state.zone().into(),
             breaker: breaker(state, &figures, now).into(),
@@ -83,13 +78,14 @@ impl PoolStatus {
     /// Returns the queued calls of an agent, in order.
     #[must_use]
     pub fn waiting(
+        pool: &PoolName,
         state: &State,
         agent: &AgentName,
         now: &Now,
         processes: Processes<'_>,
     ) -> Vec<TicketStatus> {
         let figures = state.figures(now.store);
-        let all = tickets(state, &figures, now, processes).into_iter();
+        let all = tickets(pool, state, &figures, now, processes).into_iter();
         all.filter(|ticket| ticket.agent == agent.as_str()).collect()
     }
 
@@ -113,6 +109,7 @@ fn limits(state: &State, figures: &[LimitUsage], now: &Now) -> Vec<LimitStatus> 
         let mut status = limit(amounts, learned(&id), now);
         status.margin_per_mille = state.margin_of(&id);
         status.outside = foresight::outside(state, &id, now);
+        status.reset = ProviderReset::of(state, amounts, now);
         let ramp = amounts.ramp.as_ref().zip(speed(state));
         status.ramp = ramp.map(|(ramp, speed)| RampStatus::of(ramp, speed, now));
         let left = amounts.ramp.map(|ramp| ramp.usable.saturating_sub(ramp.used));
@@ -131,6 +128,12 @@ fn recovering(state: &State, now: &Now) -> Option<Pause> {
     Pause::of(lost + (longest + config.slack), now)
 }
 
+/// Whether limits count as full because the store lost the ledger.
+pub(crate) fn recovers(state: &State, now: &Now) -> bool {
+    let learning = state.learning_until().and_then(|until| Pause::of(until, now));
+    learning.is_some() || recovering(state, now).is_some()
+}
+
 fn origin(config: Option<&PoolConfig>, provenance: Provenance) -> Origin {
     let source = match (config, provenance.file) {
         (None, _) => ConfigSource::None,
@@ -143,6 +146,7 @@ fn origin(config: Option<&PoolConfig>, provenance: Provenance) -> Origin {
         version: provenance.version,
         written,
         changes: provenance.changes,
+        learned: config.is_some_and(|config| config.limits.is_empty() && config.policy.learn),
     }
 }
 
@@ -226,9 +230,15 @@ fn limit(amounts: &LimitUsage, learned: Option<u64>, now: &Now) -> LimitStatus {
         outside: 0,
         by_others: amounts.by_others,
         full_again_ms: if rate { Some(until(amounts.clear_at).unwrap_or(0)) } else { None },
+        reset: None,
         pace_ms: amounts.limit.pace.map(|pace| pace.0.div_ceil(1_000)),
         next_grant_ms: until(amounts.next_grant),
     }
+}
+
+/// The pool that every call on this one draws on too.
+pub(super) fn within(state: &State) -> Option<&PoolRef> {
+    state.facts().config.as_ref().and_then(|config| config.within.as_ref())
 }
 
 fn leases(pool: &PoolName, state: &State, now: &Now, processes: Processes<'_>) -> Vec<LeaseStatus> {
@@ -250,6 +260,7 @@ pub(crate) fn lease_status(
     processes: Processes<'_>,
 ) -> LeaseStatus {
     let ends = state.lease_ends(key);
+    let (set, within) = (PoolSet::of(&lease.call), within(state));
     let (holder, process) = match lease.owner {
         LeaseOwner::Session(session) => {
             (LeaseHolder::Session, process_of(Some(session), None, processes))
@@ -266,82 +277,12 @@ pub(crate) fn lease_status(
         holder: holder.into(),
         pid: process.map(|process| process.pid),
         stopped: process.is_some_and(|process| process.stopped),
+        daemon: false,
         expires_ms: (ends != Instant::NEVER).then(|| now.millis_until(ends)),
         model: lease.call.model.as_ref().map(ToString::to_string),
         task: lease.call.task.as_ref().map(ToString::to_string),
-        part_of: lease.call.part_of.as_ref().map(ToString::to_string),
-    }
-}
-
-fn tickets(
-    state: &State,
-    figures: &[LimitUsage],
-    now: &Now,
-    processes: Processes<'_>,
-) -> Vec<TicketStatus> {
-    let ordered = (1..).zip(&state.facts().tickets);
-    let expected = forecasts(state, now.store);
-    let status = |(position, (place, ticket)): (usize, (&standpipe_core::QueueKey, &Ticket))| {
-        let claim = claim_of(state, ticket);
-        let why = claim.as_ref().and_then(|claim| why(state, claim, now));
-        let next = claim.as_ref().zip(why.as_ref()).filter(|_| position <= MAX_NEXT);
-        let next = next.and_then(|(claim, no)| next_reason(state, claim, no, now));
-        let ahead = why.as_ref().map(|no| agents_ahead(state, no, *place)).unwrap_or_default();
-        let process = process_of(ticket.session, ticket.call.owner, processes);
-        let expected = expected.get(&ticket.key).copied();
-        let when = |refusal| When::of(refusal, now).with_forecast(expected, now);
-        TicketStatus {
-            agent: agent_of(state, ticket.agent),
-            priority: place.tier.into(),
-            cost: amounts(&ticket.call.cost),
-            position,
-            since: now.past(ticket.since),
-            waits_ms: now.millis_since(ticket.since),
-            reason: why.as_ref().map(|refusal| refusal.reason.into()),
-            limit: why.as_ref().and_then(|refusal| refusal.limit.as_ref()).map(limit_text),
-            short_by: why.as_ref().map_or(0, |no| shortage(figures, &ticket.call.cost, no)),
-            behind: why.as_ref().and_then(|no| Some(no.behind.as_ref()?.to_string())),
-            calls_ahead: ahead.calls,
-            ahead: ahead.first,
-            ahead_more: ahead.more,
-            in_use_by: why.as_ref().map(|no| slot_holders(state, no)).unwrap_or_default(),
-            alone: why.as_ref().is_some_and(|no| needs_all(figures, &ticket.call.cost, no)),
-            kept: why.as_ref().map(|no| kept(state, ticket, no, now)).unwrap_or_default(),
-            superior: why.as_ref().and_then(|no| superior_of(state, no, place.tier)),
-            paused: why.as_ref().and_then(|refusal| PausedBy::of(state, refusal, now)),
-            next,
-            when: why.as_ref().map(when).unwrap_or_default(),
-            pid: process.map(|process| process.pid),
-            stopped: process.is_some_and(|process| process.stopped),
-            deadline_ms: now.millis_until(ticket.deadline),
-            model: ticket.call.model.as_ref().map(ToString::to_string),
-            task: ticket.call.task.as_ref().map(ToString::to_string),
-            part_of: ticket.call.part_of.as_ref().map(ToString::to_string),
-            on: None,
-        }
-    };
-    ordered.map(status).collect()
-}
-
-/// Returns the reserve that claims a ticket.
-pub(crate) fn claim_of(state: &State, ticket: &Ticket) -> Option<Reserve> {
-    let agent = state.facts().agents.get(usize::from(ticket.agent))?.name.clone();
-    let mut claim = Reserve::new(agent, ticket.call.cost.clone());
-    claim.ticket = Some(ticket.key);
-    Some(claim)
-}
-
-/// Returns what floors keep from the ticket on the limit that refuses it.
-fn kept(state: &State, ticket: &Ticket, no: &Refusal, now: &Now) -> Vec<KeptUnits> {
-    let claim = claim_of(state, ticket);
-    claim.map(|claim| kept_from(state, &claim, no, now)).unwrap_or_default()
-}
-
-/// Returns why the claim of a ticket would be refused now.
-fn why(state: &State, claim: &Reserve, now: &Now) -> Option<Refusal> {
-    match state.peek(claim, now.store) {
-        Decision::Wait(Queued { refusal, .. }) | Decision::Refuse(refusal) => Some(refusal),
-        Decision::Admit(_) => None,
+        part_of: set.part_of(pool),
+        also: set.beside(pool, within),
     }
 }
 
@@ -372,6 +313,7 @@ fn agents(
             priority: current.or(rule.and_then(|rule| rule.priority)).unwrap_or_default().into(),
             in_flight: in_flight.len(),
             waiting: waiting.len(),
+            keeps_for: Vec::new(),
             usage: usage(state, AgentId::of(at), limits, now),
             floor: shares(rule.map(|rule| &rule.floors)),
             cap: shares(rule.map(|rule| &rule.caps)),
@@ -423,12 +365,12 @@ fn share_text(share: &Share) -> String {
     }
 }
 
-fn agent_of(state: &State, agent: AgentId) -> String {
+pub(super) fn agent_of(state: &State, agent: AgentId) -> String {
     let agent = state.facts().agents.get(usize::from(agent));
     agent.map_or_else(|| "other".to_owned(), |agent| agent.name.to_string())
 }
 
-fn process_of(
+pub(super) fn process_of(
     session: Option<u64>,
     owner: Option<Owner>,
     processes: Processes<'_>,

@@ -57,6 +57,15 @@ impl Snapshot {
         self.pools.is_empty() && self.unreadable.is_empty() && self.lost.is_empty()
     }
 
+    /// Marks the calls that a process holds or makes as those of the daemon's clients.
+    pub fn mark_daemon(&mut self, pid: u32) {
+        for pool in &mut self.pools {
+            let is_its = |own: Option<u32>| own == Some(pid);
+            pool.leases.iter_mut().for_each(|lease| lease.daemon = is_its(lease.pid));
+            pool.tickets.iter_mut().for_each(|ticket| ticket.daemon = is_its(ticket.pid));
+        }
+    }
+
     /// Truncates the calls and agents of each pool to so many rows. The counts of each pool still
     /// include all of them.
     #[must_use]

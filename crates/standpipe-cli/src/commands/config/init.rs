@@ -1,12 +1,13 @@
 //! `config init`: writes a commented configuration file.
 //!
 //! Guarantee: nothing that works before stops working. A file makes pools that it does not describe
-//! an error, so the file describes those in use, or leaves pools open while there are none.
+//! an error, so the file describes those in use, or leaves pools open while there are none. An
+//! existing file is added to, or kept under another name (`init/target.rs`).
 
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+mod target;
+
+use std::collections::BTreeSet;
+use std::path::Path;
 
 use serde_json::json;
 use standpipe::{Limit, PoolName, Settings, Standpipe};
@@ -17,6 +18,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
+use crate::show::amount::counted;
 
 /// The pool of the example, which is replaced by those in use.
 const EXAMPLE_POOL: &str = "\
@@ -45,43 +47,86 @@ pub(super) fn run(args: &Init, context: &Context, printer: &Printer) -> CommandR
             .default_config_file()
             .ok_or_else(|| Failure::usage("$HOME is not set", "name the file: config init FILE"))?,
     };
-    let pools = in_use(context);
-    let text = match args.providers.as_slice() {
-        [] => example_with(&pools),
-        providers => of_providers(providers, &pools),
+    target::check(&file)?;
+    let old = match args.providers.is_empty() || args.force {
+        true => None,
+        false => target::existing(&file)?,
     };
-    let backup = keep(&file, args.force).map_err(|error| cannot(&file, &error))?;
-    write(&file, &text, args.force).map_err(|error| cannot(&file, &error))?;
+    let (text, backup) = match &old {
+        Some(old) => match added_to(old, &file, &args.providers)? {
+            Some(text) => (text, None),
+            None => return nothing_to_add(&file, printer),
+        },
+        None => {
+            let backup = if args.force { target::keep(&file)? } else { None };
+            (new_file(&args.providers, &in_use(context)), backup)
+        }
+    };
+    target::write(&file, &text, args.force || old.is_some())?;
+    report(&file, &text, old.as_deref(), backup.as_deref(), printer)
+}
+
+/// States what was written, and what changes for pools that are not in the file.
+fn report(
+    file: &Path,
+    text: &str,
+    old: Option<&str>,
+    backup: Option<&Path>,
+    printer: &Printer,
+) -> CommandResult {
     let name = file.display().to_string();
     if !printer.json {
         printer.line(&name)?;
     }
-    let count = Settings::parse(&text, None, 0).map_or(0, |settings| settings.pools.len());
-    let described = match count {
-        0 => String::new(),
-        1 => " with 1 pool".to_owned(),
-        many => format!(" with {many} pools"),
+    let parsed = |text: &str| Settings::parse(text, None, 0).unwrap_or_default();
+    let settings = parsed(text);
+    let count = settings.pools.len();
+    let before = old.map(parsed);
+    let wrote = match &before {
+        Some(before) => format!("{} added", counted(count - before.pools.len(), "pool")),
+        None if count == 0 => "written".to_owned(),
+        None => format!("written with {}", counted(count, "pool")),
     };
-    let kept = backup.as_ref().map(|backup| format!("; the old file is {}", backup.display()));
+    let kept = backup.map(|backup| {
+        format!("; the old file, with what was not carried over, is {}", backup.display())
+    });
     printer.done(
-        &format!(
-            "written{described}{}; change it, then `standpipe config check`",
-            kept.unwrap_or_default()
-        ),
+        &format!("{wrote}{}; change it, then `standpipe config check`", kept.unwrap_or_default()),
         json!({ "file": name, "written": true, "pools": count, "backup": backup }),
     )?;
+    let was_open = before.is_none_or(|before| before.has_open_pools());
+    if was_open && !settings.has_open_pools() {
+        printer.note(
+            "calls on pools that are not in the file are errors from now on; `open_pools = true` \
+             at its top allows them",
+        );
+    }
     Ok(Exit::Ok)
 }
 
-/// The pools of the store and their limits. A store that cannot be read has none in use.
+fn nothing_to_add(file: &Path, printer: &Printer) -> CommandResult {
+    let name = file.display().to_string();
+    if !printer.json {
+        printer.line(&name)?;
+    }
+    let said = "nothing to add: the file describes these pools already";
+    printer.done(said, json!({ "file": name, "written": false }))?;
+    Ok(Exit::Ok)
+}
+
+/// The pools that were used, and their limits. A store that cannot be read has none.
 fn in_use(context: &Context) -> Vec<(PoolName, Vec<Limit>)> {
     let read = |tap: &Standpipe| -> Result<Vec<_>, standpipe::Error> {
-        let names = tap.pools().blocking()?.into_iter();
-        let pools = names.map(|name| {
-            let config = tap.existing_pool(&name).config().blocking()?;
-            Ok((name, config.map(|config| config.limits).unwrap_or_default()))
-        });
-        pools.collect()
+        let mut pools = Vec::new();
+        for name in tap.pools().blocking()? {
+            let pool = tap.existing_pool(&name);
+            // A pool that a file describes may never have been used.
+            if !pool.status().blocking()?.agents.is_empty() {
+                let config = pool.config().blocking()?;
+                pools.push((name, config.map(|config| config.limits).unwrap_or_default()));
+            }
+        }
+        Ok(pools)
     };
     let pools = context.open().ok().and_then(|tap| read(&tap).ok()).unwrap_or_default();
     // A pool with neither limits nor a provider to learn them from has never been used.
@@ -89,6 +134,62 @@ fn in_use(context: &Context) -> Vec<(PoolName, Vec<Limit>)> {
         .into_iter()
         .filter(|(name, limits)| !Settings::limit_lines(name, limits).is_empty())
         .collect()
+}
+
+fn new_file(providers: &[Provider], pools: &[(PoolName, Vec<Limit>)]) -> String {
+    match providers {
+        [] => example_with(pools),
+        providers => of_providers(providers, pools),
+    }
+}
+
+/// An existing file with what is known about providers, or nothing if it has all of it.
+fn added_to(old: &str, file: &Path, providers: &[Provider]) -> Result<Option<String>, Failure> {
+    let known = Settings::parse(old, Some(file), 0)?;
+    let described: BTreeSet<&str> = known.pools.keys().map(PoolName::as_str).collect();
+    let mut text = old.trim_end().to_owned();
+    let before = text.len();
+    for provider in sorted(providers) {
+        for block in blocks(page(provider)) {
+            let pool = pool_of(block);
+            let is_new = match pool {
+                Some(pool) => !described.contains(pool),
+                None => !old.contains(block.trim()),
+            };
+            if is_new {
+                text.push_str(if text.is_empty() { "" } else { "\n\n" });
+                text.push_str(block.trim_end());
+            }
+        }
+    }
+    Ok((text.len() > before).then(|| text + "\n"))
+}
+
+/// The parts of a provider's page: each table with the comment before it.
+fn blocks(page: &str) -> impl Iterator<Item = &str> {
+    page.split("\n\n").filter(|block| !block.trim().is_empty())
+}
+
+/// The pool that a part of a page describes.
+fn pool_of(block: &str) -> Option<&str> {
+    let name = block.lines().find_map(|line| line.strip_prefix("[pool.\""))?;
+    name.strip_suffix("\"]")
+}
+
+fn page(provider: Provider) -> &'static str {
+    match provider {
+        Provider::Anthropic => include_str!("providers/anthropic.toml"),
+        Provider::Openai => include_str!("providers/openai.toml"),
+        Provider::Github => include_str!("providers/github.toml"),
+    }
+}
+
+/// Each provider once, in a fixed order.
+fn sorted(providers: &[Provider]) -> Vec<Provider> {
+    let mut providers = providers.to_vec();
+    providers.sort_unstable();
+    providers.dedup();
+    providers
 }
 
 /// The example with the pools in use in the place of its own.
@@ -103,15 +204,7 @@ fn example_with(pools: &[(PoolName, Vec<Limit>)]) -> String {
 
 /// The file for some providers, and the pools in use that it does not describe.
 fn of_providers(providers: &[Provider], pools: &[(PoolName, Vec<Limit>)]) -> String {
-    let mut providers = providers.to_vec();
-    providers.sort_unstable();
-    providers.dedup();
-    let each = providers.into_iter().map(|provider| match provider {
-        Provider::Anthropic => include_str!("providers/anthropic.toml"),
-        Provider::Openai => include_str!("providers/openai.toml"),
-        Provider::Github => include_str!("providers/github.toml"),
-    });
-    let each: Vec<&str> = each.collect();
+    let each: Vec<&str> = sorted(providers).into_iter().map(page).collect();
     let described = |name: &PoolName| {
         let table = format!("[pool.\"{name}\"]");
         each.iter().any(|text| text.lines().any(|line| line == table))
@@ -137,43 +230,6 @@ fn tables(pools: &[(PoolName, Vec<Limit>)]) -> String {
     pools.iter().map(table).collect()
 }
 
-/// Keeps an existing file that is to be replaced, beside it. Returns its new name.
-fn keep(file: &Path, force: bool) -> io::Result<Option<PathBuf>> {
-    if !force || !file.exists() {
-        return Ok(None);
-    }
-    let mut name = file.as_os_str().to_owned();
-    name.push(".bak");
-    let backup = PathBuf::from(name);
-    fs::copy(file, &backup)?;
-    Ok(Some(backup))
-}
-
-/// Writes the file. An existing file is replaced only with `force`.
-fn write(file: &Path, text: &str, force: bool) -> io::Result<()> {
-    if let Some(directory) = file.parent().filter(|parent| *parent != Path::new("")) {
-        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    }
-    let mut options = OpenOptions::new();
-    options.write(true).truncate(force).create(force).create_new(!force);
-    options.open(file)?.write_all(text.as_bytes())
-}
-
-fn cannot(file: &Path, error: &io::Error) -> Failure {
-    let name = file.display();
-    if error.kind() == io::ErrorKind::AlreadyExists {
-        let what = format!("{name} already exists");
-        let hint = "--force replaces it, and keeps it as a .bak file";
-        return Failure::new(Exit::Config, "config", &what, hint);
-    }
-    Failure::new(
-        Exit::Config,
-        "config",
-        &format!("cannot write {name}: {error}"),
-        "name the file: config init FILE",
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,9 +249,31 @@ mod tests {
         // Each model of OpenAI has its own limits, so none is described.
         assert_eq!(pools(&[openai]), 0);
         let open = parsed(&of_providers(&[openai], &[]));
-        assert!(open.open_pools && !parsed(&of_providers(&[openai, github], &[])).open_pools);
+        assert!(open.has_open_pools());
+        assert!(!parsed(&of_providers(&[openai, github], &[])).has_open_pools());
         let empty = parsed(&example_with(&[]));
-        assert!(empty.open_pools && empty.pools.is_empty());
+        assert!(empty.has_open_pools() && empty.pools.is_empty());
+    }
+
+    #[test]
+    fn a_provider_is_added_to_a_file_without_a_change_of_its_text() {
+        let add = |old: &str, providers: &[Provider]| {
+            added_to(old, Path::new("standpipe.toml"), providers).unwrap()
+        };
+        let own = "# mine\nlisten = \"127.0.0.1:9\"\n\n[pool.\"anthropic/opus\"]\nparallel = 2\n";
+        let both = [Provider::Github, Provider::Anthropic];
+        let text = add(own, &both).unwrap();
+        assert!(text.starts_with(own.trim_end()), "{text}");
+        let settings = parsed(&text);
+        assert_eq!(settings.pools.len(), 6);
+        let opus = &settings.pools[&"anthropic/opus".parse::<PoolName>().unwrap()];
+        assert!(opus.models.is_empty(), "what is described stays as it is");
+        assert_eq!(add(&text, &both), None, "it has all of it");
+        let commented = add(&text, &[Provider::Openai]).unwrap();
+        assert_eq!(parsed(&commented).pools.len(), 6);
+        assert_eq!(add(&commented, &[Provider::Openai]), None);
+        let broken = added_to("requests =", Path::new("standpipe.toml"), &both);
+        assert!(broken.is_err(), "an invalid file is not added to");
     }
 
     #[test]
@@ -220,7 +298,7 @@ mod tests {
             let mut written = settings.pool_config(&name).unwrap().limits;
             written.sort_by_key(|limit| limits.iter().position(|own| own == limit));
             assert_eq!(written, limits);
-            assert!(!settings.open_pools);
+            assert!(!settings.has_open_pools());
         }
     }
 }

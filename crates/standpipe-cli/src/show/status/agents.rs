@@ -174,6 +174,7 @@ fn about(style: Style, agent: &AgentStatus, used: &[Used<'_>]) -> String {
     let about = [
         count(in_flight, "in flight"),
         count(agent.waiting, "waiting"),
+        keeps(agent),
         priority_label(agent.priority.as_str()),
         portion("floor", &agent.floor),
         portion("cap", &agent.cap),
@@ -182,4 +183,12 @@ fn about(style: Style, agent: &AgentStatus, used: &[Used<'_>]) -> String {
     ];
     let about: Vec<String> = about.into_iter().filter(|remark| !remark.is_empty()).collect();
     about.join(style.dot())
+}
+
+/// `kept while it waits for al/b`: a call on several pools that has not been made.
+fn keeps(agent: &AgentStatus) -> String {
+    match agent.keeps_for.as_slice() {
+        [] => String::new(),
+        pools => format!("kept while it waits for {}", pools.join(" and ")),
+    }
 }

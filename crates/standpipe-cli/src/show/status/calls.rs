@@ -1,15 +1,14 @@
-//! The calls of a pool: leases with their owners, and tickets with the reason they wait.
+//! The calls in flight with their owners, and what the lists of calls have in common.
 
 use std::collections::BTreeMap;
 
 use standpipe::escape;
-use standpipe::observe::{LeaseStatus, TicketStatus};
+use standpipe::observe::LeaseStatus;
 
 use crate::show::amount::cost;
 use crate::show::duration::{length, remaining};
 use crate::show::style::{Style, TextRole};
-use crate::show::table::{table, table_with_notes};
-use crate::show::when::wait_reason;
+use crate::show::table::table;
 
 /// The most rows of a list; `--json` has all.
 pub(super) const MAX_ROWS: usize = 20;
@@ -20,7 +19,7 @@ pub(crate) fn leases(style: Style, leases: &[LeaseStatus]) -> Vec<String> {
         vec![
             title(style, at, "holds"),
             lease.agent.clone(),
-            pid(style, lease.pid, lease.stopped),
+            process(style, lease.pid, lease.stopped, lease.daemon),
             priority_label(lease.priority.as_str()),
             cost_text(&lease.cost),
             format!("for {}", length(lease.age_ms)),
@@ -31,27 +30,6 @@ pub(crate) fn leases(style: Style, leases: &[LeaseStatus]) -> Vec<String> {
         ]
     });
     truncated(style, rows.collect(), leases.len())
-}
-
-/// The queued calls in their order: what each wants, and below it why it waits and until when.
-pub(super) fn tickets(style: Style, tickets: &[TicketStatus]) -> Vec<String> {
-    let shown = tickets.iter().take(MAX_ROWS);
-    let rows = shown.clone().enumerate().map(|(at, ticket)| {
-        vec![
-            title(style, at, "waits"),
-            format!("{}.", ticket.position),
-            ticket.agent.clone(),
-            pid(style, ticket.pid, ticket.stopped),
-            priority_label(ticket.priority.as_str()),
-            cost_text(&ticket.cost),
-            format!("for {}", length(ticket.waits_ms)),
-            about(style, [of(&ticket.part_of), ticket.model.clone(), ticket.task.clone(), None]),
-        ]
-    });
-    let reasons: Vec<String> = shown.map(wait_reason).collect();
-    let mut lines = table_with_notes(2, style.width, &rows.collect::<Vec<_>>(), &reasons);
-    lines.extend(more(tickets.len()));
-    lines
 }
 
 /// Returns the label of a priority; standard has none.
@@ -70,17 +48,22 @@ pub(crate) fn expiry(lease: &LeaseStatus) -> Option<String> {
     Some(format!("ends in {}", remaining(ms)))
 }
 
-fn pid(style: Style, pid: Option<u32>, stopped: bool) -> String {
+/// `pid 4711`, `pid 4711 stopped`, `through the daemon (pid 4711)`
+pub(super) fn process(style: Style, pid: Option<u32>, stopped: bool, daemon: bool) -> String {
     let stopped = if stopped { " stopped" } else { "" };
-    pid.map_or_else(String::new, |pid| style.paint(TextRole::Muted, &format!("pid {pid}{stopped}")))
+    let text = |pid| match daemon {
+        true => format!("through the daemon (pid {pid}{stopped})"),
+        false => format!("pid {pid}{stopped}"),
+    };
+    pid.map_or_else(String::new, |pid| style.paint(TextRole::Muted, &text(pid)))
 }
 
 /// The pool that the caller of a call named, if it is another one.
-fn of(pool: &Option<String>) -> Option<String> {
+pub(super) fn of(pool: &Option<String>) -> Option<String> {
     pool.as_ref().map(|pool| format!("for {}", escape::text(pool)))
 }
 
-fn about(style: Style, words: [Option<String>; 4]) -> String {
+pub(super) fn about(style: Style, words: [Option<String>; 4]) -> String {
     let words: Vec<String> = words.into_iter().flatten().collect();
     style.paint(TextRole::Muted, &words.join(style.dot()))
 }
@@ -91,12 +74,11 @@ pub(super) fn title(style: Style, at: usize, title: &str) -> String {
 
 pub(super) fn truncated(style: Style, rows: Vec<Vec<String>>, all: usize) -> Vec<String> {
     let mut lines = table(2, style.width, &rows);
-    lines.extend(more(all));
+    lines.extend(more(all.saturating_sub(MAX_ROWS)));
     lines
 }
 
 /// The note that not all rows are shown.
-fn more(all: usize) -> Option<String> {
-    let rest = all.checked_sub(MAX_ROWS).filter(|rest| *rest > 0)?;
-    Some(format!("         and {rest} more; --json shows them all"))
+pub(super) fn more(rest: usize) -> Option<String> {
+    (rest > 0).then(|| format!("         and {rest} more; --json shows them all"))
 }

@@ -27,7 +27,7 @@ pub(crate) const fn state_role(state: PoolState) -> TextRole {
         PoolState::Paused | PoolState::Waiting | PoolState::Full | PoolState::Degraded => {
             TextRole::Warning
         }
-        PoolState::Busy => TextRole::Good,
+        PoolState::Active => TextRole::Good,
         PoolState::Idle => TextRole::Muted,
     }
 }
@@ -76,7 +76,14 @@ pub(super) fn lines(style: Style, status: &PoolStatus) -> Vec<String> {
         );
         lines.push(style.paint(TextRole::Warning, &text));
     }
-    if status.limits.is_empty() && status.trouble.cautious.is_none() {
+    if let Some(at) = status.limits_lost_at.filter(|_| status.limits.is_empty()) {
+        let text = format!(
+            "the store lost the ledger at {}, and its limits with it: state them in \
+             standpipe.toml or with --limit",
+            clock(at)
+        );
+        lines.push(style.paint(TextRole::Warning, &text));
+    } else if status.limits.is_empty() && status.trouble.cautious.is_none() {
         let text = "no limits known yet: state them in standpipe.toml or with --limit";
         lines.push(style.paint(TextRole::Muted, text));
     }
@@ -178,7 +185,7 @@ fn hint(status: &PoolStatus) -> Option<String> {
             })
         }),
         PoolState::Full => None,
-        PoolState::Degraded | PoolState::Busy | PoolState::Idle => kept(status),
+        PoolState::Degraded | PoolState::Active | PoolState::Idle => kept(status),
     }
 }
 
@@ -195,7 +202,7 @@ fn waiting(status: &PoolStatus) -> Option<String> {
     let why = Why { agent: Some(&first.agent), ..why };
     if is_late(first) {
         return Some(format!(
-            "the call of {} times out before its turn: start it with a longer --timeout",
+            "the call of {} gives up before its turn: start it with a longer --timeout",
             first.agent
         ));
     }
@@ -236,10 +243,9 @@ fn unowned_slot(status: &PoolStatus) -> Option<String> {
     unowned_lease(&status.leases)
 }
 
-/// A lease that no process holds, and how to end it.
+/// A lease that no process has held for a while, and how to end it.
 pub(crate) fn unowned_lease(leases: &[LeaseStatus]) -> Option<String> {
-    let unowned = |lease: &&LeaseStatus| lease.pid.is_none() && lease.holder.as_str() == "ttl";
-    let lease = leases.iter().find(unowned)?;
+    let lease = leases.iter().find(|lease| lease.may_be_leaked())?;
     let (agent, id, left) = (&lease.agent, &lease.id, remaining(lease.expires_ms?));
     Some(format!(
         "{agent} holds a slot without a process, for {left} at most; if its call is over: \

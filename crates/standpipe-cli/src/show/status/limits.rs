@@ -1,10 +1,11 @@
 //! The limits of a pool: a bar each, how much is used, and when it is free again.
 
-use standpipe::observe::{LimitStatus, RampStatus};
+use standpipe::observe::{LimitStatus, ProviderReset, RampStatus};
 
 use crate::show::amount::{amount, percent};
 use crate::show::bar::{bar, usage_role};
 use crate::show::duration::{period, remaining};
+use crate::show::local_time::clock;
 use crate::show::style::{Style, TextRole};
 use crate::show::table::table;
 
@@ -128,9 +129,12 @@ fn remarks(limit: &LimitStatus) -> Vec<String> {
     if let Some(text) = kept_text(limit).filter(|_| kept(limit) < limit.left) {
         remarks.push(format!("{} {text}", amount(&limit.unit, kept(limit))));
     }
-    if let Some(ms) = limit.full_again_ms.filter(|ms| *ms > 0) {
-        remarks.push(format!("all free in {}", remaining(ms)));
-    }
+    let free = limit.full_again_ms.filter(|ms| *ms > 0);
+    remarks.extend(match &limit.reset {
+        // Its window begins anew then, whatever is charged.
+        Some(reset) => Some(window(reset)),
+        None => free.map(|ms| format!("all free in {}", remaining(ms))),
+    });
     if let Some(ms) = limit.next_grant_ms.filter(|ms| *ms > 0) {
         remarks.push(format!("next call in {}", remaining(ms)));
     }
@@ -139,6 +143,16 @@ fn remarks(limit: &LimitStatus) -> Vec<String> {
         _ => stated(limit),
     });
     remarks
+}
+
+/// The end of the provider's own window: `resets at 16:59:20 (23 s)`.
+fn window(reset: &ProviderReset) -> String {
+    let (at, left) = (clock(reset.at), remaining(reset.in_ms));
+    match (reset.followed, reset.ended) {
+        (true, false) => format!("resets at {at} ({left})"),
+        (true, true) => format!("the provider's window ended {at}"),
+        (false, _) => format!("the provider announced a reset at {at}"),
+    }
 }
 
 /// `refills 48/min (limit 60/min, margin 20 %)`

@@ -24,13 +24,19 @@ pub(crate) fn counts(style: Style, snapshot: &Snapshot) -> String {
     for pool in &snapshot.pools {
         *states.entry(pool.state()).or_default() += 1;
     }
-    let odd = states.iter().filter(|(state, _)| **state < PoolState::Busy);
+    let odd = states.iter().filter(|(state, _)| **state < PoolState::Active);
     let odd = odd.map(|(state, count)| (*count, state.as_str()));
     let others = [(snapshot.unreadable.len(), "unreadable"), (snapshot.lost.len(), "lost")];
     let others = others.into_iter().filter(|(count, _)| *count > 0);
     let each: Vec<String> =
         others.chain(odd).map(|(count, state)| format!("{count} {state}")).collect();
-    let each = if each.is_empty() { "all idle or busy".to_owned() } else { each.join(", ") };
+    let active = states.get(&PoolState::Active).copied().unwrap_or(0);
+    let each = match (each.as_slice(), active) {
+        ([], 0) => "all idle".to_owned(),
+        ([], active) if active == all => "all active".to_owned(),
+        ([], active) => format!("{active} active, {} idle", all - active),
+        (each, _) => each.join(", "),
+    };
     let text = format!("{}: {each}", counted(all as u64, "pool"));
     style.paint(TextRole::Title, &text) + "\n\n"
 }
@@ -40,6 +46,7 @@ pub(crate) fn origin(style: Style, origin: &Origin, file: Option<&Path>) -> Stri
     let source = match (origin.source.as_str(), file) {
         ("file", Some(file)) => format!("limits from {}", file.display()),
         ("file", None) => "limits from a configuration file".to_owned(),
+        ("code", _) if origin.learned => "limits learned from the provider's responses".to_owned(),
         ("code", _) => "limits from code or --limit".to_owned(),
         _ => return String::new(),
     };

@@ -224,7 +224,7 @@ fn short(style: Style, pool: &PoolStatus, name_room: usize) -> Line<'static> {
         None => spans.push(span(style, TextRole::Muted, "no limits known yet")),
     }
     // On one line the number of calls says whether the pool is busy.
-    let is_usual = matches!(pool.state(), PoolState::Busy | PoolState::Idle);
+    let is_usual = matches!(pool.state(), PoolState::Active | PoolState::Idle);
     let labels = labels(style, pool).into_iter().enumerate().skip(usize::from(is_usual));
     let labels = labels.map(|(at, label)| (if at == 0 { 0 } else { 3 }, label));
     let calls =

@@ -26,6 +26,8 @@ pub(crate) struct LedgerSource {
     daemon: Option<DaemonClient>,
     /// Whether that daemon uses this ledger; `None` until it was asked.
     is_ours: Option<bool>,
+    /// The process of the daemon of this store, if one runs.
+    daemon_pid: Option<u32>,
 }
 
 impl LedgerSource {
@@ -33,8 +35,9 @@ impl LedgerSource {
         tap: Standpipe,
         wanted: Option<PoolName>,
         daemon: Option<DaemonClient>,
+        daemon_pid: Option<u32>,
     ) -> Self {
-        Self { tap, wanted, follow: None, daemon, is_ours: None }
+        Self { tap, wanted, follow: None, daemon, is_ours: None, daemon_pid }
     }
 
     fn pools(&self) -> Result<Vec<Pool>, Error> {
@@ -66,7 +69,8 @@ impl Source for LedgerSource {
 
     fn snapshot(&mut self) -> Result<Value, String> {
         let pools = self.pools().map_err(line)?;
-        let snapshot = self.tap.snapshot(&pools).blocking().map_err(line)?;
+        let mut snapshot = self.tap.snapshot(&pools).blocking().map_err(line)?;
+        self.daemon_pid.into_iter().for_each(|pid| snapshot.mark_daemon(pid));
         match snapshot.unreadable.first() {
             // No pool can be read: the store is unavailable, not a pool.
             Some(first) if snapshot.pools.is_empty() => Err(first.detail.clone()),

@@ -69,10 +69,12 @@ fn limits_come_from_the_file_and_an_unknown_pool_gets_a_suggestion() {
 #[test]
 fn a_file_without_pools_is_warned_about() {
     let home = Home::new();
-    home.configure("[provider.anthropic]\nupstream = \"https://example.com\"\n");
+    home.configure(
+        "open_pools = false\n[provider.anthropic]\nupstream = \"https://example.com\"\n",
+    );
     let check = home.run(["config", "check"]);
     assert!(check.printed().ends_with("fine, 0 pools"), "{check:?}");
-    assert!(check.err.contains("describes no pool and open_pools is not set"), "{check:?}");
+    assert!(check.err.contains("describes no pool and open_pools is false"), "{check:?}");
     let doctor = home.run(["doctor"]);
     assert!(doctor.out.contains("describes no pool"), "{doctor:?}");
     assert!(doctor.out.contains("none runs, and none is needed"), "{doctor:?}");
@@ -85,6 +87,54 @@ fn a_file_without_pools_is_warned_about() {
     }
     home.run(["hold", "my/api", "--limit", "parallel=1", "--", "true"]).failed(78, &refused);
     home.run(["hold", "anthropic/sonnet", "--", "true"]).printed();
+}
+
+#[test]
+fn init_adds_a_provider_to_a_file_and_keeps_every_old_one() {
+    let home = Home::new();
+    let own = "# mine\nlisten = \"127.0.0.1:9\"\n\n[agent.blog]\npriority = \"critical\"\n";
+    home.configure(own);
+    let file = home.path.join("config/standpipe/standpipe.toml");
+    let text = || std::fs::read_to_string(&file).unwrap();
+    let added = home.run(["config", "init", "--for", "github"]);
+    assert!(added.err.contains("3 pools added") && added.err.contains("errors from now on"));
+    assert!(text().starts_with(own.trim_end()), "{}", text());
+    let again = home.run(["config", "init", "--for", "github"]);
+    assert!(again.err.contains("nothing to add"), "{again:?}");
+    home.run(["config", "check"]).printed();
+    // A pool that only a file describes is not in use.
+    home.run(["status"]).printed();
+    for _ in 0..2 {
+        home.run(["config", "init", "--for", "anthropic", "--force"]).printed();
+    }
+    assert!(!text().contains("In use"), "{}", text());
+    let kept = |number: &str| {
+        let kept = format!("{}.bak{number}", file.display());
+        std::fs::read_to_string(kept).unwrap_or_default()
+    };
+    assert!(kept("").contains("# mine") && kept(".2").contains("anthropic/opus"));
+    let other = ["hold", "my/other", "--limit", "parallel=1", "--", "true"];
+    home.run(other).failed(78, &["there is no pool"]);
+    home.configure("nonsense\n");
+    home.run(["config", "init", "--for", "github"]).failed(78, &["not TOML"]);
+    assert_eq!(text(), "nonsense\n");
+    let directory = home.path.join("a-directory");
+    std::fs::create_dir(&directory).unwrap();
+    let hint = "hint: name a file in it: standpipe config init a-directory/standpipe.toml";
+    home.run(["config", "init", "a-directory"]).failed(78, &["a-directory is a directory", hint]);
+    let below = format!("{}/x.toml", file.display());
+    home.run(["config", "init", &below]).failed(78, &["toml is a file, not a directory"]);
+}
+
+/// A file that names the store, an agent or the daemon's address is not about pools.
+#[test]
+fn a_file_without_pools_refuses_nothing() {
+    let home = Home::new();
+    home.configure("[agent.blog]\npriority = \"critical\"\n");
+    let check = home.run(["config", "check"]);
+    assert!(check.printed().ends_with("fine, 0 pools") && check.err.is_empty(), "{check:?}");
+    home.run(["hold", "my/api", "--limit", "parallel=1", "--", "true"]).printed();
+    assert_eq!(home.status("my/api")["in_flight"], 0);
 }
 
 #[test]

@@ -104,11 +104,49 @@ fn check_and_doctor_warn_of_keys_that_cannot_be_used() {
     assert!(warned("is not set here") && warned("get 403"), "{doctor}");
 }
 
+/// The proxy refuses calls that nothing limits, so their pool is missing.
+#[test]
+fn check_warns_of_a_provider_whose_calls_have_no_limits() {
+    let home = Home::new();
+    let shop = "[provider.shop]\nupstream = \"https://shop.example\"\n";
+    let calls = "[[provider.shop.calls]]\npaths = [\"/v2/*\"]\n";
+    let warned = |text: String| {
+        home.configure(&text);
+        let check = home.run(["config", "check"]);
+        check.printed();
+        let missing = "toml:1: no pool has limits for the calls of [provider.shop]";
+        check.err.contains(missing) && check.err.contains("add [pool.\"shop/api\"]")
+    };
+    assert!(warned(shop.to_owned()));
+    assert!(warned(format!("{shop}{calls}cost = {{ requests = 2 }}\n")));
+    assert!(!warned(format!("{shop}{calls}counted = false\n")));
+    assert!(!warned(format!("{shop}[pool.\"shop/api\"]\nrequests = \"60/min\"\n")));
+    let learned = shop.replace("shop", "openrouter");
+    assert!(!warned(learned), "its limits are learned");
+}
+
+/// The note about a file names what checks that file, and a file that is missing has no mistakes.
+#[test]
+fn the_note_about_an_unusable_file_names_it() {
+    let home = Home::new();
+    home.run([&["reserve", "my/api"], &LIMIT[..]].concat()).printed();
+    let file = home.path.join("other.toml");
+    std::fs::write(&file, "[pool.\"my/api\"]\nparalel = 2\n").unwrap();
+    let file = file.to_str().unwrap();
+    let noted = home.run(["--config", file, "status"]).err;
+    assert!(noted.contains(&format!("`standpipe config check {file}`")), "{noted}");
+    let store = format!("file:{}", home.path.join("state").display());
+    let missing = home.run(["--config", "/no/such.toml", "--store", &store, "status"]);
+    missing.printed();
+    assert!(missing.err.contains("/no/such.toml"), "{missing:?}");
+    assert!(!missing.err.contains("is invalid"), "{missing:?}");
+}
+
 /// A file that is being edited must not keep anybody from stopping a daemon or a pool.
 #[test]
 fn an_invalid_file_does_not_stop_commands_that_need_only_the_ledger() {
     let home = Home::new();
-    home.run([&["hold", "my/api"], &LIMIT[..], &["--", "true"]].concat()).printed();
+    let lease = home.run([&["reserve", "my/api"], &LIMIT[..]].concat()).printed().to_owned();
     home.configure("[pool.\"my/api\"]\nparalel = 2\n");
     for words in [
         &["status"][..],
@@ -116,6 +154,12 @@ fn an_invalid_file_does_not_stop_commands_that_need_only_the_ledger() {
         &["events"],
         &["pause", "my/api", "--for", "1h"],
         &["resume", "my/api"],
+        &["audit"],
+        &["explain", "my/api"],
+        &["commit", &lease, "--progress", "--used", "requests=1"],
+        &["heartbeat", &lease],
+        &["throttle", "my/api", "--kind", "overload"],
+        &["commit", &lease],
     ] {
         let ran = home.run(words.iter().copied());
         assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -128,8 +172,11 @@ fn an_invalid_file_does_not_stop_commands_that_need_only_the_ledger() {
     }
     assert_eq!(home.status("my/api")["limits"][0]["amount"], 60);
     home.run(["hold", "my/api", "--", "true"]).failed(78, &["unknown key"]);
+    // A table with a mistake does not hide the store, which is stated before it or not at all.
+    home.configure("[pool.\"my/api\"\n");
+    home.run(["status"]).printed();
     // Which ledger is meant is not certain.
-    for uncertain in ["stoer = \"redis://h\"\n", "[pool.\"my/api\"\n", "store = \"floppy\"\n"] {
+    for uncertain in ["stoer = \"redis://h\"\n", "store = \"floppy\"\n"] {
         home.configure(uncertain);
         let hint = "`--store URL` reads the ledger without the file";
         home.run(["status"]).failed(78, &[hint]);
@@ -143,7 +190,7 @@ fn an_invalid_file_does_not_stop_commands_that_need_only_the_ledger() {
 #[test]
 fn an_invalid_file_does_not_keep_a_daemon_running() {
     let home = Home::new();
-    for text in ["[pool.\"my/api\"]\nparalel = 2\n", "[pool.\"my/api\"\n"] {
+    for text in ["[pool.\"my/api\"]\nparalel = 2\n", "store = \n"] {
         home.configure("open_pools = true\n");
         let daemon = Daemon::up(&home);
         home.configure(text);

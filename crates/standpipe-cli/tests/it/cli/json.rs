@@ -57,7 +57,7 @@ fn other_failures_are_problems_too() {
     gone.failed(66, &[]);
     assert_eq!(gone.json()["type"], "no_lease");
     home.configure("[pool.\"a/b\"]\nrequests = \"60/m\"\n");
-    let config = home.run(["explain", "a/b", "--json"]);
+    let config = home.run(["reserve", "a/b", "--json"]);
     config.failed(78, &["standpipe.toml:2"]);
     assert_eq!(config.json()["problems"][0]["line"], 2);
     let usage = home.run(["hold", "a/b", "--json", "--tiemout", "5s", "--", "true"]);

@@ -13,7 +13,7 @@ fn p22_many_pools_begin_with_a_count_and_those_that_are_well_are_one_line_of_the
     for number in 0..12 {
         pool(&home, &format!("my/svc{number:02}"));
     }
-    assert!(home.run(["status"]).printed().starts_with("12 pools: all idle or busy\n"));
+    assert!(home.run(["status"]).printed().starts_with("12 pools: all active\n"));
     home.run(["throttle", "my/svc03", "--kind", "terminal", "-q"]).printed();
     home.run(["pause", "my/svc05", "--for", "10min", "-q"]).printed();
     let status = home.run(["status"]);

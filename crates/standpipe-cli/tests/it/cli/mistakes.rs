@@ -53,6 +53,16 @@ const MISTAKES: &[&str] = &[
     "config check",
     "--store redsi://localhost status",
     "reserve my/slots --as blog --timeout 0s",
+    "reserve my/big --as blog --limit tokens=10k/min --bytes 9M",
+    "reserve my/api --limit requests=5/min,burst",
+    "reserve my/slots --timeout 1h30m",
+    "reserve my/slots --cost \"\"",
+    "hold my/slots -- ./no/such.sh",
+    "pause my/slots 5min",
+    "commit lease1_a lease1_b",
+    "cancel lease1_a --used requests=1",
+    "top --daemon foo",
+    "--store redis+unix:///nope.sock status",
 ];
 
 #[test]

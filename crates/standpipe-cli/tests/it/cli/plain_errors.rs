@@ -100,3 +100,97 @@ fn names_that_mean_nothing_are_rejected() {
     home.run(both).failed(2, &["`my/b` is named twice", "name each pool once"]);
     home.run(["reserve", "my/b", "--ttl", "0"]).failed(2, &["--ttl must be longer than 0"]);
 }
+
+#[test]
+fn a_command_that_does_not_exist_has_a_hint_that_fits_how_it_is_written() {
+    let home = Home::new();
+    let hold = |command: &str| home.run(["hold", "my/tt", "--limit", "parallel=1", "--", command]);
+    let words = "hint: write its words separately, or a script: sh -c 'echo hi'; nothing was";
+    hold("echo hi").failed(127, &["there is no command `echo hi`", words]);
+    hold("no-such-program").failed(127, &["hint: check its name and $PATH; nothing was reserved"]);
+    for (path, gone) in [("/etc/no/such.sh", "/etc/no"), ("./none/such.sh", "./none")] {
+        let what = format!("there is no file `{path}`");
+        let ran = hold(path);
+        ran.failed(127, &[&what, &format!("check the path: `{gone}` does not exist")]);
+        assert!(!ran.err.contains("$PATH"), "{ran:?}");
+    }
+}
+
+/// What logs in to a store may be on another machine, so `config check` only warns.
+#[test]
+fn a_missing_password_or_authority_of_the_store_is_an_error_of_the_file() {
+    let home = Home::new();
+    for (key, says, hint) in [
+        (
+            "password_file = \"/nope/pw\"",
+            "password_file /nope/pw does not exist",
+            "create the file",
+        ),
+        ("ca = \"/nope/ca.pem\"", "ca /nope/ca.pem does not exist", "create the file"),
+        (
+            "password_env = \"STANDPIPE_TEST_NO_PASSWORD\"",
+            "$STANDPIPE_TEST_NO_PASSWORD, which password_env of [store] names, is not set here",
+            "set it where Standpipe runs",
+        ),
+    ] {
+        home.configure(&format!("[store]\nurl = \"redis://127.0.0.1:9\"\n{key}\n"));
+        let check = home.run(["config", "check"]);
+        check.printed();
+        let at = format!("toml:3: {says}");
+        assert!(check.err.contains("warning:") && check.err.contains(&at), "{check:?}");
+        let ping = home.run(["store", "ping"]);
+        ping.failed(78, &[&at, &format!("hint: {hint}")]);
+        assert!(!ping.err.contains("os error"), "{ping:?}");
+        let problem = home.run(["store", "ping", "--json"]).json();
+        assert_eq!(problem["type"], "config", "{problem}");
+        let doctor = home.run(["doctor", "--json"]).json();
+        let found = doctor["findings"].as_array().unwrap();
+        let told = found.iter().filter(|one| one["what"].as_str().unwrap().contains(says));
+        let levels: Vec<&str> = told.map(|one| one["level"].as_str().unwrap()).collect();
+        assert_eq!(levels, ["failure"], "once: {doctor}");
+    }
+}
+
+#[test]
+fn the_event_of_a_call_that_can_never_fit_has_how_much_it_is_too_large() {
+    let home = Home::new();
+    let limits = ["--limit", "tokens=10k/min", "--limit", "parallel=2"];
+    home.run([&["reserve", "my/big", "--cost", "tokens=1"], &limits[..]].concat()).printed();
+    let ask =
+        |cost| home.run(["reserve", "my/big", "--as", "cron", "--timeout", "0", "--cost", cost]);
+    ask("tokens=20000").failed(65, &["it takes 20,000 tokens"]);
+    ask("parallel=9").failed(65, &["9 slots"]);
+    let events = home.run(["events", "--kind", "refuse"]);
+    for words in ["it takes 10,000 more than tokens per 1min ever allows", "it takes 7 more than"] {
+        assert!(events.printed().contains(words), "{events:?}");
+    }
+    let lines = home.run(["events", "--kind", "refuse", "--json"]);
+    for field in ["\"short_by\":10000", "\"short_by\":7"] {
+        assert!(lines.printed().contains(field), "{lines:?}");
+    }
+}
+
+#[test]
+fn an_empty_variable_is_one_that_is_not_set() {
+    let home = Home::new();
+    for name in ["STANDPIPE_AGENT", "STANDPIPE_PRIORITY", "STANDPIPE_CONFIG"] {
+        let empty = format!("{name}=");
+        let with = ["env", empty.as_str()];
+        home.run_by(&with, ["reserve", "my/slots", "--limit", "parallel=9"]).printed();
+    }
+}
+
+#[test]
+fn a_file_that_is_no_ca_of_a_provider_is_a_warning() {
+    let home = Home::new();
+    let provider = "[provider.x]\nupstream = \"https://api.example\"\n";
+    for (file, says) in [
+        ("standpipe.toml", "standpipe.toml contains no certificate"),
+        ("/nope/ca.pem", "toml:3: ca /nope/ca.pem cannot be read: it does not exist"),
+    ] {
+        home.configure(&format!("{provider}ca = \"{file}\"\n"));
+        let check = home.run(["config", "check"]);
+        check.printed();
+        assert!(check.err.contains("warning:") && check.err.contains(says), "{check:?}");
+    }
+}

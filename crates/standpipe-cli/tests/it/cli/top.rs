@@ -286,7 +286,7 @@ fn the_daemon_of_a_memory_store_is_found_automatically() {
     terminal.press("p\r");
     terminal.shows(&["`my/slots` admits no calls for 1 min", "paused "]);
     terminal.press("r");
-    terminal.shows(&["`my/slots` admits calls again", "idle"]);
+    terminal.shows(&["`my/slots` admits calls again", "active"]);
     daemon.signal(Signal::TERM);
     terminal.shows(&["unavailable, retrying: the daemon does not answer"]);
     terminal.press("q");

@@ -112,7 +112,9 @@ fn a_call_that_waits_on_the_parent_waits_on_every_pool() {
     let shown = home.run(["status", "my/model"]).printed().to_owned();
     assert!(shown.contains("on my/org: parallel has no room"), "{shown}");
     let explained = home.run(["explain", "my/model", "--as", "stuck"]).printed().to_owned();
-    assert!(explained.starts_with("A call of stuck on my/org"), "{explained}");
+    assert!(explained.starts_with("A call of stuck on my/model (1 request, standard) waits\n"));
+    let waits = "It has its units on my/model and waits for my/org: parallel has no room";
+    assert!(explained.contains(waits), "{explained}");
 
     home.run(["pause", "my/org", "--for", "1h", "--as", "ops"]).printed();
     let shown = home.run(["status", "my/model"]).printed().to_owned();

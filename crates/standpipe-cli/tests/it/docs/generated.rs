@@ -102,8 +102,11 @@ fn metrics_page(metrics: &str) -> String {
 #[test]
 fn the_tables_of_the_storm_are_those_of_its_last_run() {
     let runs: Value = serde_json::from_str(&document("tests/sdks/storm.json")).unwrap();
-    let head = "| | calls sent | refused (429) | failed in the clients | critical calls served per \
-                minute | quota used | fairness |\n|---|---:|---:|---:|---:|---:|---:|\n";
+    let head = format!(
+        "| | calls sent | refused (429) | failed in the clients | critical calls served per \
+         minute, of at most {} | quota used | fairness |\n|---|---:|---:|---:|---:|---:|---:|\n",
+        critical_calls_wanted()
+    );
     let minutes = storm_minutes();
     let run = |name: &str| {
         runs["rows"].as_array().unwrap().iter().find(|run| run["row"] == name).unwrap()
@@ -147,13 +150,22 @@ pub(super) struct StormMinutes {
     pub(super) through: u64,
 }
 
-pub(super) fn storm_minutes() -> StormMinutes {
+/// The number behind a mark in the script of the storm.
+fn storm_number(mark: &str) -> u64 {
     let script = document("tests/sdks/storm.py");
-    let minutes = |mark: &str| {
-        let (_, rest) = script.split_once(mark).unwrap_or_else(|| panic!("no {mark}"));
-        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-        digits.parse::<u64>().unwrap() / 60
-    };
+    let (_, rest) = script.split_once(mark).unwrap_or_else(|| panic!("no {mark}"));
+    let number = rest.chars().take_while(|letter| letter.is_ascii_digit() || *letter == '_');
+    number.filter(char::is_ascii_digit).collect::<String>().parse().unwrap()
+}
+
+/// How many calls a minute all critical agents can make: each pauses between two of its calls.
+fn critical_calls_wanted() -> u64 {
+    let agents = storm_number("TIERS = {\"critical\": ");
+    agents * 60_000 / storm_number("PAUSE_MS = {\"critical\": ")
+}
+
+pub(super) fn storm_minutes() -> StormMinutes {
+    let minutes = |mark: &str| storm_number(mark) / 60;
     StormMinutes {
         ramp: minutes("RAMP, STEADY = "),
         alone: minutes("alone.url, 2, "),

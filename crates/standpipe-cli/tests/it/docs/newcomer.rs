@@ -1,8 +1,8 @@
 //! README.md as a newcomer plays it: from top to bottom, in one home, with the built programs. What
 //! a command leaves is there for the next one.
 //!
-//! `cargo install` is replaced by the program that was built. The Rust is compiled by `cargo test
-//! --doc`, and `bindings/python/tests` runs the Python.
+//! `cargo install` is replaced by the program that was built. `bindings/python/tests` runs the
+//! Python.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,14 @@ use super::page::text;
 /// For a command of README.md, in their order: what it prints, and what `standpipe status` shows
 /// afterwards.
 const STEPS: &[(&str, &str, &[&str])] = &[
-    ("for i in 1 2 3; do standpipe hold my/slots", ":", &["my/slots", "idle", "0 of 1 in flight"]),
+    (
+        "for i in 1 2 3; do standpipe hold my/slots",
+        ":",
+        &["my/slots", "active", "0 of 1 in flight"],
+    ),
     ("for i in 1 2 3 4 5 6; do standpipe hold web/api", ":", &["web/api", "usable 4"]),
+    ("standpipe hold my/jobs", "waiting · 1 in flight · 1 waiting", &["my/jobs", "active"]),
     ("standpipe run --as blog", "done", &["my/slots"]),
-    ("standpipe hold my/jobs", "waiting · 1 in flight · 1 waiting", &["my/jobs", "idle"]),
     ("lease=$(standpipe reserve my/api", "", &["my/slots", "my/api", "900 of"]),
 ];
 

@@ -67,6 +67,7 @@ fn waited(agent: &str, reason: &str, ended: &str, waited_ms: u64) -> [Event; 2] 
         held_by: Vec::new(),
         also: Vec::new(),
         ended,
+        refused_for: None,
         count,
         waited_ms,
         longest_ms,

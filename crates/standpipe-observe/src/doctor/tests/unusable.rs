@@ -208,8 +208,9 @@ fn a_slot_that_no_process_owns_is_not_well_while_others_want_it() {
             (status.waiting, status.leases[0].age_ms) = (2, age_ms);
         })
     };
-    one(&waiting(9_999), Level::Note, "blog has held a slot of `my/api` without a process for");
-    let found = waiting(10_000);
+    // A call that began a moment ago probably still runs.
+    one(&waiting(59_999), Level::Ok, "no abandoned");
+    let found = waiting(60_000);
     one(&found, Level::Warning, "blog has held a slot of `my/api` without a process for");
     assert!(found[0].what.ends_with("and 2 calls wait"), "{found:?}");
     let remedy = found[0].remedy.as_ref().unwrap();
@@ -226,15 +227,16 @@ fn a_slot_that_no_process_owns_is_not_well_while_others_want_it() {
         held_by: Vec::new(),
         also: Vec::new(),
         ended: "refused".to_owned(),
+        refused_for: None,
         count: 1,
         waited_ms: 50,
         longest_ms: 50,
     };
-    let old = |status: &mut PoolStatus| status.leases[0].age_ms = 10_000;
+    let old = |status: &mut PoolStatus| status.leases[0].age_ms = 60_000;
     let found = changed(stale::check, &[event(0, late)], old);
     one(&found, Level::Warning, "and 1 call was not admitted in time");
     let owned = changed(stale::check, &[], |status| {
-        (status.waiting, status.leases[0].pid, status.leases[0].age_ms) = (2, Some(1), 10_000);
+        (status.waiting, status.leases[0].pid, status.leases[0].age_ms) = (2, Some(1), 60_000);
     });
     one(&owned, Level::Ok, "no abandoned");
 }
@@ -288,4 +290,15 @@ fn b19_a_reading_that_was_not_believed_is_no_proof_that_nobody_bypasses() {
     let found = kept.found(bypass::check, &week);
     one(&found, Level::Note, "2 readings of requests per 1min in 7 days showed less than");
     assert!(found[0].what.ends_with("(4 remaining): it is about a smaller burst"), "{found:?}");
+}
+
+#[test]
+fn a_directory_for_everybody_is_one_finding_with_one_remedy() {
+    let mut scene = scene(Vec::new());
+    scene.survey.as_mut().unwrap().mode = 0o1777;
+    let error = "everybody can write to /tmp (mode 1777); use a directory of your own".to_owned();
+    scene.store = Err(error);
+    let found = store::check(&scene);
+    assert!(found.iter().all(|finding| !finding.what.contains("other users")), "{found:?}");
+    assert_eq!(found.iter().filter(|finding| finding.remedy.is_some()).count(), 1, "{found:?}");
 }
