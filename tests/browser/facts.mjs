@@ -4,27 +4,12 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { row, scene, visit } from "./scene.mjs";
-import { Stage, agent, at, lease, pause, pool, rate, slots, ticket } from "./stage.mjs";
+import { row, scene, staged, visit } from "./scene.mjs";
+import { agent, at, lease, pause, pool, rate, slots, ticket } from "./stage.mjs";
 import { findings, says, snapshots, text } from "./support.mjs";
 
 const MINUTE = "requests per 1min";
 const HOUR = "requests per 1h";
-
-/** A daemon that shows these pools, and a page on the first of them. */
-async function staged(pools, run, { more, events = [], hash, ...options } = {}) {
-  const stage = await new Stage().up();
-  stage.events = events;
-  stage.set(pools, more);
-  const address = hash ?? (pools.length > 0 ? `#pool=${encodeURIComponent(pools[0].pool)}` : "");
-  const page = await visit(`${stage.url}/${address}`, options);
-  try {
-    await run(page, stage);
-  } finally {
-    page.expectsErrors = true;
-    await stage.down().catch(() => {});
-  }
-}
 
 /** 75 of 5,000 by one agent, 4,925 by others with the same key: 71 were left to Standpipe. */
 const shared = () => pool("github/core", { zone: "red",
@@ -156,7 +141,7 @@ const refused = (name, reason, more) => ({ at: at(-5_000), pool: "my/hand", kind
 
 test("calls that were not admitted are listed and counted", async () => {
   const events = [refused("blog", "pause", { count: 2 }), refused("blog", "pause"),
-    refused("research", "never", { limit: "input_tokens per 1min" }),
+    refused("research", "never", { limit: "input_tokens per 1min", short_by: 500 }),
     { at: at(-4_000), pool: "my/hand", kind: "wait", agent: "nightly", count: 1, waited_ms: 60_000,
       longest_ms: 60_000, ended: "refused", reason: "limit", limit: MINUTE },
     { at: at(-3_000), pool: "my/hand", kind: "wait", agent: "docs", count: 11, waited_ms: 90_000,
@@ -169,7 +154,7 @@ test("calls that were not admitted are listed and counted", async () => {
       [who, n, why, again.replace(/\d\d:\d\d:\d\d/, "TIME")]));
     assert.deepEqual(rows.sort(), [["blog", "3", "the pool is paused", "TIME"],
       ["nightly", "1", "timed out: requests per minute has no room", "TIME"],
-      ["research", "1", "it takes some units more than input_tokens per minute ever allows",
+      ["research", "1", "it takes 500 more than input_tokens per minute ever allows",
         "not with this cost"]]);
     await says(page, ".agents tbody tr", "3 not admitted");
     // A call that gave up is not one of those that were admitted.
@@ -261,27 +246,6 @@ test("a question about a lease follows it", async () => {
     await page.click("#ask-yes");
     await says(page, "#notes", "This lease has ended already.");
     assert.equal(await page.$eval("#wrong", (banner) => banner.hidden), true);
-  });
-});
-
-test("on its share: what was known is marked, and the share is named", async () => {
-  const whole = pool("openai/gpt", { limits: [rate(MINUTE, { amount: 60, used: 20 })],
-    agents: [agent("research", { [MINUTE]: 20 }, { in_flight: 1 })], leases: [lease("a", "research")] });
-  const part = pool("openai/gpt", { limits: [rate(MINUTE, { amount: 20, used: 1 })],
-    cut_off: { for_ms: 4_000, mode: "share", among: 3 } });
-  await staged([whole], async (page, stage) => {
-    await says(page, ".agents", "research");
-    stage.set([part], { age_ms: 1_000, store_error: "refused" });
-    await says(page, ".pill", "on its share");
-    await says(page, ".agents.known h3", "Who uses the quota (last known)");
-    await says(page, ".agents tbody", "research");
-    await says(page, ".flying.known h3", "In flight (last known)");
-    await says(page, ".limits .fine", "this daemon’s share: 20 of 60 (1 of 3 processes)");
-    await says(page, "#outage", "1 of 1 pool admits its share (openai/gpt).");
-    // Until a pool has decided, the page does not claim that it admits no calls.
-    stage.set([whole], { age_ms: 1_000, store_error: "refused" });
-    await says(page, ".pill", "store unavailable");
-    assert.doesNotMatch(await text(page, "#outage"), /admits? no calls/);
   });
 });
 

@@ -37,7 +37,7 @@ test("on a small screen the head names the pool, and opens the list", async () =
     pool("my/e", { limits: [slots(2, 0)], pause: pause(600_000) })]);
   for (const [wide, high, isPhone] of [[390, 844, true], [720, 450, false]]) {
     const page = await visit(`${stage.url}/#pool=my%2Fa`, { wide, high, isPhone });
-    await says(page, "#switch", "my/a busy 3 more need attention");
+    await says(page, "#switch", "my/a busy +3 need attention");
     // The answer stands at the top, whatever the number of pools.
     const top = await page.$eval(".answers", (one) => one.getBoundingClientRect().top);
     assert.ok(top < 120, `Now begins at ${top} px`);
@@ -120,7 +120,7 @@ test("caps, floors and calls ahead are named as in the snapshot", async () => {
     ["data waits: the rest of requests per hour is kept: 2 for the floor of release.",
       "Wait, or give data a floor too, in standpipe.toml."]]);
   assert.deepEqual(texts.slice(2).map(([now]) => now), [
-    "data waits: behind 8 calls (blog, its own agent and 3 more agents) in the queue for requests "
+    "data waits: behind 8 calls (blog, its own and 3 more agents) in the queue for requests "
       + "per hour.",
     "data waits: behind blog by fair order for requests per hour.",
     "data waits: it takes more than the usable part of requests per hour, so it waits until "

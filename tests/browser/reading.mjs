@@ -116,7 +116,7 @@ test("a plot is as long as what is known", async () => {
         history.seed({ every_ms: 2_000, pools: [{ pool: pool.pool, limits: [{
           limit: pool.limits[0].limit, samples: [[now - ago, 1, 0, 10]] }] }] });
         const burn = new Burn(new Cursor());
-        burn.update(pool, history, []);
+        burn.update(pool, history, [], { now, isOld: false });
         return burn.title.textContent.split("last ")[1];
       });
     });
@@ -225,8 +225,8 @@ test("a queued call shows a forecast or a bound, and how many calls are ahead", 
     });
     assert.deepEqual(texts, ["in 13 s (TIME)", "in 14 s (TIME)",
       "not before TIME (in 13 s); 1 call ahead",
-      "waiting for a call in flight to end; not before TIME (in 14 s)", "9 calls ahead",
-      "waiting for the calls before it in the queue", "now"]);
+      "when a call in flight ends, not before TIME (in 14 s)", "9 calls ahead",
+      "when the calls before it in the queue are admitted", "now"]);
   });
 });
 
@@ -263,10 +263,11 @@ test("every reason has the words of the command line", async () => {
       return names.flatMap((name) => [[name, reasonText(name, "{limit}", "{}")],
         [name, reasonText(name, null, "{}").replace("a limit", "{limit}")]]);
     }, reasons);
-    for (const [name, words] of texts) {
+    for (let [name, words] of texts) {
       assert.notEqual(words, name);
-      // Who is ahead comes from the snapshot.
+      // Who is ahead, and what is missing, come from the snapshot.
       if (name === "order") continue;
+      if (name === "never") words = words.replace("{} more than ", "{shortage}more than {cap}");
       assert.ok(source.includes(`"${words}`), `${name}: “${words}” is not in why.rs`);
     }
   });

@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, afterEach, before } from "node:test";
+import { Stage } from "./stage.mjs";
 import { Home, launch, open } from "./support.mjs";
 
 const CONFIG = `
@@ -72,5 +73,20 @@ export async function withHome(run, config = "") {
     await leave();
   } finally {
     await own.end();
+  }
+}
+
+/** A daemon that shows these pools, and a page on the first of them. */
+export async function staged(pools, run, { more, events = [], history, hash, ...options } = {}) {
+  const stage = await new Stage().up();
+  Object.assign(stage, { events, history });
+  stage.set(pools, more);
+  const address = hash ?? (pools.length > 0 ? `#pool=${encodeURIComponent(pools[0].pool)}` : "");
+  const page = await visit(`${stage.url}/${address}`, options);
+  try {
+    await run(page, stage);
+  } finally {
+    page.expectsErrors = true;
+    await stage.down().catch(() => {});
   }
 }

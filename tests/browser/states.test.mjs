@@ -160,12 +160,13 @@ async function message(agent) {
   assert.equal(answer.status, 200, await answer.text());
 }
 
-test("idle: nothing to do, and what was used before", async () => {
+test("used: no call is in flight, and what was used before", async () => {
   for (const agent of ["blog", "blog", "blog", "release", "crawler"]) await message(agent);
-  await look("idle", { level: "idle", word: "idle", read: async (page, options) => {
+  // A pool that an agent used in the last minute is not idle.
+  await look("used", { level: "ok", word: "active", read: async (page, options) => {
     await says(page, ".answers", "No call is in flight. Most used: requests per minute, 10 %: blog "
       + "6 %, crawler 2 %, release 2 %.");
-    await says(page, ".counts", "none in flight · none waiting · no refusal in 8 days");
+    await says(page, ".counts", "none in flight · none waiting · no refusal since");
     await says(page, ".agents", "blog");
     // One base for all limits: what is usable in the limit's period, also of a bucket.
     await says(page, ".agents .uses", "tokens/h 8,340 4 %");
@@ -205,11 +206,11 @@ test("busy: who uses the quota, and calls pass", async () => {
   await hold("blog", 24_000, "claude-sonnet-4-5");
   await hold("crawler", 18_000, "claude-sonnet-4-5");
   await hold("release", 9_000, "claude-sonnet-4-5");
-  await look("busy", { level: "ok", word: "busy", read: async (page) => {
+  await look("busy", { level: "ok", word: "active", read: async (page) => {
     await says(page, ".answers", "3 calls are in flight; calls pass without waiting.");
     const uses = await page.$$eval(".agents tbody tr", (rows) => rows.map((row) =>
       row.querySelector(".name").innerText));
-    // Each has one of four slots, which is their largest share.
+    // By the largest share of a rate. Slots come and go with each call.
     assert.deepEqual(uses, ["blog", "crawler", "release"]);
     await says(page, ".agents tbody tr", "floor 25%");
     await says(page, ".agents tbody tr", "cap tokens 60k/h");
@@ -254,6 +255,7 @@ test("waiting: why, behind which agent, until when, what to do", async () => {
       { scheme, high: 1266 });
     await says(page, ".waiting tbody tr", "behind docs");
     await says(page, ".burn .readout", "tokens/h");
+    await says(page, "#store", "file:~/.local/state/standpipe");
     await picture(page, `dashboard-${scheme}`);
     await page.close();
   }
@@ -373,7 +375,9 @@ test("store unavailable: since when, why, what to do", async () => {
           + "openai/gpt).");
         await says(page, "#link", "figures of");
         await says(page, "#outage", "is reachable: standpipe doctor.");
-        await says(page, ".answers", "The store does not answer. No call is admitted.");
+        await says(page, ".answers", "The store does not answer. No call is admitted: calls wait "
+          + "until their timeout, then fail (503, exit code 69).");
+        await says(page, ".burn .readout", "(last reading)");
         // What cannot be done is disabled, with the reason beside it.
         await says(page, ".blocked", "Not possible: the store is unavailable");
         await says(page, ".flying .sum", "Settling is not possible: the store is unavailable.");
@@ -432,7 +436,7 @@ test("daemon gone: since when, and the last figures", async () => {
   try {
     await own.up();
     await own.reserve({ pool: POOL, agent: "blog", cost: { tokens: 24_000 } });
-    await look("daemon-gone", { at: own, level: "ok", word: "busy", ready: async (page) => {
+    await look("daemon-gone", { at: own, level: "ok", word: "active", ready: async (page) => {
       await snapshots(page, 1);
       page.expectsErrors = true;
       await own.killDaemon();

@@ -39,10 +39,11 @@ export class Home {
     this.path = mkdtempSync(join(tmpdir(), "standpipe-browser-"));
     this.config = join(this.path, "standpipe.toml");
     writeFileSync(this.config, `open_pools = true\n${config}`);
-    this.state = join(this.path, "state");
-    mkdirSync(this.state);
-    this.env = { ...process.env, STANDPIPE_HOME: this.state, STANDPIPE_CONFIG: this.config };
-    delete this.env.STANDPIPE_AGENT;
+    // The state directory is a user's, so that the pictures of the documentation have no path of a
+    // test.
+    this.env = { ...process.env, HOME: this.path, STANDPIPE_CONFIG: this.config };
+    for (const name of ["AGENT", "HOME"]) delete this.env[`STANDPIPE_${name}`];
+    delete this.env.XDG_STATE_HOME;
     this.children = [];
     this.over = new AbortController();
   }

@@ -4,11 +4,11 @@
 //! No message contains a token or a key.
 
 use standpipe::Settings;
-use standpipe::config::{ConfigError, Problem, ProviderSettings, nearest};
+use standpipe::config::{ConfigError, Problem, ProviderSettings, TextError, nearest};
 
 use crate::daemon::{Options, address};
 use crate::failure::Failure;
-use crate::proxy::BUILT_IN;
+use crate::proxy::{BUILT_IN, authority};
 use crate::token::Token;
 
 /// What a daemon makes of a configuration.
@@ -49,9 +49,12 @@ fn read(options: &Options, settings: &Settings) -> (Option<Token>, Checked) {
     if settings.server.token_file.is_none() {
         checked.errors.extend(without_token(options, settings));
     }
+    checked.warnings.extend(store(options, settings));
     for (name, provider) in &settings.providers {
         checked.errors.extend(upstream(settings, name, provider));
+        checked.warnings.extend(without_pool(settings, name, provider));
         checked.warnings.extend(key(settings, name, provider));
+        checked.warnings.extend(ca(settings, name, provider));
         checked.warnings.extend(unprotected_key(settings, name, provider));
     }
     (token, checked)
@@ -87,6 +90,24 @@ fn without_token(options: &Options, settings: &Settings) -> Option<Problem> {
     }
 }
 
+/// What logs in to the store is missing. Other processes may be elsewhere, and have it.
+fn store(options: &Options, settings: &Settings) -> Vec<Problem> {
+    let Some(mut store) = settings.store.clone() else { return Vec::new() };
+    if let Some(url) = &options.store {
+        store = store.at(url.clone());
+    }
+    if !store.url.is_network() {
+        return Vec::new();
+    }
+    let env = |name: &str| std::env::var(name).ok();
+    let unreadable = [store.read_password(&env).err(), store.read_authority().err()];
+    let problem = |(key, TextError { what, remedy })| {
+        let remedy = format!("{remedy}; without it every call fails with exit code 78");
+        settings.problem_at(&["store", key], what, remedy)
+    };
+    unreadable.into_iter().flatten().map(problem).collect()
+}
+
 /// The proxy would not know where to send the calls of this provider.
 fn upstream(settings: &Settings, name: &str, provider: &ProviderSettings) -> Option<Problem> {
     let mut built_in = BUILT_IN.iter().map(|(known, _)| *known);
@@ -100,6 +121,22 @@ fn upstream(settings: &Settings, name: &str, provider: &ProviderSettings) -> Opt
         None => "add upstream = \"https://…\", the URL of its API".to_owned(),
     };
     let what = format!("the provider `{name}` has no `upstream`, and is not a known one");
+    Some(settings.problem_at(&["provider", name], what, remedy))
+}
+
+/// The proxy would refuse the calls of this provider: no pool has limits for them.
+fn without_pool(settings: &Settings, name: &str, provider: &ProviderSettings) -> Option<Problem> {
+    let mut calls = provider.calls.iter();
+    let has_pools =
+        !provider.calls.is_empty() && calls.all(|calls| !calls.counted || calls.pool.is_some());
+    if provider.upstream.is_none() || has_pools || !settings.is_unlimited(name) {
+        return None;
+    }
+    let what = format!("no pool has limits for the calls of [provider.{name}]");
+    let remedy = format!(
+        "add [pool.\"{name}/api\"] with a limit such as requests = \"60/min\"; without it they are \
+         refused"
+    );
     Some(settings.problem_at(&["provider", name], what, remedy))
 }
 
@@ -121,6 +158,15 @@ fn key(settings: &Settings, name: &str, provider: &ProviderSettings) -> Option<P
     let what = format!("key_file {} cannot be read: {why}", file.display());
     let remedy = "create the file; without it calls through the proxy get 500".to_owned();
     Some(settings.problem_at(&["provider", name, "key_file"], what, remedy))
+}
+
+/// The authority of a provider's certificate is missing.
+fn ca(settings: &Settings, name: &str, provider: &ProviderSettings) -> Option<Problem> {
+    let what = authority(provider.ca.as_deref()?).err()?;
+    let remedy = "name the PEM file of the authority that signed the provider's certificate; \
+                  without it calls through the proxy get 500"
+        .to_owned();
+    Some(settings.problem_at(&["provider", name, "ca"], what, remedy))
 }
 
 /// Whoever can reach the port could use a key that the daemon adds, so the proxy refuses them.

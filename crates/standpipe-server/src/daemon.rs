@@ -114,7 +114,7 @@ pub fn run(options: &Options, begun: impl FnOnce(&Begun)) -> Result<(), Failure>
     let tap = options.builder(settings).open()?;
     let (store, config) = (tap.store_location(), tap.settings().origin.clone());
     let pool = tap.settings().pools.keys().next().map(ToString::to_string);
-    let pool = pool.filter(|_| !tap.settings().open_pools);
+    let pool = pool.filter(|_| !tap.settings().has_open_pools());
     let needs_token = token.is_some();
     let state = Arc::new(AppState::new(tap, token, &directory)?);
     let running = Running {

@@ -26,7 +26,7 @@
 //! `recent` count by agent, session and model. `prompt_cache` knows which prompts a provider has
 //! cached, `keys` separates clients' keys, and `client_retries` notices a second layer of retries.
 //! `errors` writes refusals of Standpipe in the provider's own format, so that SDKs raise their own
-//! exceptions.
+//! exceptions, and `unreachable` says why a provider did not answer.
 
 mod caller;
 mod client_retries;
@@ -53,12 +53,14 @@ mod settle;
 mod signature;
 mod sse;
 mod totals;
+mod unreachable;
 mod upgrade;
 mod upstream;
 
 use std::sync::Arc;
 
 use axum::extract::Request;
+use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use hyper::upgrade::OnUpgrade;
 
@@ -75,7 +77,7 @@ pub(crate) use self::recent::{ModelTotals, ProxiedCall, RecentCalls};
 use self::request_body::WholeBody;
 pub(crate) use self::totals::{AgentTotals, Totals};
 use self::upgrade::Upgrade;
-pub(crate) use self::upstream::BUILT_IN;
+pub(crate) use self::upstream::{BUILT_IN, authority};
 use crate::api::unknown_path;
 use crate::http::guard::Transport;
 use crate::http::problem::Problem;
@@ -87,10 +89,13 @@ pub(crate) async fn serve(
     transport: Transport,
     mut request: Request,
 ) -> Response {
-    let identified = identify::identify(&state, transport, &request);
-    match identified {
-        Ok(Some(identified)) => {
-            let format = Format::of(&identified.upstream.name, request.method(), &identified.path);
+    let Some(located) = identify::locate(state.tap().settings(), transport, &request) else {
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        return unknown(&state, &method, uri).await;
+    };
+    let format = Format::of(&located.upstream.name, request.method(), &located.path);
+    match identify::identify(&state, transport, &request, located) {
+        Ok(identified) => {
             let format = format.as_configured(identified.configured.as_ref());
             let upgrade = Upgrade::of(request.headers());
             if let Some(problem) = upgrade::refusal(upgrade, format, &identified.path) {
@@ -105,9 +110,20 @@ pub(crate) async fn serve(
             let done = proxy(state, identified, format, request, client).await;
             done.unwrap_or_else(|problem| errors::response(format, &problem))
         }
-        Ok(None) => unknown_path(request.uri().clone()).await.into_response(),
-        Err(problem) => problem.into_response(),
+        Err(problem) => errors::response(format, &problem),
     }
+}
+
+/// Answers that a path is neither the API's nor a provider's.
+async fn unknown(state: &AppState, method: &Method, uri: Uri) -> Response {
+    let Some((meant, rest, whole)) = identify::similar(state.tap().settings(), uri.path()) else {
+        return unknown_path(uri).await.into_response();
+    };
+    let shown = |text: &str| text.chars().take(80).flat_map(char::escape_debug).collect::<String>();
+    let what = format!("there is no path `{}`", shown(uri.path()));
+    let hint = format!("did you mean the provider `{meant}`: {}", shown(&whole));
+    let problem = Problem::new(StatusCode::NOT_FOUND, "not_found", what, hint);
+    errors::response(Format::of(&meant, method, &rest), &problem)
 }
 
 async fn proxy(

@@ -1,4 +1,5 @@
-//! Reloads the configuration on SIGHUP and when the file has changed.
+//! Reloads the configuration on SIGHUP, when the file has changed, and before a call is refused
+//! because its pool is not described.
 //!
 //! A reload applies the whole file or nothing; on an error the previous configuration stays active.
 
@@ -9,8 +10,10 @@ use std::time::{Duration, SystemTime};
 
 use standpipe::observe::{ConfigRejected, Timestamp};
 use standpipe::{Error, Settings, Standpipe};
+use tokio::runtime::Handle;
 use tokio::signal::unix::Signal;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::sync::{Notify, watch};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::check;
 use crate::daemon::{Options, address, socket};
@@ -18,7 +21,36 @@ use crate::failure::Failure;
 use crate::state::{AppState, lock};
 
 /// How often the file is checked for changes.
-const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How long a call waits for a check that it asked for.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Lets a call have the file checked at once.
+#[derive(Debug, Default)]
+pub(crate) struct FileCheck {
+    wanted: Notify,
+    /// How many checks have ended.
+    done: watch::Sender<u64>,
+}
+
+impl FileCheck {
+    /// Waits until the file is checked. Must not be called on an event loop.
+    pub(crate) fn wait(&self) {
+        let mut done = self.done.subscribe();
+        self.wanted.notify_one();
+        // A check that was under way may have read the file before it was edited.
+        let two = async {
+            for _ in 0..2 {
+                drop(done.changed().await);
+                self.wanted.notify_one();
+            }
+        };
+        if let Ok(runtime) = Handle::try_current() {
+            drop(runtime.block_on(timeout(CHECK_TIMEOUT, two)));
+        }
+    }
+}
 
 /// Identifies one version of a file: modification time, size, inode.
 pub(crate) type Version = Option<(SystemTime, u64, u64)>;
@@ -36,15 +68,17 @@ pub(crate) async fn run(
     // An error that persists is logged once.
     let mut logged: Vec<String> = Vec::new();
     loop {
-        let signalled = tokio::select! {
-            _ = ticks.tick() => false,
-            _ = hangup.recv() => true,
+        let (signalled, asked) = tokio::select! {
+            _ = ticks.tick() => (false, false),
+            () = state.file_check.wanted.notified() => (false, true),
+            _ = hangup.recv() => (true, false),
             () = state.stopped() => return,
         };
         let checked = file(&state);
         let now = version(checked.as_deref());
-        // A version must be stable over two checks: an editor may still be writing.
-        let changed = (now != read && now == seen) || appeared(&state, &options);
+        // A version must be stable over two checks, and not empty: an editor may still be writing.
+        let is_written = (asked || now == seen) && now.is_none_or(|(_, length, _)| length > 0);
+        let changed = (now != read && is_written) || appeared(&state, &options);
         seen = now;
         if signalled || changed {
             let errors = reload(&state, &options, signalled).await;
@@ -58,6 +92,7 @@ pub(crate) async fn run(
             read = if file(&state) == checked { now } else { version(file(&state).as_deref()) };
             seen = read;
         }
+        state.file_check.done.send_modify(|checks| *checks += 1);
     }
 }
 

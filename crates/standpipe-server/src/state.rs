@@ -16,6 +16,7 @@ use crate::http::connections::{MAX_TCP, MAX_UNIX};
 use crate::http::problem::Problem;
 use crate::metrics::{JournalCounters, StoreLatency};
 use crate::proxy::{ClientRetries, KeyNumbers, PromptCaches, RecentCalls, Totals};
+use crate::reload::FileCheck;
 use crate::token::Token;
 use crate::watch::history::History;
 use crate::watch::snapshots::SnapshotFrame;
@@ -36,6 +37,8 @@ pub(crate) struct AppState {
     token: RwLock<Option<Token>>,
     /// The file that the last reload rejected, until one is applied.
     pub(crate) config_rejected: Mutex<Option<ConfigRejected>>,
+    /// Lets a call have the configuration file checked.
+    pub(crate) file_check: FileCheck,
     /// Pools that are known to exist, so that their existence is checked once.
     known_pools: Mutex<BTreeSet<String>>,
     pub(crate) stopping: watch::Sender<bool>,
@@ -73,6 +76,7 @@ impl AppState {
             tap: RwLock::new(tap),
             token: RwLock::new(token),
             config_rejected: Mutex::default(),
+            file_check: FileCheck::default(),
             known_pools: Mutex::default(),
             stopping: watch::Sender::new(false),
             stop_now: watch::Sender::new(false),

@@ -12,8 +12,6 @@ export const BY_REASON = {
 	refused: "Wait until the pause ends. Resume ends it now, but the provider may refuse again.",
 	order: "Wait, or give urgent calls priority critical.",
 	zone: "Use priority critical for calls that must not wait, or set a floor.",
-	yield: "Raise its priority if it must run now.",
-	spread: "Raise its priority, or set spread = false in the pool.",
 	limit: "Wait; request less; or raise the limit if the provider allows more.",
 	return_window: "Wait; calls return within seconds after the pause.",
 	ramp: "Wait; more is usable with each period.",
@@ -72,6 +70,8 @@ export function shadowAdvice(pool) {
 export function adviceFor(ticket, pool) {
 	const { reason, limit, agent, alone, priority } = ticket;
 	const { leases = [] } = pool;
+	if (reason === "spread") return `Raise the priority of ${agent}, or set spread = false in the pool.`;
+	if (reason === "yield") return `Raise the priority of ${agent} if it must run now.`;
 	if (reason === "cap") return `Wait, or raise cap of ${agent} in standpipe.toml.`;
 	if (reason === "floor") return `Wait, or give ${agent} a floor too, in standpipe.toml.`;
 	if (reason === "order" && priority === "critical") {

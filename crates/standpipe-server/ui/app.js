@@ -3,12 +3,13 @@
 
 import { banners, goneBanner, missingPool } from "./banners.js";
 import { Dialogs } from "./dialogs.js";
-import { h, keyed, put, show } from "./dom.js";
+import { attr, h, keyed, put, show } from "./dom.js";
 import { isShown } from "./events.js";
 import { Journal, call, follow, keepToken, takeToken } from "./feed.js";
 import { History } from "./history.js";
 import { chosenAgent } from "./listing.js";
 import { PoolView } from "./pool.js";
+import { Priorities } from "./priorities.js";
 import { Rail } from "./rail.js";
 import { stateOf } from "./state.js";
 import { Toast, changes } from "./toast.js";
@@ -32,9 +33,13 @@ const memory = {
 	history: new History(),
 	throttles: new Journal("since=8d&kind=throttle", () => true, 5_000),
 	recent: new Journal("since=1h", isShown, 2_000),
+	priorities: new Priorities(),
 	proxied: [],
 	rows: ROWS,
 };
+// What agents used has the priority of their calls.
+const used = new Journal("since=1h&kind=usage", () => false, 300, (event) =>
+	memory.priorities.note(event.pool, event.agent, event.priority, event.at));
 // The pools as they were before the store went away.
 const known = new Map();
 const toast = new Toast(ui.notes, ui.reader);
@@ -50,15 +55,12 @@ let hasTried = false;
 const again = follow(`/v1/pools?rows=${ROWS}`, {
 	snapshot(snapshot) {
 		if (isGone && latest) toast.show("The daemon answers again.");
-		if (isGone || !latest) remember();
+		if (isGone || !latest) readHistory();
 		[latest, lastAt, isGone, gone] = [snapshot, new Date().toISOString(), false, ""];
 		for (const element of [ui.locked, ui.gone]) show(element, false);
 		document.body.classList.remove("stale");
 		block();
-		if (snapshot.age_ms === undefined) {
-			for (const pool of snapshot.pools) if (!pool.cut_off) known.set(pool.pool, pool);
-		}
-		memory.history.add(snapshot);
+		remember(snapshot);
 		readJournals(snapshot.pools);
 		dialogs.update();
 		draw();
@@ -70,18 +72,19 @@ const again = follow(`/v1/pools?rows=${ROWS}`, {
 		const isStoreDown = error?.status === 503;
 		gone = isStoreDown ? STORE_DOWN : "the daemon does not answer";
 		block();
-		goneBanner(ui, error, lastAt);
+		const since = latest?.age_ms === undefined ? latest?.lastRead : lastAt;
+		goneBanner(ui, error, since ?? "");
 		show(ui.gone, true);
 		// What it says of a daemon that runs is no longer true.
 		show(ui.rejected, false);
-		put(ui.link, isStoreDown ? "connected, store unavailable" : "not connected");
+		link("bad", isStoreDown ? "connected, store unavailable" : "not connected");
 		document.title = `(${isStoreDown ? "store unavailable" : "not connected"}) Standpipe`;
 		if (drawn) render(drawn);
 	},
 	locked() {
 		for (const element of [ui.page, ui.empty, ui.gone]) show(element, false);
 		show(ui.locked, true);
-		put(ui.link, "locked");
+		link("warn", "locked");
 		put(ui.denied, hasTried ? "The daemon rejects this token." : "");
 		ui.token.focus();
 	},
@@ -95,6 +98,13 @@ ui.unlock.addEventListener("submit", (event) => {
 	again();
 });
 
+// How fresh the figures are; on a phone only the word of figures that are live.
+function link(level, word, when = "") {
+	attr(ui.link, "class", `sign ${level}`);
+	put(ui.link.firstChild, word);
+	put(ui.link.lastChild, when && ` ${when}`);
+}
+
 const STORE_DOWN = "the store is unavailable";
 // Why a button would do nothing: no daemon, or no store.
 const blockedBy = () => gone || (latest?.age_ms === undefined ? "" : STORE_DOWN);
@@ -107,8 +117,22 @@ function block() {
 	put(ui["ask-blocked"], reason && `Not possible now: ${reason}.`);
 }
 
+// What is shown later, when the figures are old. A snapshot has when the store was read last, by the
+// store's clock, and while it is unavailable each pool has what it does meanwhile.
+function remember(snapshot) {
+	const { pools, age_ms: age, on_store_failure: modes = {} } = snapshot;
+	for (const pool of pools) {
+		if (age === undefined) known.set(pool.pool, pool);
+		else pool.on_store_failure = modes[pool.pool];
+		memory.priorities.see(pool);
+	}
+	const read = pools.filter((of) => !of.cut_off).map(({ at }) => Date.parse(at));
+	snapshot.lastRead = read.length > 0 ? Math.max(...read) : Date.now() - (age ?? 0);
+	memory.history.add(snapshot);
+}
+
 // What the daemon has of the last ten minutes; without it the plot begins now.
-async function remember() {
+async function readHistory() {
 	try {
 		memory.history.seed(await call("GET", "/v1/history"));
 		draw();
@@ -129,6 +153,7 @@ async function readJournals(pools) {
 	try {
 		await memory.throttles.refresh();
 		await memory.recent.refresh();
+		await used.refresh();
 		memory.proxied = (await call("GET", "/v1/proxied")).recent;
 		draw();
 	} catch (error) {
@@ -164,11 +189,12 @@ addEventListener("hashchange", () => {
 const named = () => new URLSearchParams(location.hash.slice(1)).get("pool");
 
 function render(snapshot) {
-	const { store, unreadable = [], age_ms: age } = snapshot;
+	const { store, store_label: label, unreadable = [], age_ms: age } = snapshot;
 	const isStoreDown = age !== undefined;
 	// Old figures are not live: they have the time at which they were read, and instants only.
-	const oldSince = Date.parse(drawnAt) - (age ?? 0);
-	markOld(isGone || isStoreDown ? oldSince : null);
+	const isOld = isGone || isStoreDown;
+	const oldSince = isOld ? snapshot.lastRead : Date.parse(drawnAt);
+	markOld(isOld ? oldSince : null);
 	const pools = rail.sort(snapshot.pools, isStoreDown);
 	const isEmpty = pools.length + unreadable.length === 0;
 	show(ui.empty, isEmpty);
@@ -176,10 +202,12 @@ function render(snapshot) {
 	show(ui.switch, !isEmpty);
 	show(ui.freeze, true);
 	if (isEmpty) howToBegin(snapshot);
-	put(ui.store, store);
+	put(ui.store, label ?? store);
+	attr(ui.store, "title", store);
 	if (!isGone) {
-		put(ui.link, `${isFrozen ? "frozen at" : isStoreDown ? "figures of" : "live,"} ${
-			time(oldSince)}`);
+		const [level, word] = isFrozen ? ["warn", "frozen at"] : isStoreDown ? ["bad", "figures of"]
+			: ["ok", "live"];
+		link(level, word, time(oldSince));
 		document.title = titleOf(snapshot, isStoreDown);
 		banners(ui, snapshot);
 	}
@@ -195,9 +223,12 @@ function render(snapshot) {
 	document.body.classList.toggle("old", isStoreDown && !chosen?.cut_off);
 	choose(chosen, name, pools);
 	view?.update(chosen, { ...memory, isStoreDown, blocked: blockedBy(),
-		known: chosen.cut_off ? known.get(chosen.pool) : undefined,
-		oldSince: isGone || isStoreDown ? oldSince : null });
+		known: chosen.cut_off ? known.get(chosen.pool) : undefined, lastRead: isOld ? oldSince : null,
+		now: oldSince + (age ?? 0) + Date.now() - Date.parse(drawnAt) });
 }
+
+// While no snapshots come, the plots go on without data.
+setInterval(() => isGone && drawn && !document.hidden && render(drawn), 2_000);
 
 // Puts the page of the pool in its place, or the one of a pool that does not exist.
 function choose(chosen, name, pools) {
@@ -271,7 +302,7 @@ ui.freeze.addEventListener("click", () => {
 	isFrozen = !isFrozen;
 	put(ui.freeze, isFrozen ? "Go live" : "Freeze");
 	document.body.classList.toggle("frozen", isFrozen);
-	if (isFrozen) put(ui.link, `frozen at ${time(drawnAt)}`);
+	if (isFrozen) link("warn", "frozen at", time(drawnAt));
 	else draw();
 });
 

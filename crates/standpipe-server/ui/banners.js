@@ -5,17 +5,13 @@ import { h, keyed, put, show } from "./dom.js";
 import { outageText } from "./state.js";
 import { joined, plural, time, whole } from "./words.js";
 
-// After so long each pool has noticed that the store does not answer, and does what its
-// on_store_failure says.
-const DECIDED = 10_000;
-
 // With each snapshot: the store, the configuration file, agents upstream.
 export function banners(ui, { pools, store, backpressure, age_ms: age, store_error: error,
 	config_rejected: rejected }) {
 	show(ui.outage, age !== undefined);
 	if (age !== undefined) {
 		banner(ui.outage, "The store does not answer.", joined(" ", pools.length > 0
-			&& (age >= DECIDED || pools.some((of) => of.cut_off)) && `${outageText(pools)}.`, `The figures are ${whole(age)} old.`, error && `${error}.`),
+			&& `${outageText(pools)}.`, `The figures are ${whole(age)} old.`, error && `${error}.`),
 		`Check that ${store} is reachable: standpipe doctor.`);
 	}
 	show(ui.rejected, rejected !== undefined);
@@ -48,16 +44,19 @@ export function goneBanner(ui, error, lastAt) {
 			: "Start it with standpipe up.", "This page connects again by itself."));
 }
 
-// On a small screen a banner is one line until it is opened: the pool is below it.
+// On a small screen a banner has what is wrong and what to do until it is opened: the pool is below
+// it.
 const small = matchMedia("(max-width: 62.49rem)");
 
 // What is wrong, what follows, the errors one by one, and what to do.
 export function banner(element, title, text, advice, errors = []) {
 	if (!element.firstChild) {
 		element.append(h("details", small.matches ? {} : { open: "" },
-			h("summary", {}, h("b")), h("p"), h("ul"), h("p", {}, h("b", { text: "Do: " }), h("span"))));
+			h("summary", {}, h("b")), h("p"), h("ul")),
+		h("p", {}, h("b", { text: "Do: " }), h("span")));
 	}
-	const [head, more, list, foot] = element.firstChild.children;
+	const [head, more, list] = element.firstChild.children;
+	const foot = element.lastChild;
 	put(head.firstChild, title);
 	put(more, text);
 	keyed(list, errors, String, (error) => h("li", {}, h("code", { text: error })));

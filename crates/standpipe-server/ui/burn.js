@@ -3,10 +3,10 @@
 
 import { Table, attr, h, put, s, show } from "./dom.js";
 import { eventText, gravity } from "./events.js";
-import { LONGEST, partIn, sampleAt, takenIn } from "./history.js";
-import { BOTTOM, Plot, TOP } from "./plot.js";
-import { isSlots, share, shortName } from "./use.js";
-import { amount, count, joined, limitName, time, whole } from "./words.js";
+import { GAP, LONGEST, partIn, runsOf, sampleAt, takenIn } from "./history.js";
+import { BOTTOM, LEFT, Plot, TOP } from "./plot.js";
+import { isSlots, share, shortName, usersThen } from "./use.js";
+import { amount, count, joined, limitName, listed, time, whole } from "./words.js";
 
 // A plot is as long as what is known, in these steps with these ticks, so that a new daemon has no
 // empty plot.
@@ -15,22 +15,31 @@ const SPANS = [[60_000, 15_000], [120_000, 30_000], [300_000, 60_000], [LONGEST,
 // Events that explain a bend of a line; so many are marked.
 const MARKED = ["throttle", "stop", "pause", "resume", "config"];
 const MOST_MARKED = 20;
+// What the dotted lines mean.
+const DOTTED = { config: "configuration applied", resume: "resumed" };
 
-const percentIn = (point) => share(takenIn(point), point[3]);
+const percentIn = (point) => share(takenIn(point), point.base);
 const clock = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 
 // The last minutes of one pool, with the clock below.
 class Recently extends Plot {
 	events = [];
+	gaps = [];
 
-	// `all` are the samples of every line, the oldest first.
-	since(what, { pool, at }, all, events) {
-		this.now = Date.parse(at);
-		const first = Math.min(this.now, ...all.map(([[then]]) => then));
-		[this.span, this.step] = SPANS.find(([span]) => span >= this.now - first) ?? SPANS.at(-1);
+	// `all` are the samples of every line, the oldest first; `now` is later than the last of them if
+	// the figures are old.
+	since(what, { pool, terminal }, all, events, { now, isOld }) {
+		Object.assign(this, { now, isOld, isStopped: terminal !== null });
+		this.last = Math.max(...all.map((points) => points.at(-1)?.at ?? 0));
+		const first = Math.min(now, ...all.map((points) => points[0]?.at ?? now));
+		[this.span, this.step] = SPANS.find(([span]) => span >= now - first) ?? SPANS.at(-1);
+		const runs = runsOf(all[0] ?? []);
+		// Old figures have no data from their reading on.
+		this.gaps = runs.map((run, at) => [run.at(-1).at, runs[at + 1]?.[0].at ?? now])
+			.filter(([from, to]) => to - from > (isOld && to === now ? 0 : GAP) && to > now - this.span);
 		put(this.title, `${what}, last ${whole(this.span)}`);
 		this.events = events.filter((event) => MARKED.includes(event.kind)
-			&& [pool, "*"].includes(event.pool) && Date.parse(event.at) >= this.now - this.span)
+			&& [pool, "*"].includes(event.pool) && Date.parse(event.at) >= now - this.span)
 			.slice(-MOST_MARKED);
 	}
 
@@ -38,38 +47,55 @@ class Recently extends Plot {
 
 	// What all samples have in common, and the events between them.
 	stopsOf(points) {
-		const times = [...points.map(([at]) => at), ...this.events.map(({ at }) => Date.parse(at))];
-		return [...new Set(times)].filter((at) => at >= this.now - this.span && at <= this.now)
-			.sort((a, b) => a - b);
+		const times = [...points.map(({ at }) => at), ...this.events.map(({ at }) => Date.parse(at))];
+		return [...new Set(times)].filter((at) => at >= this.now - this.span
+			&& at <= Math.max(this.last, this.isOld ? 0 : this.now)).sort((a, b) => a - b);
 	}
 
 	// The instant, and the events at it.
 	head(at) {
-		if (at === null) return "no figures yet";
+		if (at === null) return this.last > 0 ? `no data since ${time(this.last)}` : "no figures yet";
 		const before = this.now - at;
 		const noted = this.events.filter((event) => Math.abs(Date.parse(event.at) - at) <= 1_000);
-		return joined(" · ", `${time(at)} (${before < 1_000 ? "now" : `${whole(before)} ago`})`,
-			...new Set(noted.slice(0, 3).map(eventText)));
+		const when = this.isOld ? at === this.last && " (last reading)"
+			: ` (${before < 1_000 ? "now" : `${whole(before)} ago`})`;
+		return joined(" · ", joined("", time(at), when), ...new Set(noted.slice(0, 3).map(eventText)));
 	}
 
-	// The clock, pauses as spans, refusals as triangles on the axis, and other events as lines.
+	// Until when a pause or a stop lasted; none for a stop whose end was not noted.
+	endOf(event) {
+		const ends = [event.until, ...this.events.filter((of) => of.kind === "resume"
+			&& of.at > event.at).map(({ at }) => at)].filter((at) => at).map((at) => Date.parse(at));
+		return ends.length > 0 || event.kind === "pause" || this.isStopped
+			? Math.min(this.isOld ? this.last : this.now, ...ends) : null;
+	}
+
+	// The clock, gaps, pauses and stops as spans, refusals as triangles on the axis, other events as
+	// lines.
 	times() {
 		const floor = this.high - BOTTOM;
-		const drawn = [];
+		const start = this.now - this.span;
+		const area = (kind, from, to) => {
+			const x = this.xOf(Math.max(start, from));
+			return s("rect", { class: kind, x, y: TOP, height: floor - TOP,
+				width: Math.max(2, this.xOf(to) - x) });
+		};
+		const drawn = this.gaps.flatMap(([from, to]) => {
+			const [left, right] = [Math.max(LEFT, this.xOf(from)), this.xOf(to)];
+			return [area("unknown", from, to), ...(right - left < 60 ? []
+				: [s("text", { x: (left + right) / 2, y: (TOP + floor) / 2, text: "no data" })])];
+		});
 		for (const event of this.events) {
-			const x = this.xOf(Date.parse(event.at));
-			if (event.kind === "pause") {
-				const end = Math.min(this.now, Date.parse(event.until ?? event.at), ...this.events
-					.filter((of) => of.kind === "resume" && of.at > event.at).map(({ at }) => Date.parse(at)));
-				drawn.push(s("rect", { class: "held", x, y: TOP, height: floor - TOP,
-					width: Math.max(2, this.xOf(end) - x) }));
-			}
+			const at = Date.parse(event.at);
+			const end = ["pause", "stop"].includes(event.kind) ? this.endOf(event) : null;
+			if (end !== null) drawn.push(area("held", at, end));
+			const x = this.xOf(at);
 			drawn.push(["throttle", "stop"].includes(event.kind)
 				? s("path", { class: "refused", d: `M${x} ${floor - 9}l5 9h-10z` })
 				: s("path", { class: `note ${gravity(event)}`, d: `M${x.toFixed(1)} ${TOP}V${floor}` }));
 		}
 		const zone = new Date(this.now).getTimezoneOffset() * 60_000;
-		const first = Math.ceil((this.now - this.span - zone) / this.step) * this.step + zone;
+		const first = Math.ceil((start - zone) / this.step) * this.step + zone;
 		const every = this.step * (this.wide < 420 ? 2 : 1);
 		for (let at = first; at <= this.now; at += every) {
 			const of = 1 - (this.now - at) / this.span;
@@ -84,59 +110,65 @@ class Recently extends Plot {
 	// What the marks mean, as far as there are any.
 	legend() {
 		const has = (...kinds) => this.events.some(({ kind }) => kinds.includes(kind));
+		const dotted = Object.keys(DOTTED).filter((kind) => has(kind)).map((kind) => DOTTED[kind]);
 		return joined(" · ", has("throttle", "stop") && "▲ refused by the provider",
-			has("pause") && "shaded: paused", has("config", "resume") && "dotted: another event");
+			has("pause", "stop") && `shaded: ${listed([["pause", "paused"], ["stop", "stopped"]]
+				.filter(([kind]) => has(kind)).map(([, word]) => word))}`,
+			dotted.length > 0 && `dotted: ${dotted.join(", ")}`);
 	}
 
 	line(points, level, kind) {
-		const steps = points.filter(([at]) => at >= this.now - this.span).map((point) =>
-			`${this.xOf(point[0]).toFixed(1)} ${this.y(level(point)).toFixed(1)}`);
-		return s("path", { class: kind, d: `M${steps.join("L")}` });
+		const runs = runsOf(points.filter(({ at }) => at >= this.now - this.span));
+		const steps = runs.map((run) => `M${run.map((point) =>
+			`${this.xOf(point.at).toFixed(1)} ${this.y(level(point)).toFixed(1)}`).join("L")}`);
+		return s("path", { class: kind, d: steps.join("") });
 	}
 }
 
 // A limit at an instant, and who used it.
 function figuresOf({ limit, ink, points }, at) {
-	const point = sampleAt(points, at);
+	const point = at === null ? null : sampleAt(points, at);
+	if (!point) return [`${shortName(limit)}: no data`, ink];
 	const text = `${shortName(limit)} ${percentIn(point)} (${amount(limit.unit, takenIn(point))} of ${
-		amount(limit.unit, point[3])})`;
-	const unknown = takenIn(point) > 0 && point[4] === undefined && "by whom was not recorded then";
-	return [joined(": ", text, point[4] || unknown), ink];
+		amount(limit.unit, point.base)})`;
+	return [joined(": ", text, usersThen(limit, point)), ink];
 }
 
 // A line per rate, in parts of the limit in force at the time.
 export class Burn extends Recently {
 	constructor(cursor) {
 		const marked = h("p", { class: "marked" });
-		const table = new Table("Use of each limit", [["limit", "wide"], ["now", "n"],
+		const table = new Table("Use of each limit", [["limit", "wide"], ["latest", "n"],
 			["highest", "n"], ["base", "n"]]);
 		super(170, "burn", "Use of the limits", cursor, marked,
 			h("details", {}, h("summary", { text: "As a table" }), table.root));
 		[this.marked, this.table] = [marked, table];
 	}
 
-	update(pool, history, events) {
+	update(pool, history, events, read) {
 		const { limits } = pool;
 		// Lines differ in colour and in dashes; from the seventh on they begin anew.
 		this.lines = limits.filter((limit) => !isSlots(limit)).map((limit, n) => {
 			const points = history.upTo(pool, limit);
-			const highest = points.reduce((best, point) => (partIn(point) > partIn(best) ? point : best));
+			const highest = points.reduce((best, point) => (best && partIn(best) >= partIn(point) ? best
+				: point), null);
 			return { limit, ink: `line ink${n % 6}`, points, highest, last: points.at(-1) };
-		});
-		this.since("Use of the limits", pool, this.lines.map(({ points }) => points), events);
+		}).filter(({ last }) => last);
 		for (const part of [this.root, this.drawn]) show(part, this.lines.length > 0);
 		show(this.note, false);
 		if (this.lines.length === 0) return;
+		this.since("Use of the limits", pool, this.lines.map(({ points }) => points), events, read);
 		this.top = Math.max(1.1, 1.05 * Math.max(...this.lines.map(({ highest }) => partIn(highest))));
 		this.draw();
 		put(this.marked, this.legend());
 		const name = ({ limit }) => limitName(limit.limit);
 		this.table.rows(this.lines, name, null, ({ limit, highest, last }) => {
 			const of = (point) => `${amount(limit.unit, takenIn(point))} (${percentIn(point)})`;
-			return [name({ limit }), of(last), of(highest), amount(limit.unit, last[3])];
+			return [name({ limit }), of(last), of(highest), amount(limit.unit, last.base)];
 		});
+		const latest = read.isOld ? `at ${time(this.last)}` : "now";
 		attr(this.svg, "aria-label", `Use of each limit over the last ${whole(this.span)}. ${
-			this.lines.map((line) => `${name(line)}: now ${percentIn(line.last)}, highest ${
+			this.lines.map((line) => `${name(line)}: ${latest} ${percentIn(line.last)}, highest ${
 				percentIn(line.highest)}`).join(". ")}.`);
 	}
 
@@ -145,8 +177,9 @@ export class Burn extends Recently {
 	}
 
 	reading(at) {
-		return [this.head(at), this.lines.map((line) => figuresOf(line, at)),
-			this.lines.map(({ points }) => partIn(sampleAt(points, at)) / this.top)];
+		const level = ({ points }) => (at === null ? null : sampleAt(points, at));
+		return [this.head(at), this.lines.map((line) => figuresOf(line, at)), this.lines.map(level)
+			.filter((point) => point).map((point) => partIn(point) / this.top)];
 	}
 
 	shapes() {
@@ -173,19 +206,19 @@ export class Slots extends Recently {
 		super(84, "inflight", "Slots in use", cursor);
 	}
 
-	update(pool, history, events) {
-		const limit = pool.limits.find(isSlots);
-		for (const part of [this.root, this.drawn]) show(part, limit !== undefined);
+	update(pool, history, events, read) {
+		this.limit = pool.limits.find(isSlots);
+		this.points = this.limit ? history.upTo(pool, this.limit) : [];
+		for (const part of [this.root, this.drawn]) show(part, this.points.length > 0);
 		show(this.note, false);
-		if (!limit) return;
-		this.points = history.upTo(pool, limit);
-		this.since("Slots in use", pool, [this.points], events);
-		this.top = 1.1 * Math.max(1, ...this.points.map(([, used, , all]) => Math.max(used, all)));
+		if (this.points.length === 0) return;
+		this.since("Slots in use", pool, [this.points], events, read);
+		this.top = 1.1 * Math.max(1, ...this.points.map(({ own, base }) => Math.max(own, base)));
 		this.draw();
-		const [, now, , all] = this.points.at(-1);
-		attr(this.svg, "aria-label", `Slots in use over the last ${whole(this.span)}: now ${
-			count(now)} of ${count(all)}, at most ${
-			count(Math.max(...this.points.map(([, used]) => used)))}.`);
+		const { own: now, base: all } = this.points.at(-1);
+		attr(this.svg, "aria-label", `Slots in use over the last ${whole(this.span)}: ${
+			read.isOld ? `at ${time(this.last)}` : "now"} ${count(now)} of ${count(all)}, at most ${
+			count(Math.max(...this.points.map(({ own }) => own)))}.`);
 	}
 
 	stops() {
@@ -193,29 +226,32 @@ export class Slots extends Recently {
 	}
 
 	reading(at) {
-		const [, used, , all, who] = sampleAt(this.points, at);
-		return [this.head(at), [[joined(": ", `${count(used)} of ${count(all)} slots in use`, who),
-			"line"]], [used / this.top]];
+		const point = at === null ? null : sampleAt(this.points, at);
+		if (!point) return [this.head(at), [["no data", "line"]], []];
+		const { own, base } = point;
+		return [this.head(at), [[joined(": ", `${count(own)} of ${count(base)} slots in use`,
+			usersThen(this.limit, point)), "line"]], [own / this.top]];
 	}
 
 	shapes() {
 		const { top, points } = this;
-		const all = points.at(-1)[3];
+		const all = points.at(-1).base;
 		const drawn = [...this.level(0, "0"), ...this.level(all / top, count(all)), ...this.times(),
-			this.line(points, ([, , , most]) => most / top, "bound")];
-		if (this.span <= 120_000) return [...drawn, this.line(points, ([, used]) => used / top, "line")];
+			this.line(points, ({ base }) => base / top, "bound")];
+		if (this.span <= 120_000) return [...drawn, this.line(points, ({ own }) => own / top, "line")];
 		const spans = new Map();
-		for (const [at, used] of points.filter(([then]) => then >= this.now - this.span)) {
+		for (const { at, own } of points.filter((of) => of.at >= this.now - this.span)) {
 			const key = Math.floor(at / BAND);
-			spans.set(key, [...spans.get(key) ?? [], used]);
+			spans.set(key, [...spans.get(key) ?? [], own]);
 		}
-		const bands = [...spans].map(([key, of]) => [Math.min(this.now, (key + 0.5) * BAND),
-			Math.min(...of), Math.max(...of), of.reduce((sum, n) => sum + n) / of.length])
-			.filter(([at]) => at >= this.now - this.span);
-		const at = (n) => ([then, ...of]) => `${this.xOf(then).toFixed(1)} ${
-			this.y(of[n] / top).toFixed(1)}`;
-		return [...drawn, s("path", { class: "band",
-			d: `M${[...bands.map(at(1)), ...bands.map(at(0)).reverse()].join("L")}Z` }),
-		this.line(bands, ([, , , mean]) => mean / top, "line")];
+		const bands = [...spans].map(([key, of]) => ({ at: Math.min(this.last, (key + 0.5) * BAND),
+			least: Math.min(...of), most: Math.max(...of),
+			mean: of.reduce((sum, n) => sum + n) / of.length }))
+			.filter(({ at }) => at >= this.now - this.span);
+		const at = (level) => (of) => `${this.xOf(of.at).toFixed(1)} ${
+			this.y(of[level] / top).toFixed(1)}`;
+		return [...drawn, ...runsOf(bands).map((run) => s("path", { class: "band",
+			d: `M${[...run.map(at("least")), ...run.map(at("most")).reverse()].join("L")}Z` })),
+		this.line(bands, ({ mean }) => mean / top, "line")];
 	}
 }

@@ -2,9 +2,9 @@
 // words of `standpipe status`. Pure: no page, no network.
 
 import { adviceFor, BY_REASON, CHECK_STORE, END, FIND_OTHERS, shadowAdvice } from "./advice.js";
-import { isActive } from "./state.js";
+import { isActive, isPaused, modeOf } from "./state.js";
 import { fullest, isSlots, quotaOf, share, useOf, userNames, usersOf } from "./use.js";
-import { afterEvent, ahead, amount, callsAhead, count, expected, joined, limitName, listed,
+import { PACED, ahead, amount, callsAhead, count, expected, instantOf, joined, limitName, listed,
 	percent, plural, reasonText, refusedWith, shortage, soon, time, whole } from "./words.js";
 
 // The agents for which a part of a limit is kept, with their floors.
@@ -20,13 +20,16 @@ function keepers({ agents, limits }, limit, besides) {
 
 // The calls ahead in the queue, by their agents. Its own agent is not named like another one.
 function queuedBehind(ticket) {
-	const { agent, ahead: names = [], ahead_more: more = 0, limit } = ticket;
+	const { agent, behind, ahead: names = [], ahead_more: more = 0, limit } = ticket;
 	const calls = callsAhead(ticket);
-	const agents = listed([...names.map((name) => (name === agent ? "its own agent" : name)),
+	// One call each: the names are the calls.
+	const isEach = calls <= names.length && more === 0;
+	const own = isEach ? "its own earlier call" : "its own";
+	const agents = listed([...names.map((name) => (name === agent ? own : name)),
 		...(more > 0 ? [`${plural(more, "more agent")}`] : [])]);
-	const text = !agents ? "behind other calls" : calls <= names.length && more === 0
-		? `behind ${agents}` : `behind ${count(calls)} calls (${agents})`;
-	return limit ? `${text} in the queue for ${limitName(limit)}`
+	const text = !agents ? "behind other calls" : isEach ? `behind ${agents}`
+		: `behind ${count(calls)} calls (${agents})`;
+	return limit ? `${text} ${behind ? "by fair order" : "in the queue"} for ${limitName(limit)}`
 		: `${text}, until a call in flight is answered`;
 }
 
@@ -116,19 +119,12 @@ export function causeOfPause({ pool, pause, terminal, trouble }, events) {
 }
 
 // The summary of a pool: what is so now, when that ends, what to do, and the word for the second.
-// `turned` is about calls that were not admitted, `shadowed` about those that would have waited.
-export function summary(pool, { isStoreDown, paused, turned = "", shadowed = "" }) {
-	const { cut_off: offline, terminal, pause, waiting, tickets } = pool;
-	if (offline) {
-		return [`The store does not answer. ${offline.mode === "share"
-			? `${offline.among > 1 ? `Each of ${count(offline.among)} processes` : "This process"} `
-				+ "admits its share of the limits."
-			: "Calls are admitted without shared limits."}`, "when the store answers", CHECK_STORE];
-	}
-	if (isStoreDown) {
-		return ["The store does not answer. No call is admitted.", "when the store answers",
-			CHECK_STORE];
-	}
+// `turned` is about calls that were not admitted, `shadowed` about those that would have waited,
+// `lastRead` when the store was read last, `reasons` those of the first call that alternate.
+export function summary(pool, { isStoreDown, lastRead, paused, turned = "", shadowed = "",
+	reasons = pool.tickets?.slice(0, 1) }) {
+	const { terminal, pause, waiting, tickets } = pool;
+	if (pool.cut_off || isStoreDown) return ofOutage(pool, lastRead);
 	if (!pool.enforce) {
 		return [joined(" ", "Calls are counted and never delayed.", shadowed,
 			pause && "Enforced, the pool would be paused."), "", shadowAdvice(pool)];
@@ -144,7 +140,7 @@ export function summary(pool, { isStoreDown, paused, turned = "", shadowed = "" 
 			ahead(pause.until, pause.for_ms),
 			pool.trouble.incident || !pause.by ? BY_REASON.refused : BY_REASON.pause];
 	}
-	if (waiting > 0 && tickets.length > 0) return ofWaiting(pool, paused, turned);
+	if (waiting > 0 && tickets.length > 0) return ofWaiting(pool, paused, turned, reasons);
 	const full = pool.limits.find(({ left }) => left === 0);
 	if (full) {
 		const by = userNames(pool, full);
@@ -159,27 +155,96 @@ export function summary(pool, { isStoreDown, paused, turned = "", shadowed = "" 
 		: [joined(" ", calm(pool), turned), "", ""];
 }
 
-function ofWaiting(pool, paused, turned) {
-	const { waiting, tickets } = pool;
-	const [first] = tickets;
-	const last = tickets.length === waiting && waiting > 1 && tickets.at(-1);
-	const head = waiting === 1 ? `${first.agent} waits`
-		: `${count(waiting)} calls wait, ${first.agent} first`;
-	const now = joined(" ", `${head}: ${whyWaiting(first, pool, paused)}.`, turned);
-	if (isLate(first)) {
-		const limit = pool.limits.find((of) => of.limit === first.limit);
-		const find = limit && useOf(pool, limit).others > 0 && FIND_OTHERS;
-		return [now, `${first.agent} gives up ${soon(first.deadline_ms)}, before its turn: ${
-			nextOf(first)}`, joined(" ", find, `Cancel the call, or raise its --timeout above ${
-			whole(first.waits_ms + boundOf(first))}.`), "Next", "late"];
-	}
-	return [now, joined("; ", `${first.agent} ${nextOf(first)}`, last
-		&& last.reason !== "order" && boundOf(last) > boundOf(first)
-		&& `${last.agent} last, ${nextOf(last)}`), adviceFor(first, pool), "Next"];
+// What each process does while the store is unavailable.
+const WITHOUT_STORE = {
+	closed: () => "No call is admitted: calls wait until their timeout, then fail (503, exit code 69)",
+	open: () => "Processes admit calls without limit",
+	share: (among) => `${among > 1 ? `Each of ${count(among)} processes` : "Each running process"
+	} admits its share of the limits; one that starts now admits no call (503, exit code 69)`,
+};
+
+function ofOutage(pool, lastRead) {
+	const { cut_off: offline, pause } = pool;
+	const mode = modeOf(pool);
+	const what = WITHOUT_STORE[mode](offline?.among);
+	const text = mode === "closed" ? `${what}.` : joined(" ", isPaused(pool)
+		? `No call is admitted until the pause ends at ${time(pause.until)}. Then: ${
+			what[0].toLowerCase()}${what.slice(1)}.` : `${what}.`, lastRead
+		&& `Use since ${time(lastRead)} is unknown.`, offline && "The figures are of this daemon’s calls.");
+	return [`The store does not answer. ${text}`, "when the store answers", CHECK_STORE];
 }
 
-// The least time until a call may be admitted.
-const boundOf = (of) => of.until_ms ?? of.expected_ms ?? of.not_before_ms ?? 0;
+// The calls with the earliest and the latest instant; one behind others in the queue is not next.
+export function nextAndLast(tickets) {
+	const first = tickets.reduce((best, of) => (of.reason !== "order" && earliest(of) < earliest(best)
+		? of : best));
+	return [first, tickets.reduce((last, of) => (boundOf(of) > boundOf(last) ? of : last))];
+}
+
+// The first waiting call, why it waits, and which call is next.
+function ofWaiting(pool, paused, turned, reasons) {
+	const { waiting, tickets } = pool;
+	const [first] = tickets;
+	const head = waiting === 1 ? `${first.agent} waits`
+		: `${count(waiting)} calls wait, ${first.agent} first`;
+	const now = joined(" ", `${head}: ${inTurn(reasons, pool, paused)}.`, turned);
+	const [next, last] = nextAndLast(tickets);
+	const name = next === first ? next.agent : `${next.agent} (place ${count(next.position)})`;
+	if (isLate(next)) {
+		const limit = pool.limits.find((of) => of.limit === next.limit);
+		const find = limit && useOf(pool, limit).others > 0 && FIND_OTHERS;
+		return [now, `${name} gives up ${soon(next.deadline_ms)}, before its turn: ${
+			expected(next)}`, joined(" ", find, `Cancel the call, or raise its --timeout above ${
+			whole(next.waits_ms + boundOf(next))}.`), "Next", "late"];
+	}
+	return [now, joined("; ", `${name} ${expected(next)}`, tickets.length === waiting
+		&& boundOf(last) > boundOf(next) && last.reason !== "order"
+		&& `${last.agent} last, ${expected(last)}`), adviceFor(reasons[0], pool), "Next"];
+}
+
+// A rule that denied the first call so lately is named beside the one that denies it now, if they
+// alternate: the sentence must not change with each of them.
+const TURN = 5_000;
+
+// Why the first call waits, over time.
+export class Reasons {
+	#call = "";
+	#seen = new Map(); // the call as each rule denied it, how often that began, and when it was last
+	#current = "";
+
+	// The call as the rules that alternate deny it, in the order in which they began.
+	of(ticket, now = Date.now()) {
+		if (!ticket) return [];
+		const call = `${ticket.agent} ${ticket.since} ${ticket.pid}`;
+		if (call !== this.#call) [this.#call, this.#seen, this.#current] = [call, new Map(), ""];
+		const rule = `${ticket.reason} ${ticket.limit}`;
+		const before = this.#seen.get(rule);
+		this.#seen.set(rule, { ticket, at: now, times: (before?.times ?? 0) + (rule !== this.#current) });
+		this.#current = rule;
+		for (const [key, { at }] of this.#seen) if (now - at >= TURN) this.#seen.delete(key);
+		const all = [...this.#seen.values()];
+		// Alone, it alternates with nothing any more.
+		if (all.length === 1) all[0].times = 1;
+		return all.some(({ times }) => times > 1) ? all.map((of) => of.ticket) : [ticket];
+	}
+}
+
+// Those reasons in one sentence. Of a call that is paced, the limits are listed.
+function inTurn(reasons, pool, paused) {
+	const [first] = reasons;
+	const limits = PACED.includes(first.reason) ? reasons.filter((of) => of.reason === first.reason)
+		.map((of) => nameOf(of.limit)) : [];
+	const rest = limits.length > 1 ? reasons.filter((of) => of.reason !== first.reason)
+		: reasons.slice(1);
+	const text = whyWaiting(first, pool, paused);
+	const all = limits.length > 1 ? text.replace(limits[0], listed(limits)).replace(" lasts ", " last ")
+		: text;
+	return [all, ...rest.map((of) => whyWaiting(of, pool, paused))].join("; in turn: ");
+}
+
+// The least time until a call may be admitted; none is known if something must happen first.
+const boundOf = (of) => instantOf(of).ms ?? 0;
+const earliest = (of) => (of.reason === null ? 0 : instantOf(of).ms ?? Infinity);
 
 // A call that gives up before the instant at which it may be admitted. `times_out` is not used: it
 // is also set for calls that a pause of some minutes holds and whose timeout is much later.
@@ -193,12 +258,6 @@ export function otherRemarks(pool, word) {
 	const first = word === "degraded" ? slowedBy(pool).head : "";
 	const blocking = pool.waiting > 0 && !pool.pause && !pool.terminal && pool.tickets[0]?.limit;
 	return remarks(pool).filter(({ head, limit }) => head !== first && !(limit && limit === blocking));
-}
-
-// When a wait ends.
-function nextOf(ticket) {
-	const { until, expected: forecast, not_before: bound, waiting_for: event } = ticket;
-	return until || forecast || bound || !event ? expected(ticket) : afterEvent(event);
 }
 
 function calm(pool) {

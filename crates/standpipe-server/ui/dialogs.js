@@ -93,7 +93,7 @@ export class Dialogs {
 			h("label", {}, "For ", select), ends,
 		], "Pause it", () => this.act(`${pool} was not paused`, `${pool} is paused for ${
 			whole(select.value)}.`, "POST", "/v1/pause",
-		{ pool, for_ms: Number(select.value), agent: "dashboard" }), say);
+		{ pool, for_ms: Number(select.value) }), say);
 	}
 
 	// A pause that a person ordered ends at once; what the provider asked for is asked about.

@@ -1,6 +1,6 @@
 // The texts of the journal's events. Pure: no page, no network.
 
-import { refusalText, turnedAway } from "./turned.js";
+import { isTimedOut, refusalText, turnedAway, whyTurned } from "./turned.js";
 import { amountOf, count, joined, length, limitName, listed, percent, plural, reasonText, refusedWith,
 	time } from "./words.js";
 
@@ -13,7 +13,10 @@ export function groupText(all) {
 	const agents = names.length > 3 ? plural(names.length, "agent") : listed(names);
 	const since = `since ${time(first.at)}`;
 	if (last.kind === "refuse") {
-		return refusalText({ ...turnedAway(last), calls: all.reduce((sum, e) => sum + e.count, 0) });
+		const calls = all.reduce((sum, e) => sum + e.count, 0);
+		return names.length === 1 ? `${refusalText({ ...turnedAway(last), calls })}, ${since}`
+			: `${plural(calls, "call")} of ${agents} were not admitted: ${
+				whyTurned(turnedAway(last))}, ${since}`;
 	}
 	if (last.kind === "wait") return waitsText(all, agents);
 	if (last.kind === "shadow") {
@@ -34,7 +37,7 @@ function waitsText(waits, agents) {
 	const calls = waits.reduce((sum, e) => sum + e.count, 0);
 	const longest = length(Math.max(...waits.map((e) => e.longest_ms ?? e.waited_ms)));
 	const until = `until ${time(waits[0].at)}, the longest ${longest}`;
-	return waits[0].ended === "refused"
+	return isTimedOut(waits[0])
 		? `${plural(calls, "call")} of ${agents} timed out in the queue ${until}`
 		: `${plural(calls, "call")} of ${agents} waited ${until}`;
 }
@@ -55,7 +58,8 @@ const held = (text, names) => (names?.length ? `${text}, in use by ${names.join(
 const EVENTS = {
 	wait: (e) => `${e.count === 1 ? `${by(e)} waited ${length(e.waited_ms)}`
 		: `${count(e.count)} calls of ${by(e)} waited ${length(e.waited_ms)}, the longest ${
-			length(e.longest_ms)}`} (${held(waitedFor(e), e.held_by)}${alsoFor(e.also)}), then ${e.ended}`,
+			length(e.longest_ms)}`} (${held(waitedFor(e), e.held_by)}${alsoFor(e.also)}), then ${e.ended}${
+		e.refused_for ? `: ${reasonText(e.refused_for)}` : ""}`,
 	refuse: (e) => held(refusalText(turnedAway(e)), e.held_by),
 	shadow: (e) => `${by(e)} would have waited: ${reasonText(e.reason, e.limit)}`,
 	throttle: (e) => `${e.agent ?? "a call"} ${refusedWith(e.about)}${
@@ -104,9 +108,8 @@ export const GROUPS = [
 	["store and leases", ["store", "lost", "reclaim", "settle"]],
 ];
 
-// A wait that ended without a lease is of another kind than one that was admitted.
-export const kindOf = (event) => (event.kind === "wait" && event.ended === "refused"
-	? "wait refused" : event.kind);
+// A wait that timed out is of another kind than one that was admitted.
+export const kindOf = (event) => (isTimedOut(event) ? "wait refused" : event.kind);
 
 // How grave an event is: the levels of a pool.
 const BAD = ["throttle", "stop", "outside", "lost", "refuse", "wait refused"];

@@ -33,6 +33,8 @@ async function ask(path, options) {
 
 export async function call(method, path, body) {
 	const headers = { accept: "application/json" };
+	// Who did it is in the journal; without a name it would be the browser's.
+	if (method !== "GET") headers["x-standpipe-agent"] = "dashboard";
 	if (body) headers["content-type"] = "application/json";
 	return (await ask(path, { method, headers, body: body && JSON.stringify(body) })).json();
 }
@@ -125,8 +127,9 @@ export class Journal {
 	#after = "";
 	#serial = 0;
 
-	constructor(question, isWanted, most) {
-		[this.question, this.isWanted, this.most] = [question, isWanted, most];
+	// `seen` gets each event once, also those that are not kept.
+	constructor(question, isWanted, most, seen = () => {}) {
+		Object.assign(this, { question, isWanted, most, seen });
 	}
 
 	async refresh() {
@@ -140,6 +143,7 @@ export class Journal {
 		});
 		this.#after = next && `&after=${encodeURIComponent(next)}`;
 		this.isCut ||= this.events.length + events.length >= most;
+		events.forEach(this.seen);
 		const fresh = events.filter(this.isWanted);
 		for (const event of fresh) event.key = this.#serial += 1;
 		if (fresh.length > 0 || this.version === 0) this.version += 1;

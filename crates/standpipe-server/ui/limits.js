@@ -10,12 +10,14 @@ import { amount, joined, lastPeriod, length, limitName, listed, percent, soon } 
 const MOST_SLOTS = 60;
 
 export class Limits {
+	heading = h("h3");
 	none = h("p", { class: "none" });
 	list = h("ul", { class: "limits" });
-	root = h("section", { class: "limited" }, h("h3", { text: "Limits" }), this.none, this.list);
+	root = h("section", { class: "limited" }, this.heading, this.none, this.list);
 
-	// `stated` are the limits as they were before the store went away.
-	update(pool, stated) {
+	// `stated` are the limits as they were before the store went away, `whose` the figures are.
+	update(pool, stated, whose) {
+		put(this.heading, `Limits${whose && ` (${whose})`}`);
 		const { limits, trouble } = pool;
 		put(this.none, trouble.cautious === null
 			? "No limits known yet: state them in standpipe.toml or with --limit."

@@ -51,12 +51,15 @@ export class Listing {
 		put(this.count, total > 0 ? count(total) : "");
 	}
 
-	// Whether the figures are from before the store went away.
-	mark(isOld) {
-		put(this.heading, this.title + (isOld ? " (last known)" : ""));
-		this.root.classList.toggle("known", isOld);
+	// Whose figures these are, if not those of all agents now.
+	mark(whose) {
+		put(this.heading, this.title + (whose && ` (${whose})`));
+		this.root.classList.toggle("known", whose === LAST_KNOWN);
 	}
 }
+
+// The figures are from before the store went away.
+export const LAST_KNOWN = "last known";
 
 // The agent of a row, as a link that highlights it everywhere, and what else is known of it.
 export function who(cell, { agent, priority, part_of: named, pid, stopped, model, task }, pool) {

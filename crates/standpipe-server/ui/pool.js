@@ -3,11 +3,11 @@
 
 import { Agents, agentText } from "./agents.js";
 import { Burn, Slots } from "./burn.js";
-import { causeOfPause, otherRemarks, summary } from "./diagnosis.js";
+import { Reasons, causeOfPause, otherRemarks, summary } from "./diagnosis.js";
 import { attr, h, keyed, put, show } from "./dom.js";
 import { Leases, Proxied, disable } from "./leases.js";
 import { Limits, MEANINGS } from "./limits.js";
-import { chosenAgent } from "./listing.js";
+import { LAST_KNOWN, chosenAgent } from "./listing.js";
 import { Cursor } from "./plot.js";
 import { Queue, TurnedAway } from "./queue.js";
 import { Recent } from "./recent.js";
@@ -43,6 +43,7 @@ export class PoolView {
 		this.proxied = new Proxied();
 		this.refusals = new Refusals();
 		this.recent = new Recent();
+		this.reasons = new Reasons();
 		this.settings = h("dl", { class: "settings" });
 		this.header = h("header", { class: "poolhead" },
 			h("div", {}, this.title, this.state, this.counts),
@@ -69,43 +70,41 @@ export class PoolView {
 					div("pair", refusals, recent), this.foot]));
 	}
 
-	// `known` is the pool as it was before the store went away, `oldSince` when the figures are from
-	// if they are old.
-	update(pool, { history, throttles, recent, proxied, rows, isStoreDown, blocked, known, oldSince }) {
+	// `known` is the pool as it was before the store went away, `lastRead` when the store was read
+	// last and `now` the time of its clock, if the figures are old.
+	update(pool, { history, throttles, recent, proxied, rows, isStoreDown, blocked, known, lastRead, now,
+		priorities }) {
 		this.pool = pool;
-		markOld(pool.cut_off ? null : oldSince);
+		const isOld = lastRead !== null;
+		markOld(isOld && !pool.cut_off ? lastRead : null);
 		const paused = causeOfPause(pool, throttles.events);
 		const state = stateOf(pool, isStoreDown);
 		const turned = turnedAwaySince(recent.events, pool.pool, Date.parse(pool.at) - 60 * MINUTES);
-		this.answer([...summary(pool, { isStoreDown, paused, turned: this.turnedNow(pool, recent),
-			shadowed: shadowText(pool, recent.events) })], agentText(pool, chosenAgent(), paused), state);
-		keyed(this.notices, otherRemarks(pool, state[1]), ({ level, head }) => level + head,
+		this.answer([...summary(pool, { isStoreDown, lastRead, paused, turned: this.turnedNow(pool, recent),
+			shadowed: shadowText(pool, recent.events), reasons: this.reasons.of(pool.tickets[0]) })],
+		agentText(pool, chosenAgent(), paused), state);
+		const remarks = isStoreDown ? [] : otherRemarks(pool, state[1]);
+		keyed(this.notices, remarks, ({ level, head }) => level + head,
 			({ level, head }) => h("li", { class: level }, h("b", { text: `${head} ` }), h("span")),
 			(item, { text, ends }) => put(item.children[1], joined(" Ends ", text, ends && `${ends}.`)));
 		show(this.notices, this.notices.firstChild !== null);
+		// All figures are of one instant: of the last reading, or of this daemon's own calls now.
+		const whose = pool.cut_off ? "this daemon only" : isOld ? LAST_KNOWN : "";
+		const read = { now: isOld ? now : Date.parse(pool.at), isOld };
 		this.queue.update(pool, paused, isStoreDown);
-		this.turned.update(pool, recent);
-		this.limits.update(pool, known?.limits);
-		this.burn.update(pool, history, recent.events);
-		this.slots.update(pool, history, recent.events);
+		this.turned.update(pool, recent, isStoreDown);
+		this.limits.update(pool, known?.limits, whose);
+		this.burn.update(pool, history, recent.events, read);
+		this.slots.update(pool, history, recent.events, read);
 		this.proxied.update(pool, proxied);
 		this.refusals.update(pool, throttles);
 		this.recent.update(pool, recent);
 		this.head(pool, state);
 		this.configured(pool);
-		this.whoAndWhat(pool, known, rows, turned, blocked, isStoreDown);
+		this.agents.update(pool, rows, turned, (name) => priorities.of(pool.pool, name));
+		this.leases.update(pool, blocked);
+		for (const list of [this.agents, this.leases, this.queue]) list.mark(whose);
 		this.block(blocked);
-	}
-
-	// Agents and calls in flight: the last known ones while this daemon decides on its own.
-	whoAndWhat(pool, known, rows, turned, blocked, isStoreDown) {
-		const isOld = known !== undefined || (isStoreDown && !pool.cut_off);
-		const of = known ? { ...known, limits: known.limits } : pool;
-		if (known) markOld(Date.parse(known.at));
-		this.agents.update(of, rows, turned);
-		this.leases.update(of, blocked);
-		for (const list of [this.agents, this.leases]) list.mark(isOld);
-		this.queue.mark(isStoreDown && !pool.cut_off);
 	}
 
 	// Calls that were not admitted since the pause or stop began, else in the last minutes.
@@ -127,13 +126,14 @@ export class PoolView {
 		this.leases.block(reason);
 	}
 
-	head({ in_flight: flying, waiting, money, pause, terminal }, [level, word]) {
+	head({ in_flight: flying, waiting, money, pause, terminal, cut_off: offline }, [level, word]) {
 		attr(this.state, "class", `pill sign ${level}`);
 		put(this.state, word);
 		// What is empty has its place here, and no section.
-		put(this.counts, joined(" · ", `${flying > 0 ? count(flying) : "none"} in flight`,
+		put(this.counts, joined(" · ", `${flying > 0 ? count(flying) : "none"} in flight${
+			offline ? " through this daemon" : ""}`,
 			!word.endsWith("waiting") && `${waiting > 0 ? count(waiting) : "none"} waiting`,
-			this.refusals.isNone && "no refusal in 8 days",
+			this.refusals.isNone && this.refusals.noneText,
 			money?.spent_micro_usd > 0 && `${dollars(money.spent_micro_usd)} in the last day${
 				money.wasted_micro_usd > 0
 					? `, ${dollars(money.wasted_micro_usd)} of it for refused and failed calls` : ""}`));

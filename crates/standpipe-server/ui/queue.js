@@ -3,9 +3,10 @@
 import { isLate, whyWaiting } from "./diagnosis.js";
 import { attr, h, put, setTime, show } from "./dom.js";
 import { Listing, takes, who } from "./listing.js";
+import { modeOf } from "./state.js";
 import { askAgain, turnedAwaySince, whyTurned } from "./turned.js";
 import { shortName } from "./use.js";
-import { callsAhead, count, expectedShort, lasting, plural, soon, time } from "./words.js";
+import { PACED, callsAhead, count, expectedShort, lasting, plural, soon, time } from "./words.js";
 
 // What a call waits for, in a word or two. The sentence beside it has the whole reason.
 const CHIPS = { return_window: "after a pause", yield: "priority", zone: "priority", spread: "pacing",
@@ -36,8 +37,12 @@ export class Queue extends Listing {
 	}
 
 	update(pool, paused, isStoreDown) {
-		const { tickets, waiting } = pool;
 		const isHeld = isStoreDown && !pool.cut_off;
+		// Whether the calls that waited have been admitted by their processes is unknown.
+		const isUnknown = isHeld && modeOf(pool) !== "closed";
+		const [tickets, waiting] = isUnknown ? [[], 0] : [pool.tickets, pool.waiting];
+		put(this.note, "Paced calls may pass each other.");
+		show(this.note, !isHeld && tickets.filter(({ reason }) => PACED.includes(reason)).length > 1);
 		this.rows(tickets, waiting, (of) => `${of.agent} ${of.since} ${of.pid}`, ({ cells }) => {
 			cells[2].append(h("span", { class: "chip", "aria-hidden": "true" }),
 				h("span", { class: "why" }));
@@ -68,7 +73,7 @@ export class TurnedAway extends Listing {
 			[["agent", "wide"], ["calls", "n"], ["why", "wide"], ["last", "n"], ["ask again", "n"]]);
 	}
 
-	update(pool, { events }) {
+	update(pool, { events }, isStoreDown) {
 		const groups = turnedAwaySince(events, pool.pool, Date.parse(pool.at) - HOUR);
 		const calls = groups.reduce((sum, of) => sum + of.calls, 0);
 		this.rows(groups, calls, ({ key }) => key, (row) => {
@@ -76,7 +81,9 @@ export class TurnedAway extends Listing {
 		}, (of, { cells }) => {
 			who(cells[0], of, pool.pool);
 			setTime(cells[3].firstChild, of.at, time(of.at));
-			setTime(cells[4].firstChild, ...askAgain(of, pool));
+			const [instant, again] = askAgain(of, pool, isStoreDown);
+			setTime(cells[4].firstChild, instant, again || "–");
+			attr(cells[4], "data-none", again ? null : "");
 			return [null, count(of.calls), whyTurned(of), null, null];
 		});
 		show(this.more, false);

@@ -1,10 +1,11 @@
 // The list of pools. Its rows have one height, and its order is kept while the reader is in it. On a
 // small screen it opens from the head of the page.
 
+import { nextAndLast } from "./diagnosis.js";
 import { attr, h, keyed, put, show } from "./dom.js";
 import { Order, needsAttention, stateOf } from "./state.js";
 import { fullest, isSlots, share, shortName, toneOf } from "./use.js";
-import { ago, count, expectedShort, isOld, joined, plural, time, whole } from "./words.js";
+import { ago, count, instantOf, isOld, joined, plural, time, whole } from "./words.js";
 
 // With more pools than these a field filters them.
 const MANY_POOLS = 8;
@@ -33,18 +34,21 @@ function detail(pool, word, most) {
 	const others = most?.others > 0 && `${share(most.others, most.base)} outside`;
 	const used = most && (isSlots(most.limit) ? `${count(most.taken)} of ${count(most.base)} slots`
 		: `${share(most.taken, most.base)} ${shortName(most.limit).replace("requests", "req")}`);
-	if (word.endsWith("waiting") && tickets[0]?.reason) {
-		const next = nextShort(tickets[0]);
-		return joined(" · ", others || used, /\d/.test(next) && `next ${next}`);
+	// Until when comes first: the line may be cut at its end.
+	if (word.endsWith("waiting") && tickets.length > 0) {
+		return joined(" · ", nextShort(nextAndLast(tickets)[0]), others || used);
 	}
 	if (word === "idle" && !(most?.taken > 0)) return lastCall(pool);
 	return joined(" · ", pool.in_flight > 0 && !(most && isSlots(most.limit))
 		&& `${count(pool.in_flight)} in flight`, used, others);
 }
 
-// `42 s`, `≥ 53 min`, `when a call in flight ends`.
-const nextShort = (ticket) => expectedShort(ticket).replace(/ · .*/, "")
-	.replace(/( min| h) \d+ (s|min)$/, "$1");
+// `next 42 s`, `next ≥ 53 min`; nothing if it is not known.
+function nextShort(ticket) {
+	const { ms, isBound } = instantOf(ticket);
+	return ticket.reason && ms && !isOld() && `next ${isBound ? "≥ " : ""}${
+		whole(ms).replace(/( min| h) \d+ (s|min)$/, "$1")}`;
+}
 
 const HELD = ["paused", "stopped", "store unavailable"];
 
@@ -102,11 +106,14 @@ export class Rail {
 		const { ui } = this;
 		const [level, word] = chosen ? stateOf(chosen, isStoreDown) : ["idle", "no such pool"];
 		const [name, state, more] = ui.switch.children;
-		put(name, chosen?.pool ?? "Pools");
+		const title = chosen?.pool ?? "Pools";
+		if (name.title !== title) name.replaceChildren(...middle(title));
+		name.title = title;
 		attr(state, "class", `word sign ${level}`);
 		put(state, word);
-		put(more, bad > 0 ? `${count(bad)} more ${bad === 1 ? "needs" : "need"} attention` : "");
-		show(more, bad > 0);
+		put(more, bad > 0 ? `+${count(bad)} ${bad === 1 ? "needs" : "need"} attention` : "");
+		// In an outage the banner names them.
+		show(more, bad > 0 && !isStoreDown);
 		if (this.seen !== chosen?.pool) {
 			this.seen = chosen?.pool;
 			this.#reveal();

@@ -10,8 +10,10 @@ const MOST_AGENTS = 50;
 const MOST_LINES = 40;
 const FIRST_LINES = 12;
 
-// Waits in a row are one line; of these kinds there is one line in all.
-const IN_A_ROW = ["wait", "wait refused", "shadow"];
+// What comes with every call is one line from one of the causes to the next; of the last kinds there
+// is one line in all.
+const REPEATED = ["wait", "wait refused", "shadow", "refuse"];
+const CAUSES = ["throttle", "stop", "pause", "resume", "config", "store"];
 const ONE_LINE = ["margin", "outside"];
 // A wait too short to matter.
 const SHORT = 1_000;
@@ -90,23 +92,27 @@ function choices(select, all, names) {
 	keyed(select, ["", ...wanted], String, (name) => h("option", { value: name, text: name || all }));
 }
 
-// Events as lines, the latest first: repeats in a row are one line, and so are waits in a row, which
-// come with every call of a busy pool. A wait that was refused is never in a line of admitted ones.
+// Events as lines, the latest first: repeats in a row are one line, and so is what comes with every
+// call of a busy pool, whoever makes it, between two events that may be its cause. Refusals with
+// different reasons are different lines.
 function combined(events) {
 	const lines = [];
 	const whole = new Map();
+	let open = new Map();
 	for (const event of events) {
-		// Refusals of one agent are alike, however many calls each has.
-		const [kind, last] = [kindOf(event), lines.at(-1)];
-		const text = eventText(kind === "refuse" ? { ...event, count: 1 } : event);
-		const line = whole.get(kind) ?? (last && (last.text === text
-			|| (IN_A_ROW.includes(kind) && last.kind === kind)) ? last : null);
+		const kind = kindOf(event);
+		if (CAUSES.includes(kind)) open = new Map();
+		const group = kind === "refuse" ? `${kind} ${event.reason} ${event.limit}` : kind;
+		const text = eventText(event);
+		const last = lines.at(-1);
+		const line = whole.get(kind) ?? open.get(group) ?? (last?.text === text ? last : null);
 		if (line) {
 			line.all.push(event);
 			continue;
 		}
 		const made = { event, kind, text, all: [event], key: `${kind} ${event.key}` };
 		if (ONE_LINE.includes(kind)) whole.set(kind, made);
+		if (REPEATED.includes(kind)) open.set(group, made);
 		lines.push(made);
 	}
 	return lines;

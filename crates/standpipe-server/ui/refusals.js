@@ -1,10 +1,12 @@
 // The provider's refusals over eight days: when, of which kind, of whom. The table has the figures.
 
 import { Table, attr, h, put, s, setTime, show } from "./dom.js";
+import { call } from "./feed.js";
 import { Cursor, Plot } from "./plot.js";
 import { KINDS, count, dayOf, joined, plural, time } from "./words.js";
 
-const DAY = 86_400_000;
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
 const DAYS = 8;
 const SLOTS = DAYS * 6;
 const SLOT = DAYS * DAY / SLOTS;
@@ -16,6 +18,8 @@ const KIND = Object.keys(KINDS);
 const kindOf = ({ about }) => Math.max(0, KIND.indexOf(about));
 
 export class Refusals extends Plot {
+	first = null; // the first event of the pool in the journal
+
 	constructor() {
 		const table = new Table("By agent and kind",
 			[["agent", "name"], ...KIND.map((kind, n) => [KINDS[kind][0], `n kind${n}`]), ["last", "n"]]);
@@ -43,8 +47,23 @@ export class Refusals extends Plot {
 			[[lines.join(" · ") || "no refusal"]], []];
 	}
 
+	// The journal may have the pool for less than eight days.
+	get noneText() {
+		return this.first === null ? "no refusal recorded" : Date.parse(this.first) > Date.now()
+			- (DAYS * 24 - 1) * HOUR ? `no refusal since ${time(this.first)}` : "no refusal in 8 days";
+	}
+
+	// Reads once when the journal of the pool begins.
+	async #begin(pool) {
+		const question = `since=${DAYS}d&pool=${encodeURIComponent(pool)}&after=0&limit=1`;
+		const { events: [first] } = await call("GET", `/v1/events?${question}`)
+			.catch(() => ({ events: [] }));
+		this.first = first?.at ?? null;
+	}
+
 	update({ pool, at }, journal) {
 		const now = Date.parse(at);
+		if (this.of !== pool) this.#begin(this.of = pool);
 		const seen = `${journal.version} ${Math.floor(now / 60_000)}`;
 		if (this.seen === seen) return;
 		this.seen = seen;
@@ -62,8 +81,8 @@ export class Refusals extends Plot {
 		show(this.drawn, agents.size > 0);
 		this.isNone = journal.version > 0 && agents.size === 0;
 		show(this.root, !this.isNone);
-		put(this.note, !journal.version ? "Reading the journal…" : `${plural(this.events.length, "refusal")} of ${
-				plural(agents.size, "agent")}${journal.isCut ? "; older ones are left out" : ""}.`);
+		put(this.note, !journal.version ? "Reading the journal…" : `${plural(
+			this.events.length, "refusal")} of ${plural(agents.size, "agent")}${journal.isCut ? "; older ones are left out" : ""}.`);
 		this.draw();
 		// A kind that did not occur has no column.
 		KIND.forEach((_, n) => this.table.root.classList.toggle(`no${n}`,

@@ -1,7 +1,15 @@
 // The worst state of a pool, and the order of the list of pools. Pure: no page, no network.
 
 import { slowedBy } from "./diagnosis.js";
+import { SETTLED } from "./order.js";
 import { count, joined, plural } from "./words.js";
+
+// What a pool does while the store is unavailable: `closed` (it admits no call), `share` or `open`.
+export const modeOf = ({ cut_off: offline, on_store_failure: mode }) => offline?.mode ?? mode
+	?? "closed";
+
+// Whether a pause that was known before an outage still runs.
+export const isPaused = ({ pause }) => pause != null && Date.parse(pause.until) > Date.now();
 
 // How grave the state of a pool is (`bad`: no call passes, `warn`, `shadow`, `ok`, `idle`), and in
 // words.
@@ -9,19 +17,25 @@ export function stateOf(pool, isStoreDown = false) {
 	const { cut_off: offline, unavailable, waiting, limits, parents = [] } = pool;
 	const [terminal, pause] = ["terminal", "pause"].map((key) =>
 		pool[key] ?? parents.find((parent) => parent[key]));
-	if (offline) return ["warn", offline.mode === "share" ? "on its share" : "not limited"];
-	if (unavailable || isStoreDown) return ["bad", "store unavailable"];
+	if (offline || unavailable || isStoreDown) {
+		const mode = modeOf(pool);
+		if (mode === "closed") return ["bad", "store unavailable"];
+		if (isPaused(pool)) return ["bad", "paused"];
+		return ["warn", mode === "share" ? "on its share" : "not limited"];
+	}
 	if (!pool.enforce) return ["shadow", "shadow mode"];
 	if (terminal) return ["bad", "stopped"];
 	if (pause) return ["bad", "paused"];
 	if (waiting > 0) return ["warn", `${count(waiting)} waiting`];
 	if (limits.some(({ left }) => left === 0)) return ["warn", "full"];
 	// A pool that no agent uses is not slow for anybody.
-	if (isActive(pool) && slowedBy(pool)) return ["warn", "degraded"];
-	return pool.in_flight > 0 ? ["ok", "busy"] : ["idle", "idle"];
+	if (!isActive(pool)) return ["idle", "idle"];
+	return slowedBy(pool) ? ["warn", "degraded"] : ["ok", "active"];
 }
 
-const RECENT = 120_000;
+// An agent that was active so lately uses the pool, as in `standpipe status`: between two calls of a
+// program no call is in flight.
+const RECENT = 60_000;
 export const isActive = ({ in_flight: flying, agents }) => flying > 0
 	|| agents.some((of) => !of.never_called && of.active_ms < RECENT);
 
@@ -36,7 +50,7 @@ export function rankOf(pool, isStoreDown) {
 		case "store unavailable": case "on its share": case "not limited": return 2;
 		case "degraded": return 5;
 		case "full": return 6;
-		case "busy": return 7;
+		case "active": return 7;
 		case "shadow mode": return 8;
 		case "idle": return 9;
 		default: return 3.9 - Math.min(30, Math.floor(Math.log2(1 + waited))) / 40;
@@ -48,11 +62,8 @@ export const needsAttention = (pool, isStoreDown) => rankOf(pool, isStoreDown) <
 
 const natural = new Intl.Collator("en", { numeric: true });
 
-// A changed rank counts after so long, so that a short wait moves no pool.
-const SETTLED = 5_000;
-
-// The order of the list: it changes only for what lasts, and not while `isHeld`. Names are sorted
-// naturally: `team2` stands before `team10`.
+// The order of the list: it changes only for what lasts, so that a short wait moves no pool, and not
+// while `isHeld`. Names are sorted naturally: `team2` stands before `team10`.
 export class Order {
 	#ranks = new Map(); // the rank by which a pool is sorted, the rank it has now, and since when
 	#names = [];
@@ -83,7 +94,7 @@ export function outageText(pools) {
 			&& `${count(found.length - 3)} more`);
 		return found.length > 0 && [found.length, `${found.length === 1 ? one : many} (${names})`];
 	};
-	const mode = (wanted) => ({ cut_off: offline }) => (offline?.mode ?? "closed") === wanted;
+	const mode = (wanted) => (pool) => modeOf(pool) === wanted;
 	const parts = [part(mode("closed"), "admits no calls", "admit no calls"),
 		part(mode("share"), "admits its share", "admit their shares"),
 		part(mode("open"), "admits calls without limits", "admit calls without limits")]

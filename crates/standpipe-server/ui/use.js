@@ -65,7 +65,7 @@ export function usersOf(pool, limit) {
 }
 
 // Percentages of one base. If the parts are all of it, so are their percentages: the largest
-// remainders are rounded up.
+// remainders are rounded up, unless that makes equal parts differ.
 export function sharesOf(parts, base) {
 	const sum = parts.reduce((all, n) => all + n, 0);
 	if (sum !== base || parts.length > 100) return parts.map((n) => share(n, base));
@@ -74,6 +74,8 @@ export function sharesOf(parts, base) {
 	const rest = 100 - whole.reduce((all, n) => all + n, 0);
 	const order = exact.map((n, at) => [n - whole[at], at]).sort(([a], [b]) => b - a);
 	for (const [, at] of order.slice(0, rest)) whole[at] += 1;
+	const isUneven = parts.some((n, at) => whole[parts.indexOf(n)] !== whole[at]);
+	if (isUneven) return parts.map((n) => share(n, base));
 	return whole.map((n, at) => (n === 0 && parts[at] > 0 ? "<1 %" : `${n} %`));
 }
 
@@ -83,6 +85,23 @@ export function userNames(pool, limit, most = 3) {
 	const texts = all.slice(0, most).map(({ name, n, percent }) =>
 		(isSlots(limit) ? `${name} (${plural(n, "slot")})` : `${name} ${percent}`));
 	return texts.concat(all.length > most ? [`${all.length - most} more`] : []).join(", ");
+}
+
+// The agents that used most of a limit, the largest first: name and amount.
+export const largest = (pool, limit) => usersOf(pool, limit).filter(({ isOutside }) => !isOutside)
+	.slice(0, 5).map(({ name, n }) => [name, n]);
+
+// `blog 50 %, data 25 %, others 10 %`: who used a limit at a time of which the figures are kept.
+export function usersThen(limit, { own, others, base, by }) {
+	if (!by) return "";
+	const named = by.slice(0, 3);
+	const rest = own - named.reduce((sum, [, n]) => sum + n, 0);
+	const isMore = by.length > 0 && rest > 0 && (by.length > 3 || rest >= base / 100);
+	const all = [...(others > 0 ? [[OUTSIDE, others]] : []), ...named,
+		...(isMore ? [["others", rest]] : [])];
+	const percents = sharesOf(all.map(([, n]) => n), base);
+	return all.map(([name, n], at) => (isSlots(limit) ? `${name} (${plural(n, "slot")})`
+		: `${name} ${percents[at]}`)).join(", ");
 }
 
 // The limit that is closest to full. Slots come and go with each call, so they count only if they

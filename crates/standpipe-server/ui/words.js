@@ -97,40 +97,45 @@ export const ago = (ms) => (oldSince === null ? `${whole(ms)} ago` : `at ${insta
 export const lasting = (ms) => (oldSince === null ? whole(ms) : `since ${instant(-ms)}`);
 
 // Calls of a higher priority may come at any time and delay these again.
-const PACED = ["spread", "zone", "yield"];
+export const PACED = ["spread", "zone", "yield"];
+
+// Until when a call waits: the instant, in how long that is, and whether it is a lower bound.
+export function instantOf(ticket) {
+	const { reason, until, expected: forecast, not_before: bound } = ticket;
+	return { at: until ?? forecast ?? bound,
+		ms: ticket.until_ms ?? ticket.expected_ms ?? ticket.not_before_ms,
+		isBound: !until && (!forecast || ticket.or_later || PACED.includes(reason)) };
+}
+
+const inParentheses = (ms) => (oldSince === null ? ` (in ${whole(ms)})` : "");
 
 // When a waiting call may be admitted: an exact instant or a forecast, a lower bound, or what must
 // happen first. A call in the queue shows how many are ahead of it.
 export function expected(ticket) {
-	const { reason, until, expected: forecast, not_before: bound, waiting_for: event } = ticket;
+	const { reason, waiting_for: event } = ticket;
 	if (reason === null) return "now";
 	const calls = reason === "order" ? callsAhead(ticket) : 0;
 	const queued = calls > 0 && `${plural(calls, "call")} ahead`;
-	const at = until ?? forecast ?? bound;
-	const isBound = !until && (!forecast || ticket.or_later || PACED.includes(reason));
-	const ms = ticket.until_ms ?? ticket.expected_ms ?? ticket.not_before_ms;
-	const when = at && (isBound ? `not before ${time(at)}${oldSince === null ? ` (in ${whole(ms)})`
-		: ""}` : ahead(at, ms));
-	return joined("; ", ticket.or_later && event && !queued && `waiting for ${event}`, when, queued)
-		|| (event ? `waiting for ${event}` : "never");
+	const { at, ms, isBound } = instantOf(ticket);
+	const when = at && (isBound ? `not before ${time(at)}${inParentheses(ms)}` : ahead(at, ms));
+	const first = event && !queued && (!at || isBound) && afterEvent(event);
+	return joined("; ", joined(", ", first, when), queued) || "never";
 }
 
-// The same for a column: `42 s · 19:37:06`, and `≥ 42 s · 19:37:06` if it is a lower bound.
+// The same for a column, where `≥` stands for `not before`.
 export function expectedShort(ticket) {
-	const { reason, until, expected: forecast, not_before: bound, waiting_for: event } = ticket;
-	const at = until ?? forecast ?? bound;
+	const { reason, waiting_for: event } = ticket;
+	const { at, ms, isBound } = instantOf(ticket);
 	if (reason === null || !at) {
 		return reason === null ? "now" : !event ? "never"
 			: reason === "order" ? "after those ahead" : afterEvent(event);
 	}
-	const isBound = !until && (!forecast || ticket.or_later || PACED.includes(reason));
-	const ms = ticket.until_ms ?? ticket.expected_ms ?? ticket.not_before_ms;
-	return (isBound ? "≥ " : "") + joined(" · ", oldSince === null && whole(ms), time(at));
+	return isBound ? `≥ ${time(at)}${inParentheses(ms)}` : ahead(at, ms);
 }
 
 // `when a call in flight ends`, from `a call in flight to end`.
 export const afterEvent = (event) => `when ${event.replace(/ to be (\w+)$/, " is $1")
-	.replace(/ to end$/, " ends").replace(/^the calls .*/, "$& are admitted")}`;
+	.replace(/ that shows /, " shows ").replace(/ to end$/, " ends").replace(/^the calls .*/, "$& are admitted")}`;
 
 // How many calls of the queue are in the way of a call.
 export const callsAhead = ({ calls_ahead: calls, position }) => calls ?? position - 1;
@@ -150,7 +155,8 @@ export const refusedWith = (kind) => KINDS[kind]?.[1] ?? "was refused";
 // refusal/why.rs.
 const REASONS = {
 	terminal: () => "the provider stopped the pool",
-	never: (of, missing) => `it takes ${missing} more than ${of} ever allows`,
+	never: (of, missing, _, isCap) => `it takes ${missing && `${missing} `}more than ${
+		isCap ? "the agent's own cap on " : ""}${of} ever allows`,
 	pause: () => "the pool is paused",
 	return_window: () => "after the pause callers return staggered by priority",
 	zone: (of) => `little is left of ${of}, so calls are spaced out while higher priorities are active`,
@@ -176,5 +182,5 @@ const REASONS = {
 	store: () => "the store is unavailable",
 };
 
-export const reasonText = (reason, limit, missing = "some units") =>
-	REASONS[reason]?.(limit ? limitName(limit) : "a limit", missing, limit) ?? reason;
+export const reasonText = (reason, limit, missing = "", isCap = false) =>
+	REASONS[reason]?.(limit ? limitName(limit) : "a limit", missing, limit, isCap) ?? reason;

@@ -22,8 +22,23 @@ pub(crate) fn name(text: &str) -> Result<PoolName, Problem> {
     })
 }
 
-/// A pool to reserve on, and whether the reserve would create it. Creates nothing itself.
+/// A pool to reserve on, and whether the reserve would create it. Creates nothing itself. Before a
+/// pool is refused the file is checked: it may have been edited a moment ago.
 pub(crate) fn to_reserve(
+    state: &AppState,
+    tap: &Standpipe,
+    name: &PoolName,
+    has_limits: bool,
+) -> Result<(Pool, bool), Problem> {
+    let found = find_to_reserve(state, tap, name, has_limits);
+    if !matches!(&found, Err(problem) if problem.r#type == "no_pool") {
+        return found;
+    }
+    state.file_check.wait();
+    find_to_reserve(state, &state.tap(), name, has_limits)
+}
+
+fn find_to_reserve(
     state: &AppState,
     tap: &Standpipe,
     name: &PoolName,

@@ -2,6 +2,7 @@
 //!
 //! The same snapshot that the dashboard, `standpipe top` and `standpipe status --json` show.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
@@ -18,7 +19,7 @@ use crate::http::extract::QueryParams;
 use crate::http::problem::Problem;
 use crate::state::{AppState, lock};
 use crate::watch::history::{HistoryResponse, millis};
-use crate::watch::views::{Outage, View, Views};
+use crate::watch::views::{Outage, View, Views, admitting_offline};
 use crate::watch::{snapshots, sse};
 
 /// Which pools to show.
@@ -53,6 +54,13 @@ pub(crate) struct PoolsResponse {
     /// Only while the store is unavailable: why it could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     store_error: Option<String>,
+    /// Only while the store is unavailable: the pools that admit calls without it, with `open` or
+    /// `share`, as the daemon's configuration states it. All others admit no call.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = BTreeMap<String, String>)]
+    on_store_failure: BTreeMap<PoolName, &'static str>,
+    /// The store for a heading: the home directory of the daemon's user is `~`.
+    store_label: String,
     /// The configuration file, if it describes no pool and calls on other pools are refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     closed_by: Option<String>,
@@ -62,13 +70,37 @@ impl PoolsResponse {
     /// The snapshot with what the daemon itself knows.
     pub(crate) fn new(state: &AppState, mut snapshot: Snapshot, outage: Option<&Outage>) -> Self {
         snapshot.config_rejected.clone_from(&lock(&state.config_rejected));
+        snapshot.mark_daemon(std::process::id());
         let age_ms = outage.map(|outage| millis(outage.age));
         let store_error = outage.map(|outage| outage.detail.clone());
         let tap = state.tap();
+        let on_store_failure = match outage {
+            Some(_) => admitting_offline(&tap, &snapshot),
+            None => BTreeMap::new(),
+        };
+        let home = std::env::var("HOME").unwrap_or_default();
+        let store_label = with_tilde(&snapshot.store, &home);
         let settings = tap.settings();
         let file = settings.without_pools().and(settings.origin.as_ref());
         let closed_by = file.map(|file| file.display().to_string());
-        Self { schema: SCHEMA, snapshot, age_ms, store_error, closed_by }
+        Self {
+            schema: SCHEMA,
+            snapshot,
+            age_ms,
+            store_error,
+            on_store_failure,
+            store_label,
+            closed_by,
+        }
+    }
+}
+
+/// Returns a store's name with `~` for the home directory.
+fn with_tilde(store: &str, home: &str) -> String {
+    let inside = store.strip_prefix("file:").and_then(|path| path.strip_prefix(home));
+    match inside.filter(|rest| !home.is_empty() && rest.starts_with('/')) {
+        Some(rest) => format!("file:~{rest}"),
+        None => store.to_owned(),
     }
 }
 
@@ -168,4 +200,19 @@ pub(crate) async fn history(
 ) -> Result<Json<HistoryResponse>, Problem> {
     let only = query.pool.as_deref().map(lookup::name).transpose()?;
     Ok(Json(lock(&state.history).of(only.as_ref().map(PoolName::as_str))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_tilde;
+
+    #[test]
+    fn the_home_directory_is_a_tilde_and_nothing_else_is() {
+        let of = |store| with_tilde(store, "/users/ada");
+        assert_eq!(of("file:/users/ada/.local/state/standpipe"), "file:~/.local/state/standpipe");
+        for other in ["file:/users/adam/state", "file:/var/lib", "redis://users/ada/x", "memory"] {
+            assert_eq!(of(other), other);
+        }
+        assert_eq!(with_tilde("file:/var/lib", ""), "file:/var/lib");
+    }
 }

@@ -140,10 +140,16 @@ fn report_refusal(
         headers: body.headers.as_ref(),
         body: body.body.as_ref(),
     };
+    let has_answer = answer.is_reported();
     let reply = answer.reply(429)?.map(|reply| with_retry_after(reply, body.retry_after_ms));
     let lease = lease_on(&name, body.lease.as_deref())?;
     let pool = lookup::to_report(state, tap, &name)?;
-    if let (Some(reply), None) = (&reply, body.kind) {
+    // A wait or a kind that the caller states says that it is a refusal, whatever its status.
+    let is_refused = |reply: &&Reply| {
+        let is_known = matches!(pool.meaning_of(reply), Meaning::Refused { .. });
+        is_known || body.retry_after_ms.is_none()
+    };
+    if let (Some(reply), None) = (reply.as_ref().filter(is_refused), body.kind) {
         let meaning = match &lease {
             Some(lease) => {
                 lookup::lease_of(state, tap, lease)?.answered_using(reply.clone(), []).blocking()?
@@ -154,7 +160,10 @@ fn report_refusal(
     }
     let mut throttle = Throttle::new(body.kind.unwrap_or_default().into()).agent(agent);
     let stated = body.retry_after_ms.map(Duration::from_millis);
-    if let Some(wait) = stated.or_else(|| wait_of(&pool, reply.as_ref()?)) {
+    let as_refused = ProviderAnswer { status: Some(429), ..answer }.reply(429)?;
+    let wait = stated.or_else(|| wait_of(&pool, reply.as_ref()?));
+    if let Some(wait) = wait.or_else(|| wait_of(&pool, as_refused.as_ref().filter(|_| has_answer)?))
+    {
         throttle = throttle.retry_after(wait);
     }
     if let Some(lease) = lease {

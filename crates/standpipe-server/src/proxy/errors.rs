@@ -4,20 +4,16 @@
 //! SDKs from adding a retry layer of their own. A provider that did not answer is
 //! `x-standpipe-origin: provider` with the reason `upstream`.
 
-use std::error::Error;
-
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use serde_json::{Value, json};
-use standpipe::escape::plain_io;
 use standpipe::{LeaseId, PoolName, Zone};
 
 use super::format::Format;
 use super::hold::{Call, Tries};
-use super::upstream::Upstream;
 use crate::http::names;
-use crate::http::problem::{Problem, UPSTREAM};
+use crate::http::problem::Problem;
 
 /// A problem as the provider would state it.
 pub(crate) fn response(format: Format, problem: &Problem) -> Response<Body> {
@@ -123,36 +119,6 @@ pub(crate) fn error_event(format: Format, status: StatusCode, body: &[u8]) -> Ve
     };
     let name = if format == Format::Anthropic { "event: error\n" } else { "" };
     format!("{name}data: {line}\n\n").into_bytes()
-}
-
-/// The provider cannot be reached, or broke the connection.
-pub(crate) fn unreachable(upstream: &Upstream, error: &(dyn Error + 'static)) -> Problem {
-    let provider = &upstream.name;
-    let (mut cause, mut is_lookup) = (error, false);
-    loop {
-        is_lookup |= cause.to_string().contains("lookup address");
-        match cause.source() {
-            Some(inner) => cause = inner,
-            None => break,
-        }
-    }
-    if is_lookup {
-        let host: Option<Uri> = upstream.base().parse().ok();
-        let host = host.as_ref().and_then(Uri::host).unwrap_or(provider).to_owned();
-        let hint = format!("check DNS, and `upstream` in [provider.{provider}] of standpipe.toml");
-        let detail = format!("{provider} did not answer: cannot resolve {host}");
-        return Problem::new(StatusCode::BAD_GATEWAY, UPSTREAM, detail, hint);
-    }
-    let why = match cause.downcast_ref::<std::io::Error>() {
-        Some(error) => plain_io(error),
-        None => cause.to_string(),
-    };
-    Problem::new(
-        StatusCode::BAD_GATEWAY,
-        UPSTREAM,
-        format!("{provider} did not answer: {why}"),
-        "check the network and [provider] upstream in standpipe.toml",
-    )
 }
 
 /// Adds what Standpipe knows of a call to its answer.

@@ -13,12 +13,12 @@ use hyper::body::Incoming;
 use hyper_util::client::legacy::ResponseFuture;
 use standpipe::Reply;
 
-use super::errors::unreachable;
 use super::estimate::Effect;
 use super::hold::Call;
 use super::identify::Identified;
 use super::links;
 use super::request_body::passing;
+use super::unreachable::{late, unreachable};
 use super::upgrade::add_upgrade;
 use crate::http::names;
 use crate::http::problem::Problem;
@@ -65,7 +65,7 @@ async fn answer_of(call: &Call, sent: ResponseFuture) -> Result<Response<Incomin
             Err(SendError::NotSent(unreachable(upstream, &error)))
         }
         Ok(Err(error)) => Err(SendError::Broken(unreachable(upstream, &error))),
-        Err(late) => Err(SendError::Broken(unreachable(upstream, &late))),
+        Err(_) => Err(SendError::Broken(late(upstream, HEAD_TIMEOUT))),
     }
 }
 

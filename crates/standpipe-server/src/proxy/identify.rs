@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header::HOST};
-use standpipe::config::{CallSettings, text};
+use standpipe::config::{CallSettings, nearest, text};
 use standpipe::{AgentName, PoolName, Priority, Settings};
 
-use super::upstream::Upstream;
+use super::upstream::{BUILT_IN, Upstream};
 use crate::api::agent_of;
 use crate::http::guard::Transport;
 use crate::http::names;
@@ -55,24 +55,57 @@ impl fmt::Debug for Identified {
     }
 }
 
-/// Identifies a request. `None` means that the path names no provider.
+/// A request for a provider, before anything of it is checked.
+pub(crate) struct Located<'a> {
+    pub(crate) upstream: Arc<Upstream>,
+    /// Path at the provider, without the query.
+    pub(crate) path: String,
+    agent: Option<&'a str>,
+}
+
+/// Finds the provider of a request. `None` means that its path names none.
+pub(crate) fn locate<'a>(
+    settings: &Settings,
+    transport: Transport,
+    request: &'a Request,
+) -> Option<Located<'a>> {
+    let uri = request.uri();
+    let found = split(uri.path()).and_then(|(agent, provider, path)| {
+        let upstream = Upstream::named(settings, provider)?;
+        Some(Located { upstream, path: path.to_owned(), agent })
+    });
+    // `gh` over the Unix socket names the provider by its host.
+    let by_host = || {
+        let host = request.headers().get(HOST)?.to_str().ok();
+        let upstream = Upstream::at_host(settings, host.filter(|_| transport == Transport::Unix)?)?;
+        Some(Located { upstream, path: uri.path().to_owned(), agent: None })
+    };
+    found.or_else(by_host)
+}
+
+/// A provider with a name like that in a path, the path at the provider, and the whole path.
+pub(crate) fn similar(settings: &Settings, path: &str) -> Option<(String, String, String)> {
+    // The API's own paths begin with `v1`.
+    let (agent, provider, rest) = split(path).filter(|(_, provider, _)| *provider != "v1")?;
+    let known = settings.providers.keys().map(String::as_str);
+    let meant = nearest(provider, known.chain(BUILT_IN.iter().map(|(name, _)| *name)))?;
+    let whole = match agent {
+        Some(agent) => format!("/as/{agent}/{meant}{rest}"),
+        None => format!("/{meant}{rest}"),
+    };
+    Some((meant.to_owned(), rest.to_owned(), whole))
+}
+
+/// Identifies a request for a provider.
 pub(crate) fn identify(
     state: &AppState,
     transport: Transport,
     request: &Request,
-) -> Result<Option<Identified>, Problem> {
+    Located { upstream, path, agent }: Located<'_>,
+) -> Result<Identified, Problem> {
     let (uri, headers) = (request.uri(), request.headers());
     let tap = state.tap();
     let settings = tap.settings();
-    let found = split(uri.path()).and_then(|(agent, provider, path)| {
-        Upstream::named(settings, provider).map(|upstream| (agent, upstream, path.to_owned()))
-    });
-    // `gh` over the Unix socket names the provider by its host.
-    let by_host = || {
-        let host = headers.get(HOST)?.to_str().ok().filter(|_| transport == Transport::Unix)?;
-        Upstream::at_host(settings, host).map(|upstream| (None, upstream, uri.path().to_owned()))
-    };
-    let Some((agent, upstream, path)) = found.or_else(by_host) else { return Ok(None) };
     if upstream.has_key() && matches!(transport, Transport::Tcp(_)) && !state.needs_token() {
         return Err(Problem::new(
             StatusCode::FORBIDDEN,
@@ -90,7 +123,8 @@ pub(crate) fn identify(
     // `gh` can send no name, but `standpipe run` gives it one in its environment.
     let own = |name: &str| {
         let peer = request.extensions().get::<Peer>().filter(|_| transport == Transport::Unix);
-        peer.filter(|_| agent.is_none() && !headers.contains_key(&names::AGENT))?.variable(name)
+        let peer = peer.filter(|_| agent.is_none() && !headers.contains_key(&names::AGENT))?;
+        peer.variable(name).filter(|value| !value.is_empty())
     };
     let (own_agent, own_priority) = (own("STANDPIPE_AGENT"), own("STANDPIPE_PRIORITY"));
     // `standpipe run --priority` adds the priority to the name.
@@ -113,7 +147,7 @@ pub(crate) fn identify(
         None => agent_of(None, headers),
     };
     let configured = configured_calls(settings, &upstream.name, request.method(), &path).cloned();
-    Ok(Some(Identified {
+    Ok(Identified {
         upstream,
         agent,
         priority: stated.or_else(|| header(headers, &names::PRIORITY)).map(priority).transpose()?,
@@ -121,7 +155,7 @@ pub(crate) fn identify(
         wait: header(headers, &names::WAIT).map(wait).transpose()?,
         path,
         configured,
-    }))
+    })
 }
 
 /// What the configuration states about calls of a path and method: the first entry that matches.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use axum::http::{HeaderMap, StatusCode};
 use standpipe::config::{KeyPools, PoolSettings, pattern};
+use standpipe::escape::plain_io;
 use standpipe::{Pool, PoolName, Request, Settings};
 
 use super::estimate::Facts;
@@ -38,7 +39,7 @@ pub(crate) fn account(
     }
     let query = identified.path.split_once('?').map_or("", |(_, query)| query);
     let number = state.key_numbers.number(headers, query).map_err(|error| {
-        tracing::error!(%error, "API keys cannot be distinguished");
+        tracing::error!(error = plain_io(&error), "API keys cannot be distinguished");
         Problem::internal("API keys cannot be distinguished")
     })?;
     Ok(number.map(|number| format!("key-{number}")))

@@ -20,6 +20,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use standpipe::Settings;
 use standpipe::config::{KeyPools, SplitField};
+use standpipe::escape::plain_io;
 
 use crate::http::problem::Problem;
 
@@ -167,6 +168,13 @@ impl Upstream {
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "no_key", detail, hint)
     }
 
+    /// The problem of a certificate authority that cannot be used. Clients do not see its path.
+    fn no_connection(&self) -> Problem {
+        let what = format!("the `ca` of [provider.{}] cannot be used", self.name);
+        let hint = "`standpipe config check` on the daemon's machine says why";
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", what, hint)
+    }
+
     /// The connections of this thread.
     pub(crate) fn client(&self) -> Result<UpstreamClient, Problem> {
         self.client_for(Versions::All)
@@ -185,7 +193,7 @@ impl Upstream {
             }
             let client = connect(self.ca.as_deref(), versions).map_err(|what| {
                 tracing::error!(provider = self.name, "{what}");
-                Problem::internal("the connection to the provider cannot be set up")
+                self.no_connection()
             })?;
             clients.insert(key, client.clone());
             Ok(client)
@@ -210,7 +218,7 @@ fn connect(ca: Option<&Path>, versions: Versions) -> Result<UpstreamClient, Stri
     let config =
         ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()
-            .map_err(|error| format!("TLS cannot be set up: {error}"))?;
+            .map_err(|_| "TLS cannot be set up: this build has no TLS 1.2 or 1.3".to_owned())?;
     let roots = match ca {
         None => system_authorities(),
         Some(path) => authority(path)?,
@@ -247,15 +255,19 @@ fn system_authorities() -> RootCertStore {
     roots
 }
 
-fn authority(path: &Path) -> Result<RootCertStore, String> {
-    let cannot =
-        |why: &dyn std::fmt::Display| format!("cannot read the CA {}: {why}", path.display());
+/// The certificate authority of a file, or why there is none.
+pub(crate) fn authority(path: &Path) -> Result<RootCertStore, String> {
+    let shown = path.display();
+    let pem = std::fs::read(path)
+        .map_err(|error| format!("ca {shown} cannot be read: {}", plain_io(&error)))?;
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| cannot(&error))? {
-        roots.add(certificate.map_err(|error| cannot(&error))?).map_err(|error| cannot(&error))?;
+    for certificate in CertificateDer::pem_slice_iter(&pem) {
+        let certificate = certificate.map_err(|_| format!("ca {shown} is not a PEM file"))?;
+        let added = roots.add(certificate);
+        added.map_err(|_| format!("ca {shown} contains a certificate that cannot be read"))?;
     }
     if roots.is_empty() {
-        return Err(cannot(&"it contains no certificate"));
+        return Err(format!("ca {shown} contains no certificate"));
     }
     Ok(roots)
 }

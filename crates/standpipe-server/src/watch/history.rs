@@ -1,8 +1,11 @@
-//! The use of each limit over the last ten minutes, for the dashboard's plot.
+//! The use of each limit over the last ten minutes, and by whom, for the dashboard's plot.
 //!
-//! Bounded in length (samples) and breadth (limits).
+//! Bounded in length (samples), breadth (limits) and depth (agents of a sample). Samples in a row
+//! that were used alike share the list of agents.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -16,6 +19,8 @@ pub(crate) const SAMPLE_INTERVAL: Duration = Duration::from_secs(2);
 const MAX_SAMPLES: usize = 300;
 /// The most limits, over all pools.
 const MAX_LIMITS: usize = 512;
+/// The most agents of a sample: the largest.
+const MAX_AGENTS: usize = 5;
 
 /// Samples of the limits of all pools.
 #[derive(Debug, Default)]
@@ -29,8 +34,21 @@ struct LimitSeries {
     samples: VecDeque<Sample>,
 }
 
-/// The instant, what calls used and hold, what others used, and what both are a share of.
-type Sample = (u64, u64, u64, u64);
+/// The use of a limit at an instant.
+#[derive(Debug)]
+struct Sample {
+    at: u64,
+    /// What calls used and hold.
+    own: u64,
+    /// What others used.
+    others: u64,
+    /// What both are a share of.
+    base: u64,
+    by: Shares,
+}
+
+/// The agents that used most of a limit, the largest first.
+type Shares = Arc<[(Arc<str>, u64)]>;
 
 /// The history of the limits of pools.
 #[derive(Debug, Serialize, ToSchema)]
@@ -64,6 +82,18 @@ pub(crate) struct LimitHistory {
     /// hold; what others used; and what both are a share of: the usable part of the limit, or the
     /// provider's limit while others use a notable part of it.
     pub(crate) samples: Vec<[u64; 4]>,
+    /// Who used it: from each of these samples on, until the next.
+    pub(crate) agents: Vec<AgentShares>,
+}
+
+/// What the largest agents used of a limit.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AgentShares {
+    /// Milliseconds since 1970, as in the samples.
+    pub(crate) at: u64,
+    /// By agent, the five largest at most, with what their calls in flight hold. The rest of the
+    /// sample was used by other agents.
+    pub(crate) used: BTreeMap<String, u64>,
 }
 
 impl History {
@@ -83,11 +113,13 @@ impl History {
                 if series.samples.len() == MAX_SAMPLES {
                     series.samples.pop_front();
                 }
-                series.samples.push_back(sample(now, pool, limit));
+                let last = series.samples.back().map(|sample| &sample.by);
+                let by = shares(pool, limit, last);
+                series.samples.push_back(sample(now, pool, limit, by));
             }
         }
         let oldest = now.saturating_sub(MAX_SAMPLES as u64 * millis(SAMPLE_INTERVAL));
-        self.limits.retain(|_, series| series.samples.back().is_some_and(|last| last.0 >= oldest));
+        self.limits.retain(|_, series| series.samples.back().is_some_and(|last| last.at >= oldest));
     }
 
     /// The history of one pool, or of all.
@@ -101,26 +133,66 @@ impl History {
             if pools.last().is_none_or(|last| last.pool != *pool) {
                 pools.push(PoolHistory { pool: pool.clone(), limits: Vec::new() });
             }
-            let samples =
-                series.samples.iter().map(|(at, own, others, base)| [*at, *own, *others, *base]);
-            let (limit, unit) = (limit.clone(), series.unit.clone());
-            let history = LimitHistory { limit, unit, samples: samples.collect() };
             if let Some(last) = pools.last_mut() {
-                last.limits.push(history);
+                last.limits.push(series.history(limit));
             }
         }
         HistoryResponse { schema: 1, every_ms: millis(SAMPLE_INTERVAL), pools }
     }
 }
 
+impl LimitSeries {
+    fn history(&self, limit: &str) -> LimitHistory {
+        let samples = self.samples.iter().map(|of| [of.at, of.own, of.others, of.base]);
+        let mut agents: Vec<AgentShares> = Vec::new();
+        let mut last: Option<&Shares> = None;
+        for Sample { at, by, .. } in &self.samples {
+            if last.is_none_or(|last| !Arc::ptr_eq(last, by)) {
+                let used = by.iter().map(|(name, units)| (name.to_string(), *units)).collect();
+                agents.push(AgentShares { at: *at, used });
+            }
+            last = Some(by);
+        }
+        let (limit, unit) = (limit.to_owned(), self.unit.clone());
+        LimitHistory { limit, unit, samples: samples.collect(), agents }
+    }
+}
+
+/// Who uses most of a limit. What is as in the sample before is shared with it.
+fn shares(pool: &PoolStatus, limit: &LimitStatus, before: Option<&Shares>) -> Shares {
+    let each = pool.agents.iter().filter_map(|agent| {
+        let own = agent.usage.iter().find(|own| own.limit == limit.limit)?;
+        Some((agent.name.as_str(), own.used.saturating_add(own.held)))
+    });
+    let mut each: Vec<(&str, u64)> = each.filter(|(_, units)| *units > 0).collect();
+    each.sort_by_key(|(name, units)| (Reverse(*units), *name));
+    each.truncate(MAX_AGENTS);
+    let known = before.map_or(&[][..], |before| &before[..]);
+    let is_same =
+        |(one, known): (&(&str, u64), &(Arc<str>, u64))| (one.0, one.1) == (&*known.0, known.1);
+    match before {
+        Some(before) if known.len() == each.len() && each.iter().zip(known).all(is_same) => {
+            Arc::clone(before)
+        }
+        _ => {
+            let name = |name: &str| {
+                let same = known.iter().find(|(known, _)| &**known == name);
+                same.map_or_else(|| Arc::from(name), |(known, _)| Arc::clone(known))
+            };
+            each.into_iter().map(|(agent, units)| (name(agent), units)).collect()
+        }
+    }
+}
+
 /// The use of a limit, in the base that the dashboard has for it. A bucket refills all the time, so
 /// its use is what it passed in its period and not its level.
-fn sample(now: u64, pool: &PoolStatus, limit: &LimitStatus) -> Sample {
+fn sample(at: u64, pool: &PoolStatus, limit: &LimitStatus, by: Shares) -> Sample {
     let own = limit.last_period.unwrap_or(limit.used).saturating_add(limit.held);
-    match pool.notable_use_by_others(limit) {
-        Some((others, stated)) => (now, own, others, stated.max(own.saturating_add(others))),
-        None => (now, own, 0, limit.refill.unwrap_or(limit.effective)),
-    }
+    let (others, base) = match pool.notable_use_by_others(limit) {
+        Some((others, stated)) => (others, stated.max(own.saturating_add(others))),
+        None => (0, limit.refill.unwrap_or(limit.effective)),
+    };
+    Sample { at, own, others, base, by }
 }
 
 /// A duration in whole milliseconds.

@@ -3,6 +3,7 @@
 //! A view never fails once the pools have been read: without the store it is the last known state
 //! with its age, and the current state of the pools that the daemon serves offline.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -110,6 +111,22 @@ pub(crate) fn serves_offline(tap: &Standpipe) -> bool {
     offline_pools(tap).next().is_some()
 }
 
+/// The pools that admit calls without the store, and how. One that the provider stopped admits
+/// none.
+pub(crate) fn admitting_offline(
+    tap: &Standpipe,
+    known: &Snapshot,
+) -> BTreeMap<PoolName, &'static str> {
+    let settings = &tap.settings().pools;
+    let mode = |pool: &PoolStatus| match settings.get(&pool.pool)?.on_store_failure {
+        StoreFailure::Open => Some("open"),
+        StoreFailure::Share => Some("share"),
+        StoreFailure::Closed => None,
+    };
+    let admitting = known.pools.iter().filter(|pool| pool.terminal.is_none());
+    admitting.filter_map(|pool| Some((pool.pool.clone(), mode(pool)?))).collect()
+}
+
 fn offline_pools(tap: &Standpipe) -> impl Iterator<Item = &PoolName> {
     let pools = tap.settings().pools.iter();
     pools.filter(|(_, pool)| pool.on_store_failure != StoreFailure::Closed).map(|(name, _)| name)
@@ -157,9 +174,12 @@ fn complete(tap: &Standpipe, pools: &[Pool]) -> Result<Snapshot, Problem> {
     }
 }
 
+/// Reads the pools on which this daemon decides itself. Of the others nothing is known since the
+/// last complete reading.
 fn read_offline(tap: &Standpipe) -> Vec<PoolStatus> {
     let pools = offline_pools(tap).map(|name| tap.existing_pool(name));
-    pools.filter_map(|pool| pool.status().blocking().ok()).collect()
+    let read = pools.filter_map(|pool| pool.status().blocking().ok());
+    read.filter(|status| status.cut_off.is_some()).collect()
 }
 
 fn timed_out() -> Problem {

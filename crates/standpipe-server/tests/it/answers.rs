@@ -92,6 +92,32 @@ fn a_throttle_with_a_kind_still_takes_the_wait_of_the_answer() {
     assert!((20_000..=26_000).contains(&response["paused_for_ms"].as_u64().unwrap()), "{response}");
 }
 
+/// What the caller states wins over how a status would be read.
+#[test]
+fn a_throttle_with_a_wait_or_a_kind_pauses_whatever_the_status_is() {
+    let home = Home::new();
+    let daemon = Daemon::up(&home);
+    let after = json!({"retry-after": "7"});
+    for (number, said) in [
+        json!({"status": 403, "retry_after_ms": 7_000}),
+        json!({"status": 403, "kind": "quota", "headers": after}),
+        json!({"status": 403, "headers": after}),
+        json!({"status": 400, "kind": "quota", "headers": after, "body": "{}"}),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let pool = format!("shop/api{number}");
+        let id = reserved(&daemon, &pool);
+        commit(&daemon, &id, &json!({})).ok(200);
+        let mut said = said;
+        said["pool"] = json!(pool);
+        let response = daemon.post("/v1/throttle", &said).ok(200);
+        let paused = response["paused_for_ms"].as_u64().unwrap_or(0);
+        assert!((5_000..=7_000).contains(&paused), "{said}: {response}");
+    }
+}
+
 #[test]
 fn usage_is_read_from_the_body_and_stated_figures_count_first() {
     let home = Home::new();

@@ -135,6 +135,33 @@ fn an_invalid_file_changes_nothing_and_is_logged() {
     assert_eq!(daemon.get("/v1/pools").ok(200).get("config_rejected"), None);
 }
 
+/// Who adds a pool and calls at once does not meet the old file.
+#[test]
+fn a_pool_that_was_added_a_moment_ago_is_found() {
+    let home = Home::new();
+    home.configure(&slots(1));
+    let daemon = Daemon::up(&home);
+    for number in 0..5 {
+        let pool = format!("my/new{number}");
+        let added = format!("{}[pool.\"{pool}\"]\nparallel = 1\n", slots(1));
+        home.configure(&added);
+        lease(&daemon.reserve(&json!({"pool": pool})));
+    }
+    daemon.reserve(&json!({"pool": "my/none"})).problem(404, "no_pool");
+}
+
+#[test]
+fn a_file_that_is_empty_for_a_moment_is_not_applied() {
+    let home = Home::new();
+    home.configure(&slots(1));
+    let daemon = Daemon::up(&home);
+    home.configure("");
+    daemon.reserve(&json!({"pool": "my/none"})).problem(404, "no_pool");
+    home.configure(&slots(2));
+    daemon.until_said("configuration reloaded");
+    assert_eq!(daemon.pool("my/slots")["limits"][0]["amount"], 2);
+}
+
 #[test]
 fn a_file_that_appears_later_is_applied_if_it_is_valid() {
     let home = Home::new();

@@ -317,7 +317,9 @@ fn a_failure_that_is_not_retried_keeps_its_cause() {
     let totals = &world.daemon.get("/v1/proxied").ok(200)["agents"]["blog"];
     let why = totals["last_failure"].as_str().unwrap();
     assert!(why.starts_with("nowhere did not answer"), "{why}");
-    assert!(why.contains(", not retried: too many of the last minute's calls"), "{why}");
+    let budget =
+        ", not retried: not admitted on `nowhere/api`: too many of the last minute's calls";
+    assert!(why.contains(budget), "{why}");
 }
 
 /// An SDK reports a 404 as a model that does not exist.
@@ -357,7 +359,7 @@ fn only_configured_upstreams_and_plain_paths_are_reached() {
     let foreign = ["origin: http://evil.example", KEY];
     let answer = world.post(MESSAGES, &foreign, &message(false));
     answer.problem(403, "forbidden");
-    world.post("/as/no%20body/anthropic/v1/messages", &[], &message(false)).problem(400, "invalid");
+    body(&world.post("/as/no%20body/anthropic/v1/messages", &[], &message(false)), 400);
     assert!(world.provider.log().is_empty());
 }
 
@@ -371,8 +373,7 @@ fn headers_of_the_connection_and_of_standpipe_stay_behind() {
     assert_eq!(log[0].agent, "seen", "headers of the client pass");
     let events = world.daemon.get("/v1/agents").ok(200);
     assert!(events.to_string().contains("blog"), "{events}");
-    let wrong = world.post(MESSAGES, &["x-standpipe-priority: urgent"], &message(false));
-    wrong.problem(400, "invalid");
+    body(&world.post(MESSAGES, &["x-standpipe-priority: urgent"], &message(false)), 400);
 }
 
 #[test]
@@ -433,7 +434,8 @@ fn a_configured_key_is_added_only_for_clients_with_the_token() {
     let start = |config| Start { listen: Some("127.0.0.1:0"), config, ..Start::default() };
     let config = home.configure(&upstream);
     let daemon = Daemon::start(&home, start(Some(&config)));
-    ask(&daemon, daemon.tcp(), "x-none: 1").problem(403, "forbidden");
+    let refused = body(&ask(&daemon, daemon.tcp(), "x-none: 1"), 403);
+    assert_eq!(refused["error"]["type"], "permission_error");
     body(&ask(&daemon, daemon.unix(), "x-none: 1"), 200);
     assert_eq!(provider.log()[0].key, "sk-ant-injected", "in place of the client's own");
     daemon.stop();

@@ -143,6 +143,38 @@ fn without_the_server_leases_of_a_share_are_granted_settled_and_handed_over() {
 }
 
 #[test]
+fn in_an_outage_each_pool_has_what_it_does_and_the_figures_of_one_reading() {
+    let server = &mut Server::start_with(Options { persistent: true, ..Options::default() });
+    let home = Home::new();
+    let pool = |name: &str, mode: &str| {
+        format!("[pool.\"{name}\"]\nrequests = \"60/min\"\non_store_failure = \"{mode}\"\n")
+    };
+    let modes = ["closed", "open", "share"];
+    home.configure(&modes.map(|mode| pool(&format!("my/{mode}"), mode)).concat());
+    let daemon = up(&home, &server.url());
+    for mode in modes {
+        let ask = json!({"pool": format!("my/{mode}"), "agent": "blog", "ttl_ms": 600_000});
+        daemon.reserve(&ask).ok(201);
+    }
+    let before = daemon.get("/v1/pools").ok(200);
+    assert!(before.get("on_store_failure").is_none(), "{before}");
+    server.kill();
+    // No call goes through the daemon, so it has decided nothing yet.
+    let shown = until("the outage shows", || {
+        let shown = daemon.get("/v1/pools").ok(200);
+        shown["age_ms"].is_u64().then_some(shown)
+    });
+    assert_eq!(shown["on_store_failure"], json!({"my/open": "open", "my/share": "share"}));
+    let again = until("it is older", || {
+        let later = daemon.get("/v1/pools").ok(200);
+        (later["age_ms"].as_u64() > shown["age_ms"].as_u64()).then_some(later)
+    });
+    assert_eq!(shown["pools"], again["pools"], "what was read last stays as it was read");
+    let pools = shown["pools"].as_array().unwrap();
+    assert!(pools.iter().all(|pool| pool.get("unavailable").is_none()), "{shown}");
+}
+
+#[test]
 fn a_password_in_the_address_is_never_shown() {
     let server = Server::start();
     server.run(&["CONFIG", "SET", "requirepass", "swordfish"]);

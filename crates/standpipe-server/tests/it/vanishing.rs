@@ -137,6 +137,33 @@ fn a_kept_place_that_is_not_claimed_blocks_no_other_call() {
     assert_eq!(home.status("my/slots")["waiting"], 0);
 }
 
+/// One after another, their tickets would each keep the slot from others until they lapse.
+#[test]
+fn clients_with_an_id_that_disconnect_leave_the_slot_to_others_at_once() {
+    let home = Home::new();
+    let daemon = Daemon::up(&home);
+    let held = take_the_slot(&daemon);
+    let ask = |number: usize| {
+        let mut ask = wants_the_slot("early");
+        ask["id"] = json!(format!("job-{number}"));
+        ask
+    };
+    let early: Vec<Client> = (0..4).map(|number| daemon.begin(&ask(number))).collect();
+    until_waiting(&home, "my/slots", 4);
+    drop(early);
+    until("the connections are gone", || (connections(&daemon) == 1).then_some(()));
+    daemon.settle(&held, "commit").ok(200);
+    let mut now = wants_the_slot("next");
+    now["timeout_ms"] = json!(0);
+    let id = lease(&daemon.reserve(&now));
+    assert_eq!(line_of(&home.status("my/slots")), ["early"; 4], "they keep their places");
+    let mut back = daemon.begin(&ask(2));
+    until("it waits", || (connections(&daemon) == 2).then_some(()));
+    daemon.settle(&id, "commit").ok(200);
+    let id = lease(&back.answer());
+    daemon.settle(&id, "commit").ok(200);
+}
+
 #[test]
 fn a_client_that_disconnects_after_its_answer_keeps_its_lease() {
     let home = Home::new();

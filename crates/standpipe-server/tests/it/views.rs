@@ -59,6 +59,13 @@ fn the_past_of_limits_is_kept() {
     assert_eq!(figures(&parallel[1]), [1, 0, 1].map(|n| json!(n)), "{past}");
     assert_eq!(figures(&requests[1]), [1, 0, 80].map(|n| json!(n)), "{past}");
     assert!(parallel[0][0].as_u64() < parallel[1][0].as_u64(), "oldest first: {past}");
+    // Who used it, once for samples in a row; the call that waits uses nothing.
+    for limit in limits {
+        let by = limit["agents"].as_array().unwrap();
+        assert_eq!(by.last().unwrap()["used"], json!({"first": 1}), "{past}");
+        assert_eq!(by[0]["at"], limit["samples"][0][0], "{past}");
+        assert!(by.len() <= 2, "{past}");
+    }
     assert_eq!(daemon.get("/v1/history?pool=no/where").ok(200)["pools"], json!([]));
 }
 

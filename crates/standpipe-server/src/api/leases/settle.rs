@@ -7,13 +7,15 @@ use std::time::SystemTime;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use standpipe::LeaseId;
 use standpipe::observe::Timestamp;
 use utoipa::ToSchema;
 
 use super::super::answer::{AnswerMeaning, HeaderValues, Headers, ProviderAnswer, ProviderBody};
-use super::super::fields::{UnitAmounts, amounts};
+use super::super::fields::{UnitAmounts, agent_of, amounts};
+use super::super::reports::valid_agent;
 use super::super::{Problems, SCHEMA, lookup};
 use crate::http::extract::{OptionalJsonBody, PathParam};
 use crate::http::problem::Problem;
@@ -141,8 +143,18 @@ pub(crate) async fn cancel(
 pub(crate) async fn release(
     State(state): State<Arc<AppState>>,
     PathParam(id): PathParam,
+    headers: HeaderMap,
 ) -> Result<Json<LeaseResponse>, Problem> {
-    settle(&state, &id, &CommitRequest::default(), false).await.map(Json)
+    let by = valid_agent(agent_of(None, &headers))?;
+    let lease = lookup::find_lease(&state, &id).await?;
+    let handle = lease.clone();
+    let holder = state.on_store(move |_| Ok(handle.holder()?)).await?;
+    let response = settle(&state, &id, &CommitRequest::default(), false).await?;
+    if let Some(holder) = holder {
+        // The process does not learn of it and continues, so the journal records who did it.
+        state.on_store(move |_| Ok(lease.note_settled(&by, None, holder)?)).await?;
+    }
+    Ok(Json(response))
 }
 
 /// A lease whose time to live starts again.

@@ -1,5 +1,9 @@
 //! Everything that breaks on the way: clients, providers, the daemon itself.
 
+use std::io::{Read, Write};
+
+use standpipe_servers::{Options as ServerOptions, Server};
+
 use super::*;
 
 /// One slot, so that a call whose slot does not come back blocks the next one.
@@ -234,5 +238,105 @@ fn after_a_refusal_nobody_calls_until_the_pause_is_over_and_then_one_by_one() {
         assert!(call.arrived >= answered, "only one call probes: {log:?}");
         let opens = if call.agent == "background" { 1_000_000 } else { 300_000 };
         assert!(call.arrived >= end + opens, "before its window: {log:?}");
+    }
+}
+
+/// A server that answers every connection with these bytes, or closes it.
+fn answers_with(bytes: &'static [u8]) -> std::net::SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            let mut connection = connection.unwrap();
+            let _request = connection.read(&mut [0; 4_096]);
+            let _sent = connection.write_all(bytes);
+        }
+    });
+    address
+}
+
+/// Whoever reads the error knows what listens there, and which key of the file to change.
+#[test]
+fn what_does_not_answer_as_a_provider_is_described_in_own_words() {
+    let tls = Server::start_with(ServerOptions { tls: true, ..ServerOptions::default() });
+    let plain = answers_with(b"220 mail.example ready\r\n");
+    let alert = answers_with(b"\x15\x03\x01\x00\x02\x02\x46");
+    let silent = answers_with(b"");
+    for (upstream, what, hint) in [
+        (format!("http://{plain}"), "does not speak HTTP", "if it uses TLS, write https:// in"),
+        (format!("http://{alert}"), "does not speak HTTP", "if it uses TLS, write https:// in"),
+        (format!("http://{silent}"), "it closed the connection", "write https:// in"),
+        (format!("https://{plain}"), "does not speak TLS", "write http:// in"),
+        (
+            tls.url().replace("rediss", "https"),
+            "an unknown authority",
+            "set `ca` in [provider.odd]",
+        ),
+        ("http://127.0.0.1:9".to_owned(), "nothing listens at 127.0.0.1:9", "start it, or check"),
+    ] {
+        let odd = format!("[provider.odd]\nupstream = \"{upstream}\"\n");
+        let world = World::anthropic(&format!("{odd}[pool.\"odd/api\"]\nrequests = \"10/h\"\n"));
+        let answer = world.post("/odd/v1/things", &["x-standpipe-wait: 0"], &json!({}));
+        let problem = body(&answer, 502);
+        let (said, to_do) =
+            (problem["detail"].as_str().unwrap(), problem["hint"].as_str().unwrap());
+        assert!(said.starts_with("odd did not answer: ") && said.contains(what), "{problem}");
+        assert!(to_do.contains(hint) && to_do.contains("[provider.odd]"), "{problem}");
+        for library in ["invalid HTTP", "peer certificate", "InvalidContentType", "os error"] {
+            assert!(!said.contains(library), "{problem}");
+        }
+    }
+}
+
+/// The file is the operator's: clients learn which setting is wrong, and not where the file is.
+#[test]
+fn an_authority_that_cannot_be_used_is_named_without_its_path() {
+    let odd = "[provider.odd]\nupstream = \"https://127.0.0.1:9\"\nca = \"standpipe.toml\"\n";
+    let world = World::anthropic(&format!("{odd}[pool.\"odd/api\"]\nrequests = \"10/h\"\n"));
+    let answer = world.post("/odd/v1/things", &["x-standpipe-wait: 0"], &json!({}));
+    let problem = answer.problem(500, "internal");
+    assert_eq!(problem["detail"], "the `ca` of [provider.odd] cannot be used");
+    assert!(problem["hint"].as_str().unwrap().contains("standpipe config check"), "{problem}");
+    assert!(world.daemon.log().contains("standpipe.toml contains no certificate"));
+}
+
+/// A path with a misspelled provider would be the error of a page that does not exist.
+#[test]
+fn a_misspelled_provider_is_suggested_in_the_form_of_its_api() {
+    let world = World::anthropic(ROOM);
+    for (path, meant) in [
+        ("/antropic/v1/messages", "/anthropic/v1/messages"),
+        ("/as/blog/Anthropic/v1/messages", "/as/blog/anthropic/v1/messages"),
+    ] {
+        let answer = world.post(path, &[], &message(false));
+        let error = body(&answer, 404);
+        let said = error["error"]["message"].as_str().unwrap();
+        assert!(
+            said.contains(&format!("did you mean the provider `anthropic`: {meant}")),
+            "{said}"
+        );
+    }
+    let answer = world.daemon.get("/v1/pool");
+    assert!(answer.problem(404, "not_found")["hint"].as_str().unwrap().contains("GET /v1/pools"));
+}
+
+/// One form for everything that is wrong with a call: SDKs show the message of their own.
+#[test]
+fn headers_that_cannot_be_read_are_told_in_the_form_of_the_provider() {
+    let world = World::anthropic(ROOM);
+    for (path, header, says) in [
+        (MESSAGES, "x-standpipe-priority: urgent", "`urgent` is not a priority"),
+        (MESSAGES, "x-standpipe-wait: soon", "x-standpipe-wait: "),
+        (
+            "/anthropic/v1/messages",
+            "x-standpipe-agent: a b",
+            "`a b` cannot be the name of an agent",
+        ),
+        ("/as/a%20b/anthropic/v1/messages", "x: y", "is not a valid agent name"),
+    ] {
+        let answer = world.post(path, &[header], &message(false));
+        let error = body(&answer, 400);
+        assert_eq!(error["error"]["type"], "invalid_request_error", "{error}");
+        assert!(error["error"]["message"].as_str().unwrap().contains(says), "{error}");
     }
 }

@@ -187,3 +187,18 @@ fn a_call_with_an_aws_signature_is_rejected_with_the_reason() {
     assert!(message.contains("AWS signature") && message.contains("API key"), "{message}");
     assert_eq!(answer.header("x-standpipe-origin"), Some("ledger"));
 }
+
+/// Any provider would answer so; only an emulator, or a proxy that signs again, takes it.
+#[test]
+fn a_signature_is_rejected_for_every_provider_and_forwarded_over_plain_http() {
+    let world = World::anthropic(&format!(
+        "{ROOM}[provider.claude]\nupstream = \"https://claude.example\"\n"
+    ));
+    let signed = "authorization: AWS4-HMAC-SHA256 Credential=AKIA/x, SignedHeaders=host";
+    let answer = world.post("/as/blog/claude/v1/messages", &[signed], &message(false));
+    let error = super::body(&answer, 400);
+    let said = error["error"]["message"].as_str().unwrap();
+    assert!(said.contains("AWS signature") && said.contains("an API key of claude"), "{said}");
+    super::body(&world.post(MESSAGES, &[signed], &message(false)), 200);
+    assert_eq!(world.provider.log().len(), 1);
+}
