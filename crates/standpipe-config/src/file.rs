@@ -42,7 +42,7 @@ impl Settings {
     /// that look at the ledger or stop the daemon need no more.
     ///
     /// # Errors
-    /// If a file cannot be read, is not TOML, or may state another store than the default.
+    /// If a file cannot be read, or may state another store than the default.
     pub fn find_store(
         explicit: Option<&Path>,
         env: &dyn Fn(&str) -> Option<String>,
@@ -61,12 +61,21 @@ impl Settings {
     /// Returns the store that a text states, and the endpoints of the daemon. Returns `None` if the
     /// store is not certain: a misspelled key may mean another one than the default.
     pub(crate) fn store_in(text: &str) -> Option<Self> {
-        let (table, errors) = DeTable::parse_recoverable(text);
-        let mut reader = Reader::new(text, None);
-        let entries = reader.entries_of(table.get_ref(), "");
         let names = Self::SECTION.names();
         let is_store = |key: &str| nearest(key, names.iter().copied()) == Some("store");
         let is_misspelled = |key: &str| !names.contains(&key) && is_store(key);
+        let (mut table, mut errors) = DeTable::parse_recoverable(text);
+        if !errors.is_empty() {
+            // A table with a mistake is not read. The store is certain if it is stated before all
+            // tables, and no table can be meant to state it.
+            let head = syntax::before_tables(text);
+            if syntax::tables(text).any(is_store) {
+                return None;
+            }
+            (table, errors) = DeTable::parse_recoverable(head);
+        }
+        let mut reader = Reader::new(text, None);
+        let entries = reader.entries_of(table.get_ref(), "");
         if !errors.is_empty() || entries.iter().any(|entry| is_misspelled(entry.key)) {
             return None;
         }

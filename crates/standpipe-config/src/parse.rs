@@ -96,7 +96,10 @@ pub fn duration(text: &str) -> Result<Span, TextError> {
     if number.is_empty() {
         return Err(not_a_duration(text));
     }
-    let micros = if suffix.is_empty() { 1_000_000 } else { unit_of_time(suffix, text)? };
+    let micros = match suffix {
+        "" => 1_000_000,
+        _ => unit_of_time(suffix, text).map_err(|error| several_units(text).unwrap_or(error))?,
+    };
     micros_in(number, micros, text)
 }
 
@@ -405,6 +408,31 @@ fn unit_of_time(suffix: &str, whole: &str) -> Result<u64, TextError> {
     };
     let what = format!("{} is not a unit of time in {}", quoted(suffix), quoted(whole));
     Err(TextError::new(what, remedy))
+}
+
+/// Returns the error of a duration with several units, such as `1h30m`, with the same in one.
+fn several_units(text: &str) -> Option<TextError> {
+    let (mut rest, mut total, mut count) = (text.trim(), 0_u64, 0);
+    let mut finest = ("", 1);
+    while !rest.is_empty() {
+        let (number, after) = split_number(rest);
+        let end = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
+        finest = match after[..end].trim() {
+            // Behind hours it cannot be milliseconds.
+            "m" | "min" => ("min", 60_000_000),
+            "d" => ("d", 86_400_000_000),
+            "h" => ("h", 3_600_000_000),
+            "s" => ("s", 1_000_000),
+            "ms" => ("ms", 1_000),
+            _ => return None,
+        };
+        total = total.checked_add(number.parse::<u64>().ok()?.checked_mul(finest.1)?)?;
+        (rest, count) = (&after[end..], count + 1);
+    }
+    let same = format!("{}{}", total / finest.1, finest.0);
+    let is_exact = count > 1 && total.is_multiple_of(finest.1);
+    let what = format!("{} has several units", quoted(text));
+    is_exact.then(|| TextError::new(what, format!("a duration has one unit, write {same}")))
 }
 
 /// `m` is minutes to some and milliseconds to others.

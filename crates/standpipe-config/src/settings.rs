@@ -111,8 +111,8 @@ settings! {
         pub version: Option<u64> = None, "version" as Optional<Version>;
         /// Address of the daemon.
         pub listen: Option<SocketAddr> = None, "listen" as Address;
-        /// Whether calls on pools that this file does not describe are allowed.
-        pub open_pools: bool = false, "open_pools" as Flag;
+        /// Whether calls on other pools are allowed. Without the key: only if no pool is described.
+        pub open_pools: Option<bool> = None, "open_pools" as Optional<Flag>;
         /// Where the ledger is stored.
         pub store: Option<StoreSettings> = None, "store" as Store;
         /// Shared quotas, by `provider/scope`.
@@ -214,12 +214,18 @@ impl Settings {
         Source::File { version: self.version, written: self.written }
     }
 
+    /// Whether calls on pools that are not described are allowed.
+    #[must_use]
+    pub fn has_open_pools(&self) -> bool {
+        self.open_pools.unwrap_or(self.pools.is_empty())
+    }
+
     /// Returns why a pool may not be used: there is a file, it does not describe the pool, it does
-    /// not set `open_pools = true`, and the pool is not learned.
+    /// not allow other pools, and the pool is not learned.
     #[must_use]
     pub fn unknown_pool(&self, pool: &PoolName) -> Option<ConfigError> {
         let file = self.origin.as_ref()?;
-        if self.open_pools || self.pools.contains_key(pool) || self.is_learned(pool) {
+        if self.has_open_pools() || self.pools.contains_key(pool) || self.is_learned(pool) {
             return None;
         }
         let (what, remedy) = self.missing_pool(pool);
@@ -236,20 +242,32 @@ impl Settings {
         own != Dialect::Generic && !self.pools.iter().any(described)
     }
 
-    /// Returns a warning and its remedy for a file that describes no pool: calls on any pool that
-    /// is not learned are refused.
+    /// Returns whether calls of a provider have no limits: nothing is learned from its responses,
+    /// and no pool is one of its own.
+    #[must_use]
+    pub fn is_unlimited(&self, provider: &str) -> bool {
+        let is_own = |(name, pool): (&PoolName, &PoolSettings)| {
+            let prefix = name.as_str().split('/').next();
+            pool.provider.as_deref().or(prefix) == Some(provider)
+        };
+        dialect_of(provider, Some(provider)) == Dialect::Generic && !self.pools.iter().any(is_own)
+    }
+
+    /// Returns a warning and its remedy for a file that describes no pool and forbids others: calls
+    /// on any pool that is not learned are refused.
     #[must_use]
     pub fn without_pools(&self) -> Option<(String, String)> {
         let file = self.origin.as_ref()?;
-        if self.open_pools || !self.pools.is_empty() {
+        if self.has_open_pools() || !self.pools.is_empty() {
             return None;
         }
         let what = format!(
-            "{} describes no pool and open_pools is not set: every call is refused, except on \
-             pools of known providers such as anthropic, openai and github",
+            "{} describes no pool and open_pools is false: every call is refused, except on pools \
+             of known providers such as anthropic, openai and github",
             file.display()
         );
-        let remedy = "add a [pool.\"provider/scope\"] with its limits, or write open_pools = true";
+        let remedy =
+            "add a [pool.\"provider/scope\"] with its limits, or remove open_pools = false";
         Some((what, remedy.to_owned()))
     }
 

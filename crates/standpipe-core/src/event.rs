@@ -57,8 +57,8 @@ pub enum Action {
         /// The lease.
         lease: Key,
     },
-    /// Reports that the caller of a ticket is gone. A ticket with an id keeps its position and blocks
-    /// nobody until it is asked for again; any other ticket ends.
+    /// Reports that the caller of a ticket is gone. A ticket with an id keeps its position and
+    /// blocks nobody until it is asked for again; any other ticket ends.
     Leave {
         /// The ticket.
         ticket: Key,

@@ -17,7 +17,7 @@ pub(crate) mod liveness;
 pub(crate) mod wake;
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ use standpipe_store::participant::random_session;
 use standpipe_sys::UnsharedFile;
 
 use self::liveness::ProcessInfo;
-use crate::store::directory::{Directory, fs_error};
+use crate::store::directory::{Directory, fs_error, is_full};
 use crate::sys;
 use crate::testing::failpoint;
 
@@ -101,11 +101,23 @@ impl Sessions {
         let file = UnsharedFile::open(|| self.directory.create(&draft))?;
         failpoint::reach("session created");
         file.lock()?;
-        (&*file).write_all(ProcessInfo::of_pid(self.pid).to_line().as_bytes())?;
+        self.describe(&file)?;
         failpoint::reach("session locked");
         fs::rename(&draft, self.lock_path(session))?;
         failpoint::reach("session published");
         Ok(file)
+    }
+
+    /// Writes what is shown of a session's process.
+    ///
+    /// A full disk has no room for it, but the lock is what counts. The file gets a length, which
+    /// takes no room: an empty one is that of a session that is known to be dead.
+    fn describe(&self, mut file: &File) -> io::Result<()> {
+        let line = ProcessInfo::of_pid(self.pid).to_line();
+        match file.write_all(line.as_bytes()) {
+            Err(error) if is_full(&error) => file.set_len(1),
+            written => written,
+        }
     }
 
     /// Creates a session's wake pipe. Without one its waiters only poll.

@@ -18,6 +18,7 @@
 pub(crate) mod deadline;
 pub(crate) mod dial;
 pub(crate) mod error;
+mod handshake;
 mod resolve;
 pub(crate) mod servers;
 mod socket;

@@ -51,6 +51,15 @@ impl Error {
         }
     }
 
+    /// Marks the refusal of one of the pools that a call draws on: its instant is a lower bound,
+    /// because the others decide as well.
+    pub(crate) fn of_one_pool(mut self) -> Self {
+        if let Self::Refused(refused) = &mut self {
+            refused.exact = false;
+        }
+        self
+    }
+
     /// Returns the refusal of a call that the provider answered with a terminal error.
     pub(crate) fn stopped(pool: &PoolName) -> Self {
         Self::Refused(Box::new(Refused::stopped(pool)))

@@ -222,14 +222,14 @@ pub mod observe {
     pub use standpipe_observe::status::{
         AgentShares, AgentStatus, AgentUsage, ConfigRejected, Incident, KeptUnits, Label,
         LeaseStatus, LimitStatus, LostLedger, Money, NextReason, OfflineStatus, Origin,
-        ParentStatus, Pause, PausedBy, PoolState, RampStatus, Retries, Stop, ThrottleStatus,
-        TicketStatus, Unavailable, Unreadable, reset_if_idle,
+        ParentStatus, Pause, PausedBy, PoolState, ProviderReset, RampStatus, Retries, Stop,
+        ThrottleStatus, TicketStatus, Unavailable, Unreadable, reset_if_idle,
     };
     pub use standpipe_observe::time::{InvalidTimestamp, Timestamp, format_ms, format_wait};
     pub use standpipe_store::Process;
 }
 
-/// The Rust in the README compiles.
+/// The Rust in the documentation compiles.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
+#[doc = include_str!("../../../docs/rust.md")]
+struct Page;

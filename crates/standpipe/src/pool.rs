@@ -3,6 +3,7 @@
 //! Every method returns a value that does nothing until it is awaited or `blocking` is called. The
 //! bodies are in `pool/steps.rs`; [`Pool::reserve`] continues in `wait/`.
 
+mod several;
 mod steps;
 
 use std::fmt;

@@ -8,9 +8,10 @@ pub(crate) mod limited_units;
 use std::time::Duration;
 
 use standpipe_core::{
-    AgentName, Amounts, InvalidAmounts, Key, Limit, PoolRef, Priority, Reserve, Text, Unit,
+    AgentName, Amounts, InvalidAmounts, Key, Limit, Priority, Reserve, Text, Unit,
 };
 use standpipe_dialect::Dialect;
+use standpipe_observe::pool_set;
 use standpipe_store::PoolName;
 
 use crate::error::Error;
@@ -50,6 +51,8 @@ pub struct Request {
     max_output: Option<u64>,
     limits: Vec<Limit>,
     also: Vec<String>,
+    /// The pools of `also`, once they are known: what the ledgers keep with the call.
+    beside: Vec<PoolName>,
     part_of: Option<PoolName>,
     /// The retried lease, where only the ledger's name for it is known.
     retried_key: Option<Key>,
@@ -86,6 +89,7 @@ impl Request {
             max_output: None,
             limits: Vec::new(),
             also: Vec::new(),
+            beside: Vec::new(),
             part_of: None,
             retried_key: None,
         }
@@ -240,6 +244,12 @@ impl Request {
         self
     }
 
+    /// Returns whether it states no cost: such a question may be about a call that waits already.
+    pub(crate) const fn is_plain(&self) -> bool {
+        let has_bounds = self.bytes.is_some() || self.max_output.is_some();
+        self.figures.is_empty() && self.at_most.is_empty() && !has_bounds
+    }
+
     pub(crate) const fn has_also(&self) -> bool {
         !self.also.is_empty()
     }
@@ -249,12 +259,24 @@ impl Request {
         std::mem::take(&mut self.also)
     }
 
+    /// Sets the other pools that were named, so that each pool shows that the call draws on them.
+    pub(crate) fn beside(mut self, mut pools: Vec<PoolName>) -> Self {
+        pools.sort();
+        self.beside = pools;
+        self
+    }
+
     /// Makes it the part of a call on a pool that draws on another one. Only the named pool delays
     /// the call and gets the limits that came with it.
     pub(crate) fn part_of(mut self, named: &PoolName) -> Self {
         self.part_of = Some(named.clone());
         (self.hold, self.limits) = (None, Vec::new());
         self
+    }
+
+    /// Returns whether a reserve on a pool is part of a call whose caller named another one.
+    pub(crate) fn is_part(reserve: &Reserve, pool: &PoolName) -> bool {
+        pool_set::named(reserve.part_of.as_ref()).is_some_and(|named| named != pool.as_str())
     }
 
     /// Returns the request of a reserve that was granted.
@@ -324,8 +346,8 @@ impl Request {
         reserve.model = text("model", self.model.as_deref())?;
         reserve.task = text("task", self.task.as_deref())?;
         reserve.retry_of = self.retried(pool)?;
-        let part_of = self.part_of.as_ref();
-        reserve.part_of = part_of.and_then(|named| PoolRef::new(named.as_str()));
+        let named = self.part_of.as_ref().or_else(|| self.beside.first().map(|_| pool));
+        reserve.part_of = named.and_then(|named| pool_set::reference(named, &self.beside));
         reserve.hold = self.hold.map(span);
         Ok(reserve)
     }

@@ -2,12 +2,12 @@
 //!
 //! A pool that cannot be read does not hide the others.
 
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use standpipe_observe::status::{LostLedger, Snapshot, Unreadable, join};
-use standpipe_store::PoolName;
 
 use crate::client::operation::Operation;
 use crate::error::Error;
@@ -19,6 +19,8 @@ use crate::tap::Standpipe;
 const MAX_DEPTH: usize = 16;
 /// How many other pools are read for one view.
 const MAX_OTHERS: usize = 64;
+/// How many names of other pools are looked at for that.
+const MAX_NAMES: usize = 4_096;
 /// How many pools are read at the same time across a network.
 const READERS: usize = 16;
 
@@ -33,7 +35,7 @@ impl Standpipe {
         self.operation(move |tap| tap.read_snapshot(&pools))
     }
 
-    fn read_snapshot(&self, pools: &[Pool]) -> Result<Snapshot, Error> {
+    pub(crate) fn read_snapshot(&self, pools: &[Pool]) -> Result<Snapshot, Error> {
         // Reading a pool whose ledger is gone would create another one.
         let mut lost = self.lost_ledgers()?;
         lost.retain(|lost| pools.iter().any(|pool| *pool.name() == lost.pool));
@@ -57,12 +59,11 @@ impl Standpipe {
                 Err(error) => return Err(error),
             }
         }
-        let mut others = self.read_parents(&read);
-        // A call in flight may be one of a set of pools that waits on another one.
-        if !self.is_remote()? && read.iter().any(|pool| pool.in_flight > 0) {
-            others.extend(self.read_others(&read, &others));
-        }
-        join(&mut read, &others);
+        let mut others = self.read_others(&read);
+        others.extend(self.read_parents(&read, &others));
+        join(&mut read, &others, &|pool, ticket| {
+            self.existing_pool(&pool.parse().ok()?).bound_of(ticket)
+        });
         let backpressure = match self.read_backpressure() {
             // Known pools are shown although the store is unavailable.
             Err(Error::Store(error)) if error.is_transient() => Vec::new(),
@@ -72,30 +73,40 @@ impl Standpipe {
         Ok(Snapshot { store, pools, backpressure, unreadable, lost, config_rejected: None })
     }
 
-    /// Reads the pools that are not read yet, a bounded number. One that cannot be read is left
+    /// Reads the other pools that calls draw on, a bounded number. One that cannot be read is left
     /// out.
-    fn read_others(&self, pools: &[PoolStatus], parents: &[PoolStatus]) -> Vec<PoolStatus> {
-        let Ok(names) = self.pools_in_store() else { return Vec::new() };
-        let is_read =
-            |name: &PoolName| pools.iter().chain(parents).any(|known| known.pool == *name);
-        let others = names.iter().filter(|name| !is_read(name)).take(MAX_OTHERS);
+    fn read_others(&self, pools: &[PoolStatus]) -> Vec<PoolStatus> {
+        let names = pools.iter().flat_map(|pool| {
+            let tickets = pool.tickets.iter().flat_map(|ticket| &ticket.also);
+            tickets.chain(pool.leases.iter().flat_map(|lease| &lease.also))
+        });
+        let is_read = |name: &str| pools.iter().any(|known| known.pool.as_str() == name);
+        let names: BTreeSet<&str> =
+            names.map(String::as_str).filter(|name| !is_read(name)).take(MAX_NAMES).collect();
+        if names.is_empty() {
+            return Vec::new();
+        }
+        // A view creates no pool.
+        let Ok(present) = self.pools_in_store() else { return Vec::new() };
+        let others = present.iter().filter(|name| names.contains(name.as_str())).take(MAX_OTHERS);
         others.filter_map(|name| self.existing_pool(name).read_status().ok()).collect()
     }
 
     /// Reads the pools that others lie within and that are not among them. One that cannot be read
     /// is left out.
-    fn read_parents(&self, pools: &[PoolStatus]) -> Vec<PoolStatus> {
+    fn read_parents(&self, pools: &[PoolStatus], others: &[PoolStatus]) -> Vec<PoolStatus> {
         let mut parents: Vec<PoolStatus> = Vec::new();
-        if pools.iter().all(|pool| pool.within.is_none()) {
+        let all = || pools.iter().chain(others);
+        if all().all(|pool| pool.within.is_none()) {
             return parents;
         }
         // A view creates no pool.
         let Ok(present) = self.pools_in_store() else { return parents };
-        for pool in pools {
+        for pool in all() {
             let mut above = pool.within.clone();
             for _ in 0..MAX_DEPTH {
                 let Some(name) = above else { break };
-                let mut known = pools.iter().chain(&parents);
+                let mut known = all().chain(&parents);
                 if let Some(parent) = known.find(|known| known.pool.as_str() == name) {
                     above = parent.within.clone();
                     continue;

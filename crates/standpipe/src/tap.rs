@@ -363,7 +363,7 @@ impl Tap {
     pub(crate) fn is_at(&self, url: &StoreUrl) -> bool {
         let env = |name: &str| std::env::var(name).ok();
         let store = self.settings.store.clone().unwrap_or_default().at(url.clone());
-        let other = open::by_settings(&store, None, &env);
+        let other = open::by_settings(&store, &self.settings, None, &env);
         other.is_ok_and(|other| self.fork_aware.has_key(&other.key))
     }
 

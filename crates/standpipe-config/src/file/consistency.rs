@@ -80,7 +80,7 @@ fn providers(reader: &mut Reader<'_>, settings: &Settings) {
 
 /// Reports pools that are referenced but not described.
 fn references(reader: &mut Reader<'_>, settings: &Settings) {
-    if settings.open_pools {
+    if settings.open_pools == Some(true) {
         return;
     }
     for (pool, line) in std::mem::take(&mut reader.references) {

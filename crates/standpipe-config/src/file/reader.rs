@@ -114,6 +114,14 @@ impl<'t> Reader<'t> {
         self.problem(self.line(item.start), what, remedy);
     }
 
+    /// Adds to the remedy of the last problem that `false` is accepted too.
+    pub(crate) fn suggest_false(&mut self, item: &Item<'_>) {
+        if let Some(last) = self.problems.last_mut() {
+            let rest = last.remedy.strip_prefix("write ").unwrap_or(&last.remedy);
+            last.remedy = format!("write {} = false, or {rest}", cut(item.key));
+        }
+    }
+
     /// Reports an unknown key, and suggests the nearest known one.
     pub(crate) fn unknown_key(&mut self, item: &Item<'_>, known: &[&str], place: &str) {
         let remedy = match nearest(item.key, known.iter().copied()) {
@@ -226,7 +234,15 @@ impl<'t> Reader<'t> {
     ) -> Option<T> {
         let Some(text) = scalar(item.value) else {
             let what = format!("is {}", kind(item.value));
-            self.problem_at(item, what, "write a string in quotes, or a number");
+            // The error of a text that nothing accepts has an example.
+            let remedy = parse("?").err().map(|error| error.remedy).unwrap_or_default();
+            let example = remedy.split_once("for example ").map(|(_, example)| example);
+            let example = example.and_then(|example| example.split([' ', ',']).next());
+            let remedy = match example.map(|example| example.trim_matches('"')) {
+                Some(example) => format!("write for example {} = \"{example}\"", cut(item.key)),
+                None => "write a string in quotes, or a number".to_owned(),
+            };
+            self.problem_at(item, what, remedy);
             return None;
         };
         self.accept(item, parse(&text))

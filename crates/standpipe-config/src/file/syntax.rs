@@ -24,6 +24,24 @@ pub(super) fn report(reader: &mut Reader<'_>, text: &str, errors: &[toml::de::Er
     }
 }
 
+/// Returns the text before the first table: the keys at the top of the file.
+pub(super) fn before_tables(text: &str) -> &str {
+    let mut lines = text.split_inclusive('\n');
+    let length = lines.by_ref().take_while(|line| header(line).is_none()).map(str::len).sum();
+    &text[..length]
+}
+
+/// Returns the first part of the name of each table.
+pub(super) fn tables(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(header)
+}
+
+fn header(line: &str) -> Option<&str> {
+    let name = line.trim_start().strip_prefix('[')?.trim_start_matches(['[', ' ', '"', '\'']);
+    let end = name.find(|other: char| !other.is_ascii_alphanumeric() && other != '_');
+    Some(&name[..end.unwrap_or(name.len())])
+}
+
 /// The maximum number of reported errors. A file with more is probably not a configuration file.
 const MOST: usize = 50;
 
@@ -38,6 +56,9 @@ fn describe(written: &str, message: &str) -> TextError {
     let is_duplicate = message.contains("duplicate");
     if written.starts_with('[') && !written.contains('=') {
         return of_header(written, is_duplicate);
+    }
+    if let Some(error) = with_colon(written) {
+        return error;
     }
     let Some((key, value)) = written.split_once('=') else {
         let what = "the line is neither key = value, nor a [table], nor a # comment";
@@ -86,7 +107,7 @@ fn of_value(key: &str, value: &str) -> TextError {
     if let Some(quote) = value.chars().next().filter(|first| ['"', '\''].contains(first)) {
         let after = value.splitn(3, quote).nth(2).unwrap_or_default().trim_start();
         let (what, remedy) = match value.matches(quote).count() {
-            _ if after.starts_with(',') => {
+            _ if after.starts_with(',') || is_assignment(after) => {
                 ("has another key behind it", "write one key per line".to_owned())
             }
             1 => ("has no closing quote", format!("end the string with {quote}")),
@@ -130,6 +151,38 @@ fn of_value(key: &str, value: &str) -> TextError {
         _ => format!("put strings in quotes: {key} = \"…\""),
     };
     TextError::new(what, remedy)
+}
+
+/// Describes a line such as `requests: "60/min"`, as YAML and JSON have it. A value that could be a
+/// password is not repeated.
+fn with_colon(written: &str) -> Option<TextError> {
+    let (key, value) = written.split_once(':')?;
+    if !value.starts_with([' ', '"']) || value.trim().is_empty() {
+        return None;
+    }
+    let (key, value) = (key.trim().trim_matches('"'), value.trim().trim_end_matches(','));
+    let is_name = |b: u8| b.is_ascii_alphanumeric() || b"_-".contains(&b);
+    if !(1..=64).contains(&key.len()) || !key.bytes().all(is_name) {
+        return None;
+    }
+    let what = format!("`{key}` has a colon instead of `=`");
+    let bare = value.trim_matches('"');
+    let is_number = bare.parse::<u64>().is_ok() || ["true", "false"].contains(&bare);
+    let is_known = is_number
+        || parse::rate(bare).is_ok()
+        || parse::duration(bare).is_ok()
+        || parse::percent(bare).is_ok();
+    let remedy = match is_known {
+        true if is_number && !value.starts_with('"') => format!("write {key} = {bare}"),
+        true => format!("write {key} = \"{bare}\""),
+        false => format!("write {key} = and then the value"),
+    };
+    Some(TextError::new(what, remedy))
+}
+
+/// Whether a text begins with another key and its value.
+fn is_assignment(text: &str) -> bool {
+    text.split_once('=').is_some_and(|(key, _)| is_plain_key(key.trim()) && !key.contains('#'))
 }
 
 /// Whether a text can be a key and is short enough to repeat.

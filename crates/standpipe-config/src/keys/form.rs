@@ -109,7 +109,12 @@ form!(
     OrFalse<F: Form>: Option<F::Value>, Shape::any_of([Shape::False, F::shape()]),
     |reader, item| match item.value.as_bool() {
         Some(false) => Some(None),
-        _ => F::read(reader, item).map(Some),
+        Some(true) => {
+            let read = F::read(reader, item).map(Some);
+            reader.suggest_false(item);
+            read
+        }
+        None => F::read(reader, item).map(Some),
     },
     |value, scope| match value {
         None => Some(Value::Flag(false)),

@@ -120,8 +120,16 @@ pub(super) fn with_options(unit: Unit, text: &str) -> Result<Limit, TextError> {
             if let Some(error) = super::grouped(&format!("={text}")) {
                 return error;
             }
-            let what = format!("{} is not an option of a limit", quoted(part));
-            TextError::new(what, EXAMPLE)
+            match LimitForm::KEYS[1..].contains(&part) {
+                true => TextError::new(
+                    format!("the option `{part}` has no value"),
+                    format!("write for example {part}={}", example(part)),
+                ),
+                false => {
+                    let what = format!("{} is not an option of a limit", quoted(part));
+                    TextError::new(what, EXAMPLE)
+                }
+            }
         })?;
         let (key, value) = (key.trim(), value.trim());
         if !LimitForm::KEYS.contains(&key) {
@@ -142,6 +150,17 @@ pub(super) fn with_options(unit: Unit, text: &str) -> Result<Limit, TextError> {
 }
 
 const EXAMPLE: &str = "write for example \"input_tokens=2M/min,burst=400k\"";
+
+/// A value of an option.
+fn example(option: &str) -> &'static str {
+    match option {
+        "kind" => "bucket",
+        "burst" => "10",
+        "pace" => "100ms",
+        "charged" => "end",
+        _ => "provider",
+    }
+}
 
 /// Parses the capacity of a bucket: at least one.
 fn burst(unit: &Unit, text: &str) -> Result<u64, TextError> {
@@ -205,7 +224,8 @@ mod tests {
             ("requests=60/min,tokens=40k/min", "tokens", "a limit of its own"),
             ("requests=60/min,parallel=4", "parallel", "a limit of its own"),
             ("requests=60/min,zzz=5", "zzz", "kind, burst, pace, charged, resets"),
-            ("requests=60/min,burst", "burst", "burst=400k"),
+            ("requests=60/min,burst", "the option `burst` has no value", "burst=10"),
+            ("requests=60/min,resets", "the option `resets` has no value", "resets=provider"),
             ("requests=60/min,", "\"\"", "burst=400k"),
             ("requests=60/min,burst=0", "admits nothing", "at least 1"),
             ("requests=60/min,burst=5,burst=6", "twice", "once"),

@@ -89,7 +89,10 @@ fn invalid_durations() {
     rejects(duration("0.0000001s"), "finer than a microsecond", "fewer decimals");
     rejects(duration("401d"), "too long", "400d");
     rejects(duration("99999999999999999999999s"), "too long", "400d");
-    rejects(duration("1h30min"), "unit of time", "ms, s, min, h and d");
+    rejects(duration("1h30min"), "\"1h30min\" has several units", "write 90min");
+    rejects(duration("1h30m"), "has several units", "write 90min");
+    rejects(duration("1d 12h"), "has several units", "write 36h");
+    rejects(duration("1h30x"), "unit of time", "ms, s, min, h and d");
     rejects(duration("1..5s"), "not a duration", "5min");
     rejects(duration(".5s"), "not a duration", "5min");
     rejects(duration("5.s"), "not a duration", "5min");

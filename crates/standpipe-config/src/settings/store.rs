@@ -87,6 +87,63 @@ impl StoreSettings {
     }
 }
 
+/// A key of `[store]` whose file or variable cannot be read, and why. It contains no secret.
+type UnreadableKey = (&'static str, TextError);
+
+impl StoreSettings {
+    /// Returns the password that `password_env` or `password_file` names.
+    ///
+    /// # Errors
+    /// When there is no password there.
+    pub fn read_password(
+        &self,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Option<String>, UnreadableKey> {
+        if let Some(name) = &self.password_env {
+            let missing = || {
+                let what = format!("${name}, which password_env of [store] names, is not set here");
+                let remedy = "set it where Standpipe runs, or change password_env";
+                ("password_env", TextError::new(what, remedy))
+            };
+            return env(name).filter(|value| !value.is_empty()).map(Some).ok_or_else(missing);
+        }
+        let Some(path) = &self.password_file else { return Ok(None) };
+        let text = String::from_utf8_lossy(&read("password_file", path)?).into_owned();
+        match text.trim_end_matches(['\r', '\n']) {
+            "" => {
+                let what = format!("password_file {} is empty", path.display());
+                Err(("password_file", TextError::new(what, "write the password into it")))
+            }
+            password => Ok(Some(password.to_owned())),
+        }
+    }
+
+    /// Returns the content of the file that `ca` names.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read_authority(&self) -> Result<Option<Vec<u8>>, UnreadableKey> {
+        self.ca.as_deref().map(|path| read("ca", path)).transpose()
+    }
+}
+
+fn read(key: &'static str, path: &Path) -> Result<Vec<u8>, UnreadableKey> {
+    std::fs::read(path).map_err(|error| {
+        let shown = path.display();
+        let (what, remedy) = match error.kind() {
+            std::io::ErrorKind::NotFound => (
+                format!("{key} {shown} does not exist"),
+                format!("create the file, or change {key} in [store]"),
+            ),
+            _ => (
+                format!("{key} {shown} cannot be read: {}", standpipe_store::plain_io(&error)),
+                format!("let this user read the file, or change {key} in [store]"),
+            ),
+        };
+        (key, TextError::new(what, remedy))
+    })
+}
+
 impl StoreUrl {
     /// Returns whether the store is reached over a network.
     #[must_use]

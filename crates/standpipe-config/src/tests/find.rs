@@ -128,3 +128,23 @@ fn the_store_of_an_invalid_file_is_found_if_it_is_certain() {
         assert_eq!(url(&format!("{uncertain}\n{broken}")), None, "{uncertain}");
     }
 }
+
+/// A table with a mistake hides neither the store nor what follows it.
+#[test]
+fn the_store_above_a_table_that_is_not_toml_is_certain() {
+    let url = |text: &str| {
+        Settings::store_in(text).map(|found| found.store.unwrap_or_default().url.to_string())
+    };
+    let broken = "[pool.\"a/b\"\nparallel = 2\n";
+    assert_eq!(url(broken).as_deref(), Some("file"));
+    assert_eq!(url(&format!("store = \"redis://h\"\n{broken}")).as_deref(), Some("redis://h"));
+    for uncertain in [
+        format!("store = \"redis://h\n{broken}"),
+        format!("stoer = \"redis://h\"\n{broken}"),
+        format!("{broken}[store]\nurl = \"redis://h\"\n"),
+        format!("{broken} [ \"stoer\" ]\nurl = \"redis://h\"\n"),
+        format!("nonsense\n{broken}"),
+    ] {
+        assert_eq!(url(&uncertain), None, "{uncertain}");
+    }
+}

@@ -61,7 +61,15 @@ fn invalid_amounts_rates_and_durations() {
     in_pool("requests = \"1.5/min\"", "is not a whole number");
     in_pool("requests = \"99999999999G/min\"", "is too large");
     in_pool("requests = 60", "has no period; write for example \"60/min\"");
-    in_pool("requests = true", "is a boolean; write a string in quotes, or a number");
+    in_pool("requests = true", "is a boolean; write for example requests = \"60/min\"");
+    in_pool(
+        "retry_budget = true",
+        "write retry_budget = false, or for example retry_budget = \"25%\"",
+    );
+    in_pool("keepalive = true", "write keepalive = false, or for example keepalive = \"500ms\"");
+    in_pool("backoff = true", "write backoff = false, or a table: [pool.\"a/b\".backoff]");
+    in_pool("margin = true", "write for example margin = \"20%\"");
+    in_pool("lease_ttl = []", "is a list; write for example lease_ttl = \"500ms\"");
     in_pool("requests = []", "is an empty list");
     in_pool("requests = [\"5/min\", \"6/min\"]", "two limits of the same unit, kind and period");
     in_pool("requests = { pace = \"1s\" }", "the limit has no rate");
@@ -342,6 +350,13 @@ fn syntax_errors() {
     reports("[pool.\"a/b\"]\nunits = { a = \"1/s\"", 2, "the value of `units` cannot be read");
     reports("a/b = 5", 1, "the part before `=` is not a key");
     reports("store = \"file\" x", 1, "`store` has more after its string");
+    let several = "[pool.\"a/b\"]\nrequests = \"60/min\" parallel = 3\n";
+    reports(several, 2, "`requests` has another key behind it; write one key per line");
+    let yaml = "`requests` has a colon instead of `=`; write requests = \"60/min\"";
+    reports("[pool.\"a/b\"]\nrequests: \"60/min\"\n", 2, yaml);
+    reports("[pool.\"a/b\"]\nrequests: 60/min\n", 2, yaml);
+    reports("open_pools: true", 1, "write open_pools = true");
+    reports("store: redis://u:hunter2@h", 1, "instead of `=`; write store = and then the value");
     let messages = problems("a b\nversion = 1\nc d\n");
     let lines: Vec<&str> = messages.iter().map(|messages| &messages[..9]).collect();
     assert_eq!(lines, ["s.toml:1:", "s.toml:3:"], "{messages:?}");

@@ -96,7 +96,6 @@ fn the_output_has_origins_as_comments() {
     let all = settings("[pool.\"a/b\"]\nrequests = { pace = 1, rate = \"60/min\" }");
     let shown = all.to_toml(true);
     let start = "listen = \"127.0.0.1:8377\"  # default\n\
-                 open_pools = false         # default\n\
                  \n[store]\nurl = \"file\"    # default\nslack = \"50ms\"  # default\n\
                  \n[pool.\"a/b\"]\nrequests = { rate = \"60/min\", pace = \"1s\" }";
     assert!(shown.starts_with(start), "{shown}");

@@ -9,7 +9,7 @@ use standpipe_core::{
 #[test]
 fn every_key_is_read() {
     let all = settings(FULL);
-    assert_eq!((all.version, all.open_pools, all.written), (Some(3), true, 7));
+    assert_eq!((all.version, all.open_pools, all.written), (Some(3), Some(true), 7));
     assert_eq!(all.listen, Some("127.0.0.1:9000".parse().unwrap()));
     let store = all.store.clone().unwrap();
     let url = "rediss://ops:s3cret@redis.example:6380/2";
@@ -252,8 +252,12 @@ fn an_unknown_pool_is_an_error_only_with_a_file() {
         "add [pool.\"my/api\"] with a limit such as requests = \"60/min\", or write open_pools";
     assert!(error.ends_with(&format!("{add} = true")), "{error}");
     assert_eq!(settings(text).unknown_pool(&pool_name("anthropic/sonnet")), None);
-    let open = settings("open_pools = true");
-    assert_eq!(open.unknown_pool(&pool_name("a/b")), None);
+    let closed = settings("open_pools = false");
+    assert!(closed.unknown_pool(&pool_name("a/b")).is_some());
+    // A file that only names the store or the daemon's address is not about pools.
+    for open in ["open_pools = true", "store = \"memory\"", "[agent.x]\npriority = \"critical\""] {
+        assert_eq!(settings(open).unknown_pool(&pool_name("a/b")), None, "{open}");
+    }
     assert_eq!(Settings::default().unknown_pool(&pool_name("a/b")), None);
 }
 
@@ -269,7 +273,9 @@ fn pools_of_a_known_provider_are_learned_unless_the_file_describes_one_of_them()
     let renamed = "[pool.\"work/claude\"]\nprovider = \"anthropic\"\n";
     assert!(!is_usable(renamed, "anthropic/sonnet"));
     let upstream = "[provider.anthropic]\nupstream = \"https://example.com\"\n";
-    assert!(is_usable(upstream, "anthropic/sonnet") && !is_usable(upstream, "my/api"));
+    let closed = format!("open_pools = false\n{upstream}");
+    assert!(is_usable(&closed, "anthropic/sonnet") && !is_usable(&closed, "my/api"));
+    assert!(is_usable(upstream, "my/api"));
 }
 
 #[test]
@@ -282,10 +288,11 @@ fn a_pool_may_name_a_provider_that_the_file_describes() {
 
 #[test]
 fn a_file_without_pools_is_worth_a_warning() {
-    let (what, remedy) = settings("listen = \"127.0.0.1:1\"").without_pools().unwrap();
+    let (what, remedy) = settings("open_pools = false").without_pools().unwrap();
     assert!(what.starts_with("/x/standpipe.toml describes no pool"), "{what}");
-    assert!(remedy.contains("open_pools = true"), "{remedy}");
-    for fine in ["open_pools = true", "[pool.\"a/b\"]\nparallel = 1\n"] {
+    assert!(remedy.contains("remove open_pools = false"), "{remedy}");
+    for fine in ["open_pools = true", "listen = \"127.0.0.1:1\"", "[pool.\"a/b\"]\nparallel = 1\n"]
+    {
         assert_eq!(settings(fine).without_pools(), None, "{fine}");
     }
     assert_eq!(Settings::default().without_pools(), None);

@@ -1,7 +1,7 @@
 //! Headers that state a wait: `Retry-After` and its variants.
 //!
-//! A value that is unreadable, negative or over eight days is ignored and recorded as an anomaly. If
-//! values contradict one another the longest wins: retrying late is safe, retrying early is not.
+//! A value that is unreadable, negative or over eight days is ignored and recorded as an anomaly.
+//! If values contradict one another the longest wins: retrying late is safe, retrying early is not.
 
 use std::time::Duration;
 

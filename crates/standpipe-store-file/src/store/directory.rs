@@ -147,9 +147,10 @@ pub(crate) fn fs_error(what: &str, path: &Path, error: io::Error) -> StoreError 
         io::ErrorKind::ReadOnlyFilesystem => {
             "the file system is read-only; point STANDPIPE_HOME elsewhere".to_owned()
         }
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "the disk is full; free at least 6 MB for each pool".to_owned()
+        _ if is_full(&error) && path.extension().is_some_and(|end| end == "pool") => {
+            "the disk is full; free at least 6 MB for each new pool".to_owned()
         }
+        _ if is_full(&error) => "the disk is full; free some room on it".to_owned(),
         io::ErrorKind::IsADirectory => "it is a directory; move it away".to_owned(),
         // A directory that exists was opened, not created.
         io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
@@ -161,6 +162,11 @@ pub(crate) fn fs_error(what: &str, path: &Path, error: io::Error) -> StoreError 
         _ => format!("{}; {ELSEWHERE}", plain_io(&error)),
     };
     StoreError::unusable(format!("cannot {what} {shown}: {remedy}")).caused_by(error)
+}
+
+/// Whether the disk, or the user's part of it, is full.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 const ELSEWHERE: &str =
@@ -206,13 +212,25 @@ fn create_directory(path: &Path, audience: Audience) -> io::Result<()> {
 /// Rejects a directory of another user, or one that everybody can write to.
 fn check_access(path: &Path, meta: &fs::Metadata, shared: bool) -> Result<(), StoreError> {
     let (shown, mode) = (path.display(), meta.mode() & 0o7777);
-    if mode & 0o002 != 0 {
-        return Err(StoreError::unusable(format!(
-            "everybody can write to {shown} (mode {mode:o}); chmod it to 700, or 2770 for a group"
-        )));
-    }
     let user = rustix::process::geteuid().as_raw();
     let owner = meta.uid();
+    if mode & 0o002 != 0 {
+        // Others need a directory such as /tmp as it is.
+        let remedy = match mode & 0o1000 == 0 && owner == user && has_only_files_of(user, path) {
+            true => format!("run chmod 700 {shown}, or chmod 2770 {shown} for a group"),
+            false => {
+                let own = path.join("standpipe");
+                let own = own.display();
+                format!(
+                    "use a directory of your own in it: STANDPIPE_HOME={own} (or --store \
+                     file:{own})"
+                )
+            }
+        };
+        return Err(StoreError::unusable(format!(
+            "everybody can write to {shown} (mode {mode:o}); {remedy}"
+        )));
+    }
     if !shared && owner != user && user != 0 {
         return Err(StoreError::unusable(format!(
             "{shown} belongs to user {owner} and you are {user}; use a directory of your own, or \
@@ -220,6 +238,14 @@ fn check_access(path: &Path, meta: &fs::Metadata, shared: bool) -> Result<(), St
         )));
     }
     Ok(())
+}
+
+/// Whether everything in a directory belongs to one user. What cannot be read may be anybody's.
+fn has_only_files_of(user: u32, path: &Path) -> bool {
+    let is_own = |entry: io::Result<fs::DirEntry>| {
+        entry.and_then(|entry| entry.metadata()).is_ok_and(|meta| meta.uid() == user)
+    };
+    fs::read_dir(path).is_ok_and(|mut entries| entries.all(is_own))
 }
 
 #[cfg(test)]

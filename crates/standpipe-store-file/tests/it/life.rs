@@ -170,11 +170,30 @@ fn private_and_shared_directories_have_the_modes_they_should() {
     assert_eq!(mode(shared.path()), 0o2770);
     assert_eq!(mode(&shared.path().join("pools")), 0o2770);
     assert_eq!(mode(&store.path_of(&pool())), 0o660);
+}
+
+#[test]
+fn a_directory_for_everybody_is_refused_and_one_of_others_keeps_its_mode() {
     let open = Scratch::new();
     fs::create_dir(open.path()).unwrap();
-    fs::set_permissions(open.path(), Permissions::from_mode(0o777)).unwrap();
-    let error = FileStore::open(open.path()).unwrap_err();
-    assert!(error.to_string().contains("chmod"), "{error}");
+    let refused = |mode: u32| {
+        fs::set_permissions(open.path(), Permissions::from_mode(mode)).unwrap();
+        let error = FileStore::open(open.path()).unwrap_err().to_string();
+        assert!(error.starts_with("everybody can write to "), "{error}");
+        error
+    };
+    let own = format!("run chmod 700 {}", open.path().display());
+    assert!(refused(0o777).contains(&own), "nobody else uses it");
+    // Such as /tmp: every program of the machine needs its mode.
+    let in_it = format!("in it: STANDPIPE_HOME={}/standpipe (or", open.path().display());
+    let sticky = refused(0o1777);
+    assert!(sticky.contains(&in_it) && !sticky.contains("chmod"), "{sticky}");
+    if rustix::process::geteuid().is_root() {
+        let foreign = open.path().join("foreign");
+        fs::write(&foreign, "").unwrap();
+        std::os::unix::fs::chown(&foreign, Some(4_711), None).unwrap();
+        assert!(refused(0o777).contains(&in_it), "it has a file of another user");
+    }
 }
 
 /// A process of another user: reserves once and prints the result.
@@ -341,12 +360,19 @@ fn b53_a_full_disk_is_an_error_and_loses_nothing() {
     let lease = admitted(&ask(&mut made));
     let settled = made.submit(vec![commit(lease.unwrap())]);
     let names = store.pools();
-    drop((made, store));
+    // So does a process that starts now, and its session is seen to live.
+    let other = scratch.store();
+    let session = other.begin_session();
+    let is_seen = session.as_ref().is_ok_and(|session| lives(&store, *session));
+    let admitted_too = admitted(&ask(&mut member(&other)));
+    drop((made, store, other));
     // Lazily, because a child that another test just forked keeps every open file until its exec.
     let unmounted = Command::new("umount").arg("--lazy").arg(scratch.path()).status();
     assert!(error.as_ref().is_some_and(|error| error.contains("disk is full")), "{error:?}");
     assert!(filler.is_err(), "the disk was not full");
     assert!(settled.is_ok());
+    assert!(is_seen, "{session:?}");
+    assert!(admitted_too.is_some());
     assert_eq!(names.unwrap(), [pool()], "nothing half made is left");
     assert!(unmounted.unwrap().success());
 }

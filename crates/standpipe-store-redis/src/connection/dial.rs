@@ -8,6 +8,7 @@ use rustls::pki_types::ServerName;
 
 use super::deadline::Deadline;
 use super::error::{Failure, is_turned_away};
+use super::handshake;
 use super::servers::Servers;
 use super::socket::Socket;
 use super::stream::Stream;
@@ -31,6 +32,14 @@ const MAX_PARTS: usize = 4;
 impl Servers {
     /// Connects to `node`, or else to the server of the address or any node of the cluster.
     pub(crate) fn dial(&self, node: Option<&Node>, deadline: Deadline) -> Result<Dialled, Failure> {
+        self.dial_any(node, deadline).map_err(|failure| match failure {
+            // It has another cause than the end of a connection that was used.
+            Failure::Io(error) if handshake::is_closed(&error) => Failure::Closed(error),
+            other => other,
+        })
+    }
+
+    fn dial_any(&self, node: Option<&Node>, deadline: Deadline) -> Result<Dialled, Failure> {
         if let Some(node) = node {
             return self.dial_node(node, deadline);
         }
@@ -95,9 +104,8 @@ impl Servers {
             return Ok(Stream::plain(socket));
         }
         let config = self.tls_config().map_err(Failure::Settings)?;
-        let name = ServerName::try_from(node.host.clone()).map_err(|_| {
-            Failure::Settings("the store's host is not a name that a certificate can have".into())
-        })?;
+        let name = ServerName::try_from(node.host.clone())
+            .map_err(|_| Failure::Settings(NO_TLS_NAME.to_owned()))?;
         Ok(Stream::encrypted(socket, config, name, deadline)?)
     }
 
@@ -153,10 +161,15 @@ impl Servers {
         });
         self.record_outcome(node, &asked);
         match asked? {
-            Reply::Error(error) => Err(Failure::Server(error)),
-            Reply::Nil => {
-                Err(Failure::Settings("the sentinels know no master of this name".to_owned()))
+            Reply::Error(error) => {
+                let scheme = if self.address.encrypted { "rediss" } else { "redis" };
+                Err(Failure::Sentinel { error, node: node.clone(), scheme })
             }
+            Reply::Nil => Err(Failure::Settings(format!(
+                "its Sentinel knows no master `{name}`; write one of these names at the end of \
+                 the store's URL: redis-cli -h {} -p {} SENTINEL MASTERS",
+                node.host, node.port
+            ))),
             Reply::Array(parts) => {
                 let mut parts = parts.iter().filter_map(text);
                 let (host, port) = (parts.next(), parts.next());
@@ -167,6 +180,9 @@ impl Servers {
         }
     }
 }
+
+const NO_TLS_NAME: &str = "its host is not a name that a certificate can have; write the host as \
+                           in the server's certificate";
 
 /// Returns the value of a line `name:value` of an `INFO` reply.
 pub(crate) fn info_field<'a>(info: &'a str, name: &str) -> Option<&'a str> {

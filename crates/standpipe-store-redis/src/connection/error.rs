@@ -7,6 +7,8 @@ use std::io::{Error, ErrorKind};
 
 use standpipe_store::{StoreError, plain_io};
 
+use super::handshake;
+use crate::address::Node;
 use crate::protocol::resp::ServerError;
 
 /// Why a connection could not be made or used.
@@ -14,6 +16,8 @@ use crate::protocol::resp::ServerError;
 pub(crate) enum Failure {
     /// The network failed, or the server did not answer in time.
     Io(Error),
+    /// The server closed the connection before its first reply.
+    Closed(Error),
     /// The server returned an error.
     Server(ServerError),
     /// The server does not accept the user and password.
@@ -25,9 +29,18 @@ pub(crate) enum Failure {
         /// The number of the database.
         database: u16,
     },
+    /// A server that is asked as a Sentinel returned an error.
+    Sentinel {
+        /// The server's error.
+        error: ServerError,
+        /// The server.
+        node: Node,
+        /// The scheme of its own URL.
+        scheme: &'static str,
+    },
     /// What the server sent is not a reply.
     Malformed,
-    /// The settings of the store are wrong.
+    /// The settings of the store are wrong: `what; remedy`.
     Settings(String),
 }
 
@@ -47,35 +60,88 @@ impl Failure {
     pub(crate) fn to_store_error(&self, place: &str) -> StoreError {
         let transient = |what: &str| StoreError::transient(format!("{place} {what}"));
         match self {
-            Self::Io(error) => match error.kind() {
-                ErrorKind::TimedOut => transient(&timed_out(place)),
-                ErrorKind::ConnectionRefused => {
-                    transient("refuses connections; check that the server runs and listens there")
-                }
-                _ if error.to_string().contains("cannot be resolved") => transient(
-                    "cannot be reached: its host name cannot be resolved; check the host in \
-                     --store or [store] url, and DNS",
-                ),
-                _ => transient(&format!(
-                    "cannot be reached: {}; check that the server runs and the network",
-                    plain_io(error)
-                )),
-            }
-            .caused_by(Error::from(error.kind())),
+            Self::Io(error) => io_error(error, place).caused_by(Error::from(error.kind())),
+            Self::Closed(error) => closed(place).caused_by(Error::from(error.kind())),
             Self::Server(error) => server_error(error, place),
             // Any other error is not about the password, as `max number of clients reached`.
             Self::Login(error) if is_login_error(error) => wrong_password(place),
             Self::Login(error) => server_error(error, place),
             Self::Database { error, database } => database_error(error, *database, place),
+            Self::Sentinel { error, node, scheme } => sentinel_error(error, node, scheme, place),
             Self::Malformed => transient(
-                "sent a reply that cannot be read; is it Redis or Valkey? with TLS the URL begins \
-                 with rediss://",
+                "sent a reply that cannot be read; if it uses TLS, write rediss instead of redis \
+                 in the store's URL, else check that it is Redis or Valkey",
             ),
             Self::Settings(what) => {
                 StoreError::unusable(format!("{place} cannot be connected to: {what}"))
             }
         }
     }
+}
+
+fn io_error(error: &Error, place: &str) -> StoreError {
+    let transient = |what: &str| StoreError::transient(format!("{place} {what}"));
+    let is_socket = place.starts_with("redis+unix");
+    match error.kind() {
+        ErrorKind::TimedOut => transient(&timed_out(place)),
+        ErrorKind::ConnectionRefused => {
+            transient("refuses connections; check that the server runs and listens there")
+        }
+        ErrorKind::NotFound if is_socket => transient(
+            "does not exist; check the path, and that the server has it as its `unixsocket`",
+        ),
+        ErrorKind::PermissionDenied if is_socket => transient(
+            "does not let this user connect; give the socket to a group of this user \
+             (`unixsocketperm 770` on the server)",
+        ),
+        _ if error.to_string().contains("cannot be resolved") => transient(
+            "cannot be reached: its host name cannot be resolved; check the host in --store or \
+             [store] url, and DNS",
+        ),
+        _ if is_socket => transient(&format!(
+            "cannot be connected to: {}; check that it is the socket of a server that runs",
+            plain_io(error)
+        )),
+        _ => match handshake::why(error) {
+            Some(why) => transient(&why),
+            None => transient(&format!(
+                "cannot be reached: {}; check that the server runs and the network",
+                plain_io(error)
+            )),
+        },
+    }
+}
+
+/// A server that expects TLS closes a connection without it, and one without TLS may close one
+/// with it.
+fn closed(place: &str) -> StoreError {
+    let remedy = match place {
+        _ if place.starts_with("rediss") => {
+            "if it does not use TLS, write redis instead of rediss in the store's URL, else see"
+        }
+        _ if place.starts_with("redis+unix") => "see",
+        _ => "if it uses TLS, write rediss instead of redis in the store's URL, else see",
+    };
+    StoreError::transient(format!(
+        "{place} closed the connection before its first reply; {remedy} the server's log"
+    ))
+}
+
+/// A plain server does not know the commands of a Sentinel.
+fn sentinel_error(error: &ServerError, node: &Node, scheme: &str, place: &str) -> StoreError {
+    if error.text.contains("unknown command") {
+        return StoreError::unusable(format!(
+            "{node} of {place} is not a Sentinel; name the port of a Sentinel (26379), or write \
+             {scheme}://{node}"
+        ));
+    }
+    if is_login_error(error) {
+        return StoreError::unusable(format!(
+            "{node} of {place} wants a password before it names the master; let the user \
+             `default` run SENTINEL without one, because Standpipe logs in to the master only"
+        ));
+    }
+    server_error(error, place)
 }
 
 /// How a person finds out whether the server hangs. Sentinel and Cluster have no single address.
@@ -107,7 +173,8 @@ fn timed_out(place: &str) -> String {
     let check = check(place);
     match place.starts_with("rediss") {
         true => format!(
-            "did not answer in time; {check}; for a server without TLS the URL begins with redis://"
+            "did not answer in time; {check}; if it does not use TLS, write redis instead of \
+             rediss in the store's URL"
         ),
         false => format!("did not answer in time; {check}"),
     }
@@ -207,7 +274,17 @@ fn error_by_text(text: &str, place: &str) -> StoreError {
     if contains("BUSY") {
         return StoreError::transient(format!("{place} is busy with a long-running script"));
     }
-    StoreError::transient(format!("{place} returned an error: {}", text.trim()))
+    if contains("unknown command") {
+        let command = text.split(['\'', '`']).nth(1).unwrap_or("that Standpipe needs");
+        return StoreError::unusable(format!(
+            "{place} has no command {command}; if it is a Sentinel, write \
+             redis+sentinel://host:26379/mymaster, else enable the command on the server"
+        ));
+    }
+    StoreError::transient(format!(
+        "{place} returned an error: {}; see the server's log",
+        text.trim()
+    ))
 }
 
 /// Whether the server rejects the login. One without passwords rejects any: `ERR AUTH … called

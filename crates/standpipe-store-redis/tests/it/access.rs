@@ -1,7 +1,7 @@
 //! Getting in: certificates, passwords, rights, and servers that are not meant. What is wrong is
 //! told clearly, without a secret.
 
-use standpipe_servers::{Options as ServerOptions, Pair, Server};
+use standpipe_servers::{Options as ServerOptions, Pair, Sentinel, Server};
 use standpipe_store::{Log, Position, Snapshot, SnapshotId, Store, StoreError};
 use standpipe_store_redis::{Address, Options, RedisStore};
 
@@ -27,6 +27,83 @@ fn an_encrypted_server_is_used_and_a_stranger_in_its_place_is_not() {
     assert!(error.to_string().contains(&server.url()), "{error}");
     let plain = server.url().replace("rediss://", "redis://");
     failed(member(&store(&plain)).submit(vec![beat()]));
+}
+
+/// Returns what is wrong when a new member submits, and what to do.
+fn refused(store: &RedisStore) -> (String, String) {
+    let text = failed(member(store).submit(vec![beat()])).to_string();
+    let (what, remedy) = text.split_once("; ").unwrap_or_else(|| panic!("no remedy: {text}"));
+    for library in ["os error", "invalid peer", "corrupt message", "DnsName", "Other(", "ERR"] {
+        assert!(!text.contains(library), "{text}");
+    }
+    (what.to_owned(), remedy.to_owned())
+}
+
+/// Checks both parts of what a new member is told.
+#[track_caller]
+fn assert_refused(store: &RedisStore, what: &str, remedy: &str) {
+    let (said, to_do) = refused(store);
+    assert!(said.contains(what) && to_do.contains(remedy), "{said}; {to_do}");
+}
+
+#[test]
+fn a_certificate_that_is_not_accepted_names_the_setting() {
+    let options = ServerOptions { tls: true, ..ServerOptions::default() };
+    let (server, stranger) = (Server::start_with(options.clone()), Server::start_with(options));
+    let (what, remedy) = refused(&with_authority(&server, &stranger));
+    assert!(what.contains("signed by an unknown authority"), "{what}");
+    assert!(remedy.starts_with("set `ca` in [store]"), "{remedy}");
+    assert!(what.contains(&server.url()), "{what}");
+    // The server presents the authority itself.
+    let with = |args: &[&str]| {
+        let args = args.iter().map(ToString::to_string).collect();
+        Server::start_with(ServerOptions { tls: true, args, ..ServerOptions::default() })
+    };
+    let own = ["--tls-cert-file", "ca.pem", "--tls-key-file", "ca.key"];
+    let server = with(&own);
+    let ca = with_authority(&server, &server);
+    assert_refused(&ca, "the certificate of an authority", "a certificate that the authority");
+    let server = with(&["--tls-auth-clients", "yes"]);
+    let ca = with_authority(&server, &server);
+    assert_refused(&ca, "requires a certificate of its clients", "`tls-auth-clients no`");
+}
+
+#[test]
+fn a_url_with_the_wrong_scheme_is_told_the_right_one() {
+    let tls = Server::start_with(ServerOptions { tls: true, ..ServerOptions::default() });
+    let plain = Server::start();
+    let without = tls.url().replace("rediss://", "redis://");
+    // It may send an alert first, which is not a reply.
+    let (what, remedy) = refused(&store(&without));
+    let is_known = ["before its first reply", "cannot be read"];
+    assert!(is_known.iter().any(|known| what.contains(known)), "{what}");
+    assert!(remedy.contains("write rediss instead of redis"), "{remedy}");
+    let address: Address = plain.url().replace("redis://", "rediss://").parse().unwrap();
+    let pem = std::fs::read(tls.ca_file()).unwrap();
+    let with = RedisStore::new(address.with_authority(pem), Options::default());
+    // A plain server answers when the first message of TLS has a line break by chance.
+    let (what, remedy) = refused(&with);
+    let is_known = ["does not speak TLS", "did not answer in time"];
+    assert!(is_known.iter().any(|known| what.contains(known)), "{what}");
+    assert!(remedy.contains("write redis instead of rediss"), "{remedy}");
+    let sentinel = format!("redis+sentinel://{}/mymaster", plain.address());
+    assert_refused(&store(&sentinel), "is not a Sentinel", "the port of a Sentinel (26379)");
+    assert!(refused(&store(&sentinel)).1.ends_with(&plain.url()), "names the URL that works");
+    let socket = plain.directory().join("nope.sock");
+    let socket = format!("redis+unix://{}", socket.display());
+    assert_refused(&store(&socket), "does not exist", "check the path");
+}
+
+#[test]
+fn a_sentinel_is_told_how_its_url_begins() {
+    let set = Sentinel::start();
+    assert_refused(
+        &store(&set.sentinels[0].url()),
+        "has no command EVALSHA",
+        "write redis+sentinel://host:26379/mymaster",
+    );
+    let unknown = format!("redis+sentinel://{}/other", set.sentinels[0].address());
+    assert_refused(&store(&unknown), "knows no master `other`", "SENTINEL MASTERS");
 }
 
 /// All that a user needs, as `docs/redis.md` lists it.

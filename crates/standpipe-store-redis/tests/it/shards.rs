@@ -195,5 +195,5 @@ fn the_master_that_sentinels_name_is_followed_over_a_failover() {
             .pool_log(&process.pool)
             .read(standpipe_store::Position::START),
     );
-    assert!(error.to_string().contains("no master of this name"), "{error}");
+    assert!(error.to_string().contains("knows no master `another`"), "{error}");
 }

@@ -107,7 +107,9 @@ fn unknown<'a>(unit: &Unit, limits: impl Iterator<Item = &'a Limit>, pool: &Pool
     let known: Vec<&str> = declared.chain(KNOWN_UNITS).collect();
     let remedy = match nearest(unit.name(), known.into_iter()) {
         Some(meant) => format!("did you mean `{meant}`?"),
-        None => format!("declare it with a limit, in [pool.\"{pool}\".units] or with the call"),
+        None => format!(
+            "declare it with a limit in [pool.\"{pool}\".units], or in the limits of a reserve"
+        ),
     };
     Error::invalid(format!("`{pool}` has no unit `{unit}`"), remedy)
 }

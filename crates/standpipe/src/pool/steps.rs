@@ -18,7 +18,6 @@ use crate::client::units::{check_stated, without_undeclared};
 use crate::client::{PoolClient, StoreClient};
 use crate::config::{MAX_ANCESTORS, StoreUrl};
 use crate::error::Error;
-use crate::explain::{Explanation, Verdict};
 use crate::lease::{LeaseHandle, Part};
 use crate::moment::{micros, span};
 use crate::provider::reply::{Meaning, Reply};
@@ -26,7 +25,6 @@ use crate::provider::report::{Observation, Throttle};
 use crate::request::{Request, agent_name, key_on, limited_units};
 use crate::routing::advice::Advice;
 use crate::status::{Pause, PoolStatus};
-use crate::wait::parts_of;
 
 impl Pool {
     pub(crate) fn check_now(&self, request: &Request, limits: &[Limit]) -> Result<(), Error> {
@@ -48,38 +46,6 @@ impl Pool {
         }
         let (store_client, client) = self.present()?;
         store_client.check_units(&client, &reserve.cost, &limits, None)
-    }
-
-    /// Returns the verdict of the first pool that does not admit the call.
-    pub(crate) fn peek_now(&self, request: &Request) -> Result<Verdict, Error> {
-        let mut verdict = None;
-        for (pool, request) in parts_of(self, request)? {
-            let (store_client, client) = pool.present()?;
-            let reserve = pool.resolve(&store_client, &client, &request)?;
-            let next = store_client.peek(&client, &reserve)?;
-            if !next.is_admitted() {
-                return Ok(next);
-            }
-            verdict = verdict.filter(|known: &Verdict| known.why().is_some()).or(Some(next));
-        }
-        verdict.ok_or_else(|| Error::NoLimits { pool: self.inner.name.clone() })
-    }
-
-    pub(crate) fn explain_now(&self, request: &Request) -> Result<Explanation, Error> {
-        let (store_client, client) = self.present()?;
-        let reserve = self.resolve(&store_client, &client, request)?;
-        let mut explanation = store_client.explain(&client, &reserve)?;
-        if explanation.advice.is_some() {
-            explanation.advice = self.advise_now(request)?;
-        }
-        for (pool, request) in parts_of(self, request)? {
-            if pool.name() != self.name() {
-                let (store_client, client) = pool.present()?;
-                let reserve = pool.resolve(&store_client, &client, &request)?;
-                explanation.others.push(store_client.explain(&client, &reserve)?);
-            }
-        }
-        Ok(explanation)
     }
 
     pub(crate) fn read_status(&self) -> Result<PoolStatus, Error> {
@@ -235,7 +201,7 @@ impl Pool {
         let mut reserve =
             request.resolve(&self.inner.name, self.dialect(), self.inner.tap.agent())?;
         reserve.priority = reserve.priority.or_else(|| self.agent_priority(&reserve.agent));
-        if reserve.part_of.is_some() {
+        if Request::is_part(&reserve, &self.inner.name) {
             let own = self.own_limits();
             let counted = |state: &State| {
                 state

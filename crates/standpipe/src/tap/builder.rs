@@ -94,7 +94,7 @@ impl Builder {
     /// # Errors
     /// As [`Standpipe::open`].
     pub fn open(self) -> Result<Standpipe, Error> {
-        let env = |name: &str| env::var(name).ok();
+        let env = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
         let mut settings = match self.settings {
             Some(settings) => settings,
             None => find_settings(self.config.as_deref(), &env)?,
@@ -111,7 +111,7 @@ impl Builder {
             Some(store) => open::on(store),
             None => {
                 let store = settings.store.clone().unwrap_or_default();
-                open::by_settings(&store, self.home.as_deref(), &env)?
+                open::by_settings(&store, &settings, self.home.as_deref(), &env)?
             }
         };
         let directory = self.home.filter(|_| found.directory.is_none()).or(found.directory);
@@ -139,7 +139,7 @@ impl Builder {
     /// ```
     #[must_use]
     pub fn diagnose(self) -> Diagnosis {
-        let env = |name: &str| env::var(name).ok();
+        let env = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
         let found = match self.settings.clone() {
             Some(settings) => Ok(settings),
             None => find_settings(self.config.as_deref(), &env),
@@ -151,7 +151,7 @@ impl Builder {
         }
         let place = match self.on {
             Some(_) => None,
-            None => open::by_settings(&store, self.home.as_deref(), &env).ok(),
+            None => open::by_settings(&store, &settings, self.home.as_deref(), &env).ok(),
         };
         let directory = place.and_then(|place| place.directory);
         let agent = self.agent.clone().or_else(|| env("STANDPIPE_AGENT"));

@@ -34,9 +34,11 @@ pub(super) fn on(store: Arc<dyn Store>) -> Found {
     Found { key, open, directory: None }
 }
 
-/// Returns the store of the settings. The default is the file store in the user's state directory.
+/// Returns this store. Its keys have the lines of the settings. The default is the file store in
+/// the user's state directory.
 pub(super) fn by_settings(
     store: &StoreSettings,
+    settings: &Settings,
     home: Option<&Path>,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Found, Error> {
@@ -49,7 +51,9 @@ pub(super) fn by_settings(
         StoreUrl::File(Some(directory)) => Ok(file(directory.clone(), Audience::Group)),
         StoreUrl::File(None) => Ok(file(users()?, Audience::User)),
         #[cfg(feature = "redis")]
-        StoreUrl::Redis(url) => crate::client::engine::redis::found(url, store, users(), env),
+        StoreUrl::Redis(url) => {
+            crate::client::engine::redis::found(url, store, settings, users(), env)
+        }
         other => Err(Error::invalid(
             format!("this build has no engine for the store {other}"),
             "use `file`, `memory` or, with the feature `redis`, `redis://…`",
@@ -78,7 +82,7 @@ pub(crate) fn target(url: &StoreUrl, settings: &Settings) -> Result<Engine, Erro
         ));
     }
     let store = settings.store.clone().unwrap_or_default().at(url.clone());
-    let found = by_settings(&store, None, &|name| std::env::var(name).ok())?;
+    let found = by_settings(&store, settings, None, &|name| std::env::var(name).ok())?;
     Ok((found.open)()?)
 }
 

@@ -182,8 +182,9 @@ impl SetReserve {
             }
             return Ok(());
         }
+        let several = self.links.iter().filter(|link| link.call == self.links[at].call).count() > 1;
         self.withdraw();
-        Err(error)
+        Err(if several { error.of_one_pool() } else { error })
     }
 
     fn granted(&mut self, at: usize, lease: Lease) {
@@ -352,6 +353,7 @@ fn links(calls: Vec<(Pool, Request)>) -> Result<Vec<Link>, Error> {
             }
             own.push(other);
         }
+        let beside = own.iter().skip(1).map(|other| other.name().clone()).collect();
         for of in own.clone() {
             for above in pool.tap().settings().ancestors(of.name()) {
                 if own.iter().all(|known| *known.name() != above) {
@@ -362,6 +364,7 @@ fn links(calls: Vec<(Pool, Request)>) -> Result<Vec<Link>, Error> {
         if own.len() > MAX_POOLS {
             return Err(too_many_pools());
         }
+        request = request.beside(beside);
         for other in own.drain(1..) {
             let request = request.clone().part_of(pool.name());
             links.push(Link { pool: other, request, call, is_named: false, lease: None });

@@ -380,13 +380,13 @@ impl WaitState {
     /// Returns whether the next step reads which agents upstream are throttled.
     fn reads_backpressure(&self) -> bool {
         let graph = self.pool.tap().graph();
-        let is_named = self.reserve.part_of.is_none();
+        let is_named = !Request::is_part(&self.reserve, self.pool.name());
         is_named && self.ticket.is_none() && graph.upstream_of(&self.reserve.agent).is_some()
     }
 
     /// Reads which agent upstream is throttled, before the first reserve.
     fn read_backpressure(&mut self) {
-        if self.reserve.part_of.is_some() {
+        if Request::is_part(&self.reserve, self.pool.name()) {
             return;
         }
         let store_client = self.handle.store_client();

@@ -1,6 +1,6 @@
 //! The Redis engine of a tap.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use standpipe_core::bounds;
@@ -11,7 +11,7 @@ use standpipe_store_redis::{Address, InvalidAddress, Options, RedisStore, Sessio
 
 use super::Engine;
 use crate::client::registry::Opener;
-use crate::config::StoreSettings;
+use crate::config::{ConfigError, Settings, StoreSettings, TextError};
 use crate::error::Error;
 use crate::tap::open::Found;
 
@@ -20,16 +20,20 @@ use crate::tap::open::Found;
 pub(crate) fn found(
     url: &str,
     store: &StoreSettings,
+    settings: &Settings,
     directory: Result<PathBuf, Error>,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Found, Error> {
     let mut address: Address =
         url.parse().map_err(|wrong: InvalidAddress| Error::invalid(wrong.what, wrong.remedy))?;
-    if let Some(password) = password(store, env)? {
+    let unreadable = |(key, TextError { what, remedy })| {
+        Error::from(ConfigError::from(settings.problem_at(&["store", key], what, remedy)))
+    };
+    if let Some(password) = store.read_password(env).map_err(unreadable)? {
         address = address.with_password(password);
     }
-    if let Some(path) = &store.ca {
-        address = address.with_authority(read(path, "`ca`")?);
+    if let Some(pem) = store.read_authority().map_err(unreadable)? {
+        address = address.with_authority(pem);
     }
     let key = format!("redis {address} {} {}", store.prefix, store.wait_replicas);
     let (prefix, wait_replicas) = (store.prefix.clone(), store.wait_replicas);
@@ -64,30 +68,6 @@ fn without_local_sessions(error: &str) -> String {
         "processes of this machine that are killed keep their slots until they were silent for 2 \
          min, because the state directory cannot be used: {error}"
     )
-}
-
-/// Returns the password, if it is not in the URL.
-fn password(
-    store: &StoreSettings,
-    env: &dyn Fn(&str) -> Option<String>,
-) -> Result<Option<String>, Error> {
-    if let Some(name) = &store.password_env {
-        let missing = || {
-            let what = format!("the store's password is not in ${name}");
-            Error::invalid(what, "set the variable, or change `password_env` in [store]")
-        };
-        return env(name).filter(|value| !value.is_empty()).map(Some).ok_or_else(missing);
-    }
-    let Some(path) = &store.password_file else { return Ok(None) };
-    let text = String::from_utf8_lossy(&read(path, "`password_file`")?).into_owned();
-    Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()))
-}
-
-fn read(path: &Path, key: &str) -> Result<Vec<u8>, Error> {
-    std::fs::read(path).map_err(|error| {
-        let what = format!("{key} of [store] names {}: {error}", path.display());
-        Error::invalid(what, "see that the file is there and may be read")
-    })
 }
 
 pub(super) fn server_info(store: &RedisStore) -> Result<ServerInfo, StoreError> {

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use standpipe_core::Action;
+use standpipe_core::{Action, Key};
 
+use super::wait_log::WaitEnd;
 use super::{Pending, WaitState};
 use crate::client::Dispatcher;
 
@@ -28,6 +29,32 @@ impl WaitState {
         }
     }
 
+    /// Leaves the ticket to the next call with its id. Until then it blocks nobody, unless another
+    /// call of this process waits for it already.
+    fn leave_the_ticket(&mut self) {
+        let client = Arc::clone(&self.client);
+        let mut dispatcher = client.dispatcher();
+        let ticket = self.ticket;
+        self.left(&mut dispatcher);
+        let store_client = self.handle.store_client();
+        let is_free = |ticket: &Key| dispatcher.tickets().all(|waited| waited != *ticket);
+        let Some(ticket) = ticket.filter(is_free).filter(|own| dispatcher.is_ours(*own)) else {
+            return;
+        };
+        dispatcher.keep(Action::Leave { ticket });
+        let is_local = !store_client.store().is_remote() || client.is_offline();
+        let sent = match is_local {
+            true => dispatcher.flush().is_ok(),
+            false => {
+                drop(dispatcher);
+                client.worker().send(store_client, &client)
+            }
+        };
+        if !sent {
+            store_client.schedule_resend();
+        }
+    }
+
     /// Gives up without waiting for the network. Turns on a local store are short.
     fn leave_now(&mut self) {
         let (client, store_client) = (Arc::clone(&self.client), self.handle.store_client());
@@ -49,11 +76,10 @@ impl Drop for WaitState {
         }
         let unanswered = matches!(self.pending, Some(Pending::Reserve { .. }));
         if self.keeps_place && self.ticket.is_some() && !unanswered {
-            let client = Arc::clone(&self.client);
-            self.left(&mut client.dispatcher());
+            self.leave_the_ticket();
         } else if self.ticket.is_some() || unanswered {
             self.leave_now();
-            self.note_wait("cancelled", self.began.elapsed());
+            self.note_wait(WaitEnd::Cancelled, self.began.elapsed());
         }
         self.finish();
     }

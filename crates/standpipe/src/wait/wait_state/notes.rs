@@ -7,7 +7,7 @@ use std::time::Duration;
 use standpipe_core::{Grant, Reason, Refusal};
 
 use super::WaitState;
-use super::wait_log::Caller;
+use super::wait_log::{Caller, WaitEnd};
 use crate::client::Dispatcher;
 use crate::client::usage::Requester;
 use crate::client::view::tier_word;
@@ -23,16 +23,16 @@ impl WaitState {
         !grant.settled && (!shares_id || dispatcher.participant.take_created(grant.lease))
     }
 
-    pub(super) fn note_wait(&mut self, ended: &str, waited: Duration) {
+    pub(super) fn note_wait(&mut self, end: WaitEnd, waited: Duration) {
         let caller = Caller {
             agent: self.reserve.agent.to_string(),
             model: self.reserve.model.as_ref().map(ToString::to_string),
             priority: self.tier.map(|tier| tier_word(tier).to_owned()),
         };
-        let Some(what) = self.waits.event(caller, ended, self.began + waited) else { return };
+        let Some(what) = self.waits.event(caller, end, self.began + waited) else { return };
         self.handle.store_client().journal().note(self.pool.name(), what);
         // How long an admitted call waited is noted with its admission.
-        if ended != "admitted" {
+        if end != WaitEnd::Admitted {
             self.handle.store_client().note_waited(&self.client, self.requester(), waited);
         }
     }
@@ -63,6 +63,8 @@ impl WaitState {
             priority: self.tier.map(|tier| tier_word(tier).to_owned()),
             reason: refused.waited_for.unwrap_or(refused.reason).as_str().to_owned(),
             limit: refused.limit.clone(),
+            short_by: refused.short_by,
+            by_cap: refused.by_cap,
             held_by: self.held_by.clone(),
             timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
             count: 1,

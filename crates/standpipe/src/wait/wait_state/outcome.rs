@@ -9,7 +9,7 @@ use std::time::Duration;
 use standpipe_core::{Breaker, Grant, Queued, Reason, Refusal, Span};
 use standpipe_store::StoreError;
 
-use super::wait_log::Look;
+use super::wait_log::{Look, WaitEnd};
 use super::{Step, StepError, WaitState, done};
 use crate::client::Dispatcher;
 use crate::client::usage::{is_enforced, requested_tier};
@@ -76,7 +76,7 @@ impl WaitState {
             slack,
             parent: parent.map(Box::new),
         };
-        self.note_wait("admitted", waited);
+        self.note_wait(WaitEnd::Admitted, waited);
         if let Some(refusal) = &grant.instead_of {
             self.note_shadow(refusal);
         }
@@ -154,7 +154,7 @@ impl WaitState {
         }
         let waited = now.local.saturating_duration_since(self.began);
         let waited = if self.waits.is_empty() { Duration::ZERO } else { waited };
-        self.note_wait("refused", waited);
+        self.note_wait(WaitEnd::Refused(refusal.reason), waited);
         if self.waits.is_empty() {
             self.held_by = slot_holders(dispatcher.participant.replica().state(), refusal);
         }
@@ -190,7 +190,7 @@ impl WaitState {
     ) -> Step {
         self.leave(dispatcher);
         let waited = self.began.elapsed();
-        self.note_wait("refused", waited);
+        self.note_wait(WaitEnd::Refused(Reason::Deadline), waited);
         let last = self.last.take().map(|last| self.name_stopped_holders(last, dispatcher));
         match last {
             Some(last) => done(Err(last.in_vain(waited, position).into())),

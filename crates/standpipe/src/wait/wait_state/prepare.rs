@@ -11,6 +11,7 @@ use standpipe_core::{
 };
 use standpipe_store::StoreError;
 
+use super::wait_log::WaitEnd;
 use super::{Step, StepError, WaitState, done};
 use crate::client::Dispatcher;
 use crate::client::store_client::source_name;
@@ -18,6 +19,7 @@ use crate::client::units;
 use crate::client::usage::requested_tier;
 use crate::error::Error;
 use crate::refused::Refused;
+use crate::request::Request;
 
 impl WaitState {
     /// Returns whether the pool must be read before the first reserve: to know whether it has a
@@ -76,7 +78,7 @@ impl WaitState {
         match state.peek(&self.reserve, now.store) {
             Decision::Refuse(refusal) if refusal.reason == Reason::Never => {
                 self.tier = requested_tier(&state, &self.reserve);
-                self.note_wait("refused", Duration::ZERO);
+                self.note_wait(WaitEnd::Refused(refusal.reason), Duration::ZERO);
                 let refused = Refused::new(self.pool.name(), &refusal, &state, &now);
                 let refused = refused.of_call(&self.reserve, &refusal, &state, &now);
                 Ok(Some(done(Err(refused.into()))))
@@ -97,7 +99,7 @@ impl WaitState {
             }
         }
         let own = [self.pool.own_limits(), &self.limits].concat();
-        if self.reserve.part_of.is_some() {
+        if Request::is_part(&self.reserve, self.pool.name()) {
             // Units of the named pool that this one does not count.
             self.reserve.cost = units::without_undeclared(state, &self.reserve.cost, &own);
             self.reserve.at_most = units::without_undeclared(state, &self.reserve.at_most, &own);

@@ -29,6 +29,15 @@ pub(super) struct Look<'a> {
     pub(super) cost: &'a Amounts,
 }
 
+/// How a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WaitEnd {
+    Admitted,
+    /// For this reason; [`Reason::Deadline`] if the call timed out.
+    Refused(Reason),
+    Cancelled,
+}
+
 /// The part of a wait that has one reason.
 struct Part {
     reason: Reason,
@@ -66,9 +75,9 @@ impl WaitLog {
     }
 
     /// Returns the wait as an event, under its longest part. `None` if the call did not wait.
-    pub(super) fn event(&mut self, caller: Caller, ended: &str, end: Local) -> Option<EventData> {
-        self.pass(end);
-        self.since = Some(end);
+    pub(super) fn event(&mut self, caller: Caller, end: WaitEnd, at: Local) -> Option<EventData> {
+        self.pass(at);
+        self.since = Some(at);
         let all: Duration = self.parts.iter().map(|part| part.length).sum();
         // Of parts of one length, the first.
         let longest = self.parts.iter().rev().max_by_key(|part| part.length)?;
@@ -89,7 +98,8 @@ impl WaitLog {
             position: u64::try_from(longest.position).ok(),
             held_by: longest.held_by.clone(),
             also: also.collect(),
-            ended: ended.to_owned(),
+            ended: end.as_str().to_owned(),
+            refused_for: end.refused_for().map(|reason| reason.as_str().to_owned()),
             count: 1,
             waited_ms: millis(all),
             longest_ms: millis(all),
@@ -99,6 +109,24 @@ impl WaitLog {
     fn pass(&mut self, now: Local) {
         if let (Some(since), Some(part)) = (self.since, self.parts.get_mut(self.current)) {
             part.length += now.saturating_duration_since(since);
+        }
+    }
+}
+
+impl WaitEnd {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Admitted => "admitted",
+            Self::Refused(_) => "refused",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// The reason that is not the call's timeout.
+    const fn refused_for(self) -> Option<Reason> {
+        match self {
+            Self::Refused(Reason::Deadline) | Self::Admitted | Self::Cancelled => None,
+            Self::Refused(reason) => Some(reason),
         }
     }
 }
@@ -167,15 +195,36 @@ mod tests {
         let at = |ms| Now { local: start.local + Duration::from_millis(ms), ..start };
         let caller = || Caller { agent: "blog".to_owned(), model: None, priority: None };
         let mut log = WaitLog::default();
-        assert_eq!(log.event(caller(), "admitted", start.local), None);
+        assert_eq!(log.event(caller(), WaitEnd::Admitted, start.local), None);
         let slot = queued(Some(LimitId::Parallel), Reason::Limit);
         let cost = Amounts::cost([]).unwrap();
         let pause = queued(None, Reason::Pause);
         for (ms, queued) in [(100, &slot), (1_000, &slot), (3_000, &pause), (18_000, &slot)] {
             log.look(Look { queued, state: &state, cost: &cost }, &at(ms), start.local);
         }
-        let event = log.event(caller(), "admitted", at(18_500).local).unwrap();
+        let event = log.event(caller(), WaitEnd::Admitted, at(18_500).local).unwrap();
         let slots = ("limit".to_owned(), Some("parallel".to_owned()), 3_500);
         assert_eq!(parts(event), [("pause".to_owned(), None, 15_000), slots]);
+    }
+
+    #[test]
+    fn a_wait_names_the_refusal_that_ended_it_unless_it_timed_out() {
+        let (state, start) = (State::new(), Now::at(standpipe_core::Instant(0)));
+        let (slot, cost) =
+            (queued(Some(LimitId::Parallel), Reason::Limit), Amounts::cost([]).unwrap());
+        let ended = |end: WaitEnd| {
+            let caller = Caller { agent: "blog".to_owned(), model: None, priority: None };
+            let mut log = WaitLog::default();
+            log.look(Look { queued: &slot, state: &state, cost: &cost }, &start, start.local);
+            match log.event(caller, end, start.local) {
+                Some(EventData::Wait { ended, refused_for, .. }) => (ended, refused_for),
+                other => panic!("{other:?}"),
+            }
+        };
+        let refused = |reason| ended(WaitEnd::Refused(reason));
+        assert_eq!(refused(Reason::Deadline), ("refused".to_owned(), None));
+        let stopped = ("refused".to_owned(), Some("terminal".to_owned()));
+        assert_eq!(refused(Reason::Terminal), stopped);
+        assert_eq!(ended(WaitEnd::Cancelled), ("cancelled".to_owned(), None));
     }
 }

@@ -2,12 +2,13 @@
 
 use super::table::Table;
 use super::{
-    cascade, day, foreign, herd, hour, inversion, learn, odd, overload, pools, quota, saturated,
-    stacking, terminal, without,
+    cascade, day, foreign, herd, hour, inversion, learn, odd, overload, picture, pools, quota,
+    saturated, stacking, terminal, without,
 };
 
 fn results() -> Vec<Table> {
     vec![
+        picture::table(),
         herd::declared_table(),
         cascade::table(),
         cascade::single_file_table(),

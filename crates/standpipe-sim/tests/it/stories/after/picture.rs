@@ -1,5 +1,5 @@
-//! The picture in `README.md` and the figures below it: five agents on one key, each for itself and
-//! through the tap. `cargo xtask reference` draws it again.
+//! The picture in `README.md` and its figures in the page of the simulator: five agents on one key,
+//! each for itself and through the tap. `cargo xtask reference` draws it again.
 
 mod plot;
 
@@ -12,7 +12,7 @@ use standpipe_sim::{
 };
 
 use self::plot::{Curves, DARK, LIGHT, Plot};
-use super::page::{document, holds};
+use super::page::document;
 use super::scene::{Tale, declared, play, usual};
 use super::table::{Table, seconds};
 use crate::stories::scene::{HOUR, MILLI, MINUTE, SECOND, STEADY, provider, requests};
@@ -90,7 +90,7 @@ fn plot() -> Plot {
     Plot { limit: LIMIT, minutes: seconds / MINUTE, curves, refused: before.0.refused }
 }
 
-fn table() -> Table {
+pub(super) fn table() -> Table {
     let (before, after) = (uncoordinated().0, coordinated().0);
     Table::empty("five-agents", "without Standpipe", "through Standpipe")
         .row("calls wanted", before.wanted, after.wanted)
@@ -118,10 +118,10 @@ fn the_picture_of_the_readme_is_as_it_comes_out() {
 }
 
 #[test]
-fn the_figures_of_the_readme_are_as_they_come_out() {
-    holds("README.md", &[table()]);
-    let readme = document("README.md").split_whitespace().collect::<Vec<_>>().join(" ");
-    const WORDS: [&str; 6] = ["zero", "one", "two", "three", "four", "five"];
+fn the_page_describes_the_agents_of_the_picture() {
+    const PAGE: &str = "docs/concepts/simulator.md";
+    let page = document(PAGE).split_whitespace().collect::<Vec<_>>().join(" ");
+    const WORDS: [&str; 6] = ["zero", "one", "two", "three", "four", "Five"];
     let [agents, attempts, times] = [AGENTS, ATTEMPTS.into(), 1 + u64::from(Retries::SDK.more)]
         .map(|count| WORDS[count as usize]);
     let scene = format!(
@@ -129,7 +129,7 @@ fn the_figures_of_the_readme_are_as_they_come_out() {
          {EACH} calls a minute and makes up to {attempts} attempts; the SDK sends each attempt up \
          to {times} times"
     );
-    assert!(readme.contains(&scene), "not in README.md: {scene}");
+    assert!(page.contains(&scene), "not in {PAGE}: {scene}");
 }
 
 /// Through the tap no call is refused, all are done, and no later than by themselves.
