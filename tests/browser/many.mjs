@@ -37,7 +37,7 @@ test("on a small screen the head names the pool, and opens the list", async () =
     pool("my/e", { limits: [slots(2, 0)], pause: pause(600_000) })]);
   for (const [wide, high, isPhone] of [[390, 844, true], [720, 450, false]]) {
     const page = await visit(`${stage.url}/#pool=my%2Fa`, { wide, high, isPhone });
-    await says(page, "#switch", "my/a busy +3 need attention");
+    await says(page, "#switch", "my/a active +3 need attention");
     // The answer stands at the top, whatever the number of pools.
     const top = await page.$eval(".answers", (one) => one.getBoundingClientRect().top);
     assert.ok(top < 120, `Now begins at ${top} px`);

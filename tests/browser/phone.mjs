@@ -40,7 +40,7 @@ test("the head has the whole name of the pool, or its two ends", async () => {
     + 600_000).toISOString(), for_ms: 600_000, by: "ops", at: new Date().toISOString() } }));
   await staged([pool("openai/gpt-batch", { limits: [slots(2, 1)], leases: [lease("a", "x")] }),
     ...others], async (page) => {
-    await says(page, "#switch", "openai/gpt-batch busy +2 need attention");
+    await says(page, "#switch", "openai/gpt-batch active +2 need attention");
     assert.deepEqual((await shown(page)).isCut, false);
     await says(page, "#link.ok", "live");
     assert.doesNotMatch(await text(page, "#link"), /\d/, "figures that are live need no time");

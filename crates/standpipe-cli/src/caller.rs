@@ -173,7 +173,10 @@ fn script_of<'a>(program: &OsStr, words: &[&'a OsStr]) -> Option<&'a OsStr> {
                     return None;
                 }
             }
-            "" => return None,
+            // A pipe has no name.
+            pipe if pipe.is_empty() || pipe.starts_with("/dev/") || pipe.starts_with("/proc/") => {
+                return None;
+            }
             _ => return Some(word),
         }
     }
@@ -224,6 +227,7 @@ mod tests {
             ("python3\n", "/usr/bin/python3.12 -u -W error job.py", "job.py"),
             ("node\n", "node job.js", "job.js"),
             ("bash\n", "-bash", "bash"),
+            ("bash\n", "bash /dev/fd/63", "bash"),
             ("sh\n", "sh -c standpipe status", "sh"),
             ("python3\n", "python3 -m jobs.nightly", "python3"),
             ("perl\n", "perl -e 1", "perl"),
