@@ -5,8 +5,8 @@
 
 use proptest::prelude::*;
 use standpipe_core::{
-    Action, Answer, Charged, Decision, Event, Instant, Margin, Notice, Outcome, PoolConfig,
-    ReturnWindows, Rule, Span, ThrottleKind,
+    Action, Answer, Backoff, Charged, Decision, Event, Instant, Margin, Notice, Outcome,
+    PoolConfig, ReturnWindows, Rule, Span, ThrottleKind,
 };
 
 use crate::support::cases;
@@ -40,14 +40,16 @@ impl Ramp {
     }
 
     /// What an event and its outcome change.
-    fn hear(&mut self, event: &Event, outcome: &Outcome) {
+    fn observe(&mut self, event: &Event, outcome: &Outcome, now: Instant) {
         for notice in &outcome.notices {
             match notice {
+                // It begins at once if no pause follows.
                 Notice::Throttled { new: true, kind: ThrottleKind::Quota, .. } => {
-                    self.halvings = self.halvings.max(1);
+                    (self.halvings, self.since) = (self.halvings.max(1), self.since.max(now));
                 }
                 Notice::Throttled { new: true, kind: ThrottleKind::SlowDown, .. } => {
-                    self.halvings = (self.halvings + 1).min(6);
+                    let halvings = (self.halvings + 1).min(6);
+                    (self.halvings, self.since) = (halvings, self.since.max(now));
                 }
                 Notice::Paused { until, .. } => self.since = self.since.max(*until),
                 _ => {}
@@ -68,6 +70,8 @@ proptest! {
         // Limits stay as they are declared, and everything but the ramp is usable.
         (scene.config.policy.learn, scene.config.policy.reconciles) = (false, false);
         scene.config.policy.comeback.get_or_insert(ReturnWindows::USUAL);
+        // Without a pause a call whose turn had come before the refusal is admitted after it.
+        scene.config.policy.backoff.get_or_insert(Backoff::USUAL);
         scene.config.margin = Margin::Fixed(0);
         let (limits, period) = Ramp::limits(&scene.config);
         let mut ramp = Ramp { halvings: 0, since: Instant(0) };
@@ -92,7 +96,7 @@ proptest! {
                     );
                 }
             }
-            ramp.hear(&event, &outcome);
+            ramp.observe(&event, &outcome, now);
         }
     }
 }
