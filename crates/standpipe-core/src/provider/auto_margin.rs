@@ -6,7 +6,6 @@
 
 use crate::config::compiled::ConstraintKind;
 use crate::config::{LimitId, Margin, PoolConfig};
-use crate::event::Hit;
 use crate::id::{ConstraintId, ConstraintSet};
 use crate::outcome::Notice;
 
@@ -112,8 +111,8 @@ impl State {
     }
 
     /// Raises the margin of the rate that the provider reports as exceeded.
-    pub(crate) fn raise_margin(&mut self, hit: Option<&Hit>, now: Instant) {
-        let constraint = self.hit_constraint(hit).filter(|_| self.has_auto_margin());
+    pub(crate) fn raise_margin(&mut self, hit: Option<ConstraintId>, now: Instant) {
+        let constraint = hit.filter(|_| self.has_auto_margin());
         let constraint = constraint.map(|at| &self.index.compiled.constraints[at]);
         let Some(constraint) = constraint.filter(|own| has_margin(&own.id)) else {
             return;

@@ -8,8 +8,8 @@ use crate::config::LimitId;
 use crate::config::compiled::{Constraint, ConstraintKind};
 use crate::config::policy::Backoff;
 use crate::event::{Hit, Key, ThrottleKind, Throttled};
-use crate::id::ConstraintId;
-use crate::lease::Ending;
+use crate::id::{ConstraintId, UnitId};
+use crate::lease::{Ending, Lease};
 use crate::outcome::{Answer, Notice, Reason};
 
 use crate::name::AgentName;
@@ -81,6 +81,22 @@ const SHORTEST: Span = Span::secs(1);
 /// The cap of a backoff if no rate is limited.
 const A_MINUTE: Span = Span::secs(60);
 
+/// What is known of the call that was refused.
+struct RefusedCall {
+    /// Whether it is the first of an incident: the others were sent before the pause.
+    new: bool,
+    /// How many calls were in flight when it was refused.
+    in_flight: u64,
+    /// The units that it drew on; none if it has no lease.
+    drawn: Vec<UnitId>,
+}
+
+/// The units that a call draws on.
+fn drawn_units(lease: &Lease) -> Vec<UnitId> {
+    let charges = lease.charges.iter();
+    charges.filter(|own| own.estimate > 0 || own.charged > 0).map(|own| own.unit).collect()
+}
+
 impl State {
     /// Settles the refused call and pauses the pool. Recovered refusals name the lease too,
     /// although it may be gone.
@@ -94,7 +110,8 @@ impl State {
             (Some(_), None) => true,
             (None, _) => self.facts.pause.is_none(),
         };
-        let in_flight = self.index.slots;
+        let drawn = lease.map(drawn_units).unwrap_or_default();
+        let call = RefusedCall { new, in_flight: self.index.slots, drawn };
         let answer = match throttled.lease {
             Some(lease) => self.end_lease(lease, Ending::Refused, &Amounts::default(), now),
             None => Answer::Done,
@@ -112,7 +129,7 @@ impl State {
         if throttled.retry_after != after {
             self.effects.notices.push(Notice::Unbelieved { retry_after: throttled.retry_after });
         }
-        self.follow_up(key, throttled, after, incident, (new, in_flight), now);
+        self.follow_up(key, throttled, after, incident, &call, now);
         answer
     }
 
@@ -122,10 +139,11 @@ impl State {
         throttled: &Throttled,
         after: Option<Span>,
         incident: Incident,
-        (new, in_flight): (bool, u64),
+        call: &RefusedCall,
         now: Instant,
     ) {
         let agent = incident.agent.clone();
+        let new = call.new;
         if new {
             let throttling = &mut self.facts.throttling;
             match throttled.kind {
@@ -145,13 +163,14 @@ impl State {
             self.stop_until(after, incident, now);
             return;
         }
-        let length = self.pause_length(key, throttled, after, new);
+        let hit = self.hit_constraint(throttled.hit.as_ref(), &call.drawn);
+        let length = self.pause_length(key, throttled.kind, after, hit, new);
         match kind {
-            ThrottleKind::Concurrency => self.lower_concurrency(new, in_flight, now),
+            ThrottleKind::Concurrency => self.lower_concurrency(new, call.in_flight, now),
             ThrottleKind::Quota | ThrottleKind::SlowDown if new => {
                 self.start_ramp(kind == ThrottleKind::SlowDown, now + length);
                 if kind == ThrottleKind::Quota {
-                    self.raise_margin(throttled.hit.as_ref(), now);
+                    self.raise_margin(hit, now);
                 }
             }
             _ => {}
@@ -170,42 +189,43 @@ impl State {
     fn pause_length(
         &self,
         key: Key,
-        throttled: &Throttled,
+        kind: ThrottleKind,
         after: Option<Span>,
+        hit: Option<ConstraintId>,
         new: bool,
     ) -> Span {
         let after = after.map(|after| after.max(SHORTEST));
         let refused_again = new && self.facts.throttling.streak > 1;
-        let of_rate = matches!(throttled.kind, ThrottleKind::Quota | ThrottleKind::SlowDown);
+        let of_rate = matches!(kind, ThrottleKind::Quota | ThrottleKind::SlowDown);
         match after {
             Some(after) if of_rate && !refused_again => after,
-            _ => self.own_backoff(key, throttled).max(after).unwrap_or(Span::ZERO),
+            _ => self.own_backoff(key, kind, hit).max(after).unwrap_or(Span::ZERO),
         }
     }
 
     /// The length of the pause by our own backoff.
-    fn own_backoff(&self, key: Key, throttled: &Throttled) -> Option<Span> {
+    fn own_backoff(&self, key: Key, kind: ThrottleKind, hit: Option<ConstraintId>) -> Option<Span> {
         let policy = &self.facts.config.as_ref()?.policy;
         let backoff = policy.backoff?;
-        Some(match throttled.kind {
+        Some(match kind {
             ThrottleKind::Concurrency => CONCURRENCY,
             ThrottleKind::Overload => OVERLOAD.length(self.facts.throttling.overloads, A_MINUTE, 0),
             _ => {
-                let cap = self.period_of(throttled.hit.as_ref());
+                let cap = self.period_of(hit);
                 backoff.length(self.facts.throttling.streak, cap, splitmix(key.session, key.number))
             }
         })
     }
 
-    /// One period of the limit that was hit. If the provider does not name it, the fullest limit,
-    /// and of two equals the longer.
-    fn period_of(&self, hit: Option<&Hit>) -> Span {
-        let constraint = self.hit_constraint(hit).map(|at| &self.index.compiled.constraints[at]);
+    /// One period of the limit that was hit.
+    fn period_of(&self, hit: Option<ConstraintId>) -> Span {
+        let constraint = hit.map(|at| &self.index.compiled.constraints[at]);
         constraint.and_then(|constraint| constraint.id.period()).unwrap_or(A_MINUTE)
     }
 
-    /// The rate that was hit.
-    pub(crate) fn hit_constraint(&self, hit: Option<&Hit>) -> Option<ConstraintId> {
+    /// The rate that was hit. If the provider does not name it, the fullest of those that the call
+    /// drew on, and of two equals the longer. Nothing is known of a call without a lease.
+    fn hit_constraint(&self, hit: Option<&Hit>, drawn: &[UnitId]) -> Option<ConstraintId> {
         let named = |id: &LimitId| {
             hit.is_none_or(|hit| {
                 let same = |period: Span| id.period() == Some(period);
@@ -219,8 +239,9 @@ impl State {
             taken / u128::from(constraint.spec.effective.max(1))
         };
         let rank = |(at, constraint): &(ConstraintId, &Constraint)| {
+            let is_drawn = constraint.unit.is_some_and(|unit| drawn.contains(&unit));
             let full = fullness(constraint, self.usage(*at).taken_at(self.facts.clock));
-            (named(&constraint.id), full, constraint.id.period())
+            (named(&constraint.id), is_drawn, full, constraint.id.period())
         };
         rates.max_by_key(rank).map(|(at, _)| at)
     }

@@ -246,6 +246,22 @@ fn b24_margin_is_each_limits_own_and_outlives_a_change() {
     assert_eq!(effective(&world), [100, 1_000]);
 }
 
+/// A call that uses no `content` did not hit the limit of `content`, however full that is.
+#[test]
+fn a_refusal_is_not_about_a_limit_that_the_call_does_not_draw_on() {
+    let limits = [window(REQUESTS, 1_000, MINUTE), window(TOKENS, 10, MINUTE)];
+    let config = PoolConfig { margin: Margin::Auto, ..pool(limits) };
+    let mut world = World::new(config);
+    let _ = world.reserve("s", "writer").cost(&[(REQUESTS, 1), (TOKENS, 6)]).admitted();
+    let reader = world.reserve("s", "reader").cost(&[(REQUESTS, 1), (TOKENS, 0)]).admitted();
+    world.after(secs(1));
+    let Action::Throttled(refused) = quota(None) else { unreachable!() };
+    let _ = world.send("s", Action::Throttled(Throttled { lease: Some(reader), ..refused }));
+    let margins = world.state.facts().auto_margins.iter();
+    let raised = margins.filter(|own| own.per_mille > 200).map(|own| own.limit.clone());
+    assert_eq!(raised.collect::<Vec<_>>(), [LimitId::Window(REQUESTS, MINUTE)]);
+}
+
 #[test]
 fn overloads_and_too_many_at_once_do_not_touch_margin() {
     let config = PoolConfig { margin: Margin::Auto, ..pool([window(REQUESTS, 100, MINUTE)]) };

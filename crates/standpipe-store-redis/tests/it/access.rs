@@ -179,6 +179,37 @@ fn a_user_needs_exactly_the_rights_that_are_listed() {
     }
 }
 
+/// The users of `docs/redis.md`, as lines of an ACL file.
+fn documented_users() -> String {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/redis.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, command) = page.split_once("--user default").expect("the page has a user");
+    let (command, _) = command.split_once("```").unwrap();
+    let words = format!("--user default{command}").replace(['\\', '\''], "");
+    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    words.replace("--user ", "\nuser ").trim_start().to_owned()
+}
+
+/// Redis 7.0 loads its append-only file as the user `default`, and skips what that may not do.
+#[test]
+fn a_server_with_the_users_of_the_page_keeps_the_ledger_over_a_restart() {
+    let acl = Some(documented_users());
+    let mut server =
+        Server::start_with(ServerOptions { acl, persistent: true, ..ServerOptions::default() });
+    let address: Address = server.url().parse().unwrap();
+    let address = address.with_user("standpipe").with_password("a-long-password");
+    let store = RedisStore::new(address, Options::default());
+    let mut process = member(&store);
+    insist(&mut process, vec![configure(vec![parallel(2)])]);
+    assert_eq!(take_all(&mut process, 9).len(), 2);
+    server.stop();
+    server.start_again();
+    assert!(server.run(&["KEYS", "standpipe:{*:head"]).contains("head"), "{}", server.log());
+    assert_eq!(take_all(&mut process, 9).len(), 0, "both slots are still in use");
+    let stranger = RedisStore::new(server.url().parse().unwrap(), Options::default());
+    assert!(refused(&stranger).0.contains("password"), "nobody comes in without a password");
+}
+
 #[test]
 fn a_user_of_another_database_needs_one_right_more() {
     let server = guarded();
