@@ -20,7 +20,7 @@ use crate::show::local_time::clock;
 use crate::show::problem::refusal_beside;
 use crate::show::when::{is_late, wait_reason};
 
-/// A longer wait is noted on a terminal.
+/// A longer wait is noted on a terminal. So often a waiting call sees whether the store answers.
 const NOTICE_AFTER: Duration = Duration::from_secs(1);
 
 /// A longer wait is noted in a log, where most waits are of no interest.
@@ -76,29 +76,25 @@ pub(super) fn admit(
     signals: &Signals,
 ) -> Result<Lease, Failure> {
     let end = SystemTime::now() + timeout;
-    let mut noted = false;
-    let notice = |after| {
-        let is_due = after >= LOG_AFTER || printer.is_watched();
-        match pool.status().blocking() {
-            _ if noted => {}
-            // Also for a log: a store that does not answer is not a wait for quota.
-            Err(error @ Error::Store(_)) => {
-                noted = true;
-                let until = clock(Timestamp::of(end));
-                printer.note(&format!("{}; retrying until {until}", Failure::from(error).joined()));
+    let (mut is_noted, mut is_cut_off) = (false, false);
+    let notice = |after| match outage(pool) {
+        // Also for a log: a store that does not answer is not a wait for quota.
+        Some(what) => {
+            if !std::mem::replace(&mut is_cut_off, true) {
+                printer.note(&format!("{what}; retrying until {}", clock(Timestamp::of(end))));
             }
-            _ if is_due => {
-                noted = true;
-                // With the other pools that the call draws on.
-                let seen = tap.snapshot(std::slice::from_ref(pool)).blocking().ok();
-                let status = seen.and_then(|mut seen| seen.pools.pop());
-                printer.note(&wait_note(pool, status));
-            }
-            _ => {}
         }
+        None if is_cut_off || !is_noted && (after >= LOG_AFTER || printer.is_watched()) => {
+            // With the other pools that the call draws on.
+            let seen = tap.snapshot(std::slice::from_ref(pool)).blocking().ok();
+            let status = seen.and_then(|mut seen| seen.pools.pop());
+            let answers = if is_cut_off { "the store answers again; " } else { "" };
+            printer.note(&format!("{answers}{}", wait_note(pool, status)));
+            (is_noted, is_cut_off) = (true, false);
+        }
+        None => {}
     };
-    let notices = [NOTICE_AFTER, LOG_AFTER];
-    let lease = match wait_for(pool.reserve(request), signals, &notices, notice) {
+    let lease = match wait_for(pool.reserve(request), signals, NOTICE_AFTER, notice) {
         WaitOutcome::Ready(lease) => lease.map_err(|error| not_admitted(error, pool))?,
         WaitOutcome::Interrupted(signal) => return Err(end_by_signal(signal)),
     };
@@ -111,6 +107,15 @@ pub(super) fn admit(
         printer.note(&backpressure_note(throttled));
     }
     Ok(lease)
+}
+
+/// Why the store does not answer, if it does not.
+fn outage(pool: &Pool) -> Option<String> {
+    match pool.status().blocking() {
+        Err(error @ Error::Store(_)) => Some(Failure::from(error).joined()),
+        Ok(status) if status.cut_off.is_none() => Some(status.unavailable?.detail),
+        _ => None,
+    }
 }
 
 /// The failure of a call that was not admitted, with those whose calls it waited for.

@@ -97,6 +97,26 @@ fn calls_wait_for_a_restarting_server_and_continue() {
     assert!(events.contains("another server process answers"), "{events}");
 }
 
+/// A server that ends while a command waits is reported, and so is its return.
+#[test]
+fn a_waiting_command_says_when_the_store_does_not_answer() {
+    let options = Options { persistent: true, ..Options::default() };
+    let mut server = Server::start_with(options);
+    let here = Machine::new(&server.url());
+    let holder = here.holds();
+    let mut waiter = here.command(NEXT).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(waiter.stderr.take().unwrap()).lines().map_while(Result::ok);
+    while !here.says("status my/slots").contains("1 waiting") {}
+    server.kill();
+    let said = lines.next().unwrap();
+    assert!(said.contains("refuses connections") && said.contains("; retrying until "), "{said}");
+    server.start_again();
+    let said = lines.next().unwrap();
+    assert!(said.contains("the store answers again; waiting for `my/slots`"), "{said}");
+    release(holder);
+    assert!(waiter.wait().unwrap().success());
+}
+
 /// The ledger has the name, not the journal of one machine.
 #[test]
 fn who_ordered_a_pause_is_shown_on_every_machine() {
