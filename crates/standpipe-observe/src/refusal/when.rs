@@ -5,7 +5,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use standpipe_core::{Instant, Reason, Refusal};
+use standpipe_core::{Instant, LimitId, Reason, Refusal};
 
 use crate::status::Expected;
 use crate::time::{Now, Timestamp, format_wait};
@@ -129,11 +129,13 @@ impl When {
 
 /// Returns the instant that a view may show. While the ledger waits for an answer (probe,
 /// sequential mode, unknown limits: the gate, which is no limit) the core names the instant at
-/// which it stops waiting. The answer may come earlier, so that instant is not even a bound.
+/// which it stops waiting. The answer may come earlier, so that instant is not even a bound. Nor is
+/// the instant at which a call ahead gives up waiting for a slot: it may get one.
 pub const fn instant(refusal: &Refusal) -> Option<Instant> {
     match refusal.reason {
         Reason::Probe | Reason::Sequential => None,
         Reason::Learning | Reason::Order if refusal.limit.is_none() => None,
+        Reason::Order if matches!(refusal.limit, Some(LimitId::Parallel)) => None,
         _ => refusal.until,
     }
 }

@@ -46,6 +46,13 @@ pub enum Expected {
     },
 }
 
+impl Expected {
+    /// Whether it is an instant of time alone before another.
+    fn is_before(&self, instant: Instant) -> bool {
+        matches!(self, Self::At(at) if *at < instant)
+    }
+}
+
 /// Returns what is expected of each queued call; calls without a forecast are left out.
 pub(crate) fn forecasts(state: &State, now: Instant) -> BTreeMap<Key, Expected> {
     let waiting = state.facts().tickets.values().map(|ticket| ticket.key);
@@ -54,15 +61,26 @@ pub(crate) fn forecasts(state: &State, now: Instant) -> BTreeMap<Key, Expected> 
     let by_time = if waiting.is_empty() { Run::default() } else { run(false) };
     let is_known = |key: &Key| by_time.admitted.contains_key(key);
     let early = if waiting.iter().all(is_known) { Run::default() } else { run(true) };
+    let doubted = doubted_from(state, &by_time, &early);
     let mut late = 0;
     let expected = |key: &Key| {
-        let expected = by_time.at(*key).or_else(|| early.after(*key, now))?;
+        let by_time = by_time.at(*key).filter(|own| own.is_before(doubted));
+        let expected = by_time.or_else(|| early.after(*key, now))?;
         let Expected::TimesOut { .. } = expected else { return Some((*key, expected)) };
         late += 1;
         let turn = (late <= MAX_LATE).then(|| turn_of(state, *key, now)).flatten();
         Some((*key, turn.unwrap_or(expected)))
     };
     waiting.iter().filter_map(expected).collect()
+}
+
+/// Returns from when on the first replay is in doubt: there a call gives up for want of what calls
+/// in flight have. It may get that, so those behind it do not wait until its timeout.
+fn doubted_from(state: &State, by_time: &Run, early: &Run) -> Instant {
+    let tickets = state.facts().tickets.values();
+    let is_doubted = |key: &Key| by_time.timed_out.contains(key) && !early.timed_out.contains(key);
+    let doubted = tickets.filter(|ticket| is_doubted(&ticket.key)).map(|ticket| ticket.deadline);
+    doubted.min().unwrap_or(Instant::NEVER)
 }
 
 /// Returns when the turn of a call would come that times out before it: a call like it in its
@@ -87,10 +105,14 @@ fn turn_of(state: &State, key: Key, now: Instant) -> Option<Expected> {
 /// Returns what is expected of a new call behind those that wait already.
 pub(crate) fn forecast_of(state: &State, reserve: &Reserve, now: Instant) -> Option<Expected> {
     let (ticket, by_time) = Replay::of(state, now, false)?.with_new(reserve)?;
-    by_time.at(ticket).or_else(|| {
-        let (ticket, early) = Replay::of(state, now, true)?.with_new(reserve)?;
-        early.after(ticket, now)
-    })
+    let is_certain = by_time.admitted.contains_key(&ticket) && by_time.timed_out.is_empty();
+    let early = match is_certain {
+        true => Run::default(),
+        false => Replay::of(state, now, true)?.with_new(reserve)?.1,
+    };
+    let doubted = doubted_from(state, &by_time, &early);
+    let by_time = by_time.at(ticket).filter(|own| own.is_before(doubted));
+    by_time.or_else(|| early.after(ticket, now))
 }
 
 /// The result of a replay.
@@ -345,6 +367,24 @@ mod tests {
         queue.reserve(1, 15);
         let late = Expected::TimesOut { turn: Some(Instant(20 * SECOND)), or_later: true };
         assert_eq!(queue.expected()[3], late);
+    }
+
+    /// The one ahead needs both slots, of which a call holds one. It is admitted when that call ends,
+    /// and does not have to give up before those behind it have their turn.
+    #[test]
+    fn the_timeout_of_a_call_that_waits_for_slots_is_no_instant_for_those_behind_it() {
+        let mut queue = Queue::new(Some(2));
+        queue.reserve(1, 600);
+        let both = Amounts::cost([(Unit::Parallel, 2)]).unwrap();
+        let both = Reserve {
+            patience: Span::secs(5),
+            ..Reserve::new(AgentName::new("two").unwrap(), both)
+        };
+        let _ = queue.apply(Action::from(both));
+        // The second request of the window is that of the call ahead.
+        assert_eq!(forecast_of(&queue.state, &Queue::call(0), Instant(0)), Some(after(10)));
+        queue.reserve(1, 600);
+        assert_eq!(queue.expected(), [after(10)]);
     }
 
     #[test]

@@ -235,7 +235,8 @@ fn figures(text: &str) -> Vec<String> {
     };
     let is_figure = |at: usize, number: &str| {
         let of = words.get(at + 1).is_some_and(|next| next.starts_with("refusal"));
-        let instead = at > 1 && words[at - 2..at] == ["instead", "of"];
+        let instead = at > 1
+            && [["instead", "of"], ["without", "it"]].iter().any(|pair| words[at - 2..at] == *pair);
         number.contains('.') || of || instead || words[at].contains(".0")
     };
     (0..words.len()).filter_map(|at| number(at).filter(|number| is_figure(at, number))).collect()
