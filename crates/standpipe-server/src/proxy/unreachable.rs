@@ -2,9 +2,11 @@
 //!
 //! No text of a library is shown: it names types and states that help no caller.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::io;
-use std::time::Duration;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use axum::http::{StatusCode, Uri};
 use rustls::CertificateError;
@@ -12,6 +14,7 @@ use standpipe::escape::plain_io;
 
 use super::upstream::Upstream;
 use crate::http::problem::{Problem, UPSTREAM};
+use crate::state::lock;
 
 /// What is wrong, and what to do.
 type Cause = (String, String);
@@ -24,7 +27,31 @@ pub(crate) fn unreachable(upstream: &Upstream, error: &(dyn Error + 'static)) ->
         ("the connection failed".to_owned(), hint)
     });
     let detail = format!("{provider} did not answer: {why}");
+    if LOGGED.is_due(provider, &detail, Instant::now()) {
+        tracing::warn!("{detail}; {hint}");
+    }
     Problem::new(StatusCode::BAD_GATEWAY, UPSTREAM, detail, hint)
+}
+
+/// What was logged last of each provider, and when: a provider that is down fails every call.
+#[derive(Debug)]
+struct LastLines(Mutex<BTreeMap<String, (String, Instant)>>);
+
+static LOGGED: LastLines = LastLines(Mutex::new(BTreeMap::new()));
+
+/// The same line about a provider is logged so often at most.
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
+
+impl LastLines {
+    fn is_due(&self, provider: &str, line: &str, now: Instant) -> bool {
+        let mut lines = lock(&self.0);
+        let last = lines.get(provider);
+        if last.is_some_and(|(own, at)| own == line && now.duration_since(*at) < LOG_INTERVAL) {
+            return false;
+        }
+        lines.insert(provider.to_owned(), (line.to_owned(), now));
+        true
+    }
 }
 
 /// No head of an answer arrived within the time for it.
@@ -173,4 +200,23 @@ fn place(upstream: &Upstream) -> &str {
 /// Where the address of a provider is configured.
 fn setting(provider: &str) -> String {
     format!("`upstream` in [provider.{provider}] of standpipe.toml")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_provider_that_is_down_is_logged_once_a_minute_and_with_each_other_cause() {
+        let lines = LastLines(Mutex::default());
+        let start = Instant::now();
+        let is_due = |provider, line, seconds| {
+            lines.is_due(provider, line, start + Duration::from_secs(seconds))
+        };
+        assert!(is_due("openai", "nothing listens", 0));
+        assert!(!is_due("openai", "nothing listens", 59));
+        assert!(is_due("anthropic", "nothing listens", 59), "another provider");
+        assert!(is_due("openai", "it has expired", 59), "another cause");
+        assert!(is_due("anthropic", "nothing listens", 119));
+    }
 }
