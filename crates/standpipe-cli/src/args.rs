@@ -17,9 +17,10 @@ mod views;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use clap::{Args, Parser, Subcommand};
-use standpipe::StoreUrl;
+use standpipe::{SEMANTICS, StoreUrl};
 
 pub(crate) use call::{Admission, Call, CallLabels};
 pub(crate) use calls::{
@@ -114,14 +115,16 @@ Environment:
   STANDPIPE_HOME    the state directory of this machine
   NO_COLOR          no colours";
 
-/// The version, the commit it was built from if that is known, and how.
-const VERSION: &str = env!("STANDPIPE_VERSION");
+/// The version, the commit it was built from if that is known, and how; and the semantics of the
+/// ledger, which decide whether two versions share a pool.
+static VERSION: LazyLock<String> =
+    LazyLock::new(|| format!("{}, semantics {SEMANTICS}", env!("STANDPIPE_VERSION")));
 
 /// A shared rate limiter for all processes that use one API key.
 #[derive(Debug, Parser)]
 #[command(
     name = "standpipe",
-    version = VERSION,
+    version = VERSION.as_str(),
     help_template = FIRST_PAGE,
     before_help = EXAMPLES,
     after_help = AFTER,

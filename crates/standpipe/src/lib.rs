@@ -166,8 +166,8 @@ mod wait;
 pub use standpipe_config as config;
 pub use standpipe_config::escape;
 pub use standpipe_core::{
-    AgentName, Amounts, Configured, Limit, PoolConfig, Priority, Reason, Rule, Span, ThrottleKind,
-    Unit, Zone,
+    AgentName, Amounts, Configured, Limit, PoolConfig, Priority, Reason, Rule, SEMANTICS, Span,
+    ThrottleKind, Unit, Zone,
 };
 pub(crate) use standpipe_observe::{
     explain, journal, lease_id, refusal as refused, status, time as moment,

@@ -62,7 +62,8 @@ pub(super) fn run(args: &Hold, context: &Context, printer: &Printer) -> CommandR
     Context::note_changed_limits(&pool, &before, limits, lease.as_ref().ok(), printer);
     let lease = lease.map_err(|failure| with_busy_exit(failure, args.busy_exit, printer))?;
     Context::note_kept_limits(&tap, &pool, limits, lease.limits_in_force(), printer)?;
-    units::note_uncounted(&args.call, &args.admission, lease.cost(), printer);
+    let described = tap.settings().pools.get(pool.name());
+    units::note_uncounted(&args.call, &args.admission, lease.cost(), described, printer);
     units::note_cut_estimate(&args.call, lease.cost(), &pool, printer);
     let look_for = args.throttled_match.as_ref();
     let keep = keep_alive(&tap, &lease, printer);

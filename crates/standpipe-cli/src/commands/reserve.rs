@@ -63,7 +63,8 @@ pub(super) fn run(args: &Reserve, context: &Context, printer: &Printer) -> Comma
     if lease.is_settled() {
         return Err(settled(&lease));
     }
-    units::note_uncounted(&args.call, &args.admission, lease.cost(), printer);
+    let described = tap.settings().pools.get(pool.name());
+    units::note_uncounted(&args.call, &args.admission, lease.cost(), described, printer);
     units::note_cut_estimate(&args.call, lease.cost(), &pool, printer);
     let ttl = match args.ttl {
         Some(ttl) => duration(ttl),

@@ -1,8 +1,10 @@
 //! Rejects or notes a limit of a unit that the call does not take, which would limit nothing, and
 //! notes an estimate that is more than a limit allows.
 
-use standpipe::config::nearest;
+use std::collections::BTreeSet;
+
 use standpipe::config::text::KNOWN_UNITS;
+use standpipe::config::{PoolSettings, nearest};
 use standpipe::{Amounts, Limit, Pool, Rule, Unit};
 
 use crate::args::{Admission, Call, total};
@@ -36,6 +38,7 @@ pub(super) fn note_uncounted(
     call: &Call,
     admission: &Admission,
     charged: &Amounts,
+    described: Option<&PoolSettings>,
     printer: &Printer,
 ) {
     let Ok(cost) = total(&call.cost) else { return };
@@ -57,7 +60,20 @@ pub(super) fn note_uncounted(
              {unit}=N"
         ));
     }
+    let limited = |limit: &&Limit| unit_of(limit).is_some_and(|unit| TOKENS.contains(&unit));
+    let limits = described.into_iter().flat_map(|pool| &pool.limits).filter(limited);
+    let units: BTreeSet<&Unit> = limits.filter_map(unit_of).filter(|unit| !named(unit)).collect();
+    for unit in units.into_iter().filter(|unit| charged.of(unit) == Some(1)) {
+        printer.note(&format!(
+            "`{}` limits {unit}, and this call, which names none, is charged only 1; add --cost \
+             {unit}=N",
+            call.pool
+        ));
+    }
 }
+
+/// What is charged as 1 if neither the call nor earlier calls say how large it is.
+const TOKENS: [Unit; 3] = [Unit::Tokens, Unit::InputTokens, Unit::OutputTokens];
 
 /// Notes an estimate that is more than a limit ever allows: the call is charged the limit, so that
 /// it is not refused for good because of an estimate.

@@ -116,7 +116,7 @@ impl Context {
         }
         if in_force == Some(false) {
             let (origin, kept) = limits_in_force(pool)?;
-            if let Some(note) = limits_kept::over_flags(name, &origin, &kept, limits) {
+            if let Some(note) = limits_kept::over_flags(name, described, &origin, &kept, limits) {
                 printer.note(&note);
             }
         }

@@ -10,9 +10,11 @@ use standpipe::{Limit, PoolConfig, PoolName, Rule, Unit};
 
 use crate::show::local_time::day_and_clock;
 
-/// The limits of the command line are ignored. Returns nothing when the same ones apply.
+/// The limits of the command line are ignored. `described` is whether the file that is read here
+/// has the pool. Returns nothing when the same ones apply.
 pub(crate) fn over_flags(
     pool: &PoolName,
+    described: bool,
     origin: &Origin,
     in_force: &[Limit],
     given: &[Limit],
@@ -24,7 +26,13 @@ pub(crate) fn over_flags(
     let same = |limit: &&Limit| ignored.iter().any(|ignored| unit(ignored) == unit(limit));
     let counts = list(in_force.iter().filter(same));
     let why = match origin.source.as_str() {
-        "file" => "; a file comes before flags: change it there, or leave --limit out".to_owned(),
+        "file" if described => {
+            "; a file comes before flags: change it there, or leave --limit out".to_owned()
+        }
+        "file" => format!(
+            "; no file that is read here describes it: `standpipe store reset {pool} --yes` deletes \
+             those limits and the recorded use"
+        ),
         _ if origin.changes > 0 => "; change the pool again, or leave --limit out".to_owned(),
         _ => format!("; code and flags can only tighten a limit: {}", to_loosen(pool)),
     };

@@ -51,6 +51,19 @@ fn a_note_about_a_unit_that_the_call_does_not_name_has_what_is_charged() {
 }
 
 #[test]
+fn a_call_without_tokens_on_a_pool_of_the_file_that_limits_them_is_noted() {
+    let home = Home::new();
+    home.configure("[pool.\"my/api\"]\nrequests = \"60/min\"\ntokens = \"9k/min\"\n");
+    let note = "`my/api` limits tokens, and this call, which names none, is charged only 1";
+    assert!(home.run(["hold", "my/api", "--", "true"]).err.contains(note));
+    assert!(home.run(["reserve", "my/api"]).err.contains(note));
+    for size in [["--cost", "tokens=900"], ["--bytes", "4000"]] {
+        let ran = home.run([&["hold", "my/api"][..], &size, &["--", "true"]].concat());
+        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{ran:?}");
+    }
+}
+
+#[test]
 fn errors_of_the_system_are_in_plain_words_with_a_hint() {
     let home = Home::new();
     let elsewhere = "hint: choose another directory for the ledger (STANDPIPE_HOME, or --store";

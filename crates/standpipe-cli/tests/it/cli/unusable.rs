@@ -193,3 +193,20 @@ fn a_pause_that_is_longer_than_retry_after_is_explained() {
     let status = flat(&home.run(["status", "my/api"]));
     assert!(status.contains("refused twice in a row"), "{status}");
 }
+
+/// The file that a note points to must exist.
+#[test]
+fn limits_of_a_file_that_is_gone_are_named_with_a_way_out() {
+    let home = Home::new();
+    let file = home.configure("[pool.\"my/api\"]\nrequests = \"60/min\"\n");
+    let hold = ["hold", "my/api", "--limit", "requests=30/min", "--", "true"];
+    assert!(home.run(hold).err.contains("a file comes before flags: change it there"));
+    std::fs::remove_file(file).unwrap();
+    let said = home.run(hold).err;
+    assert!(
+        said.contains("no file that is read here describes it: `standpipe store reset"),
+        "{said}"
+    );
+    home.run(["store", "reset", "my/api", "--yes"]).printed();
+    assert_eq!(home.run(hold).err, "");
+}

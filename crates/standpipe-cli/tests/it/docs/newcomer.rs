@@ -29,6 +29,7 @@ fn the_readme_works_from_top_to_bottom_in_one_home() {
     let home = Reader::new(&steps);
     let version = text(&home.runs("standpipe --version").stdout);
     assert!(version.contains(env!("CARGO_PKG_VERSION")), "{version}");
+    assert!(version.contains(", semantics "), "docs/upgrade.md compares it: {version}");
     let begins: Vec<&str> = STEPS.iter().map(|(begins, ..)| *begins).collect();
     assert_eq!(steps.len(), STEPS.len(), "README.md has other commands than {begins:?}");
     for (step, (begins, prints, shows)) in steps.iter().zip(STEPS) {
