@@ -11,8 +11,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use standpipe_core::{
-    Action, Amounts, Answer, Commit, Decision, Event, Instant, Key, Outcome, Probe, Queued,
-    Reserve, Rule, Span, State,
+    Action, AgentId, Amounts, Answer, Commit, Decision, Event, Instant, Key, Outcome, Probe,
+    Queued, Reason, Reserve, Rule, Span, State,
 };
 
 use super::claim_of;
@@ -71,7 +71,35 @@ pub(crate) fn forecasts(state: &State, now: Instant) -> BTreeMap<Key, Expected> 
         let turn = (late <= MAX_LATE).then(|| turn_of(state, *key, now)).flatten();
         Some((*key, turn.unwrap_or(expected)))
     };
-    waiting.iter().filter_map(expected).collect()
+    let mut expected: BTreeMap<Key, Expected> = waiting.iter().filter_map(expected).collect();
+    blur_capped(state, now, &mut expected);
+    expected
+}
+
+/// Calls of one agent that only its cap delays keep no line among themselves: whichever asks first
+/// is admitted. So each of them may be the first, and none has an instant of its own.
+fn blur_capped(state: &State, now: Instant, expected: &mut BTreeMap<Key, Expected>) {
+    let mut capped: BTreeMap<AgentId, Vec<Key>> = BTreeMap::new();
+    for ticket in state.facts().tickets.values().take(MAX_CALLS) {
+        let claim = claim_of(state, ticket).map(|claim| state.peek(&claim, now));
+        if let Some(Decision::Wait(Queued { refusal, .. }) | Decision::Refuse(refusal)) = claim
+            && refusal.reason == Reason::Cap
+        {
+            capped.entry(ticket.agent).or_default().push(ticket.key);
+        }
+    }
+    for keys in capped.into_values().filter(|keys| keys.len() > 1) {
+        let instant = |key: &Key| match expected.get(key) {
+            Some(Expected::At(at) | Expected::After(at)) => Some(*at),
+            _ => None,
+        };
+        let Some(first) = keys.iter().filter_map(instant).min() else { continue };
+        for key in keys {
+            if let Some(Expected::At(_)) = expected.get(&key) {
+                expected.insert(key, Expected::After(first));
+            }
+        }
+    }
 }
 
 /// Returns from when on the first replay is in doubt: there a call gives up for want of what calls
@@ -278,8 +306,8 @@ impl Replay {
 #[cfg(test)]
 mod tests {
     use standpipe_core::{
-        AgentName, Amounts, Configure, Limit, PoolConfig, ReturnWindows, Source, ThrottleKind,
-        Throttled, Unit,
+        AgentName, AgentRule, Amounts, Configure, Limit, LimitSelector, PoolConfig, Portion,
+        ReturnWindows, Share, Source, ThrottleKind, Throttled, Unit,
     };
 
     use super::*;
@@ -385,6 +413,31 @@ mod tests {
         assert_eq!(forecast_of(&queue.state, &Queue::call(0), Instant(0)), Some(after(10)));
         queue.reserve(1, 600);
         assert_eq!(queue.expected(), [after(10)]);
+    }
+
+    #[test]
+    fn calls_that_one_cap_delays_have_one_bound_and_no_order() {
+        let mut queue = Queue::new(None);
+        let cap = Share {
+            of: LimitSelector::Unit(Unit::Requests),
+            portion: Portion::Rate { amount: 1, period: Span::secs(10) },
+        };
+        let rule = AgentRule {
+            name: AgentName::new("blog").unwrap(),
+            priority: None,
+            floors: Vec::new(),
+            caps: vec![cap],
+            weight: 1,
+        };
+        let window = Rule::Window { unit: Unit::Requests, amount: 9, period: Span::secs(10) };
+        let mut config = PoolConfig::new(vec![Limit::new(window)]);
+        config.agents = vec![rule];
+        let source = Source::Change;
+        let _ = queue.apply(Action::Configure(Box::new(Configure { source, config })));
+        queue.reserve(2, 600);
+        assert_eq!(queue.expected(), [at(10)], "one alone has its instant");
+        queue.reserve(2, 600);
+        assert_eq!(queue.expected(), [after(10); 3]);
     }
 
     #[test]
