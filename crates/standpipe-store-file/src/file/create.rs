@@ -99,7 +99,8 @@ impl FileLog {
             return self.create(&[]);
         }
         self.store.warn(format!(
-            "the ledger of `{}` was deleted; its limits count as full and return over one period",
+            "the ledger of `{}` was deleted; rates count as full and recover over one period, slots \
+             after `lease_ttl`",
             self.pool
         ));
         self.create(&[Action::Forgotten])

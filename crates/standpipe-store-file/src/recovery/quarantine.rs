@@ -48,7 +48,7 @@ impl FileLog {
         failpoint::reach("damage quarantined");
         self.store.warn(format!(
             "the ledger of `{}` is damaged: {reason}. It is kept as {}; a new ledger is created, \
-             its limits count as full and return over one period",
+             rates count as full and recover over one period, slots after `lease_ttl`",
             self.pool,
             kept.display()
         ));

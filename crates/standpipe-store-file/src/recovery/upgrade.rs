@@ -51,8 +51,8 @@ impl FileLog {
         fs::rename(&self.path, &kept).map_err(|error| fs_error("rename", &self.path, error))?;
         self.retire(file);
         self.store.warn(format!(
-            "`{pool}` was last used by an older Standpipe; its ledger is kept as {}, its limits \
-             count as full and return over one period",
+            "`{pool}` was last used by an older Standpipe; its ledger is kept as {}; rates count \
+             as full and recover over one period, slots after `lease_ttl`",
             kept.display()
         ));
         let configured = config.map(|configure| Action::Configure(Box::new(configure)));

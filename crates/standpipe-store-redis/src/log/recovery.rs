@@ -73,8 +73,8 @@ impl RedisLog {
         self.quarantine_keys("older", &head)?;
         self.marker.assume_lost();
         self.store.report(format!(
-            "`{}` was last used by an older Standpipe; its ledger is kept for a week, its limits \
-             count as full and recover over one period",
+            "`{}` was last used by an older Standpipe; its ledger is kept for a week; rates count \
+             as full and recover over one period, slots after `lease_ttl`",
             self.pool
         ));
         Ok(())
@@ -99,7 +99,8 @@ impl RedisLog {
         if self.quarantine_keys("damaged", &head)? {
             self.store.report(format!(
                 "the ledger of `{}` on {} is damaged. It is kept for a week as `{}:damaged:…`; \
-                 the pool starts again, its limits count as full and recover over one period",
+                 the pool starts again; rates count as full and recover over one period, slots \
+                 after `lease_ttl`",
                 self.pool,
                 self.store.servers.place,
                 self.keys.base()
